@@ -36,6 +36,7 @@ struct MemoryInfo {
   size_t in_use_bytes = 0;  ///< held by live storages
   size_t cached_bytes = 0;  ///< free, kept for reuse
   size_t peak_bytes = 0;    ///< largest in_use_bytes so far
+  size_t total_bytes = 0;   ///< what the process may use of the device in all
 };
 
 /// One device. Pure virtual and without defaults: a backend that lacks an operation doesn't

@@ -20,7 +20,8 @@ Tensor Tensor::empty(const Shape& shape, DType dtype, Device device) {
                 fmt::format("{}{}", name(dtype), shape.str()),
                 fmt::format("need a multiple of {}", block));
   }
-  const __int128 bytes = static_cast<__int128>(shape.elems() / block) * info(dtype).block_bytes;
+  const Shape checked(shape.dims());  // sizes may have been multiplied up by an op: refuse overflow
+  const __int128 bytes = static_cast<__int128>(checked.elems() / block) * info(dtype).block_bytes;
   if (bytes > (__int128{1} << 62)) {
     throw Error("empty", "too many bytes", fmt::format("{}{}", name(dtype), shape.str()));
   }
