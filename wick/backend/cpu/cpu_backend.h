@@ -1,0 +1,65 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "wick/backend/backend.h"
+#include "wick/backend/cpu/isa.h"
+
+namespace wick::cpu {
+
+/// The CPU backend with the kernels of one instruction set. The process's own is
+/// `wick::backend(Device::cpu())`; tests make one for each instruction set and compare their bits.
+class CpuBackend final : public Backend {
+ public:
+  explicit CpuBackend(Isa isa) : isa_(isa) {}
+  ~CpuBackend() override;
+  Isa isa() const { return isa_; }
+
+  // memory.cpp
+  Device device() const override { return Device::cpu(); }
+  std::string description() const override;
+  void* alloc(size_t bytes) override;
+  void free(void* data, size_t bytes) noexcept override;
+  void upload(void* to_device, const void* from_host, size_t bytes) override;
+  void download(void* to_host, const void* from_device, size_t bytes) override;
+  void synchronize() override {}
+  MemoryInfo memory_info() const override;
+  void trim() override;
+
+  // move/
+  void fill(const View& out, Scalar value) override;
+  void iota(const View& out, Scalar start, Scalar step) override;
+  void copy(const View& out, const ConstView& in) override;
+  void cast(const View& out, const ConstView& in) override;
+  void index_select(const View& out, const ConstView& in, const ConstView& ids, int dim) override;
+
+  // map/
+  void unary(Op op, const View& out, const ConstView& in) override;
+  void binary(Op op, const View& out, const ConstView& a, const ConstView& b) override;
+  void affine(const View& out, const ConstView& in, Scalar mul, Scalar add) override;
+
+  // reduce/
+  void reduce(Op op, const View& out, const ConstView& in, uint32_t dims) override;
+  void arg_reduce(Op op, const View& out, const ConstView& in, int dim) override;
+
+  // linear/
+  void matmul(const View& out, const ConstView& a, const ConstView& b) override;
+  std::unique_ptr<PreparedWeight> prepare(std::span<const ConstView> parts, bool release) override;
+  void linear(const View& out, const ConstView& x, const PreparedWeight& weight) override;
+  void quantize(const View& out, const ConstView& in) override;
+  void dequantize(const View& out, const ConstView& in) override;
+
+  // fused/
+  void softmax(const View& out, const ConstView& in, int dim, bool log) override;
+  void rms_norm(const View& out, const ConstView& in, const ConstView& weight, float eps) override;
+  void rope(const View& out, const ConstView& in, const ConstView& cos, const ConstView& sin,
+            bool interleaved) override;
+  void attention(const View& out, const ConstView& q, const ConstView& k, const ConstView& v,
+                 const AttentionParams& params) override;
+
+ private:
+  Isa isa_;
+};
+
+}  // namespace wick::cpu

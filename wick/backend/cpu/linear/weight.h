@@ -1,0 +1,21 @@
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "wick/backend/backend.h"
+#include "wick/backend/cpu/isa.h"
+
+namespace wick::cpu {
+
+// Weights with int8 products: q4_0 q4_1 q8_0 (quantized_weight.cpp).
+std::unique_ptr<PreparedWeight> prepare_quantized(Isa isa, std::span<const ConstView> parts,
+                                                  bool release);
+void linear_quantized(Isa isa, const View& out, const ConstView& x, const PreparedWeight& weight);
+
+// Weights with float products: f32 f16 bf16 (float_weight.cpp).
+std::unique_ptr<PreparedWeight> prepare_float(Isa isa, std::span<const ConstView> parts,
+                                              bool release);
+void linear_float(Isa isa, const View& out, const ConstView& x, const PreparedWeight& weight);
+
+}  // namespace wick::cpu

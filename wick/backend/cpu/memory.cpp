@@ -1,0 +1,165 @@
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <mutex>
+#include <vector>
+
+#include "wick/backend/cpu/cpu_backend.h"
+#include "wick/backend/cpu/thread_pool.h"
+#include "wick/base/error.h"
+
+namespace wick::cpu {
+namespace {
+
+constexpr size_t kHuge = size_t{2} << 20;
+
+/// Sizes are rounded up to four classes a power of two (at most 25 % over), so that a freed block
+/// serves the next request of nearly its size: fresh pages cost more than most kernels.
+struct SizeClass {
+  size_t index;
+  size_t bytes;
+};
+
+SizeClass size_class(size_t bytes) {
+  bytes = std::max<size_t>(bytes, 64);
+  const auto top = static_cast<size_t>(63 - __builtin_clzll(bytes));
+  const size_t step = size_t{1} << (top - 2);
+  const size_t rounded = (bytes + step - 1) & ~(step - 1);
+  const auto rounded_top = static_cast<size_t>(63 - __builtin_clzll(rounded));
+  return {rounded_top * 4 + ((rounded >> (rounded_top - 2)) & 3), rounded};
+}
+
+/// Physical memory, or the control group's limit where that is lower.
+size_t usable_memory() {
+  auto total =
+      static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  for (const char* path :
+       {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
+    std::ifstream file(path);
+    size_t limit = 0;
+    if (file >> limit && limit > 0) total = std::min(total, limit);
+  }
+  return total;
+}
+
+/// The process's cache of free blocks, shared by every CpuBackend.
+class Allocator {
+ public:
+  static Allocator& global() {
+    // Never destroyed: tensors with static storage may outlive any order of destruction.
+    static Allocator* allocator = new Allocator;
+    return *allocator;
+  }
+
+  void* take(size_t bytes) {
+    const SizeClass cls = size_class(bytes);
+    {
+      std::lock_guard lock(mutex_);
+      std::vector<void*>& blocks = free_[cls.index];
+      if (!blocks.empty()) {
+        void* data = blocks.back();
+        blocks.pop_back();
+        info_.cached_bytes -= cls.bytes;
+        count(cls.bytes);
+        return data;
+      }
+    }
+    void* data = system_alloc(cls.bytes);
+    if (data == nullptr) {
+      trim();
+      data = system_alloc(cls.bytes);
+    }
+    if (data == nullptr) {
+      const MemoryInfo now = info();
+      throw Error("alloc", "out of memory",
+                  fmt::format("requested {} bytes on cpu, in use {}, cached {}", bytes,
+                              now.in_use_bytes, now.cached_bytes));
+    }
+    std::lock_guard lock(mutex_);
+    count(cls.bytes);
+    return data;
+  }
+
+  void give(void* data, size_t bytes) noexcept {
+    const SizeClass cls = size_class(bytes);
+    std::lock_guard lock(mutex_);
+    info_.in_use_bytes -= cls.bytes;
+    try {
+      free_[cls.index].push_back(data);
+      info_.cached_bytes += cls.bytes;
+    } catch (const std::bad_alloc&) {
+      std::free(data);
+    }
+  }
+
+  void trim() {
+    std::lock_guard lock(mutex_);
+    for (std::vector<void*>& blocks : free_) {
+      for (void* data : blocks) std::free(data);
+      blocks.clear();
+    }
+    info_.cached_bytes = 0;
+  }
+
+  MemoryInfo info() {
+    std::lock_guard lock(mutex_);
+    return info_;
+  }
+
+ private:
+  static void* system_alloc(size_t bytes) {
+    const size_t alignment = bytes >= kHuge ? kHuge : 64;
+    if (bytes > (size_t{1} << 62)) return nullptr;
+    void* data = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+    // Weights are streamed once a token: with 4 KiB pages the walk through the page table and the
+    // prefetchers' stop at every page end cost up to 1.8 times.
+    if (data != nullptr && bytes >= kHuge) madvise(data, bytes, MADV_HUGEPAGE);
+    return data;
+  }
+
+  void count(size_t bytes) {
+    info_.in_use_bytes += bytes;
+    info_.peak_bytes = std::max(info_.peak_bytes, info_.in_use_bytes);
+  }
+
+  std::mutex mutex_;
+  std::array<std::vector<void*>, 256> free_;
+  MemoryInfo info_;
+};
+
+}  // namespace
+
+CpuBackend::~CpuBackend() = default;
+
+std::string CpuBackend::description() const {
+  return fmt::format("CPU, {} threads, kernels for {}", ThreadPool::global().threads(), name(isa_));
+}
+
+void* CpuBackend::alloc(size_t bytes) { return Allocator::global().take(bytes); }
+
+void CpuBackend::free(void* data, size_t bytes) noexcept { Allocator::global().give(data, bytes); }
+
+void CpuBackend::upload(void* to_device, const void* from_host, size_t bytes) {
+  if (bytes > 0) std::memcpy(to_device, from_host, bytes);
+}
+
+void CpuBackend::download(void* to_host, const void* from_device, size_t bytes) {
+  if (bytes > 0) std::memcpy(to_host, from_device, bytes);
+}
+
+MemoryInfo CpuBackend::memory_info() const {
+  MemoryInfo info = Allocator::global().info();
+  static const size_t total = usable_memory();
+  info.total_bytes = total;
+  return info;
+}
+
+void CpuBackend::trim() { Allocator::global().trim(); }
+
+}  // namespace wick::cpu

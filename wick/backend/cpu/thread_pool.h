@@ -1,0 +1,90 @@
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+namespace wick::cpu {
+
+/// The process's worker threads. A region is a handful of microseconds of work split among them:
+/// workers spin for a while after each region and only then sleep, so that the hundreds of small
+/// regions of one generated token cost well under a microsecond each to start.
+///
+/// Any host thread may start a region; while one is under way, regions of other host threads and
+/// nested ones run whole on the thread that asks, so cores are never oversubscribed.
+class ThreadPool {
+ public:
+  static ThreadPool& global();
+
+  /// Threads a region may use, the caller's included.
+  int threads() const { return threads_.load(std::memory_order_relaxed); }
+  /// Errors: fewer than 1 or more than 1024.
+  void set_threads(int count);
+
+  /// Calls body(part) for every part in [0, parts), parts <= threads(), each on its own thread
+  /// where one is free. Returns when all are done. body must not throw.
+  template <class F>
+  void run(int parts, F&& body) {
+    using Body = std::remove_reference_t<F>;
+    run_parts(
+        parts, [](void* b, int part) { (*static_cast<Body*>(b))(part); },
+        const_cast<std::remove_const_t<Body>*>(&body));
+  }
+
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+  ~ThreadPool();
+
+ private:
+  using Call = void (*)(void* body, int part);
+
+  ThreadPool();
+  void run_parts(int parts, Call call, void* body);
+  void start_workers(int count);
+  void stop_workers();
+  void work(int worker, uint32_t seen);
+
+  std::atomic<int> threads_{1};
+  std::mutex region_;  // held by the host thread whose region uses the workers
+  std::vector<std::thread> workers_;
+  bool stopping_ = false;
+  // The region under way. Written by its owner before `generation_` is published.
+  Call call_ = nullptr;
+  void* body_ = nullptr;
+  int parts_ = 0;
+  alignas(64) std::atomic<uint32_t> generation_{0};
+  alignas(64) std::atomic<int> pending_{0};
+  alignas(64) std::atomic<int> sleeping_{0};
+  std::mutex sleep_mutex_;
+  std::condition_variable wake_;
+};
+
+/// Calls body(begin, end) over pieces of [0, n) of at least `grain` items; pieces are handed out as
+/// threads come free, so that an interrupted core doesn't hold up the rest.
+template <class F>
+void parallel_for(int64_t n, int64_t grain, F&& body) {
+  if (n <= 0) return;
+  grain = std::max<int64_t>(grain, 1);
+  ThreadPool& pool = ThreadPool::global();
+  const int parts = static_cast<int>(std::min<int64_t>(pool.threads(), (n + grain - 1) / grain));
+  if (parts <= 1) {
+    body(int64_t{0}, n);
+    return;
+  }
+  const int64_t piece = std::max(grain, (n + parts * 4 - 1) / (parts * 4));
+  std::atomic<int64_t> next{0};
+  pool.run(parts, [&](int) {
+    for (;;) {
+      const int64_t begin = next.fetch_add(piece, std::memory_order_relaxed);
+      if (begin >= n) return;
+      body(begin, std::min(n, begin + piece));
+    }
+  });
+}
+
+}  // namespace wick::cpu

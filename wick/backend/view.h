@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "wick/base/dtype.h"
+#include "wick/base/layout.h"
+
+namespace wick {
+
+/// What a backend reads: device memory, how to interpret it, and where each element lies.
+/// `data` is the start of the storage; the layout's offset and strides count elements. A block
+/// dtype is dense along the last dimension, and its offset and strides there are whole blocks.
+struct ConstView {
+  const void* data = nullptr;
+  DType dtype = DType::f32;
+  Layout layout;
+};
+
+/// What a backend writes. Its elements never overlap each other.
+struct View {
+  void* data = nullptr;
+  DType dtype = DType::f32;
+  Layout layout;
+
+  operator ConstView() const { return {data, dtype, layout}; }
+};
+
+/// A number on its way into a tensor of any real dtype, without loss.
+struct Scalar {
+  double f = 0;
+  int64_t i = 0;
+  bool is_integer = false;
+
+  Scalar(double value) : f(value), i(0), is_integer(false) {}
+  Scalar(float value) : Scalar(static_cast<double>(value)) {}
+  Scalar(int64_t value) : f(static_cast<double>(value)), i(value), is_integer(true) {}
+  Scalar(int value) : Scalar(static_cast<int64_t>(value)) {}
+};
+
+}  // namespace wick

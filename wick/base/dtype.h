@@ -1,0 +1,87 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "wick/base/export.h"
+
+namespace wick {
+
+/// Element types: ten real dtypes, then the GGML block types in their file layout.
+enum class DType : uint8_t {
+#define WICK_DTYPE(name, block_elems, block_bytes, kind) name,
+#include "wick/base/dtypes.def"
+};
+
+enum class DTypeKind : uint8_t { Unsigned, Signed, Float, Block };
+
+/// One constexpr row of the dtype table. A real dtype is a block of one element.
+struct DTypeInfo {
+  std::string_view name;
+  int32_t block_elems;
+  int32_t block_bytes;
+  DTypeKind kind;
+};
+
+inline constexpr std::array kDTypes = {
+#define WICK_DTYPE(name, block_elems, block_bytes, kind) \
+  DTypeInfo{#name, block_elems, block_bytes, DTypeKind::kind},
+#include "wick/base/dtypes.def"
+};
+
+/// Number of dtypes, and of those that are no block types (they come first).
+inline constexpr int kDTypeCount = static_cast<int>(kDTypes.size());
+inline constexpr int kRealDTypeCount = static_cast<int>(DType::f8e4m3) + 1;
+
+constexpr const DTypeInfo& info(DType dtype) { return kDTypes[static_cast<size_t>(dtype)]; }
+constexpr std::string_view name(DType dtype) { return info(dtype).name; }
+constexpr bool is_block(DType dtype) { return info(dtype).kind == DTypeKind::Block; }
+constexpr bool is_float(DType dtype) { return info(dtype).kind == DTypeKind::Float; }
+constexpr bool is_integer(DType dtype) { return !is_block(dtype) && !is_float(dtype); }
+
+/// Bytes of `elems` elements; elems must be a multiple of the dtype's block.
+constexpr int64_t bytes_of(DType dtype, int64_t elems) {
+  return elems / info(dtype).block_elems * info(dtype).block_bytes;
+}
+
+/// The dtype of a name as it stands in the table, upper or lower case; nothing if there is none.
+WICK_API std::optional<DType> parse_dtype(std::string_view text);
+
+/// A set of dtypes, for the rows of ops.def.
+class DTypeSet {
+ public:
+  constexpr DTypeSet() = default;
+  template <class... D>
+  static constexpr DTypeSet of(D... dtypes) {
+    DTypeSet set;
+    ((set.bits_ |= 1u << static_cast<int>(dtypes)), ...);
+    return set;
+  }
+  constexpr bool contains(DType dtype) const { return (bits_ >> static_cast<int>(dtype)) & 1u; }
+  friend constexpr DTypeSet operator|(DTypeSet a, DTypeSet b) {
+    DTypeSet set;
+    set.bits_ = a.bits_ | b.bits_;
+    return set;
+  }
+
+ private:
+  uint32_t bits_ = 0;
+};
+
+namespace dtypes {
+inline constexpr DTypeSet kIntegers =
+    DTypeSet::of(DType::u8, DType::u32, DType::i16, DType::i32, DType::i64);
+inline constexpr DTypeSet kFloats =
+    DTypeSet::of(DType::bf16, DType::f16, DType::f32, DType::f64, DType::f8e4m3);
+inline constexpr DTypeSet kReal = kIntegers | kFloats;
+inline constexpr DTypeSet kIds = DTypeSet::of(DType::u8, DType::u32, DType::i32, DType::i64);
+inline constexpr DTypeSet kActivations = DTypeSet::of(DType::bf16, DType::f16, DType::f32);
+/// Types a weight matrix of `linear` may have.
+inline constexpr DTypeSet kWeights =
+    DTypeSet::of(DType::f32, DType::f16, DType::bf16, DType::q4_0, DType::q4_1, DType::q8_0);
+}  // namespace dtypes
+
+}  // namespace wick

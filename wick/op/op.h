@@ -1,0 +1,51 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "wick/base/dtype.h"
+
+namespace wick {
+
+/// Every operation, one enumerator a row of ops.def.
+enum class Op : uint8_t {
+#define WICK_UNARY(name, ...) name,
+#define WICK_BINARY(name, ...) name,
+#define WICK_REDUCE(name, ...) name,
+#define WICK_ARG(name, ...) name,
+#define WICK_OP(name, ...) name,
+#include "wick/op/ops.def"
+};
+
+enum class OpKind : uint8_t { Unary, Binary, Reduce, Arg, Other };
+
+/// What a result promises across backends and ISAs; docs/design/numerics.md is the contract.
+enum class NumericClass : uint8_t { exact, tree, blocked, bound };
+
+struct OpInfo {
+  std::string_view name;
+  OpKind kind;
+  DTypeSet dtypes;
+  NumericClass numeric_class;
+  std::string_view doc;
+};
+
+inline constexpr std::array kOps = {
+#define WICK_OP_ROW(name, kind, set, cls, doc) \
+  OpInfo{#name, OpKind::kind, dtypes::k##set, NumericClass::cls, doc},
+#define WICK_UNARY(name, set, cls, doc) WICK_OP_ROW(name, Unary, set, cls, doc)
+#define WICK_BINARY(name, set, cls, doc) WICK_OP_ROW(name, Binary, set, cls, doc)
+#define WICK_REDUCE(name, set, cls, doc) WICK_OP_ROW(name, Reduce, set, cls, doc)
+#define WICK_ARG(name, set, cls, doc) WICK_OP_ROW(name, Arg, set, cls, doc)
+#define WICK_OP(name, set, cls, doc) WICK_OP_ROW(name, Other, set, cls, doc)
+#include "wick/op/ops.def"
+#undef WICK_OP_ROW
+};
+
+inline constexpr int kOpCount = static_cast<int>(kOps.size());
+
+constexpr const OpInfo& info(Op op) { return kOps[static_cast<size_t>(op)]; }
+constexpr std::string_view name(Op op) { return info(op).name; }
+
+}  // namespace wick
