@@ -177,6 +177,7 @@ void Sampler::select(std::span<const float> logits) {
   if (candidates_.size() > k) {
     sort_prefix(k);
     candidates_.resize(k);
+    sorted_ = k;
   }
 }
 
