@@ -184,4 +184,10 @@ std::span<const std::byte> Gguf::data(const GgufTensor& tensor) const {
                                 static_cast<size_t>(tensor.bytes));
 }
 
+Tensor Gguf::tensor(const GgufTensor& tensor) const {
+  const std::span<const std::byte> part = data(tensor);
+  return Tensor(Storage::map(part.data(), part.size(), bytes_), *tensor.dtype,
+                Layout::contiguous(tensor.shape));
+}
+
 }  // namespace wick::io

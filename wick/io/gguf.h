@@ -15,6 +15,7 @@
 #include "wick/base/shape.h"
 #include "wick/io/gguf_value.h"
 #include "wick/io/mapped_file.h"
+#include "wick/tensor/tensor.h"
 
 namespace wick::io {
 
@@ -92,6 +93,10 @@ class WICK_API Gguf {
   const GgufTensor& require_tensor(std::string_view name) const;
   /// The tensor's bytes in the file. Errors: a type that wick doesn't read.
   std::span<const std::byte> data(const GgufTensor& tensor) const;
+  /// A tensor over the file's bytes: nothing is copied, read-only, and it keeps the bytes alive
+  /// without the Gguf. Errors: no such tensor, a type that wick doesn't read.
+  Tensor tensor(std::string_view name) const { return tensor(require_tensor(name)); }
+  Tensor tensor(const GgufTensor& tensor) const;
 
   /// What holds the file's bytes; keeps views into them alive without the Gguf.
   const std::shared_ptr<const Bytes>& bytes() const { return bytes_; }
