@@ -67,8 +67,9 @@ class Child:
             self.wall_ms = (time.perf_counter_ns() - started) / 1e6
             wall_s = self.wall_ms / 1e3
             others_s = busy_seconds() - busy_before - usage.ru_utime - usage.ru_stime
-            # Cores that other processes kept busy meanwhile: what makes a figure doubtful.
-            self.others_cores = max(0.0, others_s / wall_s)
+            # Cores that other processes kept busy meanwhile: what makes a figure doubtful. The clock
+            # of /proc/stat ticks every 10 ms on each CPU; two ticks may be nothing.
+            self.others_cores = max(0.0, (others_s - 0.02) / wall_s)
             process.returncode = os.waitstatus_to_exitcode(status)
             out.seek(0)
             err.seek(0)

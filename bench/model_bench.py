@@ -102,7 +102,7 @@ def task_side(test, side, options, binaries, path, threads):
     return {test: {"value": value, "best": value, **times}}, child
 
 
-def interleave(measure, options, repeats):
+def interleave(measure, options, repeats, patience):
     """Rounds of (wick, peer), the order swapped each round: [{side: {test: …}, others_cores}]."""
     sides = ["peer"] if options.peer_only else ["wick", "peer"]
     rounds = []
@@ -114,7 +114,7 @@ def interleave(measure, options, repeats):
         rounds.append(result)
         quiet = sum(r["others_cores"] <= options.others for r in rounds)
         if len(rounds) >= repeats and (quiet >= repeats or
-                                       len(rounds) >= repeats + options.patience):
+                                       len(rounds) >= repeats + patience):
             return rounds
 
 
@@ -161,7 +161,9 @@ def measure_all(options, binaries, paths):
                 jobs.append(([test], repeats, lambda side, test=test: task_side(
                     test, side, options, binaries, path, threads)))
             for tests, repeats, measure in jobs:
-                rounds = interleave(measure, options, repeats)
+                # What others do costs time, not memory.
+                patience = 0 if tests[0].startswith("memory") else options.patience
+                rounds = interleave(measure, options, repeats, patience)
                 for test in tests:
                     rows.append(summarise(test, type_name, threads, rounds, options))
                     print(markdown_row(rows[-1]), file=sys.stderr, flush=True)
