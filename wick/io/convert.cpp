@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <filesystem>
 #include <system_error>
 
@@ -36,7 +37,7 @@ constexpr std::array kTargets = {
     Target{DType::q4_1, 3, kF16Overflow},
     Target{DType::q8_0, 7, kF16Overflow * 127},
     // The largest f32 values round to infinity.
-    Target{DType::bf16, 32, 3.3961775e38f},
+    Target{DType::bf16, 32, 0x1.ffp127f},
 };
 
 const Target* find_target(DType type) {
