@@ -1,0 +1,154 @@
+#pragma once
+
+// The GGML block formats of 32 values, in their file layout, with the arithmetic that defines them.
+// Format and rounding: github.com/ggml-org/ggml, docs/gguf.md and the reference quantisers.
+
+#include "wick/math/half.h"
+#include "wick/math/scalar.h"
+
+namespace wick::math {
+
+/// Values in a block.
+inline constexpr int kBlock = 32;
+
+/// value = d·(q − 8); byte j holds q of value j (low nibble) and of value j + 16 (high nibble).
+struct BlockQ4_0 {
+  f16 d;
+  u8 qs[16];
+};
+/// value = d·q + m; nibbles as in Q4_0.
+struct BlockQ4_1 {
+  f16 d, m;
+  u8 qs[16];
+};
+/// value = d·(q − 16); nibbles as in Q4_0, bit j of qh (little-endian) is the fifth bit of value j.
+struct BlockQ5_0 {
+  f16 d;
+  u8 qh[4];
+  u8 qs[16];
+};
+/// value = d·q + m; bits as in Q5_0.
+struct BlockQ5_1 {
+  f16 d, m;
+  u8 qh[4];
+  u8 qs[16];
+};
+/// value = d·q.
+struct BlockQ8_0 {
+  f16 d;
+  i8 qs[32];
+};
+static_assert(sizeof(BlockQ4_0) == 18 && alignof(BlockQ4_0) == 2);
+static_assert(sizeof(BlockQ4_1) == 20 && alignof(BlockQ4_1) == 2);
+static_assert(sizeof(BlockQ5_0) == 22 && alignof(BlockQ5_0) == 2);
+static_assert(sizeof(BlockQ5_1) == 24 && alignof(BlockQ5_1) == 2);
+static_assert(sizeof(BlockQ8_0) == 34 && alignof(BlockQ8_0) == 2);
+
+/// Writes the 32 values of a block. Every bit pattern; exact but for one rounding of d·q + m.
+WICK_FN void dequantize(const BlockQ4_0& b, float* out) {
+  const float d = to_f32(b.d);
+  for (int j = 0; j < 16; ++j) out[j] = d * static_cast<float>((b.qs[j] & 15) - 8);
+  for (int j = 0; j < 16; ++j) out[j + 16] = d * static_cast<float>((b.qs[j] >> 4) - 8);
+}
+WICK_FN void dequantize(const BlockQ4_1& b, float* out) {
+  const float d = to_f32(b.d), m = to_f32(b.m);
+  for (int j = 0; j < 16; ++j) out[j] = fma(d, static_cast<float>(b.qs[j] & 15), m);
+  for (int j = 0; j < 16; ++j) out[j + 16] = fma(d, static_cast<float>(b.qs[j] >> 4), m);
+}
+
+namespace detail {
+
+/// Bits 4 of the values j and j + 16 of a Q5 block, in place.
+struct FifthBits {
+  u32 low, high;
+};
+WICK_FN FifthBits fifth_bits(const u8* qh, int j) {
+  const u32 all = qh[0] | u32{qh[1]} << 8 | u32{qh[2]} << 16 | u32{qh[3]} << 24;
+  return {(all >> j & 1u) << 4, (all >> (j + 16) & 1u) << 4};
+}
+
+}  // namespace detail
+
+WICK_FN void dequantize(const BlockQ5_0& b, float* out) {
+  const float d = to_f32(b.d);
+  for (int j = 0; j < 16; ++j) {
+    const detail::FifthBits h = detail::fifth_bits(b.qh, j);
+    out[j] = d * static_cast<float>(static_cast<i32>((b.qs[j] & 15u) | h.low) - 16);
+    out[j + 16] = d * static_cast<float>(static_cast<i32>((u32{b.qs[j]} >> 4) | h.high) - 16);
+  }
+}
+WICK_FN void dequantize(const BlockQ5_1& b, float* out) {
+  const float d = to_f32(b.d), m = to_f32(b.m);
+  for (int j = 0; j < 16; ++j) {
+    const detail::FifthBits h = detail::fifth_bits(b.qh, j);
+    out[j] = fma(d, static_cast<float>(static_cast<i32>((b.qs[j] & 15u) | h.low)), m);
+    out[j + 16] = fma(d, static_cast<float>(static_cast<i32>((u32{b.qs[j]} >> 4) | h.high)), m);
+  }
+}
+WICK_FN void dequantize(const BlockQ8_0& b, float* out) {
+  const float d = to_f32(b.d);
+  for (int j = 0; j < kBlock; ++j) out[j] = d * static_cast<float>(b.qs[j]);
+}
+
+namespace detail {
+
+/// 1/d, or 0 for d = 0.
+WICK_FN float recip_or_zero(float d) { return d == 0.0f ? 0.0f : 1.0f / d; }
+
+/// Truncated and clamped to 0..15; NaN gives 0.
+WICK_FN u8 to_nibble(float x) {
+  float y = x > 0.0f ? x : 0.0f;
+  y = y < 15.0f ? y : 15.0f;
+  return static_cast<u8>(static_cast<i32>(y));
+}
+
+}  // namespace detail
+
+/// Quantises 32 values: d = (the first value of largest magnitude)/−8, q = trunc(x/d + 8.5) ≤ 15,
+/// with x/d + 8.5 as one fma(x, 1/d, 8.5). Finite values; anything else gives unspecified quants.
+WICK_FN void quantize(const float* in, BlockQ4_0* out) {
+  float largest = in[0];
+  for (int j = 1; j < kBlock; ++j) largest = abs(in[j]) > abs(largest) ? in[j] : largest;
+  const float d = largest / -8.0f;
+  const float inverse = detail::recip_or_zero(d);
+  out->d = from_f32<f16>(d);
+  for (int j = 0; j < 16; ++j) {
+    const u8 low = detail::to_nibble(fma(in[j], inverse, 8.5f));
+    const u8 high = detail::to_nibble(fma(in[j + 16], inverse, 8.5f));
+    out->qs[j] = static_cast<u8>(low | high << 4);
+  }
+}
+
+/// Quantises 32 values: m = min, d = (max − min)/15, q = trunc((x − min)/d + 0.5) ≤ 15, with a
+/// product by 1/d and a separate sum. Finite values; anything else gives unspecified quants.
+WICK_FN void quantize(const float* in, BlockQ4_1* out) {
+  float low = in[0], high = in[0];
+  for (int j = 1; j < kBlock; ++j) {
+    low = in[j] < low ? in[j] : low;
+    high = in[j] > high ? in[j] : high;
+  }
+  const float d = (high - low) / 15.0f;
+  const float inverse = detail::recip_or_zero(d);
+  out->d = from_f32<f16>(d);
+  out->m = from_f32<f16>(low);
+  for (int j = 0; j < 16; ++j) {
+    const u8 first = detail::to_nibble((in[j] - low) * inverse + 0.5f);
+    const u8 second = detail::to_nibble((in[j + 16] - low) * inverse + 0.5f);
+    out->qs[j] = static_cast<u8>(first | second << 4);
+  }
+}
+
+/// Quantises 32 values: d = max|x|/127, q = x/d rounded half away from zero, with a product by 1/d.
+/// Finite values; anything else gives unspecified quants.
+WICK_FN void quantize(const float* in, BlockQ8_0* out) {
+  float largest = 0.0f;
+  for (int j = 0; j < kBlock; ++j) largest = abs(in[j]) > largest ? abs(in[j]) : largest;
+  const float d = largest / 127.0f;
+  const float inverse = detail::recip_or_zero(d);
+  out->d = from_f32<f16>(d);
+  for (int j = 0; j < kBlock; ++j) {
+    out->qs[j] = static_cast<i8>(cast<i16>(round(in[j] * inverse)));
+  }
+}
+
+}  // namespace wick::math

@@ -1,0 +1,95 @@
+#pragma once
+
+// The ground under wick/math: function attributes, fixed-width types, bit views and the few
+// operations that a processor does exactly. Freestanding, because the same text is compiled by host
+// compilers, nvcc, clang for AMD and the run-time compilers.
+
+#if defined(__HIP__) || (defined(__clang__) && defined(__CUDA__))
+#define WICK_FN __attribute__((host, device, always_inline)) inline
+#elif defined(__CUDACC__)
+#define WICK_FN __host__ __device__ __forceinline__
+#else
+#define WICK_FN __attribute__((always_inline)) inline
+#endif
+
+/// 1 where nvcc or its run-time compiler makes device code: compiler builtins have other names
+/// there.
+#if defined(__CUDA_ARCH__) && !defined(__clang__)
+#define WICK_FN_NVCC_DEVICE 1
+#else
+#define WICK_FN_NVCC_DEVICE 0
+#endif
+
+/// 1 where clang makes device code for AMD.
+#if defined(__AMDGCN__)
+#define WICK_FN_AMD_DEVICE 1
+#else
+#define WICK_FN_AMD_DEVICE 0
+#endif
+
+namespace wick::math {
+
+#if defined(__INT64_TYPE__)
+using i8 = __INT8_TYPE__;
+using i16 = __INT16_TYPE__;
+using i32 = __INT32_TYPE__;
+using i64 = __INT64_TYPE__;
+using u8 = __UINT8_TYPE__;
+using u16 = __UINT16_TYPE__;
+using u32 = __UINT32_TYPE__;
+using u64 = __UINT64_TYPE__;
+#else
+using i8 = signed char;
+using i16 = short;
+using i32 = int;
+using i64 = long;
+using u8 = unsigned char;
+using u16 = unsigned short;
+using u32 = unsigned int;
+using u64 = unsigned long;
+#endif
+static_assert(sizeof(i8) == 1 && sizeof(i16) == 2 && sizeof(i32) == 4 && sizeof(i64) == 8);
+
+/// The bit pattern of a float, and back.
+WICK_FN u32 f32_bits(float x) { return __builtin_bit_cast(u32, x); }
+WICK_FN float bits_f32(u32 b) { return __builtin_bit_cast(float, b); }
+/// The bit pattern of a double, and back.
+WICK_FN u64 f64_bits(double x) { return __builtin_bit_cast(u64, x); }
+WICK_FN double bits_f64(u64 b) { return __builtin_bit_cast(double, b); }
+
+#if WICK_FN_NVCC_DEVICE
+WICK_FN float fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+WICK_FN double fma(double a, double b, double c) { return __fma_rn(a, b, c); }
+WICK_FN float sqrt(float x) { return __fsqrt_rn(x); }
+WICK_FN double sqrt(double x) { return __dsqrt_rn(x); }
+WICK_FN float rint(float x) { return ::rintf(x); }
+WICK_FN double rint(double x) { return ::rint(x); }
+WICK_FN float floor(float x) { return ::floorf(x); }
+WICK_FN double floor(double x) { return ::floor(x); }
+WICK_FN float abs(float x) { return ::fabsf(x); }
+WICK_FN double abs(double x) { return ::fabs(x); }
+#else
+/// a·b + c, rounded once. Any operands; correctly rounded.
+WICK_FN float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+WICK_FN double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
+/// Square root. NaN below zero, sqrt(−0) = −0; correctly rounded.
+WICK_FN float sqrt(float x) { return __builtin_sqrtf(x); }
+WICK_FN double sqrt(double x) { return __builtin_sqrt(x); }
+/// The nearest integer, ties to even. Every input; exact.
+WICK_FN float rint(float x) { return __builtin_rintf(x); }
+WICK_FN double rint(double x) { return __builtin_rint(x); }
+/// The largest integer not above x. Every input; exact.
+WICK_FN float floor(float x) { return __builtin_floorf(x); }
+WICK_FN double floor(double x) { return __builtin_floor(x); }
+/// x without its sign. Every input; exact.
+WICK_FN float abs(float x) { return __builtin_fabsf(x); }
+WICK_FN double abs(double x) { return __builtin_fabs(x); }
+#endif
+
+/// Whether two types are one.
+template <class A, class B>
+inline constexpr bool kSame = false;
+template <class A>
+inline constexpr bool kSame<A, A> = true;
+
+}  // namespace wick::math
