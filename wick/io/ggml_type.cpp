@@ -46,6 +46,7 @@ constexpr std::array kTypes = {
     GgmlType{35, "tq2_0", 256, 66, std::nullopt},
     row(39, DType::mxfp4),
     GgmlType{40, "nvfp4", 64, 36, std::nullopt},
+    GgmlType{41, "q1_0", 128, 18, std::nullopt},
 };
 
 }  // namespace
