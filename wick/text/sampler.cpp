@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "wick/base/error.h"
@@ -30,33 +31,44 @@ constexpr double kUnit = 0x1p40;  // the weight of the most likely token
   throw Error("sample", "every logit is -inf", fmt::format("{} logits", logits.size()));
 }
 
-// The largest of `count` logits and whether one is NaN or +inf, in independent lanes that compile
-// to vector instructions on every machine.
-constexpr std::size_t kLanes = 16;
 struct Largest {
   float value;
   bool bad;
+  void add(float x) {
+    value = x > value ? x : value;
+    bad |= !(x < kInf);  // true for NaN too
+  }
 };
+
+// The largest of `count` logits and whether one is NaN or +inf. The compiler's vector type, since
+// g++ 12 leaves the plain loop scalar and this pass is all that greedy decoding costs.
 Largest largest(const float* x, std::size_t count) {
-  float top[kLanes];
-  std::int32_t bad[kLanes] = {};
-  for (float& t : top) t = -kInf;
+  using Floats = float __attribute__((vector_size(16)));
+  using Masks = std::int32_t __attribute__((vector_size(16)));
+  constexpr std::size_t kVectors = 4, kStep = 4 * kVectors;
+  Floats top[kVectors];
+  Masks good[kVectors];
+  for (std::size_t j = 0; j < kVectors; ++j) {
+    top[j] = Floats{} - kInf;
+    good[j] = Masks{} == 0;
+  }
   std::size_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    for (std::size_t j = 0; j < kLanes; ++j) {
-      top[j] = x[i + j] > top[j] ? x[i + j] : top[j];
-      bad[j] |= x[i + j] < kInf ? 0 : 1;  // false for NaN too
+  for (; i + kStep <= count; i += kStep) {
+    for (std::size_t j = 0; j < kVectors; ++j) {
+      Floats v;
+      std::memcpy(&v, x + i + 4 * j, sizeof(v));
+      top[j] = v > top[j] ? v : top[j];
+      good[j] &= v < kInf;
     }
   }
-  for (std::size_t j = 0; i < count; ++i, ++j) {
-    top[j] = x[i] > top[j] ? x[i] : top[j];
-    bad[j] |= x[i] < kInf ? 0 : 1;
-  }
   Largest all{-kInf, false};
-  for (std::size_t j = 0; j < kLanes; ++j) {
-    all.value = top[j] > all.value ? top[j] : all.value;
-    all.bad |= bad[j] != 0;
+  for (std::size_t j = 0; j < kVectors; ++j) {
+    for (std::size_t lane = 0; lane < 4; ++lane) {
+      all.value = top[j][lane] > all.value ? top[j][lane] : all.value;
+      all.bad |= good[j][lane] == 0;
+    }
   }
+  for (; i < count; ++i) all.add(x[i]);
   return all;
 }
 

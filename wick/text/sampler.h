@@ -33,7 +33,8 @@ class WICK_API Sampler {
 
   /// The next token. logits: [vocabulary], -inf rules a token out; history: the tokens so far,
   /// oldest first, used by the penalties alone.
-  /// Errors: no logits, a NaN or +inf among them, nothing but -inf, a history id outside them.
+  /// Errors: no logits or 2^21 and more, a NaN or +inf among them, nothing but -inf, a history id
+  /// outside them.
   std::int32_t sample(std::span<const float> logits, std::span<const std::int32_t> history = {});
 
   const SamplerOptions& options() const { return options_; }
