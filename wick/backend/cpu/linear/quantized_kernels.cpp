@@ -30,19 +30,20 @@ namespace {
 /// core at full speed reads 4 KiB; the processor's own prefetchers stop at page ends.
 constexpr int64_t kPrefetchBytes = 8192;
 
-// ---- Where weights come from. All sources have: unpack quad `k` (columns 4k to 4k+3 of a block),
-// ---- scale and minimum of a block.
+// ---- Where weights come from. A source names a block by its unit and its place in it, and has:
+// ---- unpack quad `k` (columns 4k to 4k + 3) of a block; scale and minimum of a block.
 
 /// A packed panel, unpacked in registers.
 template <class T>
 struct FromPanel {
+  static constexpr int kUnitBlocks = T::kUnitBlocks;
   const uint8_t* panel;
 
-  WICK_LANES const uint8_t* unit(const FromPanel& s, int64_t block) {
-    return s.panel + block / T::kUnitBlocks * Packed<T>::kUnitBytes;
+  WICK_LANES const uint8_t* at(const FromPanel& s, int64_t unit) {
+    return s.panel + unit * Packed<T>::kUnitBytes;
   }
-  WICK_LANES auto quad(const FromPanel& s, int64_t block, int k) {
-    const uint8_t* quants = unit(s, block) + block % T::kUnitBlocks * T::kQuantBytes;
+  WICK_LANES auto quad(const FromPanel& s, int64_t unit, int g, int k) {
+    const uint8_t* quants = at(s, unit) + g * T::kQuantBytes;
     if constexpr (T::kNibbles) {
       const Bytes v = load_bytes(quants + (k & 3) * 64);
       return k < 4 ? low_nibbles(v) : high_nibbles(v);
@@ -50,19 +51,17 @@ struct FromPanel {
       return byte_weights(load_bytes(quants + k * 64));
     }
   }
-  WICK_LANES F32 scale(const FromPanel& s, int64_t block) {
-    return load_f16(unit(s, block) + Packed<T>::kScales + block % T::kUnitBlocks * 32);
+  WICK_LANES F32 scale(const FromPanel& s, int64_t unit, int g) {
+    return load_f16(at(s, unit) + Packed<T>::kScales + g * 2 * kPanelRows);
   }
-  WICK_LANES F32 minimum(const FromPanel& s, int64_t block) {
-    return load_f16(unit(s, block) + Packed<T>::kMinima + block % T::kUnitBlocks * 32);
+  WICK_LANES F32 minimum(const FromPanel& s, int64_t unit, int g) {
+    return load_f16(at(s, unit) + Packed<T>::kMinima + g * 2 * kPanelRows);
   }
-  WICK_LANES void prefetch(const FromPanel& s, int64_t block) {
+  WICK_LANES void prefetch(const FromPanel& s, int64_t unit, int g) {
     constexpr int kLines = Packed<T>::kUnitBytes / 64;
-    const int64_t g = block % T::kUnitBlocks;
-    const uint8_t* from = unit(s, block) + kPrefetchBytes;
-    for (int64_t line = kLines * g / T::kUnitBlocks; line < kLines * (g + 1) / T::kUnitBlocks;
-         ++line) {
-      __builtin_prefetch(from + line * 64);
+    WICK_UNROLL
+    for (int line = kLines * g / kUnitBlocks; line < kLines * (g + 1) / kUnitBlocks; ++line) {
+      __builtin_prefetch(at(s, unit) + kPrefetchBytes + line * 64);
     }
   }
 };
@@ -71,55 +70,61 @@ struct FromPanel {
 /// where the product wants them), 16 f32 scales, 16 f32 minima.
 template <class T>
 struct FromScratch {
-  const uint8_t* panel;
-
+  static constexpr int kUnitBlocks = 1;
   static constexpr int kPlanes = T::kNibbles ? 1 : kBytePlanes;
   static constexpr int kScales = kPlanes * kPlaneBytes;
   static constexpr int kBlockBytes = kScales + 64 + (T::kHasMin ? 64 : 0);
+  const uint8_t* panel;
 
-  WICK_LANES auto quad(const FromScratch& s, int64_t block, int k) {
-    const uint8_t* at = s.panel + block * kBlockBytes + k * 64;
+  WICK_LANES const uint8_t* at(const FromScratch& s, int64_t unit) {
+    return s.panel + unit * kBlockBytes;
+  }
+  WICK_LANES auto quad(const FromScratch& s, int64_t unit, int, int k) {
     if constexpr (T::kNibbles) {
-      return load_bytes(at);
+      return load_bytes(at(s, unit) + k * 64);
     } else {
-      return load_weights(at);
+      return load_weights(at(s, unit) + k * 64);
     }
   }
-  WICK_LANES F32 scale(const FromScratch& s, int64_t block) {
-    return load(reinterpret_cast<const float*>(s.panel + block * kBlockBytes + kScales));
+  WICK_LANES F32 scale(const FromScratch& s, int64_t unit, int) {
+    return load(reinterpret_cast<const float*>(at(s, unit) + kScales));
   }
-  WICK_LANES F32 minimum(const FromScratch& s, int64_t block) {
-    return load(reinterpret_cast<const float*>(s.panel + block * kBlockBytes + kScales + 64));
+  WICK_LANES F32 minimum(const FromScratch& s, int64_t unit, int) {
+    return load(reinterpret_cast<const float*>(at(s, unit) + kScales + 64));
   }
-  WICK_LANES void prefetch(const FromScratch&, int64_t) {}
+  WICK_LANES void prefetch(const FromScratch&, int64_t, int) {}
 
   static void fill(uint8_t* to, const uint8_t* panel, int64_t blocks) {
     using Panel = FromPanel<T>;
     const Panel from{panel};
     for (int64_t b = 0; b < blocks; ++b, to += kBlockBytes) {
+      const int64_t unit = b / T::kUnitBlocks;
+      const int g = static_cast<int>(b % T::kUnitBlocks);
       WICK_UNROLL
       for (int k = 0; k < 8; ++k) {
-        const auto w = Panel::quad(from, b, k);
+        const auto w = Panel::quad(from, unit, g, k);
         if constexpr (T::kNibbles) {
           store_bytes(to + k * 64, w);
         } else {
           store_weights(to + k * 64, w);
         }
       }
-      store(reinterpret_cast<float*>(to + kScales), Panel::scale(from, b));
+      store(reinterpret_cast<float*>(to + kScales), Panel::scale(from, unit, g));
       if constexpr (T::kHasMin) {
-        store(reinterpret_cast<float*>(to + kScales + 64), Panel::minimum(from, b));
+        store(reinterpret_cast<float*>(to + kScales + 64), Panel::minimum(from, unit, g));
       }
-      Panel::prefetch(from, b);
+      Panel::prefetch(from, unit, g);
     }
   }
 };
 
 /// One block of a register tile: sums += scaled integer dot products.
 template <class T, class Source, int kRows, int kColumns>
-WICK_LANES void add_block(const Source (&w)[kRows], const uint8_t* x, int64_t block,
+WICK_LANES void add_block(const Source (&w)[kRows], const uint8_t* x, int64_t unit, int g,
                           F32 (&sums)[kRows][kColumns]) {
-  x += block * kColumns * kTileBlockBytes;
+  WICK_UNROLL
+  for (int m = 0; m < kRows; ++m) Source::prefetch(w[m], unit, g);
+  x += (unit * Source::kUnitBlocks + g) * kColumns * kTileBlockBytes;
   const auto* d = reinterpret_cast<const float*>(x + kColumns * kBlockElems);
   const uint8_t* extra = x + kColumns * (kBlockElems + 4);
   int32_t from[kColumns];
@@ -141,9 +146,9 @@ WICK_LANES void add_block(const Source (&w)[kRows], const uint8_t* x, int64_t bl
   for (int i = 0; i < 8; ++i) {
     // The two nibbles of a vector one after the other: it is loaded once.
     const int k = T::kNibbles ? (i >> 1) + (i & 1) * 4 : i;
-    decltype(Source::quad(w[0], block, k)) weights[kRows];
+    decltype(Source::quad(w[0], unit, g, k)) weights[kRows];
     WICK_UNROLL
-    for (int m = 0; m < kRows; ++m) weights[m] = Source::quad(w[m], block, k);
+    for (int m = 0; m < kRows; ++m) weights[m] = Source::quad(w[m], unit, g, k);
     WICK_UNROLL
     for (int j = 0; j < kColumns; ++j) {
       const Quad quad = load_quad(x + j * kBlockElems + 4 * k);
@@ -153,8 +158,8 @@ WICK_LANES void add_block(const Source (&w)[kRows], const uint8_t* x, int64_t bl
   }
   WICK_UNROLL
   for (int m = 0; m < kRows; ++m) {
-    const F32 scale = Source::scale(w[m], block);
-    const F32 minimum = T::kHasMin ? Source::minimum(w[m], block) : scale;
+    const F32 scale = Source::scale(w[m], unit, g);
+    const F32 minimum = T::kHasMin ? Source::minimum(w[m], unit, g) : scale;
     WICK_UNROLL
     for (int j = 0; j < kColumns; ++j) {
       if (T::kHasMin) sums[m][j] = fma(minimum, splat(scaled_sum[j]), sums[m][j]);
@@ -167,6 +172,7 @@ WICK_LANES void add_block(const Source (&w)[kRows], const uint8_t* x, int64_t bl
 template <class T, class Source, int kRows, int kColumns>
 WICK_LANES void multiply_tile(const Source (&w)[kRows], const uint8_t* x, int64_t blocks,
                               F32 (&totals)[kRows][kColumns]) {
+  constexpr int kUnit = Source::kUnitBlocks;
   WICK_UNROLL
   for (int m = 0; m < kRows; ++m) {
     WICK_UNROLL
@@ -180,11 +186,13 @@ WICK_LANES void multiply_tile(const Source (&w)[kRows], const uint8_t* x, int64_
       WICK_UNROLL
       for (int j = 0; j < kColumns; ++j) sums[m][j] = zero();
     }
-    for (int64_t b = chunk; b < end; ++b) {
+    const int64_t whole = end / kUnit;
+    for (int64_t unit = chunk / kUnit; unit < whole; ++unit) {
       WICK_UNROLL
-      for (int m = 0; m < kRows; ++m) Source::prefetch(w[m], b);
-      add_block<T>(w, x, b, sums);
+      for (int g = 0; g < kUnit; ++g) add_block<T>(w, x, unit, g, sums);
     }
+    // The blocks that begin a last unit.
+    for (int g = 0; g < end - whole * kUnit; ++g) add_block<T>(w, x, whole, g, sums);
     WICK_UNROLL
     for (int m = 0; m < kRows; ++m) {
       WICK_UNROLL
