@@ -44,40 +44,45 @@ static_assert(sizeof(BlockQ5_0) == 22 && alignof(BlockQ5_0) == 2);
 static_assert(sizeof(BlockQ5_1) == 24 && alignof(BlockQ5_1) == 2);
 static_assert(sizeof(BlockQ8_0) == 34 && alignof(BlockQ8_0) == 2);
 
+/// Writes the 32 values of a block. Every bit pattern; exact but for one rounding of d·q + m.
+WICK_FN void dequantize(const BlockQ4_0& b, float* out) {
+  const float d = to_f32(b.d);
+  for (int j = 0; j < 16; ++j) out[j] = d * static_cast<float>((b.qs[j] & 15) - 8);
+  for (int j = 0; j < 16; ++j) out[j + 16] = d * static_cast<float>((b.qs[j] >> 4) - 8);
+}
+WICK_FN void dequantize(const BlockQ4_1& b, float* out) {
+  const float d = to_f32(b.d), m = to_f32(b.m);
+  for (int j = 0; j < 16; ++j) out[j] = fma(d, static_cast<float>(b.qs[j] & 15), m);
+  for (int j = 0; j < 16; ++j) out[j + 16] = fma(d, static_cast<float>(b.qs[j] >> 4), m);
+}
+
 namespace detail {
 
-/// The four low bits of value j.
-template <class Block>
-WICK_FN i32 nibble(const Block& b, int j) {
-  return b.qs[j & 15] >> (j >> 4 << 2) & 15;
-}
-/// Bit j of qh as 0 or 16.
-template <class Block>
-WICK_FN i32 fifth_bit(const Block& b, int j) {
-  return (b.qh[j >> 3] >> (j & 7) & 1) << 4;
+/// Bits 4 of the values j and j + 16 of a Q5 block, in place.
+struct FifthBits {
+  u32 low, high;
+};
+WICK_FN FifthBits fifth_bits(const u8* qh, int j) {
+  const u32 all = qh[0] | u32{qh[1]} << 8 | u32{qh[2]} << 16 | u32{qh[3]} << 24;
+  return {(all >> j & 1u) << 4, (all >> (j + 16) & 1u) << 4};
 }
 
 }  // namespace detail
 
-/// Writes the 32 values of a block. Every bit pattern; exact but for one rounding of d·q + m.
-WICK_FN void dequantize(const BlockQ4_0& b, float* out) {
-  const float d = to_f32(b.d);
-  for (int j = 0; j < kBlock; ++j) out[j] = d * static_cast<float>(detail::nibble(b, j) - 8);
-}
-WICK_FN void dequantize(const BlockQ4_1& b, float* out) {
-  const float d = to_f32(b.d), m = to_f32(b.m);
-  for (int j = 0; j < kBlock; ++j) out[j] = fma(d, static_cast<float>(detail::nibble(b, j)), m);
-}
 WICK_FN void dequantize(const BlockQ5_0& b, float* out) {
   const float d = to_f32(b.d);
-  for (int j = 0; j < kBlock; ++j) {
-    out[j] = d * static_cast<float>((detail::nibble(b, j) | detail::fifth_bit(b, j)) - 16);
+  for (int j = 0; j < 16; ++j) {
+    const detail::FifthBits h = detail::fifth_bits(b.qh, j);
+    out[j] = d * static_cast<float>(static_cast<i32>((b.qs[j] & 15u) | h.low) - 16);
+    out[j + 16] = d * static_cast<float>(static_cast<i32>((u32{b.qs[j]} >> 4) | h.high) - 16);
   }
 }
 WICK_FN void dequantize(const BlockQ5_1& b, float* out) {
   const float d = to_f32(b.d), m = to_f32(b.m);
-  for (int j = 0; j < kBlock; ++j) {
-    out[j] = fma(d, static_cast<float>(detail::nibble(b, j) | detail::fifth_bit(b, j)), m);
+  for (int j = 0; j < 16; ++j) {
+    const detail::FifthBits h = detail::fifth_bits(b.qh, j);
+    out[j] = fma(d, static_cast<float>(static_cast<i32>((b.qs[j] & 15u) | h.low)), m);
+    out[j + 16] = fma(d, static_cast<float>(static_cast<i32>((u32{b.qs[j]} >> 4) | h.high)), m);
   }
 }
 WICK_FN void dequantize(const BlockQ8_0& b, float* out) {

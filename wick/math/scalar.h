@@ -81,7 +81,11 @@ WICK_FN F over_one_plus_exp_neg(F a, F x, F limit) {
   x = x > limit ? limit : x;
   const auto e = exp_parts(-x);
   const F scale = inverse_power(e.s2);
-  const F sum = fma(e.r * e.s1, e.q, e.s1 + scale);
+  // (1 + exp(−x))·scale = s1 + scale + r·s1·q. The sum of the two powers of two can lose one of
+  // them where they are 24 binary places apart; what it loses goes into the small term.
+  const F powers = e.s1 + scale;
+  const F lost = scale - (powers - e.s1);
+  const F sum = fma(e.r * e.s1, e.q, lost) + powers;
   return (a / sum) * scale;
 }
 
@@ -121,51 +125,58 @@ WICK_FN double silu(double x) {
   return detail::over_one_plus_exp_neg(x, x, 780.0);
 }
 
-/// Hyperbolic tangent, as m/(m + 2) with m = exp(2|x|) − 1. Every input.
+/// Hyperbolic tangent: an odd polynomial below 0.55, 1 − 2/(1 + exp(2|x|)) above. Every input.
 WICK_FN float tanh(float x) {
-  constexpr float kShift = 0x1.8p23f + 127.0f;
-  float y = abs(x);
-  y = y > 10.0f ? 10.0f : y;
-  y += y;
-  const float t = fma(y, 0x1.715476p0f, kShift);
-  const float n = t - kShift;
-  float r = fma(n, -0x1.62e43p-1f, y);
-  r = fma(n, 0x1.05c61p-29f, r);
-  float p = 0x1.6b7346p-10f;
-  p = fma(p, r, 0x1.122792p-7f);
-  p = fma(p, r, 0x1.555716p-5f);
-  p = fma(p, r, 0x1.5554bp-3f);
-  p = fma(p, r, 0x1.fffffep-2f);
-  p = fma(p, r * r, r);
-  const float s = bits_f32(f32_bits(t) << 23);
-  const float m = fma(p, s, s - 1.0f);
-  return bits_f32(f32_bits(m / (m + 2.0f)) | (f32_bits(x) & 0x80000000u));
+  const float y = abs(x);
+  const float z = y * y;
+  float p = -0x1.958c74p-8f;
+  p = fma(p, z, 0x1.584238p-6f);
+  p = fma(p, z, -0x1.b90a76p-5f);
+  p = fma(p, z, 0x1.110c7p-3f);
+  p = fma(p, z, -0x1.555548p-2f);
+  const float small = fma(p * z, y, y);
+  const float clamped = y > 10.0f ? 10.0f : y;
+  const detail::ExpF32 e = detail::exp_parts(clamped + clamped);
+  const float s = e.s1 * e.s2;
+  const float large = 1.0f - 2.0f / fma(e.r * s, e.q, s + 1.0f);
+  return bits_f32(f32_bits(y < 0.55f ? small : large) | (f32_bits(x) & 0x80000000u));
 }
 WICK_FN double tanh(double x) {
-  constexpr double kShift = 0x1.8p52 + 1023.0;
-  double y = abs(x);
-  y = y > 20.0 ? 20.0 : y;
-  y += y;
-  const double t = fma(y, 0x1.71547652b82fep0, kShift);
-  const double n = t - kShift;
-  double r = fma(n, -0x1.62e42fefa39efp-1, y);
-  r = fma(n, -0x1.abc9e3b39803fp-56, r);
-  double p = 0x1.1f1a283b150dep-29;
-  p = fma(p, r, 0x1.af5f17c20b7e7p-26);
-  p = fma(p, r, 0x1.27e5133c9376dp-22);
-  p = fma(p, r, 0x1.71ddf819199dep-19);
-  p = fma(p, r, 0x1.a01a018e0fb81p-16);
-  p = fma(p, r, 0x1.a01a01b000a1cp-13);
-  p = fma(p, r, 0x1.6c16c16c1aafap-10);
-  p = fma(p, r, 0x1.111111110f659p-7);
-  p = fma(p, r, 0x1.555555555554dp-5);
-  p = fma(p, r, 0x1.5555555555559p-3);
-  p = fma(p, r, 0x1p-1);
-  p = fma(p, r * r, r);
-  const double s = bits_f64(f64_bits(t) << 52);
-  const double m = fma(p, s, s - 1.0);
-  return bits_f64(f64_bits(m / (m + 2.0)) | (f64_bits(x) & 0x8000000000000000u));
+  const double y = abs(x);
+  const double z = y * y;
+  double p = -0x1.3f08862fa4b5fp-16;
+  p = fma(p, z, 0x1.5a3766e61fb45p-14);
+  p = fma(p, z, -0x1.e85009e664649p-13);
+  p = fma(p, z, 0x1.34678f31c7c99p-11);
+  p = fma(p, z, -0x1.7d8c6d809d867p-10);
+  p = fma(p, z, 0x1.d6d2586245a94p-9);
+  p = fma(p, z, -0x1.226e2d6cd3a6bp-7);
+  p = fma(p, z, 0x1.664f484c90e02p-6);
+  p = fma(p, z, -0x1.ba1ba1b944192p-5);
+  p = fma(p, z, 0x1.11111111103a8p-3);
+  p = fma(p, z, -0x1.555555555554cp-2);
+  const double small = fma(p * z, y, y);
+  const double clamped = y > 20.0 ? 20.0 : y;
+  const detail::ExpF64 e = detail::exp_parts(clamped + clamped);
+  const double s = e.s1 * e.s2;
+  const double large = 1.0 - 2.0 / fma(e.r * s, e.q, s + 1.0);
+  return bits_f64(f64_bits(y < 0.55 ? small : large) | (f64_bits(x) & 0x8000000000000000u));
 }
+
+namespace detail {
+
+/// What log adds for arguments that are not positive and finite. A sum, because compilers turn a
+/// select between a result and constants into branches where a conversion with selects follows.
+WICK_FN float log_special(float x) {
+  const float above = x < kInfF32 ? 0.0f : x;
+  return x > 0.0f ? above : (x == 0.0f ? -kInfF32 : __builtin_nanf(""));
+}
+WICK_FN double log_special(double x) {
+  const double above = x < kInfF64 ? 0.0 : x;
+  return x > 0.0 ? above : (x == 0.0 ? -kInfF64 : __builtin_nan(""));
+}
+
+}  // namespace detail
 
 /// Natural logarithm. log(±0) = −inf, NaN below zero; denormals are right.
 WICK_FN float log(float x) {
@@ -186,8 +197,7 @@ WICK_FN float log(float x) {
   float y = fma(k, -0x1.05c61p-29f, (f * f2) * p);
   y = fma(f2, -0.5f, y);
   y = fma(k, 0x1.62e43p-1f, f + y);
-  y = x < detail::kInfF32 ? y : x;
-  return x > 0.0f ? y : (x == 0.0f ? -detail::kInfF32 : __builtin_nanf(""));
+  return y + detail::log_special(x);
 }
 /// With s = f/(2 + f), log(1 + f) = f − f²/2 + s·(f²/2 + R(s²)): the series of 2·artanh(s),
 /// arranged as in P. T. P. Tang, "Table-driven implementation of the logarithm function" (ACM TOMS
@@ -214,8 +224,7 @@ WICK_FN double log(double x) {
   const double h = 0.5 * (f * f);
   double y = fma(s, fma(p, z, h), k * 0x1.abc9e3b39803fp-56);
   y = fma(k, 0x1.62e42fefa39efp-1, f - (h - y));
-  y = x < detail::kInfF64 ? y : x;
-  return x > 0.0 ? y : (x == 0.0 ? -detail::kInfF64 : __builtin_nan(""));
+  return y + detail::log_special(x);
 }
 
 namespace detail {

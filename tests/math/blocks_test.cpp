@@ -1,0 +1,238 @@
+#include "wick/math/blocks.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+
+#include "tests/math/oracle.h"
+#include "tests/math/samples.h"
+#include "wick/math/activation.h"
+
+namespace wick::math_test {
+namespace {
+
+float half_at(const unsigned char* p) {
+  return static_cast<float>(small_f16().value(p[0] | static_cast<std::uint32_t>(p[1]) << 8));
+}
+unsigned bit(const unsigned char* p, std::size_t i) { return p[i / 8] >> (i % 8) & 1u; }
+
+/// Value j of a block, from the bytes as the format's description numbers them.
+float element(Format f, const unsigned char* b, std::size_t j) {
+  const float d = half_at(b);
+  const auto nibble = [&](const unsigned char* qs) {
+    return static_cast<int>(j < 16 ? qs[j] % 16 : qs[j - 16] / 16);
+  };
+  switch (f) {
+    case kQ4_0:
+      return d * static_cast<float>(nibble(b + 2) - 8);
+    case kQ4_1:
+      return d * static_cast<float>(nibble(b + 4)) + half_at(b + 2);
+    case kQ5_0: {
+      const int q = nibble(b + 6) + 16 * static_cast<int>(bit(b + 2, j));
+      return d * static_cast<float>(q - 16);
+    }
+    case kQ5_1: {
+      const int q = nibble(b + 8) + 16 * static_cast<int>(bit(b + 4, j));
+      return d * static_cast<float>(q) + half_at(b + 2);
+    }
+    case kQ8_0:
+      return d * static_cast<float>(static_cast<signed char>(b[2 + j]));
+    case kFormats:
+      break;
+  }
+  return NAN;
+}
+
+class Blocks : public testing::TestWithParam<Format> {};
+
+TEST_P(Blocks, DequantizeIsTheDefinition) {
+  const Format f = GetParam();
+  const auto size = static_cast<std::size_t>(kFormatBytes[f]);
+  constexpr std::size_t kBlocks = 4000;
+  std::mt19937 g(static_cast<unsigned>(f));
+  std::vector<unsigned char> bytes(size * kBlocks);
+  for (unsigned char& b : bytes) b = static_cast<unsigned char>(g());
+  std::vector<float> out(32 * kBlocks);
+  for (const NamedLoops& set : available_loops()) {
+    set.loops->dequantize[f](bytes.data(), out.data(), kBlocks);
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const float want = element(f, &bytes[i / 32 * size], i % 32);
+      if (std::isnan(want) && std::isnan(out[i])) continue;
+      ASSERT_EQ(view<std::uint32_t>(out[i]), view<std::uint32_t>(want)) << set.name << ' ' << i;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Math, Blocks, testing::Values(kQ4_0, kQ4_1, kQ5_0, kQ5_1, kQ8_0));
+
+/// Blocks of normal values at many scales, constant blocks, zeros, ties of the largest magnitude.
+std::vector<float> values_to_quantize() {
+  std::mt19937 g(3);
+  std::normal_distribution<float> normal;
+  std::vector<float> x;
+  for (int b = 0; b < 3000; ++b) {
+    const float scale = std::ldexp(1.0f, static_cast<int>(g() % 40) - 30);
+    for (int j = 0; j < 32; ++j) x.push_back(scale * normal(g));
+  }
+  for (const float v : {0.0f, -0.0f, 1.0f, -1.0f, 1e-7f, 3e4f}) x.insert(x.end(), 32, v);
+  for (int j = 0; j < 32; ++j) x.push_back(j % 2 == 0 ? 2.0f : -2.0f);
+  for (int j = 0; j < 32; ++j) x.push_back(j % 2 == 0 ? -2.0f : 2.0f);
+  for (int j = 0; j < 32; ++j)
+    x.push_back(static_cast<float>(j) - 8.0f);  // quotients that are ties
+  for (int j = 0; j < 32; ++j) x.push_back((static_cast<float>(j) - 16.0f) / 2.0f);
+  return x;
+}
+
+void put(std::vector<unsigned char>* out, std::uint32_t half) {
+  out->push_back(static_cast<unsigned char>(half));
+  out->push_back(static_cast<unsigned char>(half >> 8));
+}
+
+/// The reference rounding, in double where a float operation is to be exact or rounded once.
+std::vector<unsigned char> reference(Format f, const float* x) {
+  std::vector<unsigned char> out;
+  std::vector<int> q(32);
+  if (f == kQ4_0) {
+    std::size_t best = 0;
+    for (std::size_t j = 0; j < 32; ++j) best = std::fabs(x[j]) > std::fabs(x[best]) ? j : best;
+    const float d = x[best] / -8;
+    const float inverse = d != 0 ? 1 / d : 0;
+    put(&out, small_f16().nearest(d));
+    for (std::size_t j = 0; j < 32; ++j) {
+      const auto sum =
+          static_cast<float>(static_cast<double>(x[j]) * static_cast<double>(inverse) + 8.5);
+      q[j] = std::min(15, static_cast<int>(std::trunc(sum)));
+    }
+  } else if (f == kQ4_1) {
+    const float low = *std::min_element(x, x + 32), high = *std::max_element(x, x + 32);
+    const float d = (high - low) / 15;
+    const float inverse = d != 0 ? 1 / d : 0;
+    put(&out, small_f16().nearest(d));
+    put(&out, small_f16().nearest(low));
+    for (std::size_t j = 0; j < 32; ++j) {
+      const float product = (x[j] - low) * inverse;
+      q[j] = std::min(15, static_cast<int>(product + 0.5f));
+    }
+  } else {
+    float largest = 0;
+    for (std::size_t j = 0; j < 32; ++j) largest = std::max(largest, std::fabs(x[j]));
+    const float d = largest / 127;
+    const float inverse = d != 0 ? 1 / d : 0;
+    put(&out, small_f16().nearest(d));
+    for (std::size_t j = 0; j < 32; ++j) {
+      out.push_back(static_cast<unsigned char>(static_cast<int>(std::round(x[j] * inverse))));
+    }
+    return out;
+  }
+  for (std::size_t j = 0; j < 16; ++j)
+    out.push_back(static_cast<unsigned char>(q[j] + 16 * q[j + 16]));
+  return out;
+}
+
+class Quantize : public testing::TestWithParam<Format> {};
+
+TEST_P(Quantize, IsTheReferenceRounding) {
+  const Format f = GetParam();
+  const std::vector<float> x = values_to_quantize();
+  const std::size_t blocks = x.size() / 32;
+  const auto size = static_cast<std::size_t>(kFormatBytes[f]);
+  std::vector<unsigned char> out(blocks * size);
+  for (const NamedLoops& set : available_loops()) {
+    set.loops->quantize[f](x.data(), out.data(), blocks);
+    for (std::size_t i = 0; i < blocks; ++i) {
+      const std::vector<unsigned char> want = reference(f, &x[32 * i]);
+      ASSERT_EQ(want.size(), size);
+      ASSERT_EQ(std::memcmp(&out[i * size], want.data(), size), 0) << set.name << " block " << i;
+    }
+  }
+}
+
+/// Back and forth: within half a step (a whole one at the clamped end of Q4_0), and a block that is
+/// already on the grid comes back unchanged.
+TEST_P(Quantize, RoundTrip) {
+  const Format f = GetParam();
+  const std::vector<float> x = values_to_quantize();
+  const std::size_t blocks = x.size() / 32;
+  const auto size = static_cast<std::size_t>(kFormatBytes[f]);
+  std::vector<unsigned char> bytes(blocks * size);
+  std::vector<float> y(x.size());
+  const Loops& loops = *available_loops().back().loops;
+  loops.quantize[f](x.data(), bytes.data(), blocks);
+  loops.dequantize[f](bytes.data(), y.data(), blocks);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const float* block = &x[i / 32 * 32];
+    const float low = *std::min_element(block, block + 32),
+                high = *std::max_element(block, block + 32);
+    const float amax = std::max(std::fabs(low), std::fabs(high));
+    const float step = f == kQ4_0 ? amax / 8 : (f == kQ4_1 ? (high - low) / 15 : amax / 127);
+    // d and m are f16: 2^-11 of the largest value, or half of the smallest f16 times the largest q.
+    const float rounding = amax * 0x1p-10f + 0x1p-25f * 128;
+    ASSERT_LE(std::fabs(x[i] - y[i]), (f == kQ4_0 ? 1.0f : 0.501f) * step + rounding) << i;
+  }
+  std::vector<float> grid(32);
+  for (int j = 0; j < 32; ++j)
+    grid[static_cast<std::size_t>(j)] = static_cast<float>(j % 16) - 8.0f;
+  if (f == kQ8_0) grid[0] = 127.0f;
+  std::vector<unsigned char> block(size);
+  std::vector<float> back(32);
+  loops.quantize[f](grid.data(), block.data(), 1);
+  loops.dequantize[f](block.data(), back.data(), 1);
+  EXPECT_EQ(back, grid);
+}
+
+INSTANTIATE_TEST_SUITE_P(Math, Quantize, testing::Values(kQ4_0, kQ4_1, kQ8_0));
+
+struct Activation {
+  std::vector<signed char> q;
+  std::vector<float> d;
+  std::vector<int> sum;
+};
+Activation run_activation(const Loops& loops, const std::vector<float>& x) {
+  Activation a{std::vector<signed char>(x.size(), 99), std::vector<float>(x.size() / 32),
+               std::vector<int>(x.size() / 32)};
+  loops.activation(x.data(), a.q.data(), a.d.data(), a.sum.data(), x.size() / 32);
+  return a;
+}
+
+TEST(ActivationBlocks, FollowTheContract) {
+  std::vector<float> x = values_to_quantize();
+  for (const float special :
+       {INFINITY, -INFINITY, NAN, -NAN, 1e-30f, 1.0000002e-30f, 1e-38f, 3e38f}) {
+    for (int j = 0; j < 32; ++j) x.push_back(j == 17 ? special : 0.0f);
+  }
+  for (int j = 0; j < 32; ++j) x.push_back(j == 3 ? INFINITY : (j == 9 ? NAN : 1.0f));
+  for (const NamedLoops& set : available_loops()) {
+    const Activation a = run_activation(*set.loops, x);
+    for (std::size_t b = 0; b < a.d.size(); ++b) {
+      const float* v = &x[32 * b];
+      bool finite = true;
+      float amax = 0;
+      for (int j = 0; j < 32; ++j) {
+        finite &= std::isfinite(v[j]);
+        amax = std::max(amax, std::fabs(v[j]));
+      }
+      const bool zero = finite && amax <= 1e-30f;
+      if (!finite) {
+        ASSERT_TRUE(std::isnan(a.d[b])) << set.name << ' ' << b;
+      } else {
+        ASSERT_EQ(view<std::uint32_t>(a.d[b]), view<std::uint32_t>(zero ? 0.0f : amax / 127.0f));
+      }
+      int sum = 0;
+      for (int j = 0; j < 32; ++j) {
+        const int q =
+            finite && !zero ? static_cast<int>(std::nearbyint(v[j] * (127.0f / amax))) : 0;
+        ASSERT_EQ(a.q[32 * b + static_cast<std::size_t>(j)], q) << set.name << ' ' << b << ' ' << j;
+        ASSERT_LE(std::abs(q), 127);
+        sum += q;
+      }
+      ASSERT_EQ(a.sum[b], sum) << set.name << ' ' << b;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace wick::math_test

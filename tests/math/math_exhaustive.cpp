@@ -1,0 +1,181 @@
+// Every one of the 2^32 floats through the functions of one f32 argument and the conversions from
+// f32, on every instruction set this processor has. Minutes of work: run by hand, not by ctest.
+
+#include <atomic>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/math/loops.h"
+#include "tests/math/oracle.h"
+
+namespace wick::math_test {
+namespace {
+
+constexpr std::uint64_t kAll = std::uint64_t{1} << 32;
+constexpr std::size_t kChunk = 1 << 16;
+
+float from_bits(std::uint32_t b) {
+  float x;
+  std::memcpy(&x, &b, sizeof x);
+  return x;
+}
+std::uint32_t to_bits(float x) {
+  std::uint32_t b;
+  std::memcpy(&b, &x, sizeof b);
+  return b;
+}
+
+struct Options {
+  std::string only = "all";
+  unsigned threads = std::thread::hardware_concurrency();
+  std::uint64_t step = 1;
+};
+
+struct Result {
+  double worst = -1;
+  float at = 0;
+  std::uint64_t differing = 0;  // between instruction sets, or from the conversion's oracle
+};
+
+/// Runs body(first pattern, count of a chunk) over all patterns on several threads.
+template <class Body>
+Result over_all(const Options& o, const Body& body) {
+  std::atomic<std::uint64_t> next{0};
+  std::vector<Result> results(o.threads);
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < o.threads; ++t) {
+    threads.emplace_back([&, t] {
+      std::vector<float> in(kChunk);
+      for (;;) {
+        const std::uint64_t first = next.fetch_add(kChunk * o.step);
+        if (first >= kAll) break;
+        for (std::size_t i = 0; i < kChunk; ++i) {
+          in[i] = from_bits(static_cast<std::uint32_t>(first + i * o.step));
+        }
+        body(in, results[t]);
+      }
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  Result all;
+  for (const Result& r : results) {
+    all.differing += r.differing;
+    if (r.worst > all.worst) all.worst = r.worst, all.at = r.at;
+  }
+  return all;
+}
+
+bool check_function(const Options& o, Unary f) {
+  const std::vector<NamedLoops> sets = available_loops();
+  Result r = over_all(o, [&](const std::vector<float>& in, Result& result) {
+    thread_local std::vector<float> out(kChunk), other(kChunk);
+    sets.back().loops->f32[f](in.data(), out.data(), kChunk);
+    for (std::size_t s = 0; s + 1 < sets.size(); ++s) {
+      sets[s].loops->f32[f](in.data(), other.data(), kChunk);
+      for (std::size_t i = 0; i < kChunk; ++i) {
+        const bool both_nan = std::isnan(out[i]) && std::isnan(other[i]);
+        if (!both_nan && to_bits(out[i]) != to_bits(other[i])) ++result.differing;
+      }
+    }
+    for (std::size_t i = 0; i < kChunk; ++i) {
+      const double error = ulp_error(out[i], fast_value(f, static_cast<double>(in[i])));
+      if (error > result.worst) result.worst = error, result.at = in[i];
+    }
+  });
+  float got;
+  sets.back().loops->f32[f](&r.at, &got, 1);
+  r.worst = ulp_error(got, true_value(f, static_cast<double>(r.at)));  // the exact figure, by MPFR
+  const bool good = r.differing == 0 && r.worst <= limit_f32(f);
+  std::printf(
+      "%-8s f32  worst %.4f ulp (limit %.2f) at %a; %llu differ between instruction sets%s\n",
+      kUnaryNames[f], r.worst, limit_f32(f), static_cast<double>(r.at),
+      static_cast<unsigned long long>(r.differing), good ? "" : "  FAILED");
+  std::fflush(stdout);
+  return good;
+}
+
+bool check_conversion(const Options& o, Real to) {
+  const SmallFloat& format = *small_float(to);
+  const std::vector<NamedLoops> sets = available_loops();
+  const Result r = over_all(o, [&](const std::vector<float>& in, Result& result) {
+    thread_local std::vector<unsigned char> out(kChunk * 2);
+    thread_local std::vector<std::uint32_t> want(kChunk);
+    for (std::size_t i = 0; i < kChunk; ++i) want[i] = format.nearest(in[i]);
+    for (const NamedLoops& set : sets) {
+      set.loops->cast[to][kF32](in.data(), out.data(), kChunk);
+      for (std::size_t i = 0; i < kChunk; ++i) {
+        std::uint32_t got = out[i];
+        if (kRealBytes[to] == 2) got = out[2 * i] | static_cast<std::uint32_t>(out[2 * i + 1]) << 8;
+        if (got != want[i] && !(format.is_nan(got) && format.is_nan(want[i]))) {
+          ++result.differing;
+          result.worst = 1, result.at = in[i];
+        }
+      }
+    }
+  });
+  std::printf("%-8s from f32: %llu wrong%s\n", kRealNames[to],
+              static_cast<unsigned long long>(r.differing), r.differing == 0 ? "" : "  FAILED");
+  std::fflush(stdout);
+  return r.differing == 0;
+}
+
+int run(const Options& o) {
+  bool good = true, any = false;
+  for (int f = 0; f < kUnaryF32; ++f) {
+    if (o.only != "all" && o.only != kUnaryNames[f]) continue;
+    any = true;
+    good &= check_function(o, static_cast<Unary>(f));
+  }
+  for (const Real to : {kF16, kBF16, kF8E4M3}) {
+    if (o.only != "all" && o.only != kRealNames[to]) continue;
+    any = true;
+    good &= check_conversion(o, to);
+  }
+  if (!any) std::fprintf(stderr, "math_exhaustive: no function named %s\n", o.only.c_str());
+  return good && any ? 0 : 1;
+}
+
+constexpr const char* kHelp =
+    "usage: math_exhaustive [--function NAME] [--threads N] [--step N]\n"
+    "Puts all 2^32 floats through the f32 functions and the conversions to f16, bf16 and f8e4m3,\n"
+    "on every instruction set this processor has, and prints the worst error against MPFR.\n"
+    "  --function NAME  one function (exp, log, ...) or target type (f16, bf16, f8e4m3); default "
+    "all\n"
+    "  --threads N      default: one per processor\n"
+    "  --step N         only every N-th pattern (odd numbers reach every exponent and low bit)\n"
+    "Exits with 1 if an error exceeds the function's limit or two instruction sets differ.\n";
+
+}  // namespace
+}  // namespace wick::math_test
+
+int main(int argc, char** argv) {
+  wick::math_test::Options o;
+  for (int i = 1; i < argc; ++i) {
+    const std::string flag = argv[i];
+    if (flag == "--help" || flag == "-h") {
+      std::fputs(wick::math_test::kHelp, stdout);
+      return 0;
+    }
+    const char* value = i + 1 < argc ? argv[++i] : nullptr;
+    const unsigned long long number = value != nullptr ? std::strtoull(value, nullptr, 10) : 0;
+    if (value != nullptr && flag == "--function") {
+      o.only = value;
+    } else if (flag == "--threads" && number > 0 && number <= 4096) {
+      o.threads = static_cast<unsigned>(number);
+    } else if (flag == "--step" && number > 0) {
+      o.step = number;
+    } else {
+      std::fprintf(stderr, "math_exhaustive: bad argument: %s\n%s", flag.c_str(),
+                   wick::math_test::kHelp);
+      return 2;
+    }
+  }
+  if (o.threads == 0) o.threads = 1;
+  return wick::math_test::run(o);
+}

@@ -1,0 +1,304 @@
+#include "tests/math/oracle.h"
+
+#include <mpfr.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace wick::math_test {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+/// One MPFR number.
+class Big {
+ public:
+  Big() { mpfr_init2(v_, 160); }
+  Big(const Big&) = delete;
+  Big& operator=(const Big&) = delete;
+  ~Big() { mpfr_clear(v_); }
+  mpfr_ptr get() { return v_; }
+
+ private:
+  mpfr_t v_;
+};
+
+/// y = f(x) to 160 bits.
+void evaluate(Unary f, double x, mpfr_ptr y) {
+  thread_local Big in, t;
+  mpfr_set_d(in.get(), x, MPFR_RNDN);
+  mpfr_ptr a = in.get();
+  switch (f) {
+    case k_exp:
+      mpfr_exp(y, a, MPFR_RNDN);
+      break;
+    case k_log:
+      mpfr_log(y, a, MPFR_RNDN);
+      break;
+    case k_tanh:
+      mpfr_tanh(y, a, MPFR_RNDN);
+      break;
+    case k_silu:
+    case k_sigmoid:
+      mpfr_neg(t.get(), a, MPFR_RNDN);
+      mpfr_exp(t.get(), t.get(), MPFR_RNDN);
+      mpfr_add_ui(t.get(), t.get(), 1, MPFR_RNDN);
+      if (f == k_sigmoid) {
+        mpfr_ui_div(y, 1, t.get(), MPFR_RNDN);
+      } else if (x == -kInf) {
+        mpfr_set_zero(y, -1);  // the limit, where the formula has no value
+      } else {
+        mpfr_div(y, a, t.get(), MPFR_RNDN);
+      }
+      break;
+    case k_rsqrt:
+      mpfr_sqrt(t.get(), a, MPFR_RNDN);
+      mpfr_ui_div(y, 1, t.get(), MPFR_RNDN);
+      break;
+    case k_recip:
+      mpfr_ui_div(y, 1, a, MPFR_RNDN);
+      break;
+    case k_sqrt:
+      mpfr_sqrt(y, a, MPFR_RNDN);
+      break;
+    case k_abs:
+      mpfr_abs(y, a, MPFR_RNDN);
+      break;
+    case k_neg:
+      mpfr_neg(y, a, MPFR_RNDN);
+      break;
+    case k_sqr:
+    case k_square:
+      mpfr_sqr(y, a, MPFR_RNDN);
+      break;
+    case k_relu:
+      if (x <= 0) {
+        mpfr_set_zero(y, 1);
+      } else {
+        mpfr_set(y, a, MPFR_RNDN);
+      }
+      break;
+    case k_rint:
+      mpfr_rint(y, a, MPFR_RNDN);
+      break;
+    case k_floor:
+      mpfr_rint(y, a, MPFR_RNDD);
+      break;
+    case k_round:
+      mpfr_round(y, a);
+      break;
+    case k_sin:
+      mpfr_sin(y, a, MPFR_RNDN);
+      break;
+    case k_cos:
+      mpfr_cos(y, a, MPFR_RNDN);
+      break;
+    case kUnaryF64:
+      mpfr_set_nan(y);
+      break;
+  }
+}
+
+}  // namespace
+
+double true_value(Unary f, double x) {
+  thread_local Big y;
+  evaluate(f, x, y.get());
+  return mpfr_get_d(y.get(), MPFR_RNDN);
+}
+
+double fast_value(Unary f, double x) {
+  switch (f) {
+    case k_exp:
+      return std::exp(x);
+    case k_log:
+      return std::log(x);
+    case k_tanh:
+      return std::tanh(x);
+    case k_sigmoid:
+      return 1 / (1 + std::exp(-x));
+    case k_silu:
+      return x == -kInf ? -0.0 : x / (1 + std::exp(-x));
+    case k_rsqrt:
+      return 1 / std::sqrt(x);
+    case k_recip:
+      return 1 / x;
+    case k_sqrt:
+      return std::sqrt(x);
+    case k_abs:
+      return std::fabs(x);
+    case k_neg:
+      return -x;
+    case k_sqr:
+    case k_square:
+      return x * x;
+    case k_relu:
+      return x <= 0 ? 0 : x;
+    case k_rint:
+      return std::nearbyint(x);
+    case k_floor:
+      return std::floor(x);
+    case k_round:
+      return std::round(x);
+    case k_sin:
+      return std::sin(x);
+    case k_cos:
+      return std::cos(x);
+    case kUnaryF64:
+      break;
+  }
+  return std::nan("");
+}
+
+double ulp_error(float got, double want) {
+  if (std::isnan(want) || std::isnan(got)) return std::isnan(want) && std::isnan(got) ? 0 : kInf;
+  if (std::signbit(want) != std::signbit(got)) return kInf;
+  const double w = std::fabs(want), g = std::fabs(static_cast<double>(got));
+  if (std::isinf(g)) return w >= 0x1p128 ? 0 : (0x1p128 - w) / 0x1p104;
+  if (w >= 0x1p128) return kInf;
+  const int exponent = std::max(w > 0 ? std::ilogb(w) : -126, -126);
+  return std::fabs(g - w) / std::ldexp(1.0, exponent - 23);
+}
+
+double ulp_error_f64(Unary f, double x, double got) {
+  thread_local Big y, t;
+  evaluate(f, x, y.get());
+  mpfr_ptr w = y.get();
+  if (mpfr_nan_p(w) || std::isnan(got)) return mpfr_nan_p(w) && std::isnan(got) ? 0 : kInf;
+  if ((mpfr_signbit(w) != 0) != std::signbit(got)) return kInf;
+  if (mpfr_inf_p(w)) return std::isinf(got) ? 0 : kInf;
+  const mpfr_exp_t exponent =
+      mpfr_zero_p(w) ? -1022 : std::max<mpfr_exp_t>(mpfr_get_exp(w) - 1, -1022);
+  if (exponent > 1023) return std::isinf(got) ? 0 : kInf;
+  if (std::isinf(got)) {  // counts as 2^1024
+    mpfr_set_si_2exp(t.get(), std::signbit(got) ? -1 : 1, 1024, MPFR_RNDN);
+  } else {
+    mpfr_set_d(t.get(), got, MPFR_RNDN);
+  }
+  mpfr_sub(t.get(), t.get(), w, MPFR_RNDN);
+  mpfr_mul_2si(t.get(), t.get(), 52 - exponent, MPFR_RNDN);
+  return std::fabs(mpfr_get_d(t.get(), MPFR_RNDN));
+}
+
+double limit_f32(Unary f) {
+  switch (f) {
+    case k_exp:
+    case k_log:
+      return 1.0;
+    case k_tanh:
+    case k_sigmoid:
+    case k_silu:
+    case k_rsqrt:
+      return 2.0;
+    default:
+      return 0.5;
+  }
+}
+
+double limit_f64(Unary f) {
+  switch (f) {
+    case k_exp:
+    case k_log:
+    case k_sin:
+    case k_cos:
+      return 1.0;
+    case k_tanh:
+    case k_sigmoid:
+    case k_silu:
+    case k_rsqrt:
+      return 2.0;
+    default:
+      return 0.5;
+  }
+}
+
+std::vector<NamedLoops> available_loops() {
+  std::vector<NamedLoops> all = {{"scalar", &kLoopsScalar}};
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt")) {
+    all.push_back({"x86-64-v2", &kLoopsV2});
+  }
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+      __builtin_cpu_supports("bmi2")) {
+    all.push_back({"x86-64-v3", &kLoopsV3});
+  }
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl")) {
+    all.push_back({"x86-64-v4", &kLoopsV4});
+  }
+#endif
+  return all;
+}
+
+SmallFloat::SmallFloat(int exponent_bits, int mantissa_bits, bool has_infinity)
+    : exponent_bits_(exponent_bits), mantissa_bits_(mantissa_bits), has_infinity_(has_infinity) {
+  const std::uint32_t end = has_infinity
+                                ? ((std::uint32_t{1} << exponent_bits) - 1) << mantissa_bits
+                                : (std::uint32_t{1} << (exponent_bits + mantissa_bits)) - 1;
+  const int bias = (1 << (exponent_bits - 1)) - 1;
+  for (std::uint32_t p = 0; p < end; ++p) {
+    const int exponent = static_cast<int>(p >> mantissa_bits);
+    const double fraction =
+        static_cast<double>(p % (1u << mantissa_bits)) / static_cast<double>(1u << mantissa_bits);
+    finite_.push_back(exponent == 0 ? std::ldexp(fraction, 1 - bias)
+                                    : std::ldexp(1 + fraction, exponent - bias));
+  }
+}
+
+double SmallFloat::value(std::uint32_t bits) const {
+  const double sign = bits >= sign_bit() ? -1 : 1;
+  const std::uint32_t magnitude = bits % sign_bit();
+  if (magnitude < finite_.size()) return sign * finite_[magnitude];
+  return has_infinity_ && magnitude == finite_.size() ? sign * kInf : std::nan("");
+}
+
+std::uint32_t SmallFloat::nearest(long double x) const {
+  const auto end = static_cast<std::uint32_t>(finite_.size());
+  if (std::isnan(x)) return end + (has_infinity_ ? 1 : 0);
+  const std::uint32_t sign = std::signbit(x) ? sign_bit() : 0;
+  const long double a = std::fabs(x);
+  const auto above = static_cast<std::uint32_t>(
+      std::lower_bound(finite_.begin(), finite_.end(), a,
+                       [](double v, long double w) { return static_cast<long double>(v) < w; }) -
+      finite_.begin());
+  if (above < end && static_cast<long double>(finite_[above]) == a) return sign | above;
+  const std::uint32_t below = above - 1;  // 0 is a value, so there is one
+  const double step =
+      above < end ? finite_[above] - finite_[below] : finite_[below] - finite_[below - 1];
+  if (above == end && !has_infinity_) return sign | below;
+  const long double middle =
+      static_cast<long double>(finite_[below]) + static_cast<long double>(step) / 2;
+  if (a != middle) return sign | (a < middle ? below : above);
+  return sign | (below % 2 == 0 ? below : above);
+}
+
+const SmallFloat& small_f16() {
+  static const SmallFloat format(5, 10, true);
+  return format;
+}
+const SmallFloat& small_bf16() {
+  static const SmallFloat format(8, 7, true);
+  return format;
+}
+const SmallFloat& small_f8e4m3() {
+  static const SmallFloat format(4, 3, false);
+  return format;
+}
+
+const SmallFloat* small_float(Real dtype) {
+  switch (dtype) {
+    case kF16:
+      return &small_f16();
+    case kBF16:
+      return &small_bf16();
+    case kF8E4M3:
+      return &small_f8e4m3();
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace wick::math_test

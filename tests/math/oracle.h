@@ -1,0 +1,67 @@
+#pragma once
+
+// True values to hold wick/math against: MPFR, and the C library's double functions as a fast
+// reference for f32 (its error is some 1e-9 ulp of a float; oracle_test.cpp holds it against MPFR).
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tests/math/loops.h"
+
+namespace wick::math_test {
+
+/// f(x) rounded to double from 160 bits.
+double true_value(Unary f, double x);
+
+/// f(x) by the C library in double; good to far below an ulp of float for every float x.
+double fast_value(Unary f, double x);
+
+/// |got − want| in ulps of float in want's binade; infinite if NaN, infinity or the sign of zero
+/// differ. want ≥ 2^128 wants infinity.
+double ulp_error(float got, double want);
+
+/// |got − f(x)| in ulps of double, against 160 bits of f(x).
+double ulp_error_f64(Unary f, double x, double got);
+
+/// What may be asked of a function: the largest error in ulps, and 0.5 for the correctly rounded.
+double limit_f32(Unary f);
+double limit_f64(Unary f);
+
+/// The loops this processor can run.
+struct NamedLoops {
+  std::string name;
+  const Loops* loops;
+};
+std::vector<NamedLoops> available_loops();
+
+/// A small float format by enumeration: the values of its patterns and the nearest one to a number,
+/// written without a single bit trick.
+class SmallFloat {
+ public:
+  SmallFloat(int exponent_bits, int mantissa_bits, bool has_infinity);
+
+  /// The value of a pattern; NaN and infinities as such.
+  double value(std::uint32_t bits) const;
+  /// The pattern nearest to x, ties to the even pattern; overflow and NaN as the format has it.
+  std::uint32_t nearest(long double x) const;
+
+  std::uint32_t patterns() const {
+    return std::uint32_t{1} << (exponent_bits_ + mantissa_bits_ + 1);
+  }
+  std::uint32_t sign_bit() const { return patterns() / 2; }
+  bool is_nan(std::uint32_t bits) const { return value(bits) != value(bits); }
+
+ private:
+  int exponent_bits_, mantissa_bits_;
+  bool has_infinity_;
+  std::vector<double> finite_;  // the non-negative finite values, in the order of their patterns
+};
+
+const SmallFloat& small_f16();
+const SmallFloat& small_bf16();
+const SmallFloat& small_f8e4m3();
+/// The formats of kF16, kBF16 and kF8E4M3; null for the other dtypes.
+const SmallFloat* small_float(Real dtype);
+
+}  // namespace wick::math_test

@@ -1,0 +1,89 @@
+#pragma once
+
+// Inputs for the tests of wick/math.
+
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <vector>
+
+namespace wick::math_test {
+
+template <class To, class From>
+To view(const From& x) {
+  static_assert(sizeof(To) == sizeof(From));
+  To y;
+  std::memcpy(&y, &x, sizeof y);
+  return y;
+}
+
+/// Every binade's start and its neighbours, NaNs, infinities, zeros, and the places where exp, tanh
+/// and their kin change course, each with its neighbours; both signs.
+inline std::vector<float> edges_f32() {
+  std::vector<std::uint32_t> bits = {0x7f800001u, 0x7fc00000u, 0x7fffffffu};
+  const auto around = [&](std::uint32_t b) {
+    for (std::int64_t d = -3; d <= 3; ++d) {
+      const std::int64_t n = std::int64_t{b} + d;
+      if (n >= 0 && n <= 0x7f800000) bits.push_back(static_cast<std::uint32_t>(n));
+    }
+  };
+  for (std::uint32_t e = 0; e < 256; ++e) around(e << 23);
+  for (const float x : {0.3465736f, 0.55f,      0.6666667f, 0.5f,      1.3333334f, 2.5f,      9.0f,
+                        10.0f,      16.63f,     17.33f,     87.33655f, 88.02969f,  88.72284f, 89.0f,
+                        103.27893f, 103.97208f, 104.0f,     108.66f,   110.0f,     120.0f}) {
+    around(view<std::uint32_t>(x));
+  }
+  std::vector<float> all;
+  for (const std::uint32_t b : bits) {
+    all.push_back(view<float>(b));
+    all.push_back(view<float>(b | 0x80000000u));
+  }
+  return all;
+}
+
+/// As edges_f32, for double.
+inline std::vector<double> edges_f64() {
+  std::vector<std::uint64_t> bits = {0x7ff0000000000001u, 0x7ff8000000000000u, 0x7fffffffffffffffu};
+  const auto around = [&](std::uint64_t b) {
+    for (std::int64_t d = -3; d <= 3; ++d) {
+      const std::int64_t n = static_cast<std::int64_t>(b) + d;
+      if (n >= 0 && n <= 0x7ff0000000000000) bits.push_back(static_cast<std::uint64_t>(n));
+    }
+  };
+  for (std::uint64_t e = 0; e < 2048; ++e) around(e << 52);
+  for (const double x :
+       {0.34657359027997264, 0.55, 0.7071067811865476, 1.4142135623730951, 0.5, 2.5, 19.1, 20.0,
+        36.7368005696771, 37.43, 708.3964185322641, 709.782712893384, 710.0, 744.4400719213812,
+        745.1332191019412, 746.0, 751.8, 760.0, 780.0}) {
+    around(view<std::uint64_t>(x));
+  }
+  std::vector<double> all;
+  for (const std::uint64_t b : bits) {
+    all.push_back(view<double>(b));
+    all.push_back(view<double>(b | 0x8000000000000000u));
+  }
+  return all;
+}
+
+/// n patterns spread evenly over all floats; the odd step reaches every exponent and low bit.
+inline std::vector<float> spread_f32(std::size_t n, std::uint32_t start) {
+  const std::uint32_t step = static_cast<std::uint32_t>((std::uint64_t{1} << 32) / n) | 1u;
+  std::vector<float> all(n);
+  for (std::size_t i = 0; i < n; ++i)
+    all[i] = view<float>(start + static_cast<std::uint32_t>(i) * step);
+  return all;
+}
+
+/// n doubles: half random patterns, half with a random exponent in the range where functions live.
+inline std::vector<double> random_f64(std::size_t n, std::uint64_t seed) {
+  std::mt19937_64 g(seed);
+  std::vector<double> all(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    std::uint64_t b = g();
+    if (i % 2 == 0) b = (b & 0x800fffffffffffffu) | (1023 - 20 + (b >> 52) % 31) << 52;
+    all[i] = view<double>(b);
+  }
+  return all;
+}
+
+}  // namespace wick::math_test
