@@ -217,15 +217,16 @@ class WeightColumns final : public GemmColumns {
     const int64_t panels = (cols + kPanel - 1) / kPanel;
     const int64_t even_k = w.dtype == DType::bf16 ? (k + 1) / 2 * 2 : k;
     float* to = static_cast<float*>(scratch);
+    const int64_t stride = (even_k + 1) * kPanel;
     from += k0 * kPanel * 2;
-    for (int64_t p = 0; p < panels; ++p, from += w.panel_bytes, to += even_k * kPanel) {
+    for (int64_t p = 0; p < panels; ++p, from += w.panel_bytes, to += stride) {
       if (w.dtype == DType::f16) {
         job_.gemm.load[static_cast<size_t>(DType::f16)](from, 1, k * kPanel, to);
       } else {
         job_.kernels.unpack_bf16(from, even_k, to);
       }
     }
-    return {scratch, even_k * kPanel};
+    return {scratch, stride};
   }
 
  private:
