@@ -155,6 +155,8 @@ void check_index_select(DType dtype) {
     for (const Shape& shape : shapes) {
       for (int dim = 0; dim < shape.rank(); ++dim) {
         for (Place kind : kinds) {
+          // One id type meets every layout; the others differ only in how ids are read.
+          if (id_type != DType::u32 && kind != Place::stepped) continue;
           for (int64_t count : {int64_t{0}, int64_t{3}, int64_t{37}}) {
             TestTensor in(dtype, kind, shape, 1);
             TestTensor ids(id_type, kind, {count}, 2);
