@@ -140,19 +140,28 @@ WICK_FN void join_rows(P* __restrict into, const T* const* row, int64_t width) {
   }
 }
 
-/// Joins rows first, first + stride, ... below n of a chunk to `into`, in that order.
+/// Joins the next `count` of `left` rows to `into`, in their order. The rows after them are asked for
+/// ahead: pieces of rows a few kilobytes apart are more than hardware prefetchers follow.
 template <class Op, class T, class P>
-WICK_FN void join_all_rows(P* __restrict into, const T* x, const int64_t* rows, int64_t first,
-                           int64_t stride, int64_t n, int64_t width) {
-  int64_t c = first;
-  for (; c + 3 * stride < n; c += 4 * stride) {
-    const T* row[4];
-    for (int r = 0; r < 4; ++r) row[r] = x + rows[c + r * stride];
-    join_rows<Op, 4>(into, row, width);
-  }
-  for (; c < n; c += stride) {
-    const T* row = x + rows[c];
-    join_rows<Op, 1>(into, &row, width);
+WICK_FN void join_all_rows(P* __restrict into, const T* x, const int64_t* rows, int64_t count,
+                           int64_t left, int64_t width) {
+  constexpr int64_t kAhead = 4;
+  constexpr auto kLine = static_cast<int64_t>(64 / sizeof(T));
+  for (int64_t c = 0; c < count;) {
+    const int64_t end = left < c + 2 * kAhead ? left : c + 2 * kAhead;
+    for (int64_t ahead = c + kAhead; ahead < end; ++ahead) {
+      for (int64_t i = 0; i < width; i += kLine) __builtin_prefetch(x + rows[ahead] + i, 0, 2);
+    }
+    const T* row[kAhead];
+    if (c + kAhead <= count) {
+      for (int r = 0; r < kAhead; ++r) row[r] = x + rows[c + r];
+      join_rows<Op, kAhead>(into, row, width);
+      c += kAhead;
+    } else {
+      row[0] = x + rows[c];
+      join_rows<Op, 1>(into, row, width);
+      ++c;
+    }
   }
 }
 
@@ -160,15 +169,30 @@ template <class T>
 struct ColumnSum {
   using P = Sum::Partial<T>;
   const T* x;
-  const int64_t* rows;
   int64_t n, width;
   P buffer[7][kReduceColumns];
+  /// Rows in the order in which the tree asks for them, and how many it has had.
+  int64_t order[kReduceChunk];
+  int64_t done = 0;
+
+  ColumnSum(const T* first, const int64_t* rows, int64_t count, int64_t columns)
+      : x(first), n(count), width(columns) {
+    int64_t filled = 0;
+    for (int i = 0; i < 32; ++i) {
+      const int l = (i & 1) << 4 | (i & 2) << 2 | (i & 4) | (i & 8) >> 2 | (i & 16) >> 4;
+      for (int64_t a = 4 * l; a < 4 * l + 4; ++a) {
+        for (int64_t c = a; c < n; c += kSumAccumulators) order[filled++] = rows[c];
+      }
+    }
+  }
 
   /// Accumulator `a` of every column: rows a, a + 128, ... from +0 on. False if it has none.
-  WICK_FN bool accumulator(int64_t a, P* into) const {
+  WICK_FN bool accumulator(int64_t a, P* into) {
     if (a >= n) return false;
+    const int64_t count = (n - a + kSumAccumulators - 1) / kSumAccumulators;
     for (int64_t i = 0; i < width; ++i) into[i] = P{0};
-    join_all_rows<Sum>(into, x, rows, a, kSumAccumulators, n, width);
+    join_all_rows<Sum>(into, x, order + done, count, n - done, width);
+    done += count;
     return true;
   }
 
@@ -201,15 +225,11 @@ void sum_columns(const void* data, const int64_t* rows, int64_t n, int64_t width
   using P = Sum::Partial<T>;
   auto* sums = static_cast<P*>(results);
   if constexpr (kIsFloat<T>) {
-    ColumnSum<T> columns;
-    columns.x = static_cast<const T*>(data);
-    columns.rows = rows;
-    columns.n = n;
-    columns.width = width;
+    ColumnSum<T> columns(static_cast<const T*>(data), rows, n, width);
     columns.node(0, 1, 0, sums);
   } else {
     for (int64_t i = 0; i < width; ++i) sums[i] = 0;
-    join_all_rows<Sum>(sums, static_cast<const T*>(data), rows, 0, 1, n, width);
+    join_all_rows<Sum>(sums, static_cast<const T*>(data), rows, n, n, width);
   }
 }
 
@@ -219,7 +239,7 @@ void best_columns(const void* data, const int64_t* rows, int64_t n, int64_t widt
   const auto* x = static_cast<const T*>(data);
   auto* best = static_cast<P*>(results);
   for (int64_t i = 0; i < width; ++i) best[i] = to_partial<P>(x[rows[0] + i]);
-  join_all_rows<Op>(best, x, rows, 1, 1, n, width);
+  join_all_rows<Op>(best, x, rows + 1, n - 1, n - 1, width);
 }
 
 template <class Op, class T>
@@ -260,12 +280,16 @@ struct KeyOf<T, 1> {
 template <bool kLargest, class T>
 WICK_FN typename KeyOf<T>::Type key(T x) {
   using K = typename KeyOf<T>::Type;
-  constexpr K kTop = static_cast<K>(K{1} << (8 * sizeof(K) - 1));
+  constexpr int kSignBit = 8 * static_cast<int>(sizeof(K)) - 1;
+  constexpr K kTop = static_cast<K>(K{1} << kSignBit);
   if constexpr (kIsFloat<T>) {
-    const auto value = widen(x);
-    const K bits = __builtin_bit_cast(K, value);
-    const K ordered = (bits & kTop) != 0 ? static_cast<K>(~bits) : static_cast<K>(bits | kTop);
-    return value != value ? static_cast<K>(~K{0}) : kLargest ? ordered : static_cast<K>(~ordered);
+    // Integer arithmetic throughout: with a comparison of floats GCC makes a branch of it.
+    constexpr K kInfinity = sizeof(K) == 8 ? static_cast<K>(0x7ff0000000000000u) : 0x7f800000u;
+    const K bits = __builtin_bit_cast(K, widen(x));
+    const K negative = static_cast<K>(K{0} - (bits >> kSignBit));
+    const K ordered = static_cast<K>(bits ^ (negative | kTop));
+    const K nan = static_cast<K>(K{0} - static_cast<K>((bits & ~kTop) > kInfinity));
+    return (kLargest ? ordered : static_cast<K>(~ordered)) | nan;
   } else {
     const K bits = static_cast<K>(x);
     const K ordered = static_cast<T>(-1) < T{0} ? static_cast<K>(bits ^ kTop) : bits;
@@ -316,6 +340,10 @@ WICK_FN void arg_tile(const T* x, int64_t row_step, int64_t n, int64_t width, ui
   for (int64_t i = 0; i < width; ++i) best[i] = key<kLargest>(x[i]), index[i] = 0;
   for (int64_t c = 1; c < n; ++c) {
     x += row_step;
+    if (c + 2 < n) {
+      constexpr auto kLine = static_cast<int64_t>(64 / sizeof(T));
+      for (int64_t i = 0; i < width; i += kLine) __builtin_prefetch(x + 2 * row_step + i, 0, 2);
+    }
     for (int64_t i = 0; i < width; ++i) {
       const K k = key<kLargest>(x[i]);
       const bool better = k > best[i];
