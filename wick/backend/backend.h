@@ -25,20 +25,22 @@ class WICK_API PreparedWeight {
 
 /// Which key a query may see, and how scores are shaped, in `attention`.
 struct AttentionParams {
-  float scale = 1.0f;           ///< multiplies q·k
-  bool causal = true;           ///< query i sees keys j <= i + (keys - queries)
-  int64_t window = 0;           ///< > 0: and j > i + (keys - queries) - window
-  float soft_cap = 0.0f;        ///< > 0: score = cap * tanh(score / cap), before masks
+  float scale = 1.0f;     ///< multiplies q·k
+  bool causal = true;     ///< query i sees keys j <= i + (keys - queries)
+  int64_t window = 0;     ///< > 0: and j > i + (keys - queries) - window
+  float soft_cap = 0.0f;  ///< > 0: score = cap * tanh(score / cap), before masks
 };
 
 /// Memory of a device as its allocator sees it.
 struct MemoryInfo {
-  size_t in_use_bytes = 0;   ///< held by live storages
-  size_t cached_bytes = 0;   ///< free, kept for reuse
-  size_t peak_bytes = 0;     ///< largest in_use_bytes so far
+  size_t in_use_bytes = 0;  ///< held by live storages
+  size_t cached_bytes = 0;  ///< free, kept for reuse
+  size_t peak_bytes = 0;    ///< largest in_use_bytes so far
+  size_t total_bytes = 0;   ///< what the process may use of the device in all
 };
 
-/// One device. Pure virtual and without defaults: a backend that lacks an operation doesn't compile.
+/// One device. Pure virtual and without defaults: a backend that lacks an operation doesn't
+/// compile.
 ///
 /// Callers (the tensor layer) have checked shapes, dtypes and devices; a backend takes every
 /// layout and dtype of the op's row and never throws because a layout isn't contiguous. Outputs
@@ -67,7 +69,8 @@ class WICK_API Backend {
   virtual void copy(const View& out, const ConstView& in) = 0;
   virtual void cast(const View& out, const ConstView& in) = 0;
   /// out[.., i, ..] = in[.., ids[i], ..]; a block dtype `in` has rank 2, dim 0, and a float out.
-  virtual void index_select(const View& out, const ConstView& in, const ConstView& ids, int dim) = 0;
+  virtual void index_select(const View& out, const ConstView& in, const ConstView& ids,
+                            int dim) = 0;
 
   // Map.
   virtual void unary(Op op, const View& out, const ConstView& in) = 0;
@@ -82,9 +85,10 @@ class WICK_API Backend {
   // Linear.
   /// a [.., m, k] @ b [.., k, n] → out [.., m, n], batch dims equal (broadcast by strides of 0).
   virtual void matmul(const View& out, const ConstView& a, const ConstView& b) = 0;
-  /// Packs matrices [n_i, k] of one dtype, stacked along n. `release` says that the sources won't be
-  /// read again by the caller soon: mapped pages of theirs are given back as packing proceeds.
-  virtual std::unique_ptr<PreparedWeight> prepare(std::span<const ConstView> parts, bool release) = 0;
+  /// Packs matrices [n_i, k] of one dtype, stacked along n. `release` says that the sources won't
+  /// be read again by the caller soon: mapped pages of theirs are given back as packing proceeds.
+  virtual std::unique_ptr<PreparedWeight> prepare(std::span<const ConstView> parts,
+                                                  bool release) = 0;
   /// x [.., k] → out [.., n], same float dtype.
   virtual void linear(const View& out, const ConstView& x, const PreparedWeight& weight) = 0;
   /// f32 [.., k] → block dtype, k a multiple of its block.
@@ -93,14 +97,15 @@ class WICK_API Backend {
 
   // Fused.
   virtual void softmax(const View& out, const ConstView& in, int dim, bool log) = 0;
-  virtual void rms_norm(const View& out, const ConstView& in, const ConstView& weight, float eps) = 0;
+  virtual void rms_norm(const View& out, const ConstView& in, const ConstView& weight,
+                        float eps) = 0;
   /// in [.., t, d]; cos and sin [t, r/2] f32 with r <= d rotated elements, the rest are copied.
-  virtual void rope(const View& out, const ConstView& in, const ConstView& cos, const ConstView& sin,
-                    bool interleaved) = 0;
+  virtual void rope(const View& out, const ConstView& in, const ConstView& cos,
+                    const ConstView& sin, bool interleaved) = 0;
   /// q [b, h, m, d], k [b, g, n, d], v [b, g, n, e] → out [b, h, m, e]; h a multiple of g. k and v
   /// share a dtype, which may be narrower than q's; out has q's.
-  virtual void attention(const View& out, const ConstView& q, const ConstView& k, const ConstView& v,
-                         const AttentionParams& params) = 0;
+  virtual void attention(const View& out, const ConstView& q, const ConstView& k,
+                         const ConstView& v, const AttentionParams& params) = 0;
 };
 
 /// The backend of a device. Errors: no such device here.

@@ -80,9 +80,8 @@ inline constexpr DTypeSet kReal = kIntegers | kFloats;
 inline constexpr DTypeSet kIds = DTypeSet::of(DType::u8, DType::u32, DType::i32, DType::i64);
 inline constexpr DTypeSet kActivations = DTypeSet::of(DType::bf16, DType::f16, DType::f32);
 /// Types a weight matrix of `linear` may have.
-inline constexpr DTypeSet kWeights = DTypeSet::of(DType::f32, DType::f16, DType::bf16, DType::q4_0,
-                                                  DType::q4_1, DType::q8_0);
+inline constexpr DTypeSet kWeights =
+    DTypeSet::of(DType::f32, DType::f16, DType::bf16, DType::q4_0, DType::q4_1, DType::q8_0);
 }  // namespace dtypes
-
 
 }  // namespace wick

@@ -78,11 +78,11 @@ Layout Layout::slice(int dim, int64_t start, int64_t stop, int64_t step) const {
 }
 
 Layout Layout::transpose(int dim_a, int dim_b) const {
-  const int a = resolve_dim("transpose", dim_a, rank()), b = resolve_dim("transpose", dim_b, rank());
-  std::vector<int> order(static_cast<size_t>(rank()));
-  for (int d = 0; d < rank(); ++d) order[static_cast<size_t>(d)] = d;
-  std::swap(order[static_cast<size_t>(a)], order[static_cast<size_t>(b)]);
-  return permute(order);
+  const int a = resolve_dim("transpose", dim_a, rank()),
+            b = resolve_dim("transpose", dim_b, rank());
+  Strides strides = strides_;
+  std::swap(strides[static_cast<size_t>(a)], strides[static_cast<size_t>(b)]);
+  return {shape_.with(a, shape_[b]).with(b, shape_[a]), strides, offset_};
 }
 
 Layout Layout::permute(std::span<const int> order) const {
@@ -115,7 +115,8 @@ Layout Layout::broadcast_to(const Shape& shape) const {
     strides[to] = shape_[d] == shape[d + extra] ? stride(d) : 0;
   }
   if (!valid) {
-    throw Error("broadcast_to", "shapes don't fit", fmt::format("{} to {}", shape_.str(), shape.str()),
+    throw Error("broadcast_to", "shapes don't fit",
+                fmt::format("{} to {}", shape_.str(), shape.str()),
                 "each size must be equal or 1, counted from the last dimension");
   }
   return {shape, strides, offset_};
@@ -144,7 +145,8 @@ Layout Layout::unsqueeze(int dim) const {
 
 std::optional<Layout> Layout::reshape(const Shape& shape) const {
   if (shape.elems() != elems()) {
-    throw Error("reshape", "element counts differ", fmt::format("{} to {}", shape_.str(), shape.str()),
+    throw Error("reshape", "element counts differ",
+                fmt::format("{} to {}", shape_.str(), shape.str()),
                 fmt::format("{} != {}", elems(), shape.elems()));
   }
   if (elems() == 0 || is_contiguous()) return contiguous(shape, offset_);
@@ -153,7 +155,8 @@ std::optional<Layout> Layout::reshape(const Shape& shape) const {
   Strides strides{};
   int from = 0, to = 0;
   while (from < rank() || to < shape.rank()) {
-    int64_t old_size = from < rank() ? shape_[from] : 1, new_size = to < shape.rank() ? shape[to] : 1;
+    int64_t old_size = from < rank() ? shape_[from] : 1,
+            new_size = to < shape.rank() ? shape[to] : 1;
     int from_end = std::min(from + 1, rank()), to_end = std::min(to + 1, shape.rank());
     while (old_size != new_size) {
       if (old_size < new_size) {

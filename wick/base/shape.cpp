@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <vector>
+#include <algorithm>
 
 #include "wick/base/error.h"
 
@@ -31,21 +31,25 @@ Shape::Shape(std::span<const int64_t> dims) {
 }
 
 Shape Shape::with(int dim, int64_t size) const {
-  std::vector<int64_t> d(dims().begin(), dims().end());
-  d[static_cast<size_t>(dim)] = size;
-  return Shape(d);
+  Shape shape = *this;
+  shape.dims_[static_cast<size_t>(dim)] = size;
+  return shape;
 }
 
 Shape Shape::without(int dim) const {
-  std::vector<int64_t> d(dims().begin(), dims().end());
-  d.erase(d.begin() + dim);
-  return Shape(d);
+  Shape shape = *this;
+  std::copy(dims_.begin() + dim + 1, dims_.begin() + rank_, shape.dims_.begin() + dim);
+  shape.dims_[static_cast<size_t>(--shape.rank_)] = 0;
+  return shape;
 }
 
 Shape Shape::with_inserted(int dim, int64_t size) const {
-  std::vector<int64_t> d(dims().begin(), dims().end());
-  d.insert(d.begin() + dim, size);
-  return Shape(d);
+  if (rank_ == kMaxRank) throw Error("shape", "too many dimensions", str(), "at most 8");
+  Shape shape = *this;
+  std::copy(dims_.begin() + dim, dims_.begin() + rank_, shape.dims_.begin() + dim + 1);
+  shape.dims_[static_cast<size_t>(dim)] = size;
+  ++shape.rank_;
+  return shape;
 }
 
 std::string Shape::str() const { return fmt::format("[{}]", fmt::join(dims(), ",")); }

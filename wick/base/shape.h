@@ -40,7 +40,8 @@ class WICK_API Shape {
     return true;
   }
 
-  /// A copy with one dimension replaced, removed or inserted.
+  /// A copy with one dimension replaced, removed or inserted. No overflow check: sizes only come
+  /// from shapes that exist.
   Shape with(int dim, int64_t size) const;
   Shape without(int dim) const;
   Shape with_inserted(int dim, int64_t size) const;

@@ -27,22 +27,32 @@ bool has_avx512_bf16();
 
 // Kernel sources are compiled once for every instruction set, each time inside another namespace,
 // and publish one table of function pointers a family. Everything else in such a source must have
-// internal linkage: an inline function shared with other objects could be linked in its AVX-512 form
-// into code that runs everywhere. tools/check_symbols.sh holds this.
+// internal linkage: an inline function shared with other objects could be linked in its AVX-512
+// form into code that runs everywhere. tools/check_symbols.sh holds this.
 #if defined(__x86_64__)
-#define WICK_DECLARE_KERNELS(Table, variable)                       \
-  namespace v2 { extern const Table variable; }                     \
-  namespace v3 { extern const Table variable; }                     \
-  namespace v4 { extern const Table variable; }                     \
-  namespace v4_vnni { extern const Table variable; }
+#define WICK_DECLARE_KERNELS(Table, variable) \
+  namespace v2 {                              \
+  extern const Table variable;                \
+  }                                           \
+  namespace v3 {                              \
+  extern const Table variable;                \
+  }                                           \
+  namespace v4 {                              \
+  extern const Table variable;                \
+  }                                           \
+  namespace v4_vnni {                         \
+  extern const Table variable;                \
+  }
 /// The table of an instruction set; LEVEL4V is `v4` for families without a VNNI build.
-#define WICK_SELECT_KERNELS(isa, variable, LEVEL4V)                                    \
-  ((isa) == ::wick::cpu::Isa::v2   ? ::wick::cpu::v2::variable                         \
-   : (isa) == ::wick::cpu::Isa::v3 ? ::wick::cpu::v3::variable                         \
-   : (isa) == ::wick::cpu::Isa::v4 ? ::wick::cpu::v4::variable                         \
+#define WICK_SELECT_KERNELS(isa, variable, LEVEL4V)            \
+  ((isa) == ::wick::cpu::Isa::v2   ? ::wick::cpu::v2::variable \
+   : (isa) == ::wick::cpu::Isa::v3 ? ::wick::cpu::v3::variable \
+   : (isa) == ::wick::cpu::Isa::v4 ? ::wick::cpu::v4::variable \
                                    : ::wick::cpu::LEVEL4V::variable)
 #else
 #define WICK_DECLARE_KERNELS(Table, variable) \
-  namespace generic { extern const Table variable; }
+  namespace generic {                         \
+  extern const Table variable;                \
+  }
 #define WICK_SELECT_KERNELS(isa, variable, LEVEL4V) (::wick::cpu::generic::variable)
 #endif

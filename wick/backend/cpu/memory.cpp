@@ -1,9 +1,12 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <mutex>
 #include <vector>
 
@@ -31,6 +34,19 @@ SizeClass size_class(size_t bytes) {
   const size_t rounded = (bytes + step - 1) & ~(step - 1);
   const auto rounded_top = static_cast<size_t>(63 - __builtin_clzll(rounded));
   return {rounded_top * 4 + ((rounded >> (rounded_top - 2)) & 3), rounded};
+}
+
+/// Physical memory, or the control group's limit where that is lower.
+size_t usable_memory() {
+  auto total =
+      static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  for (const char* path :
+       {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
+    std::ifstream file(path);
+    size_t limit = 0;
+    if (file >> limit && limit > 0) total = std::min(total, limit);
+  }
+  return total;
 }
 
 /// The process's cache of free blocks, shared by every CpuBackend.
@@ -147,7 +163,12 @@ void CpuBackend::download(void* to_host, const void* from_device, size_t bytes) 
   if (bytes > 0) std::memcpy(to_host, from_device, bytes);
 }
 
-MemoryInfo CpuBackend::memory_info() const { return Allocator::global().info(); }
+MemoryInfo CpuBackend::memory_info() const {
+  MemoryInfo info = Allocator::global().info();
+  static const size_t total = usable_memory();
+  info.total_bytes = total;
+  return info;
+}
 
 void CpuBackend::trim() { Allocator::global().trim(); }
 

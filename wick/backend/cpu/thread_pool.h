@@ -26,13 +26,14 @@ class ThreadPool {
   /// Errors: fewer than 1 or more than 1024.
   void set_threads(int count);
 
-  /// Calls body(part) for every part in [0, parts), parts <= threads(), each on its own thread where
-  /// one is free. Returns when all are done. body must not throw.
+  /// Calls body(part) for every part in [0, parts), parts <= threads(), each on its own thread
+  /// where one is free. Returns when all are done. body must not throw.
   template <class F>
   void run(int parts, F&& body) {
     using Body = std::remove_reference_t<F>;
-    run_parts(parts, [](void* b, int part) { (*static_cast<Body*>(b))(part); },
-              const_cast<std::remove_const_t<Body>*>(&body));
+    run_parts(
+        parts, [](void* b, int part) { (*static_cast<Body*>(b))(part); },
+        const_cast<std::remove_const_t<Body>*>(&body));
   }
 
   ThreadPool(const ThreadPool&) = delete;

@@ -1,10 +1,97 @@
+#include <fmt/format.h>
+
+#include <atomic>
+
 #include "wick/backend/cpu/cpu_backend.h"
+#include "wick/backend/cpu/loops.h"
+#include "wick/backend/cpu/map/map_kernels.h"
 #include "wick/base/error.h"
 
 namespace wick::cpu {
+namespace {
 
-void CpuBackend::unary(Op, const View&, const ConstView&) { throw Error("scaffold", "replaced by the kernels"); }
-void CpuBackend::binary(Op, const View&, const ConstView&, const ConstView&) { throw Error("scaffold", "replaced by the kernels"); }
-void CpuBackend::affine(const View&, const ConstView&, Scalar, Scalar) { throw Error("scaffold", "replaced by the kernels"); }
+/// Elements that a thread should get at least: a few microseconds of work. Ops that aren't known to
+/// be a handful of instructions count as expensive.
+constexpr int64_t grain_of(Op op) {
+  switch (op) {
+    case Op::neg:
+    case Op::abs:
+    case Op::sqr:
+    case Op::add:
+    case Op::sub:
+    case Op::mul:
+    case Op::maximum:
+    case Op::minimum:
+    case Op::affine:
+      return 32768;
+    case Op::sqrt:
+    case Op::recip:
+    case Op::div:
+      return 16384;
+    default:
+      return 8192;
+  }
+}
+
+int index(Op op) { return static_cast<int>(op); }
+int index(DType dtype) { return static_cast<int>(dtype); }
+
+}  // namespace
+
+void CpuBackend::unary(Op op, const View& out, const ConstView& in) {
+  const UnaryKernels& table = WICK_SELECT_KERNELS(isa_, unary_kernels, v4);
+  const MoveKernels& move = WICK_SELECT_KERNELS(isa_, move_kernels, v4);
+  const UnaryKernel kernel = table.run[index(op)][index(out.dtype)];
+  if (kernel == nullptr) {
+    throw Error(name(op), "dtype isn't supported", name(out.dtype));
+  }
+  const ConstView* const inputs[] = {&in};
+  Nest<2> nest = make_nest<2>(out, inputs);
+  const bool stream = should_stream(nest);
+  for_each_run(nest, move.transpose, grain_of(op),
+               [=](int64_t n, char* const* at, const int64_t* stride) {
+                 kernel(n, at[0], stride[0], at[1], stride[1], stream);
+               });
+}
+
+void CpuBackend::binary(Op op, const View& out, const ConstView& a, const ConstView& b) {
+  const BinaryKernels& table = WICK_SELECT_KERNELS(isa_, binary_kernels, v4);
+  const MoveKernels& move = WICK_SELECT_KERNELS(isa_, move_kernels, v4);
+  const BinaryKernel kernel = table.run[index(op)][index(out.dtype)];
+  if (kernel == nullptr) {
+    throw Error(name(op), "dtype isn't supported", name(out.dtype));
+  }
+  const ConstView* const inputs[] = {&a, &b};
+  Nest<3> nest = make_nest<3>(out, inputs);
+  const bool stream = should_stream(nest);
+  std::atomic<bool> zero_divisor{false};
+  for_each_run(nest, move.transpose, grain_of(op),
+               [&](int64_t n, char* const* at, const int64_t* stride) {
+                 if (!kernel(n, at[0], stride[0], at[1], stride[1], at[2], stride[2], stream)) {
+                   zero_divisor.store(true, std::memory_order_relaxed);
+                 }
+               });
+  if (zero_divisor.load(std::memory_order_relaxed)) {
+    throw Error(name(op), "integer division by zero",
+                fmt::format("{}{} / {}{}", name(a.dtype), a.layout.shape().str(), name(b.dtype),
+                            b.layout.shape().str()));
+  }
+}
+
+void CpuBackend::affine(const View& out, const ConstView& in, Scalar mul, Scalar add) {
+  const BinaryKernels& table = WICK_SELECT_KERNELS(isa_, binary_kernels, v4);
+  const MoveKernels& move = WICK_SELECT_KERNELS(isa_, move_kernels, v4);
+  const AffineKernel kernel = table.affine[index(out.dtype)];
+  // Narrow floats compute in f32; everything else in the dtype itself.
+  const DType compute = is_float(out.dtype) && out.dtype != DType::f64 ? DType::f32 : out.dtype;
+  const ScalarBytes m = convert(mul, compute), b = convert(add, compute);
+  const ConstView* const inputs[] = {&in};
+  Nest<2> nest = make_nest<2>(out, inputs);
+  const bool stream = should_stream(nest);
+  for_each_run(nest, move.transpose, grain_of(Op::affine),
+               [&](int64_t n, char* const* at, const int64_t* stride) {
+                 kernel(n, at[0], stride[0], at[1], stride[1], m.bytes, b.bytes, stream);
+               });
+}
 
 }  // namespace wick::cpu

@@ -1,12 +1,173 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
 #include "wick/backend/cpu/cpu_backend.h"
-#include "wick/base/error.h"
+#include "wick/backend/cpu/loops.h"
+#include "wick/math/half.h"
 
 namespace wick::cpu {
+namespace {
 
-void CpuBackend::fill(const View&, Scalar) { throw Error("scaffold", "replaced by the kernels"); }
-void CpuBackend::iota(const View&, Scalar, Scalar) { throw Error("scaffold", "replaced by the kernels"); }
-void CpuBackend::copy(const View&, const ConstView&) { throw Error("scaffold", "replaced by the kernels"); }
-void CpuBackend::cast(const View&, const ConstView&) { throw Error("scaffold", "replaced by the kernels"); }
-void CpuBackend::index_select(const View&, const ConstView&, const ConstView&, int) { throw Error("scaffold", "replaced by the kernels"); }
+constexpr int64_t kGrain = 32768;  // elements, for work that memory limits
+
+/// The blocks that a transposing copy is cut into: lines of both sides are used whole, and few
+/// enough pages are touched for the translation buffer.
+constexpr int64_t kBlockRows = 64, kBlockCols = 64;
+
+template <class T>
+ScalarBytes convert_to(Scalar value) {
+  ScalarBytes result{};
+  const T element =
+      value.is_integer ? math::cast<T>(static_cast<math::i64>(value.i)) : math::cast<T>(value.f);
+  std::memcpy(result.bytes, &element, sizeof element);
+  return result;
+}
+
+}  // namespace
+
+ScalarBytes convert(Scalar value, DType dtype) {
+  switch (dtype) {
+    case DType::u8:
+      return convert_to<math::u8>(value);
+    case DType::u32:
+      return convert_to<math::u32>(value);
+    case DType::i16:
+      return convert_to<math::i16>(value);
+    case DType::i32:
+      return convert_to<math::i32>(value);
+    case DType::i64:
+      return convert_to<math::i64>(value);
+    case DType::bf16:
+      return convert_to<math::bf16>(value);
+    case DType::f16:
+      return convert_to<math::f16>(value);
+    case DType::f32:
+      return convert_to<float>(value);
+    case DType::f64:
+      return convert_to<double>(value);
+    default:
+      return convert_to<math::f8e4m3>(value);
+  }
+}
+
+int64_t stream_threshold_bytes() {
+  static const int64_t bytes = [] {
+    const int64_t cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    return cache > 0 ? cache : int64_t{32} << 20;
+  }();
+  return bytes;
+}
+
+void CpuBackend::fill(const View& out, Scalar value) {
+  const MoveKernels& table = WICK_SELECT_KERNELS(isa_, move_kernels, v4);
+  const ConstView* const none[1] = {};
+  Nest<1> nest = make_nest<1>(out, none);
+  const ScalarBytes element = convert(value, out.dtype);
+  const FillKernel kernel = table.fill[log2_bytes(nest.elem_bytes[0])];
+  const bool stream = should_stream(nest);
+  for_each_run(nest, table.transpose, kGrain,
+               [&](int64_t n, char* const* at, const int64_t* stride) {
+                 kernel(n, at[0], stride[0], element.bytes, stream);
+               });
+}
+
+void CpuBackend::iota(const View& out, Scalar start, Scalar step) {
+  // Element i is start + i·step in i64 (wrapping) or f64 (two roundings), then cast: the numbers
+  // are made a tile at a time and the cast kernel stores them. A view of any rank counts row-major.
+  const CastKernel store = WICK_SELECT_KERNELS(isa_, cast_kernels, v4).run;
+  const int64_t n = out.layout.elems();
+  if (n == 0) return;
+  const Layout& layout = out.layout;
+  const int64_t bytes = info(out.dtype).block_bytes;
+  const int rank = layout.rank();
+  const int64_t inner = rank == 0 ? 1 : layout.shape().back();
+  const int64_t stride = rank == 0 ? bytes : layout.stride(rank - 1) * bytes;
+  const bool whole = start.is_integer && step.is_integer;
+  constexpr int64_t kTile = 512;
+  const int64_t tiles = (inner + kTile - 1) / kTile;
+  parallel_for(n / inner * tiles, kGrain / kTile, [&](int64_t begin, int64_t end) {
+    alignas(64) int64_t integers[kTile];
+    alignas(64) double reals[kTile];
+    for (int64_t unit = begin; unit < end; ++unit) {
+      const int64_t row = unit / tiles, first = unit % tiles * kTile;
+      const int64_t m = std::min(kTile, inner - first);
+      int64_t at = layout.offset();
+      int64_t rest = row;
+      for (int d = rank - 2; d >= 0; --d) {
+        at += rest % layout.shape()[d] * layout.stride(d);
+        rest /= layout.shape()[d];
+      }
+      char* to = static_cast<char*>(out.data) + at * bytes + first * stride;
+      const int64_t base = row * inner + first;
+      for (int64_t i = 0; i < m; ++i) {
+        if (whole) {
+          integers[i] =
+              static_cast<int64_t>(static_cast<uint64_t>(start.i) +
+                                   static_cast<uint64_t>(base + i) * static_cast<uint64_t>(step.i));
+        } else {
+          reals[i] = start.f + static_cast<double>(base + i) * step.f;
+        }
+      }
+      const char* from =
+          whole ? reinterpret_cast<const char*>(integers) : reinterpret_cast<const char*>(reals);
+      store(m, to, stride, from, 8, out.dtype, whole ? DType::i64 : DType::f64, false);
+    }
+  });
+}
+
+void CpuBackend::copy(const View& out, const ConstView& in) {
+  const MoveKernels& table = WICK_SELECT_KERNELS(isa_, move_kernels, v4);
+  const ConstView* const inputs[] = {&in};
+  Nest<2> nest = make_nest<2>(out, inputs);
+  if (nest.empty) return;
+  const int size = log2_bytes(nest.elem_bytes[0]);
+  const bool stream = should_stream(nest);
+  const int across = transposed_dim(nest, 1);
+  const bool dense_rows = nest.rank > 0 && nest.stride[0][0] == nest.elem_bytes[0];
+  if (across == 0 || !dense_rows) {
+    const CopyKernel kernel = table.copy[size];
+    for_each_run(nest, table.transpose, kGrain,
+                 [=](int64_t n, char* const* at, const int64_t* stride) {
+                   kernel(n, at[0], stride[0], at[1], stride[1], stream);
+                 });
+    return;
+  }
+  // Transposed blocks go straight from one side to the other.
+  nest.swap_dims(1, across);
+  const TransposeKernel kernel = table.transpose[size];
+  const int64_t block_cols = std::min(kBlockCols, nest.size[0]);
+  const int64_t block_rows = std::min(kBlockRows, nest.size[1]);
+  Box<2> box;
+  for (int k = 0; k < 2; ++k) box.base[k] = nest.base[k];
+  box.add((nest.size[0] + block_cols - 1) / block_cols, nest, 0, block_cols);
+  box.add((nest.size[1] + block_rows - 1) / block_rows, nest, 1, block_rows);
+  for (int d = 2; d < nest.rank; ++d) box.add(nest.size[d], nest, d, 1);
+  parallel_for(box.units(), std::max<int64_t>(1, kGrain / (block_cols * block_rows)),
+               [&](int64_t begin, int64_t end) {
+                 walk(box, begin, end, [&](const int64_t* index, char* const* at) {
+                   const int64_t cols = std::min(block_cols, nest.size[0] - index[0] * block_cols);
+                   const int64_t rows = std::min(block_rows, nest.size[1] - index[1] * block_rows);
+                   kernel(at[0], nest.stride[0][1], at[1], nest.stride[1][0], rows, cols, stream);
+                 });
+               });
+}
+
+void CpuBackend::cast(const View& out, const ConstView& in) {
+  if (out.dtype == in.dtype) {
+    copy(out, in);
+    return;
+  }
+  const CastKernel kernel = WICK_SELECT_KERNELS(isa_, cast_kernels, v4).run;
+  const MoveKernels& move = WICK_SELECT_KERNELS(isa_, move_kernels, v4);
+  const ConstView* const inputs[] = {&in};
+  Nest<2> nest = make_nest<2>(out, inputs);
+  const bool stream = should_stream(nest);
+  for_each_run(nest, move.transpose, kGrain,
+               [&](int64_t n, char* const* at, const int64_t* stride) {
+                 kernel(n, at[0], stride[0], at[1], stride[1], out.dtype, in.dtype, stream);
+               });
+}
 
 }  // namespace wick::cpu

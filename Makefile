@@ -1,0 +1,39 @@
+# make run  [PROMPT="…"] [ARGS="…"]   builds wick and generates text with a small model
+# make test                           builds and runs all tests
+BUILD  := build/release
+PROMPT ?= The three most important rules of good engineering are
+ARGS   ?= -n 128 --seed 1
+JOBS   ?= $(shell nproc)
+
+.PHONY: run test build deps asan tsan clean help
+
+help:
+	@sed -n '1,2s/^# //p' Makefile
+
+run: build
+	@model=$$(python3 tools/fetch_model.py | tail -n 1) && \
+	  $(BUILD)/bin/wick generate -m "$$model" -p "$(PROMPT)" $(ARGS)
+
+test: build
+	@ninja -C $(BUILD) -j $(JOBS) wick_tests
+	@model=$$(python3 tools/fetch_model.py | tail -n 1) && \
+	  WICK_TEST_MODEL="$$model" ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
+
+build: deps $(BUILD)/build.ninja
+	@ninja -C $(BUILD) -j $(JOBS)
+
+# Installs what is missing; prints nothing and asks nothing where all is there.
+deps:
+	@tools/install_deps.sh
+
+$(BUILD)/build.ninja:
+	@mkdir -p build && cmake --preset release >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
+
+asan tsan: deps
+	cmake --preset $@
+	ninja -C build/$@ -j $(JOBS) all wick_tests
+	@model=$$(python3 tools/fetch_model.py | tail -n 1) && \
+	  WICK_TEST_MODEL="$$model" ctest --test-dir build/$@ --output-on-failure -j $(JOBS)
+
+clean:
+	rm -rf build

@@ -1,0 +1,165 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "common.h"
+#include "wick/backend/cpu/cpu.h"
+
+namespace wick::cli {
+namespace {
+
+struct Options {
+  ModelOptions model;
+  std::vector<int64_t> prompts, lengths;
+  std::vector<int> threads;
+  int64_t depth = 0;
+  int repeats = 5;
+  bool json = false;
+};
+
+struct Row {
+  std::string test;
+  int threads;
+  std::vector<double> tps;  // sorted
+};
+
+std::vector<int32_t> some_tokens(int64_t count, int64_t vocabulary) {
+  std::vector<int32_t> tokens;
+  for (int64_t i = 0; i < count; ++i)
+    tokens.push_back(static_cast<int32_t>((i * 7919 + 17) % vocabulary));
+  return tokens;
+}
+
+/// Tokens a second of one repetition: the prompt at once, or its tokens one by one.
+double measure(const serve::Engine& engine, nn::KvCache& cache, const std::vector<int32_t>& tokens,
+               int64_t depth, int64_t batch) {
+  cache.truncate(depth);
+  const auto total = static_cast<int64_t>(tokens.size());
+  const double start = now_seconds();
+  for (int64_t at = 0; at < total; at += batch) {
+    const auto count = static_cast<size_t>(std::min(batch, total - at));
+    engine.model().forward(std::span(tokens).subspan(static_cast<size_t>(at), count), cache,
+                           models::Logits::last);
+  }
+  return static_cast<double>(total) / (now_seconds() - start);
+}
+
+Row run_test(const serve::Engine& engine, nn::KvCache& cache, const Options& o, bool prompt,
+             int64_t length, int threads) {
+  Row row{fmt::format("{}{}{}", prompt ? "pp" : "tg", length,
+                      o.depth > 0 ? fmt::format("@{}", o.depth) : ""),
+          threads,
+          {}};
+  cpu::set_threads(threads);
+  const int64_t vocabulary = engine.model().vocab_size();
+  const std::vector<int32_t> tokens = some_tokens(length, vocabulary);
+  cache.truncate(0);
+  if (o.depth > 0) {
+    measure(engine, cache, some_tokens(o.depth, vocabulary), 0, o.model.batch);
+  }
+  const int64_t batch = prompt ? o.model.batch : 1;
+  // The first repetition warms caches and the allocator and isn't counted.
+  const std::vector<int32_t> warm(tokens.begin(),
+                                  tokens.begin() + std::min<int64_t>(length, prompt ? length : 8));
+  measure(engine, cache, warm, o.depth, batch);
+  for (int i = 0; i < o.repeats && !interrupted(); ++i) {
+    row.tps.push_back(measure(engine, cache, tokens, o.depth, batch));
+  }
+  std::sort(row.tps.begin(), row.tps.end());
+  return row;
+}
+
+int run(Options o) {
+  if (o.prompts.empty() && o.lengths.empty()) {
+    o.prompts = {512};
+    o.lengths = {128};
+  }
+  if (o.threads.empty()) o.threads = {cpu::threads()};
+  if (o.repeats < 1)
+    throw Error("--repeats", "out of range", fmt::format("{}", o.repeats), "need at least 1");
+  if (o.depth < 0)
+    throw Error("--depth", "out of range", fmt::format("{}", o.depth), "need at least 0");
+  if (o.model.batch < 1)
+    throw Error("--batch", "out of range", fmt::format("{}", o.model.batch), "need at least 1");
+  // 0 leaves a test out, as in -p 0 -n 128.
+  std::erase(o.prompts, 0);
+  std::erase(o.lengths, 0);
+  int64_t longest = 1;
+  for (const auto* list : {&o.prompts, &o.lengths}) {
+    for (int64_t n : *list) {
+      if (n < 0 || n > (1 << 24)) throw Error("bench", "length out of range", fmt::format("{}", n));
+      longest = std::max(longest, n);
+    }
+  }
+  for (int threads : o.threads) cpu::set_threads(threads);  // refuse a bad count before loading
+  cpu::set_threads(*std::max_element(o.threads.begin(), o.threads.end()));
+  const double start = now_seconds();
+  const auto engine = o.model.load();
+  const double load_ms = (now_seconds() - start) * 1e3;
+  nn::KvCache cache = engine->model().make_cache(longest + o.depth, o.model.session().cache_dtype);
+
+  std::vector<Row> rows;
+  for (int threads : o.threads) {
+    for (int64_t n : o.prompts) rows.push_back(run_test(*engine, cache, o, true, n, threads));
+    for (int64_t n : o.lengths) rows.push_back(run_test(*engine, cache, o, false, n, threads));
+  }
+  if (interrupted()) return kInterrupted;
+  if (o.json) {
+    Json list = Json::array();
+    for (const Row& row : rows) {
+      list.push_back({{"test", row.test},
+                      {"threads", row.threads},
+                      {"tps", row.tps[row.tps.size() / 2]},
+                      {"tps_min", row.tps.front()},
+                      {"tps_max", row.tps.back()}});
+    }
+    print_json({{"rows", list}, {"load_ms", load_ms}, {"peak_bytes", peak_resident_bytes()}});
+    return kOk;
+  }
+  print(fmt::format("{:<12} {:>8} {:>12} {:>12} {:>12}\n", "test", "threads", "tokens/s", "min",
+                    "max"));
+  for (const Row& row : rows) {
+    print(fmt::format("{:<12} {:>8} {:>12.1f} {:>12.1f} {:>12.1f}\n", row.test, row.threads,
+                      row.tps[row.tps.size() / 2], row.tps.front(), row.tps.back()));
+  }
+  print(fmt::format("load {:.0f} ms, memory {}\n", load_ms, human_bytes(peak_resident_bytes())));
+  return kOk;
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app) {
+  auto o = std::make_shared<Options>();
+  CLI::App* command =
+      add_command(app, "bench", "Measure prompt and generation speed",
+                  "Every -p is a row ppN (a prompt of N tokens), every -n a row tgN (N tokens "
+                  "generated one by\n"
+                  "one from an empty cache), for every -t. The median of the repeats is shown.",
+                  [o] { return run(*o); });
+  o->model.add_to(*command, false);
+  command->add_option("-p,--prompt", o->prompts, "Prompt lengths (default 512)")
+      ->type_name("N")
+      ->delimiter(',');
+  command->add_option("-n,--tokens", o->lengths, "Generation lengths (default 128)")
+      ->type_name("N")
+      ->delimiter(',');
+  command->add_option("-t,--threads", o->threads, "CPU threads (default: one a usable core)")
+      ->type_name("T")
+      ->delimiter(',');
+  command->add_option("-d,--depth", o->depth, "Tokens in the cache before each test")
+      ->type_name("N");
+  command->add_option("-r,--repeats", o->repeats, "Counted repetitions")
+      ->type_name("N")
+      ->capture_default_str();
+  command->add_option("--batch", o->model.batch, "Prompt tokens run at once")
+      ->type_name("N")
+      ->capture_default_str();
+  command->add_option("--cache-type", o->model.cache, "Type of the KV cache: f16, bf16 or f32")
+      ->type_name("TYPE")
+      ->capture_default_str();
+  command->add_flag("--json", o->json, "Print JSON");
+}
+
+}  // namespace wick::cli

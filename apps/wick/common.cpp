@@ -1,0 +1,179 @@
+#include "common.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <sstream>
+
+#include "wick/backend/backend.h"
+#include "wick/backend/cpu/cpu.h"
+#include "wick/base/error.h"
+
+namespace wick::cli {
+namespace {
+
+std::atomic<bool> stop_asked{false};
+
+void on_signal(int signal) {
+  stop_asked.store(true);
+  std::signal(signal, SIG_DFL);
+}
+
+}  // namespace
+
+CLI::App* add_command(CLI::App& app, const std::string& name, const std::string& summary,
+                      const std::string& teaching, Run run) {
+  CLI::App* command = app.add_subcommand(name, summary);
+  command->footer(teaching);
+  command->parse_complete_callback([run = std::move(run)] {
+    const int code = run();
+    if (code != kOk) throw CLI::RuntimeError(code);
+  });
+  return command;
+}
+
+void ModelOptions::add_to(CLI::App& command, bool with_context) {
+  command.add_option("-m,--model", file, "Model file (GGUF)")->required()->type_name("FILE");
+  command.add_option("--device", device, "Where to run: auto, cpu, cuda:N or hip:N")
+      ->type_name("DEVICE")
+      ->capture_default_str();
+  if (command.get_name() != "bench") {
+    command.add_option("-t,--threads", threads, "CPU threads (default: one a usable core)")
+        ->type_name("T");
+  }
+  if (!with_context) return;
+  command
+      .add_option("-c,--ctx", context,
+                  "Most tokens of prompt and answer together (default: as trained)")
+      ->type_name("N");
+  command.add_option("--cache-type", cache, "Type of the KV cache: f16, bf16 or f32")
+      ->type_name("TYPE")
+      ->capture_default_str();
+  command.add_option("--batch", batch, "Prompt tokens run at once")
+      ->type_name("N")
+      ->capture_default_str();
+}
+
+std::shared_ptr<const serve::Engine> ModelOptions::load() const {
+  if (threads != -1) cpu::set_threads(threads);
+  models::LoadOptions options;
+  options.device = device == "auto" ? Device::cpu() : Device::parse(device);
+  backend(options.device);  // named before the file is touched, if there is none such
+  Progress progress("loading");
+  options.progress = [&](int64_t done, int64_t total) { progress.update(done, total); };
+  return serve::Engine::load(file, options);
+}
+
+serve::SessionOptions ModelOptions::session() const {
+  const std::optional<DType> type = parse_dtype(cache);
+  if (!type || !dtypes::kActivations.contains(*type)) {
+    throw Error("--cache-type", "not a cache type", fmt::format("'{}'", cache),
+                "use f16, bf16 or f32");
+  }
+  if (context < 0)
+    throw Error("--ctx", "out of range", fmt::format("{}", context), "need at least 1");
+  return {.context = context, .cache_dtype = *type, .batch = batch};
+}
+
+void SamplingOptions::add_to(CLI::App& command) {
+  text::SamplerOptions& s = sampler;
+  auto option = [&](const char* name, auto& value, const char* help) {
+    command.add_option(name, value, help)->capture_default_str()->group("Sampling");
+  };
+  option("--temp", s.temperature, "Temperature; 0 always takes the likeliest token");
+  option("--top-k", s.top_k, "Keep the k likeliest tokens; 0 keeps all");
+  option("--top-p", s.top_p, "Keep the likeliest tokens that together reach this probability");
+  option("--min-p", s.min_p, "Drop tokens less likely than this share of the likeliest");
+  option("--repetition-penalty", s.repetition_penalty, "Divide logits of recent tokens; 1 is off");
+  option("--presence-penalty", s.presence_penalty, "Subtract from logits of recent tokens");
+  option("--frequency-penalty", s.frequency_penalty, "Subtract per recent occurrence");
+  option("--penalty-window", s.penalty_window, "Tokens that count as recent");
+  option("--seed", s.seed, "Same seed, same text, on every machine");
+}
+
+double now_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+Progress::Progress(std::string label)
+    : label_(std::move(label)), terminal_(isatty(STDERR_FILENO) != 0), started_(now_seconds()) {}
+
+void Progress::update(int64_t done, int64_t total) {
+  if (!terminal_ || total <= 0) return;
+  const double now = now_seconds();
+  if (now - started_ < 0.3 || (now - drawn_ < 0.05 && done < total)) return;
+  drawn_ = now;
+  shown_ = true;
+  constexpr int64_t kWidth = 30;
+  const auto filled = static_cast<size_t>(kWidth * done / total);
+  std::fprintf(stderr, "\r%s [%s%s] %3d%%", label_.c_str(), std::string(filled, '#').c_str(),
+               std::string(kWidth - filled, ' ').c_str(), static_cast<int>(100 * done / total));
+  std::fflush(stderr);
+}
+
+Progress::~Progress() {
+  if (shown_) std::fprintf(stderr, "\r\033[K");
+}
+
+void handle_interrupts() {
+  // No SA_RESTART: a read from the terminal ends with the signal.
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  // A reader that goes away (`| head`) is noticed by print(), which ends the command in order.
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
+bool interrupted() { return stop_asked.load(); }
+
+void clear_interrupt() {
+  stop_asked.store(false);
+  handle_interrupts();
+}
+
+int64_t peak_resident_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<int64_t>(usage.ru_maxrss) * 1024;
+}
+
+std::string human_bytes(int64_t bytes) {
+  const double b = static_cast<double>(bytes);
+  if (b >= 1e9) return fmt::format("{:.2f} GB", b / 1e9);
+  if (b >= 1e6) return fmt::format("{:.0f} MB", b / 1e6);
+  return fmt::format("{:.0f} kB", b / 1e3);
+}
+
+void print_json(const Json& json) {
+  print(json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+void print(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
+    throw Error("stdout", "cannot write", std::strerror(errno));
+  }
+}
+
+std::string read_text(const std::string& path) {
+  if (path == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!file.is_open() || file.bad() || (text.empty() && errno != 0)) {
+    throw Error(path, "cannot read", errno != 0 ? std::strerror(errno) : "");
+  }
+  return text;
+}
+
+}  // namespace wick::cli

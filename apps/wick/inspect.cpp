@@ -1,0 +1,74 @@
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "common.h"
+#include "wick/io/ggml_type.h"
+#include "wick/io/printable.h"
+
+namespace wick::cli {
+namespace {
+
+struct Options {
+  std::string file;
+  bool json = false;
+};
+
+Json value_json(const io::GgufValue& value) {
+  // Vocabularies have a hundred thousand entries: of arrays the head is shown, and the count.
+  if (value.is_array()) return value.str(8);
+  if (auto b = value.as_bool()) return *b;
+  if (auto i = value.as_i64()) return *i;
+  if (auto u = value.as_u64()) return *u;
+  if (auto s = value.as_string()) return *s;
+  return value.as_f64().value_or(0);
+}
+
+int run(const Options& o) {
+  const auto file = io::Gguf::open(o.file);
+  int64_t parameters = 0;
+  for (const io::GgufTensor& t : file->tensors()) parameters += t.shape.elems();
+  if (o.json) {
+    Json metadata = Json::object(), tensors = Json::array();
+    for (const io::GgufEntry& e : file->metadata())
+      metadata[std::string(e.key)] = value_json(e.value);
+    for (const io::GgufTensor& t : file->tensors()) {
+      tensors.push_back({{"name", t.name},
+                         {"type", io::ggml_type_name(t.type)},
+                         {"shape", t.shape.dims()},
+                         {"offset", t.offset},
+                         {"bytes", t.bytes}});
+    }
+    print_json({{"version", file->version()},
+                {"file_bytes", file->file_bytes()},
+                {"parameters", parameters},
+                {"metadata", metadata},
+                {"tensors", tensors}});
+    return kOk;
+  }
+  print(fmt::format("{}: GGUF version {}, {}, {} keys, {} tensors, {:.1f} M parameters\n\n", o.file,
+                    file->version(), human_bytes(static_cast<int64_t>(file->file_bytes())),
+                    file->metadata().size(), file->tensors().size(),
+                    static_cast<double>(parameters) / 1e6));
+  for (const io::GgufEntry& e : file->metadata()) {
+    print(fmt::format("{:<44} {}\n", io::printable(e.key), e.value.str(4)));
+  }
+  print("\n");
+  for (const io::GgufTensor& t : file->tensors()) {
+    print(fmt::format("{:<40} {:<24} {:>10}\n", io::printable(t.name), t.str(),
+                      human_bytes(static_cast<int64_t>(t.bytes))));
+  }
+  return kOk;
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& app) {
+  auto o = std::make_shared<Options>();
+  CLI::App* command = add_command(app, "inspect", "Show what a model file holds",
+                                  "Example: wick inspect model.gguf", [o] { return run(*o); });
+  command->add_option("FILE", o->file, "Model file (GGUF)")->required();
+  command->add_flag("--json", o->json, "Print JSON");
+}
+
+}  // namespace wick::cli

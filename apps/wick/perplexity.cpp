@@ -1,0 +1,53 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <memory>
+
+#include "common.h"
+
+namespace wick::cli {
+namespace {
+
+struct Options {
+  ModelOptions model;
+  std::string file;
+  bool json = false;
+};
+
+int run(const Options& o) {
+  const std::string text = read_text(o.file);
+  const auto engine = o.model.load();
+  const std::vector<int32_t> tokens = engine->tokenizer().encode(text);
+  Progress progress("scoring");
+  const serve::Perplexity result =
+      serve::perplexity(*engine, tokens, o.model.session(), [&](int64_t done) {
+        progress.update(done, static_cast<int64_t>(tokens.size()));
+        return !interrupted();
+      });
+  if (interrupted()) return kInterrupted;
+  if (o.json) {
+    print_json({{"tokens", result.tokens}, {"nll", result.nll}, {"mean_nll", result.mean_nll}});
+  } else {
+    print(fmt::format("{} tokens, {} scored: mean NLL {:.5f} nats, perplexity {:.4f}\n",
+                      result.tokens, result.nll.size(), result.mean_nll,
+                      std::exp(result.mean_nll)));
+  }
+  return kOk;
+}
+
+}  // namespace
+
+void add_perplexity(CLI::App& app) {
+  auto o = std::make_shared<Options>();
+  CLI::App* command =
+      add_command(app, "perplexity", "Score a text",
+                  "The text is cut into stretches of --ctx tokens, each run from an empty cache; "
+                  "every token but a\n"
+                  "stretch's first is scored by its negative log-likelihood (natural logarithm).",
+                  [o] { return run(*o); });
+  o->model.add_to(*command);
+  command->add_option("-f,--file", o->file, "Text file (-: stdin)")->required()->type_name("TEXT");
+  command->add_flag("--json", o->json, "Print JSON with every token's score");
+}
+
+}  // namespace wick::cli

@@ -1,0 +1,162 @@
+#pragma once
+
+// Everything a parity test needs: tensors of every layout inside guarded memory, values that hurt,
+// a list of the backends to run on, and comparisons with a message that names the element.
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tests/parity/formats.h"
+#include "wick/backend/backend.h"
+
+namespace wick::parity {
+
+/// How a tensor of a given shape lies in its storage.
+enum class Place : uint8_t {
+  contiguous,
+  transposed,  ///< dims stored in reverse order
+  broadcast,   ///< every other dim has stride 0 (which ones depends on the operand); inputs only
+  scalar,      ///< every stride is 0; inputs only
+  sliced,      ///< a box inside a larger tensor, with an offset
+  stepped,     ///< every second or third element, some dims backwards
+  scattered,   ///< dims stored in a mixed order with gaps
+};
+std::string_view name(Place place);
+
+/// A layout to test an elementwise op with: how to place the operands and their common shape.
+struct Geometry {
+  std::string_view name;
+  Place place;
+  Shape shape;
+};
+/// contiguous, transposed, broadcast, scalar, sliced, stepped, empty, rank0, rank8 and two large
+/// ones that are split over threads.
+std::span<const Geometry> geometries();
+
+/// The layout, and how many elements its storage has. Different operands get different ones.
+/// Outputs (writable) fall back to contiguous where elements would overlap. Block dtypes stay dense
+/// along the last dim and are placed by their rows.
+struct Placement {
+  Layout layout;
+  int64_t storage_elems = 0;
+};
+Placement place(Place place, const Shape& shape, DType dtype = DType::f32, int operand = 0,
+                bool writable = false);
+
+/// A small fast generator with a fixed sequence.
+class Random {
+ public:
+  explicit Random(uint64_t seed = 1) : state_(seed * 0x9e3779b97f4a7c15u + 0x1234567) {}
+  uint64_t next();
+  int64_t below(int64_t n) { return static_cast<int64_t>(next() % static_cast<uint64_t>(n)); }
+  double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }
+  double normal();
+
+ private:
+  uint64_t state_;
+};
+
+enum class Values : uint8_t {
+  normal,   ///< a bell around 0 with deviation 2; small integers of either sign where there is one
+  special,  ///< ±0, ±inf, NaN, denormals, largest and smallest, ±1, mixed with ordinary numbers
+  bits,     ///< every bit pattern in turn (16 bits and fewer) or random ones
+};
+inline constexpr Values kAllValues[] = {Values::normal, Values::special, Values::bits};
+std::string_view name(Values values);
+uint64_t random_bits(DType dtype, Values values, Random& random, int64_t index);
+
+/// A tensor in memory with inaccessible pages at both sides. All bytes that aren't elements hold a
+/// canary. Storage is flush with one end or the other, by the operand's parity.
+class TestTensor {
+ public:
+  TestTensor(DType dtype, Place place, const Shape& shape, int operand = 0, bool writable = false);
+  /// Contiguous with the given values, rounded to the dtype.
+  TestTensor(DType dtype, const Shape& shape, std::span<const double> values);
+  TestTensor(TestTensor&&) noexcept;
+  TestTensor& operator=(TestTensor&&) noexcept;
+  ~TestTensor();
+
+  DType dtype() const { return dtype_; }
+  const Layout& layout() const { return layout_; }
+  const Shape& shape() const { return layout_.shape(); }
+  int64_t elems() const { return layout_.elems(); }
+  View view() { return {storage_, dtype_, layout_}; }
+  ConstView view() const { return {storage_, dtype_, layout_}; }
+
+  /// Gives every element a value. Block dtypes get random, finite blocks.
+  void fill(Values values, Random& random);
+  /// Sets every element from its row-major index.
+  void fill_with(const std::function<long double(int64_t)>& value);
+  void fill_bits(const std::function<uint64_t(int64_t)>& bits);
+
+  /// Elements in row-major order. Not for block dtypes.
+  std::vector<uint64_t> bits() const;
+  std::vector<double> doubles() const;
+  std::vector<int64_t> ints() const;
+
+  /// Overwrites everything with the canary; true when all bytes but the elements still hold it.
+  void wipe();
+  bool surroundings_intact() const;
+
+  /// All bytes, for comparing before and after, and for other memories.
+  std::span<std::byte> storage() { return {storage_, static_cast<size_t>(storage_bytes_)}; }
+  std::span<const std::byte> storage() const {
+    return {storage_, static_cast<size_t>(storage_bytes_)};
+  }
+
+ private:
+  struct Pages;
+  void allocate(int64_t storage_elems, bool flush_end);
+
+  std::unique_ptr<Pages> pages_;
+  std::byte* storage_ = nullptr;
+  int64_t storage_bytes_ = 0;
+  DType dtype_;
+  Layout layout_;
+};
+
+/// Calls visit(row-major index, offset in elements) for every element.
+void for_each_element(const Layout& layout, const std::function<void(int64_t, int64_t)>& visit);
+
+/// A backend under test: `cpu-v3`.
+struct Target {
+  std::string name;
+  Backend* backend;
+};
+/// One CPU backend for each instruction set that this machine runs, slowest first.
+std::span<const Target> targets();
+
+/// Runs call(backend, out, inputs) on every target and expects: equal bits from all of them
+/// (NaN-ness, not payloads), inputs and everything around the output untouched. Leaves the first
+/// target's result in `out`. False when anything failed (then reported).
+using Call =
+    std::function<void(Backend& backend, const View& out, std::span<const ConstView> inputs)>;
+bool run_everywhere(std::string_view what, TestTensor& out,
+                    std::span<const TestTensor* const> inputs, const Call& call);
+
+/// Expects each element of a float `out` within `ulps` of the true value, one failure per call.
+void expect_close(std::string_view what, const TestTensor& out, std::span<const long double> exact,
+                  long double ulps);
+/// Likewise with a tolerance for each element, in the unit of the value.
+void expect_within(std::string_view what, const TestTensor& out, std::span<const long double> exact,
+                   std::span<const long double> tolerance);
+/// Expects equal bits; any NaN equals any other.
+void expect_bits(std::string_view what, const TestTensor& out, std::span<const uint64_t> expected);
+/// True for equal bits and for two NaNs of a float dtype.
+bool same_bits(DType dtype, uint64_t a, uint64_t b);
+
+/// Adds a test `Parity.<name>`. Call it while static objects are constructed:
+/// `const bool added = [] { …add(…)…; return true; }();` Names may hold any character but a space.
+/// Keep to one test a (op, dtype): a process is started for each.
+void add(const std::string& name, std::function<void()> body);
+
+}  // namespace wick::parity

@@ -1,0 +1,183 @@
+#include "fixtures.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+namespace wick::text {
+namespace {
+
+nlohmann::json read_json(const std::string& name) {
+  std::ifstream file(std::string(WICK_TEST_DATA "/") + name);
+  return nlohmann::json::parse(file);
+}
+
+Fixture load() {
+  Fixture f;
+  const nlohmann::json data = read_json("tokenizer.json");
+  data.at("texts").get_to(f.texts);
+  data.at("tokens").get_to(f.tokens);
+  data.at("merges").get_to(f.merges);
+  data.at("types").get_to(f.types);
+  f.ids.resize(std::size(kPreNames));
+  f.words.resize(std::size(kPreNames));
+  for (std::size_t i = 0; i < std::size(kPreNames); ++i) {
+    data.at("ids").at(kPreNames[i]).get_to(f.ids[i]);
+    data.at("words").at(kPreNames[i]).get_to(f.words[i]);
+  }
+  read_json("smollm2.json").at("ids").get_to(f.smollm2_ids);
+  return f;
+}
+
+// Just enough of GGUF to reach the vocabulary of a file that is known to be good.
+class Metadata {
+ public:
+  explicit Metadata(const std::string& bytes) : bytes_(bytes) {}
+
+  template <typename T>
+  T read() {
+    T value;
+    if (pos_ + sizeof(T) > bytes_.size()) throw std::runtime_error("metadata cut short");
+    std::memcpy(&value, bytes_.data() + pos_, sizeof(T));
+    pos_ += sizeof(T);
+    return value;
+  }
+  std::string_view read_string() {
+    const auto length = read<std::uint64_t>();
+    if (length > bytes_.size() - pos_) throw std::runtime_error("metadata cut short");
+    const std::string_view text(bytes_.data() + pos_, length);
+    pos_ += length;
+    return text;
+  }
+  void skip(std::uint32_t type) {
+    constexpr std::size_t kSizes[] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
+    if (type == 8) {
+      read_string();
+    } else if (type == 9) {
+      const auto element = read<std::uint32_t>();
+      const auto count = read<std::uint64_t>();
+      for (std::uint64_t i = 0; i < count; ++i) skip(element);
+    } else {
+      pos_ += kSizes[type];
+    }
+  }
+
+ private:
+  const std::string& bytes_;
+  std::size_t pos_ = 0;
+};
+
+void read_vocabulary(const std::string& bytes, TokenizerSpec& spec) {
+  Metadata in(bytes);
+  in.read<std::uint32_t>();  // magic
+  in.read<std::uint32_t>();  // version
+  in.read<std::uint64_t>();  // tensors
+  const auto count = in.read<std::uint64_t>();
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::string_view key = in.read_string();
+    const auto type = in.read<std::uint32_t>();
+    const auto strings = [&](std::vector<std::string_view>& out) {
+      in.read<std::uint32_t>();
+      out.resize(in.read<std::uint64_t>());
+      for (auto& s : out) s = in.read_string();
+    };
+    if (key == "tokenizer.ggml.model") {
+      spec.model = in.read_string();
+    } else if (key == "tokenizer.ggml.pre") {
+      spec.pre = in.read_string();
+    } else if (key == "tokenizer.ggml.tokens") {
+      strings(spec.tokens);
+    } else if (key == "tokenizer.ggml.merges") {
+      strings(spec.merges);
+    } else if (key == "tokenizer.ggml.token_type") {
+      in.read<std::uint32_t>();
+      spec.token_types.resize(in.read<std::uint64_t>());
+      for (auto& t : spec.token_types) t = in.read<std::int32_t>();
+    } else if (key == "tokenizer.ggml.bos_token_id") {
+      spec.bos = in.read<std::int32_t>();
+    } else if (key == "tokenizer.ggml.eos_token_id") {
+      spec.eos = in.read<std::int32_t>();
+    } else {
+      in.skip(type);
+    }
+  }
+}
+
+}  // namespace
+
+const Fixture& fixture() {
+  static const Fixture f = load();
+  return f;
+}
+
+TokenizerSpec small_spec(std::string_view pre) {
+  const Fixture& f = fixture();
+  TokenizerSpec spec;
+  spec.model = "gpt2";
+  spec.pre = pre;
+  spec.tokens.assign(f.tokens.begin(), f.tokens.end());
+  spec.token_types = f.types;
+  spec.merges.assign(f.merges.begin(), f.merges.end());
+  spec.bos = 1;
+  spec.eos = 2;
+  return spec;
+}
+
+std::optional<ModelVocabulary> load_smollm2() {
+  namespace fs = std::filesystem;
+  fs::path path;
+  if (const char* named = std::getenv("WICK_TEST_SMOLLM2")) {
+    path = named;
+  } else {
+    const char* cache = std::getenv("XDG_CACHE_HOME");
+    const char* home = std::getenv("HOME");
+    path = cache != nullptr ? fs::path(cache) : fs::path(home != nullptr ? home : "") / ".cache";
+    path /= "wick/models/SmolLM2-135M-Instruct.Q4_1.gguf";
+  }
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return std::nullopt;
+  ModelVocabulary vocabulary;
+  vocabulary.bytes.resize(8u << 20);  // the metadata is at the front
+  file.read(vocabulary.bytes.data(), static_cast<std::streamsize>(vocabulary.bytes.size()));
+  vocabulary.bytes.resize(static_cast<std::size_t>(file.gcount()));
+  std::optional<ModelVocabulary> out(std::move(vocabulary));
+  read_vocabulary(out->bytes, out->spec);
+  return out;
+}
+
+std::string random_utf8(std::uint64_t seed, std::size_t count) {
+  std::string out;
+  const auto next = [&](std::uint32_t below) {
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<std::uint32_t>((seed >> 33) % below);
+  };
+  while (count > 0) {
+    constexpr std::uint32_t kEnds[] = {0x80, 0x80, 0x800, 0x10000, 0x110000};
+    const std::uint32_t point = next(kEnds[next(5)]);
+    if (point >= 0xd800 && point < 0xe000) continue;
+    const auto put = [&](std::uint32_t byte) { out += static_cast<char>(byte); };
+    if (point < 0x80) {
+      put(point);
+    } else if (point < 0x800) {
+      put(0xc0 | (point >> 6));
+      put(0x80 | (point & 0x3f));
+    } else if (point < 0x10000) {
+      put(0xe0 | (point >> 12));
+      put(0x80 | ((point >> 6) & 0x3f));
+      put(0x80 | (point & 0x3f));
+    } else {
+      put(0xf0 | (point >> 18));
+      put(0x80 | ((point >> 12) & 0x3f));
+      put(0x80 | ((point >> 6) & 0x3f));
+      put(0x80 | (point & 0x3f));
+    }
+    --count;
+  }
+  return out;
+}
+
+}  // namespace wick::text

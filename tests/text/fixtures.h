@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "wick/text/tokenizer.h"
+
+namespace wick::text {
+
+inline constexpr const char* kPreNames[] = {"smollm", "gpt-2", "llama-bpe", "qwen2"};
+
+/// What tests/text/make_fixtures.py wrote: texts, a small vocabulary, and the expected ids and word
+/// lengths, indexed by [position in kPreNames][text].
+struct Fixture {
+  std::vector<std::string> texts, tokens, merges;
+  std::vector<std::int32_t> types;
+  std::vector<std::vector<std::vector<std::int32_t>>> ids;
+  std::vector<std::vector<std::vector<std::size_t>>> words;
+  std::vector<std::vector<std::int32_t>> smollm2_ids;  // [text]
+};
+const Fixture& fixture();
+
+/// The small vocabulary of the fixture under one split pattern.
+TokenizerSpec small_spec(std::string_view pre);
+
+/// SmolLM2's vocabulary out of a GGUF file, and what its views point into.
+struct ModelVocabulary {
+  std::string bytes;
+  TokenizerSpec spec;
+};
+/// The file is WICK_TEST_SMOLLM2, or else the default model where `make run` keeps it; empty if
+/// there is none.
+std::optional<ModelVocabulary> load_smollm2();
+
+/// `count` code points that UTF-8 can hold, from a linear congruential generator.
+std::string random_utf8(std::uint64_t seed, std::size_t count);
+
+}  // namespace wick::text

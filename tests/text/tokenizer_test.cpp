@@ -1,0 +1,155 @@
+#include "wick/text/tokenizer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "fixtures.h"
+#include "wick/base/error.h"
+
+namespace wick::text {
+namespace {
+
+using Ids = std::vector<std::int32_t>;
+using ::testing::ElementsAre;
+
+TEST(Tokenizer, IdsAgreeWithTheTokenizersPackage) {
+  const Fixture& f = fixture();
+  for (std::size_t p = 0; p < std::size(kPreNames); ++p) {
+    const Tokenizer tokenizer(small_spec(kPreNames[p]));
+    for (std::size_t t = 0; t < f.texts.size(); ++t) {
+      EXPECT_EQ(tokenizer.encode(f.texts[t]), f.ids[p][t])
+          << kPreNames[p] << " text " << t << " '" << f.texts[t] << "'";
+    }
+  }
+}
+
+TEST(Tokenizer, RoundTrip) {
+  for (const char* pre : kPreNames) {
+    const Tokenizer tokenizer(small_spec(pre));
+    for (const std::string& text : fixture().texts) {
+      EXPECT_EQ(tokenizer.decode(tokenizer.encode(text)), text);
+      EXPECT_EQ(tokenizer.decode(tokenizer.encode(text, {.parse_special = false})), text);
+    }
+    for (std::uint64_t seed = 0; seed < 300; ++seed) {
+      const std::string text = random_utf8(seed, 1 + seed % 120);
+      EXPECT_EQ(tokenizer.decode(tokenizer.encode(text)), text) << "seed " << seed;
+    }
+  }
+}
+
+TEST(Tokenizer, SpecialTokens) {
+  const Tokenizer tokenizer(small_spec("gpt-2"));
+  const auto start = *tokenizer.token_id("<|im_start|>"), end = *tokenizer.token_id("<|im_end|>");
+  EXPECT_THAT(tokenizer.encode("<|im_start|><|im_end|>"), ElementsAre(start, end));
+  const Ids plain = tokenizer.encode("<|im_start|>", {.parse_special = false});
+  EXPECT_THAT(plain, ::testing::Not(::testing::Contains(start)));
+  EXPECT_EQ(tokenizer.decode(plain), "<|im_start|>");
+  // User-defined tokens are words of the text: always found, the longest first, always shown.
+  EXPECT_THAT(tokenizer.encode("<think><thinking>", {.parse_special = false}), ElementsAre(3, 4));
+  EXPECT_FALSE(tokenizer.is_special(3));
+  EXPECT_EQ(tokenizer.decode(Ids{start, 3, end}, true), "<think>");
+  EXPECT_EQ(tokenizer.decode(Ids{start, 3, end}), "<|im_start|><think><|im_end|>");
+  EXPECT_TRUE(tokenizer.is_special(start));
+  EXPECT_TRUE(tokenizer.is_end_of_generation(end));
+  EXPECT_TRUE(tokenizer.is_end_of_generation(0));
+  EXPECT_FALSE(tokenizer.is_end_of_generation(start));
+  EXPECT_FALSE(tokenizer.is_end_of_generation(-1));
+  EXPECT_FALSE(tokenizer.is_special(1 << 30));
+}
+
+TEST(Tokenizer, BeginAndEnd) {
+  TokenizerSpec spec = small_spec("gpt-2");
+  spec.add_bos = spec.add_eos = true;
+  const Tokenizer tokenizer(spec);
+  const Ids a = tokenizer.encode("a", {.add_bos = false, .add_eos = false});
+  ASSERT_EQ(a.size(), 1u);
+  EXPECT_THAT(tokenizer.encode("a"), ElementsAre(1, a[0], 2));
+  EXPECT_THAT(tokenizer.encode(""), ElementsAre(1, 2));
+  EXPECT_THAT(tokenizer.encode("a", {.add_eos = false}), ElementsAre(1, a[0]));
+  spec = small_spec("gpt-2");
+  spec.bos.reset();
+  const Tokenizer without(spec);
+  EXPECT_THROW(without.encode("a", {.add_bos = true}), Error);
+}
+
+TEST(Tokenizer, Lookup) {
+  const Tokenizer tokenizer(small_spec("gpt-2"));
+  EXPECT_EQ(tokenizer.vocab_size(), static_cast<std::int32_t>(fixture().tokens.size()));
+  const auto the = tokenizer.token_id(" the");
+  ASSERT_TRUE(the.has_value());
+  EXPECT_EQ(tokenizer.piece(*the), " the");
+  EXPECT_EQ(tokenizer.token_id("no such token"), std::nullopt);
+  EXPECT_EQ(tokenizer.token_id(""), std::nullopt);
+  EXPECT_THROW(tokenizer.piece(-1), Error);
+  EXPECT_THROW(tokenizer.piece(tokenizer.vocab_size()), Error);
+  EXPECT_THROW(tokenizer.decode(Ids{0, 1 << 30}), Error);
+}
+
+TEST(Tokenizer, OutlivesItsSpec) {
+  Tokenizer tokenizer = [] {
+    std::vector<std::string> words = {"a", "b", "ab"};
+    std::string merge = "a b";
+    TokenizerSpec spec;
+    spec.model = "gpt2";
+    spec.pre = "gpt-2";
+    spec.tokens.assign(words.begin(), words.end());
+    spec.merges = {merge};
+    return Tokenizer(spec);
+  }();
+  const Tokenizer copy = tokenizer;
+  tokenizer = Tokenizer(small_spec("gpt-2"));
+  EXPECT_THAT(copy.encode("abba"), ElementsAre(2, 1, 0));
+}
+
+// A vocabulary with a token for neither 'c' nor its bytes: as in the reference, it is left out.
+TEST(Tokenizer, MissingBytes) {
+  TokenizerSpec spec;
+  spec.model = "gpt2";
+  spec.pre = "gpt-2";
+  spec.tokens = {"a", "b", "ab", "<0x0A>"};
+  spec.token_types = {1, 1, 1, 6};
+  spec.merges = {"a b"};
+  const Tokenizer tokenizer(spec);
+  EXPECT_THAT(tokenizer.encode("acb"), ElementsAre(2));
+  EXPECT_THAT(tokenizer.encode("a\nb"), ElementsAre(0, 3, 1));
+  EXPECT_EQ(tokenizer.decode(Ids{3}), "\n");
+}
+
+TEST(Tokenizer, InvalidUtf8NamesTheOffset) {
+  const Tokenizer tokenizer(small_spec("smollm"));
+  const auto message = [&](std::string_view text) -> std::string {
+    try {
+      tokenizer.encode(text);
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(message("hello world!\xff tail"),
+            "tokenize: invalid UTF-8: byte 0xff at offset 12: need well-formed UTF-8 text");
+  EXPECT_EQ(message("\xe4\xbd"),
+            "tokenize: invalid UTF-8: byte 0xe4 at offset 0: need well-formed UTF-8 text");
+  EXPECT_NE(message("ok \xed\xa0\x80"), "");      // a surrogate
+  EXPECT_NE(message("ok \xc0\x80"), "");          // overlong
+  EXPECT_NE(message("ok \xf4\x90\x80\x80"), "");  // beyond U+10FFFF
+  EXPECT_NE(message("12345678\x80"), "");         // after a fast stretch of ASCII
+  EXPECT_EQ(message("ok \xf4\x8f\xbf\xbf \xed\x9f\xbf \xee\x80\x80"), "");
+}
+
+TEST(Tokenizer, ManyThreads) {
+  const Tokenizer tokenizer(small_spec("llama-bpe"));
+  const std::string text = random_utf8(3, 3000);
+  const Ids expected = tokenizer.encode(text);
+  std::vector<std::thread> threads;
+  std::vector<int> same(4);
+  for (std::size_t i = 0; i < same.size(); ++i) {
+    threads.emplace_back([&, i] { same[i] = tokenizer.encode(text) == expected; });
+  }
+  for (auto& t : threads) t.join();
+  EXPECT_THAT(same, ::testing::Each(1));
+}
+
+}  // namespace
+}  // namespace wick::text

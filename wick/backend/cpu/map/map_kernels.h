@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+
+#include "wick/backend/cpu/isa.h"
+#include "wick/op/op.h"
+
+namespace wick::cpu {
+
+// One run of n elements. Strides are in bytes; 0 repeats an input's element. `stream` asks for
+// stores that go around the caches. Inputs don't overlap the output.
+using UnaryKernel = void (*)(int64_t n, char* out, int64_t out_stride, const char* in,
+                             int64_t in_stride, bool stream);
+/// False when an integer was divided by zero.
+using BinaryKernel = bool (*)(int64_t n, char* out, int64_t out_stride, const char* a,
+                              int64_t a_stride, const char* b, int64_t b_stride, bool stream);
+/// mul and add point to one value each, in the type that computes (f32 for narrow floats).
+using AffineKernel = void (*)(int64_t n, char* out, int64_t out_stride, const char* in,
+                              int64_t in_stride, const void* mul, const void* add, bool stream);
+
+/// By op and dtype; null where the op's row doesn't name the dtype.
+struct UnaryKernels {
+  UnaryKernel run[kOpCount][kRealDTypeCount];
+};
+struct BinaryKernels {
+  BinaryKernel run[kOpCount][kRealDTypeCount];
+  AffineKernel affine[kRealDTypeCount];
+};
+
+/// True when a table has a kernel for every dtype of every row of a kind, and no other.
+template <class Kernel>
+constexpr bool complete(const Kernel (&run)[kOpCount][kRealDTypeCount], OpKind kind) {
+  for (int op = 0; op < kOpCount; ++op) {
+    for (int d = 0; d < kRealDTypeCount; ++d) {
+      const OpInfo& row = kOps[static_cast<size_t>(op)];
+      const bool wanted = row.kind == kind && row.dtypes.contains(static_cast<DType>(d));
+      if ((run[op][d] != nullptr) != wanted) return false;
+    }
+  }
+  return true;
+}
+
+WICK_DECLARE_KERNELS(UnaryKernels, unary_kernels)
+WICK_DECLARE_KERNELS(BinaryKernels, binary_kernels)
+
+}  // namespace wick::cpu

@@ -1,0 +1,194 @@
+// Copying, filling, transposing and dequantising runs of elements. Only the element's size matters,
+// so there is one kernel for each of 1, 2, 4 and 8 bytes.
+
+#include <utility>
+
+#include "wick/backend/cpu/move/move_kernels.h"
+#include "wick/backend/cpu/tile.h"
+#include "wick/math/blocks.h"
+
+namespace wick::cpu::WICK_ISA {
+namespace {
+
+/// out[i·out_stride] = in[i·in_stride]: n elements, reads and writes n·sizeof(T) bytes.
+template <class T>
+void copy(int64_t n, char* out, int64_t out_stride, const char* in, int64_t in_stride,
+          bool stream) {
+  constexpr auto kSize = static_cast<int64_t>(sizeof(T));
+  if (out_stride == kSize && in_stride == kSize) {
+    if (stream) {
+      stream_bytes(out, in, n * kSize);
+      stream_fence();
+    } else {
+      __builtin_memcpy(out, in, static_cast<size_t>(n * kSize));
+    }
+  } else if (out_stride == kSize && in_stride == 0) {
+    const T value = at<T>(in);
+    T* to = reinterpret_cast<T*>(out);
+    for (int64_t i = 0; i < n; ++i) to[i] = value;
+  } else if (out_stride == kSize) {
+    gather<T>(reinterpret_cast<T*>(out), in, in_stride, n);
+  } else if (in_stride == kSize) {
+    scatter<T>(out, out_stride, reinterpret_cast<const T*>(in), n);
+  } else {
+    for (int64_t i = 0; i < n; ++i) {
+      __builtin_memcpy(out + i * out_stride, in + i * in_stride, sizeof(T));
+    }
+  }
+}
+
+/// out[i·out_stride] = value: writes n·sizeof(T) bytes.
+template <class T>
+void fill(int64_t n, char* out, int64_t out_stride, const char* value_bytes, bool stream) {
+  const T value = at<T>(value_bytes);
+  if (out_stride != static_cast<int64_t>(sizeof(T))) {
+    for (int64_t i = 0; i < n; ++i) __builtin_memcpy(out + i * out_stride, &value, sizeof(T));
+    return;
+  }
+  T* to = reinterpret_cast<T*>(out);
+  if (!stream) {
+    for (int64_t i = 0; i < n; ++i) to[i] = value;
+    return;
+  }
+  constexpr int64_t kCount = 4096 / static_cast<int64_t>(sizeof(T));
+  alignas(64) T tile[kCount];
+  for (T& element : tile) element = value;
+  for (int64_t i = 0; i < n; i += kCount) {
+    const int64_t m = n - i < kCount ? n - i : kCount;
+    stream_bytes(reinterpret_cast<char*>(to + i), reinterpret_cast<const char*>(tile),
+                 m * static_cast<int64_t>(sizeof(T)));
+  }
+  stream_fence();
+}
+
+// ---- Transposition ----
+
+#if defined(__AVX512BW__)
+constexpr int64_t kVectorBytes = 64;
+#elif defined(__AVX2__)
+constexpr int64_t kVectorBytes = 32;
+#else
+constexpr int64_t kVectorBytes = 16;
+#endif
+
+/// A square of kSide × kSide elements, one vector a row. Bytes stay with 16: wider vectors have no
+/// cheap interleave of bytes across their halves.
+template <class T>
+inline constexpr int kSide = static_cast<int>(sizeof(T) == 1 ? 16 : kVectorBytes / sizeof(T));
+template <class T>
+struct VectorType {
+  typedef T type __attribute__((vector_size(kSide<T> * sizeof(T))));
+};
+template <class T>
+using Vector = typename VectorType<T>::type;
+
+template <class V, size_t... kI>
+inline V interleave_low(V a, V b, std::index_sequence<kI...>) {
+  return __builtin_shufflevector(a, b, (kI / 2 + (kI % 2) * sizeof...(kI))...);
+}
+template <class V, size_t... kI>
+inline V interleave_high(V a, V b, std::index_sequence<kI...>) {
+  return __builtin_shufflevector(a, b, (sizeof...(kI) / 2 + kI / 2 + (kI % 2) * sizeof...(kI))...);
+}
+
+/// log2(side) perfect shuffles of all rows: each interleaves row i with row i + side/2.
+template <class T, int kStage = kSide<T>>
+inline void shuffle_rows(Vector<T>* rows) {
+  if constexpr (kStage > 1) {
+    constexpr int kN = kSide<T>;
+    constexpr auto kSequence = std::make_index_sequence<kN>();
+    Vector<T> next[kN];
+#pragma GCC unroll 64
+    for (int i = 0; i < kN / 2; ++i) {
+      next[2 * i] = interleave_low(rows[i], rows[i + kN / 2], kSequence);
+      next[2 * i + 1] = interleave_high(rows[i], rows[i + kN / 2], kSequence);
+    }
+    shuffle_rows<T, kStage / 2>(next);
+#pragma GCC unroll 64
+    for (int i = 0; i < kN; ++i) rows[i] = next[i];
+  }
+}
+
+template <class T>
+inline void transpose_square(char* out, int64_t out_stride, const char* in, int64_t in_stride,
+                             bool stream) {
+  using V = Vector<T>;
+  V rows[kSide<T>];
+#pragma GCC unroll 64
+  for (int i = 0; i < kSide<T>; ++i) rows[i] = at<V>(in + i * in_stride);
+  shuffle_rows<T>(rows);
+#if defined(__AVX512F__)
+  if constexpr (sizeof(V) == 64) {
+    if (stream) {
+#pragma GCC unroll 64
+      for (int i = 0; i < kSide<T>; ++i) {
+        _mm512_stream_si512(reinterpret_cast<__m512i*>(out + i * out_stride), (__m512i)rows[i]);
+      }
+      return;
+    }
+  }
+#endif
+  (void)stream;
+#pragma GCC unroll 64
+  for (int i = 0; i < kSide<T>; ++i) __builtin_memcpy(out + i * out_stride, &rows[i], sizeof(V));
+}
+
+/// out[r·out_stride + c] = in[c·in_stride + r] for rows × cols elements, in squares that fit the
+/// registers; each line of either side that lies inside a square is touched once.
+template <class T>
+void transpose(char* out, int64_t out_stride, const char* in, int64_t in_stride, int64_t rows,
+               int64_t cols, bool stream) {
+  constexpr int64_t kN = kSide<T>;
+  constexpr auto kSize = static_cast<int64_t>(sizeof(T));
+  const bool aligned =
+      ((reinterpret_cast<uintptr_t>(out) | static_cast<uint64_t>(out_stride)) & 63) == 0;
+  const int64_t whole_rows = rows / kN * kN, whole_cols = cols / kN * kN;
+  for (int64_t c = 0; c < whole_cols; c += kN) {
+    for (int64_t r = 0; r < whole_rows; r += kN) {
+      transpose_square<T>(out + r * out_stride + c * kSize, out_stride,
+                          in + c * in_stride + r * kSize, in_stride, stream && aligned);
+    }
+  }
+  for (int64_t r = whole_rows; r < rows; ++r) {
+    gather<T>(reinterpret_cast<T*>(out + r * out_stride), in + r * kSize, in_stride, whole_cols);
+  }
+  for (int64_t c = whole_cols; c < cols; ++c) {
+    scatter<T>(out + c * kSize, out_stride, reinterpret_cast<const T*>(in + c * in_stride), rows);
+  }
+  if (stream && aligned) stream_fence();
+}
+
+// ---- Blocks ----
+
+/// Consecutive blocks to f32: reads a block's bytes, writes 128.
+template <class Block>
+void dequantize(int64_t blocks, float* out, const char* in) {
+  for (int64_t i = 0; i < blocks; ++i) {
+    Block block;
+    __builtin_memcpy(&block, in + i * static_cast<int64_t>(sizeof(Block)), sizeof(Block));
+    math::dequantize(block, out + i * math::kBlock);
+  }
+}
+
+constexpr MoveKernels make_table() {
+  using math::u16, math::u32, math::u64, math::u8;
+  MoveKernels table{{copy<u8>, copy<u16>, copy<u32>, copy<u64>},
+                    {fill<u8>, fill<u16>, fill<u32>, fill<u64>},
+                    {transpose<u8>, transpose<u16>, transpose<u32>, transpose<u64>},
+                    {}};
+  auto block = [&table](DType dtype) -> DequantizeKernel& {
+    return table.dequantize[static_cast<int>(dtype) - kRealDTypeCount];
+  };
+  block(DType::q4_0) = dequantize<math::BlockQ4_0>;
+  block(DType::q4_1) = dequantize<math::BlockQ4_1>;
+  block(DType::q5_0) = dequantize<math::BlockQ5_0>;
+  block(DType::q5_1) = dequantize<math::BlockQ5_1>;
+  block(DType::q8_0) = dequantize<math::BlockQ8_0>;
+  return table;
+}
+
+}  // namespace
+
+constexpr MoveKernels move_kernels = make_table();
+
+}  // namespace wick::cpu::WICK_ISA

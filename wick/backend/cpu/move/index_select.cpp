@@ -1,0 +1,218 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "wick/backend/cpu/cpu_backend.h"
+#include "wick/backend/cpu/loops.h"
+#include "wick/base/error.h"
+
+namespace wick::cpu {
+namespace {
+
+constexpr int64_t kGrain = 32768;
+constexpr int64_t kPadding = -1;  // the place of an id that asks for zeros
+
+std::string describe(const ConstView& view) {
+  return fmt::format("{}{}", name(view.dtype), view.layout.shape().str());
+}
+
+/// Checks the ids [0, n) of a row-major walk over `ids` and calls put(i, id or kPadding).
+template <class T, class Put>
+void read_ids(const ConstView& ids, const ConstView& in, int64_t size, Put&& put) {
+  const Layout& layout = ids.layout;
+  const int64_t n = layout.elems();
+  int64_t index[Shape::kMaxRank] = {};
+  const T* at = static_cast<const T*>(ids.data) + layout.offset();
+  for (int64_t i = 0; i < n; ++i) {
+    const T id = *at;
+    const bool padding = !std::numeric_limits<T>::is_signed && id == std::numeric_limits<T>::max();
+    const auto wide = static_cast<int64_t>(id);
+    if (!padding && (wide < 0 || wide >= size)) {
+      throw Error("index_select", "id out of range",
+                  fmt::format("id {} at position {}, x {}", wide, i, describe(in)),
+                  fmt::format("need 0 <= id < {}", size));
+    }
+    put(i, padding ? kPadding : wide);
+    for (int d = layout.rank() - 1; d >= 0; --d) {
+      at += layout.stride(d);
+      if (++index[d] < layout.shape()[d]) break;
+      at -= layout.stride(d) * index[d];
+      index[d] = 0;
+    }
+  }
+}
+
+/// Byte offsets into the source for each id, all of them checked before anything is written.
+std::vector<int64_t> source_offsets(const ConstView& ids, const ConstView& in, int64_t size,
+                                    int64_t bytes_per_id) {
+  std::vector<int64_t> offsets(static_cast<size_t>(ids.layout.elems()));
+  auto put = [&](int64_t i, int64_t id) {
+    offsets[static_cast<size_t>(i)] = id == kPadding ? INT64_MIN : id * bytes_per_id;
+  };
+  switch (ids.dtype) {
+    case DType::u8:
+      read_ids<uint8_t>(ids, in, size, put);
+      break;
+    case DType::u32:
+      read_ids<uint32_t>(ids, in, size, put);
+      break;
+    case DType::i32:
+      read_ids<int32_t>(ids, in, size, put);
+      break;
+    case DType::i64:
+      read_ids<int64_t>(ids, in, size, put);
+      break;
+    default:
+      throw Error("index_select", "ids have the wrong dtype", describe(ids),
+                  "need u8, u32, i32 or i64");
+  }
+  return offsets;
+}
+constexpr int64_t kZeros = INT64_MIN;
+
+/// One line of the output along the selected dim, an element an id.
+template <class T>
+void gather_line(char* out, int64_t out_stride, const char* in,
+                 const std::vector<int64_t>& offsets) {
+  for (const int64_t offset : offsets) {
+    T value{};
+    if (offset != kZeros) std::memcpy(&value, in + offset, sizeof value);
+    std::memcpy(out, &value, sizeof value);
+    out += out_stride;
+  }
+}
+
+/// Rows of a block dtype: dequantised a few blocks at a time, then cast into the output's row.
+void select_blocks(const View& out, const ConstView& in, const std::vector<int64_t>& offsets,
+                   DequantizeKernel dequantize, CastKernel cast) {
+  constexpr int64_t kBlocks = 16;
+  const int64_t block = info(in.dtype).block_elems, bytes = info(in.dtype).block_bytes;
+  const int64_t elems = in.layout.shape()[1], out_bytes = info(out.dtype).block_bytes;
+  const int64_t row_step = out.layout.stride(0) * out_bytes,
+                step = out.layout.stride(1) * out_bytes;
+  char* const to = static_cast<char*>(out.data) + out.layout.offset() * out_bytes;
+  const char* const from = static_cast<const char*>(in.data) + in.layout.offset() / block * bytes;
+  const bool direct = out.dtype == DType::f32 && step == out_bytes;
+  parallel_for(static_cast<int64_t>(offsets.size()),
+               std::max<int64_t>(1, kGrain / 4 / std::max<int64_t>(elems, 1)),
+               [&](int64_t begin, int64_t end) {
+                 alignas(64) float tile[kBlocks * 32];
+                 for (int64_t i = begin; i < end; ++i) {
+                   const int64_t offset = offsets[static_cast<size_t>(i)];
+                   char* row = to + i * row_step;
+                   if (offset == kZeros) std::fill_n(tile, kBlocks * 32, 0.0f);
+                   for (int64_t e = 0; e < elems; e += kBlocks * block) {
+                     const int64_t m = std::min(kBlocks * block, elems - e);
+                     char* target = row + e * step;
+                     float* result = direct ? reinterpret_cast<float*>(target) : tile;
+                     if (offset != kZeros) {
+                       dequantize(m / block, result, from + offset + e / block * bytes);
+                     } else if (direct) {
+                       std::fill_n(result, m, 0.0f);
+                     }
+                     if (direct) continue;
+                     cast(m, target, step, reinterpret_cast<const char*>(tile), sizeof(float),
+                          out.dtype, DType::f32, false);
+                   }
+                 }
+               });
+}
+
+View without(const View& view, int dim) {
+  const Layout line = view.layout.narrow(dim, 0, 1).squeeze(dim);
+  return {view.data, view.dtype, line};
+}
+ConstView without(const ConstView& view, int dim) {
+  const Layout line = view.layout.narrow(dim, 0, 1).squeeze(dim);
+  return {view.data, view.dtype, line};
+}
+
+}  // namespace
+
+void CpuBackend::index_select(const View& out, const ConstView& in, const ConstView& ids, int dim) {
+  const MoveKernels& move = WICK_SELECT_KERNELS(isa_, move_kernels, v4);
+  const CastKernel store = WICK_SELECT_KERNELS(isa_, cast_kernels, v4).run;
+  const int64_t size = in.layout.shape()[dim];
+  if (is_block(in.dtype)) {
+    const DequantizeKernel unpack = move.dequantize[static_cast<int>(in.dtype) - kRealDTypeCount];
+    if (unpack == nullptr || in.layout.rank() != 2 || dim != 0 || !is_float(out.dtype)) {
+      throw Error(
+          "index_select", "block weights can't be read this way",
+          fmt::format("x {}, dim {}, out {}", describe(in), dim, name(out.dtype)),
+          "need rows of a matrix (dim 0) of q4_0, q4_1, q5_0, q5_1 or q8_0, to a float type");
+    }
+    const int64_t row_bytes =
+        in.layout.stride(0) / info(in.dtype).block_elems * info(in.dtype).block_bytes;
+    select_blocks(out, in, source_offsets(ids, in, size, row_bytes), unpack, store);
+    return;
+  }
+
+  const int64_t bytes = info(in.dtype).block_bytes;
+  const std::vector<int64_t> offsets = source_offsets(ids, in, size, in.layout.stride(dim) * bytes);
+  const auto count = static_cast<int64_t>(offsets.size());
+  if (out.layout.elems() == 0) return;
+
+  // The rest of the dims: one slice of the output and one of the source.
+  const View out_slice = without(out, dim);
+  // An empty source dim leaves only padding ids, which read nothing.
+  const ConstView in_slice = size == 0 ? ConstView(out_slice) : without(in, dim);
+  const ConstView* const inputs[] = {&in_slice};
+  const Nest<2> slice = make_nest<2>(out_slice, inputs);
+  const int64_t out_step = out.layout.stride(dim) * bytes;
+  const int64_t slice_elems = slice.elems();
+  const int log2_size = log2_bytes(bytes);
+
+  if (slice.rank > 0 && count >= 8 && std::abs(out_step) < slice.stride[0][0]) {
+    // The selected dim is the innermost: walk along it.
+    Box<2> box;
+    for (int k = 0; k < 2; ++k) box.base[k] = slice.base[k];
+    for (int d = 0; d < slice.rank; ++d) box.add(slice.size[d], slice, d, 1);
+    parallel_for(box.units(), std::max<int64_t>(1, kGrain / 4 / count),
+                 [&](int64_t begin, int64_t end) {
+                   walk(box, begin, end, [&](const int64_t*, char* const* at) {
+                     switch (log2_size) {
+                       case 0:
+                         return gather_line<uint8_t>(at[0], out_step, at[1], offsets);
+                       case 1:
+                         return gather_line<uint16_t>(at[0], out_step, at[1], offsets);
+                       case 2:
+                         return gather_line<uint32_t>(at[0], out_step, at[1], offsets);
+                       default:
+                         return gather_line<uint64_t>(at[0], out_step, at[1], offsets);
+                     }
+                   });
+                 });
+    return;
+  }
+
+  // Slice by slice; the nest was made once and only its bases move.
+  const CopyKernel copy_run = move.copy[log2_size];
+  const FillKernel fill_run = move.fill[log2_size];
+  const char zero[8] = {};
+  parallel_for(count, std::max<int64_t>(1, kGrain / slice_elems), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t offset = offsets[static_cast<size_t>(i)];
+      Nest<2> nest = slice;
+      nest.base[0] += i * out_step;
+      if (offset != kZeros) nest.base[1] += offset;
+      if (offset == kZeros) {
+        // The output's own strides on both sides: no input is read.
+        for (int d = 0; d < nest.rank; ++d) nest.stride[1][d] = nest.stride[0][d];
+        for_each_run(nest, move.transpose, kGrain,
+                     [&](int64_t n, char* const* at, const int64_t* stride) {
+                       fill_run(n, at[0], stride[0], zero, false);
+                     });
+        continue;
+      }
+      for_each_run(nest, move.transpose, kGrain,
+                   [&](int64_t n, char* const* at, const int64_t* stride) {
+                     copy_run(n, at[0], stride[0], at[1], stride[1], false);
+                   });
+    }
+  });
+}
+
+}  // namespace wick::cpu

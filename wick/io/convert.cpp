@@ -1,0 +1,230 @@
+#include "wick/io/convert.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <filesystem>
+#include <system_error>
+
+#include "wick/backend/backend.h"
+#include "wick/base/error.h"
+#include "wick/io/gguf.h"
+#include "wick/io/gguf_writer.h"
+#include "wick/io/printable.h"
+
+namespace wick::io {
+namespace {
+
+constexpr const char* kOp = "quantize";
+/// f32 values converted at a time: buffers of 4 MiB stay in the cache.
+constexpr int64_t kChunkElems = int64_t{1} << 20;
+/// From here on a value rounds to infinity in f16, in which blocks keep their scales.
+constexpr float kF16Overflow = 65520.0f;
+
+/// What `type` means to this function; errors for other types.
+struct Target {
+  DType dtype;
+  uint32_t file_type;  // general.file_type
+  float limit;         // magnitudes from here on can't be stored
+};
+constexpr std::array kTargets = {
+    Target{DType::f32, 0, INFINITY},
+    Target{DType::f16, 1, kF16Overflow},
+    Target{DType::q4_0, 2, kF16Overflow * 8},
+    Target{DType::q4_1, 3, kF16Overflow},
+    Target{DType::q8_0, 7, kF16Overflow * 127},
+    // The largest f32 values round to infinity.
+    Target{DType::bf16, 32, 0x1.ffp127f},
+};
+
+const Target* find_target(DType type) {
+  for (const Target& target : kTargets) {
+    if (target.dtype == type) return &target;
+  }
+  return nullptr;
+}
+
+const Target& require_target(DType type) {
+  if (const Target* target = find_target(type)) return *target;
+  throw Error(kOp, "can't convert to this type", name(type),
+              "use f32, f16, bf16, q4_0, q4_1 or q8_0");
+}
+
+bool can_read(DType type) {
+  return find_target(type) != nullptr || type == DType::f64 || type == DType::q5_0 ||
+         type == DType::q5_1;
+}
+
+/// Small tables whose precision decides much: other programs leave them alone too, and expect them
+/// so.
+bool keeps_type(std::string_view tensor) {
+  if (!tensor.ends_with(".weight")) return true;
+  constexpr std::array<std::string_view, 5> kKept = {"ffn_gate_inp", "position_embd", "token_types",
+                                                     "ssm_conv1d", "attn_rel_b"};
+  return std::any_of(kKept.begin(), kKept.end(), [&](std::string_view part) {
+    return tensor.find(part) != std::string_view::npos;
+  });
+}
+
+class Converter {
+ public:
+  Converter(const std::string& in, const std::string& out, DType type,
+            const QuantizeProgressFn& progress)
+      : target_(require_target(type)), progress_(progress) {
+    std::error_code ignored;
+    if (std::filesystem::equivalent(in, out, ignored)) {
+      throw Error(kOp, "input and output are the same file", printable(in));
+    }
+    source_ = Gguf::open(in);
+    if (source_->get_u32("split.count", 1) > 1) {
+      throw Error(kOp, "file is one part of a split model", printable(in),
+                  "join its parts into one file first");
+    }
+    for (const GgufTensor& tensor : source_->tensors()) {
+      types_.push_back(choose(tensor));
+      progress_state_.total_bytes += tensor.bytes;
+    }
+    progress_state_.count = source_->tensors().size();
+    result_.bytes_in = source_->file_bytes();
+  }
+
+  QuantizeResult run(const std::string& out) {
+    GgufWriter writer(out);
+    writer.copy_metadata(*source_);
+    for (const GgufEntry& entry : source_->metadata()) {
+      // What these say about the source isn't true of the copy.
+      if (entry.key.starts_with("split.") || entry.key.starts_with("quantize.imatrix.")) {
+        writer.remove(entry.key);
+      }
+    }
+    writer.set_u32("general.file_type", target_.file_type);
+    writer.set_u32("general.quantization_version", 2);
+    for (size_t i = 0; i < types_.size(); ++i) announce(writer, source_->tensors()[i], types_[i]);
+    for (size_t i = 0; i < types_.size(); ++i) {
+      progress_state_.index = i;
+      convert(writer, source_->tensors()[i], types_[i]);
+    }
+    writer.finish();
+    result_.bytes_out = writer.file_bytes();
+    return std::move(result_);
+  }
+
+ private:
+  DType choose(const GgufTensor& tensor) {
+    source_->data(tensor);  // a type that can't be read is an error even where it would be kept
+    const DType from = *tensor.dtype;
+    if (is_integer(from)) return from;
+    if (!can_read(from)) {
+      throw Error(kOp, "can't convert from this type",
+                  fmt::format("{} {}", printable(tensor.name), tensor.str()),
+                  "start from f32, f16, bf16, q4_0, q4_1, q5_0, q5_1 or q8_0");
+    }
+    const DType to = target_.dtype;
+    const bool is_norm = tensor.name.find("_norm") != std::string_view::npos;
+    if (to == DType::f32 || tensor.shape.rank() <= 1 || is_norm) return DType::f32;
+    if (keeps_type(tensor.name)) return from;
+    if (!is_block(to)) return to;
+    const int64_t k = tensor.shape.back();
+    if (const int32_t block = info(to).block_elems; k % block != 0) {
+      result_.notes.push_back(fmt::format("{} {} becomes f16: its rows of {} are no multiple of {}",
+                                          printable(tensor.name), tensor.str(), k, block));
+      return DType::f16;
+    }
+    const bool tied = source_->find_tensor("output.weight") == nullptr;
+    const bool makes_logits = tensor.name == (tied ? "token_embd.weight" : "output.weight");
+    return makes_logits ? DType::q8_0 : to;
+  }
+
+  void announce(GgufWriter& writer, const GgufTensor& tensor, DType type) {
+    writer.add_tensor(tensor.name, type, tensor.shape);
+    auto& types = result_.types;
+    auto row =
+        std::find_if(types.begin(), types.end(), [&](const auto& t) { return t.dtype == type; });
+    if (row == types.end()) row = types.insert(row, {type, 0, 0});
+    row->tensors += 1;
+    row->bytes += static_cast<uint64_t>(bytes_of(type, tensor.shape.elems()));
+  }
+
+  void convert(GgufWriter& writer, const GgufTensor& tensor, DType to) {
+    const DType from = *tensor.dtype;
+    const std::span<const std::byte> bytes = source_->data(tensor);
+    const int64_t k = tensor.shape.rank() > 0 ? tensor.shape.back() : 1;
+    const int64_t rows = k > 0 ? tensor.shape.elems() / k : 0;
+    const int64_t step = std::max<int64_t>(1, kChunkElems / std::max<int64_t>(k, 1));
+    for (int64_t row = 0; row < rows; row += step) {
+      const int64_t count = std::min(step, rows - row);
+      const auto begin = static_cast<size_t>(bytes_of(from, row * k));
+      const auto part = bytes.subspan(begin, static_cast<size_t>(bytes_of(from, count * k)));
+      report(tensor);
+      writer.write(tensor.name,
+                   from == to ? part : convert_rows(tensor, part, Shape{count, k}, from, to));
+      source_->bytes()->release(part);
+      progress_state_.done_bytes += part.size();
+    }
+    report(tensor);
+  }
+
+  void report(const GgufTensor& tensor) {
+    progress_state_.tensor = tensor.name;
+    if (progress_ && !progress_(progress_state_)) throw Error(kOp, "stopped");
+  }
+
+  std::span<const std::byte> convert_rows(const GgufTensor& tensor, std::span<const std::byte> in,
+                                          const Shape& shape, DType from, DType to) {
+    const Layout layout = Layout::contiguous(shape);
+    const auto elems = static_cast<size_t>(shape.elems());
+    const ConstView source{in.data(), from, layout};
+    ConstView values = source;
+    if (from != DType::f32) {
+      values_.resize(std::max(values_.size(), elems));
+      const View f32{values_.data(), DType::f32, layout};
+      is_block(from) ? backend_.dequantize(f32, source) : backend_.cast(f32, source);
+      values = f32;
+    }
+    check_range(tensor, {static_cast<const float*>(values.data), elems}, to);
+    const auto bytes = static_cast<size_t>(bytes_of(to, shape.elems()));
+    if (to == DType::f32) return std::as_bytes(std::span(values_).first(elems));
+    converted_.resize(std::max(converted_.size(), bytes));
+    const View out{converted_.data(), to, layout};
+    is_block(to) ? backend_.quantize(out, values) : backend_.cast(out, values);
+    return std::span(converted_).first(bytes);
+  }
+
+  /// A scale that overflows, or a NaN, would spoil its whole block without a trace.
+  void check_range(const GgufTensor& tensor, std::span<const float> values, DType to) {
+    if (to == DType::f32) return;
+    // Magnitudes order like their bits, and NaN lies above infinity.
+    uint32_t largest = 0;
+    for (const float v : values) {
+      largest = std::max(largest, std::bit_cast<uint32_t>(v) & 0x7fffffffu);
+    }
+    const float limit = find_target(to)->limit;
+    if (largest < std::bit_cast<uint32_t>(limit)) return;
+    throw Error(kOp, fmt::format("value doesn't fit in {}", name(to)),
+                fmt::format("{} {}, {}", printable(tensor.name), tensor.str(),
+                            std::bit_cast<float>(largest)),
+                fmt::format("magnitudes must be below {}", limit));
+  }
+
+  const Target& target_;
+  const QuantizeProgressFn& progress_;
+  Backend& backend_ = backend(Device::cpu());
+  std::shared_ptr<const Gguf> source_;
+  std::vector<DType> types_;  // of the new file's tensors
+  std::vector<float> values_;
+  std::vector<std::byte> converted_;
+  QuantizeProgress progress_state_;
+  QuantizeResult result_;
+};
+
+}  // namespace
+
+QuantizeResult quantize_gguf(const std::string& in, const std::string& out, DType type,
+                             const QuantizeProgressFn& progress) {
+  return Converter(in, out, type, progress).run(out);
+}
+
+}  // namespace wick::io

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "wick/base/dtype.h"
+#include "wick/base/export.h"
+
+namespace wick::io {
+
+/// How far quantize_gguf has come.
+struct QuantizeProgress {
+  std::string_view tensor;  ///< the one under way
+  size_t index = 0;         ///< its place in the file
+  size_t count = 0;         ///< tensors in all
+  uint64_t done_bytes = 0;  ///< of the source
+  uint64_t total_bytes = 0;
+};
+
+/// Called many times a second; false stops the work.
+using QuantizeProgressFn = std::function<bool(const QuantizeProgress&)>;
+
+struct QuantizeResult {
+  struct PerType {
+    DType dtype;
+    size_t tensors = 0;
+    uint64_t bytes = 0;
+  };
+  std::vector<PerType> types;      ///< of the new file, in the order they first appear
+  std::vector<std::string> notes;  ///< one line for each tensor that couldn't have its type
+  uint64_t bytes_in = 0;           ///< size of the source file
+  uint64_t bytes_out = 0;          ///< size of the new file
+};
+
+/// Writes a copy of a GGUF model with its weights in another type: f32, f16, bf16, q4_0, q4_1 or
+/// q8_0, from any of these or f64, q5_0 and q5_1 (by way of f32; tensors that have their type
+/// already are copied as they are).
+///
+/// One-dimensional tensors and norms become f32; integers, routers of experts and tables of
+/// positions stay as they are. With q4_0 and q4_1 the output matrix, or the embedding that doubles
+/// as one, becomes q8_0. A weight whose rows are no multiple of a block becomes f16, with a note.
+/// Errors: `out` is `in`, one part of a split model, a source type that can't be converted, values
+/// that are not finite or past the type's range, disk full, stopped. `out` is then not written.
+WICK_API QuantizeResult quantize_gguf(const std::string& in, const std::string& out, DType type,
+                                      const QuantizeProgressFn& progress = {});
+
+}  // namespace wick::io

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "wick/base/dtype.h"
+#include "wick/base/export.h"
+
+namespace wick::io {
+
+/// One tensor type of the GGUF format. Some have no dtype here: such tensors can be listed, not
+/// read.
+struct GgmlType {
+  uint32_t number;
+  std::string_view name;
+  int32_t block_elems;
+  int32_t block_bytes;
+  std::optional<DType> dtype;
+};
+
+/// The row of a type number; null for a number that the format doesn't define.
+WICK_API const GgmlType* find_ggml_type(uint32_t number);
+
+/// The type number that files use for a dtype; nothing for u8, u32 and f8e4m3.
+WICK_API std::optional<uint32_t> ggml_type_number(DType dtype);
+
+/// "q4_1", or "type 99" for a number that the format doesn't define.
+WICK_API std::string ggml_type_name(uint32_t number);
+
+}  // namespace wick::io

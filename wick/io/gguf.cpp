@@ -1,0 +1,192 @@
+#include "wick/io/gguf.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "wick/base/error.h"
+#include "wick/io/ggml_type.h"
+#include "wick/io/printable.h"
+
+namespace wick::io {
+namespace {
+
+template <class T>
+std::optional<T> in_range(const GgufValue& value) {
+  if constexpr (std::is_same_v<T, uint64_t>) {
+    return value.as_u64();
+  } else {
+    const std::optional<int64_t> i = value.as_i64();
+    if (!i || !std::in_range<T>(*i)) return std::nullopt;
+    return static_cast<T>(*i);
+  }
+}
+
+template <class T>
+std::string integer_rule() {
+  return fmt::format("need an integer within {}..{}", std::numeric_limits<T>::min(),
+                     std::numeric_limits<T>::max());
+}
+
+/// An f64 past f32's range would turn into an infinity that nobody wrote.
+std::optional<float> as_f32(const GgufValue& value) {
+  const std::optional<double> f = value.as_f64();
+  if (!f || (std::isfinite(*f) && std::abs(*f) > std::numeric_limits<float>::max())) {
+    return std::nullopt;
+  }
+  return static_cast<float>(*f);
+}
+
+constexpr std::string_view kNeedFloat = "need a number within f32's range";
+
+}  // namespace
+
+std::string GgufTensor::str() const { return ggml_type_name(type) + shape.str(); }
+
+std::shared_ptr<const Gguf> Gguf::open(const std::string& path) {
+  return parse(MappedFile::open("gguf", path), path);
+}
+
+const GgufValue* Gguf::find(std::string_view key) const {
+  const auto found = key_index_.find(key);
+  return found == key_index_.end() ? nullptr : &metadata_[found->second].value;
+}
+
+const GgufValue& Gguf::require(std::string_view key) const {
+  if (const GgufValue* value = find(key)) return *value;
+  throw Error("gguf", "key is missing", fmt::format("{} in {}", printable(key), printable(path_)));
+}
+
+void Gguf::wrong_value(std::string_view key, const GgufValue& value, std::string_view need) const {
+  throw Error("gguf", "value doesn't fit",
+              fmt::format("{} = {} ({}) in {}", printable(key), value.str(), value.type_str(),
+                          printable(path_)),
+              need);
+}
+
+template <class T>
+T Gguf::to_integer(std::string_view key, const GgufValue& value) const {
+  const std::optional<T> result = in_range<T>(value);
+  if (!result) wrong_value(key, value, integer_rule<T>());
+  return *result;
+}
+
+template <class T, class Get>
+std::vector<T> Gguf::array(std::string_view key, std::string_view need, Get get) const {
+  const GgufValue& value = require(key);
+  if (!value.is_array()) wrong_value(key, value, need);
+  if (value.count() > 0 && gguf_type_bytes(value.element_type()) == 0)
+    wrong_value(key, value, need);
+  std::vector<T> result;
+  result.reserve(static_cast<size_t>(value.count()));  // checked: an element is at least a byte
+  for (uint64_t i = 0; i < value.count(); ++i) {
+    const std::optional<T> item = get(value.at(i));
+    if (!item) wrong_value(key, value, need);
+    result.push_back(*item);
+  }
+  return result;
+}
+
+uint32_t Gguf::get_u32(std::string_view key) const {
+  return to_integer<uint32_t>(key, require(key));
+}
+uint32_t Gguf::get_u32(std::string_view key, uint32_t or_else) const {
+  return contains(key) ? get_u32(key) : or_else;
+}
+int32_t Gguf::get_i32(std::string_view key) const { return to_integer<int32_t>(key, require(key)); }
+int32_t Gguf::get_i32(std::string_view key, int32_t or_else) const {
+  return contains(key) ? get_i32(key) : or_else;
+}
+uint64_t Gguf::get_u64(std::string_view key) const {
+  return to_integer<uint64_t>(key, require(key));
+}
+uint64_t Gguf::get_u64(std::string_view key, uint64_t or_else) const {
+  return contains(key) ? get_u64(key) : or_else;
+}
+int64_t Gguf::get_i64(std::string_view key) const { return to_integer<int64_t>(key, require(key)); }
+int64_t Gguf::get_i64(std::string_view key, int64_t or_else) const {
+  return contains(key) ? get_i64(key) : or_else;
+}
+
+float Gguf::get_f32(std::string_view key) const {
+  const GgufValue& value = require(key);
+  const std::optional<float> result = as_f32(value);
+  if (!result) wrong_value(key, value, kNeedFloat);
+  return *result;
+}
+float Gguf::get_f32(std::string_view key, float or_else) const {
+  return contains(key) ? get_f32(key) : or_else;
+}
+
+bool Gguf::get_bool(std::string_view key) const {
+  const GgufValue& value = require(key);
+  const std::optional<bool> result = value.as_bool();
+  if (!result) wrong_value(key, value, "need a bool");
+  return *result;
+}
+bool Gguf::get_bool(std::string_view key, bool or_else) const {
+  return contains(key) ? get_bool(key) : or_else;
+}
+
+std::string_view Gguf::get_string(std::string_view key) const {
+  const GgufValue& value = require(key);
+  const std::optional<std::string_view> result = value.as_string();
+  if (!result) wrong_value(key, value, "need a string");
+  return *result;
+}
+std::string_view Gguf::get_string(std::string_view key, std::string_view or_else) const {
+  return contains(key) ? get_string(key) : or_else;
+}
+
+std::vector<uint32_t> Gguf::get_u32s(std::string_view key) const {
+  return array<uint32_t>(key, "need an array of integers within u32's range", in_range<uint32_t>);
+}
+std::vector<int32_t> Gguf::get_i32s(std::string_view key) const {
+  return array<int32_t>(key, "need an array of integers within i32's range", in_range<int32_t>);
+}
+std::vector<float> Gguf::get_f32s(std::string_view key) const {
+  return array<float>(key, "need an array of numbers within f32's range", as_f32);
+}
+std::vector<bool> Gguf::get_bools(std::string_view key) const {
+  return array<bool>(key, "need an array of bools",
+                     [](const GgufValue& value) { return value.as_bool(); });
+}
+
+std::vector<std::string_view> Gguf::get_strings(std::string_view key) const {
+  const GgufValue& value = require(key);
+  if (value.is_array() && value.count() == 0) return {};
+  std::optional<std::vector<std::string_view>> result = value.as_strings();
+  if (!result) wrong_value(key, value, "need an array of strings");
+  return *std::move(result);
+}
+
+const GgufTensor* Gguf::find_tensor(std::string_view name) const {
+  const auto found = tensor_index_.find(name);
+  return found == tensor_index_.end() ? nullptr : &tensors_[found->second];
+}
+
+const GgufTensor& Gguf::require_tensor(std::string_view name) const {
+  if (const GgufTensor* tensor = find_tensor(name)) return *tensor;
+  throw Error("gguf", "tensor is missing",
+              fmt::format("{} in {}", printable(name), printable(path_)));
+}
+
+std::span<const std::byte> Gguf::data(const GgufTensor& tensor) const {
+  if (!tensor.dtype) {
+    throw Error("gguf", "tensor has a type that wick doesn't read",
+                fmt::format("{} in {}, {} (number {})", printable(tensor.name), printable(path_),
+                            ggml_type_name(tensor.type), tensor.type));
+  }
+  return bytes_->span().subspan(static_cast<size_t>(tensor.offset),
+                                static_cast<size_t>(tensor.bytes));
+}
+
+Tensor Gguf::tensor(const GgufTensor& tensor) const {
+  const std::span<const std::byte> part = data(tensor);
+  return Tensor(Storage::map(part.data(), part.size(), bytes_), *tensor.dtype,
+                Layout::contiguous(tensor.shape));
+}
+
+}  // namespace wick::io

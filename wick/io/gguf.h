@@ -1,0 +1,125 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "wick/base/dtype.h"
+#include "wick/base/export.h"
+#include "wick/base/shape.h"
+#include "wick/io/gguf_value.h"
+#include "wick/io/mapped_file.h"
+#include "wick/tensor/tensor.h"
+
+namespace wick::io {
+
+/// A key and its value; both are views into the file.
+struct GgufEntry {
+  std::string_view key;
+  GgufValue value;
+};
+
+/// What a file says about a tensor.
+struct GgufTensor {
+  std::string_view name;       ///< a view into the file
+  uint32_t type = 0;           ///< the format's type number
+  std::optional<DType> dtype;  ///< nothing: a type that wick can list, not read
+  Shape shape;                 ///< row-major: [n, k] for a weight of n rows
+  uint64_t offset = 0;         ///< from the start of the file, in bytes
+  uint64_t bytes = 0;          ///< 0 when the format doesn't define the type
+
+  /// "q4_1[49152,576]"
+  WICK_API std::string str() const;
+};
+
+/// A GGUF file of version 2 or 3, little-endian, checked whole when it is opened: nothing it claims
+/// is used before it is compared with the file's size. Immutable, so safe to share between threads.
+/// Views and pointers it gives out live as long as it does.
+class WICK_API Gguf {
+ public:
+  /// Maps and checks a file. Errors: everything that can be wrong with it.
+  static std::shared_ptr<const Gguf> open(const std::string& path);
+  /// The same for bytes at hand; `name` stands for the path in errors.
+  static std::shared_ptr<const Gguf> parse(std::shared_ptr<const Bytes> bytes,
+                                           std::string name = "<memory>");
+
+  const std::string& path() const { return path_; }
+  uint32_t version() const { return version_; }
+  uint32_t alignment() const { return alignment_; }
+  uint64_t file_bytes() const { return bytes_->size(); }
+
+  // Metadata, in the file's order.
+  const std::vector<GgufEntry>& metadata() const { return metadata_; }
+  /// Null when the file lacks the key.
+  const GgufValue* find(std::string_view key) const;
+  bool contains(std::string_view key) const { return find(key) != nullptr; }
+
+  // Typed values. Integers of every width serve each other where the value is in range, floats
+  // accept integers. Errors: the key is missing (unless there is a default), or its value is
+  // something else.
+  uint32_t get_u32(std::string_view key) const;
+  uint32_t get_u32(std::string_view key, uint32_t or_else) const;
+  int32_t get_i32(std::string_view key) const;
+  int32_t get_i32(std::string_view key, int32_t or_else) const;
+  uint64_t get_u64(std::string_view key) const;
+  uint64_t get_u64(std::string_view key, uint64_t or_else) const;
+  int64_t get_i64(std::string_view key) const;
+  int64_t get_i64(std::string_view key, int64_t or_else) const;
+  float get_f32(std::string_view key) const;
+  float get_f32(std::string_view key, float or_else) const;
+  bool get_bool(std::string_view key) const;
+  bool get_bool(std::string_view key, bool or_else) const;
+  std::string_view get_string(std::string_view key) const;
+  std::string_view get_string(std::string_view key, std::string_view or_else) const;
+
+  // Typed arrays, by the same rules.
+  std::vector<uint32_t> get_u32s(std::string_view key) const;
+  std::vector<int32_t> get_i32s(std::string_view key) const;
+  std::vector<float> get_f32s(std::string_view key) const;
+  std::vector<bool> get_bools(std::string_view key) const;
+  std::vector<std::string_view> get_strings(std::string_view key) const;
+
+  // Tensors, in the file's order.
+  const std::vector<GgufTensor>& tensors() const { return tensors_; }
+  /// Null when the file lacks the tensor.
+  const GgufTensor* find_tensor(std::string_view name) const;
+  /// Errors: no such tensor.
+  const GgufTensor& require_tensor(std::string_view name) const;
+  /// The tensor's bytes in the file. Errors: a type that wick doesn't read.
+  std::span<const std::byte> data(const GgufTensor& tensor) const;
+  /// A tensor over the file's bytes: nothing is copied, read-only, and it keeps the bytes alive
+  /// without the Gguf. Errors: no such tensor, a type that wick doesn't read.
+  Tensor tensor(std::string_view name) const { return tensor(require_tensor(name)); }
+  Tensor tensor(const GgufTensor& tensor) const;
+
+  /// What holds the file's bytes; keeps views into them alive without the Gguf.
+  const std::shared_ptr<const Bytes>& bytes() const { return bytes_; }
+
+ private:
+  friend class GgufParser;
+  Gguf() = default;
+  const GgufValue& require(std::string_view key) const;
+  [[noreturn]] void wrong_value(std::string_view key, const GgufValue& value,
+                                std::string_view need) const;
+  template <class T>
+  T to_integer(std::string_view key, const GgufValue& value) const;
+  template <class T, class Get>
+  std::vector<T> array(std::string_view key, std::string_view need, Get get) const;
+
+  std::shared_ptr<const Bytes> bytes_;
+  std::string path_;
+  uint32_t version_ = 0;
+  uint32_t alignment_ = 0;
+  std::vector<GgufEntry> metadata_;
+  std::vector<GgufTensor> tensors_;
+  std::unordered_map<std::string_view, size_t> key_index_;
+  std::unordered_map<std::string_view, size_t> tensor_index_;
+};
+
+}  // namespace wick::io

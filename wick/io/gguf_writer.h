@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "wick/base/dtype.h"
+#include "wick/base/export.h"
+#include "wick/base/shape.h"
+#include "wick/io/gguf.h"
+#include "wick/io/output_file.h"
+
+namespace wick::io {
+
+/// Writes a GGUF file of version 3: first metadata and the list of tensors, then the tensors' bytes
+/// in that order, as they come. The file appears under its name with finish(), or not at all.
+class WICK_API GgufWriter {
+ public:
+  /// Errors: the file can't be made there.
+  explicit GgufWriter(const std::string& path);
+
+  // Metadata. Setting a key again replaces its value and keeps its place. Errors: tensor bytes have
+  // been written already, a key of more than 65535 bytes.
+  void set(std::string_view key, const GgufValue& value);
+  void set_u32(std::string_view key, uint32_t value);
+  void set_i32(std::string_view key, int32_t value);
+  void set_u64(std::string_view key, uint64_t value);
+  void set_i64(std::string_view key, int64_t value);
+  void set_f32(std::string_view key, float value);
+  void set_f64(std::string_view key, double value);
+  void set_bool(std::string_view key, bool value);
+  void set_string(std::string_view key, std::string_view value);
+  void set_u32s(std::string_view key, std::span<const uint32_t> values);
+  void set_i32s(std::string_view key, std::span<const int32_t> values);
+  void set_f32s(std::string_view key, std::span<const float> values);
+  void set_strings(std::string_view key, std::span<const std::string_view> values);
+  void remove(std::string_view key);
+  /// Every key and value of another file, but for its alignment: this one has its own.
+  void copy_metadata(const Gguf& from);
+
+  /// Announces a tensor; the file keeps the order. Errors: a dtype without a number in the format,
+  /// a last size that is no multiple of its block, rank > 4, a name twice or of more than 65535
+  /// bytes, tensor bytes have been written already.
+  void add_tensor(std::string_view name, DType dtype, const Shape& shape);
+
+  /// Appends bytes to the tensor whose turn it is; the pieces may be of any size, as long as a
+  /// piece doesn't run over the tensor's end. Errors: that, another tensor's turn, disk full.
+  void write(std::string_view name, std::span<const std::byte> bytes);
+
+  /// Completes the file under its name. Errors: tensors lack bytes, disk full.
+  void finish();
+
+  /// Size of the whole file as announced so far.
+  uint64_t file_bytes() const;
+
+ private:
+  struct Entry {
+    std::string key;
+    GgufType type;
+    std::string payload;
+  };
+  struct Pending {
+    std::string name;
+    uint32_t type;
+    Shape shape;
+    uint64_t offset;  // from the start of the data
+    uint64_t bytes;
+  };
+
+  [[noreturn]] void fail(std::string_view what, std::string_view where,
+                         std::string_view rule = {}) const;
+  void set_payload(std::string_view key, GgufType type, std::string payload);
+  void require_header_open() const;
+  std::string header() const;
+  void start_data();
+  /// Passes over tensors that have all their bytes.
+  void advance();
+
+  OutputFile file_;
+  std::vector<Entry> entries_;
+  std::unordered_map<std::string, size_t> entry_index_;
+  std::vector<Pending> tensors_;
+  std::unordered_map<std::string, size_t> tensor_index_;
+  uint64_t data_bytes_ = 0;
+  bool header_written_ = false;
+  uint64_t data_start_ = 0;
+  size_t current_ = 0;          // the tensor whose turn it is
+  uint64_t current_bytes_ = 0;  // of it that have been written
+};
+
+}  // namespace wick::io

@@ -1,0 +1,102 @@
+#include "wick/io/output_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <random>
+#include <system_error>
+#include <utility>
+
+#include "wick/base/error.h"
+#include "wick/io/printable.h"
+
+namespace wick::io {
+namespace {
+
+/// A name beside `path` that nobody else uses; short, as a long file name may leave no room.
+std::string temporary_name(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "" : path.substr(0, slash + 1);
+  std::random_device random;
+  return fmt::format("{}.wick-{:08x}{:08x}.tmp", folder, random(), random());
+}
+
+}  // namespace
+
+OutputFile::OutputFile(std::string_view op, std::string path) : op_(op), path_(std::move(path)) {
+  if (path_.find('\0') != std::string::npos) fail("cannot write", ENOENT);
+  struct stat status {};
+  if (::stat(path_.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+    // A rename would replace the device or pipe itself.
+    if (S_ISDIR(status.st_mode)) fail("cannot write", EISDIR);
+    throw Error(op_, "cannot write", printable(path_), "Not a regular file");
+  }
+  if (path_.empty() || path_.back() == '/') fail("cannot write", path_.empty() ? ENOENT : EISDIR);
+  for (int attempt = 0; fd_ < 0; ++attempt) {
+    temporary_ = temporary_name(path_);
+    fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd_ < 0 && (errno != EEXIST || attempt == 8)) fail("cannot write", errno);
+  }
+}
+
+OutputFile::~OutputFile() { discard(); }
+
+void OutputFile::fail(std::string_view what, int error) const {
+  throw Error(op_, what, printable(path_), std::generic_category().message(error));
+}
+
+void OutputFile::discard() noexcept {
+  if (fd_ < 0) return;
+  ::close(std::exchange(fd_, -1));
+  ::unlink(temporary_.c_str());
+}
+
+void OutputFile::reserve(uint64_t bytes) {
+#ifdef __linux__
+  // posix_fallocate would write the whole file where the file system lacks the call.
+  if (bytes == 0 || bytes > INT64_MAX) return;
+  if (::fallocate(fd_, FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(bytes)) != 0 && errno == ENOSPC) {
+    fail("cannot write", ENOSPC);
+  }
+#else
+  (void)bytes;
+#endif
+}
+
+void OutputFile::write(std::span<const std::byte> bytes) {
+  if (fd_ < 0) fail("cannot write", EBADF);
+  while (!bytes.empty()) {
+    constexpr size_t kMaxWrite = size_t{1} << 30;  // the kernel's limit lies below 2 GiB
+    const ssize_t n = ::write(fd_, bytes.data(), std::min(bytes.size(), kMaxWrite));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) {
+      const int error = n < 0 ? errno : ENOSPC;
+      discard();  // with a gap in it, it must never be finished
+      fail("cannot write", error);
+    }
+    bytes = bytes.subspan(static_cast<size_t>(n));
+    written_ += static_cast<uint64_t>(n);
+  }
+}
+
+void OutputFile::finish() {
+  if (fd_ < 0) fail("cannot write", EBADF);
+  // Room that was set aside and not used is given back; then the contents must be on the disk
+  // before the name points to them.
+  if (::ftruncate(fd_, static_cast<off_t>(written_)) != 0 || ::fsync(fd_) != 0) {
+    fail("cannot write", errno);
+  }
+  const int closed = ::close(std::exchange(fd_, -1));
+  if (closed != 0 || std::rename(temporary_.c_str(), path_.c_str()) != 0) {
+    const int error = errno;
+    ::unlink(temporary_.c_str());
+    fail("cannot write", error);
+  }
+}
+
+}  // namespace wick::io

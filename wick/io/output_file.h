@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "wick/base/export.h"
+
+namespace wick::io {
+
+/// A file that appears whole or not at all: written under a temporary name in the same folder, then
+/// renamed over `path` by finish(). Without finish() the temporary file is removed again.
+class WICK_API OutputFile {
+ public:
+  /// Errors, named after `op`: no such folder, no permission, `path` is no regular file.
+  OutputFile(std::string_view op, std::string path);
+  ~OutputFile();
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  const std::string& path() const { return path_; }
+  uint64_t written_bytes() const { return written_; }
+
+  /// Sets room aside for a file of `bytes`, so that a full disk is noticed before the work is done.
+  /// Does nothing where the file system can't. Errors: disk full.
+  void reserve(uint64_t bytes);
+  /// Appends. Errors: disk full and other failures to write.
+  void write(std::span<const std::byte> bytes);
+  /// Flushes to the disk and renames. Errors as for write; the file is then not there.
+  void finish();
+
+ private:
+  [[noreturn]] void fail(std::string_view what, int error) const;
+  void discard() noexcept;
+
+  std::string op_;
+  std::string path_;
+  std::string temporary_;
+  int fd_ = -1;
+  uint64_t written_ = 0;
+};
+
+}  // namespace wick::io

@@ -1,0 +1,19 @@
+#include "wick/models/causal_lm.h"
+
+#include <fmt/format.h>
+
+#include "wick/base/error.h"
+#include "wick/models/llama.h"
+
+namespace wick::models {
+
+CausalLm::~CausalLm() = default;
+
+std::unique_ptr<CausalLm> CausalLm::load(const io::Gguf& file, const LoadOptions& options) {
+  const std::string_view architecture = file.get_string("general.architecture");
+  if (architecture == "llama") return std::make_unique<Llama>(file, options);
+  throw Error(file.path(), "unknown architecture", fmt::format("'{}'", architecture),
+              "this version runs: llama");
+}
+
+}  // namespace wick::models

@@ -1,0 +1,54 @@
+#include "wick/models/weights.h"
+
+#include <fmt/format.h>
+
+#include "wick/base/error.h"
+#include "wick/tensor/ops.h"
+
+namespace wick::models {
+
+Weights Weights::operator/(std::string_view prefix) const {
+  Weights inner = *this;
+  inner.prefix_ += prefix;
+  return inner;
+}
+
+bool Weights::contains(std::string_view name) const {
+  return file_.find_tensor(prefix_ + std::string(name)) != nullptr;
+}
+
+Tensor Weights::get(std::string_view name, const Shape& shape) const {
+  const io::GgufTensor& entry = file_.require_tensor(prefix_ + std::string(name));
+  if (!(entry.shape == shape)) {
+    throw Error(file_.path(), "tensor has another shape",
+                fmt::format("{} {}", entry.name, entry.str()), fmt::format("need {}", shape.str()));
+  }
+  return file_.tensor(entry);
+}
+
+Tensor Weights::matrix(std::string_view name, int64_t n, int64_t k) const {
+  Tensor t = get(name, {n, k});
+  if (!dtypes::kWeights.contains(t.dtype())) {
+    throw Error(file_.path(), "weight type not supported",
+                fmt::format("{}{} {}", prefix_, name, t.str()),
+                "this version computes with f32 f16 bf16 q4_0 q4_1 q8_0");
+  }
+  return t;
+}
+
+Tensor Weights::vector(std::string_view name, int64_t n) const {
+  const Tensor t = get(name, {n});
+  return is_block(t.dtype()) ? dequantize(t) : t.to(DType::f32);
+}
+
+Tensor Weights::optional_vector(std::string_view name, int64_t n) const {
+  return contains(name) ? vector(name, n) : Tensor();
+}
+
+int64_t Weights::parameters() const {
+  int64_t total = 0;
+  for (const io::GgufTensor& t : file_.tensors()) total += t.shape.elems();
+  return total;
+}
+
+}  // namespace wick::models

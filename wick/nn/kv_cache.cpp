@@ -1,0 +1,92 @@
+#include "wick/nn/kv_cache.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "wick/base/error.h"
+#include "wick/tensor/ops.h"
+
+namespace wick::nn {
+namespace {
+
+constexpr int64_t kFirstCapacity = 512;
+// Rows of transposed keys a power of two apart would fall into the same cache sets.
+constexpr int64_t kPadding = 32;
+
+}  // namespace
+
+KvCache::KvCache(const KvCacheOptions& options) : options_(options) {
+  const KvCacheOptions& o = options_;
+  constexpr int64_t kMost = int64_t{1} << 20;
+  const bool sizes_fit = o.layers > 0 && o.layers < kMost && o.heads > 0 && o.heads < kMost &&
+                         o.key_size > 0 && o.key_size < kMost && o.value_size > 0 &&
+                         o.value_size < kMost && o.context > 0 && o.context < (int64_t{1} << 40);
+  if (!sizes_fit || !dtypes::kActivations.contains(o.dtype)) {
+    throw Error("kv cache", "options out of range",
+                fmt::format("{} layers, {} heads, sizes {} and {}, context {}, {}", o.layers,
+                            o.heads, o.key_size, o.value_size, o.context, name(o.dtype)));
+  }
+  const MemoryInfo memory = backend(o.device).memory_info();
+  const double needed = static_cast<double>(o.layers) * static_cast<double>(o.heads) *
+                        static_cast<double>(o.key_size + o.value_size) *
+                        static_cast<double>(o.context) * static_cast<double>(bytes_of(o.dtype, 1));
+  const double free =
+      static_cast<double>(memory.total_bytes) - static_cast<double>(memory.in_use_bytes);
+  if (needed > free) {
+    throw Error("kv cache", "not enough memory",
+                fmt::format("context {} needs {:.1f} GiB on {}, {:.1f} GiB are left", o.context,
+                            needed / 0x1p30, o.device.str(), std::max(free, 0.0) / 0x1p30),
+                "ask for a shorter context");
+  }
+  layers_.resize(static_cast<size_t>(o.layers));
+}
+
+size_t KvCache::full_bytes() const {
+  const KvCacheOptions& o = options_;
+  return static_cast<size_t>(
+      bytes_of(o.dtype, o.layers * o.heads * (o.key_size + o.value_size) * o.context));
+}
+
+void KvCache::reserve(int64_t count) {
+  const int64_t end = length_ + count;
+  if (end > options_.context) {
+    throw Error("kv cache", "context is full",
+                fmt::format("{} positions held, {} more", length_, count),
+                fmt::format("the context is {}", options_.context));
+  }
+  if (end <= capacity_) return;
+  grow(std::min(options_.context, std::max({end, capacity_ * 2, kFirstCapacity})));
+}
+
+void KvCache::grow(int64_t capacity) {
+  const KvCacheOptions& o = options_;
+  for (Layer& layer : layers_) {
+    Tensor keys = Tensor::empty({1, o.heads, o.key_size, capacity + kPadding}, o.dtype, o.device);
+    Tensor values = Tensor::empty({1, o.heads, capacity, o.value_size}, o.dtype, o.device);
+    if (length_ > 0) {
+      slice_set(keys, layer.keys.narrow(3, 0, length_), 3, 0);
+      slice_set(values, layer.values.narrow(2, 0, length_), 2, 0);
+    }
+    layer = {std::move(keys), std::move(values)};
+  }
+  capacity_ = capacity;
+}
+
+void KvCache::append(int64_t index, const Tensor& keys, const Tensor& values) {
+  Layer& layer = layers_[static_cast<size_t>(index)];
+  slice_set(layer.keys, keys.transpose(2, 3), 3, length_);
+  slice_set(layer.values, values, 2, length_);
+}
+
+void KvCache::truncate(int64_t length) { length_ = std::clamp<int64_t>(length, 0, length_); }
+
+Tensor KvCache::keys(int64_t layer, int64_t count) const {
+  return layers_[static_cast<size_t>(layer)].keys.narrow(3, 0, count).transpose(2, 3);
+}
+
+Tensor KvCache::values(int64_t layer, int64_t count) const {
+  return layers_[static_cast<size_t>(layer)].values.narrow(2, 0, count);
+}
+
+}  // namespace wick::nn

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "wick/base/device.h"
+#include "wick/base/export.h"
+#include "wick/tensor/tensor.h"
+
+namespace wick::nn {
+
+struct KvCacheOptions {
+  int64_t layers = 0;
+  int64_t heads = 0;     ///< key/value heads
+  int64_t key_size = 0;  ///< elements of a key head
+  int64_t value_size = 0;
+  int64_t context = 0;  ///< most positions it may hold
+  DType dtype = DType::f16;
+  Device device;
+};
+
+/// Keys and values of the positions seen so far, one pair of tensors a layer. Memory grows with the
+/// positions held, up to `context`.
+///
+/// Keys are stored transposed, [1, heads, key_size, capacity]: attention runs along positions, and
+/// takes the transposed view at full speed.
+class WICK_API KvCache {
+ public:
+  KvCache() = default;
+  /// Errors: sizes out of range, a dtype other than f32, f16 and bf16, more memory than the device
+  /// has.
+  explicit KvCache(const KvCacheOptions& options);
+
+  int64_t length() const { return length_; }
+  int64_t context() const { return options_.context; }
+  /// Bytes of a cache that holds `context` positions.
+  size_t full_bytes() const;
+
+  /// Makes room for `count` more positions. Errors: more than `context` in all; out of memory.
+  void reserve(int64_t count);
+  /// Stores keys and values [1, heads, t, size] of the positions after length() for one layer.
+  void append(int64_t layer, const Tensor& keys, const Tensor& values);
+  /// Counts `count` appended positions of every layer as seen.
+  void advance(int64_t count) { length_ += count; }
+  /// Forgets all positions from `length` on.
+  void truncate(int64_t length);
+
+  /// The first `count` positions: [1, heads, count, size].
+  Tensor keys(int64_t layer, int64_t count) const;
+  Tensor values(int64_t layer, int64_t count) const;
+
+ private:
+  struct Layer {
+    Tensor keys;    // [1, heads, key_size, padded capacity]
+    Tensor values;  // [1, heads, capacity, value_size]
+  };
+  void grow(int64_t capacity);
+
+  KvCacheOptions options_;
+  std::vector<Layer> layers_;
+  int64_t length_ = 0, capacity_ = 0;
+};
+
+}  // namespace wick::nn

@@ -1,0 +1,57 @@
+#include "wick/nn/layers.h"
+
+namespace wick::nn {
+namespace {
+
+/// The biases of a group as one vector; a matrix without one gets zeros.
+Tensor joined_bias(std::span<const Tensor> biases, std::span<const int64_t> sizes, Device device) {
+  bool any = false;
+  for (const Tensor& bias : biases) any = any || bias.defined();
+  if (!any) return {};
+  std::vector<Tensor> parts;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const bool present = i < biases.size() && biases[i].defined();
+    parts.push_back(present ? biases[i].to(DType::f32)
+                            : Tensor::zeros({sizes[i]}, DType::f32, device));
+  }
+  return cat(parts, 0);
+}
+
+}  // namespace
+
+Projections::Projections(std::span<const Tensor> matrices, std::span<const Tensor> biases,
+                         bool release) {
+  for (size_t begin = 0; begin < matrices.size();) {
+    size_t end = begin + 1;
+    while (end < matrices.size() && matrices[end].dtype() == matrices[begin].dtype()) ++end;
+    const std::span<const Tensor> group = matrices.subspan(begin, end - begin);
+    std::vector<int64_t> sizes;
+    for (const Tensor& m : group) sizes.push_back(m.size(0));
+    const auto group_biases = begin < biases.size()
+                                  ? biases.subspan(begin, std::min(end, biases.size()) - begin)
+                                  : std::span<const Tensor>{};
+    Tensor bias = joined_bias(group_biases, sizes, group.front().device());
+    groups_.push_back({Weight(group, release), std::move(bias), std::move(sizes)});
+    begin = end;
+  }
+}
+
+std::vector<Tensor> Projections::operator()(const Tensor& x) const {
+  std::vector<Tensor> outputs;
+  for (const Group& group : groups_) {
+    Tensor y = linear(x, group.weight);
+    if (group.bias.defined()) y = y + group.bias.to(x.dtype());
+    if (group.sizes.size() == 1) {
+      outputs.push_back(std::move(y));
+      continue;
+    }
+    int64_t start = 0;
+    for (int64_t size : group.sizes) {
+      outputs.push_back(y.narrow(-1, start, size));
+      start += size;
+    }
+  }
+  return outputs;
+}
+
+}  // namespace wick::nn

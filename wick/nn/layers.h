@@ -1,0 +1,71 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "wick/base/export.h"
+#include "wick/tensor/ops.h"
+#include "wick/tensor/tensor.h"
+
+namespace wick::nn {
+
+/// Rows of a table [vocabulary, hidden] by token id.
+class WICK_API Embedding {
+ public:
+  Embedding() = default;
+  explicit Embedding(Tensor table) : table_(std::move(table)) {}
+  /// ids [..] (u32) → [.., hidden] f32. Errors: an id out of range.
+  Tensor operator()(const Tensor& ids) const { return index_select(table_, ids, 0).to(DType::f32); }
+
+ private:
+  Tensor table_;
+};
+
+/// Root-mean-square norm over the last dimension. Source: Zhang and Sennrich, 2019.
+class WICK_API RmsNorm {
+ public:
+  RmsNorm() = default;
+  RmsNorm(Tensor weight, float eps) : weight_(std::move(weight)), eps_(eps) {}
+  /// [.., hidden] → [.., hidden]
+  Tensor operator()(const Tensor& x) const { return rms_norm(x, weight_, eps_); }
+
+ private:
+  Tensor weight_;
+  float eps_ = 1e-5f;
+};
+
+/// Linear maps of one input: y_i = x W_iᵀ + b_i. Neighbours of one dtype are packed together and
+/// computed as one product, the way a model's q, k and v or its gate and up matrices want it.
+class WICK_API Projections {
+ public:
+  Projections() = default;
+  /// One matrix [n_i, k] each, and as many biases [n_i] or undefined tensors (or none at all).
+  /// `release`: see Weight.
+  Projections(std::span<const Tensor> matrices, std::span<const Tensor> biases, bool release);
+
+  /// x [.., k] → the outputs [.., n_i], views into as few tensors as products were computed.
+  std::vector<Tensor> operator()(const Tensor& x) const;
+
+ private:
+  struct Group {
+    Weight weight;
+    Tensor bias;                 // of the whole group, or undefined
+    std::vector<int64_t> sizes;  // n_i
+  };
+  std::vector<Group> groups_;
+};
+
+/// y = x Wᵀ + b.
+class WICK_API Linear {
+ public:
+  Linear() = default;
+  explicit Linear(const Tensor& matrix, const Tensor& bias = {}, bool release = false)
+      : projections_(std::span(&matrix, 1), std::span(&bias, 1), release) {}
+  /// [.., k] → [.., n]
+  Tensor operator()(const Tensor& x) const { return projections_(x).front(); }
+
+ private:
+  Projections projections_;
+};
+
+}  // namespace wick::nn

@@ -1,0 +1,89 @@
+#include "wick/nn/rope.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "wick/base/error.h"
+#include "wick/math/scalar.h"
+
+namespace wick::nn {
+namespace {
+
+/// The pair (as a real number) that makes `turns` full turns within the trained context.
+double pair_with_turns(const RopeOptions& o, double turns) {
+  const double context = static_cast<double>(o.original_context);
+  return static_cast<double>(o.dims) * math::log(context / (turns * 2.0 * std::numbers::pi)) /
+         (2.0 * math::log(o.base));
+}
+
+void check(const RopeOptions& o) {
+  const bool divisors_fit = o.frequency_divisors.empty() ||
+                            static_cast<int64_t>(o.frequency_divisors.size()) == o.dims / 2;
+  const bool divisors_positive =
+      std::all_of(o.frequency_divisors.begin(), o.frequency_divisors.end(),
+                  [](float d) { return d > 0.0f && std::isfinite(d); });
+  const bool valid = o.dims > 0 && o.dims % 2 == 0 && o.base > 1.0 && std::isfinite(o.base) &&
+                     o.factor > 0.0 && std::isfinite(o.factor) && o.attention_factor > 0.0 &&
+                     std::isfinite(o.attention_factor) && divisors_fit && divisors_positive &&
+                     (o.scaling != RopeScaling::yarn || o.original_context > 0);
+  if (!valid) {
+    throw Error(
+        "rope", "options out of range",
+        fmt::format("dims {}, base {}, factor {}, original context {}, {} divisors", o.dims, o.base,
+                    o.factor, o.original_context, o.frequency_divisors.size()),
+        "need even dims > 0, base > 1, positive factors and dims / 2 positive divisors or none");
+  }
+}
+
+}  // namespace
+
+RopeTable::RopeTable(const RopeOptions& o, Device device) : device_(device) {
+  check(o);
+  const int64_t pairs = o.dims / 2;
+  magnitude_ = o.attention_factor;
+  double low = 0, high = 0;
+  if (o.scaling == RopeScaling::yarn) {
+    low = std::max(0.0, std::floor(pair_with_turns(o, o.beta_fast)));
+    high = std::min(static_cast<double>(o.dims - 1), std::ceil(pair_with_turns(o, o.beta_slow)));
+    magnitude_ *= 1.0 + 0.1 * math::log(o.factor);
+  }
+  for (int64_t i = 0; i < pairs; ++i) {
+    const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(o.dims);
+    double frequency = math::exp(exponent * math::log(o.base));
+    if (!o.frequency_divisors.empty()) {
+      frequency /= static_cast<double>(o.frequency_divisors[static_cast<size_t>(i)]);
+    }
+    const double squeezed = frequency / o.factor;
+    if (o.scaling == RopeScaling::linear) frequency = squeezed;
+    if (o.scaling == RopeScaling::yarn) {
+      const double along = (static_cast<double>(i) - low) / std::max(0.001, high - low);
+      const double keep = 1.0 - std::clamp(along, 0.0, 1.0);
+      frequency = squeezed * (1.0 - keep) + frequency * keep;
+    }
+    frequencies_.push_back(frequency);
+  }
+}
+
+void RopeTable::reserve(int64_t end) {
+  const int64_t have = cos_.defined() ? cos_.size(0) : 0;
+  if (end <= have) return;
+  const int64_t rows = std::max<int64_t>({end, have * 2, 256});
+  const size_t pairs = frequencies_.size();
+  std::vector<float> cosines(static_cast<size_t>(rows) * pairs), sines(cosines.size());
+  for (int64_t position = 0; position < rows; ++position) {
+    const size_t row = static_cast<size_t>(position) * pairs;
+    for (size_t i = 0; i < pairs; ++i) {
+      const double angle = static_cast<double>(position) * frequencies_[i];
+      cosines[row + i] = static_cast<float>(math::cos(angle) * magnitude_);
+      sines[row + i] = static_cast<float>(math::sin(angle) * magnitude_);
+    }
+  }
+  const Shape shape{rows, static_cast<int64_t>(pairs)};
+  cos_ = Tensor::from(cosines, shape, device_);
+  sin_ = Tensor::from(sines, shape, device_);
+}
+
+}  // namespace wick::nn

@@ -1,0 +1,171 @@
+#include "wick/serve/engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "wick/base/error.h"
+#include "wick/tensor/ops.h"
+
+namespace wick::serve {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+std::optional<int32_t> token_key(const io::Gguf& file, const char* key) {
+  if (!file.contains(key)) return std::nullopt;
+  return file.get_i32(key);
+}
+
+}  // namespace
+
+text::Tokenizer load_tokenizer(const io::Gguf& file) {
+  text::TokenizerSpec spec;
+  spec.model = file.get_string("tokenizer.ggml.model");
+  spec.pre = file.get_string("tokenizer.ggml.pre", "default");
+  spec.tokens = file.get_strings("tokenizer.ggml.tokens");
+  if (file.contains("tokenizer.ggml.token_type")) {
+    spec.token_types = file.get_i32s("tokenizer.ggml.token_type");
+  }
+  if (file.contains("tokenizer.ggml.merges")) {
+    spec.merges = file.get_strings("tokenizer.ggml.merges");
+  }
+  spec.bos = token_key(file, "tokenizer.ggml.bos_token_id");
+  spec.eos = token_key(file, "tokenizer.ggml.eos_token_id");
+  spec.eot = token_key(file, "tokenizer.ggml.eot_token_id");
+  spec.unk = token_key(file, "tokenizer.ggml.unknown_token_id");
+  spec.pad = token_key(file, "tokenizer.ggml.padding_token_id");
+  // Llama 3's files rely on the pattern's own rule where they don't say.
+  spec.add_bos = file.get_bool("tokenizer.ggml.add_bos_token", spec.pre == "llama-bpe" && spec.bos);
+  spec.add_eos = file.get_bool("tokenizer.ggml.add_eos_token", false);
+  return text::Tokenizer(spec);
+}
+
+Engine::Engine(std::unique_ptr<models::CausalLm> model, text::Tokenizer tokenizer,
+               std::string chat_template)
+    : model_(std::move(model)),
+      tokenizer_(std::move(tokenizer)),
+      chat_template_(std::move(chat_template)) {}
+
+std::shared_ptr<const Engine> Engine::load(const std::string& path,
+                                           const models::LoadOptions& options) {
+  const std::shared_ptr<const io::Gguf> file = io::Gguf::open(path);
+  // The cheap part that can fail comes first.
+  text::Tokenizer tokenizer = load_tokenizer(*file);
+  std::unique_ptr<models::CausalLm> model = models::CausalLm::load(*file, options);
+  if (tokenizer.vocab_size() > model->vocab_size()) {
+    throw Error(path, "vocabulary larger than the embedding",
+                fmt::format("{} tokens, {} rows", tokenizer.vocab_size(), model->vocab_size()));
+  }
+  std::string chat(file->get_string("tokenizer.chat_template", ""));
+  return std::shared_ptr<const Engine>(
+      new Engine(std::move(model), std::move(tokenizer), std::move(chat)));
+}
+
+Session::Session(std::shared_ptr<const Engine> engine, const SessionOptions& options)
+    : engine_(std::move(engine)), options_(options) {
+  if (options_.context == 0) options_.context = engine_->model().context_length();
+  if (options_.context < 1 || options_.batch < 1) {
+    throw Error("session", "options out of range",
+                fmt::format("context {}, batch {}", options_.context, options_.batch),
+                "need at least 1");
+  }
+  cache_ = engine_->model().make_cache(options_.context, options_.cache_dtype);
+}
+
+bool Session::feed(std::span<const int32_t> tokens, const std::function<bool()>& cancelled) {
+  const auto count = static_cast<int64_t>(tokens.size());
+  const int64_t left = context() - static_cast<int64_t>(history_.size());
+  if (count > left) {
+    throw Error("session", "prompt longer than the context",
+                fmt::format("{} tokens, {} of {} positions left", count, left, context()),
+                "shorten it or ask for a longer context");
+  }
+  history_.insert(history_.end(), tokens.begin(), tokens.end());
+  return catch_up(cancelled);
+}
+
+bool Session::catch_up(const std::function<bool()>& cancelled) {
+  while (length() < static_cast<int64_t>(history_.size())) {
+    auto rest = std::span<const int32_t>(history_).subspan(static_cast<size_t>(length()));
+    if (static_cast<int64_t>(rest.size()) > options_.batch) {
+      rest = rest.first(static_cast<size_t>(options_.batch));
+    }
+    if (cancelled && cancelled()) {
+      history_.resize(static_cast<size_t>(length()));
+      return false;
+    }
+    logits_ = engine_->model().forward(rest, cache_, models::Logits::last);
+  }
+  return true;
+}
+
+std::span<const float> Session::logits() const {
+  if (!logits_.defined()) throw Error("session", "nothing was fed yet");
+  const auto* data = static_cast<const float*>(logits_.storage()->data());
+  return {data + logits_.layout().offset(), static_cast<size_t>(logits_.elems())};
+}
+
+void Session::truncate(int64_t length) {
+  cache_.truncate(length);
+  history_.resize(
+      static_cast<size_t>(std::clamp<int64_t>(length, 0, static_cast<int64_t>(history_.size()))));
+}
+
+bool Session::feed_whole(std::span<const int32_t> tokens, const std::function<bool()>& cancelled) {
+  const size_t most = std::min({history_.size(), static_cast<size_t>(length()), tokens.size()});
+  size_t same = 0;
+  while (same < most && history_[same] == tokens[same]) ++same;
+  // The newest token is always run again: its logits are what generation starts from.
+  if (same == tokens.size() && same > 0) --same;
+  truncate(static_cast<int64_t>(same));
+  return feed(tokens.subspan(same), cancelled);
+}
+
+Generated Session::generate(const GenerateOptions& options) {
+  const text::Tokenizer& tokenizer = engine_->tokenizer();
+  text::Sampler sampler(options.sampler);
+  text::StreamDecoder decoder(tokenizer);
+  Generated result;
+  auto emit = [&](std::string_view piece) {
+    result.text += piece;
+    if (options.on_text && !piece.empty()) options.on_text(piece);
+  };
+  const auto start = Clock::now();
+  auto first = start;
+  for (int64_t n = 0;; ++n) {
+    if (options.max_tokens >= 0 && n >= options.max_tokens) break;
+    if (options.cancelled && options.cancelled()) {
+      result.finish = FinishReason::cancelled;
+      break;
+    }
+    if (length() < static_cast<int64_t>(history_.size())) catch_up({});
+    const int32_t token = sampler.sample(logits(), history_);
+    if (n == 0) {
+      first = Clock::now();
+      result.first_token_ms = std::chrono::duration<double, std::milli>(first - start).count();
+    }
+    if (!options.ignore_end && tokenizer.is_end_of_generation(token)) {
+      result.finish = FinishReason::end_of_generation;
+      break;
+    }
+    result.tokens.push_back(token);
+    emit(decoder.push(token));
+    if (length() == context()) {
+      result.finish = FinishReason::context_full;
+      break;
+    }
+    history_.push_back(token);  // run when the next token, or the next turn, needs it
+  }
+  result.seconds = seconds_since(first);
+  emit(decoder.finish());
+  return result;
+}
+
+}  // namespace wick::serve

@@ -1,0 +1,114 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "wick/base/export.h"
+#include "wick/io/gguf.h"
+#include "wick/models/causal_lm.h"
+#include "wick/text/sampler.h"
+#include "wick/text/stream_decoder.h"
+#include "wick/text/tokenizer.h"
+
+namespace wick::serve {
+
+/// The tokenizer a GGUF file describes. Errors: no or a malformed vocabulary.
+WICK_API text::Tokenizer load_tokenizer(const io::Gguf& file);
+
+/// A model with its tokenizer. Immutable once loaded; any number of sessions may share it.
+class WICK_API Engine {
+ public:
+  /// Errors: everything wrong with the file, by name.
+  static std::shared_ptr<const Engine> load(const std::string& path,
+                                            const models::LoadOptions& options = {});
+
+  const models::CausalLm& model() const { return *model_; }
+  const text::Tokenizer& tokenizer() const { return tokenizer_; }
+  /// The file's chat template, empty if it has none.
+  const std::string& chat_template() const { return chat_template_; }
+
+ private:
+  Engine(std::unique_ptr<models::CausalLm> model, text::Tokenizer tokenizer,
+         std::string chat_template);
+
+  std::unique_ptr<models::CausalLm> model_;
+  text::Tokenizer tokenizer_;
+  std::string chat_template_;
+};
+
+struct SessionOptions {
+  int64_t context = 0;             ///< most positions; 0: what the model was trained for
+  DType cache_dtype = DType::f16;  ///< f16, bf16 or f32
+  int64_t batch = 512;             ///< prompt tokens run at once
+};
+
+struct GenerateOptions {
+  int64_t max_tokens = -1;  ///< < 0: until the model ends its answer or the context is full
+  text::SamplerOptions sampler;
+  bool ignore_end = false;  ///< go on past end-of-generation tokens
+  /// Called with each piece of text as it is made (whole UTF-8 characters).
+  std::function<void(std::string_view)> on_text;
+  /// Asked before each token; true ends the generation.
+  std::function<bool()> cancelled;
+};
+
+enum class FinishReason : uint8_t { end_of_generation, max_tokens, context_full, cancelled };
+
+struct Generated {
+  std::vector<int32_t> tokens;  ///< without the end-of-generation token
+  std::string text;
+  FinishReason finish = FinishReason::max_tokens;
+  double first_token_ms = 0;  ///< from the call to the first sampled token
+  double seconds = 0;         ///< from the first sampled token to the last
+};
+
+/// One conversation with a model: its KV cache and the logits of the newest position.
+class WICK_API Session {
+ public:
+  /// Errors: a context longer than memory allows, batch below 1.
+  Session(std::shared_ptr<const Engine> engine, const SessionOptions& options = {});
+
+  int64_t context() const { return cache_.context(); }
+  /// Positions held so far.
+  int64_t length() const { return cache_.length(); }
+  const std::vector<int32_t>& tokens() const { return history_; }
+
+  /// Runs tokens through the model in batches. Errors: more than the context has left, before
+  /// anything is run. `cancelled`, asked between batches, ends it early (returns false).
+  bool feed(std::span<const int32_t> tokens, const std::function<bool()>& cancelled = {});
+  /// Continues from what was fed. Errors: nothing fed yet.
+  Generated generate(const GenerateOptions& options);
+  /// The logits after the newest token, f32 [vocabulary].
+  std::span<const float> logits() const;
+  /// Forgets all tokens from `length` on.
+  void truncate(int64_t length);
+  /// Makes `tokens` the whole of what was fed, running only what differs from before.
+  bool feed_whole(std::span<const int32_t> tokens, const std::function<bool()>& cancelled = {});
+
+ private:
+  /// Runs the tokens of the history that the cache doesn't hold yet.
+  bool catch_up(const std::function<bool()>& cancelled);
+
+  std::shared_ptr<const Engine> engine_;
+  SessionOptions options_;
+  nn::KvCache cache_;
+  std::vector<int32_t> history_;
+  Tensor logits_;
+};
+
+struct Perplexity {
+  std::vector<double> nll;  ///< natural log, one a scored token
+  int64_t tokens = 0;       ///< in all
+  double mean_nll = 0;
+};
+
+/// Negative log-likelihood of every token but the first of each stretch of `context` tokens, which
+/// are run independently. Errors: fewer than two tokens, a context below 2.
+WICK_API Perplexity perplexity(const Engine& engine, std::span<const int32_t> tokens,
+                               const SessionOptions& options,
+                               const std::function<bool(int64_t done)>& progress = {});
+
+}  // namespace wick::serve

@@ -1,0 +1,39 @@
+#include "wick/tensor/checks.h"
+
+#include <fmt/format.h>
+
+#include <string>
+
+#include "wick/base/error.h"
+
+namespace wick {
+
+void check_operand(Op op, const Tensor& x, const char* as) {
+  const std::string_view op_name = as != nullptr ? as : name(op);
+  if (!x.defined()) throw Error(op_name, "undefined tensor");
+  if (info(op).dtypes.contains(x.dtype())) return;
+  std::string supported;
+  for (int d = 0; d < kDTypeCount; ++d) {
+    const auto dtype = static_cast<DType>(d);
+    if (info(op).dtypes.contains(dtype)) supported += fmt::format(" {}", name(dtype));
+  }
+  throw Error(op_name, "not for this dtype", x.str(), "takes" + supported);
+}
+
+void check_device(const char* op, const Tensor& a, const Tensor& b) {
+  if (!a.defined() || !b.defined()) throw Error(op, "undefined tensor");
+  if (a.device() == b.device()) return;
+  throw Error(op, "devices differ", fmt::format("lhs {}, rhs {}", a.str(), b.str()),
+              "move one of them");
+}
+
+void check_same(Op op, const Tensor& a, const Tensor& b, const char* as) {
+  const char* op_name = as != nullptr ? as : name(op).data();
+  check_device(op_name, a, b);
+  if (a.dtype() == b.dtype()) return;
+  throw Error(
+      op_name, "dtypes differ", fmt::format("lhs {}, rhs {}", a.str(), b.str()),
+      fmt::format("nothing is promoted: cast one, e.g. rhs.to(DType::{})", name(a.dtype())));
+}
+
+}  // namespace wick

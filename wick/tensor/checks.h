@@ -1,0 +1,17 @@
+#pragma once
+
+#include "wick/op/op.h"
+#include "wick/tensor/tensor.h"
+
+namespace wick {
+
+// Checks that every op makes before it asks a backend. `as` names the function in the error where
+// it isn't the row's name.
+
+/// Errors: undefined, or a dtype that the op's row doesn't name.
+void check_operand(Op op, const Tensor& x, const char* as = nullptr);
+/// Errors: two operands of different dtypes or devices.
+void check_same(Op op, const Tensor& a, const Tensor& b, const char* as = nullptr);
+void check_device(const char* op, const Tensor& a, const Tensor& b);
+
+}  // namespace wick

@@ -1,0 +1,185 @@
+// Products, quantisation and the fused ops of a transformer: shapes checked, then the backend.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <vector>
+
+#include "wick/base/error.h"
+#include "wick/tensor/checks.h"
+#include "wick/tensor/ops.h"
+
+namespace wick {
+namespace {
+
+std::string operands(const Tensor& a, const Tensor& b) {
+  return fmt::format("lhs {}, rhs {}", a.str(), b.str());
+}
+
+}  // namespace
+
+Tensor matmul(const Tensor& a, const Tensor& b) {
+  check_operand(Op::matmul, a);
+  check_same(Op::matmul, a, b);
+  if (a.rank() < 2 || b.rank() < 2) {
+    throw Error("matmul", "rank below 2", operands(a, b), "unsqueeze a vector first");
+  }
+  if (a.shape().back(0) != b.shape().back(1)) {
+    throw Error(
+        "matmul", "inner dimensions differ", operands(a, b),
+        fmt::format("need lhs[-1] == rhs[-2] ({} != {})", a.shape().back(0), b.shape().back(1)));
+  }
+  auto batch = [](const Tensor& t) {
+    return Shape(t.shape().dims().first(static_cast<size_t>(t.rank() - 2)));
+  };
+  const Shape batches = broadcast_shapes("matmul", batch(a), batch(b));
+  auto expand = [&](const Tensor& t) {
+    std::vector<int64_t> dims(batches.dims().begin(), batches.dims().end());
+    dims.push_back(t.shape().back(1));
+    dims.push_back(t.shape().back(0));
+    return t.broadcast_to(Shape(dims));
+  };
+  std::vector<int64_t> dims(batches.dims().begin(), batches.dims().end());
+  dims.push_back(a.shape().back(1));
+  dims.push_back(b.shape().back(0));
+  Tensor out = Tensor::empty(Shape(dims), a.dtype(), a.device());
+  backend(a.device()).matmul(out.mutable_view(), expand(a).view(), expand(b).view());
+  return out;
+}
+
+Weight::Weight(std::span<const Tensor> matrices, bool release) {
+  if (matrices.empty()) throw Error("weight", "no matrices");
+  const Tensor& first = matrices.front();
+  std::vector<ConstView> views;
+  for (const Tensor& m : matrices) {
+    check_operand(Op::linear, m, "weight");
+    check_same(Op::linear, first, m, "weight");
+    if (m.rank() != 2 || m.shape()[1] != first.size(1)) {
+      throw Error("weight", "not matrices of one width", operands(first, m),
+                  "need [n, k] of one k");
+    }
+    views.push_back(m.view());
+  }
+  device_ = first.device();
+  prepared_ = backend(device_).prepare(views, release);
+}
+
+Tensor linear(const Tensor& x, const Weight& weight) {
+  if (!weight.defined()) throw Error("linear", "undefined weight");
+  if (!x.defined()) throw Error("linear", "undefined tensor");
+  const std::string_view kRule = "x must be f32, f16 or bf16 [.., k] on the weight's device";
+  if (!dtypes::kActivations.contains(x.dtype()) || x.rank() < 1 || x.shape().back() != weight.k() ||
+      x.device() != weight.device()) {
+    throw Error("linear", "operands don't fit",
+                fmt::format("x {}, weight {}[{},{}]@{}", x.str(), name(weight.dtype()), weight.n(),
+                            weight.k(), weight.device().str()),
+                kRule);
+  }
+  Tensor out = Tensor::empty(x.shape().with(x.rank() - 1, weight.n()), x.dtype(), x.device());
+  backend(x.device()).linear(out.mutable_view(), x.view(), weight.prepared());
+  return out;
+}
+
+Tensor quantize(const Tensor& x, DType dtype) {
+  if (!x.defined() || x.dtype() != DType::f32 || !is_block(dtype) ||
+      !dtypes::kWeights.contains(dtype)) {
+    throw Error("quantize", "not this conversion", fmt::format("{} to {}", x.str(), name(dtype)),
+                "f32 to q4_0, q4_1 or q8_0");
+  }
+  Tensor out = Tensor::empty(x.shape(), dtype, x.device());
+  backend(x.device()).quantize(out.mutable_view(), x.view());
+  return out;
+}
+
+Tensor dequantize(const Tensor& x, DType dtype) {
+  if (!x.defined() || !is_block(x.dtype()) || !dtypes::kWeights.contains(x.dtype()) ||
+      !dtypes::kActivations.contains(dtype)) {
+    throw Error("dequantize", "not this conversion", fmt::format("{} to {}", x.str(), name(dtype)),
+                "q4_0, q4_1 or q8_0 to f32, f16 or bf16");
+  }
+  Tensor out = Tensor::empty(x.shape(), dtype, x.device());
+  backend(x.device()).dequantize(out.mutable_view(), x.view());
+  return out;
+}
+
+namespace {
+
+Tensor softmax_along(Op op, const Tensor& x, int dim) {
+  check_operand(op, x);
+  const int d = resolve_dim(name(op).data(), dim, x.rank());
+  Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
+  backend(x.device()).softmax(out.mutable_view(), x.view(), d, op == Op::log_softmax);
+  return out;
+}
+
+Tensor rotate(Op op, const Tensor& x, const Tensor& cos, const Tensor& sin) {
+  check_operand(op, x);
+  const char* op_name = name(op).data();
+  check_device(op_name, x, cos);
+  check_device(op_name, x, sin);
+  if (cos.dtype() != DType::f32 || sin.dtype() != DType::f32 || x.rank() < 2 || cos.rank() != 2 ||
+      !(cos.shape() == sin.shape()) || cos.size(0) != x.size(-2) || cos.size(1) * 2 > x.size(-1)) {
+    throw Error(op_name, "operands don't fit",
+                fmt::format("x {}, cos {}, sin {}", x.str(), cos.str(), sin.str()),
+                "need x [.., t, d] and f32 tables [t, r/2] with r <= d");
+  }
+  Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
+  backend(x.device())
+      .rope(out.mutable_view(), x.view(), cos.view(), sin.view(), op == Op::rope_interleaved);
+  return out;
+}
+
+}  // namespace
+
+Tensor softmax(const Tensor& x, int dim) { return softmax_along(Op::softmax, x, dim); }
+Tensor log_softmax(const Tensor& x, int dim) { return softmax_along(Op::log_softmax, x, dim); }
+
+Tensor rms_norm(const Tensor& x, const Tensor& weight, float eps) {
+  check_operand(Op::rms_norm, x);
+  check_device("rms_norm", x, weight);
+  if (x.rank() < 1 || weight.rank() != 1 || weight.size(0) != x.size(-1) ||
+      (weight.dtype() != x.dtype() && weight.dtype() != DType::f32)) {
+    throw Error("rms_norm", "operands don't fit",
+                fmt::format("x {}, weight {}", x.str(), weight.str()),
+                "need x [.., d] and weight [d] in x's dtype or f32");
+  }
+  Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
+  backend(x.device()).rms_norm(out.mutable_view(), x.view(), weight.view(), eps);
+  return out;
+}
+
+Tensor rope(const Tensor& x, const Tensor& cos, const Tensor& sin) {
+  return rotate(Op::rope, x, cos, sin);
+}
+
+Tensor rope_interleaved(const Tensor& x, const Tensor& cos, const Tensor& sin) {
+  return rotate(Op::rope_interleaved, x, cos, sin);
+}
+
+Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionParams& params) {
+  check_operand(Op::attention, q);
+  check_operand(Op::attention, k);
+  check_same(Op::attention, k, v);
+  check_device("attention", q, k);
+  const bool fits = q.rank() == 4 && k.rank() == 4 && v.rank() == 4 && q.size(0) == k.size(0) &&
+                    k.size(0) == v.size(0) && k.size(1) == v.size(1) && k.size(2) == v.size(2) &&
+                    q.size(3) == k.size(3) && k.size(1) > 0 && q.size(1) % k.size(1) == 0;
+  if (!fits) {
+    throw Error("attention", "operands don't fit",
+                fmt::format("q {}, k {}, v {}", q.str(), k.str(), v.str()),
+                "need q [b,h,m,d], k [b,g,n,d], v [b,g,n,e] with h a multiple of g");
+  }
+  if (!std::isfinite(params.scale) || params.window < 0 || !(params.soft_cap >= 0.0f)) {
+    throw Error("attention", "parameters out of range",
+                fmt::format("scale {}, window {}, soft_cap {}", params.scale, params.window,
+                            params.soft_cap));
+  }
+  // Laid out [b, m, h, e]: the heads of a token lie side by side, as the next projection reads
+  // them.
+  const Tensor out =
+      Tensor::empty({q.size(0), q.size(2), q.size(1), v.size(3)}, q.dtype(), q.device())
+          .transpose(1, 2);
+  backend(q.device()).attention(out.mutable_view(), q.view(), k.view(), v.view(), params);
+  return out;
+}
+
+}  // namespace wick

@@ -1,0 +1,184 @@
+#include "wick/tensor/ops.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "wick/base/error.h"
+#include "wick/tensor/checks.h"
+
+namespace wick {
+namespace {
+
+Tensor unary(Op op, const Tensor& x) {
+  check_operand(op, x);
+  Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
+  backend(x.device()).unary(op, out.mutable_view(), x.view());
+  return out;
+}
+
+Tensor binary(Op op, const Tensor& a, const Tensor& b) {
+  check_operand(op, a);
+  check_same(op, a, b);
+  const Shape shape =
+      a.shape() == b.shape() ? a.shape() : broadcast_shapes(name(op).data(), a.shape(), b.shape());
+  Tensor out = Tensor::empty(shape, a.dtype(), a.device());
+  auto operand = [&](const Tensor& x) {
+    return x.shape() == shape ? x.view() : x.broadcast_to(shape).view();
+  };
+  backend(a.device()).binary(op, out.mutable_view(), operand(a), operand(b));
+  return out;
+}
+
+Tensor reduce(Op op, const Tensor& x, std::span<const int> dims, bool keepdim) {
+  check_operand(op, x);
+  uint32_t mask = 0;
+  for (int dim : dims) mask |= 1u << resolve_dim(name(op).data(), dim, x.rank());
+  if (dims.empty()) mask = (1u << x.rank()) - 1;
+  std::vector<int64_t> kept, squeezed;
+  int64_t count = 1;
+  for (int d = 0; d < x.rank(); ++d) {
+    const bool reduced = (mask >> d) & 1u;
+    if (reduced) count *= x.shape()[d];
+    kept.push_back(reduced ? 1 : x.shape()[d]);
+    if (!reduced) squeezed.push_back(x.shape()[d]);
+  }
+  const Shape shape(kept);
+  if (count == 0 && shape.elems() > 0 && (op == Op::max || op == Op::min)) {
+    throw Error(name(op), "nothing to reduce", x.str(), "the reduced range must not be empty");
+  }
+  Tensor out = Tensor::empty(shape, x.dtype(), x.device());
+  backend(x.device()).reduce(op, out.mutable_view(), x.view(), mask);
+  return keepdim ? out : out.reshape(Shape(squeezed));
+}
+
+Tensor arg(Op op, const Tensor& x, int dim, bool keepdim) {
+  check_operand(op, x);
+  const int d = resolve_dim(name(op).data(), dim, x.rank());
+  const Shape shape = x.shape().with(d, 1);
+  if (x.shape()[d] == 0 && shape.elems() > 0) {
+    throw Error(name(op), "nothing to reduce", x.str(), "the reduced range must not be empty");
+  }
+  if (x.shape()[d] > INT64_C(0xffffffff)) {
+    throw Error(name(op), "dimension too long for u32 indices", x.str());
+  }
+  Tensor out = Tensor::empty(shape, DType::u32, x.device());
+  backend(x.device()).arg_reduce(op, out.mutable_view(), x.view(), d);
+  return keepdim ? out : out.squeeze(d);
+}
+
+}  // namespace
+
+// clang-format off
+#define WICK_UNARY(name, ...) Tensor name(const Tensor& x) { return unary(Op::name, x); }
+#define WICK_BINARY(name, ...) \
+  Tensor name(const Tensor& a, const Tensor& b) { return binary(Op::name, a, b); }
+#define WICK_REDUCE(name, ...) \
+  Tensor name(const Tensor& x, std::span<const int> dims, bool keepdim) { \
+    return reduce(Op::name, x, dims, keepdim); }
+#define WICK_ARG(name, ...) \
+  Tensor name(const Tensor& x, int dim, bool keepdim) { return arg(Op::name, x, dim, keepdim); }
+#include "wick/op/ops.def"
+// clang-format on
+
+Tensor cast(const Tensor& x, DType dtype) {
+  check_operand(Op::cast, x);
+  if (is_block(dtype)) throw Error("cast", "to a block dtype", x.str(), "use quantize");
+  Tensor out = Tensor::empty(x.shape(), dtype, x.device());
+  backend(x.device()).cast(out.mutable_view(), x.view());
+  return out;
+}
+
+Tensor affine(const Tensor& x, Scalar mul, Scalar add) {
+  check_operand(Op::affine, x);
+  Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
+  backend(x.device()).affine(out.mutable_view(), x.view(), mul, add);
+  return out;
+}
+
+Tensor cat(std::span<const Tensor> tensors, int dim) {
+  if (tensors.empty()) throw Error("cat", "no tensors");
+  const Tensor& first = tensors.front();
+  check_operand(Op::copy, first, "cat");
+  const int d = resolve_dim("cat", dim, first.rank());
+  int64_t total = 0;
+  for (const Tensor& t : tensors) {
+    check_same(Op::copy, first, t, "cat");
+    if (t.rank() != first.rank() || !(t.shape().with(d, 0) == first.shape().with(d, 0))) {
+      throw Error("cat", "shapes differ outside the dimension",
+                  fmt::format("{} and {}, dim {}", first.str(), t.str(), d));
+    }
+    total += t.shape()[d];
+  }
+  Tensor out = Tensor::empty(first.shape().with(d, total), first.dtype(), first.device());
+  int64_t start = 0;
+  for (const Tensor& t : tensors) {
+    backend(first.device()).copy(out.narrow(d, start, t.shape()[d]).mutable_view(), t.view());
+    start += t.shape()[d];
+  }
+  return out;
+}
+
+Tensor stack(std::span<const Tensor> tensors, int dim) {
+  std::vector<Tensor> rows;
+  for (const Tensor& t : tensors) rows.push_back(t.unsqueeze(dim));
+  return cat(rows, dim);
+}
+
+void slice_set(Tensor& target, const Tensor& source, int dim, int64_t start) {
+  check_operand(Op::copy, target, "slice_set");
+  check_operand(Op::copy, source, "slice_set");
+  check_device("slice_set", target, source);
+  const int d = resolve_dim("slice_set", dim, target.rank());
+  if (!target.storage()->writable()) {
+    throw Error("slice_set", "target is read-only", target.str(), "it maps a file: clone it first");
+  }
+  if (target.storage().use_count() != 1) {
+    throw Error("slice_set", "target's storage is shared", target.str(),
+                "other tensors would change under their owners: clone it first");
+  }
+  if (target.layout().overlaps_itself()) {
+    throw Error("slice_set", "target's elements overlap", target.str());
+  }
+  if (source.rank() != target.rank() || !(source.shape().with(d, 0) == target.shape().with(d, 0))) {
+    throw Error("slice_set", "shapes differ outside the dimension",
+                fmt::format("target {}, source {}, dim {}", target.str(), source.str(), d));
+  }
+  const int64_t length = source.shape()[d];
+  if (start < 0 || length > target.shape()[d] || start > target.shape()[d] - length) {
+    throw Error(
+        "slice_set", "range outside the target",
+        fmt::format("target {}, dim {}, start {}, length {}", target.str(), d, start, length));
+  }
+  const View out{target.storage()->data(), target.dtype(),
+                 target.layout().narrow(d, start, length)};
+  Backend& b = backend(target.device());
+  source.dtype() == target.dtype() ? b.copy(out, source.view()) : b.cast(out, source.view());
+}
+
+Tensor index_select(const Tensor& x, const Tensor& ids, int dim, DType dtype) {
+  check_device("index_select", x, ids);
+  const int d = resolve_dim("index_select", dim, x.rank());
+  if (!dtypes::kIds.contains(ids.dtype())) {
+    throw Error("index_select", "ids of this dtype", ids.str(), "use u8, u32, i32 or i64");
+  }
+  const bool block = is_block(x.dtype());
+  if (block &&
+      (!dtypes::kWeights.contains(x.dtype()) || x.rank() != 2 || d != 0 || !is_float(dtype))) {
+    throw Error("index_select", "not for this block tensor", x.str(),
+                "need q4_0, q4_1 or q8_0, rank 2, dim 0 and a float result");
+  }
+  std::vector<int64_t> dims;
+  for (int i = 0; i < d; ++i) dims.push_back(x.shape()[i]);
+  dims.push_back(ids.elems());
+  for (int i = d + 1; i < x.rank(); ++i) dims.push_back(x.shape()[i]);
+  Tensor out = Tensor::empty(Shape(dims), block ? dtype : x.dtype(), x.device());
+  backend(x.device()).index_select(out.mutable_view(), x.view(), ids.flatten().view(), d);
+  if (ids.rank() == 1) return out;
+  dims.erase(dims.begin() + d);
+  dims.insert(dims.begin() + d, ids.shape().dims().begin(), ids.shape().dims().end());
+  return out.reshape(Shape(dims));
+}
+
+}  // namespace wick

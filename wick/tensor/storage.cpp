@@ -1,0 +1,35 @@
+#include "wick/tensor/storage.h"
+
+#include <utility>
+
+#include "wick/backend/backend.h"
+
+namespace wick {
+
+Storage::Storage(Device device, void* data, size_t bytes, std::shared_ptr<const void> owner)
+    : device_(device), data_(data), bytes_(bytes), owner_(std::move(owner)) {}
+
+std::shared_ptr<Storage> Storage::allocate(Device device, size_t bytes) {
+  Backend& b = backend(device);
+  void* data = b.alloc(bytes);
+  try {
+    return std::shared_ptr<Storage>(new Storage(device, data, bytes, nullptr));
+  } catch (...) {
+    b.free(data, bytes);
+    throw;
+  }
+}
+
+std::shared_ptr<Storage> Storage::map(const void* data, size_t bytes,
+                                      std::shared_ptr<const void> owner) {
+  if (owner == nullptr) owner = std::make_shared<int>(0);
+  // Never written through: every writer asks writable() first.
+  return std::shared_ptr<Storage>(
+      new Storage(Device::cpu(), const_cast<void*>(data), bytes, std::move(owner)));
+}
+
+Storage::~Storage() {
+  if (owner_ == nullptr) backend(device_).free(data_, bytes_);
+}
+
+}  // namespace wick

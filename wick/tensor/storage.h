@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "wick/base/device.h"
+#include "wick/base/export.h"
+
+namespace wick {
+
+/// Reference-counted bytes on a device, without a dtype.
+class WICK_API Storage {
+ public:
+  /// Uninitialised memory from the device's caching allocator. Errors: out of memory.
+  static std::shared_ptr<Storage> allocate(Device device, size_t bytes);
+  /// Read-only host memory that belongs to `owner` (a mapped file), which is kept alive.
+  static std::shared_ptr<Storage> map(const void* data, size_t bytes,
+                                      std::shared_ptr<const void> owner);
+  ~Storage();
+  Storage(const Storage&) = delete;
+  Storage& operator=(const Storage&) = delete;
+
+  void* data() const { return data_; }
+  size_t bytes() const { return bytes_; }
+  Device device() const { return device_; }
+  /// False for mapped storage.
+  bool writable() const { return owner_ == nullptr; }
+
+ private:
+  Storage(Device device, void* data, size_t bytes, std::shared_ptr<const void> owner);
+
+  Device device_;
+  void* data_;
+  size_t bytes_;
+  std::shared_ptr<const void> owner_;
+};
+
+}  // namespace wick

@@ -1,0 +1,130 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "wick/backend/view.h"
+#include "wick/base/device.h"
+#include "wick/base/dtype.h"
+#include "wick/base/error.h"
+#include "wick/base/export.h"
+#include "wick/base/layout.h"
+#include "wick/tensor/storage.h"
+
+namespace wick {
+
+/// The dtype whose elements have the C++ type T.
+template <class T>
+struct DTypeOf;
+// clang-format off
+template <> struct DTypeOf<uint8_t> { static constexpr DType value = DType::u8; };
+template <> struct DTypeOf<uint32_t> { static constexpr DType value = DType::u32; };
+template <> struct DTypeOf<int16_t> { static constexpr DType value = DType::i16; };
+template <> struct DTypeOf<int32_t> { static constexpr DType value = DType::i32; };
+template <> struct DTypeOf<int64_t> { static constexpr DType value = DType::i64; };
+template <> struct DTypeOf<float> { static constexpr DType value = DType::f32; };
+template <> struct DTypeOf<double> { static constexpr DType value = DType::f64; };
+// clang-format on
+
+/// A value handle to elements in a storage: {storage, layout, dtype}. Copies share the storage;
+/// views never copy. Immutable, but for slice_set.
+class WICK_API Tensor {
+ public:
+  /// Undefined: only defined(), assignment and destruction are allowed.
+  Tensor() = default;
+  Tensor(std::shared_ptr<Storage> storage, DType dtype, const Layout& layout);
+
+  // Making tensors. Shapes are row-major and dense.
+  static Tensor empty(const Shape& shape, DType dtype, Device device = {});
+  static Tensor full(const Shape& shape, Scalar value, DType dtype, Device device = {});
+  static Tensor zeros(const Shape& shape, DType dtype, Device device = {});
+  static Tensor ones(const Shape& shape, DType dtype, Device device = {});
+  /// [start, start + step, …], `count` elements.
+  static Tensor arange(Scalar start, int64_t count, Scalar step = 1, DType dtype = DType::f32,
+                       Device device = {});
+  /// Copies host elements. Errors: the count isn't the shape's.
+  template <class T>
+  static Tensor from(std::span<const T> values, const Shape& shape, Device device = {}) {
+    return from_bytes(values.data(), values.size(), DTypeOf<T>::value, shape, device);
+  }
+  template <class T>
+  static Tensor from(const std::vector<T>& values, const Shape& shape, Device device = {}) {
+    return from(std::span<const T>(values), shape, device);
+  }
+
+  bool defined() const { return storage_ != nullptr; }
+  DType dtype() const { return dtype_; }
+  const Layout& layout() const { return layout_; }
+  const Shape& shape() const { return layout_.shape(); }
+  int rank() const { return layout_.rank(); }
+  /// The size of a dimension, counted from either end.
+  int64_t size(int dim) const { return shape()[resolve_dim("size", dim, rank())]; }
+  int64_t elems() const { return layout_.elems(); }
+  Device device() const { return storage_->device(); }
+  const std::shared_ptr<Storage>& storage() const { return storage_; }
+  /// "f16[2,8,64]@cpu", as in error messages.
+  std::string str() const;
+
+  // Views: no element moves. Dims count from either end. Of a block dtype, the last dimension stays
+  // whole.
+  Tensor narrow(int dim, int64_t start, int64_t length) const;
+  Tensor slice(int dim, int64_t start, int64_t stop, int64_t step = 1) const;
+  Tensor transpose(int dim_a, int dim_b) const;
+  /// The last two dimensions swapped.
+  Tensor t() const { return transpose(-2, -1); }
+  Tensor permute(std::span<const int> order) const;
+  Tensor permute(std::initializer_list<int> order) const {
+    return permute(std::span(order.begin(), order.size()));
+  }
+  Tensor broadcast_to(const Shape& shape) const;
+  Tensor squeeze(int dim) const;
+  Tensor unsqueeze(int dim) const;
+  std::vector<Tensor> split(std::span<const int64_t> sizes, int dim) const;
+  /// `count` pieces of equal size, the last one smaller if need be.
+  std::vector<Tensor> chunk(int64_t count, int dim) const;
+
+  // Views where strides allow, else a copy.
+  Tensor reshape(const Shape& shape) const;
+  Tensor flatten(int first_dim = 0, int last_dim = -1) const;
+  Tensor contiguous() const;
+
+  /// A dense copy of its own storage.
+  Tensor clone() const;
+  /// Converted to another dtype (see the op `cast`); itself if it has it already.
+  Tensor to(DType dtype) const;
+
+  /// The elements on the host in row-major order. Errors: T isn't the dtype's type.
+  template <class T>
+  std::vector<T> to_vector() const {
+    std::vector<T> values(static_cast<size_t>(elems()));
+    copy_to_host(values.data(), DTypeOf<T>::value);
+    return values;
+  }
+  /// The one element of a tensor of one element.
+  template <class T>
+  T item() const {
+    require_one_element();
+    return to_vector<T>()[0];
+  }
+
+  /// For backends: what to read and, after require_writable, where to write.
+  ConstView view() const { return {storage_->data(), dtype_, layout_}; }
+  View mutable_view() const { return {storage_->data(), dtype_, layout_}; }
+
+ private:
+  static Tensor from_bytes(const void* data, size_t count, DType dtype, const Shape& shape,
+                           Device device);
+  void copy_to_host(void* to, DType dtype) const;
+  void require_one_element() const;
+  Tensor with(const Layout& layout) const { return Tensor(storage_, dtype_, layout); }
+  void require_real(const char* op) const;
+
+  std::shared_ptr<Storage> storage_;
+  DType dtype_ = DType::f32;
+  Layout layout_;
+};
+
+}  // namespace wick

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "wick/base/export.h"
+#include "wick/text/tokenizer.h"
+
+namespace wick::text {
+
+/// How a model was taught to tell turns apart.
+enum class ChatFormat {
+  kChatMl,  ///< <|im_start|>role\ncontent<|im_end|>\n
+  kLlama3,  ///< <|start_header_id|>role<|end_header_id|>\n\ncontent<|eot_id|>, content trimmed
+};
+
+enum class ChatRole { kSystem, kUser, kAssistant };
+
+struct ChatMessage {
+  ChatRole role;
+  std::string content;
+};
+
+struct ChatOptions {
+  /// Ends with the opening of an assistant turn, for the model to go on from.
+  bool add_generation_prompt = true;
+  /// The system message put in front of messages that don't begin with one; empty: none. Templates
+  /// such as SmolLM2's do so: see default_system_message().
+  std::string default_system = {};
+};
+
+/// "system", "user" or "assistant". Errors: any other name.
+WICK_API ChatRole parse_chat_role(std::string_view name);
+
+/// The format that a model's chat template (Jinja text, empty if the file has none) is written for;
+/// without a template, the one whose markers the vocabulary has. Empty: neither of the known ones.
+WICK_API std::optional<ChatFormat> detect_chat_format(std::string_view chat_template,
+                                                      const Tokenizer& tokenizer);
+
+/// The system message that a ChatML template inserts when the conversation brings none, empty if
+/// there is none. SmolLM2: "You are a helpful AI assistant named SmolLM, trained by Hugging Face".
+WICK_API std::string default_system_message(std::string_view chat_template);
+
+/// The conversation as text, without the beginning-of-text token that encode() adds where the
+/// vocabulary asks for one. Only for encode() with `parse_special` set, hence only for content that
+/// is trusted: markers inside it become control tokens. encode_chat() is the safe way.
+WICK_API std::string render_chat(ChatFormat format, std::span<const ChatMessage> messages,
+                                 const ChatOptions& options = {});
+
+/// The conversation as token ids, where only the format's own markers are control tokens: content
+/// that spells a marker stays text. Begins with the bos token in Llama 3's format, and in ChatML
+/// where the vocabulary asks for it. Where no content spells a marker, the ids of render_chat().
+/// Errors: a marker that the vocabulary lacks, ill-formed UTF-8.
+WICK_API std::vector<std::int32_t> encode_chat(const Tokenizer& tokenizer, ChatFormat format,
+                                               std::span<const ChatMessage> messages,
+                                               const ChatOptions& options = {});
+
+}  // namespace wick::text

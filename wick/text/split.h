@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string_view>
+
+namespace wick::text {
+
+/// How one family of byte-level BPE vocabularies cuts text into words before merging.
+struct PreTokenizer {
+  std::string_view name;  // the family: smollm, gpt-2, llama-bpe or qwen2
+  const char* pattern;    // PCRE2 syntax; every position of any text matches
+  bool whole_word_first;  // a word that is a token as it stands is not built by merges
+};
+
+/// The family of a GGUF `tokenizer.ggml.pre` name; `Error` that lists the families for an unknown
+/// one.
+PreTokenizer find_pre_tokenizer(std::string_view name);
+
+/// A compiled split pattern; const methods may run on several threads at once.
+class Splitter {
+ public:
+  explicit Splitter(const PreTokenizer& pre);
+
+  /// One pass over one text: holds what a match needs.
+  class Cursor {
+   public:
+    Cursor(const Splitter& splitter, std::string_view text);
+    /// The next word, empty at the end; the words joined are the text. `text` is well-formed UTF-8.
+    std::string_view next();
+
+   private:
+    struct FreeMatch {
+      void operator()(void* match) const;
+    };
+    const void* code_;
+    bool jit_;
+    std::string_view text_;
+    std::size_t pos_ = 0;
+    std::unique_ptr<void, FreeMatch> match_;
+  };
+
+ private:
+  struct FreeCode {
+    void operator()(void* code) const;
+  };
+  std::unique_ptr<void, FreeCode> code_;
+  bool jit_ = false;
+};
+
+}  // namespace wick::text

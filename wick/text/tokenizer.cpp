@@ -1,0 +1,246 @@
+#include "wick/text/tokenizer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "wick/base/error.h"
+#include "wick/text/bpe.h"
+#include "wick/text/specials.h"
+#include "wick/text/split.h"
+#include "wick/text/token_table.h"
+#include "wick/text/utf8.h"
+
+namespace wick::text {
+namespace {
+
+// What models end an answer with, where the file's metadata names only some of it.
+constexpr std::string_view kEndNames[] = {
+    "<|im_end|>",
+    "<|endoftext|>",
+    "<|eot_id|>",
+    "<|eom_id|>",
+    "<|end_of_text|>",
+    "<|end|>",
+    "<|return|>",
+    "<|call|>",
+    "<end_of_turn>",
+    "<end_of_utterance>",
+    "<EOT>",
+    "[EOT]",
+    "<｜end▁of▁sentence｜>",
+};
+
+// Some files mark chat markup as user-defined or even normal. Were it left so, text could forge it
+// with parse_special off.
+bool looks_like_control(std::string_view token) {
+  if (token.size() > 4 && token.starts_with("<|") && token.ends_with("|>")) return true;
+  return std::find(std::begin(kEndNames), std::end(kEndNames), token) != std::end(kEndNames);
+}
+
+void check_id(const char* name, std::optional<std::int32_t> id, std::size_t size) {
+  if (id && (*id < 0 || static_cast<std::size_t>(*id) >= size)) {
+    throw Error("tokenizer", "special token outside the vocabulary",
+                fmt::format("{} = {}, {} tokens", name, *id, size));
+  }
+}
+
+// The types of all tokens, after a check of the whole description.
+std::vector<TokenType> check_types(const TokenizerSpec& spec) {
+  if (spec.model != "gpt2") {
+    throw Error("tokenizer", "unknown model", fmt::format("'{}'", printable(spec.model)),
+                "need gpt2 (byte-level BPE)");
+  }
+  if (spec.tokens.empty()) throw Error("tokenizer", "the vocabulary is empty");
+  if (spec.tokens.size() >= static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) {
+    throw Error("tokenizer", "too many tokens", fmt::format("{}", spec.tokens.size()));
+  }
+  if (!spec.token_types.empty() && spec.token_types.size() != spec.tokens.size()) {
+    throw Error("tokenizer", "tokens and token types differ in number",
+                fmt::format("{} tokens, {} types", spec.tokens.size(), spec.token_types.size()));
+  }
+  std::vector<TokenType> types(spec.tokens.size(), TokenType::kNormal);
+  for (std::size_t i = 0; i < spec.token_types.size(); ++i) {
+    const std::int32_t type = spec.token_types[i];
+    if (type < 1 || type > 6) {
+      throw Error("tokenizer", "unknown token type", fmt::format("type {} of token {}", type, i),
+                  "need 1 to 6");
+    }
+    types[i] = static_cast<TokenType>(type);
+  }
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    if ((types[i] == TokenType::kNormal || types[i] == TokenType::kUserDefined) &&
+        looks_like_control(spec.tokens[i])) {
+      types[i] = TokenType::kControl;
+    }
+  }
+  check_id("bos", spec.bos, types.size());
+  check_id("eos", spec.eos, types.size());
+  check_id("eot", spec.eot, types.size());
+  check_id("unk", spec.unk, types.size());
+  check_id("pad", spec.pad, types.size());
+  if (spec.add_bos && !spec.bos) throw Error("tokenizer", "add_bos is set without a bos token");
+  if (spec.add_eos && !spec.eos) throw Error("tokenizer", "add_eos is set without an eos token");
+  if (spec.token_types.empty()) {
+    for (const auto id : {spec.bos, spec.eos, spec.eot}) {
+      if (id) types[static_cast<std::size_t>(*id)] = TokenType::kControl;
+    }
+  }
+  return types;
+}
+
+std::vector<std::int32_t> ids_of(const TokenTable& tokens, bool control) {
+  std::vector<std::int32_t> ids;
+  for (std::int32_t id = 0; id < static_cast<std::int32_t>(tokens.size()); ++id) {
+    const TokenType type = tokens.type(id);
+    if (type == TokenType::kUserDefined ||
+        (control && (type == TokenType::kControl || type == TokenType::kUnknown))) {
+      ids.push_back(id);
+    }
+  }
+  return ids;
+}
+
+}  // namespace
+
+struct Tokenizer::Impl {
+  explicit Impl(const TokenizerSpec& spec)
+      : pre(find_pre_tokenizer(spec.pre)),
+        splitter(pre),
+        tokens(spec.tokens, check_types(spec)),
+        merges(spec.merges, tokens),
+        all_special(tokens, ids_of(tokens, true)),
+        user_defined(tokens, ids_of(tokens, false)),
+        bos(spec.bos),
+        eos(spec.eos),
+        eot(spec.eot),
+        pad(spec.pad),
+        add_bos(spec.add_bos),
+        add_eos(spec.add_eos) {
+    for (const std::string_view name : kEndNames) {
+      const auto id = all_special.exact(name);
+      if (id && is_special(*id)) ends.push_back(*id);
+    }
+    for (const auto id : {eos, eot}) {
+      if (id) ends.push_back(*id);
+    }
+  }
+
+  bool contains(std::int32_t id) const {
+    return id >= 0 && static_cast<std::size_t>(id) < tokens.size();
+  }
+  bool is_special(std::int32_t id) const {
+    return contains(id) &&
+           (tokens.type(id) == TokenType::kControl || tokens.type(id) == TokenType::kUnknown);
+  }
+
+  // Text between special tokens.
+  void encode_plain(std::string_view text, WordEncoder& encoder,
+                    std::vector<std::int32_t>& out) const {
+    Splitter::Cursor cursor(splitter, text);
+    for (std::string_view word = cursor.next(); !word.empty(); word = cursor.next()) {
+      if (word.size() == 1) {
+        const std::int32_t id = tokens.byte_token(static_cast<unsigned char>(word[0]));
+        if (id != TokenTable::kNone) out.push_back(id);
+        continue;
+      }
+      if (pre.whole_word_first) {
+        const std::int32_t id = tokens.find(word);
+        if (id != TokenTable::kNone) {
+          out.push_back(id);
+          continue;
+        }
+      }
+      encoder.encode(word, out);
+    }
+  }
+
+  PreTokenizer pre;
+  Splitter splitter;
+  TokenTable tokens;
+  MergeTable merges;
+  SpecialMatcher all_special, user_defined;
+  std::vector<std::int32_t> ends;
+  std::optional<std::int32_t> bos, eos, eot, pad;
+  bool add_bos, add_eos;
+};
+
+Tokenizer::Tokenizer(const TokenizerSpec& spec) : impl_(std::make_shared<const Impl>(spec)) {}
+
+std::vector<std::int32_t> Tokenizer::encode(std::string_view text,
+                                            const EncodeOptions& options) const {
+  if (text.size() > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) {
+    throw Error("tokenize", "the text is too long", fmt::format("{} bytes", text.size()),
+                "need less than 2 GiB");
+  }
+  const std::size_t invalid = find_invalid_utf8(text);
+  if (invalid != std::string_view::npos) {
+    throw Error("tokenize", "invalid UTF-8",
+                fmt::format("byte {:#04x} at offset {}", static_cast<unsigned char>(text[invalid]),
+                            invalid),
+                "need well-formed UTF-8 text");
+  }
+  const Impl& impl = *impl_;
+  std::vector<std::int32_t> out;
+  out.reserve(text.size() / 4 + 4);
+  const bool add_bos = options.add_bos.value_or(impl.add_bos);
+  const bool add_eos = options.add_eos.value_or(impl.add_eos);
+  if (add_bos && !impl.bos) throw Error("tokenize", "the vocabulary has no bos token");
+  if (add_eos && !impl.eos) throw Error("tokenize", "the vocabulary has no eos token");
+  if (add_bos) out.push_back(*impl.bos);
+  WordEncoder encoder(impl.tokens, impl.merges);
+  const SpecialMatcher& specials = options.parse_special ? impl.all_special : impl.user_defined;
+  for (std::size_t pos = 0; pos < text.size();) {
+    const SpecialMatcher::Match match = specials.find(text, pos);
+    const bool found = match.position != std::string_view::npos;
+    const std::size_t end = found ? match.position : text.size();
+    if (end > pos) impl.encode_plain(text.substr(pos, end - pos), encoder, out);
+    if (found) out.push_back(match.id);
+    pos = end + match.length;
+  }
+  if (add_eos) out.push_back(*impl.eos);
+  return out;
+}
+
+std::string_view Tokenizer::piece(std::int32_t id) const {
+  if (!impl_->contains(id)) {
+    throw Error("detokenize", "token id outside the vocabulary",
+                fmt::format("id {}, {} tokens", id, impl_->tokens.size()));
+  }
+  return impl_->tokens.bytes(id);
+}
+
+std::string Tokenizer::decode(std::span<const std::int32_t> ids, bool skip_special) const {
+  std::string out;
+  for (const std::int32_t id : ids) {
+    const std::string_view bytes = piece(id);
+    if (!(skip_special && impl_->is_special(id))) out += bytes;
+  }
+  return out;
+}
+
+std::optional<std::int32_t> Tokenizer::token_id(std::string_view text) const {
+  if (const auto id = impl_->all_special.exact(text)) return id;
+  if (const std::int32_t id = impl_->tokens.find(text); id != TokenTable::kNone) return id;
+  return std::nullopt;
+}
+
+std::int32_t Tokenizer::vocab_size() const {
+  return static_cast<std::int32_t>(impl_->tokens.size());
+}
+
+bool Tokenizer::is_end_of_generation(std::int32_t id) const {
+  return std::find(impl_->ends.begin(), impl_->ends.end(), id) != impl_->ends.end();
+}
+
+bool Tokenizer::is_special(std::int32_t id) const { return impl_->is_special(id); }
+
+std::optional<std::int32_t> Tokenizer::bos() const { return impl_->bos; }
+std::optional<std::int32_t> Tokenizer::eos() const { return impl_->eos; }
+std::optional<std::int32_t> Tokenizer::eot() const { return impl_->eot; }
+std::optional<std::int32_t> Tokenizer::pad() const { return impl_->pad; }
+bool Tokenizer::add_bos() const { return impl_->add_bos; }
+bool Tokenizer::add_eos() const { return impl_->add_eos; }
+
+}  // namespace wick::text

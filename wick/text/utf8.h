@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace wick::text {
+
+/// What stands at the front of a byte string, read as UTF-8 (RFC 3629: no surrogates, no overlong
+/// forms, nothing above U+10FFFF).
+struct Utf8Step {
+  enum Kind {
+    kValid,    // one whole character of `length` bytes
+    kInvalid,  // `length` ≥ 1 bytes that stand for one U+FFFD (the maximal subpart of Unicode 3.9)
+    kIncomplete,  // all that is left is a proper prefix of a character
+  };
+  Kind kind;
+  std::size_t length;
+};
+
+/// Classifies the first character of non-empty `bytes`.
+Utf8Step utf8_step(std::string_view bytes);
+
+/// Offset of the first byte of the first ill-formed sequence, or `npos` where all is well-formed.
+std::size_t find_invalid_utf8(std::string_view bytes);
+
+/// `bytes` fit for a one-line message: control and ill-formed bytes as \xNN, cut after 60 bytes.
+std::string printable(std::string_view bytes);
+
+}  // namespace wick::text
