@@ -41,6 +41,7 @@ class Digest {
     }
     if (!value.is_array()) return;
     for (const GgufValue& element : value.elements()) value_of(element);
+    ask([&] { value_of(value.at(value.count() / 2)); });
   }
 
   void typed(const Gguf& f, std::string_view key) {

@@ -84,6 +84,9 @@ std::vector<float> values_to_quantize() {
   for (int j = 0; j < 32; ++j)
     x.push_back(static_cast<float>(j) - 8.0f);  // quotients that are ties
   for (int j = 0; j < 32; ++j) x.push_back((static_cast<float>(j) - 16.0f) / 2.0f);
+  // Where a fused product and sum would give 11 in place of 12.
+  x.insert(x.end(), {0x1.407b4cp-17f, -0x1.186bep-18f});
+  x.insert(x.end(), 30, 0.0f);
   return x;
 }
 
@@ -92,7 +95,7 @@ void put(std::vector<unsigned char>* out, std::uint32_t half) {
   out->push_back(static_cast<unsigned char>(half >> 8));
 }
 
-/// The reference rounding, in double where a float operation is to be exact or rounded once.
+/// The reference rounding: every operation in float, one rounding each.
 std::vector<unsigned char> reference(Format f, const float* x) {
   std::vector<unsigned char> out;
   std::vector<int> q(32);
@@ -103,9 +106,8 @@ std::vector<unsigned char> reference(Format f, const float* x) {
     const float inverse = d != 0 ? 1 / d : 0;
     put(&out, small_f16().nearest(d));
     for (std::size_t j = 0; j < 32; ++j) {
-      const auto sum =
-          static_cast<float>(static_cast<double>(x[j]) * static_cast<double>(inverse) + 8.5);
-      q[j] = std::min(15, static_cast<int>(std::trunc(sum)));
+      const float product = x[j] * inverse;
+      q[j] = std::min(15, static_cast<int>(product + 8.5f));
     }
   } else if (f == kQ4_1) {
     const float low = *std::min_element(x, x + 32), high = *std::max_element(x, x + 32);

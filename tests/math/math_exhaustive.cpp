@@ -77,6 +77,7 @@ bool check_function(const Options& o, Unary f) {
     thread_local std::vector<float> out(kChunk), other(kChunk);
     sets.back().loops->f32[f](in.data(), out.data(), kChunk);
     for (std::size_t s = 0; s + 1 < sets.size(); ++s) {
+      if (sets[s].calls_fma && to_bits(in[0]) / kChunk % 16 != 0) continue;  // a library call each
       sets[s].loops->f32[f](in.data(), other.data(), kChunk);
       for (std::size_t i = 0; i < kChunk; ++i) {
         const bool both_nan = std::isnan(out[i]) && std::isnan(other[i]);
@@ -144,7 +145,9 @@ int run(const Options& o) {
 constexpr const char* kHelp =
     "usage: math_exhaustive [--function NAME] [--threads N] [--step N]\n"
     "Puts all 2^32 floats through the f32 functions and the conversions to f16, bf16 and f8e4m3,\n"
-    "on every instruction set this processor has, and prints the worst error against MPFR.\n"
+    "on every instruction set this processor has, and prints the worst error against MPFR. (The "
+    "sets\n"
+    "without an fma instruction are slow: they see a sixteenth of the patterns.)\n"
     "  --function NAME  one function (exp, log, ...) or target type (f16, bf16, f8e4m3); default "
     "all\n"
     "  --threads N      default: one per processor\n"

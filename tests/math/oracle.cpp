@@ -214,20 +214,20 @@ double limit_f64(Unary f) {
 }
 
 std::vector<NamedLoops> available_loops() {
-  std::vector<NamedLoops> all = {{"scalar", &kLoopsScalar}};
+  std::vector<NamedLoops> all = {{"scalar", &kLoopsScalar, true}};
 #if defined(__x86_64__)
   __builtin_cpu_init();
   if (__builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt")) {
-    all.push_back({"x86-64-v2", &kLoopsV2});
+    all.push_back({"x86-64-v2", &kLoopsV2, true});
   }
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
       __builtin_cpu_supports("bmi2")) {
-    all.push_back({"x86-64-v3", &kLoopsV3});
+    all.push_back({"x86-64-v3", &kLoopsV3, false});
   }
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
       __builtin_cpu_supports("avx512vl")) {
-    all.push_back({"x86-64-v4", &kLoopsV4});
+    all.push_back({"x86-64-v4", &kLoopsV4, false});
   }
 #endif
   return all;

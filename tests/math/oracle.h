@@ -32,6 +32,7 @@ double limit_f64(Unary f);
 struct NamedLoops {
   std::string name;
   const Loops* loops;
+  bool calls_fma;  // no fma instruction: a call to the C library for each
 };
 std::vector<NamedLoops> available_loops();
 

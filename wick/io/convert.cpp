@@ -53,7 +53,10 @@ const Target& require_target(DType type) {
               "use f32, f16, bf16, q4_0, q4_1 or q8_0");
 }
 
-bool can_read(DType type) { return find_target(type) != nullptr || type == DType::f64; }
+bool can_read(DType type) {
+  return find_target(type) != nullptr || type == DType::f64 || type == DType::q5_0 ||
+         type == DType::q5_1;
+}
 
 /// Small tables whose precision decides much: other programs leave them alone too, and expect them
 /// so.
@@ -117,7 +120,7 @@ class Converter {
     if (!can_read(from)) {
       throw Error(kOp, "can't convert from this type",
                   fmt::format("{} {}", printable(tensor.name), tensor.str()),
-                  "start from f32, f16, bf16, q4_0, q4_1 or q8_0");
+                  "start from f32, f16, bf16, q4_0, q4_1, q5_0, q5_1 or q8_0");
     }
     const DType to = target_.dtype;
     const bool is_norm = tensor.name.find("_norm") != std::string_view::npos;

@@ -37,8 +37,8 @@ struct QuantizeResult {
 };
 
 /// Writes a copy of a GGUF model with its weights in another type: f32, f16, bf16, q4_0, q4_1 or
-/// q8_0, from any of these (by way of f32; tensors that have their type already are copied as they
-/// are).
+/// q8_0, from any of these or f64, q5_0 and q5_1 (by way of f32; tensors that have their type
+/// already are copied as they are).
 ///
 /// One-dimensional tensors and norms become f32; integers, routers of experts and tables of
 /// positions stay as they are. With q4_0 and q4_1 the output matrix, or the embedding that doubles

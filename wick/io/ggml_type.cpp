@@ -45,6 +45,8 @@ constexpr std::array kTypes = {
     GgmlType{34, "tq1_0", 256, 54, std::nullopt},
     GgmlType{35, "tq2_0", 256, 66, std::nullopt},
     row(39, DType::mxfp4),
+    GgmlType{40, "nvfp4", 64, 36, std::nullopt},
+    GgmlType{41, "q1_0", 128, 18, std::nullopt},
 };
 
 }  // namespace

@@ -77,13 +77,12 @@ template <class T, class Get>
 std::vector<T> Gguf::array(std::string_view key, std::string_view need, Get get) const {
   const GgufValue& value = require(key);
   if (!value.is_array()) wrong_value(key, value, need);
-  std::vector<T> result;
-  if (value.count() > 0 && gguf_type_bytes(value.element_type()) == 0) {
+  if (value.count() > 0 && gguf_type_bytes(value.element_type()) == 0)
     wrong_value(key, value, need);
-  }
+  std::vector<T> result;
   result.reserve(static_cast<size_t>(value.count()));  // checked: an element is at least a byte
-  for (const GgufValue& element : value.elements()) {
-    const std::optional<T> item = get(element);
+  for (uint64_t i = 0; i < value.count(); ++i) {
+    const std::optional<T> item = get(value.at(i));
     if (!item) wrong_value(key, value, need);
     result.push_back(*item);
   }

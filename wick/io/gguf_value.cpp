@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 
+#include "wick/base/error.h"
 #include "wick/io/printable.h"
 
 namespace wick::io {
@@ -138,6 +139,16 @@ std::vector<GgufValue> GgufValue::elements(uint64_t limit) const {
     rest = rest.subspan(bytes);
   }
   return values;
+}
+
+GgufValue GgufValue::at(uint64_t i) const {
+  const auto bytes = static_cast<size_t>(gguf_type_bytes(element_type_));
+  if (!is_array() || bytes == 0 || i >= count_) {
+    throw Error("gguf", "no such element",
+                fmt::format("element {} of {} x {}", i, count_, type_str()));
+  }
+  const size_t start = kArrayHeaderBytes + static_cast<size_t>(i) * bytes;
+  return {element_type_, payload_.subspan(start, bytes)};
 }
 
 std::optional<std::vector<std::string_view>> GgufValue::as_strings() const {

@@ -57,6 +57,8 @@ class WICK_API GgufValue {
 
   /// The elements of an array, the value itself otherwise; at most the first `limit`.
   std::vector<GgufValue> elements(uint64_t limit = UINT64_MAX) const;
+  /// Element `i` < count() of an array whose elements have a fixed size, at once.
+  GgufValue at(uint64_t i) const;
   /// The strings of an array of strings; nothing for other values.
   std::optional<std::vector<std::string_view>> as_strings() const;
 

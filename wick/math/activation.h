@@ -35,7 +35,7 @@ WICK_FN ActivationScale quantize_activation(const float* x, i8* q) {
     sum += value;
   }
   const float d = amax / 127.0f;
-  return {special ? __builtin_nanf("") : (zero ? 0.0f : d), sum};
+  return {special ? detail::kNaNF32 : (zero ? 0.0f : d), sum};
 }
 
 }  // namespace wick::math

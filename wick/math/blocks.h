@@ -105,7 +105,7 @@ WICK_FN u8 to_nibble(float x) {
 }  // namespace detail
 
 /// Quantises 32 values: d = (the first value of largest magnitude)/−8, q = trunc(x/d + 8.5) ≤ 15,
-/// with x/d + 8.5 as one fma(x, 1/d, 8.5). Finite values; anything else gives unspecified quants.
+/// with a product by 1/d and a separate sum. Finite values; anything else gives unspecified quants.
 WICK_FN void quantize(const float* in, BlockQ4_0* out) {
   float largest = in[0];
   for (int j = 1; j < kBlock; ++j) largest = abs(in[j]) > abs(largest) ? in[j] : largest;
@@ -113,8 +113,8 @@ WICK_FN void quantize(const float* in, BlockQ4_0* out) {
   const float inverse = detail::recip_or_zero(d);
   out->d = from_f32<f16>(d);
   for (int j = 0; j < 16; ++j) {
-    const u8 low = detail::to_nibble(fma(in[j], inverse, 8.5f));
-    const u8 high = detail::to_nibble(fma(in[j + 16], inverse, 8.5f));
+    const u8 low = detail::to_nibble(in[j] * inverse + 8.5f);
+    const u8 high = detail::to_nibble(in[j + 16] * inverse + 8.5f);
     out->qs[j] = static_cast<u8>(low | high << 4);
   }
 }

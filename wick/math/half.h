@@ -154,24 +154,29 @@ WICK_FN To saturated(F x) {
 /// An integer as a storage type, rounded once.
 template <class To, class I>
 WICK_FN To storage_from_integer(I x) {
+  constexpr bool kSigned = static_cast<I>(-1) < static_cast<I>(0);
   if constexpr (sizeof(I) < 4) {
     return from_f32<To>(static_cast<float>(x));
   } else if constexpr (!kSame<To, bf16>) {
     // Everything from 2^16 on overflows or saturates, so clamp to what a float holds exactly.
     constexpr I kLimit = I{1} << 17;
     I y = x < kLimit ? x : kLimit;
-    if constexpr (static_cast<I>(-1) < static_cast<I>(0)) y = y > -kLimit ? y : -kLimit;
+    if constexpr (kSigned) y = y > -kLimit ? y : -kLimit;
     return from_f32<To>(static_cast<float>(static_cast<i32>(y)));
-  } else if constexpr (sizeof(I) == 4) {
-    // Round to odd at bit 8 where a float would round.
-    const I odd = (x & ~I{0xff}) | ((x & I{0xff}) != 0 ? I{0x100} : I{0});
-    const bool small = (x < (I{1} << 24)) & (x > static_cast<I>(-1) ? true : x > -(I{1} << 24));
-    return from_f32<To>(static_cast<float>(small ? x : odd));
   } else {
-    // Round to odd at bit 11 where a double would round.
-    const I odd = (x & ~I{0x7ff}) | ((x & I{0x7ff}) != 0 ? I{0x800} : I{0});
-    const bool small = (x < (I{1} << 53)) & (x > -(I{1} << 53));
-    return from_f64<To>(static_cast<double>(small ? x : odd));
+    // Where the float (of an i64: the double) on the way would round, round to odd at a higher bit.
+    constexpr int kDigits = sizeof(I) == 4 ? 24 : 53;
+    constexpr I kExact = I{1} << kDigits;
+    constexpr I kUnit = I{1} << (8 * sizeof(I) - kDigits);
+    const I odd = (x & ~(kUnit - 1)) | ((x & (kUnit - 1)) != 0 ? kUnit : I{0});
+    bool exact = x < kExact;
+    if constexpr (kSigned) exact = exact & (x > -kExact);
+    const I y = exact ? x : odd;
+    if constexpr (sizeof(I) == 4) {
+      return from_f32<To>(static_cast<float>(y));
+    } else {
+      return from_f64<To>(static_cast<double>(y));
+    }
   }
 }
 

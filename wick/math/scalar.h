@@ -16,8 +16,10 @@ namespace wick::math {
 
 namespace detail {
 
-inline constexpr float kInfF32 = __builtin_huge_valf();
-inline constexpr double kInfF64 = __builtin_huge_val();
+inline constexpr float kInfF32 = __builtin_bit_cast(float, 0x7f800000u);
+inline constexpr double kInfF64 = __builtin_bit_cast(double, u64{0x7ff0000000000000u});
+inline constexpr float kNaNF32 = __builtin_bit_cast(float, 0x7fc00000u);
+inline constexpr double kNaNF64 = __builtin_bit_cast(double, u64{0x7ff8000000000000u});
 
 /// exp(x) = (1 + r·q)·s1·s2 with |r| ≤ ln(2)/2 and two powers of two, each of which is a normal
 /// number where their product may not be.
@@ -169,11 +171,11 @@ namespace detail {
 /// select between a result and constants into branches where a conversion with selects follows.
 WICK_FN float log_special(float x) {
   const float above = x < kInfF32 ? 0.0f : x;
-  return x > 0.0f ? above : (x == 0.0f ? -kInfF32 : __builtin_nanf(""));
+  return x > 0.0f ? above : (x == 0.0f ? -kInfF32 : kNaNF32);
 }
 WICK_FN double log_special(double x) {
   const double above = x < kInfF64 ? 0.0 : x;
-  return x > 0.0 ? above : (x == 0.0 ? -kInfF64 : __builtin_nan(""));
+  return x > 0.0 ? above : (x == 0.0 ? -kInfF64 : kNaNF64);
 }
 
 }  // namespace detail

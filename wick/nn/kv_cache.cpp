@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "wick/backend/backend.h"
 #include "wick/base/error.h"
 #include "wick/tensor/ops.h"
 

@@ -12,6 +12,7 @@
 
 #include "wick/backend/cpu/cpu_backend.h"
 #include "wick/backend/cpu/thread_pool.h"
+#include "wick/backend/cpu/weight_memory.h"
 #include "wick/base/error.h"
 
 namespace wick::cpu {
@@ -112,6 +113,13 @@ class Allocator {
     return info_;
   }
 
+  /// Bytes in use that aren't blocks of this cache; negative when they go.
+  void account(ptrdiff_t delta) {
+    std::lock_guard lock(mutex_);
+    info_.in_use_bytes += static_cast<size_t>(delta);
+    info_.peak_bytes = std::max(info_.peak_bytes, info_.in_use_bytes);
+  }
+
  private:
   static void* system_alloc(size_t bytes) {
     const size_t alignment = bytes >= kHuge ? kHuge : 64;
@@ -134,6 +142,8 @@ class Allocator {
 };
 
 }  // namespace
+
+void account_outside_bytes(ptrdiff_t delta) { Allocator::global().account(delta); }
 
 CpuBackend::~CpuBackend() = default;
 

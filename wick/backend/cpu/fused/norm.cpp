@@ -1,10 +1,92 @@
+#include <algorithm>
+
 #include "wick/backend/cpu/cpu_backend.h"
-#include "wick/base/error.h"
+#include "wick/backend/cpu/fused/fused_kernels.h"
+#include "wick/backend/cpu/thread_pool.h"
+#include "wick/backend/cpu/walk.h"
 
 namespace wick::cpu {
+namespace {
 
-void CpuBackend::softmax(const View&, const ConstView&, int, bool) { throw Error("scaffold", "replaced by the kernels"); }
-void CpuBackend::rms_norm(const View&, const ConstView&, const ConstView&, float) { throw Error("scaffold", "replaced by the kernels"); }
-void CpuBackend::rope(const View&, const ConstView&, const ConstView&, const ConstView&, bool) { throw Error("scaffold", "replaced by the kernels"); }
+// Below this many elements a second thread costs more than it saves.
+constexpr int64_t kElemsPerThread = 32768;
+
+const FusedKernels& kernels(Isa isa) { return WICK_SELECT_KERNELS(isa, fused_kernels, v4); }
+
+const char* at(const void* data, DType dtype, int64_t elem) {
+  return static_cast<const char*>(data) + bytes_of(dtype, elem);
+}
+char* at(void* data, DType dtype, int64_t elem) {
+  return static_cast<char*>(data) + bytes_of(dtype, elem);
+}
+
+/// Calls body(out and in offsets, their strides, rows) for all rows along `axis`, over the threads.
+template <class F>
+void for_each_row(const Layout& out, const Layout& in, int axis, int64_t n, F&& body) {
+  Walk<2> walk({out.offset(), in.offset()});
+  for (int d = 0; d < in.rank(); ++d) {
+    if (d != axis) walk.add(in.shape()[d], {out.stride(d), in.stride(d)});
+  }
+  parallel_for(walk.total(), kElemsPerThread / std::max<int64_t>(n, 1),
+               [&](int64_t begin, int64_t end) { walk.runs(begin, end, body); });
+}
+
+}  // namespace
+
+void CpuBackend::softmax(const View& out, const ConstView& in, int dim, bool log) {
+  const Layout &x = in.layout, &y = out.layout;
+  if (x.elems() == 0) return;
+  const auto kernel = kernels(isa_).softmax[static_cast<size_t>(in.dtype)];
+  const int64_t n = x.shape()[dim];
+  const int64_t x_step = n == 1 ? 1 : x.stride(dim), y_step = n == 1 ? 1 : y.stride(dim);
+  for_each_row(y, x, dim, n, [&](const auto& offsets, const auto& strides, int64_t count) {
+    kernel({at(in.data, in.dtype, offsets[1]), strides[1], x_step},
+           {at(out.data, out.dtype, offsets[0]), strides[0], y_step}, count, n, log);
+  });
+}
+
+void CpuBackend::rms_norm(const View& out, const ConstView& in, const ConstView& weight, float eps) {
+  const Layout &x = in.layout, &y = out.layout;
+  if (x.elems() == 0) return;
+  const FusedKernels& table = kernels(isa_);
+  const auto kernel = (weight.dtype == in.dtype ? table.rms_norm
+                                                : table.rms_norm_f32_weight)[static_cast<size_t>(
+      in.dtype)];
+  const int dim = x.rank() - 1;
+  const int64_t n = x.shape()[dim];
+  const int64_t x_step = n == 1 ? 1 : x.stride(dim), y_step = n == 1 ? 1 : y.stride(dim);
+  const RowsIn w{at(weight.data, weight.dtype, weight.layout.offset()), 0,
+                 n == 1 ? 1 : weight.layout.stride(0)};
+  for_each_row(y, x, dim, n, [&](const auto& offsets, const auto& strides, int64_t count) {
+    kernel({at(in.data, in.dtype, offsets[1]), strides[1], x_step}, w,
+           {at(out.data, out.dtype, offsets[0]), strides[0], y_step}, count, n, eps);
+  });
+}
+
+void CpuBackend::rope(const View& out, const ConstView& in, const ConstView& cos,
+                      const ConstView& sin, bool interleaved) {
+  const Layout &x = in.layout, &y = out.layout;
+  if (x.elems() == 0) return;
+  const auto kernel = kernels(isa_).rope[static_cast<size_t>(in.dtype)];
+  const int rank = x.rank();
+  const int64_t d = x.shape()[rank - 1], half = cos.layout.shape()[1];
+  Walk<4> walk({y.offset(), x.offset(), cos.layout.offset(), sin.layout.offset()});
+  for (int i = 0; i + 2 < rank; ++i) walk.add(x.shape()[i], {y.stride(i), x.stride(i), 0, 0});
+  walk.add(x.shape()[rank - 2], {y.stride(rank - 2), x.stride(rank - 2), cos.layout.stride(0),
+                                 sin.layout.stride(0)});
+  parallel_for(walk.total(), kElemsPerThread / d, [&](int64_t begin, int64_t end) {
+    walk.runs(begin, end, [&](const auto& offset, const auto& stride, int64_t count) {
+      const RopeRows rows{
+          .x = {at(in.data, in.dtype, offset[1]), stride[1], x.stride(rank - 1)},
+          .cos = {at(cos.data, cos.dtype, offset[2]), stride[2], cos.layout.stride(1)},
+          .sin = {at(sin.data, sin.dtype, offset[3]), stride[3], sin.layout.stride(1)},
+          .y = {at(out.data, out.dtype, offset[0]), stride[0], y.stride(rank - 1)},
+          .count = count,
+          .d = d,
+          .half = half};
+      kernel(rows, interleaved);
+    });
+  });
+}
 
 }  // namespace wick::cpu

@@ -1,8 +1,258 @@
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <vector>
+
 #include "wick/backend/cpu/cpu_backend.h"
-#include "wick/base/error.h"
+#include "wick/backend/cpu/linear/gemm.h"
+#include "wick/backend/cpu/linear/workspace.h"
+#include "wick/backend/cpu/thread_pool.h"
 
 namespace wick::cpu {
+namespace {
 
-void CpuBackend::matmul(const View&, const ConstView&, const ConstView&) { throw Error("scaffold", "replaced by the kernels"); }
+/// B as it lies in memory, packed block by block on its way to the tiles.
+class PackedOnTheWay final : public GemmColumns {
+ public:
+  PackedOnTheWay(const GemmKernels& kernels, Compute compute, const void* data, DType dtype,
+                 int64_t col_stride, int64_t k_stride)
+      : pack_(kernels.pack_cols[static_cast<size_t>(dtype)]),
+        panel_(kernels.type(compute).col_panel),
+        data_(static_cast<const char*>(data)),
+        bytes_(info(dtype).block_bytes),
+        col_stride_(col_stride),
+        k_stride_(k_stride) {}
+
+  Block block(int64_t col, int64_t cols, int64_t k0, int64_t k, void* scratch) const override {
+    PackArgs args{};
+    args.data = data_ + (col * col_stride_ + k0 * k_stride_) * bytes_;
+    args.row_stride = col_stride_;
+    args.k_stride = k_stride_;
+    args.rows = cols;
+    args.k = k;
+    args.panels = scratch;
+    args.panel_stride = (k + 1) * panel_;
+    pack_(args);
+    return {scratch, args.panel_stride};
+  }
+
+ private:
+  GemmKernels::Pack pack_;
+  int64_t panel_;
+  const char* data_;
+  int64_t bytes_, col_stride_, k_stride_;
+};
+
+/// One matrix of a batch: element (row, column) from `data`.
+struct Matrix {
+  const char* data;
+  int64_t row_stride, col_stride;
+  Matrix transposed() const { return {data, col_stride, row_stride}; }
+};
+
+/// The batch dimensions of out, a and b, those of size one dropped.
+struct Batch {
+  int rank = 0;
+  std::array<int64_t, Shape::kMaxRank> size{}, out{}, a{}, b{};
+
+  int64_t count() const {
+    int64_t n = 1;
+    for (int d = 0; d < rank; ++d) n *= size[static_cast<size_t>(d)];
+    return n;
+  }
+  struct Offsets {
+    int64_t out = 0, a = 0, b = 0;
+  };
+  Offsets at(int64_t index) const {
+    Offsets offsets;
+    for (int d = rank - 1; d >= 0; --d) {
+      const auto i = static_cast<size_t>(d);
+      const int64_t at = index % size[i];
+      index /= size[i];
+      offsets.out += at * out[i];
+      offsets.a += at * a[i];
+      offsets.b += at * b[i];
+    }
+    return offsets;
+  }
+};
+
+/// A product of matrices of one dtype, transposed where that puts the short side on the left.
+struct Product {
+  const GemmKernels& kernels;
+  DType dtype;
+  Compute compute;
+  int64_t m, n, k;
+  int64_t a_row, a_k, b_k, b_col, out_row, out_col;
+  bool swapped = false;
+  bool strip = false;  ///< few rows, and B's lines are dense: no packing
+  GemmPlan plan{};
+  int strip_parts = 1;
+
+  // A short left side costs no padding, and the long operand is packed in parallel.
+  static constexpr int64_t kShort = 16;
+  static constexpr int64_t kStripRows = 4;
+  // Columns of a strip task: long runs of B's lines, short enough to share among threads.
+  static constexpr int64_t kStripCols = 256;
+
+  void choose(int threads) {
+    if (n < kShort && m > n) {
+      std::swap(m, n);
+      std::swap(a_row, b_col);
+      std::swap(a_k, b_k);
+      std::swap(out_row, out_col);
+      swapped = true;
+    }
+    strip = m <= kStripRows && (b_col == 1 || n == 1) && b_k != 1;
+    if (strip) {
+      const double products = static_cast<double>(m * n) * static_cast<double>(k);
+      strip_parts = static_cast<int>(std::clamp(products / (32 * 1024), 1.0, double(threads)));
+    } else {
+      plan = plan_gemm(kernels, compute, m, n, k, result(nullptr), threads);
+    }
+  }
+
+  GemmResult result(void* out) const { return {out, dtype, out_row, out_col, nullptr}; }
+
+  size_t workspace_bytes() const {
+    if (!strip) return plan.workspace_bytes();
+    return static_cast<size_t>(m * (k + n)) * static_cast<size_t>(elem_bytes(compute)) + 128;
+  }
+
+  void run(void* out, const void* a, const void* b, void* workspace) const {
+    if (swapped) std::swap(a, b);
+    if (strip) return run_strip(out, a, b, workspace);
+    const GemmRows rows{a, dtype, a_row, a_k, nullptr};
+    const PackedOnTheWay columns(kernels, compute, b, dtype, b_col, b_k);
+    run_gemm(kernels, plan, rows, columns, result(out), workspace);
+  }
+
+  void run_strip(void* out, const void* a, const void* b, void* workspace) const {
+    const auto d = static_cast<size_t>(dtype);
+    const int64_t bytes = elem_bytes(compute), in_bytes = info(dtype).block_bytes;
+    char* const x = static_cast<char*>(workspace);
+    char* const sums = x + (m * k * bytes + 63) / 64 * 64;
+    for (int64_t r = 0; r < m; ++r) {
+      kernels.load[d](static_cast<const char*>(a) + r * a_row * in_bytes, a_k, k, x + r * k * bytes);
+    }
+    const int64_t tasks = (n + kStripCols - 1) / kStripCols;
+    const auto body = [&](int64_t first, int64_t last) {
+      const int64_t col0 = first * kStripCols;
+      const int64_t cols = std::min(last * kStripCols, n) - col0;
+      StripArgs args{};
+      args.rows = m;
+      args.cols = cols;
+      args.k = k;
+      args.x = x;
+      args.b = static_cast<const char*>(b) + col0 * in_bytes;
+      args.b_k_stride = b_k;
+      args.out = sums + col0 * bytes;
+      args.out_row_stride = n;
+      kernels.strip[d](args);
+      for (int64_t r = 0; r < m; ++r) {
+        kernels.store[d](sums + (r * n + col0) * bytes,
+                         static_cast<char*>(out) + (r * out_row + col0 * out_col) * in_bytes,
+                         out_col, cols);
+      }
+    };
+    if (strip_parts == 1) {
+      body(0, tasks);
+    } else {
+      parallel_for(tasks, 1, body);
+    }
+  }
+};
+
+}  // namespace
+
+void CpuBackend::matmul(const View& out, const ConstView& a, const ConstView& b) {
+  const Layout &lo = out.layout, &la = a.layout, &lb = b.layout;
+  const int rank = lo.rank();
+  const int64_t m = lo.shape()[rank - 2], n = lo.shape()[rank - 1], k = la.shape()[rank - 1];
+  if (lo.elems() == 0) return;
+
+  Product product{gemm_kernels(isa_),
+                  out.dtype,
+                  compute_of(out.dtype),
+                  m,
+                  n,
+                  k,
+                  la.stride(rank - 2),
+                  la.stride(rank - 1),
+                  lb.stride(rank - 2),
+                  lb.stride(rank - 1),
+                  lo.stride(rank - 2),
+                  lo.stride(rank - 1)};
+  // Matrices of a batch that share B and follow each other in memory are rows of one product.
+  Batch batch;
+  bool fold = true;
+  for (int dim = rank - 3; dim >= 0; --dim) {
+    const int64_t size = lo.shape()[dim];
+    if (size == 1) continue;
+    if (product.m == 1 && fold) {  // the row stride means nothing yet
+      product.a_row = la.stride(dim);
+      product.out_row = lo.stride(dim);
+    }
+    fold = fold && lb.stride(dim) == 0 && la.stride(dim) == product.m * product.a_row &&
+           lo.stride(dim) == product.m * product.out_row;
+    if (fold) {
+      product.m *= size;
+      continue;
+    }
+    const auto d = static_cast<size_t>(batch.rank++);
+    batch.size[d] = size;
+    batch.out[d] = lo.stride(dim);
+    batch.a[d] = la.stride(dim);
+    batch.b[d] = lb.stride(dim);
+  }
+  std::reverse(batch.size.begin(), batch.size.begin() + batch.rank);
+  std::reverse(batch.out.begin(), batch.out.begin() + batch.rank);
+  std::reverse(batch.a.begin(), batch.a.begin() + batch.rank);
+  std::reverse(batch.b.begin(), batch.b.begin() + batch.rank);
+
+  const int64_t bytes = info(out.dtype).block_bytes;
+  char* const out_data = static_cast<char*>(out.data) + lo.offset() * bytes;
+  const char* const a_data = static_cast<const char*>(a.data) + la.offset() * bytes;
+  const char* const b_data = static_cast<const char*>(b.data) + lb.offset() * bytes;
+  const int64_t count = batch.count();
+  const int threads = ThreadPool::global().threads();
+  if (k == 0) {
+    const std::vector<uint64_t> zeros(static_cast<size_t>(n));
+    const auto store = product.kernels.store[static_cast<size_t>(out.dtype)];
+    for (int64_t index = 0; index < count; ++index) {
+      char* const to = out_data + batch.at(index).out * bytes;
+      for (int64_t r = 0; r < product.m; ++r) {
+        store(zeros.data(), to + r * product.out_row * bytes, product.out_col, n);
+      }
+    }
+    return;
+  }
+  const auto run_one = [&](int64_t index, void* workspace) {
+    const Batch::Offsets at = batch.at(index);
+    product.run(out_data + at.out * bytes, a_data + at.a * bytes, b_data + at.b * bytes, workspace);
+  };
+  // Many matrices: each on one thread. Few: all threads on each.
+  if (count >= 2 * threads && threads > 1) {
+    product.choose(1);
+    const size_t each = (product.workspace_bytes() + 63) / 64 * 64;
+    const double products =
+        static_cast<double>(product.m * n) * static_cast<double>(k) * static_cast<double>(count);
+    const int parts = static_cast<int>(std::clamp(products / 32768, 1.0, double(threads)));
+    const Workspace workspace(each * static_cast<size_t>(parts));
+    std::atomic<int64_t> next{0};
+    ThreadPool::global().run(parts, [&](int part) {
+      char* mine = workspace.data() + each * static_cast<size_t>(part);
+      for (;;) {
+        const int64_t index = next.fetch_add(1, std::memory_order_relaxed);
+        if (index >= count) return;
+        run_one(index, mine);
+      }
+    });
+    return;
+  }
+  product.choose(threads);
+  const Workspace workspace(product.workspace_bytes());
+  for (int64_t index = 0; index < count; ++index) run_one(index, workspace.data());
+}
 
 }  // namespace wick::cpu

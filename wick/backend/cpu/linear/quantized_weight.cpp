@@ -1,14 +1,347 @@
+// Weights of block dtypes: packing them, and products with int8 activations.
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <vector>
+
+#include "wick/backend/cpu/linear/quantized_kernels.h"
+#include "wick/backend/cpu/linear/quantized_pack.h"
+#include "wick/backend/cpu/linear/quantized_types.h"
+#include "wick/backend/cpu/linear/rows.h"
 #include "wick/backend/cpu/linear/weight.h"
+#include "wick/backend/cpu/thread_pool.h"
+#include "wick/backend/cpu/weight_memory.h"
 #include "wick/base/error.h"
 
 namespace wick::cpu {
+namespace {
 
-std::unique_ptr<PreparedWeight> prepare_quantized(Isa, std::span<const ConstView>, bool) {
-  throw Error("scaffold", "replaced by the kernels");
+struct QuantizedWeight final : PreparedWeight {
+  const QuantizedPacking* packing = nullptr;
+  WeightMemory memory;
+};
+
+// ---- Packing.
+
+/// The rows of all parts, stacked.
+class StackedRows {
+ public:
+  explicit StackedRows(std::span<const ConstView> parts) : parts_(parts) {
+    for (const ConstView& part : parts) {
+      starts_.push_back(rows_);
+      rows_ += part.layout.shape()[0];
+    }
+    starts_.push_back(rows_);
+  }
+
+  int64_t rows() const { return rows_; }
+
+  /// Pointers to rows [begin, begin + count); `missing` where there is none.
+  void pointers(int64_t begin, int count, const uint8_t* missing, const uint8_t** out) const {
+    size_t part = part_of(begin);
+    for (int r = 0; r < count; ++r) {
+      const int64_t row = begin + r;
+      if (row >= rows_) {
+        out[r] = missing;
+        continue;
+      }
+      while (row >= starts_[part + 1]) ++part;
+      out[r] = row_pointer(part, row - starts_[part]);
+    }
+  }
+
+  /// Gives back the whole pages of rows [begin, end).
+  void release(int64_t begin, int64_t end) const {
+    static const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+    end = std::min(end, rows_);
+    for (size_t part = part_of(begin); begin < end; ++part) {
+      const int64_t stop = std::min(end, starts_[part + 1]);
+      if (stop <= begin) continue;
+      const Layout& layout = parts_[part].layout;
+      const int64_t k = layout.shape()[1];
+      // Rows apart from each other leave pages between them that aren't ours to give.
+      if (layout.stride(0) == k || stop - begin == 1) {
+        const auto from =
+            reinterpret_cast<uintptr_t>(row_pointer(part, begin - starts_[part]));
+        const uintptr_t first = (from + page - 1) / page * page;
+        const uintptr_t last =
+            (from + static_cast<uintptr_t>(bytes_of(parts_[part].dtype, k) * (stop - begin))) /
+            page * page;
+        if (first < last) madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+      }
+      begin = stop;
+    }
+  }
+
+ private:
+  size_t part_of(int64_t row) const {
+    const auto after = std::upper_bound(starts_.begin() + 1, starts_.end() - 1, row);
+    return static_cast<size_t>(after - starts_.begin()) - 1;
+  }
+
+  const uint8_t* row_pointer(size_t part, int64_t row) const {
+    const ConstView& view = parts_[part];
+    return static_cast<const uint8_t*>(view.data) +
+           bytes_of(view.dtype, view.layout.offset() + row * view.layout.stride(0));
+  }
+
+  std::span<const ConstView> parts_;
+  std::vector<int64_t> starts_;
+  int64_t rows_ = 0;
+};
+
+// ---- Products.
+
+/// Memory from the backend's cache for the length of a call.
+class Scratch {
+ public:
+  explicit Scratch(int64_t bytes)
+      : bytes_(static_cast<size_t>(bytes)),
+        data_(static_cast<uint8_t*>(backend(Device::cpu()).alloc(bytes_))) {}
+  ~Scratch() { backend(Device::cpu()).free(data_, bytes_); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+
+  uint8_t* data() const { return data_; }
+
+ private:
+  size_t bytes_;
+  uint8_t* data_;
+};
+
+constexpr int64_t align64(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+ActivationType activation_type(DType dtype) {
+  return dtype == DType::f32   ? ActivationType::f32
+         : dtype == DType::f16 ? ActivationType::f16
+                               : ActivationType::bf16;
 }
 
-void linear_quantized(Isa, const View&, const ConstView&, const PreparedWeight&) {
-  throw Error("scaffold", "replaced by the kernels");
+/// The activations of a call: which rows there are and how they become tiles.
+struct Activations {
+  const QuantizedKernels& kernels;
+  const QuantizedTypeKernels& type;
+  const ConstView& view;
+  int64_t k, blocks;
+  const int64_t* rows;  // offset of each
+  bool direct;          // rows are dense f32 and read in place
+
+  int64_t tile_bytes(int64_t columns) const { return columns * blocks * kTileBlockBytes; }
+  /// Memory that `quantize` needs for a tile of `width` columns.
+  int64_t row_bytes(int64_t width) const { return direct ? 0 : align64(width * k * 4); }
+
+  /// Quantises rows [begin, begin + width) into one tile; width is at most 16.
+  void quantize(int64_t begin, int64_t width, uint8_t* tile, uint8_t* row_scratch) const {
+    const float* columns[16];
+    for (int64_t c = 0; c < width; ++c) {
+      const int64_t at = rows[begin + c];
+      if (direct) {
+        columns[c] = static_cast<const float*>(view.data) + at;
+        continue;
+      }
+      auto* row = reinterpret_cast<float*>(row_scratch) + c * k;
+      kernels.load_row(activation_type(view.dtype),
+                       static_cast<const uint8_t*>(view.data) + at * info(view.dtype).block_bytes,
+                       view.layout.stride(view.layout.rank() - 1), k, row);
+      columns[c] = row;
+    }
+    type.quantize_tile(columns, width, blocks, tile);
+  }
+
+  void quantize_tile(const ColumnSplit& split, int64_t first, int64_t tile, uint8_t* tiles,
+                     uint8_t* row_scratch) const {
+    const int64_t wide = std::min(tile, split.wide);
+    const int64_t begin = wide * split.width + (tile - wide) * (split.width - 1);
+    const int64_t width = tile < split.wide ? split.width : split.width - 1;
+    quantize(first + begin, width, tiles + tile_bytes(begin), row_scratch);
+  }
+};
+
+/// Values that a thread quantises for itself in less time than it takes to meet the others.
+constexpr int64_t kPrivateElems = 8192;
+/// Columns of one pass over a weight: bounds the memory for their tiles.
+constexpr int64_t kPassColumns = 1024;
+/// A prompt is cut along its columns only where a weight has too few panels for all threads.
+constexpr int64_t kSegmentColumns = 64;
+
+void decode(const Activations& x, const ProductJob& whole, int64_t panels, int64_t panel_bytes) {
+  const ColumnSplit split = split_columns(whole.columns, kDecodeWidth);
+  // Pieces of some 100 KiB: few enough to stream well, enough to even out threads.
+  const int64_t grain = std::max<int64_t>(1, (64 << 10) / std::max<int64_t>(panel_bytes, 1));
+  ThreadPool& pool = ThreadPool::global();
+  const int parts =
+      static_cast<int>(std::min<int64_t>(pool.threads(), (panels + grain - 1) / grain));
+  const int64_t piece = std::max(grain, (panels + parts * 4 - 1) / (parts * 4));
+  const bool shared = parts > 1 && whole.columns * x.k > kPrivateElems;
+  const int64_t tile_bytes = align64(x.tile_bytes(whole.columns));
+  const int64_t part_bytes = (shared ? 0 : tile_bytes) + x.row_bytes(split.width);
+  Scratch scratch((shared ? tile_bytes : 0) + parts * part_bytes);
+  uint8_t* part_memory = scratch.data() + (shared ? tile_bytes : 0);
+
+  std::atomic<int64_t> next_tile{0};
+  const auto quantize_shared = [&](int part) {
+    uint8_t* rows = part_memory + part * part_bytes;
+    for (int64_t t; (t = next_tile.fetch_add(1, std::memory_order_relaxed)) < split.tiles;) {
+      x.quantize_tile(split, 0, t, scratch.data(), rows);
+    }
+  };
+  if (shared) pool.run(parts, quantize_shared);
+
+  std::atomic<int64_t> next_panel{0};
+  const auto multiply = [&](int part) {
+    ProductJob job = whole;
+    job.tiles = scratch.data();
+    bool ready = shared;
+    for (;;) {
+      job.begin = next_panel.fetch_add(piece, std::memory_order_relaxed);
+      if (job.begin >= panels) return;
+      job.end = std::min(panels, job.begin + piece);
+      if (!ready) {
+        uint8_t* tiles = part_memory + part * part_bytes;
+        for (int64_t t = 0; t < split.tiles; ++t) {
+          x.quantize_tile(split, 0, t, tiles, tiles + tile_bytes);
+        }
+        job.tiles = tiles;
+        ready = true;
+      }
+      x.type.decode(job);
+    }
+  };
+  if (parts == 1) {
+    multiply(0);
+  } else {
+    pool.run(parts, multiply);
+  }
+}
+
+void prompt(const Activations& x, const ProductJob& whole, int64_t panels) {
+  ThreadPool& pool = ThreadPool::global();
+  const int parts = pool.threads();
+  constexpr int64_t kGroup = 2;  // panels that a kernel takes at once
+  const int64_t groups = (panels + kGroup - 1) / kGroup;
+  const int64_t pass_columns = std::min(whole.columns, kPassColumns + x.type.prompt_columns);
+  const int64_t tile_bytes = align64(x.tile_bytes(pass_columns));
+  const int64_t unpacked_bytes = align64(x.type.scratch_block_bytes * x.blocks);
+  const int64_t part_bytes = unpacked_bytes + x.row_bytes(x.type.prompt_width);
+  Scratch scratch(tile_bytes + parts * part_bytes);
+  uint8_t* part_memory = scratch.data() + tile_bytes;
+
+  for (int64_t begin = 0; begin < whole.columns;) {
+    // The last pass takes what would be too few columns for one more.
+    const int64_t left = whole.columns - begin;
+    const int64_t columns = left <= pass_columns ? left : std::min(left, kPassColumns);
+    const int64_t segments =
+        parts == 1 ? 1
+                   : std::clamp<int64_t>(4 * parts / groups, 1,
+                                         std::max<int64_t>(1, columns / kSegmentColumns));
+    const auto segment_begin = [&](int64_t s) { return columns * s / segments; };
+
+    std::atomic<int64_t> next_segment{0};
+    std::atomic<int64_t> next{0};
+    const int64_t tiles_each = (columns / segments + 1) / (x.type.prompt_width - 1) + 1;
+    pool.run(parts, [&](int part) {
+      uint8_t* rows = part_memory + part * part_bytes + unpacked_bytes;
+      for (int64_t i; (i = next_segment.fetch_add(1, std::memory_order_relaxed)) <
+                      segments * tiles_each;) {
+        const int64_t first = segment_begin(i / tiles_each);
+        const ColumnSplit split =
+            split_columns(segment_begin(i / tiles_each + 1) - first, x.type.prompt_width);
+        if (i % tiles_each >= split.tiles) continue;
+        x.quantize_tile(split, begin + first, i % tiles_each, scratch.data() + x.tile_bytes(first),
+                        rows);
+      }
+    });
+    pool.run(parts, [&](int part) {
+      ProductJob job = whole;
+      job.scratch = part_memory + part * part_bytes;
+      for (int64_t i;
+           (i = next.fetch_add(1, std::memory_order_relaxed)) < segments * groups;) {
+        const int64_t first = segment_begin(i / groups);
+        job.begin = i % groups * kGroup;
+        job.end = std::min(panels, job.begin + kGroup);
+        job.columns = segment_begin(i / groups + 1) - first;
+        job.tiles = scratch.data() + x.tile_bytes(first);
+        job.out.columns = whole.out.columns + begin + first;
+        x.type.prompt(job);
+      }
+    });
+    begin += columns;
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<PreparedWeight> prepare_quantized(Isa, std::span<const ConstView> parts,
+                                                  bool release) {
+  auto weight = std::make_unique<QuantizedWeight>();
+  const DType dtype = parts.front().dtype;
+  const StackedRows rows(parts);
+  weight->packing = &quantized_packing(dtype);
+  weight->dtype = dtype;
+  weight->n = rows.rows();
+  weight->k = parts.front().layout.shape()[1];
+  const int64_t blocks = weight->k / kBlockElems;
+  const int64_t panels = (weight->n + kPanelRows - 1) / kPanelRows;
+  const int64_t panel_bytes = weight->packing->panel_bytes(blocks);
+  weight->bytes = static_cast<size_t>(panels * panel_bytes);
+  weight->memory = WeightMemory(weight->bytes);
+
+  const std::vector<uint8_t> zeros(static_cast<size_t>(bytes_of(dtype, weight->k)));
+  const int64_t grain = std::max<int64_t>(1, (256 << 10) / std::max<int64_t>(panel_bytes, 1));
+  parallel_for(panels, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t from = begin; from < end; from += grain) {
+      const int64_t to = std::min(end, from + grain);
+      for (int64_t p = from; p < to; ++p) {
+        const uint8_t* pointers[kPanelRows];
+        rows.pointers(p * kPanelRows, kPanelRows, zeros.data(), pointers);
+        weight->packing->pack_panel(
+            pointers, blocks, static_cast<uint8_t*>(weight->memory.data()) + p * panel_bytes);
+      }
+      if (release) rows.release(from * kPanelRows, to * kPanelRows);
+    }
+  });
+  // The pages that pieces had in common.
+  if (release) rows.release(0, weight->n);
+  return weight;
+}
+
+void linear_quantized(Isa isa, const View& out, const ConstView& x, const PreparedWeight& weight) {
+  const auto& packed = static_cast<const QuantizedWeight&>(weight);
+  if (out.layout.elems() == 0) return;
+  const QuantizedKernels& kernels = WICK_SELECT_KERNELS(isa, quantized_kernels, v4_vnni);
+  const QuantizedTypeKernels& type = kernels.types[packed.packing->kernels];
+  const int64_t columns = out.layout.elems() / weight.n;
+  const int64_t blocks = weight.k / kBlockElems;
+  const int64_t panels = (weight.n + kPanelRows - 1) / kPanelRows;
+  const int64_t panel_bytes = packed.packing->panel_bytes(blocks);
+  const int last = out.layout.rank() - 1;
+
+  // One column is the common case and needs no table on the heap.
+  int64_t few[2 * kDecodeWidth] = {};
+  std::vector<int64_t> many;
+  if (columns > kDecodeWidth) many.resize(static_cast<size_t>(2 * columns));
+  int64_t* out_rows = columns > kDecodeWidth ? many.data() : few;
+  int64_t* x_rows = out_rows + columns;
+  row_offsets(out.layout, out_rows);
+  if (weight.k > 0) row_offsets(x.layout, x_rows);
+
+  const Activations activations{
+      kernels, type, x, weight.k, blocks, x_rows,
+      x.dtype == DType::f32 && (x.layout.stride(last) == 1 || weight.k == 1)};
+  ProductJob job{};
+  job.panels = static_cast<const uint8_t*>(packed.memory.data());
+  job.rows = weight.n;
+  job.blocks = blocks;
+  job.columns = columns;
+  job.out = {out.data, activation_type(out.dtype), out.layout.stride(last), out_rows};
+  if (columns >= type.prompt_columns) {
+    prompt(activations, job, panels);
+  } else {
+    decode(activations, job, panels, panel_bytes);
+  }
 }
 
 }  // namespace wick::cpu

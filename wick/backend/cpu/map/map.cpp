@@ -5,7 +5,7 @@
 #include "wick/backend/cpu/cpu_backend.h"
 #include "wick/backend/cpu/loops.h"
 #include "wick/backend/cpu/map/map_kernels.h"
-#include "wick/backend/cpu/strided.h"
+#include "wick/backend/cpu/move/strided.h"
 #include "wick/base/error.h"
 
 namespace wick::cpu {

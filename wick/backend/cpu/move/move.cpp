@@ -6,7 +6,7 @@
 
 #include "wick/backend/cpu/cpu_backend.h"
 #include "wick/backend/cpu/loops.h"
-#include "wick/backend/cpu/strided.h"
+#include "wick/backend/cpu/move/strided.h"
 #include "wick/math/half.h"
 
 namespace wick::cpu {

@@ -1,4 +1,4 @@
-#include "wick/backend/cpu/strided.h"
+#include "wick/backend/cpu/move/strided.h"
 
 namespace wick::cpu {
 namespace {

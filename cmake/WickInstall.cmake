@@ -1,0 +1,28 @@
+# cmake --install: the library, its public headers, a CMake package and the wick command.
+include(CMakePackageConfigHelpers)
+
+install(TARGETS wick EXPORT wickTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET wick_cli)
+  file(RELATIVE_PATH WICK_LIB_FROM_BIN
+    ${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR} ${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR})
+  set_target_properties(wick_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${WICK_LIB_FROM_BIN}")
+  install(TARGETS wick_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+
+# Headers stand beside sources; those only the sources need stay behind.
+install(DIRECTORY wick DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+  FILES_MATCHING PATTERN "*.h" PATTERN "*.def"
+  REGEX "/backend/cpu/.*/" EXCLUDE
+  REGEX "/backend/cpu/(cpu_backend|isa|thread_pool|[a-z_]+_internal)\\.h$" EXCLUDE
+  REGEX "/text/(bpe|specials|split|token_table|utf8)\\.h$" EXCLUDE
+  REGEX "/(checks|weights)\\.h$" EXCLUDE)
+install(FILES ${CMAKE_BINARY_DIR}/include/wick/version.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/wick)
+
+set(WICK_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/wick)
+install(EXPORT wickTargets NAMESPACE wick:: DESTINATION ${WICK_PACKAGE_DIR})
+configure_package_config_file(cmake/wickConfig.cmake.in ${CMAKE_BINARY_DIR}/wickConfig.cmake
+  INSTALL_DESTINATION ${WICK_PACKAGE_DIR})
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/wickConfigVersion.cmake
+  COMPATIBILITY SameMajorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/wickConfig.cmake ${CMAKE_BINARY_DIR}/wickConfigVersion.cmake
+  DESTINATION ${WICK_PACKAGE_DIR})

@@ -1,0 +1,405 @@
+// Products with quantised weights: equal in every bit to the scalar contract, on every instruction
+// set, for every number of columns and threads.
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <random>
+
+#include "tests/backend/linear_quantized_reference.h"
+#include "wick/backend/cpu/cpu_backend.h"
+#include "wick/backend/cpu/thread_pool.h"
+
+namespace wick {
+namespace {
+
+using cpu::Isa;
+
+constexpr DType kTypes[] = {DType::q4_0, DType::q4_1, DType::q8_0};
+constexpr DType kFloats[] = {DType::f32, DType::f16, DType::bf16};
+
+int mantissa_bits(DType dtype) { return dtype == DType::f16 ? 10 : 7; }
+
+uint16_t half_bits(float x, int mantissa) {
+  // The halves that tests write are exact or special, so cutting the value up is enough.
+  const float y = reference::round_to_half(x, mantissa);
+  const auto sign = static_cast<uint16_t>(std::signbit(y) ? 0x8000 : 0);
+  const int bias = (1 << (14 - mantissa)) - 1;
+  const int special = (2 * bias + 1) << mantissa;
+  if (std::isnan(y)) return static_cast<uint16_t>(special | 1);
+  if (std::isinf(y)) return static_cast<uint16_t>(sign | special);
+  if (y == 0.0f) return sign;
+  const int exponent = std::max(std::ilogb(y), 1 - bias);
+  const auto units = static_cast<int>(std::ldexp(std::fabs(y), mantissa - exponent));
+  const int normal = units >> mantissa;  // 0 for a denormal
+  return static_cast<uint16_t>(sign | ((exponent + bias - 1 + normal) << mantissa) |
+                               (units - (normal << mantissa)));
+}
+
+/// A float tensor in memory of its own, whose rows a test reads and writes one element at a time.
+struct Floats {
+  DType dtype;
+  std::vector<uint8_t> bytes;
+
+  Floats(DType type, int64_t elems)
+      : dtype(type), bytes(static_cast<size_t>(bytes_of(type, elems)), 0xAB) {}
+
+  float get(int64_t i) const {
+    if (dtype == DType::f32) {
+      float x;
+      std::memcpy(&x, bytes.data() + 4 * i, 4);
+      return x;
+    }
+    return static_cast<float>(
+        reference::decode_half(reference::read_u16(bytes.data() + 2 * i), mantissa_bits(dtype)));
+  }
+  void set(int64_t i, float x) {
+    if (dtype == DType::f32) {
+      std::memcpy(bytes.data() + 4 * i, &x, 4);
+    } else {
+      const uint16_t h = half_bits(x, mantissa_bits(dtype));
+      std::memcpy(bytes.data() + 2 * i, &h, 2);
+    }
+  }
+};
+
+/// Rows of blocks with any quants and scales of either sign.
+std::vector<uint8_t> random_blocks(DType type, int64_t n, int64_t k, std::mt19937& rng) {
+  std::vector<uint8_t> bytes(static_cast<size_t>(bytes_of(type, n * k)));
+  for (uint8_t& b : bytes) b = static_cast<uint8_t>(rng());
+  std::uniform_real_distribution<float> scale(-0.02f, 0.02f);
+  const auto block = static_cast<size_t>(info(type).block_bytes);
+  for (size_t at = 0; at < bytes.size(); at += block) {
+    const uint16_t d = half_bits(scale(rng), 10), m = half_bits(scale(rng) * 4, 10);
+    std::memcpy(&bytes[at], &d, 2);
+    if (type == DType::q4_1) std::memcpy(&bytes[at + 2], &m, 2);
+  }
+  return bytes;
+}
+
+ConstView block_view(DType type, const void* data, int64_t n, int64_t k) {
+  return {data, type, Layout::contiguous({n, k})};
+}
+
+float expected_store(float y, DType dtype) {
+  return dtype == DType::f32 ? y : reference::round_to_half(y, mantissa_bits(dtype));
+}
+
+bool same(float a, float b) {
+  return (std::isnan(a) && std::isnan(b)) || std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b);
+}
+
+/// What one case multiplies, with its answer.
+struct Problem {
+  DType type, dtype;
+  int64_t n, k, columns;
+  std::vector<uint8_t> weight;
+  Floats x;                // [columns, k]
+  std::vector<float> out;  // [columns, n]
+
+  Problem(DType weight_type, DType x_type, int64_t rows, int64_t depth, int64_t batch,
+          const std::function<float(int64_t, int64_t, float)>& change = {})
+      : type(weight_type), dtype(x_type), n(rows), k(depth), columns(batch), x(x_type, batch * depth) {
+    std::mt19937 rng(static_cast<uint32_t>(n * 7919 + k * 31 + batch));
+    weight = random_blocks(type, n, k, rng);
+    std::normal_distribution<float> normal;
+    for (int64_t c = 0; c < columns; ++c) {
+      for (int64_t i = 0; i < k; ++i) {
+        const float value = normal(rng) * static_cast<float>(1 + c % 3);
+        x.set(c * k + i, change ? change(c, i, value) : value);
+      }
+    }
+    solve();
+  }
+
+  void solve() {
+    out.clear();
+    std::vector<float> row(static_cast<size_t>(k));
+    for (int64_t c = 0; c < columns; ++c) {
+      for (int64_t i = 0; i < k; ++i) row[static_cast<size_t>(i)] = x.get(c * k + i);
+      const reference::Activations activations(row.data(), k);
+      for (int64_t r = 0; r < n; ++r) {
+        const uint8_t* w = weight.data() + bytes_of(type, r * k);
+        out.push_back(expected_store(reference::dot(type, w, activations), dtype));
+      }
+    }
+  }
+};
+
+/// Runs linear over the first `batch` columns and compares.
+void check(cpu::CpuBackend& backend, const Problem& p, const PreparedWeight& weight,
+           int64_t batch) {
+  Floats out(p.dtype, batch * p.n);
+  backend.linear({out.bytes.data(), p.dtype, Layout::contiguous({batch, p.n})},
+                 {p.x.bytes.data(), p.dtype, Layout::contiguous({batch, p.k})}, weight);
+  int wrong = 0;
+  for (int64_t i = 0; i < batch * p.n && wrong < 5; ++i) {
+    const float want = p.out[static_cast<size_t>(i)], got = out.get(i);
+    if (same(want, got)) continue;
+    ++wrong;
+    ADD_FAILURE() << fmt::format("batch {} column {} row {}: want {:a}, got {:a}", batch, i / p.n,
+                                 i % p.n, want, got);
+  }
+}
+
+/// Sets the pool's threads for a test.
+struct Threads {
+  int before = cpu::ThreadPool::global().threads();
+  explicit Threads(int count) { cpu::ThreadPool::global().set_threads(count); }
+  ~Threads() { cpu::ThreadPool::global().set_threads(before); }
+};
+
+void shape_case(Isa isa, DType type, DType dtype, int64_t n, int64_t k, int64_t batch) {
+  cpu::CpuBackend backend(isa);
+  const Problem p(type, dtype, n, k, batch);
+  const ConstView part = block_view(type, p.weight.data(), n, k);
+  for (int threads : {1, 2}) {
+    const Threads set(threads);
+    const auto weight = backend.prepare(std::span(&part, 1), false);
+    EXPECT_EQ(weight->n, n);
+    EXPECT_EQ(weight->k, k);
+    for (int64_t b = 0; b <= std::min<int64_t>(batch, 40); ++b) check(backend, p, *weight, b);
+    for (int64_t b = 64; b <= batch; b += 61) check(backend, p, *weight, b);
+  }
+}
+
+void parts_case(Isa isa, DType type, DType dtype) {
+  cpu::CpuBackend backend(isa);
+  const int64_t k = 160;
+  const Problem p(type, dtype, 75, k, 30);
+  // Rows 0..4, none, 5..40 from a wider matrix, 41..74 bottom up.
+  const int64_t wide = k + 64;
+  std::vector<uint8_t> padded(static_cast<size_t>(bytes_of(type, 36 * wide)), 0xFF);
+  for (int64_t r = 0; r < 36; ++r) {
+    std::memcpy(padded.data() + bytes_of(type, r * wide + 32),
+                p.weight.data() + bytes_of(type, (5 + r) * k),
+                static_cast<size_t>(bytes_of(type, k)));
+  }
+  std::vector<uint8_t> reversed;
+  for (int64_t r = 33; r >= 0; --r) {
+    const uint8_t* row = p.weight.data() + bytes_of(type, (41 + r) * k);
+    reversed.insert(reversed.end(), row, row + bytes_of(type, k));
+  }
+  const std::vector<ConstView> parts = {
+      block_view(type, p.weight.data(), 5, k),
+      block_view(type, p.weight.data(), 0, k),
+      {padded.data(), type, Layout({36, k}, {wide, 1}, 32)},
+      {reversed.data(), type, Layout({34, k}, {-k, 1}, 33 * k)},
+  };
+  for (int threads : {1, 2}) {
+    const Threads set(threads);
+    const auto weight = backend.prepare(parts, false);
+    for (int64_t b : {1, 3, 30}) check(backend, p, *weight, b);
+  }
+}
+
+/// Activations and results under layouts that aren't contiguous.
+void layout_case(Isa isa, DType type, DType dtype) {
+  cpu::CpuBackend backend(isa);
+  const int64_t n = 37, k = 96;
+  for (const auto& [a, b] : {std::pair<int64_t, int64_t>{1, 1}, {2, 3}, {5, 8}, {3, 40}}) {
+    const Problem p(type, dtype, n, k, a * b);
+    const ConstView part = block_view(type, p.weight.data(), n, k);
+    const auto weight = backend.prepare(std::span(&part, 1), false);
+    // x [a, b, k]: columns every third element backwards, outer dims swapped in memory.
+    const Layout x_layout({a, b, k}, {3 * k + 2, a * (3 * k + 2), -3}, 3 * k);
+    // x with a dense last dim and a row pitch.
+    const Layout pitched({a, b, k}, {b * (k + 8), k + 8, 1}, 5);
+    const Layout out_dense({a, b, n}, {b * (n + 3), n + 3, 1}, 7);
+    const Layout out_layout({a, b, n}, {2, 2 * a, 2 * a * b}, 1);
+    for (const Layout& from : {x_layout, pitched}) {
+      for (const Layout& to : {out_dense, out_layout}) {
+        Floats x(dtype, 4 + 3 * (k + 8) * (a * b + 1)), out(dtype, 16 + 2 * a * b * (n + 3));
+        for (int64_t c = 0; c < a * b; ++c) {
+          for (int64_t i = 0; i < k; ++i) {
+            x.set(from.offset() + c / b * from.stride(0) + c % b * from.stride(1) +
+                      i * from.stride(2),
+                  p.x.get(c * k + i));
+          }
+        }
+        const Floats untouched = out;
+        std::vector<bool> written(out.bytes.size());
+        backend.linear({out.bytes.data(), dtype, to}, {x.bytes.data(), dtype, from}, *weight);
+        for (int64_t c = 0; c < a * b; ++c) {
+          for (int64_t r = 0; r < n; ++r) {
+            const int64_t at =
+                to.offset() + c / b * to.stride(0) + c % b * to.stride(1) + r * to.stride(2);
+            written[static_cast<size_t>(at)] = true;
+            ASSERT_TRUE(same(out.get(at), p.out[static_cast<size_t>(c * n + r)]))
+                << "column " << c << " row " << r;
+          }
+        }
+        for (int64_t i = 0; i < static_cast<int64_t>(out.bytes.size()) / info(dtype).block_bytes;
+             ++i) {
+          if (!written[static_cast<size_t>(i)]) {
+            ASSERT_TRUE(same(out.get(i), untouched.get(i))) << "element " << i;
+          }
+        }
+      }
+    }
+    // One row for all: a stride of 0.
+    Floats out(dtype, a * b * n);
+    backend.linear({out.bytes.data(), dtype, Layout::contiguous({a, b, n})},
+                   {p.x.bytes.data(), dtype, Layout({a, b, k}, {0, 0, 1}, 0)}, *weight);
+    for (int64_t i = 0; i < a * b * n; ++i) {
+      ASSERT_TRUE(same(out.get(i), p.out[static_cast<size_t>(i % n)]));
+    }
+  }
+}
+
+/// Zero, tiny, huge and non-finite activations.
+void special_case(Isa isa, DType type, DType dtype) {
+  cpu::CpuBackend backend(isa);
+  const float inf = std::numeric_limits<float>::infinity();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Problem p(type, dtype, 33, 32 * 19, 30, [&](int64_t c, int64_t i, float x) {
+    const int64_t block = i / 32;
+    switch (c % 10) {
+      case 0: return block % 3 == 1 ? (i % 2 != 0 ? -0.0f : 0.0f) : x;
+      case 1: return x * 1e-30f;
+      case 2: return x * 1e-40f;
+      case 3: return i == 100 ? inf : x;
+      case 4: return i == 32 * 18 + 31 ? nan : x;
+      case 5: return i == 0 ? -inf : x;
+      case 6: return x * 2e37f;
+      case 7: return block == 3 ? 1e-30f : block == 4 ? 1.0001e-30f : x * 1e-3f;
+      case 8: return block % 2 == 0 ? 127.0f * (i % 2 != 0 ? 1.0f : -1.0f) : x;
+      default: return std::round(x * 2.0f) * 0.5f + 0.5f;  // halves: ties
+    }
+  });
+  const ConstView part = block_view(type, p.weight.data(), p.n, p.k);
+  const auto weight = backend.prepare(std::span(&part, 1), false);
+  for (int64_t b : {1, 2, 8, 9, 10, 30}) check(backend, p, *weight, b);
+}
+
+/// The largest integer sums there are, and scales that overflow, vanish or aren't numbers.
+void extreme_case(Isa isa, DType type, DType dtype) {
+  cpu::CpuBackend backend(isa);
+  Problem p(type, dtype, 48, 32 * 11, 30, [](int64_t c, int64_t i, float) {
+    return c % 3 == 0 ? 1.0f : c % 3 == 1 ? -1.0f : (i % 2 != 0 ? 1.0f : -1.0f);
+  });
+  const auto block = static_cast<size_t>(info(type).block_bytes);
+  const size_t quants = type == DType::q4_1 ? 4 : 2;
+  for (size_t at = 0; at < p.weight.size(); at += block) {
+    const size_t row = at / block / static_cast<size_t>(p.k / 32);
+    const auto fill = static_cast<uint8_t>(row % 4 == 0   ? 0xFF
+                                           : row % 4 == 1 ? 0x00
+                                           : row % 4 == 2 ? 0x80
+                                                          : 0x7F);
+    std::fill_n(p.weight.begin() + static_cast<ptrdiff_t>(at + quants), block - quants, fill);
+    const uint16_t d = row == 5   ? 0x7C00
+                       : row == 6 ? 0x7E00
+                       : row == 7 ? 0x0001
+                       : row == 8 ? 0x8000
+                       : row == 9 ? 0x7BFF
+                                  : 0x3C00;
+    std::memcpy(&p.weight[at], &d, 2);
+  }
+  p.solve();
+  const ConstView part = block_view(type, p.weight.data(), p.n, p.k);
+  const auto weight = backend.prepare(std::span(&part, 1), false);
+  for (int64_t b : {1, 2, 8, 9, 10, 30}) check(backend, p, *weight, b);
+}
+
+/// A mapped file: its pages go as they are packed, and its contents stay.
+void release_case(Isa isa, DType type, DType dtype) {
+  cpu::CpuBackend backend(isa);
+  const Problem p(type, dtype, 1000, 1024, 2);
+  char path[] = "/tmp/wick-linear-XXXXXX";
+  const int file = mkstemp(path);
+  ASSERT_GE(file, 0);
+  unlink(path);
+  const size_t head = 4096 * 3 + 64;
+  std::vector<uint8_t> bytes(head, 1);
+  bytes.insert(bytes.end(), p.weight.begin(), p.weight.end());
+  bytes.resize(bytes.size() + 5000, 2);
+  ASSERT_EQ(write(file, bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
+  void* map = mmap(nullptr, bytes.size(), PROT_READ, MAP_PRIVATE, file, 0);
+  ASSERT_NE(map, MAP_FAILED);
+  close(file);
+  const auto* source = static_cast<const uint8_t*>(map);
+  const ConstView part = block_view(type, source + head, p.n, p.k);
+  const auto weight = backend.prepare(std::span(&part, 1), true);
+  // Pages still mapped into this process, from the kernel's page map.
+  const int pagemap = open("/proc/self/pagemap", O_RDONLY);
+  if (pagemap >= 0) {
+    const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    size_t present = 0, pages = 0;
+    for (size_t at = head / page + 1; at < (head + p.weight.size()) / page; ++at, ++pages) {
+      uint64_t entry = 0;
+      const auto where = static_cast<off_t>((reinterpret_cast<uintptr_t>(map) / page + at) * 8);
+      if (pread(pagemap, &entry, 8, where) == 8) present += entry >> 63;
+    }
+    close(pagemap);
+    EXPECT_EQ(present, 0u) << "of " << pages;
+  }
+  EXPECT_EQ(std::memcmp(map, bytes.data(), bytes.size()), 0);
+  for (int64_t b : {1, 2}) check(backend, p, *weight, b);
+  munmap(map, bytes.size());
+}
+
+using Body = std::function<void(Isa, DType, DType)>;
+
+class Case : public testing::Test {
+ public:
+  Case(Isa isa, DType type, DType dtype, Body body)
+      : isa_(isa), type_(type), dtype_(dtype), body_(std::move(body)) {}
+  void TestBody() override {
+    const std::span<const Isa> isas = cpu::available_isas();
+    if (std::find(isas.begin(), isas.end(), isa_) == isas.end()) {
+      GTEST_SKIP() << "this machine or binary has no " << cpu::name(isa_);
+    }
+    body_(isa_, type_, dtype_);
+  }
+
+ private:
+  Isa isa_;
+  DType type_, dtype_;
+  Body body_;
+};
+
+void add(Isa isa, DType type, DType dtype, const std::string& what, Body body) {
+  const std::string name =
+      fmt::format("linear.{}.{}.{}.cpu-{}", wick::name(type), wick::name(dtype), what, cpu::name(isa));
+  testing::RegisterTest("Parity", name.c_str(), nullptr, nullptr, __FILE__, __LINE__,
+                        [=]() -> testing::Test* { return new Case(isa, type, dtype, body); });
+}
+
+const bool kRegistered = [] {
+#if defined(__x86_64__)
+  const Isa isas[] = {Isa::v2, Isa::v3, Isa::v4, Isa::v4_vnni};
+#else
+  const Isa isas[] = {Isa::generic};
+#endif
+  // n, k, columns: whole and partial panels, units, chunks and passes.
+  const int64_t shapes[][3] = {{1, 32, 40},    {16, 64, 40},   {17, 96, 40},  {48, 256, 40},
+                               {50, 288, 40},  {100, 576, 70}, {33, 992, 40}, {7, 0, 3},
+                               {20, 32, 1100}, {0, 64, 5}};
+  for (Isa isa : isas) {
+    for (DType type : kTypes) {
+      for (DType dtype : kFloats) {
+        for (const auto& s : shapes) {
+          const int64_t n = s[0], k = s[1], columns = s[2];
+          add(isa, type, dtype, fmt::format("{}x{}", n, k), [=](Isa i, DType t, DType d) {
+            shape_case(i, t, d, n, k, columns);
+          });
+        }
+        add(isa, type, dtype, "parts", parts_case);
+        add(isa, type, dtype, "layouts", layout_case);
+        add(isa, type, dtype, "special", special_case);
+        add(isa, type, dtype, "extreme", extreme_case);
+      }
+      add(isa, type, DType::f32, "release", release_case);
+    }
+  }
+  return true;
+}();
+
+}  // namespace
+}  // namespace wick

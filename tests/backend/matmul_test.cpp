@@ -1,0 +1,392 @@
+#include <gtest/gtest.h>
+
+#include <map>
+#include <tuple>
+
+#include "tests/backend/float_reference.h"
+#include "wick/backend/cpu/cpu_backend.h"
+#include "wick/backend/cpu/thread_pool.h"
+
+namespace wick {
+namespace {
+
+using test::Buffer;
+using test::Truth;
+
+struct Dims {
+  int64_t batch, m, n, k;
+};
+
+/// Bits of logical element (batch, row, column) of operand `which`: the same in every layout.
+uint64_t element(DType dtype, int which, int64_t batch, int64_t row, int64_t col) {
+  const auto seed = static_cast<uint64_t>(which) * 0x51ed2701 + static_cast<uint64_t>(batch) * 977;
+  return test::random_bits(dtype, (seed << 40) ^ (static_cast<uint64_t>(row) << 20) ^
+                                      static_cast<uint64_t>(col));
+}
+
+/// The product of one batch's matrices: true values for floats, wrapped bits for integers.
+struct Reference {
+  std::vector<Truth> truth;
+  std::vector<uint64_t> bits;
+};
+
+const Reference& reference(DType dtype, int64_t a_batch, int64_t b_batch, const Dims& d) {
+  static std::map<std::tuple<DType, int64_t, int64_t, int64_t, int64_t, int64_t>, Reference> cache;
+  Reference& r = cache[{dtype, a_batch, b_batch, d.m, d.n, d.k}];
+  if (!r.truth.empty() || !r.bits.empty()) return r;
+  const auto size = [](int64_t x) { return static_cast<size_t>(x); };
+  if (is_integer(dtype)) {
+    std::vector<uint64_t> a(size(d.m * d.k)), b(size(d.k * d.n));
+    for (int64_t i = 0; i < d.m * d.k; ++i) {
+      a[size(i)] = element(dtype, 0, a_batch, i / d.k, i % d.k);
+    }
+    for (int64_t i = 0; i < d.k * d.n; ++i) {
+      b[size(i)] = element(dtype, 1, b_batch, i / d.n, i % d.n);
+    }
+    r.bits.resize(size(d.m * d.n));
+    for (int64_t i = 0; i < d.m; ++i) {
+      for (int64_t p = 0; p < d.k; ++p) {
+        for (int64_t j = 0; j < d.n; ++j) {
+          r.bits[size(i * d.n + j)] += a[size(i * d.k + p)] * b[size(p * d.n + j)];
+        }
+      }
+    }
+    return r;
+  }
+  std::vector<double> a(size(d.m * d.k)), b(size(d.k * d.n));
+  for (int64_t i = 0; i < d.m * d.k; ++i) {
+    a[size(i)] = test::decode(dtype, element(dtype, 0, a_batch, i / d.k, i % d.k));
+  }
+  for (int64_t i = 0; i < d.k * d.n; ++i) {
+    b[size(i)] = test::decode(dtype, element(dtype, 1, b_batch, i / d.n, i % d.n));
+  }
+  r.truth.resize(size(d.m * d.n));
+  std::vector<double> sum(size(d.n)), magnitude(size(d.n));
+  for (int64_t i = 0; i < d.m; ++i) {
+    Truth* row = r.truth.data() + i * d.n;
+    std::fill(sum.begin(), sum.end(), 0.0);
+    std::fill(magnitude.begin(), magnitude.end(), 0.0);
+    for (int64_t p = 0; p < d.k; ++p) {
+      const double x = a[size(i * d.k + p)];
+      for (int64_t j = 0; j < d.n; ++j) {
+        const double y = b[size(p * d.n + j)];
+        if (dtype == DType::f64) row[j].value += static_cast<long double>(x) * y;
+        sum[size(j)] += x * y;
+        magnitude[size(j)] += std::fabs(x * y);
+      }
+    }
+    for (int64_t j = 0; j < d.n; ++j) {
+      if (dtype != DType::f64) row[j].value = sum[size(j)];
+      row[j].magnitude = magnitude[size(j)];
+    }
+  }
+  return r;
+}
+
+enum class Form {
+  contiguous,
+  transposed_a,
+  transposed_b,
+  transposed,
+  transposed_out,
+  sliced,
+  stepped,
+  reversed,
+  shared_a,
+  shared_b,
+  rank4,
+  rank5,
+};
+constexpr std::pair<Form, const char*> kForms[] = {
+    {Form::contiguous, "contiguous"},
+    {Form::transposed_a, "transposed_a"},
+    {Form::transposed_b, "transposed_b"},
+    {Form::transposed, "transposed"},
+    {Form::transposed_out, "transposed_out"},
+    {Form::sliced, "sliced"},
+    {Form::stepped, "stepped"},
+    {Form::reversed, "reversed"},
+    {Form::shared_a, "broadcast_a"},
+    {Form::shared_b, "broadcast_b"},
+    {Form::rank4, "rank4"},
+    {Form::rank5, "rank5"},
+};
+
+Layout dense(std::initializer_list<int64_t> dims) { return Layout::contiguous(Shape(dims)); }
+
+/// A matrix batch [batch, rows, cols] in the form asked for.
+Buffer make(DType dtype, Form form, int which, int64_t batch, int64_t rows, int64_t cols) {
+  const bool flip = (which == 0 && form == Form::transposed_a) ||
+                    (which == 1 && form == Form::transposed_b) ||
+                    (which == 2 && form == Form::transposed_out) ||
+                    (which < 2 && form == Form::transposed);
+  if (flip) {
+    return Buffer(dtype, dense({batch, cols, rows}).transpose(1, 2), batch * rows * cols);
+  }
+  const Shape shape{batch, rows, cols};
+  switch (form) {
+    case Form::sliced: {
+      const Layout whole = dense({batch + 1, rows + 3, cols + 5});
+      return Buffer(dtype, whole.narrow(0, 1, batch).narrow(1, 2, rows).narrow(2, 3, cols),
+                    whole.elems());
+    }
+    case Form::stepped: {
+      const Layout whole = dense({batch, rows * 2, cols * 3});
+      return Buffer(dtype, Layout(shape, {whole.stride(0), whole.stride(1) * 2, 3}, 1),
+                    whole.elems());
+    }
+    case Form::reversed:
+      return Buffer(dtype, Layout(shape, {-rows * cols, -cols, -1}, batch * rows * cols - 1),
+                    batch * rows * cols);
+    case Form::shared_a:
+    case Form::shared_b:
+      if (which == (form == Form::shared_a ? 0 : 1)) {
+        return Buffer(dtype, dense({1, rows, cols}).broadcast_to(shape), rows * cols);
+      }
+      break;
+    default:
+      break;
+  }
+  return Buffer(dtype, dense({batch, rows, cols}), batch * rows * cols);
+}
+
+/// The batch dimension split in as many as the form's rank says.
+Layout with_rank(const Layout& layout, Form form, int64_t batch) {
+  const Shape& s = layout.shape();
+  if (form == Form::contiguous && batch == 1) return layout.squeeze(0);
+  if (form == Form::rank4) return *layout.reshape(Shape{batch / 2, 2, s[1], s[2]});
+  if (form == Form::rank5) return *layout.reshape(Shape{2, 1, batch / 2, s[1], s[2]});
+  return layout;
+}
+
+void run_case(DType dtype, Form form, cpu::Isa isa, const Dims& d) {
+  Buffer a = make(dtype, form, 0, d.batch, d.m, d.k);
+  Buffer b = make(dtype, form, 1, d.batch, d.k, d.n);
+  const auto fill = [&](Buffer& buffer, int which) {
+    const Layout& l = buffer.layout;
+    for (int64_t z = 0; z < d.batch; ++z) {
+      for (int64_t i = 0; i < l.shape()[1]; ++i) {
+        for (int64_t j = 0; j < l.shape()[2]; ++j) {
+          const int64_t at = l.offset() + z * l.stride(0) + i * l.stride(1) + j * l.stride(2);
+          buffer.set(at, element(dtype, which, l.stride(0) == 0 ? 0 : z, i, j));
+        }
+      }
+    }
+  };
+  fill(a, 0);
+  fill(b, 1);
+  Buffer out = make(dtype, form, 2, d.batch, d.m, d.n);
+  const std::vector<char> before = out.bytes;
+  cpu::CpuBackend backend(isa);
+  const auto view = [&](Buffer& buffer) {
+    return View{buffer.bytes.data(), dtype, with_rank(buffer.layout, form, d.batch)};
+  };
+  backend.matmul(view(out), view(a), view(b));
+
+  std::vector<bool> written(static_cast<size_t>(out.storage_elems()));
+  for (int64_t z = 0; z < d.batch; ++z) {
+    const Reference& want = reference(dtype, a.layout.stride(0) == 0 && d.batch > 1 ? 0 : z,
+                                      b.layout.stride(0) == 0 && d.batch > 1 ? 0 : z, d);
+    for (int64_t i = 0; i < d.m; ++i) {
+      for (int64_t j = 0; j < d.n; ++j) {
+        const Layout& l = out.layout;
+        const int64_t at = l.offset() + z * l.stride(0) + i * l.stride(1) + j * l.stride(2);
+        written[static_cast<size_t>(at)] = true;
+        const auto index = static_cast<size_t>(i * d.n + j);
+        const uint64_t got = out.get(at);
+        if (is_integer(dtype)) {
+          const int bits = info(dtype).block_bytes * 8;
+          const uint64_t mask = bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
+          ASSERT_EQ(got, want.bits[index] & mask) << z << ' ' << i << ' ' << j;
+        } else {
+          const std::string wrong =
+              test::outside_bound(dtype, test::decode(dtype, got), want.truth[index], d.k);
+          ASSERT_EQ(wrong, "") << "batch " << z << " row " << i << " column " << j << " of " << d.m
+                               << 'x' << d.n << 'x' << d.k;
+        }
+      }
+    }
+  }
+  const auto bytes = static_cast<size_t>(info(dtype).block_bytes);
+  for (size_t e = 0; e < written.size(); ++e) {
+    if (written[e]) continue;
+    ASSERT_EQ(std::memcmp(&out.bytes[e * bytes], &before[e * bytes], bytes), 0)
+        << "element " << e << " outside the view was written";
+  }
+}
+
+std::vector<Dims> shapes(Form form) {
+  std::vector<Dims> all;
+  const bool batched = form >= Form::shared_a;
+  for (const int64_t batch : {1, 2, 6}) {
+    if (batched && batch == 1) continue;
+    if ((form == Form::rank4 || form == Form::rank5) && batch == 2) continue;
+    for (const auto& [m, n, k] : std::initializer_list<std::array<int64_t, 3>>{
+             {1, 1, 1},
+             {1, 1, 70},
+             {1, 17, 33},
+             {2, 300, 13},
+             {3, 5, 7},
+             {4, 65, 100},
+             {33, 1, 19},
+             {40, 3, 129},
+             {15, 33, 31},
+             {14, 32, 64},
+             {29, 67, 66},
+             {5, 0, 3},
+             {0, 4, 3},
+             {5, 4, 0}}) {
+      all.push_back({batch, m, n, k});
+    }
+  }
+  if (!batched) {
+    all.push_back({1, 65, 300, 270});   // more than one B block each way
+    all.push_back({1, 17, 40, 8230});   // more than one pass over k
+    all.push_back({1, 2, 600, 520});    // more than one strip
+    all.push_back({1, 600, 2, 520});
+  }
+  if (form == Form::contiguous || form == Form::transposed_b) {
+    all.push_back({1, 233, 33, 8200});  // more than one row block
+  }
+  return all;
+}
+
+class ProductTest : public testing::Test {
+ public:
+  ProductTest(DType dtype, Form form, cpu::Isa isa) : dtype_(dtype), form_(form), isa_(isa) {}
+  void TearDown() override { cpu::ThreadPool::global().set_threads(1); }
+  void TestBody() override {
+    for (const int threads : {1, 2}) {
+      cpu::ThreadPool::global().set_threads(threads);
+      for (const Dims& dims : shapes(form_)) {
+        run_case(dtype_, form_, isa_, dims);
+        if (HasFatalFailure()) {
+          FAIL() << threads << " threads, batch " << dims.batch << ", " << dims.m << 'x' << dims.n
+                 << 'x' << dims.k;
+        }
+      }
+    }
+  }
+
+ private:
+  DType dtype_;
+  Form form_;
+  cpu::Isa isa_;
+};
+
+[[maybe_unused]] const bool registered = [] {
+  for (int d = 0; d < kRealDTypeCount; ++d) {
+    const auto dtype = static_cast<DType>(d);
+    for (const auto& [form, form_name] : kForms) {
+      for (const cpu::Isa isa : cpu::available_isas()) {
+        if (isa == cpu::Isa::v4_vnni) continue;  // shares v4's kernels
+        const std::string test =
+            std::string(name(dtype)) + '.' + form_name + ".cpu-" + std::string(name(isa));
+        testing::RegisterTest("Parity/matmul", test.c_str(), nullptr, nullptr, __FILE__, __LINE__,
+                              [dtype, form = form, isa]() -> testing::Test* {
+                                return new ProductTest(dtype, form, isa);
+                              });
+      }
+    }
+  }
+  return true;
+}();
+
+std::vector<float> product_f32(cpu::Isa isa, int threads, int64_t m, int64_t n, int64_t k,
+                               const std::vector<float>& a, const std::vector<float>& b) {
+  cpu::ThreadPool::global().set_threads(threads);
+  std::vector<float> out(static_cast<size_t>(m * n));
+  cpu::CpuBackend backend(isa);
+  backend.matmul({out.data(), DType::f32, dense({m, n})}, {a.data(), DType::f32, dense({m, k})},
+                 {b.data(), DType::f32, dense({k, n})});
+  cpu::ThreadPool::global().set_threads(1);
+  return out;
+}
+
+std::vector<float> random_floats(int64_t count, int which) {
+  std::vector<float> x;
+  for (int64_t i = 0; i < count; ++i) {
+    x.push_back(static_cast<float>(
+        test::decode(DType::f32, element(DType::f32, which, 0, 0, i))));
+  }
+  return x;
+}
+
+// The promise beyond the class: one chain over k, so neither blocking, threads nor ISA show.
+TEST(Matmul, SameBitsOnEveryFmaIsaAndThreadCount) {
+  for (const auto& [m, n, k] : std::initializer_list<std::array<int64_t, 3>>{
+           {3, 70, 333}, {50, 2, 700}, {37, 300, 1000}, {5, 33, 9000}}) {
+    const std::vector<float> a = random_floats(m * k, 0), b = random_floats(k * n, 1);
+    std::vector<float> chain(static_cast<size_t>(m * n));
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t j = 0; j < n; ++j) {
+        float sum = 0;
+        for (int64_t p = 0; p < k; ++p) {
+          sum = std::fma(a[static_cast<size_t>(i * k + p)], b[static_cast<size_t>(p * n + j)], sum);
+        }
+        chain[static_cast<size_t>(i * n + j)] = sum;
+      }
+    }
+    for (const cpu::Isa isa : cpu::available_isas()) {
+      if (isa == cpu::Isa::v2) continue;
+      for (const int threads : {1, 2}) {
+        EXPECT_EQ(product_f32(isa, threads, m, n, k, a, b), chain)
+            << name(isa) << ' ' << m << 'x' << n << 'x' << k;
+      }
+    }
+  }
+}
+
+TEST(Matmul, NanAndInfinityPropagate) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  for (const cpu::Isa isa : cpu::available_isas()) {
+    for (const auto& [m, n, k] : std::initializer_list<std::array<int64_t, 3>>{
+             {1, 20, 9}, {30, 2, 40}, {20, 40, 300}}) {
+      std::vector<float> a(static_cast<size_t>(m * k), 1.0f), b(static_cast<size_t>(k * n), 1.0f);
+      a[static_cast<size_t>(k - 1)] = std::nanf("");  // row 0
+      b[static_cast<size_t>((k - 1) * n + 1)] = kInf;  // column 1
+      const std::vector<float> out = product_f32(isa, 1, m, n, k, a, b);
+      for (int64_t i = 0; i < m; ++i) {
+        for (int64_t j = 0; j < n; ++j) {
+          const float got = out[static_cast<size_t>(i * n + j)];
+          if (i == 0) {
+            EXPECT_TRUE(std::isnan(got));
+          } else {
+            EXPECT_EQ(got, j == 1 ? kInf : static_cast<float>(k));
+          }
+        }
+      }
+      b[0] = kInf;
+      a[static_cast<size_t>((m - 1) * k)] = 0.0f;  // 0 · ∞ in the last row, column 0
+      const std::vector<float> again = product_f32(isa, 1, m, n, k, a, b);
+      EXPECT_TRUE(std::isnan(again[static_cast<size_t>((m - 1) * n)]));
+    }
+  }
+}
+
+// The checker must tell f32 accumulation from f16 accumulation.
+TEST(Matmul, BoundRejectsAnF16Accumulator) {
+  constexpr int64_t kLength = 512;
+  int rejected = 0, accepted_f32 = 0;
+  for (int64_t column = 0; column < 64; ++column) {
+    Truth truth;
+    double half = 0;
+    float single = 0;
+    for (int64_t p = 0; p < kLength; ++p) {
+      const double x = test::decode(DType::f16, element(DType::f16, 0, 0, 0, p));
+      const double y = test::decode(DType::f16, element(DType::f16, 1, 0, p, column));
+      truth.value += static_cast<long double>(x) * y;
+      truth.magnitude += std::fabs(x * y);
+      half = test::round_to(DType::f16, half + x * y);
+      single = std::fma(static_cast<float>(x), static_cast<float>(y), single);
+    }
+    const double rounded = test::round_to(DType::f16, single);
+    rejected += test::outside_bound(DType::f16, half, truth, kLength).empty() ? 0 : 1;
+    accepted_f32 += test::outside_bound(DType::f16, rounded, truth, kLength).empty() ? 1 : 0;
+  }
+  EXPECT_GE(rejected, 48);
+  EXPECT_EQ(accepted_f32, 64);
+}
+
+}  // namespace
+}  // namespace wick

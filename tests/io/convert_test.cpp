@@ -1,0 +1,284 @@
+#include "wick/io/convert.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "tests/io/gguf_builder.h"
+#include "tests/io/temp_folder.h"
+#include "wick/math/blocks.h"
+#include "wick/math/half.h"
+
+namespace wick::io::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using B = GgufBuilder;
+
+struct Type {
+  DType dtype;
+  uint32_t number;
+  uint32_t file_type;
+};
+constexpr Type kTypes[] = {{DType::f32, 0, 0},  {DType::f16, 1, 1},  {DType::bf16, 30, 32},
+                           {DType::q4_0, 2, 2}, {DType::q4_1, 3, 3}, {DType::q8_0, 8, 7}};
+
+std::vector<float> weights(size_t count, float seed) {
+  std::vector<float> values(count);
+  for (size_t i = 0; i < count; ++i) {
+    values[i] = std::sin(static_cast<float>(i) * 0.7f + seed) * (1.0f + 0.1f * seed);
+  }
+  return values;
+}
+
+template <class Block>
+std::string quantized(const std::vector<float>& values) {
+  std::string out;
+  for (size_t i = 0; i < values.size(); i += 32) {
+    Block block{};
+    math::quantize(values.data() + i, &block);
+    out += B::raw(block);
+  }
+  return out;
+}
+template <class Block>
+std::vector<float> dequantized(std::string_view bytes) {
+  std::vector<float> values(bytes.size() / sizeof(Block) * 32);
+  for (size_t i = 0; i < values.size() / 32; ++i) {
+    Block block{};
+    std::memcpy(&block, bytes.data() + i * sizeof(Block), sizeof(Block));
+    math::dequantize(block, values.data() + i * 32);
+  }
+  return values;
+}
+template <class Half>
+std::string halves(const std::vector<float>& values) {
+  std::string out;
+  for (float v : values) out += B::raw(math::from_f32<Half>(v));
+  return out;
+}
+template <class Half>
+std::vector<float> floats(std::string_view bytes) {
+  std::vector<float> values;
+  for (size_t i = 0; i + sizeof(Half) <= bytes.size(); i += sizeof(Half)) {
+    Half h{};
+    std::memcpy(&h, bytes.data() + i, sizeof(Half));
+    values.push_back(math::to_f32(h));
+  }
+  return values;
+}
+
+/// The formats' definitions, independent of the backend.
+std::string encode(DType type, const std::vector<float>& values) {
+  switch (type) {
+    case DType::f16:
+      return halves<math::f16>(values);
+    case DType::bf16:
+      return halves<math::bf16>(values);
+    case DType::q4_0:
+      return quantized<math::BlockQ4_0>(values);
+    case DType::q4_1:
+      return quantized<math::BlockQ4_1>(values);
+    case DType::q8_0:
+      return quantized<math::BlockQ8_0>(values);
+    default:
+      return B::bytes_of(values);
+  }
+}
+std::vector<float> decode(DType type, std::string_view bytes) {
+  switch (type) {
+    case DType::f16:
+      return floats<math::f16>(bytes);
+    case DType::bf16:
+      return floats<math::bf16>(bytes);
+    case DType::q4_0:
+      return dequantized<math::BlockQ4_0>(bytes);
+    case DType::q4_1:
+      return dequantized<math::BlockQ4_1>(bytes);
+    case DType::q8_0:
+      return dequantized<math::BlockQ8_0>(bytes);
+    default: {
+      std::vector<float> values(bytes.size() / 4);
+      std::memcpy(values.data(), bytes.data(), bytes.size());
+      return values;
+    }
+  }
+}
+
+/// A model with one matrix of the type, a tied embedding, a norm, and what surrounds them.
+GgufBuilder model(const Type& type) {
+  B b;
+  b.string("general.architecture", "llama").u32("general.file_type", 99);
+  b.u32("split.count", 1).string("quantize.imatrix.file", "x");
+  const auto embedding = weights(5 * 64, 1), matrix = weights(3 * 96, 2), norm = weights(64, 3);
+  b.tensor("token_embd.weight", {64, 5}, type.number, encode(type.dtype, embedding));
+  b.tensor("blk.0.attn_q.weight", {96, 3}, type.number, encode(type.dtype, matrix));
+  b.tensor("blk.0.attn_norm.weight", {64}, 0, B::bytes_of(norm));
+  b.tensor("ids", {3}, 26, B::bytes_of<int32_t>({1, 2, 3}));
+  return b;
+}
+
+std::string_view bytes_of(const Gguf& f, std::string_view name) {
+  const auto bytes = f.data(f.require_tensor(name));
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+TEST(Quantize, EveryPairOfTypesFollowsTheFormats) {
+  TempFolder folder;
+  for (const Type& from : kTypes) {
+    const std::string in = folder.write("in.gguf", model(from).build());
+    const auto source = Gguf::open(in);
+    for (const Type& to : kTypes) {
+      SCOPED_TRACE(std::string(name(from.dtype)) + " to " + std::string(name(to.dtype)));
+      const std::string out = folder.path("out.gguf");
+      const QuantizeResult result = quantize_gguf(in, out, to.dtype);
+      const auto f = Gguf::open(out);
+      EXPECT_THAT(result.notes, IsEmpty());
+      EXPECT_EQ(result.bytes_out, f->file_bytes());
+      EXPECT_EQ(result.bytes_in, source->file_bytes());
+      EXPECT_EQ(f->get_u32("general.file_type"), to.file_type);
+      EXPECT_EQ(f->get_u32("general.quantization_version"), 2u);
+      EXPECT_EQ(f->get_string("general.architecture"), "llama");
+      EXPECT_FALSE(f->contains("split.count"));
+      EXPECT_FALSE(f->contains("quantize.imatrix.file"));
+
+      const bool four_bits = to.dtype == DType::q4_0 || to.dtype == DType::q4_1;
+      const auto check = [&](const char* tensor, DType type) {
+        EXPECT_EQ(f->require_tensor(tensor).dtype, type);
+        EXPECT_EQ(f->require_tensor(tensor).shape, source->require_tensor(tensor).shape);
+        const std::string_view before = bytes_of(*source, tensor);
+        const std::string expected =
+            type == from.dtype ? std::string(before) : encode(type, decode(from.dtype, before));
+        EXPECT_EQ(bytes_of(*f, tensor), expected) << tensor;
+      };
+      check("blk.0.attn_q.weight", to.dtype);
+      check("token_embd.weight", four_bits ? DType::q8_0 : to.dtype);
+      EXPECT_EQ(f->require_tensor("blk.0.attn_norm.weight").dtype, DType::f32);
+      EXPECT_EQ(bytes_of(*f, "blk.0.attn_norm.weight"),
+                bytes_of(*source, "blk.0.attn_norm.weight"));
+      EXPECT_EQ(f->require_tensor("ids").dtype, DType::i32);
+      EXPECT_EQ(bytes_of(*f, "ids"), bytes_of(*source, "ids"));
+    }
+  }
+  EXPECT_EQ(folder.list().size(), 2u);
+}
+
+TEST(Quantize, ChoosesTypesAsUsersExpect) {
+  TempFolder folder;
+  B b;
+  const auto f32s = [](size_t n) { return B::bytes_of(weights(n, 1)); };
+  b.tensor("token_embd.weight", {64, 4}, 0, f32s(256));
+  b.tensor("output.weight", {64, 4}, 0, f32s(256));
+  b.tensor("blk.0.attn_q_norm.weight", {32, 2}, 0, f32s(64));
+  b.tensor("blk.0.attn_q.bias", {64}, 1, std::string(128, '\0'));
+  b.tensor("blk.0.ffn_gate_inp.weight", {64, 2}, 0, f32s(128));
+  b.tensor("blk.0.ffn_up_exps.weight", {64, 2, 2}, 0, f32s(256));
+  b.tensor("blk.0.odd.weight", {33, 2}, 0, f32s(66));
+  const std::string in = folder.write("in.gguf", b.build());
+  const QuantizeResult result = quantize_gguf(in, folder.path("out.gguf"), DType::q4_0);
+  const auto f = Gguf::open(folder.path("out.gguf"));
+  const auto type = [&](const char* name) { return f->require_tensor(name).dtype; };
+  EXPECT_EQ(type("token_embd.weight"), DType::q4_0);  // not tied
+  EXPECT_EQ(type("output.weight"), DType::q8_0);
+  EXPECT_EQ(type("blk.0.attn_q_norm.weight"), DType::f32);
+  EXPECT_EQ(type("blk.0.attn_q.bias"), DType::f32);
+  EXPECT_EQ(type("blk.0.ffn_gate_inp.weight"), DType::f32);
+  EXPECT_EQ(type("blk.0.ffn_up_exps.weight"), DType::q4_0);
+  EXPECT_EQ(type("blk.0.odd.weight"), DType::f16);
+  EXPECT_THAT(result.notes,
+              ElementsAre("blk.0.odd.weight f32[2,33] becomes f16: its rows of 33 are no multiple "
+                          "of 32"));
+  ASSERT_EQ(result.types.size(), 4u);
+  EXPECT_EQ(result.types[0].dtype, DType::q4_0);
+  EXPECT_EQ(result.types[0].tensors, 2u);
+  EXPECT_EQ(result.types[0].bytes, 288u);
+}
+
+TEST(Quantize, LargeTensorsGoInPieces) {
+  TempFolder folder;
+  B b;
+  const auto values = weights(1024 * 3000, 1);
+  b.tensor("blk.0.big.weight", {1024, 3000}, 0, B::bytes_of(values));
+  const std::string in = folder.write("in.gguf", b.build());
+  size_t calls = 0;
+  uint64_t last = 0;
+  quantize_gguf(in, folder.path("out.gguf"), DType::q8_0, [&](const QuantizeProgress& p) {
+    ++calls;
+    EXPECT_EQ(p.tensor, "blk.0.big.weight");
+    EXPECT_GE(p.done_bytes, last);
+    last = p.done_bytes;
+    EXPECT_EQ(p.total_bytes, values.size() * 4);
+    return true;
+  });
+  EXPECT_GE(calls, 3u);
+  EXPECT_EQ(last, values.size() * 4);
+  EXPECT_EQ(bytes_of(*Gguf::open(folder.path("out.gguf")), "blk.0.big.weight"),
+            encode(DType::q8_0, values));
+}
+
+TEST(Quantize, Errors) {
+  TempFolder folder;
+  const std::string in = folder.write("in.gguf", model(kTypes[0]).build());
+  const std::string out = folder.path("out.gguf");
+  const auto error = [&](const std::string& from, const std::string& to, DType type,
+                         const QuantizeProgressFn& progress = {}) {
+    return error_of([&] { quantize_gguf(from, to, type, progress); });
+  };
+  EXPECT_EQ(error(in, in, DType::f16), "quantize: input and output are the same file: " + in);
+  EXPECT_THAT(error(in, folder.path("./in.gguf"), DType::f16), HasSubstr("the same file"));
+  EXPECT_EQ(error(in, out, DType::q4_k),
+            "quantize: can't convert to this type: q4_k: use f32, f16, bf16, q4_0, q4_1 or q8_0");
+  EXPECT_THAT(error(folder.path("none"), out, DType::f16), HasSubstr("No such file"));
+  EXPECT_THAT(error(in, "/no/such/folder/out.gguf", DType::f16), HasSubstr("cannot write"));
+  EXPECT_EQ(error(in, out, DType::q8_0, [](const QuantizeProgress&) { return false; }),
+            "quantize: stopped");
+
+  B split;
+  split.key("split.count", 2, B::raw<uint16_t>(3));
+  EXPECT_THAT(error(folder.write("split", split.build()), out, DType::f16),
+              HasSubstr("one part of a split model"));
+  B k_quant;
+  k_quant.tensor("a.weight", {256, 1}, 12, std::string(144, '\0'));
+  EXPECT_THAT(error(folder.write("k", k_quant.build()), out, DType::f16),
+              HasSubstr("can't convert from this type: a.weight q4_k[1,256]"));
+  B unknown;
+  unknown.tensor("a.weight", {256, 1}, 16, std::string(66, '\0'));
+  EXPECT_THAT(error(folder.write("u", unknown.build()), out, DType::f16),
+              HasSubstr("type that wick doesn't read"));
+
+  EXPECT_THAT(folder.list(), testing::UnorderedElementsAre("in.gguf", "split", "k", "u"));
+}
+
+TEST(Quantize, ValuesThatDontFitAreErrors) {
+  TempFolder folder;
+  const auto error = [&](float value, DType type) {
+    std::vector<float> values = weights(64, 1);
+    values[37] = value;
+    B b;
+    b.tensor("a.weight", {32, 2}, 0, B::bytes_of(values));
+    const std::string in = folder.write("in.gguf", b.build());
+    return error_of([&] { quantize_gguf(in, folder.path("out.gguf"), type); });
+  };
+  for (const Type& type : kTypes) {
+    const bool to_f32 = type.dtype == DType::f32;
+    EXPECT_EQ(error(NAN, type.dtype).empty(), to_f32) << name(type.dtype);
+    EXPECT_EQ(error(INFINITY, type.dtype).empty(), to_f32) << name(type.dtype);
+    EXPECT_EQ(error(60000.0f, type.dtype), "") << name(type.dtype);
+  }
+  EXPECT_EQ(error(-70000.0f, DType::f16),
+            "quantize: value doesn't fit in f16: a.weight f32[2,32], 70000: magnitudes must be "
+            "below 65520");
+  EXPECT_EQ(error(70000.0f, DType::bf16), "");
+  EXPECT_EQ(error(70000.0f, DType::q4_0), "");
+  EXPECT_NE(error(6e5f, DType::q4_0), "");
+  EXPECT_NE(error(70000.0f, DType::q4_1), "");
+  EXPECT_EQ(error(8e6f, DType::q8_0), "");
+  EXPECT_NE(error(9e6f, DType::q8_0), "");
+}
+
+}  // namespace
+}  // namespace wick::io::test

@@ -1,0 +1,254 @@
+// attention: bit-equal to the written order for every mask, head size, cache type and layout, one
+// query at a time or many, and near the true value.
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "tests/parity/harness.h"
+#include "tests/parity/ordered.h"
+#include "wick/backend/cpu/thread_pool.h"
+#include "wick/math/scalar.h"
+
+namespace wick::parity {
+namespace {
+
+struct Case {
+  int64_t b, h, g, m, n, d, e;
+  AttentionParams params;
+  Place place = Place::contiguous;
+  bool key_major = false;  ///< k stored [b, g, d, n], as a cache holds it
+};
+
+AttentionParams masks(bool causal, int64_t window = 0, float soft_cap = 0) {
+  return {.scale = 0.2f, .causal = causal, .window = window, .soft_cap = soft_cap};
+}
+
+std::string describe(const Case& c) {
+  return fmt::format("attention q[{},{},{},{}] k[{},{}] v[{}] {}{} causal {} window {} cap {}", c.b,
+                     c.h, c.m, c.d, c.g, c.n, c.e, name(c.place), c.key_major ? " key-major" : "",
+                     c.params.causal, c.params.window, c.params.soft_cap);
+}
+
+struct Inputs {
+  TestTensor q, k, v;
+};
+
+Inputs make_inputs(const Case& c, DType dtype, DType cache, Values values, Random& random) {
+  Inputs in{TestTensor(dtype, c.place, {c.b, c.h, c.m, c.d}, 1),
+            TestTensor(cache, c.place,
+                       c.key_major ? Shape{c.b, c.g, c.d, c.n} : Shape{c.b, c.g, c.n, c.d}, 2),
+            TestTensor(cache, c.place, {c.b, c.g, c.n, c.e}, 3)};
+  in.q.fill(values, random);
+  in.k.fill(values, random);
+  in.v.fill(values, random);
+  return in;
+}
+
+/// The written order, for one query after another. `exact`, where asked for, is the true value.
+std::vector<uint64_t> reference(const Case& c, DType dtype, const Inputs& in,
+                                std::vector<long double>* exact) {
+  const std::vector<float> q = elements<float>(in.q), k = elements<float>(in.k),
+                           v = elements<float>(in.v);
+  const auto key_at = [&](int64_t bg, int64_t j, int64_t i) {
+    return k[static_cast<size_t>(c.key_major ? (bg * c.d + i) * c.n + j : (bg * c.n + j) * c.d + i)];
+  };
+  std::vector<uint64_t> bits;
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (int64_t row = 0; row < c.b * c.h * c.m; ++row) {
+    const int64_t i = row % c.m, head = row / c.m % c.h;
+    const int64_t bg = row / c.m / c.h * c.g + head / (c.h / c.g);
+    const int64_t shift = c.n - c.m;
+    const auto visible = [&](int64_t j) {
+      return j < c.n && (!c.params.causal || j <= i + shift) &&
+             (c.params.window == 0 || j > i + shift - c.params.window);
+    };
+    bool first = true;
+    float m = 0, l = 0;
+    std::vector<float> o(static_cast<size_t>(c.e));
+    std::vector<long double> true_score;
+    std::vector<int64_t> seen;
+    for (int64_t chunk = 0; chunk < c.n; chunk += 256) {
+      std::vector<float> s(256, -infinity);
+      bool any = false;
+      float top = -infinity;
+      for (int64_t j = 0; j < 256; ++j) {
+        if (!visible(chunk + j)) continue;
+        any = true;
+        float score = 0;
+        long double exact_score = 0;
+        for (int64_t x = 0; x < c.d; ++x) {
+          const float qx = q[static_cast<size_t>(row * c.d + x)], kx = key_at(bg, chunk + j, x);
+          score = std::fma(qx, kx, score);
+          exact_score += static_cast<long double>(qx) * kx;
+        }
+        score *= c.params.scale;
+        exact_score *= c.params.scale;
+        const float cap = c.params.soft_cap;
+        if (cap > 0) {
+          score = cap * math::tanh(score / cap);
+          exact_score = cap * std::tanh(exact_score / cap);
+        }
+        s[static_cast<size_t>(j)] = score;
+        top = math::maximum(top, score);
+        seen.push_back(chunk + j);
+        true_score.push_back(exact_score);
+      }
+      if (!any) continue;
+      std::vector<float> e(256), oc(static_cast<size_t>(c.e));
+      for (int64_t j = 0; j < 256; ++j) {
+        if (!visible(chunk + j)) continue;
+        const float ej = math::exp(s[static_cast<size_t>(j)] - top);
+        e[static_cast<size_t>(j)] = ej;
+        for (int64_t x = 0; x < c.e; ++x) {
+          const auto ox = static_cast<size_t>(x);
+          oc[ox] = std::fma(ej, v[static_cast<size_t>((bg * c.n + chunk + j) * c.e + x)], oc[ox]);
+        }
+      }
+      const float lc = ordered_sum<float>(e);
+      if (first) {
+        m = top, l = lc, o = oc, first = false;
+        continue;
+      }
+      const float joint = top > m ? top : m;
+      const float a = math::exp(m - joint), b = math::exp(top - joint);
+      m = joint;
+      l = std::fma(l, a, lc * b);
+      for (size_t x = 0; x < o.size(); ++x) o[x] = std::fma(o[x], a, oc[x] * b);
+    }
+    for (float x : o) bits.push_back(encode(dtype, first ? 0.0f : x / l));
+    if (exact == nullptr) continue;
+    long double top = -std::numeric_limits<long double>::infinity(), sum = 0;
+    for (long double s : true_score) top = std::max(top, s);
+    std::vector<long double> y(static_cast<size_t>(c.e));
+    for (size_t z = 0; z < seen.size(); ++z) {
+      const long double e = std::exp(true_score[z] - top);
+      sum += e;
+      for (int64_t x = 0; x < c.e; ++x) {
+        y[static_cast<size_t>(x)] += e * v[static_cast<size_t>((bg * c.n + seen[z]) * c.e + x)];
+      }
+    }
+    for (long double x : y) exact->push_back(seen.empty() ? 0 : x / sum);
+  }
+  return bits;
+}
+
+std::vector<uint64_t> check(const Case& c, DType dtype, DType cache, Values values,
+                            Random& random) {
+  const std::string what = describe(c) + fmt::format(" {} {} {}", name(dtype), name(cache),
+                                                     name(values));
+  const Inputs in = make_inputs(c, dtype, cache, values, random);
+  TestTensor out(dtype, c.place, {c.b, c.h, c.m, c.e}, 4, true);
+  const TestTensor* const inputs[] = {&in.q, &in.k, &in.v};
+  run_everywhere(what, out, inputs, [&](Backend& b, const View& o, auto views) {
+    ConstView k = views[1];
+    if (c.key_major) k.layout = k.layout.transpose(2, 3);
+    b.attention(o, views[0], k, views[2], c.params);
+  });
+  std::vector<long double> exact;
+  const std::vector<uint64_t> bits =
+      reference(c, dtype, in, values == Values::normal ? &exact : nullptr);
+  expect_bits(what, out, bits);
+  if (values == Values::normal) {
+    std::vector<long double> tolerance;
+    for (long double x : exact) tolerance.push_back(0.51L * ulp(dtype, x) + 0x1p-15L);
+    expect_within(what, out, exact, tolerance);
+  }
+  // The same queries one at a time: decode and prompts give the same bits.
+  if (c.m > 1 && c.params.causal && c.m <= c.n && !testing::Test::HasFailure()) {
+    const std::vector<uint64_t> all = out.bits();
+    Backend& backend = *targets().back().backend;
+    for (int64_t i = 0; i < c.m; i += 1 + c.m / 7) {
+      const int64_t keys = c.n - c.m + i + 1;
+      ConstView q = in.q.view(), k = in.k.view(), v = in.v.view();
+      if (c.key_major) k.layout = k.layout.transpose(2, 3);
+      q.layout = q.layout.narrow(2, i, 1);
+      k.layout = k.layout.narrow(2, 0, keys);
+      v.layout = v.layout.narrow(2, 0, keys);
+      TestTensor one(dtype, Place::contiguous, {c.b, c.h, 1, c.e}, 4, true);
+      backend.attention(one.view(), q, k, v, c.params);
+      const std::vector<uint64_t> got = one.bits();
+      for (size_t x = 0; x < got.size(); ++x) {
+        const auto bh = x / static_cast<size_t>(c.e), ex = x % static_cast<size_t>(c.e);
+        const size_t at = (bh * static_cast<size_t>(c.m) + static_cast<size_t>(i)) *
+                              static_cast<size_t>(c.e) + ex;
+        if (same_bits(dtype, got[x], all[at])) continue;
+        ADD_FAILURE() << what << ": query " << i << " alone differs at " << x;
+        return bits;
+      }
+    }
+  }
+  return bits;
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> list;
+  const AttentionParams causal = masks(true), open = masks(false);
+  for (bool cached : {true, false}) {
+    for (int64_t n : {1, 2, 15, 16, 17, 31, 33, 64, 100, 128, 255, 256, 257, 511, 600, 1100}) {
+      list.push_back({1, 9, 3, 1, n, 64, 64, causal, Place::contiguous, cached});
+    }
+    for (int64_t d : {1, 20, 64, 80, 128}) {
+      list.push_back({2, 4, 2, 3, 70, d, d, causal, Place::contiguous, cached});
+      list.push_back({1, 2, 1, 1, 300, d, 64, causal, Place::contiguous, cached});
+      list.push_back({1, 2, 2, 9, 290, 16, d, open, Place::contiguous, cached});
+    }
+  }
+  for (int64_t group : {1, 2, 3, 4, 5, 6, 7, 12}) {
+    list.push_back({1, group, 1, 1, 90, 16, 32, causal, Place::sliced, true});
+    list.push_back({1, group, 1, 7, 90, 16, 16, causal, Place::contiguous, true});
+  }
+  for (int64_t m : {2, 5, 13, 64, 65, 193, 300}) {
+    list.push_back({1, 3, 1, m, m, 16, 16, causal, Place::contiguous, true});
+    list.push_back({1, 2, 2, m, m + 260, 8, 16, causal, Place::contiguous, true});
+    list.push_back({1, 2, 1, m, 300, 8, 8, open});
+  }
+  list.push_back({1, 2, 1, 300, 1100, 20, 16, causal, Place::contiguous, true});
+  for (int64_t window : {1, 3, 40, 256, 300, 5000}) {
+    list.push_back({1, 2, 1, 1, 700, 16, 16, masks(true, window), Place::contiguous, true});
+    list.push_back({1, 2, 1, 290, 400, 8, 16, masks(true, window), Place::contiguous, true});
+    list.push_back({1, 2, 1, 20, 30, 8, 16, masks(false, window)});
+  }
+  list.push_back({1, 2, 1, 40, 300, 16, 16, masks(true, 0, 5.0f), Place::contiguous, true});
+  list.push_back({1, 2, 1, 1, 300, 16, 16, masks(true, 33, 2.0f), Place::contiguous, true});
+  // More queries than keys: the first ones see nothing.
+  list.push_back({1, 3, 1, 20, 7, 16, 16, causal});
+  list.push_back({1, 3, 3, 9, 5, 16, 16, masks(true, 2)});
+  list.push_back({2, 3, 1, 4, 0, 16, 16, causal});
+  list.push_back({0, 3, 1, 4, 5, 16, 16, causal});
+  list.push_back({1, 3, 1, 4, 5, 16, 0, causal});
+  for (Place place : {Place::transposed, Place::broadcast, Place::scalar, Place::sliced,
+                      Place::stepped, Place::scattered}) {
+    for (bool cached : {false, true}) {
+      list.push_back({2, 4, 2, 5, 37, 24, 40, causal, place, cached});
+      list.push_back({1, 6, 2, 1, 270, 20, 16, causal, place, cached});
+    }
+  }
+  return list;
+}
+
+void check_all(DType dtype, DType cache) {
+  Random random(41);
+  for (const Case& c : cases()) {
+    check(c, dtype, cache, Values::normal, random);
+    if (testing::Test::HasFailure()) return;
+  }
+  for (const Case& c : cases()) {
+    if (c.m * c.n > 5000) continue;
+    check(c, dtype, cache, Values::special, random);
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+const bool added = [] {
+  for (DType dtype : {DType::bf16, DType::f16, DType::f32}) {
+    for (DType cache : {DType::bf16, DType::f16, DType::f32}) {
+      add(fmt::format("attention.{}.{}_cache", name(dtype), name(cache)),
+          [=] { check_all(dtype, cache); });
+    }
+  }
+  return true;
+}();
+
+}  // namespace
+}  // namespace wick::parity

@@ -1,0 +1,228 @@
+// softmax, log_softmax, rms_norm and rope: bit-equal to the written order, and near the true value.
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "tests/parity/harness.h"
+#include "tests/parity/ordered.h"
+#include "wick/backend/cpu/thread_pool.h"
+#include "wick/math/scalar.h"
+
+namespace wick::parity {
+namespace {
+
+constexpr DType kFloatDTypes[] = {DType::bf16, DType::f16, DType::f32, DType::f64, DType::f8e4m3};
+
+struct Case {
+  Place place;
+  Shape shape;
+};
+
+/// Every layout on small shapes, then row lengths around every boundary of the row sum.
+std::vector<Case> cases() {
+  std::vector<Case> list;
+  for (const Geometry& g : geometries()) {
+    if (g.shape.rank() > 0) list.push_back({g.place, g.shape});
+  }
+  list.push_back({Place::scattered, {4, 3, 130}});
+  for (int64_t n = 1; n <= 300; n += n < 70 ? 1 : 23) list.push_back({Place::contiguous, {2, n}});
+  for (int64_t n : {576, 4095, 4096, 4097, 4224, 8191, 8193, 12345}) {
+    list.push_back({Place::contiguous, {2, n}});
+    list.push_back({Place::stepped, {2, n}});
+  }
+  return list;
+}
+
+std::string describe(std::string_view op, DType dtype, const Case& c, Values values) {
+  return fmt::format("{}.{}.{}{} {}", op, name(dtype), name(c.place), c.shape.str(), name(values));
+}
+
+/// Half a unit of the result's dtype for the store, and some rounding of the compute type.
+std::vector<long double> tolerances(DType dtype, std::span<const long double> exact) {
+  std::vector<long double> result;
+  const long double step = dtype == DType::f64 ? 0x1p-48L : 0x1p-19L;
+  for (long double x : exact) {
+    result.push_back(0.51L * ulp(dtype, x) + (1 + std::fabs(x)) * step);
+  }
+  return result;
+}
+
+void check_rms_norm(DType dtype, DType weight_dtype) {
+  Random random(31);
+  for (const Case& c : cases()) {
+    for (Values values : {Values::normal, Values::special}) {
+      if (values == Values::special && c.shape.elems() > 20000) continue;
+      const int last = c.shape.rank() - 1;
+      const Around rows(c.shape, last);
+      TestTensor x(dtype, c.place, c.shape, 1);
+      TestTensor w(weight_dtype, c.place, Shape{c.shape[last]}, 2);
+      TestTensor y(dtype, c.place, c.shape, 3, true);
+      x.fill(values, random);
+      w.fill(Values::normal, random);
+      const std::string what = describe("rms_norm", dtype, c, values);
+      const float eps = 1e-5f;
+      const TestTensor* const inputs[] = {&x, &w};
+      if (!run_everywhere(what, y, inputs, [&](Backend& b, const View& o, auto in) {
+            b.rms_norm(o, in[0], in[1], eps);
+          })) {
+        return;
+      }
+      std::vector<uint64_t> bits;
+      std::vector<long double> exact;
+      with_compute_type(dtype, [&](auto zero) {
+        using A = decltype(zero);
+        const std::vector<A> xs = elements<A>(x), ws = elements<A>(w);
+        for (int64_t row = 0; row < rows.outer; ++row) {
+          const std::span r(xs.data() + row * rows.n, static_cast<size_t>(rows.n));
+          std::vector<A> squares;
+          long double true_sum = 0;
+          for (A v : r) {
+            squares.push_back(v * v);
+            true_sum += static_cast<long double>(v) * v;
+          }
+          const A mean = ordered_sum<A>(squares) / static_cast<A>(rows.n);
+          const A scale = A{1} / std::sqrt(mean + static_cast<A>(eps));
+          const long double true_scale =
+              1 / std::sqrt(true_sum / static_cast<long double>(rows.n) + eps);
+          for (size_t i = 0; i < r.size(); ++i) {
+            bits.push_back(encode(dtype, (r[i] * scale) * ws[i]));
+            exact.push_back(r[i] * true_scale * ws[i]);
+          }
+        }
+      });
+      expect_bits(what, y, bits);
+      if (values == Values::normal) expect_within(what, y, exact, tolerances(dtype, exact));
+      if (testing::Test::HasFailure()) return;
+    }
+  }
+}
+
+void check_softmax(DType dtype, bool log) {
+  Random random(32);
+  std::vector<std::pair<Case, int>> list;
+  for (const Case& c : cases()) {
+    for (int dim = 0; dim < c.shape.rank(); ++dim) {
+      if (c.shape.elems() > 20000 && dim + 1 < c.shape.rank() && dim > 0) continue;
+      list.push_back({c, dim});
+    }
+  }
+  list.push_back({{Place::contiguous, {1, 49152}}, 1});
+  list.push_back({{Place::sliced, {16500, 3}}, 0});
+  for (const auto& [c, dim] : list) {
+    for (Values values : {Values::normal, Values::special}) {
+      if (values == Values::special && c.shape.elems() > 20000) continue;
+      const Around a(c.shape, dim);
+      TestTensor x(dtype, c.place, c.shape, 1);
+      TestTensor y(dtype, c.place, c.shape, 3, true);
+      x.fill(values, random);
+      const std::string what =
+          describe(log ? "log_softmax" : "softmax", dtype, c, values) + fmt::format(" dim {}", dim);
+      const TestTensor* const inputs[] = {&x};
+      if (!run_everywhere(what, y, inputs, [&, d = dim](Backend& b, const View& o, auto in) {
+            b.softmax(o, in[0], d, log);
+          })) {
+        return;
+      }
+      std::vector<uint64_t> bits(static_cast<size_t>(c.shape.elems()));
+      std::vector<long double> exact(bits.size());
+      with_compute_type(dtype, [&](auto zero) {
+        using A = decltype(zero);
+        const std::vector<A> xs = elements<A>(x);
+        for (int64_t row = 0; row < a.outer * a.inner; ++row) {
+          const auto at = [&](int64_t i) {
+            return static_cast<size_t>((row / a.inner * a.n + i) * a.inner + row % a.inner);
+          };
+          A m = -std::numeric_limits<A>::infinity();
+          for (int64_t i = 0; i < a.n; ++i) m = math::maximum(m, xs[at(i)]);
+          std::vector<A> e;
+          long double true_sum = 0;
+          for (int64_t i = 0; i < a.n; ++i) {
+            e.push_back(math::exp(xs[at(i)] - m));
+            true_sum += std::exp(static_cast<long double>(xs[at(i)]) - m);
+          }
+          const A sum = ordered_sum<A>(e), r = A{1} / sum, log_sum = math::log(sum);
+          for (int64_t i = 0; i < a.n; ++i) {
+            const A d = xs[at(i)] - m;
+            bits[at(i)] = encode(dtype, log ? d - log_sum : e[static_cast<size_t>(i)] * r);
+            const long double true_d = static_cast<long double>(xs[at(i)]) - m;
+            exact[at(i)] = log ? true_d - std::log(true_sum) : std::exp(true_d) / true_sum;
+          }
+        }
+      });
+      expect_bits(what, y, bits);
+      if (values == Values::normal) expect_within(what, y, exact, tolerances(dtype, exact));
+      if (testing::Test::HasFailure()) return;
+    }
+  }
+}
+
+void check_rope(DType dtype, bool interleaved) {
+  Random random(33);
+  const Case list[] = {{Place::contiguous, {3, 5, 64}},     {Place::transposed, {2, 3, 7, 24}},
+                       {Place::sliced, {2, 7, 37}},         {Place::stepped, {4, 9, 80}},
+                       {Place::scattered, {2, 3, 4, 66}},   {Place::broadcast, {3, 4, 32}},
+                       {Place::contiguous, {5, 1}},         {Place::contiguous, {0, 4, 8}},
+                       {Place::contiguous, {9, 31, 128}},   {Place::transposed, {300, 130}},
+                       {Place::scattered, {1, 2, 1, 2, 3, 2, 5, 20}}};
+  for (const Case& c : list) {
+    const int rank = c.shape.rank();
+    const int64_t d = c.shape[rank - 1], t = c.shape[rank - 2];
+    for (int64_t half : {d / 2, d / 4, int64_t{0}}) {
+      for (Values values : {Values::normal, Values::special}) {
+        TestTensor x(dtype, c.place, c.shape, 1);
+        TestTensor cos(DType::f32, c.place, Shape{t, half}, 2), sin(DType::f32, c.place, {t, half}, 4);
+        TestTensor y(dtype, c.place, c.shape, 3, true);
+        x.fill(values, random);
+        cos.fill(Values::normal, random);
+        sin.fill(Values::normal, random);
+        const std::string what =
+            describe("rope", dtype, c, values) + fmt::format(" half {}", half);
+        const TestTensor* const inputs[] = {&x, &cos, &sin};
+        if (!run_everywhere(what, y, inputs, [&](Backend& b, const View& o, auto in) {
+              b.rope(o, in[0], in[1], in[2], interleaved);
+            })) {
+          return;
+        }
+        std::vector<uint64_t> bits = x.bits();
+        with_compute_type(dtype, [&](auto zero) {
+          using A = decltype(zero);
+          const std::vector<A> xs = elements<A>(x), cs = elements<A>(cos), ss = elements<A>(sin);
+          for (int64_t row = 0; row < (d == 0 ? 0 : x.elems() / d); ++row) {
+            for (int64_t i = 0; i < half; ++i) {
+              const auto i0 = static_cast<size_t>(row * d + (interleaved ? 2 * i : i));
+              const auto i1 = static_cast<size_t>(row * d + (interleaved ? 2 * i + 1 : i + half));
+              const auto p = static_cast<size_t>(row % t * half + i);
+              const A a = xs[i0] * cs[p], b = xs[i1] * ss[p];
+              const A e = xs[i0] * ss[p], f = xs[i1] * cs[p];
+              bits[i0] = encode(dtype, a - b);
+              bits[i1] = encode(dtype, e + f);
+            }
+          }
+        });
+        expect_bits(what, y, bits);
+        if (testing::Test::HasFailure()) return;
+      }
+    }
+  }
+}
+
+const bool added = [] {
+  for (DType dtype : kFloatDTypes) {
+    const auto test = [&](std::string_view op, auto body) {
+      add(fmt::format("{}.{}", op, name(dtype)), body);
+    };
+    test("rms_norm", [=] {
+      check_rms_norm(dtype, dtype);
+      if (dtype != DType::f32) check_rms_norm(dtype, DType::f32);
+    });
+    test("softmax", [=] { check_softmax(dtype, false); });
+    test("log_softmax", [=] { check_softmax(dtype, true); });
+    test("rope", [=] { check_rope(dtype, false); });
+    test("rope_interleaved", [=] { check_rope(dtype, true); });
+  }
+  return true;
+}();
+
+}  // namespace
+}  // namespace wick::parity

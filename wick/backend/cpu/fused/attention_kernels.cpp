@@ -1,0 +1,376 @@
+#include "wick/backend/cpu/fused/fused_kernels.h"
+#include "wick/backend/cpu/lanes.h"
+
+// Attention of some rows (a query of one head each) that share a key head. A task walks the keys in
+// chunks of 256; per chunk, up to six rows at a time form their scores, exponentials and sums and
+// join them to what earlier chunks gave. The order of operations of a row (attention.md) doesn't
+// depend on which rows it shares a pass with: a score is one fma chain over d with lanes being keys,
+// an output element one fma chain over keys with lanes being elements.
+//
+// Bytes moved: k and v of a task once per chunk from memory; where rows are many, through a copy of
+// the chunk as f32 that stays in the second-level cache (256 * (d + e) * 4 bytes).
+
+namespace wick::cpu::WICK_ISA {
+namespace {
+
+constexpr int kWidth = kLanes<float>;
+
+WICK_FN int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+WICK_FN int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+
+// Larger than a tile's inner loops: kept out of line, once for each element type and row count.
+#define WICK_NOINLINE __attribute__((noinline))
+
+/// Keys [begin, end) of a chunk that some row sees, counted from the chunk's first.
+struct Range {
+  int64_t begin, end;
+  WICK_FN bool empty() const { return begin >= end; }
+};
+
+/// Scores of R rows against V vectors of keys: s[r][j] = sum over i of q[r][i] * k[i][j], one fma
+/// chain in index order from +0. `partial` of the last vector's keys exist.
+template <int R, int V, bool kPartial, class T>
+WICK_FN void score_tile(const float* q, int64_t q_row, int64_t d, const T* k, int64_t k_step,
+                        int partial, float* s) {
+  F32 acc[R][V] = {};
+  for (int64_t i = 0; i < d; ++i, k += k_step) {
+    F32 kv[V];
+#pragma GCC unroll 8
+    for (int v = 0; v < V; ++v) {
+      kv[v] = kPartial && v == V - 1 ? load_partial(k + v * kWidth, partial) : load(k + v * kWidth);
+    }
+#pragma GCC unroll 6
+    for (int r = 0; r < R; ++r) {
+      const F32 qv = splat(q[r * q_row + i]);
+#pragma GCC unroll 8
+      for (int v = 0; v < V; ++v) acc[r][v] = fma(qv, kv[v], acc[r][v]);
+    }
+  }
+#pragma GCC unroll 6
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 8
+    for (int v = 0; v < V; ++v) store(s + r * kAttentionChunk + v * kWidth, acc[r][v]);
+  }
+}
+
+/// Scores of R rows against keys [begin, end) of a chunk; begin is a multiple of the vector width.
+/// Lanes up to the end of the last vector are written too.
+template <int R, class T>
+WICK_NOINLINE void scores(const float* q, int64_t d, const T* k, int64_t k_step, Range keys, float* s) {
+  constexpr int kWide = R == 1 ? 8 : R <= 3 ? 4 : 2;
+  int64_t j = keys.begin;
+  for (; j + kWide * kWidth <= keys.end; j += kWide * kWidth) {
+    score_tile<R, kWide, false>(q, d, d, k + j, k_step, 0, s + j);
+  }
+  if constexpr (kWide > 2) {
+    for (; j + 2 * kWidth <= keys.end; j += 2 * kWidth) {
+      score_tile<R, 2, false>(q, d, d, k + j, k_step, 0, s + j);
+    }
+  }
+  for (; j + kWidth <= keys.end; j += kWidth) {
+    score_tile<R, 1, false>(q, d, d, k + j, k_step, 0, s + j);
+  }
+  if (j < keys.end) {
+    score_tile<R, 1, true>(q, d, d, k + j, k_step, static_cast<int>(keys.end - j), s + j);
+  }
+}
+
+/// Turns a row's scores into exponentials; returns their maximum and sum. Keys outside `keys` count
+/// as +0 in the sum. `s` has kAttentionChunk entries.
+struct RowSoftmax {
+  float max, sum;
+};
+WICK_NOINLINE RowSoftmax softmax_row(float* s, Range keys, float scale, float soft_cap) {
+  const int64_t first = keys.begin / kWidth * kWidth;
+  const int64_t last = (keys.end + kWidth - 1) / kWidth * kWidth;
+  const F32 scale_v = splat(scale);
+  for (int64_t j = first; j < last; j += kWidth) store(s + j, load(s + j) * scale_v);
+  if (soft_cap > 0.0f) {
+    for (int64_t j = first; j < last; ++j) s[j] = soft_cap * math::tanh(s[j] / soft_cap);
+  }
+  for (int64_t j = first; j < keys.begin; ++j) s[j] = -__builtin_huge_valf();
+  for (int64_t j = keys.end; j < last; ++j) s[j] = -__builtin_huge_valf();
+
+  F32 m0 = splat(-__builtin_huge_valf()), m1 = m0;
+  int64_t j = first;
+  for (; j + 2 * kWidth <= last; j += 2 * kWidth) {
+    const F32 a = load(s + j), b = load(s + j + kWidth);
+    m0 = a > m0 ? a : m0;
+    m1 = b > m1 ? b : m1;
+  }
+  if (j < last) {
+    const F32 a = load(s + j);
+    m0 = a > m0 ? a : m0;
+  }
+  m0 = m1 > m0 ? m1 : m0;
+  float m = m0[0];
+  for (int lane = 1; lane < kWidth; ++lane) m = m0[lane] > m ? m0[lane] : m;
+
+  for (j = first; j < last; j += kWidth) {
+    float e[kWidth];
+    store(e, load(s + j) - splat(m));
+    for (int lane = 0; lane < kWidth; ++lane) e[lane] = math::exp(e[lane]);
+    store(s + j, load(e));
+  }
+  for (j = 0; j < first; j += kWidth) store(s + j, F32{});
+  for (j = last; j < kAttentionChunk; j += kWidth) store(s + j, F32{});
+  // The row sum of 256: two elements an accumulator.
+  alignas(64) float acc[kSumAccumulators];
+  for (j = 0; j < kSumAccumulators; j += kWidth) {
+    store(acc + j, load(s + j) + load(s + j + kSumAccumulators));
+  }
+  return {m, sum_tree(acc)};
+}
+
+/// o[r][x] += sum over keys of e[r][j] * v[j][x] for V vectors of x: fma chains in index order.
+template <int R, int V, class T>
+WICK_FN void value_tile(const float* e, const T* v, int64_t v_key, Range keys, float* o,
+                        int64_t o_row) {
+  F32 acc[R][V];
+#pragma GCC unroll 6
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 8
+    for (int x = 0; x < V; ++x) acc[r][x] = load(o + r * o_row + x * kWidth);
+  }
+  for (int64_t j = keys.begin; j < keys.end; ++j) {
+    F32 vv[V];
+#pragma GCC unroll 8
+    for (int x = 0; x < V; ++x) vv[x] = load(v + j * v_key + x * kWidth);
+#pragma GCC unroll 6
+    for (int r = 0; r < R; ++r) {
+      const F32 ev = splat(e[r * kAttentionChunk + j]);
+#pragma GCC unroll 8
+      for (int x = 0; x < V; ++x) acc[r][x] = fma(ev, vv[x], acc[r][x]);
+    }
+  }
+#pragma GCC unroll 6
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 8
+    for (int x = 0; x < V; ++x) store(o + r * o_row + x * kWidth, acc[r][x]);
+  }
+}
+
+/// The same for all e elements, a multiple of the vector width.
+template <int R, class T>
+WICK_NOINLINE void values(const float* e, const T* v, int64_t v_key, Range keys, float* o, int64_t o_row,
+                    int64_t width) {
+  constexpr int kWide = kVectorBytes == 64 ? 4 : 2;
+  if (keys.empty()) return;
+  int64_t x = 0;
+  for (; x + kWide * kWidth <= width; x += kWide * kWidth) {
+    value_tile<R, kWide>(e, v + x, v_key, keys, o + x, o_row);
+  }
+  for (; x < width; x += kWidth) value_tile<R, 1>(e, v + x, v_key, keys, o + x, o_row);
+}
+
+/// What the rows of a task have gathered so far, and the working memory of a pass.
+struct Work {
+  float *q, *o, *m, *l;        // rows of d and e_padded, and a float each
+  float *k, *v;                // a chunk as f32: k[d][256], v[256][e_padded]
+  float *s, *chunk_o;          // kAttentionRows rows of 256 and of e_padded
+  int64_t d, e_padded;
+};
+
+/// One pass: R rows from `row` on against a chunk. `range[r]` are the keys that row r sees; first[r]
+/// says that no earlier chunk had any.
+template <int R, class T>
+WICK_NOINLINE void pass(const AttentionTask& task, const Work& work, int64_t row, const T* k,
+                  int64_t k_step, const T* v, int64_t v_key, int64_t width, const Range* range,
+                  const bool* first) {
+  Range any = range[0], common = range[0];
+  for (int r = 1; r < R; ++r) {
+    if (!range[r].empty()) {
+      any.begin = any.empty() ? range[r].begin : smaller(any.begin, range[r].begin);
+      any.end = any.empty() ? range[r].end : larger(any.end, range[r].end);
+    }
+    common.begin = larger(common.begin, range[r].begin);
+    common.end = smaller(common.end, range[r].end);
+  }
+  if (any.empty()) return;
+  scores<R>(work.q + row * work.d, work.d, k, k_step,
+            {any.begin / kWidth * kWidth, any.end}, work.s);
+
+  RowSoftmax soft[R] = {};
+  for (int r = 0; r < R; ++r) {
+    float* s = work.s + r * kAttentionChunk;
+    if (!range[r].empty()) soft[r] = softmax_row(s, range[r], task.scale, task.soft_cap);
+    float* o = work.chunk_o + r * work.e_padded;
+    for (int64_t x = 0; x < width; x += kWidth) store(o + x, F32{});
+  }
+
+  // Keys that all rows see go through the tile; before and after it each row goes alone, so that a
+  // key that a row doesn't see leaves nothing in it, not even a NaN.
+  if (common.empty()) common = {any.end, any.end};
+  for (int r = 0; r < R; ++r) {
+    const Range before = {range[r].begin, smaller(range[r].end, common.begin)};
+    values<1>(work.s + r * kAttentionChunk, v, v_key, before, work.chunk_o + r * work.e_padded,
+              work.e_padded, width);
+  }
+  values<R>(work.s, v, v_key, common, work.chunk_o, work.e_padded, width);
+  for (int r = 0; r < R; ++r) {
+    const Range after = {larger(range[r].begin, common.end), range[r].end};
+    values<1>(work.s + r * kAttentionChunk, v, v_key, after, work.chunk_o + r * work.e_padded,
+              work.e_padded, width);
+  }
+
+  for (int r = 0; r < R; ++r) {
+    if (range[r].empty()) continue;
+    const float* from = work.chunk_o + r * work.e_padded;
+    float* o = work.o + (row + r) * work.e_padded;
+    float &m = work.m[row + r], &l = work.l[row + r];
+    if (first[r]) {
+      m = soft[r].max;
+      l = soft[r].sum;
+      for (int64_t x = 0; x < width; x += kWidth) store(o + x, load(from + x));
+      continue;
+    }
+    const float top = soft[r].max > m ? soft[r].max : m;
+    const float a = math::exp(m - top), b = math::exp(soft[r].max - top);
+    m = top;
+    l = math::fma(l, a, soft[r].sum * b);
+    const F32 av = splat(a), bv = splat(b);
+    for (int64_t x = 0; x < width; x += kWidth) {
+      store(o + x, fma(load(o + x), av, load(from + x) * bv));
+    }
+  }
+}
+
+/// Rows that the next pass takes of `rest`: six, or what is there in as few passes.
+WICK_FN int pass_rows(int64_t rest) {
+  return static_cast<int>(rest >= kAttentionRows ? kAttentionRows : rest == 5 ? 4 : rest);
+}
+
+template <class T>
+WICK_FN void passes(const AttentionTask& task, const Work& work, int64_t row, int count, const T* k,
+                    int64_t k_step, const T* v, int64_t v_key, int64_t width, const Range* range,
+                    const bool* first) {
+  switch (count) {
+    case 1: return pass<1>(task, work, row, k, k_step, v, v_key, width, range, first);
+    case 2: return pass<2>(task, work, row, k, k_step, v, v_key, width, range, first);
+    case 3: return pass<3>(task, work, row, k, k_step, v, v_key, width, range, first);
+    case 4: return pass<4>(task, work, row, k, k_step, v, v_key, width, range, first);
+    default: return pass<6>(task, work, row, k, k_step, v, v_key, width, range, first);
+  }
+}
+
+/// A chunk of keys and values as f32 in working memory; lanes beyond them are +0.
+template <class T>
+WICK_NOINLINE void pack(const AttentionTask& task, const Work& work, const T* k, const T* v, int64_t keys) {
+  const int64_t padded = (keys + kWidth - 1) / kWidth * kWidth;
+  for (int64_t i = 0; i < task.d; ++i) {
+    float* to = work.k + i * kAttentionChunk;
+    const T* from = k + i * task.k_step;
+    int64_t j = 0;
+    if (task.k_key == 1) {
+      for (; j + kWidth <= keys; j += kWidth) store(to + j, load(from + j));
+    }
+    for (; j < keys; ++j) to[j] = widen(from[j * task.k_key]);
+    for (; j < padded; ++j) to[j] = 0.0f;
+  }
+  for (int64_t j = 0; j < keys; ++j) {
+    float* to = work.v + j * work.e_padded;
+    const T* from = v + j * task.v_key;
+    int64_t x = 0;
+    if (task.v_step == 1) {
+      for (; x + kWidth <= task.e; x += kWidth) store(to + x, load(from + x));
+    }
+    for (; x < task.e; ++x) to[x] = widen(from[x * task.v_step]);
+    for (; x < work.e_padded; ++x) to[x] = 0.0f;
+  }
+}
+
+/// The queries of a task as f32 rows.
+template <class Q>
+void read_queries(const AttentionTask& task, const Work& work) {
+  const auto* q = static_cast<const Q*>(task.q);
+  for (int64_t r = 0; r < task.queries * task.heads; ++r) {
+    const Q* from = q + r / task.heads * task.q_query + r % task.heads * task.q_head;
+    float* to = work.q + r * work.d;
+    for (int64_t i = 0; i < work.d; ++i) to[i] = widen(from[i * task.q_step]);
+  }
+}
+
+/// y = o / l, or 0 for a query that sees no key.
+template <class Q>
+void write_rows(const AttentionTask& task, const Work& work) {
+  const int64_t width = (task.e + kWidth - 1) / kWidth * kWidth;
+  for (int64_t r = 0; r < task.queries * task.heads; ++r) {
+    const int64_t query = task.first_query + r / task.heads;
+    Q* to = static_cast<Q*>(task.out) + r / task.heads * task.out_query +
+            r % task.heads * task.out_head;
+    float* o = work.o + r * work.e_padded;
+    const bool blind = larger(query + task.low, 0) >= smaller(query + task.high, task.keys);
+    const F32 l = splat(work.l[r]);
+    for (int64_t x = 0; x < width; x += kWidth) store(o + x, blind ? F32{} : load(o + x) / l);
+    int64_t x = 0;
+    if (task.out_step == 1) {
+      for (; x + kWidth <= task.e; x += kWidth) store(to + x, load(o + x));
+    }
+    for (; x < task.e; ++x) to[x * task.out_step] = narrow<Q>(o[x]);
+  }
+}
+
+template <class T>
+void attend(const AttentionTask& task) {
+  const int64_t rows = task.queries * task.heads;
+  Work work;
+  work.d = task.d;
+  work.e_padded = attention_padded(task.e);
+  work.q = task.scratch;
+  work.o = work.q + attention_padded(rows * task.d);
+  work.m = work.o + rows * work.e_padded;
+  work.l = work.m + attention_padded(rows);
+  work.v = work.l + attention_padded(rows);
+  work.s = work.v + kAttentionChunk * work.e_padded;
+  work.chunk_o = work.s + kAttentionRows * kAttentionChunk;
+  work.k = work.chunk_o + kAttentionRows * work.e_padded;
+
+  if (task.dtype == 0) read_queries<math::bf16>(task, work);
+  if (task.dtype == 1) read_queries<math::f16>(task, work);
+  if (task.dtype == 2) read_queries<float>(task, work);
+
+  // One pass over the keys reads them where they lie; more go through the packed chunk.
+  const bool direct = rows <= kAttentionRows && task.k_key == 1 && task.v_step == 1 &&
+                      task.e % kWidth == 0;
+  const int64_t width = (task.e + kWidth - 1) / kWidth * kWidth;
+  const int64_t last_query = task.first_query + task.queries - 1;
+  const int64_t low = larger(task.first_query + task.low, 0);
+  const int64_t high = smaller(last_query + task.high, task.keys);
+  for (int64_t chunk = low / kAttentionChunk * kAttentionChunk; chunk < high;
+       chunk += kAttentionChunk) {
+    const auto* k = static_cast<const T*>(task.k) + chunk * task.k_key;
+    const auto* v = static_cast<const T*>(task.v) + chunk * task.v_key;
+    if (!direct) pack(task, work, k, v, smaller(high - chunk, kAttentionChunk));
+    for (int64_t row = 0; row < rows;) {
+      const int count = pass_rows(rows - row);
+      Range range[kAttentionRows];
+      bool first[kAttentionRows];
+      for (int r = 0; r < count; ++r) {
+        const int64_t query = task.first_query + (row + r) / task.heads;
+        const int64_t begin = larger(query + task.low, 0);
+        const int64_t end = smaller(query + task.high, task.keys);
+        range[r] = {larger(begin - chunk, 0), smaller(end - chunk, kAttentionChunk)};
+        first[r] = begin >= chunk;
+      }
+      if (direct) {
+        passes(task, work, row, count, k, task.k_step, v, task.v_key, width, range, first);
+      } else {
+        passes<float>(task, work, row, count, work.k, kAttentionChunk, work.v, work.e_padded, width,
+                      range, first);
+      }
+      row += count;
+    }
+  }
+  if (task.dtype == 0) write_rows<math::bf16>(task, work);
+  if (task.dtype == 1) write_rows<math::f16>(task, work);
+  if (task.dtype == 2) write_rows<float>(task, work);
+}
+
+}  // namespace
+
+extern const AttentionKernels attention_kernels;
+const AttentionKernels attention_kernels = {
+    .attend = {attend<math::bf16>, attend<math::f16>, attend<float>},
+};
+
+}  // namespace wick::cpu::WICK_ISA

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstdint>
+
+#include "wick/backend/cpu/isa.h"
+
+namespace wick::cpu {
+
+/// Rows of a norm or softmax: `count` of them, each n elements. Strides count elements; `row` leads
+/// from row to row, `step` from element to element.
+struct RowsIn {
+  const void* data;
+  int64_t row, step;
+};
+struct RowsOut {
+  void* data;
+  int64_t row, step;
+};
+
+/// Rows of rope. cos and sin are f32 with `half` elements a row.
+struct RopeRows {
+  RowsIn x, cos, sin;
+  RowsOut y;
+  int64_t count, d, half;
+};
+
+/// One call of the attention kernel: some queries of one key head, times some of the query heads
+/// that share it. Row r of the task is query first_query + r / heads, head r % heads.
+struct AttentionTask {
+  // Inputs. Strides count elements.
+  const void *q, *k, *v;
+  void* out;
+  int64_t q_head, q_query, q_step;
+  int64_t k_key, k_step;
+  int64_t v_key, v_step;
+  int64_t out_head, out_query, out_step;
+  int64_t first_query, queries, heads;
+  int64_t keys, d, e;
+  /// Query i sees keys [i + low, i + high) within [0, keys).
+  int64_t low, high;
+  float scale, soft_cap;
+  int dtype;  // of q and out: bf16, f16, f32
+  /// Working memory, 64-byte aligned, attention_scratch_floats(task) floats.
+  float* scratch;
+};
+
+/// Keys of a chunk of attention, and rows that share one pass over it.
+inline constexpr int64_t kAttentionChunk = 256;
+inline constexpr int64_t kAttentionRows = 6;
+
+/// Sizes are rounded up to this many floats, a multiple of every vector width.
+inline constexpr int64_t kAttentionPad = 64;
+
+constexpr int64_t attention_padded(int64_t n) {
+  return (n + kAttentionPad - 1) / kAttentionPad * kAttentionPad;
+}
+
+/// Floats of working memory of a task: q, o, m and l of every row, a chunk of k and v as f32, and
+/// the scores and sums of one pass.
+constexpr int64_t attention_scratch_floats(int64_t rows, int64_t d, int64_t e) {
+  const int64_t ep = attention_padded(e);
+  return attention_padded(rows * d) + rows * ep + 2 * attention_padded(rows) +
+         kAttentionChunk * (d + ep) + kAttentionRows * (kAttentionChunk + ep);
+}
+
+/// Tables are indexed by dtype: kernels of the dtypes that an op doesn't take are null.
+struct FusedKernels {
+  using RmsNorm = void (*)(const RowsIn& x, const RowsIn& weight, const RowsOut& y, int64_t count,
+                           int64_t n, float eps);
+  using Softmax = void (*)(const RowsIn& x, const RowsOut& y, int64_t count, int64_t n, bool log);
+  using Rope = void (*)(const RopeRows& rows, bool interleaved);
+  RmsNorm rms_norm[10];           // weight of x's dtype
+  RmsNorm rms_norm_f32_weight[10];
+  Softmax softmax[10];
+  Rope rope[10];
+};
+
+struct AttentionKernels {
+  using Attend = void (*)(const AttentionTask& task);
+  Attend attend[3];  // dtype of k and v: bf16, f16, f32
+};
+
+WICK_DECLARE_KERNELS(FusedKernels, fused_kernels)
+WICK_DECLARE_KERNELS(AttentionKernels, attention_kernels)
+
+}  // namespace wick::cpu

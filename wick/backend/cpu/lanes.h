@@ -1,0 +1,290 @@
+#pragma once
+
+// Vectors of one instruction set, for kernel sources only (see isa.h): everything here has internal
+// linkage. Arithmetic is the compiler's own on vector types; only fma, the 16-bit conversions and a
+// few shuffles name instructions. The order of a row sum (docs/design/numerics/reduce.md) lives here
+// too, because sums, means, norms, softmax and attention share it.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "wick/math/half.h"
+#include "wick/math/scalar.h"
+
+#if defined(__AVX2__)
+// GCC 12 calls the deliberately undefined operands inside its own intrinsics uninitialised.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#include <immintrin.h>
+#pragma GCC diagnostic pop
+#endif
+
+namespace wick::cpu::WICK_ISA {
+namespace {
+
+#if defined(__AVX512F__)
+inline constexpr int kVectorBytes = 64;
+#elif defined(__AVX2__)
+inline constexpr int kVectorBytes = 32;
+#else
+inline constexpr int kVectorBytes = 16;
+#endif
+
+template <class A>
+inline constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(A));
+
+typedef float F32 __attribute__((vector_size(kVectorBytes)));
+typedef double F64 __attribute__((vector_size(kVectorBytes)));
+
+/// What an element type computes in, and the vector of that.
+template <class T>
+struct Compute {
+  using Scalar = float;
+  using Vector = F32;
+};
+template <>
+struct Compute<double> {
+  using Scalar = double;
+  using Vector = F64;
+};
+template <class T>
+using AccOf = typename Compute<T>::Scalar;
+template <class T>
+using VecOf = typename Compute<T>::Vector;
+
+/// Elements of T that fill one vector of its compute type.
+template <class T>
+inline constexpr int kStep = kLanes<AccOf<T>>;
+
+// One element to its compute type and back (rounded once, to nearest even).
+WICK_FN float widen(float x) { return x; }
+WICK_FN double widen(double x) { return x; }
+WICK_FN float widen(math::f16 x) { return math::to_f32(x); }
+WICK_FN float widen(math::bf16 x) { return math::to_f32(x); }
+WICK_FN float widen(math::f8e4m3 x) { return math::to_f32(x); }
+
+template <class T, class A>
+WICK_FN T narrow(A x) {
+  if constexpr (math::kSame<T, A>) {
+    return x;
+  } else {
+    return math::from_f32<T>(x);
+  }
+}
+
+// x in every lane (x + 0 wouldn't keep -0).
+WICK_FN F32 splat(float x) { return x - F32{}; }
+WICK_FN F64 splat(double x) { return x - F64{}; }
+
+// Unaligned loads of one vector's elements, converted.
+WICK_FN F32 load(const float* p) {
+  F32 v;
+  __builtin_memcpy(&v, p, sizeof v);
+  return v;
+}
+WICK_FN F64 load(const double* p) {
+  F64 v;
+  __builtin_memcpy(&v, p, sizeof v);
+  return v;
+}
+template <class T>
+WICK_FN F32 load_by_element(const T* p) {
+  float lane[kLanes<float>];
+  for (int i = 0; i < kLanes<float>; ++i) lane[i] = math::to_f32(p[i]);
+  return load(lane);
+}
+WICK_FN F32 load(const math::f8e4m3* p) { return load_by_element(p); }
+WICK_FN F32 load(const math::bf16* p) {
+#if defined(__AVX512F__)
+  const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  return reinterpret_cast<F32>(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
+#elif defined(__AVX2__)
+  const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  return reinterpret_cast<F32>(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
+#else
+  return load_by_element(p);
+#endif
+}
+WICK_FN F32 load(const math::f16* p) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<F32>(
+      _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))));
+#elif defined(__F16C__)
+  return reinterpret_cast<F32>(
+      _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+#else
+  return load_by_element(p);
+#endif
+}
+
+/// The first `count` elements; the other lanes are +0 and their memory isn't touched.
+template <class T>
+WICK_FN VecOf<T> load_partial(const T* p, int count) {
+#if defined(__AVX512BW__) && defined(__AVX512VL__)
+  const auto mask = static_cast<unsigned>((uint64_t{1} << count) - 1);
+  if constexpr (math::kSame<T, float>) {
+    return reinterpret_cast<F32>(_mm512_maskz_loadu_ps(static_cast<__mmask16>(mask), p));
+  } else if constexpr (math::kSame<T, math::f16>) {
+    return reinterpret_cast<F32>(
+        _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(static_cast<__mmask16>(mask), p)));
+  } else if constexpr (math::kSame<T, math::bf16>) {
+    const __m256i bits = _mm256_maskz_loadu_epi16(static_cast<__mmask16>(mask), p);
+    return reinterpret_cast<F32>(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
+  }
+#endif
+  T lane[kStep<T>] = {};
+  for (int i = 0; i < count; ++i) lane[i] = p[i];
+  return load(lane);
+}
+
+// Unaligned stores of one vector, rounded to the element type.
+WICK_FN void store(float* p, F32 v) { __builtin_memcpy(p, &v, sizeof v); }
+WICK_FN void store(double* p, F64 v) { __builtin_memcpy(p, &v, sizeof v); }
+template <class T>
+WICK_FN void store_by_element(T* p, F32 v) {
+  float lane[kLanes<float>];
+  store(lane, v);
+  for (int i = 0; i < kLanes<float>; ++i) p[i] = math::from_f32<T>(lane[i]);
+}
+WICK_FN void store(math::f8e4m3* p, F32 v) { store_by_element(p, v); }
+WICK_FN void store(math::bf16* p, F32 v) {
+#if defined(__AVX512F__)
+  // To nearest even by adding 0x7fff and the lowest kept bit; NaN becomes a quiet NaN.
+  const __m512i bits = reinterpret_cast<__m512i>(v);
+  const __m512i kept = _mm512_srli_epi32(bits, 16);
+  const __m512i bias = _mm512_add_epi32(_mm512_and_epi32(kept, _mm512_set1_epi32(1)),
+                                        _mm512_set1_epi32(0x7fff));
+  const __m512i rounded = _mm512_srli_epi32(_mm512_add_epi32(bits, bias), 16);
+  const __mmask16 nan = _mm512_cmp_ps_mask(reinterpret_cast<__m512>(v),
+                                           reinterpret_cast<__m512>(v), _CMP_UNORD_Q);
+  const __m512i result = _mm512_mask_or_epi32(rounded, nan, kept, _mm512_set1_epi32(0x40));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtepi32_epi16(result));
+#else
+  store_by_element(p, v);
+#endif
+}
+WICK_FN void store(math::f16* p, F32 v) {
+#if defined(__AVX512F__)
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
+                      _mm512_cvtps_ph(reinterpret_cast<__m512>(v), _MM_FROUND_TO_NEAREST_INT));
+#elif defined(__F16C__)
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
+                   _mm256_cvtps_ph(reinterpret_cast<__m256>(v), _MM_FROUND_TO_NEAREST_INT));
+#else
+  store_by_element(p, v);
+#endif
+}
+
+/// a * b + c, rounded once.
+WICK_FN F32 fma(F32 a, F32 b, F32 c) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<F32>(_mm512_fmadd_ps(reinterpret_cast<__m512>(a),
+                                               reinterpret_cast<__m512>(b),
+                                               reinterpret_cast<__m512>(c)));
+#elif defined(__FMA__)
+  return reinterpret_cast<F32>(_mm256_fmadd_ps(reinterpret_cast<__m256>(a),
+                                               reinterpret_cast<__m256>(b),
+                                               reinterpret_cast<__m256>(c)));
+#else
+  F32 r;
+  for (int i = 0; i < kLanes<float>; ++i) r[i] = math::fma(a[i], b[i], c[i]);
+  return r;
+#endif
+}
+
+// The row sum: chunks of 4096, 128 accumulators a chunk, a fixed tree over them.
+inline constexpr int64_t kSumChunk = 4096;
+inline constexpr int kSumAccumulators = 128;
+
+/// Joins 128 accumulators: the four neighbours of a lane as (a0 + a1) + (a2 + a3), then the 32 lanes
+/// by an xor tree with distances 16, 8, 4, 2, 1.
+template <class A>
+WICK_FN A sum_tree(const A* acc) {
+  A lane[32];
+  for (int l = 0; l < 32; ++l) {
+    lane[l] = (acc[4 * l] + acc[4 * l + 1]) + (acc[4 * l + 2] + acc[4 * l + 3]);
+  }
+  for (int distance = 16; distance > 0; distance /= 2) {
+    for (int l = 0; l < distance; ++l) lane[l] = lane[l] + lane[l + distance];
+  }
+  return lane[0];
+}
+#if defined(__AVX512F__)
+/// The same order. Vector i holds lanes 4i .. 4i+3, one in each of its 128-bit blocks.
+WICK_FN float sum_tree(const float* acc) {
+  const auto pairs = [](__m512 a, __m512 b) {  // a01 a23 b01 b23 in each block
+    return _mm512_add_ps(_mm512_shuffle_ps(a, b, 0x88), _mm512_shuffle_ps(a, b, 0xdd));
+  };
+  __m512 v[8];
+  for (int i = 0; i < 8; ++i) v[i] = _mm512_loadu_ps(acc + 16 * i);
+  // Element r of block b is lane 4r + b, or 16 more in the second.
+  const __m512 low = pairs(pairs(v[0], v[1]), pairs(v[2], v[3]));
+  const __m512 high = pairs(pairs(v[4], v[5]), pairs(v[6], v[7]));
+  __m512 s = _mm512_add_ps(low, high);
+  s = _mm512_add_ps(s, _mm512_permute_ps(s, 0x4e));  // distance 8
+  s = _mm512_add_ps(s, _mm512_permute_ps(s, 0xb1));  // distance 4
+  const __m256 t = _mm256_add_ps(_mm512_castps512_ps256(s), _mm512_extractf32x8_ps(s, 1));  // 2
+  const __m128 u = _mm_add_ps(_mm256_castps256_ps128(t), _mm256_extractf128_ps(t, 1));      // 1
+  return _mm_cvtss_f32(u);
+}
+#elif defined(__AVX2__)
+/// The same order. Vector i holds lanes 2i and 2i+1, one in each of its 128-bit blocks.
+WICK_FN float sum_tree(const float* acc) {
+  const auto pairs = [](__m256 a, __m256 b) {  // a01 a23 b01 b23 in each block
+    return _mm256_add_ps(_mm256_shuffle_ps(a, b, 0x88), _mm256_shuffle_ps(a, b, 0xdd));
+  };
+  __m256 s[4];  // element r of block b of vector k is lane 8k + 2r + b
+  for (int k = 0; k < 4; ++k) {
+    const float* a = acc + 32 * k;
+    s[k] = pairs(pairs(_mm256_loadu_ps(a), _mm256_loadu_ps(a + 8)),
+                 pairs(_mm256_loadu_ps(a + 16), _mm256_loadu_ps(a + 24)));
+  }
+  __m256 t = _mm256_add_ps(_mm256_add_ps(s[0], s[2]), _mm256_add_ps(s[1], s[3]));  // 16, 8
+  t = _mm256_add_ps(t, _mm256_permute_ps(t, 0x4e));                                // 4
+  t = _mm256_add_ps(t, _mm256_permute_ps(t, 0xb1));                                // 2
+  const __m128 u = _mm_add_ps(_mm256_castps256_ps128(t), _mm256_extractf128_ps(t, 1));  // 1
+  return _mm_cvtss_f32(u);
+}
+#endif
+
+/// Sum of f(x) over one chunk of n <= 4096 elements; f maps a vector and must map +0 to +0 (tails
+/// are padded with it: accumulators start at +0 and so are never -0, which +0 would change).
+template <class T, class F>
+WICK_FN AccOf<T> chunk_sum(const T* x, int64_t n, F f) {
+  using A = AccOf<T>;
+  constexpr int kWidth = kLanes<A>;
+  constexpr int kGroup = 8 * kWidth;  // accumulators held in registers at a time
+  constexpr int kGroups = kGroup < kSumAccumulators ? kSumAccumulators / kGroup : 1;
+  alignas(64) A acc[kSumAccumulators];
+  const int64_t full = n / kSumAccumulators * kSumAccumulators;
+  for (int g = 0; g < kGroups; ++g) {
+    VecOf<T> a[8] = {};
+    for (int64_t i = g * kGroup; i < full; i += kSumAccumulators) {
+#pragma GCC unroll 8
+      for (int v = 0; v < 8; ++v) a[v] = a[v] + f(load(x + i + v * kWidth));
+    }
+#pragma GCC unroll 8
+    for (int v = 0; v < 8; ++v) store(acc + g * kGroup + v * kWidth, a[v]);
+  }
+  const T* tail = x + full;
+  const int rest = static_cast<int>(n - full);
+  int i = 0;
+  for (; i + kWidth <= rest; i += kWidth) store(acc + i, load(acc + i) + f(load(tail + i)));
+  if (i < rest) store(acc + i, load(acc + i) + f(load_partial(tail + i, rest - i)));
+  return sum_tree(acc);
+}
+
+/// Sum of f(x) over a contiguous row: chunk results join in index order.
+template <class T, class F>
+WICK_FN AccOf<T> row_sum(const T* x, int64_t n, F f) {
+  AccOf<T> sum = 0;
+  for (int64_t i = 0; i < n; i += kSumChunk) {
+    const AccOf<T> chunk = chunk_sum(x + i, n - i < kSumChunk ? n - i : kSumChunk, f);
+    sum = i == 0 ? chunk : sum + chunk;
+  }
+  return sum;
+}
+
+}  // namespace
+}  // namespace wick::cpu::WICK_ISA

@@ -1,0 +1,63 @@
+// Blocks of 32 values to floats and back; compiled once for every instruction set.
+//
+// Computes what wick/math/blocks.h defines, block by block and in order; the bits don't depend on
+// the instruction set. Bytes moved: each once in and once out.
+
+#include "wick/backend/cpu/linear/block_kernels.h"
+
+#include "wick/math/blocks.h"
+
+namespace wick::cpu::WICK_ISA {
+namespace {
+
+template <class Block>
+void quantize(const float* in, int64_t blocks, uint8_t* out) {
+  for (int64_t b = 0; b < blocks; ++b) {
+    Block block;
+    math::quantize(in + b * math::kBlock, &block);
+    __builtin_memcpy(out + b * static_cast<int64_t>(sizeof block), &block, sizeof block);
+  }
+}
+
+template <class Block>
+void dequantize(const uint8_t* in, int64_t blocks, float* out) {
+  for (int64_t b = 0; b < blocks; ++b) {
+    Block block;
+    __builtin_memcpy(&block, in + b * static_cast<int64_t>(sizeof block), sizeof block);
+    math::dequantize(block, out + b * math::kBlock);
+  }
+}
+
+template <class Half>
+void half_to_f32(const uint16_t* in, int64_t n, float* out) {
+  for (int64_t i = 0; i < n; ++i) out[i] = math::to_f32(Half{in[i]});
+}
+
+template <class Half>
+void half_from_f32(const float* in, int64_t n, uint16_t* out) {
+  for (int64_t i = 0; i < n; ++i) out[i] = math::from_f32<Half>(in[i]).bits;
+}
+
+template <class Block>
+constexpr BlockCodec both() {
+  return {quantize<Block>, dequantize<Block>};
+}
+
+template <class Half>
+constexpr HalfCodec half() {
+  return {half_to_f32<Half>, half_from_f32<Half>};
+}
+
+}  // namespace
+
+extern const BlockKernels block_kernels = {
+    both<math::BlockQ4_0>(),
+    both<math::BlockQ4_1>(),
+    {nullptr, dequantize<math::BlockQ5_0>},
+    {nullptr, dequantize<math::BlockQ5_1>},
+    both<math::BlockQ8_0>(),
+    half<math::f16>(),
+    half<math::bf16>(),
+};
+
+}  // namespace wick::cpu::WICK_ISA

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "wick/backend/cpu/isa.h"
+
+namespace wick::cpu {
+
+/// Sixteen rows of a weight matrix as one linear stream; f32 and f16 [k][16], bf16 [k/2][16][2]
+/// with an odd k padded by zeros.
+inline constexpr int kWeightPanelRows = 16;
+/// Columns that one pass over the weights serves; more take two passes from the cache.
+inline constexpr int kDecodeColumns = 4;
+
+struct PackPanelArgs {
+  std::array<const void*, kWeightPanelRows> rows;  ///< null for rows past the end
+  std::array<int64_t, kWeightPanelRows> k_stride;  ///< of each row, in elements
+  int64_t k;
+  void* panel;
+};
+
+/// y[c][row] = Σ_p w[row][p] · x[c][p], one chain of fused multiply-adds a row.
+struct DecodeArgs {
+  const void* weight;           ///< the first panel
+  int64_t panel_bytes, panels;  ///< of this range
+  int64_t k;                    ///< even for bf16
+  const float* x;               ///< [cols][x_stride], already rounded to the weight's format
+  int64_t x_stride;
+  int64_t cols;
+  float* y;  ///< [cols][y_stride], 16 rows a panel
+  int64_t y_stride;
+};
+
+/// The kernels of one instruction set, by weight dtype: f32, f16, bf16.
+struct FloatWeightKernels {
+  std::array<void (*)(const PackPanelArgs&), 3> pack;
+  std::array<void (*)(const DecodeArgs&), 3> decode;
+  /// `k` (even) bf16 rows of a panel to f32 [k][16].
+  void (*unpack_bf16)(const void* panel, int64_t k, float* to);
+};
+
+WICK_DECLARE_KERNELS(FloatWeightKernels, float_weight_kernels)
+
+inline const FloatWeightKernels& float_weight_kernels(Isa isa) {
+  return WICK_SELECT_KERNELS(isa, float_weight_kernels, v4);
+}
+
+}  // namespace wick::cpu

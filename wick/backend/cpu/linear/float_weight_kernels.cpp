@@ -1,0 +1,301 @@
+#include "wick/backend/cpu/linear/float_weight.h"
+
+#include "wick/backend/cpu/linear/simd.h"
+
+// Packing and matrix–vector kernels for weights of f32, f16 and bf16.
+
+namespace wick::cpu::WICK_ISA {
+namespace {
+
+using i64 = int64_t;
+using math::bf16;
+using math::f16;
+
+constexpr int kRows = kWeightPanelRows;
+constexpr int kVectors = 64 / kVectorBytes;  // f32 vectors of a panel's sixteen rows
+using F = Simd<float>;
+
+// ---- packing: 16 rows of k → one panel. Reads and writes each weight once.
+
+using Octet = uint16_t __attribute__((vector_size(16)));
+using OctetAnywhere = uint16_t __attribute__((vector_size(16), aligned(2), may_alias));
+using Half = uint16_t __attribute__((may_alias));
+
+/// to[p * 16 + w] = rows[w][p]: 8×8 blocks in 128-bit registers.
+WICK_INLINE void transpose_halves(const Half* const* rows, i64 n, Half* to) {
+  i64 p = 0;
+  for (; p + 8 <= n; p += 8) {
+#pragma GCC unroll 2
+    for (int g = 0; g < kRows; g += 8) {
+      Octet a[8], b[8];
+#pragma GCC unroll 8
+      for (int i = 0; i < 8; ++i) a[i] = *reinterpret_cast<const OctetAnywhere*>(rows[g + i] + p);
+      // Interleaving row i with row i + 4 three times over transposes.
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; ++i) {
+        b[2 * i] = __builtin_shufflevector(a[i], a[i + 4], 0, 8, 1, 9, 2, 10, 3, 11);
+        b[2 * i + 1] = __builtin_shufflevector(a[i], a[i + 4], 4, 12, 5, 13, 6, 14, 7, 15);
+      }
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; ++i) {
+        a[2 * i] = __builtin_shufflevector(b[i], b[i + 4], 0, 8, 1, 9, 2, 10, 3, 11);
+        a[2 * i + 1] = __builtin_shufflevector(b[i], b[i + 4], 4, 12, 5, 13, 6, 14, 7, 15);
+      }
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; ++i) {
+        b[2 * i] = __builtin_shufflevector(a[i], a[i + 4], 0, 8, 1, 9, 2, 10, 3, 11);
+        b[2 * i + 1] = __builtin_shufflevector(a[i], a[i + 4], 4, 12, 5, 13, 6, 14, 7, 15);
+      }
+#pragma GCC unroll 8
+      for (int i = 0; i < 8; ++i) {
+        *reinterpret_cast<OctetAnywhere*>(to + (p + i) * kRows + g) = b[i];
+      }
+    }
+  }
+  for (; p < n; ++p) {
+    for (int w = 0; w < kRows; ++w) to[p * kRows + w] = rows[w][p];
+  }
+}
+
+/// Element size of 2 or 4 bytes; Pairs: two k of a row stay side by side.
+template <class E, bool kPairs>
+void pack_panel(const PackPanelArgs& args) {
+  constexpr i64 kRun = 256;
+  alignas(64) E lines[kRows][kRun];
+  E* to = static_cast<E*>(args.panel);
+  const E* from[kRows];
+  for (int w = 0; w < kRows; ++w) {
+    if (args.rows[static_cast<size_t>(w)] == nullptr) {
+      for (i64 p = 0; p < kRun; ++p) lines[w][p] = 0;
+    }
+  }
+  for (i64 p = 0; p < args.k; p += kRun) {
+    const i64 n = args.k - p < kRun ? args.k - p : kRun;
+    const i64 padded = kPairs ? (n + 1) / 2 * 2 : n;
+    for (int w = 0; w < kRows; ++w) {
+      const E* row = static_cast<const E*>(args.rows[static_cast<size_t>(w)]);
+      const i64 stride = args.k_stride[static_cast<size_t>(w)];
+      from[w] = lines[w];
+      if (row == nullptr) continue;
+      if (stride == 1 && padded == n) {
+        from[w] = row + p;
+        continue;
+      }
+      for (i64 i = 0; i < n; ++i) lines[w][i] = row[(p + i) * stride];
+      for (i64 i = n; i < padded; ++i) lines[w][i] = 0;
+    }
+    if constexpr (kPairs || sizeof(E) == 4) {
+      constexpr i64 kElems = kPairs ? 2 : 1;
+      const Word* words[kRows];
+      for (int w = 0; w < kRows; ++w) words[w] = reinterpret_cast<const Word*>(from[w]);
+      transpose_words<kRows>(words, padded / kElems, reinterpret_cast<Word*>(to + p * kRows));
+    } else {
+      transpose_halves(from, n, to + p * kRows);
+    }
+  }
+}
+
+// ---- matrix–vector.
+//
+// P panels advance through k together: P · kVectors independent chains a column hide the latency of
+// fma, and each chain takes its row's products in order of k. The P panels lie one after the other,
+// so the stream is read at P places; each place is prefetched 8 KiB / P ahead and, near its end,
+// from where the next P panels begin. Weights are read once, x stays in L1.
+
+/// The next step of a panel as f32: one k of f32 and f16, two of bf16.
+template <class S>
+struct Step;
+template <>
+struct Step<float> {
+  static constexpr int kDepth = 1, kBytes = 64;
+  static WICK_INLINE void load(const char* p, F::V (&w)[1][kVectors]) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      w[0][v] = F::load(reinterpret_cast<const float*>(p) + v * F::kLanes);
+    }
+  }
+};
+template <>
+struct Step<f16> {
+  static constexpr int kDepth = 1, kBytes = 32;
+  static WICK_INLINE void load(const char* p, F::V (&w)[1][kVectors]) {
+#if defined(__AVX512F__)
+    w[0][0] = reinterpret_cast<F::V>(
+        _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))));
+#elif defined(__F16C__)
+    w[0][0] = reinterpret_cast<F::V>(
+        _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+    w[0][1] = reinterpret_cast<F::V>(
+        _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 16))));
+#else
+    alignas(64) float wide[kRows];
+    widen_run<float>(reinterpret_cast<const f16*>(p), wide, kRows);
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) w[0][v] = F::load(wide + v * F::kLanes);
+#endif
+  }
+};
+template <>
+struct Step<bf16> {
+  static constexpr int kDepth = 2, kBytes = 64;
+  static WICK_INLINE void load(const char* p, F::V (&w)[2][kVectors]) {
+    using U = Simd<uint32_t>;
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      const U::V pair = U::load(reinterpret_cast<const uint32_t*>(p) + v * U::kLanes);
+      w[0][v] = reinterpret_cast<F::V>(pair << 16);
+      w[1][v] = reinterpret_cast<F::V>(pair & 0xffff0000u);
+    }
+  }
+};
+
+/// Steps [step, end) of P panels for C columns.
+template <class S, int P, int C>
+WICK_INLINE void decode_steps(const char* w, i64 panel_bytes, i64 ahead, const float* x,
+                              i64 x_stride, i64 step, i64 end, F::V (&acc)[P][C][kVectors]) {
+  using T = Step<S>;
+  const char* at = w + step * T::kBytes;
+  for (; step < end; ++step, at += T::kBytes) {
+    F::V xv[T::kDepth][C];
+#pragma GCC unroll 2
+    for (int d = 0; d < T::kDepth; ++d) {
+#pragma GCC unroll 4
+      for (int c = 0; c < C; ++c) {
+        xv[d][c] = F::broadcast(x[c * x_stride + step * T::kDepth + d]);
+      }
+    }
+#pragma GCC unroll 4
+    for (int p = 0; p < P; ++p) {
+      const char* from = at + p * panel_bytes;
+      __builtin_prefetch(from + ahead);
+      F::V wv[T::kDepth][kVectors];
+      T::load(from, wv);
+#pragma GCC unroll 2
+      for (int d = 0; d < T::kDepth; ++d) {
+#pragma GCC unroll 4
+        for (int c = 0; c < C; ++c) {
+#pragma GCC unroll 4
+          for (int v = 0; v < kVectors; ++v) {
+            acc[p][c][v] = F::fma(wv[d][v], xv[d][c], acc[p][c][v]);
+          }
+        }
+      }
+    }
+  }
+}
+
+template <class S, int P, int C>
+void decode_panels(const char* w, i64 panel_bytes, i64 k, const float* x, i64 x_stride, float* y,
+                   i64 y_stride) {
+  using T = Step<S>;
+  constexpr i64 kAhead = 8192 / P;
+  const i64 steps = k / T::kDepth;
+  const i64 near = kAhead / T::kBytes < steps ? kAhead / T::kBytes : steps;
+  F::V acc[P][C][kVectors];
+#pragma GCC unroll 4
+  for (int p = 0; p < P; ++p) {
+#pragma GCC unroll 4
+    for (int c = 0; c < C; ++c) {
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) acc[p][c][v] = F::V{};
+    }
+  }
+  decode_steps<S, P, C>(w, panel_bytes, kAhead, x, x_stride, 0, steps - near, acc);
+  decode_steps<S, P, C>(w, panel_bytes, kAhead + (P - 1) * panel_bytes, x, x_stride, steps - near,
+                        steps, acc);
+#pragma GCC unroll 4
+  for (int p = 0; p < P; ++p) {
+#pragma GCC unroll 4
+    for (int c = 0; c < C; ++c) {
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) {
+        F::store(y + c * y_stride + p * kRows + v * F::kLanes, acc[p][c][v]);
+      }
+    }
+  }
+}
+
+/// Panels at once for C columns, as the registers allow.
+template <int C>
+constexpr int panels_at_once() {
+  if constexpr (kVectors == 1) return 4;
+  if constexpr (kVectors == 2) return C == 1 ? 4 : (C < 4 ? 2 : 1);
+  return C == 1 ? 2 : 1;
+}
+
+template <class S, int P, int C>
+WICK_INLINE i64 decode_range(const DecodeArgs& a, i64 panel, i64 col) {
+  const char* w = static_cast<const char*>(a.weight);
+  for (; panel + P <= a.panels; panel += P) {
+    decode_panels<S, P, C>(w + panel * a.panel_bytes, a.panel_bytes, a.k, a.x + col * a.x_stride,
+                           a.x_stride, a.y + col * a.y_stride + panel * kRows, a.y_stride);
+  }
+  return panel;
+}
+
+/// All panels for one, two, three or four columns.
+template <class S, int C>
+void decode_columns(const DecodeArgs& a, i64 col) {
+  i64 panel = decode_range<S, panels_at_once<C>(), C>(a, 0, col);
+  if constexpr (panels_at_once<C>() > 2) panel = decode_range<S, 2, C>(a, panel, col);
+  decode_range<S, 1, C>(a, panel, col);
+}
+
+template <class S>
+void decode(const DecodeArgs& args) {
+  // A group of panels serves all columns before the next is read.
+  constexpr i64 kGroup = 4;
+  for (i64 panel = 0; panel < args.panels; panel += kGroup) {
+    DecodeArgs group = args;
+    if (args.cols <= kDecodeColumns) {
+      panel = args.panels;  // one pass: no need to cut
+    } else {
+      group.weight = static_cast<const char*>(args.weight) + panel * args.panel_bytes;
+      group.y = args.y + panel * kRows;
+      group.panels = args.panels - panel < kGroup ? args.panels - panel : kGroup;
+    }
+    for (i64 col = 0; col < args.cols;) {
+      const i64 left = args.cols - col;
+      // 5 = 3 + 2, 6 = 3 + 3: even passes.
+      const i64 cols = left <= kDecodeColumns ? left : (left < 2 * 4 - 1 ? (left + 1) / 2 : 4);
+      switch (cols) {
+        case 1:
+          decode_columns<S, 1>(group, col);
+          break;
+        case 2:
+          decode_columns<S, 2>(group, col);
+          break;
+        case 3:
+          decode_columns<S, 3>(group, col);
+          break;
+        default:
+          decode_columns<S, 4>(group, col);
+          break;
+      }
+      col += cols;
+    }
+  }
+}
+
+void unpack_bf16(const void* panel, i64 k, float* to) {
+  const char* at = static_cast<const char*>(panel);
+  for (i64 p = 0; p < k; p += 2, at += 64, to += 2 * kRows) {
+    F::V w[2][kVectors];
+    Step<bf16>::load(at, w);
+    for (int v = 0; v < kVectors; ++v) {
+      F::store(to + v * F::kLanes, w[0][v]);
+      F::store(to + kRows + v * F::kLanes, w[1][v]);
+    }
+  }
+}
+
+}  // namespace
+
+extern constinit const FloatWeightKernels float_weight_kernels;
+const FloatWeightKernels float_weight_kernels = {
+    {pack_panel<Word, false>, pack_panel<Half, false>, pack_panel<Half, true>},
+    {decode<float>, decode<f16>, decode<bf16>},
+    unpack_bf16,
+};
+
+}  // namespace wick::cpu::WICK_ISA

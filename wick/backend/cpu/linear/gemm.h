@@ -1,0 +1,167 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "wick/backend/cpu/isa.h"
+#include "wick/base/dtype.h"
+
+namespace wick::cpu {
+
+// Matrix products C[m, n] = A[m, k] · B[k, n] on packed panels.
+//
+// A is packed as panels of `tile_rows` rows, [panel][k][row_panel] with the rows padded to a power
+// of two; B as panels of 64 bytes of columns, [panel][k][col_panel]. Every output is one chain of
+// fused multiply-adds over k in index order, resumed from memory between blocks of k, so its bits
+// depend neither on blocking and threads nor on the instruction set, as long as that has fma.
+
+/// The type that products are computed in. `bf16_dot` multiplies pairs of bf16 (an "element" is a
+/// pair) into f32.
+enum class Compute : uint8_t { f32, f64, u32, u64, bf16_dot };
+
+/// The compute type of a dtype's product.
+constexpr Compute compute_of(DType dtype) {
+  switch (dtype) {
+    case DType::u8:
+    case DType::i16:
+    case DType::u32:
+    case DType::i32:
+      return Compute::u32;
+    case DType::i64:
+      return Compute::u64;
+    case DType::f64:
+      return Compute::f64;
+    default:
+      return Compute::f32;
+  }
+}
+constexpr int elem_bytes(Compute type) {
+  return type == Compute::f64 || type == Compute::u64 ? 8 : 4;
+}
+
+/// Rows of an operand on their way into panels. Strides and offsets count elements.
+struct PackArgs {
+  const void* data;            ///< element (0, 0)
+  const int64_t* row_offsets;  ///< where each row starts; null: row i starts at i * row_stride
+  int64_t row_stride, k_stride;
+  int64_t rows, k;
+  void* panels;
+  int64_t panel_stride;  ///< elements of the compute type
+};
+
+/// Panels times panels into C, all in elements of the compute type.
+struct MultiplyArgs {
+  int64_t rows, cols, k;
+  const void* a;
+  int64_t a_panel_stride;
+  const void* b;
+  int64_t b_panel_stride;
+  void* c;
+  int64_t c_row_stride;
+  bool resume;  ///< continue the chains that C holds; else start from 0
+};
+
+/// out[c][j] = Σ_p x[c][p] · b[p][j] for up to four rows c: b is read where it lies, dense along j.
+struct StripArgs {
+  int64_t rows, cols, k;
+  const void* x;  ///< [rows][k] of the compute type
+  const void* b;
+  int64_t b_k_stride;
+  void* out;  ///< [rows][cols] of the compute type
+  int64_t out_row_stride;
+};
+
+struct GemmType {
+  int tile_rows = 0;    ///< rows of a panel of A
+  int row_panel = 0;    ///< elements between two k of a panel of A
+  int col_panel = 0;    ///< columns of a panel of B: 64 bytes
+  int tile_panels = 0;  ///< panels of B that one tile spans
+  void (*multiply)(const MultiplyArgs&) = nullptr;
+};
+
+/// The kernels of one instruction set.
+struct GemmKernels {
+  std::array<GemmType, 5> types;  ///< by Compute; bf16_dot is empty where the compiler lacks it
+  using Pack = void (*)(const PackArgs&);
+  using Strip = void (*)(const StripArgs&);
+  /// to[i] = from[i * stride] in the compute type of the dtype.
+  using Load = void (*)(const void* from, int64_t stride, int64_t n, void* to);
+  /// to[i * stride] = from[i] in the dtype, rounded once.
+  using Store = void (*)(const void* from, void* to, int64_t stride, int64_t n);
+  std::array<Pack, kRealDTypeCount> pack_rows, pack_cols;
+  std::array<Strip, kRealDTypeCount> strip;
+  std::array<Load, kRealDTypeCount> load;
+  std::array<Store, kRealDTypeCount> store;
+
+  const GemmType& type(Compute compute) const { return types[static_cast<size_t>(compute)]; }
+};
+
+WICK_DECLARE_KERNELS(GemmKernels, gemm_kernels)
+
+inline const GemmKernels& gemm_kernels(Isa isa) {
+  return WICK_SELECT_KERNELS(isa, gemm_kernels, v4);
+}
+
+/// Rows [.., k] in memory, the left operand.
+struct GemmRows {
+  const void* data = nullptr;
+  DType dtype = DType::f32;  ///< u32 where its elements are pairs of bf16
+  int64_t row_stride = 0, k_stride = 0;
+  const int64_t* row_offsets = nullptr;
+};
+
+/// The right operand as the engine asks for it: blocks of packed panels.
+class GemmColumns {
+ public:
+  struct Block {
+    const void* panels;
+    int64_t panel_stride;
+  };
+  /// The panels of columns [col, col + cols) over k in [k0, k0 + k); col is a multiple of the
+  /// type's panel. `scratch` holds panels of k + 1 (so that their lines don't all fall in
+  /// one set of L1); packed weights may point into themselves.
+  virtual Block block(int64_t col, int64_t cols, int64_t k0, int64_t k, void* scratch) const = 0;
+
+ protected:
+  ~GemmColumns() = default;
+};
+
+/// The product's destination; strides count elements of `dtype`.
+struct GemmResult {
+  void* data = nullptr;
+  DType dtype = DType::f32;
+  int64_t row_stride = 0, col_stride = 0;
+  const int64_t* row_offsets = nullptr;
+};
+
+/// How a product is cut in blocks, and the scratch memory that takes.
+struct GemmPlan {
+  Compute compute;
+  int64_t m, n, k;
+  int parts;             ///< threads
+  bool direct;           ///< tiles go straight into the result
+  bool whole_c;          ///< all of C stays in the compute type until the last k
+  int64_t row_block;     ///< rows of A packed at a time
+  int64_t k_super;       ///< k packed at a time
+  int64_t k_block;       ///< k of one B block
+  int64_t col_tasks;     ///< how the columns are divided among threads
+  int64_t row_tasks;     ///< and the rows of a row block
+  size_t a_bytes;        ///< scratch: A's panels
+  size_t whole_c_bytes;  ///< scratch: C, when whole_c
+  size_t b_bytes;        ///< scratch of each thread: a B block
+  size_t c_bytes;        ///< scratch of each thread: a task's C, unless direct or whole_c
+  size_t workspace_bytes() const {
+    return a_bytes + whole_c_bytes + (b_bytes + c_bytes) * static_cast<size_t>(parts);
+  }
+};
+
+/// Plans a product on at most `threads` threads.
+GemmPlan plan_gemm(const GemmKernels& kernels, Compute compute, int64_t m, int64_t n, int64_t k,
+                   const GemmResult& out, int threads);
+
+/// Runs it; `workspace` has the plan's bytes, aligned to 64. With one part it stays on this thread.
+void run_gemm(const GemmKernels& kernels, const GemmPlan& plan, const GemmRows& a,
+              const GemmColumns& b, const GemmResult& out, void* workspace);
+
+}  // namespace wick::cpu

@@ -1,0 +1,407 @@
+#include "wick/backend/cpu/linear/gemm.h"
+#include "wick/backend/cpu/linear/simd.h"
+
+// The float and integer product kernels of one instruction set.
+//
+// Tile: C[MR, NP·64 bytes] in registers; for each k one load of B's panels, MR broadcasts from A's
+// panel, MR·NP·(64 / vector) fused multiply-adds. An output is one accumulator from first to last k.
+// Per k a tile reads MR·4 bytes of A from L1 (its panel is reused by every tile of the row) and
+// NP·64 bytes of B from L2.
+
+namespace wick::cpu::WICK_ISA {
+namespace {
+
+using i64 = int64_t;
+
+// Registers: MR·NP·kVectors accumulators, B's vectors, one broadcast.
+#if defined(__AVX512F__)
+constexpr int kTileRows = 14, kRowPanel = 16, kTilePanels = 2;  // 28 + 2 + 1 of 32
+#elif defined(__AVX2__)
+constexpr int kTileRows = 6, kRowPanel = 8, kTilePanels = 1;  // 12 + 2 + 1 of 16
+#elif defined(__aarch64__)
+constexpr int kTileRows = 6, kRowPanel = 8, kTilePanels = 1;  // 24 + 4 + 1 of 32
+#else
+constexpr int kTileRows = 2, kRowPanel = 4, kTilePanels = 1;  // 8 + 4 + 2 of 16
+#endif
+constexpr int kPanelBytes = 64;
+
+template <class T>
+constexpr int kColPanel = kPanelBytes / static_cast<int>(sizeof(T));
+
+template <class T, int MR, int NP>
+void tile(i64 k, const T* a, const T* b, i64 b_panel_stride, T* c, i64 c_stride, bool resume) {
+  using S = Simd<T>;
+  constexpr int kVectors = kPanelBytes / kVectorBytes;  // of a panel
+  typename S::V acc[MR][NP * kVectors];
+  if (resume) {
+#pragma GCC unroll 16
+    for (int i = 0; i < MR; ++i) {
+#pragma GCC unroll 8
+      for (int j = 0; j < NP * kVectors; ++j) acc[i][j] = S::load(c + i * c_stride + j * S::kLanes);
+    }
+  } else {
+#pragma GCC unroll 16
+    for (int i = 0; i < MR; ++i) {
+      __builtin_prefetch(c + i * c_stride, 1);
+      __builtin_prefetch(c + i * c_stride + NP * kColPanel<T> - 1, 1);
+#pragma GCC unroll 8
+      for (int j = 0; j < NP * kVectors; ++j) acc[i][j] = typename S::V{};
+    }
+  }
+  for (i64 p = 0; p < k; ++p) {
+    typename S::V bv[NP * kVectors];
+#pragma GCC unroll 2
+    for (int q = 0; q < NP; ++q) {
+#pragma GCC unroll 4
+      for (int j = 0; j < kVectors; ++j) {
+        bv[q * kVectors + j] = S::load(b + q * b_panel_stride + j * S::kLanes);
+      }
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < MR; ++i) {
+      const typename S::V av = S::broadcast(a[i]);
+#pragma GCC unroll 8
+      for (int j = 0; j < NP * kVectors; ++j) acc[i][j] = S::fma(av, bv[j], acc[i][j]);
+    }
+    a += kRowPanel;
+    b += kColPanel<T>;
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < MR; ++i) {
+#pragma GCC unroll 8
+    for (int j = 0; j < NP * kVectors; ++j) S::store(c + i * c_stride + j * S::kLanes, acc[i][j]);
+  }
+}
+
+#if defined(__AVX512F__)
+// The same on pairs of bf16, two products a lane and step. vdpbf16ps flushes denormal operands and
+// results and rounds each of its two additions to nearest.
+template <class T, int MR, int NP>
+__attribute__((target("avx512bf16"))) void tile_bf16(i64 k, const T* a, const T* b,
+                                                     i64 b_panel_stride, T* c, i64 c_stride,
+                                                     bool resume) {
+  __m512 acc[MR][NP];
+#pragma GCC unroll 16
+  for (int i = 0; i < MR; ++i) {
+#pragma GCC unroll 2
+    for (int j = 0; j < NP; ++j) {
+      acc[i][j] = resume ? _mm512_loadu_ps(c + i * c_stride + j * 16) : _mm512_setzero_ps();
+    }
+  }
+  for (i64 p = 0; p < k; ++p) {
+    __m512bh bv[NP];
+#pragma GCC unroll 2
+    for (int j = 0; j < NP; ++j) {
+      bv[j] = reinterpret_cast<__m512bh>(_mm512_loadu_ps(b + j * b_panel_stride));
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < MR; ++i) {
+      const __m512bh av = reinterpret_cast<__m512bh>(_mm512_set1_ps(a[i]));
+#pragma GCC unroll 2
+      for (int j = 0; j < NP; ++j) acc[i][j] = _mm512_dpbf16_ps(acc[i][j], av, bv[j]);
+    }
+    a += kRowPanel;
+    b += kColPanel<T>;
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < MR; ++i) {
+#pragma GCC unroll 2
+    for (int j = 0; j < NP; ++j) _mm512_storeu_ps(c + i * c_stride + j * 16, acc[i][j]);
+  }
+}
+#endif
+
+template <class T>
+using Tile = void (*)(i64, const T*, const T*, i64, T*, i64, bool);
+
+/// The tile functions of 1, 2, 4, … kTileRows rows by 1 … kTilePanels panels.
+struct Fma {
+  template <class T, int MR, int NP>
+  static constexpr Tile<T> get() {
+    return tile<T, MR, NP>;
+  }
+};
+#if defined(__AVX512F__)
+struct Bf16Dot {
+  template <class T, int MR, int NP>
+  static constexpr Tile<T> get() {
+    return tile_bf16<T, MR, NP>;
+  }
+};
+#endif
+
+constexpr int kTileKinds = kTileRows / 2 + 1;
+template <class T>
+struct Tiles {
+  Tile<T> at[kTileKinds][kTilePanels];
+  int rows[kTileKinds];
+};
+
+template <class Kind, class T, int I>
+constexpr void fill_tiles(Tiles<T>& tiles) {
+  constexpr int kRows = I == 0 ? 1 : 2 * I;
+  tiles.rows[I] = kRows;
+  tiles.at[I][0] = Kind::template get<T, kRows, 1>();
+  if constexpr (kTilePanels == 2) tiles.at[I][1] = Kind::template get<T, kRows, 2>();
+  if constexpr (I + 1 < kTileKinds) fill_tiles<Kind, T, I + 1>(tiles);
+}
+template <class Kind, class T>
+constexpr Tiles<T> make_tiles() {
+  Tiles<T> tiles{};
+  fill_tiles<Kind, T, 0>(tiles);
+  return tiles;
+}
+
+/// One tile, through a buffer where it reaches over C's edge.
+template <class T>
+WICK_INLINE void edge_or_tile(const Tiles<T>& tiles, const MultiplyArgs& m, i64 i, i64 j) {
+  constexpr i64 kTileCols = kTilePanels * kColPanel<T>;
+  const i64 rows = m.rows - i < kTileRows ? m.rows - i : kTileRows;
+  const i64 cols = m.cols - j < kTileCols ? m.cols - j : kTileCols;
+  const i64 kind = (rows + 1) / 2 - (rows == 1 ? 1 : 0);
+  const i64 panels = (cols + kColPanel<T> - 1) / kColPanel<T>;
+  const int tile_rows = tiles.rows[kind];
+  const Tile<T> run = tiles.at[kind][panels - 1];
+  const T* a = static_cast<const T*>(m.a) + i / kTileRows * m.a_panel_stride;
+  const T* b = static_cast<const T*>(m.b) + j / kColPanel<T> * m.b_panel_stride;
+  T* c = static_cast<T*>(m.c) + i * m.c_row_stride + j;
+  if (rows == tile_rows && cols == panels * kColPanel<T>) {
+    run(m.k, a, b, m.b_panel_stride, c, m.c_row_stride, m.resume);
+    return;
+  }
+  alignas(64) T edge[kTileRows * kTileCols];
+  if (m.resume) {
+    for (i64 r = 0; r < tile_rows; ++r) {
+      for (i64 s = 0; s < kTileCols; ++s) {
+        edge[r * kTileCols + s] = r < rows && s < cols ? c[r * m.c_row_stride + s] : T{};
+      }
+    }
+  }
+  run(m.k, a, b, m.b_panel_stride, edge, kTileCols, m.resume);
+  for (i64 r = 0; r < rows; ++r) {
+    for (i64 s = 0; s < cols; ++s) c[r * m.c_row_stride + s] = edge[r * kTileCols + s];
+  }
+}
+
+/// C[rows, cols] = A panels · B panels, tile by tile. A wide tile keeps A's panel in L1 while B's
+/// pass by from L2; a narrow one, which reads more of B than of A, the other way round.
+template <class Kind, class T>
+void multiply(const MultiplyArgs& m) {
+  static constexpr Tiles<T> kTiles = make_tiles<Kind, T>();
+  constexpr i64 kTileCols = kTilePanels * kColPanel<T>;
+  if constexpr (kTilePanels > 1) {
+    for (i64 i = 0; i < m.rows; i += kTileRows) {
+      for (i64 j = 0; j < m.cols; j += kTileCols) edge_or_tile(kTiles, m, i, j);
+    }
+  } else {
+    constexpr i64 kRowBlock = 24 * kTileRows;  // its panels stay in L2
+    for (i64 i0 = 0; i0 < m.rows; i0 += kRowBlock) {
+      const i64 end = m.rows - i0 < kRowBlock ? m.rows : i0 + kRowBlock;
+      for (i64 j = 0; j < m.cols; j += kTileCols) {
+        for (i64 i = i0; i < end; i += kTileRows) edge_or_tile(kTiles, m, i, j);
+      }
+    }
+  }
+}
+
+/// Rows into panels [panel][k][W] of which the first R of each W are used. Three ways, by what lies
+/// dense in memory: rows side by side (each k is read as one run), k (4×4 transposes of words after
+/// widening), or neither.
+template <class S, class T, int R, int W>
+void pack(const PackArgs& args) {
+  const S* data = static_cast<const S*>(args.data);
+  T* panels = static_cast<T*>(args.panels);
+  const auto start = [&](i64 row) {
+    return data + (args.row_offsets != nullptr ? args.row_offsets[row] : row * args.row_stride);
+  };
+  if (args.row_offsets == nullptr && args.row_stride == 1 && args.k_stride != 1) {
+    const i64 whole = args.rows / R;
+    const i64 rest = args.rows % R;
+    for (i64 p = 0; p < args.k; ++p) {
+      const S* line = data + p * args.k_stride;
+      T* to = panels + p * W;
+      for (i64 q = 0; q < whole; ++q, line += R, to += args.panel_stride) {
+        widen_run<T>(line, to, R);
+      }
+      if (rest > 0) {
+        for (i64 w = 0; w < W; ++w) to[w] = w < rest ? widen<T>(line[w]) : T{};
+      }
+    }
+    return;
+  }
+  constexpr i64 kRun = 128;
+  alignas(64) T lines[W][kRun];
+  for (i64 row = 0; row < args.rows; row += R, panels += args.panel_stride) {
+    const i64 rows = args.rows - row < R ? args.rows - row : R;
+    for (i64 w = rows; w < W; ++w) {
+      for (i64 p = 0; p < kRun; ++p) lines[w][p] = T{};
+    }
+    const T* from[W];
+    for (i64 w = 0; w < W; ++w) from[w] = lines[w];
+    for (i64 p = 0; p < args.k; p += kRun) {
+      const i64 n = args.k - p < kRun ? args.k - p : kRun;
+      for (i64 w = 0; w < rows; ++w) {
+        const S* line = start(row + w) + p * args.k_stride;
+        if (args.k_stride != 1) {
+          for (i64 i = 0; i < n; ++i) lines[w][i] = widen<T>(line[i * args.k_stride]);
+        } else if constexpr (sizeof(S) == sizeof(T)) {
+          from[w] = reinterpret_cast<const T*>(line);
+        } else {
+          widen_run<T>(line, lines[w], n);
+        }
+      }
+      if constexpr (sizeof(T) == 4) {
+        const Word* words[W];
+        for (i64 w = 0; w < W; ++w) words[w] = reinterpret_cast<const Word*>(from[w]);
+        transpose_words<W>(words, n, reinterpret_cast<Word*>(panels + p * W));
+      } else {
+        for (i64 i = 0; i < n; ++i) {
+          for (int w = 0; w < W; ++w) panels[(p + i) * W + w] = from[w][i];
+        }
+      }
+    }
+  }
+}
+
+template <class S, class T>
+void load(const void* from, i64 stride, i64 n, void* to) {
+  const S* at = static_cast<const S*>(from);
+  T* out = static_cast<T*>(to);
+  if (stride == 1) {
+    widen_run<T>(at, out, n);
+  } else {
+    for (i64 i = 0; i < n; ++i) out[i] = widen<T>(at[i * stride]);
+  }
+}
+
+template <class S, class T>
+void store(const void* from, void* to, i64 stride, i64 n) {
+  const T* at = static_cast<const T*>(from);
+  S* out = static_cast<S*>(to);
+  if (stride == 1) {
+    narrow_run<S>(at, out, n);
+  } else {
+    for (i64 i = 0; i < n; ++i) out[i * stride] = narrow<S>(at[i]);
+  }
+}
+
+// A strip of columns for up to four rows of x. Eight lines of b pass through at a time, in order of
+// k, while the strip's sums go from L1 to registers and back once; b is read once, as long runs.
+template <class S, class T, int C>
+void strip_rows(const StripArgs& s) {
+  using V = Simd<T>;
+  constexpr i64 kStrip = 256;
+  constexpr int kLines = 8;
+  const T* x = static_cast<const T*>(s.x);
+  for (i64 j0 = 0; j0 < s.cols; j0 += kStrip) {
+    const i64 cols = s.cols - j0 < kStrip ? s.cols - j0 : kStrip;
+    const i64 padded = (cols + V::kLanes - 1) / V::kLanes * V::kLanes;
+    alignas(64) T sums[C][kStrip] = {};
+    alignas(64) T wide[kLines][kStrip];
+    const S* b = static_cast<const S*>(s.b) + j0;
+    for (i64 p = 0; p < s.k; p += kLines) {
+      const int lines = static_cast<int>(s.k - p < kLines ? s.k - p : kLines);
+      const bool in_place = sizeof(S) == sizeof(T) && padded == cols;
+      const T* line[kLines];
+      for (int l = 0; l < lines; ++l) {
+        const S* from = b + (p + l) * s.b_k_stride;
+        if (in_place) {
+          line[l] = reinterpret_cast<const T*>(from);
+        } else {
+          widen_run<T>(from, wide[l], cols);
+          for (i64 j = cols; j < padded; ++j) wide[l][j] = T{};
+          line[l] = wide[l];
+        }
+      }
+      if (lines == kLines) {
+        for (i64 j = 0; j < padded; j += V::kLanes) {
+          typename V::V acc[C];
+#pragma GCC unroll 4
+          for (int c = 0; c < C; ++c) acc[c] = V::load(&sums[c][j]);
+#pragma GCC unroll 8
+          for (int l = 0; l < kLines; ++l) {
+            const typename V::V bv = V::load(line[l] + j);
+#pragma GCC unroll 4
+            for (int c = 0; c < C; ++c) {
+              acc[c] = V::fma(V::broadcast(x[c * s.k + p + l]), bv, acc[c]);
+            }
+          }
+#pragma GCC unroll 4
+          for (int c = 0; c < C; ++c) V::store(&sums[c][j], acc[c]);
+        }
+      } else {
+        for (int l = 0; l < lines; ++l) {
+          for (i64 j = 0; j < padded; j += V::kLanes) {
+            for (int c = 0; c < C; ++c) {
+              const typename V::V sum = V::load(&sums[c][j]);
+              const typename V::V xv = V::broadcast(x[c * s.k + p + l]);
+              V::store(&sums[c][j], V::fma(xv, V::load(line[l] + j), sum));
+            }
+          }
+        }
+      }
+    }
+    for (int c = 0; c < C; ++c) {
+      T* out = static_cast<T*>(s.out) + c * s.out_row_stride + j0;
+      for (i64 j = 0; j < cols; ++j) out[j] = sums[c][j];
+    }
+  }
+}
+
+template <class S, class T>
+void strip(const StripArgs& s) {
+  switch (s.rows) {
+    case 1:
+      return strip_rows<S, T, 1>(s);
+    case 2:
+      return strip_rows<S, T, 2>(s);
+    case 3:
+      return strip_rows<S, T, 3>(s);
+    default:
+      return strip_rows<S, T, 4>(s);
+  }
+}
+
+template <class Kind, class T>
+constexpr GemmType type_of() {
+  return {kTileRows, kRowPanel, kColPanel<T>, kTilePanels, multiply<Kind, T>};
+}
+
+template <class S, class T>
+constexpr void add_dtype(GemmKernels& kernels, DType dtype) {
+  const auto i = static_cast<size_t>(dtype);
+  kernels.pack_rows[i] = pack<S, T, kTileRows, kRowPanel>;
+  kernels.pack_cols[i] = pack<S, T, kColPanel<T>, kColPanel<T>>;
+  kernels.strip[i] = strip<S, T>;
+  kernels.load[i] = load<S, T>;
+  kernels.store[i] = store<S, T>;
+}
+
+constexpr GemmKernels make_kernels() {
+  GemmKernels kernels{};
+  kernels.types[0] = type_of<Fma, float>();
+  kernels.types[1] = type_of<Fma, double>();
+  kernels.types[2] = type_of<Fma, uint32_t>();
+  kernels.types[3] = type_of<Fma, uint64_t>();
+#if defined(__AVX512F__)
+  kernels.types[4] = type_of<Bf16Dot, float>();
+#endif
+  add_dtype<uint8_t, uint32_t>(kernels, DType::u8);
+  add_dtype<uint32_t, uint32_t>(kernels, DType::u32);
+  add_dtype<int16_t, uint32_t>(kernels, DType::i16);
+  add_dtype<uint32_t, uint32_t>(kernels, DType::i32);
+  add_dtype<uint64_t, uint64_t>(kernels, DType::i64);
+  add_dtype<math::bf16, float>(kernels, DType::bf16);
+  add_dtype<math::f16, float>(kernels, DType::f16);
+  add_dtype<float, float>(kernels, DType::f32);
+  add_dtype<double, double>(kernels, DType::f64);
+  add_dtype<math::f8e4m3, float>(kernels, DType::f8e4m3);
+  return kernels;
+}
+
+}  // namespace
+
+extern constinit const GemmKernels gemm_kernels;
+const GemmKernels gemm_kernels = make_kernels();
+
+}  // namespace wick::cpu::WICK_ISA

@@ -1,0 +1,151 @@
+#pragma once
+
+#include "wick/backend/cpu/linear/quantized_lanes.h"
+#include "wick/backend/cpu/linear/quantized_types.h"
+#include "wick/math/activation.h"
+
+// Activations to int8 blocks of 32, in the steps of wick/math/activation.h and with its bits. Only
+// kernel sources include this header; everything has internal linkage.
+
+namespace wick::cpu::WICK_ISA {
+namespace {
+
+/// Where a tile keeps what belongs to one block of one column.
+struct TileBlock {
+  int8_t* q;
+  float* d;
+  uint8_t* extra;
+};
+
+WICK_LANES TileBlock tile_block(uint8_t* tile, int64_t width, int64_t block, int64_t column) {
+  uint8_t* at = tile + block * width * kTileBlockBytes;
+  return {reinterpret_cast<int8_t*>(at + column * kBlockElems),
+          reinterpret_cast<float*>(at + width * kBlockElems + column * 4),
+          at + width * (kBlockElems + 4) + column * 4};
+}
+
+template <class T>
+WICK_LANES void store_extra(uint8_t* extra, float d, int32_t sum) {
+  if constexpr (T::kHasMin) {
+    const float scaled = d * static_cast<float>(sum);
+    __builtin_memcpy(extra, &scaled, 4);
+  } else {
+    const int32_t from = -T::kOffset * sum;
+    __builtin_memcpy(extra, &from, 4);
+  }
+}
+
+template <class T>
+WICK_LANES void quantize_one(const float* x, const TileBlock& to) {
+  const math::ActivationScale scale = math::quantize_activation(x, to.q);
+  *to.d = scale.d;
+  store_extra<T>(to.extra, scale.d, scale.sum);
+}
+
+#if defined(__AVX512BW__)
+
+/// Lane i of the result combines the 16 lanes of v[i]: a transposition whose steps reduce.
+template <class Combine>
+WICK_LANES __m512i reduce_rows(const __m512i* v, Combine combine) {
+  __m512i pairs[8], quads[4];
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i) {
+    pairs[i] = combine(_mm512_unpacklo_epi32(v[2 * i], v[2 * i + 1]),
+                       _mm512_unpackhi_epi32(v[2 * i], v[2 * i + 1]));
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    quads[i] = combine(_mm512_unpacklo_epi64(pairs[2 * i], pairs[2 * i + 1]),
+                       _mm512_unpackhi_epi64(pairs[2 * i], pairs[2 * i + 1]));
+  }
+  const __m512i a = combine(_mm512_shuffle_i32x4(quads[0], quads[1], 0x88),
+                            _mm512_shuffle_i32x4(quads[0], quads[1], 0xdd));
+  const __m512i b = combine(_mm512_shuffle_i32x4(quads[2], quads[3], 0x88),
+                            _mm512_shuffle_i32x4(quads[2], quads[3], 0xdd));
+  return combine(_mm512_shuffle_i32x4(a, b, 0x88), _mm512_shuffle_i32x4(a, b, 0xdd));
+}
+
+/// Sixteen blocks at once, so that divisions and reductions are shared.
+template <class T>
+WICK_LANES void quantize_sixteen(const float* const* x, const TileBlock* to) {
+  const __m512i magnitude = _mm512_set1_epi32(0x7fffffff);
+  __m512i v[16];
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) {
+    v[i] = _mm512_max_epu32(_mm512_and_si512(_mm512_loadu_si512(x[i]), magnitude),
+                            _mm512_and_si512(_mm512_loadu_si512(x[i] + 16), magnitude));
+  }
+  const __m512i largest = reduce_rows(
+      v, [](__m512i a, __m512i b) __attribute__((always_inline)) { return _mm512_max_epu32(a, b); });
+  if (_mm512_cmpge_epu32_mask(largest, _mm512_set1_epi32(0x7f800000)) != 0) [[unlikely]] {
+    for (int i = 0; i < 16; ++i) quantize_one<T>(x[i], to[i]);
+    return;
+  }
+  const __m512 amax = _mm512_castsi512_ps(largest);
+  const __mmask16 live = _mm512_cmp_ps_mask(amax, _mm512_set1_ps(1e-30f), _CMP_GT_OQ);
+  const __m512 d = _mm512_maskz_div_ps(live, amax, _mm512_set1_ps(127.0f));
+  alignas(64) float inverse[16], scale[16];
+  _mm512_store_ps(inverse, _mm512_maskz_div_ps(live, _mm512_set1_ps(127.0f), amax));
+  _mm512_store_ps(scale, d);
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) {
+    const __m512 s = _mm512_set1_ps(inverse[i]);
+    const __m512i a = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x[i]), s));
+    const __m512i b = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x[i] + 16), s));
+    auto* q = reinterpret_cast<__m128i*>(to[i].q);
+    _mm_storeu_si128(q, _mm512_cvtepi32_epi8(a));
+    _mm_storeu_si128(q + 1, _mm512_cvtepi32_epi8(b));
+    v[i] = _mm512_add_epi32(a, b);
+  }
+  const __m512i sum = reduce_rows(
+      v, [](__m512i a, __m512i b) __attribute__((always_inline)) { return _mm512_add_epi32(a, b); });
+  alignas(64) int32_t extra[16];
+  if constexpr (T::kHasMin) {
+    _mm512_store_ps(extra, _mm512_mul_ps(d, _mm512_cvtepi32_ps(sum)));
+  } else {
+    _mm512_store_si512(extra, _mm512_mullo_epi32(sum, _mm512_set1_epi32(-T::kOffset)));
+  }
+  for (int i = 0; i < 16; ++i) {
+    *to[i].d = scale[i];
+    __builtin_memcpy(to[i].extra, &extra[i], 4);
+  }
+}
+
+#endif
+
+/// Quantises `width` columns of 32·blocks floats into one tile.
+/// Index map: blocks in column order, sixteen at a time where there are registers for it. Moves
+/// 4 bytes in and 1.25 bytes out a value.
+template <class T>
+void quantize_tile(const float* const* columns, int64_t width, int64_t blocks, uint8_t* tile) {
+#if defined(__AVX512BW__)
+  const float* from[16];
+  TileBlock to[16];
+  int filled = 0;
+  for (int64_t c = 0; c < width; ++c) {
+    for (int64_t b = 0; b < blocks; ++b) {
+      from[filled] = columns[c] + b * kBlockElems;
+      to[filled] = tile_block(tile, width, b, c);
+      if (++filled < 16) continue;
+      quantize_sixteen<T>(from, to);
+      filled = 0;
+    }
+  }
+  if (filled == 0) return;
+  // The last blocks fill up with copies of one of them, which write the same bytes again.
+  for (int i = filled; i < 16; ++i) {
+    from[i] = from[0];
+    to[i] = to[0];
+  }
+  quantize_sixteen<T>(from, to);
+#else
+  for (int64_t c = 0; c < width; ++c) {
+    for (int64_t b = 0; b < blocks; ++b) {
+      quantize_one<T>(columns[c] + b * kBlockElems, tile_block(tile, width, b, c));
+    }
+  }
+#endif
+}
+
+}  // namespace
+}  // namespace wick::cpu::WICK_ISA

@@ -1,0 +1,378 @@
+// Products of packed block weights with int8 activations; compiled once for every instruction set.
+//
+// Computes out[row, column] = Σ_k w[row, k]·x[column, k] in the order of
+// docs/design/numerics/quantised.md: integer dot products of 32, scaled and summed in chunks of
+// eight blocks, chunk sums added in index order. Every path here follows it, so the bits depend
+// neither on the number of columns nor on the instruction set.
+//
+// Index map: a panel of 16 rows lies across the lanes; a register tile is kRows panels × kColumns
+// columns of x, each activation broadcast to all lanes. A chunk's sum stays in registers; totals are
+// touched once in eight blocks.
+// Bytes moved: decode reads each packed byte once and nothing else out of cache; prompt reads each
+// packed byte once, and the tiles of x once for every kRows panels.
+
+#include "wick/backend/cpu/linear/quantized_kernels.h"
+
+#include "wick/backend/cpu/linear/quantized_activations.h"
+#include "wick/backend/cpu/linear/quantized_lanes.h"
+#include "wick/backend/cpu/linear/quantized_types.h"
+
+#if defined(WICK_PORTABLE_LANES)
+#define WICK_UNROLL
+#else
+#define WICK_UNROLL _Pragma("GCC unroll 16")
+#endif
+
+namespace wick::cpu::WICK_ISA {
+namespace {
+
+/// How far ahead of its use a packed weight is asked for. Memory answers in some 100 ns, in which a
+/// core at full speed reads 4 KiB; the processor's own prefetchers stop at page ends.
+constexpr int64_t kPrefetchBytes = 8192;
+
+// ---- Where weights come from. A source names a block by its unit and its place in it, and has:
+// ---- unpack quad `k` (columns 4k to 4k + 3) of a block; scale and minimum of a block.
+
+/// A packed panel, unpacked in registers.
+template <class T>
+struct FromPanel {
+  static constexpr int kUnitBlocks = T::kUnitBlocks;
+  const uint8_t* panel;
+
+  WICK_LANES const uint8_t* at(const FromPanel& s, int64_t unit) {
+    return s.panel + unit * Packed<T>::kUnitBytes;
+  }
+  WICK_LANES auto quad(const FromPanel& s, int64_t unit, int g, int k) {
+    const uint8_t* quants = at(s, unit) + g * T::kQuantBytes;
+    if constexpr (T::kNibbles) {
+      const Bytes v = load_bytes(quants + (k & 3) * 64);
+      return k < 4 ? low_nibbles(v) : high_nibbles(v);
+    } else {
+      return byte_weights(load_bytes(quants + k * 64));
+    }
+  }
+  WICK_LANES F32 scale(const FromPanel& s, int64_t unit, int g) {
+    return load_f16(at(s, unit) + Packed<T>::kScales + g * 2 * kPanelRows);
+  }
+  WICK_LANES F32 minimum(const FromPanel& s, int64_t unit, int g) {
+    return load_f16(at(s, unit) + Packed<T>::kMinima + g * 2 * kPanelRows);
+  }
+  WICK_LANES void prefetch(const FromPanel& s, int64_t unit, int g) {
+    constexpr int kLines = Packed<T>::kUnitBytes / 64;
+    WICK_UNROLL
+    for (int line = kLines * g / kUnitBlocks; line < kLines * (g + 1) / kUnitBlocks; ++line) {
+      __builtin_prefetch(at(s, unit) + kPrefetchBytes + line * 64);
+    }
+  }
+};
+
+/// A panel unpacked in scratch memory: per block the bytes of eight quads (two planes of nibbles
+/// where the product wants them), 16 f32 scales, 16 f32 minima.
+template <class T>
+struct FromScratch {
+  static constexpr int kUnitBlocks = 1;
+  static constexpr int kPlanes = T::kNibbles ? 1 : kBytePlanes;
+  static constexpr int kScales = kPlanes * kPlaneBytes;
+  static constexpr int kBlockBytes = kScales + 64 + (T::kHasMin ? 64 : 0);
+  const uint8_t* panel;
+
+  WICK_LANES const uint8_t* at(const FromScratch& s, int64_t unit) {
+    return s.panel + unit * kBlockBytes;
+  }
+  WICK_LANES auto quad(const FromScratch& s, int64_t unit, int, int k) {
+    if constexpr (T::kNibbles) {
+      return load_bytes(at(s, unit) + k * 64);
+    } else {
+      return load_weights(at(s, unit) + k * 64);
+    }
+  }
+  WICK_LANES F32 scale(const FromScratch& s, int64_t unit, int) {
+    return load(reinterpret_cast<const float*>(at(s, unit) + kScales));
+  }
+  WICK_LANES F32 minimum(const FromScratch& s, int64_t unit, int) {
+    return load(reinterpret_cast<const float*>(at(s, unit) + kScales + 64));
+  }
+  WICK_LANES void prefetch(const FromScratch&, int64_t, int) {}
+
+  static void fill(uint8_t* to, const uint8_t* panel, int64_t blocks) {
+    using Panel = FromPanel<T>;
+    const Panel from{panel};
+    for (int64_t b = 0; b < blocks; ++b, to += kBlockBytes) {
+      const int64_t unit = b / T::kUnitBlocks;
+      const int g = static_cast<int>(b % T::kUnitBlocks);
+      WICK_UNROLL
+      for (int k = 0; k < 8; ++k) {
+        const auto w = Panel::quad(from, unit, g, k);
+        if constexpr (T::kNibbles) {
+          store_bytes(to + k * 64, w);
+        } else {
+          store_weights(to + k * 64, w);
+        }
+      }
+      store(reinterpret_cast<float*>(to + kScales), Panel::scale(from, unit, g));
+      if constexpr (T::kHasMin) {
+        store(reinterpret_cast<float*>(to + kScales + 64), Panel::minimum(from, unit, g));
+      }
+      Panel::prefetch(from, unit, g);
+    }
+  }
+};
+
+/// One block of a register tile: sums += scaled integer dot products.
+template <class T, class Source, int kRows, int kColumns>
+WICK_LANES void add_block(const Source (&w)[kRows], const uint8_t* x, int64_t unit, int g,
+                          F32 (&sums)[kRows][kColumns]) {
+  WICK_UNROLL
+  for (int m = 0; m < kRows; ++m) Source::prefetch(w[m], unit, g);
+  x += (unit * Source::kUnitBlocks + g) * kColumns * kTileBlockBytes;
+  const auto* d = reinterpret_cast<const float*>(x + kColumns * kBlockElems);
+  const uint8_t* extra = x + kColumns * (kBlockElems + 4);
+  int32_t from[kColumns];
+  float scaled_sum[kColumns];
+  WICK_UNROLL
+  for (int j = 0; j < kColumns; ++j) {
+    __builtin_memcpy(&from[j], extra + 4 * j, 4);
+    __builtin_memcpy(&scaled_sum[j], extra + 4 * j, 4);
+    if (T::kHasMin) from[j] = 0;
+  }
+
+  Dot<T::kNibbles> dots[kRows][kColumns];
+  WICK_UNROLL
+  for (int m = 0; m < kRows; ++m) {
+    WICK_UNROLL
+    for (int j = 0; j < kColumns; ++j) start(dots[m][j], from[j]);
+  }
+  WICK_UNROLL
+  for (int i = 0; i < 8; ++i) {
+    // The two nibbles of a vector one after the other: it is loaded once.
+    const int k = T::kNibbles ? (i >> 1) + (i & 1) * 4 : i;
+    decltype(Source::quad(w[0], unit, g, k)) weights[kRows];
+    WICK_UNROLL
+    for (int m = 0; m < kRows; ++m) weights[m] = Source::quad(w[m], unit, g, k);
+    WICK_UNROLL
+    for (int j = 0; j < kColumns; ++j) {
+      const Quad quad = load_quad(x + j * kBlockElems + 4 * k);
+      WICK_UNROLL
+      for (int m = 0; m < kRows; ++m) accumulate(dots[m][j], weights[m], quad);
+    }
+  }
+  WICK_UNROLL
+  for (int m = 0; m < kRows; ++m) {
+    const F32 scale = Source::scale(w[m], unit, g);
+    const F32 minimum = T::kHasMin ? Source::minimum(w[m], unit, g) : scale;
+    WICK_UNROLL
+    for (int j = 0; j < kColumns; ++j) {
+      if (T::kHasMin) sums[m][j] = fma(minimum, splat(scaled_sum[j]), sums[m][j]);
+      sums[m][j] = fma(mul(scale, splat(d[j])), finish(dots[m][j], from[j]), sums[m][j]);
+    }
+  }
+}
+
+/// kRows panels times the kColumns columns of one tile.
+template <class T, class Source, int kRows, int kColumns>
+WICK_LANES void multiply_tile(const Source (&w)[kRows], const uint8_t* x, int64_t blocks,
+                              F32 (&totals)[kRows][kColumns]) {
+  constexpr int kUnit = Source::kUnitBlocks;
+  WICK_UNROLL
+  for (int m = 0; m < kRows; ++m) {
+    WICK_UNROLL
+    for (int j = 0; j < kColumns; ++j) totals[m][j] = zero();
+  }
+  for (int64_t chunk = 0; chunk < blocks; chunk += kChunkBlocks) {
+    const int64_t end = chunk + kChunkBlocks < blocks ? chunk + kChunkBlocks : blocks;
+    F32 sums[kRows][kColumns];
+    WICK_UNROLL
+    for (int m = 0; m < kRows; ++m) {
+      WICK_UNROLL
+      for (int j = 0; j < kColumns; ++j) sums[m][j] = zero();
+    }
+    const int64_t whole = end / kUnit;
+    for (int64_t unit = chunk / kUnit; unit < whole; ++unit) {
+      WICK_UNROLL
+      for (int g = 0; g < kUnit; ++g) add_block<T>(w, x, unit, g, sums);
+    }
+    // The blocks that begin a last unit.
+    for (int g = 0; g < end - whole * kUnit; ++g) add_block<T>(w, x, whole, g, sums);
+    WICK_UNROLL
+    for (int m = 0; m < kRows; ++m) {
+      WICK_UNROLL
+      for (int j = 0; j < kColumns; ++j) totals[m][j] = add(totals[m][j], sums[m][j]);
+    }
+  }
+}
+
+// ---- Results and activations in memory.
+
+template <class Storage>
+WICK_LANES void store_as(const ProductOutput& out, int64_t at, int64_t count, const float* v) {
+  Storage y[kPanelRows];
+  for (int r = 0; r < kPanelRows; ++r) y[r] = math::from_f32<Storage>(v[r]);
+  auto* to = static_cast<Storage*>(out.data) + at;
+  for (int64_t r = 0; r < count; ++r) to[r * out.stride] = y[r];
+}
+
+/// Stores `count` rows from `row` on of `columns` columns, 16 floats each in `v`.
+void store_slowly(const ProductOutput& out, int64_t column, int64_t columns, int64_t row,
+                  int64_t count, const float* v) {
+  for (int64_t j = 0; j < columns; ++j, v += kPanelRows) {
+    const int64_t at = out.columns[column + j] + row * out.stride;
+    if (out.type == ActivationType::f16) {
+      store_as<math::f16>(out, at, count, v);
+    } else if (out.type == ActivationType::bf16) {
+      store_as<math::bf16>(out, at, count, v);
+    } else {
+      for (int64_t r = 0; r < count; ++r) {
+        static_cast<float*>(out.data)[at + r * out.stride] = v[r];
+      }
+    }
+  }
+}
+
+/// Rows `row` to row + 15, as far as there are rows, of the columns of a tile.
+template <int kColumns>
+WICK_LANES void store_rows(const ProductOutput& out, int64_t column, int64_t row, int64_t rows,
+                           const F32 (&totals)[kColumns]) {
+  const int64_t count = rows - row < kPanelRows ? rows - row : kPanelRows;
+  if (out.type == ActivationType::f32 && out.stride == 1 && count == kPanelRows) {
+    WICK_UNROLL
+    for (int j = 0; j < kColumns; ++j) {
+      store(static_cast<float*>(out.data) + out.columns[column + j] + row, totals[j]);
+    }
+    return;
+  }
+  float y[kColumns * kPanelRows];
+  WICK_UNROLL
+  for (int j = 0; j < kColumns; ++j) store(y + j * kPanelRows, totals[j]);
+  store_slowly(out, column, kColumns, row, count, y);
+}
+
+template <class Storage>
+WICK_LANES void load_as(const void* x, int64_t stride, int64_t n, float* out) {
+  const auto* from = static_cast<const Storage*>(x);
+  if (stride == 1) {
+    for (int64_t i = 0; i < n; ++i) out[i] = math::to_f32(from[i]);
+  } else {
+    for (int64_t i = 0; i < n; ++i) out[i] = math::to_f32(from[i * stride]);
+  }
+}
+
+void load_row(ActivationType type, const void* x, int64_t stride, int64_t n, float* out) {
+  if (type == ActivationType::f16) {
+    load_as<math::f16>(x, stride, n, out);
+  } else if (type == ActivationType::bf16) {
+    load_as<math::bf16>(x, stride, n, out);
+  } else {
+    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<const float*>(x)[i * stride];
+  }
+}
+
+/// Multiplies and stores one register tile. Not inlined: each is a page of straight code, and its
+/// registers are nobody else's business.
+template <class T, class Source, int kRows, int kColumns>
+__attribute__((noinline)) void product(const ProductJob& job, const uint8_t* const* panels,
+                                       int64_t panel, const uint8_t* x, int64_t column) {
+  Source w[kRows];
+  for (int m = 0; m < kRows; ++m) w[m].panel = panels[m];
+  F32 totals[kRows][kColumns];
+  multiply_tile<T>(w, x, job.blocks, totals);
+  WICK_UNROLL
+  for (int m = 0; m < kRows; ++m) {
+    const int64_t row = (panel + m) * kPanelRows;
+    store_rows(job.out, column, row, job.rows, totals[m]);
+  }
+}
+
+// ---- Loops over panels and tiles.
+
+template <class T>
+void decode(const ProductJob& job) {
+  using Product = void (*)(const ProductJob&, const uint8_t* const*, int64_t, const uint8_t*,
+                           int64_t);
+  using Source = FromPanel<T>;
+  static constexpr Product kProducts[kDecodeWidth] = {
+      product<T, Source, 1, 1>, product<T, Source, 1, 2>, product<T, Source, 1, 3>,
+      product<T, Source, 1, 4>, product<T, Source, 1, 5>, product<T, Source, 1, 6>,
+      product<T, Source, 1, 7>, product<T, Source, 1, 8>};
+  const ColumnSplit split = split_columns(job.columns, kDecodeWidth);
+  const int64_t panel_bytes = Packed<T>::panel_bytes(job.blocks);
+  for (int64_t p = job.begin; p < job.end; ++p) {
+    const uint8_t* panel = job.panels + p * panel_bytes;
+    const uint8_t* x = job.tiles;
+    int64_t column = 0;
+    for (int64_t t = 0; t < split.tiles; ++t) {
+      const int64_t width = t < split.wide ? split.width : split.width - 1;
+      kProducts[width - 1](job, &panel, p, x, column);
+      x += width * job.blocks * kTileBlockBytes;
+      column += width;
+    }
+  }
+}
+
+template <class T, int kRows, int kColumns>
+WICK_LANES void multiply_panels(const ProductJob& job, const uint8_t* const* panels, int64_t panel,
+                                const ColumnSplit& split) {
+  using Source = FromScratch<T>;
+  const uint8_t* x = job.tiles;
+  int64_t column = 0;
+  for (int64_t t = 0; t < split.tiles; ++t) {
+    const int64_t width = t < split.wide ? split.width : split.width - 1;
+    if (width == kColumns) {
+      product<T, Source, kRows, kColumns>(job, panels, panel, x, column);
+    } else {
+      product<T, Source, kRows, kColumns - 1>(job, panels, panel, x, column);
+    }
+    x += width * job.blocks * kTileBlockBytes;
+    column += width;
+  }
+}
+
+template <class T, int kRows, int kColumns>
+void prompt(const ProductJob& job) {
+  static_assert(kRows <= 2 && kColumns >= 2);
+  const ColumnSplit split = split_columns(job.columns, kColumns);
+  const int64_t panel_bytes = Packed<T>::panel_bytes(job.blocks);
+  for (int64_t p = job.begin; p < job.end; p += kRows) {
+    const int64_t count = job.end - p < kRows ? job.end - p : kRows;
+    const uint8_t* panels[kRows];
+    for (int64_t m = 0; m < count; ++m) {
+      uint8_t* unpacked = job.scratch + m * job.blocks * FromScratch<T>::kBlockBytes;
+      FromScratch<T>::fill(unpacked, job.panels + (p + m) * panel_bytes, job.blocks);
+      panels[m] = unpacked;
+    }
+    if (count == kRows) {
+      multiply_panels<T, kRows, kColumns>(job, panels, p, split);
+    } else {
+      multiply_panels<T, 1, kColumns>(job, panels, p, split);
+    }
+  }
+}
+
+template <class T, int kRows, int kColumns>
+constexpr QuantizedTypeKernels type_kernels(int prompt_columns) {
+  return {quantize_tile<T>,
+          decode<T>,
+          prompt<T, kRows, kColumns>,
+          kColumns,
+          prompt_columns,
+          kRows * FromScratch<T>::kBlockBytes};
+}
+
+}  // namespace
+
+// Register tiles (panels × columns), from the number of registers: 32 of 16 rows, 16 of 8 rows, or
+// what a compiler makes of it.
+#if defined(__AVX512VNNI__)
+extern const QuantizedKernels quantized_kernels = {
+    load_row, {type_kernels<Q4_0, 2, 5>(24), type_kernels<Q4_1, 2, 5>(24), type_kernels<Q8_0, 2, 5>(24)}};
+#elif defined(__AVX512BW__)
+extern const QuantizedKernels quantized_kernels = {
+    load_row, {type_kernels<Q4_0, 2, 5>(24), type_kernels<Q4_1, 2, 5>(24), type_kernels<Q8_0, 1, 6>(30)}};
+#elif defined(__AVX2__)
+extern const QuantizedKernels quantized_kernels = {
+    load_row, {type_kernels<Q4_0, 1, 4>(24), type_kernels<Q4_1, 1, 4>(24), type_kernels<Q8_0, 1, 2>(24)}};
+#else
+extern const QuantizedKernels quantized_kernels = {
+    load_row, {type_kernels<Q4_0, 1, 4>(24), type_kernels<Q4_1, 1, 4>(24), type_kernels<Q8_0, 1, 4>(24)}};
+#endif
+
+}  // namespace wick::cpu::WICK_ISA

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+
+#include "wick/backend/cpu/isa.h"
+
+namespace wick::cpu {
+
+/// Float storage of activations, by the number of the kernel tables.
+enum class ActivationType : uint8_t { f32, f16, bf16 };
+
+/// Where results go: element (row of the weight, column of the activations) lies at
+/// data + columns[column] + row·stride, in elements of `type`.
+struct ProductOutput {
+  void* data;
+  ActivationType type;
+  int64_t stride;
+  const int64_t* columns;
+};
+
+/// Panels [begin, end) of a packed weight times a run of quantised columns.
+struct ProductJob {
+  const uint8_t* panels;  // the first panel of the weight
+  int64_t begin, end;
+  int64_t rows;    // of the whole weight
+  int64_t blocks;  // of 32 along k
+  const uint8_t* tiles;
+  int64_t columns;
+  ProductOutput out;
+  uint8_t* scratch;  // `prompt` only: scratch_bytes of the kernels
+};
+
+/// What one type's kernels do.
+struct QuantizedTypeKernels {
+  /// Quantises `width` columns of 32·blocks floats into one tile.
+  void (*quantize_tile)(const float* const* columns, int64_t width, int64_t blocks, uint8_t* tile);
+  /// Few columns: streams the panels once, unpacking in registers. Tiles as split_columns cuts them
+  /// with kDecodeWidth.
+  void (*decode)(const ProductJob&);
+  /// Many columns: unpacks a panel once for all tiles. Tiles as split_columns cuts them with
+  /// prompt_width.
+  void (*prompt)(const ProductJob&);
+  int prompt_width;
+  /// The fewest columns for which `prompt` is called: at least prompt_width·(prompt_width − 1).
+  int prompt_columns;
+  /// Bytes that `prompt` needs for each block along k.
+  int scratch_block_bytes;
+};
+
+inline constexpr int kDecodeWidth = 8;
+inline constexpr int kQuantizedTypes = 3;  // q4_0 q4_1 q8_0
+
+struct QuantizedKernels {
+  /// Converts n activations at x + i·stride to floats.
+  void (*load_row)(ActivationType type, const void* x, int64_t stride, int64_t n, float* out);
+  QuantizedTypeKernels types[kQuantizedTypes];
+};
+
+/// Columns cut into tiles as even as can be: the first `wide` have `width` columns, the others one
+/// fewer.
+struct ColumnSplit {
+  int64_t tiles, wide, width;
+};
+constexpr ColumnSplit split_columns(int64_t columns, int64_t max_width) {
+  const int64_t tiles = (columns + max_width - 1) / max_width;
+  const int64_t width = tiles == 0 ? 0 : (columns + tiles - 1) / tiles;
+  return {tiles, columns - tiles * (width - 1), width};
+}
+
+WICK_DECLARE_KERNELS(QuantizedKernels, quantized_kernels)
+
+}  // namespace wick::cpu

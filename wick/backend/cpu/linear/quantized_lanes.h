@@ -1,0 +1,314 @@
+#pragma once
+
+#include <cstdint>
+
+#include "wick/math/half.h"
+
+#if defined(__AVX2__) && defined(__FMA__)
+#include <immintrin.h>
+#endif
+
+// Sixteen rows side by side, in the widest registers of the instruction set that this is compiled
+// for. Only kernel sources include this header; everything has internal linkage.
+//
+// F32     16 floats
+// Bytes   64 unsigned bytes: four columns of 16 rows
+// Quad    four int8 activations, repeated for every row
+// Weights what four columns of a type's rows unpack to, and Dot<kNibbles>, the sums of their
+//         products with activations over one block. With VNNI that is one instruction. Elsewhere
+//         pairs of products are summed in 16 bits, which nibbles never overflow: a lane sees two
+//         products in each of eight steps, 16·15·127 = 30480 < 2^15. Bytes are taken as two nibbles.
+
+#if defined(__GNUC__) && !defined(__clang__)
+// The undefined registers inside GCC's own intrinsics.
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
+#define WICK_LANES static inline __attribute__((always_inline))
+
+namespace wick::cpu::WICK_ISA {
+namespace {
+
+#if defined(__AVX512BW__)
+
+using F32 = __m512;
+using Bytes = __m512i;
+using Quad = __m512i;
+using Sums = __m512i;
+
+WICK_LANES F32 zero() { return _mm512_setzero_ps(); }
+WICK_LANES F32 splat(float x) { return _mm512_set1_ps(x); }
+WICK_LANES F32 load(const float* p) { return _mm512_loadu_ps(p); }
+WICK_LANES void store(float* p, F32 v) { _mm512_storeu_ps(p, v); }
+WICK_LANES F32 add(F32 a, F32 b) { return _mm512_add_ps(a, b); }
+WICK_LANES F32 mul(F32 a, F32 b) { return _mm512_mul_ps(a, b); }
+WICK_LANES F32 fma(F32 a, F32 b, F32 c) { return _mm512_fmadd_ps(a, b, c); }
+WICK_LANES F32 load_f16(const uint8_t* p) {
+  return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+}
+WICK_LANES Bytes load_bytes(const uint8_t* p) { return _mm512_load_si512(p); }
+WICK_LANES void store_bytes(uint8_t* p, Bytes v) { _mm512_store_si512(p, v); }
+WICK_LANES Bytes low_nibbles(Bytes v) { return _mm512_and_si512(v, _mm512_set1_epi8(15)); }
+WICK_LANES Bytes high_nibbles(Bytes v) {
+  return _mm512_and_si512(_mm512_srli_epi16(v, 4), _mm512_set1_epi8(15));
+}
+WICK_LANES Quad load_quad(const uint8_t* p) {
+  int32_t q;
+  __builtin_memcpy(&q, p, 4);
+  return _mm512_set1_epi32(q);
+}
+WICK_LANES F32 to_f32(Sums v) { return _mm512_cvtepi32_ps(v); }
+
+WICK_LANES Sums zero_sums() { return _mm512_setzero_si512(); }
+WICK_LANES Sums add_pairs(Sums sums, Bytes w, Quad x) {
+  return _mm512_add_epi16(sums, _mm512_maddubs_epi16(w, x));
+}
+WICK_LANES Sums join_pairs(Sums pairs, int16_t factor, Sums start) {
+  return _mm512_add_epi32(_mm512_madd_epi16(pairs, _mm512_set1_epi16(factor)), start);
+}
+WICK_LANES Sums splat_sums(int32_t x) { return _mm512_set1_epi32(x); }
+
+#elif defined(__AVX2__) && defined(__FMA__)
+
+struct F32 {
+  __m256 a, b;
+};
+struct Bytes {
+  __m256i a, b;
+};
+using Quad = __m256i;
+using Sums = Bytes;
+
+WICK_LANES F32 zero() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
+WICK_LANES F32 splat(float x) { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
+WICK_LANES F32 load(const float* p) { return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
+WICK_LANES void store(float* p, F32 v) {
+  _mm256_storeu_ps(p, v.a);
+  _mm256_storeu_ps(p + 8, v.b);
+}
+WICK_LANES F32 add(F32 x, F32 y) { return {_mm256_add_ps(x.a, y.a), _mm256_add_ps(x.b, y.b)}; }
+WICK_LANES F32 mul(F32 x, F32 y) { return {_mm256_mul_ps(x.a, y.a), _mm256_mul_ps(x.b, y.b)}; }
+WICK_LANES F32 fma(F32 x, F32 y, F32 z) {
+  return {_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b)};
+}
+WICK_LANES F32 load_f16(const uint8_t* p) {
+  const auto* half = reinterpret_cast<const __m128i*>(p);
+  return {_mm256_cvtph_ps(_mm_loadu_si128(half)), _mm256_cvtph_ps(_mm_loadu_si128(half + 1))};
+}
+WICK_LANES Bytes load_bytes(const uint8_t* p) {
+  const auto* v = reinterpret_cast<const __m256i*>(p);
+  return {_mm256_load_si256(v), _mm256_load_si256(v + 1)};
+}
+WICK_LANES void store_bytes(uint8_t* p, Bytes v) {
+  auto* to = reinterpret_cast<__m256i*>(p);
+  _mm256_store_si256(to, v.a);
+  _mm256_store_si256(to + 1, v.b);
+}
+WICK_LANES Bytes low_nibbles(Bytes v) {
+  const __m256i mask = _mm256_set1_epi8(15);
+  return {_mm256_and_si256(v.a, mask), _mm256_and_si256(v.b, mask)};
+}
+WICK_LANES Bytes high_nibbles(Bytes v) {
+  return low_nibbles({_mm256_srli_epi16(v.a, 4), _mm256_srli_epi16(v.b, 4)});
+}
+WICK_LANES Quad load_quad(const uint8_t* p) {
+  int32_t q;
+  __builtin_memcpy(&q, p, 4);
+  return _mm256_set1_epi32(q);
+}
+WICK_LANES F32 to_f32(Sums v) { return {_mm256_cvtepi32_ps(v.a), _mm256_cvtepi32_ps(v.b)}; }
+
+WICK_LANES Sums zero_sums() { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
+WICK_LANES Sums add_pairs(Sums sums, Bytes w, Quad x) {
+  return {_mm256_add_epi16(sums.a, _mm256_maddubs_epi16(w.a, x)),
+          _mm256_add_epi16(sums.b, _mm256_maddubs_epi16(w.b, x))};
+}
+WICK_LANES Sums join_pairs(Sums pairs, int16_t factor, Sums start) {
+  const __m256i f = _mm256_set1_epi16(factor);
+  return {_mm256_add_epi32(_mm256_madd_epi16(pairs.a, f), start.a),
+          _mm256_add_epi32(_mm256_madd_epi16(pairs.b, f), start.b)};
+}
+WICK_LANES Sums splat_sums(int32_t x) { return {_mm256_set1_epi32(x), _mm256_set1_epi32(x)}; }
+
+#else
+
+// Plain loops over 16 rows, which a compiler turns into what the processor has.
+#define WICK_PORTABLE_LANES 1
+
+struct F32 {
+  float v[16];
+};
+struct Bytes {
+  uint8_t v[64];
+};
+struct Quad {
+  int8_t v[4];
+};
+struct Sums {
+  int32_t v[16];
+};
+
+WICK_LANES F32 splat(float x) {
+  F32 y;
+  for (float& e : y.v) e = x;
+  return y;
+}
+WICK_LANES F32 zero() { return splat(0.0f); }
+WICK_LANES F32 load(const float* p) {
+  F32 y;
+  __builtin_memcpy(&y, p, sizeof y);
+  return y;
+}
+WICK_LANES void store(float* p, const F32& v) { __builtin_memcpy(p, &v, sizeof v); }
+WICK_LANES F32 add(F32 a, const F32& b) {
+  for (int r = 0; r < 16; ++r) a.v[r] += b.v[r];
+  return a;
+}
+WICK_LANES F32 mul(F32 a, const F32& b) {
+  for (int r = 0; r < 16; ++r) a.v[r] *= b.v[r];
+  return a;
+}
+WICK_LANES F32 fma(const F32& a, const F32& b, F32 c) {
+  for (int r = 0; r < 16; ++r) c.v[r] = math::fma(a.v[r], b.v[r], c.v[r]);
+  return c;
+}
+WICK_LANES F32 load_f16(const uint8_t* p) {
+  math::f16 half[16];
+  __builtin_memcpy(half, p, sizeof half);
+  F32 y;
+  for (int r = 0; r < 16; ++r) y.v[r] = math::to_f32(half[r]);
+  return y;
+}
+WICK_LANES Bytes load_bytes(const uint8_t* p) {
+  Bytes y;
+  __builtin_memcpy(&y, p, sizeof y);
+  return y;
+}
+WICK_LANES void store_bytes(uint8_t* p, const Bytes& v) { __builtin_memcpy(p, &v, sizeof v); }
+WICK_LANES Bytes low_nibbles(Bytes v) {
+  for (uint8_t& e : v.v) e = static_cast<uint8_t>(e & 15);
+  return v;
+}
+WICK_LANES Bytes high_nibbles(Bytes v) {
+  for (uint8_t& e : v.v) e = static_cast<uint8_t>(e >> 4);
+  return v;
+}
+WICK_LANES Quad load_quad(const uint8_t* p) {
+  Quad q;
+  __builtin_memcpy(&q, p, sizeof q);
+  return q;
+}
+WICK_LANES F32 to_f32(const Sums& v) {
+  F32 y;
+  for (int r = 0; r < 16; ++r) y.v[r] = static_cast<float>(v.v[r]);
+  return y;
+}
+WICK_LANES Sums splat_sums(int32_t x) {
+  Sums y;
+  for (int32_t& e : y.v) e = x;
+  return y;
+}
+
+#endif
+
+/// Eight quads of a block, unpacked.
+constexpr int kPlaneBytes = 512;
+
+#if defined(__AVX512VNNI__)
+
+using ByteWeights = Bytes;
+constexpr int kBytePlanes = 1;
+
+template <bool kNibbles>
+struct Dot {
+  Sums sums;
+};
+template <bool kNibbles>
+WICK_LANES void start(Dot<kNibbles>& dot, int32_t from) {
+  dot.sums = splat_sums(from);
+}
+template <bool kNibbles>
+WICK_LANES void accumulate(Dot<kNibbles>& dot, Bytes w, Quad x) {
+  dot.sums = _mm512_dpbusd_epi32(dot.sums, w, x);
+}
+template <bool kNibbles>
+WICK_LANES F32 finish(const Dot<kNibbles>& dot, int32_t) {
+  return to_f32(dot.sums);
+}
+WICK_LANES ByteWeights byte_weights(Bytes v) { return v; }
+WICK_LANES ByteWeights load_weights(const uint8_t* p) { return load_bytes(p); }
+WICK_LANES void store_weights(uint8_t* p, ByteWeights w) { store_bytes(p, w); }
+
+#elif defined(WICK_PORTABLE_LANES)
+
+using ByteWeights = Bytes;
+constexpr int kBytePlanes = 1;
+
+template <bool kNibbles>
+struct Dot {
+  Sums sums;
+};
+template <bool kNibbles>
+WICK_LANES void start(Dot<kNibbles>& dot, int32_t from) {
+  dot.sums = splat_sums(from);
+}
+template <bool kNibbles>
+WICK_LANES void accumulate(Dot<kNibbles>& dot, const Bytes& w, const Quad& x) {
+  for (int r = 0; r < 16; ++r) {
+    for (int j = 0; j < 4; ++j) dot.sums.v[r] += w.v[4 * r + j] * x.v[j];
+  }
+}
+template <bool kNibbles>
+WICK_LANES F32 finish(const Dot<kNibbles>& dot, int32_t) {
+  return to_f32(dot.sums);
+}
+WICK_LANES ByteWeights byte_weights(const Bytes& v) { return v; }
+WICK_LANES ByteWeights load_weights(const uint8_t* p) { return load_bytes(p); }
+WICK_LANES void store_weights(uint8_t* p, const ByteWeights& w) { store_bytes(p, w); }
+
+#else
+
+struct ByteWeights {
+  Bytes low, high;
+};
+constexpr int kBytePlanes = 2;
+
+template <bool kNibbles>
+struct Dot;
+template <>
+struct Dot<true> {
+  Sums pairs;
+};
+template <>
+struct Dot<false> {
+  Sums low, high;
+};
+WICK_LANES void start(Dot<true>& dot, int32_t) { dot.pairs = zero_sums(); }
+WICK_LANES void start(Dot<false>& dot, int32_t) { dot.low = dot.high = zero_sums(); }
+WICK_LANES void accumulate(Dot<true>& dot, Bytes w, Quad x) {
+  dot.pairs = add_pairs(dot.pairs, w, x);
+}
+WICK_LANES void accumulate(Dot<false>& dot, ByteWeights w, Quad x) {
+  dot.low = add_pairs(dot.low, w.low, x);
+  dot.high = add_pairs(dot.high, w.high, x);
+}
+WICK_LANES F32 finish(const Dot<true>& dot, int32_t from) {
+  return to_f32(join_pairs(dot.pairs, 1, splat_sums(from)));
+}
+WICK_LANES F32 finish(const Dot<false>& dot, int32_t from) {
+  return to_f32(join_pairs(dot.low, 1, join_pairs(dot.high, 16, splat_sums(from))));
+}
+WICK_LANES ByteWeights byte_weights(Bytes v) { return {low_nibbles(v), high_nibbles(v)}; }
+/// The planes of one block lie kPlaneBytes apart.
+WICK_LANES ByteWeights load_weights(const uint8_t* p) {
+  return {load_bytes(p), load_bytes(p + kPlaneBytes)};
+}
+WICK_LANES void store_weights(uint8_t* p, ByteWeights w) {
+  store_bytes(p, w.low);
+  store_bytes(p + kPlaneBytes, w.high);
+}
+
+#endif
+
+}  // namespace
+}  // namespace wick::cpu::WICK_ISA
