@@ -13,6 +13,7 @@
 #include <random>
 
 #include "tests/backend/linear_quantized_reference.h"
+#include "tests/backend/parity_case.h"
 #include "wick/backend/cpu/cpu_backend.h"
 #include "wick/backend/cpu/thread_pool.h"
 
@@ -344,58 +345,26 @@ void release_case(Isa isa, DType type, DType dtype) {
   munmap(map, bytes.size());
 }
 
-using Body = std::function<void(Isa, DType, DType)>;
-
-class Case : public testing::Test {
- public:
-  Case(Isa isa, DType type, DType dtype, Body body)
-      : isa_(isa), type_(type), dtype_(dtype), body_(std::move(body)) {}
-  void TestBody() override {
-    const std::span<const Isa> isas = cpu::available_isas();
-    if (std::find(isas.begin(), isas.end(), isa_) == isas.end()) {
-      GTEST_SKIP() << "this machine or binary has no " << cpu::name(isa_);
-    }
-    body_(isa_, type_, dtype_);
-  }
-
- private:
-  Isa isa_;
-  DType type_, dtype_;
-  Body body_;
-};
-
-void add(Isa isa, DType type, DType dtype, const std::string& what, Body body) {
-  const std::string name =
-      fmt::format("linear.{}.{}.{}.cpu-{}", wick::name(type), wick::name(dtype), what, cpu::name(isa));
-  testing::RegisterTest("Parity", name.c_str(), nullptr, nullptr, __FILE__, __LINE__,
-                        [=]() -> testing::Test* { return new Case(isa, type, dtype, body); });
-}
-
 const bool kRegistered = [] {
-#if defined(__x86_64__)
-  const Isa isas[] = {Isa::v2, Isa::v3, Isa::v4, Isa::v4_vnni};
-#else
-  const Isa isas[] = {Isa::generic};
-#endif
   // n, k, columns: whole and partial panels, units, chunks and passes.
   const int64_t shapes[][3] = {{1, 32, 40},    {16, 64, 40},   {17, 96, 40},  {48, 256, 40},
                                {50, 288, 40},  {100, 576, 70}, {33, 992, 40}, {7, 0, 3},
                                {20, 32, 1100}, {0, 64, 5}};
-  for (Isa isa : isas) {
+  for (Isa isa : parity::all_isas()) {
     for (DType type : kTypes) {
       for (DType dtype : kFloats) {
         for (const auto& s : shapes) {
           const int64_t n = s[0], k = s[1], columns = s[2];
-          add(isa, type, dtype, fmt::format("{}x{}", n, k), [=](Isa i, DType t, DType d) {
+          parity::add_case("linear", isa, type, dtype, fmt::format("{}x{}", n, k), [=](Isa i, DType t, DType d) {
             shape_case(i, t, d, n, k, columns);
           });
         }
-        add(isa, type, dtype, "parts", parts_case);
-        add(isa, type, dtype, "layouts", layout_case);
-        add(isa, type, dtype, "special", special_case);
-        add(isa, type, dtype, "extreme", extreme_case);
+        parity::add_case("linear", isa, type, dtype, "parts", parts_case);
+        parity::add_case("linear", isa, type, dtype, "layouts", layout_case);
+        parity::add_case("linear", isa, type, dtype, "special", special_case);
+        parity::add_case("linear", isa, type, dtype, "extreme", extreme_case);
       }
-      add(isa, type, DType::f32, "release", release_case);
+      parity::add_case("linear", isa, type, DType::f32, "release", release_case);
     }
   }
   return true;

@@ -369,7 +369,7 @@ constexpr QuantizedTypeKernels type_kernels(int prompt_columns) {
 // what a compiler makes of it.
 #if defined(__AVX512VNNI__)
 extern const QuantizedKernels quantized_kernels = {
-    load_row, {type_kernels<Q4_0, 2, 5>(24), type_kernels<Q4_1, 2, 5>(24), type_kernels<Q8_0, 2, 5>(24)}};
+    load_row, {type_kernels<Q4_0, 2, 5>(40), type_kernels<Q4_1, 2, 5>(40), type_kernels<Q8_0, 2, 5>(32)}};
 #elif defined(__AVX512BW__)
 extern const QuantizedKernels quantized_kernels = {
     load_row, {type_kernels<Q4_0, 2, 5>(24), type_kernels<Q4_1, 2, 5>(24), type_kernels<Q8_0, 1, 6>(30)}};
