@@ -73,8 +73,9 @@ WICK_FN T narrow(A x) {
   }
 }
 
-WICK_FN F32 splat(float x) { return F32{} + x; }
-WICK_FN F64 splat(double x) { return F64{} + x; }
+// x in every lane (x + 0 wouldn't keep -0).
+WICK_FN F32 splat(float x) { return x - F32{}; }
+WICK_FN F64 splat(double x) { return x - F64{}; }
 
 // Unaligned loads of one vector's elements, converted.
 WICK_FN F32 load(const float* p) {

@@ -174,13 +174,13 @@ void softmax(const RowsIn& xs, const RowsOut& ys, int64_t count, int64_t n, bool
 // 2 * half on are copied.
 // Index map: one row (a head of one position) after another; pairs (i, i + half), or (2i, 2i + 1).
 // Bytes moved: a row read and written, cos and sin read.
-template <class T, bool kInterleaved>
-WICK_FN void rope_row(const T* x, int64_t xs, const float* c, int64_t cs, const float* s, int64_t ss,
-                      T* y, int64_t ys, int64_t half, int64_t d) {
+template <class T>
+WICK_FN void rope_halves(const T* x, int64_t xs, const float* c, int64_t cs, const float* s,
+                         int64_t ss, T* y, int64_t ys, int64_t half) {
   using A = AccOf<T>;
   constexpr int kWidth = kStep<T>;
   int64_t i = 0;
-  if constexpr (!kInterleaved && kStep<T> == kStep<float>) {
+  if constexpr (kStep<T> == kStep<float>) {
     if (xs == 1 && cs == 1 && ss == 1 && ys == 1) {
       for (; i + kWidth <= half; i += kWidth) {
         const F32 x0 = load(x + i), x1 = load(x + i + half), cv = load(c + i), sv = load(s + i);
@@ -190,13 +190,45 @@ WICK_FN void rope_row(const T* x, int64_t xs, const float* c, int64_t cs, const 
     }
   }
   for (; i < half; ++i) {
-    const int64_t i0 = kInterleaved ? 2 * i : i, i1 = kInterleaved ? 2 * i + 1 : i + half;
-    const A x0 = widen(x[i0 * xs]), x1 = widen(x[i1 * xs]);
+    const A x0 = widen(x[i * xs]), x1 = widen(x[(i + half) * xs]);
     const A cv = static_cast<A>(c[i * cs]), sv = static_cast<A>(s[i * ss]);
-    y[i0 * ys] = narrow<T>(x0 * cv - x1 * sv);
-    y[i1 * ys] = narrow<T>(x0 * sv + x1 * cv);
+    y[i * ys] = narrow<T>(x0 * cv - x1 * sv);
+    y[(i + half) * ys] = narrow<T>(x0 * sv + x1 * cv);
   }
-  for (i = 2 * half; i < d; ++i) y[i * ys] = x[i * xs];
+}
+
+// Differences and sums go to arrays of their own before they are interleaved: side by side, GCC
+// makes them one instruction that subtracts and adds in turn, and (12.2) fuses the products into it
+// in spite of -ffp-contract=off.
+template <class T>
+WICK_FN void rope_neighbours(const T* x, int64_t xs, const float* c, int64_t cs, const float* s,
+                             int64_t ss, T* y, int64_t ys, int64_t half) {
+  using A = AccOf<T>;
+  constexpr int64_t kBlock = 64;
+  A x0[kBlock], x1[kBlock], cv[kBlock], sv[kBlock], y0[kBlock], y1[kBlock];
+  for (int64_t start = 0; start < half; start += kBlock) {
+    const int64_t count = smaller(half - start, kBlock);
+    const T* from = x + 2 * start * xs;
+    T* to = y + 2 * start * ys;
+    if (xs == 1) {
+      for (int64_t i = 0; i < count; ++i) x0[i] = widen(from[2 * i]), x1[i] = widen(from[2 * i + 1]);
+    } else {
+      for (int64_t i = 0; i < count; ++i) {
+        x0[i] = widen(from[2 * i * xs]), x1[i] = widen(from[(2 * i + 1) * xs]);
+      }
+    }
+    for (int64_t i = 0; i < count; ++i) cv[i] = static_cast<A>(c[(start + i) * cs]);
+    for (int64_t i = 0; i < count; ++i) sv[i] = static_cast<A>(s[(start + i) * ss]);
+    for (int64_t i = 0; i < count; ++i) y0[i] = x0[i] * cv[i] - x1[i] * sv[i];
+    for (int64_t i = 0; i < count; ++i) y1[i] = x0[i] * sv[i] + x1[i] * cv[i];
+    if (ys == 1) {
+      for (int64_t i = 0; i < count; ++i) to[2 * i] = narrow<T>(y0[i]), to[2 * i + 1] = narrow<T>(y1[i]);
+    } else {
+      for (int64_t i = 0; i < count; ++i) {
+        to[2 * i * ys] = narrow<T>(y0[i]), to[(2 * i + 1) * ys] = narrow<T>(y1[i]);
+      }
+    }
+  }
 }
 
 template <class T>
@@ -206,13 +238,13 @@ void rope(const RopeRows& rows, bool interleaved) {
   const auto* s = static_cast<const float*>(rows.sin.data);
   auto* y = static_cast<T*>(rows.y.data);
   for (int64_t row = 0; row < rows.count; ++row) {
+    const int64_t xs = rows.x.step, cs = rows.cos.step, ss = rows.sin.step, ys = rows.y.step;
     if (interleaved) {
-      rope_row<T, true>(x, rows.x.step, c, rows.cos.step, s, rows.sin.step, y, rows.y.step,
-                        rows.half, rows.d);
+      rope_neighbours(x, xs, c, cs, s, ss, y, ys, rows.half);
     } else {
-      rope_row<T, false>(x, rows.x.step, c, rows.cos.step, s, rows.sin.step, y, rows.y.step,
-                         rows.half, rows.d);
+      rope_halves(x, xs, c, cs, s, ss, y, ys, rows.half);
     }
+    for (int64_t i = 2 * rows.half; i < rows.d; ++i) y[i * ys] = x[i * xs];
     x += rows.x.row;
     c += rows.cos.row;
     s += rows.sin.row;

@@ -1,14 +1,352 @@
+#include "wick/backend/cpu/linear/float_weight.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "wick/backend/cpu/linear/gemm.h"
 #include "wick/backend/cpu/linear/weight.h"
-#include "wick/base/error.h"
+#include "wick/backend/cpu/linear/workspace.h"
+#include "wick/backend/cpu/thread_pool.h"
+#include "wick/backend/cpu/weight_memory.h"
 
 namespace wick::cpu {
+namespace {
 
-std::unique_ptr<PreparedWeight> prepare_float(Isa, std::span<const ConstView>, bool) {
-  throw Error("scaffold", "replaced by the kernels");
+constexpr int64_t kPanel = kWeightPanelRows;
+/// Up to here the weights' bandwidth decides; above, prompts unpack a block and run the tiles.
+constexpr int64_t kMostDecodeColumns = 2 * kDecodeColumns;
+/// Packing gives a source's pages back after this much.
+constexpr int64_t kPackPiece = 256 << 10;
+
+size_t table_index(DType dtype) {
+  return dtype == DType::f32 ? 0 : (dtype == DType::f16 ? 1 : 2);
 }
 
-void linear_float(Isa, const View&, const ConstView&, const PreparedWeight&) {
-  throw Error("scaffold", "replaced by the kernels");
+struct FloatWeight final : PreparedWeight {
+  WeightMemory memory;
+  int64_t padded_k = 0;  ///< even for bf16
+  int64_t panels = 0, panel_bytes = 0;
+
+  const char* panel(int64_t index) const {
+    return static_cast<const char*>(memory.data()) + index * panel_bytes;
+  }
+};
+
+/// The parts' rows one below the other.
+class Rows {
+ public:
+  explicit Rows(std::span<const ConstView> parts) : parts_(parts) {
+    for (const ConstView& part : parts) ends_.push_back(count() + part.layout.shape()[0]);
+  }
+  int64_t count() const { return ends_.empty() ? 0 : ends_.back(); }
+
+  /// The part that row lies in; row < count().
+  size_t part_of(int64_t row) const {
+    return static_cast<size_t>(std::upper_bound(ends_.begin(), ends_.end(), row) - ends_.begin());
+  }
+  const void* at(size_t part, int64_t row) const {
+    const ConstView& view = parts_[part];
+    const int64_t elem = view.layout.offset() + (row - begin(part)) * view.layout.stride(0);
+    return static_cast<const char*>(view.data) + elem * info(view.dtype).block_bytes;
+  }
+  int64_t end(size_t part) const { return ends_[part]; }
+  int64_t k_stride(size_t part) const { return parts_[part].layout.stride(1); }
+
+  /// Gives back the whole pages that rows [first, last) alone take up.
+  void release(int64_t first, int64_t last) const {
+    const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+    for (size_t part = part_of(first); first < last; ++part) {
+      const int64_t stop = std::min(last, end(part));
+      const Layout& layout = parts_[part].layout;
+      // Only dense rows follow each other, so that what lies between them is packed too.
+      const int64_t k = layout.shape()[1];
+      if (stop > first && layout.stride(1) == 1 && layout.stride(0) == k) {
+        const auto from = reinterpret_cast<uintptr_t>(at(part, first));
+        const auto to = reinterpret_cast<uintptr_t>(at(part, stop));
+        const uintptr_t begin_page = (from + page - 1) / page * page, end_page = to / page * page;
+        if (begin_page < end_page) {
+          madvise(reinterpret_cast<void*>(begin_page), end_page - begin_page, MADV_DONTNEED);
+        }
+      }
+      first = stop;
+    }
+  }
+
+ private:
+  int64_t begin(size_t part) const { return part == 0 ? 0 : ends_[part - 1]; }
+
+  std::span<const ConstView> parts_;
+  std::vector<int64_t> ends_;
+};
+
+/// Where the rows of a layout [.., k] start, and their common stride if they have one.
+struct RowStarts {
+  int64_t stride = 0;
+  std::vector<int64_t> offsets;  ///< empty when the stride says it all
+
+  RowStarts(const Layout& layout, int64_t rows) {
+    const int dims = layout.rank() - 1;
+    const Shape& shape = layout.shape();
+    bool uniform = true;
+    int64_t covered = 1;
+    for (int d = dims - 1; d >= 0; --d) {
+      if (shape[d] == 1) continue;
+      if (covered == 1) {
+        stride = layout.stride(d);
+      } else {
+        uniform = uniform && layout.stride(d) == covered * stride;
+      }
+      covered *= shape[d];
+    }
+    if (uniform) return;
+    offsets.resize(static_cast<size_t>(rows));
+    for (int64_t row = 0; row < rows; ++row) {
+      int64_t index = row;
+      int64_t& at = offsets[static_cast<size_t>(row)];
+      for (int d = dims - 1; d >= 0; --d) {
+        at += index % shape[d] * layout.stride(d);
+        index /= shape[d];
+      }
+    }
+  }
+  int64_t at(int64_t row) const {
+    return offsets.empty() ? row * stride : offsets[static_cast<size_t>(row)];
+  }
+  const int64_t* table() const { return offsets.empty() ? nullptr : offsets.data(); }
+};
+
+/// One call of linear.
+struct Job {
+  const GemmKernels& gemm;
+  const FloatWeightKernels& kernels;
+  const FloatWeight& weight;
+  const char* x;  ///< the first element
+  char* out;
+  DType dtype;  ///< of x and out
+  int64_t rows;
+  RowStarts x_rows, out_rows;
+  int64_t x_stride, out_stride;
+
+  int64_t elem_bytes() const { return info(dtype).block_bytes; }
+  const void* x_row(int64_t row) const { return x + x_rows.at(row) * elem_bytes(); }
+
+  /// Row of x in f32, rounded to bf16 where the weights are; `to` holds padded_k.
+  void load_row(int64_t row, float* to, void* half) const {
+    const int64_t k = weight.k;
+    gemm.load[static_cast<size_t>(dtype)](x_row(row), x_stride, k, to);
+    for (int64_t p = k; p < weight.padded_k; ++p) to[p] = 0;
+    if (weight.dtype == DType::bf16) {
+      const auto b = static_cast<size_t>(DType::bf16);
+      gemm.store[b](to, half, 1, weight.padded_k);
+      gemm.load[b](half, 1, weight.padded_k, to);
+    }
+  }
+};
+
+// Few rows of x: the weights stream by once; every thread takes runs of panels, shorter ones toward
+// the end so that all finish together.
+void decode(const Job& job) {
+  const FloatWeight& w = job.weight;
+  const int64_t padded_n = w.panels * kPanel;
+  const int64_t x_bytes = job.rows * w.padded_k * 4;
+  const Workspace workspace(static_cast<size_t>(x_bytes + w.padded_k * 2 + 64) +
+                            static_cast<size_t>(job.rows * padded_n) * 4);
+  float* const y = reinterpret_cast<float*>(workspace.data());
+  float* const x = y + job.rows * padded_n;
+  for (int64_t r = 0; r < job.rows; ++r) {
+    job.load_row(r, x + r * w.padded_k, x + job.rows * w.padded_k);
+  }
+  const auto run = job.kernels.decode[table_index(w.dtype)];
+  const auto store = job.gemm.store[static_cast<size_t>(job.dtype)];
+  const auto range = [&](int64_t first, int64_t last) {
+    DecodeArgs args{};
+    args.weight = w.panel(first);
+    args.panel_bytes = w.panel_bytes;
+    args.panels = last - first;
+    args.k = w.padded_k;
+    args.x = x;
+    args.x_stride = w.padded_k;
+    args.cols = job.rows;
+    args.y = y + first * kPanel;
+    args.y_stride = padded_n;
+    run(args);
+    const int64_t col = first * kPanel;
+    const int64_t cols = std::min(last * kPanel, w.n) - col;
+    for (int64_t r = 0; r < job.rows; ++r) {
+      store(y + r * padded_n + col,
+            job.out + (job.out_rows.at(r) + col * job.out_stride) * job.elem_bytes(),
+            job.out_stride, cols);
+    }
+  };
+  ThreadPool& pool = ThreadPool::global();
+  // 64 KiB take two microseconds, as long as a region may take to start.
+  const int64_t most = w.panels * w.panel_bytes / (64 << 10);
+  const int parts = static_cast<int>(std::clamp<int64_t>(most, 1, pool.threads()));
+  if (parts == 1) return range(0, w.panels);
+  std::atomic<int64_t> next{0};
+  pool.run(parts, [&](int) {
+    int64_t first = next.load(std::memory_order_relaxed);
+    for (;;) {
+      if (first >= w.panels) return;
+      const int64_t left = w.panels - first;
+      int64_t piece = left / (2 * parts);
+      piece = std::min(left, piece >= 4 ? piece / 4 * 4 : 2);
+      if (!next.compare_exchange_weak(first, first + piece, std::memory_order_relaxed)) continue;
+      range(first, first + piece);
+      first = next.load(std::memory_order_relaxed);
+    }
+  });
+}
+
+/// Packed weights as the engine's right operand.
+class WeightColumns final : public GemmColumns {
+ public:
+  WeightColumns(const Job& job, bool pairs) : job_(job), pairs_(pairs) {}
+
+  Block block(int64_t col, int64_t cols, int64_t k0, int64_t k, void* scratch) const override {
+    const FloatWeight& w = job_.weight;
+    const char* from = w.panel(col / kPanel);
+    if (w.dtype == DType::f32 || pairs_) {  // 64 bytes a step either way
+      return {from + k0 * 64, w.panel_bytes / 4};
+    }
+    const int64_t panels = (cols + kPanel - 1) / kPanel;
+    const int64_t even_k = w.dtype == DType::bf16 ? (k + 1) / 2 * 2 : k;
+    float* to = static_cast<float*>(scratch);
+    const int64_t stride = (even_k + 1) * kPanel;
+    from += k0 * kPanel * 2;
+    for (int64_t p = 0; p < panels; ++p, from += w.panel_bytes, to += stride) {
+      if (w.dtype == DType::f16) {
+        job_.gemm.load[static_cast<size_t>(DType::f16)](from, 1, k * kPanel, to);
+      } else {
+        job_.kernels.unpack_bf16(from, even_k, to);
+      }
+    }
+    return {scratch, stride};
+  }
+
+ private:
+  const Job& job_;
+  bool pairs_;
+};
+
+// Many rows of x: the product engine, with packed weights as its right operand.
+void prompt(const Job& job) {
+  const FloatWeight& w = job.weight;
+  const int threads = ThreadPool::global().threads();
+  const GemmResult out{job.out, job.dtype, job.out_rows.stride, job.out_stride,
+                       job.out_rows.table()};
+  GemmRows rows{job.x, job.dtype, job.x_rows.stride, job.x_stride, job.x_rows.table()};
+  if (w.dtype != DType::bf16) {
+    const GemmPlan plan = plan_gemm(job.gemm, Compute::f32, job.rows, w.n, w.k, out, threads);
+    const Workspace workspace(plan.workspace_bytes());
+    run_gemm(job.gemm, plan, rows, WeightColumns(job, false), out, workspace.data());
+    return;
+  }
+  const bool pairs = job.gemm.type(Compute::bf16_dot).multiply != nullptr && has_avx512_bf16();
+  const int64_t k = pairs ? w.padded_k / 2 : w.padded_k;
+  const GemmPlan plan = plan_gemm(job.gemm, pairs ? Compute::bf16_dot : Compute::f32, job.rows, w.n,
+                                  k, out, threads);
+  // x rounded to bf16, and a row of f32 for each thread on the way there.
+  const size_t plan_bytes = (plan.workspace_bytes() + 63) / 64 * 64;
+  const auto row_bytes = static_cast<size_t>(w.padded_k) * 2;
+  const size_t x_bytes = (static_cast<size_t>(job.rows) * row_bytes + 63) / 64 * 64;
+  const int parts = plan.parts;
+  const Workspace workspace(plan_bytes + x_bytes + static_cast<size_t>(parts) * row_bytes * 2);
+  char* const x = workspace.data() + plan_bytes;
+  std::atomic<int64_t> next{0};
+  constexpr int64_t kRowsAtOnce = 16;
+  ThreadPool::global().run(parts, [&](int part) {
+    auto* wide = reinterpret_cast<float*>(x + x_bytes + static_cast<size_t>(part) * row_bytes * 2);
+    for (;;) {
+      const int64_t first = next.fetch_add(kRowsAtOnce, std::memory_order_relaxed);
+      if (first >= job.rows) return;
+      const int64_t last = std::min(first + kRowsAtOnce, job.rows);
+      for (int64_t row = first; row < last; ++row) {
+        job.gemm.load[static_cast<size_t>(job.dtype)](job.x_row(row), job.x_stride, w.k, wide);
+        for (int64_t p = w.k; p < w.padded_k; ++p) wide[p] = 0;
+        job.gemm.store[static_cast<size_t>(DType::bf16)](
+            wide, x + row * static_cast<int64_t>(row_bytes), 1, w.padded_k);
+      }
+    }
+  });
+  rows = {x, pairs ? DType::u32 : DType::bf16, k, 1, nullptr};
+  run_gemm(job.gemm, plan, rows, WeightColumns(job, pairs), out, workspace.data());
+}
+
+}  // namespace
+
+std::unique_ptr<PreparedWeight> prepare_float(Isa isa, std::span<const ConstView> parts,
+                                              bool release) {
+  const DType dtype = parts.front().dtype;
+  const Rows rows(parts);
+  auto weight = std::make_unique<FloatWeight>();
+  weight->dtype = dtype;
+  weight->n = rows.count();
+  weight->k = parts.front().layout.shape()[1];
+  weight->padded_k = dtype == DType::bf16 ? (weight->k + 1) / 2 * 2 : weight->k;
+  weight->panels = (weight->n + kPanel - 1) / kPanel;
+  weight->panel_bytes = weight->padded_k * kPanel * info(dtype).block_bytes;
+  weight->bytes = static_cast<size_t>(weight->panels * weight->panel_bytes);
+  weight->memory = WeightMemory(weight->bytes);
+  if (weight->bytes == 0) return weight;
+
+  const auto pack = float_weight_kernels(isa).pack[table_index(dtype)];
+  const int64_t piece = std::max<int64_t>(1, kPackPiece / weight->panel_bytes);
+  const auto pack_panels = [&](int64_t first, int64_t last) {
+    for (int64_t panel = first; panel < last; ++panel) {
+      PackPanelArgs args{};
+      args.k = weight->k;
+      args.panel = const_cast<char*>(weight->panel(panel));
+      int64_t row = panel * kPanel;
+      const int64_t end = std::min(row + kPanel, weight->n);
+      size_t part = rows.part_of(row);
+      for (size_t i = 0; row < end; ++row, ++i) {
+        while (row >= rows.end(part)) ++part;
+        args.rows[i] = rows.at(part, row);
+        args.k_stride[i] = rows.k_stride(part);
+      }
+      pack(args);
+    }
+  };
+  parallel_for(weight->panels, piece, [&](int64_t begin, int64_t end) {
+    for (int64_t first = begin; first < end; first += piece) {
+      const int64_t last = std::min(end, first + piece);
+      pack_panels(first, last);
+      if (release) rows.release(first * kPanel, std::min(last * kPanel, weight->n));
+    }
+  });
+  // The pages that two pieces shared.
+  if (release) rows.release(0, weight->n);
+  return weight;
+}
+
+void linear_float(Isa isa, const View& out, const ConstView& x, const PreparedWeight& weight) {
+  const auto& w = static_cast<const FloatWeight&>(weight);
+  if (out.layout.elems() == 0) return;
+  const int last = out.layout.rank() - 1;
+  const int64_t rows = out.layout.elems() / w.n;
+  const int64_t bytes = info(x.dtype).block_bytes;
+  const Job job{gemm_kernels(isa),
+                float_weight_kernels(isa),
+                w,
+                static_cast<const char*>(x.data) + x.layout.offset() * bytes,
+                static_cast<char*>(out.data) + out.layout.offset() * bytes,
+                x.dtype,
+                rows,
+                RowStarts(x.layout, rows),
+                RowStarts(out.layout, rows),
+                x.layout.stride(last),
+                out.layout.stride(last)};
+  if (rows <= kMostDecodeColumns || w.k == 0) {
+    decode(job);
+  } else {
+    prompt(job);
+  }
 }
 
 }  // namespace wick::cpu

@@ -15,7 +15,8 @@ inline constexpr int kDecodeColumns = 4;
 
 struct PackPanelArgs {
   std::array<const void*, kWeightPanelRows> rows;  ///< null for rows past the end
-  int64_t k, k_stride;                             ///< stride in elements
+  std::array<int64_t, kWeightPanelRows> k_stride;  ///< of each row, in elements
+  int64_t k;
   void* panel;
 };
 
@@ -31,7 +32,7 @@ struct DecodeArgs {
   int64_t y_stride;
 };
 
-/// Index of a weight dtype in the tables below: f32, f16, bf16.
+/// The kernels of one instruction set, by weight dtype: f32, f16, bf16.
 struct FloatWeightKernels {
   std::array<void (*)(const PackPanelArgs&), 3> pack;
   std::array<void (*)(const DecodeArgs&), 3> decode;

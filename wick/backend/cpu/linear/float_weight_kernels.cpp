@@ -64,7 +64,6 @@ void pack_panel(const PackPanelArgs& args) {
   alignas(64) E lines[kRows][kRun];
   E* to = static_cast<E*>(args.panel);
   const E* from[kRows];
-  bool dense = args.k_stride == 1;
   for (int w = 0; w < kRows; ++w) {
     if (args.rows[static_cast<size_t>(w)] == nullptr) {
       for (i64 p = 0; p < kRun; ++p) lines[w][p] = 0;
@@ -75,13 +74,14 @@ void pack_panel(const PackPanelArgs& args) {
     const i64 padded = kPairs ? (n + 1) / 2 * 2 : n;
     for (int w = 0; w < kRows; ++w) {
       const E* row = static_cast<const E*>(args.rows[static_cast<size_t>(w)]);
+      const i64 stride = args.k_stride[static_cast<size_t>(w)];
       from[w] = lines[w];
       if (row == nullptr) continue;
-      if (dense && padded == n) {
+      if (stride == 1 && padded == n) {
         from[w] = row + p;
         continue;
       }
-      for (i64 i = 0; i < n; ++i) lines[w][i] = row[(p + i) * args.k_stride];
+      for (i64 i = 0; i < n; ++i) lines[w][i] = row[(p + i) * stride];
       for (i64 i = n; i < padded; ++i) lines[w][i] = 0;
     }
     if constexpr (kPairs || sizeof(E) == 4) {

@@ -13,13 +13,16 @@ namespace wick::cpu {
 namespace {
 
 // A B block of 256 KiB leaves room in a 1 MiB L2 for the panels of A and C that pass by.
-constexpr int64_t kBlockK = 256;
+constexpr int64_t kBlockK = 384;
 constexpr int64_t kBlockColumnBytes = 1024;
 // A's packed rows stay in the shared cache while columns pass by.
 constexpr int64_t kPackedRowsBytes = int64_t{8} << 20;
 constexpr int64_t kSuperK = 8192;
 // Products a thread should have before waking another pays.
 constexpr double kProductsPerThread = 64 * 1024;
+
+/// k to the panel after: a power of two would put all panels' lines in one set of L1.
+constexpr int64_t panel_lines(int64_t k) { return k + 1; }
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 constexpr int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
@@ -69,7 +72,7 @@ GemmPlan plan_gemm(const GemmKernels& kernels, Compute compute, int64_t m, int64
   plan.k_block = ceil_div(plan.k_super, ceil_div(plan.k_super, kBlockK));
   plan.k_block = round_up(plan.k_block, 4);
 
-  const int64_t fit = kPackedRowsBytes / (plan.k_super * type.row_panel * bytes);
+  const int64_t fit = kPackedRowsBytes / (panel_lines(plan.k_super) * type.row_panel * bytes);
   const int64_t row_panels = ceil_div(m, type.tile_rows);
   const int64_t blocks = ceil_div(row_panels, std::max<int64_t>(fit, 4));
   plan.row_block = ceil_div(row_panels, blocks) * type.tile_rows;
@@ -92,8 +95,9 @@ GemmPlan plan_gemm(const GemmKernels& kernels, Compute compute, int64_t m, int64
   const int64_t task_rows =
       ceil_div(plan.row_block / type.tile_rows, plan.row_tasks) * type.tile_rows;
 
-  plan.a_bytes = cache_lines(plan.row_block / type.tile_rows * plan.k_super * type.row_panel * bytes);
-  plan.b_bytes = cache_lines(task_cols * plan.k_block * bytes);
+  plan.a_bytes = cache_lines(plan.row_block / type.tile_rows * panel_lines(plan.k_super) *
+                             type.row_panel * bytes);
+  plan.b_bytes = cache_lines(task_cols * panel_lines(plan.k_block) * bytes);
   if (plan.whole_c) {
     plan.whole_c_bytes = cache_lines(m * n * bytes);
   } else if (!plan.direct) {
@@ -120,7 +124,7 @@ void run_gemm(const GemmKernels& kernels, const GemmPlan& plan, const GemmRows& 
     const int64_t panels = ceil_div(rows, type.tile_rows);
     for (int64_t super0 = 0; super0 < plan.k; super0 += plan.k_super) {
       const int64_t super = std::min(plan.k_super, plan.k - super0);
-      const int64_t a_panel_stride = super * type.row_panel;
+      const int64_t a_panel_stride = panel_lines(super) * type.row_panel;
 
       const auto pack_panels = [&](int64_t first, int64_t last) {
         const int64_t r0 = first * type.tile_rows;

@@ -119,7 +119,8 @@ class GemmColumns {
     int64_t panel_stride;
   };
   /// The panels of columns [col, col + cols) over k in [k0, k0 + k); col is a multiple of the
-  /// type's panel. `scratch` holds a block of that size; packed weights point into themselves.
+  /// type's panel. `scratch` holds panels of k + 1 (so that their lines don't all fall in
+  /// one set of L1); packed weights may point into themselves.
   virtual Block block(int64_t col, int64_t cols, int64_t k0, int64_t k, void* scratch) const = 0;
 
  protected:

@@ -152,37 +152,53 @@ constexpr Tiles<T> make_tiles() {
   return tiles;
 }
 
-/// C[rows, cols] = A panels · B panels, tile by tile; A's panel stays in L1 while B's pass by.
+/// One tile, through a buffer where it reaches over C's edge.
+template <class T>
+WICK_INLINE void edge_or_tile(const Tiles<T>& tiles, const MultiplyArgs& m, i64 i, i64 j) {
+  constexpr i64 kTileCols = kTilePanels * kColPanel<T>;
+  const i64 rows = m.rows - i < kTileRows ? m.rows - i : kTileRows;
+  const i64 cols = m.cols - j < kTileCols ? m.cols - j : kTileCols;
+  const i64 kind = (rows + 1) / 2 - (rows == 1 ? 1 : 0);
+  const i64 panels = (cols + kColPanel<T> - 1) / kColPanel<T>;
+  const int tile_rows = tiles.rows[kind];
+  const Tile<T> run = tiles.at[kind][panels - 1];
+  const T* a = static_cast<const T*>(m.a) + i / kTileRows * m.a_panel_stride;
+  const T* b = static_cast<const T*>(m.b) + j / kColPanel<T> * m.b_panel_stride;
+  T* c = static_cast<T*>(m.c) + i * m.c_row_stride + j;
+  if (rows == tile_rows && cols == panels * kColPanel<T>) {
+    run(m.k, a, b, m.b_panel_stride, c, m.c_row_stride, m.resume);
+    return;
+  }
+  alignas(64) T edge[kTileRows * kTileCols];
+  if (m.resume) {
+    for (i64 r = 0; r < tile_rows; ++r) {
+      for (i64 s = 0; s < kTileCols; ++s) {
+        edge[r * kTileCols + s] = r < rows && s < cols ? c[r * m.c_row_stride + s] : T{};
+      }
+    }
+  }
+  run(m.k, a, b, m.b_panel_stride, edge, kTileCols, m.resume);
+  for (i64 r = 0; r < rows; ++r) {
+    for (i64 s = 0; s < cols; ++s) c[r * m.c_row_stride + s] = edge[r * kTileCols + s];
+  }
+}
+
+/// C[rows, cols] = A panels · B panels, tile by tile. A wide tile keeps A's panel in L1 while B's
+/// pass by from L2; a narrow one, which reads more of B than of A, the other way round.
 template <class Kind, class T>
 void multiply(const MultiplyArgs& m) {
   static constexpr Tiles<T> kTiles = make_tiles<Kind, T>();
   constexpr i64 kTileCols = kTilePanels * kColPanel<T>;
-  const T* a = static_cast<const T*>(m.a);
-  for (i64 i = 0; i < m.rows; i += kTileRows, a += m.a_panel_stride) {
-    const i64 rows = m.rows - i < kTileRows ? m.rows - i : kTileRows;
-    const i64 kind = rows / 2 + (rows > 1 ? rows % 2 : 0);
-    const int tile_rows = kTiles.rows[kind];
-    const T* b = static_cast<const T*>(m.b);
-    for (i64 j = 0; j < m.cols; j += kTileCols, b += kTilePanels * m.b_panel_stride) {
-      const i64 cols = m.cols - j < kTileCols ? m.cols - j : kTileCols;
-      const i64 panels = (cols + kColPanel<T> - 1) / kColPanel<T>;
-      const Tile<T> run = kTiles.at[kind][panels - 1];
-      T* c = static_cast<T*>(m.c) + i * m.c_row_stride + j;
-      if (rows == tile_rows && cols == panels * kColPanel<T>) {
-        run(m.k, a, b, m.b_panel_stride, c, m.c_row_stride, m.resume);
-        continue;
-      }
-      alignas(64) T edge[kTileRows * kTileCols];
-      if (m.resume) {
-        for (i64 r = 0; r < tile_rows; ++r) {
-          for (i64 s = 0; s < kTileCols; ++s) {
-            edge[r * kTileCols + s] = r < rows && s < cols ? c[r * m.c_row_stride + s] : T{};
-          }
-        }
-      }
-      run(m.k, a, b, m.b_panel_stride, edge, kTileCols, m.resume);
-      for (i64 r = 0; r < rows; ++r) {
-        for (i64 s = 0; s < cols; ++s) c[r * m.c_row_stride + s] = edge[r * kTileCols + s];
+  if constexpr (kTilePanels > 1) {
+    for (i64 i = 0; i < m.rows; i += kTileRows) {
+      for (i64 j = 0; j < m.cols; j += kTileCols) edge_or_tile(kTiles, m, i, j);
+    }
+  } else {
+    constexpr i64 kRowBlock = 24 * kTileRows;  // its panels stay in L2
+    for (i64 i0 = 0; i0 < m.rows; i0 += kRowBlock) {
+      const i64 end = m.rows - i0 < kRowBlock ? m.rows : i0 + kRowBlock;
+      for (i64 j = 0; j < m.cols; j += kTileCols) {
+        for (i64 i = i0; i < end; i += kTileRows) edge_or_tile(kTiles, m, i, j);
       }
     }
   }

@@ -31,7 +31,7 @@ class PackedOnTheWay final : public GemmColumns {
     args.rows = cols;
     args.k = k;
     args.panels = scratch;
-    args.panel_stride = k * panel_;
+    args.panel_stride = (k + 1) * panel_;
     pack_(args);
     return {scratch, args.panel_stride};
   }

@@ -26,10 +26,6 @@
 namespace wick::cpu::WICK_ISA {
 namespace {
 
-/// How far ahead of its use a packed weight is asked for. Memory answers in some 100 ns, in which a
-/// core at full speed reads 4 KiB; the processor's own prefetchers stop at page ends.
-constexpr int64_t kPrefetchBytes = 8192;
-
 // ---- Where weights come from. A source names a block by its unit and its place in it, and has:
 // ---- unpack quad `k` (columns 4k to 4k + 3) of a block; scale and minimum of a block.
 
@@ -38,6 +34,7 @@ template <class T>
 struct FromPanel {
   static constexpr int kUnitBlocks = T::kUnitBlocks;
   const uint8_t* panel;
+  int64_t ahead;  // how far the memory lies that is asked for
 
   WICK_LANES const uint8_t* at(const FromPanel& s, int64_t unit) {
     return s.panel + unit * Packed<T>::kUnitBytes;
@@ -61,7 +58,7 @@ struct FromPanel {
     constexpr int kLines = Packed<T>::kUnitBytes / 64;
     WICK_UNROLL
     for (int line = kLines * g / kUnitBlocks; line < kLines * (g + 1) / kUnitBlocks; ++line) {
-      __builtin_prefetch(at(s, unit) + kPrefetchBytes + line * 64);
+      __builtin_prefetch(at(s, unit) + s.ahead + line * 64);
     }
   }
 };
@@ -94,9 +91,8 @@ struct FromScratch {
   }
   WICK_LANES void prefetch(const FromScratch&, int64_t, int) {}
 
-  static void fill(uint8_t* to, const uint8_t* panel, int64_t blocks) {
+  static void fill(uint8_t* to, const FromPanel<T>& from, int64_t blocks) {
     using Panel = FromPanel<T>;
-    const Panel from{panel};
     for (int64_t b = 0; b < blocks; ++b, to += kBlockBytes) {
       const int64_t unit = b / T::kUnitBlocks;
       const int g = static_cast<int>(b % T::kUnitBlocks);
@@ -266,13 +262,22 @@ void load_row(ActivationType type, const void* x, int64_t stride, int64_t n, flo
   }
 }
 
+template <class T>
+WICK_LANES FromPanel<T> source(FromPanel<T>, const ProductJob& job, const uint8_t* panel) {
+  return {panel, job.prefetch_bytes};
+}
+template <class T>
+WICK_LANES FromScratch<T> source(FromScratch<T>, const ProductJob&, const uint8_t* panel) {
+  return {panel};
+}
+
 /// Multiplies and stores one register tile. Not inlined: each is a page of straight code, and its
 /// registers are nobody else's business.
 template <class T, class Source, int kRows, int kColumns>
 __attribute__((noinline)) void product(const ProductJob& job, const uint8_t* const* panels,
                                        int64_t panel, const uint8_t* x, int64_t column) {
   Source w[kRows];
-  for (int m = 0; m < kRows; ++m) w[m].panel = panels[m];
+  for (int m = 0; m < kRows; ++m) w[m] = source(Source{}, job, panels[m]);
   F32 totals[kRows][kColumns];
   multiply_tile<T>(w, x, job.blocks, totals);
   WICK_UNROLL
@@ -336,7 +341,8 @@ void prompt(const ProductJob& job) {
     const uint8_t* panels[kRows];
     for (int64_t m = 0; m < count; ++m) {
       uint8_t* unpacked = job.scratch + m * job.blocks * FromScratch<T>::kBlockBytes;
-      FromScratch<T>::fill(unpacked, job.panels + (p + m) * panel_bytes, job.blocks);
+      FromScratch<T>::fill(
+          unpacked, source(FromPanel<T>{}, job, job.panels + (p + m) * panel_bytes), job.blocks);
       panels[m] = unpacked;
     }
     if (count == kRows) {

@@ -27,7 +27,8 @@ struct ProductJob {
   const uint8_t* tiles;
   int64_t columns;
   ProductOutput out;
-  uint8_t* scratch;  // `prompt` only: scratch_bytes of the kernels
+  int64_t prefetch_bytes;  // how far ahead packed weights are asked for; 0 leaves it to the processor
+  uint8_t* scratch;        // `prompt` only: scratch_block_bytes of the type for each block
 };
 
 /// What one type's kernels do.

@@ -1,9 +1,271 @@
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <vector>
+
 #include "wick/backend/cpu/cpu_backend.h"
-#include "wick/base/error.h"
+#include "wick/backend/cpu/reduce/reduce_kernels.h"
+#include "wick/backend/cpu/thread_pool.h"
+#include "wick/backend/cpu/walk.h"
 
 namespace wick::cpu {
+namespace {
 
-void CpuBackend::reduce(Op, const View&, const ConstView&, uint32_t) { throw Error("scaffold", "replaced by the kernels"); }
-void CpuBackend::arg_reduce(Op, const View&, const ConstView&, int) { throw Error("scaffold", "replaced by the kernels"); }
+// Below this many elements a second thread costs more than it saves.
+constexpr int64_t kElemsPerThread = 65536;
+
+const ReduceKernels& kernels(Isa isa) { return WICK_SELECT_KERNELS(isa, reduce_kernels, v4); }
+
+bool is_reduced(uint32_t dims, int d) { return ((dims >> d) & 1u) != 0; }
+
+/// Everything that the pieces of one reduction share.
+struct Plan {
+  ReduceKernels::Chunk chunk;
+  ReduceKernels::Columns columns;
+  ReduceKernels::Join join;
+  ReduceKernels::Finish finish;
+  size_t elem_bytes, partial_bytes;
+  const char* x;
+  char* y;
+  Walk<1> reduced{{0}};      // offsets within a row
+  Walk<2> kept{{0, 0}};      // where each output and its row (or first column) lie
+  int64_t n = 1, chunks = 1;
+  int64_t width = 1, y_step = 0;  // columns: how many neighbours there are, and their output stride
+  double divisor = 1;
+
+  int64_t length(int64_t chunk_index) const {
+    return std::min(kReduceChunk, n - chunk_index * kReduceChunk);
+  }
+};
+
+/// A row's partial result of one chunk, whatever the strides of the reduced dims.
+void row_chunk(const Plan& plan, int64_t x_offset, int64_t chunk, void* result) {
+  const int64_t start = chunk * kReduceChunk, length = plan.length(chunk);
+  const auto elem = static_cast<int64_t>(plan.elem_bytes);
+  if (plan.reduced.rank() <= 1) {
+    const int64_t step = plan.reduced.rank() == 0 ? 1 : plan.reduced.strides_back(0)[0];
+    plan.chunk(plan.x + (x_offset + start * step) * elem, step, length, result);
+    return;
+  }
+  alignas(64) char gathered[kReduceChunk * sizeof(double)];
+  char* to = gathered;
+  plan.reduced.runs(start, start + length, [&](const auto& at, const auto& stride, int64_t count) {
+    gather(to, plan.x + (x_offset + at[0]) * elem, stride[0], count, plan.elem_bytes);
+    to += count * elem;
+  });
+  plan.chunk(gathered, 1, length, result);
+}
+
+/// The partial results of `width` neighbouring columns over one chunk.
+void column_chunk(const Plan& plan, int64_t x_offset, int64_t chunk, int64_t width, void* results) {
+  const int64_t start = chunk * kReduceChunk, length = plan.length(chunk);
+  std::array<int64_t, kReduceChunk> rows;
+  size_t row = 0;
+  plan.reduced.runs(start, start + length, [&](const auto& at, const auto& stride, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) rows[row++] = at[0] + i * stride[0];
+  });
+  plan.columns(plan.x + x_offset * static_cast<int64_t>(plan.elem_bytes), rows.data(), length,
+               width, results);
+}
+
+using Partials = std::array<double, static_cast<size_t>(kReduceColumns)>;  // of any type
+
+/// Rows whose elements are reduced one output at a time.
+void reduce_rows(const Plan& plan) {
+  const int64_t rows = plan.kept.total();
+  const auto partial = static_cast<int64_t>(plan.partial_bytes);
+  const auto elem = static_cast<int64_t>(plan.elem_bytes);
+  if (plan.chunks > 1 && rows < 4 * ThreadPool::global().threads()) {
+    // Few long rows: the threads share their chunks, which join in index order afterwards.
+    std::vector<double> results(static_cast<size_t>(rows * plan.chunks));
+    char* all = reinterpret_cast<char*>(results.data());
+    parallel_for(rows * plan.chunks, kElemsPerThread / kReduceChunk, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        row_chunk(plan, plan.kept.at(i / plan.chunks)[1], i % plan.chunks, all + i * partial);
+      }
+    });
+    for (int64_t row = 0; row < rows; ++row) {
+      char* first = all + row * plan.chunks * partial;
+      for (int64_t c = 1; c < plan.chunks; ++c) plan.join(first, first + c * partial, 1);
+      plan.finish(first, 1, plan.divisor, plan.y + plan.kept.at(row)[0] * elem, 1);
+    }
+    return;
+  }
+  parallel_for(rows, kElemsPerThread / std::max<int64_t>(plan.n, 1), [&](int64_t begin, int64_t end) {
+    plan.kept.runs(begin, end, [&](const auto& at, const auto& stride, int64_t count) {
+      Partials results;
+      char* out = reinterpret_cast<char*>(results.data());
+      for (int64_t done = 0; done < count; done += kReduceColumns) {
+        const int64_t block = std::min(kReduceColumns, count - done);
+        for (int64_t i = 0; i < block; ++i) {
+          const int64_t offset = at[1] + (done + i) * stride[1];
+          row_chunk(plan, offset, 0, out + i * partial);
+          for (int64_t c = 1; c < plan.chunks; ++c) {
+            double next;
+            row_chunk(plan, offset, c, &next);
+            plan.join(out + i * partial, &next, 1);
+          }
+        }
+        plan.finish(out, block, plan.divisor, plan.y + (at[0] + done * stride[0]) * elem, stride[0]);
+      }
+    });
+  });
+}
+
+/// Columns: neighbours in memory belong to different outputs.
+void reduce_columns(const Plan& plan) {
+  const auto partial = static_cast<int64_t>(plan.partial_bytes);
+  const auto elem = static_cast<int64_t>(plan.elem_bytes);
+  const int64_t tiles_across = (plan.width + kReduceColumns - 1) / kReduceColumns;
+  const int64_t tiles = plan.kept.total() * tiles_across;
+  const auto tile = [&](int64_t index, int64_t* x_offset, int64_t* y_offset) {
+    const auto at = plan.kept.at(index / tiles_across);
+    const int64_t column = index % tiles_across * kReduceColumns;
+    *x_offset = at[1] + column;
+    *y_offset = at[0] + column * plan.y_step;
+    return std::min(kReduceColumns, plan.width - column);
+  };
+  const int64_t tile_elems = plan.n * std::min(plan.width, kReduceColumns);
+  if (plan.chunks > 1 && tiles < 4 * ThreadPool::global().threads()) {
+    std::vector<Partials> results(static_cast<size_t>(tiles * plan.chunks));
+    parallel_for(tiles * plan.chunks, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        int64_t x_offset, y_offset;
+        const int64_t width = tile(i / plan.chunks, &x_offset, &y_offset);
+        column_chunk(plan, x_offset, i % plan.chunks, width, results[static_cast<size_t>(i)].data());
+      }
+    });
+    for (int64_t t = 0; t < tiles; ++t) {
+      int64_t x_offset, y_offset;
+      const int64_t width = tile(t, &x_offset, &y_offset);
+      Partials* first = &results[static_cast<size_t>(t * plan.chunks)];
+      for (int64_t c = 1; c < plan.chunks; ++c) plan.join(first->data(), first[c].data(), width);
+      plan.finish(first->data(), width, plan.divisor, plan.y + y_offset * elem, plan.y_step);
+    }
+    return;
+  }
+  static_cast<void>(partial);
+  parallel_for(tiles, kElemsPerThread / std::max<int64_t>(tile_elems, 1),
+               [&](int64_t begin, int64_t end) {
+    Partials results, next;
+    for (int64_t i = begin; i < end; ++i) {
+      int64_t x_offset, y_offset;
+      const int64_t width = tile(i, &x_offset, &y_offset);
+      column_chunk(plan, x_offset, 0, width, results.data());
+      for (int64_t c = 1; c < plan.chunks; ++c) {
+        column_chunk(plan, x_offset, c, width, next.data());
+        plan.join(results.data(), next.data(), width);
+      }
+      plan.finish(results.data(), width, plan.divisor, plan.y + y_offset * elem, plan.y_step);
+    }
+  });
+}
+
+/// The kept dim whose neighbours lie side by side, if no reduced dim's do and it is worth a vector;
+/// else -1.
+int column_dim(const Layout& x, uint32_t dims) {
+  int found = -1;
+  for (int d = 0; d < x.rank(); ++d) {
+    if (x.shape()[d] == 1 || x.stride(d) != 1) continue;
+    if (is_reduced(dims, d)) return -1;
+    if (x.shape()[d] >= 8) found = d;
+  }
+  return found;
+}
+
+}  // namespace
+
+void CpuBackend::reduce(Op op, const View& out, const ConstView& in, uint32_t dims) {
+  const Layout &x = in.layout, &y = out.layout;
+  if (y.elems() == 0) return;
+  const ReduceKernels& table = kernels(isa_);
+  const auto dtype = static_cast<size_t>(in.dtype);
+  const auto kind = static_cast<size_t>(op == Op::max   ? Reduction::max
+                                        : op == Op::min ? Reduction::min
+                                                        : Reduction::sum);
+  Plan plan;
+  plan.chunk = table.chunk[kind][dtype];
+  plan.columns = table.columns[kind][dtype];
+  plan.join = table.join[kind][dtype];
+  plan.finish = table.finish[kind == 0 ? 0 : 1][dtype];
+  plan.elem_bytes = static_cast<size_t>(bytes_of(in.dtype, 1));
+  plan.partial_bytes = is_float(in.dtype) || kind == 0 ? std::max<size_t>(plan.elem_bytes, 4)
+                                                       : plan.elem_bytes;
+  plan.x = static_cast<const char*>(in.data);
+  plan.y = static_cast<char*>(out.data);
+
+  const int columns = column_dim(x, dims);
+  plan.kept = Walk<2>({y.offset(), x.offset()});
+  for (int d = 0; d < x.rank(); ++d) {
+    if (is_reduced(dims, d)) {
+      plan.reduced.add(x.shape()[d], {x.stride(d)});
+    } else if (d != columns) {
+      plan.kept.add(x.shape()[d], {y.stride(d), x.stride(d)});
+    }
+  }
+  plan.n = plan.reduced.total();
+  plan.chunks = (plan.n + kReduceChunk - 1) / kReduceChunk;
+  if (op == Op::mean) plan.divisor = static_cast<double>(plan.n);
+  if (plan.n == 0) {
+    // The sum of nothing is 0, its mean 0 / 0. The layers above refuse max and min.
+    const double zero = 0;
+    plan.kept = Walk<2>({y.offset(), 0});
+    for (int d = 0; d < y.rank(); ++d) plan.kept.add(y.shape()[d], {y.stride(d), 0});
+    for (int64_t i = 0; i < plan.kept.total(); ++i) {
+      plan.finish(&zero, 1, plan.divisor,
+                  plan.y + bytes_of(out.dtype, plan.kept.at(i)[0]), 1);
+    }
+    return;
+  }
+  if (columns < 0) {
+    reduce_rows(plan);
+  } else {
+    plan.width = x.shape()[columns];
+    plan.y_step = y.stride(columns);
+    reduce_columns(plan);
+  }
+}
+
+void CpuBackend::arg_reduce(Op op, const View& out, const ConstView& in, int dim) {
+  const Layout &x = in.layout, &y = out.layout;
+  if (y.elems() == 0) return;
+  const ReduceKernels& table = kernels(isa_);
+  const auto dtype = static_cast<size_t>(in.dtype);
+  const bool largest = op == Op::argmax;
+  const int64_t n = x.shape()[dim], step = x.stride(dim);
+  const int64_t elem = bytes_of(in.dtype, 1);
+  auto* indices = static_cast<uint32_t*>(out.data);
+  const auto* data = static_cast<const char*>(in.data);
+
+  const int columns = column_dim(x, 1u << dim);
+  Walk<2> kept({y.offset(), x.offset()});
+  for (int d = 0; d < x.rank(); ++d) {
+    if (d != dim && d != columns) kept.add(x.shape()[d], {y.stride(d), x.stride(d)});
+  }
+  if (columns < 0) {
+    const auto arg = table.arg[dtype];
+    parallel_for(kept.total(), kElemsPerThread / n, [&](int64_t begin, int64_t end) {
+      kept.runs(begin, end, [&](const auto& at, const auto& stride, int64_t count) {
+        for (int64_t i = 0; i < count; ++i) {
+          const int64_t index = arg(data + (at[1] + i * stride[1]) * elem, step, n, largest);
+          indices[at[0] + i * stride[0]] = static_cast<uint32_t>(index);
+        }
+      });
+    });
+    return;
+  }
+  const auto arg = table.arg_columns[dtype];
+  const int64_t width = x.shape()[columns], y_step = y.stride(columns);
+  const int64_t across = (width + kReduceColumns - 1) / kReduceColumns;
+  const int64_t grain = kElemsPerThread / (n * std::min(width, kReduceColumns));
+  parallel_for(kept.total() * across, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const auto at = kept.at(i / across);
+      const int64_t column = i % across * kReduceColumns;
+      arg(data + (at[1] + column) * elem, step, n, std::min(kReduceColumns, width - column),
+          largest, indices + at[0] + column * y_step, y_step);
+    }
+  });
+}
 
 }  // namespace wick::cpu

@@ -1,0 +1,298 @@
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "tests/backend/float_reference.h"
+#include "wick/backend/cpu/cpu_backend.h"
+#include "wick/backend/cpu/thread_pool.h"
+
+namespace wick {
+namespace {
+
+using test::Buffer;
+using test::Truth;
+
+uint64_t element(DType dtype, int which, int64_t row, int64_t col) {
+  return test::random_bits(dtype, (static_cast<uint64_t>(which + 1) << 48) ^
+                                      (static_cast<uint64_t>(row) << 20) ^
+                                      static_cast<uint64_t>(col));
+}
+double value(DType dtype, int which, int64_t row, int64_t col) {
+  return test::decode(dtype, element(dtype, which, row, col));
+}
+
+Layout dense(std::initializer_list<int64_t> dims) { return Layout::contiguous(Shape(dims)); }
+
+enum class Form { contiguous, transposed, sliced, stepped, shared, rank1, rank4, stacked };
+constexpr std::pair<Form, const char*> kForms[] = {
+    {Form::contiguous, "contiguous"}, {Form::transposed, "transposed"}, {Form::sliced, "sliced"},
+    {Form::stepped, "stepped"},       {Form::shared, "broadcast"},      {Form::rank1, "rank1"},
+    {Form::rank4, "rank4"},           {Form::stacked, "stacked"},
+};
+
+/// A matrix in the form asked for; rank 4 splits the rows as [rows/2, 2] with a gap.
+Buffer make(DType dtype, Form form, int64_t rows, int64_t cols) {
+  switch (form) {
+    case Form::transposed:
+      return Buffer(dtype, dense({cols, rows}).transpose(0, 1), rows * cols);
+    case Form::sliced: {
+      const Layout whole = dense({rows + 2, cols + 7});
+      return Buffer(dtype, whole.narrow(0, 1, rows).narrow(1, 3, cols), whole.elems());
+    }
+    case Form::stepped:
+      return Buffer(dtype, Layout(Shape{rows, cols}, {-cols * 2, 2}, (rows - 1) * cols * 2),
+                    rows * cols * 2);
+    case Form::rank4: {
+      const Layout whole = dense({1, rows / 2, 3, cols});
+      return Buffer(dtype, whole.narrow(2, 0, 2), whole.elems());
+    }
+    default:
+      return Buffer(dtype, dense({rows, cols}), rows * cols);
+  }
+}
+
+/// The storage index of (row, col) of a layout [.., cols] with its leading dimensions flattened.
+int64_t index_of(const Layout& layout, int64_t row, int64_t col) {
+  const int last = layout.rank() - 1;
+  int64_t at = layout.offset() + col * layout.stride(last);
+  for (int d = last - 1; d >= 0; --d) {
+    at += row % layout.shape()[d] * layout.stride(d);
+    row /= layout.shape()[d];
+  }
+  return at;
+}
+
+Buffer make_weight(DType dtype, Form form, int64_t first, int64_t n, int64_t k) {
+  Buffer w = make(dtype, form == Form::rank4 ? Form::contiguous : form, n, k);
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t p = 0; p < k; ++p) w.set(index_of(w.layout, i, p), element(dtype, 1, first + i, p));
+  }
+  return w;
+}
+
+void run_case(DType weight_dtype, DType dtype, Form form, cpu::Isa isa, int64_t rows, int64_t n,
+              int64_t k) {
+  cpu::CpuBackend backend(isa);
+  std::vector<Buffer> parts;
+  if (form == Form::stacked) {
+    for (int64_t first = 0; first < n;) {
+      const int64_t size = std::min<int64_t>(n - first, first % 2 == 0 ? 19 : 5);
+      parts.push_back(make_weight(weight_dtype, form, first, size, k));
+      first += size;
+    }
+  } else {
+    parts.push_back(make_weight(weight_dtype, form, 0, n, k));
+  }
+  std::vector<ConstView> views;
+  for (const Buffer& part : parts) views.push_back({part.bytes.data(), part.dtype, part.layout});
+  const std::unique_ptr<PreparedWeight> weight = backend.prepare(views, false);
+  ASSERT_EQ(weight->n, n);
+  ASSERT_EQ(weight->k, k);
+  ASSERT_EQ(weight->dtype, weight_dtype);
+
+  Buffer x = make(dtype, form, rows, k);
+  const bool shared = form == Form::shared;
+  if (shared) x = Buffer(dtype, dense({1, k}).broadcast_to(Shape{rows, k}), k);
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t p = 0; p < k; ++p) {
+      x.set(index_of(x.layout, r, p), element(dtype, 0, shared ? 0 : r, p));
+    }
+  }
+  Buffer out = make(dtype, form, rows, n);
+  const std::vector<char> before = out.bytes;
+  Layout x_layout = x.layout, out_layout = out.layout;
+  if (form == Form::rank1) x_layout = x_layout.squeeze(0), out_layout = out_layout.squeeze(0);
+  backend.linear({out.bytes.data(), dtype, out_layout}, {x.bytes.data(), dtype, x_layout}, *weight);
+
+  // bf16 weights meet activations rounded to bf16.
+  std::vector<double> xs(static_cast<size_t>(rows * k)), ws(static_cast<size_t>(n * k));
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t p = 0; p < k; ++p) {
+      const double v = value(dtype, 0, shared ? 0 : r, p);
+      xs[static_cast<size_t>(r * k + p)] =
+          weight_dtype == DType::bf16 ? test::round_to(DType::bf16, v) : v;
+    }
+  }
+  for (int64_t i = 0; i < n * k; ++i) {
+    ws[static_cast<size_t>(i)] = value(weight_dtype, 1, i / k, i % k);
+  }
+  std::vector<bool> written(static_cast<size_t>(out.storage_elems()));
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t i = 0; i < n; ++i) {
+      double sum = 0, magnitude = 0;
+      for (int64_t p = 0; p < k; ++p) {
+        const double product = xs[static_cast<size_t>(r * k + p)] * ws[static_cast<size_t>(i * k + p)];
+        sum += product;
+        magnitude += std::fabs(product);
+      }
+      const int64_t at = index_of(out.layout, r, i);
+      written[static_cast<size_t>(at)] = true;
+      const double got = test::decode(dtype, out.get(at));
+      ASSERT_EQ(test::outside_bound(dtype, got, {sum, magnitude}, k), "")
+          << "row " << r << " output " << i;
+    }
+  }
+  const auto bytes = static_cast<size_t>(info(dtype).block_bytes);
+  for (size_t e = 0; e < written.size(); ++e) {
+    if (written[e]) continue;
+    ASSERT_EQ(std::memcmp(&out.bytes[e * bytes], &before[e * bytes], bytes), 0)
+        << "element " << e << " outside the view was written";
+  }
+}
+
+class LinearTest : public testing::Test {
+ public:
+  LinearTest(DType weight, DType dtype, Form form, cpu::Isa isa)
+      : weight_(weight), dtype_(dtype), form_(form), isa_(isa) {}
+  void TearDown() override { cpu::ThreadPool::global().set_threads(1); }
+  void TestBody() override {
+    for (const int threads : {1, 2}) {
+      cpu::ThreadPool::global().set_threads(threads);
+      for (const int64_t rows : {1, 2, 3, 4, 5, 7, 8, 9, 30}) {
+        if (form_ == Form::rank1 && rows > 1) continue;
+        if (form_ == Form::rank4 && rows % 2 != 0) continue;
+        for (const auto& [n, k] : std::initializer_list<std::array<int64_t, 2>>{
+                 {1, 1}, {16, 32}, {33, 7}, {67, 129}, {150, 66}, {40, 530}, {9, 0}}) {
+          check(threads, rows, n, k);
+          if (HasFatalFailure()) return;
+        }
+      }
+      if (form_ == Form::contiguous) {  // more than one block each way, and more than one region
+        check(threads, 40, 301, 1031);
+        check(threads, 1, 2000, 301);
+        check(threads, 6, 2000, 301);
+      }
+    }
+  }
+
+ private:
+  void check(int threads, int64_t rows, int64_t n, int64_t k) {
+    SCOPED_TRACE(std::to_string(threads) + " threads, " + std::to_string(rows) + "x" +
+                 std::to_string(n) + "x" + std::to_string(k));
+    run_case(weight_, dtype_, form_, isa_, rows, n, k);
+  }
+  DType weight_, dtype_;
+  Form form_;
+  cpu::Isa isa_;
+};
+
+[[maybe_unused]] const bool registered = [] {
+  for (const DType weight : {DType::f32, DType::f16, DType::bf16}) {
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+      for (const auto& [form, form_name] : kForms) {
+        for (const cpu::Isa isa : cpu::available_isas()) {
+          if (isa == cpu::Isa::v4_vnni) continue;  // shares v4's kernels
+          const std::string suite = "Parity/linear." + std::string(name(weight));
+          const std::string test =
+              std::string(name(dtype)) + '.' + form_name + ".cpu-" + std::string(name(isa));
+          testing::RegisterTest(suite.c_str(), test.c_str(), nullptr, nullptr, __FILE__, __LINE__,
+                                [weight, dtype, form = form, isa]() -> testing::Test* {
+                                  return new LinearTest(weight, dtype, form, isa);
+                                });
+        }
+      }
+    }
+  }
+  return true;
+}();
+
+std::vector<float> linear_f32(cpu::Isa isa, const PreparedWeight& weight,
+                              const std::vector<float>& x, int64_t rows) {
+  cpu::CpuBackend backend(isa);
+  std::vector<float> out(static_cast<size_t>(rows * weight.n));
+  backend.linear({out.data(), DType::f32, dense({rows, weight.n})},
+                 {x.data(), DType::f32, dense({rows, weight.k})}, weight);
+  return out;
+}
+
+// One chain over k for a token alone and in a prompt; bf16 prompts use the processor's dot product.
+TEST(LinearFloat, SameBitsAloneAndInABatch) {
+  constexpr int64_t kN = 83, kK = 700;
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+    Buffer w = make_weight(dtype, Form::contiguous, 0, kN, kK);
+    std::vector<float> expected;
+    for (const cpu::Isa isa : cpu::available_isas()) {
+      if (isa == cpu::Isa::v2) continue;
+      cpu::CpuBackend backend(isa);
+      const ConstView view{w.bytes.data(), dtype, w.layout};
+      const auto weight = backend.prepare({&view, 1}, false);
+      std::vector<float> x;
+      for (int64_t i = 0; i < 20 * kK; ++i) {
+        x.push_back(static_cast<float>(value(DType::f32, 0, i / kK, i % kK)));
+      }
+      std::vector<float> alone;
+      for (int64_t r = 0; r < 20; ++r) {
+        const std::vector<float> row(x.begin() + r * kK, x.begin() + (r + 1) * kK);
+        const std::vector<float> out = linear_f32(isa, *weight, row, 1);
+        alone.insert(alone.end(), out.begin(), out.end());
+      }
+      if (expected.empty()) expected = alone;
+      EXPECT_EQ(alone, expected) << name(dtype) << ' ' << name(isa);
+      if (dtype != DType::bf16 || !cpu::has_avx512_bf16()) {
+        EXPECT_EQ(linear_f32(isa, *weight, x, 20), expected) << name(dtype) << ' ' << name(isa);
+      }
+      const std::vector<float> six(x.begin(), x.begin() + 6 * kK);
+      EXPECT_EQ(linear_f32(isa, *weight, six, 6),
+                std::vector<float>(expected.begin(), expected.begin() + 6 * kN));
+    }
+  }
+}
+
+TEST(LinearFloat, NanAndInfinityPropagate) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  constexpr int64_t kN = 40, kK = 65;
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+    Buffer w(dtype, dense({kN, kK}), kN * kK);
+    for (int64_t i = 0; i < kN * kK; ++i) w.set(i, test::encode(dtype, 1.0));
+    w.set(3 * kK + 5, test::encode(dtype, 0.0));
+    for (const cpu::Isa isa : cpu::available_isas()) {
+      cpu::CpuBackend backend(isa);
+      const ConstView view{w.bytes.data(), dtype, w.layout};
+      const auto weight = backend.prepare({&view, 1}, false);
+      for (const int64_t rows : {3, 12}) {
+        std::vector<float> x(static_cast<size_t>(rows * kK), 1.0f);
+        x[kK - 1] = std::nanf("");
+        x[static_cast<size_t>(kK + 5)] = kInf;
+        const std::vector<float> out = linear_f32(isa, *weight, x, rows);
+        for (int64_t i = 0; i < kN; ++i) {
+          EXPECT_TRUE(std::isnan(out[static_cast<size_t>(i)]));
+          const float second = out[static_cast<size_t>(kN + i)];
+          EXPECT_TRUE(i == 3 ? std::isnan(second) : second == kInf) << i << ' ' << second;
+          EXPECT_EQ(out[static_cast<size_t>(2 * kN + i)], i == 3 ? kK - 1.0f : kK);
+        }
+      }
+    }
+  }
+}
+
+TEST(LinearFloat, ReleasedSourceStaysReadable) {
+  constexpr int64_t kN = 1000, kK = 577;
+  Buffer w = make_weight(DType::f16, Form::contiguous, 0, kN, kK);
+  std::FILE* file = std::tmpfile();
+  ASSERT_NE(file, nullptr);
+  ASSERT_EQ(std::fwrite(w.bytes.data(), 1, w.bytes.size(), file), w.bytes.size());
+  std::fflush(file);
+  void* mapped = mmap(nullptr, w.bytes.size(), PROT_READ, MAP_PRIVATE, fileno(file), 0);
+  ASSERT_NE(mapped, MAP_FAILED);
+  // Two parts, the second of which starts inside a page.
+  const ConstView views[] = {{mapped, DType::f16, w.layout.narrow(0, 0, 333)},
+                             {mapped, DType::f16, w.layout.narrow(0, 333, kN - 333)}};
+  const ConstView whole{w.bytes.data(), DType::f16, w.layout};
+  std::vector<float> x;
+  for (int64_t p = 0; p < kK; ++p) x.push_back(static_cast<float>(value(DType::f32, 0, 0, p)));
+  for (const cpu::Isa isa : cpu::available_isas()) {
+    cpu::CpuBackend backend(isa);
+    const auto released = backend.prepare(views, true);
+    const auto kept = backend.prepare({&whole, 1}, false);
+    EXPECT_EQ(linear_f32(isa, *released, x, 1), linear_f32(isa, *kept, x, 1));
+    EXPECT_EQ(std::memcmp(mapped, w.bytes.data(), w.bytes.size()), 0);
+  }
+  munmap(mapped, w.bytes.size());
+  std::fclose(file);
+}
+
+}  // namespace
+}  // namespace wick

@@ -1,0 +1,215 @@
+// sum, mean, max, min, argmax and argmin: bit-equal to the written order over any set of dims.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tests/parity/harness.h"
+#include "tests/parity/ordered.h"
+#include "wick/backend/cpu/thread_pool.h"
+#include "wick/math/scalar.h"
+
+namespace wick::parity {
+namespace {
+
+struct Case {
+  Place place;
+  Shape shape;
+  uint32_t dims;
+};
+
+Shape reduced_shape(const Shape& shape, uint32_t dims) {
+  Shape result = shape;
+  for (int d = 0; d < shape.rank(); ++d) {
+    if ((dims >> d) & 1) result = result.with(d, 1);
+  }
+  return result;
+}
+
+/// For each output, row-major, the row-major indices of the inputs it reduces, in their order.
+std::vector<std::vector<size_t>> groups(const Shape& shape, uint32_t dims) {
+  const Shape out = reduced_shape(shape, dims);
+  std::vector<std::vector<size_t>> result(static_cast<size_t>(out.elems()));
+  for (int64_t i = 0; i < shape.elems(); ++i) {
+    int64_t rest = i, at = 0, stride = 1;
+    for (int d = shape.rank() - 1; d >= 0; --d) {
+      if (((dims >> d) & 1) == 0) at += rest % shape[d] * stride, stride *= shape[d];
+      rest /= shape[d];
+    }
+    result[static_cast<size_t>(at)].push_back(static_cast<size_t>(i));
+  }
+  return result;
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> list;
+  for (const Geometry& g : geometries()) {
+    const int rank = g.shape.rank();
+    const uint32_t all = (1u << rank) - 1;
+    for (uint32_t dims = 0; dims <= all; ++dims) {
+      // Of rank 8 some sets, of the large ones single dims and all.
+      if (rank == 8 && dims % 37 != 5 && dims != all) continue;
+      if (g.name.starts_with("large") && (dims & (dims - 1)) != 0 && dims != all) continue;
+      list.push_back({g.place, g.shape, dims});
+    }
+  }
+  for (int64_t n = 1; n <= 300; n += n < 20 ? 1 : 13) {
+    list.push_back({Place::contiguous, {2, n}, 2});
+    list.push_back({Place::contiguous, {n, 21}, 1});
+  }
+  for (int64_t n : {511, 512, 513, 4095, 4096, 4097, 8191, 8193, 12345}) {
+    list.push_back({Place::contiguous, {2, n}, 2});
+    list.push_back({Place::stepped, {2, n}, 2});
+    list.push_back({Place::contiguous, {n, 9}, 1});
+    list.push_back({Place::transposed, {17, n}, 2});
+  }
+  list.push_back({Place::contiguous, {5, 1030}, 1});
+  list.push_back({Place::contiguous, {70000}, 1});
+  list.push_back({Place::contiguous, {70000, 8}, 1});
+  list.push_back({Place::scattered, {40, 30, 50}, 7});
+  list.push_back({Place::scattered, {40, 30, 50}, 5});
+  list.push_back({Place::contiguous, {40, 30, 50}, 5});
+  return list;
+}
+
+std::string describe(Op op, DType dtype, const Case& c, Values values) {
+  return fmt::format("{}.{}.{}{} dims {:#b} {}", name(op), name(dtype), name(c.place),
+                     c.shape.str(), c.dims, name(values));
+}
+
+/// The written result of one group of elements, given by their bits.
+uint64_t reduce_group(Op op, DType dtype, std::span<const uint64_t> x) {
+  const int width = 8 * info(dtype).block_bytes;
+  const uint64_t mask = ~uint64_t{0} >> (64 - width);
+  uint64_t result = 0;
+  if (!is_float(dtype)) {
+    if (op == Op::sum) {
+      for (uint64_t v : x) result += static_cast<uint64_t>(decode_int(dtype, v));
+      return result & mask;
+    }
+    result = x[0];
+    for (uint64_t v : x) {
+      const int64_t a = decode_int(dtype, v), b = decode_int(dtype, result);
+      if (op == Op::max ? a > b : a < b) result = v;
+    }
+    return result;
+  }
+  with_compute_type(dtype, [&](auto zero) {
+    using A = decltype(zero);
+    std::vector<A> values;
+    for (uint64_t v : x) values.push_back(static_cast<A>(decode(dtype, v)));
+    A y;
+    if (op == Op::sum || op == Op::mean) {
+      y = ordered_sum<A>(values);
+      if (op == Op::mean) y = y / static_cast<A>(values.size());
+    } else {
+      y = values[0];
+      for (A v : values) y = op == Op::max ? math::maximum(y, v) : math::minimum(y, v);
+    }
+    result = encode(dtype, y);
+  });
+  return result;
+}
+
+void check_reduce(Op op, DType dtype) {
+  Random random(51);
+  for (const Case& c : cases()) {
+    const bool empty = c.shape.elems() == 0;
+    if (empty && (op == Op::max || op == Op::min)) continue;
+    for (Values values : kAllValues) {
+      if (values != Values::normal && c.shape.elems() > 20000) continue;
+      TestTensor x(dtype, c.place, c.shape, 1);
+      TestTensor y(dtype, c.place, reduced_shape(c.shape, c.dims), 2, true);
+      x.fill(values, random);
+      const std::string what = describe(op, dtype, c, values);
+      const TestTensor* const inputs[] = {&x};
+      if (!run_everywhere(what, y, inputs, [&](Backend& b, const View& o, auto in) {
+            b.reduce(op, o, in[0], c.dims);
+          })) {
+        return;
+      }
+      const std::vector<uint64_t> bits = x.bits();
+      std::vector<uint64_t> expected;
+      std::vector<long double> exact, tolerance;
+      for (const std::vector<size_t>& group : groups(c.shape, c.dims)) {
+        std::vector<uint64_t> row;
+        long double sum = 0, magnitude = 0;
+        for (size_t i : group) {
+          row.push_back(bits[i]);
+          const long double v = decode(dtype, bits[i]);
+          sum += v, magnitude += std::fabs(v);
+        }
+        const auto n = static_cast<long double>(row.size());
+        expected.push_back(reduce_group(op, dtype, row));
+        exact.push_back(op == Op::mean ? sum / n : sum);
+        if (is_float(dtype) && !format_of(dtype).has_infinity) {
+          const long double most = format_of(dtype).max;
+          exact.back() = std::clamp(exact.back(), -most, most);
+        }
+        const long double step = dtype == DType::f64 ? 0x1p-52L : 0x1p-23L;
+        // Some fifty additions deep at most: 32 in an accumulator, 7 in the tree, the chunks.
+        tolerance.push_back(0.51L * ulp(dtype, exact.back()) +
+                            50 * step * magnitude / (op == Op::mean ? n : 1));
+      }
+      expect_bits(what, y, expected);
+      if (is_float(dtype) && values == Values::normal && (op == Op::sum || op == Op::mean)) {
+        expect_within(what, y, exact, tolerance);
+      }
+      if (testing::Test::HasFailure()) return;
+    }
+  }
+}
+
+void check_arg(Op op, DType dtype) {
+  Random random(52);
+  for (const Case& c : cases()) {
+    if ((c.dims & (c.dims - 1)) != 0 || c.dims == 0 || c.shape.elems() == 0) continue;
+    const int dim = __builtin_ctz(c.dims);
+    for (Values values : kAllValues) {
+      if (values != Values::normal && c.shape.elems() > 20000) continue;
+      TestTensor x(dtype, c.place, c.shape, 1);
+      TestTensor y(DType::u32, c.place, reduced_shape(c.shape, c.dims), 2, true);
+      x.fill(values, random);
+      const std::string what = describe(op, dtype, c, values);
+      const TestTensor* const inputs[] = {&x};
+      if (!run_everywhere(what, y, inputs, [&](Backend& b, const View& o, auto in) {
+            b.arg_reduce(op, o, in[0], dim);
+          })) {
+        return;
+      }
+      const std::vector<uint64_t> bits = x.bits();
+      std::vector<uint64_t> expected;
+      for (const std::vector<size_t>& group : groups(c.shape, c.dims)) {
+        std::vector<uint64_t> row;
+        for (size_t i : group) row.push_back(bits[i]);
+        const uint64_t best = reduce_group(op == Op::argmax ? Op::max : Op::min, dtype, row);
+        size_t index = 0;
+        while (!same_bits(dtype, row[index], best)) ++index;
+        expected.push_back(index);
+      }
+      expect_bits(what, y, expected);
+      if (testing::Test::HasFailure()) return;
+    }
+  }
+}
+
+const bool added = [] {
+  for (Op op : {Op::sum, Op::mean, Op::max, Op::min, Op::argmax, Op::argmin}) {
+    for (int d = 0; d < kRealDTypeCount; ++d) {
+      const auto dtype = static_cast<DType>(d);
+      if (!info(op).dtypes.contains(dtype)) continue;
+      add(fmt::format("{}.{}", name(op), name(dtype)), [=] {
+        if (info(op).kind == OpKind::Arg) {
+          check_arg(op, dtype);
+        } else {
+          check_reduce(op, dtype);
+        }
+      });
+    }
+  }
+  return true;
+}();
+
+}  // namespace
+}  // namespace wick::parity
