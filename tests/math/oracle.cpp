@@ -190,7 +190,7 @@ double limit_f32(Unary f) {
     case k_tanh:
       return 1.40;
     case k_sigmoid:
-      return 1.70;
+      return 1.85;
     case k_silu:
       return 1.90;
     case k_rsqrt:

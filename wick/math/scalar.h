@@ -109,7 +109,7 @@ WICK_FN double exp(double x) {
 }
 
 /// 1/(1 + exp(−x)). Every input; the tail for large negative x follows exp(x) into the denormals.
-/// Worst SIGM ulp (f32), 1.69 (f64).
+/// Worst 1.810 ulp (f32), 1.69 (f64).
 WICK_FN float sigmoid(float x) {
   x = x < -110.0f ? -110.0f : x;
   return detail::over_one_plus_exp_neg(1.0f, x, 110.0f);
