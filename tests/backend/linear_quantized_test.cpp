@@ -93,7 +93,8 @@ float expected_store(float y, DType dtype) {
 }
 
 bool same(float a, float b) {
-  return (std::isnan(a) && std::isnan(b)) || std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b);
+  return (std::isnan(a) && std::isnan(b)) ||
+         std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b);
 }
 
 /// What one case multiplies, with its answer.
@@ -106,7 +107,12 @@ struct Problem {
 
   Problem(DType weight_type, DType x_type, int64_t rows, int64_t depth, int64_t batch,
           const std::function<float(int64_t, int64_t, float)>& change = {})
-      : type(weight_type), dtype(x_type), n(rows), k(depth), columns(batch), x(x_type, batch * depth) {
+      : type(weight_type),
+        dtype(x_type),
+        n(rows),
+        k(depth),
+        columns(batch),
+        x(x_type, batch * depth) {
     std::mt19937 rng(static_cast<uint32_t>(n * 7919 + k * 31 + batch));
     weight = random_blocks(type, n, k, rng);
     std::normal_distribution<float> normal;
@@ -262,16 +268,26 @@ void special_case(Isa isa, DType type, DType dtype) {
   const Problem p(type, dtype, 33, 32 * 19, 30, [&](int64_t c, int64_t i, float x) {
     const int64_t block = i / 32;
     switch (c % 10) {
-      case 0: return block % 3 == 1 ? (i % 2 != 0 ? -0.0f : 0.0f) : x;
-      case 1: return x * 1e-30f;
-      case 2: return x * 1e-40f;
-      case 3: return i == 100 ? inf : x;
-      case 4: return i == 32 * 18 + 31 ? nan : x;
-      case 5: return i == 0 ? -inf : x;
-      case 6: return x * 2e37f;
-      case 7: return block == 3 ? 1e-30f : block == 4 ? 1.0001e-30f : x * 1e-3f;
-      case 8: return block % 2 == 0 ? 127.0f * (i % 2 != 0 ? 1.0f : -1.0f) : x;
-      default: return std::round(x * 2.0f) * 0.5f + 0.5f;  // halves: ties
+      case 0:
+        return block % 3 == 1 ? (i % 2 != 0 ? -0.0f : 0.0f) : x;
+      case 1:
+        return x * 1e-30f;
+      case 2:
+        return x * 1e-40f;
+      case 3:
+        return i == 100 ? inf : x;
+      case 4:
+        return i == 32 * 18 + 31 ? nan : x;
+      case 5:
+        return i == 0 ? -inf : x;
+      case 6:
+        return x * 2e37f;
+      case 7:
+        return block == 3 ? 1e-30f : block == 4 ? 1.0001e-30f : x * 1e-3f;
+      case 8:
+        return block % 2 == 0 ? 127.0f * (i % 2 != 0 ? 1.0f : -1.0f) : x;
+      default:
+        return std::round(x * 2.0f) * 0.5f + 0.5f;  // halves: ties
     }
   });
   const ConstView part = block_view(type, p.weight.data(), p.n, p.k);
@@ -355,9 +371,8 @@ const bool kRegistered = [] {
       for (DType dtype : kFloats) {
         for (const auto& s : shapes) {
           const int64_t n = s[0], k = s[1], columns = s[2];
-          parity::add_case("linear", isa, type, dtype, fmt::format("{}x{}", n, k), [=](Isa i, DType t, DType d) {
-            shape_case(i, t, d, n, k, columns);
-          });
+          parity::add_case("linear", isa, type, dtype, fmt::format("{}x{}", n, k),
+                           [=](Isa i, DType t, DType d) { shape_case(i, t, d, n, k, columns); });
         }
         parity::add_case("linear", isa, type, dtype, "parts", parts_case);
         parity::add_case("linear", isa, type, dtype, "layouts", layout_case);

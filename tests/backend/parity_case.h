@@ -46,8 +46,8 @@ inline std::vector<cpu::Isa> all_isas() {
 }
 
 /// Registers Parity.<op>.<type>.<dtype>.<what>.cpu-<isa>.
-inline void add_case(const char* op, cpu::Isa isa, DType type, DType dtype,
-                     const std::string& what, CaseBody body) {
+inline void add_case(const char* op, cpu::Isa isa, DType type, DType dtype, const std::string& what,
+                     CaseBody body) {
   const std::string test =
       fmt::format("{}.{}.{}.{}.cpu-{}", op, name(type), name(dtype), what, cpu::name(isa));
   testing::RegisterTest("Parity", test.c_str(), nullptr, nullptr, __FILE__, __LINE__,
