@@ -38,7 +38,7 @@ double measure(const serve::Engine& engine, nn::KvCache& cache, const std::vecto
   cache.truncate(depth);
   const auto total = static_cast<int64_t>(tokens.size());
   const double start = now_seconds();
-  for (int64_t at = 0; at < total; at += batch) {
+  for (int64_t at = 0; at < total && !interrupted(); at += batch) {
     const auto count = static_cast<size_t>(std::min(batch, total - at));
     engine.model().forward(std::span(tokens).subspan(static_cast<size_t>(at), count), cache,
                            models::Logits::last);
