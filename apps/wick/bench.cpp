@@ -38,7 +38,7 @@ double measure(const serve::Engine& engine, nn::KvCache& cache, const std::vecto
   cache.truncate(depth);
   const auto total = static_cast<int64_t>(tokens.size());
   const double start = now_seconds();
-  for (int64_t at = 0; at < total; at += batch) {
+  for (int64_t at = 0; at < total && !interrupted(); at += batch) {
     const auto count = static_cast<size_t>(std::min(batch, total - at));
     engine.model().forward(std::span(tokens).subspan(static_cast<size_t>(at), count), cache,
                            models::Logits::last);
@@ -55,6 +55,7 @@ Row run_test(const serve::Engine& engine, nn::KvCache& cache, const Options& o, 
   cpu::set_threads(threads);
   const int64_t vocabulary = engine.model().vocab_size();
   const std::vector<int32_t> tokens = some_tokens(length, vocabulary);
+  if (interrupted()) return row;
   cache.truncate(0);
   if (o.depth > 0) {
     measure(engine, cache, some_tokens(o.depth, vocabulary), 0, o.model.batch);
@@ -79,17 +80,20 @@ int run(Options o) {
   if (o.threads.empty()) o.threads = {cpu::threads()};
   if (o.repeats < 1)
     throw Error("--repeats", "out of range", fmt::format("{}", o.repeats), "need at least 1");
-  if (o.depth < 0)
-    throw Error("--depth", "out of range", fmt::format("{}", o.depth), "need at least 0");
-  if (o.model.batch < 1)
-    throw Error("--batch", "out of range", fmt::format("{}", o.model.batch), "need at least 1");
+  constexpr int64_t kMost = 1 << 24;
+  if (o.depth < 0 || o.depth > kMost)
+    throw Error("--depth", "out of range", fmt::format("{}", o.depth),
+                fmt::format("need 0 to {}", kMost));
   // 0 leaves a test out, as in -p 0 -n 128.
   std::erase(o.prompts, 0);
   std::erase(o.lengths, 0);
   int64_t longest = 1;
   for (const auto* list : {&o.prompts, &o.lengths}) {
     for (int64_t n : *list) {
-      if (n < 0 || n > (1 << 24)) throw Error("bench", "length out of range", fmt::format("{}", n));
+      if (n < 0 || n > kMost) {
+        throw Error("bench", "length out of range", fmt::format("{}", n),
+                    fmt::format("need 0 to {}", kMost));
+      }
       longest = std::max(longest, n);
     }
   }

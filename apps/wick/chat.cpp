@@ -77,6 +77,7 @@ class Chat {
 };
 
 int run(const Options& o) {
+  o.sampling.check();
   Chat chat(o);
   const bool terminal = isatty(STDIN_FILENO) != 0;
   if (terminal)

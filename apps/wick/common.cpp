@@ -1,5 +1,6 @@
 #include "common.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -35,7 +36,8 @@ CLI::App* add_command(CLI::App& app, const std::string& name, const std::string&
                       const std::string& teaching, Run run) {
   CLI::App* command = app.add_subcommand(name, summary);
   command->footer(teaching);
-  command->parse_complete_callback([run = std::move(run)] {
+  // Called when everything has been parsed, so that an unknown option is an error before any work.
+  command->callback([run = std::move(run)] {
     const int code = run();
     if (code != kOk) throw CLI::RuntimeError(code);
   });
@@ -65,7 +67,8 @@ void ModelOptions::add_to(CLI::App& command, bool with_context) {
 }
 
 std::shared_ptr<const serve::Engine> ModelOptions::load() const {
-  if (threads != -1) cpu::set_threads(threads);
+  if (threads) cpu::set_threads(*threads);
+  session();
   models::LoadOptions options;
   options.device = device == "auto" ? Device::cpu() : Device::parse(device);
   backend(options.device);  // named before the file is touched, if there is none such
@@ -82,6 +85,8 @@ serve::SessionOptions ModelOptions::session() const {
   }
   if (context < 0)
     throw Error("--ctx", "out of range", fmt::format("{}", context), "need at least 1");
+  if (batch < 1)
+    throw Error("--batch", "out of range", fmt::format("{}", batch), "need at least 1");
   return {.context = context, .cache_dtype = *type, .batch = batch};
 }
 
@@ -123,6 +128,14 @@ void Progress::update(int64_t done, int64_t total) {
 
 Progress::~Progress() {
   if (shown_) std::fprintf(stderr, "\r\033[K");
+}
+
+void require_streams() {
+  // A file must not come to be opened as what the program writes to or reads from.
+  for (int fd = 0; fd <= 2; ++fd) {
+    if (fcntl(fd, F_GETFD) == -1 && open("/dev/null", fd == 2 ? O_WRONLY : O_RDONLY) != fd)
+      _exit(2);
+  }
 }
 
 void handle_interrupts() {

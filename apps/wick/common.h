@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -36,13 +37,13 @@ void add_devices(CLI::App& app);
 struct ModelOptions {
   std::string file;
   std::string device = "auto";
-  int threads = -1;     ///< not given: one a usable core
-  int64_t context = 0;  ///< 0: what the model was trained for
+  std::optional<int> threads;  ///< not given: one a usable core
+  int64_t context = 0;         ///< 0: what the model was trained for
   std::string cache = "f16";
   int64_t batch = 512;
 
   void add_to(CLI::App& command, bool with_context = true);
-  /// Applies threads and device, and loads the model under a progress bar.
+  /// Checks the options, applies threads and device, and loads the model under a progress bar.
   std::shared_ptr<const serve::Engine> load() const;
   serve::SessionOptions session() const;
 };
@@ -51,6 +52,8 @@ struct ModelOptions {
 struct SamplingOptions {
   text::SamplerOptions sampler;
   void add_to(CLI::App& command);
+  /// Errors: a value out of range.
+  void check() const { text::Sampler{sampler}; }
 };
 
 /// A bar on stderr while something long runs; silent unless stderr is a terminal and the work takes
@@ -67,6 +70,9 @@ class Progress {
   double started_ = 0, drawn_ = 0;
 };
 
+/// Opens standard streams that the process was started without: reading stdin finds its end,
+/// writing to stdout fails.
+void require_streams();
 /// Sets the flag that interrupted() reads on Ctrl-C or SIGTERM; a second signal ends the process.
 void handle_interrupts();
 bool interrupted();

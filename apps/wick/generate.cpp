@@ -32,9 +32,10 @@ const char* finish_name(serve::FinishReason reason) {
 
 int run(const Options& o) {
   const double start = now_seconds();
+  o.sampling.check();
+  const std::string text = o.prompt_file.empty() ? o.prompt : read_text(o.prompt_file);
   const auto engine = o.model.load();
   const double loaded = now_seconds();
-  const std::string text = o.prompt_file.empty() ? o.prompt : read_text(o.prompt_file);
   std::vector<int32_t> prompt = engine->tokenizer().encode(text);
   if (prompt.empty()) {  // a model continues nothing from its own start token
     const auto first =
@@ -43,7 +44,8 @@ int run(const Options& o) {
     prompt.push_back(*first);
   }
   serve::Session session(engine, o.model.session());
-  if (!o.json) print(text);
+  // A prompt that doesn't fit is an error of feed(), and nothing is printed.
+  if (!o.json && static_cast<int64_t>(prompt.size()) <= session.context()) print(text);
   const double fed = now_seconds();
   session.feed(prompt, interrupted);
   const double prompt_seconds = now_seconds() - fed;

@@ -26,8 +26,10 @@ Json value_json(const io::GgufValue& value) {
 
 int run(const Options& o) {
   const auto file = io::Gguf::open(o.file);
-  int64_t parameters = 0;
-  for (const io::GgufTensor& t : file->tensors()) parameters += t.shape.elems();
+  uint64_t parameters = 0;  // types that can't be read may claim any size: wraps, not overflows
+  for (const io::GgufTensor& t : file->tensors()) {
+    parameters += static_cast<uint64_t>(t.shape.elems());
+  }
   if (o.json) {
     Json metadata = Json::object(), tensors = Json::array();
     for (const io::GgufEntry& e : file->metadata())
@@ -46,10 +48,10 @@ int run(const Options& o) {
                 {"tensors", tensors}});
     return kOk;
   }
-  print(fmt::format("{}: GGUF version {}, {}, {} keys, {} tensors, {:.1f} M parameters\n\n", o.file,
-                    file->version(), human_bytes(static_cast<int64_t>(file->file_bytes())),
-                    file->metadata().size(), file->tensors().size(),
-                    static_cast<double>(parameters) / 1e6));
+  print(fmt::format("{}: GGUF version {}, {}, {} keys, {} tensors, {:.1f} M parameters\n\n",
+                    io::printable(o.file), file->version(),
+                    human_bytes(static_cast<int64_t>(file->file_bytes())), file->metadata().size(),
+                    file->tensors().size(), static_cast<double>(parameters) / 1e6));
   for (const io::GgufEntry& e : file->metadata()) {
     print(fmt::format("{:<44} {}\n", io::printable(e.key), e.value.str(4)));
   }

@@ -18,9 +18,24 @@ constexpr const char* kTeaching = R"(Examples:
   wick quantize model-f16.gguf model-q4_0.gguf q4_0
 `wick COMMAND --help` explains a command. Reports take --json. Errors exit with 2, Ctrl-C with 130.)";
 
-int fail(const std::string& message) {
+int fail(std::string message) {
+  // One line, whatever file names and texts it quotes.
+  for (char& c : message) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  }
   std::fprintf(stderr, "wick: %s\n", message.c_str());
   return wick::cli::kFailed;
+}
+
+/// What to say when the first word is no command; empty otherwise.
+std::string unknown_command(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return {};
+  std::string names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (command->get_name() == argv[1]) return {};
+    names += " " + command->get_name();
+  }
+  return fmt::format("unknown command: '{}': use one of{}", argv[1], names);
 }
 
 }  // namespace
@@ -36,7 +51,11 @@ int main(int argc, char** argv) {
                    add_quantize, add_devices}) {
     add(app);
   }
+  require_streams();
   handle_interrupts();
+  if (const std::string unknown = unknown_command(app, argc, argv); !unknown.empty()) {
+    return fail(unknown);
+  }
   try {
     app.parse(argc, argv);
     return kOk;

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 
 #include "common.h"
 #include "wick/backend/cpu/cpu.h"
@@ -12,7 +13,7 @@ namespace {
 
 struct Options {
   std::string in, out, type;
-  int threads = -1;
+  std::optional<int> threads;
   bool json = false;
 };
 
@@ -22,7 +23,7 @@ int run(const Options& o) {
     throw Error("quantize", "not a weight type", fmt::format("'{}'", o.type),
                 "use f32, f16, bf16, q4_0, q4_1 or q8_0");
   }
-  if (o.threads != -1) cpu::set_threads(o.threads);
+  if (o.threads) cpu::set_threads(*o.threads);
   io::QuantizeResult result;
   {
     Progress progress("quantizing");

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <numeric>
@@ -121,22 +120,6 @@ Placement place(Place kind, const Shape& shape, DType dtype, int operand, bool w
   }
   result.layout = Layout(shape, strides, offset);
   return result;
-}
-
-void for_each_element(const Layout& layout, const std::function<void(int64_t, int64_t)>& visit) {
-  const int64_t n = layout.elems();
-  std::array<int64_t, Shape::kMaxRank> index{};
-  int64_t at = layout.offset();
-  for (int64_t i = 0; i < n; ++i) {
-    visit(i, at);
-    for (int d = layout.rank() - 1; d >= 0; --d) {
-      auto& here = index[static_cast<size_t>(d)];
-      at += layout.stride(d);
-      if (++here < layout.shape()[d]) break;
-      at -= layout.stride(d) * here;
-      here = 0;
-    }
-  }
 }
 
 // ---- Values ----

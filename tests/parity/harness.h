@@ -74,6 +74,23 @@ inline constexpr Values kAllValues[] = {Values::normal, Values::special, Values:
 std::string_view name(Values values);
 uint64_t random_bits(DType dtype, Values values, Random& random, int64_t index);
 
+/// Calls visit(row-major index, offset in elements) for every element.
+template <class Visit>
+void for_each_element(const Layout& layout, Visit&& visit) {
+  const int64_t n = layout.elems();
+  int64_t index[Shape::kMaxRank] = {};
+  int64_t at = layout.offset();
+  for (int64_t i = 0; i < n; ++i) {
+    visit(i, at);
+    for (int d = layout.rank() - 1; d >= 0; --d) {
+      at += layout.stride(d);
+      if (++index[d] < layout.shape()[d]) break;
+      at -= layout.stride(d) * index[d];
+      index[d] = 0;
+    }
+  }
+}
+
 /// A tensor in memory with inaccessible pages at both sides. All bytes that aren't elements hold a
 /// canary. Storage is flush with one end or the other, by the operand's parity.
 class TestTensor {
@@ -123,9 +140,6 @@ class TestTensor {
   DType dtype_;
   Layout layout_;
 };
-
-/// Calls visit(row-major index, offset in elements) for every element.
-void for_each_element(const Layout& layout, const std::function<void(int64_t, int64_t)>& visit);
 
 /// A backend under test: `cpu-v3`.
 struct Target {

@@ -1,12 +1,30 @@
 #!/bin/sh
-# install_test.sh BUILD EXAMPLE: installs wick from BUILD into a scratch prefix, builds EXAMPLE
-# against the installed package, runs it and the installed command.
+# install_test.sh BUILD EXAMPLE CXX: installs wick from BUILD into a scratch prefix, compiles every
+# installed header, builds EXAMPLE against the installed package, runs it and the installed command.
 set -eu
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cmake --install "$1" --prefix "$scratch/prefix" >/dev/null
-cmake -S "$2" -B "$scratch/build" -DCMAKE_PREFIX_PATH="$scratch/prefix" -DCMAKE_BUILD_TYPE=Release >/dev/null
-cmake --build "$scratch/build" >/dev/null
+
+# Headers need nothing that isn't installed, and no other library.
+(cd "$scratch/prefix/include" && find wick -name '*.h' | sort | sed 's/.*/#include "&"/') \
+  >"$scratch/headers.cpp"
+test "$(wc -l <"$scratch/headers.cpp")" -ge 30
+"$3" -std=c++20 -fsyntax-only -Wall -Wextra -Werror -I"$scratch/prefix/include" "$scratch/headers.cpp"
+if grep -rlE '#include *[<"](fmt|nlohmann|CLI|pcre2)' "$scratch/prefix/include"; then
+  echo "installed headers include other libraries" >&2
+  exit 1
+fi
+
+cmake -S "$2" -B "$scratch/build" -DCMAKE_PREFIX_PATH="$scratch/prefix" \
+  -DCMAKE_CXX_COMPILER="$3" -DCMAKE_BUILD_TYPE=Release >"$scratch/log" 2>&1 &&
+  cmake --build "$scratch/build" >>"$scratch/log" 2>&1 || {
+  cat "$scratch/log"
+  exit 1
+}
 "$scratch/build/hello" | tee "$scratch/out"
 grep -q "f32\[2,2\]@cpu: 5 14 14 50" "$scratch/out"
-"$scratch/prefix/bin/wick" --version
+# It runs from where it was installed, also when that is moved.
+mv "$scratch/prefix" "$scratch/moved"
+"$scratch/moved/bin/wick" --version
+"$scratch/moved/bin/wick" devices

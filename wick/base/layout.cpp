@@ -22,10 +22,10 @@ Layout Layout::contiguous(const Shape& shape, int64_t offset) {
 }
 
 bool Layout::is_contiguous() const {
+  if (elems() == 0) return true;
   int64_t step = 1;
   for (int d = rank() - 1; d >= 0; --d) {
     const int64_t size = shape_[d];
-    if (size == 0) return true;
     if (size != 1 && stride(d) != step) return false;
     step *= size;
   }

@@ -66,7 +66,11 @@ Llama::Llama(const io::Gguf& file, const LoadOptions& options)
       divisors.defined()) {
     rope.frequency_divisors = divisors.to_vector<float>();
   }
-  rope_ = nn::RopeTable(rope, device_);
+  try {
+    rope_ = nn::RopeTable(rope, device_);
+  } catch (const Error& e) {
+    throw Error(file.path(), e.what());  // llama.rope.* and rope_freqs.weight
+  }
 }
 
 nn::KvCache Llama::make_cache(int64_t context, DType dtype) const {

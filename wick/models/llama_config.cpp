@@ -18,19 +18,30 @@ int64_t count(const io::Gguf& file, const char* key, int64_t most) {
   return value;
 }
 
+/// A number above `least`, or the default where the file doesn't say.
+double above(const io::Gguf& file, const char* key, float or_else, float least = 0.0f) {
+  const float value = file.get_f32(key, or_else);
+  if (!(value > least) || !std::isfinite(value)) {
+    throw Error(file.path(), "value out of range", fmt::format("{} = {}", key, value),
+                fmt::format("need a finite number above {}", least));
+  }
+  return static_cast<double>(value);
+}
+
 nn::RopeOptions rope_options(const io::Gguf& file, int64_t head_size, int64_t context) {
   nn::RopeOptions rope;
   rope.dims = file.get_i64("llama.rope.dimension_count", head_size);
-  rope.base = static_cast<double>(file.get_f32("llama.rope.freq_base", 10000.0f));
+  rope.base = above(file, "llama.rope.freq_base", 10000.0f, 1.0f);
   // Older files give the linear factor alone.
-  const float linear = file.get_f32("llama.rope.scale_linear", 1.0f);
+  const double linear = above(file, "llama.rope.scale_linear", 1.0f);
   const std::string_view kind =
-      file.get_string("llama.rope.scaling.type", linear != 1.0f ? "linear" : "none");
-  rope.factor = static_cast<double>(file.get_f32("llama.rope.scaling.factor", linear));
-  rope.original_context = file.get_i64("llama.rope.scaling.original_context_length", context);
-  rope.attention_factor = static_cast<double>(file.get_f32("llama.rope.scaling.attn_factor", 1.0f));
-  rope.beta_fast = static_cast<double>(file.get_f32("llama.rope.scaling.yarn_beta_fast", 32.0f));
-  rope.beta_slow = static_cast<double>(file.get_f32("llama.rope.scaling.yarn_beta_slow", 1.0f));
+      file.get_string("llama.rope.scaling.type", linear != 1.0 ? "linear" : "none");
+  rope.factor = above(file, "llama.rope.scaling.factor", static_cast<float>(linear));
+  constexpr const char* kOriginal = "llama.rope.scaling.original_context_length";
+  rope.original_context = file.contains(kOriginal) ? count(file, kOriginal, 1 << 30) : context;
+  rope.attention_factor = above(file, "llama.rope.scaling.attn_factor", 1.0f);
+  rope.beta_fast = above(file, "llama.rope.scaling.yarn_beta_fast", 32.0f);
+  rope.beta_slow = above(file, "llama.rope.scaling.yarn_beta_slow", 1.0f);
   if (kind == "linear") {
     rope.scaling = nn::RopeScaling::linear;
   } else if (kind == "yarn") {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "wick/base/error.h"
 #include "wick/tensor/ops.h"
 
@@ -38,7 +40,10 @@ Tensor Weights::matrix(std::string_view name, int64_t n, int64_t k) const {
 
 Tensor Weights::vector(std::string_view name, int64_t n) const {
   const Tensor t = get(name, {n});
-  return is_block(t.dtype()) ? dequantize(t) : t.to(DType::f32);
+  if (is_float(t.dtype())) return t.to(DType::f32);
+  if (is_block(t.dtype()) && dtypes::kWeights.contains(t.dtype())) return dequantize(t);
+  throw Error(file_.path(), "tensor type not supported",
+              fmt::format("{}{} {}", prefix_, name, t.str()), "need floats");
 }
 
 Tensor Weights::optional_vector(std::string_view name, int64_t n) const {
@@ -46,9 +51,10 @@ Tensor Weights::optional_vector(std::string_view name, int64_t n) const {
 }
 
 int64_t Weights::parameters() const {
-  int64_t total = 0;
+  // Sizes of tensors that nobody reads may be anything.
+  __int128 total = 0;
   for (const io::GgufTensor& t : file_.tensors()) total += t.shape.elems();
-  return total;
+  return static_cast<int64_t>(std::min<__int128>(total, INT64_MAX));
 }
 
 }  // namespace wick::models

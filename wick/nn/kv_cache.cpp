@@ -49,12 +49,12 @@ size_t KvCache::full_bytes() const {
 }
 
 void KvCache::reserve(int64_t count) {
-  const int64_t end = length_ + count;
-  if (end > options_.context) {
+  if (count < 0 || count > options_.context - length_) {
     throw Error("kv cache", "context is full",
                 fmt::format("{} positions held, {} more", length_, count),
                 fmt::format("the context is {}", options_.context));
   }
+  const int64_t end = length_ + count;
   if (end <= capacity_) return;
   grow(std::min(options_.context, std::max({end, capacity_ * 2, kFirstCapacity})));
 }
@@ -73,20 +73,47 @@ void KvCache::grow(int64_t capacity) {
   capacity_ = capacity;
 }
 
+const KvCache::Layer& KvCache::layer(int64_t index) const {
+  if (index < 0 || index >= static_cast<int64_t>(layers_.size())) {
+    throw Error("kv cache", "no such layer", fmt::format("{}", index),
+                fmt::format("there are {}", layers_.size()));
+  }
+  return layers_[static_cast<size_t>(index)];
+}
+
 void KvCache::append(int64_t index, const Tensor& keys, const Tensor& values) {
-  Layer& layer = layers_[static_cast<size_t>(index)];
-  slice_set(layer.keys, keys.transpose(2, 3), 3, length_);
-  slice_set(layer.values, values, 2, length_);
+  layer(index);
+  Layer& l = layers_[static_cast<size_t>(index)];
+  if (keys.size(-2) > capacity_ - length_) {  // the padding of the keys isn't room
+    throw Error("kv cache", "more positions than reserved", keys.str(),
+                fmt::format("{} held, room for {}", length_, capacity_));
+  }
+  slice_set(l.keys, keys.transpose(2, 3), 3, length_);
+  slice_set(l.values, values, 2, length_);
+}
+
+void KvCache::advance(int64_t count) {
+  if (count < 0 || count > capacity_ - length_) {
+    throw Error("kv cache", "more positions than reserved",
+                fmt::format("{} held, {} more", length_, count),
+                fmt::format("room for {}", capacity_));
+  }
+  length_ += count;
 }
 
 void KvCache::truncate(int64_t length) { length_ = std::clamp<int64_t>(length, 0, length_); }
 
-Tensor KvCache::keys(int64_t layer, int64_t count) const {
-  return layers_[static_cast<size_t>(layer)].keys.narrow(3, 0, count).transpose(2, 3);
+Tensor KvCache::keys(int64_t index, int64_t count) const {
+  const Layer& l = layer(index);
+  if (count > capacity_) {
+    throw Error("kv cache", "more positions than reserved", fmt::format("{}", count),
+                fmt::format("room for {}", capacity_));
+  }
+  return l.keys.narrow(3, 0, count).transpose(2, 3);
 }
 
-Tensor KvCache::values(int64_t layer, int64_t count) const {
-  return layers_[static_cast<size_t>(layer)].values.narrow(2, 0, count);
+Tensor KvCache::values(int64_t index, int64_t count) const {
+  return layer(index).values.narrow(2, 0, count);
 }
 
 }  // namespace wick::nn

@@ -16,7 +16,7 @@ struct KvCacheOptions {
   int64_t value_size = 0;
   int64_t context = 0;  ///< most positions it may hold
   DType dtype = DType::f16;
-  Device device;
+  Device device = {};
 };
 
 /// Keys and values of the positions seen so far, one pair of tensors a layer. Memory grows with the
@@ -39,13 +39,15 @@ class WICK_API KvCache {
   /// Makes room for `count` more positions. Errors: more than `context` in all; out of memory.
   void reserve(int64_t count);
   /// Stores keys and values [1, heads, t, size] of the positions after length() for one layer.
+  /// Errors: no such layer, more positions than reserved.
   void append(int64_t layer, const Tensor& keys, const Tensor& values);
-  /// Counts `count` appended positions of every layer as seen.
-  void advance(int64_t count) { length_ += count; }
+  /// Counts `count` appended positions of every layer as seen. Errors: more than reserved.
+  void advance(int64_t count);
   /// Forgets all positions from `length` on.
   void truncate(int64_t length);
 
-  /// The first `count` positions: [1, heads, count, size].
+  /// The first `count` positions: [1, heads, count, size]. Errors: no such layer, more than
+  /// reserved.
   Tensor keys(int64_t layer, int64_t count) const;
   Tensor values(int64_t layer, int64_t count) const;
 
@@ -55,6 +57,7 @@ class WICK_API KvCache {
     Tensor values;  // [1, heads, capacity, value_size]
   };
   void grow(int64_t capacity);
+  const Layer& layer(int64_t index) const;
 
   KvCacheOptions options_;
   std::vector<Layer> layers_;

@@ -1,5 +1,9 @@
 #include "wick/nn/layers.h"
 
+#include <fmt/format.h>
+
+#include "wick/base/error.h"
+
 namespace wick::nn {
 namespace {
 
@@ -11,6 +15,10 @@ Tensor joined_bias(std::span<const Tensor> biases, std::span<const int64_t> size
   std::vector<Tensor> parts;
   for (size_t i = 0; i < sizes.size(); ++i) {
     const bool present = i < biases.size() && biases[i].defined();
+    if (present && !(biases[i].shape() == Shape{sizes[i]})) {
+      throw Error("projections", "bias of another size", biases[i].str(),
+                  fmt::format("need [{}]", sizes[i]));
+    }
     parts.push_back(present ? biases[i].to(DType::f32)
                             : Tensor::zeros({sizes[i]}, DType::f32, device));
   }

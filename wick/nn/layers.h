@@ -1,6 +1,7 @@
 #pragma once
 
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "wick/base/export.h"
@@ -61,8 +62,12 @@ class WICK_API Linear {
   Linear() = default;
   explicit Linear(const Tensor& matrix, const Tensor& bias = {}, bool release = false)
       : projections_(std::span(&matrix, 1), std::span(&bias, 1), release) {}
-  /// [.., k] → [.., n]
-  Tensor operator()(const Tensor& x) const { return projections_(x).front(); }
+  /// [.., k] → [.., n]. Errors: without a matrix.
+  Tensor operator()(const Tensor& x) const {
+    std::vector<Tensor> y = projections_(x);
+    if (y.empty()) throw Error("linear", "undefined weight");
+    return std::move(y.front());
+  }
 
  private:
   Projections projections_;

@@ -28,13 +28,18 @@ void check(const RopeOptions& o) {
   const bool valid = o.dims > 0 && o.dims % 2 == 0 && o.base > 1.0 && std::isfinite(o.base) &&
                      o.factor > 0.0 && std::isfinite(o.factor) && o.attention_factor > 0.0 &&
                      std::isfinite(o.attention_factor) && divisors_fit && divisors_positive &&
-                     (o.scaling != RopeScaling::yarn || o.original_context > 0);
+                     (o.scaling != RopeScaling::yarn ||
+                      (o.original_context > 0 && o.beta_fast > 0.0 && o.beta_slow > 0.0 &&
+                       std::isfinite(o.beta_fast) && std::isfinite(o.beta_slow)));
   if (!valid) {
     throw Error(
         "rope", "options out of range",
-        fmt::format("dims {}, base {}, factor {}, original context {}, {} divisors", o.dims, o.base,
-                    o.factor, o.original_context, o.frequency_divisors.size()),
-        "need even dims > 0, base > 1, positive factors and dims / 2 positive divisors or none");
+        fmt::format("dims {}, base {}, factor {}, original context {}, attention factor {}, "
+                    "betas {} and {}, {} divisors",
+                    o.dims, o.base, o.factor, o.original_context, o.attention_factor, o.beta_fast,
+                    o.beta_slow, o.frequency_divisors.size()),
+        "need even dims > 0, base > 1, positive factors and betas, and dims / 2 positive divisors "
+        "or none");
   }
 }
 

@@ -22,7 +22,7 @@ struct RopeOptions {
   double beta_fast = 32.0;  ///< yarn: turns within the trained context above which a pair is kept
   double beta_slow = 1.0;   ///< yarn: and below which it is fully squeezed
   /// Divisors of each pair's frequency, dims / 2 of them or none (Llama 3.1, LongRoPE).
-  std::vector<float> frequency_divisors;
+  std::vector<float> frequency_divisors = {};
 };
 
 /// Cosines and sines of every pair at every position, grown as positions are asked for. The angles

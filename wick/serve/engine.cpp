@@ -81,7 +81,7 @@ Session::Session(std::shared_ptr<const Engine> engine, const SessionOptions& opt
 
 bool Session::feed(std::span<const int32_t> tokens, const std::function<bool()>& cancelled) {
   const auto count = static_cast<int64_t>(tokens.size());
-  const int64_t left = context() - static_cast<int64_t>(history_.size());
+  const int64_t left = context() - length();
   if (count > left) {
     throw Error("session", "prompt longer than the context",
                 fmt::format("{} tokens, {} of {} positions left", count, left, context()),
@@ -92,34 +92,49 @@ bool Session::feed(std::span<const int32_t> tokens, const std::function<bool()>&
 }
 
 bool Session::catch_up(const std::function<bool()>& cancelled) {
-  while (length() < static_cast<int64_t>(history_.size())) {
-    auto rest = std::span<const int32_t>(history_).subspan(static_cast<size_t>(length()));
-    if (static_cast<int64_t>(rest.size()) > options_.batch) {
-      rest = rest.first(static_cast<size_t>(options_.batch));
+  try {
+    while (cache_.length() < length()) {
+      auto rest = std::span<const int32_t>(history_).subspan(static_cast<size_t>(cache_.length()));
+      if (static_cast<int64_t>(rest.size()) > options_.batch) {
+        rest = rest.first(static_cast<size_t>(options_.batch));
+      }
+      if (cancelled && cancelled()) {
+        history_.resize(static_cast<size_t>(cache_.length()));
+        return false;
+      }
+      logits_ = engine_->model().forward(rest, cache_, models::Logits::last);
     }
-    if (cancelled && cancelled()) {
-      history_.resize(static_cast<size_t>(length()));
-      return false;
-    }
-    logits_ = engine_->model().forward(rest, cache_, models::Logits::last);
+  } catch (...) {
+    history_.resize(static_cast<size_t>(cache_.length()));  // a token that can't be run isn't held
+    throw;
   }
   return true;
 }
 
-std::span<const float> Session::logits() const {
+std::span<const float> Session::logits() {
+  if (!logits_.defined() && cache_.length() > 0) cache_.truncate(cache_.length() - 1);
+  catch_up({});
   if (!logits_.defined()) throw Error("session", "nothing was fed yet");
   const auto* data = static_cast<const float*>(logits_.storage()->data());
   return {data + logits_.layout().offset(), static_cast<size_t>(logits_.elems())};
 }
 
 void Session::truncate(int64_t length) {
+  length = std::clamp<int64_t>(length, 0, this->length());
+  history_.resize(static_cast<size_t>(length));
+  if (cache_.length() <= length) return;
   cache_.truncate(length);
-  history_.resize(
-      static_cast<size_t>(std::clamp<int64_t>(length, 0, static_cast<int64_t>(history_.size()))));
+  logits_ = {};
 }
 
 bool Session::feed_whole(std::span<const int32_t> tokens, const std::function<bool()>& cancelled) {
-  const size_t most = std::min({history_.size(), static_cast<size_t>(length()), tokens.size()});
+  if (static_cast<int64_t>(tokens.size()) > context()) {
+    throw Error("session", "prompt longer than the context",
+                fmt::format("{} tokens, {} positions", tokens.size(), context()),
+                "shorten it or ask for a longer context");
+  }
+  const size_t most =
+      std::min({history_.size(), static_cast<size_t>(cache_.length()), tokens.size()});
   size_t same = 0;
   while (same < most && history_[same] == tokens[same]) ++same;
   // The newest token is always run again: its logits are what generation starts from.
@@ -145,8 +160,9 @@ Generated Session::generate(const GenerateOptions& options) {
       result.finish = FinishReason::cancelled;
       break;
     }
-    if (length() < static_cast<int64_t>(history_.size())) catch_up({});
-    const int32_t token = sampler.sample(logits(), history_);
+    // Rows of the embedding past the vocabulary are padding.
+    const auto vocabulary = static_cast<size_t>(tokenizer.vocab_size());
+    const int32_t token = sampler.sample(logits().first(vocabulary), history_);
     if (n == 0) {
       first = Clock::now();
       result.first_token_ms = std::chrono::duration<double, std::milli>(first - start).count();
@@ -157,7 +173,7 @@ Generated Session::generate(const GenerateOptions& options) {
     }
     result.tokens.push_back(token);
     emit(decoder.push(token));
-    if (length() == context()) {
+    if (length() == context()) {  // there is no room to run it
       result.finish = FinishReason::context_full;
       break;
     }

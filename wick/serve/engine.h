@@ -72,8 +72,8 @@ class WICK_API Session {
   Session(std::shared_ptr<const Engine> engine, const SessionOptions& options = {});
 
   int64_t context() const { return cache_.context(); }
-  /// Positions held so far.
-  int64_t length() const { return cache_.length(); }
+  /// Tokens fed and generated so far.
+  int64_t length() const { return static_cast<int64_t>(history_.size()); }
   const std::vector<int32_t>& tokens() const { return history_; }
 
   /// Runs tokens through the model in batches. Errors: more than the context has left, before
@@ -81,8 +81,9 @@ class WICK_API Session {
   bool feed(std::span<const int32_t> tokens, const std::function<bool()>& cancelled = {});
   /// Continues from what was fed. Errors: nothing fed yet.
   Generated generate(const GenerateOptions& options);
-  /// The logits after the newest token, f32 [vocabulary].
-  std::span<const float> logits() const;
+  /// The logits after the newest token, f32 [vocabulary], valid until the session runs again. Runs
+  /// what hasn't been run yet. Errors: nothing fed yet.
+  std::span<const float> logits();
   /// Forgets all tokens from `length` on.
   void truncate(int64_t length);
   /// Makes `tokens` the whole of what was fed, running only what differs from before.
@@ -96,7 +97,7 @@ class WICK_API Session {
   SessionOptions options_;
   nn::KvCache cache_;
   std::vector<int32_t> history_;
-  Tensor logits_;
+  Tensor logits_;  // after the last token of the cache; undefined where they aren't known
 };
 
 struct Perplexity {

@@ -17,6 +17,12 @@ Perplexity perplexity(const Engine& engine, std::span<const int32_t> tokens,
                 fmt::format("{} tokens, context {}, batch {}", total, context, options.batch),
                 "need at least 2 tokens and a context of 2");
   }
+  for (const int32_t id : tokens) {
+    if (id < 0 || id >= engine.model().vocab_size()) {
+      throw Error("perplexity", "token id out of range", fmt::format("{}", id),
+                  fmt::format("the vocabulary has {}", engine.model().vocab_size()));
+    }
+  }
   // Logits of a whole batch are [batch, vocabulary] f32: keep them within some 50 MB.
   const int64_t rows =
       std::clamp<int64_t>((int64_t{12} << 20) / engine.model().vocab_size(), 1, options.batch);

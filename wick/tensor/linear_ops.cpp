@@ -63,6 +63,11 @@ Weight::Weight(std::span<const Tensor> matrices, bool release) {
   prepared_ = backend(device_).prepare(views, release);
 }
 
+const PreparedWeight& Weight::prepared() const {
+  if (prepared_ == nullptr) throw Error("weight", "undefined");
+  return *prepared_;
+}
+
 Tensor linear(const Tensor& x, const Weight& weight) {
   if (!weight.defined()) throw Error("linear", "undefined weight");
   if (!x.defined()) throw Error("linear", "undefined tensor");
@@ -84,6 +89,12 @@ Tensor quantize(const Tensor& x, DType dtype) {
       !dtypes::kWeights.contains(dtype)) {
     throw Error("quantize", "not this conversion", fmt::format("{} to {}", x.str(), name(dtype)),
                 "f32 to q4_0, q4_1 or q8_0");
+  }
+  const int32_t block = info(dtype).block_elems;
+  if (x.rank() == 0 || x.shape().back() % block != 0) {
+    throw Error("quantize", "rows aren't whole blocks",
+                fmt::format("{} to {}", x.str(), name(dtype)),
+                fmt::format("need a multiple of {}", block));
   }
   Tensor out = Tensor::empty(x.shape(), dtype, x.device());
   backend(x.device()).quantize(out.mutable_view(), x.view());

@@ -109,7 +109,9 @@ Tensor cat(std::span<const Tensor> tensors, int dim) {
       throw Error("cat", "shapes differ outside the dimension",
                   fmt::format("{} and {}, dim {}", first.str(), t.str(), d));
     }
-    total += t.shape()[d];
+    if (__builtin_add_overflow(total, t.shape()[d], &total)) {
+      throw Error("cat", "too many elements", fmt::format("{}, dim {}", first.str(), d));
+    }
   }
   Tensor out = Tensor::empty(first.shape().with(d, total), first.dtype(), first.device());
   int64_t start = 0;
@@ -122,7 +124,15 @@ Tensor cat(std::span<const Tensor> tensors, int dim) {
 
 Tensor stack(std::span<const Tensor> tensors, int dim) {
   std::vector<Tensor> rows;
-  for (const Tensor& t : tensors) rows.push_back(t.unsqueeze(dim));
+  for (const Tensor& t : tensors) {
+    check_operand(Op::copy, t, "stack");
+    if (!(t.shape() == tensors.front().shape())) {
+      throw Error("stack", "shapes differ",
+                  fmt::format("{} and {}", tensors.front().str(), t.str()));
+    }
+    rows.push_back(t.unsqueeze(dim));
+  }
+  if (rows.empty()) throw Error("stack", "no tensors");
   return cat(rows, dim);
 }
 

@@ -64,11 +64,12 @@ class WICK_API Weight {
   explicit Weight(std::span<const Tensor> matrices, bool release = false);
 
   bool defined() const { return prepared_ != nullptr; }
-  DType dtype() const { return prepared_->dtype; }
-  int64_t n() const { return prepared_->n; }
-  int64_t k() const { return prepared_->k; }
+  DType dtype() const { return prepared().dtype; }
+  int64_t n() const { return prepared().n; }
+  int64_t k() const { return prepared().k; }
   Device device() const { return device_; }
-  const PreparedWeight& prepared() const { return *prepared_; }
+  /// Errors: undefined.
+  const PreparedWeight& prepared() const;
 
  private:
   std::shared_ptr<const PreparedWeight> prepared_;

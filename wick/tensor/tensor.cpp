@@ -10,8 +10,50 @@
 
 namespace wick {
 
+namespace {
+
+/// Whether every element lies inside `bytes` of storage, and whole blocks where they are blocks.
+bool lies_inside(const Layout& layout, DType dtype, size_t bytes) {
+  const int64_t block = info(dtype).block_elems;
+  if (layout.elems() == 0) return true;
+  __int128 first = layout.offset(), last = layout.offset();
+  for (int d = 0; d < layout.rank(); ++d) {
+    const __int128 reach = static_cast<__int128>(layout.stride(d)) * (layout.shape()[d] - 1);
+    (reach < 0 ? first : last) += reach;
+  }
+  if (block > 1) {
+    const int inner = layout.rank() - 1;
+    if (inner < 0 || layout.stride(inner) != 1 || layout.shape()[inner] % block != 0) return false;
+    for (int d = 0; d < inner; ++d) {
+      if (layout.shape()[d] > 1 && layout.stride(d) % block != 0) return false;
+    }
+    if (layout.offset() % block != 0) return false;
+  }
+  return first >= 0 && (last / block + 1) * info(dtype).block_bytes <= static_cast<__int128>(bytes);
+}
+
+}  // namespace
+
 Tensor::Tensor(std::shared_ptr<Storage> storage, DType dtype, const Layout& layout)
-    : storage_(std::move(storage)), dtype_(dtype), layout_(layout) {}
+    : storage_(std::move(storage)), dtype_(dtype), layout_(layout) {
+  if (storage_ == nullptr) fail_undefined();
+  if (!lies_inside(layout, dtype, storage_->bytes())) {
+    throw Error("tensor", "layout outside the storage",
+                fmt::format("{}, offset {}, storage of {} bytes", str(), layout.offset(),
+                            storage_->bytes()));
+  }
+}
+
+void Tensor::fail_undefined() {
+  throw Error("tensor", "undefined", "", "it was never given a value");
+}
+
+Tensor Tensor::with(const Layout& layout) const {
+  require_defined();
+  Tensor view = *this;
+  view.layout_ = layout;
+  return view;
+}
 
 Tensor Tensor::empty(const Shape& shape, DType dtype, Device device) {
   const int64_t block = wick::info(dtype).block_elems;
@@ -69,17 +111,20 @@ std::string Tensor::str() const {
 }
 
 void Tensor::require_real(const char* op) const {
+  if (!defined()) throw Error(op, "undefined tensor");
   if (is_block(dtype_)) {
     throw Error(op, "not for a block dtype", str(), "dequantize it first");
   }
 }
 
 Tensor Tensor::narrow(int dim, int64_t start, int64_t length) const {
+  if (!defined()) throw Error("narrow", "undefined tensor");
   if (is_block(dtype_) && resolve_dim("narrow", dim, rank()) == rank() - 1) require_real("narrow");
   return with(layout_.narrow(dim, start, length));
 }
 
 Tensor Tensor::slice(int dim, int64_t start, int64_t stop, int64_t step) const {
+  if (!defined()) throw Error("slice", "undefined tensor");
   if (is_block(dtype_) && resolve_dim("slice", dim, rank()) == rank() - 1) require_real("slice");
   return with(layout_.slice(dim, start, stop, step));
 }
@@ -127,7 +172,8 @@ std::vector<Tensor> Tensor::split(std::span<const int64_t> sizes, int dim) const
 std::vector<Tensor> Tensor::chunk(int64_t count, int dim) const {
   const int d = resolve_dim("chunk", dim, rank());
   if (count < 1) throw Error("chunk", "count below 1", fmt::format("{}", count));
-  const int64_t total = shape()[d], piece = std::max<int64_t>(1, (total + count - 1) / count);
+  const int64_t total = shape()[d];
+  const int64_t piece = std::max<int64_t>(1, total / count + (total % count != 0 ? 1 : 0));
   std::vector<Tensor> parts;
   for (int64_t start = 0; start < total || parts.empty(); start += piece) {
     parts.push_back(narrow(d, start, std::min(piece, total - start)));
@@ -162,7 +208,7 @@ Tensor Tensor::flatten(int first_dim, int last_dim) const {
   return reshape(Shape(dims));
 }
 
-Tensor Tensor::contiguous() const { return layout_.is_contiguous() ? *this : clone(); }
+Tensor Tensor::contiguous() const { return layout().is_contiguous() ? *this : clone(); }
 
 Tensor Tensor::clone() const {
   require_real("clone");
@@ -171,14 +217,24 @@ Tensor Tensor::clone() const {
   return out;
 }
 
-Tensor Tensor::to(DType dtype) const { return dtype == dtype_ ? *this : cast(*this, dtype); }
+Tensor Tensor::to(DType dtype) const {
+  return defined() && dtype == dtype_ ? *this : cast(*this, dtype);
+}
 
-void Tensor::copy_to_host(void* to, DType dtype) const {
-  if (dtype != dtype_) {
+void Tensor::require_copyable(DType dtype) const {
+  if (dtype != this->dtype()) {
     throw Error(
         "to_vector", "another dtype", str(),
         fmt::format("asked for {}; convert first with to(DType::{})", name(dtype), name(dtype)));
   }
+  // A broadcast tensor may have more elements than any memory holds.
+  const size_t most = backend(Device::cpu()).memory_info().total_bytes;
+  if (static_cast<__int128>(elems()) * info(dtype).block_bytes > static_cast<__int128>(most)) {
+    throw Error("to_vector", "out of memory", str());
+  }
+}
+
+void Tensor::copy_to_host(void* to) const {
   const Tensor dense = contiguous();
   Backend& b = backend(device());
   const auto offset = static_cast<size_t>(bytes_of(dtype_, dense.layout_.offset()));

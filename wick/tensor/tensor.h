@@ -33,8 +33,9 @@ template <> struct DTypeOf<double> { static constexpr DType value = DType::f64; 
 /// views never copy. Immutable, but for slice_set.
 class WICK_API Tensor {
  public:
-  /// Undefined: only defined(), assignment and destruction are allowed.
+  /// Undefined: all but defined(), str(), storage() and assignment is an error.
   Tensor() = default;
+  /// Errors: no storage, a layout that reaches outside it or cuts through blocks.
   Tensor(std::shared_ptr<Storage> storage, DType dtype, const Layout& layout);
 
   // Making tensors. Shapes are row-major and dense.
@@ -56,14 +57,23 @@ class WICK_API Tensor {
   }
 
   bool defined() const { return storage_ != nullptr; }
-  DType dtype() const { return dtype_; }
-  const Layout& layout() const { return layout_; }
-  const Shape& shape() const { return layout_.shape(); }
-  int rank() const { return layout_.rank(); }
+  DType dtype() const {
+    require_defined();
+    return dtype_;
+  }
+  const Layout& layout() const {
+    require_defined();
+    return layout_;
+  }
+  const Shape& shape() const { return layout().shape(); }
+  int rank() const { return layout().rank(); }
   /// The size of a dimension, counted from either end.
   int64_t size(int dim) const { return shape()[resolve_dim("size", dim, rank())]; }
-  int64_t elems() const { return layout_.elems(); }
-  Device device() const { return storage_->device(); }
+  int64_t elems() const { return layout().elems(); }
+  Device device() const {
+    require_defined();
+    return storage_->device();
+  }
   const std::shared_ptr<Storage>& storage() const { return storage_; }
   /// "f16[2,8,64]@cpu", as in error messages.
   std::string str() const;
@@ -96,11 +106,12 @@ class WICK_API Tensor {
   /// Converted to another dtype (see the op `cast`); itself if it has it already.
   Tensor to(DType dtype) const;
 
-  /// The elements on the host in row-major order. Errors: T isn't the dtype's type.
+  /// The elements on the host in row-major order. Errors: T isn't the dtype's type; out of memory.
   template <class T>
   std::vector<T> to_vector() const {
+    require_copyable(DTypeOf<T>::value);
     std::vector<T> values(static_cast<size_t>(elems()));
-    copy_to_host(values.data(), DTypeOf<T>::value);
+    copy_to_host(values.data());
     return values;
   }
   /// The one element of a tensor of one element.
@@ -110,16 +121,25 @@ class WICK_API Tensor {
     return to_vector<T>()[0];
   }
 
-  /// For backends: what to read and, after require_writable, where to write.
-  ConstView view() const { return {storage_->data(), dtype_, layout_}; }
-  View mutable_view() const { return {storage_->data(), dtype_, layout_}; }
+  /// For backends: what to read, and where to write into a tensor just made.
+  ConstView view() const { return mutable_view(); }
+  View mutable_view() const {
+    require_defined();
+    return {storage_->data(), dtype_, layout_};
+  }
 
  private:
   static Tensor from_bytes(const void* data, size_t count, DType dtype, const Shape& shape,
                            Device device);
-  void copy_to_host(void* to, DType dtype) const;
+  void copy_to_host(void* to) const;
+  void require_copyable(DType dtype) const;
   void require_one_element() const;
-  Tensor with(const Layout& layout) const { return Tensor(storage_, dtype_, layout); }
+  void require_defined() const {
+    if (storage_ == nullptr) fail_undefined();
+  }
+  [[noreturn]] static void fail_undefined();
+  /// A view of the same storage; views of a layout inside it stay inside.
+  Tensor with(const Layout& layout) const;
   void require_real(const char* op) const;
 
   std::shared_ptr<Storage> storage_;

@@ -28,7 +28,7 @@ bool has_avx512_bf16();
 // Kernel sources are compiled once for every instruction set, each time inside another namespace,
 // and publish one table of function pointers a family. Everything else in such a source must have
 // internal linkage: an inline function shared with other objects could be linked in its AVX-512
-// form into code that runs everywhere. tools/check_symbols.sh holds this.
+// form into code that runs everywhere. tools/check_symbols.py holds this.
 #if defined(__x86_64__)
 #define WICK_DECLARE_KERNELS(Table, variable) \
   namespace v2 {                              \

@@ -12,6 +12,10 @@
 #include "wick/backend/cpu/thread_pool.h"
 #include "wick/backend/view.h"
 
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
+
 namespace wick::cpu {
 
 /// Loops over N operands of one shape, innermost first; operand 0 is the output. Dims of size 1 are
@@ -170,11 +174,20 @@ bool should_stream(const Nest<N>& nest) {
          nest.elems() * nest.elem_bytes[0] >= stream_threshold_bytes();
 }
 
+/// Makes streamed stores visible to whoever learns that the work is done.
+inline void stream_fence() {
+#if defined(__x86_64__)
+  _mm_sfence();
+#endif
+}
+
 /// Calls run(n, pointers, strides) so that every element is covered once, on as many threads as
 /// pieces of `grain` elements allow. Inputs stored across the output's run are transposed block by
-/// block into scratch that stays in the first-level cache.
+/// block into scratch that stays in the first-level cache. `stream` says that run's stores go
+/// around the caches.
 template <int N, class Run>
-void for_each_run(Nest<N>& nest, const TransposeKernels& transpose, int64_t grain, Run&& run) {
+void for_each_run(Nest<N>& nest, const TransposeKernels& transpose, int64_t grain, bool stream,
+                  Run&& run) {
   constexpr int64_t kRun = 32768;  // elements of one run, where threads or loops are to be cut
   if (nest.empty) return;
   int64_t strides[N];
@@ -183,12 +196,14 @@ void for_each_run(Nest<N>& nest, const TransposeKernels& transpose, int64_t grai
     for (int k = 0; k < N; ++k) strides[k] = nest.run_stride(k, 0);
     if (n <= grain) {
       run(n, nest.base, strides);
+      if (stream) stream_fence();
       return;
     }
     parallel_for((n + 63) / 64, (grain + 63) / 64, [&](int64_t begin, int64_t end) {
       char* at[N];
       for (int k = 0; k < N; ++k) at[k] = nest.base[k] + begin * 64 * strides[k];
       run(std::min(n, end * 64) - begin * 64, at, strides);
+      if (stream) stream_fence();
     });
     return;
   }
@@ -258,9 +273,13 @@ void for_each_run(Nest<N>& nest, const TransposeKernels& transpose, int64_t grai
         for (int k = 0; k < N; ++k) pointer[k] += down[k];
       }
     });
+    if (stream) stream_fence();
   };
   parallel_for(box.units(), std::max<int64_t>(1, grain / (run_elems * block_rows)), part);
 }
+
+/// Copies elements of one size along a nest.
+void copy_nest(Nest<2>& nest, const MoveKernels& table, bool stream);
 
 /// A number converted to a dtype by the rules of cast.
 struct ScalarBytes {

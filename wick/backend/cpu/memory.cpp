@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include <cstring>
 #include <fstream>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "wick/backend/cpu/cpu_backend.h"
@@ -36,16 +38,26 @@ SizeClass size_class(size_t bytes) {
   return {rounded_top * 4 + ((rounded >> (rounded_top - 2)) & 3), rounded};
 }
 
-/// Physical memory, or the control group's limit where that is lower.
+/// Physical memory, or the limit of the process's control group (or one above it) where that is
+/// lower.
 size_t usable_memory() {
   auto total =
       static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  for (const char* path :
-       {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
+  auto limit_by = [&](const std::string& path) {
     std::ifstream file(path);
     size_t limit = 0;
     if (file >> limit && limit > 0) total = std::min(total, limit);
+  };
+  std::ifstream self("/proc/self/cgroup");
+  std::string line, group;
+  while (std::getline(self, line)) {
+    if (line.rfind("0::/", 0) == 0) group = line.substr(3);
   }
+  for (;; group.resize(group.rfind('/'))) {
+    limit_by("/sys/fs/cgroup" + group + "/memory.max");
+    if (group.find('/') == std::string::npos) break;
+  }
+  limit_by("/sys/fs/cgroup/memory/memory.limit_in_bytes");
   return total;
 }
 
@@ -59,6 +71,7 @@ class Allocator {
   }
 
   void* take(size_t bytes) {
+    if (bytes > kMost) fail(bytes);
     const SizeClass cls = size_class(bytes);
     {
       std::lock_guard lock(mutex_);
@@ -70,19 +83,17 @@ class Allocator {
         count(cls.bytes);
         return data;
       }
+      // Linux hands out more than there is, and kills who uses it.
+      if (cls.bytes > left(info_.cached_bytes)) trim_locked();
+      if (cls.bytes > left(0)) fail(bytes, info_);
     }
     void* data = system_alloc(cls.bytes);
     if (data == nullptr) {
       trim();
       data = system_alloc(cls.bytes);
     }
-    if (data == nullptr) {
-      const MemoryInfo now = info();
-      throw Error("alloc", "out of memory",
-                  fmt::format("requested {} bytes on cpu, in use {}, cached {}", bytes,
-                              now.in_use_bytes, now.cached_bytes));
-    }
     std::lock_guard lock(mutex_);
+    if (data == nullptr) fail(bytes, info_);
     count(cls.bytes);
     return data;
   }
@@ -101,16 +112,14 @@ class Allocator {
 
   void trim() {
     std::lock_guard lock(mutex_);
-    for (std::vector<void*>& blocks : free_) {
-      for (void* data : blocks) std::free(data);
-      blocks.clear();
-    }
-    info_.cached_bytes = 0;
+    trim_locked();
   }
 
   MemoryInfo info() {
     std::lock_guard lock(mutex_);
-    return info_;
+    MemoryInfo now = info_;
+    now.total_bytes = total_;
+    return now;
   }
 
   /// Bytes in use that aren't blocks of this cache; negative when they go.
@@ -121,9 +130,22 @@ class Allocator {
   }
 
  private:
+  static constexpr size_t kMost = size_t{1} << 62;
+
+  // A child of fork must not find the lock held by a thread that it doesn't have.
+  Allocator() {
+    pthread_atfork([] { global().mutex_.lock(); }, [] { global().mutex_.unlock(); },
+                   [] { global().mutex_.unlock(); });
+  }
+
+  [[noreturn]] static void fail(size_t bytes, const MemoryInfo& now = {}) {
+    throw Error("alloc", "out of memory",
+                fmt::format("requested {} bytes on cpu, in use {}, cached {}", bytes,
+                            now.in_use_bytes, now.cached_bytes));
+  }
+
   static void* system_alloc(size_t bytes) {
     const size_t alignment = bytes >= kHuge ? kHuge : 64;
-    if (bytes > (size_t{1} << 62)) return nullptr;
     void* data = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
     // Weights are streamed once a token: with 4 KiB pages the walk through the page table and the
     // prefetchers' stop at every page end cost up to 1.8 times.
@@ -131,11 +153,26 @@ class Allocator {
     return data;
   }
 
+  /// What may still be taken from the system while `cached` bytes lie idle.
+  size_t left(size_t cached) const {
+    const size_t held = info_.in_use_bytes + cached;
+    return held < total_ ? total_ - held : 0;
+  }
+
+  void trim_locked() {
+    for (std::vector<void*>& blocks : free_) {
+      for (void* data : blocks) std::free(data);
+      blocks.clear();
+    }
+    info_.cached_bytes = 0;
+  }
+
   void count(size_t bytes) {
     info_.in_use_bytes += bytes;
     info_.peak_bytes = std::max(info_.peak_bytes, info_.in_use_bytes);
   }
 
+  const size_t total_ = usable_memory();
   std::mutex mutex_;
   std::array<std::vector<void*>, 256> free_;
   MemoryInfo info_;
@@ -163,12 +200,7 @@ void CpuBackend::download(void* to_host, const void* from_device, size_t bytes) 
   if (bytes > 0) std::memcpy(to_host, from_device, bytes);
 }
 
-MemoryInfo CpuBackend::memory_info() const {
-  MemoryInfo info = Allocator::global().info();
-  static const size_t total = usable_memory();
-  info.total_bytes = total;
-  return info;
-}
+MemoryInfo CpuBackend::memory_info() const { return Allocator::global().info(); }
 
 void CpuBackend::trim() { Allocator::global().trim(); }
 

@@ -1,13 +1,20 @@
 #include "wick/backend/cpu/thread_pool.h"
 
 #include <fmt/format.h>
+#include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cmath>
+#include <condition_variable>
+#include <exception>
 #include <fstream>
+#include <mutex>
 #include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
 
 #include "wick/base/error.h"
 
@@ -25,6 +32,9 @@ inline void relax() {
 // Long enough to bridge the serial stretches between two regions of a model, short enough that an
 // idle process stops using its cores at once.
 constexpr auto kSpin = std::chrono::microseconds(200);
+// Looks at the last worker after which the owner of a region lets others run: by then the worker
+// has most likely lost its core.
+constexpr int kOwnerSpins = 10000;
 
 // A region started from inside a region, or while another host thread's is under way, runs inline.
 thread_local bool inside_region = false;
@@ -46,7 +56,7 @@ int cgroup_limit() {
     if (file >> quota >> period && quota != "max" && period > 0) {
       limit = std::min(limit, std::strtod(quota.c_str(), nullptr) / period);
     }
-    if (dir.empty() || dir == "/") break;
+    if (dir.rfind('/') == std::string::npos || dir == "/") break;
   }
   // Version 1.
   std::ifstream quota_file("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
@@ -67,89 +77,187 @@ int usable_threads() {
 
 }  // namespace
 
+// A region's parts are claimed: a worker that comes late, because it slept or its core is busy with
+// another process, finds them taken and nobody has waited for it. `ticket` holds the region's
+// number in its upper half and the parts that are left to claim in its lower half, so that a claim
+// fails when either has changed.
+struct ThreadPool::Crew {
+  std::mutex region;  // held by the host thread whose region uses the workers
+  std::vector<std::thread> workers;
+  std::atomic<bool> stopping{false};
+  // The region under way. Written by its owner before `ticket` is published; read after a claim,
+  // which keeps the region open.
+  Call call = nullptr;
+  void* body = nullptr;
+  alignas(64) std::atomic<uint64_t> ticket{0};
+  alignas(64) std::atomic<int> unfinished{0};  // parts but the owner's first that aren't done yet
+  alignas(64) std::atomic<int> sleeping{0};
+  std::atomic<bool> orphaned{false};  // in a child of fork: the workers stayed with the parent
+  std::mutex sleep_mutex;
+  std::condition_variable wake;
+  std::mutex error_mutex;
+  std::exception_ptr error;  // thrown by a worker's part
+
+  uint32_t number() const {
+    return static_cast<uint32_t>(ticket.load(std::memory_order_seq_cst) >> 32);
+  }
+
+  /// Opens the next region with `parts` parts to claim.
+  void publish(int parts) {
+    const uint64_t next = static_cast<uint64_t>(number() + 1u) << 32;
+    ticket.store(next | static_cast<uint32_t>(parts), std::memory_order_seq_cst);
+  }
+
+  /// A part of region `number` that nobody else has, from the highest down; 0 when there is none.
+  int claim(uint32_t number) {
+    uint64_t now = ticket.load(std::memory_order_acquire);
+    while (static_cast<uint32_t>(now >> 32) == number && static_cast<uint32_t>(now) > 0) {
+      if (ticket.compare_exchange_weak(now, now - 1, std::memory_order_acq_rel)) {
+        return static_cast<int>(static_cast<uint32_t>(now));
+      }
+    }
+    return 0;
+  }
+};
+
 ThreadPool& ThreadPool::global() {
   static ThreadPool pool;
   return pool;
 }
 
-ThreadPool::ThreadPool() : threads_(usable_threads()) {}
+ThreadPool::ThreadPool() : threads_(usable_threads()), crew_(new Crew) {
+  // The old crew is left as it is: its threads and what they hold are beyond reach.
+  pthread_atfork(nullptr, nullptr, [] {
+    ThreadPool& pool = global();
+    pool.crew_.load()->orphaned.store(true);
+    pool.crew_.store(new Crew);
+  });
+}
 
-ThreadPool::~ThreadPool() { stop_workers(); }
+ThreadPool::~ThreadPool() {
+  // A host thread may outlive the pool, and be in a region: the crew itself stays.
+  Crew& crew = *crew_.load();
+  if (inside_region || !crew.region.try_lock()) return;
+  std::lock_guard lock(crew.region, std::adopt_lock);
+  stop_workers(crew);
+}
 
 void ThreadPool::set_threads(int count) {
   if (count < 1 || count > 1024) {
     throw Error("threads", "count out of range", fmt::format("{}", count), "need 1 to 1024");
   }
-  std::lock_guard lock(region_);
+  if (inside_region) throw Error("threads", "count changed inside a parallel region");
+  Crew& crew = *crew_.load();
+  std::lock_guard lock(crew.region);
   if (count == threads()) return;
-  stop_workers();
+  stop_workers(crew);
   threads_ = count;
 }
 
-void ThreadPool::start_workers(int count) {
-  stopping_ = false;
-  const uint32_t seen = generation_.load(std::memory_order_relaxed);
-  workers_.reserve(static_cast<size_t>(count));
-  for (int i = 1; i <= count; ++i) workers_.emplace_back([this, i, seen] { work(i, seen); });
-}
-
-void ThreadPool::stop_workers() {
-  {
-    std::lock_guard lock(sleep_mutex_);
-    stopping_ = true;
-    parts_ = 0;
-    pending_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
-    generation_.fetch_add(1, std::memory_order_release);
+void ThreadPool::start_workers(Crew& crew, int count) {
+  crew.stopping = false;
+  const uint32_t seen = crew.number();
+  crew.workers.reserve(static_cast<size_t>(count));
+  for (int i = 1; i <= count; ++i) {
+    try {
+      crew.workers.emplace_back([&crew, seen] { work(crew, seen); });
+    } catch (const std::system_error&) {
+      threads_ = i;  // the system gives no more threads: go on with those there are
+      return;
+    }
   }
-  wake_.notify_all();
-  for (std::thread& worker : workers_) worker.join();
-  workers_.clear();
 }
 
-void ThreadPool::work(int worker, uint32_t seen) {
+void ThreadPool::stop_workers(Crew& crew) {
+  {
+    std::lock_guard lock(crew.sleep_mutex);
+    crew.stopping = true;
+    crew.publish(0);
+  }
+  crew.wake.notify_all();
+  for (std::thread& worker : crew.workers) worker.join();
+  crew.workers.clear();
+}
+
+void ThreadPool::work(Crew& crew, uint32_t seen) {
   inside_region = true;
   for (;;) {
     const auto deadline = std::chrono::steady_clock::now() + kSpin;
     int tries = 0;
-    while (generation_.load(std::memory_order_acquire) == seen) {
+    while (crew.number() == seen) {
       relax();
       if (++tries % 64 != 0 || std::chrono::steady_clock::now() < deadline) continue;
-      std::unique_lock lock(sleep_mutex_);
-      sleeping_.fetch_add(1, std::memory_order_seq_cst);
-      wake_.wait(lock, [&] { return generation_.load(std::memory_order_seq_cst) != seen; });
-      sleeping_.fetch_sub(1, std::memory_order_relaxed);
+      std::unique_lock lock(crew.sleep_mutex);
+      crew.sleeping.fetch_add(1, std::memory_order_seq_cst);
+      crew.wake.wait(lock, [&] { return crew.number() != seen; });
+      crew.sleeping.fetch_sub(1, std::memory_order_relaxed);
     }
-    ++seen;
-    if (stopping_) return;
-    if (worker < parts_) call_(body_, worker);
-    pending_.fetch_sub(1, std::memory_order_release);
+    // Regions that came and went meanwhile had their parts done by others.
+    seen = crew.number();
+    while (const int part = crew.claim(seen)) {
+      try {
+        crew.call(crew.body, part);
+      } catch (...) {
+        std::lock_guard lock(crew.error_mutex);
+        crew.error = std::current_exception();
+      }
+      // A part that forked has come back in the child, where nobody waits for it.
+      if (crew.orphaned.load(std::memory_order_relaxed)) _exit(2);
+      crew.unfinished.fetch_sub(1, std::memory_order_release);
+    }
+    if (crew.stopping.load(std::memory_order_acquire)) return;
   }
 }
 
 void ThreadPool::run_parts(int parts, Call call, void* body) {
-  if (parts <= 1 || inside_region || !region_.try_lock()) {
+  Crew& crew = *crew_.load(std::memory_order_relaxed);
+  if (parts <= 1 || inside_region || threads() <= 1 || !crew.region.try_lock()) {
     for (int part = 0; part < parts; ++part) call(body, part);
     return;
   }
-  std::lock_guard lock(region_, std::adopt_lock);
-  if (workers_.empty()) start_workers(threads() - 1);
-  call_ = call;
-  body_ = body;
-  parts_ = parts;
-  pending_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
-  generation_.fetch_add(1, std::memory_order_seq_cst);
-  if (sleeping_.load(std::memory_order_seq_cst) > 0) {
+  std::lock_guard lock(crew.region, std::adopt_lock);
+  if (crew.workers.empty()) start_workers(crew, threads() - 1);
+  crew.call = call;
+  crew.body = body;
+  crew.unfinished.store(parts - 1, std::memory_order_relaxed);
+  crew.publish(parts - 1);
+  if (crew.sleeping.load(std::memory_order_seq_cst) > 0) {
     // The lock orders this after a worker that is between its check and its wait.
-    { std::lock_guard sleep_lock(sleep_mutex_); }
-    wake_.notify_all();
+    { std::lock_guard sleep_lock(crew.sleep_mutex); }
+    crew.wake.notify_all();
   }
+  std::exception_ptr error;
   inside_region = true;
-  const int here = static_cast<int>(workers_.size()) + 1;
-  call(body, 0);
-  // set_threads may have lowered the count since the caller chose its parts.
-  for (int part = here; part < parts; ++part) call(body, part);
+  const uint32_t number = crew.number();
+  for (int part = 0;;) {
+    try {
+      call(body, part);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    if (part > 0) crew.unfinished.fetch_sub(1, std::memory_order_release);
+    part = crew.claim(number);
+    if (part == 0) break;
+  }
   inside_region = false;
-  while (pending_.load(std::memory_order_acquire) > 0) relax();
+  // Whatever happened here, workers still use `body`.
+  for (int tries = 0; crew.unfinished.load(std::memory_order_acquire) > 0;) {
+    if (crew.orphaned.load(std::memory_order_relaxed)) {
+      throw Error("threads", "forked inside a parallel region", "",
+                  "the child has only the thread that forked");
+    }
+    if (tries < kOwnerSpins) {
+      ++tries;
+      relax();
+    } else {
+      std::this_thread::yield();
+    }
+  }
+  if (crew.error) {
+    if (!error) error = crew.error;
+    crew.error = nullptr;
+  }
+  if (error) std::rethrow_exception(error);
 }
 
 }  // namespace wick::cpu

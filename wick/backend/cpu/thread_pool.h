@@ -2,12 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
-#include <thread>
 #include <type_traits>
-#include <vector>
 
 namespace wick::cpu {
 
@@ -17,17 +13,22 @@ namespace wick::cpu {
 ///
 /// Any host thread may start a region; while one is under way, regions of other host threads and
 /// nested ones run whole on the thread that asks, so cores are never oversubscribed.
+///
+/// A child of fork has no workers: its first region starts new ones. Forking inside a region is an
+/// error in the child, when that region ends there.
 class ThreadPool {
  public:
   static ThreadPool& global();
 
   /// Threads a region may use, the caller's included.
   int threads() const { return threads_.load(std::memory_order_relaxed); }
-  /// Errors: fewer than 1 or more than 1024.
+  /// Waits for the region under way. Errors: fewer than 1 or more than 1024; called inside a
+  /// region.
   void set_threads(int count);
 
   /// Calls body(part) for every part in [0, parts), parts <= threads(), each on its own thread
-  /// where one is free. Returns when all are done. body must not throw.
+  /// where one is free. Returns when all are done. What a part throws is thrown here, once no part
+  /// runs any more; of several, one.
   template <class F>
   void run(int parts, F&& body) {
     using Body = std::remove_reference_t<F>;
@@ -42,26 +43,16 @@ class ThreadPool {
 
  private:
   using Call = void (*)(void* body, int part);
+  struct Crew;  // the workers and what they share; each process has its own
 
   ThreadPool();
   void run_parts(int parts, Call call, void* body);
-  void start_workers(int count);
-  void stop_workers();
-  void work(int worker, uint32_t seen);
+  void start_workers(Crew& crew, int count);
+  static void stop_workers(Crew& crew);
+  static void work(Crew& crew, uint32_t seen);
 
   std::atomic<int> threads_{1};
-  std::mutex region_;  // held by the host thread whose region uses the workers
-  std::vector<std::thread> workers_;
-  bool stopping_ = false;
-  // The region under way. Written by its owner before `generation_` is published.
-  Call call_ = nullptr;
-  void* body_ = nullptr;
-  int parts_ = 0;
-  alignas(64) std::atomic<uint32_t> generation_{0};
-  alignas(64) std::atomic<int> pending_{0};
-  alignas(64) std::atomic<int> sleeping_{0};
-  std::mutex sleep_mutex_;
-  std::condition_variable wake_;
+  std::atomic<Crew*> crew_;
 };
 
 /// Calls body(begin, end) over pieces of [0, n) of at least `grain` items; pieces are handed out as

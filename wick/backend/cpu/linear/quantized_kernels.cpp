@@ -6,10 +6,10 @@
 // neither on the number of columns nor on the instruction set.
 //
 // Index map: a panel of 16 rows lies across the lanes; a register tile is kRows panels × kColumns
-// columns of x, each activation broadcast to all lanes. A chunk's sum stays in registers; totals are
-// touched once in eight blocks.
-// Bytes moved: decode reads each packed byte once and nothing else out of cache; prompt reads each
-// packed byte once, and the tiles of x once for every kRows panels.
+// columns of x, each activation broadcast to all lanes. A chunk's sum stays in registers; totals
+// are touched once in eight blocks. Bytes moved: decode reads each packed byte once and nothing
+// else out of cache; prompt reads each packed byte once, and the tiles of x once for every kRows
+// panels.
 
 #include "wick/backend/cpu/linear/quantized_kernels.h"
 
@@ -26,10 +26,6 @@
 namespace wick::cpu::WICK_ISA {
 namespace {
 
-/// How far ahead of its use a packed weight is asked for. Memory answers in some 100 ns, in which a
-/// core at full speed reads 4 KiB; the processor's own prefetchers stop at page ends.
-constexpr int64_t kPrefetchBytes = 8192;
-
 // ---- Where weights come from. A source names a block by its unit and its place in it, and has:
 // ---- unpack quad `k` (columns 4k to 4k + 3) of a block; scale and minimum of a block.
 
@@ -38,6 +34,7 @@ template <class T>
 struct FromPanel {
   static constexpr int kUnitBlocks = T::kUnitBlocks;
   const uint8_t* panel;
+  int64_t ahead;  // how far the memory lies that is asked for
 
   WICK_LANES const uint8_t* at(const FromPanel& s, int64_t unit) {
     return s.panel + unit * Packed<T>::kUnitBytes;
@@ -61,7 +58,7 @@ struct FromPanel {
     constexpr int kLines = Packed<T>::kUnitBytes / 64;
     WICK_UNROLL
     for (int line = kLines * g / kUnitBlocks; line < kLines * (g + 1) / kUnitBlocks; ++line) {
-      __builtin_prefetch(at(s, unit) + kPrefetchBytes + line * 64);
+      __builtin_prefetch(at(s, unit) + s.ahead + line * 64);
     }
   }
 };
@@ -94,9 +91,8 @@ struct FromScratch {
   }
   WICK_LANES void prefetch(const FromScratch&, int64_t, int) {}
 
-  static void fill(uint8_t* to, const uint8_t* panel, int64_t blocks) {
+  static void fill(uint8_t* to, const FromPanel<T>& from, int64_t blocks) {
     using Panel = FromPanel<T>;
-    const Panel from{panel};
     for (int64_t b = 0; b < blocks; ++b, to += kBlockBytes) {
       const int64_t unit = b / T::kUnitBlocks;
       const int g = static_cast<int>(b % T::kUnitBlocks);
@@ -266,13 +262,22 @@ void load_row(ActivationType type, const void* x, int64_t stride, int64_t n, flo
   }
 }
 
+template <class T>
+WICK_LANES FromPanel<T> source(FromPanel<T>, const ProductJob& job, const uint8_t* panel) {
+  return {panel, job.prefetch_bytes};
+}
+template <class T>
+WICK_LANES FromScratch<T> source(FromScratch<T>, const ProductJob&, const uint8_t* panel) {
+  return {panel};
+}
+
 /// Multiplies and stores one register tile. Not inlined: each is a page of straight code, and its
 /// registers are nobody else's business.
 template <class T, class Source, int kRows, int kColumns>
 __attribute__((noinline)) void product(const ProductJob& job, const uint8_t* const* panels,
                                        int64_t panel, const uint8_t* x, int64_t column) {
   Source w[kRows];
-  for (int m = 0; m < kRows; ++m) w[m].panel = panels[m];
+  for (int m = 0; m < kRows; ++m) w[m] = source(Source{}, job, panels[m]);
   F32 totals[kRows][kColumns];
   multiply_tile<T>(w, x, job.blocks, totals);
   WICK_UNROLL
@@ -286,8 +291,8 @@ __attribute__((noinline)) void product(const ProductJob& job, const uint8_t* con
 
 template <class T>
 void decode(const ProductJob& job) {
-  using Product = void (*)(const ProductJob&, const uint8_t* const*, int64_t, const uint8_t*,
-                           int64_t);
+  using Product =
+      void (*)(const ProductJob&, const uint8_t* const*, int64_t, const uint8_t*, int64_t);
   using Source = FromPanel<T>;
   static constexpr Product kProducts[kDecodeWidth] = {
       product<T, Source, 1, 1>, product<T, Source, 1, 2>, product<T, Source, 1, 3>,
@@ -336,7 +341,8 @@ void prompt(const ProductJob& job) {
     const uint8_t* panels[kRows];
     for (int64_t m = 0; m < count; ++m) {
       uint8_t* unpacked = job.scratch + m * job.blocks * FromScratch<T>::kBlockBytes;
-      FromScratch<T>::fill(unpacked, job.panels + (p + m) * panel_bytes, job.blocks);
+      FromScratch<T>::fill(
+          unpacked, source(FromPanel<T>{}, job, job.panels + (p + m) * panel_bytes), job.blocks);
       panels[m] = unpacked;
     }
     if (count == kRows) {
@@ -349,12 +355,8 @@ void prompt(const ProductJob& job) {
 
 template <class T, int kRows, int kColumns>
 constexpr QuantizedTypeKernels type_kernels(int prompt_columns) {
-  return {quantize_tile<T>,
-          decode<T>,
-          prompt<T, kRows, kColumns>,
-          kColumns,
-          prompt_columns,
-          kRows * FromScratch<T>::kBlockBytes};
+  return {quantize_tile<T>, decode<T>,      prompt<T, kRows, kColumns>,
+          kColumns,         prompt_columns, kRows * FromScratch<T>::kBlockBytes};
 }
 
 }  // namespace
@@ -363,16 +365,20 @@ constexpr QuantizedTypeKernels type_kernels(int prompt_columns) {
 // what a compiler makes of it.
 #if defined(__AVX512VNNI__)
 extern const QuantizedKernels quantized_kernels = {
-    load_row, {type_kernels<Q4_0, 2, 5>(24), type_kernels<Q4_1, 2, 5>(24), type_kernels<Q8_0, 2, 5>(24)}};
+    load_row,
+    {type_kernels<Q4_0, 2, 5>(40), type_kernels<Q4_1, 2, 5>(40), type_kernels<Q8_0, 2, 5>(32)}};
 #elif defined(__AVX512BW__)
 extern const QuantizedKernels quantized_kernels = {
-    load_row, {type_kernels<Q4_0, 2, 5>(24), type_kernels<Q4_1, 2, 5>(24), type_kernels<Q8_0, 1, 6>(30)}};
+    load_row,
+    {type_kernels<Q4_0, 2, 5>(24), type_kernels<Q4_1, 2, 5>(24), type_kernels<Q8_0, 1, 6>(30)}};
 #elif defined(__AVX2__)
 extern const QuantizedKernels quantized_kernels = {
-    load_row, {type_kernels<Q4_0, 1, 4>(24), type_kernels<Q4_1, 1, 4>(24), type_kernels<Q8_0, 1, 2>(24)}};
+    load_row,
+    {type_kernels<Q4_0, 1, 4>(24), type_kernels<Q4_1, 1, 4>(24), type_kernels<Q8_0, 1, 4>(24)}};
 #else
 extern const QuantizedKernels quantized_kernels = {
-    load_row, {type_kernels<Q4_0, 1, 4>(24), type_kernels<Q4_1, 1, 4>(24), type_kernels<Q8_0, 1, 4>(24)}};
+    load_row,
+    {type_kernels<Q4_0, 1, 4>(24), type_kernels<Q4_1, 1, 4>(24), type_kernels<Q8_0, 1, 4>(24)}};
 #endif
 
 }  // namespace wick::cpu::WICK_ISA

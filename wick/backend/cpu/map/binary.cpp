@@ -1,6 +1,6 @@
 // y = f(a, b), and y = x·mul + add: for each row of WICK_BINARY and each of its dtypes one kernel
-// over a run of n elements. Element i of an operand is at base + i·stride; a stride of 0 repeats
-// one value. Moves n·(sizes of the operands that aren't repeated + size out) bytes.
+// over a dense run. out[i] = f(a[i], b[i]) for i in [0, n), a cache line of output at a time. Moves
+// 3·n·size bytes (affine: 2).
 
 #include "wick/backend/cpu/map/functions.h"
 #include "wick/backend/cpu/map/map_kernels.h"
@@ -8,75 +8,102 @@
 namespace wick::cpu::WICK_ISA {
 namespace {
 
-/// Returns whether all went well: integer division finds its zero divisors on the way.
-template <class F, class C>
-inline bool apply(C* __restrict y, const C* __restrict a, const C* __restrict b, int64_t n) {
-  const int64_t vectors = n / kPad<C>;
-  if constexpr (F::kChecksDivisor && fn::Whole<C>) {
-    C zeros = 0;
-    for (int64_t i = 0; i < vectors * kPad<C>; ++i) {
-      const bool zero = b[i] == C{0};
-      zeros = static_cast<C>(zeros | (zero ? C{1} : C{0}));
-      y[i] = F::call(a[i], zero ? C{1} : b[i]);
+/// One line of output. Integer division counts its zero divisors on the way.
+template <class F, class S>
+inline void line(S* __restrict y, const S* __restrict a, const S* __restrict b, S& zeros) {
+  if constexpr (kNarrow<S>) {
+    alignas(64) float u[kLine<S>], v[kLine<S>];
+    widen<kLine<S>>(u, a);
+    widen<kLine<S>>(v, b);
+    for (int64_t i = 0; i < kLine<S>; ++i) u[i] = F::call(u[i], v[i]);
+    narrow<kLine<S>>(y, u);
+  } else if constexpr (F::kChecksDivisor && fn::Whole<S>) {
+    for (int64_t i = 0; i < kLine<S>; ++i) {
+      const bool zero = b[i] == S{0};
+      zeros = static_cast<S>(zeros | (zero ? S{1} : S{0}));
+      y[i] = F::call(a[i], zero ? S{1} : b[i]);
     }
-    return zeros == C{0};
   } else {
-    for (int64_t i = 0; i < vectors * kPad<C>; ++i) y[i] = F::call(a[i], b[i]);
-    return true;
+    for (int64_t i = 0; i < kLine<S>; ++i) y[i] = F::call(a[i], b[i]);
   }
+}
+
+/// Less than a line, without touching memory beyond it.
+template <class F, class S>
+inline void part(S* y, const S* a, const S* b, int64_t n, S& zeros) {
+  alignas(64) S u[kLine<S>], v[kLine<S>], to[kLine<S>];
+  load_part(u, a, n);
+  load_part(v, b, n);
+  line<F>(to, u, v, zeros);
+  __builtin_memcpy(y, to, static_cast<size_t>(n) * sizeof(S));
 }
 
 template <class F, class S>
-bool binary(int64_t n, char* out, int64_t out_stride, const char* a, int64_t a_stride,
-            const char* b, int64_t b_stride, bool stream) {
-  using C = Compute<S>;
-  alignas(64) C a_tile[kTile<C>];
-  alignas(64) C b_tile[kTile<C>];
-  alignas(64) C y_tile[kTile<C>];
-  const bool direct = writes_directly<S>(out_stride, stream);
-  const C* x = a_stride == 0 ? splat_tile<S>(a_tile, a, n) : nullptr;
-  const C* z = b_stride == 0 ? splat_tile<S>(b_tile, b, n) : nullptr;
-  bool fine = true;
-  while (n > 0) {
-    const int64_t m = next_piece<C>(n);
-    if (a_stride != 0) x = load_tile<S>(a_tile, a, a_stride, m);
-    if (b_stride != 0) z = load_tile<S>(b_tile, b, b_stride, m);
-    C* y = direct && m >= kPad<C> ? reinterpret_cast<C*>(out) : y_tile;
-    fine = apply<F, C>(y, x, z, padded<C>(m)) && fine;
-    if (y == y_tile) store_tile<S>(out, out_stride, y, m, stream);
-    n -= m;
-    a += m * a_stride;
-    b += m * b_stride;
-    out += m * out_stride;
+bool binary(int64_t n, void* out, const void* a_memory, const void* b_memory, bool stream) {
+  S* y = static_cast<S*>(out);
+  const S* a = static_cast<const S*>(a_memory);
+  const S* b = static_cast<const S*>(b_memory);
+  S zeros{};
+  int64_t i = 0;
+  if (stream) {
+    const int64_t head = bytes_to_line(y) / static_cast<int64_t>(sizeof(S));
+    if (head > 0 && head <= n) {
+      part<F>(y, a, b, head, zeros);
+      i = head;
+    }
+    for (; i + kLine<S> <= n; i += kLine<S>) {
+      alignas(64) S result[kLine<S>];
+      line<F>(result, a + i, b + i, zeros);
+      stream_line(y + i, result);
+    }
   }
-  if (stream) stream_fence();
-  return fine;
+  for (; i + kLine<S> <= n; i += kLine<S>) line<F>(y + i, a + i, b + i, zeros);
+  if (i < n) part<F>(y + i, a + i, b + i, n - i, zeros);
+  if constexpr (F::kChecksDivisor && fn::Whole<S>) return zeros == S{0};
+  return true;
+}
+
+/// Each step rounded in the type that computes; narrow floats once more at the store.
+template <class S>
+inline void affine_line(S* __restrict y, const S* __restrict x, Compute<S> mul, Compute<S> add) {
+  if constexpr (kNarrow<S>) {
+    alignas(64) float wide[kLine<S>];
+    widen<kLine<S>>(wide, x);
+    for (int64_t i = 0; i < kLine<S>; ++i) wide[i] = fn::add(fn::mul(wide[i], mul), add);
+    narrow<kLine<S>>(y, wide);
+  } else {
+    for (int64_t i = 0; i < kLine<S>; ++i) y[i] = fn::add(fn::mul(x[i], mul), add);
+  }
 }
 
 template <class S>
-void affine(int64_t n, char* out, int64_t out_stride, const char* in, int64_t in_stride,
-            const void* mul_value, const void* add_value, bool stream) {
-  using C = Compute<S>;
-  alignas(64) C x_tile[kTile<C>];
-  alignas(64) C y_tile[kTile<C>];
-  const C mul = at<C>(static_cast<const char*>(mul_value));
-  const C add = at<C>(static_cast<const char*>(add_value));
-  const bool direct = writes_directly<S>(out_stride, stream);
-  const C* x = in_stride == 0 ? splat_tile<S>(x_tile, in, n) : nullptr;
-  while (n > 0) {
-    const int64_t m = next_piece<C>(n);
-    if (in_stride != 0) x = load_tile<S>(x_tile, in, in_stride, m);
-    C* y = direct && m >= kPad<C> ? reinterpret_cast<C*>(out) : y_tile;
-    const int64_t vectors = padded<C>(m) / kPad<C>;
-    const C* __restrict from = x;
-    C* __restrict to = y;
-    for (int64_t i = 0; i < vectors * kPad<C>; ++i) to[i] = fn::add(fn::mul(from[i], mul), add);
-    if (y == y_tile) store_tile<S>(out, out_stride, y, m, stream);
-    n -= m;
-    in += m * in_stride;
-    out += m * out_stride;
+void affine(int64_t n, void* out, const void* in, const void* mul_value, const void* add_value,
+            bool stream) {
+  S* y = static_cast<S*>(out);
+  const S* x = static_cast<const S*>(in);
+  const auto mul = at<Compute<S>>(static_cast<const char*>(mul_value));
+  const auto add = at<Compute<S>>(static_cast<const char*>(add_value));
+  auto part = [=](S* to, const S* from, int64_t count) {
+    alignas(64) S u[kLine<S>], v[kLine<S>];
+    load_part(u, from, count);
+    affine_line(v, u, mul, add);
+    __builtin_memcpy(to, v, static_cast<size_t>(count) * sizeof(S));
+  };
+  int64_t i = 0;
+  if (stream) {
+    const int64_t head = bytes_to_line(y) / static_cast<int64_t>(sizeof(S));
+    if (head > 0 && head <= n) {
+      part(y, x, head);
+      i = head;
+    }
+    for (; i + kLine<S> <= n; i += kLine<S>) {
+      alignas(64) S result[kLine<S>];
+      affine_line(result, x + i, mul, add);
+      stream_line(y + i, result);
+    }
   }
-  if (stream) stream_fence();
+  for (; i + kLine<S> <= n; i += kLine<S>) affine_line(y + i, x + i, mul, add);
+  if (i < n) part(y + i, x + i, n - i);
 }
 
 #define WICK_BINARY(name, ...)                                  \

@@ -13,7 +13,7 @@ namespace fn {
 using namespace math;  // a row that isn't below is the function of that name
 
 template <class T>
-concept Whole = !math::kSame<T, float> && !math::kSame<T, double>;
+concept Whole = !kNarrow<T> && !math::kSame<T, float> && !math::kSame<T, double>;
 template <class T>
 concept Real = !Whole<T>;
 /// The unsigned type in which a type's integers wrap; at least 32 bits, or C++ promotes to int.

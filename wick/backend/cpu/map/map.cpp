@@ -5,6 +5,7 @@
 #include "wick/backend/cpu/cpu_backend.h"
 #include "wick/backend/cpu/loops.h"
 #include "wick/backend/cpu/map/map_kernels.h"
+#include "wick/backend/cpu/move/strided.h"
 #include "wick/base/error.h"
 
 namespace wick::cpu {
@@ -48,9 +49,12 @@ void CpuBackend::unary(Op op, const View& out, const ConstView& in) {
   const ConstView* const inputs[] = {&in};
   Nest<2> nest = make_nest<2>(out, inputs);
   const bool stream = should_stream(nest);
-  for_each_run(nest, move.transpose, grain_of(op),
-               [=](int64_t n, char* const* at, const int64_t* stride) {
-                 kernel(n, at[0], stride[0], at[1], stride[1], stream);
+  for_each_run(nest, move.transpose, grain_of(op), stream,
+               [&](int64_t n, char* const* at, const int64_t* stride) {
+                 run_dense<2>(n, at, stride, nest.elem_bytes, stream,
+                              [&](int64_t m, char* const* p, bool around) {
+                                kernel(m, p[0], p[1], around);
+                              });
                });
 }
 
@@ -65,11 +69,13 @@ void CpuBackend::binary(Op op, const View& out, const ConstView& a, const ConstV
   Nest<3> nest = make_nest<3>(out, inputs);
   const bool stream = should_stream(nest);
   std::atomic<bool> zero_divisor{false};
-  for_each_run(nest, move.transpose, grain_of(op),
+  for_each_run(nest, move.transpose, grain_of(op), stream,
                [&](int64_t n, char* const* at, const int64_t* stride) {
-                 if (!kernel(n, at[0], stride[0], at[1], stride[1], at[2], stride[2], stream)) {
-                   zero_divisor.store(true, std::memory_order_relaxed);
-                 }
+                 run_dense<3>(n, at, stride, nest.elem_bytes, stream,
+                              [&](int64_t m, char* const* p, bool around) {
+                                if (kernel(m, p[0], p[1], p[2], around)) return;
+                                zero_divisor.store(true, std::memory_order_relaxed);
+                              });
                });
   if (zero_divisor.load(std::memory_order_relaxed)) {
     throw Error(name(op), "integer division by zero",
@@ -88,9 +94,12 @@ void CpuBackend::affine(const View& out, const ConstView& in, Scalar mul, Scalar
   const ConstView* const inputs[] = {&in};
   Nest<2> nest = make_nest<2>(out, inputs);
   const bool stream = should_stream(nest);
-  for_each_run(nest, move.transpose, grain_of(Op::affine),
+  for_each_run(nest, move.transpose, grain_of(Op::affine), stream,
                [&](int64_t n, char* const* at, const int64_t* stride) {
-                 kernel(n, at[0], stride[0], at[1], stride[1], m.bytes, b.bytes, stream);
+                 run_dense<2>(n, at, stride, nest.elem_bytes, stream,
+                              [&](int64_t count, char* const* p, bool around) {
+                                kernel(count, p[0], p[1], m.bytes, b.bytes, around);
+                              });
                });
 }
 

@@ -7,16 +7,14 @@
 
 namespace wick::cpu {
 
-// One run of n elements. Strides are in bytes; 0 repeats an input's element. `stream` asks for
-// stores that go around the caches. Inputs don't overlap the output.
-using UnaryKernel = void (*)(int64_t n, char* out, int64_t out_stride, const char* in,
-                             int64_t in_stride, bool stream);
+// One run of n elements that lie densely in every operand; loops.h and strided.h see to that.
+// `stream` asks for stores around the caches. Inputs don't overlap the output.
+using UnaryKernel = void (*)(int64_t n, void* out, const void* in, bool stream);
 /// False when an integer was divided by zero.
-using BinaryKernel = bool (*)(int64_t n, char* out, int64_t out_stride, const char* a,
-                              int64_t a_stride, const char* b, int64_t b_stride, bool stream);
+using BinaryKernel = bool (*)(int64_t n, void* out, const void* a, const void* b, bool stream);
 /// mul and add point to one value each, in the type that computes (f32 for narrow floats).
-using AffineKernel = void (*)(int64_t n, char* out, int64_t out_stride, const char* in,
-                              int64_t in_stride, const void* mul, const void* add, bool stream);
+using AffineKernel = void (*)(int64_t n, void* out, const void* in, const void* mul,
+                              const void* add, bool stream);
 
 /// By op and dtype; null where the op's row doesn't name the dtype.
 struct UnaryKernels {

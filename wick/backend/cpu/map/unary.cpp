@@ -1,6 +1,5 @@
-// y = f(x): for each row of WICK_UNARY and each of its dtypes one kernel over a run of n elements.
-// Element i of the run is in + i·in_stride → out + i·out_stride. Moves n·(size in + size out)
-// bytes.
+// y = f(x): for each row of WICK_UNARY and each of its dtypes one kernel over a dense run.
+// out[i] = f(in[i]) for i in [0, n), a cache line of output at a time. Moves 2·n·size bytes.
 
 #include "wick/backend/cpu/map/functions.h"
 #include "wick/backend/cpu/map/map_kernels.h"
@@ -8,31 +7,47 @@
 namespace wick::cpu::WICK_ISA {
 namespace {
 
-template <class F, class C>
-inline void apply(C* __restrict y, const C* __restrict x, int64_t n) {
-  const int64_t vectors = n / kPad<C>;
-  for (int64_t i = 0; i < vectors * kPad<C>; ++i) y[i] = F::call(x[i]);
+/// One line of output.
+template <class F, class S>
+inline void line(S* __restrict y, const S* __restrict x) {
+  if constexpr (kNarrow<S>) {
+    alignas(64) float wide[kLine<S>];
+    widen<kLine<S>>(wide, x);
+    for (int64_t i = 0; i < kLine<S>; ++i) wide[i] = F::call(wide[i]);
+    narrow<kLine<S>>(y, wide);
+  } else {
+    for (int64_t i = 0; i < kLine<S>; ++i) y[i] = F::call(x[i]);
+  }
+}
+
+/// Less than a line, without touching memory beyond it.
+template <class F, class S>
+inline void part(S* y, const S* x, int64_t n) {
+  alignas(64) S from[kLine<S>], to[kLine<S>];
+  load_part(from, x, n);
+  line<F>(to, from);
+  __builtin_memcpy(y, to, static_cast<size_t>(n) * sizeof(S));
 }
 
 template <class F, class S>
-void unary(int64_t n, char* out, int64_t out_stride, const char* in, int64_t in_stride,
-           bool stream) {
-  using C = Compute<S>;
-  alignas(64) C x_tile[kTile<C>];
-  alignas(64) C y_tile[kTile<C>];
-  const bool direct = writes_directly<S>(out_stride, stream);
-  const C* x = in_stride == 0 ? splat_tile<S>(x_tile, in, n) : nullptr;
-  while (n > 0) {
-    const int64_t m = next_piece<C>(n);
-    if (in_stride != 0) x = load_tile<S>(x_tile, in, in_stride, m);
-    C* y = direct && m >= kPad<C> ? reinterpret_cast<C*>(out) : y_tile;
-    apply<F, C>(y, x, padded<C>(m));
-    if (y == y_tile) store_tile<S>(out, out_stride, y, m, stream);
-    n -= m;
-    in += m * in_stride;
-    out += m * out_stride;
+void unary(int64_t n, void* out, const void* in, bool stream) {
+  S* y = static_cast<S*>(out);
+  const S* x = static_cast<const S*>(in);
+  int64_t i = 0;
+  if (stream) {
+    const int64_t head = bytes_to_line(y) / static_cast<int64_t>(sizeof(S));
+    if (head > 0 && head <= n) {
+      part<F>(y, x, head);
+      i = head;
+    }
+    for (; i + kLine<S> <= n; i += kLine<S>) {
+      alignas(64) S result[kLine<S>];
+      line<F>(result, x + i);
+      stream_line(y + i, result);
+    }
   }
-  if (stream) stream_fence();
+  for (; i + kLine<S> <= n; i += kLine<S>) line<F>(y + i, x + i);
+  if (i < n) part<F>(y + i, x + i, n - i);
 }
 
 #define WICK_UNARY(name, ...)   \

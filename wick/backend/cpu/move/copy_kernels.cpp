@@ -10,55 +10,34 @@
 namespace wick::cpu::WICK_ISA {
 namespace {
 
-/// out[i·out_stride] = in[i·in_stride]: n elements, reads and writes n·sizeof(T) bytes.
-template <class T>
-void copy(int64_t n, char* out, int64_t out_stride, const char* in, int64_t in_stride,
-          bool stream) {
-  constexpr auto kSize = static_cast<int64_t>(sizeof(T));
-  if (out_stride == kSize && in_stride == kSize) {
-    if (stream) {
-      stream_bytes(out, in, n * kSize);
-      stream_fence();
-    } else {
-      __builtin_memcpy(out, in, static_cast<size_t>(n * kSize));
-    }
-  } else if (out_stride == kSize && in_stride == 0) {
-    const T value = at<T>(in);
-    T* to = reinterpret_cast<T*>(out);
-    for (int64_t i = 0; i < n; ++i) to[i] = value;
-  } else if (out_stride == kSize) {
-    gather<T>(reinterpret_cast<T*>(out), in, in_stride, n);
-  } else if (in_stride == kSize) {
-    scatter<T>(out, out_stride, reinterpret_cast<const T*>(in), n);
-  } else {
-    for (int64_t i = 0; i < n; ++i) {
-      __builtin_memcpy(out + i * out_stride, in + i * in_stride, sizeof(T));
+/// A dense run as bytes.
+void copy(int64_t bytes, void* out, const void* in, bool stream) {
+  char* to = static_cast<char*>(out);
+  const char* from = static_cast<const char*>(in);
+  if (stream) {
+    const int64_t head = bytes_to_line(to);
+    if (head < bytes) {
+      __builtin_memcpy(to, from, static_cast<size_t>(head));
+      to += head, from += head, bytes -= head;
+      for (; bytes >= 64; to += 64, from += 64, bytes -= 64) stream_line(to, from);
     }
   }
+  __builtin_memcpy(to, from, static_cast<size_t>(bytes));
 }
 
-/// out[i·out_stride] = value: writes n·sizeof(T) bytes.
+/// out[i] = value: writes n·sizeof(T) bytes.
 template <class T>
-void fill(int64_t n, char* out, int64_t out_stride, const char* value_bytes, bool stream) {
-  const T value = at<T>(value_bytes);
-  if (out_stride != static_cast<int64_t>(sizeof(T))) {
-    for (int64_t i = 0; i < n; ++i) __builtin_memcpy(out + i * out_stride, &value, sizeof(T));
-    return;
+void fill(int64_t n, void* out, const void* value_bytes, bool stream) {
+  T* to = static_cast<T*>(out);
+  const T value = at<T>(static_cast<const char*>(value_bytes));
+  int64_t i = 0;
+  if (stream) {
+    alignas(64) T line[kLine<T>];
+    for (T& element : line) element = value;
+    for (; i < n && bytes_to_line(to + i) != 0; ++i) to[i] = value;
+    for (; i + kLine<T> <= n; i += kLine<T>) stream_line(to + i, line);
   }
-  T* to = reinterpret_cast<T*>(out);
-  if (!stream) {
-    for (int64_t i = 0; i < n; ++i) to[i] = value;
-    return;
-  }
-  constexpr int64_t kCount = 4096 / static_cast<int64_t>(sizeof(T));
-  alignas(64) T tile[kCount];
-  for (T& element : tile) element = value;
-  for (int64_t i = 0; i < n; i += kCount) {
-    const int64_t m = n - i < kCount ? n - i : kCount;
-    stream_bytes(reinterpret_cast<char*>(to + i), reinterpret_cast<const char*>(tile),
-                 m * static_cast<int64_t>(sizeof(T)));
-  }
-  stream_fence();
+  for (; i < n; ++i) to[i] = value;
 }
 
 // ---- Transposition ----
@@ -149,20 +128,24 @@ void transpose(char* out, int64_t out_stride, const char* in, int64_t in_stride,
                           in + c * in_stride + r * kSize, in_stride, stream && aligned);
     }
   }
+  // What is left of the rows, then of the columns.
+  auto move = [=](int64_t r, int64_t c) {
+    __builtin_memcpy(out + r * out_stride + c * kSize, in + c * in_stride + r * kSize, sizeof(T));
+  };
   for (int64_t r = whole_rows; r < rows; ++r) {
-    gather<T>(reinterpret_cast<T*>(out + r * out_stride), in + r * kSize, in_stride, whole_cols);
+    for (int64_t c = 0; c < whole_cols; ++c) move(r, c);
   }
   for (int64_t c = whole_cols; c < cols; ++c) {
-    scatter<T>(out + c * kSize, out_stride, reinterpret_cast<const T*>(in + c * in_stride), rows);
+    for (int64_t r = 0; r < rows; ++r) move(r, c);
   }
-  if (stream && aligned) stream_fence();
 }
 
 // ---- Blocks ----
 
 /// Consecutive blocks to f32: reads a block's bytes, writes 128.
 template <class Block>
-void dequantize(int64_t blocks, float* out, const char* in) {
+void dequantize(int64_t blocks, float* out, const void* memory) {
+  const char* in = static_cast<const char*>(memory);
   for (int64_t i = 0; i < blocks; ++i) {
     Block block;
     __builtin_memcpy(&block, in + i * static_cast<int64_t>(sizeof(Block)), sizeof(Block));
@@ -172,7 +155,7 @@ void dequantize(int64_t blocks, float* out, const char* in) {
 
 constexpr MoveKernels make_table() {
   using math::u16, math::u32, math::u64, math::u8;
-  MoveKernels table{{copy<u8>, copy<u16>, copy<u32>, copy<u64>},
+  MoveKernels table{copy,
                     {fill<u8>, fill<u16>, fill<u32>, fill<u64>},
                     {transpose<u8>, transpose<u16>, transpose<u32>, transpose<u64>},
                     {}};

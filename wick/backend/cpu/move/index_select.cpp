@@ -7,6 +7,7 @@
 
 #include "wick/backend/cpu/cpu_backend.h"
 #include "wick/backend/cpu/loops.h"
+#include "wick/backend/cpu/move/strided.h"
 #include "wick/base/error.h"
 
 namespace wick::cpu {
@@ -96,29 +97,37 @@ void select_blocks(const View& out, const ConstView& in, const std::vector<int64
   char* const to = static_cast<char*>(out.data) + out.layout.offset() * out_bytes;
   const char* const from = static_cast<const char*>(in.data) + in.layout.offset() / block * bytes;
   const bool direct = out.dtype == DType::f32 && step == out_bytes;
-  parallel_for(static_cast<int64_t>(offsets.size()),
-               std::max<int64_t>(1, kGrain / 4 / std::max<int64_t>(elems, 1)),
-               [&](int64_t begin, int64_t end) {
-                 alignas(64) float tile[kBlocks * 32];
-                 for (int64_t i = begin; i < end; ++i) {
-                   const int64_t offset = offsets[static_cast<size_t>(i)];
-                   char* row = to + i * row_step;
-                   if (offset == kZeros) std::fill_n(tile, kBlocks * 32, 0.0f);
-                   for (int64_t e = 0; e < elems; e += kBlocks * block) {
-                     const int64_t m = std::min(kBlocks * block, elems - e);
-                     char* target = row + e * step;
-                     float* result = direct ? reinterpret_cast<float*>(target) : tile;
-                     if (offset != kZeros) {
-                       dequantize(m / block, result, from + offset + e / block * bytes);
-                     } else if (direct) {
-                       std::fill_n(result, m, 0.0f);
-                     }
-                     if (direct) continue;
-                     cast(m, target, step, reinterpret_cast<const char*>(tile), sizeof(float),
-                          out.dtype, DType::f32, false);
-                   }
-                 }
-               });
+  parallel_for(
+      static_cast<int64_t>(offsets.size()),
+      std::max<int64_t>(1, kGrain / 4 / std::max<int64_t>(elems, 1)),
+      [&](int64_t begin, int64_t end) {
+        alignas(64) float tile[kBlocks * 32];
+        for (int64_t i = begin; i < end; ++i) {
+          const int64_t offset = offsets[static_cast<size_t>(i)];
+          char* row = to + i * row_step;
+          if (offset == kZeros) std::fill_n(tile, kBlocks * 32, 0.0f);
+          for (int64_t e = 0; e < elems; e += kBlocks * block) {
+            const int64_t m = std::min(kBlocks * block, elems - e);
+            char* target = row + e * step;
+            float* result = direct ? reinterpret_cast<float*>(target) : tile;
+            if (offset != kZeros) {
+              dequantize(m / block, result, from + offset + e / block * bytes);
+            } else if (direct) {
+              std::fill_n(result, m, 0.0f);
+            }
+            if (direct) continue;
+            char* const operands[] = {target, reinterpret_cast<char*>(tile)};
+            const int64_t strides[] = {step, sizeof(float)}, sizes[] = {out_bytes, sizeof(float)};
+            run_dense<2>(m, operands, strides, sizes, false, [&](int64_t n, char* const* p, bool) {
+              if (cast == nullptr) {
+                std::memcpy(p[0], p[1], static_cast<size_t>(n) * sizeof(float));
+              } else {
+                cast(n, p[0], p[1], false);
+              }
+            });
+          }
+        }
+      });
 }
 
 View without(const View& view, int dim) {
@@ -134,7 +143,7 @@ ConstView without(const ConstView& view, int dim) {
 
 void CpuBackend::index_select(const View& out, const ConstView& in, const ConstView& ids, int dim) {
   const MoveKernels& move = WICK_SELECT_KERNELS(isa_, move_kernels, v4);
-  const CastKernel store = WICK_SELECT_KERNELS(isa_, cast_kernels, v4).run;
+  const CastKernels& casts = WICK_SELECT_KERNELS(isa_, cast_kernels, v4);
   const int64_t size = in.layout.shape()[dim];
   if (is_block(in.dtype)) {
     const DequantizeKernel unpack = move.dequantize[static_cast<int>(in.dtype) - kRealDTypeCount];
@@ -146,7 +155,8 @@ void CpuBackend::index_select(const View& out, const ConstView& in, const ConstV
     }
     const int64_t row_bytes =
         in.layout.stride(0) / info(in.dtype).block_elems * info(in.dtype).block_bytes;
-    select_blocks(out, in, source_offsets(ids, in, size, row_bytes), unpack, store);
+    select_blocks(out, in, source_offsets(ids, in, size, row_bytes), unpack,
+                  casts.run[static_cast<int>(DType::f32)][static_cast<int>(out.dtype)]);
     return;
   }
 
@@ -189,27 +199,25 @@ void CpuBackend::index_select(const View& out, const ConstView& in, const ConstV
   }
 
   // Slice by slice; the nest was made once and only its bases move.
-  const CopyKernel copy_run = move.copy[log2_size];
-  const FillKernel fill_run = move.fill[log2_size];
+  const FillKernel zero_run = move.fill[log2_size];
   const char zero[8] = {};
   parallel_for(count, std::max<int64_t>(1, kGrain / slice_elems), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t offset = offsets[static_cast<size_t>(i)];
       Nest<2> nest = slice;
       nest.base[0] += i * out_step;
-      if (offset != kZeros) nest.base[1] += offset;
-      if (offset == kZeros) {
-        // The output's own strides on both sides: no input is read.
-        for (int d = 0; d < nest.rank; ++d) nest.stride[1][d] = nest.stride[0][d];
-        for_each_run(nest, move.transpose, kGrain,
-                     [&](int64_t n, char* const* at, const int64_t* stride) {
-                       fill_run(n, at[0], stride[0], zero, false);
-                     });
+      if (offset != kZeros) {
+        nest.base[1] += offset;
+        copy_nest(nest, move, false);
         continue;
       }
-      for_each_run(nest, move.transpose, kGrain,
+      // The output's own strides on both sides: no input is read.
+      for (int d = 0; d < nest.rank; ++d) nest.stride[1][d] = nest.stride[0][d];
+      for_each_run(nest, move.transpose, kGrain, false,
                    [&](int64_t n, char* const* at, const int64_t* stride) {
-                     copy_run(n, at[0], stride[0], at[1], stride[1], false);
+                     run_dense<1>(
+                         n, at, stride, nest.elem_bytes, false,
+                         [&](int64_t m, char* const* p, bool) { zero_run(m, p[0], zero, false); });
                    });
     }
   });

@@ -1,10 +1,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 
 #include "wick/backend/cpu/cpu_backend.h"
 #include "wick/backend/cpu/loops.h"
+#include "wick/backend/cpu/move/strided.h"
 #include "wick/math/half.h"
 
 namespace wick::cpu {
@@ -25,7 +27,40 @@ ScalarBytes convert_to(Scalar value) {
   return result;
 }
 
+/// One strided element after another, without a tile in between.
+template <class T>
+void copy_strided(int64_t n, char* const* at, const int64_t* stride) {
+  char* to = at[0];
+  const char* from = at[1];
+  for (int64_t i = 0; i < n; ++i, to += stride[0], from += stride[1]) {
+    std::memcpy(to, from, sizeof(T));
+  }
+}
+
+int index(DType dtype) { return static_cast<int>(dtype); }
+
 }  // namespace
+
+void copy_nest(Nest<2>& nest, const MoveKernels& table, bool stream) {
+  const int64_t size = nest.elem_bytes[0];
+  for_each_run(nest, table.transpose, kGrain, stream,
+               [&](int64_t n, char* const* at, const int64_t* stride) {
+                 if (stride[0] == size && stride[1] == size) {
+                   table.copy(n * size, at[0], at[1], stream);
+                   return;
+                 }
+                 switch (size) {
+                   case 1:
+                     return copy_strided<uint8_t>(n, at, stride);
+                   case 2:
+                     return copy_strided<uint16_t>(n, at, stride);
+                   case 4:
+                     return copy_strided<uint32_t>(n, at, stride);
+                   default:
+                     return copy_strided<uint64_t>(n, at, stride);
+                 }
+               });
+}
 
 ScalarBytes convert(Scalar value, DType dtype) {
   switch (dtype) {
@@ -54,8 +89,15 @@ ScalarBytes convert(Scalar value, DType dtype) {
 
 int64_t stream_threshold_bytes() {
   static const int64_t bytes = [] {
-    const int64_t cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
-    return cache > 0 ? cache : int64_t{32} << 20;
+    // The kernel's figure first: a virtual machine's cpuid may count the caches of a whole host.
+    int64_t cache = 0;
+    if (std::FILE* file = std::fopen("/sys/devices/system/cpu/cpu0/cache/index3/size", "r")) {
+      long long kib = 0;
+      if (std::fscanf(file, "%lldK", &kib) == 1) cache = kib << 10;
+      std::fclose(file);
+    }
+    if (cache <= 0) cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    return std::clamp(cache, int64_t{4} << 20, int64_t{64} << 20);
   }();
   return bytes;
 }
@@ -67,24 +109,29 @@ void CpuBackend::fill(const View& out, Scalar value) {
   const ScalarBytes element = convert(value, out.dtype);
   const FillKernel kernel = table.fill[log2_bytes(nest.elem_bytes[0])];
   const bool stream = should_stream(nest);
-  for_each_run(nest, table.transpose, kGrain,
+  for_each_run(nest, table.transpose, kGrain, stream,
                [&](int64_t n, char* const* at, const int64_t* stride) {
-                 kernel(n, at[0], stride[0], element.bytes, stream);
+                 run_dense<1>(n, at, stride, nest.elem_bytes, stream,
+                              [&](int64_t m, char* const* p, bool around) {
+                                kernel(m, p[0], element.bytes, around);
+                              });
                });
 }
 
 void CpuBackend::iota(const View& out, Scalar start, Scalar step) {
   // Element i is start + i·step in i64 (wrapping) or f64 (two roundings), then cast: the numbers
   // are made a tile at a time and the cast kernel stores them. A view of any rank counts row-major.
-  const CastKernel store = WICK_SELECT_KERNELS(isa_, cast_kernels, v4).run;
-  const int64_t n = out.layout.elems();
-  if (n == 0) return;
+  const CastKernels& casts = WICK_SELECT_KERNELS(isa_, cast_kernels, v4);
   const Layout& layout = out.layout;
+  const int64_t n = layout.elems();
+  if (n == 0) return;
   const int64_t bytes = info(out.dtype).block_bytes;
   const int rank = layout.rank();
   const int64_t inner = rank == 0 ? 1 : layout.shape().back();
   const int64_t stride = rank == 0 ? bytes : layout.stride(rank - 1) * bytes;
   const bool whole = start.is_integer && step.is_integer;
+  // Null where the numbers are already of the output's dtype.
+  const CastKernel store = casts.run[index(whole ? DType::i64 : DType::f64)][index(out.dtype)];
   constexpr int64_t kTile = 512;
   const int64_t tiles = (inner + kTile - 1) / kTile;
   parallel_for(n / inner * tiles, kGrain / kTile, [&](int64_t begin, int64_t end) {
@@ -99,7 +146,6 @@ void CpuBackend::iota(const View& out, Scalar start, Scalar step) {
         at += rest % layout.shape()[d] * layout.stride(d);
         rest /= layout.shape()[d];
       }
-      char* to = static_cast<char*>(out.data) + at * bytes + first * stride;
       const int64_t base = row * inner + first;
       for (int64_t i = 0; i < m; ++i) {
         if (whole) {
@@ -110,9 +156,18 @@ void CpuBackend::iota(const View& out, Scalar start, Scalar step) {
           reals[i] = start.f + static_cast<double>(base + i) * step.f;
         }
       }
-      const char* from =
-          whole ? reinterpret_cast<const char*>(integers) : reinterpret_cast<const char*>(reals);
-      store(m, to, stride, from, 8, out.dtype, whole ? DType::i64 : DType::f64, false);
+      char* const to = static_cast<char*>(out.data) + at * bytes + first * stride;
+      char* const numbers =
+          whole ? reinterpret_cast<char*>(integers) : reinterpret_cast<char*>(reals);
+      char* const operands[] = {to, numbers};
+      const int64_t strides[] = {stride, 8}, sizes[] = {bytes, 8};
+      run_dense<2>(m, operands, strides, sizes, false, [&](int64_t k, char* const* p, bool) {
+        if (store != nullptr) {
+          store(k, p[0], p[1], false);
+        } else {
+          std::memcpy(p[0], p[1], static_cast<size_t>(k) * 8);
+        }
+      });
     }
   });
 }
@@ -122,21 +177,16 @@ void CpuBackend::copy(const View& out, const ConstView& in) {
   const ConstView* const inputs[] = {&in};
   Nest<2> nest = make_nest<2>(out, inputs);
   if (nest.empty) return;
-  const int size = log2_bytes(nest.elem_bytes[0]);
   const bool stream = should_stream(nest);
   const int across = transposed_dim(nest, 1);
   const bool dense_rows = nest.rank > 0 && nest.stride[0][0] == nest.elem_bytes[0];
   if (across == 0 || !dense_rows) {
-    const CopyKernel kernel = table.copy[size];
-    for_each_run(nest, table.transpose, kGrain,
-                 [=](int64_t n, char* const* at, const int64_t* stride) {
-                   kernel(n, at[0], stride[0], at[1], stride[1], stream);
-                 });
+    copy_nest(nest, table, stream);
     return;
   }
   // Transposed blocks go straight from one side to the other.
   nest.swap_dims(1, across);
-  const TransposeKernel kernel = table.transpose[size];
+  const TransposeKernel kernel = table.transpose[log2_bytes(nest.elem_bytes[0])];
   const int64_t block_cols = std::min(kBlockCols, nest.size[0]);
   const int64_t block_rows = std::min(kBlockRows, nest.size[1]);
   Box<2> box;
@@ -144,14 +194,15 @@ void CpuBackend::copy(const View& out, const ConstView& in) {
   box.add((nest.size[0] + block_cols - 1) / block_cols, nest, 0, block_cols);
   box.add((nest.size[1] + block_rows - 1) / block_rows, nest, 1, block_rows);
   for (int d = 2; d < nest.rank; ++d) box.add(nest.size[d], nest, d, 1);
-  parallel_for(box.units(), std::max<int64_t>(1, kGrain / (block_cols * block_rows)),
-               [&](int64_t begin, int64_t end) {
-                 walk(box, begin, end, [&](const int64_t* index, char* const* at) {
-                   const int64_t cols = std::min(block_cols, nest.size[0] - index[0] * block_cols);
-                   const int64_t rows = std::min(block_rows, nest.size[1] - index[1] * block_rows);
-                   kernel(at[0], nest.stride[0][1], at[1], nest.stride[1][0], rows, cols, stream);
-                 });
-               });
+  const int64_t grain = std::max<int64_t>(1, kGrain / (block_cols * block_rows));
+  parallel_for(box.units(), grain, [&](int64_t begin, int64_t end) {
+    walk(box, begin, end, [&](const int64_t* at_block, char* const* at) {
+      const int64_t cols = std::min(block_cols, nest.size[0] - at_block[0] * block_cols);
+      const int64_t rows = std::min(block_rows, nest.size[1] - at_block[1] * block_rows);
+      kernel(at[0], nest.stride[0][1], at[1], nest.stride[1][0], rows, cols, stream);
+    });
+    if (stream) stream_fence();
+  });
 }
 
 void CpuBackend::cast(const View& out, const ConstView& in) {
@@ -159,15 +210,18 @@ void CpuBackend::cast(const View& out, const ConstView& in) {
     copy(out, in);
     return;
   }
-  const CastKernel kernel = WICK_SELECT_KERNELS(isa_, cast_kernels, v4).run;
+  const CastKernels& casts = WICK_SELECT_KERNELS(isa_, cast_kernels, v4);
   const MoveKernels& move = WICK_SELECT_KERNELS(isa_, move_kernels, v4);
+  const CastKernel kernel = casts.run[index(in.dtype)][index(out.dtype)];
   const ConstView* const inputs[] = {&in};
   Nest<2> nest = make_nest<2>(out, inputs);
   const bool stream = should_stream(nest);
-  for_each_run(nest, move.transpose, kGrain,
-               [&](int64_t n, char* const* at, const int64_t* stride) {
-                 kernel(n, at[0], stride[0], at[1], stride[1], out.dtype, in.dtype, stream);
-               });
+  for_each_run(
+      nest, move.transpose, kGrain, stream, [&](int64_t n, char* const* at, const int64_t* stride) {
+        run_dense<2>(
+            n, at, stride, nest.elem_bytes, stream,
+            [&](int64_t m, char* const* p, bool around) { kernel(m, p[0], p[1], around); });
+      });
 }
 
 }  // namespace wick::cpu

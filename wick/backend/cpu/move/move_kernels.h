@@ -14,26 +14,25 @@ using TransposeKernel = void (*)(char* out, int64_t out_stride, const char* in, 
 /// By the logarithm of the element's size.
 using TransposeKernels = TransposeKernel[4];
 
-/// One run of n elements of a size known to the kernel; strides in bytes, 0 repeats the input.
-using CopyKernel = void (*)(int64_t n, char* out, int64_t out_stride, const char* in,
-                            int64_t in_stride, bool stream);
+// Kernels over runs of n elements that lie densely; loops.h and strided.h see to that. `stream`
+// asks for stores around the caches.
+
+using CopyKernel = void (*)(int64_t bytes, void* out, const void* in, bool stream);
 /// Writes one value n times.
-using FillKernel = void (*)(int64_t n, char* out, int64_t out_stride, const char* value,
-                            bool stream);
-/// One run of a cast between two dtypes.
-using CastKernel = void (*)(int64_t n, char* out, int64_t out_stride, const char* in,
-                            int64_t in_stride, DType to, DType from, bool stream);
+using FillKernel = void (*)(int64_t n, void* out, const void* value, bool stream);
+using CastKernel = void (*)(int64_t n, void* out, const void* in, bool stream);
 /// Consecutive blocks to floats; see wick/math/blocks.h.
-using DequantizeKernel = void (*)(int64_t blocks, float* out, const char* in);
+using DequantizeKernel = void (*)(int64_t blocks, float* out, const void* in);
 
 struct MoveKernels {
-  CopyKernel copy[4];  // by log2 of the element's size, like the next two
-  FillKernel fill[4];
+  CopyKernel copy;
+  FillKernel fill[4];  // by log2 of the element's size, like the next one
   TransposeKernels transpose;
   DequantizeKernel dequantize[kDTypeCount - kRealDTypeCount];  // null: not a source of index_select
 };
+/// By source and target; null where they are one.
 struct CastKernels {
-  CastKernel run;
+  CastKernel run[kRealDTypeCount][kRealDTypeCount];
 };
 
 WICK_DECLARE_KERNELS(MoveKernels, move_kernels)

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "wick/base/dtype.h"
+#include "wick/base/shape.h"
+#include "wick/io/gguf_writer.h"
+
+namespace wick::test {
+
+/// A Llama small enough to be computed by plain loops, with random weights.
+struct TinyLlama {
+  int64_t layers = 2, hidden = 64, intermediate = 96, heads = 4, kv_heads = 2;
+  int64_t key_size = 16, value_size = 16, context = 96, window = 0, rope_dims = 16;
+  double rope_base = 10000.0, rope_factor = 1.0;
+  std::string rope_scaling = {};           // none, linear, yarn; empty: no key
+  int64_t original_context = 0;         // yarn
+  std::vector<float> rope_divisors = {};   // Llama 3
+  bool tied = false, biases = false;
+  DType dtype = DType::f32;             // of every matrix
+  uint32_t seed = 1;
+  int64_t padding_rows = 0;             // rows of the embedding past the vocabulary
+
+  // What a test breaks.
+  std::set<std::string> without = {};      // tensors left out
+  std::map<std::string, Shape> shapes = {};// tensors of another shape (filled with zeros)
+  std::map<std::string, DType> types = {}; // tensors of another type
+  std::function<void(io::GgufWriter&)> edit = {};  // last word on the metadata
+
+  /// Values as the file's types hold them, by tensor name.
+  std::map<std::string, std::vector<float>> weights = {};
+
+  /// Writes the model and fills `weights`.
+  void write(const std::string& path);
+  /// The logits of every position, [tokens][vocabulary], in f64 by the equations.
+  std::vector<std::vector<double>> reference(const std::vector<int32_t>& tokens) const;
+
+  /// Byte-level tokens, and their merges; the last three are <|endoftext|>, <|im_start|> and
+  /// <|im_end|>.
+  static const std::vector<std::string>& tokens();
+  int64_t rows() const { return static_cast<int64_t>(tokens().size()) + padding_rows; }
+
+ private:
+  std::vector<double> rope_frequencies() const;
+  double rope_magnitude() const;
+};
+
+}  // namespace wick::test

@@ -1,0 +1,21 @@
+// write_tiny_llama FOLDER: writes tiny-TYPE.gguf for every weight type.
+#include <cstdio>
+#include <string>
+
+#include "tests/models/tiny_llama.h"
+#include "wick/base/error.h"
+
+int main(int argc, char** argv) {
+  using wick::DType;
+  if (argc != 2) return 2;
+  try {
+    for (DType type : {DType::f32, DType::f16, DType::bf16, DType::q4_0, DType::q4_1, DType::q8_0}) {
+      wick::test::TinyLlama model{.context = 256, .tied = true, .dtype = type};
+      model.write(std::string(argv[1]) + "/tiny-" + std::string(wick::name(type)) + ".gguf");
+    }
+    return 0;
+  } catch (const wick::Error& e) {
+    std::fprintf(stderr, "write_tiny_llama: %s\n", e.what());
+    return 2;
+  }
+}

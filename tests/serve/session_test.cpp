@@ -1,0 +1,330 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "tests/expect_error.h"
+#include "tests/io/temp_folder.h"
+#include "tests/models/tiny_llama.h"
+#include "wick/backend/cpu/cpu.h"
+#include "wick/serve/engine.h"
+
+namespace wick::serve {
+namespace {
+
+using io::test::TempFolder;
+using test::error_of;
+using test::TinyLlama;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+std::vector<int32_t> some_tokens(int64_t count) {
+  std::vector<int32_t> tokens;
+  for (int64_t i = 0; i < count; ++i) tokens.push_back(static_cast<int32_t>((i * 17 + 5) % 39));
+  return tokens;
+}
+
+class ServeTest : public testing::Test {
+ protected:
+  std::shared_ptr<const Engine> engine(TinyLlama tiny = {.dtype = DType::q8_0}) {
+    tiny.write(folder_.path("m.gguf"));
+    return Engine::load(folder_.path("m.gguf"));
+  }
+  std::string load_error(std::function<void(io::GgufWriter&)> edit) {
+    TinyLlama tiny;
+    tiny.edit = std::move(edit);
+    return error_of([&] { engine(std::move(tiny)); });
+  }
+  TempFolder folder_;
+};
+
+GenerateOptions greedy(int64_t count) {
+  GenerateOptions o;
+  o.max_tokens = count;
+  o.sampler.temperature = 0;
+  o.ignore_end = true;
+  return o;
+}
+
+GenerateOptions sampled(int64_t count, uint64_t seed) {
+  GenerateOptions o = greedy(count);
+  o.sampler.temperature = 1.0f;
+  o.sampler.seed = seed;
+  return o;
+}
+
+Generated run(const std::shared_ptr<const Engine>& e, const GenerateOptions& o,
+              SessionOptions session = {}) {
+  Session s(e, session);
+  s.feed(some_tokens(20));
+  return s.generate(o);
+}
+
+TEST_F(ServeTest, SameSeedSameText) {
+  const auto e = engine();
+  const Generated first = run(e, sampled(30, 7));
+  EXPECT_EQ(first.tokens.size(), 30u);
+  EXPECT_EQ(first.finish, FinishReason::max_tokens);
+  EXPECT_EQ(first.text, e->tokenizer().decode(first.tokens));
+  EXPECT_EQ(run(e, sampled(30, 7)).tokens, first.tokens);
+  EXPECT_NE(run(e, sampled(30, 8)).tokens, first.tokens);
+  // However the prompt is cut, and on however many threads.
+  EXPECT_EQ(run(e, sampled(30, 7), {.batch = 1}).tokens, first.tokens);
+  EXPECT_EQ(run(e, sampled(30, 7), {.batch = 7}).tokens, first.tokens);
+  const int before = cpu::threads();
+  for (int threads : {1, 2}) {
+    cpu::set_threads(threads);
+    EXPECT_EQ(run(e, sampled(30, 7)).tokens, first.tokens);
+  }
+  cpu::set_threads(before);
+}
+
+TEST_F(ServeTest, StreamsWhatItReturns) {
+  const auto e = engine();
+  std::string streamed;
+  GenerateOptions o = sampled(40, 3);
+  o.on_text = [&](std::string_view piece) { streamed += piece; };
+  const Generated result = run(e, o);
+  EXPECT_EQ(streamed, result.text);
+  EXPECT_FALSE(streamed.empty());
+}
+
+TEST_F(ServeTest, GreedyTakesTheLikeliest) {
+  const auto e = engine();
+  Session s(e);
+  s.feed(some_tokens(20));
+  const auto logits = s.logits();
+  const auto best = std::max_element(logits.begin(), logits.end()) - logits.begin();
+  EXPECT_EQ(s.generate(greedy(1)).tokens.front(), best);
+}
+
+TEST_F(ServeTest, TheContextFillsUp) {
+  const auto e = engine();
+  Session s(e, {.context = 25});
+  s.feed(some_tokens(20));
+  const Generated result = s.generate(greedy(100));
+  EXPECT_EQ(result.finish, FinishReason::context_full);
+  EXPECT_EQ(result.tokens.size(), 6u);  // the last one has no room to be run
+  EXPECT_EQ(s.length(), 25);
+  EXPECT_EQ(error_of([&] { s.feed(some_tokens(1)); }),
+            "session: prompt longer than the context: 1 tokens, 0 of 25 positions left: shorten it "
+            "or ask for a longer context");
+  const Generated longer = run(e, greedy(6));
+  EXPECT_EQ(longer.tokens, result.tokens);
+  // A prompt that just fits has an answer of one token.
+  Session full(e, {.context = 20});
+  full.feed(some_tokens(20));
+  EXPECT_THAT(full.generate(greedy(-1)).tokens, ElementsAre(longer.tokens[0]));
+  EXPECT_EQ(full.generate(greedy(-1)).finish, FinishReason::context_full);
+}
+
+TEST_F(ServeTest, GenerationsContinueEachOther) {
+  const auto e = engine();
+  const Generated whole = run(e, greedy(12));
+  Session s(e);
+  s.feed(some_tokens(20));
+  std::vector<int32_t> parts;
+  for (int64_t n : {1, 0, 5, 6}) {
+    const Generated part = s.generate(greedy(n));
+    parts.insert(parts.end(), part.tokens.begin(), part.tokens.end());
+  }
+  EXPECT_EQ(parts, whole.tokens);
+  EXPECT_EQ(s.length(), 32);
+}
+
+TEST_F(ServeTest, TruncatingGoesBackInTime) {
+  const auto e = engine();
+  const Generated whole = run(e, greedy(8));
+  Session s(e);
+  s.feed(some_tokens(20));
+  s.generate(greedy(10));
+  s.truncate(20);
+  EXPECT_EQ(s.length(), 20);
+  EXPECT_EQ(s.generate(greedy(8)).tokens, whole.tokens);
+  s.truncate(10);
+  s.feed(std::span<const int32_t>(some_tokens(20)).subspan(10));
+  EXPECT_EQ(s.generate(greedy(8)).tokens, whole.tokens);
+  s.truncate(1000);
+  EXPECT_EQ(s.length(), 28);
+  s.truncate(0);
+  EXPECT_EQ(error_of([&] { s.generate(greedy(1)); }), "session: nothing was fed yet");
+}
+
+TEST_F(ServeTest, LogitsAreThoseOfTheNewestToken) {
+  const auto e = engine();
+  Session s(e);
+  EXPECT_EQ(error_of([&] { s.logits(); }), "session: nothing was fed yet");
+  s.feed(some_tokens(20));
+  const Generated made = s.generate(greedy(3));
+  const std::vector<float> after(s.logits().begin(), s.logits().end());
+  Session fresh(e);
+  auto tokens = some_tokens(20);
+  tokens.insert(tokens.end(), made.tokens.begin(), made.tokens.end());
+  fresh.feed(tokens);
+  EXPECT_EQ(after, std::vector<float>(fresh.logits().begin(), fresh.logits().end()));
+}
+
+TEST_F(ServeTest, FeedWholeRunsWhatDiffers) {
+  const auto e = engine();
+  Session s(e, {.context = 60});
+  auto check = [&](const std::vector<int32_t>& tokens) {
+    ASSERT_TRUE(s.feed_whole(tokens));
+    EXPECT_EQ(s.tokens(), tokens);
+    Session fresh(e);
+    fresh.feed(tokens);
+    EXPECT_EQ(std::vector<float>(s.logits().begin(), s.logits().end()),
+              std::vector<float>(fresh.logits().begin(), fresh.logits().end()));
+  };
+  auto tokens = some_tokens(30);
+  check(tokens);
+  check(tokens);
+  tokens[12] = 1;
+  check(tokens);
+  tokens.resize(5);
+  check(tokens);
+  s.generate(greedy(4));
+  tokens = some_tokens(40);
+  check(tokens);
+  // Too long: refused before anything is forgotten.
+  EXPECT_THAT(error_of([&] { s.feed_whole(some_tokens(61)); }), HasSubstr("longer than the context"));
+  EXPECT_EQ(s.tokens(), tokens);
+  EXPECT_TRUE(s.feed_whole({}));
+  EXPECT_EQ(error_of([&] { s.generate(greedy(1)); }), "session: nothing was fed yet");
+}
+
+TEST_F(ServeTest, BadTokensAreNotHeld) {
+  const auto e = engine();
+  Session s(e);
+  s.feed(some_tokens(5));
+  EXPECT_THAT(error_of([&] { s.feed(std::vector<int32_t>{1, 2, 99}); }),
+              HasSubstr("token id out of range: 99"));
+  EXPECT_EQ(s.length(), 5);
+  EXPECT_EQ(s.generate(greedy(2)).tokens.size(), 2u);
+}
+
+TEST_F(ServeTest, Cancelling) {
+  const auto e = engine();
+  Session s(e, {.batch = 4});
+  int asked = 0;
+  EXPECT_FALSE(s.feed(some_tokens(20), [&] { return ++asked > 2; }));
+  EXPECT_EQ(s.length(), 8);  // whole batches
+  GenerateOptions o = greedy(100);
+  asked = 0;
+  o.cancelled = [&] { return ++asked > 3; };
+  const Generated result = s.generate(o);
+  EXPECT_EQ(result.finish, FinishReason::cancelled);
+  EXPECT_EQ(result.tokens.size(), 3u);
+  EXPECT_EQ(s.length(), 11);
+}
+
+TEST_F(ServeTest, EndsWhereTheModelDoes) {
+  TinyLlama tiny{.seed = 1};
+  tiny.edit = [](io::GgufWriter& w) {
+    w.set_u32("tokenizer.ggml.eos_token_id", 0);  // a likely token
+  };
+  const auto e = engine(tiny);
+  // Some seed draws the end before 60 tokens are made.
+  bool ended = false;
+  for (uint64_t seed = 0; seed < 20 && !ended; ++seed) {
+    GenerateOptions o = sampled(60, seed);
+    o.ignore_end = false;
+    const Generated result = run(e, o);
+    for (int32_t token : result.tokens) EXPECT_NE(token, 0);
+    ended = result.finish == FinishReason::end_of_generation;
+  }
+  EXPECT_TRUE(ended);
+}
+
+TEST_F(ServeTest, PaddingRowsAreNeverDrawn) {
+  TinyLlama tiny{.padding_rows = 400};
+  const auto e = engine(tiny);
+  EXPECT_EQ(e->model().vocab_size(), 440);
+  for (int32_t token : run(e, sampled(60, 1)).tokens) EXPECT_LT(token, 40);
+}
+
+TEST_F(ServeTest, CacheGrowsPastItsFirstSize) {
+  const auto e = engine({.context = 1200, .dtype = DType::q4_0});
+  Session s(e, {.batch = 100});
+  s.feed(some_tokens(700));
+  Session small(e, {.batch = 64});
+  small.feed(some_tokens(700));
+  EXPECT_EQ(s.generate(greedy(5)).tokens, small.generate(greedy(5)).tokens);
+}
+
+TEST_F(ServeTest, SessionOptionsOutOfRange) {
+  const auto e = engine();
+  EXPECT_THAT(error_of([&] { Session(e, {.context = -1}); }), StartsWith("session: options out"));
+  EXPECT_THAT(error_of([&] { Session(e, {.batch = 0}); }), StartsWith("session: options out"));
+  EXPECT_THAT(error_of([&] { Session(e, {.cache_dtype = DType::i32}); }), HasSubstr("i32"));
+  EXPECT_THAT(error_of([&] { Session(e, {.context = 1'000'000'000'000}); }),
+              HasSubstr("kv cache: "));
+  EXPECT_EQ(Session(e, {}).context(), 96);
+  GenerateOptions o = greedy(1);
+  o.sampler.top_p = 2;
+  Session s(e);
+  s.feed(some_tokens(2));
+  EXPECT_THAT(error_of([&] { s.generate(o); }), HasSubstr("top_p"));
+}
+
+TEST_F(ServeTest, PerplexityFollowsTheEquations) {
+  TinyLlama tiny;
+  tiny.write(folder_.path("m.gguf"));
+  const auto e = Engine::load(folder_.path("m.gguf"));
+  const auto tokens = some_tokens(61);
+  const Perplexity got = perplexity(*e, tokens, {.context = 20, .cache_dtype = DType::f32});
+  EXPECT_EQ(got.tokens, 61);
+  std::vector<double> expected;
+  for (size_t start = 0; start < tokens.size(); start += 20) {
+    const std::vector<int32_t> part(
+        tokens.begin() + static_cast<int64_t>(start),
+        tokens.begin() + static_cast<int64_t>(std::min(start + 20, tokens.size())));
+    const auto logits = tiny.reference(part);
+    for (size_t i = 0; i + 1 < part.size(); ++i) {
+      double sum = 0;
+      for (double v : logits[i]) sum += std::exp(v);
+      expected.push_back(std::log(sum) - logits[i][static_cast<size_t>(part[i + 1])]);
+    }
+  }
+  ASSERT_EQ(got.nll.size(), 57u);  // three stretches of 20, and one of a single token: no score
+  ASSERT_EQ(expected.size(), 57u);
+  double mean = 0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_NEAR(got.nll[i], expected[i], 1e-5) << i;
+    mean += expected[i] / 57;
+  }
+  EXPECT_NEAR(got.mean_nll, mean, 1e-5);
+}
+
+TEST_F(ServeTest, PerplexityErrors) {
+  const auto e = engine();
+  auto error = [&](std::vector<int32_t> tokens, SessionOptions o = {}) {
+    return error_of([&] { perplexity(*e, tokens, o); });
+  };
+  EXPECT_EQ(error({}), "perplexity: nothing to score: 0 tokens, context 96, batch 512: need at "
+                       "least 2 tokens and a context of 2");
+  EXPECT_THAT(error({1}), HasSubstr("1 tokens"));
+  EXPECT_THAT(error({1, 2, 3}, {.context = 1}), HasSubstr("context 1"));
+  EXPECT_THAT(error({1, 2, 3}, {.batch = 0}), HasSubstr("batch 0"));
+  EXPECT_THAT(error({1, 2, 99}), HasSubstr("token id out of range: 99"));
+  EXPECT_THAT(error({-1, 2}), HasSubstr("token id out of range: -1"));
+}
+
+TEST_F(ServeTest, VocabulariesThatDontFit) {
+  EXPECT_THAT(load_error([](auto& w) { w.remove("tokenizer.ggml.tokens"); }),
+              HasSubstr("tokenizer.ggml.tokens"));
+  EXPECT_THAT(load_error([](auto& w) { w.set_string("tokenizer.ggml.model", "bert"); }),
+              HasSubstr("bert"));
+  EXPECT_THAT(load_error([](auto& w) { w.set_string("tokenizer.ggml.pre", "other"); }),
+              HasSubstr("other"));
+  EXPECT_THAT(load_error([](auto& w) { w.set_u32("tokenizer.ggml.eos_token_id", 40); }),
+              HasSubstr("40"));
+  TinyLlama tiny;
+  tiny.padding_rows = -1;
+  EXPECT_THAT(error_of([&] { engine(tiny); }),
+              HasSubstr("vocabulary larger than the embedding: 40 tokens, 39 rows"));
+}
+
+}  // namespace
+}  // namespace wick::serve

@@ -1,0 +1,234 @@
+// What every op refuses, before a backend is asked.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+
+#include "tests/expect_error.h"
+#include "wick/tensor/ops.h"
+
+namespace wick {
+namespace {
+
+using test::error_of;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+Tensor make(const Shape& shape, DType dtype = DType::f32) { return Tensor::zeros(shape, dtype); }
+
+using Call = std::function<void(const Tensor&)>;
+
+/// Every op of ops.def, called with `x` as one operand and good ones beside it.
+std::vector<std::pair<Op, Call>> calls() {
+  std::vector<std::pair<Op, Call>> all;
+  const Tensor good = make({2, 2});
+// clang-format off
+#define WICK_UNARY(name, ...) all.push_back({Op::name, [](const Tensor& x) { name(x); }});
+#define WICK_BINARY(name, ...)                                              \
+  all.push_back({Op::name, [good](const Tensor& x) { name(x, good); }});    \
+  all.push_back({Op::name, [good](const Tensor& x) { name(good, x); }});
+#define WICK_REDUCE(name, ...) all.push_back({Op::name, [](const Tensor& x) { name(x); }});
+#define WICK_ARG(name, ...) all.push_back({Op::name, [](const Tensor& x) { name(x, 0); }});
+#include "wick/op/ops.def"
+  // clang-format on
+  const Tensor ids = make({2}, DType::u32), heads = make({1, 2, 3, 4}), table = make({2, 1});
+  const Tensor blocks = quantize(make({2, 32}), DType::q8_0);
+  auto add = [&](Op op, Call call) { all.push_back({op, std::move(call)}); };
+  add(Op::fill, [](const Tensor& x) { x.mutable_view(); });
+  add(Op::iota, [](const Tensor& x) { x.view(); });
+  add(Op::copy, [](const Tensor& x) { x.clone(); });
+  add(Op::copy, [good](const Tensor& x) { cat(std::vector<Tensor>{good, x}, 0); });
+  add(Op::copy, [good](const Tensor& x) { stack(std::vector<Tensor>{x, good}, 0); });
+  add(Op::cast, [](const Tensor& x) { cast(x, DType::f16); });
+  add(Op::index_select, [good](const Tensor& x) { index_select(good, x, 0); });
+  add(Op::index_select, [ids](const Tensor& x) { index_select(x, ids, 0); });
+  add(Op::affine, [](const Tensor& x) { affine(x, 1, 1); });
+  add(Op::matmul, [good](const Tensor& x) { matmul(good, x); });
+  add(Op::matmul, [good](const Tensor& x) { matmul(x, good); });
+  add(Op::quantize, [](const Tensor& x) { quantize(x, DType::q8_0); });
+  add(Op::dequantize, [](const Tensor& x) { dequantize(x); });
+  add(Op::linear, [blocks](const Tensor& x) { linear(x, Weight(blocks)); });
+  add(Op::linear, [](const Tensor& x) { Weight{x}; });
+  add(Op::softmax, [](const Tensor& x) { softmax(x, 0); });
+  add(Op::log_softmax, [](const Tensor& x) { log_softmax(x, 0); });
+  add(Op::rms_norm, [good](const Tensor& x) { rms_norm(good, x, 1e-5f); });
+  add(Op::rms_norm, [ids](const Tensor& x) { rms_norm(x, make({2}), 1e-5f); });
+  add(Op::rope, [table](const Tensor& x) { rope(x, table, table); });
+  add(Op::rope, [good, table](const Tensor& x) { rope(good, x, table); });
+  add(Op::rope_interleaved, [good, table](const Tensor& x) { rope_interleaved(good, table, x); });
+  add(Op::rope_interleaved, [table](const Tensor& x) { rope_interleaved(x, table, table); });
+  add(Op::attention, [heads](const Tensor& x) { attention(x, heads, heads, {}); });
+  add(Op::attention, [heads](const Tensor& x) { attention(heads, x, heads, {}); });
+  add(Op::attention, [heads](const Tensor& x) { attention(heads, heads, x, {}); });
+  return all;
+}
+
+TEST(OpErrors, UndefinedTensorsAreErrorsEverywhere) {
+  const Tensor u;
+  std::vector<bool> seen(static_cast<size_t>(kOpCount));
+  for (const auto& [op, call] : calls()) {
+    seen[static_cast<size_t>(op)] = true;
+    EXPECT_THAT(error_of([&] { call(u); }), HasSubstr("undefined")) << name(op);
+  }
+  for (int i = 0; i < kOpCount; ++i) {
+    EXPECT_TRUE(seen[static_cast<size_t>(i)]) << kOps[static_cast<size_t>(i)].name << " has no call";
+  }
+  const std::vector<Call> methods = {
+      [](const Tensor& x) { x.dtype(); },
+      [](const Tensor& x) { x.layout(); },
+      [](const Tensor& x) { x.shape(); },
+      [](const Tensor& x) { x.rank(); },
+      [](const Tensor& x) { x.size(0); },
+      [](const Tensor& x) { x.elems(); },
+      [](const Tensor& x) { x.device(); },
+      [](const Tensor& x) { x.narrow(0, 0, 0); },
+      [](const Tensor& x) { x.slice(0, 0, 0); },
+      [](const Tensor& x) { x.transpose(0, 0); },
+      [](const Tensor& x) { x.t(); },
+      [](const Tensor& x) { x.permute({}); },
+      [](const Tensor& x) { x.broadcast_to({2}); },
+      [](const Tensor& x) { x.squeeze(0); },
+      [](const Tensor& x) { x.unsqueeze(0); },
+      [](const Tensor& x) { x.split({}, 0); },
+      [](const Tensor& x) { x.chunk(1, 0); },
+      [](const Tensor& x) { x.reshape({1}); },
+      [](const Tensor& x) { x.flatten(); },
+      [](const Tensor& x) { x.contiguous(); },
+      [](const Tensor& x) { x.clone(); },
+      [](const Tensor& x) { x.to(DType::f32); },
+      [](const Tensor& x) { x.to(DType::f16); },
+      [](const Tensor& x) { x.to_vector<float>(); },
+      [](const Tensor& x) { x.item<float>(); },
+      [](const Tensor& x) { x.view(); },
+      [](const Tensor& x) { x.mutable_view(); },
+  };
+  for (size_t i = 0; i < methods.size(); ++i) {
+    EXPECT_THAT(error_of([&] { methods[i](u); }), HasSubstr("undefined")) << i;
+  }
+  EXPECT_EQ(error_of([] { Weight().n(); }), "weight: undefined");
+  EXPECT_EQ(error_of([] { linear(make({1}), Weight()); }), "linear: undefined weight");
+  EXPECT_EQ(error_of([] { Weight(std::span<const Tensor>{}); }), "weight: no matrices");
+}
+
+TEST(OpErrors, DtypesOutsideTheRow) {
+  // One operand ops say which they take; the row decides.
+  for (int i = 0; i < kOpCount; ++i) {
+    const OpInfo& row = kOps[static_cast<size_t>(i)];
+    if (row.kind == OpKind::Other) continue;
+    for (const auto& [op, call] : calls()) {
+      if (op != static_cast<Op>(i) || row.kind == OpKind::Binary) continue;
+      for (int d = 0; d < kRealDTypeCount; ++d) {
+        const auto dtype = static_cast<DType>(d);
+        const std::string error = error_of([&] { call(make({2, 2}, dtype)); });
+        if (row.dtypes.contains(dtype)) {
+          EXPECT_EQ(error, "no error") << row.name << " " << name(dtype);
+        } else {
+          EXPECT_THAT(error, StartsWith(std::string(row.name) + ": not for this dtype: " +
+                                        std::string(name(dtype)) + "[2,2]@cpu: takes "));
+        }
+      }
+    }
+  }
+  EXPECT_EQ(error_of([] { silu(make({2}, DType::i32)); }),
+            "silu: not for this dtype: i32[2]@cpu: takes bf16 f16 f32 f64 f8e4m3");
+  EXPECT_THAT(error_of([] { neg(quantize(make({32}), DType::q4_0)); }),
+              HasSubstr("neg: not for this dtype: q4_0[32]@cpu: takes u8 u32 i16"));
+  EXPECT_THAT(error_of([] { cast(make({2}), DType::q4_0); }),
+              StartsWith("cast: to a block dtype: f32[2]@cpu: use quantize"));
+}
+
+TEST(OpErrors, OperandsThatDontMatch) {
+  const Tensor a = make({2, 3}), h = make({2, 3}, DType::f16);
+  EXPECT_EQ(error_of([&] { add(a, h); }),
+            "add: dtypes differ: lhs f32[2,3]@cpu, rhs f16[2,3]@cpu: nothing is promoted: cast one, "
+            "e.g. rhs.to(DType::f32)");
+  EXPECT_EQ(error_of([&] { mul(a, make({2})); }),
+            "mul: shapes don't broadcast: lhs [2,3], rhs [2]: each size must be equal or 1, counted "
+            "from the last dimension");
+  EXPECT_EQ(error_of([&] { matmul(a, a); }),
+            "matmul: inner dimensions differ: lhs f32[2,3]@cpu, rhs f32[2,3]@cpu: need lhs[-1] == "
+            "rhs[-2] (3 != 2)");
+  EXPECT_EQ(error_of([&] { matmul(make({3}), a); }),
+            "matmul: rank below 2: lhs f32[3]@cpu, rhs f32[2,3]@cpu: unsqueeze a vector first");
+  EXPECT_THAT(error_of([&] { matmul(make({2, 1, 3}), make({3, 3, 1})); }),
+              HasSubstr("matmul: shapes don't broadcast: lhs [2], rhs [3]"));
+  EXPECT_THAT(error_of([&] { matmul(a, h.t()); }), HasSubstr("matmul: dtypes differ"));
+  EXPECT_EQ(error_of([&] { sum(a, 2); }),
+            "sum: dimension out of range: dim 2 of rank 2: need -2 <= dim < 2");
+  EXPECT_EQ(error_of([&] { max(make({2, 0}), 1); }),
+            "max: nothing to reduce: f32[2,0]@cpu: the reduced range must not be empty");
+  EXPECT_THAT(error_of([&] { argmin(make({0, 2}), 0); }), HasSubstr("argmin: nothing to reduce"));
+  EXPECT_THAT(error_of([&] { argmax(make({}), 0); }), HasSubstr("argmax: dimension out of range"));
+  EXPECT_THAT(error_of([&] { softmax(a, -3); }), HasSubstr("softmax: dimension out of range"));
+  EXPECT_EQ(error_of([&] { rms_norm(a, make({2}), 1e-5f); }),
+            "rms_norm: operands don't fit: x f32[2,3]@cpu, weight f32[2]@cpu: need x [.., d] and "
+            "weight [d] in x's dtype or f32");
+  EXPECT_THAT(error_of([&] { rms_norm(a, make({3}, DType::f16), 1e-5f); }),
+              HasSubstr("rms_norm: operands don't fit"));
+  EXPECT_THAT(error_of([&] { rope(make({2, 4}), make({2, 3}), make({2, 3})); }),
+              HasSubstr("rope: operands don't fit"));
+  EXPECT_THAT(error_of([&] { rope(make({4}), make({2, 2}), make({2, 2})); }),
+              HasSubstr("need x [.., t, d] and f32 tables [t, r/2] with r <= d"));
+  const Tensor q = make({1, 4, 2, 8}), k = make({1, 3, 5, 8});
+  EXPECT_EQ(error_of([&] { attention(q, k, k, {}); }),
+            "attention: operands don't fit: q f32[1,4,2,8]@cpu, k f32[1,3,5,8]@cpu, v "
+            "f32[1,3,5,8]@cpu: need q [b,h,m,d], k [b,g,n,d], v [b,g,n,e] with h a multiple of g");
+  EXPECT_THAT(error_of([&] { attention(q, make({1, 0, 5, 8}), make({1, 0, 5, 8}), {}); }),
+              HasSubstr("attention: operands don't fit"));
+  EXPECT_THAT(error_of([&] { attention(q, q, q, {.scale = NAN}); }),
+              HasSubstr("attention: parameters out of range"));
+  EXPECT_THAT(error_of([&] { attention(q, q, q, {.window = -1}); }), HasSubstr("window -1"));
+  const Weight w(make({4, 3}));
+  EXPECT_EQ(error_of([&] { linear(make({2, 4}), w); }),
+            "linear: operands don't fit: x f32[2,4]@cpu, weight f32[4,3]@cpu: x must be f32, f16 or "
+            "bf16 [.., k] on the weight's device");
+  EXPECT_THAT(error_of([&] { linear(make({2, 3}, DType::f64), w); }), HasSubstr("x f64[2,3]@cpu"));
+  EXPECT_THAT(error_of([&] { linear(make({}), w); }), HasSubstr("linear: operands don't fit"));
+  EXPECT_THAT(error_of([] { Weight(make({4, 3}, DType::f64)); }),
+              HasSubstr("weight: not for this dtype: f64[4,3]@cpu: takes bf16 f16 f32 q4_0"));
+  EXPECT_THAT(error_of([] { Weight(std::vector<Tensor>{make({4, 3}), make({4, 2})}); }),
+              HasSubstr("weight: not matrices of one width"));
+  EXPECT_EQ(error_of([&] { quantize(a, DType::q4_0); }),
+            "quantize: rows aren't whole blocks: f32[2,3]@cpu to q4_0: need a multiple of 32");
+  EXPECT_THAT(error_of([&] { quantize(make({}), DType::q4_0); }), HasSubstr("whole blocks"));
+  EXPECT_THAT(error_of([&] { quantize(make({32}, DType::f16), DType::q4_0); }),
+              HasSubstr("quantize: not this conversion: f16[32]@cpu to q4_0"));
+  EXPECT_THAT(error_of([&] { quantize(make({256}), DType::q4_k); }), HasSubstr("not this conversion"));
+  EXPECT_THAT(error_of([&] { dequantize(a); }), HasSubstr("dequantize: not this conversion"));
+}
+
+TEST(OpErrors, SizesThatOverflow) {
+  const int64_t big = int64_t{1} << 40;
+  const Tensor column = make({1, 1}, DType::u8).broadcast_to({big, 1});
+  EXPECT_THAT(error_of([&] { add(column, column.t()); }), HasSubstr("shape: too many elements"));
+  EXPECT_THAT(error_of([&] { matmul(column, column.t()); }), HasSubstr("shape: too many elements"));
+  EXPECT_THAT(error_of([&] { column.unsqueeze(0).broadcast_to({big, big, 1}); }),
+              HasSubstr("shape: too many elements"));
+  const Tensor most = make({1}, DType::u8).broadcast_to({int64_t{1} << 62});
+  EXPECT_THAT(error_of([&] { most.clone(); }), HasSubstr("out of memory"));
+  EXPECT_THAT(error_of([&] { most.to_vector<uint8_t>(); }), HasSubstr("out of memory"));
+  EXPECT_THAT(error_of([&] { cast(most, DType::f64); }), HasSubstr("too many bytes"));
+  EXPECT_THAT(error_of([] { Tensor::arange(0, -1); }), HasSubstr("negative size"));
+  EXPECT_THAT(error_of([] { Tensor::zeros({INT64_MAX, 2}, DType::u8); }), HasSubstr("2^62"));
+  EXPECT_THAT(error_of([] { argmax(make({1}, DType::u8).broadcast_to({int64_t{1} << 33}), 0); }),
+              HasSubstr("argmax: dimension too long for u32 indices: u8[8589934592]@cpu"));
+}
+
+TEST(OpErrors, HostCopies) {
+  EXPECT_EQ(error_of([] { make({2}).to_vector<int32_t>(); }),
+            "to_vector: another dtype: f32[2]@cpu: asked for i32; convert first with "
+            "to(DType::i32)");
+  EXPECT_EQ(error_of([] { make({2}).item<float>(); }), "item: not one element: f32[2]@cpu");
+  EXPECT_EQ(error_of([] { Tensor::from(std::vector<float>(3), {2, 2}); }),
+            "from: element counts differ: 3 values, shape [2,2]: 3 != 4");
+  EXPECT_EQ(error_of([] { make({4}).flatten(1, 0); }),
+            "flatten: dimension out of range: dim 1 of rank 1: need -1 <= dim < 1");
+  EXPECT_EQ(error_of([] { make({4, 2}).flatten(1, 0); }),
+            "flatten: dimensions out of order: f32[4,2]@cpu, 1 to 0");
+  EXPECT_EQ(error_of([] { Tensor::zeros({1}, DType::f32, Device::parse("cuda:0")); }),
+            "device: no such device here: cuda:0: `wick devices` lists what there is");
+}
+
+}  // namespace
+}  // namespace wick

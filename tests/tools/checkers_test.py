@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""The checkers of tools/ find what they look for: each runs over a small tree with one breach."""
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TOOLS = pathlib.Path(__file__).resolve().parents[2] / "tools"
+
+
+def layers(files):
+    """The output of check_layers.py over a tree with these files."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        (root / "layers.txt").write_text("math\nbase math\nbackend base backend/cpu\n"
+                                         "backend/cpu base math backend\napps *\n")
+        for path, text in files.items():
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / path).write_text(text)
+        done = subprocess.run([sys.executable, TOOLS / "check_layers.py", "--root", folder],
+                              capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout
+
+
+class Layers(unittest.TestCase):
+    def breach(self, path, text, says):
+        code, out = layers({path: text})
+        self.assertEqual(code, 1, out)
+        self.assertIn(says, out)
+        self.assertIn(path, out)
+
+    def test_clean(self):
+        code, out = layers({"wick/base/a.cpp": '#include "wick/math/b.h"\n#include <vector>\n',
+                            "apps/x/main.cpp": '#include "wick/base/a.h"\n'})
+        self.assertEqual((code, out), (0, "layers: clean\n"))
+
+    def test_breaches(self):
+        self.breach("wick/math/a.h", '\n#include "wick/base/b.h"\n', "wick/math/a.h:2: math must not")
+        self.breach("wick/base/a.cpp", '#include "wick/backend/cpu/x.h"\n', "base must not include")
+        self.breach("wick/other/a.cpp", "int x;\n", "no line in layers.txt")
+        self.breach("wick/base/a.h", "#include <fmt/format.h>\n", "standard headers only")
+        self.breach("wick/base/a.h", "#include <nlohmann/json.hpp>\n", "standard headers only")
+        self.breach("wick/base/a.cpp", "int r = cuInit(0);\n", "vendor name 'cuInit'")
+        self.breach("apps/x/a.cpp", "hipMalloc(&p, 1);\n", "vendor name 'hipMalloc'")
+
+
+class Symbols(unittest.TestCase):
+    def check(self, source):
+        with tempfile.TemporaryDirectory() as folder:
+            home = pathlib.Path(folder) / "wick_kernels_x_v3.dir"
+            home.mkdir()
+            (home / "a.cpp").write_text(source)
+            subprocess.run(["g++", "-O1", "-c", "a.cpp", "-o", "a.cpp.o"], cwd=home, check=True)
+            done = subprocess.run([sys.executable, TOOLS / "check_symbols.py", folder],
+                                  capture_output=True, text=True, check=False)
+            return done.returncode, done.stdout
+
+    def test_symbols(self):
+        table = "namespace wick::cpu { extern const int table[]; const int table[] = {1, 2}; }\n"
+        self.assertEqual(self.check(table)[0], 0)
+        code, out = self.check("inline int f() { return 1; } int (*p)() = &f;")
+        self.assertEqual(code, 1)
+        self.assertIn("weak symbol f()", out)
+        self.assertIn("global symbol p", out)
+        self.assertIn("publish it through the table", self.check("int g() { return 1; }")[1])
+
+    def test_nothing_to_check_is_no_pass(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run([sys.executable, TOOLS / "check_symbols.py", folder],
+                                  capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,56 @@
+#pragma once
+
+// Runs whose elements lie apart: gathered into a dense tile that stays in the first-level cache,
+// computed there by the dense kernel, scattered from there. Only operands that need it go through a
+// tile.
+
+#include <cstdint>
+#include <cstring>
+
+namespace wick::cpu {
+
+/// Elements `stride` bytes apart (0: one element again and again) into a dense array.
+void gather(char* to, const char* from, int64_t stride, int64_t n, int64_t elem_bytes);
+/// A dense array to elements `stride` bytes apart.
+void scatter(char* to, int64_t stride, const char* from, int64_t n, int64_t elem_bytes);
+
+/// Calls kernel(n, pointers, stream) with dense operands so that the whole run is covered. sizes
+/// and strides are in bytes; operand 0 is the output. A tile's worth of output isn't streamed.
+template <int N, class Kernel>
+inline void run_dense(int64_t n, char* const* at, const int64_t* strides, const int64_t* sizes,
+                      bool stream, Kernel&& kernel) {
+  bool dense = true;
+  for (int k = 0; k < N; ++k) dense = dense && strides[k] == sizes[k];
+  if (dense) {
+    kernel(n, at, stream);
+    return;
+  }
+  constexpr int64_t kTileBytes = 4096;
+  alignas(64) char tiles[N][kTileBytes];
+  int64_t largest = 1;
+  for (int k = 0; k < N; ++k) largest = sizes[k] > largest ? sizes[k] : largest;
+  const int64_t tile_elems = kTileBytes / largest;
+  char* here[N];
+  for (int k = 1; k < N; ++k) {
+    if (strides[k] != 0) continue;
+    gather(tiles[k], at[k], 0, n < tile_elems ? n : tile_elems, sizes[k]);
+    here[k] = tiles[k];
+  }
+  for (int64_t i = 0; i < n; i += tile_elems) {
+    const int64_t m = n - i < tile_elems ? n - i : tile_elems;
+    for (int k = 1; k < N; ++k) {
+      if (strides[k] == 0) continue;
+      here[k] = at[k] + i * strides[k];
+      if (strides[k] == sizes[k]) continue;
+      gather(tiles[k], here[k], strides[k], m, sizes[k]);
+      here[k] = tiles[k];
+    }
+    char* const out = at[0] + i * strides[0];
+    const bool direct = strides[0] == sizes[0];
+    here[0] = direct ? out : tiles[0];
+    kernel(m, here, stream && direct);
+    if (!direct) scatter(out, strides[0], tiles[0], m, sizes[0]);
+  }
+}
+
+}  // namespace wick::cpu
