@@ -1,6 +1,7 @@
 // Reductions, norms, softmax, rope and attention as a share of what the machine does in the same
-// run: copying or reading as many bytes from as far away, exponentials in the first-level cache, or
-// peak fused multiply-adds. One JSON object; times are the best of many short runs.
+// run: copying or reading as many bytes from as far away, the function's instructions or
+// exponentials in the first-level cache, or peak fused multiply-adds. One JSON object; times are
+// the best of many short runs.
 //
 //   fused_bench [--filter TEXT] [--threads T] [--isa v4] [--seconds S] [--clock wall|cpu]
 
@@ -99,7 +100,8 @@ struct Buffer {
   CpuBackend& backend;
   size_t bytes;
   void* data;
-  Buffer(CpuBackend& b, size_t n) : backend(b), bytes(std::max<size_t>(n, 64)), data(b.alloc(bytes)) {
+  Buffer(CpuBackend& b, size_t n)
+      : backend(b), bytes(std::max<size_t>(n, 64)), data(b.alloc(bytes)) {
     std::memset(data, 0, bytes);
   }
   ~Buffer() { backend.free(data, bytes); }
@@ -130,8 +132,9 @@ class Bench {
       attention(1, 128, cache);
       attention(1, 2048, cache);
     }
-    fmt::print("{{\"isa\": \"{}\", \"threads\": {}, \"peak_fma_gflops\": {:.1f}, \"rows\": [{}\n]}}\n",
-               cpu::name(isa_), ThreadPool::global().threads(), 2e-9 * peak_fma_, rows_);
+    fmt::print(
+        "{{\"isa\": \"{}\", \"threads\": {}, \"peak_fma_gflops\": {:.1f}, \"rows\": [{}\n]}}\n",
+        cpu::name(isa_), ThreadPool::global().threads(), 2e-9 * peak_fma_, rows_);
   }
 
  private:
@@ -166,8 +169,16 @@ class Bench {
     Buffer a(backend_, bytes), b(backend_, bytes), w(backend_, static_cast<size_t>(n) * 4);
     const View x = fill(a, dtype, {rows, n}), weight = fill(w, DType::f32, {n});
     const View y{b.data, dtype, x.layout};
-    report(name, "copy", best_time([&] { backend_.rms_norm(y, x, weight, 1e-5f); }),
-           best_time([&] { backend_.copy(y, x); }));
+    // The instruction rate: the same kernel on rows that stay in the first-level cache.
+    const int64_t near_rows = std::max<int64_t>(1, std::min(rows, 8192 / bytes_of(dtype, n)));
+    View near_x = x, near_y = y;
+    near_x.layout = near_y.layout = Layout::contiguous({near_rows, n});
+    const double near = best_time([&] { backend_.rms_norm(near_y, near_x, weight, 1e-5f); }) *
+                        static_cast<double>(rows) / static_cast<double>(near_rows) /
+                        ThreadPool::global().threads();
+    const double copy = best_time([&] { backend_.copy(y, x); });
+    report(name, near > copy ? "instr" : "copy",
+           best_time([&] { backend_.rms_norm(y, x, weight, 1e-5f); }), std::max(copy, near));
   }
 
   void softmax(DType dtype, int64_t rows, int64_t n) {
@@ -181,11 +192,12 @@ class Bench {
     const View block_x{a.data, DType::f32, Layout::contiguous({512})},
         block_y{b.data, DType::f32, Layout::contiguous({512})};
     const double block = best_time([&] { backend_.unary(Op::exp, block_y, block_x); });
-    const double exps = block * static_cast<double>(rows * n) / 512 / ThreadPool::global().threads();
+    const double exps =
+        block * static_cast<double>(rows * n) / 512 / ThreadPool::global().threads();
     fill(a, dtype, {rows, n});
     const double copy = best_time([&] { backend_.copy(y, x); });
-    report(name, exps > copy ? "exp" : "copy",
-           best_time([&] { backend_.softmax(y, x, 1, false); }), std::max(exps, copy));
+    report(name, exps > copy ? "exp" : "copy", best_time([&] { backend_.softmax(y, x, 1, false); }),
+           std::max(exps, copy));
   }
 
   void rope(DType dtype, int64_t t) {

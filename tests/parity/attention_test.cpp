@@ -51,7 +51,8 @@ std::vector<uint64_t> reference(const Case& c, DType dtype, const Inputs& in,
   const std::vector<float> q = elements<float>(in.q), k = elements<float>(in.k),
                            v = elements<float>(in.v);
   const auto key_at = [&](int64_t bg, int64_t j, int64_t i) {
-    return k[static_cast<size_t>(c.key_major ? (bg * c.d + i) * c.n + j : (bg * c.n + j) * c.d + i)];
+    return k[static_cast<size_t>(c.key_major ? (bg * c.d + i) * c.n + j
+                                             : (bg * c.n + j) * c.d + i)];
   };
   std::vector<uint64_t> bits;
   const float infinity = std::numeric_limits<float>::infinity();
@@ -135,8 +136,8 @@ std::vector<uint64_t> reference(const Case& c, DType dtype, const Inputs& in,
 
 std::vector<uint64_t> check(const Case& c, DType dtype, DType cache, Values values,
                             Random& random) {
-  const std::string what = describe(c) + fmt::format(" {} {} {}", name(dtype), name(cache),
-                                                     name(values));
+  const std::string what =
+      describe(c) + fmt::format(" {} {} {}", name(dtype), name(cache), name(values));
   const Inputs in = make_inputs(c, dtype, cache, values, random);
   TestTensor out(dtype, c.place, {c.b, c.h, c.m, c.e}, 4, true);
   const TestTensor* const inputs[] = {&in.q, &in.k, &in.v};
@@ -170,8 +171,9 @@ std::vector<uint64_t> check(const Case& c, DType dtype, DType cache, Values valu
       const std::vector<uint64_t> got = one.bits();
       for (size_t x = 0; x < got.size(); ++x) {
         const auto bh = x / static_cast<size_t>(c.e), ex = x % static_cast<size_t>(c.e);
-        const size_t at = (bh * static_cast<size_t>(c.m) + static_cast<size_t>(i)) *
-                              static_cast<size_t>(c.e) + ex;
+        const size_t at =
+            (bh * static_cast<size_t>(c.m) + static_cast<size_t>(i)) * static_cast<size_t>(c.e) +
+            ex;
         if (same_bits(dtype, got[x], all[at])) continue;
         ADD_FAILURE() << what << ": query " << i << " alone differs at " << x;
         return bits;

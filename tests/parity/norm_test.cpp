@@ -159,11 +159,16 @@ void check_softmax(DType dtype, bool log) {
 
 void check_rope(DType dtype, bool interleaved) {
   Random random(33);
-  const Case list[] = {{Place::contiguous, {3, 5, 64}},     {Place::transposed, {2, 3, 7, 24}},
-                       {Place::sliced, {2, 7, 37}},         {Place::stepped, {4, 9, 80}},
-                       {Place::scattered, {2, 3, 4, 66}},   {Place::broadcast, {3, 4, 32}},
-                       {Place::contiguous, {5, 1}},         {Place::contiguous, {0, 4, 8}},
-                       {Place::contiguous, {9, 31, 128}},   {Place::transposed, {300, 130}},
+  const Case list[] = {{Place::contiguous, {3, 5, 64}},
+                       {Place::transposed, {2, 3, 7, 24}},
+                       {Place::sliced, {2, 7, 37}},
+                       {Place::stepped, {4, 9, 80}},
+                       {Place::scattered, {2, 3, 4, 66}},
+                       {Place::broadcast, {3, 4, 32}},
+                       {Place::contiguous, {5, 1}},
+                       {Place::contiguous, {0, 4, 8}},
+                       {Place::contiguous, {9, 31, 128}},
+                       {Place::transposed, {300, 130}},
                        {Place::scattered, {1, 2, 1, 2, 3, 2, 5, 20}}};
   for (const Case& c : list) {
     const int rank = c.shape.rank();
@@ -171,13 +176,13 @@ void check_rope(DType dtype, bool interleaved) {
     for (int64_t half : {d / 2, d / 4, int64_t{0}}) {
       for (Values values : {Values::normal, Values::special}) {
         TestTensor x(dtype, c.place, c.shape, 1);
-        TestTensor cos(DType::f32, c.place, Shape{t, half}, 2), sin(DType::f32, c.place, {t, half}, 4);
+        TestTensor cos(DType::f32, c.place, Shape{t, half}, 2),
+            sin(DType::f32, c.place, {t, half}, 4);
         TestTensor y(dtype, c.place, c.shape, 3, true);
         x.fill(values, random);
         cos.fill(Values::normal, random);
         sin.fill(Values::normal, random);
-        const std::string what =
-            describe("rope", dtype, c, values) + fmt::format(" half {}", half);
+        const std::string what = describe("rope", dtype, c, values) + fmt::format(" half {}", half);
         const TestTensor* const inputs[] = {&x, &cos, &sin};
         if (!run_everywhere(what, y, inputs, [&](Backend& b, const View& o, auto in) {
               b.rope(o, in[0], in[1], in[2], interleaved);

@@ -2,8 +2,8 @@
 
 // Vectors of one instruction set, for kernel sources only (see isa.h): everything here has internal
 // linkage. Arithmetic is the compiler's own on vector types; only fma, the 16-bit conversions and a
-// few shuffles name instructions. The order of a row sum (docs/design/numerics/reduce.md) lives here
-// too, because sums, means, norms, softmax and attention share it.
+// few shuffles name instructions. The order of a row sum (docs/design/numerics/reduce.md) lives
+// here too, because sums, means, norms, softmax and attention share it.
 
 #include <cstddef>
 #include <cstdint>
@@ -36,6 +36,8 @@ inline constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(A));
 
 typedef float F32 __attribute__((vector_size(kVectorBytes)));
 typedef double F64 __attribute__((vector_size(kVectorBytes)));
+typedef uint32_t U32 __attribute__((vector_size(kVectorBytes)));
+typedef uint16_t U16 __attribute__((vector_size(kVectorBytes / 2)));
 
 /// What an element type computes in, and the vector of that.
 template <class T>
@@ -99,11 +101,10 @@ WICK_FN F32 load(const math::bf16* p) {
 #if defined(__AVX512F__)
   const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
   return reinterpret_cast<F32>(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
-#elif defined(__AVX2__)
-  const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-  return reinterpret_cast<F32>(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
 #else
-  return load_by_element(p);
+  U16 bits;
+  __builtin_memcpy(&bits, p, sizeof bits);
+  return reinterpret_cast<F32>(__builtin_convertvector(bits, U32) << 16);
 #endif
 }
 WICK_FN F32 load(const math::f16* p) {
@@ -156,17 +157,20 @@ WICK_FN void store(math::bf16* p, F32 v) {
   const __mmask16 odd = _mm512_test_epi32_mask(bits, _mm512_set1_epi32(0x10000));
   const __m512i bias =
       _mm512_mask_blend_epi32(odd, _mm512_set1_epi32(0x7fff), _mm512_set1_epi32(0x8000));
-  const __mmask16 nan = _mm512_cmp_ps_mask(reinterpret_cast<__m512>(v),
-                                           reinterpret_cast<__m512>(v), _CMP_UNORD_Q);
-  const __m512i rounded = _mm512_mask_or_epi32(_mm512_add_epi32(bits, bias), nan, bits,
-                                               _mm512_set1_epi32(0x400000));
-  const __m512i upper = _mm512_set_epi16(
-      31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1, 31, 29, 27, 25, 23, 21, 19, 17, 15,
-      13, 11, 9, 7, 5, 3, 1);
+  const __mmask16 nan =
+      _mm512_cmp_ps_mask(reinterpret_cast<__m512>(v), reinterpret_cast<__m512>(v), _CMP_UNORD_Q);
+  const __m512i rounded =
+      _mm512_mask_or_epi32(_mm512_add_epi32(bits, bias), nan, bits, _mm512_set1_epi32(0x400000));
+  const __m512i upper = _mm512_set_epi16(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1,
+                                         31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
                       _mm512_castsi512_si256(_mm512_permutexvar_epi16(upper, rounded)));
 #else
-  store_by_element(p, v);
+  const U32 bits = reinterpret_cast<U32>(v);
+  const U32 rounded = bits + 0x7fff + ((bits >> 16) & 1);
+  const U32 result = v != v ? bits | 0x400000 : rounded;
+  const U16 upper = __builtin_convertvector(result >> 16, U16);
+  __builtin_memcpy(p, &upper, sizeof upper);
 #endif
 }
 WICK_FN void store(math::f16* p, F32 v) {
@@ -184,13 +188,11 @@ WICK_FN void store(math::f16* p, F32 v) {
 /// a * b + c, rounded once.
 WICK_FN F32 fma(F32 a, F32 b, F32 c) {
 #if defined(__AVX512F__)
-  return reinterpret_cast<F32>(_mm512_fmadd_ps(reinterpret_cast<__m512>(a),
-                                               reinterpret_cast<__m512>(b),
-                                               reinterpret_cast<__m512>(c)));
+  return reinterpret_cast<F32>(_mm512_fmadd_ps(
+      reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b), reinterpret_cast<__m512>(c)));
 #elif defined(__FMA__)
-  return reinterpret_cast<F32>(_mm256_fmadd_ps(reinterpret_cast<__m256>(a),
-                                               reinterpret_cast<__m256>(b),
-                                               reinterpret_cast<__m256>(c)));
+  return reinterpret_cast<F32>(_mm256_fmadd_ps(
+      reinterpret_cast<__m256>(a), reinterpret_cast<__m256>(b), reinterpret_cast<__m256>(c)));
 #else
   F32 r;
   for (int i = 0; i < kLanes<float>; ++i) r[i] = math::fma(a[i], b[i], c[i]);
@@ -202,8 +204,8 @@ WICK_FN F32 fma(F32 a, F32 b, F32 c) {
 inline constexpr int64_t kSumChunk = 4096;
 inline constexpr int kSumAccumulators = 128;
 
-/// Joins 128 accumulators: the four neighbours of a lane as (a0 + a1) + (a2 + a3), then the 32 lanes
-/// by an xor tree with distances 16, 8, 4, 2, 1.
+/// Joins 128 accumulators: the four neighbours of a lane as (a0 + a1) + (a2 + a3), then the 32
+/// lanes by an xor tree with distances 16, 8, 4, 2, 1.
 template <class A>
 WICK_FN A sum_tree(const A* acc) {
   A lane[32];
@@ -245,9 +247,9 @@ WICK_FN float sum_tree(const float* acc) {
     s[k] = pairs(pairs(_mm256_loadu_ps(a), _mm256_loadu_ps(a + 8)),
                  pairs(_mm256_loadu_ps(a + 16), _mm256_loadu_ps(a + 24)));
   }
-  __m256 t = _mm256_add_ps(_mm256_add_ps(s[0], s[2]), _mm256_add_ps(s[1], s[3]));  // 16, 8
-  t = _mm256_add_ps(t, _mm256_permute_ps(t, 0x4e));                                // 4
-  t = _mm256_add_ps(t, _mm256_permute_ps(t, 0xb1));                                // 2
+  __m256 t = _mm256_add_ps(_mm256_add_ps(s[0], s[2]), _mm256_add_ps(s[1], s[3]));       // 16, 8
+  t = _mm256_add_ps(t, _mm256_permute_ps(t, 0x4e));                                     // 4
+  t = _mm256_add_ps(t, _mm256_permute_ps(t, 0xb1));                                     // 2
   const __m128 u = _mm_add_ps(_mm256_castps256_ps128(t), _mm256_extractf128_ps(t, 1));  // 1
   return _mm_cvtss_f32(u);
 }

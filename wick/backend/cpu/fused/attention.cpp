@@ -15,11 +15,11 @@ constexpr int64_t kRowsPerTask = 192;
 // Multiply-adds below which one thread does all.
 constexpr int64_t kWorkPerThread = 64 * 1024;
 
-const AttentionKernels& kernels(Isa isa) { return WICK_SELECT_KERNELS(isa, attention_kernels, v4); }
-
-int dtype_index(DType dtype) {
-  return dtype == DType::bf16 ? 0 : dtype == DType::f16 ? 1 : 2;
+const AttentionKernels& kernels([[maybe_unused]] Isa isa) {
+  return WICK_SELECT_KERNELS(isa, attention_kernels, v4);
 }
+
+int dtype_index(DType dtype) { return dtype == DType::bf16 ? 0 : dtype == DType::f16 ? 1 : 2; }
 
 /// A thread's working memory, kept from call to call: a few hundred kilobytes at most.
 float* thread_scratch(int64_t floats) {
@@ -58,8 +58,8 @@ void CpuBackend::attention(const View& out, const ConstView& q, const ConstView&
   common.out_step = e == 1 ? 1 : ol.stride(3);
   common.keys = keys, common.d = d, common.e = e;
   // Far enough below or above every key where a side isn't limited.
-  common.low = params.window > 0 ? shift - std::min(params.window, keys + queries) + 1
-                                 : -(keys + queries);
+  common.low =
+      params.window > 0 ? shift - std::min(params.window, keys + queries) + 1 : -(keys + queries);
   common.high = params.causal ? shift + 1 : keys + queries;
   common.scale = params.scale, common.soft_cap = params.soft_cap;
 
@@ -82,8 +82,9 @@ void CpuBackend::attention(const View& out, const ConstView& q, const ConstView&
   };
 
   const int64_t work = batch * heads * queries * keys * (d + e);
-  const int64_t threads = std::clamp<int64_t>(work / kWorkPerThread, 1, ThreadPool::global().threads());
-  if (queries * group <= kAttentionRows) {
+  const int64_t threads =
+      std::clamp<int64_t>(work / kWorkPerThread, 1, ThreadPool::global().threads());
+  if (queries == 1 || queries * group <= 2 * kAttentionRows) {
     // Decode: all heads in equal shares, each cut where the key head changes.
     const int64_t all = batch * heads;
     const int64_t parts = std::min(threads, all);

@@ -4,8 +4,8 @@
 // Attention of some rows (a query of one head each) that share a key head. A task walks the keys in
 // chunks of 256; per chunk, up to six rows at a time form their scores, exponentials and sums and
 // join them to what earlier chunks gave. The order of operations of a row (attention.md) doesn't
-// depend on which rows it shares a pass with: a score is one fma chain over d with lanes being keys,
-// an output element one fma chain over keys with lanes being elements.
+// depend on which rows it shares a pass with: a score is one fma chain over d with lanes being
+// keys, an output element one fma chain over keys with lanes being elements.
 //
 // Bytes moved: k and v of a task once per chunk from memory; where rows are many, through a copy of
 // the chunk as f32 that stays in the second-level cache (256 * (d + e) * 4 bytes).
@@ -56,7 +56,8 @@ WICK_FN void score_tile(const float* q, int64_t q_row, int64_t d, const T* k, in
 /// Scores of R rows against keys [begin, end) of a chunk; begin is a multiple of the vector width.
 /// Lanes up to the end of the last vector are written too.
 template <int R, class T>
-WICK_NOINLINE void scores(const float* q, int64_t d, const T* k, int64_t k_step, Range keys, float* s) {
+WICK_NOINLINE void scores(const float* q, int64_t d, const T* k, int64_t k_step, Range keys,
+                          float* s) {
   constexpr int kWide = R == 1 ? 8 : R <= 3 ? 4 : 2;
   int64_t j = keys.begin;
   for (; j + kWide * kWidth <= keys.end; j += kWide * kWidth) {
@@ -152,8 +153,8 @@ WICK_FN void value_tile(const float* e, const T* v, int64_t v_key, Range keys, f
 
 /// The same for all e elements, a multiple of the vector width.
 template <int R, class T>
-WICK_NOINLINE void values(const float* e, const T* v, int64_t v_key, Range keys, float* o, int64_t o_row,
-                    int64_t width) {
+WICK_NOINLINE void values(const float* e, const T* v, int64_t v_key, Range keys, float* o,
+                          int64_t o_row, int64_t width) {
   constexpr int kWide = kVectorBytes == 64 ? 4 : 2;
   if (keys.empty()) return;
   int64_t x = 0;
@@ -165,18 +166,18 @@ WICK_NOINLINE void values(const float* e, const T* v, int64_t v_key, Range keys,
 
 /// What the rows of a task have gathered so far, and the working memory of a pass.
 struct Work {
-  float *q, *o, *m, *l;        // rows of d and e_padded, and a float each
-  float *k, *v;                // a chunk as f32: k[d][256], v[256][e_padded]
-  float *s, *chunk_o;          // kAttentionRows rows of 256 and of e_padded
+  float *q, *o, *m, *l;  // rows of d and e_padded, and a float each
+  float *k, *v;          // a chunk as f32: k[d][256], v[256][e_padded]
+  float *s, *chunk_o;    // kAttentionRows rows of 256 and of e_padded
   int64_t d, e_padded;
 };
 
-/// One pass: R rows from `row` on against a chunk. `range[r]` are the keys that row r sees; first[r]
-/// says that no earlier chunk had any.
+/// One pass: R rows from `row` on against a chunk. `range[r]` are the keys that row r sees;
+/// first[r] says that no earlier chunk had any.
 template <int R, class T>
 WICK_NOINLINE void pass(const AttentionTask& task, const Work& work, int64_t row, const T* k,
-                  int64_t k_step, const T* v, int64_t v_key, int64_t width, const Range* range,
-                  const bool* first) {
+                        int64_t k_step, const T* v, int64_t v_key, int64_t width,
+                        const Range* range, const bool* first) {
   Range any = range[0], common = range[0];
   for (int r = 1; r < R; ++r) {
     if (!range[r].empty()) {
@@ -187,8 +188,8 @@ WICK_NOINLINE void pass(const AttentionTask& task, const Work& work, int64_t row
     common.end = smaller(common.end, range[r].end);
   }
   if (any.empty()) return;
-  scores<R>(work.q + row * work.d, work.d, k, k_step,
-            {any.begin / kWidth * kWidth, any.end}, work.s);
+  scores<R>(work.q + row * work.d, work.d, k, k_step, {any.begin / kWidth * kWidth, any.end},
+            work.s);
 
   RowSoftmax soft[R] = {};
   for (int r = 0; r < R; ++r) {
@@ -245,17 +246,23 @@ WICK_FN void passes(const AttentionTask& task, const Work& work, int64_t row, in
                     int64_t k_step, const T* v, int64_t v_key, int64_t width, const Range* range,
                     const bool* first) {
   switch (count) {
-    case 1: return pass<1>(task, work, row, k, k_step, v, v_key, width, range, first);
-    case 2: return pass<2>(task, work, row, k, k_step, v, v_key, width, range, first);
-    case 3: return pass<3>(task, work, row, k, k_step, v, v_key, width, range, first);
-    case 4: return pass<4>(task, work, row, k, k_step, v, v_key, width, range, first);
-    default: return pass<6>(task, work, row, k, k_step, v, v_key, width, range, first);
+    case 1:
+      return pass<1>(task, work, row, k, k_step, v, v_key, width, range, first);
+    case 2:
+      return pass<2>(task, work, row, k, k_step, v, v_key, width, range, first);
+    case 3:
+      return pass<3>(task, work, row, k, k_step, v, v_key, width, range, first);
+    case 4:
+      return pass<4>(task, work, row, k, k_step, v, v_key, width, range, first);
+    default:
+      return pass<6>(task, work, row, k, k_step, v, v_key, width, range, first);
   }
 }
 
 /// A chunk of keys and values as f32 in working memory; lanes beyond them are +0.
 template <class T>
-WICK_NOINLINE void pack(const AttentionTask& task, const Work& work, const T* k, const T* v, int64_t keys) {
+WICK_NOINLINE void pack(const AttentionTask& task, const Work& work, const T* k, const T* v,
+                        int64_t keys) {
   const int64_t padded = (keys + kWidth - 1) / kWidth * kWidth;
   for (int64_t i = 0; i < task.d; ++i) {
     float* to = work.k + i * kAttentionChunk;
@@ -329,9 +336,9 @@ void attend(const AttentionTask& task) {
   if (task.dtype == 1) read_queries<math::f16>(task, work);
   if (task.dtype == 2) read_queries<float>(task, work);
 
-  // One pass over the keys reads them where they lie; more go through the packed chunk.
-  const bool direct = rows <= kAttentionRows && task.k_key == 1 && task.v_step == 1 &&
-                      task.e % kWidth == 0;
+  // One or two passes read the keys where they lie; more go through the packed chunk.
+  const bool direct =
+      rows <= 2 * kAttentionRows && task.k_key == 1 && task.v_step == 1 && task.e % kWidth == 0;
   const int64_t width = (task.e + kWidth - 1) / kWidth * kWidth;
   const int64_t last_query = task.first_query + task.queries - 1;
   const int64_t low = larger(task.first_query + task.low, 0);

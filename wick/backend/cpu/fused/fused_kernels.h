@@ -69,7 +69,7 @@ struct FusedKernels {
                            int64_t n, float eps);
   using Softmax = void (*)(const RowsIn& x, const RowsOut& y, int64_t count, int64_t n, bool log);
   using Rope = void (*)(const RopeRows& rows, bool interleaved);
-  RmsNorm rms_norm[10];           // weight of x's dtype
+  RmsNorm rms_norm[10];  // weight of x's dtype
   RmsNorm rms_norm_f32_weight[10];
   Softmax softmax[10];
   Rope rope[10];

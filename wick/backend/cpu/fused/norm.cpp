@@ -11,7 +11,9 @@ namespace {
 // Below this many elements a second thread costs more than it saves.
 constexpr int64_t kElemsPerThread = 32768;
 
-const FusedKernels& kernels(Isa isa) { return WICK_SELECT_KERNELS(isa, fused_kernels, v4); }
+const FusedKernels& kernels([[maybe_unused]] Isa isa) {
+  return WICK_SELECT_KERNELS(isa, fused_kernels, v4);
+}
 
 const char* at(const void* data, DType dtype, int64_t elem) {
   return static_cast<const char*>(data) + bytes_of(dtype, elem);
@@ -45,13 +47,14 @@ void CpuBackend::softmax(const View& out, const ConstView& in, int dim, bool log
   });
 }
 
-void CpuBackend::rms_norm(const View& out, const ConstView& in, const ConstView& weight, float eps) {
+void CpuBackend::rms_norm(const View& out, const ConstView& in, const ConstView& weight,
+                          float eps) {
   const Layout &x = in.layout, &y = out.layout;
   if (x.elems() == 0) return;
   const FusedKernels& table = kernels(isa_);
-  const auto kernel = (weight.dtype == in.dtype ? table.rms_norm
-                                                : table.rms_norm_f32_weight)[static_cast<size_t>(
-      in.dtype)];
+  const auto kernel =
+      (weight.dtype == in.dtype ? table.rms_norm
+                                : table.rms_norm_f32_weight)[static_cast<size_t>(in.dtype)];
   const int dim = x.rank() - 1;
   const int64_t n = x.shape()[dim];
   const int64_t x_step = n == 1 ? 1 : x.stride(dim), y_step = n == 1 ? 1 : y.stride(dim);
@@ -72,8 +75,8 @@ void CpuBackend::rope(const View& out, const ConstView& in, const ConstView& cos
   const int64_t d = x.shape()[rank - 1], half = cos.layout.shape()[1];
   Walk<4> walk({y.offset(), x.offset(), cos.layout.offset(), sin.layout.offset()});
   for (int i = 0; i + 2 < rank; ++i) walk.add(x.shape()[i], {y.stride(i), x.stride(i), 0, 0});
-  walk.add(x.shape()[rank - 2], {y.stride(rank - 2), x.stride(rank - 2), cos.layout.stride(0),
-                                 sin.layout.stride(0)});
+  walk.add(x.shape()[rank - 2],
+           {y.stride(rank - 2), x.stride(rank - 2), cos.layout.stride(0), sin.layout.stride(0)});
   parallel_for(walk.total(), kElemsPerThread / d, [&](int64_t begin, int64_t end) {
     walk.runs(begin, end, [&](const auto& offset, const auto& stride, int64_t count) {
       const RopeRows rows{

@@ -38,9 +38,9 @@ WICK_FN void scale_run(const T* x, const W* w, T* y, int64_t n, AccOf<T> r) {
 // y = x / sqrt(mean(x * x) + eps) * weight for each row.
 // Index map: one row after another; a row is read twice, the second time from a near cache while it
 // is below some 4096 elements. The next row's sum comes before a row is scaled, so that the latency
-// of its tree, root and division hides behind the scaling. Order: row sum of the rounded squares; then
-// r = 1 / sqrt(sum / n + eps), y = (x * r) * weight, every step rounded.
-// Bytes moved: n * (sizeof x + sizeof y) a row, and the weight once.
+// of its tree, root and division hides behind the scaling. Order: row sum of the rounded squares;
+// then r = 1 / sqrt(sum / n + eps), y = (x * r) * weight, every step rounded. Bytes moved: n *
+// (sizeof x + sizeof y) a row, and the weight once.
 template <class T, class W>
 void rms_norm(const RowsIn& xs, const RowsIn& ws, const RowsOut& ys, int64_t count, int64_t n,
               float eps) {
@@ -122,9 +122,9 @@ WICK_FN void exp_run(A* x, int64_t n) {
 }
 
 // y = exp(x - max) / sum, or its logarithm, for each row.
-// Index map: one row after another, in runs of 4096. Order: m = largest; e = exp(x - m); s = row sum
-// of e; y = e * (1 / s), or (x - m) - log(s); every step rounded.
-// Bytes moved: a row is read three times and written once, from memory once while it fits a cache.
+// Index map: one row after another, in runs of 4096. Order: m = largest; e = exp(x - m); s = row
+// sum of e; y = e * (1 / s), or (x - m) - log(s); every step rounded. Bytes moved: a row is read
+// three times and written once, from memory once while it fits a cache.
 template <class T>
 void softmax(const RowsIn& xs, const RowsOut& ys, int64_t count, int64_t n, bool log) {
   using A = AccOf<T>;
@@ -176,10 +176,9 @@ void softmax(const RowsIn& xs, const RowsOut& ys, int64_t count, int64_t n, bool
   }
 }
 
-// y0 = x0 * c - x1 * s, y1 = x0 * s + x1 * c, each product and the difference rounded; elements from
-// 2 * half on are copied.
-// Index map: one row (a head of one position) after another; pairs (i, i + half), or (2i, 2i + 1).
-// Bytes moved: a row read and written, cos and sin read.
+// y0 = x0 * c - x1 * s, y1 = x0 * s + x1 * c, each product and the difference rounded; elements
+// from 2 * half on are copied. Index map: one row (a head of one position) after another; pairs (i,
+// i + half), or (2i, 2i + 1). Bytes moved: a row read and written, cos and sin read.
 template <class T>
 WICK_FN void rope_halves(const T* x, int64_t xs, const float* c, int64_t cs, const float* s,
                          int64_t ss, T* y, int64_t ys, int64_t half) {
@@ -217,7 +216,8 @@ WICK_FN void rope_neighbours(const T* x, int64_t xs, const float* c, int64_t cs,
     const T* from = x + 2 * start * xs;
     T* to = y + 2 * start * ys;
     if (xs == 1) {
-      for (int64_t i = 0; i < count; ++i) x0[i] = widen(from[2 * i]), x1[i] = widen(from[2 * i + 1]);
+      for (int64_t i = 0; i < count; ++i)
+        x0[i] = widen(from[2 * i]), x1[i] = widen(from[2 * i + 1]);
     } else {
       for (int64_t i = 0; i < count; ++i) {
         x0[i] = widen(from[2 * i * xs]), x1[i] = widen(from[(2 * i + 1) * xs]);
@@ -228,7 +228,8 @@ WICK_FN void rope_neighbours(const T* x, int64_t xs, const float* c, int64_t cs,
     for (int64_t i = 0; i < count; ++i) y0[i] = x0[i] * cv[i] - x1[i] * sv[i];
     for (int64_t i = 0; i < count; ++i) y1[i] = x0[i] * sv[i] + x1[i] * cv[i];
     if (ys == 1) {
-      for (int64_t i = 0; i < count; ++i) to[2 * i] = narrow<T>(y0[i]), to[2 * i + 1] = narrow<T>(y1[i]);
+      for (int64_t i = 0; i < count; ++i)
+        to[2 * i] = narrow<T>(y0[i]), to[2 * i + 1] = narrow<T>(y1[i]);
     } else {
       for (int64_t i = 0; i < count; ++i) {
         to[2 * i * ys] = narrow<T>(y0[i]), to[(2 * i + 1) * ys] = narrow<T>(y1[i]);

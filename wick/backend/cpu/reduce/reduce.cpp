@@ -14,7 +14,9 @@ namespace {
 // Below this many elements a second thread costs more than it saves.
 constexpr int64_t kElemsPerThread = 65536;
 
-const ReduceKernels& kernels(Isa isa) { return WICK_SELECT_KERNELS(isa, reduce_kernels, v4); }
+const ReduceKernels& kernels([[maybe_unused]] Isa isa) {
+  return WICK_SELECT_KERNELS(isa, reduce_kernels, v4);
+}
 
 bool is_reduced(uint32_t dims, int d) { return ((dims >> d) & 1u) != 0; }
 
@@ -27,8 +29,8 @@ struct Plan {
   size_t elem_bytes, partial_bytes;
   const char* x;
   char* y;
-  Walk<1> reduced{{0}};      // offsets within a row
-  Walk<2> kept{{0, 0}};      // where each output and its row (or first column) lie
+  Walk<1> reduced{{0}};  // offsets within a row
+  Walk<2> kept{{0, 0}};  // where each output and its row (or first column) lie
   int64_t n = 1, chunks = 1;
   int64_t width = 1, y_step = 0;  // columns: how many neighbours there are, and their output stride
   double divisor = 1;
@@ -79,11 +81,12 @@ void reduce_rows(const Plan& plan) {
     // Few long rows: the threads share their chunks, which join in index order afterwards.
     std::vector<double> results(static_cast<size_t>(rows * plan.chunks));
     char* all = reinterpret_cast<char*>(results.data());
-    parallel_for(rows * plan.chunks, kElemsPerThread / kReduceChunk, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        row_chunk(plan, plan.kept.at(i / plan.chunks)[1], i % plan.chunks, all + i * partial);
-      }
-    });
+    parallel_for(
+        rows * plan.chunks, kElemsPerThread / kReduceChunk, [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            row_chunk(plan, plan.kept.at(i / plan.chunks)[1], i % plan.chunks, all + i * partial);
+          }
+        });
     for (int64_t row = 0; row < rows; ++row) {
       char* first = all + row * plan.chunks * partial;
       for (int64_t c = 1; c < plan.chunks; ++c) plan.join(first, first + c * partial, 1);
@@ -91,30 +94,31 @@ void reduce_rows(const Plan& plan) {
     }
     return;
   }
-  parallel_for(rows, kElemsPerThread / std::max<int64_t>(plan.n, 1), [&](int64_t begin, int64_t end) {
-    plan.kept.runs(begin, end, [&](const auto& at, const auto& stride, int64_t count) {
-      Partials results;
-      char* out = reinterpret_cast<char*>(results.data());
-      for (int64_t done = 0; done < count; done += kReduceColumns) {
-        const int64_t block = std::min(kReduceColumns, count - done);
-        for (int64_t i = 0; i < block; ++i) {
-          const int64_t offset = at[1] + (done + i) * stride[1];
-          row_chunk(plan, offset, 0, out + i * partial);
-          for (int64_t c = 1; c < plan.chunks; ++c) {
-            double next;
-            row_chunk(plan, offset, c, &next);
-            plan.join(out + i * partial, &next, 1);
-          }
-        }
-        plan.finish(out, block, plan.divisor, plan.y + (at[0] + done * stride[0]) * elem, stride[0]);
-      }
-    });
-  });
+  parallel_for(rows, kElemsPerThread / std::max<int64_t>(plan.n, 1),
+               [&](int64_t begin, int64_t end) {
+                 plan.kept.runs(begin, end, [&](const auto& at, const auto& stride, int64_t count) {
+                   Partials results;
+                   char* out = reinterpret_cast<char*>(results.data());
+                   for (int64_t done = 0; done < count; done += kReduceColumns) {
+                     const int64_t block = std::min(kReduceColumns, count - done);
+                     for (int64_t i = 0; i < block; ++i) {
+                       const int64_t offset = at[1] + (done + i) * stride[1];
+                       row_chunk(plan, offset, 0, out + i * partial);
+                       for (int64_t c = 1; c < plan.chunks; ++c) {
+                         double next;
+                         row_chunk(plan, offset, c, &next);
+                         plan.join(out + i * partial, &next, 1);
+                       }
+                     }
+                     plan.finish(out, block, plan.divisor,
+                                 plan.y + (at[0] + done * stride[0]) * elem, stride[0]);
+                   }
+                 });
+               });
 }
 
 /// Columns: neighbours in memory belong to different outputs.
 void reduce_columns(const Plan& plan) {
-  const auto partial = static_cast<int64_t>(plan.partial_bytes);
   const auto elem = static_cast<int64_t>(plan.elem_bytes);
   const int64_t tiles_across = (plan.width + kReduceColumns - 1) / kReduceColumns;
   const int64_t tiles = plan.kept.total() * tiles_across;
@@ -132,7 +136,8 @@ void reduce_columns(const Plan& plan) {
       for (int64_t i = begin; i < end; ++i) {
         int64_t x_offset, y_offset;
         const int64_t width = tile(i / plan.chunks, &x_offset, &y_offset);
-        column_chunk(plan, x_offset, i % plan.chunks, width, results[static_cast<size_t>(i)].data());
+        column_chunk(plan, x_offset, i % plan.chunks, width,
+                     results[static_cast<size_t>(i)].data());
       }
     });
     for (int64_t t = 0; t < tiles; ++t) {
@@ -144,21 +149,20 @@ void reduce_columns(const Plan& plan) {
     }
     return;
   }
-  static_cast<void>(partial);
-  parallel_for(tiles, kElemsPerThread / std::max<int64_t>(tile_elems, 1),
-               [&](int64_t begin, int64_t end) {
-    Partials results, next;
-    for (int64_t i = begin; i < end; ++i) {
-      int64_t x_offset, y_offset;
-      const int64_t width = tile(i, &x_offset, &y_offset);
-      column_chunk(plan, x_offset, 0, width, results.data());
-      for (int64_t c = 1; c < plan.chunks; ++c) {
-        column_chunk(plan, x_offset, c, width, next.data());
-        plan.join(results.data(), next.data(), width);
-      }
-      plan.finish(results.data(), width, plan.divisor, plan.y + y_offset * elem, plan.y_step);
-    }
-  });
+  parallel_for(
+      tiles, kElemsPerThread / std::max<int64_t>(tile_elems, 1), [&](int64_t begin, int64_t end) {
+        Partials results, next;
+        for (int64_t i = begin; i < end; ++i) {
+          int64_t x_offset, y_offset;
+          const int64_t width = tile(i, &x_offset, &y_offset);
+          column_chunk(plan, x_offset, 0, width, results.data());
+          for (int64_t c = 1; c < plan.chunks; ++c) {
+            column_chunk(plan, x_offset, c, width, next.data());
+            plan.join(results.data(), next.data(), width);
+          }
+          plan.finish(results.data(), width, plan.divisor, plan.y + y_offset * elem, plan.y_step);
+        }
+      });
 }
 
 /// The kept dim whose neighbours lie side by side, if no reduced dim's do and it is worth a vector;
@@ -189,8 +193,8 @@ void CpuBackend::reduce(Op op, const View& out, const ConstView& in, uint32_t di
   plan.join = table.join[kind][dtype];
   plan.finish = table.finish[kind == 0 ? 0 : 1][dtype];
   plan.elem_bytes = static_cast<size_t>(bytes_of(in.dtype, 1));
-  plan.partial_bytes = is_float(in.dtype) || kind == 0 ? std::max<size_t>(plan.elem_bytes, 4)
-                                                       : plan.elem_bytes;
+  plan.partial_bytes =
+      is_float(in.dtype) || kind == 0 ? std::max<size_t>(plan.elem_bytes, 4) : plan.elem_bytes;
   plan.x = static_cast<const char*>(in.data);
   plan.y = static_cast<char*>(out.data);
 
@@ -212,8 +216,7 @@ void CpuBackend::reduce(Op op, const View& out, const ConstView& in, uint32_t di
     plan.kept = Walk<2>({y.offset(), 0});
     for (int d = 0; d < y.rank(); ++d) plan.kept.add(y.shape()[d], {y.stride(d), 0});
     for (int64_t i = 0; i < plan.kept.total(); ++i) {
-      plan.finish(&zero, 1, plan.divisor,
-                  plan.y + bytes_of(out.dtype, plan.kept.at(i)[0]), 1);
+      plan.finish(&zero, 1, plan.divisor, plan.y + bytes_of(out.dtype, plan.kept.at(i)[0]), 1);
     }
     return;
   }

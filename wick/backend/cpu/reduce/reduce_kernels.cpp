@@ -3,16 +3,16 @@
 #include "wick/backend/cpu/lanes.h"
 
 // Partial results of reductions: rows (a chunk of one output) and columns (a chunk of many
-// neighbouring outputs). Both follow the row sum of docs/design/numerics/reduce.md, so that the bits
-// don't depend on how a tensor lies in memory. Bytes moved: each element once.
+// neighbouring outputs). Both follow the row sum of docs/design/numerics/reduce.md, so that the
+// bits don't depend on how a tensor lies in memory. Bytes moved: each element once.
 
 namespace wick::cpu::WICK_ISA {
 namespace {
 
 template <class T>
-inline constexpr bool kIsFloat = math::kSame<T, float> || math::kSame<T, double> ||
-                                 math::kSame<T, math::f16> || math::kSame<T, math::bf16> ||
-                                 math::kSame<T, math::f8e4m3>;
+inline constexpr bool kIsFloat =
+    math::kSame<T, float> || math::kSame<T, double> || math::kSame<T, math::f16> ||
+    math::kSame<T, math::bf16> || math::kSame<T, math::f8e4m3>;
 
 /// Integers sum in an unsigned type of at least their width: wrapping then commutes with the sum.
 template <class T, bool = kIsFloat<T>>
@@ -140,8 +140,8 @@ WICK_FN void join_rows(P* __restrict into, const T* const* row, int64_t width) {
   }
 }
 
-/// Joins the next `count` of `left` rows to `into`, in their order. The rows after them are asked for
-/// ahead: pieces of rows a few kilobytes apart are more than hardware prefetchers follow.
+/// Joins the next `count` of `left` rows to `into`, in their order. The rows after them are asked
+/// for ahead: pieces of rows a few kilobytes apart are more than hardware prefetchers follow.
 template <class Op, class T, class P>
 WICK_FN void join_all_rows(P* __restrict into, const T* x, const int64_t* rows, int64_t count,
                            int64_t left, int64_t width) {
@@ -367,10 +367,10 @@ void arg_columns(const void* x, int64_t row_step, int64_t n, int64_t width, bool
 }  // namespace
 
 // In the order of dtypes.def.
-#define WICK_EACH_DTYPE(f)                                                                \
-  {                                                                                       \
-    f(uint8_t), f(uint32_t), f(int16_t), f(int32_t), f(int64_t), f(math::bf16),           \
-        f(math::f16), f(float), f(double), f(math::f8e4m3)                                \
+#define WICK_EACH_DTYPE(f)                                                                    \
+  {                                                                                           \
+    f(uint8_t), f(uint32_t), f(int16_t), f(int32_t), f(int64_t), f(math::bf16), f(math::f16), \
+        f(float), f(double), f(math::f8e4m3)                                                  \
   }
 #define WICK_SUM(T) sum_chunk<T>
 #define WICK_COLUMNS_SUM(T) sum_columns<T>

@@ -26,16 +26,17 @@ struct ReduceKernels {
   /// into = into (op) from, for `count` partial results.
   using Join = void (*)(void* into, const void* from, int64_t count);
   /// Partial results to elements of the dtype, `step` apart; a mean's are divided by `divisor`.
-  using Finish = void (*)(const void* results, int64_t count, double divisor, void* y, int64_t step);
+  using Finish = void (*)(const void* results, int64_t count, double divisor, void* y,
+                          int64_t step);
   /// Index of the best of n elements.
   using Arg = int64_t (*)(const void* x, int64_t step, int64_t n, bool largest);
   /// The same for `width` <= kReduceColumns neighbouring columns, rows `row_step` apart.
   using ArgColumns = void (*)(const void* x, int64_t row_step, int64_t n, int64_t width,
                               bool largest, uint32_t* y, int64_t y_step);
-  Chunk chunk[3][10];      // Reduction, dtype
+  Chunk chunk[3][10];  // Reduction, dtype
   Columns columns[3][10];
   Join join[3][10];
-  Finish finish[2][10];    // sums and means; max and min
+  Finish finish[2][10];  // sums and means; max and min
   Arg arg[10];
   ArgColumns arg_columns[10];
 };
