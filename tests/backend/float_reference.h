@@ -128,9 +128,9 @@ inline std::string outside_bound(DType dtype, double got, const Truth& truth, in
   if (std::isnan(want)) return std::isnan(got) ? "" : report(0);
   if (std::isinf(want)) return got == want ? "" : report(0);
   const double u = dtype == DType::f64 ? 0x1p-53 : 0x1p-24;
-  const double limit = 0.5 * ulp(dtype, std::max(std::fabs(want), std::fabs(got))) +
-                       4 * std::sqrt(static_cast<double>(k)) * u *
-                           static_cast<double>(truth.magnitude);
+  const double limit =
+      0.5 * ulp(dtype, std::max(std::fabs(want), std::fabs(got))) +
+      4 * std::sqrt(static_cast<double>(k)) * u * static_cast<double>(truth.magnitude);
   const long double error = std::fabs(static_cast<long double>(got) -
                                       std::clamp<long double>(truth.value, -largest, largest));
   return error <= limit ? "" : report(limit);
