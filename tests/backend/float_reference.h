@@ -143,9 +143,9 @@ struct Buffer {
   std::vector<char> bytes;
 
   Buffer(DType d, const Layout& l, int64_t storage_elems)
-      : dtype(d), layout(l), bytes(static_cast<size_t>(storage_elems * info(d).block_bytes)) {
-    for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(0x5a + i % 7);
-  }
+      : dtype(d),
+        layout(l),
+        bytes(static_cast<size_t>(storage_elems * info(d).block_bytes), char{0x5a}) {}
   int64_t storage_elems() const {
     return static_cast<int64_t>(bytes.size()) / info(dtype).block_bytes;
   }
