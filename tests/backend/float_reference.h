@@ -128,9 +128,9 @@ inline std::string outside_bound(DType dtype, double got, const Truth& truth, in
   if (std::isnan(want)) return std::isnan(got) ? "" : report(0);
   if (std::isinf(want)) return got == want ? "" : report(0);
   const double u = dtype == DType::f64 ? 0x1p-53 : 0x1p-24;
-  const double limit = 0.5 * ulp(dtype, std::max(std::fabs(want), std::fabs(got))) +
-                       4 * std::sqrt(static_cast<double>(k)) * u *
-                           static_cast<double>(truth.magnitude);
+  const double limit =
+      0.5 * ulp(dtype, std::max(std::fabs(want), std::fabs(got))) +
+      4 * std::sqrt(static_cast<double>(k)) * u * static_cast<double>(truth.magnitude);
   const long double error = std::fabs(static_cast<long double>(got) -
                                       std::clamp<long double>(truth.value, -largest, largest));
   return error <= limit ? "" : report(limit);
@@ -143,9 +143,9 @@ struct Buffer {
   std::vector<char> bytes;
 
   Buffer(DType d, const Layout& l, int64_t storage_elems)
-      : dtype(d), layout(l), bytes(static_cast<size_t>(storage_elems * info(d).block_bytes)) {
-    for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(0x5a + i % 7);
-  }
+      : dtype(d),
+        layout(l),
+        bytes(static_cast<size_t>(storage_elems * info(d).block_bytes), char{0x5a}) {}
   int64_t storage_elems() const {
     return static_cast<int64_t>(bytes.size()) / info(dtype).block_bytes;
   }

@@ -68,7 +68,8 @@ int64_t index_of(const Layout& layout, int64_t row, int64_t col) {
 Buffer make_weight(DType dtype, Form form, int64_t first, int64_t n, int64_t k) {
   Buffer w = make(dtype, form == Form::rank4 ? Form::contiguous : form, n, k);
   for (int64_t i = 0; i < n; ++i) {
-    for (int64_t p = 0; p < k; ++p) w.set(index_of(w.layout, i, p), element(dtype, 1, first + i, p));
+    for (int64_t p = 0; p < k; ++p)
+      w.set(index_of(w.layout, i, p), element(dtype, 1, first + i, p));
   }
   return w;
 }
@@ -124,7 +125,8 @@ void run_case(DType weight_dtype, DType dtype, Form form, cpu::Isa isa, int64_t 
     for (int64_t i = 0; i < n; ++i) {
       double sum = 0, magnitude = 0;
       for (int64_t p = 0; p < k; ++p) {
-        const double product = xs[static_cast<size_t>(r * k + p)] * ws[static_cast<size_t>(i * k + p)];
+        const double product =
+            xs[static_cast<size_t>(r * k + p)] * ws[static_cast<size_t>(i * k + p)];
         sum += product;
         magnitude += std::fabs(product);
       }
@@ -151,7 +153,7 @@ class LinearTest : public testing::Test {
   void TestBody() override {
     for (const int threads : {1, 2}) {
       cpu::ThreadPool::global().set_threads(threads);
-      for (const int64_t rows : {1, 2, 3, 4, 5, 7, 8, 9, 30}) {
+      for (const int64_t rows : {1, 2, 3, 4, 7, 8, 9, 14, 30}) {
         if (form_ == Form::rank1 && rows > 1) continue;
         if (form_ == Form::rank4 && rows % 2 != 0) continue;
         for (const auto& [n, k] : std::initializer_list<std::array<int64_t, 2>>{

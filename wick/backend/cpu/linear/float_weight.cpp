@@ -18,14 +18,15 @@ namespace wick::cpu {
 namespace {
 
 constexpr int64_t kPanel = kWeightPanelRows;
-/// Up to here the weights' bandwidth decides; above, prompts unpack a block and run the tiles.
-constexpr int64_t kMostDecodeColumns = 2 * kDecodeColumns;
+/// Up to so many columns passes over the stream beat unpacking it for the tiles; bf16 dot products
+/// need no unpacking.
+constexpr int64_t most_decode_columns(DType dtype) {
+  return (dtype == DType::bf16 ? 2 : 4) * kDecodeColumns;
+}
 /// Packing gives a source's pages back after this much.
 constexpr int64_t kPackPiece = 256 << 10;
 
-size_t table_index(DType dtype) {
-  return dtype == DType::f32 ? 0 : (dtype == DType::f16 ? 1 : 2);
-}
+size_t table_index(DType dtype) { return dtype == DType::f32 ? 0 : (dtype == DType::f16 ? 1 : 2); }
 
 struct FloatWeight final : PreparedWeight {
   WeightMemory memory;
@@ -249,8 +250,8 @@ void prompt(const Job& job) {
   }
   const bool pairs = job.gemm.type(Compute::bf16_dot).multiply != nullptr && has_avx512_bf16();
   const int64_t k = pairs ? w.padded_k / 2 : w.padded_k;
-  const GemmPlan plan = plan_gemm(job.gemm, pairs ? Compute::bf16_dot : Compute::f32, job.rows, w.n,
-                                  k, out, threads);
+  const GemmPlan plan =
+      plan_gemm(job.gemm, pairs ? Compute::bf16_dot : Compute::f32, job.rows, w.n, k, out, threads);
   // x rounded to bf16, and a row of f32 for each thread on the way there.
   const size_t plan_bytes = (plan.workspace_bytes() + 63) / 64 * 64;
   const auto row_bytes = static_cast<size_t>(w.padded_k) * 2;
@@ -342,7 +343,7 @@ void linear_float(Isa isa, const View& out, const ConstView& x, const PreparedWe
                 RowStarts(out.layout, rows),
                 x.layout.stride(last),
                 out.layout.stride(last)};
-  if (rows <= kMostDecodeColumns || w.k == 0) {
+  if (rows <= most_decode_columns(w.dtype) || w.k == 0) {
     decode(job);
   } else {
     prompt(job);

@@ -42,7 +42,7 @@ struct FloatWeightKernels {
 
 WICK_DECLARE_KERNELS(FloatWeightKernels, float_weight_kernels)
 
-inline const FloatWeightKernels& float_weight_kernels(Isa isa) {
+inline const FloatWeightKernels& float_weight_kernels([[maybe_unused]] Isa isa) {
   return WICK_SELECT_KERNELS(isa, float_weight_kernels, v4);
 }
 

@@ -1,5 +1,4 @@
 #include "wick/backend/cpu/linear/float_weight.h"
-
 #include "wick/backend/cpu/linear/simd.h"
 
 // Packing and matrix–vector kernels for weights of f32, f16 and bf16.
@@ -30,7 +29,7 @@ WICK_INLINE void transpose_halves(const Half* const* rows, i64 n, Half* to) {
       Octet a[8], b[8];
 #pragma GCC unroll 8
       for (int i = 0; i < 8; ++i) a[i] = *reinterpret_cast<const OctetAnywhere*>(rows[g + i] + p);
-      // Interleaving row i with row i + 4 three times over transposes.
+        // Interleaving row i with row i + 4 three times over transposes.
 #pragma GCC unroll 4
       for (int i = 0; i < 4; ++i) {
         b[2 * i] = __builtin_shufflevector(a[i], a[i + 4], 0, 8, 1, 9, 2, 10, 3, 11);

@@ -151,7 +151,8 @@ void run_gemm(const GemmKernels& kernels, const GemmPlan& plan, const GemmRows& 
       const auto run_task = [&](int64_t task, char* scratch) {
         const int64_t ct = task / plan.row_tasks, rt = task % plan.row_tasks;
         const int64_t col0 = cut(units, plan.col_tasks, ct) * tile_cols;
-        const int64_t cols = std::min(cut(units, plan.col_tasks, ct + 1) * tile_cols, plan.n) - col0;
+        const int64_t cols =
+            std::min(cut(units, plan.col_tasks, ct + 1) * tile_cols, plan.n) - col0;
         const int64_t panel0 = cut(panels, plan.row_tasks, rt);
         const int64_t r0 = panel0 * type.tile_rows;
         const int64_t task_rows =

@@ -99,7 +99,7 @@ struct GemmKernels {
 
 WICK_DECLARE_KERNELS(GemmKernels, gemm_kernels)
 
-inline const GemmKernels& gemm_kernels(Isa isa) {
+inline const GemmKernels& gemm_kernels([[maybe_unused]] Isa isa) {
   return WICK_SELECT_KERNELS(isa, gemm_kernels, v4);
 }
 

@@ -4,8 +4,8 @@
 // The float and integer product kernels of one instruction set.
 //
 // Tile: C[MR, NP·64 bytes] in registers; for each k one load of B's panels, MR broadcasts from A's
-// panel, MR·NP·(64 / vector) fused multiply-adds. An output is one accumulator from first to last k.
-// Per k a tile reads MR·4 bytes of A from L1 (its panel is reused by every tile of the row) and
+// panel, MR·NP·(64 / vector) fused multiply-adds. An output is one accumulator from first to last
+// k. Per k a tile reads MR·4 bytes of A from L1 (its panel is reused by every tile of the row) and
 // NP·64 bytes of B from L2.
 
 namespace wick::cpu::WICK_ISA {
@@ -387,81 +387,11 @@ WICK_INLINE T chain(T a, T b, T sum) {
   return a * b + sum;
 }
 
-// Columns of b dense along k. Runs of k of P panels' columns are turned in L1, so that lanes are
-// columns and each still takes its products in order of k.
-template <class S, class T, int C, int P>
-WICK_INLINE void dot_panels(const StripArgs& s, i64 j0) {
-  using V = Simd<T>;
-  constexpr int kVectors = kPanelBytes / kVectorBytes;
-  constexpr int W = kColPanel<T>;
-  constexpr i64 kRun = 64;
-  const T* x = static_cast<const T*>(s.x);
-  const i64 cols = s.cols - j0 < P * W ? s.cols - j0 : P * W;
-  alignas(64) T turned[P][kRun * W];
-  alignas(64) T lines[P * W][kRun];
-  const T* from[P * W];
-  for (i64 w = 0; w < P * W; ++w) {
-    from[w] = lines[w];
-    for (i64 p = 0; w >= cols && p < kRun; ++p) lines[w][p] = T{};
-  }
-  typename V::V acc[C][P * kVectors] = {};
-  for (i64 p0 = 0; p0 < s.k; p0 += kRun) {
-    const i64 n = s.k - p0 < kRun ? s.k - p0 : kRun;
-    for (i64 w = 0; w < cols; ++w) {
-      const S* line = static_cast<const S*>(s.b) + (j0 + w) * s.b_stride + p0;
-      for (i64 ahead = 0; ahead < kRun * i64{sizeof(S)}; ahead += 64) {
-        __builtin_prefetch(reinterpret_cast<const char*>(line + 4 * kRun) + ahead);
-      }
-      if constexpr (sizeof(S) == sizeof(T)) {
-        from[w] = reinterpret_cast<const T*>(line);
-      } else if (n == kRun) {
-        widen_run<T>(line, lines[w], kRun);
-      } else {
-        widen_run<T>(line, lines[w], n);
-      }
-    }
-    for (int q = 0; q < P; ++q) {
-      if constexpr (sizeof(T) == 4) {
-        const Word* words[W];
-        for (int w = 0; w < W; ++w) words[w] = reinterpret_cast<const Word*>(from[q * W + w]);
-        transpose_words<W>(words, n, reinterpret_cast<Word*>(turned[q]));
-      } else {
-        for (i64 p = 0; p < n; ++p) {
-          for (int w = 0; w < W; ++w) turned[q][p * W + w] = from[q * W + w][p];
-        }
-      }
-    }
-    for (i64 p = 0; p < n; ++p) {
-#pragma GCC unroll 8
-      for (int v = 0; v < P * kVectors; ++v) {
-        const typename V::V bv =
-            V::load(&turned[v / kVectors][p * W + v % kVectors * V::kLanes]);
-#pragma GCC unroll 8
-        for (int c = 0; c < C; ++c) {
-          acc[c][v] = V::fma(V::broadcast(x[c * s.k + p0 + p]), bv, acc[c][v]);
-        }
-      }
-    }
-  }
-  alignas(64) T sums[P * W];
-  for (int c = 0; c < C; ++c) {
-    for (int v = 0; v < P * kVectors; ++v) V::store(sums + v * V::kLanes, acc[c][v]);
-    T* out = static_cast<T*>(s.out) + c * s.out_row_stride + j0;
-    for (i64 j = 0; j < cols; ++j) out[j] = sums[j];
-  }
-}
-
+// Columns of b dense along k, for which panels of sixteen would be mostly padding.
 template <class S, class T, int C>
 void dot_rows(const StripArgs& s) {
-  constexpr int kVectors = kPanelBytes / kVectorBytes;
-  constexpr int kPanels = 2 * kVectors * C <= 16 ? 2 : 1;
-  i64 j = 0;
-  if (s.cols >= 4) {
-    for (; j < s.cols; j += kPanels * kColPanel<T>) dot_panels<S, T, C, kPanels>(s, j);
-  }
-  // A panel isn't worth turning for a column or three.
   const T* x = static_cast<const T*>(s.x);
-  for (; j < s.cols; ++j) {
+  for (i64 j = 0; j < s.cols; ++j) {
     const S* b = static_cast<const S*>(s.b) + j * s.b_stride;
     T sums[C] = {};
     for (i64 p = 0; p < s.k; ++p) {

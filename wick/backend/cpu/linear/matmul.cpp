@@ -94,8 +94,10 @@ struct Product {
   // A short left side costs no padding, and the long operand is packed in parallel.
   static constexpr int64_t kShort = 16;
   static constexpr int64_t kStripRows = 8;
-  // Columns of a task: long runs of B's lines, or two panels of columns.
-  static constexpr int64_t kLineCols = 256, kDotCols = 32;
+  // Columns of a task: long runs of B's lines.
+  static constexpr int64_t kLineCols = 256;
+  // Fewer columns than this aren't worth a panel of sixteen.
+  static constexpr int64_t kDotCols = 4;
 
   void choose(int threads) {
     if (n < kShort && m > n) {
@@ -106,10 +108,10 @@ struct Product {
       swapped = true;
     }
     const auto d = static_cast<size_t>(dtype);
-    if (m <= kStripRows && b_k == 1) {
+    if (m <= kStripRows && n < kDotCols && b_k == 1) {
       strip = kernels.dots[d];
       strip_stride = b_col;
-      strip_cols = kDotCols;
+      strip_cols = 1;
     } else if (m <= kStripRows && b_col == 1) {
       strip = kernels.strip[d];
       strip_stride = b_k;
@@ -144,7 +146,8 @@ struct Product {
     char* const x = static_cast<char*>(workspace);
     char* const sums = x + (m * k * bytes + 63) / 64 * 64;
     for (int64_t r = 0; r < m; ++r) {
-      kernels.load[d](static_cast<const char*>(a) + r * a_row * in_bytes, a_k, k, x + r * k * bytes);
+      kernels.load[d](static_cast<const char*>(a) + r * a_row * in_bytes, a_k, k,
+                      x + r * k * bytes);
     }
     const int64_t tasks = (n + strip_cols - 1) / strip_cols;
     const auto body = [&](int64_t first, int64_t last) {
