@@ -5,10 +5,11 @@
 //   linear_bench --model [the same, but for the shape]
 //   linear_bench --prepare [--type …] [--threads T]
 //
-// Few columns are held against the bandwidth of a loop that reads memory; many against the peak rate
-// of the instruction set's 8-bit dot products, on registers. Weights are cycled through copies that
-// together don't fit into cache. Every time is the best of many, since machines have other things to
-// do; limits are measured in between. --model adds up the products of one pass through SmolLM2-135M.
+// Few columns are held against the bandwidth of a loop that reads memory; many against the peak
+// rate of the instruction set's 8-bit dot products, on registers. Weights are cycled through copies
+// that together don't fit into cache. Every time is the best of many, since machines have other
+// things to do; limits are measured in between. --model adds up the products of one pass through
+// SmolLM2-135M.
 
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -67,8 +68,8 @@ struct Buffer {
   size_t bytes;
   uint8_t* data;
   explicit Buffer(size_t size) : bytes(size) {
-    data = static_cast<uint8_t*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    data = static_cast<uint8_t*>(
+        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     madvise(data, bytes, MADV_HUGEPAGE);
     std::memset(data, 1, bytes);
   }
@@ -77,7 +78,8 @@ struct Buffer {
 
 // ---- Limits.
 
-/// Reads `bytes` (a multiple of 512) from each of two places at once, asking ahead for `ahead` bytes.
+/// Reads `bytes` (a multiple of 512) from each of two places at once, asking ahead for `ahead`
+/// bytes.
 using Reader = uint64_t (*)(const uint8_t* p, const uint8_t* q, size_t bytes, size_t ahead);
 
 template <class Vec>
@@ -114,8 +116,8 @@ __attribute__((target("avx512f"))) uint64_t read_wide(const uint8_t* p, const ui
 }
 #endif
 
-/// Bytes a second that a loop reads from memory, the buffer split among the threads: the best of one
-/// stream a thread and two, with and without asking ahead.
+/// Bytes a second that a loop reads from memory, the buffer split among the threads: the best of
+/// one stream a thread and two, with and without asking ahead.
 double read_bandwidth(const Buffer& buffer, int threads) {
   Reader read = read_plain;
 #if defined(__x86_64__)
@@ -201,8 +203,7 @@ double dot_peak(cpu::Isa isa, int threads) {
   }
   std::vector<int64_t> sinks(static_cast<size_t>(threads) * 16);
   const double start = now();
-  cpu::ThreadPool::global().run(threads,
-                                [&](int t) { peak(&sinks[static_cast<size_t>(t) * 16]); });
+  cpu::ThreadPool::global().run(threads, [&](int t) { peak(&sinks[static_cast<size_t>(t) * 16]); });
   return ops * kPeakSteps * threads / (now() - start);
 #else
   return 0;
@@ -219,7 +220,8 @@ struct Weight {
   Weight(cpu::CpuBackend& backend, DType type, int64_t rows, int64_t depth) : n(rows), k(depth) {
     std::vector<uint8_t> raw(static_cast<size_t>(bytes_of(type, n * k)));
     uint64_t state = 1;
-    for (uint8_t& b : raw) b = static_cast<uint8_t>((state = state * 6364136223846793005u + 1) >> 56);
+    for (uint8_t& b : raw)
+      b = static_cast<uint8_t>((state = state * 6364136223846793005u + 1) >> 56);
     for (size_t at = 0; at < raw.size(); at += static_cast<size_t>(info(type).block_bytes)) {
       raw[at + 1] = 0x20;  // f16 scales near 0.01
       if (type == DType::q4_1) raw[at + 3] = 0xA4;

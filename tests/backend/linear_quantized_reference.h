@@ -24,8 +24,8 @@ inline double decode_half(uint16_t bits, int mantissa) {
     return fraction != 0 ? std::numeric_limits<double>::quiet_NaN()
                          : sign * std::numeric_limits<double>::infinity();
   }
-  const double significand = exponent == 0 ? std::ldexp(fraction, -mantissa)
-                                           : 1.0 + std::ldexp(fraction, -mantissa);
+  const double significand =
+      exponent == 0 ? std::ldexp(fraction, -mantissa) : 1.0 + std::ldexp(fraction, -mantissa);
   return sign * std::ldexp(significand, (exponent == 0 ? 1 : exponent) - bias);
 }
 
@@ -34,17 +34,14 @@ inline float round_to_half(float x, int mantissa) {
   if (!std::isfinite(x) || x == 0.0f) return x;
   const int bias = (1 << (14 - mantissa)) - 1;
   const int exponent = std::max(std::ilogb(x), 1 - bias);
-  const double y =
-      std::ldexp(std::nearbyint(std::ldexp(static_cast<double>(x), mantissa - exponent)),
-                 exponent - mantissa);
+  const double y = std::ldexp(
+      std::nearbyint(std::ldexp(static_cast<double>(x), mantissa - exponent)), exponent - mantissa);
   const double largest = std::ldexp(2.0 - std::ldexp(1.0, -mantissa), bias);
   if (std::fabs(y) > largest) return std::copysign(std::numeric_limits<float>::infinity(), x);
   return static_cast<float>(y);
 }
 
-inline uint16_t read_u16(const uint8_t* p) {
-  return static_cast<uint16_t>(p[0] | p[1] << 8);
-}
+inline uint16_t read_u16(const uint8_t* p) { return static_cast<uint16_t>(p[0] | p[1] << 8); }
 
 /// Weight i of a block: d·quant + m.
 struct Block {

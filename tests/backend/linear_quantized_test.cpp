@@ -13,6 +13,7 @@
 #include <random>
 
 #include "tests/backend/linear_quantized_reference.h"
+#include "tests/backend/parity_case.h"
 #include "wick/backend/cpu/cpu_backend.h"
 #include "wick/backend/cpu/thread_pool.h"
 
@@ -92,7 +93,8 @@ float expected_store(float y, DType dtype) {
 }
 
 bool same(float a, float b) {
-  return (std::isnan(a) && std::isnan(b)) || std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b);
+  return (std::isnan(a) && std::isnan(b)) ||
+         std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b);
 }
 
 /// What one case multiplies, with its answer.
@@ -105,7 +107,12 @@ struct Problem {
 
   Problem(DType weight_type, DType x_type, int64_t rows, int64_t depth, int64_t batch,
           const std::function<float(int64_t, int64_t, float)>& change = {})
-      : type(weight_type), dtype(x_type), n(rows), k(depth), columns(batch), x(x_type, batch * depth) {
+      : type(weight_type),
+        dtype(x_type),
+        n(rows),
+        k(depth),
+        columns(batch),
+        x(x_type, batch * depth) {
     std::mt19937 rng(static_cast<uint32_t>(n * 7919 + k * 31 + batch));
     weight = random_blocks(type, n, k, rng);
     std::normal_distribution<float> normal;
@@ -261,16 +268,26 @@ void special_case(Isa isa, DType type, DType dtype) {
   const Problem p(type, dtype, 33, 32 * 19, 30, [&](int64_t c, int64_t i, float x) {
     const int64_t block = i / 32;
     switch (c % 10) {
-      case 0: return block % 3 == 1 ? (i % 2 != 0 ? -0.0f : 0.0f) : x;
-      case 1: return x * 1e-30f;
-      case 2: return x * 1e-40f;
-      case 3: return i == 100 ? inf : x;
-      case 4: return i == 32 * 18 + 31 ? nan : x;
-      case 5: return i == 0 ? -inf : x;
-      case 6: return x * 2e37f;
-      case 7: return block == 3 ? 1e-30f : block == 4 ? 1.0001e-30f : x * 1e-3f;
-      case 8: return block % 2 == 0 ? 127.0f * (i % 2 != 0 ? 1.0f : -1.0f) : x;
-      default: return std::round(x * 2.0f) * 0.5f + 0.5f;  // halves: ties
+      case 0:
+        return block % 3 == 1 ? (i % 2 != 0 ? -0.0f : 0.0f) : x;
+      case 1:
+        return x * 1e-30f;
+      case 2:
+        return x * 1e-40f;
+      case 3:
+        return i == 100 ? inf : x;
+      case 4:
+        return i == 32 * 18 + 31 ? nan : x;
+      case 5:
+        return i == 0 ? -inf : x;
+      case 6:
+        return x * 2e37f;
+      case 7:
+        return block == 3 ? 1e-30f : block == 4 ? 1.0001e-30f : x * 1e-3f;
+      case 8:
+        return block % 2 == 0 ? 127.0f * (i % 2 != 0 ? 1.0f : -1.0f) : x;
+      default:
+        return std::round(x * 2.0f) * 0.5f + 0.5f;  // halves: ties
     }
   });
   const ConstView part = block_view(type, p.weight.data(), p.n, p.k);
@@ -344,58 +361,25 @@ void release_case(Isa isa, DType type, DType dtype) {
   munmap(map, bytes.size());
 }
 
-using Body = std::function<void(Isa, DType, DType)>;
-
-class Case : public testing::Test {
- public:
-  Case(Isa isa, DType type, DType dtype, Body body)
-      : isa_(isa), type_(type), dtype_(dtype), body_(std::move(body)) {}
-  void TestBody() override {
-    const std::span<const Isa> isas = cpu::available_isas();
-    if (std::find(isas.begin(), isas.end(), isa_) == isas.end()) {
-      GTEST_SKIP() << "this machine or binary has no " << cpu::name(isa_);
-    }
-    body_(isa_, type_, dtype_);
-  }
-
- private:
-  Isa isa_;
-  DType type_, dtype_;
-  Body body_;
-};
-
-void add(Isa isa, DType type, DType dtype, const std::string& what, Body body) {
-  const std::string name =
-      fmt::format("linear.{}.{}.{}.cpu-{}", wick::name(type), wick::name(dtype), what, cpu::name(isa));
-  testing::RegisterTest("Parity", name.c_str(), nullptr, nullptr, __FILE__, __LINE__,
-                        [=]() -> testing::Test* { return new Case(isa, type, dtype, body); });
-}
-
 const bool kRegistered = [] {
-#if defined(__x86_64__)
-  const Isa isas[] = {Isa::v2, Isa::v3, Isa::v4, Isa::v4_vnni};
-#else
-  const Isa isas[] = {Isa::generic};
-#endif
   // n, k, columns: whole and partial panels, units, chunks and passes.
   const int64_t shapes[][3] = {{1, 32, 40},    {16, 64, 40},   {17, 96, 40},  {48, 256, 40},
                                {50, 288, 40},  {100, 576, 70}, {33, 992, 40}, {7, 0, 3},
                                {20, 32, 1100}, {0, 64, 5}};
-  for (Isa isa : isas) {
+  for (Isa isa : parity::all_isas()) {
     for (DType type : kTypes) {
       for (DType dtype : kFloats) {
         for (const auto& s : shapes) {
           const int64_t n = s[0], k = s[1], columns = s[2];
-          add(isa, type, dtype, fmt::format("{}x{}", n, k), [=](Isa i, DType t, DType d) {
-            shape_case(i, t, d, n, k, columns);
-          });
+          parity::add_case("linear", isa, type, dtype, fmt::format("{}x{}", n, k),
+                           [=](Isa i, DType t, DType d) { shape_case(i, t, d, n, k, columns); });
         }
-        add(isa, type, dtype, "parts", parts_case);
-        add(isa, type, dtype, "layouts", layout_case);
-        add(isa, type, dtype, "special", special_case);
-        add(isa, type, dtype, "extreme", extreme_case);
+        parity::add_case("linear", isa, type, dtype, "parts", parts_case);
+        parity::add_case("linear", isa, type, dtype, "layouts", layout_case);
+        parity::add_case("linear", isa, type, dtype, "special", special_case);
+        parity::add_case("linear", isa, type, dtype, "extreme", extreme_case);
       }
-      add(isa, type, DType::f32, "release", release_case);
+      parity::add_case("linear", isa, type, DType::f32, "release", release_case);
     }
   }
   return true;

@@ -87,6 +87,8 @@ std::vector<float> values_to_quantize() {
   // Where a fused product and sum would give 11 in place of 12.
   x.insert(x.end(), {0x1.407b4cp-17f, -0x1.186bep-18f});
   x.insert(x.end(), 30, 0.0f);
+  // Quotients of Q8_0 that end in one half: away from zero, not to even.
+  for (int j = 0; j < 32; ++j) x.push_back(j == 5 ? 127.0f : static_cast<float>(j - 16) + 0.5f);
   return x;
 }
 

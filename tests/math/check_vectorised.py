@@ -24,9 +24,8 @@ WIDTH = {"V3": "ymm", "V4": "zmm"}
 
 def functions(objdump, path):
     """Yields (demangled name, instruction lines) of every function in the object."""
-    text = subprocess.run(
-        [objdump, "-d", "-C", "--no-show-raw-insn", path], check=True, capture_output=True, text=True
-    ).stdout
+    command = [objdump, "-d", "-C", "--no-show-raw-insn", path]
+    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     name, lines = None, []
     for line in text.splitlines():
         head = re.match(r"[0-9a-f]+ <(.*)>:$", line)

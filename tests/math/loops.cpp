@@ -73,7 +73,7 @@ void activation_loop(const float* __restrict x, signed char* __restrict q, float
 void uniform_f32_loop(unsigned long seed, float* __restrict out, std::size_t groups) {
   for (std::size_t i = 0; i < groups; ++i) {
     const Philox4 r = philox(seed, 0, i);
-    for (int j = 0; j < 4; ++j) out[4 * i + j] = uniform_f32(r.v[j]);
+    for (std::size_t j = 0; j < 4; ++j) out[4 * i + j] = uniform_f32(r.v[j]);
   }
 }
 void uniform_f64_loop(unsigned long seed, double* __restrict out, std::size_t groups) {

@@ -184,32 +184,51 @@ double ulp_error_f64(Unary f, double x, double got) {
 double limit_f32(Unary f) {
   switch (f) {
     case k_exp:
+      return 0.90;
     case k_log:
-      return 1.0;
+      return 0.85;
     case k_tanh:
+      return 1.40;
     case k_sigmoid:
+      return 1.85;
     case k_silu:
+      return 1.90;
     case k_rsqrt:
-      return 2.0;
-    default:
+      return 1.50;
+    case k_recip:
+    case k_sqrt:
+    case k_sqr:
+    case k_square:
       return 0.5;
+    default:
+      return 0;
   }
 }
 
 double limit_f64(Unary f) {
   switch (f) {
     case k_exp:
+      return 0.95;
     case k_log:
+      return 0.90;
     case k_sin:
     case k_cos:
-      return 1.0;
+      return 0.85;
     case k_tanh:
+      return 1.40;
     case k_sigmoid:
+      return 1.80;
     case k_silu:
+      return 1.90;
     case k_rsqrt:
-      return 2.0;
-    default:
+      return 1.50;
+    case k_recip:
+    case k_sqrt:
+    case k_sqr:
+    case k_square:
       return 0.5;
+    default:
+      return 0;
   }
 }
 

@@ -24,7 +24,8 @@ double ulp_error(float got, double want);
 /// |got − f(x)| in ulps of double, against 160 bits of f(x).
 double ulp_error_f64(Unary f, double x, double got);
 
-/// What may be asked of a function: the largest error in ulps, and 0.5 for the correctly rounded.
+/// The largest error in ulps a function may have: a little above the worst that was measured (the
+/// comments in scalar.h), 0.5 for the correctly rounded ones and 0 for the exact ones.
 double limit_f32(Unary f);
 double limit_f64(Unary f);
 

@@ -150,16 +150,21 @@ WICK_FN void store_by_element(T* p, F32 v) {
 WICK_FN void store(math::f8e4m3* p, F32 v) { store_by_element(p, v); }
 WICK_FN void store(math::bf16* p, F32 v) {
 #if defined(__AVX512F__)
-  // To nearest even by adding 0x7fff and the lowest kept bit; NaN becomes a quiet NaN.
+  // To nearest even by adding 0x7fff, or 0x8000 where the lowest kept bit is set; NaN becomes a
+  // quiet NaN. The upper halves are then gathered by one permutation.
   const __m512i bits = reinterpret_cast<__m512i>(v);
-  const __m512i kept = _mm512_srli_epi32(bits, 16);
-  const __m512i bias = _mm512_add_epi32(_mm512_and_epi32(kept, _mm512_set1_epi32(1)),
-                                        _mm512_set1_epi32(0x7fff));
-  const __m512i rounded = _mm512_srli_epi32(_mm512_add_epi32(bits, bias), 16);
+  const __mmask16 odd = _mm512_test_epi32_mask(bits, _mm512_set1_epi32(0x10000));
+  const __m512i bias =
+      _mm512_mask_blend_epi32(odd, _mm512_set1_epi32(0x7fff), _mm512_set1_epi32(0x8000));
   const __mmask16 nan = _mm512_cmp_ps_mask(reinterpret_cast<__m512>(v),
                                            reinterpret_cast<__m512>(v), _CMP_UNORD_Q);
-  const __m512i result = _mm512_mask_or_epi32(rounded, nan, kept, _mm512_set1_epi32(0x40));
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtepi32_epi16(result));
+  const __m512i rounded = _mm512_mask_or_epi32(_mm512_add_epi32(bits, bias), nan, bits,
+                                               _mm512_set1_epi32(0x400000));
+  const __m512i upper = _mm512_set_epi16(
+      31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1, 31, 29, 27, 25, 23, 21, 19, 17, 15,
+      13, 11, 9, 7, 5, 3, 1);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
+                      _mm512_castsi512_si256(_mm512_permutexvar_epi16(upper, rounded)));
 #else
   store_by_element(p, v);
 #endif

@@ -77,22 +77,47 @@ int usable_threads() {
 
 }  // namespace
 
+// A region's parts are claimed: a worker that comes late, because it slept or its core is busy with
+// another process, finds them taken and nobody has waited for it. `ticket` holds the region's
+// number in its upper half and the parts that are left to claim in its lower half, so that a claim
+// fails when either has changed.
 struct ThreadPool::Crew {
   std::mutex region;  // held by the host thread whose region uses the workers
   std::vector<std::thread> workers;
-  bool stopping = false;
-  // The region under way. Written by its owner before `generation` is published.
+  std::atomic<bool> stopping{false};
+  // The region under way. Written by its owner before `ticket` is published; read after a claim,
+  // which keeps the region open.
   Call call = nullptr;
   void* body = nullptr;
-  int parts = 0;
-  alignas(64) std::atomic<uint32_t> generation{0};
-  alignas(64) std::atomic<int> pending{0};  // workers that haven't passed the region yet
+  alignas(64) std::atomic<uint64_t> ticket{0};
+  alignas(64) std::atomic<int> unfinished{0};  // parts but the owner's first that aren't done yet
   alignas(64) std::atomic<int> sleeping{0};
   std::atomic<bool> orphaned{false};  // in a child of fork: the workers stayed with the parent
   std::mutex sleep_mutex;
   std::condition_variable wake;
   std::mutex error_mutex;
   std::exception_ptr error;  // thrown by a worker's part
+
+  uint32_t number() const {
+    return static_cast<uint32_t>(ticket.load(std::memory_order_seq_cst) >> 32);
+  }
+
+  /// Opens the next region with `parts` parts to claim.
+  void publish(int parts) {
+    const uint64_t next = static_cast<uint64_t>(number() + 1u) << 32;
+    ticket.store(next | static_cast<uint32_t>(parts), std::memory_order_seq_cst);
+  }
+
+  /// A part of region `number` that nobody else has, from the highest down; 0 when there is none.
+  int claim(uint32_t number) {
+    uint64_t now = ticket.load(std::memory_order_acquire);
+    while (static_cast<uint32_t>(now >> 32) == number && static_cast<uint32_t>(now) > 0) {
+      if (ticket.compare_exchange_weak(now, now - 1, std::memory_order_acq_rel)) {
+        return static_cast<int>(static_cast<uint32_t>(now));
+      }
+    }
+    return 0;
+  }
 };
 
 ThreadPool& ThreadPool::global() {
@@ -131,11 +156,11 @@ void ThreadPool::set_threads(int count) {
 
 void ThreadPool::start_workers(Crew& crew, int count) {
   crew.stopping = false;
-  const uint32_t seen = crew.generation.load(std::memory_order_relaxed);
+  const uint32_t seen = crew.number();
   crew.workers.reserve(static_cast<size_t>(count));
   for (int i = 1; i <= count; ++i) {
     try {
-      crew.workers.emplace_back([&crew, i, seen] { work(crew, i, seen); });
+      crew.workers.emplace_back([&crew, seen] { work(crew, seen); });
     } catch (const std::system_error&) {
       threads_ = i;  // the system gives no more threads: go on with those there are
       return;
@@ -147,39 +172,40 @@ void ThreadPool::stop_workers(Crew& crew) {
   {
     std::lock_guard lock(crew.sleep_mutex);
     crew.stopping = true;
-    crew.generation.fetch_add(1, std::memory_order_seq_cst);
+    crew.publish(0);
   }
   crew.wake.notify_all();
   for (std::thread& worker : crew.workers) worker.join();
   crew.workers.clear();
 }
 
-void ThreadPool::work(Crew& crew, int worker, uint32_t seen) {
+void ThreadPool::work(Crew& crew, uint32_t seen) {
   inside_region = true;
   for (;;) {
     const auto deadline = std::chrono::steady_clock::now() + kSpin;
     int tries = 0;
-    while (crew.generation.load(std::memory_order_acquire) == seen) {
+    while (crew.number() == seen) {
       relax();
       if (++tries % 64 != 0 || std::chrono::steady_clock::now() < deadline) continue;
       std::unique_lock lock(crew.sleep_mutex);
       crew.sleeping.fetch_add(1, std::memory_order_seq_cst);
-      crew.wake.wait(lock, [&] { return crew.generation.load(std::memory_order_seq_cst) != seen; });
+      crew.wake.wait(lock, [&] { return crew.number() != seen; });
       crew.sleeping.fetch_sub(1, std::memory_order_relaxed);
     }
-    ++seen;
-    if (crew.stopping) return;
-    if (worker < crew.parts) {
+    // Regions that came and went meanwhile had their parts done by others.
+    seen = crew.number();
+    while (const int part = crew.claim(seen)) {
       try {
-        crew.call(crew.body, worker);
+        crew.call(crew.body, part);
       } catch (...) {
         std::lock_guard lock(crew.error_mutex);
         crew.error = std::current_exception();
       }
+      // A part that forked has come back in the child, where nobody waits for it.
+      if (crew.orphaned.load(std::memory_order_relaxed)) _exit(2);
+      crew.unfinished.fetch_sub(1, std::memory_order_release);
     }
-    // A part that forked has come back in the child, where nobody waits for it.
-    if (crew.orphaned.load(std::memory_order_relaxed)) _exit(2);
-    crew.pending.fetch_sub(1, std::memory_order_release);
+    if (crew.stopping.load(std::memory_order_acquire)) return;
   }
 }
 
@@ -193,9 +219,8 @@ void ThreadPool::run_parts(int parts, Call call, void* body) {
   if (crew.workers.empty()) start_workers(crew, threads() - 1);
   crew.call = call;
   crew.body = body;
-  crew.parts = parts;
-  crew.pending.store(static_cast<int>(crew.workers.size()), std::memory_order_relaxed);
-  crew.generation.fetch_add(1, std::memory_order_seq_cst);
+  crew.unfinished.store(parts - 1, std::memory_order_relaxed);
+  crew.publish(parts - 1);
   if (crew.sleeping.load(std::memory_order_seq_cst) > 0) {
     // The lock orders this after a worker that is between its check and its wait.
     { std::lock_guard sleep_lock(crew.sleep_mutex); }
@@ -203,18 +228,20 @@ void ThreadPool::run_parts(int parts, Call call, void* body) {
   }
   std::exception_ptr error;
   inside_region = true;
-  try {
-    call(body, 0);
-    // set_threads may have lowered the count since the caller chose its parts.
-    for (int part = static_cast<int>(crew.workers.size()) + 1; part < parts; ++part) {
+  const uint32_t number = crew.number();
+  for (int part = 0;;) {
+    try {
       call(body, part);
+    } catch (...) {
+      error = std::current_exception();
     }
-  } catch (...) {
-    error = std::current_exception();
+    if (part > 0) crew.unfinished.fetch_sub(1, std::memory_order_release);
+    part = crew.claim(number);
+    if (part == 0) break;
   }
   inside_region = false;
   // Whatever happened here, workers still use `body`.
-  for (int tries = 0; crew.pending.load(std::memory_order_acquire) > 0;) {
+  for (int tries = 0; crew.unfinished.load(std::memory_order_acquire) > 0;) {
     if (crew.orphaned.load(std::memory_order_relaxed)) {
       throw Error("threads", "forked inside a parallel region", "",
                   "the child has only the thread that forked");

@@ -49,7 +49,7 @@ class ThreadPool {
   void run_parts(int parts, Call call, void* body);
   void start_workers(Crew& crew, int count);
   static void stop_workers(Crew& crew);
-  static void work(Crew& crew, int worker, uint32_t seen);
+  static void work(Crew& crew, uint32_t seen);
 
   std::atomic<int> threads_{1};
   std::atomic<Crew*> crew_;

@@ -36,8 +36,9 @@ WICK_FN void scale_run(const T* x, const W* w, T* y, int64_t n, AccOf<T> r) {
 }
 
 // y = x / sqrt(mean(x * x) + eps) * weight for each row.
-// Index map: one row after another; a row is read twice, the second time from the first-level cache
-// while it is below some 4096 elements. Order: row sum of the rounded squares; then
+// Index map: one row after another; a row is read twice, the second time from a near cache while it
+// is below some 4096 elements. The next row's sum comes before a row is scaled, so that the latency
+// of its tree, root and division hides behind the scaling. Order: row sum of the rounded squares; then
 // r = 1 / sqrt(sum / n + eps), y = (x * r) * weight, every step rounded.
 // Bytes moved: n * (sizeof x + sizeof y) a row, and the weight once.
 template <class T, class W>
@@ -48,14 +49,19 @@ void rms_norm(const RowsIn& xs, const RowsIn& ws, const RowsOut& ys, int64_t cou
   const auto* x = static_cast<const T*>(xs.data);
   const auto* w = static_cast<const W*>(ws.data);
   auto* y = static_cast<T*>(ys.data);
-  const bool dense = xs.step == 1 && ws.step == 1 && ys.step == 1;
-  for (int64_t row = 0; row < count; ++row, x += xs.row, y += ys.row) {
-    if (dense) {
-      const A sum = row_sum(x, n, square);
-      const A r = A{1} / math::sqrt(sum / static_cast<A>(n) + static_cast<A>(eps));
+  const auto scale_of = [n, eps](A sum) {
+    return A{1} / math::sqrt(sum / static_cast<A>(n) + static_cast<A>(eps));
+  };
+  if (xs.step == 1 && ws.step == 1 && ys.step == 1) {
+    A r = scale_of(row_sum(x, n, square));
+    for (int64_t row = 0; row < count; ++row, x += xs.row, y += ys.row) {
+      const A next = row + 1 < count ? scale_of(row_sum(x + xs.row, n, square)) : A{0};
       scale_run(x, w, y, n, r);
-      continue;
+      r = next;
     }
+    return;
+  }
+  for (int64_t row = 0; row < count; ++row, x += xs.row, y += ys.row) {
     T x_run[kSumChunk], y_run[kSumChunk];
     W w_run[kSumChunk];
     A sum = 0;
@@ -64,7 +70,7 @@ void rms_norm(const RowsIn& xs, const RowsIn& ws, const RowsOut& ys, int64_t cou
       const A chunk = chunk_sum(run_of(x, xs.step, i, length, x_run), length, square);
       sum = i == 0 ? chunk : sum + chunk;
     }
-    const A r = A{1} / math::sqrt(sum / static_cast<A>(n) + static_cast<A>(eps));
+    const A r = scale_of(sum);
     for (int64_t i = 0; i < n; i += kSumChunk) {
       const int64_t length = smaller(n - i, kSumChunk);
       scale_run(run_of(x, xs.step, i, length, x_run), run_of(w, ws.step, i, length, w_run), y_run,

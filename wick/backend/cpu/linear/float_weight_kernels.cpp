@@ -127,11 +127,31 @@ struct Step<f16> {
         _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
     w[0][1] = reinterpret_cast<F::V>(
         _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 16))));
+#elif defined(__aarch64__)
+    for (int v = 0; v < kVectors; ++v) {
+      const auto half = reinterpret_cast<const uint16_t*>(p) + v * F::kLanes;
+      w[0][v] = reinterpret_cast<F::V>(vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(half))));
+    }
 #else
-    alignas(64) float wide[kRows];
-    widen_run<float>(reinterpret_cast<const f16*>(p), wide, kRows);
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) w[0][v] = F::load(wide + v * F::kLanes);
+    // Two registers of halves become four of floats: the exponent is rebiased by a product, which
+    // also makes denormals right; infinities and NaN come out with an exponent to be filled up.
+    using U = Simd<uint32_t>;
+    const Octet none = {};
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; v += 2) {
+      const Octet half = *reinterpret_cast<const OctetAnywhere*>(p + v * 8);
+      const U::V bits[2] = {
+          reinterpret_cast<U::V>(__builtin_shufflevector(half, none, 0, 8, 1, 9, 2, 10, 3, 11)),
+          reinterpret_cast<U::V>(__builtin_shufflevector(half, none, 4, 12, 5, 13, 6, 14, 7, 15))};
+#pragma GCC unroll 2
+      for (int i = 0; i < 2; ++i) {
+        const U::V magnitude = (bits[i] & 0x7fffu) << 13;
+        const F::V value = reinterpret_cast<F::V>(magnitude) * 0x1p112f;
+        const U::V special = reinterpret_cast<U::V>(magnitude > 0x0f7fffffu) & 0x7f800000u;
+        w[0][v + i] = reinterpret_cast<F::V>(reinterpret_cast<U::V>(value) | special |
+                                             (bits[i] & 0x8000u) << 16);
+      }
+    }
 #endif
   }
 };

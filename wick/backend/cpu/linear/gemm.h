@@ -62,13 +62,13 @@ struct MultiplyArgs {
   bool resume;  ///< continue the chains that C holds; else start from 0
 };
 
-/// out[c][j] = Σ_p x[c][p] · b[p][j] for up to four rows c: b is read where it lies, dense along j.
+/// out[c][j] = Σ_p x[c][p] · b[p][j] for few rows c: b is read where it lies, in lines.
 struct StripArgs {
   int64_t rows, cols, k;
   const void* x;  ///< [rows][k] of the compute type
   const void* b;
-  int64_t b_k_stride;
-  void* out;  ///< [rows][cols] of the compute type
+  int64_t b_stride;  ///< elements between b's lines: of one k (`strip`) or of one column (`dots`)
+  void* out;         ///< [rows][cols] of the compute type
   int64_t out_row_stride;
 };
 
@@ -90,7 +90,7 @@ struct GemmKernels {
   /// to[i * stride] = from[i] in the dtype, rounded once.
   using Store = void (*)(const void* from, void* to, int64_t stride, int64_t n);
   std::array<Pack, kRealDTypeCount> pack_rows, pack_cols;
-  std::array<Strip, kRealDTypeCount> strip;
+  std::array<Strip, kRealDTypeCount> strip, dots;
   std::array<Load, kRealDTypeCount> load;
   std::array<Store, kRealDTypeCount> store;
 

@@ -285,8 +285,39 @@ void store(const void* from, void* to, i64 stride, i64 n) {
   }
 }
 
-// A strip of columns for up to four rows of x. Eight lines of b pass through at a time, in order of
-// k, while the strip's sums go from L1 to registers and back once; b is read once, as long runs.
+// Products with a short left side, 1 to kStripRows rows of x, read b where it lies and once.
+
+/// A register of b in the compute type.
+template <class T, class S>
+WICK_INLINE typename Simd<T>::V load_wide(const S* from) {
+  if constexpr (sizeof(S) == sizeof(T)) {
+    return Simd<T>::load(reinterpret_cast<const T*>(from));
+#if defined(__AVX512F__)
+  } else if constexpr (math::kSame<S, math::f16>) {
+    return reinterpret_cast<typename Simd<T>::V>(
+        _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))));
+  } else if constexpr (math::kSame<S, math::bf16>) {
+    const __m256i half = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+    return reinterpret_cast<typename Simd<T>::V>(
+        _mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
+#elif defined(__AVX2__)
+  } else if constexpr (math::kSame<S, math::f16>) {
+    return reinterpret_cast<typename Simd<T>::V>(
+        _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
+  } else if constexpr (math::kSame<S, math::bf16>) {
+    const __m128i half = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+    return reinterpret_cast<typename Simd<T>::V>(
+        _mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16));
+#endif
+  } else {
+    alignas(64) T wide[Simd<T>::kLanes];
+    widen_run<T>(from, wide, Simd<T>::kLanes);
+    return Simd<T>::load(wide);
+  }
+}
+
+// Lines of b dense along the columns. Eight lines pass through a strip of columns at a time, in
+// order of k, while the strip's sums go from L1 to registers and back once.
 template <class S, class T, int C>
 void strip_rows(const StripArgs& s) {
   using V = Simd<T>;
@@ -295,50 +326,48 @@ void strip_rows(const StripArgs& s) {
   const T* x = static_cast<const T*>(s.x);
   for (i64 j0 = 0; j0 < s.cols; j0 += kStrip) {
     const i64 cols = s.cols - j0 < kStrip ? s.cols - j0 : kStrip;
-    const i64 padded = (cols + V::kLanes - 1) / V::kLanes * V::kLanes;
     alignas(64) T sums[C][kStrip] = {};
-    alignas(64) T wide[kLines][kStrip];
     const S* b = static_cast<const S*>(s.b) + j0;
     for (i64 p = 0; p < s.k; p += kLines) {
       const int lines = static_cast<int>(s.k - p < kLines ? s.k - p : kLines);
-      const bool in_place = sizeof(S) == sizeof(T) && padded == cols;
-      const T* line[kLines];
-      for (int l = 0; l < lines; ++l) {
-        const S* from = b + (p + l) * s.b_k_stride;
-        if (in_place) {
-          line[l] = reinterpret_cast<const T*>(from);
-        } else {
-          widen_run<T>(from, wide[l], cols);
-          for (i64 j = cols; j < padded; ++j) wide[l][j] = T{};
-          line[l] = wide[l];
+      const S* at = b + p * s.b_stride;
+      // The last lanes of a line that ends inside a register, padded by zeros.
+      alignas(64) S ends[kLines][V::kLanes];
+      const i64 whole = cols / V::kLanes * V::kLanes;
+      if (whole < cols) {
+        for (int l = 0; l < lines; ++l) {
+          for (i64 j = 0; j < V::kLanes; ++j) {
+            ends[l][j] = whole + j < cols ? at[l * s.b_stride + whole + j] : S{};
+          }
         }
       }
-      if (lines == kLines) {
-        for (i64 j = 0; j < padded; j += V::kLanes) {
-          typename V::V acc[C];
-#pragma GCC unroll 4
-          for (int c = 0; c < C; ++c) acc[c] = V::load(&sums[c][j]);
+      for (i64 j = 0; j < cols; j += V::kLanes) {
+        const S* from = j < whole ? at + j : ends[0];
+        const i64 stride = j < whole ? s.b_stride : i64{V::kLanes};
+        typename V::V acc[C];
+#pragma GCC unroll 8
+        for (int c = 0; c < C; ++c) acc[c] = V::load(&sums[c][j]);
+        if (lines == kLines) {
 #pragma GCC unroll 8
           for (int l = 0; l < kLines; ++l) {
-            const typename V::V bv = V::load(line[l] + j);
-#pragma GCC unroll 4
+            __builtin_prefetch(at + j + (l + kLines) * s.b_stride);
+            const typename V::V bv = load_wide<T>(from + l * stride);
+#pragma GCC unroll 8
             for (int c = 0; c < C; ++c) {
               acc[c] = V::fma(V::broadcast(x[c * s.k + p + l]), bv, acc[c]);
             }
           }
-#pragma GCC unroll 4
-          for (int c = 0; c < C; ++c) V::store(&sums[c][j], acc[c]);
-        }
-      } else {
-        for (int l = 0; l < lines; ++l) {
-          for (i64 j = 0; j < padded; j += V::kLanes) {
+        } else {
+          for (int l = 0; l < lines; ++l) {
+            const typename V::V bv = load_wide<T>(from + l * stride);
+#pragma GCC unroll 8
             for (int c = 0; c < C; ++c) {
-              const typename V::V sum = V::load(&sums[c][j]);
-              const typename V::V xv = V::broadcast(x[c * s.k + p + l]);
-              V::store(&sums[c][j], V::fma(xv, V::load(line[l] + j), sum));
+              acc[c] = V::fma(V::broadcast(x[c * s.k + p + l]), bv, acc[c]);
             }
           }
         }
+#pragma GCC unroll 8
+        for (int c = 0; c < C; ++c) V::store(&sums[c][j], acc[c]);
       }
     }
     for (int c = 0; c < C; ++c) {
@@ -348,18 +377,134 @@ void strip_rows(const StripArgs& s) {
   }
 }
 
+/// One link of a chain, as Simd<T>::fma does it.
+template <class T>
+WICK_INLINE T chain(T a, T b, T sum) {
+#if defined(__FMA__) || defined(__aarch64__)
+  if constexpr (math::kSame<T, float>) return __builtin_fmaf(a, b, sum);
+  if constexpr (math::kSame<T, double>) return __builtin_fma(a, b, sum);
+#endif
+  return a * b + sum;
+}
+
+// Columns of b dense along k. Runs of k of P panels' columns are turned in L1, so that lanes are
+// columns and each still takes its products in order of k.
+template <class S, class T, int C, int P>
+WICK_INLINE void dot_panels(const StripArgs& s, i64 j0) {
+  using V = Simd<T>;
+  constexpr int kVectors = kPanelBytes / kVectorBytes;
+  constexpr int W = kColPanel<T>;
+  constexpr i64 kRun = 64;
+  const T* x = static_cast<const T*>(s.x);
+  const i64 cols = s.cols - j0 < P * W ? s.cols - j0 : P * W;
+  alignas(64) T turned[P][kRun * W];
+  alignas(64) T lines[P * W][kRun];
+  const T* from[P * W];
+  for (i64 w = 0; w < P * W; ++w) {
+    from[w] = lines[w];
+    for (i64 p = 0; w >= cols && p < kRun; ++p) lines[w][p] = T{};
+  }
+  typename V::V acc[C][P * kVectors] = {};
+  for (i64 p0 = 0; p0 < s.k; p0 += kRun) {
+    const i64 n = s.k - p0 < kRun ? s.k - p0 : kRun;
+    for (i64 w = 0; w < cols; ++w) {
+      const S* line = static_cast<const S*>(s.b) + (j0 + w) * s.b_stride + p0;
+      for (i64 ahead = 0; ahead < kRun * i64{sizeof(S)}; ahead += 64) {
+        __builtin_prefetch(reinterpret_cast<const char*>(line + 4 * kRun) + ahead);
+      }
+      if constexpr (sizeof(S) == sizeof(T)) {
+        from[w] = reinterpret_cast<const T*>(line);
+      } else if (n == kRun) {
+        widen_run<T>(line, lines[w], kRun);
+      } else {
+        widen_run<T>(line, lines[w], n);
+      }
+    }
+    for (int q = 0; q < P; ++q) {
+      if constexpr (sizeof(T) == 4) {
+        const Word* words[W];
+        for (int w = 0; w < W; ++w) words[w] = reinterpret_cast<const Word*>(from[q * W + w]);
+        transpose_words<W>(words, n, reinterpret_cast<Word*>(turned[q]));
+      } else {
+        for (i64 p = 0; p < n; ++p) {
+          for (int w = 0; w < W; ++w) turned[q][p * W + w] = from[q * W + w][p];
+        }
+      }
+    }
+    for (i64 p = 0; p < n; ++p) {
+#pragma GCC unroll 8
+      for (int v = 0; v < P * kVectors; ++v) {
+        const typename V::V bv =
+            V::load(&turned[v / kVectors][p * W + v % kVectors * V::kLanes]);
+#pragma GCC unroll 8
+        for (int c = 0; c < C; ++c) {
+          acc[c][v] = V::fma(V::broadcast(x[c * s.k + p0 + p]), bv, acc[c][v]);
+        }
+      }
+    }
+  }
+  alignas(64) T sums[P * W];
+  for (int c = 0; c < C; ++c) {
+    for (int v = 0; v < P * kVectors; ++v) V::store(sums + v * V::kLanes, acc[c][v]);
+    T* out = static_cast<T*>(s.out) + c * s.out_row_stride + j0;
+    for (i64 j = 0; j < cols; ++j) out[j] = sums[j];
+  }
+}
+
+template <class S, class T, int C>
+void dot_rows(const StripArgs& s) {
+  constexpr int kVectors = kPanelBytes / kVectorBytes;
+  constexpr int kPanels = 2 * kVectors * C <= 16 ? 2 : 1;
+  i64 j = 0;
+  if (s.cols >= 4) {
+    for (; j < s.cols; j += kPanels * kColPanel<T>) dot_panels<S, T, C, kPanels>(s, j);
+  }
+  // A panel isn't worth turning for a column or three.
+  const T* x = static_cast<const T*>(s.x);
+  for (; j < s.cols; ++j) {
+    const S* b = static_cast<const S*>(s.b) + j * s.b_stride;
+    T sums[C] = {};
+    for (i64 p = 0; p < s.k; ++p) {
+      const T bv = widen<T>(b[p]);
+#pragma GCC unroll 8
+      for (int c = 0; c < C; ++c) sums[c] = chain(x[c * s.k + p], bv, sums[c]);
+    }
+    for (int c = 0; c < C; ++c) static_cast<T*>(s.out)[c * s.out_row_stride + j] = sums[c];
+  }
+}
+
+/// Runs F<C> over one to kStripRows rows: 1, 2, 4 and 8 at a time, the rest in smaller steps.
+template <class F>
+WICK_INLINE void by_rows(const StripArgs& s, int bytes, F run) {
+  StripArgs part = s;
+  i64 left = s.rows;
+  while (left > 0) {
+    const i64 rows = left >= 8 ? 8 : (left >= 4 ? 4 : (left >= 2 ? 2 : 1));
+    run(part, rows);
+    left -= rows;
+    part.x = static_cast<const char*>(part.x) + rows * s.k * bytes;
+    part.out = static_cast<char*>(part.out) + rows * s.out_row_stride * bytes;
+  }
+}
+
 template <class S, class T>
 void strip(const StripArgs& s) {
-  switch (s.rows) {
-    case 1:
-      return strip_rows<S, T, 1>(s);
-    case 2:
-      return strip_rows<S, T, 2>(s);
-    case 3:
-      return strip_rows<S, T, 3>(s);
-    default:
-      return strip_rows<S, T, 4>(s);
-  }
+  by_rows(s, sizeof(T), [](const StripArgs& part, i64 rows) {
+    if (rows == 8) return strip_rows<S, T, 8>(part);
+    if (rows == 4) return strip_rows<S, T, 4>(part);
+    if (rows == 2) return strip_rows<S, T, 2>(part);
+    strip_rows<S, T, 1>(part);
+  });
+}
+
+template <class S, class T>
+void dots(const StripArgs& s) {
+  by_rows(s, sizeof(T), [](const StripArgs& part, i64 rows) {
+    if (rows == 8) return dot_rows<S, T, 8>(part);
+    if (rows == 4) return dot_rows<S, T, 4>(part);
+    if (rows == 2) return dot_rows<S, T, 2>(part);
+    dot_rows<S, T, 1>(part);
+  });
 }
 
 template <class Kind, class T>
@@ -373,6 +518,7 @@ constexpr void add_dtype(GemmKernels& kernels, DType dtype) {
   kernels.pack_rows[i] = pack<S, T, kTileRows, kRowPanel>;
   kernels.pack_cols[i] = pack<S, T, kColPanel<T>, kColPanel<T>>;
   kernels.strip[i] = strip<S, T>;
+  kernels.dots[i] = dots<S, T>;
   kernels.load[i] = load<S, T>;
   kernels.store[i] = store<S, T>;
 }

@@ -85,15 +85,17 @@ struct Product {
   int64_t m, n, k;
   int64_t a_row, a_k, b_k, b_col, out_row, out_col;
   bool swapped = false;
-  bool strip = false;  ///< few rows, and B's lines are dense: no packing
+  GemmKernels::Strip strip = nullptr;  ///< few rows, and B's lines are dense: no packing
+  int64_t strip_stride = 0;
+  int64_t strip_cols = 0;  ///< of a task
   GemmPlan plan{};
   int strip_parts = 1;
 
   // A short left side costs no padding, and the long operand is packed in parallel.
   static constexpr int64_t kShort = 16;
-  static constexpr int64_t kStripRows = 4;
-  // Columns of a strip task: long runs of B's lines, short enough to share among threads.
-  static constexpr int64_t kStripCols = 256;
+  static constexpr int64_t kStripRows = 8;
+  // Columns of a task: long runs of B's lines, or two panels of columns.
+  static constexpr int64_t kLineCols = 256, kDotCols = 32;
 
   void choose(int threads) {
     if (n < kShort && m > n) {
@@ -103,8 +105,17 @@ struct Product {
       std::swap(out_row, out_col);
       swapped = true;
     }
-    strip = m <= kStripRows && (b_col == 1 || n == 1) && b_k != 1;
-    if (strip) {
+    const auto d = static_cast<size_t>(dtype);
+    if (m <= kStripRows && b_k == 1) {
+      strip = kernels.dots[d];
+      strip_stride = b_col;
+      strip_cols = kDotCols;
+    } else if (m <= kStripRows && b_col == 1) {
+      strip = kernels.strip[d];
+      strip_stride = b_k;
+      strip_cols = kLineCols;
+    }
+    if (strip != nullptr) {
       const double products = static_cast<double>(m * n) * static_cast<double>(k);
       strip_parts = static_cast<int>(std::clamp(products / (32 * 1024), 1.0, double(threads)));
     } else {
@@ -115,13 +126,13 @@ struct Product {
   GemmResult result(void* out) const { return {out, dtype, out_row, out_col, nullptr}; }
 
   size_t workspace_bytes() const {
-    if (!strip) return plan.workspace_bytes();
+    if (strip == nullptr) return plan.workspace_bytes();
     return static_cast<size_t>(m * (k + n)) * static_cast<size_t>(elem_bytes(compute)) + 128;
   }
 
   void run(void* out, const void* a, const void* b, void* workspace) const {
     if (swapped) std::swap(a, b);
-    if (strip) return run_strip(out, a, b, workspace);
+    if (strip != nullptr) return run_strip(out, a, b, workspace);
     const GemmRows rows{a, dtype, a_row, a_k, nullptr};
     const PackedOnTheWay columns(kernels, compute, b, dtype, b_col, b_k);
     run_gemm(kernels, plan, rows, columns, result(out), workspace);
@@ -135,20 +146,20 @@ struct Product {
     for (int64_t r = 0; r < m; ++r) {
       kernels.load[d](static_cast<const char*>(a) + r * a_row * in_bytes, a_k, k, x + r * k * bytes);
     }
-    const int64_t tasks = (n + kStripCols - 1) / kStripCols;
+    const int64_t tasks = (n + strip_cols - 1) / strip_cols;
     const auto body = [&](int64_t first, int64_t last) {
-      const int64_t col0 = first * kStripCols;
-      const int64_t cols = std::min(last * kStripCols, n) - col0;
+      const int64_t col0 = first * strip_cols;
+      const int64_t cols = std::min(last * strip_cols, n) - col0;
       StripArgs args{};
       args.rows = m;
       args.cols = cols;
       args.k = k;
       args.x = x;
-      args.b = static_cast<const char*>(b) + col0 * in_bytes;
-      args.b_k_stride = b_k;
+      args.b = static_cast<const char*>(b) + col0 * b_col * in_bytes;
+      args.b_stride = strip_stride;
       args.out = sums + col0 * bytes;
       args.out_row_stride = n;
-      kernels.strip[d](args);
+      strip(args);
       for (int64_t r = 0; r < m; ++r) {
         kernels.store[d](sums + (r * n + col0) * bytes,
                          static_cast<char*>(out) + (r * out_row + col0 * out_col) * in_bytes,

@@ -11,7 +11,7 @@
 namespace wick::cpu {
 namespace {
 
-constexpr int64_t kRunBlocks = 16;   // converted at a time, by way of the stack
+constexpr int64_t kRunBlocks = 16;  // converted at a time, by way of the stack
 constexpr int64_t kGrainBlocks = 512;
 
 BlockCodec codec_of(const BlockKernels& kernels, const char* op, DType dtype) {

@@ -76,7 +76,8 @@ WICK_LANES void quantize_sixteen(const float* const* x, const TileBlock* to) {
                             _mm512_and_si512(_mm512_loadu_si512(x[i] + 16), magnitude));
   }
   const __m512i largest = reduce_rows(
-      v, [](__m512i a, __m512i b) __attribute__((always_inline)) { return _mm512_max_epu32(a, b); });
+      v,
+      [](__m512i a, __m512i b) __attribute__((always_inline)) { return _mm512_max_epu32(a, b); });
   if (_mm512_cmpge_epu32_mask(largest, _mm512_set1_epi32(0x7f800000)) != 0) [[unlikely]] {
     for (int i = 0; i < 16; ++i) quantize_one<T>(x[i], to[i]);
     return;
@@ -98,7 +99,8 @@ WICK_LANES void quantize_sixteen(const float* const* x, const TileBlock* to) {
     v[i] = _mm512_add_epi32(a, b);
   }
   const __m512i sum = reduce_rows(
-      v, [](__m512i a, __m512i b) __attribute__((always_inline)) { return _mm512_add_epi32(a, b); });
+      v,
+      [](__m512i a, __m512i b) __attribute__((always_inline)) { return _mm512_add_epi32(a, b); });
   alignas(64) int32_t extra[16];
   if constexpr (T::kHasMin) {
     _mm512_store_ps(extra, _mm512_mul_ps(d, _mm512_cvtepi32_ps(sum)));

@@ -6,10 +6,10 @@
 // neither on the number of columns nor on the instruction set.
 //
 // Index map: a panel of 16 rows lies across the lanes; a register tile is kRows panels × kColumns
-// columns of x, each activation broadcast to all lanes. A chunk's sum stays in registers; totals are
-// touched once in eight blocks.
-// Bytes moved: decode reads each packed byte once and nothing else out of cache; prompt reads each
-// packed byte once, and the tiles of x once for every kRows panels.
+// columns of x, each activation broadcast to all lanes. A chunk's sum stays in registers; totals
+// are touched once in eight blocks. Bytes moved: decode reads each packed byte once and nothing
+// else out of cache; prompt reads each packed byte once, and the tiles of x once for every kRows
+// panels.
 
 #include "wick/backend/cpu/linear/quantized_kernels.h"
 
@@ -291,8 +291,8 @@ __attribute__((noinline)) void product(const ProductJob& job, const uint8_t* con
 
 template <class T>
 void decode(const ProductJob& job) {
-  using Product = void (*)(const ProductJob&, const uint8_t* const*, int64_t, const uint8_t*,
-                           int64_t);
+  using Product =
+      void (*)(const ProductJob&, const uint8_t* const*, int64_t, const uint8_t*, int64_t);
   using Source = FromPanel<T>;
   static constexpr Product kProducts[kDecodeWidth] = {
       product<T, Source, 1, 1>, product<T, Source, 1, 2>, product<T, Source, 1, 3>,
@@ -355,12 +355,8 @@ void prompt(const ProductJob& job) {
 
 template <class T, int kRows, int kColumns>
 constexpr QuantizedTypeKernels type_kernels(int prompt_columns) {
-  return {quantize_tile<T>,
-          decode<T>,
-          prompt<T, kRows, kColumns>,
-          kColumns,
-          prompt_columns,
-          kRows * FromScratch<T>::kBlockBytes};
+  return {quantize_tile<T>, decode<T>,      prompt<T, kRows, kColumns>,
+          kColumns,         prompt_columns, kRows * FromScratch<T>::kBlockBytes};
 }
 
 }  // namespace
@@ -369,16 +365,20 @@ constexpr QuantizedTypeKernels type_kernels(int prompt_columns) {
 // what a compiler makes of it.
 #if defined(__AVX512VNNI__)
 extern const QuantizedKernels quantized_kernels = {
-    load_row, {type_kernels<Q4_0, 2, 5>(24), type_kernels<Q4_1, 2, 5>(24), type_kernels<Q8_0, 2, 5>(24)}};
+    load_row,
+    {type_kernels<Q4_0, 2, 5>(40), type_kernels<Q4_1, 2, 5>(40), type_kernels<Q8_0, 2, 5>(32)}};
 #elif defined(__AVX512BW__)
 extern const QuantizedKernels quantized_kernels = {
-    load_row, {type_kernels<Q4_0, 2, 5>(24), type_kernels<Q4_1, 2, 5>(24), type_kernels<Q8_0, 1, 6>(30)}};
+    load_row,
+    {type_kernels<Q4_0, 2, 5>(24), type_kernels<Q4_1, 2, 5>(24), type_kernels<Q8_0, 1, 6>(30)}};
 #elif defined(__AVX2__)
 extern const QuantizedKernels quantized_kernels = {
-    load_row, {type_kernels<Q4_0, 1, 4>(24), type_kernels<Q4_1, 1, 4>(24), type_kernels<Q8_0, 1, 2>(24)}};
+    load_row,
+    {type_kernels<Q4_0, 1, 4>(24), type_kernels<Q4_1, 1, 4>(24), type_kernels<Q8_0, 1, 4>(24)}};
 #else
 extern const QuantizedKernels quantized_kernels = {
-    load_row, {type_kernels<Q4_0, 1, 4>(24), type_kernels<Q4_1, 1, 4>(24), type_kernels<Q8_0, 1, 4>(24)}};
+    load_row,
+    {type_kernels<Q4_0, 1, 4>(24), type_kernels<Q4_1, 1, 4>(24), type_kernels<Q8_0, 1, 4>(24)}};
 #endif
 
 }  // namespace wick::cpu::WICK_ISA

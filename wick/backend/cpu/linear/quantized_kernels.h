@@ -27,8 +27,9 @@ struct ProductJob {
   const uint8_t* tiles;
   int64_t columns;
   ProductOutput out;
-  int64_t prefetch_bytes;  // how far ahead packed weights are asked for; 0 leaves it to the processor
-  uint8_t* scratch;        // `prompt` only: scratch_block_bytes of the type for each block
+  int64_t
+      prefetch_bytes;  // how far ahead packed weights are asked for; 0 leaves it to the processor
+  uint8_t* scratch;    // `prompt` only: scratch_block_bytes of the type for each block
 };
 
 /// What one type's kernels do.
@@ -62,7 +63,7 @@ struct QuantizedKernels {
 struct ColumnSplit {
   int64_t tiles, wide, width;
 };
-constexpr ColumnSplit split_columns(int64_t columns, int64_t max_width) {
+static constexpr ColumnSplit split_columns(int64_t columns, int64_t max_width) {
   const int64_t tiles = (columns + max_width - 1) / max_width;
   const int64_t width = tiles == 0 ? 0 : (columns + tiles - 1) / tiles;
   return {tiles, columns - tiles * (width - 1), width};

@@ -17,7 +17,7 @@
 // Weights what four columns of a type's rows unpack to, and Dot<kNibbles>, the sums of their
 //         products with activations over one block. With VNNI that is one instruction. Elsewhere
 //         pairs of products are summed in 16 bits, which nibbles never overflow: a lane sees two
-//         products in each of eight steps, 16·15·127 = 30480 < 2^15. Bytes are taken as two nibbles.
+//         products in each of eight steps, 16·15·127 = 30480 < 2^15. Bytes take twice the work.
 
 #if defined(__GNUC__) && !defined(__clang__)
 // The undefined registers inside GCC's own intrinsics.
@@ -61,7 +61,10 @@ WICK_LANES F32 to_f32(Sums v) { return _mm512_cvtepi32_ps(v); }
 
 WICK_LANES Sums zero_sums() { return _mm512_setzero_si512(); }
 WICK_LANES Sums add_pairs(Sums sums, Bytes w, Quad x) {
-  return _mm512_add_epi16(sums, _mm512_maddubs_epi16(w, x));
+  sums = _mm512_add_epi16(sums, _mm512_maddubs_epi16(w, x));
+  // Without this GCC sums all products of a block as a tree, for which it has too few registers.
+  asm("" : "+v"(sums));
+  return sums;
 }
 WICK_LANES Sums join_pairs(Sums pairs, int16_t factor, Sums start) {
   return _mm512_add_epi32(_mm512_madd_epi16(pairs, _mm512_set1_epi16(factor)), start);
@@ -120,8 +123,11 @@ WICK_LANES F32 to_f32(Sums v) { return {_mm256_cvtepi32_ps(v.a), _mm256_cvtepi32
 
 WICK_LANES Sums zero_sums() { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
 WICK_LANES Sums add_pairs(Sums sums, Bytes w, Quad x) {
-  return {_mm256_add_epi16(sums.a, _mm256_maddubs_epi16(w.a, x)),
-          _mm256_add_epi16(sums.b, _mm256_maddubs_epi16(w.b, x))};
+  sums.a = _mm256_add_epi16(sums.a, _mm256_maddubs_epi16(w.a, x));
+  sums.b = _mm256_add_epi16(sums.b, _mm256_maddubs_epi16(w.b, x));
+  // Without this GCC sums all products of a block as a tree, for which it has too few registers.
+  asm("" : "+x"(sums.a), "+x"(sums.b));
+  return sums;
 }
 WICK_LANES Sums join_pairs(Sums pairs, int16_t factor, Sums start) {
   const __m256i f = _mm256_set1_epi16(factor);
@@ -142,7 +148,7 @@ struct Bytes {
   uint8_t v[64];
 };
 struct Quad {
-  int8_t v[4];
+  int16_t v[8];  // twice
 };
 struct Sums {
   int32_t v[16];
@@ -194,18 +200,15 @@ WICK_LANES Bytes high_nibbles(Bytes v) {
   return v;
 }
 WICK_LANES Quad load_quad(const uint8_t* p) {
+  int8_t x[4];
+  __builtin_memcpy(x, p, sizeof x);
   Quad q;
-  __builtin_memcpy(&q, p, sizeof q);
+  for (int i = 0; i < 8; ++i) q.v[i] = x[i & 3];
   return q;
 }
 WICK_LANES F32 to_f32(const Sums& v) {
   F32 y;
   for (int r = 0; r < 16; ++r) y.v[r] = static_cast<float>(v.v[r]);
-  return y;
-}
-WICK_LANES Sums splat_sums(int32_t x) {
-  Sums y;
-  for (int32_t& e : y.v) e = x;
   return y;
 }
 
@@ -244,23 +247,39 @@ WICK_LANES void store_weights(uint8_t* p, ByteWeights w) { store_bytes(p, w); }
 using ByteWeights = Bytes;
 constexpr int kBytePlanes = 1;
 
-template <bool kNibbles>
-struct Dot {
-  Sums sums;
+/// One sum for each byte of a vector, so that a loop over them needs no shuffles; nibbles' sums fit
+/// into 16 bits (8·15·127), bytes' products do (255·127).
+template <class Sum>
+struct ByteSums {
+  Sum v[64];
 };
 template <bool kNibbles>
-WICK_LANES void start(Dot<kNibbles>& dot, int32_t from) {
-  dot.sums = splat_sums(from);
-}
+struct Dot;
+template <>
+struct Dot<true> : ByteSums<int16_t> {};
+template <>
+struct Dot<false> : ByteSums<int32_t> {};
+
 template <bool kNibbles>
-WICK_LANES void accumulate(Dot<kNibbles>& dot, const Bytes& w, const Quad& x) {
-  for (int r = 0; r < 16; ++r) {
-    for (int j = 0; j < 4; ++j) dot.sums.v[r] += w.v[4 * r + j] * x.v[j];
+WICK_LANES void start(Dot<kNibbles>& dot, int32_t) {
+  for (auto& sum : dot.v) sum = 0;
+}
+template <class Sum>
+WICK_LANES void accumulate(ByteSums<Sum>& dot, const Bytes& w, const Quad& x) {
+  for (int i = 0; i < 64; i += 8) {
+    for (int j = 0; j < 8; ++j) {
+      const auto product = static_cast<int16_t>(w.v[i + j] * x.v[j]);
+      dot.v[i + j] = static_cast<Sum>(dot.v[i + j] + product);
+    }
   }
 }
-template <bool kNibbles>
-WICK_LANES F32 finish(const Dot<kNibbles>& dot, int32_t) {
-  return to_f32(dot.sums);
+template <class Sum>
+WICK_LANES F32 finish(const ByteSums<Sum>& dot, int32_t from) {
+  Sums sums;
+  for (int r = 0; r < 16; ++r) {
+    sums.v[r] = from + dot.v[4 * r] + dot.v[4 * r + 1] + dot.v[4 * r + 2] + dot.v[4 * r + 3];
+  }
+  return to_f32(sums);
 }
 WICK_LANES ByteWeights byte_weights(const Bytes& v) { return v; }
 WICK_LANES ByteWeights load_weights(const uint8_t* p) { return load_bytes(p); }
@@ -268,38 +287,42 @@ WICK_LANES void store_weights(uint8_t* p, const ByteWeights& w) { store_bytes(p,
 
 #else
 
-struct ByteWeights {
-  Bytes low, high;
-};
-constexpr int kBytePlanes = 2;
-
+/// Nibbles, by sums of pairs.
 template <bool kNibbles>
 struct Dot;
 template <>
 struct Dot<true> {
   Sums pairs;
 };
+WICK_LANES void start(Dot<true>& dot, int32_t) { dot.pairs = zero_sums(); }
+WICK_LANES void accumulate(Dot<true>& dot, Bytes w, Quad x) {
+  dot.pairs = add_pairs(dot.pairs, w, x);
+}
+WICK_LANES F32 finish(const Dot<true>& dot, int32_t from) {
+  return to_f32(join_pairs(dot.pairs, 1, splat_sums(from)));
+}
+
+constexpr int kBytePlanes = 2;
+
+#if defined(__AVX512BW__)
+
+/// Bytes as two nibbles: u = low + 16·high.
+struct ByteWeights {
+  Bytes low, high;
+};
 template <>
 struct Dot<false> {
   Sums low, high;
 };
-WICK_LANES void start(Dot<true>& dot, int32_t) { dot.pairs = zero_sums(); }
 WICK_LANES void start(Dot<false>& dot, int32_t) { dot.low = dot.high = zero_sums(); }
-WICK_LANES void accumulate(Dot<true>& dot, Bytes w, Quad x) {
-  dot.pairs = add_pairs(dot.pairs, w, x);
-}
 WICK_LANES void accumulate(Dot<false>& dot, ByteWeights w, Quad x) {
   dot.low = add_pairs(dot.low, w.low, x);
   dot.high = add_pairs(dot.high, w.high, x);
-}
-WICK_LANES F32 finish(const Dot<true>& dot, int32_t from) {
-  return to_f32(join_pairs(dot.pairs, 1, splat_sums(from)));
 }
 WICK_LANES F32 finish(const Dot<false>& dot, int32_t from) {
   return to_f32(join_pairs(dot.low, 1, join_pairs(dot.high, 16, splat_sums(from))));
 }
 WICK_LANES ByteWeights byte_weights(Bytes v) { return {low_nibbles(v), high_nibbles(v)}; }
-/// The planes of one block lie kPlaneBytes apart.
 WICK_LANES ByteWeights load_weights(const uint8_t* p) {
   return {load_bytes(p), load_bytes(p + kPlaneBytes)};
 }
@@ -308,6 +331,43 @@ WICK_LANES void store_weights(uint8_t* p, ByteWeights w) {
   store_bytes(p + kPlaneBytes, w.high);
 }
 
+#else
+
+/// Bytes as magnitudes and signs, the signs given to the activations: two products of 128·127 still
+/// fit into 16 bits. The packed offset of 128 is gone, so sums start from 0.
+struct ByteWeights {
+  Bytes magnitude, value;
+};
+template <>
+struct Dot<false> {
+  Sums sums;
+};
+WICK_LANES void start(Dot<false>& dot, int32_t) { dot.sums = zero_sums(); }
+WICK_LANES __m256i signed_quads(__m256i sums, __m256i magnitude, __m256i value, Quad x) {
+  const __m256i pairs = _mm256_maddubs_epi16(magnitude, _mm256_sign_epi8(x, value));
+  sums = _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+  asm("" : "+x"(sums));  // as in add_pairs
+  return sums;
+}
+WICK_LANES void accumulate(Dot<false>& dot, ByteWeights w, Quad x) {
+  dot.sums.a = signed_quads(dot.sums.a, w.magnitude.a, w.value.a, x);
+  dot.sums.b = signed_quads(dot.sums.b, w.magnitude.b, w.value.b, x);
+}
+WICK_LANES F32 finish(const Dot<false>& dot, int32_t) { return to_f32(dot.sums); }
+WICK_LANES ByteWeights byte_weights(Bytes v) {
+  const __m256i flip = _mm256_set1_epi8(-128);
+  const Bytes value = {_mm256_xor_si256(v.a, flip), _mm256_xor_si256(v.b, flip)};
+  return {{_mm256_abs_epi8(value.a), _mm256_abs_epi8(value.b)}, value};
+}
+WICK_LANES ByteWeights load_weights(const uint8_t* p) {
+  return {load_bytes(p), load_bytes(p + kPlaneBytes)};
+}
+WICK_LANES void store_weights(uint8_t* p, ByteWeights w) {
+  store_bytes(p, w.magnitude);
+  store_bytes(p + kPlaneBytes, w.value);
+}
+
+#endif
 #endif
 
 }  // namespace

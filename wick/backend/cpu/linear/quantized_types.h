@@ -10,7 +10,8 @@
 // the same few cache lines (scales as streams of their own lose to that). A unit holds kUnitBlocks
 // consecutive blocks of 32 columns of all 16 rows:
 //   quants   per block kQuantBytes: 64-byte vectors, byte 4·row + j of vector v belongs to column
-//            4·v + j; for nibbles the low half of the byte, and the high half to column 16 + 4·v + j
+//            4·v + j; for nibbles the low half of the byte, and the high half to column 16 + 4·v +
+//            j
 //   scales   per block 16 f16
 //   minima   per block 16 f16, where the type has them
 // Rows past the last and blocks past the last are zeros: their scale makes them count for nothing.
@@ -62,7 +63,8 @@ struct Packed {
   static constexpr int kUnitBytes = kMinima + (T::kHasMin ? T::kUnitBlocks * 2 * kPanelRows : 0);
   static_assert(kUnitBytes % 64 == 0 && kChunkBlocks % T::kUnitBlocks == 0);
 
-  static constexpr int64_t panel_bytes(int64_t blocks) {
+  // Inlined even in debug builds: see isa.h on what kernel sources may share.
+  __attribute__((always_inline)) static constexpr int64_t panel_bytes(int64_t blocks) {
     return (blocks + T::kUnitBlocks - 1) / T::kUnitBlocks * kUnitBytes;
   }
 };

@@ -15,6 +15,7 @@
 #include "wick/backend/cpu/linear/quantized_types.h"
 #include "wick/backend/cpu/linear/rows.h"
 #include "wick/backend/cpu/linear/weight.h"
+#include "wick/backend/cpu/linear/workspace.h"
 #include "wick/backend/cpu/thread_pool.h"
 #include "wick/backend/cpu/weight_memory.h"
 #include "wick/base/error.h"
@@ -67,8 +68,7 @@ class StackedRows {
       const int64_t k = layout.shape()[1];
       // Rows apart from each other leave pages between them that aren't ours to give.
       if (layout.stride(0) == k || stop - begin == 1) {
-        const auto from =
-            reinterpret_cast<uintptr_t>(row_pointer(part, begin - starts_[part]));
+        const auto from = reinterpret_cast<uintptr_t>(row_pointer(part, begin - starts_[part]));
         const uintptr_t first = (from + page - 1) / page * page;
         const uintptr_t last =
             (from + static_cast<uintptr_t>(bytes_of(parts_[part].dtype, k) * (stop - begin))) /
@@ -98,22 +98,7 @@ class StackedRows {
 
 // ---- Products.
 
-/// Memory from the backend's cache for the length of a call.
-class Scratch {
- public:
-  explicit Scratch(int64_t bytes)
-      : bytes_(static_cast<size_t>(bytes)),
-        data_(static_cast<uint8_t*>(backend(Device::cpu()).alloc(bytes_))) {}
-  ~Scratch() { backend(Device::cpu()).free(data_, bytes_); }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-
-  uint8_t* data() const { return data_; }
-
- private:
-  size_t bytes_;
-  uint8_t* data_;
-};
+uint8_t* data_of(const Workspace& memory) { return reinterpret_cast<uint8_t*>(memory.data()); }
 
 constexpr int64_t align64(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
@@ -164,8 +149,8 @@ struct Activations {
 };
 
 /// How far ahead packed weights are asked for. On Zen 4 asking costs: its own prefetchers read q8_0
-/// at 35 GB/s, and at 29 with requests 6 KiB ahead, which hold miss buffers for the length of a trip
-/// to memory. On Zen 5 a prototype gained from 8 KiB. 0 asks for what is read next anyway.
+/// at 35 GB/s, and at 29 with requests 6 KiB ahead, which hold miss buffers for the length of a
+/// trip to memory. On Zen 5 a prototype gained from 8 KiB. 0 asks for what is read next anyway.
 int64_t prefetch_bytes() {
 #if defined(__x86_64__)
   static const int64_t bytes = [] {
@@ -199,14 +184,15 @@ void decode(const Activations& x, const ProductJob& whole, int64_t panels, int64
   const bool shared = parts > 1 && whole.columns * x.k > kPrivateElems;
   const int64_t tile_bytes = align64(x.tile_bytes(whole.columns));
   const int64_t part_bytes = (shared ? 0 : tile_bytes) + x.row_bytes(split.width);
-  Scratch scratch((shared ? tile_bytes : 0) + parts * part_bytes);
-  uint8_t* part_memory = scratch.data() + (shared ? tile_bytes : 0);
+  const Workspace memory(static_cast<size_t>((shared ? tile_bytes : 0) + parts * part_bytes));
+  uint8_t* shared_tiles = data_of(memory);
+  uint8_t* part_memory = shared_tiles + (shared ? tile_bytes : 0);
 
   std::atomic<int64_t> next_tile{0};
   const auto quantize_shared = [&](int part) {
     uint8_t* rows = part_memory + part * part_bytes;
     for (int64_t t; (t = next_tile.fetch_add(1, std::memory_order_relaxed)) < split.tiles;) {
-      x.quantize_tile(split, 0, t, scratch.data(), rows);
+      x.quantize_tile(split, 0, t, shared_tiles, rows);
     }
   };
   if (shared) pool.run(parts, quantize_shared);
@@ -214,7 +200,7 @@ void decode(const Activations& x, const ProductJob& whole, int64_t panels, int64
   std::atomic<int64_t> next_panel{0};
   const auto multiply = [&](int part) {
     ProductJob job = whole;
-    job.tiles = scratch.data();
+    job.tiles = shared_tiles;
     bool ready = shared;
     for (;;) {
       job.begin = next_panel.fetch_add(piece, std::memory_order_relaxed);
@@ -247,8 +233,9 @@ void prompt(const Activations& x, const ProductJob& whole, int64_t panels) {
   const int64_t tile_bytes = align64(x.tile_bytes(pass_columns));
   const int64_t unpacked_bytes = align64(x.type.scratch_block_bytes * x.blocks);
   const int64_t part_bytes = unpacked_bytes + x.row_bytes(x.type.prompt_width);
-  Scratch scratch(tile_bytes + parts * part_bytes);
-  uint8_t* part_memory = scratch.data() + tile_bytes;
+  const Workspace memory(static_cast<size_t>(tile_bytes + parts * part_bytes));
+  uint8_t* tiles = data_of(memory);
+  uint8_t* part_memory = tiles + tile_bytes;
 
   for (int64_t begin = 0; begin < whole.columns;) {
     // The last pass takes what would be too few columns for one more.
@@ -265,26 +252,24 @@ void prompt(const Activations& x, const ProductJob& whole, int64_t panels) {
     const int64_t tiles_each = (columns / segments + 1) / (x.type.prompt_width - 1) + 1;
     pool.run(parts, [&](int part) {
       uint8_t* rows = part_memory + part * part_bytes + unpacked_bytes;
-      for (int64_t i; (i = next_segment.fetch_add(1, std::memory_order_relaxed)) <
-                      segments * tiles_each;) {
+      for (int64_t i;
+           (i = next_segment.fetch_add(1, std::memory_order_relaxed)) < segments * tiles_each;) {
         const int64_t first = segment_begin(i / tiles_each);
         const ColumnSplit split =
             split_columns(segment_begin(i / tiles_each + 1) - first, x.type.prompt_width);
         if (i % tiles_each >= split.tiles) continue;
-        x.quantize_tile(split, begin + first, i % tiles_each, scratch.data() + x.tile_bytes(first),
-                        rows);
+        x.quantize_tile(split, begin + first, i % tiles_each, tiles + x.tile_bytes(first), rows);
       }
     });
     pool.run(parts, [&](int part) {
       ProductJob job = whole;
       job.scratch = part_memory + part * part_bytes;
-      for (int64_t i;
-           (i = next.fetch_add(1, std::memory_order_relaxed)) < segments * groups;) {
+      for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < segments * groups;) {
         const int64_t first = segment_begin(i / groups);
         job.begin = i % groups * kGroup;
         job.end = std::min(panels, job.begin + kGroup);
         job.columns = segment_begin(i / groups + 1) - first;
-        job.tiles = scratch.data() + x.tile_bytes(first);
+        job.tiles = tiles + x.tile_bytes(first);
         job.out.columns = whole.out.columns + begin + first;
         x.type.prompt(job);
       }
@@ -318,8 +303,8 @@ std::unique_ptr<PreparedWeight> prepare_quantized(Isa, std::span<const ConstView
       for (int64_t p = from; p < to; ++p) {
         const uint8_t* pointers[kPanelRows];
         rows.pointers(p * kPanelRows, kPanelRows, zeros.data(), pointers);
-        weight->packing->pack_panel(
-            pointers, blocks, static_cast<uint8_t*>(weight->memory.data()) + p * panel_bytes);
+        weight->packing->pack_panel(pointers, blocks,
+                                    static_cast<uint8_t*>(weight->memory.data()) + p * panel_bytes);
       }
       if (release) rows.release(from * kPanelRows, to * kPanelRows);
     }
@@ -350,7 +335,12 @@ void linear_quantized(Isa isa, const View& out, const ConstView& x, const Prepar
   if (weight.k > 0) row_offsets(x.layout, x_rows);
 
   const Activations activations{
-      kernels, type, x, weight.k, blocks, x_rows,
+      kernels,
+      type,
+      x,
+      weight.k,
+      blocks,
+      x_rows,
       x.dtype == DType::f32 && (x.layout.stride(last) == 1 || weight.k == 1)};
   ProductJob job{};
   job.panels = static_cast<const uint8_t*>(packed.memory.data());

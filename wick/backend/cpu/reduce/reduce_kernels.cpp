@@ -129,6 +129,33 @@ void best_chunk(const void* data, int64_t step, int64_t n, void* result) {
 
 // ---- Columns: a buffer element is a column's partial result. ----
 
+/// into[i] = into[i] (op) row0[i] (op) row1[i] ..., left to right, for R rows at once: that keeps
+/// several streams from memory under way.
+template <class Op, int R, class T, class P>
+WICK_FN void join_rows(P* __restrict into, const T* const* row, int64_t width) {
+  for (int64_t i = 0; i < width; ++i) {
+    P v = into[i];
+    for (int r = 0; r < R; ++r) v = Op::join(v, to_partial<P>(row[r][i]));
+    into[i] = v;
+  }
+}
+
+/// Joins rows first, first + stride, ... below n of a chunk to `into`, in that order.
+template <class Op, class T, class P>
+WICK_FN void join_all_rows(P* __restrict into, const T* x, const int64_t* rows, int64_t first,
+                           int64_t stride, int64_t n, int64_t width) {
+  int64_t c = first;
+  for (; c + 3 * stride < n; c += 4 * stride) {
+    const T* row[4];
+    for (int r = 0; r < 4; ++r) row[r] = x + rows[c + r * stride];
+    join_rows<Op, 4>(into, row, width);
+  }
+  for (; c < n; c += stride) {
+    const T* row = x + rows[c];
+    join_rows<Op, 1>(into, &row, width);
+  }
+}
+
 template <class T>
 struct ColumnSum {
   using P = Sum::Partial<T>;
@@ -140,21 +167,17 @@ struct ColumnSum {
   /// Accumulator `a` of every column: rows a, a + 128, ... from +0 on. False if it has none.
   WICK_FN bool accumulator(int64_t a, P* into) const {
     if (a >= n) return false;
-    const T* row = x + rows[a];
-    for (int64_t i = 0; i < width; ++i) into[i] = P{0} + to_partial<P>(row[i]);
-    for (int64_t c = a + kSumAccumulators; c < n; c += kSumAccumulators) {
-      row = x + rows[c];
-      for (int64_t i = 0; i < width; ++i) into[i] = into[i] + to_partial<P>(row[i]);
-    }
+    for (int64_t i = 0; i < width; ++i) into[i] = P{0};
+    join_all_rows<Sum>(into, x, rows, a, kSumAccumulators, n, width);
     return true;
   }
 
-  WICK_FN void add(P* into, const P* from) const {
+  WICK_FN void add(P* __restrict into, const P* __restrict from) const {
     for (int64_t i = 0; i < width; ++i) into[i] = into[i] + from[i];
   }
 
   /// Lane l: (a0 + a1) + (a2 + a3) of its accumulators. Absent ones are +0 and change nothing.
-  WICK_FN bool lane(int64_t l, P* into) {
+  __attribute__((noinline)) bool lane(int64_t l, P* into) {
     P *a = buffer[5], *b = buffer[6];
     if (!accumulator(4 * l, into)) return false;
     if (accumulator(4 * l + 1, a)) add(into, a);
@@ -165,7 +188,7 @@ struct ColumnSum {
   }
 
   /// The xor tree, depth first: the node of the lanes l, l + distance, l + 2 distance, ...
-  bool node(int64_t l, int64_t distance, int level, P* into) {
+  __attribute__((noinline)) bool node(int64_t l, int64_t distance, int level, P* into) {
     if (distance == 32) return lane(l, into);
     if (!node(l, 2 * distance, level + 1, into)) return false;
     if (node(l + distance, 2 * distance, level + 1, buffer[level])) add(into, buffer[level]);
@@ -186,23 +209,17 @@ void sum_columns(const void* data, const int64_t* rows, int64_t n, int64_t width
     columns.node(0, 1, 0, sums);
   } else {
     for (int64_t i = 0; i < width; ++i) sums[i] = 0;
-    for (int64_t c = 0; c < n; ++c) {
-      const T* x = static_cast<const T*>(data) + rows[c];
-      for (int64_t i = 0; i < width; ++i) sums[i] += static_cast<P>(x[i]);
-    }
+    join_all_rows<Sum>(sums, static_cast<const T*>(data), rows, 0, 1, n, width);
   }
 }
 
 template <class Op, class T>
 void best_columns(const void* data, const int64_t* rows, int64_t n, int64_t width, void* results) {
   using P = typename Op::template Partial<T>;
+  const auto* x = static_cast<const T*>(data);
   auto* best = static_cast<P*>(results);
-  const T* x = static_cast<const T*>(data) + rows[0];
-  for (int64_t i = 0; i < width; ++i) best[i] = to_partial<P>(x[i]);
-  for (int64_t c = 1; c < n; ++c) {
-    x = static_cast<const T*>(data) + rows[c];
-    for (int64_t i = 0; i < width; ++i) best[i] = Op::join(best[i], to_partial<P>(x[i]));
-  }
+  for (int64_t i = 0; i < width; ++i) best[i] = to_partial<P>(x[rows[0] + i]);
+  join_all_rows<Op>(best, x, rows, 1, 1, n, width);
 }
 
 template <class Op, class T>
@@ -256,28 +273,33 @@ WICK_FN typename KeyOf<T>::Type key(T x) {
   }
 }
 
+/// Blocks of 128 give their best key; only the first block with the best of all is searched.
 template <bool kLargest, class T>
 WICK_FN int64_t arg_row(const T* x, int64_t step, int64_t n) {
   using K = typename KeyOf<T>::Type;
-  T scratch[kReduceChunk];
+  constexpr int64_t kBlock = 128;
+  T scratch[kBlock];
   K best = 0;
-  int64_t index = 0;
-  for (int64_t start = 0; start < n; start += kReduceChunk) {
-    const int64_t length = n - start < kReduceChunk ? n - start : kReduceChunk;
+  int64_t found = -1;
+  for (int64_t start = 0; start < n; start += kBlock) {
+    const int64_t length = n - start < kBlock ? n - start : kBlock;
     const T* run = contiguous(x + start * step, step, length, scratch);
     K top = 0;
-    for (int64_t i = 0; i < length; ++i) {
-      const K k = key<kLargest>(run[i]);
-      top = k > top ? k : top;
+    if (length == kBlock) {
+      for (int64_t i = 0; i < kBlock; ++i) {
+        const K k = key<kLargest>(run[i]);
+        top = k > top ? k : top;
+      }
+    } else {
+      for (int64_t i = 0; i < length; ++i) {
+        const K k = key<kLargest>(run[i]);
+        top = k > top ? k : top;
+      }
     }
-    // Equal keys keep the earlier chunk; the very first may have the lowest key there is.
-    if (top <= best && start > 0) continue;
-    int64_t i = 0;
-    while (key<kLargest>(run[i]) != top) ++i;
-    best = top;
-    index = start + i;
+    if (top > best || found < 0) best = top, found = start;
   }
-  return index;
+  while (key<kLargest>(x[found * step]) != best) ++found;
+  return found;
 }
 
 template <class T>

@@ -1,0 +1,218 @@
+// Blocks to floats and back: equal in every bit to the formats' definitions, for every instruction
+// set and layout of the float side.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <random>
+
+#include "tests/backend/linear_quantized_reference.h"
+#include "tests/backend/parity_case.h"
+#include "wick/backend/cpu/cpu_backend.h"
+#include "wick/backend/cpu/thread_pool.h"
+
+namespace wick {
+namespace {
+
+using cpu::Isa;
+
+/// f16 bits by search among all of them: slow, and nothing like how the library does it.
+uint16_t f16_bits(float x) {
+  static const std::vector<std::pair<float, uint16_t>> all = [] {
+    std::vector<std::pair<float, uint16_t>> values;
+    for (int b = 0; b <= 0x7C00; ++b) {
+      const auto bits = static_cast<uint16_t>(b);
+      values.emplace_back(static_cast<float>(reference::decode_half(bits, 10)), bits);
+    }
+    return values;
+  }();
+  const float y = std::fabs(reference::round_to_half(x, 10));
+  const auto at = std::lower_bound(all.begin(), all.end(), std::pair<float, uint16_t>(y, 0));
+  return static_cast<uint16_t>(at->second | (std::signbit(x) ? 0x8000 : 0));
+}
+
+void write_u16(std::vector<uint8_t>& out, uint16_t v) {
+  out.push_back(static_cast<uint8_t>(v));
+  out.push_back(static_cast<uint8_t>(v >> 8));
+}
+
+/// One block in file layout, step by step from the formats' reference quantisers.
+std::vector<uint8_t> reference_quantize(DType type, const float* x) {
+  std::vector<uint8_t> out;
+  if (type == DType::q8_0) {
+    float amax = 0;
+    for (int i = 0; i < 32; ++i) amax = std::max(amax, std::fabs(x[i]));
+    const float d = amax / 127.0f;
+    const float inverse = d != 0.0f ? 1.0f / d : 0.0f;
+    write_u16(out, f16_bits(d));
+    for (int i = 0; i < 32; ++i) {
+      out.push_back(static_cast<uint8_t>(static_cast<int>(std::round(x[i] * inverse))));
+    }
+    return out;
+  }
+  int q[32];
+  if (type == DType::q4_0) {
+    int largest = 0;
+    for (int i = 1; i < 32; ++i) {
+      if (std::fabs(x[i]) > std::fabs(x[largest])) largest = i;
+    }
+    const float d = x[largest] / -8.0f;
+    const float inverse = d != 0.0f ? 1.0f / d : 0.0f;
+    write_u16(out, f16_bits(d));
+    for (int i = 0; i < 32; ++i) {
+      const float scaled = x[i] * inverse;
+      q[i] = std::min(15, static_cast<int>(scaled + 8.5f));
+    }
+  } else {
+    const float low = *std::min_element(x, x + 32), high = *std::max_element(x, x + 32);
+    const float d = (high - low) / 15.0f;
+    const float inverse = d != 0.0f ? 1.0f / d : 0.0f;
+    write_u16(out, f16_bits(d));
+    write_u16(out, f16_bits(low));
+    for (int i = 0; i < 32; ++i) {
+      const float scaled = (x[i] - low) * inverse;
+      q[i] = std::min(15, static_cast<int>(scaled + 0.5f));
+    }
+  }
+  for (int i = 0; i < 16; ++i) out.push_back(static_cast<uint8_t>(q[i] | q[i + 16] << 4));
+  return out;
+}
+
+/// The values of one block, from the formats' definitions.
+void reference_dequantize(DType type, const uint8_t* block, float* out) {
+  const float d = static_cast<float>(reference::decode_half(reference::read_u16(block), 10));
+  const bool has_min = type == DType::q4_1 || type == DType::q5_1;
+  const float m =
+      has_min ? static_cast<float>(reference::decode_half(reference::read_u16(block + 2), 10)) : 0;
+  const uint8_t* p = block + (has_min ? 4 : 2);
+  const bool fifth = type == DType::q5_0 || type == DType::q5_1;
+  const uint32_t high = fifth ? static_cast<uint32_t>(p[0] | p[1] << 8 | p[2] << 16) |
+                                    static_cast<uint32_t>(p[3]) << 24
+                              : 0;
+  if (fifth) p += 4;
+  for (int i = 0; i < 32; ++i) {
+    int q = i < 16 ? p[i] & 15 : p[i - 16] >> 4;
+    q += static_cast<int>(high >> i & 1) * 16;
+    switch (type) {
+      case DType::q4_0:
+        out[i] = d * static_cast<float>(q - 8);
+        break;
+      case DType::q5_0:
+        out[i] = d * static_cast<float>(q - 16);
+        break;
+      case DType::q8_0:
+        out[i] = d * static_cast<float>(static_cast<int8_t>(p[i]));
+        break;
+      default:
+        out[i] = std::fma(d, static_cast<float>(q), m);
+    }
+  }
+}
+
+bool same(float a, float b) {
+  return (std::isnan(a) && std::isnan(b)) ||
+         std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b);
+}
+
+float element(DType dtype, const std::vector<uint8_t>& bytes, int64_t i) {
+  if (dtype == DType::f32) {
+    float x;
+    std::memcpy(&x, bytes.data() + 4 * i, 4);
+    return x;
+  }
+  return static_cast<float>(reference::decode_half(reference::read_u16(bytes.data() + 2 * i),
+                                                   dtype == DType::f16 ? 10 : 7));
+}
+
+/// Layouts of [2, rows, k]: dense; every second element backwards with the outer dims swapped.
+std::vector<Layout> layouts(int64_t rows, int64_t k) {
+  return {Layout::contiguous({2, rows, k}), Layout({2, rows, k}, {2 * k, 4 * k, -2}, 2 * k - 1)};
+}
+
+void quantize_case(Isa isa, DType type, DType) {
+  cpu::CpuBackend backend(isa);
+  const int64_t rows = 9, k = 32 * 37;
+  std::mt19937 rng(7);
+  std::normal_distribution<float> normal;
+  for (const Layout& layout : layouts(rows, k)) {
+    std::vector<float> x(static_cast<size_t>(4 * rows * k));
+    for (size_t i = 0; i < x.size(); ++i) {
+      const size_t kind = i / 64 % 8;
+      x[i] = kind == 0   ? 0.0f
+             : kind == 1 ? normal(rng) * 1e-7f
+             : kind == 2 ? std::round(normal(rng) * 4.0f)
+             : kind == 3 ? 1.0f
+             : kind == 4 ? normal(rng) * 1e-34f
+                         : normal(rng);
+    }
+    // The block side has rows of its own pitch.
+    const int64_t pitch = k + 96;
+    const auto block = static_cast<size_t>(info(type).block_bytes);
+    std::vector<uint8_t> out(static_cast<size_t>(bytes_of(type, 2 * rows * pitch)), 0xCD);
+    backend.quantize({out.data(), type, Layout({2, rows, k}, {rows * pitch, pitch, 1}, 0)},
+                     {x.data(), DType::f32, layout});
+    for (int64_t r = 0; r < 2 * rows; ++r) {
+      for (int64_t b = 0; b < pitch / 32; ++b) {
+        std::vector<uint8_t> want(block, 0xCD);
+        if (b < k / 32) {
+          float values[32];
+          for (int64_t i = 0; i < 32; ++i) {
+            values[i] = x[static_cast<size_t>(layout.offset() + r / rows * layout.stride(0) +
+                                              r % rows * layout.stride(1) +
+                                              (b * 32 + i) * layout.stride(2))];
+          }
+          want = reference_quantize(type, values);
+        }
+        const uint8_t* got = out.data() + bytes_of(type, r * pitch + b * 32);
+        ASSERT_EQ(want, std::vector<uint8_t>(got, got + block)) << "row " << r << " block " << b;
+      }
+    }
+  }
+}
+
+void dequantize_case(Isa isa, DType type, DType dtype) {
+  cpu::CpuBackend backend(isa);
+  const int64_t rows = 9, k = 32 * 37;
+  std::mt19937 rng(5);
+  std::vector<uint8_t> in(static_cast<size_t>(bytes_of(type, 2 * rows * k)));
+  for (uint8_t& b : in) b = static_cast<uint8_t>(rng());  // every f16 there is, and every quant
+  for (const Layout& layout : layouts(rows, k)) {
+    std::vector<uint8_t> out(static_cast<size_t>(bytes_of(dtype, 4 * rows * k)), 0xCD);
+    backend.dequantize({out.data(), dtype, layout},
+                       {in.data(), type, Layout::contiguous({2, rows, k})});
+    for (int64_t r = 0; r < 2 * rows; ++r) {
+      for (int64_t b = 0; b < k / 32; ++b) {
+        float want[32];
+        reference_dequantize(type, in.data() + bytes_of(type, r * k + b * 32), want);
+        for (int64_t i = 0; i < 32; ++i) {
+          const int64_t at = layout.offset() + r / rows * layout.stride(0) +
+                             r % rows * layout.stride(1) + (b * 32 + i) * layout.stride(2);
+          float y = want[i];
+          if (dtype != DType::f32) y = reference::round_to_half(y, dtype == DType::f16 ? 10 : 7);
+          ASSERT_TRUE(same(y, element(dtype, out, at))) << fmt::format(
+              "row {} block {} value {}: want {:a}, got {:a}", r, b, i, y, element(dtype, out, at));
+        }
+      }
+    }
+  }
+}
+
+const bool kRegistered = [] {
+  for (Isa isa : parity::all_isas()) {
+    for (DType type : {DType::q4_0, DType::q4_1, DType::q8_0}) {
+      parity::add_case("quantize", isa, type, DType::f32, "9x1184", quantize_case);
+    }
+    for (DType type : {DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1, DType::q8_0}) {
+      for (DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+        parity::add_case("dequantize", isa, type, dtype, "9x1184", dequantize_case);
+      }
+    }
+  }
+  return true;
+}();
+
+}  // namespace
+}  // namespace wick
