@@ -244,14 +244,17 @@ TEST_F(ThreadPoolTest, ForkWhileAnotherThreadsRegionRuns) {
 TEST_F(ThreadPoolTest, ForkInsideARegionIsAnErrorThere) {
   for (int forker : {0, 1}) {
     std::atomic<bool> forked{false};
+    std::atomic<int> others{0};
     pid_t child = -1;
     std::string error = "no error";
     try {
       pool().run(3, [&](int part) {
         if (part == forker) {
+          while (others < 2) std::this_thread::yield();
           child = fork();
           forked = true;
         } else {
+          ++others;
           while (!forked) std::this_thread::yield();  // nobody is done when the fork happens
         }
       });
