@@ -11,10 +11,6 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
-#include <iostream>
-#include <iterator>
-#include <sstream>
 
 #include "wick/backend/backend.h"
 #include "wick/backend/cpu/cpu.h"
@@ -93,7 +89,7 @@ serve::SessionOptions ModelOptions::session() const {
 void SamplingOptions::add_to(CLI::App& command) {
   text::SamplerOptions& s = sampler;
   auto option = [&](const char* name, auto& value, const char* help) {
-    command.add_option(name, value, help)->capture_default_str()->group("Sampling");
+    return command.add_option(name, value, help)->capture_default_str()->group("Sampling");
   };
   option("--temp", s.temperature, "Temperature; 0 always takes the likeliest token");
   option("--top-k", s.top_k, "Keep the k likeliest tokens; 0 keeps all");
@@ -103,7 +99,10 @@ void SamplingOptions::add_to(CLI::App& command) {
   option("--presence-penalty", s.presence_penalty, "Subtract from logits of recent tokens");
   option("--frequency-penalty", s.frequency_penalty, "Subtract per recent occurrence");
   option("--penalty-window", s.penalty_window, "Tokens that count as recent");
-  option("--seed", s.seed, "Same seed, same text, on every machine");
+  option("--seed", s.seed, "Same seed, same text, on every machine")
+      ->check([](const std::string& text) {
+        return text.starts_with('-') ? "seed " + text + ": need 0 or more" : std::string();
+      });
 }
 
 double now_seconds() {
@@ -179,12 +178,17 @@ void print(std::string_view text) {
 }
 
 std::string read_text(const std::string& path) {
-  if (path == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
+  const bool standard = path == "-";
+  std::FILE* file = standard ? stdin : std::fopen(path.c_str(), "rb");
+  if (file == nullptr) throw Error(path, "cannot read", std::strerror(errno));
+  std::string text;
+  char part[1 << 16];
   errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file.is_open() || file.bad() || (text.empty() && errno != 0)) {
-    throw Error(path, "cannot read", errno != 0 ? std::strerror(errno) : "");
+  while (const size_t count = std::fread(part, 1, sizeof part, file)) text.append(part, count);
+  const int error = std::ferror(file) != 0 ? errno : 0;
+  if (!standard) std::fclose(file);
+  if (error != 0 && !(standard && error == EBADF)) {
+    throw Error(path, "cannot read", std::strerror(error));
   }
   return text;
 }

@@ -92,7 +92,9 @@ TEST(Memory, RunningOutIsAnErrorAndTheProcessGoesOn) {
     EXPECT_THAT(error_of([&] { Storage::allocate(Device::cpu(), bytes); }),
                 HasSubstr("alloc: out of memory: requested " + std::to_string(bytes) + " bytes"));
   }
-  EXPECT_THAT(error_of([] { Tensor::empty({int64_t{1} << 30, int64_t{1} << 20}, DType::f32); }),
+  EXPECT_THAT(error_of([] {
+                Tensor::empty({int64_t{1} << 30, int64_t{1} << 20}, DType::f32);
+              }),
               HasSubstr("out of memory"));
   EXPECT_THAT(error_of([] { Tensor::empty({int64_t{1} << 62}, DType::f64); }),
               HasSubstr("empty: too many bytes: f64[4611686018427387904]"));

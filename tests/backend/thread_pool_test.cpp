@@ -79,7 +79,8 @@ TEST_F(ThreadPoolTest, PartsRunAtTheSameTime) {
 
 TEST_F(ThreadPoolTest, WorkersWakeFromSleep) {
   for (int round = 0; round < 20; ++round) {
-    std::this_thread::sleep_for(std::chrono::microseconds(50 * round));  // around the time they spin
+    std::this_thread::sleep_for(
+        std::chrono::microseconds(50 * round));  // around the time they spin
     std::atomic<int> arrived{0};
     pool().run(3, [&](int) {
       ++arrived;
@@ -107,7 +108,8 @@ TEST_F(ThreadPoolTest, NestedRegionsRunOnTheirThread) {
     const auto here = std::this_thread::get_id();
     pool().run(3, [&](int) {
       EXPECT_EQ(std::this_thread::get_id(), here);
-      parallel_for(10, 1, [&](int64_t begin, int64_t end) { total += static_cast<int>(end - begin); });
+      parallel_for(10, 1,
+                   [&](int64_t begin, int64_t end) { total += static_cast<int>(end - begin); });
     });
   });
   EXPECT_EQ(total, 3 * 3 * 10);
@@ -188,9 +190,7 @@ TEST_F(ThreadPoolTest, WhatAPartThrowsReachesTheCaller) {
               "part: wrong: " + std::to_string(thrower));
     EXPECT_EQ(done, 2);  // the others were waited for
   }
-  EXPECT_THAT(error_of([] {
-                pool().run(3, [](int) { throw Error("part", "all of them"); });
-              }),
+  EXPECT_THAT(error_of([] { pool().run(3, [](int) { throw Error("part", "all of them"); }); }),
               HasSubstr("all of them"));
   // And nothing is left of it.
   std::atomic<int> arrived{0};
@@ -244,14 +244,17 @@ TEST_F(ThreadPoolTest, ForkWhileAnotherThreadsRegionRuns) {
 TEST_F(ThreadPoolTest, ForkInsideARegionIsAnErrorThere) {
   for (int forker : {0, 1}) {
     std::atomic<bool> forked{false};
+    std::atomic<int> others{0};
     pid_t child = -1;
     std::string error = "no error";
     try {
       pool().run(3, [&](int part) {
         if (part == forker) {
+          while (others < 2) std::this_thread::yield();
           child = fork();
           forked = true;
         } else {
+          ++others;
           while (!forked) std::this_thread::yield();  // nobody is done when the fork happens
         }
       });

@@ -32,15 +32,22 @@ struct DTypeRow {
 
 // Written down a second time, by the formats' definitions: the table must not change by accident.
 constexpr DTypeRow kRows[] = {
-    {DType::u8, "u8", 1, 1},           {DType::u32, "u32", 1, 4},
-    {DType::i16, "i16", 1, 2},         {DType::i32, "i32", 1, 4},
-    {DType::i64, "i64", 1, 8},         {DType::bf16, "bf16", 1, 2},
-    {DType::f16, "f16", 1, 2},         {DType::f32, "f32", 1, 4},
-    {DType::f64, "f64", 1, 8},         {DType::f8e4m3, "f8e4m3", 1, 1},
-    {DType::q4_0, "q4_0", 32, 2 + 16}, {DType::q4_1, "q4_1", 32, 4 + 16},
+    {DType::u8, "u8", 1, 1},
+    {DType::u32, "u32", 1, 4},
+    {DType::i16, "i16", 1, 2},
+    {DType::i32, "i32", 1, 4},
+    {DType::i64, "i64", 1, 8},
+    {DType::bf16, "bf16", 1, 2},
+    {DType::f16, "f16", 1, 2},
+    {DType::f32, "f32", 1, 4},
+    {DType::f64, "f64", 1, 8},
+    {DType::f8e4m3, "f8e4m3", 1, 1},
+    {DType::q4_0, "q4_0", 32, 2 + 16},
+    {DType::q4_1, "q4_1", 32, 4 + 16},
     {DType::q5_0, "q5_0", 32, 2 + 4 + 16},
     {DType::q5_1, "q5_1", 32, 4 + 4 + 16},
-    {DType::q8_0, "q8_0", 32, 2 + 32}, {DType::q8_1, "q8_1", 32, 4 + 32},
+    {DType::q8_0, "q8_0", 32, 2 + 32},
+    {DType::q8_1, "q8_1", 32, 4 + 32},
     {DType::q2_k, "q2_k", 256, 16 + 64 + 4},
     {DType::q3_k, "q3_k", 256, 32 + 64 + 12 + 2},
     {DType::q4_k, "q4_k", 256, 4 + 12 + 128},
@@ -118,9 +125,7 @@ TEST(Shape, Basics) {
 }
 
 TEST(Shape, Errors) {
-  EXPECT_EQ(error_of([] {
-              Shape{1, 1, 1, 1, 1, 1, 1, 1, 1};
-            }),
+  EXPECT_EQ(error_of([] { Shape{1, 1, 1, 1, 1, 1, 1, 1, 1}; }),
             "shape: too many dimensions: [1,1,1,1,1,1,1,1,1]: at most 8");
   EXPECT_EQ(error_of([] {
               Shape{2, -1};
@@ -133,9 +138,13 @@ TEST(Shape, Errors) {
   EXPECT_THAT(error_of([&] { Shape{INT64_MAX}; }), HasSubstr(rule));
   // A size of 0 doesn't hide the others: strides are computed from these.
   EXPECT_THAT(error_of([&] { Shape{0, INT64_MAX, INT64_MAX}; }), HasSubstr(rule));
-  EXPECT_THAT(error_of([&] { Shape{INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX}; }),
+  EXPECT_THAT(error_of([&] {
+                Shape{INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX};
+              }),
               HasSubstr(rule));
-  EXPECT_THAT(error_of([] { Shape({1, 1, 1, 1, 1, 1, 1, 1}).with_inserted(0, 1); }),
+  EXPECT_THAT(error_of([] {
+                Shape({1, 1, 1, 1, 1, 1, 1, 1}).with_inserted(0, 1);
+              }),
               HasSubstr("shape: too many dimensions"));
 }
 

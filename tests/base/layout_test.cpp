@@ -149,7 +149,8 @@ Pair step(const Pair& p, Random& random) {
       const int64_t end = place(stop);
       int64_t at = place(start);
       if (by > 0) {
-        for (at = std::max<int64_t>(at, 0); at < std::min(end, size); at += by) picked.push_back(at);
+        for (at = std::max<int64_t>(at, 0); at < std::min(end, size); at += by)
+          picked.push_back(at);
       } else {
         for (at = std::min(at, size - 1); at >= 0 && at > end; at += by) picked.push_back(at);
       }
@@ -327,8 +328,13 @@ TEST(Layout, Errors) {
   EXPECT_EQ(error_of([&] { l.narrow(1, 3, 3); }),
             "narrow: range outside the dimension: [4,5], dim 1, start 3, length 3: need 0 <= start "
             "and start + length <= 5");
-  for (auto [start, length] : {std::pair<int64_t, int64_t>{-1, 1}, {0, -1}, {6, 0}, {5, 1},
-                               {INT64_MAX, 1}, {1, INT64_MAX}, {INT64_MIN, INT64_MIN}}) {
+  for (auto [start, length] : {std::pair<int64_t, int64_t>{-1, 1},
+                               {0, -1},
+                               {6, 0},
+                               {5, 1},
+                               {INT64_MAX, 1},
+                               {1, INT64_MAX},
+                               {INT64_MIN, INT64_MIN}}) {
     EXPECT_THAT(error_of([&] { l.narrow(1, start, length); }), HasSubstr("range outside"));
   }
   EXPECT_EQ(error_of([&] { l.slice(0, 0, 4, 0); }),
@@ -336,22 +342,30 @@ TEST(Layout, Errors) {
   EXPECT_THAT(error_of([&] { l.slice(0, 0, 4, INT64_MIN); }), HasSubstr("slice: step"));
   EXPECT_EQ(error_of([&] { l.transpose(0, 2); }),
             "transpose: dimension out of range: dim 2 of rank 2: need -2 <= dim < 2");
-  EXPECT_EQ(error_of([&] { l.permute(std::vector<int>{0, 0}); }),
+  EXPECT_EQ(error_of([&] {
+              l.permute(std::vector<int>{0, 0});
+            }),
             "permute: not a permutation of the dimensions: [4,5], order (0,0): name each dimension "
             "once");
   EXPECT_THAT(error_of([&] { l.permute(std::vector<int>{0}); }), HasSubstr("order (0)"));
   EXPECT_THAT(error_of([&] { l.permute(std::vector<int>(40, 0)); }), HasSubstr("permutation"));
   EXPECT_THAT(error_of([&] { l.permute(std::vector<int>{0, 2}); }), HasSubstr("dim 2 of rank 2"));
-  EXPECT_EQ(error_of([&] { l.broadcast_to({4, 6}); }),
+  EXPECT_EQ(error_of([&] {
+              l.broadcast_to({4, 6});
+            }),
             "broadcast_to: shapes don't fit: [4,5] to [4,6]: each size must be equal or 1, counted "
             "from the last dimension");
   EXPECT_THAT(error_of([&] { l.broadcast_to({5}); }), HasSubstr("[4,5] to [5]"));
   EXPECT_EQ(error_of([&] { l.squeeze(-1); }), "squeeze: dimension isn't 1: [4,5], dim 1");
   EXPECT_THAT(error_of([&] { l.unsqueeze(3); }), HasSubstr("unsqueeze: dimension out of range"));
   EXPECT_THAT(error_of([&] { l.unsqueeze(-4); }), HasSubstr("unsqueeze: dimension out of range"));
-  EXPECT_THAT(error_of([&] { Layout::contiguous({1, 1, 1, 1, 1, 1, 1, 1}).unsqueeze(0); }),
+  EXPECT_THAT(error_of([&] {
+                Layout::contiguous({1, 1, 1, 1, 1, 1, 1, 1}).unsqueeze(0);
+              }),
               HasSubstr("too many dimensions"));
-  EXPECT_EQ(error_of([&] { l.reshape({3, 7}); }),
+  EXPECT_EQ(error_of([&] {
+              l.reshape({3, 7});
+            }),
             "reshape: element counts differ: [4,5] to [3,7]: 20 != 21");
 }
 
@@ -371,7 +385,9 @@ TEST(Layout, BroadcastShapes) {
   EXPECT_EQ(broadcast_shapes("op", {}, {3}), (Shape{3}));
   EXPECT_EQ(broadcast_shapes("op", {0}, {1}), (Shape{0}));
   EXPECT_EQ(broadcast_shapes("op", {1, 0}, {3, 1}), (Shape{3, 0}));
-  EXPECT_EQ(error_of([] { broadcast_shapes("add", {2, 3}, {2, 4}); }),
+  EXPECT_EQ(error_of([] {
+              broadcast_shapes("add", {2, 3}, {2, 4});
+            }),
             "add: shapes don't broadcast: lhs [2,3], rhs [2,4]: each size must be equal or 1, "
             "counted from the last dimension");
   EXPECT_THAT(error_of([] { broadcast_shapes("add", {0}, {2}); }), HasSubstr("lhs [0], rhs [2]"));

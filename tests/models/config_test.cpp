@@ -16,18 +16,17 @@ using io::test::TempFolder;
 using test::error_of;
 using test::TinyLlama;
 using testing::HasSubstr;
-using testing::StartsWith;
 
 class ModelFiles : public testing::Test {
  protected:
-  /// The error of loading the model, without the path that it starts with.
+  /// The error of loading the model, without the path if it starts with that.
   std::string error(TinyLlama tiny) {
     const std::string path = folder_.path("m.gguf");
     tiny.write(path);
     const std::string message =
         error_of([&] { CausalLm::load(*io::Gguf::open(path), LoadOptions{}); });
-    EXPECT_THAT(message, StartsWith(path + ": "));
-    return message.substr(std::min(message.size(), path.size() + 2));
+    EXPECT_THAT(message, HasSubstr(path));
+    return message.starts_with(path) ? message.substr(path.size() + 2) : message;
   }
   std::string edited(std::function<void(io::GgufWriter&)> edit, TinyLlama tiny = {}) {
     tiny.edit = std::move(edit);
@@ -97,10 +96,9 @@ TEST_F(ModelFiles, HeadsThatDontGroup) {
 }
 
 TEST_F(ModelFiles, MissingKeys) {
-  for (const char* key :
-       {"llama.block_count", "llama.embedding_length", "llama.feed_forward_length",
-        "llama.attention.head_count", "llama.context_length",
-        "llama.attention.layer_norm_rms_epsilon"}) {
+  for (const char* key : {"llama.block_count", "llama.embedding_length",
+                          "llama.feed_forward_length", "llama.attention.head_count",
+                          "llama.context_length", "llama.attention.layer_norm_rms_epsilon"}) {
     EXPECT_THAT(edited([&](auto& w) { w.remove(key); }), HasSubstr(key));
   }
 }
@@ -109,8 +107,8 @@ TEST_F(ModelFiles, CountsOutOfRange) {
   for (const char* key :
        {"llama.block_count", "llama.embedding_length", "llama.feed_forward_length",
         "llama.attention.head_count", "llama.attention.head_count_kv", "llama.context_length",
-        "llama.attention.key_length", "llama.attention.value_length",
-        "llama.rope.dimension_count", "llama.rope.scaling.original_context_length"}) {
+        "llama.attention.key_length", "llama.attention.value_length", "llama.rope.dimension_count",
+        "llama.rope.scaling.original_context_length"}) {
     for (int64_t value : {int64_t{0}, int64_t{-1}, int64_t{-64}, INT64_MIN, INT64_MAX,
                           int64_t{1} << 31, int64_t{1} << 32}) {
       EXPECT_THAT(edited([&](auto& w) { w.set_i64(key, value); }), HasSubstr(key)) << value;

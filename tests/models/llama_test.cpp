@@ -74,16 +74,15 @@ std::vector<Variant> variants() {
       {"wide values", {.key_size = 16, .value_size = 24}},
       {"narrow values", {.key_size = 24, .value_size = 8, .rope_dims = 24}},
       {"part rotated", {.rope_dims = 10}},
-      {"one layer, three heads", {.layers = 1, .heads = 3, .kv_heads = 3, .key_size = 32,
-                                  .value_size = 32, .rope_dims = 32}},
+      {"one layer, three heads",
+       {.layers = 1, .heads = 3, .kv_heads = 3, .key_size = 32, .value_size = 32, .rope_dims = 32}},
       {"window", {.window = 5}},
       {"window of one", {.window = 1}},
       {"high base", {.rope_base = 500000.0}},
       {"linear", {.rope_factor = 4.0, .rope_scaling = "linear"}},
-      {"yarn", {.rope_base = 50.0, .rope_factor = 4.0, .rope_scaling = "yarn",
-                .original_context = 200}},
-      {"llama3", {.rope_scaling = "llama3",
-                  .rope_divisors = {1, 1, 1.5f, 2, 3.75f, 8, 8, 8}}},
+      {"yarn",
+       {.rope_base = 50.0, .rope_factor = 4.0, .rope_scaling = "yarn", .original_context = 200}},
+      {"llama3", {.rope_scaling = "llama3", .rope_divisors = {1, 1, 1.5f, 2, 3.75f, 8, 8, 8}}},
       {"padded", {.padding_rows = 5}},
   };
 }
@@ -114,8 +113,11 @@ TEST(Llama, EveryWeightType) {
   TempFolder folder;
   const auto tokens = some_tokens(24);
   // Block types round activations to 8 bits.
-  for (auto [dtype, bound] : {std::pair{DType::f16, 1e-3}, {DType::bf16, 5e-3},
-                              {DType::q8_0, 0.03}, {DType::q4_0, 0.03}, {DType::q4_1, 0.03}}) {
+  for (auto [dtype, bound] : {std::pair{DType::f16, 1e-3},
+                              {DType::bf16, 5e-3},
+                              {DType::q8_0, 0.03},
+                              {DType::q4_0, 0.03},
+                              {DType::q4_1, 0.03}}) {
     TinyLlama tiny{.biases = true, .dtype = dtype};
     const auto model = load(tiny, folder);
     EXPECT_LT(relative_error(logits_by(*model, tokens, 24, DType::f32), tiny.reference(tokens)),
@@ -128,8 +130,8 @@ TEST(Llama, PromptsInBatchesEqualTokenByToken) {
   TempFolder folder;
   const auto tokens = some_tokens(50);
   for (DType dtype : {DType::q4_0, DType::q4_1, DType::q8_0, DType::f32, DType::f16, DType::bf16}) {
-    TinyLlama tiny{.window = dtype == DType::q4_1 ? 7 : 0, .biases = dtype == DType::q8_0,
-                   .dtype = dtype};
+    TinyLlama tiny{
+        .window = dtype == DType::q4_1 ? 7 : 0, .biases = dtype == DType::q8_0, .dtype = dtype};
     const auto model = load(tiny, folder);
     for (DType cache : {DType::f32, DType::f16}) {
       const auto one_by_one = logits_by(*model, tokens, 1, cache);

@@ -167,8 +167,8 @@ std::vector<double> TinyLlama::rope_frequencies() const {
       };
       const double low = std::max(0.0, std::floor(pair_that_turns(32)));
       const double high = std::min(dims - 1, std::ceil(pair_that_turns(1)));
-      const double ramp =
-          std::min(1.0, std::max(0.0, (static_cast<double>(i) - low) / std::max(0.001, high - low)));
+      const double ramp = std::min(
+          1.0, std::max(0.0, (static_cast<double>(i) - low) / std::max(0.001, high - low)));
       f = f / rope_factor * ramp + f * (1 - ramp);
     }
     frequencies.push_back(f);
@@ -222,8 +222,9 @@ std::vector<std::vector<double>> TinyLlama::reference(const std::vector<int32_t>
       Vector y(H * E, 0.0);
       for (size_t h = 0; h < H; ++h) {
         const size_t g = h / (H / G);
-        const size_t first =
-            window > 0 && t + 1 > static_cast<size_t>(window) ? t + 1 - static_cast<size_t>(window) : 0;
+        const size_t first = window > 0 && t + 1 > static_cast<size_t>(window)
+                                 ? t + 1 - static_cast<size_t>(window)
+                                 : 0;
         Vector p;
         double most = -INFINITY, sum = 0;
         for (size_t j = first; j <= t; ++j) {

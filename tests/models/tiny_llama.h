@@ -18,18 +18,18 @@ struct TinyLlama {
   int64_t layers = 2, hidden = 64, intermediate = 96, heads = 4, kv_heads = 2;
   int64_t key_size = 16, value_size = 16, context = 96, window = 0, rope_dims = 16;
   double rope_base = 10000.0, rope_factor = 1.0;
-  std::string rope_scaling = {};           // none, linear, yarn; empty: no key
-  int64_t original_context = 0;         // yarn
-  std::vector<float> rope_divisors = {};   // Llama 3
+  std::string rope_scaling = {};          // none, linear, yarn; empty: no key
+  int64_t original_context = 0;           // yarn
+  std::vector<float> rope_divisors = {};  // Llama 3
   bool tied = false, biases = false;
-  DType dtype = DType::f32;             // of every matrix
+  DType dtype = DType::f32;  // of every matrix
   uint32_t seed = 1;
-  int64_t padding_rows = 0;             // rows of the embedding past the vocabulary
+  int64_t padding_rows = 0;  // rows of the embedding past the vocabulary
 
   // What a test breaks.
-  std::set<std::string> without = {};      // tensors left out
-  std::map<std::string, Shape> shapes = {};// tensors of another shape (filled with zeros)
-  std::map<std::string, DType> types = {}; // tensors of another type
+  std::set<std::string> without = {};              // tensors left out
+  std::map<std::string, Shape> shapes = {};        // tensors of another shape (filled with zeros)
+  std::map<std::string, DType> types = {};         // tensors of another type
   std::function<void(io::GgufWriter&)> edit = {};  // last word on the metadata
 
   /// Values as the file's types hold them, by tensor name.

@@ -15,7 +15,11 @@ using test::error_of;
 using testing::HasSubstr;
 
 KvCacheOptions options() {
-  return {.layers = 2, .heads = 3, .key_size = 4, .value_size = 5, .context = 2000,
+  return {.layers = 2,
+          .heads = 3,
+          .key_size = 4,
+          .value_size = 5,
+          .context = 2000,
           .dtype = DType::f32};
 }
 

@@ -73,7 +73,9 @@ TEST(Layers, Errors) {
   const Tensor w = whole({4, 32}, 0);
   EXPECT_EQ(error_of([&] { Linear(w, whole({1}, 0)); }),
             "projections: bias of another size: f32[1]@cpu: need [4]");
-  EXPECT_THAT(error_of([&] { Linear{w}(whole({2, 31}, 0)); }),
+  EXPECT_THAT(error_of([&] {
+                Linear{w}(whole({2, 31}, 0));
+              }),
               HasSubstr("linear: operands don't fit: x f32[2,31]@cpu, weight f32[4,32]@cpu"));
   EXPECT_THAT(error_of([&] { Linear(whole({4}, 0)); }), HasSubstr("weight: not matrices"));
   EXPECT_THAT(error_of([&] { Linear{Tensor()}; }), HasSubstr("undefined"));

@@ -31,8 +31,7 @@ std::vector<long double> frequencies(const RopeOptions& o) {
       };
       const long double low = std::max(0.0L, std::floor(turning(o.beta_fast)));
       const long double high = std::min(dims - 1, std::ceil(turning(o.beta_slow)));
-      const long double ramp =
-          std::clamp((pair - low) / std::max(0.001L, high - low), 0.0L, 1.0L);
+      const long double ramp = std::clamp((pair - low) / std::max(0.001L, high - low), 0.0L, 1.0L);
       f = f / o.factor * ramp + f * (1 - ramp);
     }
     all.push_back(f);
@@ -47,16 +46,19 @@ void expect_table(const RopeOptions& o, int64_t positions) {
   const auto sin = table.sin(0, positions).to_vector<float>();
   const auto f = frequencies(o);
   long double magnitude = o.attention_factor;
-  if (o.scaling == RopeScaling::yarn) magnitude *= 1 + 0.1L * std::log(static_cast<long double>(o.factor));
+  if (o.scaling == RopeScaling::yarn)
+    magnitude *= 1 + 0.1L * std::log(static_cast<long double>(o.factor));
   for (size_t at = 0; at < cos.size(); ++at) {
     const auto position = static_cast<long double>(at / f.size());
     const long double angle = position * f[at % f.size()];
     // The angle is computed in f64: its rounding, and that of the frequency, then one to f32.
     const auto bound = static_cast<double>(
         magnitude * (2e-15L * (1 + angle) + std::numeric_limits<float>::epsilon() / 2));
-    ASSERT_NEAR(static_cast<double>(cos[at]), static_cast<double>(magnitude * std::cos(angle)), bound)
+    ASSERT_NEAR(static_cast<double>(cos[at]), static_cast<double>(magnitude * std::cos(angle)),
+                bound)
         << at;
-    ASSERT_NEAR(static_cast<double>(sin[at]), static_cast<double>(magnitude * std::sin(angle)), bound)
+    ASSERT_NEAR(static_cast<double>(sin[at]), static_cast<double>(magnitude * std::sin(angle)),
+                bound)
         << at;
   }
 }

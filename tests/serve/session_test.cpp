@@ -67,7 +67,7 @@ TEST_F(ServeTest, SameSeedSameText) {
   const Generated first = run(e, sampled(30, 7));
   EXPECT_EQ(first.tokens.size(), 30u);
   EXPECT_EQ(first.finish, FinishReason::max_tokens);
-  EXPECT_EQ(first.text, e->tokenizer().decode(first.tokens));
+  EXPECT_EQ(first.text, e->tokenizer().decode(first.tokens, true));
   EXPECT_EQ(run(e, sampled(30, 7)).tokens, first.tokens);
   EXPECT_NE(run(e, sampled(30, 8)).tokens, first.tokens);
   // However the prompt is cut, and on however many threads.
@@ -188,7 +188,8 @@ TEST_F(ServeTest, FeedWholeRunsWhatDiffers) {
   tokens = some_tokens(40);
   check(tokens);
   // Too long: refused before anything is forgotten.
-  EXPECT_THAT(error_of([&] { s.feed_whole(some_tokens(61)); }), HasSubstr("longer than the context"));
+  EXPECT_THAT(error_of([&] { s.feed_whole(some_tokens(61)); }),
+              HasSubstr("longer than the context"));
   EXPECT_EQ(s.tokens(), tokens);
   EXPECT_TRUE(s.feed_whole({}));
   EXPECT_EQ(error_of([&] { s.generate(greedy(1)); }), "session: nothing was fed yet");
@@ -198,7 +199,9 @@ TEST_F(ServeTest, BadTokensAreNotHeld) {
   const auto e = engine();
   Session s(e);
   s.feed(some_tokens(5));
-  EXPECT_THAT(error_of([&] { s.feed(std::vector<int32_t>{1, 2, 99}); }),
+  EXPECT_THAT(error_of([&] {
+                s.feed(std::vector<int32_t>{1, 2, 99});
+              }),
               HasSubstr("token id out of range: 99"));
   EXPECT_EQ(s.length(), 5);
   EXPECT_EQ(s.generate(greedy(2)).tokens.size(), 2u);
@@ -302,8 +305,9 @@ TEST_F(ServeTest, PerplexityErrors) {
   auto error = [&](std::vector<int32_t> tokens, SessionOptions o = {}) {
     return error_of([&] { perplexity(*e, tokens, o); });
   };
-  EXPECT_EQ(error({}), "perplexity: nothing to score: 0 tokens, context 96, batch 512: need at "
-                       "least 2 tokens and a context of 2");
+  EXPECT_EQ(error({}),
+            "perplexity: nothing to score: 0 tokens, context 96, batch 512: need at "
+            "least 2 tokens and a context of 2");
   EXPECT_THAT(error({1}), HasSubstr("1 tokens"));
   EXPECT_THAT(error({1, 2, 3}, {.context = 1}), HasSubstr("context 1"));
   EXPECT_THAT(error({1, 2, 3}, {.batch = 0}), HasSubstr("batch 0"));

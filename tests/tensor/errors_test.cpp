@@ -72,7 +72,8 @@ TEST(OpErrors, UndefinedTensorsAreErrorsEverywhere) {
     EXPECT_THAT(error_of([&] { call(u); }), HasSubstr("undefined")) << name(op);
   }
   for (int i = 0; i < kOpCount; ++i) {
-    EXPECT_TRUE(seen[static_cast<size_t>(i)]) << kOps[static_cast<size_t>(i)].name << " has no call";
+    EXPECT_TRUE(seen[static_cast<size_t>(i)])
+        << kOps[static_cast<size_t>(i)].name << " has no call";
   }
   const std::vector<Call> methods = {
       [](const Tensor& x) { x.dtype(); },
@@ -140,23 +141,29 @@ TEST(OpErrors, DtypesOutsideTheRow) {
 
 TEST(OpErrors, OperandsThatDontMatch) {
   const Tensor a = make({2, 3}), h = make({2, 3}, DType::f16);
-  EXPECT_EQ(error_of([&] { add(a, h); }),
-            "add: dtypes differ: lhs f32[2,3]@cpu, rhs f16[2,3]@cpu: nothing is promoted: cast one, "
-            "e.g. rhs.to(DType::f32)");
-  EXPECT_EQ(error_of([&] { mul(a, make({2})); }),
-            "mul: shapes don't broadcast: lhs [2,3], rhs [2]: each size must be equal or 1, counted "
-            "from the last dimension");
+  EXPECT_EQ(
+      error_of([&] { add(a, h); }),
+      "add: dtypes differ: lhs f32[2,3]@cpu, rhs f16[2,3]@cpu: nothing is promoted: cast one, "
+      "e.g. rhs.to(DType::f32)");
+  EXPECT_EQ(
+      error_of([&] { mul(a, make({2})); }),
+      "mul: shapes don't broadcast: lhs [2,3], rhs [2]: each size must be equal or 1, counted "
+      "from the last dimension");
   EXPECT_EQ(error_of([&] { matmul(a, a); }),
             "matmul: inner dimensions differ: lhs f32[2,3]@cpu, rhs f32[2,3]@cpu: need lhs[-1] == "
             "rhs[-2] (3 != 2)");
   EXPECT_EQ(error_of([&] { matmul(make({3}), a); }),
             "matmul: rank below 2: lhs f32[3]@cpu, rhs f32[2,3]@cpu: unsqueeze a vector first");
-  EXPECT_THAT(error_of([&] { matmul(make({2, 1, 3}), make({3, 3, 1})); }),
+  EXPECT_THAT(error_of([&] {
+                matmul(make({2, 1, 3}), make({3, 3, 1}));
+              }),
               HasSubstr("matmul: shapes don't broadcast: lhs [2], rhs [3]"));
   EXPECT_THAT(error_of([&] { matmul(a, h.t()); }), HasSubstr("matmul: dtypes differ"));
   EXPECT_EQ(error_of([&] { sum(a, 2); }),
             "sum: dimension out of range: dim 2 of rank 2: need -2 <= dim < 2");
-  EXPECT_EQ(error_of([&] { max(make({2, 0}), 1); }),
+  EXPECT_EQ(error_of([&] {
+              max(make({2, 0}), 1);
+            }),
             "max: nothing to reduce: f32[2,0]@cpu: the reduced range must not be empty");
   EXPECT_THAT(error_of([&] { argmin(make({0, 2}), 0); }), HasSubstr("argmin: nothing to reduce"));
   EXPECT_THAT(error_of([&] { argmax(make({}), 0); }), HasSubstr("argmax: dimension out of range"));
@@ -166,35 +173,49 @@ TEST(OpErrors, OperandsThatDontMatch) {
             "weight [d] in x's dtype or f32");
   EXPECT_THAT(error_of([&] { rms_norm(a, make({3}, DType::f16), 1e-5f); }),
               HasSubstr("rms_norm: operands don't fit"));
-  EXPECT_THAT(error_of([&] { rope(make({2, 4}), make({2, 3}), make({2, 3})); }),
+  EXPECT_THAT(error_of([&] {
+                rope(make({2, 4}), make({2, 3}), make({2, 3}));
+              }),
               HasSubstr("rope: operands don't fit"));
-  EXPECT_THAT(error_of([&] { rope(make({4}), make({2, 2}), make({2, 2})); }),
+  EXPECT_THAT(error_of([&] {
+                rope(make({4}), make({2, 2}), make({2, 2}));
+              }),
               HasSubstr("need x [.., t, d] and f32 tables [t, r/2] with r <= d"));
   const Tensor q = make({1, 4, 2, 8}), k = make({1, 3, 5, 8});
   EXPECT_EQ(error_of([&] { attention(q, k, k, {}); }),
             "attention: operands don't fit: q f32[1,4,2,8]@cpu, k f32[1,3,5,8]@cpu, v "
             "f32[1,3,5,8]@cpu: need q [b,h,m,d], k [b,g,n,d], v [b,g,n,e] with h a multiple of g");
-  EXPECT_THAT(error_of([&] { attention(q, make({1, 0, 5, 8}), make({1, 0, 5, 8}), {}); }),
+  EXPECT_THAT(error_of([&] {
+                attention(q, make({1, 0, 5, 8}), make({1, 0, 5, 8}), {});
+              }),
               HasSubstr("attention: operands don't fit"));
   EXPECT_THAT(error_of([&] { attention(q, q, q, {.scale = NAN}); }),
               HasSubstr("attention: parameters out of range"));
   EXPECT_THAT(error_of([&] { attention(q, q, q, {.window = -1}); }), HasSubstr("window -1"));
   const Weight w(make({4, 3}));
-  EXPECT_EQ(error_of([&] { linear(make({2, 4}), w); }),
-            "linear: operands don't fit: x f32[2,4]@cpu, weight f32[4,3]@cpu: x must be f32, f16 or "
-            "bf16 [.., k] on the weight's device");
+  EXPECT_EQ(
+      error_of([&] {
+        linear(make({2, 4}), w);
+      }),
+      "linear: operands don't fit: x f32[2,4]@cpu, weight f32[4,3]@cpu: x must be f32, f16 or "
+      "bf16 [.., k] on the weight's device");
   EXPECT_THAT(error_of([&] { linear(make({2, 3}, DType::f64), w); }), HasSubstr("x f64[2,3]@cpu"));
   EXPECT_THAT(error_of([&] { linear(make({}), w); }), HasSubstr("linear: operands don't fit"));
-  EXPECT_THAT(error_of([] { Weight(make({4, 3}, DType::f64)); }),
+  EXPECT_THAT(error_of([] {
+                Weight(make({4, 3}, DType::f64));
+              }),
               HasSubstr("weight: not for this dtype: f64[4,3]@cpu: takes bf16 f16 f32 q4_0"));
-  EXPECT_THAT(error_of([] { Weight(std::vector<Tensor>{make({4, 3}), make({4, 2})}); }),
+  EXPECT_THAT(error_of([] {
+                Weight(std::vector<Tensor>{make({4, 3}), make({4, 2})});
+              }),
               HasSubstr("weight: not matrices of one width"));
   EXPECT_EQ(error_of([&] { quantize(a, DType::q4_0); }),
             "quantize: rows aren't whole blocks: f32[2,3]@cpu to q4_0: need a multiple of 32");
   EXPECT_THAT(error_of([&] { quantize(make({}), DType::q4_0); }), HasSubstr("whole blocks"));
   EXPECT_THAT(error_of([&] { quantize(make({32}, DType::f16), DType::q4_0); }),
               HasSubstr("quantize: not this conversion: f16[32]@cpu to q4_0"));
-  EXPECT_THAT(error_of([&] { quantize(make({256}), DType::q4_k); }), HasSubstr("not this conversion"));
+  EXPECT_THAT(error_of([&] { quantize(make({256}), DType::q4_k); }),
+              HasSubstr("not this conversion"));
   EXPECT_THAT(error_of([&] { dequantize(a); }), HasSubstr("dequantize: not this conversion"));
 }
 
@@ -203,7 +224,9 @@ TEST(OpErrors, SizesThatOverflow) {
   const Tensor column = make({1, 1}, DType::u8).broadcast_to({big, 1});
   EXPECT_THAT(error_of([&] { add(column, column.t()); }), HasSubstr("shape: too many elements"));
   EXPECT_THAT(error_of([&] { matmul(column, column.t()); }), HasSubstr("shape: too many elements"));
-  EXPECT_THAT(error_of([&] { column.unsqueeze(0).broadcast_to({big, big, 1}); }),
+  EXPECT_THAT(error_of([&] {
+                column.unsqueeze(0).broadcast_to({big, big, 1});
+              }),
               HasSubstr("shape: too many elements"));
   const Tensor most = make({1}, DType::u8).broadcast_to({int64_t{1} << 62});
   EXPECT_THAT(error_of([&] { most.clone(); }), HasSubstr("out of memory"));
@@ -220,11 +243,15 @@ TEST(OpErrors, HostCopies) {
             "to_vector: another dtype: f32[2]@cpu: asked for i32; convert first with "
             "to(DType::i32)");
   EXPECT_EQ(error_of([] { make({2}).item<float>(); }), "item: not one element: f32[2]@cpu");
-  EXPECT_EQ(error_of([] { Tensor::from(std::vector<float>(3), {2, 2}); }),
+  EXPECT_EQ(error_of([] {
+              Tensor::from(std::vector<float>(3), {2, 2});
+            }),
             "from: element counts differ: 3 values, shape [2,2]: 3 != 4");
   EXPECT_EQ(error_of([] { make({4}).flatten(1, 0); }),
             "flatten: dimension out of range: dim 1 of rank 1: need -1 <= dim < 1");
-  EXPECT_EQ(error_of([] { make({4, 2}).flatten(1, 0); }),
+  EXPECT_EQ(error_of([] {
+              make({4, 2}).flatten(1, 0);
+            }),
             "flatten: dimensions out of order: f32[4,2]@cpu, 1 to 0");
   EXPECT_EQ(error_of([] { Tensor::zeros({1}, DType::f32, Device::parse("cuda:0")); }),
             "device: no such device here: cuda:0: `wick devices` lists what there is");

@@ -42,11 +42,21 @@ TEST(Tensor, Creation) {
 
 TEST(Tensor, ViewsShareStorage) {
   const Tensor x = iota({2, 3, 4});
-  const std::vector<Tensor> views = {
-      x.narrow(1, 1, 2), x.slice(2, 3, -9, -2), x.transpose(0, 2), x.t(),
-      x.permute({2, 0, 1}), x.unsqueeze(1), x.unsqueeze(0).squeeze(0), x.reshape({6, 4}),
-      x.flatten(), x.flatten(1), x.broadcast_to({5, 2, 3, 4}), x.contiguous(), x.to(DType::f32),
-      x.split(std::vector<int64_t>{1, 2}, 1)[1], x.chunk(2, -1)[0]};
+  const std::vector<Tensor> views = {x.narrow(1, 1, 2),
+                                     x.slice(2, 3, -9, -2),
+                                     x.transpose(0, 2),
+                                     x.t(),
+                                     x.permute({2, 0, 1}),
+                                     x.unsqueeze(1),
+                                     x.unsqueeze(0).squeeze(0),
+                                     x.reshape({6, 4}),
+                                     x.flatten(),
+                                     x.flatten(1),
+                                     x.broadcast_to({5, 2, 3, 4}),
+                                     x.contiguous(),
+                                     x.to(DType::f32),
+                                     x.split(std::vector<int64_t>{1, 2}, 1)[1],
+                                     x.chunk(2, -1)[0]};
   for (const Tensor& v : views) EXPECT_EQ(v.storage(), x.storage()) << v.str();
   EXPECT_THAT(values(views[1].narrow(0, 1, 1).narrow(1, 0, 1)), ElementsAre(15, 13));
   EXPECT_EQ(views[2].shape(), (Shape{4, 3, 2}));
@@ -81,7 +91,9 @@ TEST(Tensor, SplitAndChunk) {
   EXPECT_THAT(sizes, ElementsAre(3, 3, 1));
   EXPECT_EQ(x.chunk(INT64_MAX, 0).size(), 7u);
   EXPECT_EQ(x.narrow(0, 0, 0).chunk(3, 0).size(), 1u);
-  EXPECT_EQ(error_of([&] { x.split(std::vector<int64_t>{3, 3}, 0); }),
+  EXPECT_EQ(error_of([&] {
+              x.split(std::vector<int64_t>{3, 3}, 0);
+            }),
             "split: sizes don't add up: f32[7,2]@cpu, dim 0: 6 != 7");
   EXPECT_THAT(error_of([&] { x.split(std::vector<int64_t>{8}, 0); }), HasSubstr("narrow: range"));
   EXPECT_THAT(error_of([&] { x.split(std::vector<int64_t>{-1, 8}, 0); }), HasSubstr("narrow: "));
@@ -98,11 +110,17 @@ TEST(Tensor, CatAndStack) {
   EXPECT_THAT(values(s), ElementsAre(0, 0, 1, 2, 2, 4, 3, 6, 4, 8, 5, 10));
   EXPECT_EQ(error_of([] { cat({}, 0); }), "cat: no tensors");
   EXPECT_EQ(error_of([] { stack({}, 0); }), "stack: no tensors");
-  EXPECT_EQ(error_of([&] { cat(std::vector<Tensor>{a, b}, 0); }),
+  EXPECT_EQ(error_of([&] {
+              cat(std::vector<Tensor>{a, b}, 0);
+            }),
             "cat: shapes differ outside the dimension: f32[2,3]@cpu and f32[2,2]@cpu, dim 0");
-  EXPECT_EQ(error_of([&] { stack(std::vector<Tensor>{a, b}, 0); }),
+  EXPECT_EQ(error_of([&] {
+              stack(std::vector<Tensor>{a, b}, 0);
+            }),
             "stack: shapes differ: f32[2,3]@cpu and f32[2,2]@cpu");
-  EXPECT_THAT(error_of([&] { cat(std::vector<Tensor>{a, a.to(DType::f16)}, 0); }),
+  EXPECT_THAT(error_of([&] {
+                cat(std::vector<Tensor>{a, a.to(DType::f16)}, 0);
+              }),
               HasSubstr("cat: dtypes differ: lhs f32[2,3]@cpu, rhs f16[2,3]@cpu: nothing is "
                         "promoted: cast one, e.g. rhs.to(DType::f32)"));
   EXPECT_EQ(error_of([&] { cat(std::vector<Tensor>{a, Tensor()}, 0); }), "cat: undefined tensor");
@@ -125,12 +143,15 @@ TEST(Tensor, SliceSet) {
   slice_set(column, Tensor::ones({1, 2}, DType::f32), 1, 2);
   EXPECT_THAT(values(column), ElementsAre(0, 0, 1, 1));
 
-  const std::string range = "slice_set: range outside the target: target f32[2,4]@cpu, dim 1, start ";
+  const std::string range =
+      "slice_set: range outside the target: target f32[2,4]@cpu, dim 1, start ";
   const Tensor two = iota({2, 2});
   EXPECT_EQ(error_of([&] { slice_set(t, two, 1, 3); }), range + "3, length 2");
   EXPECT_EQ(error_of([&] { slice_set(t, two, 1, -1); }), range + "-1, length 2");
   EXPECT_THAT(error_of([&] { slice_set(t, two, 1, INT64_MAX); }), HasSubstr(range));
-  EXPECT_EQ(error_of([&] { slice_set(t, iota({3, 2}), 1, 0); }),
+  EXPECT_EQ(error_of([&] {
+              slice_set(t, iota({3, 2}), 1, 0);
+            }),
             "slice_set: shapes differ outside the dimension: target f32[2,4]@cpu, source "
             "f32[3,2]@cpu, dim 1");
   EXPECT_THAT(error_of([&] { slice_set(t, two, 2, 0); }), HasSubstr("dim 2 of rank 2"));
@@ -164,11 +185,11 @@ TEST(Tensor, IndexSelectShapes) {
   EXPECT_EQ(error_of([&] { index_select(x, x, 0); }),
             "index_select: ids of this dtype: f32[3,4,2]@cpu: use u8, u32, i32 or i64");
   EXPECT_THAT(error_of([&] { index_select(x, ids({3}, {1}), 0); }), HasSubstr("index_select: "));
-  EXPECT_THAT(error_of([&] {
-                index_select(x, Tensor::from(std::vector<int32_t>{-1}, {1}), 0);
-              }),
+  EXPECT_THAT(error_of([&] { index_select(x, Tensor::from(std::vector<int32_t>{-1}, {1}), 0); }),
               HasSubstr("index_select: "));
-  EXPECT_THAT(error_of([&] { index_select(x, ids({0}, {1, 1, 1, 1, 1, 1, 1}), 0); }),
+  EXPECT_THAT(error_of([&] {
+                index_select(x, ids({0}, {1, 1, 1, 1, 1, 1, 1}), 0);
+              }),
               HasSubstr("too many dimensions"));
   const Tensor q = quantize(iota({3, 32}), DType::q8_0);
   EXPECT_EQ(index_select(q, ids({2}, {1}), 0, DType::f16).str(), "f16[1,32]@cpu");
@@ -182,16 +203,25 @@ TEST(Tensor, BlockTensorsKeepTheirRowsWhole) {
   EXPECT_EQ(values(dequantize(q.narrow(0, 1, 2))), values(dequantize(q).narrow(0, 1, 2)));
   for (const std::string& error :
        {error_of([&] { q.narrow(1, 0, 32); }), error_of([&] { q.slice(-1, 0, 32); }),
-        error_of([&] { q.t(); }), error_of([&] { q.permute({1, 0}); }),
-        error_of([&] { q.reshape({2, 128}); }), error_of([&] { q.clone(); }),
-        error_of([&] { q.unsqueeze(0); }), error_of([&] { q.squeeze(0); }),
-        error_of([&] { q.broadcast_to({2, 4, 64}); })}) {
+        error_of([&] { q.t(); }), error_of([&] {
+          q.permute({1, 0});
+        }),
+        error_of([&] {
+          q.reshape({2, 128});
+        }),
+        error_of([&] { q.clone(); }), error_of([&] { q.unsqueeze(0); }),
+        error_of([&] { q.squeeze(0); }), error_of([&] {
+          q.broadcast_to({2, 4, 64});
+        })}) {
     EXPECT_THAT(error, HasSubstr("not for a block dtype: q4_0[4,64]@cpu: dequantize it first"));
   }
-  EXPECT_EQ(error_of([] { Tensor::empty({4, 33}, DType::q4_0); }),
+  EXPECT_EQ(error_of([] {
+              Tensor::empty({4, 33}, DType::q4_0);
+            }),
             "empty: the last dimension isn't whole blocks: q4_0[4,33]: need a multiple of 32");
   EXPECT_THAT(error_of([] { Tensor::empty({}, DType::q4_k); }), HasSubstr("multiple of 256"));
-  EXPECT_THAT(error_of([] { Tensor::zeros({32}, DType::q8_0); }), HasSubstr("full: not for a block"));
+  EXPECT_THAT(error_of([] { Tensor::zeros({32}, DType::q8_0); }),
+              HasSubstr("full: not for a block"));
 }
 
 TEST(Tensor, LayoutsMustLieInsideTheirStorage) {

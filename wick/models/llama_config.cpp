@@ -81,14 +81,16 @@ LlamaConfig LlamaConfig::from(const io::Gguf& file) {
                 fmt::format("{} over {} heads", c.hidden, c.heads));
   }
   constexpr int64_t kMostHeadSize = 512;
-  c.head_size = file.get_i64("llama.attention.key_length", c.hidden / c.heads);
-  c.value_size = file.get_i64("llama.attention.value_length", c.head_size);
-  for (int64_t size : {c.head_size, c.value_size}) {
+  auto head_size = [&](const char* key, int64_t or_else) {
+    const int64_t size = file.get_i64(key, or_else);
     if (size < 1 || size > kMostHeadSize) {
-      throw Error(file.path(), "head size out of range", fmt::format("{}", size),
+      throw Error(file.path(), "head size out of range", fmt::format("{} = {}", key, size),
                   fmt::format("need 1 to {}", kMostHeadSize));
     }
-  }
+    return size;
+  };
+  c.head_size = head_size("llama.attention.key_length", c.hidden / c.heads);
+  c.value_size = head_size("llama.attention.value_length", c.head_size);
   const io::GgufTensor& table = file.require_tensor("token_embd.weight");
   if (table.shape.rank() != 2 || table.shape[0] < 1 || table.shape[0] > INT32_MAX) {
     throw Error(file.path(), "embedding isn't a matrix", table.str(), "need [vocabulary, hidden]");
