@@ -12,10 +12,10 @@ endif()
 # Headers stand beside sources; those only the sources need stay behind.
 install(DIRECTORY wick DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.h" PATTERN "*.def"
-  REGEX "/backend/cpu/.*/" EXCLUDE
-  REGEX "/backend/cpu/(cpu_backend|isa|thread_pool|[a-z_]+_internal)\\.h$" EXCLUDE
+  PATTERN "backend/cpu" EXCLUDE
   REGEX "/text/(bpe|specials|split|token_table|utf8)\\.h$" EXCLUDE
   REGEX "/(checks|weights)\\.h$" EXCLUDE)
+install(FILES wick/backend/cpu/cpu.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/wick/backend/cpu)
 install(FILES ${CMAKE_BINARY_DIR}/include/wick/version.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/wick)
 
 set(WICK_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/wick)

@@ -104,7 +104,7 @@ int run(const Options& o) {
     }
   }
   if (terminal) print("\n");
-  return kOk;
+  return interrupted() ? kInterrupted : kOk;
 }
 
 }  // namespace

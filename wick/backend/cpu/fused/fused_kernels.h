@@ -51,7 +51,7 @@ inline constexpr int64_t kAttentionRows = 6;
 /// Sizes are rounded up to this many floats, a multiple of every vector width.
 inline constexpr int64_t kAttentionPad = 64;
 
-constexpr int64_t attention_padded(int64_t n) {
+[[gnu::always_inline]] inline constexpr int64_t attention_padded(int64_t n) {
   return (n + kAttentionPad - 1) / kAttentionPad * kAttentionPad;
 }
 

@@ -14,8 +14,8 @@ inline constexpr int kWeightPanelRows = 16;
 inline constexpr int kDecodeColumns = 4;
 
 struct PackPanelArgs {
-  std::array<const void*, kWeightPanelRows> rows;  ///< null for rows past the end
-  std::array<int64_t, kWeightPanelRows> k_stride;  ///< of each row, in elements
+  const void* rows[kWeightPanelRows];  ///< null for rows past the end
+  int64_t k_stride[kWeightPanelRows];  ///< of each row, in elements
   int64_t k;
   void* panel;
 };
