@@ -28,7 +28,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("build", type=pathlib.Path, help="build folder")
     args = parser.parse_args()
-    objects = sorted(args.build.rglob("wick_kernels_*.dir/**/*.o"))
+    objects = sorted((args.build / "wick").rglob("wick_kernels_*.dir/**/*.o"))
     if not objects:
         print(f"no kernel objects below {args.build}")
         return 1
