@@ -48,8 +48,8 @@ class Layers(unittest.TestCase):
 class Symbols(unittest.TestCase):
     def check(self, source):
         with tempfile.TemporaryDirectory() as folder:
-            home = pathlib.Path(folder) / "wick_kernels_x_v3.dir"
-            home.mkdir()
+            home = pathlib.Path(folder) / "wick" / "wick_kernels_x_v3.dir"
+            home.mkdir(parents=True)
             (home / "a.cpp").write_text(source)
             subprocess.run(["g++", "-O1", "-c", "a.cpp", "-o", "a.cpp.o"], cwd=home, check=True)
             done = subprocess.run([sys.executable, TOOLS / "check_symbols.py", folder],
