@@ -69,6 +69,7 @@ struct Row {
   std::function<void()> large;
   int64_t small_elems;  // 0: no rate limit
   std::function<void()> small;
+  bool writes_only = false;  // then the limit is filling memory, not copying it
 };
 
 class Bench {
@@ -167,14 +168,34 @@ class Bench {
     Times t;
     for (int r = 0; r < options_.reps; ++r) {
       t.large = std::min(t.large, time(row.large));
-      t.copy = std::min(t.copy, time([&] { copy(false); }));
-      t.copy = std::min(t.copy, time([&] { copy(true); }));
+      // In seconds for as many bytes as the row's memory traffic counts.
+      for (bool stream : {false, true}) {
+        t.copy = std::min(t.copy, row.writes_only ? 2 * time([&] { fill(stream); })
+                                                  : time([&] { copy(stream); }));
+      }
       if (row.small_elems == 0) continue;
       t.small = std::min(t.small, time([&] {
                                     for (int i = 0; i < kSmallCalls; ++i) row.small();
                                   }) / kSmallCalls);
     }
     return t;
+  }
+
+  void fill(bool stream) {
+    cpu::parallel_for(bytes_ >> 16, 1, [&](int64_t begin, int64_t end) {
+      char* to = out_.data + (begin << 16);
+      const auto bytes = static_cast<size_t>((end - begin) << 16);
+#if defined(__x86_64__)
+      if (stream) {
+        for (size_t i = 0; i < bytes; i += 16) {
+          _mm_stream_si128(reinterpret_cast<__m128i*>(to + i), _mm_set1_epi32(1));
+        }
+        _mm_sfence();
+        return;
+      }
+#endif
+      std::memset(to, 1, bytes);
+    });
   }
 
   void copy(bool stream) {
@@ -239,19 +260,19 @@ void add_move_rows(Bench& bench) {
                2 * all,
                [=, &cpu, &bench] { cpu.copy(bench.out(d, flat), bench.a(d, flat)); },
                0,
-               {}});
+               {}, false});
     bench.add({fmt::format("fill.{}", name(d)),
                n,
                all,
                [=, &cpu, &bench] { cpu.fill(bench.out(d, flat), 1.0); },
                0,
-               {}});
+               {}, false});
     bench.add({fmt::format("transpose.{}", name(d)),
                n,
                2 * all,
                [=, &cpu, &bench] { cpu.copy(bench.out(d, wide), bench.a(d, turned)); },
                0,
-               {}});
+               {}, false});
     // A KV cache: [positions, heads, 64] into [heads, positions, 64].
     const int64_t positions = n / 64 / 8;
     const Layout from = Layout::contiguous({positions, 8, 64}).transpose(0, 1),
@@ -261,7 +282,7 @@ void add_move_rows(Bench& bench) {
                2 * all,
                [=, &cpu, &bench] { cpu.copy(bench.out(d, to), bench.a(d, from)); },
                0,
-               {}});
+               {}, false});
     const Layout third = Layout::contiguous({n / 3, 3}).slice(1, 0, 3, 2);
     bench.add({fmt::format("copy_columns.{}", name(d)),
                n / 3 * 2,
@@ -270,7 +291,7 @@ void add_move_rows(Bench& bench) {
                  cpu.copy(bench.out(d, Layout::contiguous(third.shape())), bench.a(d, third));
                },
                0,
-               {}});
+               {}, false});
   }
   const DType f32 = DType::f32;
   const int64_t n = bench.bytes() / 4, cols = 4096, rows = n / cols;
@@ -289,7 +310,7 @@ void add_move_rows(Bench& bench) {
                  cpu.binary(Op::add, bench.out(f32, wide), bench.a(f32, wide), bench.b(f32, b));
                },
                0,
-               {}});
+               {}, false});
   }
   const DType types[] = {DType::f32,    DType::f16, DType::bf16,
                          DType::f8e4m3, DType::i32, DType::f64};
@@ -318,7 +339,7 @@ void add_move_rows(Bench& bench) {
            cpu.index_select(bench.out(d, result), bench.a(d, table), bench.b(DType::u32, ids), 0);
          },
          0,
-         {}});
+         {}, false});
   }
 }
 

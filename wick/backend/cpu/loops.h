@@ -39,6 +39,12 @@ struct Nest {
   int64_t run_stride(int operand, int d) const {
     return d < rank ? stride[operand][d] : elem_bytes[operand];
   }
+  /// How far the inputs move along a dim.
+  int64_t input_step(int d) const {
+    int64_t step = 0;
+    for (int k = 1; k < N; ++k) step += stride[k][d] < 0 ? -stride[k][d] : stride[k][d];
+    return step;
+  }
   void swap_dims(int a, int b) {
     std::swap(size[a], size[b]);
     for (int k = 0; k < N; ++k) std::swap(stride[k][a], stride[k][b]);
@@ -106,9 +112,9 @@ Nest<N> make_nest(const View& out, const ConstView* const (&inputs)[N == 1 ? 1 :
 template <int N>
 struct Box {
   int rank = 0;
-  int64_t count[Shape::kMaxRank + 2];
-  int64_t step[N][Shape::kMaxRank + 2];
-  char* base[N];
+  int64_t count[Shape::kMaxRank + 3] = {};
+  int64_t step[N][Shape::kMaxRank + 3] = {};
+  char* base[N] = {};
 
   void add(int64_t times, const Nest<N>& nest, int dim, int64_t per_step) {
     count[rank] = times;
@@ -125,7 +131,7 @@ struct Box {
 /// Calls body(index, pointers) for the units [begin, end) of a box, first dim fastest.
 template <int N, class Body>
 void walk(const Box<N>& box, int64_t begin, int64_t end, Body&& body) {
-  int64_t index[Shape::kMaxRank + 2] = {};
+  int64_t index[Shape::kMaxRank + 3] = {};
   char* at[N];
   for (int k = 0; k < N; ++k) at[k] = box.base[k];
   int64_t rest = begin;
@@ -181,10 +187,68 @@ inline void stream_fence() {
 #endif
 }
 
+/// Calls body(pointers, rows, cols) for blocks of at most block_rows × block_cols elements of the
+/// dims 1 and 0. The rows of a strip come first, then the strip's columns: a strip's pages, of
+/// every operand, stay in the translation buffer.
+template <int N, class Body>
+void for_each_block(const Nest<N>& nest, int64_t block_rows, int64_t block_cols, int64_t grain,
+                    bool stream, Body&& body) {
+  constexpr int64_t kStrip = 512;
+  const int64_t per_strip = kStrip / block_rows;
+  Box<N> box;
+  for (int k = 0; k < N; ++k) box.base[k] = nest.base[k];
+  box.add(std::min(per_strip, (nest.size[1] + block_rows - 1) / block_rows), nest, 1, block_rows);
+  box.add((nest.size[0] + block_cols - 1) / block_cols, nest, 0, block_cols);
+  box.add((nest.size[1] + kStrip - 1) / kStrip, nest, 1, kStrip);
+  for (int d = 2; d < nest.rank; ++d) box.add(nest.size[d], nest, d, 1);
+  const int64_t elems = std::min(block_rows, nest.size[1]) * std::min(block_cols, nest.size[0]);
+  parallel_for(box.units(), std::max<int64_t>(1, grain / elems), [&](int64_t begin, int64_t end) {
+    walk(box, begin, end, [&](const int64_t* index, char* const* at) {
+      const int64_t first_row = index[2] * kStrip + index[0] * block_rows;
+      const int64_t rows = std::min(block_rows, nest.size[1] - first_row);
+      const int64_t cols = std::min(block_cols, nest.size[0] - index[1] * block_cols);
+      if (rows > 0) body(at, rows, cols);  // the last strip may be short
+    });
+    if (stream) stream_fence();
+  });
+}
+
+/// for_each_run where some inputs (bits of `turned`) lie along dim 1: each block of theirs is
+/// transposed into scratch that stays in the first-level cache.
+template <int N, class Run>
+void for_each_turned_run(const Nest<N>& nest, unsigned turned, const TransposeKernels& transpose,
+                         int64_t grain, bool stream, Run&& run) {
+  constexpr int64_t kCols = 128;
+  int64_t block_rows = 64;  // a line of each turned input
+  for (int k = 1; k < N; ++k) {
+    if ((turned >> k) & 1u) block_rows = std::min(block_rows, 64 / nest.elem_bytes[k]);
+  }
+  for_each_block(nest, block_rows, kCols, grain, stream,
+                 [&](char* const* at, int64_t rows, int64_t cols) {
+                   alignas(64) char scratch[N][kCols * 64];
+                   char* pointer[N];
+                   int64_t along[N], down[N];
+                   for (int k = 0; k < N; ++k) {
+                     pointer[k] = at[k];
+                     along[k] = nest.stride[k][0];
+                     down[k] = nest.stride[k][1];
+                     if (((turned >> k) & 1u) == 0) continue;
+                     const int64_t bytes = nest.elem_bytes[k];
+                     transpose[log2_bytes(bytes)](scratch[k], kCols * bytes, at[k], along[k], rows,
+                                                  cols, false);
+                     pointer[k] = scratch[k];
+                     along[k] = bytes;
+                     down[k] = kCols * bytes;
+                   }
+                   for (int64_t r = 0; r < rows; ++r) {
+                     run(cols, pointer, along);
+                     for (int k = 0; k < N; ++k) pointer[k] += down[k];
+                   }
+                 });
+}
+
 /// Calls run(n, pointers, strides) so that every element is covered once, on as many threads as
-/// pieces of `grain` elements allow. Inputs stored across the output's run are transposed block by
-/// block into scratch that stays in the first-level cache. `stream` says that run's stores go
-/// around the caches.
+/// pieces of `grain` elements allow. `stream` says that run's stores go around the caches.
 template <int N, class Run>
 void for_each_run(Nest<N>& nest, const TransposeKernels& transpose, int64_t grain, bool stream,
                   Run&& run) {
@@ -217,65 +281,66 @@ void for_each_run(Nest<N>& nest, const TransposeKernels& transpose, int64_t grai
     across = d;
     turned |= 1u << k;
   }
-
-  Box<N> box;
-  for (int k = 0; k < N; ++k) box.base[k] = nest.base[k];
-  int64_t run_elems, block_rows = 1;
   if (turned != 0) {
     nest.swap_dims(1, across);
-    run_elems = 64, block_rows = 32;
+    for_each_turned_run(nest, turned, transpose, grain, stream, run);
+    return;
+  }
+
+  int64_t run_elems = kRun, rows = 1, planes = 1;
+  int longest = 0, nearest = 1;
+  for (int d = 1; d < nest.rank; ++d) {
+    if (nest.size[d] > nest.size[longest]) longest = d;
+    if (nest.input_step(d) < nest.input_step(nearest)) nearest = d;
+  }
+  if (nest.size[0] < 8 && nest.size[longest] >= 4 * nest.size[0]) {
+    // A short innermost dim: run along the longest one instead, in pieces whose lines stay cached
+    // while the short dim, now second, is looped over.
+    nest.swap_dims(0, longest);
+    nest.swap_dims(1, longest);
+    run_elems = 512;
+    rows = nest.size[1];
   } else {
-    run_elems = kRun;
-    int longest = 0;
-    for (int d = 1; d < nest.rank; ++d) {
-      if (nest.size[d] > nest.size[longest]) longest = d;
-    }
-    if (nest.size[0] < 8 && nest.size[longest] >= 4 * nest.size[0]) {
-      // A short innermost dim: run along the longest one instead, in pieces whose lines stay cached
-      // while the short dim, now second, is looped over.
-      nest.swap_dims(0, longest);
-      nest.swap_dims(1, longest);
-      run_elems = 512;
-      block_rows = nest.size[1];
-    } else {
-      block_rows = std::max<int64_t>(1, 2048 / nest.size[0]);
+    const int64_t bytes = nest.size[0] * nest.elem_bytes[0];
+    rows = std::max<int64_t>(1, 8192 / bytes);
+    if (nearest != 1 && bytes < 4096) {
+      // Inputs lie in another order: blocks of both dims, some kilobytes in a row on either side.
+      nest.swap_dims(2, nearest);
+      planes = std::min(nest.size[2], rows);
     }
   }
   run_elems = std::min(run_elems, nest.size[0]);
-  block_rows = std::min(block_rows, nest.size[1]);
+  rows = std::min(rows, nest.size[1]);
+  Box<N> box;
+  for (int k = 0; k < N; ++k) box.base[k] = nest.base[k];
   box.add((nest.size[0] + run_elems - 1) / run_elems, nest, 0, run_elems);
-  box.add((nest.size[1] + block_rows - 1) / block_rows, nest, 1, block_rows);
-  for (int d = 2; d < nest.rank; ++d) box.add(nest.size[d], nest, d, 1);
+  box.add((nest.size[1] + rows - 1) / rows, nest, 1, rows);
+  for (int d = 2; d < nest.rank; ++d) {
+    const int64_t block = d == 2 ? planes : 1;
+    box.add((nest.size[d] + block - 1) / block, nest, d, block);
+  }
   for (int k = 0; k < N; ++k) strides[k] = nest.stride[k][0];
-
-  auto part = [&](int64_t begin, int64_t end) {
-    alignas(64) char scratch[N][64 * 32 * 8];
-    walk(box, begin, end, [&](const int64_t* index, char* const* at) {
-      const int64_t cols = std::min(run_elems, nest.size[0] - index[0] * run_elems);
-      const int64_t rows = std::min(block_rows, nest.size[1] - index[1] * block_rows);
-      char* pointer[N];
-      int64_t along[N], down[N];
-      for (int k = 0; k < N; ++k) {
-        pointer[k] = at[k];
-        along[k] = strides[k];
-        down[k] = nest.stride[k][1];
-        if ((turned >> k) & 1u) {
-          const int64_t bytes = nest.elem_bytes[k];
-          transpose[log2_bytes(bytes)](scratch[k], 64 * bytes, at[k], strides[k], rows, cols,
-                                       false);
-          pointer[k] = scratch[k];
-          along[k] = bytes;
-          down[k] = 64 * bytes;
-        }
-      }
-      for (int64_t r = 0; r < rows; ++r) {
-        run(cols, pointer, along);
-        for (int k = 0; k < N; ++k) pointer[k] += down[k];
-      }
-    });
-    if (stream) stream_fence();
-  };
-  parallel_for(box.units(), std::max<int64_t>(1, grain / (run_elems * block_rows)), part);
+  const int64_t block_elems = run_elems * rows * planes;
+  parallel_for(box.units(), std::max<int64_t>(1, grain / block_elems),
+               [&](int64_t begin, int64_t end) {
+                 walk(box, begin, end, [&](const int64_t* index, char* const* at) {
+                   const int64_t n = std::min(run_elems, nest.size[0] - index[0] * run_elems);
+                   const int64_t row_end = std::min(rows, nest.size[1] - index[1] * rows);
+                   const int64_t plane_end =
+                       planes == 1 ? 1 : std::min(planes, nest.size[2] - index[2] * planes);
+                   for (int64_t plane = 0; plane < plane_end; ++plane) {
+                     char* pointer[N];
+                     for (int k = 0; k < N; ++k) {
+                       pointer[k] = at[k] + (planes == 1 ? 0 : plane * nest.stride[k][2]);
+                     }
+                     for (int64_t row = 0; row < row_end; ++row) {
+                       run(n, pointer, strides);
+                       for (int k = 0; k < N; ++k) pointer[k] += nest.stride[k][1];
+                     }
+                   }
+                 });
+                 if (stream) stream_fence();
+               });
 }
 
 /// Copies elements of one size along a nest.

@@ -60,42 +60,96 @@ struct ComputeType<S, true> {
 template <class S>
 using Compute = typename ComputeType<S>::type;
 
-/// Elements that kernels handle at once: a cache line of output, whole vectors, no tails inside.
+/// Elements of a cache line. Kernels get multiples of it, so their loops are whole vectors without
+/// tails; the end of a run goes through a padded line.
 template <class S>
 inline constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(S));
 
-// ---- Conversion of a constant number of elements, a multiple of 16 ----
+/// Elements of a stepwise conversion.
+inline constexpr int64_t kPiece = 256;
+/// Elements of a streamed piece: a few lines, so that their stores overlap with the arithmetic of
+/// the next piece.
+template <class S>
+inline constexpr int64_t kStreamed = 4 * kLine<S>;
 
-template <int64_t kN, class S>
-inline void widen(float* __restrict to, const S* __restrict from) {
-#if defined(__F16C__)
+// ---- Conversion; n a multiple of 16 ----
+// Each store is as wide as the loads that read it back: narrower ones couldn't be forwarded. (The
+// masked intrinsics are the plain instructions, without the compiler's warning about its own
+// header.)
+
+template <class S>
+inline void widen(float* __restrict to, const S* __restrict from, int64_t n) {
   if constexpr (math::kSame<S, f16>) {
-#pragma GCC unroll 8
-    for (int64_t i = 0; i < kN; i += 8) {
+#if defined(__AVX512F__)
+    for (int64_t i = 0; i < n; i += 16) {
+      const __m256i half = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i));
+      _mm512_storeu_ps(to + i, _mm512_maskz_cvtph_ps(0xffff, half));
+    }
+    return;
+#elif defined(__F16C__)
+    for (int64_t i = 0; i < n; i += 8) {
       const __m128i half = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i));
       _mm256_storeu_ps(to + i, _mm256_cvtph_ps(half));
     }
     return;
-  }
 #endif
-  for (int64_t i = 0; i < kN; ++i) to[i] = math::to_f32(from[i]);
+  }
+  const int64_t whole = n / 16 * 16;
+  for (int64_t i = 0; i < whole; ++i) to[i] = math::to_f32(from[i]);
 }
 
-/// The processor's conversion to f16 gives the bits of math::from_f32.
-template <int64_t kN, class S>
-inline void narrow(S* __restrict to, const float* __restrict from) {
-#if defined(__F16C__)
+/// The processor's conversion to f16 gives the bits of math::from_f32. n a multiple of 32.
+template <class S>
+inline void narrow(S* __restrict to, const float* __restrict from, int64_t n) {
   if constexpr (math::kSame<S, f16>) {
-#pragma GCC unroll 8
-    for (int64_t i = 0; i < kN; i += 8) {
-      const __m128i half = _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT);
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i), half);
+    constexpr int kNearest = 0;  // ties to even
+#if defined(__AVX512F__)
+    for (int64_t i = 0; i < n; i += 32) {
+      const __m256i low = _mm512_maskz_cvtps_ph(0xffff, _mm512_loadu_ps(from + i), kNearest);
+      const __m256i high = _mm512_maskz_cvtps_ph(0xffff, _mm512_loadu_ps(from + i + 16), kNearest);
+      _mm512_storeu_si512(to + i,
+                          _mm512_maskz_inserti64x4(0xff, _mm512_castsi256_si512(low), high, 1));
     }
     return;
-  }
+#elif defined(__F16C__)
+    for (int64_t i = 0; i < n; i += 16) {
+      const __m128i low = _mm256_cvtps_ph(_mm256_loadu_ps(from + i), kNearest);
+      const __m128i high = _mm256_cvtps_ph(_mm256_loadu_ps(from + i + 8), kNearest);
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), _mm256_set_m128i(high, low));
+    }
+    return;
 #endif
-  for (int64_t i = 0; i < kN; ++i) to[i] = math::from_f32<S>(from[i]);
+  }
+  const int64_t whole = n / 16 * 16;
+  for (int64_t i = 0; i < whole; ++i) to[i] = math::from_f32<S>(from[i]);
 }
+
+template <class S>
+inline Compute<S> load(S x) {
+  if constexpr (kNarrow<S>) {
+    return math::to_f32(x);
+  } else {
+    return x;
+  }
+}
+template <class S>
+inline S store(Compute<S> x) {
+  if constexpr (kNarrow<S>) {
+    return math::from_f32<S>(x);
+  } else {
+    return x;
+  }
+}
+
+/// True for types whose conversion is an instruction that only intrinsics reach: kernels convert a
+/// piece, compute it and convert it back. Else one loop does all three in registers.
+#if defined(__F16C__)
+template <class S>
+inline constexpr bool kStepwise = math::kSame<S, f16>;
+#else
+template <class S>
+inline constexpr bool kStepwise = false;
+#endif
 
 // ---- Memory ----
 
@@ -130,6 +184,11 @@ inline void stream_line(void* to, const void* from) {
 #endif
 }
 
+template <class S>
+inline void stream_tile(S* to, const S* tile, int64_t n) {
+  for (int64_t i = 0; i < n; i += kLine<S>) stream_line(to + i, tile + i);
+}
+
 /// A value that is harmless in the unused lanes of a vector, even as a divisor.
 template <class S>
 inline S filler() {
@@ -142,9 +201,44 @@ inline S filler() {
 
 /// Up to a line of elements, the rest filled.
 template <class S>
-inline void load_part(S* __restrict line, const S* __restrict from, int64_t n) {
-  for (int64_t i = 0; i < kLine<S>; ++i) line[i] = filler<S>();
-  __builtin_memcpy(line, from, static_cast<size_t>(n) * sizeof(S));
+struct PaddedLine {
+  alignas(64) S elems[kLine<S>];
+  PaddedLine(const S* from, int64_t n) {
+    for (S& element : elems) element = filler<S>();
+    __builtin_memcpy(elems, from, static_cast<size_t>(n) * sizeof(S));
+  }
+  const S* pointer() const { return elems; }
+};
+
+/// Covers a run of n elements with calls of lines(y, inputs.., count), count a multiple of a line.
+/// The end of the run, and the start of a streamed one up to a line's boundary, go through padded
+/// lines, so that no byte outside the run is touched. Streamed results come in pieces small enough
+/// that their stores overlap with the arithmetic of the next.
+template <class S, class Lines, class... In>
+inline void cover(int64_t n, bool stream, const Lines& lines, S* y, const In*... in) {
+  auto part = [&lines](int64_t count, S* to, const In*... from) {
+    alignas(64) S result[kLine<S>];
+    lines(result, PaddedLine<S>(from, count).pointer()..., kLine<S>);
+    __builtin_memcpy(to, result, static_cast<size_t>(count) * sizeof(S));
+  };
+  int64_t i = 0;
+  if (stream) {
+    const int64_t head = bytes_to_line(y) / static_cast<int64_t>(sizeof(S));
+    if (head > 0 && head <= n) {
+      part(head, y, in...);
+      i = head;
+    }
+    for (; n - i >= kStreamed<S>; i += kStreamed<S>) {
+      alignas(64) S tile[kStreamed<S>];
+      lines(tile, (in + i)..., kStreamed<S>);
+      stream_tile(y + i, tile, kStreamed<S>);
+    }
+  }
+  if (const int64_t whole = (n - i) / kLine<S> * kLine<S>; whole > 0) {
+    lines(y + i, (in + i)..., whole);
+    i += whole;
+  }
+  if (i < n) part(n - i, y + i, (in + i)...);
 }
 
 }  // namespace

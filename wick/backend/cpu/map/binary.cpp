@@ -8,102 +8,84 @@
 namespace wick::cpu::WICK_ISA {
 namespace {
 
-/// One line of output. Integer division counts its zero divisors on the way.
 template <class F, class S>
-inline void line(S* __restrict y, const S* __restrict a, const S* __restrict b, S& zeros) {
-  if constexpr (kNarrow<S>) {
-    alignas(64) float u[kLine<S>], v[kLine<S>];
-    widen<kLine<S>>(u, a);
-    widen<kLine<S>>(v, b);
-    for (int64_t i = 0; i < kLine<S>; ++i) u[i] = F::call(u[i], v[i]);
-    narrow<kLine<S>>(y, u);
-  } else if constexpr (F::kChecksDivisor && fn::Whole<S>) {
-    for (int64_t i = 0; i < kLine<S>; ++i) {
+struct Lines {
+  __attribute__((noinline)) void operator()(S* __restrict y, const S* __restrict a,
+                                            const S* __restrict b, int64_t n) const {
+    if constexpr (kStepwise<S>) {
+      alignas(64) float u[kPiece], v[kPiece];
+      for (int64_t i = 0; i < n; i += kPiece) {
+        const int64_t m = n - i < kPiece ? (n - i) / kLine<S> * kLine<S> : kPiece;
+        widen(u, a + i, m);
+        widen(v, b + i, m);
+        for (int64_t j = 0; j < m; ++j) u[j] = F::call(u[j], v[j]);
+        narrow(y + i, u, m);
+      }
+    } else {
+      const int64_t whole = n / kLine<S> * kLine<S>;
+      for (int64_t i = 0; i < whole; ++i) y[i] = store<S>(F::call(load(a[i]), load(b[i])));
+    }
+  }
+};
+
+/// Integer division: notes zero divisors on the way, dividing by one instead.
+template <class F, class S>
+struct DivisionLines {
+  bool* fine;
+  __attribute__((noinline)) void operator()(S* __restrict y, const S* __restrict a,
+                                            const S* __restrict b, int64_t n) const {
+    S zeros = 0;
+    const int64_t whole = n / kLine<S> * kLine<S>;
+    for (int64_t i = 0; i < whole; ++i) {
       const bool zero = b[i] == S{0};
       zeros = static_cast<S>(zeros | (zero ? S{1} : S{0}));
       y[i] = F::call(a[i], zero ? S{1} : b[i]);
     }
-  } else {
-    for (int64_t i = 0; i < kLine<S>; ++i) y[i] = F::call(a[i], b[i]);
+    *fine = *fine && zeros == S{0};
   }
-}
-
-/// Less than a line, without touching memory beyond it.
-template <class F, class S>
-inline void part(S* y, const S* a, const S* b, int64_t n, S& zeros) {
-  alignas(64) S u[kLine<S>], v[kLine<S>], to[kLine<S>];
-  load_part(u, a, n);
-  load_part(v, b, n);
-  line<F>(to, u, v, zeros);
-  __builtin_memcpy(y, to, static_cast<size_t>(n) * sizeof(S));
-}
+};
 
 template <class F, class S>
-bool binary(int64_t n, void* out, const void* a_memory, const void* b_memory, bool stream) {
+bool binary(int64_t n, void* out, const void* a, const void* b, bool stream) {
   S* y = static_cast<S*>(out);
-  const S* a = static_cast<const S*>(a_memory);
-  const S* b = static_cast<const S*>(b_memory);
-  S zeros{};
-  int64_t i = 0;
-  if (stream) {
-    const int64_t head = bytes_to_line(y) / static_cast<int64_t>(sizeof(S));
-    if (head > 0 && head <= n) {
-      part<F>(y, a, b, head, zeros);
-      i = head;
-    }
-    for (; i + kLine<S> <= n; i += kLine<S>) {
-      alignas(64) S result[kLine<S>];
-      line<F>(result, a + i, b + i, zeros);
-      stream_line(y + i, result);
-    }
+  const S* u = static_cast<const S*>(a);
+  const S* v = static_cast<const S*>(b);
+  bool fine = true;
+  if constexpr (F::kChecksDivisor && fn::Whole<S>) {
+    cover(n, stream, DivisionLines<F, S>{&fine}, y, u, v);
+  } else {
+    cover(n, stream, Lines<F, S>{}, y, u, v);
   }
-  for (; i + kLine<S> <= n; i += kLine<S>) line<F>(y + i, a + i, b + i, zeros);
-  if (i < n) part<F>(y + i, a + i, b + i, n - i, zeros);
-  if constexpr (F::kChecksDivisor && fn::Whole<S>) return zeros == S{0};
-  return true;
+  return fine;
 }
 
 /// Each step rounded in the type that computes; narrow floats once more at the store.
 template <class S>
-inline void affine_line(S* __restrict y, const S* __restrict x, Compute<S> mul, Compute<S> add) {
-  if constexpr (kNarrow<S>) {
-    alignas(64) float wide[kLine<S>];
-    widen<kLine<S>>(wide, x);
-    for (int64_t i = 0; i < kLine<S>; ++i) wide[i] = fn::add(fn::mul(wide[i], mul), add);
-    narrow<kLine<S>>(y, wide);
-  } else {
-    for (int64_t i = 0; i < kLine<S>; ++i) y[i] = fn::add(fn::mul(x[i], mul), add);
+struct AffineLines {
+  Compute<S> mul, add;
+  __attribute__((noinline)) void operator()(S* __restrict y, const S* __restrict x,
+                                            int64_t n) const {
+    const Compute<S> by = mul, plus = add;
+    if constexpr (kStepwise<S>) {
+      alignas(64) float wide[kPiece];
+      for (int64_t i = 0; i < n; i += kPiece) {
+        const int64_t m = n - i < kPiece ? (n - i) / kLine<S> * kLine<S> : kPiece;
+        widen(wide, x + i, m);
+        for (int64_t j = 0; j < m; ++j) wide[j] = wide[j] * by + plus;
+        narrow(y + i, wide, m);
+      }
+    } else {
+      const int64_t whole = n / kLine<S> * kLine<S>;
+      for (int64_t i = 0; i < whole; ++i) y[i] = store<S>(fn::add(fn::mul(load(x[i]), by), plus));
+    }
   }
-}
+};
 
 template <class S>
-void affine(int64_t n, void* out, const void* in, const void* mul_value, const void* add_value,
-            bool stream) {
-  S* y = static_cast<S*>(out);
-  const S* x = static_cast<const S*>(in);
-  const auto mul = at<Compute<S>>(static_cast<const char*>(mul_value));
-  const auto add = at<Compute<S>>(static_cast<const char*>(add_value));
-  auto part = [=](S* to, const S* from, int64_t count) {
-    alignas(64) S u[kLine<S>], v[kLine<S>];
-    load_part(u, from, count);
-    affine_line(v, u, mul, add);
-    __builtin_memcpy(to, v, static_cast<size_t>(count) * sizeof(S));
-  };
-  int64_t i = 0;
-  if (stream) {
-    const int64_t head = bytes_to_line(y) / static_cast<int64_t>(sizeof(S));
-    if (head > 0 && head <= n) {
-      part(y, x, head);
-      i = head;
-    }
-    for (; i + kLine<S> <= n; i += kLine<S>) {
-      alignas(64) S result[kLine<S>];
-      affine_line(result, x + i, mul, add);
-      stream_line(y + i, result);
-    }
-  }
-  for (; i + kLine<S> <= n; i += kLine<S>) affine_line(y + i, x + i, mul, add);
-  if (i < n) part(y + i, x + i, n - i);
+void affine(int64_t n, void* out, const void* in, const void* mul, const void* add, bool stream) {
+  const AffineLines<S> lines{at<Compute<S>>(static_cast<const char*>(mul)),
+                             at<Compute<S>>(static_cast<const char*>(add))};
+  cover(n, stream, lines, static_cast<S*>(out), static_cast<const S*>(in));
 }
 
 #define WICK_BINARY(name, ...)                                  \

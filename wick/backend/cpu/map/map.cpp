@@ -34,6 +34,32 @@ constexpr int64_t grain_of(Op op) {
   }
 }
 
+/// Streaming pays where memory is the limit. Functions and conversions whose arithmetic is need the
+/// cache to hide their stores: plain stores then cost nothing, streamed ones up to a third.
+constexpr bool worth_streaming(Op op, DType dtype) {
+  switch (op) {
+    case Op::neg:
+    case Op::abs:
+    case Op::sqr:
+      return dtype != DType::bf16 && dtype != DType::f8e4m3;
+    case Op::add:
+    case Op::sub:
+    case Op::mul:
+    case Op::maximum:
+    case Op::minimum:
+      return dtype != DType::f8e4m3;
+    case Op::div:
+      return is_float(dtype) && dtype != DType::f8e4m3;
+    case Op::sqrt:
+    case Op::recip:
+      return dtype == DType::f32 || dtype == DType::f64;
+    case Op::affine:
+      return dtype == DType::f32 || dtype == DType::f64 || is_integer(dtype);
+    default:
+      return false;
+  }
+}
+
 int index(Op op) { return static_cast<int>(op); }
 int index(DType dtype) { return static_cast<int>(dtype); }
 
@@ -48,7 +74,7 @@ void CpuBackend::unary(Op op, const View& out, const ConstView& in) {
   }
   const ConstView* const inputs[] = {&in};
   Nest<2> nest = make_nest<2>(out, inputs);
-  const bool stream = should_stream(nest);
+  const bool stream = worth_streaming(op, out.dtype) && should_stream(nest);
   for_each_run(nest, move.transpose, grain_of(op), stream,
                [&](int64_t n, char* const* at, const int64_t* stride) {
                  run_dense<2>(n, at, stride, nest.elem_bytes, stream,
@@ -67,7 +93,7 @@ void CpuBackend::binary(Op op, const View& out, const ConstView& a, const ConstV
   }
   const ConstView* const inputs[] = {&a, &b};
   Nest<3> nest = make_nest<3>(out, inputs);
-  const bool stream = should_stream(nest);
+  const bool stream = worth_streaming(op, out.dtype) && should_stream(nest);
   std::atomic<bool> zero_divisor{false};
   for_each_run(nest, move.transpose, grain_of(op), stream,
                [&](int64_t n, char* const* at, const int64_t* stride) {
@@ -93,7 +119,7 @@ void CpuBackend::affine(const View& out, const ConstView& in, Scalar mul, Scalar
   const ScalarBytes m = convert(mul, compute), b = convert(add, compute);
   const ConstView* const inputs[] = {&in};
   Nest<2> nest = make_nest<2>(out, inputs);
-  const bool stream = should_stream(nest);
+  const bool stream = worth_streaming(Op::affine, out.dtype) && should_stream(nest);
   for_each_run(nest, move.transpose, grain_of(Op::affine), stream,
                [&](int64_t n, char* const* at, const int64_t* stride) {
                  run_dense<2>(n, at, stride, nest.elem_bytes, stream,

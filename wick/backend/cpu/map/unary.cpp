@@ -7,47 +7,28 @@
 namespace wick::cpu::WICK_ISA {
 namespace {
 
-/// One line of output.
 template <class F, class S>
-inline void line(S* __restrict y, const S* __restrict x) {
-  if constexpr (kNarrow<S>) {
-    alignas(64) float wide[kLine<S>];
-    widen<kLine<S>>(wide, x);
-    for (int64_t i = 0; i < kLine<S>; ++i) wide[i] = F::call(wide[i]);
-    narrow<kLine<S>>(y, wide);
-  } else {
-    for (int64_t i = 0; i < kLine<S>; ++i) y[i] = F::call(x[i]);
+struct Lines {
+  __attribute__((noinline)) void operator()(S* __restrict y, const S* __restrict x,
+                                            int64_t n) const {
+    if constexpr (kStepwise<S>) {
+      alignas(64) float wide[kPiece];
+      for (int64_t i = 0; i < n; i += kPiece) {
+        const int64_t m = n - i < kPiece ? (n - i) / kLine<S> * kLine<S> : kPiece;
+        widen(wide, x + i, m);
+        for (int64_t j = 0; j < m; ++j) wide[j] = F::call(wide[j]);
+        narrow(y + i, wide, m);
+      }
+    } else {
+      const int64_t whole = n / kLine<S> * kLine<S>;
+      for (int64_t i = 0; i < whole; ++i) y[i] = store<S>(F::call(load(x[i])));
+    }
   }
-}
-
-/// Less than a line, without touching memory beyond it.
-template <class F, class S>
-inline void part(S* y, const S* x, int64_t n) {
-  alignas(64) S from[kLine<S>], to[kLine<S>];
-  load_part(from, x, n);
-  line<F>(to, from);
-  __builtin_memcpy(y, to, static_cast<size_t>(n) * sizeof(S));
-}
+};
 
 template <class F, class S>
 void unary(int64_t n, void* out, const void* in, bool stream) {
-  S* y = static_cast<S*>(out);
-  const S* x = static_cast<const S*>(in);
-  int64_t i = 0;
-  if (stream) {
-    const int64_t head = bytes_to_line(y) / static_cast<int64_t>(sizeof(S));
-    if (head > 0 && head <= n) {
-      part<F>(y, x, head);
-      i = head;
-    }
-    for (; i + kLine<S> <= n; i += kLine<S>) {
-      alignas(64) S result[kLine<S>];
-      line<F>(result, x + i);
-      stream_line(y + i, result);
-    }
-  }
-  for (; i + kLine<S> <= n; i += kLine<S>) line<F>(y + i, x + i);
-  if (i < n) part<F>(y + i, x + i, n - i);
+  cover(n, stream, Lines<F, S>{}, static_cast<S*>(out), static_cast<const S*>(in));
 }
 
 #define WICK_UNARY(name, ...)   \

@@ -7,20 +7,49 @@
 namespace wick::cpu::WICK_ISA {
 namespace {
 
-constexpr int64_t kBlock = 64;  // elements: whole lines of every type
+using math::i32, math::i64, math::u32;
 
-template <class To, class From>
-inline void block(To* __restrict to, const From* __restrict from) {
-  if constexpr (math::kSame<From, f16> && math::kSame<To, float>) {
-    widen<kBlock>(to, from);
-  } else if constexpr (math::kSame<From, f16>) {
-    alignas(64) float wide[kBlock];
-    widen<kBlock>(wide, from);
-    block<To>(to, wide);
-  } else if constexpr (math::kSame<From, float> && math::kSame<To, f16>) {
-    narrow<kBlock>(to, from);
+/// A number on its way to f16, as an f32 from which the processor's conversion gives the bits that
+/// one rounding would have given.
+template <class From>
+inline float toward_f16(From x) {
+  if constexpr (math::kSame<From, double>) {
+    return math::detail::f64_to_f32_odd(x);
+  } else if constexpr (kNarrow<From>) {
+    return math::to_f32(x);
+  } else if constexpr (sizeof(From) < 4) {
+    return static_cast<float>(x);
   } else {
-    for (int64_t i = 0; i < kBlock; ++i) to[i] = math::cast<To>(from[i]);
+    // Beyond 2^17 all is infinity; below, an f32 holds the integer.
+    constexpr From kLimit = From{1} << 17;
+    From y = x < kLimit ? x : kLimit;
+    if constexpr (From(-1) < From(0)) y = y > -kLimit ? y : -kLimit;
+    return static_cast<float>(static_cast<i32>(y));
+  }
+}
+
+/// n a multiple of 64: whole lines of every type.
+template <class To, class From>
+__attribute__((noinline)) void lines(To* __restrict to, const From* __restrict from, int64_t n) {
+  if constexpr (kStepwise<From> && math::kSame<To, float>) {
+    widen(to, from, n);
+  } else if constexpr (kStepwise<To> && math::kSame<From, float>) {
+    narrow(to, from, n);
+  } else if constexpr (kStepwise<From> || kStepwise<To>) {
+    alignas(64) float wide[kPiece];
+    for (int64_t i = 0; i < n; i += kPiece) {
+      const int64_t m = n - i < kPiece ? (n - i) / 64 * 64 : kPiece;
+      if constexpr (kStepwise<From>) {
+        widen(wide, from + i, m);
+        for (int64_t j = 0; j < m; ++j) to[i + j] = math::cast<To>(wide[j]);
+      } else {
+        for (int64_t j = 0; j < m; ++j) wide[j] = toward_f16(from[i + j]);
+        narrow(to + i, wide, m);
+      }
+    }
+  } else {
+    const int64_t whole = n / 64 * 64;
+    for (int64_t i = 0; i < whole; ++i) to[i] = math::cast<To>(from[i]);
   }
 }
 
@@ -28,25 +57,33 @@ template <class To, class From>
 void cast(int64_t n, void* out, const void* in, bool stream) {
   To* to = static_cast<To*>(out);
   const From* from = static_cast<const From*>(in);
+  // Through padded copies: the same code as for whole lines, nothing touched outside the run.
+  auto part = [&](int64_t i, int64_t count) {
+    alignas(64) From source[64] = {};
+    alignas(64) To result[64];
+    __builtin_memcpy(source, from + i, static_cast<size_t>(count) * sizeof(From));
+    lines(result, source, 64);
+    __builtin_memcpy(to + i, result, static_cast<size_t>(count) * sizeof(To));
+  };
   int64_t i = 0;
   if (stream) {
-    for (; i < n && bytes_to_line(to + i) != 0; ++i) to[i] = math::cast<To>(from[i]);
-    for (; i + kBlock <= n; i += kBlock) {
-      alignas(64) To result[kBlock];
-      block(result, from + i);
-#pragma GCC unroll 8
-      for (int64_t j = 0; j < kBlock; j += kLine<To>) stream_line(to + i + j, result + j);
+    const int64_t head = bytes_to_line(to) / static_cast<int64_t>(sizeof(To));
+    if (head > 0 && head <= n) {
+      part(0, head);
+      i = head;
+    }
+    constexpr int64_t kCount = kStreamed<To> < 64 ? 64 : kStreamed<To>;
+    for (; n - i >= kCount; i += kCount) {
+      alignas(64) To tile[kCount];
+      lines(tile, from + i, kCount);
+      stream_tile(to + i, tile, kCount);
     }
   }
-  for (; i + kBlock <= n; i += kBlock) block(to + i, from + i);
-  if (i < n) {
-    // Through padded copies: the same vector code, nothing touched beyond the end.
-    alignas(64) From source[kBlock] = {};
-    alignas(64) To result[kBlock];
-    __builtin_memcpy(source, from + i, static_cast<size_t>(n - i) * sizeof(From));
-    block(result, source);
-    __builtin_memcpy(to + i, result, static_cast<size_t>(n - i) * sizeof(To));
+  if (const int64_t whole = (n - i) / 64 * 64; whole > 0) {
+    lines(to + i, from + i, whole);
+    i += whole;
   }
+  if (i < n) part(i, n - i);
 }
 
 template <DType kFrom, DType kTo>
@@ -60,7 +97,7 @@ constexpr void add_source(CastKernels& table) {
 #define WICK_DTYPE(dtype, ...) add_pair<kFrom, DType::dtype>(table);
 #include "wick/base/dtypes.def"
 }
-constexpr CastKernels make_table() {
+constexpr CastKernels make_cast_table() {
   CastKernels table{};
 #define WICK_DTYPE(dtype, ...) add_source<DType::dtype>(table);
 #include "wick/base/dtypes.def"
@@ -78,7 +115,7 @@ constexpr bool complete(const CastKernels& table) {
 
 }  // namespace
 
-constexpr CastKernels cast_kernels = make_table();
+constexpr CastKernels cast_kernels = make_cast_table();
 static_assert(complete(cast_kernels));
 
 }  // namespace wick::cpu::WICK_ISA

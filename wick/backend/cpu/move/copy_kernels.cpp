@@ -89,43 +89,65 @@ inline void shuffle_rows(Vector<T>* rows) {
 }
 
 template <class T>
-inline void transpose_square(char* out, int64_t out_stride, const char* in, int64_t in_stride,
-                             bool stream) {
+inline void transpose_square(char* out, int64_t out_stride, const char* in, int64_t in_stride) {
   using V = Vector<T>;
   V rows[kSide<T>];
 #pragma GCC unroll 64
   for (int i = 0; i < kSide<T>; ++i) rows[i] = at<V>(in + i * in_stride);
   shuffle_rows<T>(rows);
-#if defined(__AVX512F__)
-  if constexpr (sizeof(V) == 64) {
-    if (stream) {
-#pragma GCC unroll 64
-      for (int i = 0; i < kSide<T>; ++i) {
-        _mm512_stream_si512(reinterpret_cast<__m512i*>(out + i * out_stride), (__m512i)rows[i]);
-      }
-      return;
-    }
-  }
-#endif
-  (void)stream;
 #pragma GCC unroll 64
   for (int i = 0; i < kSide<T>; ++i) __builtin_memcpy(out + i * out_stride, &rows[i], sizeof(V));
 }
 
-/// out[r·out_stride + c] = in[c·in_stride + r] for rows × cols elements, in squares that fit the
-/// registers; each line of either side that lies inside a square is touched once.
+/// A tile of lines: kLine<T> lines of input become as many of output. Lines at a power-of-two
+/// stride share a few sets of the cache, so each is read and written once, whole, and the squares
+/// in between work on dense copies.
+template <class T>
+inline void transpose_tile(char* out, int64_t out_stride, const char* in, int64_t in_stride,
+                           bool stream) {
+  constexpr int64_t kN = kLine<T>;
+  constexpr auto kSize = static_cast<int64_t>(sizeof(T));
+  alignas(64) char result[kN * 64];
+  if constexpr (kSide<T> == kN) {
+    if (!stream) {
+      transpose_square<T>(out, out_stride, in, in_stride);
+      return;
+    }
+    transpose_square<T>(result, 64, in, in_stride);
+  } else {
+    alignas(64) char source[kN * 64];
+    for (int64_t i = 0; i < kN; ++i) __builtin_memcpy(source + i * 64, in + i * in_stride, 64);
+    for (int64_t c = 0; c < kN; c += kSide<T>) {
+      for (int64_t r = 0; r < kN; r += kSide<T>) {
+        transpose_square<T>(result + r * 64 + c * kSize, 64, source + c * 64 + r * kSize, 64);
+      }
+    }
+  }
+  for (int64_t i = 0; i < kN; ++i) {
+    if (stream) {
+      stream_line(out + i * out_stride, result + i * 64);
+    } else {
+      __builtin_memcpy(out + i * out_stride, result + i * 64, 64);
+    }
+  }
+}
+
+/// out[r·out_stride + c] = in[c·in_stride + r] for rows × cols elements: tiles that lie below each
+/// other share the lines' neighbours, and the next tiles' lines are on their way meanwhile.
 template <class T>
 void transpose(char* out, int64_t out_stride, const char* in, int64_t in_stride, int64_t rows,
                int64_t cols, bool stream) {
-  constexpr int64_t kN = kSide<T>;
+  constexpr int64_t kN = kLine<T>;
   constexpr auto kSize = static_cast<int64_t>(sizeof(T));
-  const bool aligned =
-      ((reinterpret_cast<uintptr_t>(out) | static_cast<uint64_t>(out_stride)) & 63) == 0;
+  const bool around =
+      stream && ((reinterpret_cast<uintptr_t>(out) | static_cast<uint64_t>(out_stride)) & 63) == 0;
   const int64_t whole_rows = rows / kN * kN, whole_cols = cols / kN * kN;
   for (int64_t c = 0; c < whole_cols; c += kN) {
+    const int64_t ahead = c + kN < whole_cols ? kN * in_stride : 0;
     for (int64_t r = 0; r < whole_rows; r += kN) {
-      transpose_square<T>(out + r * out_stride + c * kSize, out_stride,
-                          in + c * in_stride + r * kSize, in_stride, stream && aligned);
+      const char* from = in + c * in_stride + r * kSize;
+      for (int64_t i = 0; i < kN; ++i) __builtin_prefetch(from + ahead + i * in_stride);
+      transpose_tile<T>(out + r * out_stride + c * kSize, out_stride, from, in_stride, around);
     }
   }
   // What is left of the rows, then of the columns.

@@ -130,6 +130,29 @@ void select_blocks(const View& out, const ConstView& in, const std::vector<int64
       });
 }
 
+/// Dense slices: rows of a table in whatever order. The next row is asked for while one is copied.
+void select_rows(const Nest<2>& slice, const std::vector<int64_t>& offsets, int64_t out_step,
+                 CopyKernel copy) {
+  const int64_t bytes = slice.elems() * slice.elem_bytes[0];
+  const int64_t ahead = std::min<int64_t>(bytes, 2048);
+  const auto count = static_cast<int64_t>(offsets.size());
+  parallel_for(count, std::max<int64_t>(1, 65536 / bytes), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      if (i + 1 < end && offsets[static_cast<size_t>(i + 1)] != kZeros) {
+        const char* next = slice.base[1] + offsets[static_cast<size_t>(i + 1)];
+        for (int64_t b = 0; b < ahead; b += 64) __builtin_prefetch(next + b);
+      }
+      char* const to = slice.base[0] + i * out_step;
+      const int64_t offset = offsets[static_cast<size_t>(i)];
+      if (offset == kZeros) {
+        std::memset(to, 0, static_cast<size_t>(bytes));
+      } else {
+        copy(bytes, to, slice.base[1] + offset, false);
+      }
+    }
+  });
+}
+
 View without(const View& view, int dim) {
   const Layout line = view.layout.narrow(dim, 0, 1).squeeze(dim);
   return {view.data, view.dtype, line};
@@ -195,6 +218,12 @@ void CpuBackend::index_select(const View& out, const ConstView& in, const ConstV
                      }
                    });
                  });
+    return;
+  }
+
+  if (slice.rank == 0 || (slice.rank == 1 && slice.stride[0][0] == bytes &&
+                          slice.stride[1][0] == bytes)) {
+    select_rows(slice, offsets, out_step, move.copy);
     return;
   }
 

@@ -37,6 +37,13 @@ void copy_strided(int64_t n, char* const* at, const int64_t* stride) {
   }
 }
 
+/// Streaming pays where memory is the limit. Conversions whose arithmetic is have to have the cache
+/// hide their stores.
+bool worth_streaming(DType to, DType from) {
+  if (to == DType::f8e4m3 || from == DType::f8e4m3) return false;
+  return to != DType::bf16 || from == DType::f32;
+}
+
 int index(DType dtype) { return static_cast<int>(dtype); }
 
 }  // namespace
@@ -187,22 +194,10 @@ void CpuBackend::copy(const View& out, const ConstView& in) {
   // Transposed blocks go straight from one side to the other.
   nest.swap_dims(1, across);
   const TransposeKernel kernel = table.transpose[log2_bytes(nest.elem_bytes[0])];
-  const int64_t block_cols = std::min(kBlockCols, nest.size[0]);
-  const int64_t block_rows = std::min(kBlockRows, nest.size[1]);
-  Box<2> box;
-  for (int k = 0; k < 2; ++k) box.base[k] = nest.base[k];
-  box.add((nest.size[0] + block_cols - 1) / block_cols, nest, 0, block_cols);
-  box.add((nest.size[1] + block_rows - 1) / block_rows, nest, 1, block_rows);
-  for (int d = 2; d < nest.rank; ++d) box.add(nest.size[d], nest, d, 1);
-  const int64_t grain = std::max<int64_t>(1, kGrain / (block_cols * block_rows));
-  parallel_for(box.units(), grain, [&](int64_t begin, int64_t end) {
-    walk(box, begin, end, [&](const int64_t* at_block, char* const* at) {
-      const int64_t cols = std::min(block_cols, nest.size[0] - at_block[0] * block_cols);
-      const int64_t rows = std::min(block_rows, nest.size[1] - at_block[1] * block_rows);
-      kernel(at[0], nest.stride[0][1], at[1], nest.stride[1][0], rows, cols, stream);
-    });
-    if (stream) stream_fence();
-  });
+  for_each_block(nest, kBlockRows, kBlockCols, kGrain, stream,
+                 [&](char* const* at, int64_t rows, int64_t cols) {
+                   kernel(at[0], nest.stride[0][1], at[1], nest.stride[1][0], rows, cols, stream);
+                 });
 }
 
 void CpuBackend::cast(const View& out, const ConstView& in) {
@@ -215,7 +210,7 @@ void CpuBackend::cast(const View& out, const ConstView& in) {
   const CastKernel kernel = casts.run[index(in.dtype)][index(out.dtype)];
   const ConstView* const inputs[] = {&in};
   Nest<2> nest = make_nest<2>(out, inputs);
-  const bool stream = should_stream(nest);
+  const bool stream = worth_streaming(out.dtype, in.dtype) && should_stream(nest);
   for_each_run(
       nest, move.transpose, kGrain, stream, [&](int64_t n, char* const* at, const int64_t* stride) {
         run_dense<2>(
