@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "wick/backend/cpu/cpu_backend.h"
+#include "wick/backend/cpu/process_wide.h"
 #include "wick/backend/cpu/thread_pool.h"
 #include "wick/backend/cpu/weight_memory.h"
 #include "wick/base/error.h"
@@ -64,11 +64,7 @@ size_t usable_memory() {
 /// The process's cache of free blocks, shared by every CpuBackend.
 class Allocator {
  public:
-  static Allocator& global() {
-    // Never destroyed: tensors with static storage may outlive any order of destruction.
-    static Allocator* allocator = new Allocator;
-    return *allocator;
-  }
+  static Allocator& global() { return ProcessWide<Allocator>::get(); }
 
   void* take(size_t bytes) {
     if (bytes > kMost) fail(bytes);
@@ -84,6 +80,7 @@ class Allocator {
         return data;
       }
       // Linux hands out more than there is, and kills who uses it.
+      if (total_ == 0) total_ = usable_memory();
       if (cls.bytes > left(info_.cached_bytes)) trim_locked();
       if (cls.bytes > left(0)) fail(bytes, info_);
     }
@@ -115,8 +112,12 @@ class Allocator {
     trim_locked();
   }
 
+  void lock() { mutex_.lock(); }
+  void unlock() { mutex_.unlock(); }
+
   MemoryInfo info() {
     std::lock_guard lock(mutex_);
+    if (total_ == 0) total_ = usable_memory();
     MemoryInfo now = info_;
     now.total_bytes = total_;
     return now;
@@ -131,12 +132,6 @@ class Allocator {
 
  private:
   static constexpr size_t kMost = size_t{1} << 62;
-
-  // A child of fork must not find the lock held by a thread that it doesn't have.
-  Allocator() {
-    pthread_atfork([] { global().mutex_.lock(); }, [] { global().mutex_.unlock(); },
-                   [] { global().mutex_.unlock(); });
-  }
 
   [[noreturn]] static void fail(size_t bytes, const MemoryInfo& now = {}) {
     throw Error("alloc", "out of memory",
@@ -172,7 +167,7 @@ class Allocator {
     info_.peak_bytes = std::max(info_.peak_bytes, info_.in_use_bytes);
   }
 
-  const size_t total_ = usable_memory();
+  size_t total_ = 0;  // 0: not asked yet
   std::mutex mutex_;
   std::array<std::vector<void*>, 256> free_;
   MemoryInfo info_;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "wick/backend/cpu/cpu_backend.h"
+#include "wick/backend/cpu/process_wide.h"
 #include "wick/base/error.h"
 
 namespace wick::cpu {
@@ -27,11 +28,7 @@ size_t round_up(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
 /// the whole pages of freed weights do, since weights come and go by the model.
 class Slabs {
  public:
-  static Slabs& global() {
-    // Never destroyed: weights with static storage may outlive any order of destruction.
-    static Slabs* slabs = new Slabs;
-    return *slabs;
-  }
+  static Slabs& global() { return ProcessWide<Slabs>::get(); }
 
   /// Null when there is no memory.
   void* take(size_t bytes) {
@@ -74,6 +71,9 @@ class Slabs {
     const size_t to = static_cast<size_t>(begin + bytes - slab->base) / page_bytes() * page_bytes();
     if (from < to) madvise(slab->base + from, to - from, MADV_DONTNEED);
   }
+
+  void lock() { mutex_.lock(); }
+  void unlock() { mutex_.unlock(); }
 
  private:
   struct Slab {
