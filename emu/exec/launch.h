@@ -1,0 +1,90 @@
+#pragma once
+
+// A kernel on its way: what every wave of it shares, and how one workgroup is run.
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "emu/exec/program.h"
+#include "emu/exec/wave.h"
+
+namespace emu {
+
+/// The 64 bytes `NAME.kd` of a code object, as far as a wave's start depends on them.
+struct Descriptor {
+  uint32_t lds_bytes = 0, scratch_bytes = 0, kernarg_bytes = 0;
+  int64_t entry_offset = 0;        // from the descriptor to the first instruction
+  uint32_t rsrc1 = 0, rsrc2 = 0, rsrc3 = 0;
+  uint16_t properties = 0;         // kernel_code_properties
+  uint16_t preload = 0;
+
+  int user_sgprs() const { return static_cast<int>(rsrc2 >> 1 & 31); }
+  bool wave32() const { return (properties >> 10 & 1) != 0; }
+  /// Vector registers that the kernel may name.
+  int vgprs(int generation) const;
+  /// The MODE register at the start: rounding and denormal handling, and above them IEEE and clamp.
+  uint32_t mode() const { return rsrc1 >> 12 & 0xff; }
+};
+
+/// What one launch of a kernel shares among its waves. Sizes in bytes, group and item counts in
+/// x, y, z.
+struct Launch {
+  Code* code = nullptr;
+  Descriptor descriptor;
+  std::string kernel;              // its name, for reports
+  uint64_t entry = 0;              // of the first instruction, in the code object
+  std::array<uint32_t, 3> groups{1, 1, 1}, block{1, 1, 1};
+  uint32_t lds_bytes = 0;          // static and dynamic
+  uint64_t kernarg = 0, dispatch_packet = 0;  // addresses
+  int vgprs = 0;                   // of a wave, as allocated
+  std::atomic<bool> stop{false};   // no further instruction is to be run
+  std::mutex mutex;
+  std::string error;               // of the first wave that failed
+
+  uint64_t group_count() const { return uint64_t{groups[0]} * groups[1] * groups[2]; }
+  uint32_t items() const { return block[0] * block[1] * block[2]; }
+};
+
+/// A workgroup while it runs.
+struct Workgroup {
+  Launch* launch = nullptr;
+  std::array<uint32_t, 3> id{};
+  std::vector<Wave*> waves;
+};
+
+/// One thread's room for waves: registers, LDS and scratch, kept from one workgroup to the next.
+class Worker {
+ public:
+  /// Runs a workgroup to its end. False when a wave failed: `launch.error` says why.
+  bool run(Launch& launch, uint64_t group);
+
+ private:
+  void prepare(Launch& launch);
+  void start(Launch& launch, Wave& wave, uint32_t index);
+  struct Free {
+    void operator()(void* p) const { std::free(p); }
+  };
+  std::unique_ptr<char, Free> waves_;
+  std::unique_ptr<uint8_t, Free> lds_, scratch_;
+  size_t waves_bytes_ = 0, lds_bytes_ = 0, scratch_bytes_ = 0, wave_bytes_ = 0;
+  const Code* constants_of_ = nullptr;
+  Workgroup group_;
+};
+
+/// Makes the wave go on at an address of its code object, and gives back the operation there. Throws
+/// std::runtime_error where there is no code.
+const Op* enter(Wave* w, uint64_t address);
+
+/// Ends the launch with an error: kernel, instruction and wave go before `what`.
+Stop fail(Wave* w, const Op* op, const std::string& what);
+
+/// The rows of the quickest host instruction set, or of the one that WICK_EMU_ISA names.
+Rows select_rows(bool checked);
+
+}  // namespace emu

@@ -1,0 +1,170 @@
+#include "emu/exec/lowering.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace emu {
+namespace {
+
+uint16_t half_bits(double value) {
+  return std::bit_cast<uint16_t>(static_cast<_Float16>(value));
+}
+
+uint64_t real_bits(double value, Value as) {
+  switch (as) {
+    case Value::f16:
+    case Value::b16:
+    case Value::i16:
+    case Value::pk_f16: return half_bits(value);
+    case Value::bf16: return std::bit_cast<uint32_t>(static_cast<float>(value)) >> 16;
+    case Value::b32:
+    case Value::f32: return std::bit_cast<uint32_t>(static_cast<float>(value));
+    case Value::b64:
+    case Value::u64:
+    case Value::f64: return std::bit_cast<uint64_t>(value);
+  }
+  return 0;
+}
+
+uint64_t integer_bits(uint64_t bits, Value as) {
+  const auto number = static_cast<int64_t>(bits);
+  const bool is_inline = number >= -16 && number <= 64;
+  if (is_inline) return bits;
+  if (as == Value::f64) return bits << 32;  // a literal is the upper half
+  if (as == Value::u64) return bits & 0xffffffff;
+  if (as == Value::b64) return static_cast<uint64_t>(int64_t{static_cast<int32_t>(bits)});
+  return bits;
+}
+
+/// DPP: where lane i of a row reads, or -1.
+int dpp_source(const Inst& inst, int lane, int lanes) {
+  const int row = lane & ~15, i = lane & 15;
+  auto in_row = [&](int to) { return to >= 0 && to < 16 ? row + to : -1; };
+  if (const auto& quad = inst.list("quad_perm"); quad.size() == 4) {
+    return (lane & ~3) + quad[static_cast<size_t>(lane & 3)];
+  }
+  if (const auto& eight = inst.list("dpp8"); eight.size() == 8) {
+    return (lane & ~7) + eight[static_cast<size_t>(lane & 7)];
+  }
+  if (inst.has("row_shl")) return in_row(i + static_cast<int>(inst.modifier("row_shl")));
+  if (inst.has("row_shr")) return in_row(i - static_cast<int>(inst.modifier("row_shr")));
+  if (inst.has("row_ror")) return row + ((i - static_cast<int>(inst.modifier("row_ror"))) & 15);
+  if (inst.has("row_mirror")) return row + 15 - i;
+  if (inst.has("row_half_mirror")) return (lane & ~7) + 7 - (lane & 7);
+  if (inst.has("row_share")) return row + static_cast<int>(inst.modifier("row_share"));
+  if (inst.has("row_newbcast")) return row + static_cast<int>(inst.modifier("row_newbcast"));
+  if (inst.has("row_xmask")) return row + (i ^ static_cast<int>(inst.modifier("row_xmask")));
+  if (inst.has("wave_shl")) return lane + 1 < lanes ? lane + 1 : -1;
+  if (inst.has("wave_shr")) return lane - 1;
+  if (inst.has("wave_rol")) return (lane + 1) % lanes;
+  if (inst.has("wave_ror")) return (lane + lanes - 1) % lanes;
+  if (inst.has("row_bcast")) {
+    const int last = static_cast<int>(inst.modifier("row_bcast"));  // 15 or 31
+    const int block = (last + 1);
+    return lane < block ? -1 : (lane / block) * block - 1;
+  }
+  throw NotImplemented("DPP control of '" + inst.text + "'");
+}
+
+void dpp(const Inst& inst, int lanes, Extra& extra) {
+  extra.cross_lane = true;
+  const bool eight = inst.form == Form::dpp8;
+  extra.bound_zero = eight || inst.has("bound_ctrl");
+  extra.fetch_inactive = inst.modifier("fi") != 0;
+  const int64_t rows = inst.modifier("row_mask", 15), banks = inst.modifier("bank_mask", 15);
+  for (int lane = 0; lane < lanes; ++lane) {
+    const int from = dpp_source(inst, lane, lanes);
+    extra.from[lane] = static_cast<uint8_t>(from < 0 ? 0 : from);
+    if (from >= 0) extra.valid |= uint64_t{1} << lane;
+    if ((rows >> (lane / 16 & 3) & 1) && (banks >> (lane / 4 & 3) & 1)) {
+      extra.enabled |= uint64_t{1} << lane;
+    }
+  }
+}
+
+/// BYTE_2 or WORD_1 or DWORD.
+void sdwa_select(std::string_view word, uint8_t& byte, uint8_t& bytes) {
+  if (word.starts_with("BYTE_")) {
+    byte = static_cast<uint8_t>(word[5] - '0');
+    bytes = 1;
+  } else if (word.starts_with("WORD_")) {
+    byte = static_cast<uint8_t>(2 * (word[5] - '0'));
+    bytes = 2;
+  }
+}
+
+}  // namespace
+
+uint32_t Lowering::constant(uint64_t bits) {
+  const auto it = std::find(constants_.begin(), constants_.end(), bits);
+  const auto index = static_cast<uint32_t>(it - constants_.begin());
+  if (it == constants_.end()) {
+    if (index == kConstants) throw NotImplemented("more constants than a module may have");
+    constants_.push_back(bits);
+  }
+  return kConstantsBase + index * 8;
+}
+
+uint32_t Lowering::source(const Operand& operand, Value value) {
+  switch (operand.kind) {
+    case Kind::none: return constant(0);
+    case Kind::vgpr:
+      if (operand.reg == kSpareVgpr) return offsetof(Wave, spare);
+      vgprs = std::max(vgprs, operand.reg + operand.dwords);
+      return vgpr_offset(operand.reg);
+    case Kind::sgpr:
+      if (operand.reg == traits.null) return constant(0);
+      return sgpr_offset(operand.reg);
+    case Kind::scc: return offsetof(Wave, scc);
+    case Kind::integer: return constant(integer_bits(operand.bits, value));
+    case Kind::real: return constant(real_bits(operand.real, value));
+    case Kind::special:
+      if (operand.name == "src_shared_base") return constant(kSharedBase);
+      if (operand.name == "src_private_base") return constant(kPrivateBase);
+      if (operand.name == "src_shared_limit") return constant(kSharedBase | 0xffffffff);
+      if (operand.name == "src_private_limit") return constant(kPrivateBase | 0xffffffff);
+      break;
+    default: break;
+  }
+  throw NotImplemented("operand " + operand.name);
+}
+
+uint32_t Lowering::destination(const Operand& operand) {
+  if (operand.kind == Kind::sgpr && operand.reg == traits.null) return offsetof(Wave, sink);
+  return source(operand, Value::b32);
+}
+
+Extra* Lowering::extra(const Inst& inst, size_t first, size_t sources) {
+  Extra& extra = extras.emplace_back();
+  extra.omod = static_cast<uint8_t>(
+      inst.modifier("mul") == 2 ? 1 : inst.modifier("mul") == 4 ? 2 : inst.modifier("div") == 2 ? 3 : 0);
+  extra.clamp = inst.has("clamp");
+  extra.keep_high = traits.keep_high;
+  const auto bit = [&](const char* name, size_t i, bool otherwise = false) {
+    const auto& list = inst.list(name);
+    return i < list.size() ? list[i] != 0 : otherwise;
+  };
+  for (size_t i = 0; i < sources && i < 3 && first + i < inst.operands.size(); ++i) {
+    const Operand& operand = inst.operands[first + i];
+    SourceForm& form = extra.src[i];
+    form.vector = operand.kind == Kind::vgpr;
+    form.neg = operand.neg || bit("neg_lo", i);
+    form.abs = operand.abs;
+    form.sext = operand.sext;
+    form.hi = operand.hi || bit("op_sel", i);
+    form.hi_hi = bit("op_sel_hi", i, inst.name.starts_with("v_pk_"));
+    form.neg_hi = bit("neg_hi", i);
+    const char* select[] = {"src0_sel", "src1_sel", ""};
+    sdwa_select(inst.word(select[i]), form.byte, form.bytes);
+  }
+  if (const auto& sel = inst.list("op_sel"); sel.size() > sources) extra.dst_hi = sel.back() != 0;
+  if (!inst.operands.empty() && inst.operands[0].hi) extra.dst_hi = true;
+  if (inst.form == Form::dpp16 || inst.form == Form::dpp8) dpp(inst, 32 * halves(), extra);
+  sdwa_select(inst.word("dst_sel"), extra.dst_byte, extra.dst_bytes);
+  if (inst.word("dst_unused") == "UNUSED_PRESERVE") extra.dst_unused = 2;
+  if (inst.word("dst_unused") == "UNUSED_SEXT") extra.dst_unused = 1;
+  return &extra;
+}
+
+}  // namespace emu

@@ -1,0 +1,71 @@
+#pragma once
+
+// From instructions to operations: what every row of the tables uses to place its operands.
+
+#include <deque>
+#include <map>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "emu/exec/wave.h"
+#include "emu/isa/inst.h"
+
+namespace emu {
+
+/// What an operand's constant means.
+enum class Value : uint8_t { b16, f16, bf16, i16, pk_f16, b32, f32, b64, u64, f64 };
+
+/// What differs between architectures for one and the same row.
+struct Traits {
+  bool wave64 = false;
+  bool keep_high = true;       // 16-bit results leave the upper half of the register alone
+  uint8_t m0 = kM0, null = kNull;
+  uint8_t generation = 11;     // 9, 10, 11, 12
+};
+
+class Lowering {
+ public:
+  /// `constants`: of the whole module, laid into every wave.
+  Lowering(Traits traits, std::vector<uint64_t>& constants)
+      : traits(traits), constants_(constants) {}
+
+  const Traits traits;
+  std::vector<Op> ops;
+  std::deque<Extra> extras;  // addresses stay
+  int vgprs = 0;             // registers that were named, from the first on
+
+  /// Appends an operation and gives it back to be filled in.
+  Op& emit(Handler fn) {
+    ops.emplace_back();
+    ops.back().fn = fn;
+    return ops.back();
+  }
+
+  /// Where the operand's value is found, seen from the wave.
+  uint32_t source(const Operand& operand, Value value);
+  /// Where a register to be written is.
+  uint32_t destination(const Operand& operand);
+  uint32_t constant(uint64_t bits);
+  int halves() const { return traits.wave64 ? 2 : 1; }
+
+  /// The operation's modifiers; `sources` operands from `first` on.
+  Extra* extra(const Inst& inst, size_t first, size_t sources);
+
+ private:
+  std::vector<uint64_t>& constants_;
+};
+
+/// An instruction of the tables. A table lives in a namespace of its host instruction set.
+struct Row {
+  const char* name;
+  void (*lower)(Lowering&, const Inst&);
+};
+
+/// The instruction isn't one that is known, or not in this form.
+struct NotImplemented : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+}  // namespace emu

@@ -1,0 +1,142 @@
+#include "emu/exec/program.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "emu/exec/launch.h"
+
+namespace emu {
+namespace {
+
+std::string hex(uint64_t value) {
+  char text[20];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+/// Runs where a function's instructions end without an end of the program.
+Stop fell_off(Wave* w, const Op* op) { return fail(w, op, "ran past the end of its function"); }
+
+/// Vector registers of one and the other half of a dual instruction, as far as they clash.
+bool reads(const Inst& inst, uint16_t reg) {
+  return std::any_of(inst.operands.begin() + 1, inst.operands.end(), [&](const Operand& operand) {
+    return operand.kind == Kind::vgpr && operand.reg == reg;
+  }) || ((inst.name == "v_fmac_f32" || inst.name.starts_with("v_dot2acc")) &&
+         inst.operands[0].reg == reg);
+}
+
+/// Both halves read before either writes: where neither order gives that, through a spare register.
+template <class LowerOne>
+void lower_dual(const Inst& x, const Inst& y, const LowerOne& lower_one) {
+  if (!reads(y, x.operands[0].reg)) {
+    lower_one(x);
+    lower_one(y);
+  } else if (!reads(x, y.operands[0].reg)) {
+    lower_one(y);
+    lower_one(x);
+  } else {
+    Inst first = x, last = x;
+    first.operands[0].reg = kSpareVgpr;
+    last.name = "v_mov_b32";
+    last.operands = {x.operands[0], first.operands[0]};
+    if (x.name == "v_fmac_f32") throw NotImplemented("a dual fmac that swaps its registers");
+    lower_one(first);
+    lower_one(y);
+    lower_one(last);
+  }
+}
+
+}  // namespace
+
+Code::Code(const std::string& architecture, Traits traits, Rows rows, std::vector<uint8_t> text,
+           uint64_t address, std::vector<Symbol> functions)
+    : traits(traits),
+      rows_(rows),
+      text_(std::move(text)),
+      address_(address),
+      functions_(std::move(functions)),
+      decoder_(architecture, traits.wave64) {
+  constants_.reserve(kConstants);
+}
+
+Code::~Code() = default;
+
+const Program& Code::at(uint64_t address) {
+  const auto after =
+      std::upper_bound(functions_.begin(), functions_.end(), address,
+                       [](uint64_t a, const Symbol& symbol) { return a < symbol.address; });
+  if (after == functions_.begin() || address >= (after - 1)->address + (after - 1)->size) {
+    throw std::runtime_error("no code at " + hex(address));
+  }
+  const Symbol& function = *(after - 1);
+  std::lock_guard lock(mutex_);
+  std::unique_ptr<Program>& program = programs_[function.address];
+  if (program == nullptr) program = lower(function);
+  return *program;
+}
+
+std::unique_ptr<Program> Code::lower(const Symbol& function) {
+  auto program = std::make_unique<Program>();
+  program->name = function.name;
+  program->begin = function.address;
+  program->end = function.address + function.size;
+  program->op_at.assign((function.size + 3) / 4, -1);
+  Lowering lowering(traits, constants_);
+  struct Branch {
+    size_t op;
+    uint64_t target;
+  };
+  std::vector<Branch> branches;
+
+  const auto lower_one = [&](const Inst& inst) {
+    const Row* row = rows_(inst.name);
+    if (row == nullptr) throw NotImplemented("unknown instruction");
+    const size_t before = lowering.ops.size();
+    row->lower(lowering, inst);
+    for (size_t i = before; i < lowering.ops.size(); ++i) {
+      program->origins.push_back({inst.address, inst.text});
+    }
+    if (inst.name.starts_with("s_cbranch") || inst.name == "s_branch" || inst.name == "s_call_b64") {
+      const auto words = static_cast<int16_t>(inst.immediate);
+      branches.push_back({lowering.ops.size() - 1,
+                          inst.address + inst.size + static_cast<uint64_t>(int64_t{words} * 4)});
+    }
+  };
+
+  for (uint64_t at = function.address; at < program->end;) {
+    const size_t offset = at - address_;
+    std::vector<Inst> insts;
+    try {
+      insts = decoder_.decode(std::span(text_).subspan(offset, std::min<size_t>(
+                                  text_.size() - offset, program->end - at)), at);
+      program->op_at[(at - program->begin) / 4] = static_cast<int32_t>(lowering.ops.size());
+      if (insts.size() == 1) {
+        lower_one(insts[0]);
+      } else {
+        lower_dual(insts[0], insts[1], lower_one);
+      }
+    } catch (const std::runtime_error& error) {
+      throw std::runtime_error(std::string(error.what()) + ": " +
+                               (insts.empty() ? "" : "'" + insts[0].text + "' ") + "at " + hex(at) +
+                               " of " + function.name);
+    }
+    at += insts[0].size;
+  }
+  lowering.emit(&fell_off);
+  program->origins.push_back({program->end, "(end of the function)"});
+  program->ops = std::move(lowering.ops);
+  program->extras = std::move(lowering.extras);
+  program->vgprs = lowering.vgprs;
+  program->constants = static_cast<uint32_t>(constants_.size());
+  for (const Branch& branch : branches) {
+    const Op* target = program->find(branch.target);
+    if (target == nullptr) {
+      throw std::runtime_error("branch out of the function: to " + hex(branch.target) + " of " +
+                               function.name);
+    }
+    program->ops[branch.op].target = target;
+  }
+  return program;
+}
+
+}  // namespace emu

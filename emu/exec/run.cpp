@@ -1,0 +1,203 @@
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <stdexcept>
+
+#include "emu/exec/launch.h"
+
+namespace emu {
+namespace {
+
+constexpr int64_t kBudget = 100000;  // backward branches before other waves get their turn
+
+template <class T>
+T* aligned(size_t bytes) {
+  void* data = std::aligned_alloc(128, (bytes + 127) / 128 * 128);
+  if (data == nullptr) throw std::bad_alloc();
+  return static_cast<T*>(data);
+}
+
+void put64(Wave& w, int reg, uint64_t value) {
+  w.s[reg] = static_cast<uint32_t>(value);
+  w.s[reg + 1] = static_cast<uint32_t>(value >> 32);
+}
+
+/// User SGPRs in the order of the descriptor's bits, then the workgroup's ids.
+void set_sgprs(const Launch& launch, const std::array<uint32_t, 3>& id, Wave& w) {
+  const Descriptor& d = launch.descriptor;
+  int at = 0;
+  const auto has = [&](int bit) { return (d.properties >> bit & 1) != 0; };
+  if (has(0)) at += 4;  // private segment buffer: scratch is found by other means
+  if (has(1)) { put64(w, at, launch.dispatch_packet); at += 2; }
+  if (has(2)) { put64(w, at, 0); at += 2; }
+  if (has(3)) { put64(w, at, launch.kernarg); at += 2; }
+  if (has(4)) { put64(w, at, 0); at += 2; }
+  if (has(5)) { put64(w, at, 0); at += 2; }
+  if (has(6)) w.s[at++] = d.scratch_bytes;
+  at = std::max(at, d.user_sgprs());
+  const int generation = launch.code->traits.generation;
+  if (generation >= 12) {
+    w.s[kTtmp + 9] = id[0];
+    w.s[kTtmp + 7] = id[1] | id[2] << 16;
+  } else {
+    for (int axis = 0; axis < 3; ++axis) {
+      if (d.rsrc2 >> (7 + axis) & 1) w.s[at++] = id[static_cast<size_t>(axis)];
+    }
+  }
+}
+
+/// Work-item ids, packed ten bits each into v0.
+void set_vgprs(const Launch& launch, Wave& w) {
+  const uint32_t bx = launch.block[0], by = launch.block[1];
+  for (uint32_t half = 0; half < w.lanes / 32; ++half) {
+    const uint32_t first = w.index * w.lanes + half * 32;
+    uint32_t ids[32];
+    uint32_t x = first % bx, y = first / bx % by, z = first / bx / by;
+    for (uint32_t& packed : ids) {
+      packed = x | y << 10 | z << 20;
+      if (++x < bx) continue;
+      x = 0;
+      if (++y < by) continue;
+      y = 0;
+      ++z;
+    }
+    std::memcpy(&w.vgpr(static_cast<int>(half), 0), ids, sizeof ids);
+  }
+}
+
+uint64_t lanes_from(uint32_t items, uint32_t first, uint32_t lanes) {
+  const uint32_t count = items > first ? std::min(items - first, lanes) : 0;
+  return count == 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1;
+}
+
+}  // namespace
+
+int Descriptor::vgprs(int generation) const {
+  const int granules = static_cast<int>(rsrc1 & 63) + 1;
+  if (generation >= 10) return granules * (wave32() ? 8 : 4);
+  return granules * 8;
+}
+
+Stop fail(Wave* w, const Op* op, const std::string& what) {
+  const Origin& origin = w->program->origin(op);
+  char where[96];
+  std::snprintf(where, sizeof where, "' at 0x%llx, workgroup (%u, %u, %u), wave %u: ",
+                static_cast<unsigned long long>(origin.address), w->group->id[0], w->group->id[1],
+                w->group->id[2], w->index);
+  Launch& launch = *w->launch;
+  std::lock_guard lock(launch.mutex);
+  if (launch.error.empty()) {
+    launch.error = "kernel " + launch.kernel + ": '" + origin.text + where + what;
+  }
+  launch.stop = true;
+  return Stop::fault;
+}
+
+void Worker::prepare(Launch& launch) {
+  const uint32_t lanes = launch.descriptor.wave32() ? 32 : 64;
+  const size_t wave_count = (launch.items() + lanes - 1) / lanes;
+  const size_t registers = static_cast<size_t>(launch.vgprs) * (lanes / 32);
+  const size_t wave_bytes = (sizeof(Wave) + registers * 128 + 127) / 128 * 128;
+  if (wave_bytes * wave_count > waves_bytes_) {
+    waves_.reset(aligned<char>(wave_bytes * wave_count));
+    waves_bytes_ = wave_bytes * wave_count;
+    wave_bytes_ = 0;
+  }
+  if (wave_bytes != wave_bytes_ || constants_of_ != launch.code || group_.waves.size() < wave_count) {
+    wave_bytes_ = wave_bytes;
+    constants_of_ = launch.code;
+    group_.waves.clear();
+    for (size_t i = 0; i < waves_bytes_ / wave_bytes; ++i) {
+      auto* wave = reinterpret_cast<Wave*>(waves_.get() + i * wave_bytes);
+      wave->constants_loaded = 0;
+      group_.waves.push_back(wave);
+    }
+  }
+  if (launch.lds_bytes + 128 > lds_bytes_) {
+    lds_bytes_ = launch.lds_bytes + 128;
+    lds_.reset(aligned<uint8_t>(lds_bytes_));
+  }
+  const size_t scratch = (size_t{launch.descriptor.scratch_bytes} + 3) / 4 * 4 * lanes;
+  if (scratch * wave_count > scratch_bytes_) {
+    scratch_bytes_ = scratch * wave_count;
+    scratch_.reset(aligned<uint8_t>(scratch_bytes_));
+  }
+}
+
+void Worker::start(Launch& launch, Wave& w, uint32_t index) {
+  const Descriptor& d = launch.descriptor;
+  w.launch = &launch;
+  w.group = &group_;
+  w.index = index;
+  w.lanes = d.wave32() ? 32 : 64;
+  w.vgprs = static_cast<uint32_t>(launch.vgprs);
+  w.half_bytes = w.vgprs * 128;
+  w.lds = lds_.get();
+  w.lds_bytes = launch.lds_bytes;
+  w.scratch_bytes = (d.scratch_bytes + 3) / 4 * 4;
+  w.scratch = scratch_.get() + size_t{w.scratch_bytes} * w.lanes * index;
+  w.mode = d.mode();
+  w.scc = 0;
+  w.budget = kBudget;
+  const uint64_t exec = lanes_from(launch.items(), index * w.lanes, w.lanes);
+  w.s[kExec] = static_cast<uint32_t>(exec);
+  w.s[kExec + 1] = static_cast<uint32_t>(exec >> 32);
+  set_sgprs(launch, group_.id, w);
+  set_vgprs(launch, w);
+  enter(&w, launch.entry);
+}
+
+const Op* enter(Wave* w, uint64_t address) {
+  const Program& program = w->launch->code->at(address);
+  w->program = &program;
+  if (program.constants > w->constants_loaded) {
+    std::memcpy(w->constants, w->launch->code->constants(), program.constants * sizeof(uint64_t));
+    w->constants_loaded = program.constants;
+  }
+  w->next = program.find(address);
+  if (w->next == nullptr) throw std::runtime_error("a jump into the middle of an instruction");
+  if (static_cast<uint32_t>(program.vgprs) > w->vgprs) {
+    throw std::runtime_error(program.name + " names more registers than the kernel has");
+  }
+  return w->next;
+}
+
+bool Worker::run(Launch& launch, uint64_t group) {
+  prepare(launch);
+  group_.launch = &launch;
+  group_.id = {static_cast<uint32_t>(group % launch.groups[0]),
+               static_cast<uint32_t>(group / launch.groups[0] % launch.groups[1]),
+               static_cast<uint32_t>(group / launch.groups[0] / launch.groups[1])};
+  const uint32_t lanes = launch.descriptor.wave32() ? 32 : 64;
+  const uint32_t count = (launch.items() + lanes - 1) / lanes;
+  for (uint32_t i = 0; i < count; ++i) start(launch, *group_.waves[i], i);
+
+  enum class State : uint8_t { ready, waiting, done };
+  std::array<State, 64> state{};
+  uint32_t done = 0;
+  while (done < count) {
+    uint32_t waiting = 0;
+    for (uint32_t i = 0; i < count; ++i) {
+      if (state[i] == State::waiting) ++waiting;
+      if (state[i] != State::ready) continue;
+      Wave* w = group_.waves[i];
+      switch (w->next->fn(w, w->next)) {
+        case Stop::barrier: state[i] = State::waiting; ++waiting; break;
+        case Stop::end: state[i] = State::done; ++done; break;
+        case Stop::yield:
+          w->budget = kBudget;
+          if (launch.stop.load(std::memory_order_relaxed)) return false;
+          break;
+        case Stop::fault: return false;
+      }
+    }
+    if (waiting > 0 && waiting + done == count) {
+      for (uint32_t i = 0; i < count; ++i) {
+        if (state[i] == State::waiting) state[i] = State::ready;
+      }
+    }
+  }
+  return true;
+}
+
+}  // namespace emu

@@ -1,0 +1,111 @@
+#pragma once
+
+// Scalar instructions from functions: parameters are the sources in order, a last `uint32_t& scc`
+// where the instruction reads or writes it; the result goes to the destination.
+
+#include "emu/exec/lowering.h"
+#include "emu/exec/values.h"
+
+namespace emu {
+namespace {
+
+template <class T>
+inline constexpr bool kIsScc = std::is_same_v<T, uint32_t&>;
+
+template <auto F>
+constexpr int scalar_sources() {
+  using S = SignatureOf<F>;
+  if constexpr (S::kCount == 0) {
+    return 0;
+  } else {
+    return kIsScc<typename S::template Arg<S::kCount - 1>> ? S::kCount - 1 : S::kCount;
+  }
+}
+
+template <class T>
+EMU_INLINE T scalar_source(Wave* w, uint32_t offset) {
+  if constexpr (sizeof(T) == 8) {
+    return static_cast<T>(uint64_t{at<uint32_t>(w, offset + 4)} << 32 | at<uint32_t>(w, offset));
+  } else {
+    return static_cast<T>(at<uint32_t>(w, offset));
+  }
+}
+
+template <auto F>
+Stop scalar(Wave* w, const Op* op) {
+  using S = SignatureOf<F>;
+  constexpr int kSources = scalar_sources<F>();
+  const auto call = [&](auto... sources) {
+    if constexpr (kSources < S::kCount) {
+      return F(sources..., w->scc);
+    } else {
+      return F(sources...);
+    }
+  };
+  const auto result = [&] {
+    if constexpr (kSources == 0) {
+      return call();
+    } else if constexpr (kSources == 1) {
+      return call(scalar_source<typename S::template Arg<0>>(w, op->a));
+    } else if constexpr (kSources == 2) {
+      return call(scalar_source<typename S::template Arg<0>>(w, op->a),
+                  scalar_source<typename S::template Arg<1>>(w, op->b));
+    } else {
+      return call(scalar_source<typename S::template Arg<0>>(w, op->a),
+                  scalar_source<typename S::template Arg<1>>(w, op->b),
+                  scalar_source<typename S::template Arg<2>>(w, op->c));
+    }
+  };
+  if constexpr (std::is_void_v<typename S::Result>) {
+    result();
+  } else {
+    const auto value = result();
+    at<uint32_t>(w, op->dst) = static_cast<uint32_t>(value);
+    if constexpr (sizeof(value) == 8) {
+      at<uint32_t>(w, op->dst + 4) = static_cast<uint32_t>(static_cast<uint64_t>(value) >> 32);
+    }
+  }
+  EMU_NEXT;
+}
+
+template <class T>
+constexpr Value scalar_value() {
+  if constexpr (std::is_same_v<T, uint64_t>) return Value::b64;
+  if constexpr (std::is_same_v<T, int64_t>) return Value::b64;
+  return Value::b32;
+}
+
+template <auto F, bool kAccumulate>
+void lower_scalar(Lowering& l, const Inst& inst) {
+  using S = SignatureOf<F>;
+  constexpr int kSources = scalar_sources<F>();
+  std::vector<Operand> operands = inst.operands;
+  if (kAccumulate) operands.push_back(inst.operands[0]);
+  const size_t first = std::is_void_v<typename S::Result> ? 0 : 1;
+  if (operands.size() < first + kSources) throw NotImplemented("operands of '" + inst.text + "'");
+  Op op;
+  op.fn = &scalar<F>;
+  if (first > 0) op.dst = l.destination(operands[0]);
+  const auto place = [&]<int I>(std::integral_constant<int, I>, uint32_t& to) {
+    if constexpr (I < kSources) {
+      to = l.source(operands[first + I], scalar_value<typename S::template Arg<I>>());
+    }
+  };
+  place(std::integral_constant<int, 0>(), op.a);
+  place(std::integral_constant<int, 1>(), op.b);
+  place(std::integral_constant<int, 2>(), op.c);
+  l.ops.push_back(op);
+}
+
+template <auto F>
+constexpr Row sop(const char* name) {
+  return {name, &lower_scalar<F, false>};
+}
+/// The destination is also the last source.
+template <auto F>
+constexpr Row sop_accumulate(const char* name) {
+  return {name, &lower_scalar<F, true>};
+}
+
+}  // namespace
+}  // namespace emu
