@@ -30,7 +30,9 @@ struct Descriptor {
   /// Vector registers that the kernel may name.
   int vgprs(int generation) const;
   /// The MODE register at the start: rounding and denormal handling, and above them IEEE and clamp.
-  uint32_t mode() const { return rsrc1 >> 12 & 0xff; }
+  uint32_t mode() const {
+    return (rsrc1 >> 12 & 0xff) | (rsrc1 >> 21 & 1) << 8 | (rsrc1 >> 23 & 1) << 9;
+  }
 };
 
 /// What one launch of a kernel shares among its waves. Sizes in bytes, group and item counts in

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "emu/exec/launch.h"
+#include "emu/exec/mode.h"
 
 namespace emu {
 namespace {
@@ -181,7 +182,7 @@ bool Worker::run(Launch& launch, uint64_t group) {
       if (state[i] == State::waiting) ++waiting;
       if (state[i] != State::ready) continue;
       Wave* w = group_.waves[i];
-      switch (w->next->fn(w, w->next)) {
+      switch (under_mode(w, [w] { return w->next->fn(w, w->next); })) {
         case Stop::barrier: state[i] = State::waiting; ++waiting; break;
         case Stop::end: state[i] = State::done; ++done; break;
         case Stop::yield:
