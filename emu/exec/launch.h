@@ -87,6 +87,8 @@ const Op* enter(Wave* w, uint64_t address);
 
 /// Ends the launch with an error: kernel, instruction and wave go before `what`.
 Stop fail(Wave* w, const Op* op, const std::string& what);
+/// The same for handlers, which are built for one host and mustn't carry the library's own code.
+Stop fail(Wave* w, const Op* op, const char* what);
 
 /// What the checked tables call when an access isn't right: a report, and whether the access may go
 /// on. `lane` within its half.

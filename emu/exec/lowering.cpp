@@ -143,7 +143,7 @@ void refuse_operands(const Inst& inst) {
   throw NotImplemented("operands of '" + inst.text + "'");
 }
 
-Placed Lowering::place_vector(const Inst& given, VectorUse use, std::span<const Value> values) {
+Placed Lowering::place_vector(const Inst& given, OperandUse use, std::span<const Value> values) {
   Inst inst = given;
   if (use.accumulate) {
     inst.operands.push_back(inst.operands.at(0));
@@ -178,6 +178,21 @@ Placed Lowering::place_vector(const Inst& given, VectorUse use, std::span<const 
   if (inst.form != Form::plain || x.omod != 0 || x.clamp || x.dst_hi) placed.form = PlacedForm::full;
   ops.push_back(op);
   return placed;
+}
+
+Op& Lowering::place_scalar(const Inst& inst, OperandUse use, std::span<const Value> values) {
+  const auto& operands = inst.operands;
+  const size_t written = operands.size() + (use.accumulate ? 1 : 0);
+  if (written < use.results + values.size() || operands.empty()) refuse_operands(inst);
+  Op op;
+  if (use.results > 0) op.dst = destination(operands[0]);
+  uint32_t* const to[] = {&op.a, &op.b, &op.c};
+  for (size_t i = 0; i < values.size(); ++i) {
+    const size_t from = use.results + i;
+    *to[i] = source(from < operands.size() ? operands[from] : operands[0], values[i]);
+  }
+  ops.push_back(op);
+  return ops.back();
 }
 
 uint32_t Lowering::destination(const Operand& operand) {

@@ -32,8 +32,8 @@ struct Placed {
   unsigned vectors;  // bit i: source i is a vector register
 };
 
-/// How a vector row's operands lie in an instruction.
-struct VectorUse {
+/// How a row's operands lie in an instruction.
+struct OperandUse {
   size_t results = 1;
   bool accumulate = false;  // the first result is the last source, too
   bool to_exec = false;     // the result is EXEC, which the instruction may leave out
@@ -55,7 +55,10 @@ class Lowering {
 
   /// Appends a vector operation without its handler: operands in the order of `values`, then what
   /// extra() finds.
-  Placed place_vector(const Inst& inst, VectorUse use, std::span<const Value> values);
+  Placed place_vector(const Inst& inst, OperandUse use, std::span<const Value> values);
+
+  /// Appends a scalar operation without its handler.
+  Op& place_scalar(const Inst& inst, OperandUse use, std::span<const Value> values);
 
   /// Where the operand's value is found, seen from the wave.
   uint32_t source(const Operand& operand, Value value);

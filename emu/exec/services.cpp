@@ -23,6 +23,8 @@ uint64_t nanoseconds() {
 
 }  // namespace
 
+Stop fail(Wave* w, const Op* op, const char* what) { return fail(w, op, std::string(what)); }
+
 const Op* jump(Wave* w, const Op* op, uint64_t address) {
   try {
     return enter(w, address - w->launch->code->base);
