@@ -255,6 +255,9 @@ std::vector<Inst> parse_instruction(std::string_view text) {
                             parse_one(trim(text.substr(dual + 4)))};
   for (Inst& half : both) {
     if (half.name.starts_with("v_dual_")) half.name.replace(0, 7, "v_");
+    if (half.name == "v_cndmask_b32" && half.operands.size() == 3) {  // VCC isn't written here
+      half.operands.push_back(read_operand("vcc_lo"));
+    }
   }
   return both;
 }

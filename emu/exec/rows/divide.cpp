@@ -89,7 +89,10 @@ EMU_INLINE V div_fixup(V quotient, V denominator, V numerator) {
   constexpr E kInvalid = static_cast<E>(L::kSign | L::kInfinity | L::kQuiet);
   B r = float_bits(absolute(quotient)) | sign;
   if constexpr (!std::is_same_v<V, F16>) {
-    r = distance < static_cast<Element<Truth<V>>>(Division<V>::kUnderflow) ? zero : r;
+    using T = Element<Truth<V>>;
+    r = distance < static_cast<T>(Division<V>::kUnderflow) ? zero : r;
+    // The iteration has overflowed on its way to such quotients.
+    r = distance > static_cast<T>(L::kBias + 1) ? infinity : r;
   }
   r = is_infinite(denominator) | is_zero(numerator) ? zero : r;
   r = is_zero(denominator) | is_infinite(numerator) ? infinity : r;
