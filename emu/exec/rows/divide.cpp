@@ -61,19 +61,31 @@ EMU_INLINE WithLanes<V> div_scale(V x, V denominator, V numerator) {
   return {r, {lane_mask(scaled)}};
 }
 
+/// `sum` times 2^-kStep as if `error` were added to it first: what lies midway between two denormals
+/// goes to the side that the error is on.
+template <class V>
+EMU_INLINE V scaled_down(V sum, V error) {
+  using D = Division<V>;
+  using L = Layout<V>;
+  const V rounded = sum * power<V>(-D::kStep);
+  const V rest = sum - rounded * power<V>(D::kStep);
+  const V midway = power<V>(D::kStep - L::kBias - L::kFraction);
+  const V smallest = bits_as<V>((float_bits(rest) & L::kSign) | typename L::E{1});
+  const auto beyond = (absolute(rest) == midway) & (error != 0) & ((error > 0) == (rest > 0));
+  return beyond ? rounded + smallest : rounded;
+}
+
 /// a * b + c, times the step up or down where the lane says so: rounded once, as the result may be
 /// a denormal.
 template <class V>
 EMU_INLINE V div_fmas(V a, V b, V c, Lanes scaled) {
   const V sum = fma(a, b, c);
   if (scaled.bits == 0) [[likely]] return sum;
-  using D = Division<V>;
   const V product = a * b, product_error = fma(a, b, -product);
   const V rough = product + c;
   const V error = (rough - sum) + (sum_error(product, c, rough) + product_error);
-  const V odd = error == error ? round_to_odd(sum, error) : sum;
   const auto upwards = stored_exponent(c) > Element<Truth<V>>{Layout<V>::kBias};
-  const V result = upwards ? sum * power<V>(D::kStep) : odd * power<V>(-D::kStep);
+  const V result = upwards ? sum * power<V>(Division<V>::kStep) : scaled_down(sum, error);
   return select(scaled.bits, result, sum);
 }
 
