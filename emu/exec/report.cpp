@@ -12,7 +12,30 @@ std::string describe(const char* what, uint32_t bytes, uint64_t address, int lan
   return text;
 }
 
+std::string place(Wave* w, const Op* op, int lane) {
+  const Origin& origin = w->program->origin(op);
+  char text[160];
+  std::snprintf(text, sizeof text, "' at 0x%llx, workgroup (%u, %u, %u), wave %u",
+                static_cast<unsigned long long>(origin.address), w->group->id[0], w->group->id[1],
+                w->group->id[2], w->index);
+  std::string where = "kernel " + w->launch->kernel + ": '" + origin.text + text;
+  if (lane >= 0) where += ", lane " + std::to_string(lane);
+  return where;
+}
+
 }  // namespace
+
+void report(Wave* w, const Op* op, Check check, int lane, const std::string& what) {
+  static constexpr const char* kNames[] = {"memory",  "lds",   "registers", "waits",
+                                           "races", "barriers", "leaks"};
+  Launch& launch = *w->launch;
+  std::lock_guard lock(launch.mutex);
+  constexpr size_t kMost = 100;
+  const auto key = std::make_pair(w->program->origin(op).address, static_cast<int>(check));
+  if (launch.findings.size() >= kMost || !launch.reported.insert(key).second) return;
+  launch.findings.push_back(std::string(kNames[static_cast<int>(check)]) + ": " +
+                            place(w, op, lane) + ": " + what);
+}
 
 bool bad_read(Wave* w, const Op* op, uint64_t address, uint32_t bytes, int lane) {
   fail(w, op, describe("reads", bytes, address, lane));
