@@ -1,0 +1,67 @@
+#pragma once
+
+// What is known of every byte of device memory: two planes of one bit a byte. Depends on nothing, so
+// that the runtime, which marks, and the interpreter, which asks, share it.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace emu {
+
+struct Shadow {
+  uintptr_t base = 0;                // of the arena that all device memory lies in
+  size_t bytes = 0;
+  uint8_t* addressable = nullptr;    // may be written
+  uint8_t* initialised = nullptr;    // may be read: addressable, and written before
+
+  bool covers(uintptr_t address, size_t size) const {
+    const uintptr_t offset = address - base;
+    return offset < bytes && size <= bytes - offset;
+  }
+
+  /// Whether the bits of all bytes are set. At most 56 bytes at a time are looked at.
+  static bool all_set(const uint8_t* plane, size_t offset, size_t size) {
+    for (; size > 56; offset += 56, size -= 56) {
+      if (!word_set(plane, offset, 56)) return false;
+    }
+    return word_set(plane, offset, size);
+  }
+
+  static void set(uint8_t* plane, size_t offset, size_t size) {
+    for (; size > 56; offset += 56, size -= 56) set_word(plane, offset, 56);
+    set_word(plane, offset, size);
+  }
+
+  bool writable(uintptr_t address, size_t size) const {
+    return covers(address, size) && all_set(addressable, address - base, size);
+  }
+  bool readable(uintptr_t address, size_t size) const {
+    return covers(address, size) && all_set(initialised, address - base, size);
+  }
+
+ private:
+  // The planes are eight bytes longer than they need be.
+  static uint64_t word_mask(size_t offset, size_t size) {
+    return ((uint64_t{1} << size) - 1) << (offset & 7);
+  }
+  static bool word_set(const uint8_t* plane, size_t offset, size_t size) {
+    uint64_t word;
+    std::memcpy(&word, plane + offset / 8, sizeof word);
+    const uint64_t mask = word_mask(offset, size);
+    return (word & mask) == mask;
+  }
+  static void set_word(uint8_t* plane, size_t offset, size_t size) {
+    uint64_t word;
+    std::memcpy(&word, plane + offset / 8, sizeof word);
+    const uint64_t mask = word_mask(offset, size);
+    if ((word & mask) == mask) return;
+    // Bytes beside ours may be another thread's: set ours one by one.
+    for (size_t byte = 0; byte < 8; ++byte) {
+      const auto bits = static_cast<uint8_t>(mask >> (8 * byte));
+      if (bits != 0) __atomic_fetch_or(plane + offset / 8 + byte, bits, __ATOMIC_RELAXED);
+    }
+  }
+};
+
+}  // namespace emu
