@@ -47,10 +47,12 @@ struct Launch {
   uint32_t lds_bytes = 0;          // static and dynamic
   uint64_t kernarg = 0, dispatch_packet = 0;  // addresses
   int vgprs = 0;                   // of a wave, as allocated
-  const Shadow* shadow = nullptr;  // of device memory, null where checks are off
+  const Shadow* shadow = nullptr;  // of device memory; the checked tables need it
   uint64_t seed = 0;               // of the order of waves; 0: as they are numbered
   /// For reports: the source line of an address of the object, and what an address of memory is.
   std::function<std::string(uint64_t)> line, describe;
+  /// Whether memory outside of the arena may be used: host memory that was registered.
+  std::function<bool(uint64_t, size_t)> mapped;
   std::atomic<bool> stop{false};   // no further instruction is to be run
   std::mutex mutex;
   std::string error;               // of the first wave that failed
@@ -107,6 +109,13 @@ const Op* enter(Wave* w, uint64_t address);
 
 /// Ends the launch with an error: kernel, instruction and wave go before `what`.
 Stop fail(Wave* w, const Op* op, const std::string& what);
+
+/// What the checked tables call when an access isn't right: a report, and whether the access may go
+/// on. `lane` within its half.
+bool bad_read(Wave* w, const Op* op, uint64_t address, uint32_t bytes, int lane);
+bool bad_write(Wave* w, const Op* op, uint64_t address, uint32_t bytes, int lane);
+void bad_lds(Wave* w, const Op* op, int64_t offset, uint32_t bytes, int lane);
+bool bad_scratch(Wave* w, const Op* op, uint64_t offset, uint32_t bytes, int lane);
 
 /// The rows of the quickest host instruction set, or of the one that WICK_EMU_ISA names.
 Rows select_rows(bool checked);

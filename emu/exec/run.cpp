@@ -27,7 +27,13 @@ void set_sgprs(const Launch& launch, const std::array<uint32_t, 3>& id, Wave& w)
   const Descriptor& d = launch.descriptor;
   int at = 0;
   const auto has = [&](int bit) { return (d.properties >> bit & 1) != 0; };
-  if (has(0)) at += 4;  // private segment buffer: scratch is found by other means
+  if (has(0)) {  // scratch as a buffer: see rows/buffer.cpp
+    w.s[at] = 0;
+    w.s[at + 1] = static_cast<uint32_t>(kPrivateBase >> 32);
+    w.s[at + 2] = ~0u;
+    w.s[at + 3] = 0;
+    at += 4;
+  }
   if (has(1)) { put64(w, at, launch.dispatch_packet); at += 2; }
   if (has(2)) { put64(w, at, 0); at += 2; }
   if (has(3)) { put64(w, at, launch.kernarg); at += 2; }

@@ -82,8 +82,12 @@ std::vector<Inst> Decoder::decode(std::span<const uint8_t> code, uint64_t addres
   for (Inst& inst : found) {
     inst.address = address;
     inst.size = static_cast<uint8_t>(size);
+    bool first = true;
     for (const llvm::MCOperand& operand : machine) {
-      if (operand.isImm()) inst.immediate = operand.getImm();
+      if (!operand.isImm()) continue;
+      inst.immediate = operand.getImm();
+      if (first) inst.first_immediate = operand.getImm();
+      first = false;
     }
   }
   return found;

@@ -34,7 +34,8 @@ struct Inst {
   std::vector<std::pair<std::string, int64_t>> modifiers;  // offset:16 → {"offset", 16}; glc → 1
   std::vector<std::pair<std::string, std::vector<int>>> lists;  // op_sel:[0,1] → {"op_sel", {0, 1}}
   std::vector<std::pair<std::string, std::string>> words;  // dst_sel:WORD_1 → {"dst_sel", "WORD_1"}
-  int64_t immediate = 0;      // of s_waitcnt, s_branch, s_sendmsg and their like
+  int64_t immediate = 0;      // the last one in the encoding: of s_waitcnt, s_branch, s_sendmsg …
+  int64_t first_immediate = 0;
   std::string text;           // as the assembler writes it
 
   /// The value of a modifier, or `otherwise` where the instruction has none of that name.

@@ -61,8 +61,8 @@ Memory::Memory(std::vector<size_t> device_bytes, bool checks) : checks_(checks) 
   shadow_.base = base_;
   shadow_.bytes = bytes_;
   if (!checks) return;
-  shadow_.addressable = static_cast<uint8_t*>(reserve(bytes_ / 8, PROT_READ | PROT_WRITE));
-  shadow_.initialised = static_cast<uint8_t*>(reserve(bytes_ / 8, PROT_READ | PROT_WRITE));
+  shadow_.addressable = static_cast<uint8_t*>(reserve(bytes_ / 8 + 8, PROT_READ | PROT_WRITE));
+  shadow_.initialised = static_cast<uint8_t*>(reserve(bytes_ / 8 + 8, PROT_READ | PROT_WRITE));
   if (shadow_.addressable == nullptr || shadow_.initialised == nullptr) throw std::bad_alloc();
 }
 
@@ -120,9 +120,9 @@ void Memory::give_gap(Region& region, uintptr_t base, size_t span) {
 }
 
 void Memory::mark(const Allocation& a) {
-  if (!shadow_.on()) return;
-  shadow::set(shadow_.addressable, a.base - base_, a.bytes);
-  shadow::clear(shadow_.initialised, a.base - base_, a.bytes);
+  if (!checks_) return;
+  Shadow::set(shadow_.addressable, a.base - base_, a.bytes);
+  Shadow::clear(shadow_.initialised, a.base - base_, a.bytes);
 }
 
 uintptr_t Memory::allocate(const Allocation& wanted, size_t alignment) {
@@ -161,7 +161,10 @@ bool Memory::free(uintptr_t address) {
   Region& region = region_of(block.allocation);
   const size_t bytes = block.allocation.bytes;
   region.used -= up(bytes, 256);
-  if (shadow_.on()) shadow::clear(shadow_.addressable, address - base_, bytes);
+  if (checks_) {
+    Shadow::clear(shadow_.addressable, address - base_, bytes);
+    Shadow::clear(shadow_.initialised, address - base_, bytes);
+  }
   if (checks_ || bytes >= kReturned) decommit(region, address, address + up(bytes, 256));
   const size_t keep = checks_ ? region.limit / 2 : 0;
   region.quarantined += block.span;

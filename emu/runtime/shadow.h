@@ -1,109 +1,93 @@
 #pragma once
 
-// What is known of each byte of device memory: whether it belongs to an allocation, and whether
-// anything was ever written to it. One bit a byte in two planes; planes are null where checks are
-// off. No dependencies: loads and stores of the interpreter use it inline.
+// What is known of every byte of device memory: two planes of one bit a byte. Depends on nothing, so
+// that the runtime, which marks, and the interpreter, which asks, share it.
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace emu {
 
 struct Shadow {
-  uintptr_t base = 0;
+  uintptr_t base = 0;                // of the arena that all device memory lies in
   size_t bytes = 0;
-  uint8_t* addressable = nullptr;
-  uint8_t* initialised = nullptr;
+  uint8_t* addressable = nullptr;    // may be written
+  uint8_t* initialised = nullptr;    // may be read: addressable, and written before
 
-  bool on() const { return addressable != nullptr; }
-  bool holds(uintptr_t address, size_t count) const {
-    return address - base < bytes && count <= bytes - (address - base);
+  bool covers(uintptr_t address, size_t size) const {
+    const uintptr_t offset = address - base;
+    return offset < bytes && size <= bytes - offset;
+  }
+
+  /// Whether the bits of all bytes are set. At most 56 bytes at a time are looked at.
+  static bool all_set(const uint8_t* plane, size_t offset, size_t size) {
+    for (; size > 56; offset += 56, size -= 56) {
+      if (!word_set(plane, offset, 56)) return false;
+    }
+    return word_set(plane, offset, size);
+  }
+
+  static void set(uint8_t* plane, size_t offset, size_t size) {
+    if (size >= 1024) {
+      const size_t head = (8 - offset % 8) % 8;
+      set_word(plane, offset, head);
+      offset += head;
+      size -= head;
+      std::memset(plane + offset / 8, 0xff, size / 8);
+      offset += size / 8 * 8;
+      size %= 8;
+    }
+    for (; size > 56; offset += 56, size -= 56) set_word(plane, offset, 56);
+    set_word(plane, offset, size);
+  }
+
+  static void clear(uint8_t* plane, size_t offset, size_t size) {
+    while (size > 0 && (offset % 8 != 0 || size < 8)) {
+      const auto bit = static_cast<uint8_t>(1u << offset % 8);
+      __atomic_fetch_and(plane + offset / 8, static_cast<uint8_t>(~bit), __ATOMIC_RELAXED);
+      ++offset;
+      --size;
+    }
+    if (size == 0) return;
+    std::memset(plane + offset / 8, 0, size / 8);
+    clear(plane, offset + size / 8 * 8, size % 8);
+  }
+
+  /// Notes that the range was written; nothing where checks are off.
+  void written(uintptr_t address, size_t size) const {
+    if (initialised != nullptr && covers(address, size)) set(initialised, address - base, size);
+  }
+
+  bool writable(uintptr_t address, size_t size) const {
+    return covers(address, size) && all_set(addressable, address - base, size);
+  }
+  bool readable(uintptr_t address, size_t size) const {
+    return covers(address, size) && all_set(initialised, address - base, size);
+  }
+
+ private:
+  // The planes are eight bytes longer than they need be.
+  static uint64_t word_mask(size_t offset, size_t size) {
+    return ((uint64_t{1} << size) - 1) << (offset & 7);
+  }
+  static bool word_set(const uint8_t* plane, size_t offset, size_t size) {
+    uint64_t word;
+    std::memcpy(&word, plane + offset / 8, sizeof word);
+    const uint64_t mask = word_mask(offset, size);
+    return (word & mask) == mask;
+  }
+  static void set_word(uint8_t* plane, size_t offset, size_t size) {
+    uint64_t word;
+    std::memcpy(&word, plane + offset / 8, sizeof word);
+    const uint64_t mask = word_mask(offset, size);
+    if ((word & mask) == mask) return;
+    // Bytes beside ours may be another thread's: set ours one by one.
+    for (size_t byte = 0; byte < 8; ++byte) {
+      const auto bits = static_cast<uint8_t>(mask >> (8 * byte));
+      if (bits != 0) __atomic_fetch_or(plane + offset / 8 + byte, bits, __ATOMIC_RELAXED);
+    }
   }
 };
-
-namespace shadow {
-
-inline uint8_t mask(size_t first, size_t count) {  // within one byte of the plane
-  return static_cast<uint8_t>(((1u << count) - 1) << first);
-}
-
-/// Whether all `count` bits from `first` on are set.
-inline bool all(const uint8_t* plane, size_t first, size_t count) {
-  size_t byte = first / 8, bit = first % 8;
-  while (count > 0) {
-    if (bit == 0 && count >= 64 && byte % 8 == 0) {
-      if (*reinterpret_cast<const uint64_t*>(plane + byte) != ~uint64_t{0}) return false;
-      byte += 8;
-      count -= 64;
-      continue;
-    }
-    const size_t some = count < 8 - bit ? count : 8 - bit;
-    const uint8_t wanted = mask(bit, some);
-    if ((plane[byte] & wanted) != wanted) return false;
-    count -= some;
-    bit = 0;
-    ++byte;
-  }
-  return true;
-}
-
-/// Sets bits. Bytes of the plane that are shared with neighbours change atomically: other threads
-/// may be setting theirs.
-inline void set(uint8_t* plane, size_t first, size_t count) {
-  size_t byte = first / 8, bit = first % 8;
-  while (count > 0) {
-    if (bit == 0 && count >= 8) {
-      const size_t whole = count / 8;
-      __builtin_memset(plane + byte, 0xff, whole);
-      byte += whole;
-      count -= whole * 8;
-      continue;
-    }
-    const size_t some = count < 8 - bit ? count : 8 - bit;
-    const uint8_t wanted = mask(bit, some);
-    if ((__atomic_load_n(plane + byte, __ATOMIC_RELAXED) & wanted) != wanted) {
-      __atomic_fetch_or(plane + byte, wanted, __ATOMIC_RELAXED);
-    }
-    count -= some;
-    bit = 0;
-    ++byte;
-  }
-}
-
-inline void clear(uint8_t* plane, size_t first, size_t count) {
-  size_t byte = first / 8, bit = first % 8;
-  while (count > 0) {
-    if (bit == 0 && count >= 8) {
-      const size_t whole = count / 8;
-      __builtin_memset(plane + byte, 0, whole);
-      byte += whole;
-      count -= whole * 8;
-      continue;
-    }
-    const size_t some = count < 8 - bit ? count : 8 - bit;
-    __atomic_fetch_and(plane + byte, static_cast<uint8_t>(~mask(bit, some)), __ATOMIC_RELAXED);
-    count -= some;
-    bit = 0;
-    ++byte;
-  }
-}
-
-}  // namespace shadow
-
-/// Whether every byte of the range is part of an allocation. Memory outside of the arena isn't.
-inline bool is_addressable(const Shadow& s, uintptr_t address, size_t count) {
-  return s.holds(address, count) && shadow::all(s.addressable, address - s.base, count);
-}
-
-inline bool is_initialised(const Shadow& s, uintptr_t address, size_t count) {
-  return !s.holds(address, count) || shadow::all(s.initialised, address - s.base, count);
-}
-
-/// Notes that the range was written.
-inline void mark_initialised(const Shadow& s, uintptr_t address, size_t count) {
-  if (s.initialised != nullptr && s.holds(address, count)) {
-    shadow::set(s.initialised, address - s.base, count);
-  }
-}
 
 }  // namespace emu

@@ -8,7 +8,8 @@ const Row* find_row(std::string_view name) {
   static const auto* rows = [] {
     auto* all = new std::unordered_map<std::string_view, const Row*>;
     for (const auto table : {float_rows(), integer_rows(), compare_rows(), scalar_rows(),
-                             control_rows(), global_rows(), lds_rows()}) {
+                             control_rows(), global_rows(), flat_rows(), buffer_rows(),
+                             smem_rows(), atomic_rows(), lds_rows()}) {
       for (const Row& row : table) all->emplace(row.name, &row);
     }
     return all;

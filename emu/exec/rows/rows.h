@@ -15,6 +15,10 @@ std::span<const Row> compare_rows();
 std::span<const Row> scalar_rows();
 std::span<const Row> control_rows();
 std::span<const Row> global_rows();
+std::span<const Row> flat_rows();
+std::span<const Row> buffer_rows();
+std::span<const Row> smem_rows();
+std::span<const Row> atomic_rows();
 std::span<const Row> lds_rows();
 
 /// Null for a name that no table has.
