@@ -32,7 +32,9 @@ struct Descriptor {
   /// Vector registers that the kernel may name.
   int vgprs(int generation) const;
   /// The MODE register at the start: rounding and denormal handling, and above them IEEE and clamp.
-  uint32_t mode() const { return rsrc1 >> 12 & 0xff; }
+  uint32_t mode() const {
+    return (rsrc1 >> 12 & 0xff) | (rsrc1 >> 21 & 1) << 8 | (rsrc1 >> 23 & 1) << 9;
+  }
 };
 
 /// What one launch of a kernel shares among its waves. Sizes in bytes, group and item counts in
@@ -120,6 +122,8 @@ void report(Wave* w, const Op* op, Check check, int lane, const std::string& wha
 
 /// Ends the launch with an error: kernel, instruction and wave go before `what`.
 Stop fail(Wave* w, const Op* op, const std::string& what);
+/// The same for handlers, which are built for one host and mustn't carry the library's own code.
+Stop fail(Wave* w, const Op* op, const char* what);
 
 /// What the checked tables call when an access isn't right: a report, and whether the access may go
 /// on. `lane` within its half.

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "emu/exec/launch.h"
+#include "emu/exec/mode.h"
 #include "emu/exec/track.h"
 
 namespace emu {
@@ -244,7 +245,7 @@ Worker::Progress Worker::step(int64_t budget) {
       if (state_[i] != State::ready) continue;
       Wave* w = group_.waves[i];
       w->budget = budget;
-      switch (w->next->fn(w, w->next)) {
+      switch (under_mode(w, [w] { return w->next->fn(w, w->next); })) {
         case Stop::barrier: state_[i] = State::waiting; ++waiting; break;
         case Stop::end: state_[i] = State::done; ++done_; break;
         case Stop::yield: yielded = true; break;

@@ -102,6 +102,9 @@ EMU_INLINE T& at(Wave* w, uint32_t offset) {
   return *reinterpret_cast<T*>(reinterpret_cast<char*>(w) + offset);
 }
 
+/// Accumulation registers follow the vector registers.
+inline constexpr int kFirstAgpr = 256;
+
 /// In place of a register's number: the wave's spare one.
 inline constexpr uint16_t kSpareVgpr = 0xffff;
 
