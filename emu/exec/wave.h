@@ -56,6 +56,7 @@ struct Op {
   uint32_t imm2 = 0;
   const Extra* extra = nullptr;
   const Op* target = nullptr;  // branches
+  void* data = nullptr;        // of pseudo-operations
 };
 
 inline constexpr int kSgprs = 128;

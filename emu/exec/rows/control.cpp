@@ -33,8 +33,15 @@ constexpr Row branch_row(const char* name) {
 }
 
 Stop barrier(Wave* w, const Op* op) {
+  if constexpr (kChecked) check_barrier(w, op);
   w->next = op + 1;
   return Stop::barrier;
+}
+
+/// What other workgroups wrote may be looked at from here on.
+Stop invalidate(Wave* w, const Op* op) {
+  if constexpr (kChecked) w->group->synchronised = true;
+  EMU_NEXT;
 }
 
 Stop end(Wave* w, const Op* op) {
@@ -272,7 +279,7 @@ constexpr Row kRows[] = {
     {"s_set_inst_prefetch_distance", &lower_nothing},
     {"s_code_end", &lower_nothing},
     {"buffer_gl0_inv", &lower_nothing},
-    {"buffer_gl1_inv", &lower_nothing},
+    {"buffer_gl1_inv", &lower_to<&invalidate>},
     {"s_setprio", &lower_nothing},
     {"s_setkill", &lower_nothing},
     {"s_version", &lower_nothing},
