@@ -6,6 +6,7 @@
 #include <array>
 
 #include "emu/exec/lowering.h"
+#include "emu/exec/track.h"
 #include "emu/exec/values.h"
 
 namespace emu {
@@ -44,6 +45,11 @@ Stop scalar(Wave* w, const Op* op) {
       return F(sources...);
     }
   };
+  if constexpr (kChecked) {
+    if constexpr (kSources > 0) read_scalar(w, op, op->a, sizeof(typename S::template Arg<0>) / 4);
+    if constexpr (kSources > 1) read_scalar(w, op, op->b, sizeof(typename S::template Arg<1>) / 4);
+    if constexpr (kSources > 2) read_scalar(w, op, op->c, sizeof(typename S::template Arg<2>) / 4);
+  }
   const auto result = [&] {
     if constexpr (kSources == 0) {
       return call();
@@ -62,6 +68,7 @@ Stop scalar(Wave* w, const Op* op) {
     result();
   } else {
     const auto value = result();
+    write_scalar(w, op, op->dst, sizeof(value) / 4);
     at<uint32_t>(w, op->dst) = static_cast<uint32_t>(value);
     if constexpr (sizeof(value) == 8) {
       at<uint32_t>(w, op->dst + 4) = static_cast<uint32_t>(static_cast<uint64_t>(value) >> 32);

@@ -67,6 +67,56 @@ constexpr bool has_other_float() {
   }(std::make_integer_sequence<int, S::kCount>());
 }
 
+// ---- Checked tables: which lanes of the sources are known, and so of the result.
+
+template <class T>
+EMU_INLINE LaneMask source_known(Wave* w, const Op* op, uint32_t offset, bool vector, int half,
+                                 LaneMask enabled, bool decides) {
+  if constexpr (kIsLanes<T>) {
+    read_scalar(w, op, offset + 4 * static_cast<uint32_t>(half), 1);
+    return kAllLanes;
+  } else {
+    constexpr uint32_t kDwords = kIsWide<T> ? 2 : 1;
+    if (vector) return read_vector(w, op, offset, kDwords, half, enabled, decides);
+    read_scalar(w, op, offset, kDwords);
+    return kAllLanes;
+  }
+}
+
+/// Bit I of `vectors`: argument I is in vector registers.
+template <auto F>
+EMU_INLINE LaneMask sources_known(Wave* w, const Op* op, unsigned vectors, int half) {
+  if constexpr (!kChecked) return kAllLanes;
+  using S = SignatureOf<F>;
+  const LaneMask enabled = w->s[kExec + half];
+  const uint32_t from[] = {op->a, op->b, op->c};
+  LaneMask known = kAllLanes;
+  [&]<int... I>(std::integer_sequence<int, I...>) {
+    ((known &= source_known<typename S::template Arg<I>>(
+          w, op, from[I], (vectors >> I & 1) != 0, half, enabled,
+          kIsLanes<typename S::Result>)), ...);
+  }(std::make_integer_sequence<int, S::kCount>());
+  return known;
+}
+
+EMU_INLINE unsigned vector_sources(const Extra& extra) {
+  return unsigned{extra.src[0].vector} | unsigned{extra.src[1].vector} << 1 |
+         unsigned{extra.src[2].vector} << 2;
+}
+
+template <class R>
+EMU_INLINE void result_known(Wave* w, const Op* op, int half, LaneMask known) {
+  if constexpr (!kChecked) return;
+  if constexpr (kIsLanes<R>) {
+    write_scalar(w, op, op->dst + 4 * static_cast<uint32_t>(half), 1);
+  } else if constexpr (requires(R r) { r.lanes; }) {
+    write_scalar(w, op, op->dst2 + 4 * static_cast<uint32_t>(half), 1);
+    result_known<decltype(R::value)>(w, op, half, known);
+  } else {
+    write_vector(w, op, op->dst, kIsWide<R> ? 2 : 1, half, w->s[kExec + half], known);
+  }
+}
+
 // ---- Every form: modifiers, DPP, SDWA, 64 lanes, an unusual MODE.
 
 /// Argument `index` with every modifier.
@@ -140,10 +190,12 @@ Stop full(Wave* w, const Op* op) {
   if (own_mode) set_host_mode(host_mode_64(w->mode));
   const int halves = w->lanes == 64 ? 2 : 1;
   R results[2];  // all sources are read before a result is written: DPP may read a register it writes
-  LaneMask enabled[2];
+  LaneMask enabled[2], known[2];
 #pragma clang loop unroll(disable)
   for (int h = 0; h < halves; ++h) {
     enabled[h] = w->s[kExec + h];
+    known[h] = sources_known<F>(w, op, vector_sources(*op->extra), h);
+    if (op->extra->cross_lane) known[h] = kAllLanes;  // other lanes' than those that were asked for
     if (op->extra->cross_lane) enabled[h] &= EMU_VARIANT::dpp_enabled(w, op, h);
     results[h] = call_with<F>([&]<class T, int I>(std::type_identity<T>,
                                                   std::integral_constant<int, I>) {
@@ -158,6 +210,7 @@ Stop full(Wave* w, const Op* op) {
       if (flush) results[h] = flushed(results[h]);
     }
     finish(w, op, h, enabled[h], results[h]);
+    result_known<R>(w, op, h, known[h]);
   }
   if (own_mode) set_host_mode(host_mode_32(w->mode));
   EMU_NEXT;
@@ -224,6 +277,8 @@ Stop fast(Wave* w, const Op* op) {
     }
   }
   const uint32_t from[] = {op->a, op->b, op->c};
+  const LaneMask known = sources_known<F>(w, op, kVectors, 0);
+  result_known<typename SignatureOf<F>::Result>(w, op, 0, known);
   finish_plain(w, op, 0, call_with<F>([&]<class T, int I>(std::type_identity<T>,
                                                           std::integral_constant<int, I>) {
     return plain<T, (kVectors >> I & 1) != 0>(w, from[I]);
@@ -253,13 +308,17 @@ Stop quick(Wave* w, const Op* op) {
     R results[2];
     const int halves = w->lanes == 64 ? 2 : 1;
 #pragma clang loop unroll(disable)
-    for (int h = 0; h < halves; ++h) results[h] = half(h);
+    for (int h = 0; h < halves; ++h) {
+      result_known<R>(w, op, h, sources_known<F>(w, op, vector_sources(x), h));
+      results[h] = half(h);
+    }
 #pragma clang loop unroll(disable)
     for (int h = 0; h < halves; ++h) finish_plain(w, op, h, results[h]);
   } else {
     int h = 0;
 #pragma clang loop unroll(disable)
     do {
+      result_known<R>(w, op, h, sources_known<F>(w, op, vector_sources(x), h));
       finish_plain(w, op, h, half(h));
     } while (++h * kLanes < static_cast<int>(w->lanes));
   }
