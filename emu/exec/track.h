@@ -86,7 +86,7 @@ EMU_INLINE void read_scalar(Wave* w, const Op* op, uint32_t offset, uint32_t dwo
   }
 }
 
-EMU_INLINE void write_scalar(Wave* w, const Op* op, uint32_t offset, uint32_t dwords) {
+EMU_INLINE void write_scalar(Wave* w, const Op*, uint32_t offset, uint32_t dwords) {
   if constexpr (kChecked) {
     if (!is_sgpr(offset)) return;
     for (uint32_t i = 0; i < dwords; ++i) w->track->scalar_known[offset / 4 + i] = 1;

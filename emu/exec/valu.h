@@ -117,6 +117,24 @@ EMU_INLINE void result_known(Wave* w, const Op* op, int half, LaneMask known) {
   }
 }
 
+/// For handlers of their own: reads a source of so many registers in every half, a scalar or vectors.
+EMU_INLINE void note_read(Wave* w, const Op* op, uint32_t offset, bool vector, uint32_t registers) {
+  if constexpr (kChecked) {
+    if (!vector) return read_scalar(w, op, offset, registers);
+    for (int h = 0; h * kLanes < static_cast<int>(w->lanes); ++h) {
+      read_vector(w, op, offset, registers, h, w->s[kExec + h]);
+    }
+  }
+}
+/// And writes registers in every half, of whose lanes all that are on are known then.
+EMU_INLINE void note_write(Wave* w, const Op* op, uint32_t offset, uint32_t registers) {
+  if constexpr (kChecked) {
+    for (int h = 0; h * kLanes < static_cast<int>(w->lanes); ++h) {
+      write_vector(w, op, offset, registers, h, w->s[kExec + h], kAllLanes);
+    }
+  }
+}
+
 // ---- Every form: modifiers, DPP, SDWA, 64 lanes, an unusual MODE.
 
 /// Argument `index` with every modifier.

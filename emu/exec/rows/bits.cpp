@@ -98,6 +98,10 @@ EMU_INLINE U64 quad_sad(U64 a, U32 b, U64 c) {
 /// The same with sums of 32 bits: the addends and results take four registers.
 Stop quad_sad_wide(Wave* w, const Op* op) {
   const Extra& x = *op->extra;
+  note_read(w, op, op->a, x.src[0].vector, 2);
+  note_read(w, op, op->b, x.src[1].vector, 1);
+  note_read(w, op, op->c, x.src[2].vector, 4);
+  note_write(w, op, op->dst, 4);
   for (int h = 0; h * kLanes < static_cast<int>(w->lanes); ++h) {
     const uint32_t shift = static_cast<uint32_t>(h) * w->half_bytes;
     const U64 a = load_qword(w, op->a, x.src[0].vector, h);

@@ -49,6 +49,7 @@ EMU_INLINE Lanes is_class(V x, U32 asked) {
 
 /// EXEC is written last, and on the architectures that name a destination that is written too.
 Stop copy_exec(Wave* w, const Op* op) {
+  write_scalar(w, op, op->dst, w->lanes / 32);
   at<uint32_t>(w, op->dst) = w->s[kExec];
   if (w->lanes == 64) at<uint32_t>(w, op->dst + 4) = w->s[kExec + 1];
   EMU_NEXT;

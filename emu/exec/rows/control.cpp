@@ -105,6 +105,7 @@ uint64_t next_address(Wave* w, const Op* op) {
 }
 
 Stop getpc(Wave* w, const Op* op) {
+  write_scalar(w, op, op->dst, 2);
   put_pair(w, op->dst, next_address(w, op));
   EMU_NEXT;
 }
@@ -113,7 +114,11 @@ Stop getpc(Wave* w, const Op* op) {
 template <bool kCall>
 Stop setpc(Wave* w, const Op* op) {
   const uint64_t target = pair_of(w, op->a);
-  if (kCall) put_pair(w, op->dst, next_address(w, op));
+  read_scalar(w, op, op->a, 2);
+  if (kCall) {
+    write_scalar(w, op, op->dst, 2);
+    put_pair(w, op->dst, next_address(w, op));
+  }
   const Op* to = jump(w, op, target);
   if (to == nullptr) [[unlikely]] return Stop::fault;
   if (--w->budget < 0) [[unlikely]] return Stop::yield;
@@ -121,6 +126,7 @@ Stop setpc(Wave* w, const Op* op) {
 }
 
 Stop call(Wave* w, const Op* op) {
+  write_scalar(w, op, op->dst, 2);
   put_pair(w, op->dst, next_address(w, op));
   const Op* to = op->target;
   if (--w->budget < 0) [[unlikely]] {
@@ -150,6 +156,7 @@ struct HardwareField {
 
 Stop getreg(Wave* w, const Op* op) {
   const HardwareField field(op->imm2);
+  write_scalar(w, op, op->dst, 1);
   at<uint32_t>(w, op->dst) = hardware_register(w, field.id) >> field.shift & field.mask;
   EMU_NEXT;
 }
@@ -157,6 +164,7 @@ Stop getreg(Wave* w, const Op* op) {
 Stop setreg(Wave* w, const Op* op) {
   const HardwareField field(op->imm2);
   const uint32_t mask = field.mask << field.shift;
+  read_scalar(w, op, op->a, 1);
   const uint32_t value = at<uint32_t>(w, op->a) << field.shift;
   const uint32_t old = hardware_register(w, field.id);
   set_hardware_register(w, field.id, (old & ~mask) | (value & mask));
@@ -195,6 +203,7 @@ void lower_mode(Lowering& l, const Inst& inst) {
 
 template <auto kClock>
 Stop clock(Wave* w, const Op* op) {
+  write_scalar(w, op, op->dst, 2);
   put_pair(w, op->dst, kClock());
   EMU_NEXT;
 }
@@ -202,6 +211,7 @@ Stop clock(Wave* w, const Op* op) {
 constexpr int64_t kRealTimeMessage = 0x83;
 
 Stop no_message(Wave* w, const Op* op) {
+  write_scalar(w, op, op->dst, op->imm != 0 ? 2 : 1);
   at<uint32_t>(w, op->dst) = 0;
   if (op->imm != 0) at<uint32_t>(w, op->dst + 4) = 0;
   EMU_NEXT;

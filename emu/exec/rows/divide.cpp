@@ -115,6 +115,9 @@ EMU_INLINE V div_fixup(V quotient, V denominator, V numerator) {
   return bits_as<V>(r);
 }
 
+template <class V>
+inline constexpr auto kFma = [](V a, V b, V c) { return fma(a, b, c); };
+
 /// VCC isn't written in the instruction's text: it is a fourth source.
 template <class V>
 Stop fmas(Wave* w, const Op* op) {
@@ -122,6 +125,7 @@ Stop fmas(Wave* w, const Op* op) {
   if (own_mode) set_host_mode(host_mode_64(w->mode));
   for (int h = 0; h * kLanes < static_cast<int>(w->lanes); ++h) {
     const V a = argument<V>(w, op, 0, h), b = argument<V>(w, op, 1, h), c = argument<V>(w, op, 2, h);
+    result_known<V>(w, op, h, sources_known<kFma<V>>(w, op, vector_sources(*op->extra), h));
     finish(w, op, h, w->s[kExec + h], div_fmas(a, b, c, Lanes{w->s[kVcc + h]}));
   }
   if (own_mode) set_host_mode(host_mode_32(w->mode));

@@ -21,6 +21,8 @@ uint32_t read_lane(Wave* w, uint32_t offset, bool vector, uint32_t lane) {
 }
 
 Stop readfirstlane(Wave* w, const Op* op) {
+  note_read(w, op, op->a, op->imm != 0, 1);
+  write_scalar(w, op, op->dst, 1);
   const uint64_t exec = live_exec(w);
   const auto lane = exec == 0 ? 0u : static_cast<uint32_t>(std::countr_zero(exec));
   at<uint32_t>(w, op->dst) = read_lane(w, op->a, op->imm != 0, lane);
@@ -28,12 +30,19 @@ Stop readfirstlane(Wave* w, const Op* op) {
 }
 
 Stop readlane(Wave* w, const Op* op) {
+  read_scalar(w, op, op->b, 1);
+  write_scalar(w, op, op->dst, 1);
   at<uint32_t>(w, op->dst) = read_lane(w, op->a, op->imm != 0, at<uint32_t>(w, op->b));
   EMU_NEXT;
 }
 
 Stop writelane(Wave* w, const Op* op) {  // whether the lane is on or not
-  lane_of(w, op->dst, at<uint32_t>(w, op->b) & (w->lanes - 1)) = at<uint32_t>(w, op->a);
+  read_scalar(w, op, op->a, 1);
+  read_scalar(w, op, op->b, 1);
+  const uint32_t lane = at<uint32_t>(w, op->b) & (w->lanes - 1);
+  write_vector(w, op, op->dst, 1, static_cast<int>(lane / kLanes), LaneMask{1} << (lane & 31),
+               kAllLanes);
+  lane_of(w, op->dst, lane) = at<uint32_t>(w, op->a);
   EMU_NEXT;
 }
 
@@ -51,6 +60,10 @@ void lower_plain(Lowering& l, const Inst& inst) {
 /// Lane i reads lane select[i] of its row of 16, or of the row next to it.
 template <bool kOtherRow>
 Stop permlane(Wave* w, const Op* op) {
+  note_read(w, op, op->a, (op->imm & 1) != 0, 1);
+  read_scalar(w, op, op->b, 1);
+  read_scalar(w, op, op->c, 1);
+  note_write(w, op, op->dst, 1);
   const uint64_t select = uint64_t{at<uint32_t>(w, op->c)} << 32 | at<uint32_t>(w, op->b);
   const bool fetch_inactive = (op->imm & 2) != 0, bound_zero = (op->imm & 4) != 0;
   const uint64_t exec = live_exec(w);
@@ -84,6 +97,8 @@ void lower_permlane(Lowering& l, const Inst& inst) {
 
 /// Swaps the halves of a wave of 64; a move in one of 32.
 Stop permlane64(Wave* w, const Op* op) {
+  note_read(w, op, op->a, true, 1);
+  note_write(w, op, op->dst, 1);
   U32 values[2] = {at<U32>(w, op->a), at<U32>(w, op->a)};
   if (w->lanes == 64) {
     values[0] = at<U32>(w, op->a + w->half_bytes);
@@ -94,6 +109,10 @@ Stop permlane64(Wave* w, const Op* op) {
 }
 
 Stop swap(Wave* w, const Op* op) {
+  note_read(w, op, op->dst, true, 1);
+  note_read(w, op, op->a, true, 1);
+  note_write(w, op, op->dst, 1);
+  note_write(w, op, op->a, 1);
   for (int h = 0; h * kLanes < static_cast<int>(w->lanes); ++h) {
     const uint32_t shift = static_cast<uint32_t>(h) * w->half_bytes;
     const U32 a = at<U32>(w, op->dst + shift), b = at<U32>(w, op->a + shift);
@@ -105,6 +124,10 @@ Stop swap(Wave* w, const Op* op) {
 
 /// The low halves of two registers.
 Stop swap_words(Wave* w, const Op* op) {
+  note_read(w, op, op->dst, true, 1);
+  note_read(w, op, op->a, true, 1);
+  note_write(w, op, op->dst, 1);
+  note_write(w, op, op->a, 1);
   for (int h = 0; h * kLanes < static_cast<int>(w->lanes); ++h) {
     const uint32_t shift = static_cast<uint32_t>(h) * w->half_bytes;
     const U32 a = at<U32>(w, op->dst + shift), b = at<U32>(w, op->a + shift);
@@ -134,6 +157,8 @@ Stop movrel(Wave* w, const Op* op) {
   if ((kRelative & source) && vector) from = moved(w, from, by_source);
   if (kRelative & destination) to = moved(w, to, by_destination);
   if (from == 0 || to == 0) return fail(w, op, "M0 names a register that the wave doesn't have");
+  note_read(w, op, from, vector, 1);
+  note_write(w, op, to, 1);
   for (int h = 0; h * kLanes < static_cast<int>(w->lanes); ++h) {
     const uint32_t shift = static_cast<uint32_t>(h) * w->half_bytes;
     const U32 value = load_dword(w, from, vector, h), old = at<U32>(w, to + shift);
@@ -147,6 +172,9 @@ Stop movrel(Wave* w, const Op* op) {
 template <int kMaskHalf>
 Stop mbcnt(Wave* w, const Op* op) {
   const Extra& x = *op->extra;
+  note_read(w, op, op->a, x.src[0].vector, 1);
+  note_read(w, op, op->b, x.src[1].vector, 1);
+  note_write(w, op, op->dst, 1);
   for (int h = 0; h * kLanes < static_cast<int>(w->lanes); ++h) {
     U32 mask, base;
     fetch(w, op, 0, h, mask);

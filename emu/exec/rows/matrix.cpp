@@ -72,6 +72,10 @@ EMU_INLINE void store_sum(Wave* w, const Op* op, uint32_t reg, int half, V sum) 
 template <Part kA, Part kB, Sum kSum, bool kSaturate>
 Stop wmma(Wave* w, const Op* op) {
   using V = std::conditional_t<kSum == Sum::i32, I32, F32>;
+  note_read(w, op, op->a, true, kPartBits<kA> / 2);
+  note_read(w, op, op->b, true, kPartBits<kB> / 2);
+  note_read(w, op, op->c, op->extra->src[2].vector, op->extra->src[2].vector ? 256 / w->lanes : 1);
+  note_write(w, op, op->dst, 256 / w->lanes);
   V a[kSize], b[kSize];
   for (int k = 0; k < kSize; ++k) {
     a[k] = part_of<kA, V>(w, op->a, k);

@@ -43,6 +43,10 @@ EMU_INLINE U32 pair_part(Wave* w, uint32_t offset, const SourceForm& form, bool 
 template <auto kOp>
 Stop pair_op(Wave* w, const Op* op) {
   const Extra& x = *op->extra;
+  note_read(w, op, op->a, x.src[0].vector, 2);
+  note_read(w, op, op->b, x.src[1].vector, 2);
+  note_read(w, op, op->c, x.src[2].vector, 2);
+  note_write(w, op, op->dst, 2);
   for (int h = 0; h * kLanes < static_cast<int>(w->lanes); ++h) {
     U32 results[2];
     for (int i = 0; i < 2; ++i) {

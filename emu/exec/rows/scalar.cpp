@@ -72,6 +72,8 @@ Stop movrel(Wave* w, const Op* op) {
   if (((kSource || kHalves) && from >= end) || ((!kSource || kHalves) && to >= end)) {
     return fail(w, op, "M0 names a scalar register that isn't there");
   }
+  read_scalar(w, op, from, kDwords);
+  write_scalar(w, op, to, kDwords);
   const u32 low = at<u32>(w, from), high = kDwords == 2 ? at<u32>(w, from + 4) : 0;
   at<u32>(w, to) = low;
   if (kDwords == 2) at<u32>(w, to + 4) = high;

@@ -23,6 +23,8 @@ T nonzero(T value, u32& scc) {
 /// SCC whether any lane is left.
 template <class T, auto kCombine, bool kWrite>
 Stop save_exec(Wave* w, const Op* op) {
+  read_scalar(w, op, op->a, sizeof(T) / 4);
+  write_scalar(w, op, op->dst, sizeof(T) / 4);
   const auto source = scalar_source<T>(w, op->a);
   const auto exec = scalar_source<T>(w, sgpr_offset(kExec));
   const auto put = [&](u32 to, T value) {
