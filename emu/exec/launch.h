@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,7 @@ struct Launch {
   uint32_t lds_bytes = 0;          // static and dynamic
   uint64_t kernarg = 0, dispatch_packet = 0;  // addresses
   int vgprs = 0;                   // of a wave, as allocated
+  bool checked = false;            // the code's tables are the checked ones
   const Shadow* shadow = nullptr;  // of device memory; the checked tables need it
   uint64_t seed = 0;               // of the order of waves; 0: as they are numbered
   /// For reports: the source line of an address of the object, and what an address of memory is.
@@ -56,6 +58,8 @@ struct Launch {
   std::atomic<bool> stop{false};   // no further instruction is to be run
   std::mutex mutex;
   std::string error;               // of the first wave that failed
+  std::vector<std::string> findings;  // of the checks, one of a kind an instruction
+  std::set<std::pair<uint64_t, int>> reported;
 
   uint64_t group_count() const { return uint64_t{groups[0]} * groups[1] * groups[2]; }
   uint32_t items() const { return block[0] * block[1] * block[2]; }
@@ -94,9 +98,10 @@ class Worker {
   };
   std::unique_ptr<char, Free> waves_;
   std::unique_ptr<uint8_t, Free> lds_, scratch_;
-  size_t waves_bytes_ = 0, lds_bytes_ = 0, scratch_bytes_ = 0, wave_bytes_ = 0;
+  size_t waves_bytes_ = 0, lds_bytes_ = 0, scratch_bytes_ = 0, wave_bytes_ = 0, track_bytes_ = 0;
   const Code* constants_of_ = nullptr;
   Workgroup group_;
+  std::vector<std::unique_ptr<char, Free>> tracks_;  // of each wave, where it is tracked
   enum class State : uint8_t { ready, waiting, done };
   std::array<State, 64> state_{};
   uint32_t count_ = 0, done_ = 0;
@@ -106,6 +111,12 @@ class Worker {
 /// Makes the wave go on at an address of its code object, and gives back the operation there. Throws
 /// std::runtime_error where there is no code.
 const Op* enter(Wave* w, uint64_t address);
+
+/// What WICK_EMU_CHECK can switch on.
+enum class Check : uint8_t { memory, lds, registers, waits, races, barriers, leaks };
+
+/// Notes a finding of a check; the kernel goes on. `lane` negative: the whole wave.
+void report(Wave* w, const Op* op, Check check, int lane, const std::string& what);
 
 /// Ends the launch with an error: kernel, instruction and wave go before `what`.
 Stop fail(Wave* w, const Op* op, const std::string& what);

@@ -4,10 +4,12 @@
 #include <stdexcept>
 
 #include "emu/exec/launch.h"
+#include "emu/exec/track.h"
 
 namespace emu {
 namespace {
 
+constexpr size_t kSpares = 2;       // vector registers before the first
 constexpr int64_t kBudget = 100000;  // backward branches before other waves get their turn
 
 template <class T>
@@ -71,6 +73,27 @@ void set_vgprs(const Workgroup& group, Wave& w) {
   }
 }
 
+/// At the start the work-item ids and the scalars of the descriptor are known, nothing else.
+void start_tracking(const Launch& launch, Wave& w, char* room) {
+  Track& track = *reinterpret_cast<Track*>(room);
+  w.track = &track;
+  const size_t registers = w.vgprs + kSpares;
+  auto* masks = reinterpret_cast<LaneMask*>(room + sizeof(Track));
+  std::memset(masks, 0, registers * (2 * sizeof(LaneMask) + 1));
+  for (uint32_t half = 0; half < 2; ++half) {
+    track.known[half] = masks + half * registers + kSpares;
+    track.known[half][0] = kAllLanes;
+  }
+  track.pending = reinterpret_cast<uint8_t*>(masks + 2 * registers) + kSpares;
+  for (PendingRing* ring : {&track.vmem, &track.lds, &track.smem}) ring->first = ring->count = 0;
+  track.started = w.exec();
+  std::memset(track.scalar_pending, 0, sizeof track.scalar_pending);
+  std::memset(track.scalar_known, 0, sizeof track.scalar_known);
+  const int scalars = launch.descriptor.user_sgprs() + 5;  // workgroup ids and what may follow them
+  std::memset(track.scalar_known, 1, static_cast<size_t>(scalars));
+  std::memset(track.scalar_known + kTtmp, 1, kSgprs - kTtmp);
+}
+
 uint64_t lanes_from(uint32_t items, uint32_t first, uint32_t lanes) {
   const uint32_t count = items > first ? std::min(items - first, lanes) : 0;
   return count == 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1;
@@ -129,6 +152,14 @@ void Worker::prepare(Launch& launch) {
       group_.waves.push_back(wave);
     }
   }
+  if (launch.checked) {
+    const size_t room = sizeof(Track) + (size_t(launch.vgprs) + kSpares) * (2 * sizeof(LaneMask) + 1);
+    if (room > track_bytes_) {
+      track_bytes_ = room;
+      tracks_.clear();
+    }
+    while (tracks_.size() < wave_count) tracks_.emplace_back(aligned<char>(track_bytes_));
+  }
   if (launch.lds_bytes + 128 > lds_bytes_) {
     lds_bytes_ = launch.lds_bytes + 128;
     lds_.reset(aligned<uint8_t>(lds_bytes_));
@@ -160,6 +191,7 @@ void Worker::start(Launch& launch, Wave& w, uint32_t index) {
   w.s[kExec + 1] = static_cast<uint32_t>(exec >> 32);
   set_sgprs(launch, group_.id, w);
   set_vgprs(group_, w);
+  if (launch.checked) start_tracking(launch, w, tracks_[index].get());
   enter(&w, launch.entry);
 }
 
