@@ -5,6 +5,7 @@
 #include <string>
 #include <type_traits>
 
+#include "emu/hip/functions.h"
 #include "emu/hip/types.h"
 #include "emu/runtime/graph.h"
 #include "emu/runtime/runtime.h"

@@ -13,19 +13,10 @@
 #include <map>
 
 #include "emu/hip/api.h"
+#include "emu/hip/rtc.h"
 #include "emu/object/object.h"
 
 extern char** environ;
-
-enum hiprtcResult : unsigned {
-  HIPRTC_SUCCESS = 0, HIPRTC_ERROR_OUT_OF_MEMORY = 1, HIPRTC_ERROR_PROGRAM_CREATION_FAILURE = 2,
-  HIPRTC_ERROR_INVALID_INPUT = 3, HIPRTC_ERROR_INVALID_PROGRAM = 4, HIPRTC_ERROR_INVALID_OPTION = 5,
-  HIPRTC_ERROR_COMPILATION = 6, HIPRTC_ERROR_BUILTIN_OPERATION_FAILURE = 7,
-  HIPRTC_ERROR_NO_NAME_EXPRESSIONS_AFTER_COMPILATION = 8,
-  HIPRTC_ERROR_NO_LOWERED_NAMES_BEFORE_COMPILATION = 9,
-  HIPRTC_ERROR_NAME_EXPRESSION_NOT_VALID = 10, HIPRTC_ERROR_INTERNAL_ERROR = 11,
-  HIPRTC_ERROR_LINKING = 100
-};
 
 namespace emu::hip {
 namespace {
@@ -251,8 +242,6 @@ hiprtcResult rtc_call(const Body& body) {
 
 using namespace emu;
 using namespace emu::hip;
-
-typedef struct _hiprtcProgram* hiprtcProgram;
 
 EMU_API const char* hiprtcGetErrorString(hiprtcResult result) {
   switch (result) {
