@@ -1,5 +1,7 @@
 #include "emu/hip/copy.h"
 
+#include <algorithm>
+
 namespace emu::hip {
 namespace {
 
@@ -67,8 +69,19 @@ void fill(const FillOp& op, hipStream_t handle, bool async) {
   if (signal != nullptr && !async && !on_device(op.to)) signal->wait();
 }
 
+/// No box of bytes can be larger than this: what is multiplied below stays in range.
+constexpr size_t kMost = size_t{1} << 46;
+
+void check_box(size_t width, size_t height, size_t depth, size_t pitch, size_t slice) {
+  require(width < kMost && height < kMost && depth < kMost && pitch < kMost && slice < kMost);
+  require(height == 0 || pitch < kMost / height);
+  require(depth == 0 || slice < kMost / depth);
+}
+
 void check_fill(const FillOp& op) {
   require(op.to != nullptr);
+  check_box(op.width, op.height, op.depth, op.height > 1 ? op.pitch : 0,
+            op.depth > 1 ? op.slice : 0);
   const size_t row = op.width * op.element;
   if (row == 0 || op.height == 0 || op.depth == 0) return;
   const size_t last = (op.depth - 1) * op.slice + (op.height - 1) * op.pitch + row;
@@ -144,6 +157,7 @@ CopyOp copy_op(void* to, size_t to_pitch, const void* from, size_t from_pitch, s
   op.asked.dstPtr = {to, to_pitch, width, height};
   op.asked.srcPtr = {const_cast<void*>(from), from_pitch, width, height};
   if (width == 0 || height == 0) return op;
+  check_box(width, height, 1, std::max(to_pitch, from_pitch), 0);
   check_side(to, (height - 1) * to_pitch + width, to_device(kind), "the destination");
   check_side(from, (height - 1) * from_pitch + width, from_device(kind), "the source");
   return op;
@@ -167,6 +181,8 @@ CopyOp copy_op(const hipMemcpy3DParms& p) {
   op.to += p.dstPos.z * op.to_slice + p.dstPos.y * op.to_pitch + p.dstPos.x;
   op.from += p.srcPos.z * op.from_slice + p.srcPos.y * op.from_pitch + p.srcPos.x;
   if (e.width == 0 || e.height == 0 || e.depth == 0) return op;
+  check_box(e.width, e.height, e.depth, e.height > 1 ? std::max(op.to_pitch, op.from_pitch) : 0,
+            e.depth > 1 ? std::max(op.to_slice, op.from_slice) : 0);
   check_side(op.to, (e.depth - 1) * op.to_slice + (e.height - 1) * op.to_pitch + e.width,
              to_device(p.kind), "the destination");
   check_side(op.from, (e.depth - 1) * op.from_slice + (e.height - 1) * op.from_pitch + e.width,

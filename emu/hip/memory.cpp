@@ -42,14 +42,13 @@ void host_malloc(void** pointer, size_t bytes, unsigned flags) {
 
 bool is_host(MemoryKind kind) { return kind == MemoryKind::host || kind == MemoryKind::registered; }
 
-void free_block(void* pointer, bool host) {
+void free_block(void* pointer) {
   if (pointer == nullptr) return;
   refuse_unsafe_in_capture();
   const std::optional<Allocation> a = memory().find(address(pointer));
-  const hipError_t wrong = host ? hipErrorInvalidValue : hipErrorInvalidValue;
   if (!a || a->base != address(pointer) || a->kind == MemoryKind::internal ||
       a->kind == MemoryKind::registered) {
-    throw Error{wrong, "no allocation starts there: " + memory().describe(address(pointer))};
+    throw Error{hipErrorInvalidValue, "no allocation starts there: " + memory().describe(address(pointer))};
   }
   // Work that still uses it comes to its end first, as the real runtime has it.
   for (const auto& d : runtime().devices) {
@@ -118,7 +117,7 @@ EMU_API hipError_t hipMalloc3D(hipPitchedPtr* pitched, hipExtent extent) {
 }
 
 EMU_API hipError_t hipFree(void* pointer) {
-  EMU_CALL({ free_block(pointer, false); });
+  EMU_CALL({ free_block(pointer); });
 }
 
 EMU_API hipError_t hipHostMalloc(void** pointer, size_t bytes, unsigned flags) {
@@ -138,11 +137,11 @@ EMU_API hipError_t hipMemAllocHost(void** pointer, size_t bytes) {
 }
 
 EMU_API hipError_t hipHostFree(void* pointer) {
-  EMU_CALL({ free_block(pointer, true); });
+  EMU_CALL({ free_block(pointer); });
 }
 
 EMU_API hipError_t hipFreeHost(void* pointer) {
-  EMU_CALL({ free_block(pointer, true); });
+  EMU_CALL({ free_block(pointer); });
 }
 
 EMU_API hipError_t hipHostRegister(void* pointer, size_t bytes, unsigned flags) {

@@ -11,7 +11,7 @@
 namespace emu {
 namespace {
 
-/// The initialised bytes of what was copied: of the source where that is a device's.
+/// What is copied counts as written, whatever is known of where it came from.
 void copy_row(const Memory& memory, char* to, const char* from, size_t bytes) {
   std::memmove(to, from, bytes);
   memory.shadow().written(reinterpret_cast<uintptr_t>(to), bytes);

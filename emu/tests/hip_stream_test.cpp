@@ -73,6 +73,7 @@ TEST(HipStream, StreamsDontWaitForEachOther) {
   HIP_OK(hipStreamSynchronize(free));  // would never end if `held` came first
   EXPECT_EQ(data.data[0], 4);
   gate.open = true;
+  HIP_OK(hipStreamSynchronize(held));
 }
 
 TEST(HipStream, WaitsForEvents) {
@@ -112,6 +113,7 @@ TEST(HipStream, TheNullStreamWaitsForBlockingOnes) {
   EXPECT_EQ(hipErrorNotReady, hipStreamQuery(other));
   gate.open = true;
   HIP_OK(hipStreamSynchronize(other));
+  HIP_OK(hipStreamSynchronize(free));
   EXPECT_EQ(data.data[0], 3);
 }
 
