@@ -128,7 +128,13 @@ hipError_t run_kernel(const KernelOp& op) {
   launch.kernarg = segment.address;
   launch.dispatch_packet = packet_address;
   launch.vgprs = kernel.descriptor.vgprs(module.device.architecture.generation);
-  if (runtime.options.checks()) launch.shadow = &runtime.memory->shadow();
+  if (runtime.options.checks()) {
+    launch.checked = true;
+    launch.shadow = &runtime.memory->shadow();
+    launch.races = runtime.races.get();
+    launch.check_races = launch.races != nullptr;
+    launch.race_tag = (runtime.launches++ % 255 + 1) << 24;
+  }
   launch.line = [&](uint64_t address) { return module.line(address); };
   launch.describe = [&](uint64_t address) { return runtime.memory->describe(address); };
   launch.mapped = [&](uint64_t address, size_t bytes) {

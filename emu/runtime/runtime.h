@@ -2,6 +2,7 @@
 
 // All that a process has of the emulator: its devices, their memory, and the handles given out.
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -57,6 +58,8 @@ class Runtime {
   std::vector<std::unique_ptr<Device>> devices;
   std::unique_ptr<Memory> memory;
   Scheduler scheduler;
+  std::unique_ptr<RaceShadow> races;  // null where they aren't looked for
+  std::atomic<uint32_t> launches{0};
 
   Handles<Stream> streams;
   Handles<Event> events;
