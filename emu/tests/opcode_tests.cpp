@@ -5,11 +5,20 @@
 #include <string_view>
 
 #include "emu/tests/ops.h"
+#include "emu/tests/suites.h"
 
 int main(int argc, char** argv) {
   using emu::test::Target;
   emu::test::register_ops({"gfx1100", false});
   emu::test::register_ops({"gfx1100", true});
+  emu::test::register_scalar();
+  emu::test::register_execution();
+  emu::test::register_lanes();
+  emu::test::register_memory();
+  emu::test::register_atomics();
+  emu::test::register_buffers();
+  emu::test::register_matrix();
+  emu::test::register_dual();
   if (argc > 1 && std::string_view(argv[1]) == "--list-tested") {
     emu::test::print_tested();
     return 0;
