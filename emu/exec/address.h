@@ -46,6 +46,13 @@ EMU_INLINE bool for_addresses(Wave* w, const Op* op, int half, LaneMask enabled,
   }
 }
 
+/// Checked tables: an address must be known in every enabled lane.
+template <bool kScalarBase>
+EMU_INLINE void address_known(Wave* w, const Op* op, int half) {
+  read_vector(w, op, op->a, kScalarBase ? 1 : 2, half, w->s[kExec + half], true);
+  if constexpr (kScalarBase) read_scalar(w, op, op->c, 2);
+}
+
 /// The operands that global, flat and scratch instructions share: address, scalar base, offset.
 inline void place_address(Lowering& l, const Inst& inst, Op& op, const Operand& address,
                           const Operand* base) {

@@ -6,8 +6,10 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -41,47 +43,80 @@ struct Launch {
   std::string kernel;              // its name, for reports
   uint64_t entry = 0;              // of the first instruction, in the code object
   std::array<uint32_t, 3> groups{1, 1, 1}, block{1, 1, 1};
+  /// Work-items of the whole grid where the last groups are smaller than the others; else zeros.
+  std::array<uint32_t, 3> grid{0, 0, 0};
   uint32_t lds_bytes = 0;          // static and dynamic
   uint64_t kernarg = 0, dispatch_packet = 0;  // addresses
   int vgprs = 0;                   // of a wave, as allocated
+  bool checked = false;            // the code's tables are the checked ones
   const Shadow* shadow = nullptr;  // of device memory; the checked tables need it
+  uint64_t seed = 0;               // of the order of waves; 0: as they are numbered
+  /// For reports: the source line of an address of the object, and what an address of memory is.
+  std::function<std::string(uint64_t)> line, describe;
+  /// Whether memory outside of the arena may be used: host memory that was registered.
+  std::function<bool(uint64_t, size_t)> mapped;
   std::atomic<bool> stop{false};   // no further instruction is to be run
   std::mutex mutex;
   std::string error;               // of the first wave that failed
+  std::vector<std::string> findings;  // of the checks, one of a kind an instruction
+  std::set<std::pair<uint64_t, int>> reported;
 
   uint64_t group_count() const { return uint64_t{groups[0]} * groups[1] * groups[2]; }
   uint32_t items() const { return block[0] * block[1] * block[2]; }
+  /// A group's size: smaller than `block` at the end of a grid that it doesn't divide.
+  std::array<uint32_t, 3> block_of(const std::array<uint32_t, 3>& id) const;
 };
 
 /// A workgroup while it runs.
 struct Workgroup {
   Launch* launch = nullptr;
-  std::array<uint32_t, 3> id{};
+  std::array<uint32_t, 3> id{}, block{};
   std::vector<Wave*> waves;
+
+  uint32_t items() const { return block[0] * block[1] * block[2]; }
 };
 
-/// One thread's room for waves: registers, LDS and scratch, kept from one workgroup to the next.
+/// Room for the waves of one workgroup: registers, LDS and scratch, kept from one to the next.
 class Worker {
  public:
   /// Runs a workgroup to its end. False when a wave failed: `launch.error` says why.
   bool run(Launch& launch, uint64_t group);
 
+  enum class Progress { done, failed, paused };
+  /// Lays a workgroup out. Throws std::runtime_error where its code can't be run.
+  void begin(Launch& launch, uint64_t group);
+  /// Gives every wave one turn of at most `budget` backward branches. Paused: all that could go on
+  /// did, and others may have to before this group can.
+  Progress step(int64_t budget);
+
  private:
   void prepare(Launch& launch);
   void start(Launch& launch, Wave& wave, uint32_t index);
+  uint32_t turn_start();
   struct Free {
     void operator()(void* p) const { std::free(p); }
   };
   std::unique_ptr<char, Free> waves_;
   std::unique_ptr<uint8_t, Free> lds_, scratch_;
-  size_t waves_bytes_ = 0, lds_bytes_ = 0, scratch_bytes_ = 0, wave_bytes_ = 0;
+  size_t waves_bytes_ = 0, lds_bytes_ = 0, scratch_bytes_ = 0, wave_bytes_ = 0, track_bytes_ = 0;
   const Code* constants_of_ = nullptr;
   Workgroup group_;
+  std::vector<std::unique_ptr<char, Free>> tracks_;  // of each wave, where it is tracked
+  enum class State : uint8_t { ready, waiting, done };
+  std::array<State, 64> state_{};
+  uint32_t count_ = 0, done_ = 0;
+  uint64_t random_ = 0;
 };
 
 /// Makes the wave go on at an address of its code object, and gives back the operation there. Throws
 /// std::runtime_error where there is no code.
 const Op* enter(Wave* w, uint64_t address);
+
+/// What WICK_EMU_CHECK can switch on.
+enum class Check : uint8_t { memory, lds, registers, waits, races, barriers, leaks };
+
+/// Notes a finding of a check; the kernel goes on. `lane` negative: the whole wave.
+void report(Wave* w, const Op* op, Check check, int lane, const std::string& what);
 
 /// Ends the launch with an error: kernel, instruction and wave go before `what`.
 Stop fail(Wave* w, const Op* op, const std::string& what);

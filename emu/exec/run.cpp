@@ -4,10 +4,12 @@
 #include <stdexcept>
 
 #include "emu/exec/launch.h"
+#include "emu/exec/track.h"
 
 namespace emu {
 namespace {
 
+constexpr size_t kSpares = 2;       // vector registers before the first
 constexpr int64_t kBudget = 100000;  // backward branches before other waves get their turn
 
 template <class T>
@@ -53,8 +55,8 @@ void set_sgprs(const Launch& launch, const std::array<uint32_t, 3>& id, Wave& w)
 }
 
 /// Work-item ids, packed ten bits each into v0.
-void set_vgprs(const Launch& launch, Wave& w) {
-  const uint32_t bx = launch.block[0], by = launch.block[1];
+void set_vgprs(const Workgroup& group, Wave& w) {
+  const uint32_t bx = group.block[0], by = group.block[1];
   for (uint32_t half = 0; half < w.lanes / 32; ++half) {
     const uint32_t first = w.index * w.lanes + half * 32;
     uint32_t ids[32];
@@ -71,6 +73,27 @@ void set_vgprs(const Launch& launch, Wave& w) {
   }
 }
 
+/// At the start the work-item ids and the scalars of the descriptor are known, nothing else.
+void start_tracking(const Launch& launch, Wave& w, char* room) {
+  Track& track = *reinterpret_cast<Track*>(room);
+  w.track = &track;
+  const size_t registers = w.vgprs + kSpares;
+  auto* masks = reinterpret_cast<LaneMask*>(room + sizeof(Track));
+  std::memset(masks, 0, registers * (2 * sizeof(LaneMask) + 1));
+  for (uint32_t half = 0; half < 2; ++half) {
+    track.known[half] = masks + half * registers + kSpares;
+    track.known[half][0] = kAllLanes;
+  }
+  track.pending = reinterpret_cast<uint8_t*>(masks + 2 * registers) + kSpares;
+  for (PendingRing* ring : {&track.vmem, &track.lds, &track.smem}) ring->first = ring->count = 0;
+  track.started = w.exec();
+  std::memset(track.scalar_pending, 0, sizeof track.scalar_pending);
+  std::memset(track.scalar_known, 0, sizeof track.scalar_known);
+  const int scalars = launch.descriptor.user_sgprs() + 5;  // workgroup ids and what may follow them
+  std::memset(track.scalar_known, 1, static_cast<size_t>(scalars));
+  std::memset(track.scalar_known + kTtmp, 1, kSgprs - kTtmp);
+}
+
 uint64_t lanes_from(uint32_t items, uint32_t first, uint32_t lanes) {
   const uint32_t count = items > first ? std::min(items - first, lanes) : 0;
   return count == 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1;
@@ -84,6 +107,14 @@ int Descriptor::vgprs(int generation) const {
   return granules * 8;
 }
 
+std::array<uint32_t, 3> Launch::block_of(const std::array<uint32_t, 3>& id) const {
+  std::array<uint32_t, 3> size = block;
+  for (size_t axis = 0; axis < 3; ++axis) {
+    if (grid[axis] != 0) size[axis] = std::min(block[axis], grid[axis] - id[axis] * block[axis]);
+  }
+  return size;
+}
+
 Stop fail(Wave* w, const Op* op, const std::string& what) {
   const Origin& origin = w->program->origin(op);
   char where[96];
@@ -93,7 +124,9 @@ Stop fail(Wave* w, const Op* op, const std::string& what) {
   Launch& launch = *w->launch;
   std::lock_guard lock(launch.mutex);
   if (launch.error.empty()) {
-    launch.error = "kernel " + launch.kernel + ": '" + origin.text + where + what;
+    const std::string line = launch.line ? launch.line(origin.address) : "";
+    launch.error = "kernel " + launch.kernel + (line.empty() ? "" : " (" + line + ")") + ": '" +
+                   origin.text + where + what;
   }
   launch.stop = true;
   return Stop::fault;
@@ -118,6 +151,14 @@ void Worker::prepare(Launch& launch) {
       wave->constants_loaded = 0;
       group_.waves.push_back(wave);
     }
+  }
+  if (launch.checked) {
+    const size_t room = sizeof(Track) + (size_t(launch.vgprs) + kSpares) * (2 * sizeof(LaneMask) + 1);
+    if (room > track_bytes_) {
+      track_bytes_ = room;
+      tracks_.clear();
+    }
+    while (tracks_.size() < wave_count) tracks_.emplace_back(aligned<char>(track_bytes_));
   }
   if (launch.lds_bytes + 128 > lds_bytes_) {
     lds_bytes_ = launch.lds_bytes + 128;
@@ -144,12 +185,13 @@ void Worker::start(Launch& launch, Wave& w, uint32_t index) {
   w.scratch = scratch_.get() + size_t{w.scratch_bytes} * w.lanes * index;
   w.mode = d.mode();
   w.scc = 0;
-  w.budget = kBudget;
-  const uint64_t exec = lanes_from(launch.items(), index * w.lanes, w.lanes);
+  w.budget = 0;
+  const uint64_t exec = lanes_from(group_.items(), index * w.lanes, w.lanes);
   w.s[kExec] = static_cast<uint32_t>(exec);
   w.s[kExec + 1] = static_cast<uint32_t>(exec >> 32);
   set_sgprs(launch, group_.id, w);
-  set_vgprs(launch, w);
+  set_vgprs(group_, w);
+  if (launch.checked) start_tracking(launch, w, tracks_[index].get());
   enter(&w, launch.entry);
 }
 
@@ -168,42 +210,63 @@ const Op* enter(Wave* w, uint64_t address) {
   return w->next;
 }
 
-bool Worker::run(Launch& launch, uint64_t group) {
+void Worker::begin(Launch& launch, uint64_t group) {
   prepare(launch);
   group_.launch = &launch;
   group_.id = {static_cast<uint32_t>(group % launch.groups[0]),
                static_cast<uint32_t>(group / launch.groups[0] % launch.groups[1]),
                static_cast<uint32_t>(group / launch.groups[0] / launch.groups[1])};
+  group_.block = launch.block_of(group_.id);
   const uint32_t lanes = launch.descriptor.wave32() ? 32 : 64;
-  const uint32_t count = (launch.items() + lanes - 1) / lanes;
-  for (uint32_t i = 0; i < count; ++i) start(launch, *group_.waves[i], i);
+  count_ = (group_.items() + lanes - 1) / lanes;
+  done_ = 0;
+  random_ = launch.seed == 0 ? 0 : launch.seed * 0x9e3779b97f4a7c15 + group * 2 + 1;
+  state_.fill(State::ready);
+  for (uint32_t i = 0; i < count_; ++i) start(launch, *group_.waves[i], i);
+}
 
-  enum class State : uint8_t { ready, waiting, done };
-  std::array<State, 64> state{};
-  uint32_t done = 0;
-  while (done < count) {
+/// The wave whose turn comes first: a random one where the order is to be.
+uint32_t Worker::turn_start() {
+  if (random_ == 0) return 0;
+  random_ = random_ * 6364136223846793005 + 1442695040888963407;
+  return static_cast<uint32_t>(random_ >> 33) % count_;
+}
+
+Worker::Progress Worker::step(int64_t budget) {
+  bool yielded = false;
+  while (done_ < count_ && !yielded) {
     uint32_t waiting = 0;
-    for (uint32_t i = 0; i < count; ++i) {
-      if (state[i] == State::waiting) ++waiting;
-      if (state[i] != State::ready) continue;
+    const uint32_t first = turn_start();
+    const bool backwards = (random_ >> 32 & 1) != 0;
+    for (uint32_t turn = 0; turn < count_; ++turn) {
+      const uint32_t i = (backwards ? first + count_ - turn : first + turn) % count_;
+      if (state_[i] == State::waiting) ++waiting;
+      if (state_[i] != State::ready) continue;
       Wave* w = group_.waves[i];
+      w->budget = budget;
       switch (w->next->fn(w, w->next)) {
-        case Stop::barrier: state[i] = State::waiting; ++waiting; break;
-        case Stop::end: state[i] = State::done; ++done; break;
-        case Stop::yield:
-          w->budget = kBudget;
-          if (launch.stop.load(std::memory_order_relaxed)) return false;
-          break;
-        case Stop::fault: return false;
+        case Stop::barrier: state_[i] = State::waiting; ++waiting; break;
+        case Stop::end: state_[i] = State::done; ++done_; break;
+        case Stop::yield: yielded = true; break;
+        case Stop::fault: return Progress::failed;
       }
     }
-    if (waiting > 0 && waiting + done == count) {
-      for (uint32_t i = 0; i < count; ++i) {
-        if (state[i] == State::waiting) state[i] = State::ready;
+    if (waiting > 0 && waiting + done_ == count_) {
+      for (uint32_t i = 0; i < count_; ++i) {
+        if (state_[i] == State::waiting) state_[i] = State::ready;
       }
     }
   }
-  return true;
+  return done_ == count_ ? Progress::done : Progress::paused;
+}
+
+bool Worker::run(Launch& launch, uint64_t group) {
+  begin(launch, group);
+  for (;;) {
+    const Progress progress = step(kBudget);
+    if (progress != Progress::paused) return progress == Progress::done;
+    if (launch.stop.load(std::memory_order_relaxed)) return false;
+  }
 }
 
 }  // namespace emu

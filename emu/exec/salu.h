@@ -4,6 +4,7 @@
 // where the instruction reads or writes it; the result goes to the destination.
 
 #include "emu/exec/lowering.h"
+#include "emu/exec/track.h"
 #include "emu/exec/values.h"
 
 namespace emu {
@@ -42,6 +43,11 @@ Stop scalar(Wave* w, const Op* op) {
       return F(sources...);
     }
   };
+  if constexpr (kChecked) {
+    if constexpr (kSources > 0) read_scalar(w, op, op->a, sizeof(typename S::template Arg<0>) / 4);
+    if constexpr (kSources > 1) read_scalar(w, op, op->b, sizeof(typename S::template Arg<1>) / 4);
+    if constexpr (kSources > 2) read_scalar(w, op, op->c, sizeof(typename S::template Arg<2>) / 4);
+  }
   const auto result = [&] {
     if constexpr (kSources == 0) {
       return call();
@@ -60,6 +66,7 @@ Stop scalar(Wave* w, const Op* op) {
     result();
   } else {
     const auto value = result();
+    write_scalar(w, op, op->dst, sizeof(value) / 4);
     at<uint32_t>(w, op->dst) = static_cast<uint32_t>(value);
     if constexpr (sizeof(value) == 8) {
       at<uint32_t>(w, op->dst + 4) = static_cast<uint32_t>(static_cast<uint64_t>(value) >> 32);

@@ -102,11 +102,57 @@ EMU_INLINE void finish_plain(Wave* w, const Op* op, R result) {
   }
 }
 
+/// Checked tables: the lanes whose sources are all known.
+template <class T>
+EMU_INLINE LaneMask source_known(Wave* w, const Op* op, uint32_t offset, bool vector, int half,
+                                 LaneMask enabled, bool decides) {
+  if constexpr (std::is_same_v<T, Lanes>) {
+    read_scalar(w, op, offset + 4 * static_cast<uint32_t>(half), 1);
+    return kAllLanes;
+  } else {
+    constexpr uint32_t kDwords = sizeof(T) == 256 ? 2 : 1;
+    if (vector) return read_vector(w, op, offset, kDwords, half, enabled, decides);
+    read_scalar(w, op, offset, kDwords);
+    return kAllLanes;
+  }
+}
+
+template <auto F>
+EMU_INLINE LaneMask sources_known(Wave* w, const Op* op, int half, LaneMask enabled, bool a, bool b,
+                                  bool c) {
+  if constexpr (!kChecked) return kAllLanes;
+  using S = SignatureOf<F>;
+  constexpr bool kDecides = std::is_same_v<typename S::Result, Lanes>;
+  LaneMask known = source_known<typename S::template Arg<0>>(w, op, op->a, a, half, enabled, kDecides);
+  if constexpr (S::kCount > 1) {
+    known &= source_known<typename S::template Arg<1>>(w, op, op->b, b, half, enabled, kDecides);
+  }
+  if constexpr (S::kCount > 2) {
+    known &= source_known<typename S::template Arg<2>>(w, op, op->c, c, half, enabled, kDecides);
+  }
+  return known;
+}
+
+template <class R>
+EMU_INLINE void result_known(Wave* w, const Op* op, int half, LaneMask enabled, LaneMask known) {
+  if constexpr (!kChecked) return;
+  if constexpr (std::is_same_v<R, Lanes>) {
+    write_scalar(w, op, op->dst + 4 * static_cast<uint32_t>(half), 1);
+  } else if constexpr (requires(R r) { r.lanes; }) {
+    write_scalar(w, op, op->dst2 + 4 * static_cast<uint32_t>(half), 1);
+    result_known<decltype(R::value)>(w, op, half, enabled, known);
+  } else {
+    write_vector(w, op, op->dst, sizeof(R) == 256 ? 2 : 1, half, enabled, known);
+  }
+}
+
 /// The quick form: 32 lanes, no modifiers, 32- and 64-bit values.
 template <auto F, bool kA, bool kB, bool kC>
 Stop fast(Wave* w, const Op* op) {
   using S = SignatureOf<F>;
   using A = typename S::template Arg<0>;
+  const LaneMask active = w->s[kExec];
+  const LaneMask known = sources_known<F>(w, op, 0, active, kA, kB, kC);
   if constexpr (S::kCount == 1) {
     finish_plain(w, op, F(plain<A, kA>(w, op->a)));
   } else if constexpr (S::kCount == 2) {
@@ -117,6 +163,7 @@ Stop fast(Wave* w, const Op* op) {
     using C = typename S::template Arg<2>;
     finish_plain(w, op, F(plain<A, kA>(w, op->a), plain<B, kB>(w, op->b), plain<C, kC>(w, op->c)));
   }
+  result_known<typename S::Result>(w, op, 0, active, known);
   EMU_NEXT;
 }
 
@@ -129,9 +176,12 @@ Stop full(Wave* w, const Op* op) {
   const Extra& x = *op->extra;
   const int halves = w->lanes == 64 ? 2 : 1;
   R results[2];  // all sources are read before a result is written: DPP may read a register it writes
-  LaneMask enabled[2];
+  LaneMask enabled[2], known[2];
   for (int h = 0; h < halves; ++h) {
     enabled[h] = w->s[kExec + h];
+    known[h] = sources_known<F>(w, op, h, enabled[h], x.src[0].vector, x.src[1].vector,
+                                x.src[2].vector);
+    if (x.cross_lane) known[h] = kAllLanes;  // other lanes' than those that were asked for
     const A a = x.cross_lane ? across<A>(w, op, x, h, enabled[h]) : formed<A>(w, op->a, x.src[0], h);
     if constexpr (S::kCount == 1) {
       results[h] = F(a);
@@ -150,6 +200,7 @@ Stop full(Wave* w, const Op* op) {
     } else {
       store_result(w, op, x, h, enabled[h], enabled[h], output_modifiers(results[h], x));
     }
+    result_known<R>(w, op, h, enabled[h], known[h]);
   }
   EMU_NEXT;
 }

@@ -16,6 +16,7 @@ struct Wave;
 struct Launch;     // exec/launch.h
 struct Workgroup;  // exec/launch.h
 struct Program;    // exec/program.h
+struct Track;      // exec/track.h
 
 /// Why a wave stopped running.
 enum class Stop : int { barrier, end, yield, fault };
@@ -82,13 +83,14 @@ struct alignas(128) Wave {
   Workgroup* group;
   Launch* launch;
   const Program* program;
+  Track* track;              // of the checked tables alone
   uint32_t index;            // in the workgroup
   uint32_t lanes;            // 32 or 64
   uint32_t vgprs;            // of a half
   uint32_t half_bytes;       // from a register's first half to its second
   uint32_t constants_loaded;
-  alignas(128) U32 spare[2];  // pseudo-operations' own vector registers
   uint64_t constants[kConstants];  // of the module's instructions
+  alignas(128) U32 spare[2];  // pseudo-operations' own vector registers
   alignas(128) U32 v[1];     // registers of the first half, then of the second
 
   U32& vgpr(int half, int reg) { return v[half * vgprs + reg]; }

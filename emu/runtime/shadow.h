@@ -29,8 +29,34 @@ struct Shadow {
   }
 
   static void set(uint8_t* plane, size_t offset, size_t size) {
+    if (size >= 1024) {
+      const size_t head = (8 - offset % 8) % 8;
+      set_word(plane, offset, head);
+      offset += head;
+      size -= head;
+      std::memset(plane + offset / 8, 0xff, size / 8);
+      offset += size / 8 * 8;
+      size %= 8;
+    }
     for (; size > 56; offset += 56, size -= 56) set_word(plane, offset, 56);
     set_word(plane, offset, size);
+  }
+
+  static void clear(uint8_t* plane, size_t offset, size_t size) {
+    while (size > 0 && (offset % 8 != 0 || size < 8)) {
+      const auto bit = static_cast<uint8_t>(1u << offset % 8);
+      __atomic_fetch_and(plane + offset / 8, static_cast<uint8_t>(~bit), __ATOMIC_RELAXED);
+      ++offset;
+      --size;
+    }
+    if (size == 0) return;
+    std::memset(plane + offset / 8, 0, size / 8);
+    clear(plane, offset + size / 8 * 8, size % 8);
+  }
+
+  /// Notes that the range was written; nothing where checks are off.
+  void written(uintptr_t address, size_t size) const {
+    if (initialised != nullptr && covers(address, size)) set(initialised, address - base, size);
   }
 
   bool writable(uintptr_t address, size_t size) const {

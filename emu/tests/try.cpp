@@ -22,7 +22,8 @@ int main(int argc, char** argv) {
   Launch l; l.code = &code; l.descriptor = d; l.kernel = want; l.entry = kd + d.entry_offset; l.lds_bytes = d.lds_bytes; l.vgprs = d.vgprs(11);
   auto t0 = std::chrono::steady_clock::now(); code.at(l.entry); 
   printf("lowered %zu ops in %.3f ms, vgprs %d\n", code.at(l.entry).ops.size(), std::chrono::duration<double>(std::chrono::steady_clock::now() - t0).count() * 1e3, l.vgprs);
-  Worker w;
+  Worker w; Shadow sh; std::vector<uint8_t> plane;
+  l.checked = getenv("CHECK");
   bool add = want.find("add") != want.npos;
   int n = add ? 1 << 20 : 256;
   size_t cnt = add ? n : n * n;
@@ -35,9 +36,14 @@ int main(int argc, char** argv) {
   memcpy(hid, gc, 12); memcpy(hid + 12, gs, 6);
   l.kernarg = (uint64_t)&args; l.groups = {gc[0], gc[1], 1}; l.block = {gs[0], gs[1], 1};
   double best = 1e9;
+  { uintptr_t lo = std::min({(uintptr_t)a.data(), (uintptr_t)b.data(), (uintptr_t)c.data()}) & ~63ull, hi = std::max({(uintptr_t)a.data(), (uintptr_t)b.data(), (uintptr_t)c.data()}) + cnt * 4;
+    uintptr_t st = (uintptr_t)&args; sh.base = 0; (void)st; (void)lo; (void)hi;
+    static char arena[64 << 20]; char* q = arena; auto move = [&](std::vector<float>& v) { char* r = q; memcpy(q, v.data(), v.size() * 4); q += v.size() * 4 + 4096; return r; };
+    args.a = move(a); args.b = move(b); args.c = q; q += cnt * 4 + 4096; char* ka = q; memcpy(q, &args, sizeof args); l.kernarg = (uint64_t)ka;
+    sh.base = (uintptr_t)arena; sh.bytes = sizeof arena; static uint8_t ad[(64 << 20) / 8 + 8], in[(64 << 20) / 8 + 8]; memset(ad, 255, sizeof ad); memset(in, 255, sizeof in); sh.addressable = ad; sh.initialised = in; l.shadow = &sh; }
   for (int rep = 0; rep < 5; ++rep) { auto t1 = std::chrono::steady_clock::now(); for (uint64_t g = 0; g < l.group_count(); ++g) if (!w.run(l, g)) { printf("%s\n", l.error.c_str()); return 1; }
     best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - t1).count()); }
-  bool ok = true;
+  bool ok = true; memcpy(c.data(), args.c, cnt * 4); for (auto& f : l.findings) printf("%s\n", f.c_str());
   if (add) for (size_t i = 0; i < cnt; ++i) ok &= c[i] == a[i] + b[i];
   else for (int i = 0; i < n; ++i) for (int j = 0; j < n; ++j) { float s = 0; for (int q = 0; q < n; ++q) s = fmaf(a[i * n + q], b[q * n + j], s); ok &= s == c[i * n + j]; }
   printf("ok %d  %.3f ms\n", ok, best * 1e3);

@@ -11,6 +11,8 @@ template <class T, auto F, bool kCompare, bool kScalarBase, bool kFlat>
 Stop atomic(Wave* w, const Op* op) {
   for (int half = 0; half < static_cast<int>(w->lanes / 32); ++half) {
     const char* data = half_of(w, op->b, half);
+    address_known<kScalarBase>(w, op, half);
+    read_vector(w, op, op->b, sizeof(T) / 4 * (kCompare ? 2 : 1), half, w->s[kExec + half]);
     char* to = op->dst == 0 ? nullptr : half_of(w, op->dst, half);
     const bool ok = for_addresses<kScalarBase>(
         w, op, half, w->s[kExec + half],
@@ -24,6 +26,7 @@ Stop atomic(Wave* w, const Op* op) {
         });
     if (!ok) return Stop::fault;
   }
+  if (op->dst != 0) load_issued(w, op, op->dst, sizeof(T) / 4, kFlat ? kVmem | kLds : kVmem);
   EMU_NEXT;
 }
 

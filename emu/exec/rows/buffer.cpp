@@ -90,9 +90,15 @@ EMU_INLINE bool buffer_half(Wave* w, const Op* op, int half) {
 
 template <class Format, bool kStore>
 Stop buffer(Wave* w, const Op* op) {
+  read_scalar(w, op, op->c, 4);
+  read_scalar(w, op, op->d, 1);
   for (int half = 0; half < static_cast<int>(w->lanes / 32); ++half) {
+    const LaneMask enabled = w->s[kExec + half];
+    if ((op->imm2 & 3) != 0) read_vector(w, op, op->a, 1, half, enabled, true);
+    if (kStore) read_vector(w, op, op->b, Format::kRegisters, half, enabled);
     if (!buffer_half<Format, kStore>(w, op, half)) return Stop::fault;
   }
+  if (!kStore) load_issued(w, op, op->dst, Format::kRegisters, kVmem);
   EMU_NEXT;
 }
 
@@ -109,6 +115,7 @@ Stop atomic(Wave* w, const Op* op) {
       return Stop::fault;
     }
   }
+  if (op->dst != 0) load_issued(w, op, op->dst, sizeof(T) / 4, kVmem);
   EMU_NEXT;
 }
 

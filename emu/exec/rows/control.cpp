@@ -2,6 +2,7 @@
 
 #include "emu/exec/launch.h"
 #include "emu/exec/rows/rows.h"
+#include "emu/exec/track.h"
 
 namespace emu::EMU_VARIANT {
 namespace {
@@ -48,9 +49,36 @@ Stop nothing(Wave* w, const Op* op) { EMU_NEXT; }
 
 void lower_nothing(Lowering& l, const Inst&) { l.emit(&nothing); }
 
+constexpr uint32_t kNotAsked = 1000;
+
 uint64_t vcc(const Wave* w) { return uint64_t{w->s[kVcc + 1]} << 32 | w->s[kVcc]; }
 // In a wave of 32 the upper halves aren't lanes.
 uint64_t live(const Wave* w, uint64_t mask) { return w->lanes == 64 ? mask : mask & 0xffffffff; }
+
+/// s_waitcnt: for each counter, how many may stay outstanding.
+Stop wait(Wave* w, const Op* op) {
+  if constexpr (kChecked) {
+    wait_for_vmem(w, op->a);
+    wait_for_lds_and_smem(w, op->b);
+  }
+  EMU_NEXT;
+}
+
+/// The fields of its immediate. gfx11: vmcnt 15:10, lgkmcnt 9:4, expcnt 2:0; gfx9 and gfx10: vmcnt
+/// 15:14 and 3:0, expcnt 6:4, lgkmcnt 11:8 (gfx10: 13:8).
+void lower_wait(Lowering& l, const Inst& inst) {
+  Op& op = l.emit(&wait);
+  const auto bits = static_cast<uint32_t>(inst.immediate);
+  if (l.traits.generation >= 11) {
+    op.a = bits >> 10 & 63;
+    op.b = bits >> 4 & 63;
+    if (op.a == 63) op.a = kNotAsked;
+    if (op.b == 63) op.b = kNotAsked;
+  } else {
+    op.a = (bits & 15) | (bits >> 14 & 3) << 4;
+    op.b = bits >> 8 & (l.traits.generation == 9 ? 15 : 63);
+  }
+}
 
 constexpr Row kRows[] = {
     branch_row<[](const Wave*) { return true; }>("s_branch"),
@@ -65,7 +93,7 @@ constexpr Row kRows[] = {
     {"s_nop", &lower_nothing},
     {"s_clause", &lower_nothing},
     {"s_delay_alu", &lower_nothing},
-    {"s_waitcnt", &lower_nothing},
+    {"s_waitcnt", &lower_wait},
     {"s_waitcnt_vscnt", &lower_nothing},
     {"s_waitcnt_depctr", &lower_nothing},
     {"s_sendmsg", &lower_nothing},

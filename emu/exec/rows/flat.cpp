@@ -34,24 +34,32 @@ EMU_INLINE bool flat_half(Wave* w, const Op* op, int half, char* reg) {
 template <class Format, bool kStore>
 Stop flat(Wave* w, const Op* op) {
   for (int half = 0; half < static_cast<int>(w->lanes / 32); ++half) {
+    address_known<false>(w, op, half);
+    if (kStore) read_vector(w, op, op->b, Format::kRegisters, half, w->s[kExec + half]);
     if (!flat_half<Format, kStore>(w, op, half, half_of(w, kStore ? op->b : op->dst, half))) {
       return Stop::fault;
     }
   }
+  if (!kStore) load_issued(w, op, op->dst, Format::kRegisters, kVmem | kLds);
   EMU_NEXT;
 }
 
 template <class Format, bool kStore, bool kVector>
 Stop scratch(Wave* w, const Op* op) {
+  read_scalar(w, op, op->c, 1);
   const uint32_t base = at<uint32_t>(w, op->c) + static_cast<uint32_t>(op->imm);
   for (int half = 0; half < static_cast<int>(w->lanes / 32); ++half) {
+    const LaneMask enabled = w->s[kExec + half];
+    if (kVector) read_vector(w, op, op->a, 1, half, enabled, true);
+    if (kStore) read_vector(w, op, op->b, Format::kRegisters, half, enabled);
     const auto* offsets =
         kVector ? reinterpret_cast<const uint32_t*>(half_of(w, op->a, half)) : nullptr;
-    if (!scratch_half<Format, kStore>(w, op, base, offsets, w->s[kExec + half], half,
+    if (!scratch_half<Format, kStore>(w, op, base, offsets, enabled, half,
                                       half_of(w, kStore ? op->b : op->dst, half))) {
       return Stop::fault;
     }
   }
+  if (!kStore) load_issued(w, op, op->dst, Format::kRegisters, kVmem);
   EMU_NEXT;
 }
 

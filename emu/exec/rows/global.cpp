@@ -11,6 +11,7 @@ template <class Format, bool kScalarBase>
 Stop load(Wave* w, const Op* op) {
   for (int half = 0; half < static_cast<int>(w->lanes / 32); ++half) {
     char* to = half_of(w, op->dst, half);
+    address_known<kScalarBase>(w, op, half);
     const bool ok = for_addresses<kScalarBase>(
         w, op, half, w->s[kExec + half],
         [&](uint64_t base, const uint32_t* offsets, LaneMask lanes) {
@@ -19,6 +20,7 @@ Stop load(Wave* w, const Op* op) {
         });
     if (!ok) return Stop::fault;
   }
+  load_issued(w, op, op->dst, Format::kRegisters, kVmem);
   EMU_NEXT;
 }
 
@@ -26,6 +28,8 @@ template <class Format, bool kScalarBase>
 Stop store(Wave* w, const Op* op) {
   for (int half = 0; half < static_cast<int>(w->lanes / 32); ++half) {
     const char* from = half_of(w, op->b, half);
+    address_known<kScalarBase>(w, op, half);
+    read_vector(w, op, op->b, Format::kRegisters, half, w->s[kExec + half]);
     const bool ok = for_addresses<kScalarBase>(
         w, op, half, w->s[kExec + half],
         [&](uint64_t base, const uint32_t* offsets, LaneMask lanes) {

@@ -18,15 +18,19 @@ EMU_INLINE int halves(const Wave* w) { return w->lanes == 64 ? 2 : 1; }
 template <class Format>
 Stop load(Wave* w, const Op* op) {
   for (int half = 0; half < halves(w); ++half) {
+    read_vector(w, op, op->a, 1, half, w->s[kExec + half], true);
     load_half<Format, Lds>(w, op, lds_base(w, op->imm2), lane_addresses(w, op, half),
                            w->s[kExec + half], half_of(w, op->dst, half));
   }
+  load_issued(w, op, op->dst, Format::kRegisters, kLds);
   EMU_NEXT;
 }
 
 template <class Format>
 Stop store(Wave* w, const Op* op) {
   for (int half = 0; half < halves(w); ++half) {
+    read_vector(w, op, op->a, 1, half, w->s[kExec + half], true);
+    read_vector(w, op, op->b, Format::kRegisters, half, w->s[kExec + half]);
     store_half<Format, Lds>(w, op, lds_base(w, op->imm2), lane_addresses(w, op, half),
                             w->s[kExec + half], half_of(w, op->b, half));
   }
@@ -37,6 +41,7 @@ Stop store(Wave* w, const Op* op) {
 template <class Format>
 Stop load_two(Wave* w, const Op* op) {
   for (int half = 0; half < halves(w); ++half) {
+    read_vector(w, op, op->a, 1, half, w->s[kExec + half], true);
     uint32_t addresses[kLanes];
     std::memcpy(addresses, lane_addresses(w, op, half), sizeof addresses);
     char* to = half_of(w, op->dst, half);
@@ -45,12 +50,16 @@ Stop load_two(Wave* w, const Op* op) {
     load_half<Format, Lds>(w, op, lds_base(w, static_cast<uint32_t>(op->imm)), addresses, enabled,
                            to + 128 * Format::kRegisters);
   }
+  load_issued(w, op, op->dst, 2 * Format::kRegisters, kLds);
   EMU_NEXT;
 }
 
 template <class Format>
 Stop store_two(Wave* w, const Op* op) {
   for (int half = 0; half < halves(w); ++half) {
+    read_vector(w, op, op->a, 1, half, w->s[kExec + half], true);
+    read_vector(w, op, op->b, Format::kRegisters, half, w->s[kExec + half]);
+    read_vector(w, op, op->c, Format::kRegisters, half, w->s[kExec + half]);
     const uint32_t* addresses = lane_addresses(w, op, half);
     const LaneMask enabled = w->s[kExec + half];
     store_half<Format, Lds>(w, op, lds_base(w, op->imm2), addresses, enabled,
@@ -64,12 +73,15 @@ Stop store_two(Wave* w, const Op* op) {
 template <class T, auto F, bool kCompare>
 Stop atomic(Wave* w, const Op* op) {
   for (int half = 0; half < halves(w); ++half) {
+    read_vector(w, op, op->a, 1, half, w->s[kExec + half], true);
+    read_vector(w, op, op->b, sizeof(T) / 4, half, w->s[kExec + half]);
     char* to = op->dst == 0 ? nullptr : half_of(w, op->dst, half);
     if (!atomic_half<T, F, kCompare, Lds>(w, op, lds_base(w, op->imm2), lane_addresses(w, op, half),
                                           w->s[kExec + half], half_of(w, op->b, half), to)) {
       return Stop::fault;
     }
   }
+  if (op->dst != 0) load_issued(w, op, op->dst, sizeof(T) / 4, kLds);
   EMU_NEXT;
 }
 
@@ -77,6 +89,9 @@ Stop atomic(Wave* w, const Op* op) {
 template <class T, bool kCompareFirst>
 Stop compare_store(Wave* w, const Op* op) {
   for (int half = 0; half < halves(w); ++half) {
+    read_vector(w, op, op->a, 1, half, w->s[kExec + half], true);
+    read_vector(w, op, op->b, sizeof(T) / 4, half, w->s[kExec + half]);
+    read_vector(w, op, op->c, sizeof(T) / 4, half, w->s[kExec + half]);
     const char* first = half_of(w, op->b, half);
     const char* second = half_of(w, op->c, half);
     const uint32_t* addresses = lane_addresses(w, op, half);
@@ -93,6 +108,7 @@ Stop compare_store(Wave* w, const Op* op) {
       if (op->dst != 0) write_lane<T>(half_of(w, op->dst, half), lane, old);
     }
   }
+  if (op->dst != 0) load_issued(w, op, op->dst, sizeof(T) / 4, kLds);
   EMU_NEXT;
 }
 
@@ -176,6 +192,7 @@ Stop backward_permute(Wave* w, const Op* op) {
     std::memcpy(&value, results[half], sizeof value);
     store_dword(w, op->dst + static_cast<uint32_t>(half) * w->half_bytes, w->s[kExec + half], value);
   }
+  load_issued(w, op, op->dst, 1, kLds);
   EMU_NEXT;
 }
 
@@ -196,6 +213,7 @@ Stop permute_forward(Wave* w, const Op* op) {
     std::memcpy(&value, results[half], sizeof value);
     store_dword(w, op->dst + static_cast<uint32_t>(half) * w->half_bytes, w->s[kExec + half], value);
   }
+  load_issued(w, op, op->dst, 1, kLds);
   EMU_NEXT;
 }
 
@@ -227,6 +245,7 @@ Stop swizzle(Wave* w, const Op* op) {
     std::memcpy(&value, result, sizeof value);
     store_dword(w, op->dst + static_cast<uint32_t>(half) * w->half_bytes, w->s[kExec + half], value);
   }
+  load_issued(w, op, op->dst, 1, kLds);
   EMU_NEXT;
 }
 

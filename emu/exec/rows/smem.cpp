@@ -8,6 +8,8 @@ namespace {
 
 template <int kDwords>
 Stop scalar_load(Wave* w, const Op* op) {
+  read_scalar(w, op, op->a, 2);
+  read_scalar(w, op, op->b, 1);
   const uint64_t address = (scalar_pair(w, op->a) + at<uint32_t>(w, op->b) +
                             static_cast<uint64_t>(int64_t{op->imm})) & ~uint64_t{3};
   const auto* from = reinterpret_cast<const char*>(address);
@@ -15,12 +17,15 @@ Stop scalar_load(Wave* w, const Op* op) {
   uint32_t values[kDwords];
   std::memcpy(values, from, sizeof values);
   std::memcpy(&at<uint32_t>(w, op->dst), values, sizeof values);
+  load_issued(w, op, op->dst, kDwords, kSmem);
   EMU_NEXT;
 }
 
 /// Reads through a buffer's descriptor: beyond its end there are zeros.
 template <int kDwords>
 Stop scalar_buffer_load(Wave* w, const Op* op) {
+  read_scalar(w, op, op->a, 4);
+  read_scalar(w, op, op->b, 1);
   const uint64_t base = scalar_pair(w, op->a) & 0xffffffffffff;
   const uint64_t stride = at<uint32_t>(w, op->a + 4) >> 16 & 0x3fff;
   const uint64_t records = at<uint32_t>(w, op->a + 8);
@@ -34,6 +39,7 @@ Stop scalar_buffer_load(Wave* w, const Op* op) {
     std::memcpy(&values[i], from, 4);
   }
   std::memcpy(&at<uint32_t>(w, op->dst), values, sizeof values);
+  load_issued(w, op, op->dst, kDwords, kSmem);
   EMU_NEXT;
 }
 

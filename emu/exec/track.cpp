@@ -1,0 +1,129 @@
+#include "emu/exec/track.h"
+
+#include <string>
+
+#include "emu/exec/launch.h"
+
+namespace emu {
+namespace {
+
+std::string register_name(bool scalar, int32_t reg) {
+  return (scalar ? "s" : "v") + std::to_string(reg);
+}
+
+int halves(const Wave* w) { return w->lanes == 64 ? 2 : 1; }
+
+/// The registers hold what memory gave.
+void arrive(Wave* w, const Pending& entry) {
+  Track& track = *w->track;
+  for (uint32_t reg = entry.first; reg < uint32_t{entry.first} + entry.count; ++reg) {
+    if (entry.scalar) {
+      if (--track.scalar_pending[reg] == 0) track.scalar_known[reg] = 1;
+    } else if (--track.pending[reg] == 0) {
+      for (int half = 0; half < halves(w); ++half) track.known[half][reg] |= entry.known[half];
+    }
+  }
+}
+
+void take_first(Wave* w, PendingRing& ring) {
+  arrive(w, ring.at(0));
+  ring.first = (ring.first + 1) % PendingRing::kRoom;
+  --ring.count;
+}
+
+/// Takes out what nothing is to be waited for any more.
+void settle(Wave* w, PendingRing& ring) {
+  while (ring.count > 0 && ring.at(0).counters == 0) take_first(w, ring);
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < ring.count; ++i) {  // behind a flat load that still waits for LDS
+    if (ring.at(i).counters == 0) {
+      arrive(w, ring.at(i));
+    } else {
+      ring.at(kept++) = ring.at(i);
+    }
+  }
+  ring.count = kept;
+}
+
+}  // namespace
+
+bool unknown_vector(Wave* w, const Op* op, int half, int32_t reg, uint32_t count, LaneMask enabled,
+                    bool decides) {
+  for (const int32_t end = reg + static_cast<int32_t>(count); reg < end; ++reg) {
+    const LaneMask unknown = enabled & ~w->track->known[half][reg];
+    if (unknown == 0) continue;
+    const int lane = half * kLanes + __builtin_ctz(unknown);
+    if (w->track->pending[reg] != 0) {
+      report(w, op, Check::waits, lane,
+             register_name(false, reg) + " is used before a wait for the load that fills it");
+    } else if (decides) {
+      report(w, op, Check::registers, lane,
+             register_name(false, reg) + " decides here and was never written");
+    }
+  }
+  return true;
+}
+
+bool unknown_scalar(Wave* w, const Op* op, uint32_t reg) {
+  const auto name = register_name(true, static_cast<int32_t>(reg));
+  if (w->track->scalar_pending[reg] != 0) {
+    report(w, op, Check::waits, -1, name + " is used before a wait for the load that fills it");
+  } else {
+    report(w, op, Check::registers, -1, name + " is read and was never written");
+  }
+  return true;
+}
+
+void written_while_pending(Wave* w, const Op* op, int32_t reg) {
+  if (w->track->pending[reg] == 0) return;
+  report(w, op, Check::waits, -1,
+         register_name(false, reg) + " is written before a wait for the load that fills it");
+}
+
+void add_pending(Wave* w, const Op* op, const Pending& pending) {
+  Track& track = *w->track;
+  PendingRing& ring = pending.counters & kVmem ? track.vmem
+                      : pending.counters & kLds ? track.lds
+                                                : track.smem;
+  if (ring.count == PendingRing::kRoom) take_first(w, ring);  // more than the hardware counts
+  Pending& entry = ring.at(ring.count++);
+  entry = pending;
+  for (uint32_t reg = pending.first; reg < uint32_t{pending.first} + pending.count; ++reg) {
+    if (pending.scalar) {
+      ++track.scalar_pending[reg];
+      track.scalar_known[reg] = 0;
+      continue;
+    }
+    const bool again = track.pending[reg]++ != 0;
+    for (int half = 0; half < halves(w); ++half) {
+      // What earlier loads into the register leave is taken as known.
+      entry.known[half] |= again ? kAllLanes : track.known[half][reg];
+      track.known[half][reg] = 0;
+    }
+  }
+  (void)op;
+}
+
+void wait_for_vmem(Wave* w, uint32_t left) {
+  PendingRing& ring = w->track->vmem;
+  for (uint32_t i = 0; i + left < ring.count; ++i) {
+    ring.at(i).counters &= static_cast<uint8_t>(~kVmem);
+  }
+  settle(w, ring);
+}
+
+void wait_for_lds_and_smem(Wave* w, uint32_t left) {
+  Track& track = *w->track;
+  if (left == 0) {
+    while (track.smem.count > 0) take_first(w, track.smem);
+    for (uint32_t i = 0; i < track.vmem.count; ++i) {  // flat loads
+      track.vmem.at(i).counters &= static_cast<uint8_t>(~kLds);
+    }
+    settle(w, track.vmem);
+  }
+  // Scalar loads come back in any order: while there are some, a count says nothing of LDS either.
+  if (track.smem.count > 0) return;
+  while (track.lds.count > left) take_first(w, track.lds);
+}
+
+}  // namespace emu
