@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -47,7 +48,7 @@ const std::string& work_folder() {
 }
 
 int run_command(const std::vector<std::string>& words, std::string& errors) {
-  static int count = 0;
+  static std::atomic<int> count{0};
   const std::string log = work_folder() + "/log" + std::to_string(++count);
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
