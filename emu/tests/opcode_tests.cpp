@@ -2,10 +2,26 @@
 
 #include <gtest/gtest.h>
 
+#include <iostream>
+#include <string>
 #include <string_view>
 
+#include "emu/exec/launch.h"
 #include "emu/tests/ops.h"
 #include "emu/tests/suites.h"
+
+namespace {
+
+/// Of the names on standard input, those that the tables have.
+int print_implemented() {
+  const emu::Rows rows = emu::select_rows(false);
+  for (std::string name; std::getline(std::cin, name);) {
+    if (rows(name) != nullptr) std::cout << name << '\n';
+  }
+  return 0;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   using emu::test::Target;
@@ -19,6 +35,7 @@ int main(int argc, char** argv) {
   emu::test::register_buffers();
   emu::test::register_matrix();
   emu::test::register_dual();
+  if (argc > 1 && std::string_view(argv[1]) == "--implemented") return print_implemented();
   if (argc > 1 && std::string_view(argv[1]) == "--list-tested") {
     emu::test::print_tested();
     return 0;
