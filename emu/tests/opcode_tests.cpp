@@ -35,6 +35,7 @@ int main(int argc, char** argv) {
   emu::test::register_buffers();
   emu::test::register_matrix();
   emu::test::register_dual();
+  emu::test::register_mistakes();
   if (argc > 1 && std::string_view(argv[1]) == "--implemented") return print_implemented();
   if (argc > 1 && std::string_view(argv[1]) == "--list-tested") {
     emu::test::print_tested();
