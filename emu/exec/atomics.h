@@ -98,8 +98,7 @@ EMU_INLINE bool atomic_half(Wave* w, const Op* op, char* base, const uint32_t* o
   for (LaneMask left = enabled; left != 0; left &= left - 1) {
     const int lane = __builtin_ctz(left);
     char* memory = base + offsets[lane];
-    if (!Space::readable(w, op, memory, sizeof(T), lane) ||
-        !Space::writable(w, op, memory, sizeof(T), lane)) {
+    if (!Space::exchangeable(w, op, memory, sizeof(T), lane)) {
       if (Space::kFaults) return false;
       if (to != nullptr) write_lane<T>(to, lane, T{});
       continue;

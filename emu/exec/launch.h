@@ -13,7 +13,9 @@
 #include <string>
 #include <vector>
 
+#include "emu/exec/profile.h"
 #include "emu/exec/program.h"
+#include "emu/exec/races.h"
 #include "emu/exec/wave.h"
 #include "emu/runtime/shadow.h"
 
@@ -32,7 +34,9 @@ struct Descriptor {
   /// Vector registers that the kernel may name.
   int vgprs(int generation) const;
   /// The MODE register at the start: rounding and denormal handling, and above them IEEE and clamp.
-  uint32_t mode() const { return rsrc1 >> 12 & 0xff; }
+  uint32_t mode() const {
+    return (rsrc1 >> 12 & 0xff) | (rsrc1 >> 21 & 1) << 8 | (rsrc1 >> 23 & 1) << 9;
+  }
 };
 
 /// What one launch of a kernel shares among its waves. Sizes in bytes, group and item counts in
@@ -50,6 +54,10 @@ struct Launch {
   int vgprs = 0;                   // of a wave, as allocated
   bool checked = false;            // the code's tables are the checked ones
   const Shadow* shadow = nullptr;  // of device memory; the checked tables need it
+  bool check_races = true;         // in LDS; in global memory where there is a shadow for it
+  RaceShadow* races = nullptr;
+  MemoryCounts* memory_counts = nullptr;  // null: nothing is counted
+  uint32_t race_tag = 0;           // of this launch: its number, modulo 255 and plus one, << 24
   uint64_t seed = 0;               // of the order of waves; 0: as they are numbered
   /// For reports: the source line of an address of the object, and what an address of memory is.
   std::function<std::string(uint64_t)> line, describe;
@@ -70,6 +78,10 @@ struct Launch {
 /// A workgroup while it runs.
 struct Workgroup {
   Launch* launch = nullptr;
+  uint32_t number = 0;             // in the grid
+  uint32_t waves_begun = 0;
+  bool synchronised = false;       // it used what may put it in order with other workgroups
+  LdsTrack* lds_track = nullptr;   // of the checked tables alone
   std::array<uint32_t, 3> id{}, block{};
   std::vector<Wave*> waves;
 
@@ -93,6 +105,7 @@ class Worker {
   void prepare(Launch& launch);
   void start(Launch& launch, Wave& wave, uint32_t index);
   uint32_t turn_start();
+  void check_meeting();
   struct Free {
     void operator()(void* p) const { std::free(p); }
   };
@@ -101,6 +114,7 @@ class Worker {
   size_t waves_bytes_ = 0, lds_bytes_ = 0, scratch_bytes_ = 0, wave_bytes_ = 0, track_bytes_ = 0;
   const Code* constants_of_ = nullptr;
   Workgroup group_;
+  LdsTrack lds_track_;
   std::vector<std::unique_ptr<char, Free>> tracks_;  // of each wave, where it is tracked
   enum class State : uint8_t { ready, waiting, done };
   std::array<State, 64> state_{};
@@ -120,6 +134,8 @@ void report(Wave* w, const Op* op, Check check, int lane, const std::string& wha
 
 /// Ends the launch with an error: kernel, instruction and wave go before `what`.
 Stop fail(Wave* w, const Op* op, const std::string& what);
+/// The same for handlers, which are built for one host and mustn't carry the library's own code.
+Stop fail(Wave* w, const Op* op, const char* what);
 
 /// What the checked tables call when an access isn't right: a report, and whether the access may go
 /// on. `lane` within its half.

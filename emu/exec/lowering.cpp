@@ -32,7 +32,7 @@ uint64_t integer_bits(uint64_t bits, Value as) {
   const bool is_inline = number >= -16 && number <= 64;
   if (is_inline) return bits;
   if (as == Value::f64) return bits << 32;  // a literal is the upper half
-  if (as == Value::u64) return bits & 0xffffffff;
+  if (as == Value::u64) return bits & 0xffffffff;  // untyped bits, too, are extended with zeros
   if (as == Value::b64) return static_cast<uint64_t>(int64_t{static_cast<int32_t>(bits)});
   return bits;
 }
@@ -116,6 +116,9 @@ uint32_t Lowering::source(const Operand& operand, Value value) {
     case Kind::sgpr:
       if (operand.reg == traits.null) return constant(0);
       return sgpr_offset(operand.reg);
+    case Kind::agpr:
+      vgprs = std::max(vgprs, kFirstAgpr + operand.reg + operand.dwords);
+      return vgpr_offset(kFirstAgpr + operand.reg);
     case Kind::scc: return offsetof(Wave, scc);
     case Kind::integer: return constant(integer_bits(operand.bits, value));
     case Kind::real: return constant(real_bits(operand.real, value));
@@ -130,6 +133,68 @@ uint32_t Lowering::source(const Operand& operand, Value value) {
   throw NotImplemented("operand " + operand.name);
 }
 
+Op& Lowering::emit(Handler fn) {
+  ops.emplace_back();
+  ops.back().fn = fn;
+  return ops.back();
+}
+
+void refuse_operands(const Inst& inst) {
+  throw NotImplemented("operands of '" + inst.text + "'");
+}
+
+Placed Lowering::place_vector(const Inst& given, OperandUse use, std::span<const Value> values) {
+  Inst inst = given;
+  if (use.accumulate) {
+    inst.operands.push_back(inst.operands.at(0));
+  }
+  if (use.to_exec) {
+    const bool named = inst.operands.size() > values.size();
+    if (!named) inst.operands.insert(inst.operands.begin(), Operand());
+    inst.operands[0] = Operand();
+    inst.operands[0].kind = Kind::sgpr;
+    inst.operands[0].reg = kExec;
+  }
+  const auto& operands = inst.operands;
+  if (operands.size() < use.results + values.size()) refuse_operands(given);
+  Op op;
+  op.dst = destination(operands[0]);
+  if (use.results == 2) op.dst2 = destination(operands[1]);
+  Placed placed{PlacedForm::plain, 0};
+  uint32_t* const to[] = {&op.a, &op.b, &op.c};
+  for (size_t i = 0; i < values.size(); ++i) {
+    const Operand& operand = operands[use.results + i];
+    *to[i] = source(operand, values[i]);
+    if (operand.kind == Kind::vgpr || operand.kind == Kind::agpr) placed.vectors |= 1u << i;
+  }
+  const Extra& x = *extra(inst, use.results, values.size());
+  op.extra = &x;
+  bool signs = traits.wave64;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const SourceForm& form = x.src[i];
+    signs |= form.neg || form.abs || form.hi || form.neg_hi;
+  }
+  if (signs || inst.has("op_sel") || inst.has("op_sel_hi")) placed.form = PlacedForm::quick;
+  if (inst.form != Form::plain || x.omod != 0 || x.clamp || x.dst_hi) placed.form = PlacedForm::full;
+  ops.push_back(op);
+  return placed;
+}
+
+Op& Lowering::place_scalar(const Inst& inst, OperandUse use, std::span<const Value> values) {
+  const auto& operands = inst.operands;
+  const size_t written = operands.size() + (use.accumulate ? 1 : 0);
+  if (written < use.results + values.size() || operands.empty()) refuse_operands(inst);
+  Op op;
+  if (use.results > 0) op.dst = destination(operands[0]);
+  uint32_t* const to[] = {&op.a, &op.b, &op.c};
+  for (size_t i = 0; i < values.size(); ++i) {
+    const size_t from = use.results + i;
+    *to[i] = source(from < operands.size() ? operands[from] : operands[0], values[i]);
+  }
+  ops.push_back(op);
+  return ops.back();
+}
+
 uint32_t Lowering::destination(const Operand& operand) {
   if (operand.kind == Kind::sgpr && operand.reg == traits.null) return offsetof(Wave, sink);
   return source(operand, Value::b32);
@@ -141,6 +206,7 @@ Extra* Lowering::extra(const Inst& inst, size_t first, size_t sources) {
       inst.modifier("mul") == 2 ? 1 : inst.modifier("mul") == 4 ? 2 : inst.modifier("div") == 2 ? 3 : 0);
   extra.clamp = inst.has("clamp");
   extra.keep_high = traits.keep_high;
+  const bool packed = inst.name.starts_with("v_pk_") || inst.name.starts_with("v_dot2");
   const auto bit = [&](const char* name, size_t i, bool otherwise = false) {
     const auto& list = inst.list(name);
     return i < list.size() ? list[i] != 0 : otherwise;
@@ -148,12 +214,12 @@ Extra* Lowering::extra(const Inst& inst, size_t first, size_t sources) {
   for (size_t i = 0; i < sources && i < 3 && first + i < inst.operands.size(); ++i) {
     const Operand& operand = inst.operands[first + i];
     SourceForm& form = extra.src[i];
-    form.vector = operand.kind == Kind::vgpr;
+    form.vector = operand.kind == Kind::vgpr || operand.kind == Kind::agpr;
     form.neg = operand.neg || bit("neg_lo", i);
     form.abs = operand.abs;
     form.sext = operand.sext;
     form.hi = operand.hi || bit("op_sel", i);
-    form.hi_hi = bit("op_sel_hi", i, inst.name.starts_with("v_pk_"));
+    form.hi_hi = bit("op_sel_hi", i, packed);
     form.neg_hi = bit("neg_hi", i);
     const char* select[] = {"src0_sel", "src1_sel", ""};
     sdwa_select(inst.word(select[i]), form.byte, form.bytes);

@@ -25,6 +25,20 @@ struct Traits {
   uint8_t generation = 11;     // 9, 10, 11, 12
 };
 
+/// Which of a vector row's handlers an instruction's operands allow.
+enum class PlacedForm : uint8_t { full, quick, plain };
+struct Placed {
+  PlacedForm form;
+  unsigned vectors;  // bit i: source i is a vector register
+};
+
+/// How a row's operands lie in an instruction.
+struct OperandUse {
+  size_t results = 1;
+  bool accumulate = false;  // the first result is the last source, too
+  bool to_exec = false;     // the result is EXEC, which the instruction may leave out
+};
+
 class Lowering {
  public:
   /// `constants`: of the whole module, laid into every wave.
@@ -37,11 +51,14 @@ class Lowering {
   int vgprs = 0;             // registers that were named, from the first on
 
   /// Appends an operation and gives it back to be filled in.
-  Op& emit(Handler fn) {
-    ops.emplace_back();
-    ops.back().fn = fn;
-    return ops.back();
-  }
+  Op& emit(Handler fn);
+
+  /// Appends a vector operation without its handler: operands in the order of `values`, then what
+  /// extra() finds.
+  Placed place_vector(const Inst& inst, OperandUse use, std::span<const Value> values);
+
+  /// Appends a scalar operation without its handler.
+  Op& place_scalar(const Inst& inst, OperandUse use, std::span<const Value> values);
 
   /// Where the operand's value is found, seen from the wave.
   uint32_t source(const Operand& operand, Value value);
@@ -62,6 +79,9 @@ struct Row {
   const char* name;
   void (*lower)(Lowering&, const Inst&);
 };
+
+/// Refuses an instruction whose operands aren't as they should be.
+[[noreturn]] void refuse_operands(const Inst& inst);
 
 /// The instruction isn't one that is known, or not in this form.
 struct NotImplemented : std::runtime_error {

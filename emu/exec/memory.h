@@ -37,11 +37,21 @@ EMU_INLINE Pattern pattern(Chunk offsets) {
 struct Global {
   static constexpr bool kFaults = true;
 
+  EMU_INLINE void count(Wave* w, const char* base, const uint32_t* offsets, LaneMask lanes,
+                        uint32_t bytes, bool store) {
+    if (w->launch->memory_counts != nullptr) [[unlikely]] {
+      count_global(w, reinterpret_cast<uint64_t>(base), offsets, lanes, bytes, store);
+    }
+  }
+
   EMU_INLINE bool readable(Wave* w, const Op* op, const char* at, uint32_t bytes, int lane) {
     if constexpr (kChecked) {
       const Shadow& shadow = *w->launch->shadow;
       if (!shadow.readable(reinterpret_cast<uintptr_t>(at), bytes)) [[unlikely]] {
-        return lane >= 0 && bad_read(w, op, reinterpret_cast<uint64_t>(at), bytes, lane);
+        if (lane < 0 || !bad_read(w, op, reinterpret_cast<uint64_t>(at), bytes, lane)) return false;
+      }
+      if (w->launch->races != nullptr) {
+        use_global(w, op, reinterpret_cast<uint64_t>(at), bytes, lane, Use::read);
       }
     }
     return true;
@@ -52,7 +62,20 @@ struct Global {
       if (!shadow.writable(reinterpret_cast<uintptr_t>(at), bytes)) [[unlikely]] {
         return lane >= 0 && bad_write(w, op, reinterpret_cast<uint64_t>(at), bytes, lane);
       }
+      if (w->launch->races != nullptr) {
+        use_global(w, op, reinterpret_cast<uint64_t>(at), bytes, lane, Use::write);
+      }
       Shadow::set(shadow.initialised, reinterpret_cast<uintptr_t>(at) - shadow.base, bytes);
+    }
+    return true;
+  }
+  EMU_INLINE bool exchangeable(Wave* w, const Op* op, const char* at, uint32_t bytes, int lane) {
+    if constexpr (kChecked) {
+      const Shadow& shadow = *w->launch->shadow;
+      const auto address = reinterpret_cast<uint64_t>(at);
+      if (!shadow.readable(address, bytes) && !bad_read(w, op, address, bytes, lane)) return false;
+      if (!shadow.writable(address, bytes) && !bad_write(w, op, address, bytes, lane)) return false;
+      if (w->launch->races != nullptr) use_global(w, op, address, bytes, lane, Use::atomic);
     }
     return true;
   }
@@ -62,16 +85,34 @@ struct Global {
 struct Lds {
   static constexpr bool kFaults = false;
 
+  EMU_INLINE void count(Wave* w, const char* base, const uint32_t* offsets, LaneMask lanes,
+                        uint32_t bytes, bool) {
+    if (w->launch->memory_counts != nullptr) [[unlikely]] {
+      count_lds(w, static_cast<uint64_t>(base - reinterpret_cast<char*>(w->lds)), offsets, lanes, bytes);
+    }
+  }
+
   EMU_INLINE bool readable(Wave* w, const Op* op, const char* at, uint32_t bytes, int lane) {
-    if (within(w, at, bytes)) [[likely]] return true;
-    if (kChecked && lane >= 0) bad_lds(w, op, at - reinterpret_cast<char*>(w->lds), bytes, lane);
-    return false;
+    return usable(w, op, at, bytes, lane, Use::read);
   }
   EMU_INLINE bool writable(Wave* w, const Op* op, const char* at, uint32_t bytes, int lane) {
-    return readable(w, op, at, bytes, lane);
+    return usable(w, op, at, bytes, lane, Use::write);
+  }
+  EMU_INLINE bool exchangeable(Wave* w, const Op* op, const char* at, uint32_t bytes, int lane) {
+    return usable(w, op, at, bytes, lane, Use::atomic);
   }
 
  private:
+  EMU_INLINE bool usable(Wave* w, const Op* op, const char* at, uint32_t bytes, int lane, Use use) {
+    if (within(w, at, bytes)) [[likely]] {
+      if constexpr (kChecked) {
+        use_lds(w, op, static_cast<uint64_t>(at - reinterpret_cast<char*>(w->lds)), bytes, lane, use);
+      }
+      return true;
+    }
+    if (kChecked && lane >= 0) bad_lds(w, op, at - reinterpret_cast<char*>(w->lds), bytes, lane);
+    return false;
+  }
   EMU_INLINE bool within(Wave* w, const char* at, uint32_t bytes) {
     const auto offset = static_cast<uint64_t>(at - reinterpret_cast<char*>(w->lds));
     return offset + bytes <= w->lds_bytes;
@@ -82,6 +123,7 @@ struct Lds {
 template <class Format, class Space>
 EMU_INLINE bool load_half(Wave* w, const Op* op, const char* base, const uint32_t* offsets,
                           LaneMask enabled, char* to) {
+  Space::count(w, base, offsets, enabled, Format::kBytes, false);
   for (int first = 0; first < kLanes; first += kChunk, enabled >>= kChunk) {
     const uint32_t mask = enabled & 0xffff;
     if (mask == 0) continue;
@@ -118,6 +160,7 @@ EMU_INLINE bool load_half(Wave* w, const Op* op, const char* base, const uint32_
 template <class Format, class Space>
 EMU_INLINE bool store_half(Wave* w, const Op* op, char* base, const uint32_t* offsets,
                            LaneMask enabled, const char* from) {
+  Space::count(w, base, offsets, enabled, Format::kBytes, true);
   for (int first = 0; first < kLanes; first += kChunk, enabled >>= kChunk) {
     const uint32_t mask = enabled & 0xffff;
     if (mask == 0) continue;

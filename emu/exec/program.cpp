@@ -1,6 +1,7 @@
 #include "emu/exec/program.h"
 
 #include <algorithm>
+#include <set>
 #include <stdexcept>
 
 #include "emu/exec/launch.h"
@@ -75,6 +76,56 @@ const Program& Code::at(uint64_t address) {
   return *program;
 }
 
+std::vector<std::vector<Inst>> Code::decode(const Symbol& function) {
+  std::vector<std::vector<Inst>> all;
+  for (uint64_t at = function.address, end = at + function.size; at < end;) {
+    const size_t offset = at - address_;
+    const size_t bytes = std::min<size_t>(text_.size() - offset, end - at);
+    try {
+      all.push_back(decoder_.decode(std::span(text_).subspan(offset, bytes), at));
+    } catch (const std::runtime_error& error) {
+      throw std::runtime_error(std::string(error.what()) + " of " + function.name);
+    }
+    at += all.back()[0].size;
+  }
+  return all;
+}
+
+namespace {
+
+bool is_branch(const Inst& inst) {
+  return inst.name.starts_with("s_cbranch") || inst.name == "s_branch" || inst.name == "s_call_b64";
+}
+
+uint64_t branch_target(const Inst& inst) {
+  const auto words = static_cast<int16_t>(inst.immediate);
+  return inst.address + inst.size + static_cast<uint64_t>(int64_t{words} * 4);
+}
+
+/// Whether what follows the instruction may run another number of times or with another EXEC.
+bool ends_block(const Inst& inst) {
+  const Class kind = class_of(inst.name);
+  if (kind == Class::branch || inst.name == "s_barrier" || inst.name == "s_sleep") return true;
+  return inst.name.find("exec") != std::string::npos || inst.name.starts_with("v_cmpx") ||
+         (!inst.operands.empty() && inst.operands[0].kind == Kind::sgpr &&
+          inst.operands[0].reg >= kExec);
+}
+
+/// The addresses at which counting starts anew.
+std::set<uint64_t> block_starts(const std::vector<std::vector<Inst>>& all) {
+  std::set<uint64_t> starts;
+  bool next = true;
+  for (const std::vector<Inst>& insts : all) {
+    const Inst& inst = insts[0];
+    if (next) starts.insert(inst.address);
+    next = ends_block(inst);
+    if (is_branch(inst)) starts.insert(branch_target(inst));
+  }
+  return starts;
+}
+
+}  // namespace
+
 std::unique_ptr<Program> Code::lower(const Symbol& function) {
   auto program = std::make_unique<Program>();
   program->name = function.name;
@@ -82,45 +133,36 @@ std::unique_ptr<Program> Code::lower(const Symbol& function) {
   program->end = function.address + function.size;
   program->op_at.assign((function.size + 3) / 4, -1);
   Lowering lowering(traits, constants_);
-  struct Branch {
-    size_t op;
-    uint64_t target;
-  };
-  std::vector<Branch> branches;
+  std::vector<std::pair<size_t, uint64_t>> branches;  // operation, target
 
   const auto lower_one = [&](const Inst& inst) {
     const Row* row = rows_(inst.name);
     if (row == nullptr) throw NotImplemented("unknown instruction");
-    const size_t before = lowering.ops.size();
     row->lower(lowering, inst);
-    for (size_t i = before; i < lowering.ops.size(); ++i) {
-      program->origins.push_back({inst.address, inst.text});
-    }
-    if (inst.name.starts_with("s_cbranch") || inst.name == "s_branch" || inst.name == "s_call_b64") {
-      const auto words = static_cast<int16_t>(inst.immediate);
-      branches.push_back({lowering.ops.size() - 1,
-                          inst.address + inst.size + static_cast<uint64_t>(int64_t{words} * 4)});
-    }
+    program->origins.resize(lowering.ops.size(), {inst.address, inst.text});
+    if (is_branch(inst)) branches.emplace_back(lowering.ops.size() - 1, branch_target(inst));
   };
 
-  for (uint64_t at = function.address; at < program->end;) {
-    const size_t offset = at - address_;
-    std::vector<Inst> insts;
+  const std::vector<std::vector<Inst>> all = decode(function);
+  const std::set<uint64_t> starts = profiled ? block_starts(all) : std::set<uint64_t>();
+  for (const std::vector<Inst>& insts : all) {
+    const Inst& inst = insts[0];
+    program->op_at[(inst.address - program->begin) / 4] = static_cast<int32_t>(lowering.ops.size());
+    if (starts.contains(inst.address)) {
+      lowering.emit(&count_block).data = &program->blocks.emplace_back();
+      program->origins.resize(lowering.ops.size(), {inst.address, inst.text});
+    }
+    if (profiled) ++program->blocks.back().instructions[static_cast<size_t>(class_of(inst.name))];
     try {
-      insts = decoder_.decode(std::span(text_).subspan(offset, std::min<size_t>(
-                                  text_.size() - offset, program->end - at)), at);
-      program->op_at[(at - program->begin) / 4] = static_cast<int32_t>(lowering.ops.size());
       if (insts.size() == 1) {
-        lower_one(insts[0]);
+        lower_one(inst);
       } else {
-        lower_dual(insts[0], insts[1], lower_one);
+        lower_dual(inst, insts[1], lower_one);
       }
     } catch (const std::runtime_error& error) {
-      throw std::runtime_error(std::string(error.what()) + ": " +
-                               (insts.empty() ? "" : "'" + insts[0].text + "' ") + "at " + hex(at) +
-                               " of " + function.name);
+      throw std::runtime_error(std::string(error.what()) + ": '" + inst.text + "' at " +
+                               hex(inst.address) + " of " + function.name);
     }
-    at += insts[0].size;
   }
   lowering.emit(&fell_off);
   program->origins.push_back({program->end, "(end of the function)"});
@@ -128,13 +170,13 @@ std::unique_ptr<Program> Code::lower(const Symbol& function) {
   program->extras = std::move(lowering.extras);
   program->vgprs = lowering.vgprs;
   program->constants = static_cast<uint32_t>(constants_.size());
-  for (const Branch& branch : branches) {
-    const Op* target = program->find(branch.target);
+  for (const auto& [index, address] : branches) {
+    const Op* target = program->find(address);
     if (target == nullptr) {
-      throw std::runtime_error("branch out of the function: to " + hex(branch.target) + " of " +
+      throw std::runtime_error("branch out of the function: to " + hex(address) + " of " +
                                function.name);
     }
-    program->ops[branch.op].target = target;
+    program->ops[index].target = target;
   }
   return program;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "emu/exec/lowering.h"
+#include "emu/exec/profile.h"
 #include "emu/isa/decode.h"
 
 namespace emu {
@@ -30,6 +31,7 @@ struct Program {
   std::vector<Origin> origins;     // of each operation
   std::vector<int32_t> op_at;      // by (address - begin) / 4; -1 within an instruction
   std::deque<Extra> extras;
+  std::deque<Block> blocks;        // where instructions are counted
 
   /// The operation of an instruction, null where none starts.
   const Op* find(uint64_t address) const {
@@ -61,6 +63,15 @@ class Code {
   /// instruction is unknown: the message names it, the function and the address.
   const Program& at(uint64_t address);
 
+  /// Whether functions that are lowered from now on count their instructions.
+  bool profiled = false;
+  /// Calls visit(program) for every function that has been lowered.
+  template <class Visit>
+  void each_program(const Visit& visit) {
+    std::lock_guard lock(mutex_);
+    for (const auto& [address, program] : programs_) visit(*program);
+  }
+
   /// Where address 0 of the object lies in the device's memory.
   uint64_t base = 0;
   const Traits traits;
@@ -68,6 +79,7 @@ class Code {
   const uint64_t* constants() const { return constants_.data(); }
 
  private:
+  std::vector<std::vector<Inst>> decode(const Symbol& function);
   std::unique_ptr<Program> lower(const Symbol& function);
 
   const Rows rows_;

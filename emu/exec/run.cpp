@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "emu/exec/launch.h"
+#include "emu/exec/mode.h"
 #include "emu/exec/track.h"
 
 namespace emu {
@@ -216,10 +217,17 @@ void Worker::begin(Launch& launch, uint64_t group) {
   group_.id = {static_cast<uint32_t>(group % launch.groups[0]),
                static_cast<uint32_t>(group / launch.groups[0] % launch.groups[1]),
                static_cast<uint32_t>(group / launch.groups[0] / launch.groups[1])};
+  group_.number = static_cast<uint32_t>(group);
+  group_.synchronised = false;
   group_.block = launch.block_of(group_.id);
   const uint32_t lanes = launch.descriptor.wave32() ? 32 : 64;
   count_ = (group_.items() + lanes - 1) / lanes;
   done_ = 0;
+  group_.waves_begun = count_;
+  if (launch.checked) {
+    lds_track_.start(launch.lds_bytes);
+    group_.lds_track = &lds_track_;
+  }
   random_ = launch.seed == 0 ? 0 : launch.seed * 0x9e3779b97f4a7c15 + group * 2 + 1;
   state_.fill(State::ready);
   for (uint32_t i = 0; i < count_; ++i) start(launch, *group_.waves[i], i);
@@ -230,6 +238,26 @@ uint32_t Worker::turn_start() {
   if (random_ == 0) return 0;
   random_ = random_ * 6364136223846793005 + 1442695040888963407;
   return static_cast<uint32_t>(random_ >> 33) % count_;
+}
+
+/// All waves that are left wait: for the same barrier, if all is well.
+void Worker::check_meeting() {
+  ++lds_track_.epoch;
+  Wave* first = nullptr;
+  for (uint32_t i = 0; i < count_; ++i) {
+    Wave* w = group_.waves[i];
+    if (state_[i] != State::waiting) continue;
+    if (first == nullptr) first = w;
+    if (w->next != first->next) {
+      report(w, w->next - 1, Check::barriers, -1,
+             "waves of a workgroup wait at different barriers: wave " + std::to_string(first->index) +
+                 " at another one");
+    }
+    if (done_ > 0) {
+      report(w, w->next - 1, Check::barriers, -1,
+             "waits at a barrier that " + std::to_string(done_) + " waves of the workgroup ended without");
+    }
+  }
 }
 
 Worker::Progress Worker::step(int64_t budget) {
@@ -244,7 +272,7 @@ Worker::Progress Worker::step(int64_t budget) {
       if (state_[i] != State::ready) continue;
       Wave* w = group_.waves[i];
       w->budget = budget;
-      switch (w->next->fn(w, w->next)) {
+      switch (under_mode(w, [w] { return w->next->fn(w, w->next); })) {
         case Stop::barrier: state_[i] = State::waiting; ++waiting; break;
         case Stop::end: state_[i] = State::done; ++done_; break;
         case Stop::yield: yielded = true; break;
@@ -252,6 +280,7 @@ Worker::Progress Worker::step(int64_t budget) {
       }
     }
     if (waiting > 0 && waiting + done_ == count_) {
+      if (group_.launch->checked) check_meeting();
       for (uint32_t i = 0; i < count_; ++i) {
         if (state_[i] == State::waiting) state_[i] = State::ready;
       }

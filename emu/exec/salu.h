@@ -3,6 +3,8 @@
 // Scalar instructions from functions: parameters are the sources in order, a last `uint32_t& scc`
 // where the instruction reads or writes it; the result goes to the destination.
 
+#include <array>
+
 #include "emu/exec/lowering.h"
 #include "emu/exec/track.h"
 #include "emu/exec/values.h"
@@ -77,7 +79,7 @@ Stop scalar(Wave* w, const Op* op) {
 
 template <class T>
 constexpr Value scalar_value() {
-  if constexpr (std::is_same_v<T, uint64_t>) return Value::b64;
+  if constexpr (std::is_same_v<T, uint64_t>) return Value::u64;
   if constexpr (std::is_same_v<T, int64_t>) return Value::b64;
   return Value::b32;
 }
@@ -86,22 +88,11 @@ template <auto F, bool kAccumulate>
 void lower_scalar(Lowering& l, const Inst& inst) {
   using S = SignatureOf<F>;
   constexpr int kSources = scalar_sources<F>();
-  std::vector<Operand> operands = inst.operands;
-  if (kAccumulate) operands.push_back(inst.operands[0]);
-  const size_t first = std::is_void_v<typename S::Result> ? 0 : 1;
-  if (operands.size() < first + kSources) throw NotImplemented("operands of '" + inst.text + "'");
-  Op op;
-  op.fn = &scalar<F>;
-  if (first > 0) op.dst = l.destination(operands[0]);
-  const auto place = [&]<int I>(std::integral_constant<int, I>, uint32_t& to) {
-    if constexpr (I < kSources) {
-      to = l.source(operands[first + I], scalar_value<typename S::template Arg<I>>());
-    }
-  };
-  place(std::integral_constant<int, 0>(), op.a);
-  place(std::integral_constant<int, 1>(), op.b);
-  place(std::integral_constant<int, 2>(), op.c);
-  l.ops.push_back(op);
+  constexpr size_t kResults = std::is_void_v<typename S::Result> ? 0 : 1;
+  const auto values = []<int... I>(std::integer_sequence<int, I...>) {
+    return std::array<Value, kSources>{scalar_value<typename S::template Arg<I>>()...};
+  }(std::make_integer_sequence<int, kSources>());
+  l.place_scalar(inst, {.results = kResults, .accumulate = kAccumulate}, values).fn = &scalar<F>;
 }
 
 template <auto F>

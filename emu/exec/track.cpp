@@ -104,6 +104,14 @@ void add_pending(Wave* w, const Op* op, const Pending& pending) {
   (void)op;
 }
 
+void check_barrier(Wave* w, const Op* op) {
+  const uint64_t missing = w->track->started & ~w->exec();
+  if (missing == 0) return;
+  report(w, op, Check::barriers, __builtin_ctzll(missing),
+         "a barrier that " + std::to_string(__builtin_popcountll(missing)) +
+             " lanes of the wave don't reach");
+}
+
 void wait_for_vmem(Wave* w, uint32_t left) {
   PendingRing& ring = w->track->vmem;
   for (uint32_t i = 0; i + left < ring.count; ++i) {

@@ -49,6 +49,9 @@ struct Track {
   uint8_t* pending;                // by vector register: loads under way
 };
 
+/// A barrier that some of the wave's lanes don't reach is reported.
+void check_barrier(Wave* w, const Op* op);
+
 // Reports, out of line; true: go on.
 bool unknown_vector(Wave* w, const Op* op, int half, int32_t reg, uint32_t count, LaneMask enabled,
                     bool decides);

@@ -1,24 +1,35 @@
 #pragma once
 
 // Vector instructions from functions of lanes: a table's row is a name and a lambda whose parameter
-// and result types say how operands are read and written.
+// and result types say how operands are read and written. Each row has a handler for every form;
+// frequent ones have quicker handlers too.
 
 #include <array>
 
 #include "emu/exec/lowering.h"
+#include "emu/exec/numbers.h"
+#include "emu/exec/operands.h"
 #include "emu/exec/track.h"
-#include "emu/exec/values.h"
 
 namespace emu {
 namespace {
+
+using EMU_VARIANT::Shape;
+
+template <class T>
+inline constexpr bool kIsPacked = requires { T::low; };
+template <class T>
+inline constexpr bool kIsLanes = std::is_same_v<T, Lanes>;
+template <class T>
+inline constexpr bool kIsWide = sizeof(T) == 256 && !kIsPacked<T>;
 
 template <class T>
 constexpr Value value_of() {
   if constexpr (std::is_same_v<T, F32> || std::is_same_v<T, Mixed>) {
     return Value::f32;
-  } else if constexpr (std::is_same_v<T, Lanes>) {
-    return Value::b32;
-  } else if constexpr (requires { T::low; }) {
+  } else if constexpr (kIsLanes<T>) {
+    return Value::b64;
+  } else if constexpr (kIsPacked<T>) {
     return std::is_same_v<T, Packed<F16>> ? Value::pk_f16 : Value::b32;
   } else if constexpr (std::is_same_v<T, F16>) {
     return Value::f16;
@@ -35,271 +46,388 @@ constexpr Value value_of() {
   }
 }
 
-/// Argument of type T, from a register when kVector, plain of form.
-template <class T, bool kVector>
-EMU_INLINE T plain(Wave* w, uint32_t offset) {
-  if constexpr (std::is_same_v<T, Lanes>) {
-    return {at<uint32_t>(w, offset)};
-  } else if constexpr (sizeof(T) == 256) {
-    return bits_as<T>(load_qword(w, offset, kVector, 0));
-  } else {
-    return bits_as<T>(load_dword(w, offset, kVector, 0));
-  }
-}
-
-/// Argument I of F, with every modifier.
+/// Whether MODE's fields of 16- and 64-bit floats matter to a value of type T.
 template <class T>
-EMU_INLINE T formed(Wave* w, uint32_t offset, const SourceForm& form, int half) {
-  if constexpr (std::is_same_v<T, Lanes>) {
-    return {at<uint32_t>(w, offset + 4 * static_cast<uint32_t>(half))};
-  } else if constexpr (sizeof(T) == 256) {
-    return apply_signs(bits_as<T>(load_qword(w, offset, form.vector, half)), form.neg, form.abs);
+constexpr bool is_other_float() {
+  if constexpr (kIsLanes<T>) {
+    return false;
+  } else if constexpr (requires(T t) { t.lanes; }) {
+    return is_other_float<decltype(T::value)>();
   } else {
-    return shape<T>(load_dword(w, offset, form.vector, half), form);
+    return std::is_same_v<T, F16> || std::is_same_v<T, F64> || std::is_same_v<T, Packed<F16>>;
   }
 }
 
-/// Source 0 under DPP: other lanes' values, read before anything is written.
-template <class T>
-EMU_INLINE T across(Wave* w, const Op* op, const Extra& extra, int half, LaneMask& enabled) {
-  if constexpr (std::is_same_v<T, Lanes> || sizeof(T) == 256) {
-    return formed<T>(w, op->a, extra.src[0], half);
-  } else {
-    LaneMask readable = 0;
-    const uint64_t exec = w->exec();
-    uint32_t values[kLanes];
-    for (int i = 0; i < kLanes; ++i) {
-      const int lane = half * kLanes + i, from = extra.from[lane];
-      const bool valid = (extra.valid >> lane & 1) && (extra.fetch_inactive || (exec >> from & 1));
-      readable |= LaneMask{valid} << i;
-      const char* base = reinterpret_cast<const char*>(w) + op->a;
-      __builtin_memcpy(&values[i], base + (from >= kLanes ? w->half_bytes : 0) + 4 * (from & 31), 4);
-    }
-    U32 value;
-    __builtin_memcpy(&value, values, sizeof value);
-    enabled &= static_cast<LaneMask>(extra.enabled >> (half * kLanes));
-    if (extra.bound_zero) {
-      value = select(readable, value, splat<U32>(0));
-    } else {
-      enabled &= readable;
-    }
-    return shape<T>(value, extra.src[0]);
-  }
+template <auto F>
+constexpr bool has_other_float() {
+  using S = SignatureOf<F>;
+  return []<int... I>(std::integer_sequence<int, I...>) {
+    return (is_other_float<typename S::Result>() || ... ||
+            is_other_float<typename S::template Arg<I>>());
+  }(std::make_integer_sequence<int, S::kCount>());
 }
 
-template <class R, bool kPredicate = false>
-EMU_INLINE void finish_plain(Wave* w, const Op* op, R result) {
-  const LaneMask exec = w->s[kExec];
-  if constexpr (std::is_same_v<R, Lanes>) {
-    at<uint32_t>(w, op->dst) = result.bits & exec;
-  } else if constexpr (requires { result.lanes; }) {
-    at<uint32_t>(w, op->dst2) = result.lanes.bits & exec;
-    finish_plain(w, op, result.value);
-  } else if constexpr (sizeof(R) == 256) {
-    store_qword(w, op->dst, exec, bits_as<U64>(result));
-  } else {
-    store_dword(w, op->dst, exec, bits_as<U32>(result));
-  }
-}
+// ---- Checked tables: which lanes of the sources are known, and so of the result.
 
-/// Checked tables: the lanes whose sources are all known.
 template <class T>
 EMU_INLINE LaneMask source_known(Wave* w, const Op* op, uint32_t offset, bool vector, int half,
                                  LaneMask enabled, bool decides) {
-  if constexpr (std::is_same_v<T, Lanes>) {
+  if constexpr (kIsLanes<T>) {
     read_scalar(w, op, offset + 4 * static_cast<uint32_t>(half), 1);
     return kAllLanes;
   } else {
-    constexpr uint32_t kDwords = sizeof(T) == 256 ? 2 : 1;
+    constexpr uint32_t kDwords = kIsWide<T> ? 2 : 1;
     if (vector) return read_vector(w, op, offset, kDwords, half, enabled, decides);
     read_scalar(w, op, offset, kDwords);
     return kAllLanes;
   }
 }
 
+/// Bit I of `vectors`: argument I is in vector registers.
 template <auto F>
-EMU_INLINE LaneMask sources_known(Wave* w, const Op* op, int half, LaneMask enabled, bool a, bool b,
-                                  bool c) {
+EMU_INLINE LaneMask sources_known(Wave* w, const Op* op, unsigned vectors, int half) {
   if constexpr (!kChecked) return kAllLanes;
   using S = SignatureOf<F>;
-  constexpr bool kDecides = std::is_same_v<typename S::Result, Lanes>;
-  LaneMask known = source_known<typename S::template Arg<0>>(w, op, op->a, a, half, enabled, kDecides);
-  if constexpr (S::kCount > 1) {
-    known &= source_known<typename S::template Arg<1>>(w, op, op->b, b, half, enabled, kDecides);
-  }
-  if constexpr (S::kCount > 2) {
-    known &= source_known<typename S::template Arg<2>>(w, op, op->c, c, half, enabled, kDecides);
-  }
+  const LaneMask enabled = w->s[kExec + half];
+  const uint32_t from[] = {op->a, op->b, op->c};
+  LaneMask known = kAllLanes;
+  [&]<int... I>(std::integer_sequence<int, I...>) {
+    ((known &= source_known<typename S::template Arg<I>>(
+          w, op, from[I], (vectors >> I & 1) != 0, half, enabled,
+          kIsLanes<typename S::Result>)), ...);
+  }(std::make_integer_sequence<int, S::kCount>());
   return known;
 }
 
+EMU_INLINE unsigned vector_sources(const Extra& extra) {
+  return unsigned{extra.src[0].vector} | unsigned{extra.src[1].vector} << 1 |
+         unsigned{extra.src[2].vector} << 2;
+}
+
 template <class R>
-EMU_INLINE void result_known(Wave* w, const Op* op, int half, LaneMask enabled, LaneMask known) {
+EMU_INLINE void result_known(Wave* w, const Op* op, int half, LaneMask known) {
   if constexpr (!kChecked) return;
-  if constexpr (std::is_same_v<R, Lanes>) {
+  if constexpr (kIsLanes<R>) {
     write_scalar(w, op, op->dst + 4 * static_cast<uint32_t>(half), 1);
   } else if constexpr (requires(R r) { r.lanes; }) {
     write_scalar(w, op, op->dst2 + 4 * static_cast<uint32_t>(half), 1);
-    result_known<decltype(R::value)>(w, op, half, enabled, known);
+    result_known<decltype(R::value)>(w, op, half, known);
   } else {
-    write_vector(w, op, op->dst, sizeof(R) == 256 ? 2 : 1, half, enabled, known);
+    write_vector(w, op, op->dst, kIsWide<R> ? 2 : 1, half, w->s[kExec + half], known);
   }
 }
 
-/// The quick form: 32 lanes, no modifiers, 32- and 64-bit values.
-template <auto F, bool kA, bool kB, bool kC>
-Stop fast(Wave* w, const Op* op) {
-  using S = SignatureOf<F>;
-  using A = typename S::template Arg<0>;
-  const LaneMask active = w->s[kExec];
-  const LaneMask known = sources_known<F>(w, op, 0, active, kA, kB, kC);
-  if constexpr (S::kCount == 1) {
-    finish_plain(w, op, F(plain<A, kA>(w, op->a)));
-  } else if constexpr (S::kCount == 2) {
-    using B = typename S::template Arg<1>;
-    finish_plain(w, op, F(plain<A, kA>(w, op->a), plain<B, kB>(w, op->b)));
+// ---- Every form: modifiers, DPP, SDWA, 64 lanes, an unusual MODE.
+
+/// Argument `index` with every modifier.
+template <class T>
+EMU_INLINE T argument(Wave* w, const Op* op, int index, int half) {
+  if constexpr (kIsLanes<T>) {
+    const uint32_t offset = index == 1 ? op->b : index == 2 ? op->c : op->a;
+    return {at<uint32_t>(w, offset + 4 * static_cast<uint32_t>(half))};
+  } else if constexpr (kIsWide<T>) {
+    U64 bits;
+    EMU_VARIANT::fetch_wide(w, op, index, half, bits);
+    const SourceForm& form = op->extra->src[index];
+    return apply_signs(bits_as<T>(bits), form.neg, form.abs);
   } else {
-    using B = typename S::template Arg<1>;
-    using C = typename S::template Arg<2>;
-    finish_plain(w, op, F(plain<A, kA>(w, op->a), plain<B, kB>(w, op->b), plain<C, kC>(w, op->c)));
+    U32 bits;
+    EMU_VARIANT::fetch(w, op, index, half, bits);
+    return shape<T>(bits, op->extra->src[index]);
   }
-  result_known<typename S::Result>(w, op, 0, active, known);
-  EMU_NEXT;
 }
 
-/// Every form: modifiers, DPP, SDWA, 64 lanes.
-template <auto F>
-Stop full(Wave* w, const Op* op) {
+template <class R>
+EMU_INLINE void finish(Wave* w, const Op* op, int half, LaneMask enabled, const R& result) {
+  if constexpr (kIsLanes<R>) {
+    at<uint32_t>(w, op->dst + 4 * static_cast<uint32_t>(half)) = result.bits & enabled;
+  } else if constexpr (requires { result.lanes; }) {
+    at<uint32_t>(w, op->dst2 + 4 * static_cast<uint32_t>(half)) = result.lanes.bits & enabled;
+    finish(w, op, half, enabled, result.value);
+  } else if constexpr (kIsPacked<R>) {
+    const U32 bits = convert<U32>(bits_as<U16>(result.low)) |
+                     convert<U32>(bits_as<U16>(result.high)) << 16;
+    constexpr bool kFloat = std::is_same_v<R, Packed<F16>>;
+    EMU_VARIANT::put(w, op, half, enabled, bits, kFloat ? Shape::packed_f16 : Shape::packed);
+  } else if constexpr (kIsWide<R>) {
+    EMU_VARIANT::put_wide(w, op, half, enabled, bits_as<U64>(result), std::is_same_v<R, F64>);
+  } else if constexpr (sizeof(Element<R>) == 2) {
+    constexpr Shape kShape = std::is_same_v<R, F16> ? Shape::f16 : Shape::word;
+    EMU_VARIANT::put(w, op, half, enabled, convert<U32>(bits_as<U16>(result)), kShape);
+  } else {
+    constexpr Shape kShape = std::is_same_v<R, F32> ? Shape::f32 : Shape::dword;
+    EMU_VARIANT::put(w, op, half, enabled, bits_as<U32>(result), kShape);
+  }
+}
+
+/// Calls F with arguments that `get(type, index)` gives.
+template <auto F, class Get>
+EMU_INLINE auto call_with(const Get& get) {
   using S = SignatureOf<F>;
-  using A = typename S::template Arg<0>;
-  using R = typename S::Result;
-  const Extra& x = *op->extra;
-  const int halves = w->lanes == 64 ? 2 : 1;
-  R results[2];  // all sources are read before a result is written: DPP may read a register it writes
-  LaneMask enabled[2], known[2];
-  for (int h = 0; h < halves; ++h) {
-    enabled[h] = w->s[kExec + h];
-    known[h] = sources_known<F>(w, op, h, enabled[h], x.src[0].vector, x.src[1].vector,
-                                x.src[2].vector);
-    if (x.cross_lane) known[h] = kAllLanes;  // other lanes' than those that were asked for
-    const A a = x.cross_lane ? across<A>(w, op, x, h, enabled[h]) : formed<A>(w, op->a, x.src[0], h);
-    if constexpr (S::kCount == 1) {
-      results[h] = F(a);
-    } else if constexpr (S::kCount == 2) {
-      using B = typename S::template Arg<1>;
-      results[h] = F(a, formed<B>(w, op->b, x.src[1], h));
-    } else {
-      using B = typename S::template Arg<1>;
-      using C = typename S::template Arg<2>;
-      results[h] = F(a, formed<B>(w, op->b, x.src[1], h), formed<C>(w, op->c, x.src[2], h));
-    }
-  }
-  for (int h = 0; h < halves; ++h) {
-    if constexpr (requires { results[h].lanes; } || std::is_same_v<R, Lanes>) {
-      store_result(w, op, x, h, enabled[h], enabled[h], results[h]);
-    } else {
-      store_result(w, op, x, h, enabled[h], enabled[h], output_modifiers(results[h], x));
-    }
-    result_known<R>(w, op, h, enabled[h], known[h]);
-  }
-  EMU_NEXT;
-}
-
-struct VectorRow {
-  bool accumulate = false;  // the destination is the last source
-};
-
-inline bool needs_full(const Lowering& l, const Inst& inst) {
-  if (l.traits.wave64 || inst.form != Form::plain || inst.has("clamp") || inst.has("mul") ||
-      inst.has("div")) {
-    return true;
-  }
-  for (const Operand& operand : inst.operands) {
-    if (operand.neg || operand.abs || operand.sext || operand.hi) return true;
-  }
-  return inst.has("op_sel") || inst.has("op_sel_hi") || inst.has("neg_lo") || inst.has("neg_hi");
+  return [&]<int... I>(std::integer_sequence<int, I...>) {
+    return F(get(std::type_identity<typename S::template Arg<I>>(),
+                 std::integral_constant<int, I>())...);
+  }(std::make_integer_sequence<int, S::kCount>());
 }
 
 template <class T>
-constexpr bool plain_type() {
-  if constexpr (std::is_same_v<T, Lanes>) {
-    return true;
-  } else if constexpr (requires(T t) { t.lanes; }) {
-    return plain_type<decltype(T::value)>();
+EMU_INLINE T flushed(T value) {
+  if constexpr (std::is_same_v<T, F16>) {
+    EMU_VARIANT::flush_denormals(value);
+  } else if constexpr (std::is_same_v<T, Packed<F16>>) {
+    EMU_VARIANT::flush_denormals(value.low);
+    EMU_VARIANT::flush_denormals(value.high);
+  }
+  return value;
+}
+
+template <auto F>
+Stop full(Wave* w, const Op* op) {
+  using R = typename SignatureOf<F>::Result;
+  constexpr bool kOther = has_other_float<F>();
+  const bool own_mode = kOther && unusual_mode(w);
+  const bool flush = own_mode && (w->mode >> 6 & 3) != 3;
+  if (own_mode) set_host_mode(host_mode_64(w->mode));
+  const int halves = w->lanes == 64 ? 2 : 1;
+  R results[2];  // all sources are read before a result is written: DPP may read a register it writes
+  LaneMask enabled[2], known[2];
+#pragma clang loop unroll(disable)
+  for (int h = 0; h < halves; ++h) {
+    enabled[h] = w->s[kExec + h];
+    known[h] = sources_known<F>(w, op, vector_sources(*op->extra), h);
+    if (op->extra->cross_lane) known[h] = kAllLanes;  // other lanes' than those that were asked for
+    if (op->extra->cross_lane) enabled[h] &= EMU_VARIANT::dpp_enabled(w, op, h);
+    results[h] = call_with<F>([&]<class T, int I>(std::type_identity<T>,
+                                                  std::integral_constant<int, I>) {
+      const T value = argument<T>(w, op, I, h);
+      if constexpr (kOther) return flush ? flushed(value) : value;
+      return value;
+    });
+  }
+#pragma clang loop unroll(disable)
+  for (int h = 0; h < halves; ++h) {
+    if constexpr (kOther) {
+      if (flush) results[h] = flushed(results[h]);
+    }
+    finish(w, op, h, enabled[h], results[h]);
+    result_known<R>(w, op, h, known[h]);
+  }
+  if (own_mode) set_host_mode(host_mode_32(w->mode));
+  EMU_NEXT;
+}
+
+// ---- The quicker forms.
+
+/// Argument of type T without modifiers, from a register when kVector.
+template <class T, bool kVector>
+EMU_INLINE T plain(Wave* w, uint32_t offset) {
+  if constexpr (kIsLanes<T>) {
+    return {at<uint32_t>(w, offset)};
+  } else if constexpr (kIsWide<T>) {
+    return bits_as<T>(load_qword(w, offset, kVector, 0));
+  } else if constexpr (kIsPacked<T>) {
+    return shape<T>(load_dword(w, offset, kVector, 0), SourceForm{.hi_hi = true});
+  } else if constexpr (sizeof(Element<T>) == 2) {
+    return bits_as<T>(convert<U16>(load_dword(w, offset, kVector, 0)));
   } else {
-    return sizeof(T) == 128 || sizeof(T) == 256 ? !requires { T::low; } && !std::is_same_v<T, Mixed>
-                                                : false;
+    return bits_as<T>(load_dword(w, offset, kVector, 0));
   }
 }
 
-template <auto F, int kBits>
-constexpr Handler fast_handler() {
-  return &fast<F, (kBits & 1) != 0, (kBits & 2) != 0, (kBits & 4) != 0>;
+/// Argument with sign modifiers and halves of registers, but of the same lane.
+template <class T>
+EMU_INLINE T near(Wave* w, uint32_t offset, const SourceForm& form, int half) {
+  if constexpr (kIsLanes<T>) {
+    return {at<uint32_t>(w, offset + 4 * static_cast<uint32_t>(half))};
+  } else if constexpr (kIsWide<T>) {
+    return apply_signs(bits_as<T>(load_qword(w, offset, form.vector, half)), form.neg, form.abs);
+  } else {
+    return shape<T>(load_dword(w, offset, form.vector, half), form);
+  }
 }
 
-/// The quick handler for operands of these kinds.
+template <class R>
+EMU_INLINE void finish_plain(Wave* w, const Op* op, int half, R result) {
+  const LaneMask exec = w->s[kExec + half];
+  const uint32_t to = op->dst + static_cast<uint32_t>(half) * w->half_bytes;
+  if constexpr (kIsLanes<R>) {
+    at<uint32_t>(w, op->dst + 4 * static_cast<uint32_t>(half)) = result.bits & exec;
+  } else if constexpr (requires { result.lanes; }) {
+    at<uint32_t>(w, op->dst2 + 4 * static_cast<uint32_t>(half)) = result.lanes.bits & exec;
+    finish_plain(w, op, half, result.value);
+  } else if constexpr (kIsWide<R>) {
+    store_qword(w, to, exec, bits_as<U64>(result));
+  } else if constexpr (kIsPacked<R>) {
+    store_dword(w, to, exec, convert<U32>(bits_as<U16>(result.low)) |
+                                 convert<U32>(bits_as<U16>(result.high)) << 16);
+  } else if constexpr (sizeof(Element<R>) == 2) {
+    const U32 old = at<U32>(w, to);
+    store_dword(w, to, exec, (old & 0xffff0000) | convert<U32>(bits_as<U16>(result)));
+  } else {
+    store_dword(w, to, exec, bits_as<U32>(result));
+  }
+}
+
+/// The quickest form: 32 lanes, no modifiers.
+template <auto F, unsigned kVectors>
+Stop fast(Wave* w, const Op* op) {
+  if constexpr (has_other_float<F>()) {
+    if (unusual_mode(w)) [[unlikely]] {
+      [[clang::musttail]] return full<F>(w, op);
+    }
+  }
+  const uint32_t from[] = {op->a, op->b, op->c};
+  const LaneMask known = sources_known<F>(w, op, kVectors, 0);
+  result_known<typename SignatureOf<F>::Result>(w, op, 0, known);
+  finish_plain(w, op, 0, call_with<F>([&]<class T, int I>(std::type_identity<T>,
+                                                          std::integral_constant<int, I>) {
+    return plain<T, (kVectors >> I & 1) != 0>(w, from[I]);
+  }));
+  EMU_NEXT;
+}
+
+/// Either wave size and sign modifiers, but no DPP, SDWA or output modifiers.
+template <auto F>
+Stop quick(Wave* w, const Op* op) {
+  if constexpr (has_other_float<F>()) {
+    if (unusual_mode(w)) [[unlikely]] {
+      [[clang::musttail]] return full<F>(w, op);
+    }
+  }
+  using R = typename SignatureOf<F>::Result;
+  const Extra& x = *op->extra;
+  const uint32_t from[] = {op->a, op->b, op->c};
+  const auto half = [&](int h) {
+    return call_with<F>([&]<class T, int I>(std::type_identity<T>,
+                                            std::integral_constant<int, I>) {
+      return near<T>(w, from[I], x.src[I], h);
+    });
+  };
+  if constexpr (kIsLanes<R> || requires(R r) { r.lanes; }) {
+    // The scalar that is written may be one that the second half reads.
+    R results[2];
+    const int halves = w->lanes == 64 ? 2 : 1;
+#pragma clang loop unroll(disable)
+    for (int h = 0; h < halves; ++h) {
+      result_known<R>(w, op, h, sources_known<F>(w, op, vector_sources(x), h));
+      results[h] = half(h);
+    }
+#pragma clang loop unroll(disable)
+    for (int h = 0; h < halves; ++h) finish_plain(w, op, h, results[h]);
+  } else {
+    int h = 0;
+#pragma clang loop unroll(disable)
+    do {
+      result_known<R>(w, op, h, sources_known<F>(w, op, vector_sources(x), h));
+      finish_plain(w, op, h, half(h));
+    } while (++h * kLanes < static_cast<int>(w->lanes));
+  }
+  EMU_NEXT;
+}
+
+// ---- Rows.
+
+/// How many handlers a row has: `rare` the full one, `warm` a quick one too, `hot` quickest ones for
+/// each combination of vector and scalar operands.
+enum class Heat : uint8_t { rare, warm, hot };
+
 template <auto F>
 Handler pick_fast(unsigned vectors) {
   constexpr int kCount = SignatureOf<F>::kCount;
-  static constexpr auto table = []<int... I>(std::integer_sequence<int, I...>) {
-    return std::array<Handler, sizeof...(I)>{fast_handler<F, I>()...};
-  }(std::make_integer_sequence<int, 1 << kCount>());
+  static constexpr auto table = []<unsigned... I>(std::integer_sequence<unsigned, I...>) {
+    return std::array<Handler, sizeof...(I)>{&fast<F, I>...};
+  }(std::make_integer_sequence<unsigned, 1u << kCount>());
   return table[vectors];
 }
 
-/// kHot: worth a handler for each combination of vector and scalar operands.
-template <auto F, bool kAccumulate, bool kHot>
+template <class T>
+constexpr bool is_word() {
+  if constexpr (kIsLanes<T> || kIsPacked<T> || requires(T t) { t.lanes; }) return false;
+  else return sizeof(Element<T>) == 2;
+}
+
+/// kAccumulate: the destination is the last source.
+template <auto F, bool kAccumulate, Heat kHeat>
 void lower_vector(Lowering& l, const Inst& inst) {
   using S = SignatureOf<F>;
+  using R = typename S::Result;
   constexpr int kCount = S::kCount;
-  constexpr bool kTwoResults = requires(typename S::Result r) { r.lanes; };
-  Inst full_inst = inst;
-  if (kAccumulate) full_inst.operands.push_back(inst.operands[0]);
-  const auto& operands = full_inst.operands;
-  const size_t first = kTwoResults ? 2 : 1;
-  if (operands.size() < first + kCount) throw NotImplemented("operands of '" + inst.text + "'");
-  Op op;
-  op.dst = l.destination(operands[0]);
-  if (kTwoResults) op.dst2 = l.destination(operands[1]);
-  unsigned vectors = 0;
-  const auto place = [&]<int I>(std::integral_constant<int, I>, uint32_t& to) {
-    if constexpr (I < kCount) {
-      const Operand& operand = operands[first + I];
-      to = l.source(operand, value_of<typename S::template Arg<I>>());
-      if (operand.kind == Kind::vgpr) vectors |= 1u << I;
-    }
-  };
-  place(std::integral_constant<int, 0>(), op.a);
-  place(std::integral_constant<int, 1>(), op.b);
-  place(std::integral_constant<int, 2>(), op.c);
-  if constexpr (kHot) {
-    if (!needs_full(l, inst)) {
-      op.fn = pick_fast<F>(vectors);
-      l.ops.push_back(op);
-      return;
-    }
-  }
+  static_assert(kCount >= 1 && kCount <= 3);
+  constexpr bool kTwoResults = requires(R r) { r.lanes; };
+  Value values[kCount];
+  [&]<int... I>(std::integer_sequence<int, I...>) {
+    ((values[I] = value_of<typename S::template Arg<I>>()), ...);
+  }(std::make_integer_sequence<int, kCount>());
+  const Placed placed =
+      l.place_vector(inst, {.results = kTwoResults ? 2u : 1u, .accumulate = kAccumulate}, values);
+  Op& op = l.ops.back();
   op.fn = &full<F>;
-  op.extra = l.extra(full_inst, first, kCount);
-  l.ops.push_back(op);
+  if constexpr (kHeat == Heat::rare) return;
+  if (is_word<R>() && !l.traits.keep_high) return;
+  if constexpr (kHeat != Heat::rare) {
+    if (placed.form >= PlacedForm::quick) op.fn = &quick<F>;
+  }
+  if constexpr (kHeat == Heat::hot) {
+    if (placed.form == PlacedForm::plain) op.fn = pick_fast<F>(placed.vectors);
+  }
 }
 
 template <auto F>
 constexpr Row vop(const char* name) {
-  return {name, &lower_vector<F, false, false>};
+  return {name, &lower_vector<F, false, Heat::rare>};
+}
+template <auto F>
+constexpr Row warm(const char* name) {
+  return {name, &lower_vector<F, false, Heat::warm>};
 }
 template <auto F>
 constexpr Row hot(const char* name) {
-  return {name, &lower_vector<F, false, true>};
+  return {name, &lower_vector<F, false, Heat::hot>};
 }
 /// The destination is also the last source.
 template <auto F>
 constexpr Row hot_accumulate(const char* name) {
-  return {name, &lower_vector<F, true, true>};
+  return {name, &lower_vector<F, true, Heat::hot>};
+}
+template <auto F>
+constexpr Row warm_accumulate(const char* name) {
+  return {name, &lower_vector<F, true, Heat::warm>};
 }
 template <auto F>
 constexpr Row vop_accumulate(const char* name) {
-  return {name, &lower_vector<F, true, false>};
+  return {name, &lower_vector<F, true, Heat::rare>};
+}
+
+/// 16-bit results that leave the rest of their register alone on every architecture; kHigh: they go
+/// to its upper half.
+template <auto F, bool kAccumulate, bool kHigh>
+void lower_keeping(Lowering& l, const Inst& inst) {
+  lower_vector<F, kAccumulate, Heat::rare>(l, inst);
+  Extra& extra = l.extras.back();
+  extra.keep_high = true;
+  if (kHigh) extra.dst_hi = true;
+}
+template <auto F>
+constexpr Row keeping(const char* name) {
+  return {name, &lower_keeping<F, false, false>};
+}
+
+/// Integers saturate where `clamp` is written: `G` is F with saturation.
+template <auto F, auto G, Heat kHeat>
+void lower_saturating(Lowering& l, const Inst& inst) {
+  if (inst.has("clamp")) {
+    lower_vector<G, false, Heat::rare>(l, inst);
+  } else {
+    lower_vector<F, false, kHeat>(l, inst);
+  }
+}
+template <auto F, auto G>
+constexpr Row hot_saturating(const char* name) {
+  return {name, &lower_saturating<F, G, Heat::hot>};
+}
+template <auto F, auto G>
+constexpr Row saturating(const char* name) {
+  return {name, &lower_saturating<F, G, Heat::rare>};
 }
 
 }  // namespace

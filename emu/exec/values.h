@@ -68,9 +68,6 @@ EMU_INLINE U64 load_qword(Wave* w, uint32_t offset, bool vector, int half) {
   return splat<U64>(uint64_t{at<uint32_t>(w, offset + 4)} << 32 | at<uint32_t>(w, offset));
 }
 
-/// Lane i of the result is lane index[i] & 31 of `v`.
-U32 permute(U32 v, U32 index);
-
 template <class V>
 EMU_INLINE V apply_signs(V value, bool neg, bool abs) {
   if constexpr (kIsFloat<V>) {
@@ -86,15 +83,7 @@ EMU_INLINE V apply_signs(V value, bool neg, bool abs) {
   }
 }
 
-/// The part of a register that SDWA names, in the low bits.
-EMU_INLINE U32 sdwa_part(U32 v, const SourceForm& form) {
-  if (form.bytes == 4) return v;
-  const uint32_t up = 32 - 8 * (form.byte + form.bytes), down = 32 - 8 * form.bytes;
-  if (form.sext) return bits_as<U32>(bits_as<I32>(v << up) >> down);
-  return (v << up) >> down;
-}
-
-/// One argument of type T from an operand's dword or qword, with its modifiers.
+/// One argument of type T from an operand's dword, with its modifiers.
 template <class T>
 EMU_INLINE T shape(U32 dword, const SourceForm& form) {
   if constexpr (std::is_same_v<T, Packed<F16>> || std::is_same_v<T, Packed<U16>> ||
@@ -112,36 +101,11 @@ EMU_INLINE T shape(U32 dword, const SourceForm& form) {
     }
     return {apply_signs(value, form.neg, form.neg_hi)};
   } else if constexpr (sizeof(Element<T>) == 2) {
-    const U32 part = sdwa_part(form.hi ? dword >> 16 : dword, form);
+    const U32 part = form.hi ? dword >> 16 : dword;
     return apply_signs(bits_as<T>(convert<U16>(part)), form.neg, form.abs);
   } else {
-    return apply_signs(bits_as<T>(sdwa_part(dword, form)), form.neg, form.abs);
+    return apply_signs(bits_as<T>(dword), form.neg, form.abs);
   }
-}
-
-/// Fits a float into [0, 1] with NaN to 0, an integer is left as it is.
-template <class V>
-EMU_INLINE V clamp_float(V x) {
-  if constexpr (kIsFloat<V>) {
-    const V zero = splat<V>(0), one = splat<V>(1);
-    V r = x > zero ? x : zero;  // NaN fails the comparison
-    return r < one ? r : one;
-  } else {
-    return x;
-  }
-}
-
-template <class V>
-EMU_INLINE V output_modifiers(V x, const Extra& extra) {
-  if constexpr (std::is_same_v<V, Packed<F16>>) {
-    if (extra.clamp) return {clamp_float(x.low), clamp_float(x.high)};
-  } else if constexpr (kIsFloat<V>) {
-    if (extra.omod == 1) x = x * splat<V>(static_cast<Element<V>>(2));
-    if (extra.omod == 2) x = x * splat<V>(static_cast<Element<V>>(4));
-    if (extra.omod == 3) x = x * splat<V>(static_cast<Element<V>>(0.5));
-    if (extra.clamp) return clamp_float(x);
-  }
-  return x;
 }
 
 EMU_INLINE void store_dword(Wave* w, uint32_t offset, LaneMask enabled, U32 value) {
@@ -156,49 +120,6 @@ EMU_INLINE void store_dword(Wave* w, uint32_t offset, LaneMask enabled, U32 valu
 EMU_INLINE void store_qword(Wave* w, uint32_t offset, LaneMask enabled, U64 value) {
   store_dword(w, offset, enabled, convert<U32>(value));
   store_dword(w, offset + 128, enabled, convert<U32>(value >> 32));
-}
-
-/// Writes what a table's function returned into the destination of one half.
-template <class R>
-EMU_INLINE void store_result(Wave* w, const Op* op, const Extra& extra, int half, LaneMask enabled,
-                             LaneMask active, R result) {
-  const uint32_t dst = op->dst + static_cast<uint32_t>(half) * w->half_bytes;
-  if constexpr (std::is_same_v<R, Lanes>) {
-    at<uint32_t>(w, op->dst + 4 * static_cast<uint32_t>(half)) = result.bits & active;
-  } else if constexpr (requires { result.lanes; }) {
-    at<uint32_t>(w, op->dst2 + 4 * static_cast<uint32_t>(half)) = result.lanes.bits & active;
-    store_result(w, op, extra, half, enabled, active, result.value);
-  } else if constexpr (requires { result.low; }) {
-    const U32 lo = convert<U32>(bits_as<U16>(result.low)), hi = convert<U32>(bits_as<U16>(result.high));
-    store_dword(w, dst, enabled, lo | hi << 16);
-  } else if constexpr (sizeof(Element<R>) == 8) {
-    store_qword(w, dst, enabled, bits_as<U64>(result));
-  } else {
-    U32 value;
-    if constexpr (sizeof(Element<R>) == 2) {
-      value = convert<U32>(bits_as<U16>(result));
-      if (extra.dst_bytes == 4 && extra.keep_high) {
-        const U32 old = at<U32>(w, dst);
-        value = extra.dst_hi ? (old & 0xffff) | value << 16 : (old & 0xffff0000) | value;
-      } else if (extra.dst_hi) {
-        value = (at<U32>(w, dst) & 0xffff) | value << 16;
-      }
-    } else {
-      value = bits_as<U32>(result);
-    }
-    if (extra.dst_bytes != 4) {  // SDWA
-      const uint32_t up = 8 * extra.dst_byte, width = 8 * extra.dst_bytes;
-      const uint32_t mask = (width == 16 ? 0xffffu : 0xffu) << up;
-      U32 placed = (value << up) & mask;
-      if (extra.dst_unused == 2) placed |= at<U32>(w, dst) & ~mask;
-      if (extra.dst_unused == 1) {
-        const U32 top = bits_as<U32>(bits_as<I32>(value << (32 - width)) >> 31);
-        placed |= top & ~(mask | (mask - 1));
-      }
-      value = placed;
-    }
-    store_dword(w, dst, enabled, value);
-  }
 }
 
 }  // namespace emu

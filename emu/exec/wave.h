@@ -56,6 +56,7 @@ struct Op {
   uint32_t imm2 = 0;
   const Extra* extra = nullptr;
   const Op* target = nullptr;  // branches
+  void* data = nullptr;        // of pseudo-operations
 };
 
 inline constexpr int kSgprs = 128;
@@ -101,6 +102,9 @@ template <class T>
 EMU_INLINE T& at(Wave* w, uint32_t offset) {
   return *reinterpret_cast<T*>(reinterpret_cast<char*>(w) + offset);
 }
+
+/// Accumulation registers follow the vector registers.
+inline constexpr int kFirstAgpr = 256;
 
 /// In place of a register's number: the wave's spare one.
 inline constexpr uint16_t kSpareVgpr = 0xffff;

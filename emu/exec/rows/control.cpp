@@ -1,7 +1,9 @@
 // Branches, barriers, waits, and instructions that order what is in order here anyway.
 
 #include "emu/exec/launch.h"
+#include "emu/exec/mode.h"
 #include "emu/exec/rows/rows.h"
+#include "emu/exec/services.h"
 #include "emu/exec/track.h"
 
 namespace emu::EMU_VARIANT {
@@ -31,8 +33,15 @@ constexpr Row branch_row(const char* name) {
 }
 
 Stop barrier(Wave* w, const Op* op) {
+  if constexpr (kChecked) check_barrier(w, op);
   w->next = op + 1;
   return Stop::barrier;
+}
+
+/// What other workgroups wrote may be looked at from here on.
+Stop invalidate(Wave* w, const Op* op) {
+  if constexpr (kChecked) w->group->synchronised = true;
+  EMU_NEXT;
 }
 
 Stop end(Wave* w, const Op* op) {
@@ -80,6 +89,155 @@ void lower_wait(Lowering& l, const Inst& inst) {
   }
 }
 
+// ---- The program counter as a value: addresses of the device's memory.
+
+uint64_t pair_of(Wave* w, uint32_t offset) {
+  return uint64_t{at<uint32_t>(w, offset + 4)} << 32 | at<uint32_t>(w, offset);
+}
+void put_pair(Wave* w, uint32_t offset, uint64_t value) {
+  at<uint32_t>(w, offset) = static_cast<uint32_t>(value);
+  at<uint32_t>(w, offset + 4) = static_cast<uint32_t>(value >> 32);
+}
+
+/// Of the instruction that follows.
+uint64_t next_address(Wave* w, const Op* op) {
+  return w->launch->code->base + at<uint64_t>(w, op->b);
+}
+
+Stop getpc(Wave* w, const Op* op) {
+  put_pair(w, op->dst, next_address(w, op));
+  EMU_NEXT;
+}
+
+/// kCall: the address of the next instruction is kept.
+template <bool kCall>
+Stop setpc(Wave* w, const Op* op) {
+  const uint64_t target = pair_of(w, op->a);
+  if (kCall) put_pair(w, op->dst, next_address(w, op));
+  const Op* to = jump(w, op, target);
+  if (to == nullptr) [[unlikely]] return Stop::fault;
+  if (--w->budget < 0) [[unlikely]] return Stop::yield;
+  [[clang::musttail]] return to->fn(w, to);
+}
+
+Stop call(Wave* w, const Op* op) {
+  put_pair(w, op->dst, next_address(w, op));
+  const Op* to = op->target;
+  if (--w->budget < 0) [[unlikely]] {
+    w->next = to;
+    return Stop::yield;
+  }
+  [[clang::musttail]] return to->fn(w, to);
+}
+
+template <Handler kHandler, bool kResult, bool kSource>
+void lower_pc(Lowering& l, const Inst& inst) {
+  if (inst.operands.empty()) refuse_operands(inst);
+  Op& op = l.emit(kHandler);
+  if (kResult) op.dst = l.destination(inst.operands.front());
+  if (kSource) op.a = l.source(inst.operands.back(), Value::u64);
+  op.b = l.constant(inst.address + inst.size);
+}
+
+// ---- Hardware registers.
+
+/// What s_getreg and s_setreg name in their 16 bits.
+struct HardwareField {
+  explicit HardwareField(uint32_t bits)
+      : id(bits & 63), shift(bits >> 6 & 31), mask((~uint32_t{0} >> (31 - (bits >> 11 & 31)))) {}
+  uint32_t id, shift, mask;
+};
+
+Stop getreg(Wave* w, const Op* op) {
+  const HardwareField field(op->imm2);
+  at<uint32_t>(w, op->dst) = hardware_register(w, field.id) >> field.shift & field.mask;
+  EMU_NEXT;
+}
+
+Stop setreg(Wave* w, const Op* op) {
+  const HardwareField field(op->imm2);
+  const uint32_t mask = field.mask << field.shift;
+  const uint32_t value = at<uint32_t>(w, op->a) << field.shift;
+  const uint32_t old = hardware_register(w, field.id);
+  set_hardware_register(w, field.id, (old & ~mask) | (value & mask));
+  EMU_NEXT;
+}
+
+/// Four bits of MODE: rounding, or denormals.
+template <int kShift>
+Stop set_mode(Wave* w, const Op* op) {
+  constexpr uint32_t kModeRegister = 1;
+  const uint32_t mode = (w->mode & ~(15u << kShift)) | (op->imm2 & 15) << kShift;
+  set_hardware_register(w, kModeRegister, mode);
+  EMU_NEXT;
+}
+
+void lower_getreg(Lowering& l, const Inst& inst) {
+  if (inst.operands.empty()) refuse_operands(inst);
+  Op& op = l.emit(&getreg);
+  op.dst = l.destination(inst.operands[0]);
+  op.imm2 = static_cast<uint32_t>(inst.immediate);
+}
+
+void lower_setreg(Lowering& l, const Inst& inst) {
+  if (inst.operands.size() < 2) refuse_operands(inst);
+  Op& op = l.emit(&setreg);
+  op.a = l.source(inst.operands[1], Value::b32);
+  op.imm2 = static_cast<uint32_t>(inst.immediate);
+}
+
+template <int kShift>
+void lower_mode(Lowering& l, const Inst& inst) {
+  l.emit(&set_mode<kShift>).imm2 = static_cast<uint32_t>(inst.immediate);
+}
+
+// ---- Clocks, and leaving the turn to others.
+
+template <auto kClock>
+Stop clock(Wave* w, const Op* op) {
+  put_pair(w, op->dst, kClock());
+  EMU_NEXT;
+}
+
+constexpr int64_t kRealTimeMessage = 0x83;
+
+Stop no_message(Wave* w, const Op* op) {
+  at<uint32_t>(w, op->dst) = 0;
+  if (op->imm != 0) at<uint32_t>(w, op->dst + 4) = 0;
+  EMU_NEXT;
+}
+
+template <auto kClock>
+void lower_clock(Lowering& l, const Inst& inst) {
+  l.emit(&clock<kClock>).dst = l.destination(inst.operands.at(0));
+}
+
+void lower_message(Lowering& l, const Inst& inst) {
+  if (inst.operands.empty()) refuse_operands(inst);
+  const bool wide = inst.operands[0].dwords == 2;
+  const bool time = wide && (inst.immediate & 0xff) == kRealTimeMessage;
+  Op& op = l.emit(time ? Handler(&clock<&real_time>) : Handler(&no_message));
+  op.dst = l.destination(inst.operands[0]);
+  op.imm = wide;
+}
+
+Stop sleep(Wave* w, const Op* op) {
+  w->next = op + 1;
+  return Stop::yield;
+}
+
+Stop halted(Wave* w, const Op* op) { return fail(w, op, "the wave halted"); }
+Stop trapped(Wave* w, const Op* op) { return fail(w, op, "trap"); }
+
+void lower_trap(Lowering& l, const Inst& inst) {
+  constexpr int64_t kDebugTrap = 3;  // nobody debugs
+  l.emit((inst.immediate & 0xff) == kDebugTrap ? Handler(&nothing) : Handler(&trapped));
+}
+
+void lower_halt(Lowering& l, const Inst& inst) {
+  l.emit((inst.immediate & 1) != 0 ? Handler(&halted) : Handler(&nothing));
+}
+
 constexpr Row kRows[] = {
     branch_row<[](const Wave*) { return true; }>("s_branch"),
     branch_row<[](const Wave* w) { return w->scc == 0; }>("s_cbranch_scc0"),
@@ -88,6 +246,27 @@ constexpr Row kRows[] = {
     branch_row<[](const Wave* w) { return live(w, vcc(w)) != 0; }>("s_cbranch_vccnz"),
     branch_row<[](const Wave* w) { return live(w, w->exec()) == 0; }>("s_cbranch_execz"),
     branch_row<[](const Wave* w) { return live(w, w->exec()) != 0; }>("s_cbranch_execnz"),
+    branch_row<[](const Wave*) { return false; }>("s_cbranch_cdbgsys"),
+    branch_row<[](const Wave*) { return false; }>("s_cbranch_cdbguser"),
+    branch_row<[](const Wave*) { return false; }>("s_cbranch_cdbgsys_or_user"),
+    branch_row<[](const Wave*) { return false; }>("s_cbranch_cdbgsys_and_user"),
+    {"s_getpc_b64", &lower_pc<&getpc, true, false>},
+    {"s_setpc_b64", &lower_pc<&setpc<false>, false, true>},
+    {"s_swappc_b64", &lower_pc<&setpc<true>, true, true>},
+    {"s_call_b64", &lower_pc<&call, true, false>},
+    {"s_getreg_b32", &lower_getreg},
+    {"s_setreg_b32", &lower_setreg},
+    {"s_setreg_imm32_b32", &lower_setreg},
+    {"s_round_mode", &lower_mode<0>},
+    {"s_denorm_mode", &lower_mode<4>},
+    {"s_memtime", &lower_clock<&core_clock>},
+    {"s_memrealtime", &lower_clock<&real_time>},
+    {"s_sendmsg_rtn_b32", &lower_message},
+    {"s_sendmsg_rtn_b64", &lower_message},
+    {"s_sleep", &lower_to<&sleep>},
+    {"s_sethalt", &lower_halt},
+    {"s_sendmsghalt", &lower_to<&halted>},
+    {"s_trap", &lower_trap},
     {"s_barrier", &lower_to<&barrier>},
     {"s_endpgm", &lower_to<&end>},
     {"s_nop", &lower_nothing},
@@ -100,7 +279,31 @@ constexpr Row kRows[] = {
     {"s_set_inst_prefetch_distance", &lower_nothing},
     {"s_code_end", &lower_nothing},
     {"buffer_gl0_inv", &lower_nothing},
-    {"buffer_gl1_inv", &lower_nothing},
+    {"buffer_gl1_inv", &lower_to<&invalidate>},
+    {"s_setprio", &lower_nothing},
+    {"s_setkill", &lower_nothing},
+    {"s_version", &lower_nothing},
+    {"s_incperflevel", &lower_nothing},
+    {"s_decperflevel", &lower_nothing},
+    {"s_ttracedata", &lower_nothing},
+    {"s_ttracedata_imm", &lower_nothing},
+    {"s_wait_idle", &lower_nothing},
+    {"s_wait_event", &lower_nothing},
+    {"s_waitcnt_vmcnt", &lower_nothing},
+    {"s_waitcnt_expcnt", &lower_nothing},
+    {"s_waitcnt_lgkmcnt", &lower_nothing},
+    {"s_icache_inv", &lower_nothing},
+    {"s_dcache_inv", &lower_nothing},
+    {"s_dcache_wb", &lower_nothing},
+    {"s_gl1_inv", &lower_nothing},
+    {"s_inst_prefetch", &lower_nothing},
+    {"v_nop", &lower_nothing},
+    {"v_pipeflush", &lower_nothing},
+    {"v_clrexcp", &lower_nothing},
+    {"buffer_wbinvl1", &lower_nothing},
+    {"buffer_wbinvl1_vol", &lower_nothing},
+    {"buffer_invl2", &lower_nothing},
+    {"buffer_wbl2", &lower_nothing},
 };
 
 }  // namespace

@@ -99,7 +99,7 @@ Stop compare_store(Wave* w, const Op* op) {
       const int lane = __builtin_ctz(left);
       char* memory = lds_base(w, op->imm2) + addresses[lane];
       T old{};
-      if (Lds::writable(w, op, memory, sizeof(T), lane)) {
+      if (Lds::exchangeable(w, op, memory, sizeof(T), lane)) {
         const T compare = read_lane<T>(kCompareFirst ? first : second, lane);
         std::memcpy(&old, memory, sizeof old);
         const T value = read_lane<T>(kCompareFirst ? second : first, lane);

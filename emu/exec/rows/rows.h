@@ -10,9 +10,20 @@
 namespace emu::EMU_VARIANT {
 
 std::span<const Row> float_rows();
+std::span<const Row> half_rows();
+std::span<const Row> packed_rows();
+std::span<const Row> double_rows();
 std::span<const Row> integer_rows();
+std::span<const Row> bit_rows();
+std::span<const Row> convert_rows();
 std::span<const Row> compare_rows();
+std::span<const Row> divide_rows();
+std::span<const Row> transcendental_rows();
+std::span<const Row> lane_rows();
+std::span<const Row> dot_rows();
+std::span<const Row> matrix_rows();
 std::span<const Row> scalar_rows();
+std::span<const Row> scalar_bit_rows();
 std::span<const Row> control_rows();
 std::span<const Row> global_rows();
 std::span<const Row> flat_rows();
@@ -21,7 +32,7 @@ std::span<const Row> smem_rows();
 std::span<const Row> atomic_rows();
 std::span<const Row> lds_rows();
 
-/// Null for a name that no table has.
-const Row* find_row(std::string_view name);
+/// The table of number `index`, empty after the last.
+std::span<const Row> table(int index);
 
 }  // namespace emu::EMU_VARIANT

@@ -1,0 +1,111 @@
+#include "emu/exec/races.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <new>
+
+#include "emu/exec/launch.h"
+
+namespace emu {
+namespace {
+
+std::string lds_text(const char* what, uint64_t offset, uint32_t wave, const char* other) {
+  char text[160];
+  std::snprintf(text, sizeof text, "%s LDS at %llu, which wave %u %s without a barrier between", what,
+                static_cast<unsigned long long>(offset), wave, other);
+  return text;
+}
+
+}  // namespace
+
+void LdsTrack::start(uint32_t bytes) {
+  const size_t dwords = (bytes + 3) / 4;
+  written.assign(bytes, 0);
+  if (writer.size() < dwords || epoch > (1u << 25)) {
+    writer.assign(dwords, 0);
+    reader.assign(dwords, 0);
+    epoch = 0;
+  }
+  ++epoch;  // what an earlier group did is long ago
+}
+
+void use_lds(Wave* w, const Op* op, uint64_t offset, uint32_t bytes, int lane, Use use) {
+  LdsTrack& track = *w->group->lds_track;
+  if (offset + bytes > track.written.size()) return;
+  const uint32_t wave = w->index % LdsTrack::kSeveral;
+  const uint32_t mine = track.epoch * 64 + wave;
+  const auto others = [&](uint32_t tag) { return tag / 64 == track.epoch && tag != mine; };
+  if (use == Use::read) {
+    const auto* first = &track.written[offset];
+    const auto* unwritten = std::find(first, first + bytes, 0);
+    if (unwritten != first + bytes) {
+      report(w, op, Check::lds, lane,
+             "reads LDS at " + std::to_string(offset + static_cast<uint64_t>(unwritten - first)) +
+                 ", which nothing has written");
+    }
+  } else {
+    std::fill_n(track.written.begin() + static_cast<ptrdiff_t>(offset), bytes, 1);
+  }
+  if (w->group->waves_begun < 2 || !w->launch->check_races) return;
+  for (uint64_t dword = offset / 4; dword < (offset + bytes + 3) / 4; ++dword) {
+    uint32_t &writer = track.writer[dword], &reader = track.reader[dword];
+    if (use == Use::atomic) continue;  // in order with each other; with the rest taken to be
+    if (others(writer)) {
+      report(w, op, Check::races, lane,
+             lds_text(use == Use::read ? "reads" : "writes", dword * 4, writer % 64, "wrote"));
+    }
+    if (use == Use::read) {
+      reader = others(reader) ? track.epoch * 64 + LdsTrack::kSeveral : mine;
+    } else {
+      if (others(reader)) {
+        report(w, op, Check::races, lane, lds_text("writes", dword * 4, reader % 64, "read"));
+      }
+      writer = mine;
+    }
+  }
+}
+
+RaceShadow::RaceShadow(uintptr_t arena, size_t arena_bytes) : base(arena), bytes(arena_bytes) {
+  void* room = mmap(nullptr, bytes / 4 * sizeof(Entry), PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED) throw std::bad_alloc();
+  entries = static_cast<Entry*>(room);
+}
+
+RaceShadow::~RaceShadow() { munmap(entries, bytes / 4 * sizeof(Entry)); }
+
+void use_global(Wave* w, const Op* op, uint64_t address, uint32_t bytes, int lane, Use use) {
+  RaceShadow& shadow = *w->launch->races;
+  if (use == Use::atomic) {
+    w->group->synchronised = true;
+    return;
+  }
+  if (address - shadow.base >= shadow.bytes || w->group->synchronised) return;
+  const uint32_t mine = w->launch->race_tag | (w->group->number + 1);
+  const auto others = [&](uint32_t tag) {
+    return tag >> 24 == w->launch->race_tag >> 24 && tag != mine;
+  };
+  RaceShadow::Entry* entry = shadow.entries + (address - shadow.base) / 4;
+  const RaceShadow::Entry* end = shadow.entries + (address - shadow.base + bytes + 3) / 4;
+  for (; entry != end; ++entry) {
+    const bool after_write = others(entry->writer);
+    const bool after_read = use == Use::write && others(entry->reader);
+    if (after_write || after_read) [[unlikely]] {
+      const uint32_t other = (after_write ? entry->writer : entry->reader) & 0xffffff;
+      const std::string whose =
+          other == RaceShadow::kSeveral ? "other workgroups" : "workgroup number " + std::to_string(other - 1);
+      report(w, op, Check::races, lane,
+             std::string(use == Use::read ? "reads" : "writes") + " memory that " + whose + " " +
+                 (after_write ? "wrote" : "read") + " in this launch");
+    }
+    if (use == Use::read) {
+      entry->reader = others(entry->reader) ? w->launch->race_tag | RaceShadow::kSeveral : mine;
+    } else {
+      entry->writer = mine;
+    }
+  }
+}
+
+}  // namespace emu
