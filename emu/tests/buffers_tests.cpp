@@ -10,12 +10,13 @@
 namespace emu::test {
 namespace {
 
-constexpr u32 kRawWord3 = 0x31004000;  // a buffer without format or stride
+constexpr u32 kRawWord3 = 0x31004000;  // bounds in bytes
+constexpr u32 kStructuredWord3 = 0x01004000;  // bounds in records
 
 void set_resource(State& s, const void* base, u32 bytes, u32 stride = 0) {
   s.set_s64(20, reinterpret_cast<u64>(base) | u64{stride} << 48);
   s.s[22] = bytes;
-  s.s[23] = kRawWord3;
+  s.s[23] = stride == 0 ? kRawWord3 : kStructuredWord3;
 }
 
 struct Load {

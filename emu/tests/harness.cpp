@@ -13,6 +13,7 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "emu/exec/mode.h"
 #include "emu/tests/object.h"
 
 extern char** environ;
@@ -215,7 +216,7 @@ Outcome Batch::run(int id, State& state) {
     enter(impl.wave.get(), impl.object->function("t" + std::to_string(id)));
     for (int turns = 0; turns < 1000; ++turns) {
       Wave* w = impl.wave.get();
-      const Stop stop = w->next->fn(w, w->next);
+      const Stop stop = under_mode(w, [w] { return w->next->fn(w, w->next); });
       if (stop == Stop::end) {
         impl.take(state);
         return {};

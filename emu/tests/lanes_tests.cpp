@@ -184,12 +184,13 @@ void add_mix(Hand& hand) {
       {" op_sel_hi:[1,1,1]", {0, 0, 0}, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}},
       {" op_sel:[1,0,1] op_sel_hi:[1,1,1]", {1, 0, 1}, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}},
       {" op_sel:[0,1,0] op_sel_hi:[1,1,0]", {0, 1, 0}, {1, 1, 0}, {0, 0, 0}, {0, 0, 0}},
-      {" op_sel:[1,1,0] op_sel_hi:[1,1,0] neg_lo:[1,0,1]", {1, 1, 0}, {1, 1, 0}, {1, 0, 1}, {0, 0, 0}},
-      {" op_sel_hi:[1,0,0] neg_lo:[1,1,0] neg_hi:[1,0,1]", {0, 0, 0}, {1, 0, 0}, {1, 1, 0}, {1, 0, 1}},
+      {" -v10, v20, -v30 op_sel:[1,1,0] op_sel_hi:[1,1,0]", {1, 1, 0}, {1, 1, 0}, {1, 0, 1}, {0, 0, 0}},
+      {" -|v10|, -v20, |v30| op_sel_hi:[1,0,0]", {0, 0, 0}, {1, 0, 0}, {1, 1, 0}, {1, 0, 1}},
   };
   for (const char* name : {"v_fma_mix_f32", "v_fma_mixlo_f16", "v_fma_mixhi_f16"}) {
     for (const MixForm& form : kForms) {
-      const std::string text = std::string(name) + " v40, v10, v20, v30" + form.text;
+      const std::string text = std::string(name) + " v40," +
+                               (form.text[0] == 0 || form.text[1] == 'o' ? " v10, v20, v30" : "") + form.text;
       const int kind = name[9] == '_' ? 0 : name[9] == 'l' ? 1 : 2;
       hand.add(text, text, {name}, [&form, kind](const Hand::Run& run) {
         const auto value = [&form](const State& s, int i, int lane) {

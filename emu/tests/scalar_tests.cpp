@@ -188,8 +188,9 @@ void add_logic(const std::string& type) {
 template <class T>
 T field(T a, u32 control) {
   constexpr u32 kBits = 8 * sizeof(T);
-  const u32 at = control % kBits, width = std::min(control >> 16 & 127, kBits);
+  const u32 at = control % kBits, width = control >> 16 & 127;
   if (width == 0) return 0;
+  if (width >= kBits) return static_cast<T>(a >> at);
   const __int128 wide = __int128{a} >> at;
   const __int128 part = wide & ((__int128{1} << width) - 1);
   if (std::is_signed_v<T> && (part >> (width - 1) & 1) != 0) {
@@ -201,8 +202,8 @@ T field(T a, u32 control) {
 void add_fields() {
   op("s_ashr_i32", [](i32 a, u32 n, bool& c) { return set(a >> (n % 32), c); });
   op("s_ashr_i64", [](i64 a, u32 n, bool& c) { return set(a >> (n % 64), c); });
-  op("s_bfe_u32", [](u32 a, u32 n, bool& c) { return set(field(a, n & 0x3fffff), c); });
-  op("s_bfe_i32", [](i32 a, u32 n, bool& c) { return set(field(a, n & 0x3fffff), c); });
+  op("s_bfe_u32", [](u32 a, u32 n, bool& c) { return set(field(a, n), c); });
+  op("s_bfe_i32", [](i32 a, u32 n, bool& c) { return set(field(a, n), c); });
   op("s_bfe_u64", [](u64 a, u32 n, bool& c) { return set(field(a, n), c); });
   op("s_bfe_i64", [](i64 a, u32 n, bool& c) { return set(field(a, n), c); });
   op("s_bitreplicate_b64_b32", [](u32 a) {

@@ -46,6 +46,10 @@ State random_state(const Target& target, uint64_t seed) {
   }
   for (uint32_t& s : state.s) s = static_cast<uint32_t>(random.next());
   for (uint8_t& byte : state.lds) byte = static_cast<uint8_t>(random.next());
+  // Lanes that a wave of 32 hasn't are never written back.
+  for (auto& reg : state.v) {
+    for (int lane = target.lanes(); lane < 64; ++lane) reg[static_cast<size_t>(lane)] = 0;
+  }
   state.exec = target.wave64 ? ~uint64_t{0} : 0xffffffff;
   return state;
 }
