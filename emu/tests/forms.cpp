@@ -286,6 +286,7 @@ class Maker {
     }
     if (!is_half(spec_.result) || !spec_.has_value) return;
     Form form = plain_;
+    if (spec_.is_accumulate) return;
     form.dst_hi = true;
     add(form, "");
     add(form, "_e64");

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -12,6 +13,7 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "emu/exec/mode.h"
 #include "emu/tests/object.h"
 
 extern char** environ;
@@ -47,7 +49,7 @@ const std::string& work_folder() {
 }
 
 int run_command(const std::vector<std::string>& words, std::string& errors) {
-  static int count = 0;
+  static std::atomic<int> count{0};
   const std::string log = work_folder() + "/log" + std::to_string(++count);
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
@@ -214,7 +216,7 @@ Outcome Batch::run(int id, State& state) {
     enter(impl.wave.get(), impl.object->function("t" + std::to_string(id)));
     for (int turns = 0; turns < 1000; ++turns) {
       Wave* w = impl.wave.get();
-      const Stop stop = w->next->fn(w, w->next);
+      const Stop stop = under_mode(w, [w] { return w->next->fn(w, w->next); });
       if (stop == Stop::end) {
         impl.take(state);
         return {};

@@ -15,6 +15,7 @@ F dx9_fma(F a, F b, F c) { return a == 0 || b == 0 ? c : std::fma(a, b, c); }
 
 /// The fraction of a turn first: what is left is exact.
 double turn(double x, double (*f)(double)) {
+  if (std::abs(x) > 256) return f(0);  // out of its domain
   return std::isinf(x) ? quiet_nan<double>() : f(std::fmod(x, 1.0) * kTau);
 }
 
@@ -110,11 +111,16 @@ void add_float32(Table& t) {
     if ((d == 0 && n == 0) || (std::isinf(d) && std::isinf(n))) return quiet_nan<F>();
     if (d == 0 || std::isinf(n)) return put(std::numeric_limits<F>::infinity());
     if (std::isinf(d) || n == 0) return put(0.0f);
+    // A quotient out of range is told by its operands.
+    if (std::abs(double{n} / double{d}) > 3e38) return put(std::numeric_limits<F>::infinity());
+    if (std::ilogb(n) - std::ilogb(d) < -150) return put(0.0f);
     return put(std::abs(q));
   }).normal();
   t.op("v_div_fmas_f32", [](F a, F b, F c, bool vcc) {
     const F x = std::fma(a, b, c);
-    return vcc ? x * 0x1p32f : x;
+    // What v_div_scale has done is undone: up for a large numerator, else down.
+    if (!vcc) return x;
+    return std::abs(c) >= 2 ? x * 0x1p64f : x * 0x1p-64f;
   }).with_vcc();
   add_approximate(t);
   add_cube(t);

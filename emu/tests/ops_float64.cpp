@@ -38,11 +38,14 @@ void add_float64(Table& t) {
     if ((d == 0 && n == 0) || (std::isinf(d) && std::isinf(n))) return quiet_nan<D>();
     if (d == 0 || std::isinf(n)) return put(std::numeric_limits<D>::infinity());
     if (std::isinf(d) || n == 0) return put(0.0);
+    if (std::isinf(n / d)) return put(std::numeric_limits<D>::infinity());
+    if (std::ilogb(n) - std::ilogb(d) < -1075) return put(0.0);
     return put(std::abs(q));
   }).normal();
   t.op("v_div_fmas_f64", [](D a, D b, D c, bool vcc) {
     const D x = std::fma(a, b, c);
-    return vcc ? x * 0x1p64 : x;
+    if (!vcc) return x;
+    return std::abs(c) >= 2 ? x * 0x1p128 : x * 0x1p-128;
   }).with_vcc();
   // About half of the mantissa is right; clang's division and root make up for the rest.
   const double kPart = std::ldexp(1.0, 53 - 24);

@@ -68,7 +68,7 @@ void add_products(Table& t) {
   });
   t.op("v_mad_i64_i32", [](i32 a, i32 b, i64 c) {
     const __int128 x = __int128{c} + i64{a} * b;
-    return With<u64>{static_cast<u64>(x), x != static_cast<i64>(x)};
+    return With<u64>{static_cast<u64>(x), x < 0};  // bit 64 of the sum
   });
   t.op("v_mul_lo_u16", [](u16 a, u16 b) { return static_cast<u16>(u32{a} * b); });
   t.op("v_mad_u16", [](u16 a, u16 b, u16 c) { return static_cast<u16>(u32{a} * b + c); })

@@ -51,7 +51,7 @@ EMU_INLINE U32 mad24_clamped(U32 a, U32 b, U32 c) {
 }
 EMU_INLINE I32 mad24_clamped(I32 a, I32 b, I32 c) {
   const I64 sum = product(low24(a), low24(b)) + convert<I64>(c);
-  return convert<I32>(clip(sum, int64_t{-0x80000000}, int64_t{0x7fffffff}));
+  return convert<I32>(clip(sum, -int64_t{0x80000000}, int64_t{0x7fffffff}));
 }
 
 template <class V>

@@ -28,7 +28,7 @@ EMU_INLINE V part_of(Wave* w, uint32_t offset, int k) {
   const U32 top = bits << (32 - kPartBits<kPart> - down);
   constexpr int kUnused = 32 - kPartBits<kPart>;
   if constexpr (kPart == Part::f16) return convert<F32>(bits_as<F16>(convert<U16>(bits >> down)));
-  if constexpr (kPart == Part::bf16) return bits_as<F32>(top);
+  if constexpr (kPart == Part::bf16) return bits_as<F32>(top & 0xffff0000u);
   if constexpr (kPart == Part::i8 || kPart == Part::i4) return bits_as<I32>(top) >> kUnused;
   if constexpr (kPart == Part::u8 || kPart == Part::u4) {
     return bits_as<I32>(top >> static_cast<uint32_t>(kUnused));
