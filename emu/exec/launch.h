@@ -112,7 +112,7 @@ class Worker {
   std::unique_ptr<char, Free> waves_;
   std::unique_ptr<uint8_t, Free> lds_, scratch_;
   size_t waves_bytes_ = 0, lds_bytes_ = 0, scratch_bytes_ = 0, wave_bytes_ = 0, track_bytes_ = 0;
-  const Code* constants_of_ = nullptr;
+  uint64_t constants_of_ = 0;        // the serial number of the code
   Workgroup group_;
   LdsTrack lds_track_;
   std::vector<std::unique_ptr<char, Free>> tracks_;  // of each wave, where it is tracked

@@ -83,8 +83,9 @@ EMU_INLINE Truth<V> order(V x) {
   return bits ^ ((bits >> (Layout<V>::kBits - 1)) & kRest);
 }
 
-/// A NaN counts as missing, unless it signals: then it comes back quieted. -0 is below +0.
-template <bool kMax, class V>
+/// The lesser or greater one; -0 is below +0 and a NaN counts as missing, unless MODE's IEEE bit is set
+/// and it signals: then it comes back quieted.
+template <bool kMax, bool kIeee, class V>
 EMU_INLINE V pick(V a, V b) {
   const auto a_first = kMax ? order(a) > order(b) : order(a) < order(b);
   V r = a_first ? a : b;
@@ -92,15 +93,17 @@ EMU_INLINE V pick(V a, V b) {
   if (lane_mask(nan_a | nan_b) != 0) [[unlikely]] {
     r = nan_a ? b : r;
     r = nan_b ? a : r;
-    r = is_signalling(b) ? quieted(b) : r;
-    r = is_signalling(a) ? quieted(a) : r;
+    if constexpr (kIeee) {
+      r = is_signalling(b) ? quieted(b) : r;
+      r = is_signalling(a) ? quieted(a) : r;
+    }
   }
   return r;
 }
 
 #if defined(__AVX512DQ__)
 template <bool kMax>
-EMU_INLINE F32 pick(F32 a, F32 b) {
+EMU_INLINE F32 pick_ieee(F32 a, F32 b) {
   __m512 x[2], y[2];
   __builtin_memcpy(x, &a, sizeof a);
   __builtin_memcpy(y, &b, sizeof b);
@@ -110,27 +113,56 @@ EMU_INLINE F32 pick(F32 a, F32 b) {
   return a;
 }
 #endif
+template <bool kMax, class V>
+EMU_INLINE V pick_ieee(V a, V b) {
+  return pick<kMax, true>(a, b);
+}
+
+/// Numbers as a comparison sees them: zeros are equal whatever their sign.
+template <class V>
+EMU_INLINE auto same_number(V a, V b) {
+  return (float_bits(a) == float_bits(b)) | (is_zero(a) & is_zero(b));
+}
+
+/// Minimum, maximum and median of floats with MODE's IEEE bit, and without it.
+template <bool kIeee>
+struct FloatOrder {
+  template <class V>
+  EMU_INLINE V least(V a, V b) {
+    if constexpr (kIeee) return pick_ieee<false>(a, b);
+    else return pick<false, false>(a, b);
+  }
+  template <class V>
+  EMU_INLINE V most(V a, V b) {
+    if constexpr (kIeee) return pick_ieee<true>(a, b);
+    else return pick<true, false>(a, b);
+  }
+  /// As documented: the larger of those beside the first one that equals the largest.
+  template <class V>
+  EMU_INLINE V middle(V a, V b, V c) {
+    const V first = most(most(a, b), c);
+    const V without_a = most(b, c), without_b = most(a, c), without_c = most(a, b);
+    const V second = same_number(first, a) ? without_a : same_number(first, b) ? without_b : without_c;
+    const auto nan = is_nan(a) | is_nan(b) | is_nan(c);
+    return nan ? least(least(a, b), c) : second;
+  }
+};
 
 template <class V>
 EMU_INLINE V minimum(V a, V b) {
-  if constexpr (kIsFloat<V>) return pick<false>(a, b);
+  static_assert(!kIsFloat<V>);
   return a < b ? a : b;
 }
 
 template <class V>
 EMU_INLINE V maximum(V a, V b) {
-  if constexpr (kIsFloat<V>) return pick<true>(a, b);
+  static_assert(!kIsFloat<V>);
   return a > b ? a : b;
 }
 
 template <class V>
 EMU_INLINE V median(V a, V b, V c) {
-  const V middle = maximum(minimum(a, b), minimum(maximum(a, b), c));
-  if constexpr (kIsFloat<V>) {
-    const auto nan = is_nan(a) | is_nan(b) | is_nan(c);
-    return nan ? minimum(minimum(a, b), c) : middle;
-  }
-  return middle;
+  return maximum(minimum(a, b), minimum(maximum(a, b), c));
 }
 
 /// Rounds `value` to odd where `error`, the exact result less `value`, isn't zero: what is rounded

@@ -1,6 +1,7 @@
 #include "emu/exec/program.h"
 
 #include <algorithm>
+#include <atomic>
 #include <set>
 #include <stdexcept>
 
@@ -15,15 +16,31 @@ std::string hex(uint64_t value) {
   return text;
 }
 
+uint64_t next_serial() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
+}
+
 /// Runs where a function's instructions end without an end of the program.
 Stop fell_off(Wave* w, const Op* op) { return fail(w, op, "ran past the end of its function"); }
+
+/// Whether the destination is also the last source.
+bool accumulates(const Inst& inst) {
+  return inst.name == "v_fmac_f32" || inst.name.starts_with("v_dot2acc");
+}
 
 /// Vector registers of one and the other half of a dual instruction, as far as they clash.
 bool reads(const Inst& inst, uint16_t reg) {
   return std::any_of(inst.operands.begin() + 1, inst.operands.end(), [&](const Operand& operand) {
     return operand.kind == Kind::vgpr && operand.reg == reg;
-  }) || ((inst.name == "v_fmac_f32" || inst.name.starts_with("v_dot2acc")) &&
-         inst.operands[0].reg == reg);
+  }) || (accumulates(inst) && inst.operands[0].reg == reg);
+}
+
+Inst move(const Operand& to, const Operand& from, const Inst& whole) {
+  Inst inst = whole;
+  inst.name = "v_mov_b32";
+  inst.operands = {to, from};
+  return inst;
 }
 
 /// Both halves read before either writes: where neither order gives that, through a spare register.
@@ -36,14 +53,13 @@ void lower_dual(const Inst& x, const Inst& y, const LowerOne& lower_one) {
     lower_one(y);
     lower_one(x);
   } else {
-    Inst first = x, last = x;
-    first.operands[0].reg = kSpareVgpr;
-    last.name = "v_mov_b32";
-    last.operands = {x.operands[0], first.operands[0]};
-    if (x.name == "v_fmac_f32") throw NotImplemented("a dual fmac that swaps its registers");
+    Inst first = x;
+    Operand& spare = first.operands[0];
+    spare.reg = kSpareVgpr;
+    if (accumulates(x)) lower_one(move(spare, x.operands[0], x));
     lower_one(first);
     lower_one(y);
-    lower_one(last);
+    lower_one(move(x.operands[0], spare, x));
   }
 }
 
@@ -52,6 +68,7 @@ void lower_dual(const Inst& x, const Inst& y, const LowerOne& lower_one) {
 Code::Code(const std::string& architecture, Traits traits, Rows rows, std::vector<uint8_t> text,
            uint64_t address, std::vector<Symbol> functions)
     : traits(traits),
+      serial(next_serial()),
       rows_(rows),
       text_(std::move(text)),
       address_(address),

@@ -75,6 +75,8 @@ class Code {
   /// Where address 0 of the object lies in the device's memory.
   uint64_t base = 0;
   const Traits traits;
+  /// Tells apart what lay at one address one after the other; never 0.
+  const uint64_t serial;
   /// Constants of all programs. They never move; a program knows how many there are for it.
   const uint64_t* constants() const { return constants_.data(); }
 

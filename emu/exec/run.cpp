@@ -52,6 +52,9 @@ void set_sgprs(const Launch& launch, const std::array<uint32_t, 3>& id, Wave& w)
     for (int axis = 0; axis < 3; ++axis) {
       if (d.rsrc2 >> (7 + axis) & 1) w.s[at++] = id[static_cast<size_t>(axis)];
     }
+    // Workgroup info, and the wave's offset within scratch, which starts at 0 for every wave here.
+    if (d.rsrc2 >> 10 & 1) w.s[at++] = 0;
+    if (generation < 11 && (d.rsrc2 & 1) != 0) w.s[at++] = 0;
   }
 }
 
@@ -143,9 +146,9 @@ void Worker::prepare(Launch& launch) {
     waves_bytes_ = wave_bytes * wave_count;
     wave_bytes_ = 0;
   }
-  if (wave_bytes != wave_bytes_ || constants_of_ != launch.code || group_.waves.size() < wave_count) {
+  if (wave_bytes != wave_bytes_ || constants_of_ != launch.code->serial || group_.waves.size() < wave_count) {
     wave_bytes_ = wave_bytes;
-    constants_of_ = launch.code;
+    constants_of_ = launch.code->serial;
     group_.waves.clear();
     for (size_t i = 0; i < waves_bytes_ / wave_bytes; ++i) {
       auto* wave = reinterpret_cast<Wave*>(waves_.get() + i * wave_bytes);

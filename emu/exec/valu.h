@@ -430,6 +430,45 @@ constexpr Row keeping(const char* name) {
   return {name, &lower_keeping<F, false, false>};
 }
 
+/// Handlers of instructions that MODE's IEEE bit changes: `kUsual` where it is set, as compilers do,
+/// else G in the form that serves all.
+template <Handler kUsual, auto G>
+Stop by_ieee(Wave* w, const Op* op) {
+  if ((w->mode & kIeeeMode) == 0) [[unlikely]] {
+    [[clang::musttail]] return full<G>(w, op);
+  }
+  [[clang::musttail]] return kUsual(w, op);
+}
+
+/// `F` with the IEEE bit, `G` without.
+template <auto F, auto G, Heat kHeat>
+void lower_by_ieee(Lowering& l, const Inst& inst) {
+  lower_vector<F, false, kHeat>(l, inst);
+  Handler& fn = l.ops.back().fn;
+  const auto replace = [&fn]<Handler kUsual>() {
+    if (fn != kUsual) return false;
+    fn = &by_ieee<kUsual, G>;
+    return true;
+  };
+  if (replace.template operator()<&full<F>>()) return;
+  if constexpr (kHeat != Heat::rare) {
+    if (replace.template operator()<&quick<F>>()) return;
+  }
+  if constexpr (kHeat == Heat::hot) {
+    [&]<unsigned... I>(std::integer_sequence<unsigned, I...>) {
+      (replace.template operator()<&fast<F, I>>() || ...);
+    }(std::make_integer_sequence<unsigned, 1u << SignatureOf<F>::kCount>());
+  }
+}
+template <auto F, auto G, Heat kHeat = Heat::rare>
+constexpr Row ieee(const char* name) {
+  return {name, &lower_by_ieee<F, G, kHeat>};
+}
+/// Both functions from one expression, in which N is the order of floats.
+#define EMU_BY_IEEE(parameters, expression)                       \
+  [] parameters { using N = FloatOrder<true>; return expression; }, \
+      [] parameters { using N = FloatOrder<false>; return expression; }
+
 /// Integers saturate where `clamp` is written: `G` is F with saturation.
 template <auto F, auto G, Heat kHeat>
 void lower_saturating(Lowering& l, const Inst& inst) {

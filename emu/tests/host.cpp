@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <ucontext.h>
 
+#include <bit>
 #include <cstring>
 #include <stdexcept>
 
@@ -52,6 +53,14 @@ EXPORT const unsigned* emu_exchange(unsigned value) {
   return g.values.data();
 }
 EXPORT void* emu_lds() { return g.lds.data(); }
+
+/// What compiled code calls to round to a bf16, to nearest even; not every support library has it.
+EXPORT __bf16 __truncsfbf2(float x) {
+  auto bits = std::bit_cast<uint32_t>(x);
+  const bool nan = (bits & 0x7fffffff) > 0x7f800000;
+  bits = nan ? bits | 0x400000 : bits + 0x7fff + (bits >> 16 & 1);
+  return std::bit_cast<__bf16>(static_cast<uint16_t>(bits >> 16));
+}
 
 namespace emu::test {
 

@@ -78,6 +78,14 @@ struct Arguments {
   uint8_t more[512];
 };
 
+/// The dispatch packet as far as compiled code reads it: arrays that the compiler moves to LDS are laid
+/// out by the workgroup's size in there.
+struct alignas(64) Packet {
+  uint16_t header = 2, setup = 1, block[3] = {1, 1, 1}, reserved = 0;
+  uint32_t grid[3] = {1, 1, 1};
+  uint8_t rest[40] = {};
+};
+
 }  // namespace
 
 std::vector<KernelOutput> run_on_device(Object& object, const std::string& kernel,
@@ -98,8 +106,12 @@ std::vector<KernelOutput> run_on_device(Object& object, const std::string& kerne
   arguments->blocks[1] = arguments->blocks[2] = 1;
   arguments->sizes[0] = static_cast<uint16_t>(problem.block);
   arguments->sizes[1] = arguments->sizes[2] = 1;
+  Packet packet;
+  packet.block[0] = static_cast<uint16_t>(problem.block);
+  packet.grid[0] = problem.block * problem.groups;
   try {
     Launch launch;
+    launch.dispatch_packet = reinterpret_cast<uint64_t>(&packet);
     launch.descriptor = found->second;
     launch.code = &object.code(!launch.descriptor.wave32());
     if (launch.descriptor.properties >> 11 & 1) launch.descriptor.scratch_bytes += 16384;

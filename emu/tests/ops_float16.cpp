@@ -13,7 +13,6 @@ H root(double x) { return half_nearest(std::sqrt(x)); }
 constexpr double kTau = 6.283185307179586476925286766559;
 
 double turn(H x, double (*f)(double)) {
-  if (std::abs(wide(x)) > 256) return f(0);
   return std::isinf(wide(x)) ? quiet_nan<double>() : f(std::fmod(wide(x), 1.0) * kTau);
 }
 

@@ -15,7 +15,6 @@ F dx9_fma(F a, F b, F c) { return a == 0 || b == 0 ? c : std::fma(a, b, c); }
 
 /// The fraction of a turn first: what is left is exact.
 double turn(double x, double (*f)(double)) {
-  if (std::abs(x) > 256) return f(0);  // out of its domain
   return std::isinf(x) ? quiet_nan<double>() : f(std::fmod(x, 1.0) * kTau);
 }
 
@@ -111,8 +110,8 @@ void add_float32(Table& t) {
     if ((d == 0 && n == 0) || (std::isinf(d) && std::isinf(n))) return quiet_nan<F>();
     if (d == 0 || std::isinf(n)) return put(std::numeric_limits<F>::infinity());
     if (std::isinf(d) || n == 0) return put(0.0f);
-    // A quotient out of range is told by its operands.
-    if (std::abs(double{n} / double{d}) > 3e38) return put(std::numeric_limits<F>::infinity());
+    // Of operands that are so far apart the quotient overflows whatever came of the iteration.
+    if (std::ilogb(n) - std::ilogb(d) > 128) return put(std::numeric_limits<F>::infinity());
     if (std::ilogb(n) - std::ilogb(d) < -150) return put(0.0f);
     return put(std::abs(q));
   }).normal();

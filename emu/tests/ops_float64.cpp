@@ -38,7 +38,7 @@ void add_float64(Table& t) {
     if ((d == 0 && n == 0) || (std::isinf(d) && std::isinf(n))) return quiet_nan<D>();
     if (d == 0 || std::isinf(n)) return put(std::numeric_limits<D>::infinity());
     if (std::isinf(d) || n == 0) return put(0.0);
-    if (std::isinf(n / d)) return put(std::numeric_limits<D>::infinity());
+    if (std::ilogb(n) - std::ilogb(d) > 1024) return put(std::numeric_limits<D>::infinity());
     if (std::ilogb(n) - std::ilogb(d) < -1075) return put(0.0);
     return put(std::abs(q));
   }).normal();

@@ -22,9 +22,9 @@ struct Descriptor128 {
 EMU_INLINE Descriptor128 descriptor(Wave* w, const Op* op) {
   const auto* d = &at<uint32_t>(w, op->c);
   const uint32_t upper = d[1] & 0xffff;
-  // Scratch of gfx9 comes as a buffer whose base is the private aperture: see set_sgprs.
-  return {uint64_t{upper} << 32 | d[0], d[1] >> 16 & 0x3fff, d[2], d[3] >> 28 & 3,
-          upper == kPrivateBase >> 32};
+  // Scratch of gfx9 and gfx10 comes as a buffer with these dwords: see set_sgprs.
+  const bool scratch = d[1] == kPrivateBase >> 32 && d[2] == ~0u && d[3] == 0;
+  return {uint64_t{upper} << 32 | d[0], d[1] >> 16 & 0x3fff, d[2], d[3] >> 28 & 3, scratch};
 }
 
 /// One half's lanes: offsets from the base, and which lanes are within the buffer.
@@ -33,8 +33,9 @@ struct BufferLanes {
   LaneMask within;
 };
 
+/// Of elements of so many bytes, `skip` bytes behind those that the instruction names.
 EMU_INLINE BufferLanes buffer_lanes(Wave* w, const Op* op, int half, const Descriptor128& d,
-                                    uint32_t bytes) {
+                                    uint32_t bytes, uint32_t skip = 0) {
   BufferLanes lanes{};
   const auto* first = reinterpret_cast<const uint32_t*>(half_of(w, op->a, half));
   const bool has_index = (op->imm2 & kIndexInRegister) != 0;
@@ -45,7 +46,7 @@ EMU_INLINE BufferLanes buffer_lanes(Wave* w, const Op* op, int half, const Descr
   for (int lane = 0; lane < kLanes; ++lane) {
     const uint64_t index = has_index ? first[lane] : 0;
     const uint64_t offset = uint64_t{has_offset ? offset_register[lane] : 0} +
-                            static_cast<uint32_t>(op->imm);
+                            static_cast<uint32_t>(op->imm) + skip;
     const uint64_t all = index * d.stride + offset;
     bool within = d.records != 0;
     if (raw) {
@@ -64,6 +65,18 @@ EMU_INLINE void zero_lanes(LaneMask lanes, char* to) {
   for (; lanes != 0; lanes &= lanes - 1) Format::zero_lane(to + 4 * __builtin_ctz(lanes));
 }
 
+/// One half's lanes at `base`, all of an element or nothing.
+template <class Format, bool kStore>
+EMU_INLINE bool buffer_elements(Wave* w, const Op* op, const BufferLanes& lanes, LaneMask enabled,
+                                char* base, char* reg) {
+  if constexpr (kStore) {
+    return store_half<Format, Global>(w, op, base, lanes.offsets, enabled & lanes.within, reg);
+  } else {
+    zero_lanes<Format>(enabled & ~lanes.within, reg);
+    return load_half<Format, Global>(w, op, base, lanes.offsets, enabled & lanes.within, reg);
+  }
+}
+
 template <class Format, bool kStore>
 EMU_INLINE bool buffer_half(Wave* w, const Op* op, int half) {
   const LaneMask enabled = w->s[kExec + half];
@@ -75,17 +88,27 @@ EMU_INLINE bool buffer_half(Wave* w, const Op* op, int half) {
     const auto* offsets = (op->imm2 & kOffsetInRegister) != 0
                               ? reinterpret_cast<const uint32_t*>(half_of(w, op->a, half))
                               : nullptr;
-    return scratch_half<Format, kStore>(w, op, scalar_offset + static_cast<uint32_t>(op->imm),
-                                        offsets, enabled, half, reg);
+    // The scalar, a stack pointer, counts the bytes of all lanes.
+    const uint32_t start = scalar_offset / w->lanes + static_cast<uint32_t>(op->imm);
+    return scratch_half<Format, kStore>(w, op, start, offsets, enabled, half, reg);
   }
   const BufferLanes lanes = buffer_lanes(w, op, half, d, Format::kBytes);
   char* base = reinterpret_cast<char*>(d.base) + scalar_offset;
-  if constexpr (kStore) {
-    return store_half<Format, Global>(w, op, base, lanes.offsets, enabled & lanes.within, reg);
-  } else {
-    zero_lanes<Format>(enabled & ~lanes.within, reg);
-    return load_half<Format, Global>(w, op, base, lanes.offsets, enabled & lanes.within, reg);
+  if constexpr (Format::kRegisters > 1) {
+    if ((enabled & ~lanes.within) != 0) {  // each dword is held against the end by itself
+      BufferLanes parts[Format::kRegisters];  // made first: a load may overwrite the addresses
+      for (uint32_t i = 0; i < Format::kRegisters; ++i) {
+        parts[i] = buffer_lanes(w, op, half, d, 4, 4 * i);
+      }
+      for (int i = 0; i < Format::kRegisters; ++i) {
+        if (!buffer_elements<Dwords<1>, kStore>(w, op, parts[i], enabled, base, reg + 128 * i)) {
+          return false;
+        }
+      }
+      return true;
+    }
   }
+  return buffer_elements<Format, kStore>(w, op, lanes, enabled, base, reg);
 }
 
 template <class Format, bool kStore>

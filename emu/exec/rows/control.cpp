@@ -89,6 +89,27 @@ void lower_wait(Lowering& l, const Inst& inst) {
   }
 }
 
+/// One counter's instruction of gfx10 and gfx11: `s_waitcnt_vmcnt null, 0x0`. kMemory: of loads,
+/// else of LDS and scalar loads. A register that is named adds to the immediate.
+template <bool kMemory>
+Stop wait_one(Wave* w, const Op* op) {
+  if constexpr (kChecked) {
+    read_scalar(w, op, op->c, 1);
+    const uint32_t left = op->imm2 + at<uint32_t>(w, op->c);
+    if (kMemory) wait_for_vmem(w, left);
+    else wait_for_lds_and_smem(w, left);
+  }
+  EMU_NEXT;
+}
+
+template <bool kMemory>
+void lower_wait_one(Lowering& l, const Inst& inst) {
+  if (inst.operands.empty()) refuse_operands(inst);
+  Op& op = l.emit(&wait_one<kMemory>);
+  op.c = l.source(inst.operands[0], Value::b32);
+  op.imm2 = static_cast<uint32_t>(inst.immediate);
+}
+
 // ---- The program counter as a value: addresses of the device's memory.
 
 uint64_t pair_of(Wave* w, uint32_t offset) {
@@ -299,9 +320,9 @@ constexpr Row kRows[] = {
     {"s_ttracedata_imm", &lower_nothing},
     {"s_wait_idle", &lower_nothing},
     {"s_wait_event", &lower_nothing},
-    {"s_waitcnt_vmcnt", &lower_nothing},
+    {"s_waitcnt_vmcnt", &lower_wait_one<true>},
     {"s_waitcnt_expcnt", &lower_nothing},
-    {"s_waitcnt_lgkmcnt", &lower_nothing},
+    {"s_waitcnt_lgkmcnt", &lower_wait_one<false>},
     {"s_icache_inv", &lower_nothing},
     {"s_dcache_inv", &lower_nothing},
     {"s_dcache_wb", &lower_nothing},

@@ -36,16 +36,20 @@ EMU_INLINE To to_word(F32 x) {
   return convert<To>(value);
 }
 
-/// [-1, 1] to the whole range of the integer, or [0, 1].
+/// [-1, 1] to the whole range of the integer but its least, or [0, 1]; rounded once.
 template <class To>
 EMU_INLINE To normalised(F32 x) {
-  constexpr float kScale = std::is_same_v<To, I16> ? 32767.0f : 65535.0f;
-  return to_word<To>(round_even(x * kScale));
+  constexpr bool kSigned = std::is_same_v<To, I16>;
+  const F32 inside = x == x ? clip(x, kSigned ? -1.0f : 0.0f, 1.0f) : splat<F32>(0);
+  const F64 exact = convert<F64>(inside) * (kSigned ? 32767.0 : 65535.0);
+  return convert<To>(convert<I32>(round_even(exact)));
 }
 
+/// Rounded as MODE says.
 EMU_INLINE U32 pack_byte(F32 x, U32 which, U32 into) {
   const U32 at = (which & 3) * 8;
-  const U32 byte = bits_as<U32>(saturate<I32>(x, 0.0f, 255.0f));
+  const F32 whole = __builtin_elementwise_nearbyint(x);
+  const U32 byte = bits_as<U32>(saturate<I32>(whole, 0.0f, 255.0f));
   return (into & ~(splat<U32>(0xff) << at)) | byte << at;
 }
 

@@ -3,6 +3,7 @@
 #include "emu/exec/address.h"
 #include "emu/exec/atomics.h"
 #include "emu/exec/rows/rows.h"
+#include "emu/exec/valu.h"
 
 namespace emu::EMU_VARIANT {
 namespace {
@@ -112,6 +113,59 @@ Stop compare_store(Wave* w, const Op* op) {
   EMU_NEXT;
 }
 
+/// Atomics of two operands: memory becomes F(old, first, second).
+template <class T, auto F>
+Stop atomic_of_two(Wave* w, const Op* op) {
+  for (int half = 0; half < halves(w); ++half) {
+    const LaneMask enabled = w->s[kExec + half];
+    read_vector(w, op, op->a, 1, half, enabled, true);
+    read_vector(w, op, op->b, sizeof(T) / 4, half, enabled);
+    read_vector(w, op, op->c, sizeof(T) / 4, half, enabled);
+    const uint32_t* addresses = lane_addresses(w, op, half);
+    for (LaneMask left = enabled; left != 0; left &= left - 1) {
+      const int lane = __builtin_ctz(left);
+      char* memory = lds_base(w, op->imm2) + addresses[lane];
+      T old{};
+      if (Lds::exchangeable(w, op, memory, sizeof(T), lane)) {
+        std::memcpy(&old, memory, sizeof old);
+        const T now = F(old, read_lane<T>(half_of(w, op->b, half), lane),
+                        read_lane<T>(half_of(w, op->c, half), lane));
+        std::memcpy(memory, &now, sizeof now);
+      }
+      if (op->dst != 0) write_lane<T>(half_of(w, op->dst, half), lane, old);
+    }
+  }
+  if (op->dst != 0) load_issued(w, op, op->dst, sizeof(T) / 4, kLds);
+  EMU_NEXT;
+}
+
+constexpr auto kMaskedOr = [](auto old, auto mask, auto data) { return (old & ~mask) | data; };
+constexpr auto kWrap = [](uint32_t old, uint32_t limit, uint32_t otherwise) {
+  return old >= limit ? old - limit : old + otherwise;
+};
+
+/// Adds the number of lanes that are on to a counter at M0, or takes it off: once for the wave.
+template <bool kAppend>
+Stop count_lanes(Wave* w, const Op* op) {
+  read_scalar(w, op, op->a, 1);
+  const uint32_t address = (at<uint32_t>(w, op->a) & 0xffff) + op->imm2;
+  char* memory = lds_base(w, address);
+  const uint64_t live = w->lanes == 64 ? w->exec() : w->exec() & 0xffffffff;
+  uint32_t old = 0;
+  if (live != 0 && Lds::exchangeable(w, op, memory, sizeof old, __builtin_ctzll(live) % kLanes)) {
+    std::memcpy(&old, memory, sizeof old);
+    const auto lanes = static_cast<uint32_t>(__builtin_popcountll(live));
+    const uint32_t now = kAppend ? old + lanes : old - lanes;
+    std::memcpy(memory, &now, sizeof now);
+  }
+  for (int half = 0; half < halves(w); ++half) {
+    store_dword(w, op->dst + static_cast<uint32_t>(half) * w->half_bytes, w->s[kExec + half],
+                splat<U32>(old));
+  }
+  load_issued(w, op, op->dst, 1, kLds);
+  EMU_NEXT;
+}
+
 uint32_t offset(const Inst& inst) { return static_cast<uint32_t>(inst.modifier("offset")); }
 
 template <class Format>
@@ -176,13 +230,41 @@ void lower_compare_store(Lowering& l, const Inst& inst) {  // [vdst,] vaddr, vda
   op.imm2 = offset(inst);
 }
 
+template <class T, auto F, bool kReturns>
+void lower_of_two(Lowering& l, const Inst& inst) {  // [vdst,] vaddr, vdata0, vdata1
+  constexpr size_t kFirst = kReturns ? 1 : 0;
+  Op& op = l.emit(&atomic_of_two<T, F>);
+  if (kReturns) op.dst = l.destination(inst.operands.at(0));
+  op.a = l.source(inst.operands.at(kFirst), Value::b32);
+  op.b = l.source(inst.operands.at(kFirst + 1), Value::b32);
+  op.c = l.source(inst.operands.at(kFirst + 2), Value::b32);
+  op.imm2 = offset(inst);
+}
+
+template <bool kAppend>
+void lower_count(Lowering& l, const Inst& inst) {  // vdst
+  if (inst.has("gds")) throw NotImplemented("global data share");
+  Op& op = l.emit(&count_lanes<kAppend>);
+  op.dst = l.destination(inst.operands.at(0));
+  op.a = sgpr_offset(l.traits.m0);
+  op.imm2 = offset(inst);
+}
+
+/// The lane that a permutation's address names for a lane of a half. Op::imm: among how many lanes,
+/// which from gfx10 on are those of a half even where a wave has two.
+EMU_INLINE uint32_t named_lane(const Op* op, uint32_t address, int half) {
+  const auto among = static_cast<uint32_t>(op->imm);
+  return ((address + op->imm2) / 4) % among + (among == kLanes ? static_cast<uint32_t>(half) * kLanes : 0);
+}
+
 /// Lane i takes what lane address[i] / 4 has; an inactive source gives zero.
 Stop backward_permute(Wave* w, const Op* op) {
   uint32_t results[2][kLanes];
+  note_read(w, op, op->a, true, 1);
   for (int half = 0; half < halves(w); ++half) {
     const uint32_t* addresses = lane_addresses(w, op, half);
     for (int lane = 0; lane < kLanes; ++lane) {
-      const uint32_t from = ((addresses[lane] + op->imm2) / 4) % w->lanes;
+      const uint32_t from = named_lane(op, addresses[lane], half);
       const auto* data = reinterpret_cast<const uint32_t*>(half_of(w, op->b, from / kLanes));
       results[half][lane] = w->exec() >> from & 1 ? data[from % kLanes] : 0;
     }
@@ -199,12 +281,14 @@ Stop backward_permute(Wave* w, const Op* op) {
 /// Lane i's data goes to lane address[i] / 4; of several the highest lane wins, without one: zero.
 Stop permute_forward(Wave* w, const Op* op) {
   uint32_t results[2][kLanes] = {};
+  note_read(w, op, op->a, true, 1);
+  note_read(w, op, op->b, true, 1);
   for (int half = 0; half < halves(w); ++half) {
     const uint32_t* addresses = lane_addresses(w, op, half);
     const auto* data = reinterpret_cast<const uint32_t*>(half_of(w, op->b, half));
     for (LaneMask left = w->s[kExec + half]; left != 0; left &= left - 1) {
       const int lane = __builtin_ctz(left);
-      const uint32_t to = ((addresses[lane] + op->imm2) / 4) % w->lanes;
+      const uint32_t to = named_lane(op, addresses[lane], half);
       results[to / kLanes][to % kLanes] = data[lane];
     }
   }
@@ -222,6 +306,7 @@ void lower_permute(Lowering& l, const Inst& inst) {  // vdst, vaddr, vdata
   op.dst = l.destination(inst.operands.at(0));
   op.a = l.source(inst.operands.at(1), Value::b32);
   op.b = l.source(inst.operands.at(2), Value::b32);
+  op.imm = l.traits.wave64 && l.traits.generation < 10 ? 64 : 32;
   op.imm2 = offset(inst);
 }
 
@@ -342,6 +427,13 @@ constexpr Row kRows[] = {
     EMU_DS_COMPARE("cmpstore", "b64", uint64_t, false),
     EMU_DS_COMPARE("cmpstore", "f32", float, false),
     EMU_DS_COMPARE("cmpstore", "f64", double, false),
+    {"ds_mskor_b32", &lower_of_two<uint32_t, kMaskedOr, false>},
+    {"ds_mskor_rtn_b32", &lower_of_two<uint32_t, kMaskedOr, true>},
+    {"ds_mskor_b64", &lower_of_two<uint64_t, kMaskedOr, false>},
+    {"ds_mskor_rtn_b64", &lower_of_two<uint64_t, kMaskedOr, true>},
+    {"ds_wrap_rtn_b32", &lower_of_two<uint32_t, kWrap, true>},
+    {"ds_append", &lower_count<true>},
+    {"ds_consume", &lower_count<false>},
     {"ds_permute_b32", &lower_permute},
     {"ds_bpermute_b32", &lower_permute},
     {"ds_swizzle_b32", &lower_swizzle},

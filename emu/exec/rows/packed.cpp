@@ -73,8 +73,10 @@ EMU_INLINE F32 f(U32 bits) { return bits_as<F32>(bits); }
 constexpr Row kRows[] = {
     hot<EMU_EACH(PF, a + b)>("v_pk_add_f16"),
     hot<EMU_EACH(PF, a * b)>("v_pk_mul_f16"),
-    warm<EMU_EACH(PF, minimum(a, b))>("v_pk_min_f16"),
-    warm<EMU_EACH(PF, maximum(a, b))>("v_pk_max_f16"),
+    ieee<EMU_EACH(PF, FloatOrder<true>::least(a, b)), EMU_EACH(PF, FloatOrder<false>::least(a, b)),
+         Heat::warm>("v_pk_min_f16"),
+    ieee<EMU_EACH(PF, FloatOrder<true>::most(a, b)), EMU_EACH(PF, FloatOrder<false>::most(a, b)),
+         Heat::warm>("v_pk_max_f16"),
     hot<EMU_EACH3(PF, fma(a, b, c))>("v_pk_fma_f16"),
     warm_accumulate<EMU_EACH3(PF, fma(a, b, c))>("v_pk_fmac_f16"),
     saturating<EMU_EACH(PU, a + b), EMU_EACH(PU, __builtin_elementwise_add_sat(a, b))>("v_pk_add_u16"),

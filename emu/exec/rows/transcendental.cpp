@@ -76,9 +76,6 @@ EMU_INLINE V sine(V x, bool cosine) {
   }
   F32 result = convert<F32>(sine_quarter(folded));
   const F32 narrow = convert<F32>(x);
-  // Arguments beyond the valid range give the value at zero.
-  const auto outside = absolute(narrow) > 256.0f;
-  result = outside ? splat<F32>(cosine ? 1.0f : 0.0f) : result;
   result = is_nan(narrow) | is_infinite(narrow) ? splat<F32>(__builtin_nanf("")) : result;
   if (!cosine) result = narrow == 0.0f ? narrow : result;
   return convert<V>(result);

@@ -143,11 +143,14 @@ KERNEL memory_buffer(ARGUMENTS) {
   __builtin_amdgcn_raw_buffer_store_b16(static_cast<u16>(in.i[1]), to, 44, 0, 0);
 #else
   const auto* words = reinterpret_cast<const u32*>(inputs);
-  const auto word = [&](u32 at) { return at + 4 <= bytes ? words[at / 4] : 0; };
+  // The scalar offset isn't held against the buffer's end, and every dword is by itself.
+  const auto word = [&](u32 at, u32 scalar = 0) {
+    return at + 4 <= bytes ? words[(at + scalar) / 4] : 0;
+  };
   out.put(word(k));
-  out.put(word((k & ~7u) + 8) ^ word((k & ~7u) + 12));
-  const u32 q = (k & 255 & ~15u) + 16;
-  out.put(word(q) + word(q + 4) + word(q + 8) + word(q + 12));
+  out.put(word(k & ~7u, 8) ^ word((k & ~7u) + 4, 8));
+  const u32 q = k & 255 & ~15u;
+  out.put(word(q, 16) + word(q + 4, 16) + word(q + 8, 16) + word(q + 12, 16));
   out.put(word(k) >> 16);
   out.put(word(k) >> 8 & 255);
   outputs[index()].w[10] = in.i[0];
