@@ -125,7 +125,7 @@ class Writer {
       case 0: return cast(t, a + " + " + b);
       case 1: return cast(t, a + " - " + b);
       case 2: return cast(t, a + " * " + b);
-      case 3: return cast(t, "-" + a);
+      case 3: return cast(t, "-(" + a + ")");
       case 4: return cast(t, a + " / " + b);
       case 5: return "__builtin_fma" + end + a + ", " + b + ", " + expression(t, depth) + ")";
       case 6: return "__builtin_floor" + end + a + ")";
