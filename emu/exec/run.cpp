@@ -108,7 +108,9 @@ uint64_t lanes_from(uint32_t items, uint32_t first, uint32_t lanes) {
 int Descriptor::vgprs(int generation) const {
   const int granules = static_cast<int>(rsrc1 & 63) + 1;
   if (generation >= 10) return granules * (wave32() ? 8 : 4);
-  return granules * 8;
+  // The accumulation registers, which come after the others, have their place from kFirstAgpr on here.
+  const int all = granules * 8, others = (static_cast<int>(rsrc3 & 63) + 1) * 4;
+  return all > others ? kFirstAgpr + all - others : all;
 }
 
 std::array<uint32_t, 3> Launch::block_of(const std::array<uint32_t, 3>& id) const {

@@ -44,7 +44,7 @@ extern "C" __global__ void chain(int* flags, int groups) {
 
 extern "C" __global__ void sizes(int* out) {
   if (item() != 0) return;
-  out[group() * 2] = static_cast<int>(group_size());
+  out[group() * 2] = static_cast<int>(own_group_size());
   out[group() * 2 + 1] = static_cast<int>(__builtin_amdgcn_grid_size_x());
 }
 
