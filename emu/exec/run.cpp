@@ -90,6 +90,7 @@ void start_tracking(const Launch& launch, Wave& w, char* room) {
   }
   track.pending = reinterpret_cast<uint8_t*>(masks + 2 * registers) + kSpares;
   for (PendingRing* ring : {&track.vmem, &track.lds, &track.smem}) ring->first = ring->count = 0;
+  track.vmem_issued = track.lgkm_issued = 0;
   track.started = w.exec();
   std::memset(track.scalar_pending, 0, sizeof track.scalar_pending);
   std::memset(track.scalar_known, 0, sizeof track.scalar_known);

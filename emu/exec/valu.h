@@ -83,18 +83,28 @@ EMU_INLINE LaneMask source_known(Wave* w, const Op* op, uint32_t offset, bool ve
   }
 }
 
+/// Lanes that are known of a result, and of its lower dword. That of a 64-bit integer is taken to come
+/// from its sources' lower dwords: compilers leave upper ones that don't matter as they are.
+struct Known {
+  LaneMask all = kAllLanes, low = kAllLanes;
+};
+
 /// Bit I of `vectors`: argument I is in vector registers.
 template <auto F>
-EMU_INLINE LaneMask sources_known(Wave* w, const Op* op, unsigned vectors, int half) {
-  if constexpr (!kChecked) return kAllLanes;
+EMU_INLINE Known sources_known(Wave* w, const Op* op, unsigned vectors, int half) {
+  if constexpr (!kChecked) return {};
   using S = SignatureOf<F>;
   const LaneMask enabled = w->s[kExec + half];
   const uint32_t from[] = {op->a, op->b, op->c};
-  LaneMask known = kAllLanes;
+  Known known;
+  const auto use = [&]<class T>(std::type_identity<T>, uint32_t offset, bool vector) {
+    const LaneMask lanes =
+        source_known<T>(w, op, offset, vector, half, enabled, kIsLanes<typename S::Result>);
+    known.all &= lanes;
+    known.low &= kIsWide<T> && vector ? w->track->known[half][vgpr_of(offset)] : lanes;
+  };
   [&]<int... I>(std::integer_sequence<int, I...>) {
-    ((known &= source_known<typename S::template Arg<I>>(
-          w, op, from[I], (vectors >> I & 1) != 0, half, enabled,
-          kIsLanes<typename S::Result>)), ...);
+    (use(std::type_identity<typename S::template Arg<I>>(), from[I], (vectors >> I & 1) != 0), ...);
   }(std::make_integer_sequence<int, S::kCount>());
   return known;
 }
@@ -105,7 +115,7 @@ EMU_INLINE unsigned vector_sources(const Extra& extra) {
 }
 
 template <class R>
-EMU_INLINE void result_known(Wave* w, const Op* op, int half, LaneMask known) {
+EMU_INLINE void result_known(Wave* w, const Op* op, int half, const Known& known) {
   if constexpr (!kChecked) return;
   if constexpr (kIsLanes<R>) {
     write_scalar(w, op, op->dst + 4 * static_cast<uint32_t>(half), 1);
@@ -113,7 +123,10 @@ EMU_INLINE void result_known(Wave* w, const Op* op, int half, LaneMask known) {
     write_scalar(w, op, op->dst2 + 4 * static_cast<uint32_t>(half), 1);
     result_known<decltype(R::value)>(w, op, half, known);
   } else {
-    write_vector(w, op, op->dst, kIsWide<R> ? 2 : 1, half, w->s[kExec + half], known);
+    write_vector(w, op, op->dst, kIsWide<R> ? 2 : 1, half, w->s[kExec + half], known.all);
+    if constexpr (kIsWide<R> && !kIsFloat<R>) {
+      write_vector(w, op, op->dst, 1, half, w->s[kExec + half], known.low);
+    }
   }
 }
 
@@ -208,12 +221,13 @@ Stop full(Wave* w, const Op* op) {
   if (own_mode) set_host_mode(host_mode_64(w->mode));
   const int halves = w->lanes == 64 ? 2 : 1;
   R results[2];  // all sources are read before a result is written: DPP may read a register it writes
-  LaneMask enabled[2], known[2];
+  LaneMask enabled[2];
+  Known known[2];
 #pragma clang loop unroll(disable)
   for (int h = 0; h < halves; ++h) {
     enabled[h] = w->s[kExec + h];
     known[h] = sources_known<F>(w, op, vector_sources(*op->extra), h);
-    if (op->extra->cross_lane) known[h] = kAllLanes;  // other lanes' than those that were asked for
+    if (op->extra->cross_lane) known[h] = {};  // other lanes' than those that were asked for
     if (op->extra->cross_lane) enabled[h] &= EMU_VARIANT::dpp_enabled(w, op, h);
     results[h] = call_with<F>([&]<class T, int I>(std::type_identity<T>,
                                                   std::integral_constant<int, I>) {
@@ -295,7 +309,7 @@ Stop fast(Wave* w, const Op* op) {
     }
   }
   const uint32_t from[] = {op->a, op->b, op->c};
-  const LaneMask known = sources_known<F>(w, op, kVectors, 0);
+  const Known known = sources_known<F>(w, op, kVectors, 0);
   result_known<typename SignatureOf<F>::Result>(w, op, 0, known);
   finish_plain(w, op, 0, call_with<F>([&]<class T, int I>(std::type_identity<T>,
                                                           std::integral_constant<int, I>) {

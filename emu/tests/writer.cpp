@@ -113,9 +113,7 @@ class Writer {
         static const T kFrom[] = {T::i32, T::u32, T::i64, T::f32};
         return cast(to, expression(kFrom[random_.below(4)], depth));
       }
-      // The sum stands between a product and its rounding to f16, which clang 19 would make one
-      // instruction that adds +0, whatever zero's sign.
-      default: return cast(to, expression(T::f32, depth) + " + 0.0f");
+      default: return "narrow(" + expression(T::f32, depth) + ")";
     }
   }
 
