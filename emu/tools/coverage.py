@@ -19,8 +19,8 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CORPUS = ROOT / "emu/tests/corpus"
 LEVELS = [["-O0"], ["-O1"], ["-O2"], ["-O3"], ["-Os"], ["-O2", "-mwavefrontsize64"]]
-# Of gfx90a only what elements, reductions and LDS need.
-FILES = {"gfx1100": None, "gfx90a": ["integer", "lds"]}
+# Of gfx90a what its compiler takes.
+FILES = {"gfx1100": None, "gfx90a": ["control", "lds", "math", "memory"]}
 SUFFIX = re.compile(r"(_e32|_e64|_dpp|_sdwa|_e64_dpp|_dpp8)+$")
 
 
