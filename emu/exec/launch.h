@@ -145,6 +145,6 @@ void bad_lds(Wave* w, const Op* op, int64_t offset, uint32_t bytes, int lane);
 bool bad_scratch(Wave* w, const Op* op, uint64_t offset, uint32_t bytes, int lane);
 
 /// The rows of the quickest host instruction set, or of the one that WICK_EMU_ISA names.
-Rows select_rows(bool checked);
+RowChoice select_rows(bool checked);
 
 }  // namespace emu

@@ -92,7 +92,18 @@ void lower_scalar(Lowering& l, const Inst& inst) {
   const auto values = []<int... I>(std::integer_sequence<int, I...>) {
     return std::array<Value, kSources>{scalar_value<typename S::template Arg<I>>()...};
   }(std::make_integer_sequence<int, kSources>());
-  l.place_scalar(inst, {.results = kResults, .accumulate = kAccumulate}, values).fn = &scalar<F>;
+  Op& op = l.place_scalar(inst, {.results = kResults, .accumulate = kAccumulate}, values);
+  op.fn = &scalar<F>;
+  const uint32_t from[] = {op.a, op.b, op.c};
+  [&]<int... I>(std::integer_sequence<int, I...>) {
+    (l.reads(from[I], sizeof(typename S::template Arg<I>) / 4), ...);
+  }(std::make_integer_sequence<int, kSources>());
+  if constexpr (kResults == 1) {
+    constexpr uint32_t kDwords = sizeof(typename S::Result) / 4;
+    if (op.dst + 4 * kDwords > sgpr_offset(kExec) && is_sgpr(op.dst)) return;  // EXEC changes
+    l.writes(op.dst, kDwords);
+  }
+  l.only_computes();
 }
 
 template <auto F>

@@ -364,6 +364,31 @@ constexpr bool is_word() {
   else return sizeof(Element<T>) == 2;
 }
 
+template <class T>
+uint32_t registers_of(const Lowering& l) {
+  if constexpr (kIsLanes<T>) return static_cast<uint32_t>(l.halves());
+  return kIsWide<T> ? 2 : 1;
+}
+
+/// What the placed operation reads and writes, unless it looks at other lanes or changes EXEC.
+template <auto F>
+void note_computation(Lowering& l, const Op& op) {
+  using S = SignatureOf<F>;
+  using R = typename S::Result;
+  if (op.extra->cross_lane || (is_sgpr(op.dst) && op.dst >= sgpr_offset(kExec))) return;
+  const uint32_t from[] = {op.a, op.b, op.c};
+  [&]<int... I>(std::integer_sequence<int, I...>) {
+    (l.reads(from[I], registers_of<typename S::template Arg<I>>(l)), ...);
+  }(std::make_integer_sequence<int, S::kCount>());
+  if constexpr (requires(R r) { r.lanes; }) {
+    l.writes(op.dst2, registers_of<Lanes>(l));
+    l.writes(op.dst, registers_of<decltype(R::value)>(l));
+  } else {
+    l.writes(op.dst, registers_of<R>(l));
+  }
+  l.only_computes();
+}
+
 /// kAccumulate: the destination is the last source.
 template <auto F, bool kAccumulate, Heat kHeat>
 void lower_vector(Lowering& l, const Inst& inst) {
@@ -380,6 +405,7 @@ void lower_vector(Lowering& l, const Inst& inst) {
       l.place_vector(inst, {.results = kTwoResults ? 2u : 1u, .accumulate = kAccumulate}, values);
   Op& op = l.ops.back();
   op.fn = &full<F>;
+  note_computation<F>(l, op);
   if constexpr (kHeat == Heat::rare) return;
   if (is_word<R>() && !l.traits.keep_high) return;
   if constexpr (kHeat != Heat::rare) {

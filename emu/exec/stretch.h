@@ -1,0 +1,37 @@
+#pragma once
+
+// Checked code at nearly the speed of unchecked: instructions that only compute, one after the other
+// and with one EXEC, are a stretch. Where all that it reads is known when it begins, all that it
+// writes is known when it ends, and nothing in between can be worth a report: its instructions are
+// lowered by the unchecked tables, too, and one pseudo-operation at their head settles the checks of
+// them all. Where something is unknown, the checked ones run and say what.
+
+#include <cstdint>
+#include <deque>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "emu/exec/lowering.h"
+
+namespace emu {
+
+struct Stretch {
+  std::vector<int16_t> reads, writes;                // vector registers; reads: those from outside
+  std::vector<uint8_t> scalar_reads, scalar_writes;  // writes may be read too
+  size_t operations = 0;                             // that compute
+
+  /// Adds what an instruction does, in order.
+  void add(std::span<const Access> accesses);
+
+ private:
+  std::set<int16_t> written_;
+  std::set<uint8_t> scalar_written_;
+};
+
+/// The head of a stretch. Op::data is the stretch, Op::target the checked operations.
+Stop enter_stretch(Wave* w, const Op* op);
+/// Goes on at Op::target.
+Stop leave_stretch(Wave* w, const Op* op);
+
+}  // namespace emu
