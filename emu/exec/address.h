@@ -61,6 +61,17 @@ inline void place_address(Lowering& l, const Inst& inst, Op& op, const Operand& 
   op.imm = static_cast<int32_t>(inst.modifier("offset"));
 }
 
+/// Loads that pass by the caches of a compute unit, as atomic ones do, may put a workgroup in order
+/// with others. Op::imm2 says so.
+inline void place_coherence(const Inst& inst, Op& op) {
+  op.imm2 = inst.has("glc") || inst.has("sc0") || inst.has("sc1") ? 1 : 0;
+}
+EMU_INLINE void note_coherent(Wave* w, const Op* op) {
+  if constexpr (kChecked) {
+    if (op->imm2 != 0) w->group->synchronised = true;
+  }
+}
+
 inline bool has_scalar_base(const Inst& inst, size_t at) {
   return inst.operands.size() > at && inst.operands[at].kind == Kind::sgpr;
 }

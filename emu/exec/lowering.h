@@ -39,10 +39,12 @@ struct OperandUse {
   bool to_exec = false;     // the result is EXEC, which the instruction may leave out
 };
 
-/// A register operand that an instruction reads or writes; more than one follow each other.
+/// A register operand that an instruction reads or writes; more than one follow each other. Upper
+/// dwords of 64-bit integers may be unknown: then that of the result is, and nothing else.
 struct Access {
+  enum class Kind : uint8_t { read, write, read_upper, write_upper };
   uint32_t offset, registers;  // from the wave
-  bool write;
+  Kind kind;
 };
 
 class Lowering {
@@ -73,9 +75,10 @@ class Lowering {
   uint32_t constant(uint64_t bits);
   uint32_t constant_count() const { return static_cast<uint32_t>(constants_.size()); }
   /// Of an instruction that only computes, lane by lane: what it reads and writes, and nothing else.
-  /// Rows that say so call these for all of their operands, and only_computes() once.
-  void reads(uint32_t offset, uint32_t registers) { accesses.push_back({offset, registers, false}); }
-  void writes(uint32_t offset, uint32_t registers) { accesses.push_back({offset, registers, true}); }
+  /// Rows that say so call access() for all of their operands, and only_computes() once.
+  void access(uint32_t offset, uint32_t registers, Access::Kind kind) {
+    accesses.push_back({offset, registers, kind});
+  }
   void only_computes() { computes = true; }
   std::vector<Access> accesses;
   bool computes = false;

@@ -273,6 +273,7 @@ class FunctionLowering {
       return first;
     }
     for (size_t i = first; i < last; ++i) tally(i);
+    stretch.close();
     lowering_.ops[head].data = &program_->stretches.emplace_back(std::move(stretch));
     asides_.push_back({first, last, head, lowering_.ops.size()});
     return last;

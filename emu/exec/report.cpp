@@ -18,7 +18,9 @@ std::string place(Wave* w, const Op* op, int lane) {
   std::snprintf(text, sizeof text, "' at 0x%llx, workgroup (%u, %u, %u), wave %u",
                 static_cast<unsigned long long>(origin.address), w->group->id[0], w->group->id[1],
                 w->group->id[2], w->index);
-  std::string where = "kernel " + w->launch->kernel + ": '" + origin.text + text;
+  const std::string line = w->launch->line ? w->launch->line(origin.address) : "";
+  std::string where = "kernel " + w->launch->kernel + (line.empty() ? "" : " (" + line + ")") + ": '" +
+                      origin.text + text;
   if (lane >= 0) where += ", lane " + std::to_string(lane);
   return where;
 }

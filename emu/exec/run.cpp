@@ -90,6 +90,7 @@ void start_tracking(const Launch& launch, Wave& w, char* room) {
   }
   track.pending = reinterpret_cast<uint8_t*>(masks + 2 * registers) + kSpares;
   for (PendingRing* ring : {&track.vmem, &track.lds, &track.smem}) ring->first = ring->count = 0;
+  track.vmem_issued = track.lgkm_issued = 0;
   track.started = w.exec();
   std::memset(track.scalar_pending, 0, sizeof track.scalar_pending);
   std::memset(track.scalar_known, 0, sizeof track.scalar_known);
@@ -108,7 +109,9 @@ uint64_t lanes_from(uint32_t items, uint32_t first, uint32_t lanes) {
 int Descriptor::vgprs(int generation) const {
   const int granules = static_cast<int>(rsrc1 & 63) + 1;
   if (generation >= 10) return granules * (wave32() ? 8 : 4);
-  return granules * 8;
+  // The accumulation registers, which come after the others, have their place from kFirstAgpr on here.
+  const int all = granules * 8, others = (static_cast<int>(rsrc3 & 63) + 1) * 4;
+  return all > others ? kFirstAgpr + all - others : all;
 }
 
 std::array<uint32_t, 3> Launch::block_of(const std::array<uint32_t, 3>& id) const {

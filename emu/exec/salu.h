@@ -96,12 +96,12 @@ void lower_scalar(Lowering& l, const Inst& inst) {
   op.fn = &scalar<F>;
   const uint32_t from[] = {op.a, op.b, op.c};
   [&]<int... I>(std::integer_sequence<int, I...>) {
-    (l.reads(from[I], sizeof(typename S::template Arg<I>) / 4), ...);
+    (l.access(from[I], sizeof(typename S::template Arg<I>) / 4, Access::Kind::read), ...);
   }(std::make_integer_sequence<int, kSources>());
   if constexpr (kResults == 1) {
     constexpr uint32_t kDwords = sizeof(typename S::Result) / 4;
     if (op.dst + 4 * kDwords > sgpr_offset(kExec) && is_sgpr(op.dst)) return;  // EXEC changes
-    l.writes(op.dst, kDwords);
+    l.access(op.dst, kDwords, Access::Kind::write);
   }
   l.only_computes();
 }

@@ -7,7 +7,7 @@
 // them all. Where something is unknown, the checked ones run and say what.
 
 #include <cstdint>
-#include <deque>
+#include <map>
 #include <set>
 #include <span>
 #include <vector>
@@ -17,16 +17,29 @@
 namespace emu {
 
 struct Stretch {
+  /// A register that ends up known where some others were when the stretch began.
+  struct Flow {
+    int16_t to;
+    std::vector<int16_t> from;
+  };
+  static constexpr size_t kFlows = 8;
+
   std::vector<int16_t> reads, writes;                // vector registers; reads: those from outside
-  std::vector<uint8_t> scalar_reads, scalar_writes;  // writes may be read too
-  size_t operations = 0;                             // that compute
+  std::vector<uint8_t> scalar_reads, scalar_writes;
+  std::vector<Flow> flows;                           // of registers that are among the writes
 
   /// Adds what an instruction does, in order.
   void add(std::span<const Access> accesses);
+  /// No more will be added.
+  void close();
 
  private:
-  std::set<int16_t> written_;
-  std::set<uint8_t> scalar_written_;
+  void read(int16_t reg);
+  void write(int16_t reg);
+
+  std::set<int16_t> read_, written_;
+  std::set<uint8_t> scalar_read_, scalar_written_;
+  std::map<int16_t, std::set<int16_t>> flowing_;     // by the register that is written
 };
 
 /// The head of a stretch. Op::data is the stretch, Op::target the checked operations.

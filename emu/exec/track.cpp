@@ -88,6 +88,8 @@ void add_pending(Wave* w, const Op* op, const Pending& pending) {
   if (ring.count == PendingRing::kRoom) take_first(w, ring);  // more than the hardware counts
   Pending& entry = ring.at(ring.count++);
   entry = pending;
+  if (pending.counters & kVmem) entry.vmem_number = ++track.vmem_issued;
+  if (pending.counters & (kLds | kSmem)) entry.lgkm_number = ++track.lgkm_issued;
   for (uint32_t reg = pending.first; reg < uint32_t{pending.first} + pending.count; ++reg) {
     if (pending.scalar) {
       ++track.scalar_pending[reg];
@@ -104,6 +106,13 @@ void add_pending(Wave* w, const Op* op, const Pending& pending) {
   (void)op;
 }
 
+void count_store(Wave* w, uint8_t counters) {
+  Track& track = *w->track;
+  constexpr int kOwnCounter = 10;  // from this generation on stores to memory have one
+  if ((counters & kStore) != 0 && w->launch->code->traits.generation < kOwnCounter) ++track.vmem_issued;
+  if ((counters & kLds) != 0) ++track.lgkm_issued;
+}
+
 void check_barrier(Wave* w, const Op* op) {
   const uint64_t missing = w->track->started & ~w->exec();
   if (missing == 0) return;
@@ -113,25 +122,31 @@ void check_barrier(Wave* w, const Op* op) {
 }
 
 void wait_for_vmem(Wave* w, uint32_t left) {
-  PendingRing& ring = w->track->vmem;
-  for (uint32_t i = 0; i + left < ring.count; ++i) {
-    ring.at(i).counters &= static_cast<uint8_t>(~kVmem);
+  Track& track = *w->track;
+  for (uint32_t i = 0; i < track.vmem.count; ++i) {
+    Pending& entry = track.vmem.at(i);
+    if (track.vmem_issued - entry.vmem_number < left) continue;
+    entry.counters &= static_cast<uint8_t>(~kVmem);
   }
-  settle(w, ring);
+  settle(w, track.vmem);
 }
 
 void wait_for_lds_and_smem(Wave* w, uint32_t left) {
   Track& track = *w->track;
+  // Scalar loads come back in any order: while there are some, only a wait for all says anything.
   if (left == 0) {
     while (track.smem.count > 0) take_first(w, track.smem);
-    for (uint32_t i = 0; i < track.vmem.count; ++i) {  // flat loads
-      track.vmem.at(i).counters &= static_cast<uint8_t>(~kLds);
-    }
-    settle(w, track.vmem);
   }
-  // Scalar loads come back in any order: while there are some, a count says nothing of LDS either.
   if (track.smem.count > 0) return;
-  while (track.lds.count > left) take_first(w, track.lds);
+  for (uint32_t i = 0; i < track.vmem.count; ++i) {  // flat loads
+    Pending& entry = track.vmem.at(i);
+    if (track.lgkm_issued - entry.lgkm_number < left) continue;
+    entry.counters &= static_cast<uint8_t>(~kLds);
+  }
+  settle(w, track.vmem);
+  while (track.lds.count > 0 && track.lgkm_issued - track.lds.at(0).lgkm_number >= left) {
+    take_first(w, track.lds);
+  }
 }
 
 }  // namespace emu

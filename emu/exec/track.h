@@ -28,6 +28,7 @@ struct Pending {
   bool scalar;
   uint16_t first, count;
   LaneMask known[2];               // lanes that will be known, of each half
+  uint32_t vmem_number = 0, lgkm_number = 0;  // among all that its counters count
 };
 
 /// Loads of one kind in the order of issue.
@@ -44,6 +45,7 @@ struct Track {
   uint8_t scalar_known[kSgprs];
   uint8_t scalar_pending[kSgprs];  // loads under way
   PendingRing vmem, lds, smem;
+  uint32_t vmem_issued, lgkm_issued;  // instructions that the counters have counted
   uint64_t started;                // EXEC at the start: the lanes that a barrier waits for
   LaneMask* known[2];              // by vector register, of each half
   uint8_t* pending;                // by vector register: loads under way
@@ -60,6 +62,8 @@ bool unknown_scalar(Wave* w, const Op* op, uint32_t reg);
 void wait_for_vmem(Wave* w, uint32_t left);
 void wait_for_lds_and_smem(Wave* w, uint32_t left);
 void add_pending(Wave* w, const Op* op, const Pending& pending);
+/// A store was issued: kLds as far as it may go to LDS, kStore to memory.
+void count_store(Wave* w, uint8_t counters);
 /// A vector register that may wait for memory is written.
 void written_while_pending(Wave* w, const Op* op, int32_t reg);
 
@@ -132,6 +136,10 @@ EMU_INLINE void load_issued(Wave* w, const Op* op, uint32_t offset, uint32_t reg
     add_pending(w, op, {counters, scalar, first, static_cast<uint16_t>(registers),
                         {w->s[kExec], w->s[kExec + 1]}});
   }
+}
+
+EMU_INLINE void store_issued(Wave* w, uint8_t counters) {
+  if constexpr (kChecked) count_store(w, counters);
 }
 
 }  // namespace

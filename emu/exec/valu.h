@@ -83,18 +83,28 @@ EMU_INLINE LaneMask source_known(Wave* w, const Op* op, uint32_t offset, bool ve
   }
 }
 
+/// Lanes that are known of a result, and of its lower dword. That of a 64-bit integer is taken to come
+/// from its sources' lower dwords: compilers leave upper ones that don't matter as they are.
+struct Known {
+  LaneMask all = kAllLanes, low = kAllLanes;
+};
+
 /// Bit I of `vectors`: argument I is in vector registers.
 template <auto F>
-EMU_INLINE LaneMask sources_known(Wave* w, const Op* op, unsigned vectors, int half) {
-  if constexpr (!kChecked) return kAllLanes;
+EMU_INLINE Known sources_known(Wave* w, const Op* op, unsigned vectors, int half) {
+  if constexpr (!kChecked) return {};
   using S = SignatureOf<F>;
   const LaneMask enabled = w->s[kExec + half];
   const uint32_t from[] = {op->a, op->b, op->c};
-  LaneMask known = kAllLanes;
+  Known known;
+  const auto use = [&]<class T>(std::type_identity<T>, uint32_t offset, bool vector) {
+    const LaneMask lanes =
+        source_known<T>(w, op, offset, vector, half, enabled, kIsLanes<typename S::Result>);
+    known.all &= lanes;
+    known.low &= kIsWide<T> && vector ? w->track->known[half][vgpr_of(offset)] : lanes;
+  };
   [&]<int... I>(std::integer_sequence<int, I...>) {
-    ((known &= source_known<typename S::template Arg<I>>(
-          w, op, from[I], (vectors >> I & 1) != 0, half, enabled,
-          kIsLanes<typename S::Result>)), ...);
+    (use(std::type_identity<typename S::template Arg<I>>(), from[I], (vectors >> I & 1) != 0), ...);
   }(std::make_integer_sequence<int, S::kCount>());
   return known;
 }
@@ -105,7 +115,7 @@ EMU_INLINE unsigned vector_sources(const Extra& extra) {
 }
 
 template <class R>
-EMU_INLINE void result_known(Wave* w, const Op* op, int half, LaneMask known) {
+EMU_INLINE void result_known(Wave* w, const Op* op, int half, const Known& known) {
   if constexpr (!kChecked) return;
   if constexpr (kIsLanes<R>) {
     write_scalar(w, op, op->dst + 4 * static_cast<uint32_t>(half), 1);
@@ -113,7 +123,10 @@ EMU_INLINE void result_known(Wave* w, const Op* op, int half, LaneMask known) {
     write_scalar(w, op, op->dst2 + 4 * static_cast<uint32_t>(half), 1);
     result_known<decltype(R::value)>(w, op, half, known);
   } else {
-    write_vector(w, op, op->dst, kIsWide<R> ? 2 : 1, half, w->s[kExec + half], known);
+    write_vector(w, op, op->dst, kIsWide<R> ? 2 : 1, half, w->s[kExec + half], known.all);
+    if constexpr (kIsWide<R> && !kIsFloat<R>) {
+      write_vector(w, op, op->dst, 1, half, w->s[kExec + half], known.low);
+    }
   }
 }
 
@@ -208,12 +221,13 @@ Stop full(Wave* w, const Op* op) {
   if (own_mode) set_host_mode(host_mode_64(w->mode));
   const int halves = w->lanes == 64 ? 2 : 1;
   R results[2];  // all sources are read before a result is written: DPP may read a register it writes
-  LaneMask enabled[2], known[2];
+  LaneMask enabled[2];
+  Known known[2];
 #pragma clang loop unroll(disable)
   for (int h = 0; h < halves; ++h) {
     enabled[h] = w->s[kExec + h];
     known[h] = sources_known<F>(w, op, vector_sources(*op->extra), h);
-    if (op->extra->cross_lane) known[h] = kAllLanes;  // other lanes' than those that were asked for
+    if (op->extra->cross_lane) known[h] = {};  // other lanes' than those that were asked for
     if (op->extra->cross_lane) enabled[h] &= EMU_VARIANT::dpp_enabled(w, op, h);
     results[h] = call_with<F>([&]<class T, int I>(std::type_identity<T>,
                                                   std::integral_constant<int, I>) {
@@ -295,7 +309,7 @@ Stop fast(Wave* w, const Op* op) {
     }
   }
   const uint32_t from[] = {op->a, op->b, op->c};
-  const LaneMask known = sources_known<F>(w, op, kVectors, 0);
+  const Known known = sources_known<F>(w, op, kVectors, 0);
   result_known<typename SignatureOf<F>::Result>(w, op, 0, known);
   finish_plain(w, op, 0, call_with<F>([&]<class T, int I>(std::type_identity<T>,
                                                           std::integral_constant<int, I>) {
@@ -364,10 +378,11 @@ constexpr bool is_word() {
   else return sizeof(Element<T>) == 2;
 }
 
-template <class T>
-uint32_t registers_of(const Lowering& l) {
-  if constexpr (kIsLanes<T>) return static_cast<uint32_t>(l.halves());
-  return kIsWide<T> ? 2 : 1;
+/// Whether a result's upper dword may be unknown without the lower one being so.
+template <class R>
+constexpr bool has_upper() {
+  if constexpr (requires(R r) { r.lanes; }) return has_upper<decltype(R::value)>();
+  return kIsWide<R> && !kIsFloat<R>;
 }
 
 /// What the placed operation reads and writes, unless it looks at other lanes or changes EXEC.
@@ -375,16 +390,31 @@ template <auto F>
 void note_computation(Lowering& l, const Op& op) {
   using S = SignatureOf<F>;
   using R = typename S::Result;
+  using enum Access::Kind;
   if (op.extra->cross_lane || (is_sgpr(op.dst) && op.dst >= sgpr_offset(kExec))) return;
+  const auto lanes = static_cast<uint32_t>(l.halves());  // dwords of a mask
+  const auto note_source = [&]<class T>(std::type_identity<T>, uint32_t offset) {
+    if constexpr (kIsLanes<T>) {
+      l.access(offset, lanes, read);
+    } else if (kIsWide<T> && has_upper<R>() && is_vgpr(offset)) {
+      l.access(offset, 1, read);
+      l.access(offset + 128, 1, read_upper);
+    } else {
+      l.access(offset, kIsWide<T> ? 2 : 1, read);
+    }
+  };
   const uint32_t from[] = {op.a, op.b, op.c};
   [&]<int... I>(std::integer_sequence<int, I...>) {
-    (l.reads(from[I], registers_of<typename S::template Arg<I>>(l)), ...);
+    (note_source(std::type_identity<typename S::template Arg<I>>(), from[I]), ...);
   }(std::make_integer_sequence<int, S::kCount>());
-  if constexpr (requires(R r) { r.lanes; }) {
-    l.writes(op.dst2, registers_of<Lanes>(l));
-    l.writes(op.dst, registers_of<decltype(R::value)>(l));
+  if constexpr (requires(R r) { r.lanes; }) l.access(op.dst2, lanes, write);
+  if constexpr (has_upper<R>()) {
+    l.access(op.dst, 1, write);
+    l.access(op.dst + 128, 1, write_upper);
+  } else if constexpr (requires(R r) { r.lanes; }) {
+    l.access(op.dst, kIsWide<decltype(R::value)> ? 2 : 1, write);
   } else {
-    l.writes(op.dst, registers_of<R>(l));
+    l.access(op.dst, kIsLanes<R> ? lanes : kIsWide<R> ? 2 : 1, write);
   }
   l.only_computes();
 }

@@ -93,13 +93,13 @@ EMU_INLINE T shape(U32 dword, const SourceForm& form) {
     return {apply_signs(bits_as<V>(convert<U16>(lo)), form.neg, false),
             apply_signs(bits_as<V>(convert<U16>(hi)), form.neg_hi, false)};
   } else if constexpr (std::is_same_v<T, Mixed>) {
-    // Here op_sel_hi says f16, op_sel which half, neg_hi abs.
+    // Here op_sel_hi says f16 and op_sel which half; neg_hi is written as an absolute value, too.
     F32 value = bits_as<F32>(dword);
     if (form.hi_hi) {
       const U32 part = form.hi ? dword >> 16 : dword;
       value = convert<F32>(bits_as<F16>(convert<U16>(part)));
     }
-    return {apply_signs(value, form.neg, form.neg_hi)};
+    return {apply_signs(value, form.neg, form.abs || form.neg_hi)};
   } else if constexpr (sizeof(Element<T>) == 2) {
     const U32 part = form.hi ? dword >> 16 : dword;
     return apply_signs(bits_as<T>(convert<U16>(part)), form.neg, form.abs);

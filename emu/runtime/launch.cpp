@@ -71,6 +71,11 @@ class Segment {
   Memory& memory_;
 };
 
+/// Bytes of scratch a lane beside those that are known, for kernels that call what they don't know.
+constexpr uint32_t kDynamicStack = 16384;
+
+bool dynamic_stack(const Descriptor& descriptor) { return (descriptor.properties >> 11 & 1) != 0; }
+
 hipError_t error_of(Outcome outcome) {
   switch (outcome) {
     case Outcome::done: return hipSuccess;
@@ -119,6 +124,7 @@ hipError_t run_kernel(const KernelOp& op) {
   const std::shared_ptr<Code> code = module.code(!kernel.descriptor.wave32());
   launch.code = code.get();
   launch.descriptor = kernel.descriptor;
+  if (dynamic_stack(kernel.descriptor)) launch.descriptor.scratch_bytes += kDynamicStack;
   launch.kernel = kernel.info.name;
   launch.entry = kernel.info.entry;
   launch.groups = op.groups;
@@ -149,6 +155,9 @@ hipError_t run_kernel(const KernelOp& op) {
     runtime.profile->add(kernel, launch, counts);
   } else {
     outcome = runtime.scheduler.run(launch);
+  }
+  for (const std::string& finding : launch.findings) {
+    if (runtime.options.wants(finding.substr(0, finding.find(':')))) complain(finding);
   }
   if (outcome != Outcome::done) complain(launch.error);
   return error_of(outcome);

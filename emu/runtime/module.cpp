@@ -1,5 +1,7 @@
 #include "emu/runtime/module.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstring>
 #include <list>
@@ -98,6 +100,13 @@ Module::Module(Device& device, Memory& memory, std::vector<uint8_t> image, CodeK
   }
 }
 
+/// Makes whole pages new ones, so that variables of gigabytes cost no more than what is used of them.
+static void zero(uintptr_t from, size_t bytes) {
+  size_t whole = bytes / 4096 * 4096;
+  if (madvise(reinterpret_cast<void*>(from), whole, MADV_DONTNEED) != 0) whole = 0;
+  std::memset(reinterpret_cast<void*>(from + whole), 0, bytes - whole);
+}
+
 Module::~Module() { memory_.free(base_); }
 
 void Module::lay_out() {
@@ -108,7 +117,7 @@ void Module::lay_out() {
   wanted.label = "a module's code and variables";
   base_ = memory_.allocate(wanted, 4096);
   if (base_ == 0) throw std::bad_alloc();
-  std::memset(reinterpret_cast<void*>(base_), 0, object_.memory_bytes);
+  zero(base_, object_.memory_bytes);
   for (const ObjectSegment& segment : object_.segments) {
     std::memcpy(reinterpret_cast<void*>(base_ + segment.address), segment.bytes.data(),
                 segment.bytes.size());

@@ -48,6 +48,12 @@ void complain(const std::string& what) {
   [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), line.size());
 }
 
+bool Options::wants(std::string kind) const {
+  if (check == "all" || check == "1") return true;
+  if (kind != "lds" && kind.ends_with('s')) kind.pop_back();  // race or races
+  return check.find(kind) != std::string::npos;
+}
+
 Options Options::from_environment() {
   Options options;
   options.devices = split(variable("WICK_EMU_DEVICES", "gfx1100"));

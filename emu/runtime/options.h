@@ -19,6 +19,8 @@ struct Options {
   int threads = 1;                     // WICK_EMU_THREADS, else as many as there are cores
 
   bool checks() const { return !check.empty(); }
+  /// Whether findings of a kind are asked for: it is named, or all are.
+  bool wants(std::string kind) const;
   static Options from_environment();
 };
 

@@ -40,18 +40,14 @@ Runtime::Runtime()
   }
   for (const auto& device : devices) device->peers.resize(devices.size());
   memory = std::make_unique<Memory>(std::move(sizes), options.checks());
-  const auto checks = [&](const char* what) {
-    return options.check == "all" || options.check == "1" ||
-           options.check.find(what) != std::string::npos;
-  };
-  if (checks("race")) {
+  if (options.wants("races")) {
     races = std::make_unique<RaceShadow>(memory->shadow().base, memory->shadow().bytes);
   }
   if (!options.profile.empty()) {
     profile = std::make_unique<ProfileLog>(options.profile, options.profile_table);
     std::atexit(write_profile);
   }
-  if (checks("leak")) std::atexit(report_leaks);
+  if (options.wants("leaks")) std::atexit(report_leaks);
 }
 
 std::shared_ptr<Kernel> Runtime::find_kernel(const void* handle) {

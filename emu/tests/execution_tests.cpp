@@ -112,6 +112,30 @@ void add_branches(Hand& hand) {
            });
 }
 
+void add_ends(Hand& hand) {
+  hand.add("s_endpgm", "s_mov_b32 s40, 1\ns_endpgm\ns_code_end\ns_mov_b32 s40, 2",
+           {"s_endpgm", "s_code_end"}, [](const Hand::Run& run) {
+             State state;
+             if (run(state)) EXPECT_EQ(state.s[40], 1u);
+           });
+  hand.add("s_barrier", "s_mov_b32 s40, 1\ns_barrier\ns_add_i32 s40, s40, 2", {"s_barrier"},
+           [](const Hand::Run& run) {
+             State state;
+             if (run(state)) EXPECT_EQ(state.s[40], 3u);
+           });
+  hand.add("s_sendmsg_rtn_b64",
+           "s_sendmsg_rtn_b64 s[10:11], sendmsg(MSG_RTN_GET_REALTIME)\n"
+           "s_sendmsg_rtn_b64 s[12:13], sendmsg(MSG_RTN_GET_REALTIME)\ns_waitcnt lgkmcnt(0)",
+           {"s_sendmsg_rtn_b64"}, [](const Hand::Run& run) {
+             State first, second;
+             if (!run(first) || !run(second)) return;
+             EXPECT_LE(first.s64(10), first.s64(12));
+             EXPECT_LE(first.s64(12), second.s64(10));
+             // At 100 MHz: between two runs nothing like a minute goes by.
+             EXPECT_LT(second.s64(12) - first.s64(10), u64{60} * 100'000'000);
+           });
+}
+
 void add_mode(Hand& hand) {
   hand.add("setreg_rounding",
            "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 2), 1\nv_add_f32 v40, v10, v20\n"
@@ -283,6 +307,7 @@ void register_execution() {
     Hand hand("Execution", {"gfx1100", wave64});
     add_saveexec(hand);
     add_branches(hand);
+    add_ends(hand);
     if (wave64) continue;
     add_mode(hand);
     add_moves(hand);

@@ -216,7 +216,7 @@ void add_mix(Hand& hand) {
             for (int reg : {10, 20, 30}) {
               for (u32& x : s.v[reg]) {
                 do {  // NaN's bits aren't told
-                  x = static_cast<u32>(interesting(Type::pk_f16, random)) & 0x77ff77ff;
+                  x = static_cast<u32>(interesting(Type::pk_f16, random)) & 0xf7fff7ff;
                 } while ((x & 0x7f800000) == 0x7f800000);
               }
             }

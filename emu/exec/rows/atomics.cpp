@@ -27,6 +27,7 @@ Stop atomic(Wave* w, const Op* op) {
     if (!ok) return Stop::fault;
   }
   if (op->dst != 0) load_issued(w, op, op->dst, sizeof(T) / 4, kFlat ? kVmem | kLds : kVmem);
+  else store_issued(w, kFlat ? kStore | kLds : kStore);
   EMU_NEXT;
 }
 

@@ -121,7 +121,8 @@ Stop buffer(Wave* w, const Op* op) {
     if (kStore) read_vector(w, op, op->b, Format::kRegisters, half, enabled);
     if (!buffer_half<Format, kStore>(w, op, half)) return Stop::fault;
   }
-  if (!kStore) load_issued(w, op, op->dst, Format::kRegisters, kVmem);
+  if (kStore) store_issued(w, emu::kStore);
+  else load_issued(w, op, op->dst, Format::kRegisters, kVmem);
   EMU_NEXT;
 }
 
@@ -139,6 +140,7 @@ Stop atomic(Wave* w, const Op* op) {
     }
   }
   if (op->dst != 0) load_issued(w, op, op->dst, sizeof(T) / 4, kVmem);
+  else store_issued(w, kStore);
   EMU_NEXT;
 }
 

@@ -33,6 +33,7 @@ EMU_INLINE bool flat_half(Wave* w, const Op* op, int half, char* reg) {
 
 template <class Format, bool kStore>
 Stop flat(Wave* w, const Op* op) {
+  if (!kStore) note_coherent(w, op);
   for (int half = 0; half < static_cast<int>(w->lanes / 32); ++half) {
     address_known<false>(w, op, half);
     if (kStore) read_vector(w, op, op->b, Format::kRegisters, half, w->s[kExec + half]);
@@ -40,7 +41,8 @@ Stop flat(Wave* w, const Op* op) {
       return Stop::fault;
     }
   }
-  if (!kStore) load_issued(w, op, op->dst, Format::kRegisters, kVmem | kLds);
+  if (kStore) store_issued(w, emu::kStore | kLds);
+  else load_issued(w, op, op->dst, Format::kRegisters, kVmem | kLds);
   EMU_NEXT;
 }
 
@@ -59,7 +61,8 @@ Stop scratch(Wave* w, const Op* op) {
       return Stop::fault;
     }
   }
-  if (!kStore) load_issued(w, op, op->dst, Format::kRegisters, kVmem);
+  if (kStore) store_issued(w, emu::kStore);
+  else load_issued(w, op, op->dst, Format::kRegisters, kVmem);
   EMU_NEXT;
 }
 
@@ -68,6 +71,7 @@ void lower_flat(Lowering& l, const Inst& inst) {  // vdst, vaddr or vaddr, vdata
   Op& op = l.emit(&flat<Format, kStore>);
   (kStore ? op.b : op.dst) = l.destination(inst.operands.at(kStore ? 1 : 0));
   place_address(l, inst, op, inst.operands.at(kStore ? 0 : 1), nullptr);
+  place_coherence(inst, op);
 }
 
 template <class Format, bool kStore>

@@ -9,6 +9,7 @@ namespace {
 
 template <class Format, bool kScalarBase>
 Stop load(Wave* w, const Op* op) {
+  note_coherent(w, op);
   for (int half = 0; half < static_cast<int>(w->lanes / 32); ++half) {
     char* to = half_of(w, op->dst, half);
     address_known<kScalarBase>(w, op, half);
@@ -38,6 +39,7 @@ Stop store(Wave* w, const Op* op) {
         });
     if (!ok) return Stop::fault;
   }
+  store_issued(w, kStore);
   EMU_NEXT;
 }
 
@@ -47,6 +49,7 @@ void lower_load(Lowering& l, const Inst& inst) {  // vdst, vaddr, saddr or off
   Op& op = l.emit(scalar ? &load<Format, true> : &load<Format, false>);
   op.dst = l.destination(inst.operands.at(0));
   place_address(l, inst, op, inst.operands.at(1), &inst.operands.at(2));
+  place_coherence(inst, op);
 }
 
 template <class Format>

@@ -35,6 +35,7 @@ Stop store(Wave* w, const Op* op) {
     store_half<Format, Lds>(w, op, lds_base(w, op->imm2), lane_addresses(w, op, half),
                             w->s[kExec + half], half_of(w, op->b, half));
   }
+  store_issued(w, kLds);
   EMU_NEXT;
 }
 
@@ -68,6 +69,7 @@ Stop store_two(Wave* w, const Op* op) {
     store_half<Format, Lds>(w, op, lds_base(w, static_cast<uint32_t>(op->imm)), addresses, enabled,
                             half_of(w, op->c, half));
   }
+  store_issued(w, kLds);
   EMU_NEXT;
 }
 
@@ -83,6 +85,7 @@ Stop atomic(Wave* w, const Op* op) {
     }
   }
   if (op->dst != 0) load_issued(w, op, op->dst, sizeof(T) / 4, kLds);
+  else store_issued(w, kLds);
   EMU_NEXT;
 }
 
@@ -110,6 +113,7 @@ Stop compare_store(Wave* w, const Op* op) {
     }
   }
   if (op->dst != 0) load_issued(w, op, op->dst, sizeof(T) / 4, kLds);
+  else store_issued(w, kLds);
   EMU_NEXT;
 }
 
@@ -136,6 +140,7 @@ Stop atomic_of_two(Wave* w, const Op* op) {
     }
   }
   if (op->dst != 0) load_issued(w, op, op->dst, sizeof(T) / 4, kLds);
+  else store_issued(w, kLds);
   EMU_NEXT;
 }
 

@@ -131,10 +131,11 @@ KERNEL control_flags(ARGUMENTS) {
 KERNEL control_clocks(ARGUMENTS) {
   ENTER;
 #ifdef __AMDGCN__
-  // The counter of cycles has 20 bits and starts again from zero after them.
+  // gfx11's counter of cycles has 20 bits and starts again from zero after them.
   const u64 first = __builtin_readcyclecounter(), steady = __builtin_readsteadycounter();
   __builtin_amdgcn_s_sleep(2);
-  out.put((first | __builtin_readcyclecounter()) >> 20 == 0 &&
+  const u64 second = __builtin_readcyclecounter();
+  out.put((second >= first || (first | second) >> 20 == 0) &&
           static_cast<u64>(__builtin_readsteadycounter()) >= steady);
   __builtin_amdgcn_s_setprio(1);
   __builtin_amdgcn_s_dcache_inv();

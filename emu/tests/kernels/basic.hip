@@ -44,7 +44,7 @@ extern "C" __global__ void chain(int* flags, int groups) {
 
 extern "C" __global__ void sizes(int* out) {
   if (item() != 0) return;
-  out[group() * 2] = static_cast<int>(group_size());
+  out[group() * 2] = static_cast<int>(own_group_size());
   out[group() * 2 + 1] = static_cast<int>(__builtin_amdgcn_grid_size_x());
 }
 
@@ -60,6 +60,18 @@ extern "C" __global__ void reverse(int* data) {
   __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
   data[i] = dynamic_lds[n - 1 - i];
 }
+
+// Bugs that the checks are to find.
+
+extern "C" __global__ void reads_unwritten_lds(int* data) { data[item()] = dynamic_lds[item() + 1]; }
+
+extern "C" __global__ void reverse_without_barrier(int* data) {
+  const unsigned i = item(), n = group_size();
+  dynamic_lds[i] = data[i];
+  data[i] = dynamic_lds[n - 1 - i];
+}
+
+extern "C" __global__ void all_write(int* data) { data[item()] = static_cast<int>(group()); }
 
 __attribute__((amdgpu_flat_work_group_size(1, 64))) extern "C" __global__ void small_only(int* data) {
   data[item()] = 1;
