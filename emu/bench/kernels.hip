@@ -38,6 +38,22 @@ extern "C" WG void gemm_lds(const float* a, const float* b, float* c, int n) {
   c[row * n + col] = sum;
 }
 
+// Some 2000 instructions, for the time that a kernel takes to load: see load_time().
+#define STEP(i) x = __builtin_fmaf(x, y, i##.5f); y = y > x ? y - i##.25f : x * y; \
+  if (n == i) z += x; z ^= z << (i & 7);
+#define STEPS(i) STEP(i##0) STEP(i##1) STEP(i##2) STEP(i##3) STEP(i##4) STEP(i##5) STEP(i##6) STEP(i##7)
+extern "C" WG void long_one(float* out, int n) {
+  const int i = __builtin_amdgcn_workitem_id_x();
+  float x = out[i], y = x + 1;
+  int z = n;
+  STEPS(1) STEPS(2) STEPS(3) STEPS(4) STEPS(5) STEPS(6) STEPS(7)
+  STEPS(11) STEPS(12) STEPS(13) STEPS(14) STEPS(15) STEPS(16) STEPS(17)
+  STEPS(21) STEPS(22) STEPS(23) STEPS(24) STEPS(25) STEPS(26) STEPS(27)
+  STEPS(31) STEPS(32) STEPS(33) STEPS(34) STEPS(35) STEPS(36) STEPS(37)
+  STEPS(41) STEPS(42) STEPS(43) STEPS(44) STEPS(45) STEPS(46) STEPS(47)
+  out[i] = x + y + static_cast<float>(z);
+}
+
 // Arithmetic alone: what the interpreter can do at best.
 extern "C" WG void polynomial(float* y, int n) {
   const int i = __builtin_amdgcn_workgroup_id_x() * __builtin_amdgcn_workgroup_size_x() +
