@@ -15,6 +15,13 @@ namespace {
 inline constexpr int kChunk = 16;
 using Chunk = uint32_t __attribute__((ext_vector_type(kChunk)));
 
+/// Of 16 truths.
+template <class V>
+EMU_INLINE bool none(V truth) {
+  using Bools = bool __attribute__((ext_vector_type(kChunk)));
+  return bits_as<uint16_t>(__builtin_convertvector(truth != 0, Bools)) == 0;
+}
+
 /// N dwords a lane, in N registers.
 template <int N>
 struct Dwords {

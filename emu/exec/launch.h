@@ -132,6 +132,9 @@ enum class Check : uint8_t { memory, lds, registers, waits, races, barriers, lea
 /// Notes a finding of a check; the kernel goes on. `lane` negative: the whole wave.
 void report(Wave* w, const Op* op, Check check, int lane, const std::string& what);
 
+/// Whether the instruction has been reported for this already: then nothing need be made ready.
+bool was_reported(Wave* w, const Op* op, Check check);
+
 /// Ends the launch with an error: kernel, instruction and wave go before `what`.
 Stop fail(Wave* w, const Op* op, const std::string& what);
 /// The same for handlers, which are built for one host and mustn't carry the library's own code.
@@ -145,6 +148,6 @@ void bad_lds(Wave* w, const Op* op, int64_t offset, uint32_t bytes, int lane);
 bool bad_scratch(Wave* w, const Op* op, uint64_t offset, uint32_t bytes, int lane);
 
 /// The rows of the quickest host instruction set, or of the one that WICK_EMU_ISA names.
-Rows select_rows(bool checked);
+RowChoice select_rows(bool checked);
 
 }  // namespace emu

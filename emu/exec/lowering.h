@@ -39,6 +39,14 @@ struct OperandUse {
   bool to_exec = false;     // the result is EXEC, which the instruction may leave out
 };
 
+/// A register operand that an instruction reads or writes; more than one follow each other. Upper
+/// dwords of 64-bit integers may be unknown: then that of the result is, and nothing else.
+struct Access {
+  enum class Kind : uint8_t { read, write, read_upper, write_upper };
+  uint32_t offset, registers;  // from the wave
+  Kind kind;
+};
+
 class Lowering {
  public:
   /// `constants`: of the whole module, laid into every wave.
@@ -65,6 +73,16 @@ class Lowering {
   /// Where a register to be written is.
   uint32_t destination(const Operand& operand);
   uint32_t constant(uint64_t bits);
+  uint32_t constant_count() const { return static_cast<uint32_t>(constants_.size()); }
+  /// Of an instruction that only computes, lane by lane: what it reads and writes, and nothing else.
+  /// Rows that say so call access() for all of their operands, and only_computes() once.
+  void access(uint32_t offset, uint32_t registers, Access::Kind kind) {
+    accesses.push_back({offset, registers, kind});
+  }
+  void only_computes() { computes = true; }
+  std::vector<Access> accesses;
+  bool computes = false;
+
   int halves() const { return traits.wave64 ? 2 : 1; }
 
   /// The operation's modifiers; `sources` operands from `first` on.

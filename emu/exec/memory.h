@@ -5,6 +5,7 @@
 
 #include "emu/exec/formats.h"
 #include "emu/exec/launch.h"
+#include "emu/exec/race_checks.h"
 #include "emu/exec/track.h"
 #include "emu/runtime/shadow.h"
 
@@ -16,12 +17,6 @@ inline constexpr int kMany = -1;  // instead of a lane
 enum class Pattern { consecutive, uniform, scattered };
 
 EMU_INLINE Chunk chunk_ids() { return Chunk{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}; }
-
-template <class V>
-EMU_INLINE bool none(V truth) {
-  using Bools = bool __attribute__((ext_vector_type(kChunk)));
-  return bits_as<uint16_t>(__builtin_convertvector(truth != 0, Bools)) == 0;
-}
 
 /// Of 16 lanes that are all enabled.
 template <uint32_t kStep>
@@ -51,7 +46,7 @@ struct Global {
         if (lane < 0 || !bad_read(w, op, reinterpret_cast<uint64_t>(at), bytes, lane)) return false;
       }
       if (w->launch->races != nullptr) {
-        use_global(w, op, reinterpret_cast<uint64_t>(at), bytes, lane, Use::read);
+        check_global(w, op, reinterpret_cast<uint64_t>(at), bytes, lane, Use::read);
       }
     }
     return true;
@@ -63,7 +58,7 @@ struct Global {
         return lane >= 0 && bad_write(w, op, reinterpret_cast<uint64_t>(at), bytes, lane);
       }
       if (w->launch->races != nullptr) {
-        use_global(w, op, reinterpret_cast<uint64_t>(at), bytes, lane, Use::write);
+        check_global(w, op, reinterpret_cast<uint64_t>(at), bytes, lane, Use::write);
       }
       Shadow::set(shadow.initialised, reinterpret_cast<uintptr_t>(at) - shadow.base, bytes);
     }
@@ -106,7 +101,7 @@ struct Lds {
   EMU_INLINE bool usable(Wave* w, const Op* op, const char* at, uint32_t bytes, int lane, Use use) {
     if (within(w, at, bytes)) [[likely]] {
       if constexpr (kChecked) {
-        use_lds(w, op, static_cast<uint64_t>(at - reinterpret_cast<char*>(w->lds)), bytes, lane, use);
+        check_lds(w, op, static_cast<uint64_t>(at - reinterpret_cast<char*>(w->lds)), bytes, lane, use);
       }
       return true;
     }

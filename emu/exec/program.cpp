@@ -65,7 +65,7 @@ void lower_dual(const Inst& x, const Inst& y, const LowerOne& lower_one) {
 
 }  // namespace
 
-Code::Code(const std::string& architecture, Traits traits, Rows rows, std::vector<uint8_t> text,
+Code::Code(const std::string& architecture, Traits traits, RowChoice rows, std::vector<uint8_t> text,
            uint64_t address, std::vector<Symbol> functions)
     : traits(traits),
       serial(next_serial()),
@@ -141,61 +141,180 @@ std::set<uint64_t> block_starts(const std::vector<std::vector<Inst>>& all) {
   return starts;
 }
 
+/// Lowers one function.
+class FunctionLowering {
+ public:
+  FunctionLowering(const Symbol& function, const std::vector<std::vector<Inst>>& insts,
+                   Lowering lowering, RowChoice rows, bool profiled)
+      : insts_(insts),
+        rows_(rows),
+        lowering_(std::move(lowering)),
+        program_(std::make_unique<Program>()),
+        profiled_(profiled) {
+    program_->name = function.name;
+    program_->begin = function.address;
+    program_->end = function.address + function.size;
+    program_->op_at.assign((function.size + 3) / 4, -1);
+    if (profiled || rows.unchecked != nullptr) starts_ = block_starts(insts);
+  }
+
+  std::unique_ptr<Program> run() {
+    for (size_t i = 0; i < insts_.size();) {
+      if (profiled_ && starts(i)) count(i);
+      const size_t end = rows_.unchecked == nullptr ? i : lower_stretch(i);
+      if (end > i) {
+        i = end;
+      } else {
+        lower_alone(i++);
+      }
+    }
+    emit(&fell_off, {program_->end, "(end of the function)"});
+    for (const Aside& aside : asides_) lower_aside(aside);
+    program_->ops = std::move(lowering_.ops);
+    program_->extras = std::move(lowering_.extras);
+    program_->vgprs = lowering_.vgprs;
+    program_->constants = lowering_.constant_count();
+    for (const auto& [from, to] : jumps_) program_->ops[from].target = &program_->ops[to];
+    for (const auto& [index, address] : branches_) set_target(index, address);
+    return std::move(program_);
+  }
+
+ private:
+  /// Instructions of a stretch, whose checked operations come after the function's others.
+  struct Aside {
+    size_t first, last, head, resume;  // instructions; operations
+  };
+  // A shorter stretch costs more than it saves.
+  static constexpr size_t kShortest = 3;
+
+  bool starts(size_t i) const { return starts_.contains(insts_[i][0].address); }
+
+  Op& emit(Handler fn, const Origin& origin) {
+    Op& op = lowering_.emit(fn);
+    program_->origins.resize(lowering_.ops.size(), origin);
+    return op;
+  }
+
+  /// Counts instructions from this one on.
+  void count(size_t i) {
+    mark(i);
+    emit(&count_block, {insts_[i][0].address, insts_[i][0].text}).data = &program_->blocks.emplace_back();
+  }
+
+  /// The instruction's address is that of the next operation, where it has none yet.
+  void mark(size_t i) {
+    int32_t& at = program_->op_at[(insts_[i][0].address - program_->begin) / 4];
+    if (at < 0) at = static_cast<int32_t>(lowering_.ops.size());
+  }
+  void tally(size_t i) {
+    if (profiled_) ++program_->blocks.back().instructions[static_cast<size_t>(class_of(insts_[i][0].name))];
+  }
+
+  void lower_alone(size_t i) {
+    mark(i);
+    tally(i);
+    lower(i, rows_.rows);
+  }
+
+  /// Lowers an instruction, or both of a dual one; true if it only computes. What it reads and
+  /// writes is then in parts_.
+  bool lower(size_t i, Rows rows) {
+    const std::vector<Inst>& insts = insts_[i];
+    bool computes = true;
+    parts_.clear();
+    const auto lower_one = [&](const Inst& inst) {
+      const Row* row = rows(inst.name);
+      if (row == nullptr) throw NotImplemented("unknown instruction");
+      lowering_.accesses.clear();
+      lowering_.computes = false;
+      row->lower(lowering_, inst);
+      computes &= lowering_.computes;
+      parts_.push_back(lowering_.accesses);
+      program_->origins.resize(lowering_.ops.size(), {inst.address, inst.text});
+      if (is_branch(inst)) branches_.emplace_back(lowering_.ops.size() - 1, branch_target(inst));
+    };
+    try {
+      if (insts.size() == 1) {
+        lower_one(insts[0]);
+      } else {
+        lower_dual(insts[0], insts[1], lower_one);
+      }
+    } catch (const std::runtime_error& error) {
+      throw std::runtime_error(std::string(error.what()) + ": '" + insts[0].text + "' at " +
+                               hex(insts[0].address) + " of " + program_->name);
+    }
+    return computes;
+  }
+
+  void shrink_to(size_t operations, size_t branches) {
+    lowering_.ops.resize(operations);
+    program_->origins.resize(operations);
+    branches_.resize(branches);
+  }
+
+  /// Lowers the stretch that begins with instruction `first`; gives the instruction after it, or
+  /// `first` itself where there is none worth the while.
+  size_t lower_stretch(size_t first) {
+    Stretch stretch;
+    const size_t head = lowering_.ops.size();
+    mark(first);
+    emit(&enter_stretch, {insts_[first][0].address, insts_[first][0].text});
+    size_t last = first;
+    for (; last < insts_.size() && (last == first || !starts(last)); ++last) {
+      const size_t operations = lowering_.ops.size(), branches = branches_.size();
+      if (!lower(last, rows_.unchecked)) {
+        shrink_to(operations, branches);
+        break;
+      }
+      for (const std::vector<Access>& part : parts_) stretch.add(part);
+    }
+    if (lowering_.ops.size() - head <= kShortest) {
+      shrink_to(head, branches_.size());
+      return first;
+    }
+    for (size_t i = first; i < last; ++i) tally(i);
+    stretch.close();
+    lowering_.ops[head].data = &program_->stretches.emplace_back(std::move(stretch));
+    asides_.push_back({first, last, head, lowering_.ops.size()});
+    return last;
+  }
+
+  void lower_aside(const Aside& aside) {
+    jumps_.emplace_back(aside.head, lowering_.ops.size());
+    for (size_t i = aside.first; i < aside.last; ++i) {
+      mark(i);
+      lower(i, rows_.rows);
+    }
+    emit(&leave_stretch, program_->origins[aside.resume]);
+    jumps_.emplace_back(lowering_.ops.size() - 1, aside.resume);
+  }
+
+  void set_target(size_t index, uint64_t address) {
+    const Op* target = program_->find(address);
+    if (target == nullptr) {
+      throw std::runtime_error("branch out of the function: to " + hex(address) + " of " +
+                               program_->name);
+    }
+    program_->ops[index].target = target;
+  }
+
+  const std::vector<std::vector<Inst>>& insts_;
+  const RowChoice rows_;
+  Lowering lowering_;
+  std::unique_ptr<Program> program_;
+  const bool profiled_;
+  std::set<uint64_t> starts_;
+  std::vector<std::pair<size_t, uint64_t>> branches_;  // operation, target's address
+  std::vector<std::pair<size_t, size_t>> jumps_;       // operation, target
+  std::vector<Aside> asides_;
+  std::vector<std::vector<Access>> parts_;
+};
+
 }  // namespace
 
 std::unique_ptr<Program> Code::lower(const Symbol& function) {
-  auto program = std::make_unique<Program>();
-  program->name = function.name;
-  program->begin = function.address;
-  program->end = function.address + function.size;
-  program->op_at.assign((function.size + 3) / 4, -1);
-  Lowering lowering(traits, constants_);
-  std::vector<std::pair<size_t, uint64_t>> branches;  // operation, target
-
-  const auto lower_one = [&](const Inst& inst) {
-    const Row* row = rows_(inst.name);
-    if (row == nullptr) throw NotImplemented("unknown instruction");
-    row->lower(lowering, inst);
-    program->origins.resize(lowering.ops.size(), {inst.address, inst.text});
-    if (is_branch(inst)) branches.emplace_back(lowering.ops.size() - 1, branch_target(inst));
-  };
-
-  const std::vector<std::vector<Inst>> all = decode(function);
-  const std::set<uint64_t> starts = profiled ? block_starts(all) : std::set<uint64_t>();
-  for (const std::vector<Inst>& insts : all) {
-    const Inst& inst = insts[0];
-    program->op_at[(inst.address - program->begin) / 4] = static_cast<int32_t>(lowering.ops.size());
-    if (starts.contains(inst.address)) {
-      lowering.emit(&count_block).data = &program->blocks.emplace_back();
-      program->origins.resize(lowering.ops.size(), {inst.address, inst.text});
-    }
-    if (profiled) ++program->blocks.back().instructions[static_cast<size_t>(class_of(inst.name))];
-    try {
-      if (insts.size() == 1) {
-        lower_one(inst);
-      } else {
-        lower_dual(inst, insts[1], lower_one);
-      }
-    } catch (const std::runtime_error& error) {
-      throw std::runtime_error(std::string(error.what()) + ": '" + inst.text + "' at " +
-                               hex(inst.address) + " of " + function.name);
-    }
-  }
-  lowering.emit(&fell_off);
-  program->origins.push_back({program->end, "(end of the function)"});
-  program->ops = std::move(lowering.ops);
-  program->extras = std::move(lowering.extras);
-  program->vgprs = lowering.vgprs;
-  program->constants = static_cast<uint32_t>(constants_.size());
-  for (const auto& [index, address] : branches) {
-    const Op* target = program->find(address);
-    if (target == nullptr) {
-      throw std::runtime_error("branch out of the function: to " + hex(address) + " of " +
-                               function.name);
-    }
-    program->ops[index].target = target;
-  }
-  return program;
+  return FunctionLowering(function, decode(function), Lowering(traits, constants_), rows_, profiled)
+      .run();
 }
 
 }  // namespace emu

@@ -11,6 +11,7 @@
 
 #include "emu/exec/lowering.h"
 #include "emu/exec/profile.h"
+#include "emu/exec/stretch.h"
 #include "emu/isa/decode.h"
 
 namespace emu {
@@ -32,6 +33,7 @@ struct Program {
   std::vector<int32_t> op_at;      // by (address - begin) / 4; -1 within an instruction
   std::deque<Extra> extras;
   std::deque<Block> blocks;        // where instructions are counted
+  std::deque<Stretch> stretches;   // of checked code
 
   /// The operation of an instruction, null where none starts.
   const Op* find(uint64_t address) const {
@@ -51,11 +53,16 @@ struct Symbol {
 /// Finds a row by the instruction's name, null where there is none.
 using Rows = const Row* (*)(std::string_view name);
 
+/// The rows that lower code. Checked code has unchecked ones, too, for its stretches.
+struct RowChoice {
+  Rows rows = nullptr, unchecked = nullptr;
+};
+
 /// The code of a module. Functions are lowered when they are first run, by any thread.
 class Code {
  public:
   /// `text` lies at `address` of the object; functions sorted by address.
-  Code(const std::string& architecture, Traits traits, Rows rows, std::vector<uint8_t> text,
+  Code(const std::string& architecture, Traits traits, RowChoice rows, std::vector<uint8_t> text,
        uint64_t address, std::vector<Symbol> functions);
   ~Code();
 
@@ -84,7 +91,7 @@ class Code {
   std::vector<std::vector<Inst>> decode(const Symbol& function);
   std::unique_ptr<Program> lower(const Symbol& function);
 
-  const Rows rows_;
+  const RowChoice rows_;
   const std::vector<uint8_t> text_;
   const uint64_t address_;
   const std::vector<Symbol> functions_;

@@ -68,13 +68,15 @@ void use_lds(Wave* w, const Op* op, uint64_t offset, uint32_t bytes, int lane, U
 }
 
 RaceShadow::RaceShadow(uintptr_t arena, size_t arena_bytes) : base(arena), bytes(arena_bytes) {
-  void* room = mmap(nullptr, bytes / 4 * sizeof(Entry), PROT_READ | PROT_WRITE,
+  const size_t plane = bytes / 4 + 16;  // quick looks may go a little beyond the end
+  void* room = mmap(nullptr, 2 * plane * sizeof(uint32_t), PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (room == MAP_FAILED) throw std::bad_alloc();
-  entries = static_cast<Entry*>(room);
+  writers = static_cast<uint32_t*>(room);
+  readers = writers + plane;
 }
 
-RaceShadow::~RaceShadow() { munmap(entries, bytes / 4 * sizeof(Entry)); }
+RaceShadow::~RaceShadow() { munmap(writers, 2 * (bytes / 4 + 16) * sizeof(uint32_t)); }
 
 void use_global(Wave* w, const Op* op, uint64_t address, uint32_t bytes, int lane, Use use) {
   RaceShadow& shadow = *w->launch->races;
@@ -87,13 +89,13 @@ void use_global(Wave* w, const Op* op, uint64_t address, uint32_t bytes, int lan
   const auto others = [&](uint32_t tag) {
     return tag >> 24 == w->launch->race_tag >> 24 && tag != mine;
   };
-  RaceShadow::Entry* entry = shadow.entries + (address - shadow.base) / 4;
-  const RaceShadow::Entry* end = shadow.entries + (address - shadow.base + bytes + 3) / 4;
-  for (; entry != end; ++entry) {
-    const bool after_write = others(entry->writer);
-    const bool after_read = use == Use::write && others(entry->reader);
+  const size_t end = (address - shadow.base + bytes + 3) / 4;
+  for (size_t dword = (address - shadow.base) / 4; dword < end; ++dword) {
+    uint32_t &writer = shadow.writers[dword], &reader = shadow.readers[dword];
+    const bool after_write = others(writer);
+    const bool after_read = use == Use::write && others(reader);
     if (after_write || after_read) [[unlikely]] {
-      const uint32_t other = (after_write ? entry->writer : entry->reader) & 0xffffff;
+      const uint32_t other = (after_write ? writer : reader) & 0xffffff;
       const std::string whose =
           other == RaceShadow::kSeveral ? "other workgroups" : "workgroup number " + std::to_string(other - 1);
       report(w, op, Check::races, lane,
@@ -101,9 +103,9 @@ void use_global(Wave* w, const Op* op, uint64_t address, uint32_t bytes, int lan
                  (after_write ? "wrote" : "read") + " in this launch");
     }
     if (use == Use::read) {
-      entry->reader = others(entry->reader) ? w->launch->race_tag | RaceShadow::kSeveral : mine;
+      reader = others(reader) ? w->launch->race_tag | RaceShadow::kSeveral : mine;
     } else {
-      entry->writer = mine;
+      writer = mine;
     }
   }
 }

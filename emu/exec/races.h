@@ -29,14 +29,12 @@ void use_lds(Wave* w, const Op* op, uint64_t offset, uint32_t bytes, int lane, U
 
 /// Two dwords for each dword of the arena: the workgroups that wrote and read it last in a launch.
 struct RaceShadow {
-  struct Entry {
-    uint32_t writer, reader;       // launch << 24 | group + 1; kSeveral for the group: several
-  };
   static constexpr uint32_t kSeveral = 0xffffff;
 
   uintptr_t base = 0;              // of the arena
   size_t bytes = 0;
-  Entry* entries = nullptr;
+  uint32_t* writers = nullptr;     // launch << 24 | group + 1; kSeveral for the group: several
+  uint32_t* readers = nullptr;
 
   RaceShadow(uintptr_t base, size_t bytes);
   ~RaceShadow();

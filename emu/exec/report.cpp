@@ -48,6 +48,11 @@ void report(Wave* w, const Op* op, Check check, int lane, const std::string& wha
                             place(w, op, lane) + ": " + what);
 }
 
+bool was_reported(Wave* w, const Op* op, Check check) {
+  std::lock_guard lock(w->launch->mutex);
+  return w->launch->reported.contains({w->program->origin(op).address, static_cast<int>(check)});
+}
+
 bool bad_read(Wave* w, const Op* op, uint64_t address, uint32_t bytes, int lane) {
   const Shadow& shadow = *w->launch->shadow;
   if (shadow.writable(address, bytes)) {

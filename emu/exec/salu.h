@@ -45,10 +45,21 @@ Stop scalar(Wave* w, const Op* op) {
       return F(sources...);
     }
   };
+  // Functions save registers that their callers may never have written. What sets SCC may decide.
+  constexpr bool kPasses = kSources == S::kCount && !std::is_void_v<typename S::Result>;
+  bool known = true;
   if constexpr (kChecked) {
-    if constexpr (kSources > 0) read_scalar(w, op, op->a, sizeof(typename S::template Arg<0>) / 4);
-    if constexpr (kSources > 1) read_scalar(w, op, op->b, sizeof(typename S::template Arg<1>) / 4);
-    if constexpr (kSources > 2) read_scalar(w, op, op->c, sizeof(typename S::template Arg<2>) / 4);
+    const auto note = [&](uint32_t offset, uint32_t dwords) {
+      const bool to_exec = is_sgpr(op->dst) && op->dst >= sgpr_offset(kExec);
+      if (kPasses && !to_exec) {
+        known &= pass_scalar(w, op, offset, dwords);
+      } else {
+        read_scalar(w, op, offset, dwords);
+      }
+    };
+    if constexpr (kSources > 0) note(op->a, sizeof(typename S::template Arg<0>) / 4);
+    if constexpr (kSources > 1) note(op->b, sizeof(typename S::template Arg<1>) / 4);
+    if constexpr (kSources > 2) note(op->c, sizeof(typename S::template Arg<2>) / 4);
   }
   const auto result = [&] {
     if constexpr (kSources == 0) {
@@ -68,7 +79,7 @@ Stop scalar(Wave* w, const Op* op) {
     result();
   } else {
     const auto value = result();
-    write_scalar(w, op, op->dst, sizeof(value) / 4);
+    write_scalar(w, op, op->dst, sizeof(value) / 4, known);
     at<uint32_t>(w, op->dst) = static_cast<uint32_t>(value);
     if constexpr (sizeof(value) == 8) {
       at<uint32_t>(w, op->dst + 4) = static_cast<uint32_t>(static_cast<uint64_t>(value) >> 32);
@@ -92,7 +103,18 @@ void lower_scalar(Lowering& l, const Inst& inst) {
   const auto values = []<int... I>(std::integer_sequence<int, I...>) {
     return std::array<Value, kSources>{scalar_value<typename S::template Arg<I>>()...};
   }(std::make_integer_sequence<int, kSources>());
-  l.place_scalar(inst, {.results = kResults, .accumulate = kAccumulate}, values).fn = &scalar<F>;
+  Op& op = l.place_scalar(inst, {.results = kResults, .accumulate = kAccumulate}, values);
+  op.fn = &scalar<F>;
+  const uint32_t from[] = {op.a, op.b, op.c};
+  [&]<int... I>(std::integer_sequence<int, I...>) {
+    (l.access(from[I], sizeof(typename S::template Arg<I>) / 4, Access::Kind::read), ...);
+  }(std::make_integer_sequence<int, kSources>());
+  if constexpr (kResults == 1) {
+    constexpr uint32_t kDwords = sizeof(typename S::Result) / 4;
+    if (op.dst + 4 * kDwords > sgpr_offset(kExec) && is_sgpr(op.dst)) return;  // EXEC changes
+    l.access(op.dst, kDwords, Access::Kind::write);
+  }
+  l.only_computes();
 }
 
 template <auto F>

@@ -33,12 +33,13 @@ const Row* find_row(std::string_view name) {
 
 }  // namespace
 
-Rows select_rows(bool checked) {
+RowChoice select_rows(bool checked) {
   const char* asked = std::getenv("WICK_EMU_ISA");
   const bool wide = asked == nullptr ? __builtin_cpu_supports("x86-64-v4")
                                      : std::string_view(asked) == "v4";
-  if (wide) return checked ? &find_row<&v4_checked::table> : &find_row<&v4::table>;
-  return checked ? &find_row<&v3_checked::table> : &find_row<&v3::table>;
+  const Rows unchecked = wide ? &find_row<&v4::table> : &find_row<&v3::table>;
+  if (!checked) return {unchecked, nullptr};
+  return {wide ? &find_row<&v4_checked::table> : &find_row<&v3_checked::table>, unchecked};
 }
 
 }  // namespace emu

@@ -53,10 +53,12 @@ bool unknown_vector(Wave* w, const Op* op, int half, int32_t reg, uint32_t count
     const LaneMask unknown = enabled & ~w->track->known[half][reg];
     if (unknown == 0) continue;
     const int lane = half * kLanes + __builtin_ctz(unknown);
-    if (w->track->pending[reg] != 0) {
+    const Check check = w->track->pending[reg] != 0 ? Check::waits : Check::registers;
+    if ((check == Check::registers && !decides) || was_reported(w, op, check)) continue;
+    if (check == Check::waits) {
       report(w, op, Check::waits, lane,
              register_name(false, reg) + " is used before a wait for the load that fills it");
-    } else if (decides) {
+    } else {
       report(w, op, Check::registers, lane,
              register_name(false, reg) + " decides here and was never written");
     }
@@ -65,8 +67,10 @@ bool unknown_vector(Wave* w, const Op* op, int half, int32_t reg, uint32_t count
 }
 
 bool unknown_scalar(Wave* w, const Op* op, uint32_t reg) {
+  const Check check = w->track->scalar_pending[reg] != 0 ? Check::waits : Check::registers;
+  if (was_reported(w, op, check)) return true;
   const auto name = register_name(true, static_cast<int32_t>(reg));
-  if (w->track->scalar_pending[reg] != 0) {
+  if (check == Check::waits) {
     report(w, op, Check::waits, -1, name + " is used before a wait for the load that fills it");
   } else {
     report(w, op, Check::registers, -1, name + " is read and was never written");

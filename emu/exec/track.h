@@ -90,11 +90,27 @@ EMU_INLINE void read_scalar(Wave* w, const Op* op, uint32_t offset, uint32_t dwo
   }
 }
 
-EMU_INLINE void write_scalar(Wave* w, const Op*, uint32_t offset, uint32_t dwords) {
+EMU_INLINE void write_scalar(Wave* w, const Op*, uint32_t offset, uint32_t dwords,
+                             bool known = true) {
   if constexpr (kChecked) {
     if (!is_sgpr(offset)) return;
-    for (uint32_t i = 0; i < dwords; ++i) w->track->scalar_known[offset / 4 + i] = 1;
+    for (uint32_t i = 0; i < dwords; ++i) w->track->scalar_known[offset / 4 + i] = known;
   }
+}
+
+/// Whether a scalar operand is known, for an operation whose result is known only then; reports
+/// nothing but a missing wait.
+EMU_INLINE bool pass_scalar(Wave* w, const Op* op, uint32_t offset, uint32_t dwords) {
+  bool known = true;
+  if constexpr (kChecked) {
+    if (!is_sgpr(offset)) return true;
+    for (uint32_t i = 0; i < dwords; ++i) {
+      if (w->track->scalar_known[offset / 4 + i] != 0) [[likely]] continue;
+      known = false;
+      if (w->track->scalar_pending[offset / 4 + i] != 0) unknown_scalar(w, op, offset / 4 + i);
+    }
+  }
+  return known;
 }
 
 /// A vector operand of `registers` is read: the lanes that are known in all of them.

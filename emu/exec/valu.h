@@ -378,6 +378,47 @@ constexpr bool is_word() {
   else return sizeof(Element<T>) == 2;
 }
 
+/// Whether a result's upper dword may be unknown without the lower one being so.
+template <class R>
+constexpr bool has_upper() {
+  if constexpr (requires(R r) { r.lanes; }) return has_upper<decltype(R::value)>();
+  return kIsWide<R> && !kIsFloat<R>;
+}
+
+/// What the placed operation reads and writes, unless it looks at other lanes or changes EXEC.
+template <auto F>
+void note_computation(Lowering& l, const Op& op) {
+  using S = SignatureOf<F>;
+  using R = typename S::Result;
+  using enum Access::Kind;
+  if (op.extra->cross_lane || (is_sgpr(op.dst) && op.dst >= sgpr_offset(kExec))) return;
+  const auto lanes = static_cast<uint32_t>(l.halves());  // dwords of a mask
+  const auto note_source = [&]<class T>(std::type_identity<T>, uint32_t offset) {
+    if constexpr (kIsLanes<T>) {
+      l.access(offset, lanes, read);
+    } else if (kIsWide<T> && has_upper<R>() && is_vgpr(offset)) {
+      l.access(offset, 1, read);
+      l.access(offset + 128, 1, read_upper);
+    } else {
+      l.access(offset, kIsWide<T> ? 2 : 1, read);
+    }
+  };
+  const uint32_t from[] = {op.a, op.b, op.c};
+  [&]<int... I>(std::integer_sequence<int, I...>) {
+    (note_source(std::type_identity<typename S::template Arg<I>>(), from[I]), ...);
+  }(std::make_integer_sequence<int, S::kCount>());
+  if constexpr (requires(R r) { r.lanes; }) l.access(op.dst2, lanes, write);
+  if constexpr (has_upper<R>()) {
+    l.access(op.dst, 1, write);
+    l.access(op.dst + 128, 1, write_upper);
+  } else if constexpr (requires(R r) { r.lanes; }) {
+    l.access(op.dst, kIsWide<decltype(R::value)> ? 2 : 1, write);
+  } else {
+    l.access(op.dst, kIsLanes<R> ? lanes : kIsWide<R> ? 2 : 1, write);
+  }
+  l.only_computes();
+}
+
 /// kAccumulate: the destination is the last source.
 template <auto F, bool kAccumulate, Heat kHeat>
 void lower_vector(Lowering& l, const Inst& inst) {
@@ -394,6 +435,7 @@ void lower_vector(Lowering& l, const Inst& inst) {
       l.place_vector(inst, {.results = kTwoResults ? 2u : 1u, .accumulate = kAccumulate}, values);
   Op& op = l.ops.back();
   op.fn = &full<F>;
+  note_computation<F>(l, op);
   if constexpr (kHeat == Heat::rare) return;
   if (is_word<R>() && !l.traits.keep_high) return;
   if constexpr (kHeat != Heat::rare) {

@@ -21,7 +21,4 @@ KernelOp kernel_op(const LaunchRequest& request, Device& device);
 
 LaunchRequest request_of(const hipKernelNodeParams& params);
 
-/// Workgroups of a kernel that a processor of its device holds at once.
-int resident_groups(const Kernel& kernel, int items, size_t dynamic_lds);
-
 }  // namespace emu::hip

@@ -82,26 +82,6 @@ int attribute_of(const Kernel& kernel, hipFunction_attribute attribute) {
 
 }  // namespace
 
-int resident_groups(const Kernel& kernel, int items, size_t dynamic_lds) {
-  const Architecture& a = kernel.module->device.architecture;
-  const bool wave32 = kernel.descriptor.wave32();
-  const int lanes = wave32 ? 32 : 64;
-  const int waves = (items + lanes - 1) / lanes;
-  int vgprs = std::max(1, kernel.descriptor.vgprs(a.generation));
-  // A wave of 64 lanes takes twice the room in registers where they are made for 32.
-  if (a.wave == 32 && !wave32) vgprs *= 2;
-  const int by_registers = a.vgprs / ((vgprs + a.vgpr_granule - 1) / a.vgpr_granule * a.vgpr_granule);
-  const int waves_held = std::min(a.waves_per_simd, by_registers) * a.simds;
-  int groups = waves_held / std::max(waves, 1);
-  const size_t lds = kernel.descriptor.lds_bytes + dynamic_lds;
-  if (lds > a.lds_bytes) return 0;
-  if (lds > 0) {
-    const size_t taken = (lds + 1023) / 1024 * 1024;
-    groups = std::min(groups, static_cast<int>(a.processor_lds / taken));
-  }
-  return std::min(groups, 32);
-}
-
 std::shared_ptr<Kernel> find_function(const void* handle) {
   require(handle != nullptr, hipErrorInvalidDeviceFunction);
   if (std::shared_ptr<Kernel> kernel = runtime().find_kernel(handle)) return kernel;

@@ -108,7 +108,8 @@ std::string Registry::name(const void* function) {
 
 ModulePtr load_module(Device& device, Bytes bytes) {
   auto module = std::make_shared<Module>(device, memory(), select_image(bytes, device.target),
-                                         runtime().options.checks());
+                                         CodeKind{.checked = runtime().options.checks(),
+                                                  .profiled = runtime().profile != nullptr});
   runtime().add_kernels(module);
   return module;
 }

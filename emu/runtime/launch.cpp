@@ -146,7 +146,16 @@ hipError_t run_kernel(const KernelOp& op) {
   launch.mapped = [&](uint64_t address, size_t bytes) {
     return !runtime.memory->in_arena(address) && runtime.memory->covers(address, bytes);
   };
-  const Outcome outcome = runtime.scheduler.run(launch);
+  Outcome outcome;
+  if (runtime.profile != nullptr) {
+    std::lock_guard lock(runtime.profile->one_at_a_time);
+    MemoryCounts counts;
+    launch.memory_counts = &counts;
+    outcome = runtime.scheduler.run(launch);
+    runtime.profile->add(kernel, launch, counts);
+  } else {
+    outcome = runtime.scheduler.run(launch);
+  }
   for (const std::string& finding : launch.findings) {
     if (runtime.options.wants(finding.substr(0, finding.find(':')))) complain(finding);
   }

@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstring>
 #include <list>
 #include <new>
@@ -75,8 +76,8 @@ void check_descriptor(const Kernel& kernel) {
 
 }  // namespace
 
-Module::Module(Device& device, Memory& memory, std::vector<uint8_t> image, bool checked)
-    : device(device), memory_(memory), object_(read_object(image)), checked_(checked) {
+Module::Module(Device& device, Memory& memory, std::vector<uint8_t> image, CodeKind kind)
+    : device(device), memory_(memory), object_(read_object(image)), kind_(kind) {
   if (fit(object_.target, device.target) == 0) {
     throw ObjectError(ObjectError::Kind::no_binary, "code for " + object_.target.name() +
                                                         " can't run on " + device.target.name());
@@ -160,7 +161,7 @@ std::shared_ptr<Code> Module::code(bool wave64) {
   std::lock_guard lock(mutex_);
   std::shared_ptr<Code>& code = codes_[wave64 ? 1 : 0];
   if (code != nullptr) return code;
-  uint64_t key = mix(mix(object_.text_address, base_), (wave64 ? 2 : 0) + (checked_ ? 1 : 0));
+  uint64_t key = mix(mix(object_.text_address, base_), (wave64 ? 2 : 0) + (kind_.checked ? 1 : 0));
   for (const char c : std::string_view(device.architecture.name)) key = mix(key, c);
   for (const FunctionSymbol& function : object_.functions) {
     key = mix(mix(key, function.address), function.size);
@@ -171,12 +172,33 @@ std::shared_ptr<Code> Module::code(bool wave64) {
     traits.generation = static_cast<uint8_t>(device.architecture.generation);
     std::vector<Symbol> functions;
     for (const FunctionSymbol& f : object_.functions) functions.push_back({f.name, f.address, f.size});
-    auto made = std::make_shared<Code>(device.architecture.name, traits, select_rows(checked_),
+    auto made = std::make_shared<Code>(device.architecture.name, traits, select_rows(kind_.checked),
                                        object_.text, object_.text_address, std::move(functions));
     made->base = base_;
+    made->profiled = kind_.profiled;
     return made;
   });
   return code;
+}
+
+int resident_groups(const Kernel& kernel, int items, size_t dynamic_lds) {
+  const Architecture& a = kernel.module->device.architecture;
+  const bool wave32 = kernel.descriptor.wave32();
+  const int lanes = wave32 ? 32 : 64;
+  const int waves = (items + lanes - 1) / lanes;
+  int vgprs = std::max(1, kernel.descriptor.vgprs(a.generation));
+  // A wave of 64 lanes takes twice the room in registers where they are made for 32.
+  if (a.wave == 32 && !wave32) vgprs *= 2;
+  const int by_registers = a.vgprs / ((vgprs + a.vgpr_granule - 1) / a.vgpr_granule * a.vgpr_granule);
+  const int waves_held = std::min(a.waves_per_simd, by_registers) * a.simds;
+  int groups = waves_held / std::max(waves, 1);
+  const size_t lds = kernel.descriptor.lds_bytes + dynamic_lds;
+  if (lds > a.lds_bytes) return 0;
+  if (lds > 0) {
+    const size_t taken = (lds + 1023) / 1024 * 1024;
+    groups = std::min(groups, static_cast<int>(a.processor_lds / taken));
+  }
+  return std::min(groups, 32);
 }
 
 }  // namespace emu

@@ -23,10 +23,18 @@ struct Kernel {
   int max_dynamic_lds = 0;  // as asked for by the caller; 0: not
 };
 
+/// Workgroups of a kernel that a processor of its device holds at once.
+int resident_groups(const Kernel& kernel, int items, size_t dynamic_lds);
+
+/// How a module's code is run.
+struct CodeKind {
+  bool checked = false, profiled = false;
+};
+
 class Module {
  public:
   /// Throws ObjectError; std::bad_alloc where the device has too little memory.
-  Module(Device& device, Memory& memory, std::vector<uint8_t> image, bool checked);
+  Module(Device& device, Memory& memory, std::vector<uint8_t> image, CodeKind kind);
   ~Module();
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
@@ -57,7 +65,7 @@ class Module {
   std::unique_ptr<Lines> lines_;
   std::vector<std::unique_ptr<Kernel>> kernels_;
   uintptr_t base_ = 0;
-  const bool checked_;
+  const CodeKind kind_;
   std::mutex mutex_;
   std::shared_ptr<Code> codes_[2];
 };

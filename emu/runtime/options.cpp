@@ -65,6 +65,8 @@ Options Options::from_environment() {
   options.check = variable("WICK_EMU_CHECK", "");
   if (options.check == "0" || options.check == "none" || options.check == "off") options.check = "";
   options.seed = std::strtoull(variable("WICK_EMU_SEED", "0").c_str(), nullptr, 0);
+  options.profile = variable("WICK_EMU_PROFILE", "");
+  options.profile_table = variable("WICK_EMU_PROFILE_TABLE", "0") != "0";
   options.timeout = std::strtod(variable("WICK_EMU_TIMEOUT", "0").c_str(), nullptr);
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
   options.threads = std::atoi(variable("WICK_EMU_THREADS", "0").c_str());

@@ -11,6 +11,12 @@ void report_leaks() {
   }
 }
 
+void write_profile() {
+  for (const auto& device : Runtime::get().devices) device->synchronize();
+  const ProfileLog& log = *Runtime::get().profile;
+  log.write();
+}
+
 }  // namespace
 
 Runtime& Runtime::get() {
@@ -36,6 +42,10 @@ Runtime::Runtime()
   memory = std::make_unique<Memory>(std::move(sizes), options.checks());
   if (options.wants("races")) {
     races = std::make_unique<RaceShadow>(memory->shadow().base, memory->shadow().bytes);
+  }
+  if (!options.profile.empty()) {
+    profile = std::make_unique<ProfileLog>(options.profile, options.profile_table);
+    std::atexit(write_profile);
   }
   if (options.wants("leaks")) std::atexit(report_leaks);
 }

@@ -14,6 +14,7 @@
 #include "emu/runtime/memory.h"
 #include "emu/runtime/module.h"
 #include "emu/runtime/options.h"
+#include "emu/runtime/profile_log.h"
 #include "emu/runtime/scheduler.h"
 
 namespace emu {
@@ -59,6 +60,7 @@ class Runtime {
   std::unique_ptr<Memory> memory;
   Scheduler scheduler;
   std::unique_ptr<RaceShadow> races;  // null where they aren't looked for
+  std::unique_ptr<ProfileLog> profile;  // null where nothing is profiled
   std::atomic<uint32_t> launches{0};
 
   Handles<Stream> streams;

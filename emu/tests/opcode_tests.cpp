@@ -14,7 +14,7 @@ namespace {
 
 /// Of the names on standard input, those that the tables have.
 int print_implemented() {
-  const emu::Rows rows = emu::select_rows(false);
+  const emu::Rows rows = emu::select_rows(false).rows;
   for (std::string name; std::getline(std::cin, name);) {
     if (rows(name) != nullptr) std::cout << name << '\n';
   }

@@ -56,7 +56,8 @@ void lower_to(Lowering& l, const Inst&) {
 
 Stop nothing(Wave* w, const Op* op) { EMU_NEXT; }
 
-void lower_nothing(Lowering& l, const Inst&) { l.emit(&nothing); }
+/// No operation at all.
+void lower_nothing(Lowering& l, const Inst&) { l.only_computes(); }
 
 constexpr uint32_t kNotAsked = 1000;
 
