@@ -4,7 +4,7 @@
 // on registers, measured in the same run. Instructions are counted by a second process with
 // WICK_EMU_PROFILE. Times are the best of some, of the processor with one thread.
 //
-//   emu_bench KERNELS.hsaco [REPEATS]
+//   emu_bench KERNELS.hsaco [REPEATS [NAME]]
 
 #include <spawn.h>
 #include <sys/wait.h>
@@ -230,11 +230,12 @@ double best_time(const Bench& bench, int repeats) {
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    std::fputs("emu_bench KERNELS.hsaco [REPEATS]\n", stderr);
+    std::fputs("emu_bench KERNELS.hsaco [REPEATS [NAME]]\n", stderr);
     return 2;
   }
   Kernels kernels(argv[1]);
-  const std::vector<Bench> benches = kernels.all();
+  std::vector<Bench> benches = kernels.all();
+  if (argc > 3) std::erase_if(benches, [&](const Bench& b) { return b.name != argv[3]; });
   if (argc > 2 && std::strcmp(argv[2], "--count") == 0) {
     for (const Bench& bench : benches) bench.launch();
     return 0;

@@ -46,6 +46,7 @@ struct Launch {
   Descriptor descriptor;
   std::string kernel;              // its name, for reports
   uint64_t entry = 0;              // of the first instruction, in the code object
+  uint64_t base = 0;               // where address 0 of the object lies in the device's memory
   std::array<uint32_t, 3> groups{1, 1, 1}, block{1, 1, 1};
   /// Work-items of the whole grid where the last groups are smaller than the others; else zeros.
   std::array<uint32_t, 3> grid{0, 0, 0};
@@ -113,6 +114,9 @@ class Worker {
   std::unique_ptr<uint8_t, Free> lds_, scratch_;
   size_t waves_bytes_ = 0, lds_bytes_ = 0, scratch_bytes_ = 0, wave_bytes_ = 0, track_bytes_ = 0;
   uint64_t constants_of_ = 0;        // the serial number of the code
+  uint64_t entry_ = 0;               // of that code; its program and operation:
+  const Program* entry_program_ = nullptr;
+  const Op* entry_op_ = nullptr;
   Workgroup group_;
   LdsTrack lds_track_;
   std::vector<std::unique_ptr<char, Free>> tracks_;  // of each wave, where it is tracked
@@ -125,6 +129,8 @@ class Worker {
 /// Makes the wave go on at an address of its code object, and gives back the operation there. Throws
 /// std::runtime_error where there is no code.
 const Op* enter(Wave* w, uint64_t address);
+/// The same where the program and its operation have been found already.
+void enter(Wave* w, const Program& program, const Op* op);
 
 /// What WICK_EMU_CHECK can switch on.
 enum class Check : uint8_t { memory, lds, registers, waits, races, barriers, leaks };

@@ -185,7 +185,7 @@ class FunctionLowering {
     size_t first, last, head, resume;  // instructions; operations
   };
   // A shorter stretch costs more than it saves.
-  static constexpr size_t kShortest = 3;
+  static constexpr size_t kShortest = 2;
 
   bool starts(size_t i) const { return starts_.contains(insts_[i][0].address); }
 

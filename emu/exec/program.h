@@ -79,8 +79,6 @@ class Code {
     for (const auto& [address, program] : programs_) visit(*program);
   }
 
-  /// Where address 0 of the object lies in the device's memory.
-  uint64_t base = 0;
   const Traits traits;
   /// Tells apart what lay at one address one after the other; never 0.
   const uint64_t serial;

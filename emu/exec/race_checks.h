@@ -58,7 +58,20 @@ EMU_INLINE bool note_tags(uint32_t* writers, uint32_t* readers, bool write, uint
 }
 
 EMU_INLINE bool is_quick(uint64_t address, uint32_t bytes) {
-  return address % 4 == 0 && (bytes == 4 || bytes == sizeof(Chunk));
+  return address % 4 == 0 && bytes % 4 == 0 && bytes <= sizeof(Chunk);
+}
+
+/// note_tags for whole dwords, at most a chunk of them.
+template <class Others>
+EMU_INLINE bool note_range(uint32_t* writers, uint32_t* readers, uint32_t bytes, bool write,
+                           uint32_t mine, uint32_t several, const Others& others) {
+  if (bytes == sizeof(Chunk)) {
+    return note_tags<Chunk>(writers, readers, write, mine, several, others);
+  }
+  for (uint32_t i = 0; i < bytes / 4; ++i) {
+    if (!note_tags<uint32_t>(writers + i, readers + i, write, mine, several, others)) return false;
+  }
+  return true;
 }
 
 EMU_INLINE void check_global(Wave* w, const Op* op, uint64_t address, uint32_t bytes, int lane,
@@ -72,10 +85,7 @@ EMU_INLINE void check_global(Wave* w, const Op* op, uint64_t address, uint32_t b
     uint32_t *writers = shadow.writers + offset / 4, *readers = shadow.readers + offset / 4;
     const uint32_t several = tag | RaceShadow::kSeveral;
     const bool write = use == Use::write;
-    if (bytes == 4 ? note_tags<uint32_t>(writers, readers, write, mine, several, others)
-                   : note_tags<Chunk>(writers, readers, write, mine, several, others)) {
-      return;
-    }
+    if (note_range(writers, readers, bytes, write, mine, several, others)) return;
   }
   use_global(w, op, address, bytes, lane, use);
 }
@@ -87,10 +97,12 @@ EMU_INLINE void check_lds(Wave* w, const Op* op, uint64_t offset, uint32_t bytes
     const bool write = use == Use::write;
     uint8_t* written = track.written.data() + offset;
     bool known = true;
-    if (bytes == 4) {
-      uint32_t all = 0x01010101;
-      if (write) std::memcpy(written, &all, 4);
-      else known = std::memcmp(written, &all, 4) == 0;
+    if (bytes < sizeof(Chunk)) {
+      const uint32_t all = 0x01010101;
+      for (uint32_t i = 0; i < bytes; i += 4) {
+        if (write) std::memcpy(written + i, &all, 4);
+        else known &= std::memcmp(written + i, &all, 4) == 0;
+      }
     } else {
       const auto all = Chunk(0x01010101);
       if (write) std::memcpy(written, &all, sizeof all);
@@ -102,10 +114,7 @@ EMU_INLINE void check_lds(Wave* w, const Op* op, uint64_t offset, uint32_t bytes
       const auto others = [&](auto tags) { return ((tags / 64) == epoch) & (tags != mine); };
       uint32_t *writers = &track.writer[offset / 4], *readers = &track.reader[offset / 4];
       const uint32_t several = epoch * 64 + LdsTrack::kSeveral;
-      if (bytes == 4 ? note_tags<uint32_t>(writers, readers, write, mine, several, others)
-                     : note_tags<Chunk>(writers, readers, write, mine, several, others)) {
-        return;
-      }
+      if (note_range(writers, readers, bytes, write, mine, several, others)) return;
     }
   }
   use_lds(w, op, offset, bytes, lane, use);

@@ -149,6 +149,12 @@ void Worker::prepare(Launch& launch) {
     waves_bytes_ = wave_bytes * wave_count;
     wave_bytes_ = 0;
   }
+  if (constants_of_ != launch.code->serial || entry_ != launch.entry || entry_op_ == nullptr) {
+    entry_ = launch.entry;
+    entry_program_ = &launch.code->at(entry_);
+    entry_op_ = entry_program_->find(entry_);
+    if (entry_op_ == nullptr) throw std::runtime_error("a kernel that starts within an instruction");
+  }
   if (wave_bytes != wave_bytes_ || constants_of_ != launch.code->serial || group_.waves.size() < wave_count) {
     wave_bytes_ = wave_bytes;
     constants_of_ = launch.code->serial;
@@ -199,22 +205,27 @@ void Worker::start(Launch& launch, Wave& w, uint32_t index) {
   set_sgprs(launch, group_.id, w);
   set_vgprs(group_, w);
   if (launch.checked) start_tracking(launch, w, tracks_[index].get());
-  enter(&w, launch.entry);
+  enter(&w, *entry_program_, entry_op_);
 }
 
-const Op* enter(Wave* w, uint64_t address) {
-  const Program& program = w->launch->code->at(address);
+void enter(Wave* w, const Program& program, const Op* op) {
   w->program = &program;
   if (program.constants > w->constants_loaded) {
     std::memcpy(w->constants, w->launch->code->constants(), program.constants * sizeof(uint64_t));
     w->constants_loaded = program.constants;
   }
-  w->next = program.find(address);
-  if (w->next == nullptr) throw std::runtime_error("a jump into the middle of an instruction");
+  w->next = op;
   if (static_cast<uint32_t>(program.vgprs) > w->vgprs) {
     throw std::runtime_error(program.name + " names more registers than the kernel has");
   }
-  return w->next;
+}
+
+const Op* enter(Wave* w, uint64_t address) {
+  const Program& program = w->launch->code->at(address);
+  const Op* op = program.find(address);
+  if (op == nullptr) throw std::runtime_error("a jump into the middle of an instruction");
+  enter(w, program, op);
+  return op;
 }
 
 void Worker::begin(Launch& launch, uint64_t group) {

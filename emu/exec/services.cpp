@@ -27,7 +27,7 @@ Stop fail(Wave* w, const Op* op, const char* what) { return fail(w, op, std::str
 
 const Op* jump(Wave* w, const Op* op, uint64_t address) {
   try {
-    return enter(w, address - w->launch->code->base);
+    return enter(w, address - w->launch->base);
   } catch (const std::exception& error) {
     fail(w, op, error.what());
     return nullptr;

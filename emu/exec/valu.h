@@ -97,13 +97,14 @@ EMU_INLINE Known sources_known(Wave* w, const Op* op, unsigned vectors, int half
   const LaneMask enabled = w->s[kExec + half];
   const uint32_t from[] = {op->a, op->b, op->c};
   Known known;
-  const auto use = [&]<class T>(std::type_identity<T>, uint32_t offset, bool vector) {
+  const auto use = [&]<class T>(std::type_identity<T>, uint32_t offset,
+                                bool vector) __attribute__((always_inline)) {
     const LaneMask lanes =
         source_known<T>(w, op, offset, vector, half, enabled, kIsLanes<typename S::Result>);
     known.all &= lanes;
     known.low &= kIsWide<T> && vector ? w->track->known[half][vgpr_of(offset)] : lanes;
   };
-  [&]<int... I>(std::integer_sequence<int, I...>) {
+  [&]<int... I>(std::integer_sequence<int, I...>) __attribute__((always_inline)) {
     (use(std::type_identity<typename S::template Arg<I>>(), from[I], (vectors >> I & 1) != 0), ...);
   }(std::make_integer_sequence<int, S::kCount>());
   return known;

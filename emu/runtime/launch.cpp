@@ -127,6 +127,7 @@ hipError_t run_kernel(const KernelOp& op) {
   if (dynamic_stack(kernel.descriptor)) launch.descriptor.scratch_bytes += kDynamicStack;
   launch.kernel = kernel.info.name;
   launch.entry = kernel.info.entry;
+  launch.base = module.base();
   launch.groups = op.groups;
   launch.block = op.block;
   launch.grid = op.grid;

@@ -161,7 +161,7 @@ std::shared_ptr<Code> Module::code(bool wave64) {
   std::lock_guard lock(mutex_);
   std::shared_ptr<Code>& code = codes_[wave64 ? 1 : 0];
   if (code != nullptr) return code;
-  uint64_t key = mix(mix(object_.text_address, base_), (wave64 ? 2 : 0) + (kind_.checked ? 1 : 0));
+  uint64_t key = mix(object_.text_address, (wave64 ? 2 : 0) + (kind_.checked ? 1 : 0));
   for (const char c : std::string_view(device.architecture.name)) key = mix(key, c);
   for (const FunctionSymbol& function : object_.functions) {
     key = mix(mix(key, function.address), function.size);
@@ -174,7 +174,6 @@ std::shared_ptr<Code> Module::code(bool wave64) {
     for (const FunctionSymbol& f : object_.functions) functions.push_back({f.name, f.address, f.size});
     auto made = std::make_shared<Code>(device.architecture.name, traits, select_rows(kind_.checked),
                                        object_.text, object_.text_address, std::move(functions));
-    made->base = base_;
     made->profiled = kind_.profiled;
     return made;
   });

@@ -154,6 +154,7 @@ void Batch::Impl::make_wave() {
   wave.reset(static_cast<Wave*>(std::aligned_alloc(128, (bytes + 127) / 128 * 128)));
   std::memset(static_cast<void*>(wave.get()), 0, bytes);
   launch.code = &object->code(target.wave64);
+  launch.base = object->base();
   launch.vgprs = kTestVgprs;
   launch.kernel = "a test";
   launch.descriptor.properties = target.wave64 ? 0 : 1 << 10;

@@ -117,6 +117,7 @@ std::vector<KernelOutput> run_on_device(Object& object, const std::string& kerne
     if (launch.descriptor.properties >> 11 & 1) launch.descriptor.scratch_bytes += 16384;
     launch.kernel = kernel;
     launch.entry = object.entry(kernel);
+    launch.base = object.base();
     launch.groups = {problem.groups, 1, 1};
     launch.block = {problem.block, 1, 1};
     launch.lds_bytes = launch.descriptor.lds_bytes + problem.dynamic_lds;

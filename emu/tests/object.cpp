@@ -127,7 +127,6 @@ Code& Object::code(bool wave64) {
   if (code == nullptr) {
     code = std::make_unique<Code>(arch_, traits_of(arch_, wave64), select_rows(false), text_,
                                   text_address_, functions_);
-    code->base = reinterpret_cast<uint64_t>(image_.get());
   }
   return *code;
 }
@@ -136,6 +135,8 @@ uint64_t Object::address(const std::string& symbol) const {
   const auto it = symbols_.find(symbol);
   return it == symbols_.end() ? 0 : reinterpret_cast<uint64_t>(image_.get()) + it->second;
 }
+
+uint64_t Object::base() const { return reinterpret_cast<uint64_t>(image_.get()); }
 
 uint64_t Object::function(const std::string& name) const { return symbols_.at(name); }
 

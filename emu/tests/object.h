@@ -25,6 +25,8 @@ class Object {
   /// Address in memory of a symbol of the object, 0 where there is none.
   uint64_t address(const std::string& symbol) const;
   /// Address within the object of a function.
+  /// Where address 0 of the object lies.
+  uint64_t base() const;
   uint64_t function(const std::string& name) const;
   uint32_t kernarg_bytes(const std::string& kernel) const {
     return kernels_.at(kernel).kernarg_bytes;

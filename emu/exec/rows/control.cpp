@@ -123,7 +123,7 @@ void put_pair(Wave* w, uint32_t offset, uint64_t value) {
 
 /// Of the instruction that follows.
 uint64_t next_address(Wave* w, const Op* op) {
-  return w->launch->code->base + at<uint64_t>(w, op->b);
+  return w->launch->base + at<uint64_t>(w, op->b);
 }
 
 Stop getpc(Wave* w, const Op* op) {
