@@ -78,14 +78,28 @@ EMU_INLINE void check_global(Wave* w, const Op* op, uint64_t address, uint32_t b
                              Use use) {
   RaceShadow& shadow = *w->launch->races;
   const uint64_t offset = address - shadow.base;
-  if (w->group->synchronised) return;
-  if (is_quick(address, bytes) && offset < shadow.bytes) [[likely]] {
-    const uint32_t tag = w->launch->race_tag, mine = tag | (w->group->number + 1);
-    const auto others = [&](auto tags) { return ((tags >> 24) == (tag >> 24)) & (tags != mine); };
-    uint32_t *writers = shadow.writers + offset / 4, *readers = shadow.readers + offset / 4;
-    const uint32_t several = tag | RaceShadow::kSeveral;
-    const bool write = use == Use::write;
-    if (note_range(writers, readers, bytes, write, mine, several, others)) return;
+  if (w->group->synchronised || offset >= shadow.bytes) return;
+  const uint32_t tag = w->launch->race_tag, mine = tag | (w->group->number + 1);
+  const uint32_t several = tag | RaceShadow::kSeveral;
+  const bool write = use == Use::write;
+  const auto others = [&](auto tags) { return ((tags >> 24) == (tag >> 24)) & (tags != mine); };
+  const uint64_t first = offset / RaceShadow::kLine, last = (offset + bytes - 1) / RaceShadow::kLine;
+  if (bytes == RaceShadow::kLine && first == last && shadow.lines[first].divided != tag) [[likely]] {
+    RaceShadow::Line& line = shadow.lines[first];
+    const bool read_by_others = others(line.reader);
+    if (!others(line.writer) && !(write && read_by_others)) [[likely]] {
+      if (write) line.writer = mine;
+      else line.reader = read_by_others ? several : mine;
+      return;
+    }
+  }
+  for (uint64_t line = first; line <= last; ++line) {
+    if (shadow.lines[line].divided != tag) divide_line(shadow, line, tag);
+  }
+  if (is_quick(address, bytes) &&
+      note_range(shadow.writers + offset / 4, shadow.readers + offset / 4, bytes, write, mine, several,
+                 others)) {
+    return;
   }
   use_global(w, op, address, bytes, lane, use);
 }

@@ -67,16 +67,40 @@ void use_lds(Wave* w, const Op* op, uint64_t offset, uint32_t bytes, int lane, U
   }
 }
 
-RaceShadow::RaceShadow(uintptr_t arena, size_t arena_bytes) : base(arena), bytes(arena_bytes) {
-  const size_t plane = bytes / 4 + 16;  // quick looks may go a little beyond the end
-  void* room = mmap(nullptr, 2 * plane * sizeof(uint32_t), PROT_READ | PROT_WRITE,
+namespace {
+
+template <class T>
+T* reserve(size_t count) {
+  void* room = mmap(nullptr, count * sizeof(T), PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (room == MAP_FAILED) throw std::bad_alloc();
-  writers = static_cast<uint32_t*>(room);
-  readers = writers + plane;
+  return static_cast<T*>(room);
 }
 
-RaceShadow::~RaceShadow() { munmap(writers, 2 * (bytes / 4 + 16) * sizeof(uint32_t)); }
+}  // namespace
+
+// Quick looks may go a little beyond the arena's end.
+RaceShadow::RaceShadow(uintptr_t arena, size_t arena_bytes) : base(arena), bytes(arena_bytes) {
+  writers = reserve<uint32_t>(2 * (bytes / 4 + 16));
+  readers = writers + bytes / 4 + 16;
+  lines = reserve<Line>(bytes / kLine + 2);
+}
+
+RaceShadow::~RaceShadow() {
+  munmap(writers, 2 * (bytes / 4 + 16) * sizeof(uint32_t));
+  munmap(lines, (bytes / kLine + 2) * sizeof(Line));
+}
+
+void divide_line(RaceShadow& shadow, uint64_t line, uint32_t launch) {
+  RaceShadow::Line& entry = shadow.lines[line];
+  const uint64_t first = line * (RaceShadow::kLine / 4);
+  const auto give = [&](uint32_t tag, uint32_t* to) {
+    if (tag >> 24 == launch >> 24) std::fill_n(to + first, RaceShadow::kLine / 4, tag);
+  };
+  give(entry.writer, shadow.writers);
+  give(entry.reader, shadow.readers);
+  entry.divided = launch;
+}
 
 void use_global(Wave* w, const Op* op, uint64_t address, uint32_t bytes, int lane, Use use) {
   RaceShadow& shadow = *w->launch->races;

@@ -64,6 +64,11 @@ void set_vgprs(const Workgroup& group, Wave& w) {
   for (uint32_t half = 0; half < w.lanes / 32; ++half) {
     const uint32_t first = w.index * w.lanes + half * 32;
     uint32_t ids[32];
+    if (by == 1 && group.block[2] == 1) {
+      for (uint32_t i = 0; i < 32; ++i) ids[i] = first + i;
+      std::memcpy(&w.vgpr(static_cast<int>(half), 0), ids, sizeof ids);
+      continue;
+    }
     uint32_t x = first % bx, y = first / bx % by, z = first / bx / by;
     for (uint32_t& packed : ids) {
       packed = x | y << 10 | z << 20;

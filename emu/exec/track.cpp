@@ -84,18 +84,22 @@ void written_while_pending(Wave* w, const Op* op, int32_t reg) {
          register_name(false, reg) + " is written before a wait for the load that fills it");
 }
 
-void add_pending(Wave* w, const Op* op, const Pending& pending) {
+void add_pending(Wave* w, uint8_t counters, bool scalar, uint32_t first, uint32_t count) {
   Track& track = *w->track;
-  PendingRing& ring = pending.counters & kVmem ? track.vmem
-                      : pending.counters & kLds ? track.lds
-                                                : track.smem;
+  PendingRing& ring = counters & kVmem ? track.vmem : counters & kLds ? track.lds : track.smem;
   if (ring.count == PendingRing::kRoom) take_first(w, ring);  // more than the hardware counts
   Pending& entry = ring.at(ring.count++);
-  entry = pending;
-  if (pending.counters & kVmem) entry.vmem_number = ++track.vmem_issued;
-  if (pending.counters & (kLds | kSmem)) entry.lgkm_number = ++track.lgkm_issued;
-  for (uint32_t reg = pending.first; reg < uint32_t{pending.first} + pending.count; ++reg) {
-    if (pending.scalar) {
+  // Field by field: a copy of the whole would wait for the stores that made it.
+  entry.counters = counters;
+  entry.scalar = scalar;
+  entry.first = static_cast<uint16_t>(first);
+  entry.count = static_cast<uint16_t>(count);
+  entry.known[0] = w->s[kExec];
+  entry.known[1] = w->s[kExec + 1];
+  if (counters & kVmem) entry.vmem_number = ++track.vmem_issued;
+  if (counters & (kLds | kSmem)) entry.lgkm_number = ++track.lgkm_issued;
+  for (uint32_t reg = first; reg < first + count; ++reg) {
+    if (scalar) {
       ++track.scalar_pending[reg];
       track.scalar_known[reg] = 0;
       continue;
@@ -107,7 +111,6 @@ void add_pending(Wave* w, const Op* op, const Pending& pending) {
       track.known[half][reg] = 0;
     }
   }
-  (void)op;
 }
 
 void count_store(Wave* w, uint8_t counters) {

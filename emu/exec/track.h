@@ -61,7 +61,8 @@ bool unknown_scalar(Wave* w, const Op* op, uint32_t reg);
 /// Ends the wait for entries as s_waitcnt asks: at most `left` of the counter's stay outstanding.
 void wait_for_vmem(Wave* w, uint32_t left);
 void wait_for_lds_and_smem(Wave* w, uint32_t left);
-void add_pending(Wave* w, const Op* op, const Pending& pending);
+/// A load was issued into `count` registers from `first` on, for the lanes of EXEC.
+void add_pending(Wave* w, uint8_t counters, bool scalar, uint32_t first, uint32_t count);
 /// A store was issued: kLds as far as it may go to LDS, kStore to memory.
 void count_store(Wave* w, uint8_t counters);
 /// A vector register that may wait for memory is written.
@@ -143,14 +144,13 @@ EMU_INLINE void write_vector(Wave* w, const Op* op, uint32_t offset, uint32_t re
 }
 
 /// A load into registers was issued: they are unknown until its counter has been waited for.
-EMU_INLINE void load_issued(Wave* w, const Op* op, uint32_t offset, uint32_t registers,
+EMU_INLINE void load_issued(Wave* w, const Op*, uint32_t offset, uint32_t registers,
                             uint8_t counters) {
   if constexpr (kChecked) {
     const bool scalar = counters == kSmem;
     if (scalar && !is_sgpr(offset)) return;  // to NULL
-    const auto first = static_cast<uint16_t>(scalar ? offset / 4 : vgpr_of(offset));
-    add_pending(w, op, {counters, scalar, first, static_cast<uint16_t>(registers),
-                        {w->s[kExec], w->s[kExec + 1]}});
+    const auto first = scalar ? offset / 4 : static_cast<uint32_t>(vgpr_of(offset));
+    add_pending(w, counters, scalar, first, registers);
   }
 }
 

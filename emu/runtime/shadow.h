@@ -22,6 +22,7 @@ struct Shadow {
 
   /// Whether the bits of all bytes are set. At most 56 bytes at a time are looked at.
   static bool all_set(const uint8_t* plane, size_t offset, size_t size) {
+    if (size == 64 && offset % 8 == 0) return whole_word(plane, offset) == ~uint64_t{0};
     for (; size > 56; offset += 56, size -= 56) {
       if (!word_set(plane, offset, 56)) return false;
     }
@@ -29,6 +30,10 @@ struct Shadow {
   }
 
   static void set(uint8_t* plane, size_t offset, size_t size) {
+    if (size == 64 && offset % 8 == 0) {  // whole bytes, which are nobody else's
+      if (whole_word(plane, offset) != ~uint64_t{0}) std::memset(plane + offset / 8, 0xff, 8);
+      return;
+    }
     if (size >= 1024) {
       const size_t head = (8 - offset % 8) % 8;
       set_word(plane, offset, head);
@@ -67,6 +72,11 @@ struct Shadow {
   }
 
  private:
+  static uint64_t whole_word(const uint8_t* plane, size_t offset) {
+    uint64_t word;
+    std::memcpy(&word, plane + offset / 8, sizeof word);
+    return word;
+  }
   // The planes are eight bytes longer than they need be.
   static uint64_t word_mask(size_t offset, size_t size) {
     return ((uint64_t{1} << size) - 1) << (offset & 7);
