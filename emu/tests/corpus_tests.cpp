@@ -17,8 +17,8 @@ struct Level {
   std::vector<std::string> flags;
   uint32_t lanes;
   bool has(const std::string& file) const {
-    // Its matrix instructions are others than gfx11's.
-    return std::string(arch) == "gfx1100" || file != "matrix";
+    // Matrix instructions are each family's own.
+    return file != (std::string(arch) == "gfx1100" ? "mfma" : "matrix");
   }
 };
 

@@ -50,10 +50,30 @@ void load(emu::Bytes bytes, const char* device, bool checked) {
   }
 }
 
+/// One function of these instructions.
+void lower_text(emu::Bytes text, uint8_t kind) {
+  static constexpr const char* kArchitectures[] = {"gfx1100", "gfx90a", "gfx1030", "gfx1200"};
+  const emu::Architecture& architecture = *emu::find_architecture(kArchitectures[kind % 4]);
+  const bool wave64 = architecture.generation == 9 || (kind & 4) != 0, checked = (kind & 8) != 0;
+  const emu::Traits traits = emu::traits_of(architecture, wave64);
+  constexpr uint64_t kAddress = 0x1000;
+  emu::Code code(architecture.name, traits, emu::select_rows(checked, traits.generation),
+                 {text.begin(), text.end()}, kAddress, {{"text", kAddress, text.size()}});
+  code.profiled = (kind & 16) != 0;
+  try {
+    code.at(kAddress);
+  } catch (const std::runtime_error&) {
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const emu::Bytes bytes(data, size);
+  if (size > 2 && data[0] == 'T') {
+    lower_text(bytes.subspan(2), data[1]);
+    return 0;
+  }
   load(bytes, "gfx1100", size % 2 == 0);
   load(bytes, "gfx90a", size % 2 != 0);
   return 0;
