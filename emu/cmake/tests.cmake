@@ -49,6 +49,7 @@ emu_hip_ctest(emu_hip "*:-HipTimeout.*:HipChecks.*")
 emu_hip_ctest(emu_hip_checked "*:-HipTimeout.*:HipObject.SurvivesMutatedCode" WICK_EMU_CHECK=all)
 emu_hip_ctest(emu_hip_seed "HipLaunch.*:HipStream.*:HipGraph.*" WICK_EMU_SEED=12345)
 emu_hip_ctest(emu_hip_timeout "HipTimeout.*" WICK_EMU_TIMEOUT=1)
+emu_hip_ctest(emu_hip_timeout_checked "HipTimeout.*" WICK_EMU_TIMEOUT=1 WICK_EMU_CHECK=all)
 
 # A program with <<<>>>, compiled against the public headers where they are installed.
 find_path(EMU_HIP_HEADERS hip/hip_runtime_api.h)
@@ -67,3 +68,11 @@ else()
   add_test(NAME emu_hip_program COMMAND ${CMAKE_COMMAND} -E echo "skipped: no HIP headers")
   set_tests_properties(emu_hip_program PROPERTIES LABELS emu SKIP_REGULAR_EXPRESSION skipped)
 endif()
+
+# Debian's librocrand1, if it is there when the tests run.
+add_executable(emu_rocrand tests/rocrand.cpp)
+target_include_directories(emu_rocrand PRIVATE ${EMU_ROOT})
+target_link_libraries(emu_rocrand PRIVATE wick_emu ${CMAKE_DL_LIBS})
+add_test(NAME emu_rocrand COMMAND emu_rocrand)
+set_tests_properties(emu_rocrand PROPERTIES LABELS emu TIMEOUT 120 SKIP_RETURN_CODE 77 ENVIRONMENT
+  "WICK_EMU_DEVICES=gfx90a,gfx1030;LD_LIBRARY_PATH=$<TARGET_FILE_DIR:wick_emu>")

@@ -141,6 +141,11 @@ void report(Wave* w, const Op* op, Check check, int lane, const std::string& wha
 /// Whether the instruction has been reported for this already: then nothing need be made ready.
 bool was_reported(Wave* w, const Op* op, Check check);
 
+/// Where an operation comes from. That of an indexed one, which is the wave's own: see wave.h.
+inline const Origin& origin_of(const Wave* w, const Op* op) {
+  return w->program->origin(op == &w->indexed[0] ? w->indexed[1].target - 1 : op);
+}
+
 /// Ends the launch with an error: kernel, instruction and wave go before `what`.
 Stop fail(Wave* w, const Op* op, const std::string& what);
 /// The same for handlers, which are built for one host and mustn't carry the library's own code.
@@ -154,6 +159,6 @@ void bad_lds(Wave* w, const Op* op, int64_t offset, uint32_t bytes, int lane);
 bool bad_scratch(Wave* w, const Op* op, uint64_t offset, uint32_t bytes, int lane);
 
 /// The rows of the quickest host instruction set, or of the one that WICK_EMU_ISA names.
-RowChoice select_rows(bool checked);
+RowChoice select_rows(bool checked, int generation);
 
 }  // namespace emu

@@ -94,6 +94,16 @@ void sdwa_select(std::string_view word, uint8_t& byte, uint8_t& bytes) {
   }
 }
 
+/// Of gfx9: instructions of three operands that may take halves of registers keep the other half of
+/// their result, as all 16-bit ones do later on.
+bool selects_halves(std::string_view name) {
+  static constexpr std::string_view kNames[] = {
+      "v_mad_f16",  "v_mad_u16",  "v_mad_i16",  "v_fma_f16",  "v_div_fixup_f16", "v_add_i16",
+      "v_sub_i16",  "v_min3_f16", "v_min3_u16", "v_min3_i16", "v_max3_f16",      "v_max3_u16",
+      "v_max3_i16", "v_med3_f16", "v_med3_u16", "v_med3_i16"};
+  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+}
+
 }  // namespace
 
 uint32_t Lowering::constant(uint64_t bits) {
@@ -114,7 +124,7 @@ uint32_t Lowering::source(const Operand& operand, Value value) {
       vgprs = std::max(vgprs, operand.reg + operand.dwords);
       return vgpr_offset(operand.reg);
     case Kind::sgpr:
-      if (operand.reg == traits.null) return constant(0);
+      if (operand.reg == kNull) return constant(0);
       return sgpr_offset(operand.reg);
     case Kind::agpr:
       vgprs = std::max(vgprs, kFirstAgpr + operand.reg + operand.dwords);
@@ -195,8 +205,27 @@ Op& Lowering::place_scalar(const Inst& inst, OperandUse use, std::span<const Val
   return ops.back();
 }
 
+void Lowering::index_registers(const Inst& inst, size_t operations_before) {
+  if (index_with == nullptr || !inst.name.starts_with("v_") || ops.size() == operations_before) return;
+  // The destination of these is a source, too: one register under two names.
+  const bool accumulates = inst.name.find("mac") != std::string::npos ||
+                           inst.name.find("dot2c") != std::string::npos;
+  if (ops.size() != operations_before + 1 || accumulates || inst.operands.empty()) {
+    throw NotImplemented("register index for this instruction");
+  }
+  Op head;
+  head.fn = index_with;
+  for (size_t i = 0; i < inst.operands.size() && i < 4; ++i) {
+    const uint32_t bit = i == 0 ? 8 : 1u << (i - 1);
+    if (inst.operands[i].kind == Kind::vgpr) head.imm2 |= indexed_operands & bit;
+  }
+  if (head.imm2 == 0) return;
+  ops.insert(ops.end() - 1, head);
+  computes = false;
+}
+
 uint32_t Lowering::destination(const Operand& operand) {
-  if (operand.kind == Kind::sgpr && operand.reg == traits.null) return offsetof(Wave, sink);
+  if (operand.kind == Kind::sgpr && operand.reg == kNull) return offsetof(Wave, sink);
   return source(operand, Value::b32);
 }
 
@@ -205,7 +234,7 @@ Extra* Lowering::extra(const Inst& inst, size_t first, size_t sources) {
   extra.omod = static_cast<uint8_t>(
       inst.modifier("mul") == 2 ? 1 : inst.modifier("mul") == 4 ? 2 : inst.modifier("div") == 2 ? 3 : 0);
   extra.clamp = inst.has("clamp");
-  extra.keep_high = traits.keep_high;
+  extra.keep_high = traits.keep_high || selects_halves(inst.name);
   const bool packed = inst.name.starts_with("v_pk_") || inst.name.starts_with("v_dot2");
   const auto bit = [&](const char* name, size_t i, bool otherwise = false) {
     const auto& list = inst.list(name);

@@ -21,7 +21,6 @@ enum class Value : uint8_t { b16, f16, bf16, i16, pk_f16, b32, f32, b64, u64, f6
 struct Traits {
   bool wave64 = false;
   bool keep_high = true;       // 16-bit results leave the upper half of the register alone
-  uint8_t m0 = kM0, null = kNull;
   uint8_t generation = 11;     // 9, 10, 11, 12
 };
 
@@ -83,6 +82,13 @@ class Lowering {
   std::vector<Access> accesses;
   bool computes = false;
 
+  /// Registers named relative to M0 (gfx9): the handler that puts the index in, and which operands
+  /// it is for: bit i source i, bit 3 the result. Null outside of such code.
+  Handler index_with = nullptr;
+  uint32_t indexed_operands = 0;
+  /// Puts that handler before the operation that `inst` became, the last one.
+  void index_registers(const Inst& inst, size_t operations_before);
+
   int halves() const { return traits.wave64 ? 2 : 1; }
 
   /// The operation's modifiers; `sources` operands from `first` on.
@@ -96,6 +102,12 @@ class Lowering {
 struct Row {
   const char* name;
   void (*lower)(Lowering&, const Inst&);
+};
+
+/// Rows of one generation, or (0) of all: a generation's own come before those.
+struct Table {
+  int generation;
+  std::span<const Row> rows;
 };
 
 /// Refuses an instruction whose operands aren't as they should be.

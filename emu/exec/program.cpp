@@ -168,6 +168,7 @@ class FunctionLowering {
         lower_alone(i++);
       }
     }
+    lowering_.index_with = nullptr;
     emit(&fell_off, {program_->end, "(end of the function)"});
     for (const Aside& aside : asides_) lower_aside(aside);
     program_->ops = std::move(lowering_.ops);
@@ -227,10 +228,15 @@ class FunctionLowering {
       if (row == nullptr) throw NotImplemented("unknown instruction");
       lowering_.accesses.clear();
       lowering_.computes = false;
+      const size_t operations = lowering_.ops.size();
       row->lower(lowering_, inst);
+      lowering_.index_registers(inst, operations);
       computes &= lowering_.computes;
       parts_.push_back(lowering_.accesses);
       program_->origins.resize(lowering_.ops.size(), {inst.address, inst.text});
+      if (is_branch(inst) && lowering_.index_with != nullptr) {
+        throw NotImplemented("a branch between s_set_gpr_idx_on and _off");
+      }
       if (is_branch(inst)) branches_.emplace_back(lowering_.ops.size() - 1, branch_target(inst));
     };
     try {

@@ -13,7 +13,7 @@ std::string describe(const char* what, uint32_t bytes, uint64_t address, int lan
 }
 
 std::string place(Wave* w, const Op* op, int lane) {
-  const Origin& origin = w->program->origin(op);
+  const Origin& origin = origin_of(w, op);
   char text[160];
   std::snprintf(text, sizeof text, "' at 0x%llx, workgroup (%u, %u, %u), wave %u",
                 static_cast<unsigned long long>(origin.address), w->group->id[0], w->group->id[1],
@@ -42,7 +42,7 @@ void report(Wave* w, const Op* op, Check check, int lane, const std::string& wha
   Launch& launch = *w->launch;
   std::lock_guard lock(launch.mutex);
   constexpr size_t kMost = 100;
-  const auto key = std::make_pair(w->program->origin(op).address, static_cast<int>(check));
+  const auto key = std::make_pair(origin_of(w, op).address, static_cast<int>(check));
   if (launch.findings.size() >= kMost || !launch.reported.insert(key).second) return;
   launch.findings.push_back(std::string(kNames[static_cast<int>(check)]) + ": " +
                             place(w, op, lane) + ": " + what);
@@ -50,7 +50,7 @@ void report(Wave* w, const Op* op, Check check, int lane, const std::string& wha
 
 bool was_reported(Wave* w, const Op* op, Check check) {
   std::lock_guard lock(w->launch->mutex);
-  return w->launch->reported.contains({w->program->origin(op).address, static_cast<int>(check)});
+  return w->launch->reported.contains({origin_of(w, op).address, static_cast<int>(check)});
 }
 
 bool bad_read(Wave* w, const Op* op, uint64_t address, uint32_t bytes, int lane) {

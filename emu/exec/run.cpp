@@ -58,27 +58,38 @@ void set_sgprs(const Launch& launch, const std::array<uint32_t, 3>& id, Wave& w)
   }
 }
 
-/// Work-item ids, packed ten bits each into v0.
-void set_vgprs(const Workgroup& group, Wave& w) {
+/// Whether each axis of the work-item id has a register of its own.
+bool ids_apart(const Launch& launch) { return launch.code->traits.generation == 10; }
+
+/// The highest axis whose id the kernel wants.
+uint32_t last_axis(const Launch& launch) {
+  return std::min(launch.descriptor.rsrc2 >> 11 & 3, 2u);
+}
+
+/// Work-item ids: packed ten bits each into v0, or in v0, v1 and v2.
+void set_vgprs(const Launch& launch, const Workgroup& group, Wave& w) {
   const uint32_t bx = group.block[0], by = group.block[1];
-  for (uint32_t half = 0; half < w.lanes / 32; ++half) {
-    const uint32_t first = w.index * w.lanes + half * 32;
-    uint32_t ids[32];
-    if (by == 1 && group.block[2] == 1) {
-      for (uint32_t i = 0; i < 32; ++i) ids[i] = first + i;
-      std::memcpy(&w.vgpr(static_cast<int>(half), 0), ids, sizeof ids);
+  const bool apart = ids_apart(launch), flat = by == 1 && group.block[2] == 1;
+  for (int half = 0; half < static_cast<int>(w.lanes / 32); ++half) {
+    const uint32_t first = w.index * w.lanes + static_cast<uint32_t>(half) * 32;
+    uint32_t x[32], y[32] = {}, z[32] = {};
+    for (uint32_t lane = 0; lane < 32; ++lane) x[lane] = first + lane;
+    for (uint32_t lane = 0; !flat && lane < 32; ++lane) {
+      z[lane] = x[lane] / bx / by;
+      y[lane] = x[lane] / bx % by;
+      x[lane] %= bx;
+    }
+    if (apart) {
+      const uint32_t* axes[] = {x, y, z};
+      for (uint32_t axis = 0; axis <= last_axis(launch) && axis < w.vgprs; ++axis) {
+        std::memcpy(&w.vgpr(half, static_cast<int>(axis)), axes[axis], sizeof x);
+      }
       continue;
     }
-    uint32_t x = first % bx, y = first / bx % by, z = first / bx / by;
-    for (uint32_t& packed : ids) {
-      packed = x | y << 10 | z << 20;
-      if (++x < bx) continue;
-      x = 0;
-      if (++y < by) continue;
-      y = 0;
-      ++z;
+    if (!flat) {
+      for (uint32_t lane = 0; lane < 32; ++lane) x[lane] |= y[lane] << 10 | z[lane] << 20;
     }
-    std::memcpy(&w.vgpr(static_cast<int>(half), 0), ids, sizeof ids);
+    std::memcpy(&w.vgpr(half, 0), x, sizeof x);
   }
 }
 
@@ -92,6 +103,8 @@ void start_tracking(const Launch& launch, Wave& w, char* room) {
   for (uint32_t half = 0; half < 2; ++half) {
     track.known[half] = masks + half * registers + kSpares;
     track.known[half][0] = kAllLanes;
+    const uint32_t apart = ids_apart(launch) ? last_axis(launch) : 0;
+    for (uint32_t axis = 1; axis <= apart && axis < w.vgprs; ++axis) track.known[half][axis] = kAllLanes;
   }
   track.pending = reinterpret_cast<uint8_t*>(masks + 2 * registers) + kSpares;
   for (PendingRing* ring : {&track.vmem, &track.lds, &track.smem}) ring->first = ring->count = 0;
@@ -128,7 +141,7 @@ std::array<uint32_t, 3> Launch::block_of(const std::array<uint32_t, 3>& id) cons
 }
 
 Stop fail(Wave* w, const Op* op, const std::string& what) {
-  const Origin& origin = w->program->origin(op);
+  const Origin& origin = origin_of(w, op);
   char where[96];
   std::snprintf(where, sizeof where, "' at 0x%llx, workgroup (%u, %u, %u), wave %u: ",
                 static_cast<unsigned long long>(origin.address), w->group->id[0], w->group->id[1],
@@ -208,7 +221,7 @@ void Worker::start(Launch& launch, Wave& w, uint32_t index) {
   w.s[kExec] = static_cast<uint32_t>(exec);
   w.s[kExec + 1] = static_cast<uint32_t>(exec >> 32);
   set_sgprs(launch, group_.id, w);
-  set_vgprs(group_, w);
+  set_vgprs(launch, group_, w);
   if (launch.checked) start_tracking(launch, w, tracks_[index].get());
   enter(&w, *entry_program_, entry_op_);
 }

@@ -90,6 +90,7 @@ struct alignas(128) Wave {
   uint32_t vgprs;            // of a half
   uint32_t half_bytes;       // from a register's first half to its second
   uint32_t constants_loaded;
+  Op indexed[2];             // an operation whose registers M0 shifts, and the way back from it
   uint64_t constants[kConstants];  // of the module's instructions
   alignas(128) U32 spare[2];  // pseudo-operations' own vector registers
   alignas(128) U32 v[1];     // registers of the first half, then of the second

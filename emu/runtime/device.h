@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "emu/object/target.h"
-#include "emu/runtime/architecture.h"
+#include "emu/arch/architecture.h"
 #include "emu/runtime/stream.h"
 
 namespace emu {

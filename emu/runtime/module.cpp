@@ -167,13 +167,12 @@ std::shared_ptr<Code> Module::code(bool wave64) {
     key = mix(mix(key, function.address), function.size);
   }
   code = code_cache().get(key, object_.text, [&] {
-    Traits traits;
-    traits.wave64 = wave64;
-    traits.generation = static_cast<uint8_t>(device.architecture.generation);
+    const Traits traits = traits_of(device.architecture, wave64);
     std::vector<Symbol> functions;
     for (const FunctionSymbol& f : object_.functions) functions.push_back({f.name, f.address, f.size});
-    auto made = std::make_shared<Code>(device.architecture.name, traits, select_rows(kind_.checked),
-                                       object_.text, object_.text_address, std::move(functions));
+    auto made = std::make_shared<Code>(device.architecture.name, traits,
+                                       select_rows(kind_.checked, traits.generation), object_.text,
+                                       object_.text_address, std::move(functions));
     made->profiled = kind_.profiled;
     return made;
   });

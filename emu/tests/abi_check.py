@@ -32,7 +32,7 @@ ALIASES = {"unsigned int": "unsigned", "uint32_t": "unsigned", "hipDeviceptr_t":
 def kind(argument):
     argument = re.sub(r"=.*", "", argument)
     argument = re.sub(r"\b(struct|enum)\b", "", argument)
-    argument = re.sub(r"\s*\*\s*", "*", argument).strip()
+    argument = re.sub(r"\s*\*\s*", "*", re.sub(r"\s+", " ", argument)).strip()
     match = re.match(r"^((?:const )?(?:unsigned long long|unsigned int|unsigned char|unsigned short|"
                      r"\w+))\s*((?:\*| const)*)", argument)
     base, stars = match.group(1), match.group(2)
@@ -67,7 +67,11 @@ known = [e for e in enumerators if re.search(r"\b%s\b" % e, theirs)]
 # Numbers that changed with HIP 6, whose name the library has.
 changed = {"hipMemoryTypeHost", "hipMemoryTypeDevice", "hipMemoryTypeArray", "hipMemoryTypeUnified",
            "hipMemoryTypeManaged", "hipErrorTbd", "hipErrorRuntimeOther", "hipErrorRuntimeMemory",
-           "hipLimitMallocHeapSize", "hipLimitRange", "hipLimitStackSize", "hipLimitPrintfFifoSize"}
+           "hipLimitMallocHeapSize", "hipLimitRange", "hipLimitStackSize", "hipLimitPrintfFifoSize",
+           "hipGraphNodeTypeCount", "hipGraphNodeTypeEmpty", "hipGraphNodeTypeEventRecord",
+           "hipGraphNodeTypeGraph", "hipGraphNodeTypeHost", "hipGraphNodeTypeKernel",
+           "hipGraphNodeTypeMemcpy", "hipGraphNodeTypeMemcpyFromSymbol",
+           "hipGraphNodeTypeMemcpyToSymbol", "hipGraphNodeTypeMemset", "hipGraphNodeTypeWaitEvent"}
 old = "hipMemoryTypeUnregistered" not in theirs
 lines = ['#include <cstdio>']
 program = "\n".join(f'  std::printf("{e} %lld\\n", (long long)({e}));' for e in known

@@ -12,20 +12,27 @@ namespace emu::test {
 namespace {
 
 struct Level {
+  const char* arch;
   const char* name;
   std::vector<std::string> flags;
   uint32_t lanes;
+  bool has(const std::string& file) const {
+    // Matrix instructions are each family's own.
+    return file != (std::string(arch) == "gfx1100" ? "mfma" : "matrix");
+  }
 };
 
 const std::vector<Level>& levels() {
   static const std::vector<Level> all = {
-      {"O0", {"-O0"}, 32},
-      {"O1", {"-O1"}, 32},
-      {"O2", {"-O2"}, 32},
-      {"O3", {"-O3"}, 32},
-      {"Os", {"-Os"}, 32},
-      {"O2_wave64", {"-O2", "-mwavefrontsize64"}, 64},
-      {"O0_wave64", {"-O0", "-mwavefrontsize64"}, 64},
+      {"gfx1100", "O0", {"-O0"}, 32},
+      {"gfx1100", "O1", {"-O1"}, 32},
+      {"gfx1100", "O2", {"-O2"}, 32},
+      {"gfx1100", "O3", {"-O3"}, 32},
+      {"gfx1100", "Os", {"-Os"}, 32},
+      {"gfx1100", "O2_wave64", {"-O2", "-mwavefrontsize64"}, 64},
+      {"gfx1100", "O0_wave64", {"-O0", "-mwavefrontsize64"}, 64},
+      {"gfx90a", "O0", {"-O0"}, 64},
+      {"gfx90a", "O2", {"-O2"}, 64},
   };
   return all;
 }
@@ -38,9 +45,9 @@ class Compiled {
     return all;
   }
   std::string error(const std::string& file) const { return errors_.at(file); }
-  Object& object(const std::string& path) {
+  Object& object(const std::string& path, const Level& level) {
     auto& object = objects_[path];
-    if (object == nullptr) object = std::make_unique<Object>(path, "gfx1100");
+    if (object == nullptr) object = std::make_unique<Object>(path, level.arch);
     return *object;
   }
   HostLibrary& host(const std::string& path) {
@@ -49,7 +56,7 @@ class Compiled {
     return *library;
   }
   static std::string device_path(const std::string& name, const Level& level) {
-    return work_folder() + "/" + name + "_" + level.name + ".hsaco";
+    return work_folder() + "/" + name + "_" + level.arch + "_" + level.name + ".hsaco";
   }
   static std::string host_path(const std::string& name) { return work_folder() + "/" + name + ".so"; }
   static std::vector<std::string> names() {
@@ -70,8 +77,9 @@ class Compiled {
       files.push_back(host_path(name));
       commands.push_back(host_command(source, files.back()));
       for (const Level& level : levels()) {
+        if (!level.has(name)) continue;
         files.push_back(device_path(name, level));
-        commands.push_back(device_command(source, "gfx1100", level.flags, files.back()));
+        commands.push_back(device_command(source, level.arch, level.flags, files.back()));
       }
     }
     const auto errors = run_commands(commands);
@@ -91,7 +99,7 @@ class CorpusTest : public testing::Test {
     const std::string device = Compiled::device_path(file_, level_), host = Compiled::host_path(file_);
     ASSERT_EQ(compiled.error(host), "");
     ASSERT_EQ(compiled.error(device), "");
-    Object& object = compiled.object(device);
+    Object& object = compiled.object(device, level_);
     ASSERT_FALSE(object.kernels().empty());
     const Problem problem;
     const auto inputs = make_inputs(problem);
@@ -120,7 +128,9 @@ int main(int argc, char** argv) {
   using namespace emu::test;
   for (const std::string& file : Compiled::names()) {
     for (const Level& level : levels()) {
-      testing::RegisterTest("Corpus_gfx1100", (file + "_" + level.name).c_str(), nullptr, nullptr,
+      if (!level.has(file)) continue;
+      const std::string suite = std::string("Corpus_") + level.arch;
+      testing::RegisterTest(suite.c_str(), (file + "_" + level.name).c_str(), nullptr, nullptr,
                             __FILE__, __LINE__,
                             [file, &level]() -> testing::Test* { return new CorpusTest(file, level); });
     }

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "emu/arch/architecture.h"
+
 namespace emu::test {
 namespace {
 
@@ -49,24 +51,6 @@ std::map<uint64_t, uint64_t> lay_out(const llvm::object::ELFObjectFileBase& elf,
 }
 
 }  // namespace
-
-Traits traits_of(const std::string& arch, bool wave64) {
-  Traits traits;
-  traits.wave64 = wave64;
-  if (arch.starts_with("gfx9")) {
-    traits.generation = 9;
-    traits.keep_high = false;
-    traits.m0 = 124;
-    traits.null = 255;
-  } else if (arch.starts_with("gfx10")) {
-    traits.generation = 10;
-    traits.m0 = 124;
-    traits.null = 125;
-  } else if (arch.starts_with("gfx12")) {
-    traits.generation = 12;
-  }
-  return traits;
-}
 
 Object::Object(const std::string& path, const std::string& arch) : arch_(arch) {
   auto file = must(llvm::object::ObjectFile::createObjectFile(path));
@@ -125,7 +109,10 @@ Object::Object(const std::string& path, const std::string& arch) : arch_(arch) {
 Code& Object::code(bool wave64) {
   std::unique_ptr<Code>& code = codes_[wave64 ? 1 : 0];
   if (code == nullptr) {
-    code = std::make_unique<Code>(arch_, traits_of(arch_, wave64), select_rows(false), text_,
+    const Architecture* architecture = find_architecture(arch_);
+    if (architecture == nullptr) throw std::runtime_error("no architecture " + arch_);
+    const Traits traits = traits_of(*architecture, wave64);
+    code = std::make_unique<Code>(arch_, traits, select_rows(false, traits.generation), text_,
                                   text_address_, functions_);
   }
   return *code;

@@ -46,7 +46,4 @@ class Object {
   std::unique_ptr<Code> codes_[2];
 };
 
-/// Traits of an architecture's waves.
-Traits traits_of(const std::string& arch, bool wave64);
-
 }  // namespace emu::test

@@ -1,5 +1,5 @@
 // Random kernels from a seed: compiled for the device and for the host, and compared.
-//   emu_random_kernels [--count 300] [--seed 1] [--batch 50] [--keep FOLDER]
+//   emu_random_kernels [--count 300] [--seed 1] [--batch 50] [--arch gfx1100] [--keep FOLDER]
 
 #include <cstdio>
 #include <cstdlib>
@@ -16,7 +16,7 @@ using namespace emu::test;
 
 struct Options {
   uint64_t count = 300, seed = 1, batch = 50;
-  std::string keep;
+  std::string arch = "gfx1100", keep;
 };
 
 Options read_options(int argc, char** argv) {
@@ -26,6 +26,7 @@ Options read_options(int argc, char** argv) {
     if (name == "--count") options.count = std::strtoull(argv[i + 1], nullptr, 10);
     else if (name == "--seed") options.seed = std::strtoull(argv[i + 1], nullptr, 10);
     else if (name == "--batch") options.batch = std::strtoull(argv[i + 1], nullptr, 10);
+    else if (name == "--arch") options.arch = argv[i + 1];
     else if (name == "--keep") options.keep = argv[i + 1];
   }
   return options;
@@ -39,7 +40,16 @@ struct File {
   std::vector<std::string> flags;
 };
 
-File write_file(uint64_t first, uint64_t count, int number) {
+/// The kernel as the architecture can have it: gfx9 knows no row_xmask, so it rotates.
+std::string kernel_for(const std::string& arch, uint64_t seed) {
+  std::string text = random_kernel(seed);
+  static const std::string kMask = ", 0x165,", kRotate = ", 0x125,";
+  if (!arch.starts_with("gfx9")) return text;
+  for (size_t at = 0; (at = text.find(kMask, at)) != text.npos;) text.replace(at, kMask.size(), kRotate);
+  return text;
+}
+
+File write_file(uint64_t first, uint64_t count, int number, const std::string& arch) {
   static const std::vector<std::string> kLevels = {"-O1", "-O2", "-O3", "-Os", "-O0"};
   File file;
   file.first = first;
@@ -49,19 +59,21 @@ File write_file(uint64_t first, uint64_t count, int number) {
   file.device = path + ".hsaco";
   file.host = path + ".so";
   file.flags = {kLevels[static_cast<size_t>(number) % kLevels.size()]};
-  if (number % 4 == 3) {
+  if (arch.starts_with("gfx9")) {
+    file.lanes = 64;
+  } else if (number % 4 == 3) {
     file.flags.push_back("-mwavefrontsize64");
     file.lanes = 64;
   }
   std::ofstream out(file.source);
   out << "#include \"corpus.h\"\n";
-  for (uint64_t i = 0; i < count; ++i) out << random_kernel(first + i);
+  for (uint64_t i = 0; i < count; ++i) out << kernel_for(arch, first + i);
   return file;
 }
 
 /// How many of the file's kernels differ.
 int compare_file(const File& file, const Options& options) {
-  Object object(file.device, "gfx1100");
+  Object object(file.device, options.arch);
   HostLibrary host(file.host);
   int wrong = 0;
   for (uint64_t i = 0; i < file.count; ++i) {
@@ -81,7 +93,7 @@ int compare_file(const File& file, const Options& options) {
     std::printf("%s%s: %s\n", kernel.c_str(), flags.c_str(), error.c_str());
     if (!options.keep.empty()) {
       std::ofstream(options.keep + "/" + kernel + ".hip")
-          << "#include \"corpus.h\"\n" << random_kernel(file.first + i);
+          << "#include \"corpus.h\"\n" << kernel_for(options.arch, file.first + i);
     }
   }
   return wrong;
@@ -91,7 +103,7 @@ int compare_file(const File& file, const Options& options) {
 int run_files(const std::vector<File>& files, const Options& options) {
   std::vector<std::vector<std::string>> commands;
   for (const File& file : files) {
-    commands.push_back(device_command(file.source, "gfx1100", file.flags, file.device));
+    commands.push_back(device_command(file.source, options.arch, file.flags, file.device));
     commands.push_back(host_command(file.source, file.host));
   }
   const auto errors = run_commands(commands);
@@ -119,7 +131,7 @@ int main(int argc, char** argv) {
     std::vector<File> files;
     for (int i = 0; i < 4 && done < options.count; ++i) {
       const uint64_t count = std::min(options.batch, options.count - done);
-      files.push_back(write_file(options.seed + done, count, number++));
+      files.push_back(write_file(options.seed + done, count, number++, options.arch));
       done += count;
     }
     wrong += run_files(files, options);

@@ -20,6 +20,7 @@ void register_buffers();
 void register_matrix();
 void register_dual();
 void register_mistakes();
+void register_gfx9();
 
 /// A suite of hand-made cases: each adds its texts first, all are assembled at once, then run.
 class Hand {

@@ -196,9 +196,6 @@ constexpr Row kRows[] = {
     vop<[](U32 a) {
       return convert<U16>(saturated_byte(a) | saturated_byte(a >> 16) << 8);
     }>("v_sat_pk_u8_i16"),
-    vop<[](U32 a) { return a; }>("v_accvgpr_mov_b32"),
-    warm<[](U32 a) { return a; }>("v_accvgpr_read_b32"),
-    warm<[](U32 a) { return a; }>("v_accvgpr_write_b32"),
 };
 
 }  // namespace

@@ -251,7 +251,7 @@ void lower_count(Lowering& l, const Inst& inst) {  // vdst
   if (inst.has("gds")) throw NotImplemented("global data share");
   Op& op = l.emit(&count_lanes<kAppend>);
   op.dst = l.destination(inst.operands.at(0));
-  op.a = sgpr_offset(l.traits.m0);
+  op.a = sgpr_offset(kM0);
   op.imm2 = offset(inst);
 }
 

@@ -1,18 +1,22 @@
 #include "emu/exec/rows/rows.h"
 
+#include "emu/arch/gfx9/rows.h"
+
 namespace emu::EMU_VARIANT {
 
-std::span<const Row> table(int index) {
-  using Table = std::span<const Row> (*)();
-  static constexpr Table kTables[] = {
-      &float_rows,  &half_rows,    &packed_rows,  &double_rows,    &integer_rows,
-      &bit_rows,    &convert_rows, &compare_rows, &divide_rows,    &transcendental_rows,
-      &lane_rows,   &dot_rows,     &matrix_rows,  &scalar_rows,    &scalar_bit_rows,
-      &control_rows, &global_rows, &flat_rows,    &smem_rows,      &atomic_rows,
-      &lds_rows,    &buffer_rows,
+std::span<const Table> tables() {
+  static const Table kTables[] = {
+      {9, gfx9_rows()},         {9, gfx9_mfma_rows()},  {11, gfx11_rows()},
+      {0, float_rows()},
+      {0, half_rows()},         {0, packed_rows()},     {0, double_rows()},
+      {0, integer_rows()},      {0, bit_rows()},        {0, convert_rows()},
+      {0, compare_rows()},      {0, divide_rows()},     {0, transcendental_rows()},
+      {0, lane_rows()},         {0, dot_rows()},        {0, scalar_rows()},
+      {0, scalar_bit_rows()},   {0, control_rows()},    {0, global_rows()},
+      {0, flat_rows()},         {0, smem_rows()},       {0, atomic_rows()},
+      {0, lds_rows()},          {0, buffer_rows()},
   };
-  constexpr int kCount = sizeof kTables / sizeof kTables[0];
-  return index < kCount ? kTables[index]() : std::span<const Row>();
+  return kTables;
 }
 
 }  // namespace emu::EMU_VARIANT

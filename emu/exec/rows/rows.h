@@ -21,7 +21,6 @@ std::span<const Row> divide_rows();
 std::span<const Row> transcendental_rows();
 std::span<const Row> lane_rows();
 std::span<const Row> dot_rows();
-std::span<const Row> matrix_rows();
 std::span<const Row> scalar_rows();
 std::span<const Row> scalar_bit_rows();
 std::span<const Row> control_rows();
@@ -32,7 +31,10 @@ std::span<const Row> smem_rows();
 std::span<const Row> atomic_rows();
 std::span<const Row> lds_rows();
 
-/// The table of number `index`, empty after the last.
-std::span<const Row> table(int index);
+// Of a family alone: emu/arch/NAME/rows.cpp.
+std::span<const Row> gfx9_rows();
+std::span<const Row> gfx11_rows();
+
+std::span<const Table> tables();
 
 }  // namespace emu::EMU_VARIANT

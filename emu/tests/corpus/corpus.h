@@ -68,6 +68,7 @@ DEVICE inline u32 lane() {
 DEVICE inline u32 bpermute(u32 from, u32 value) {
   return __builtin_amdgcn_ds_bpermute(from * 4, value);
 }
+DEVICE inline u32 bpermute64(u32 from, u32 value) { return bpermute(from, value); }
 DEVICE inline u32 permute(u32 to, u32 value) { return __builtin_amdgcn_ds_permute(to * 4, value); }
 #define SWIZZLE(value, pattern) __builtin_amdgcn_ds_swizzle(value, pattern)
 #define DPP(old, value, control, rows, banks, bound) \
@@ -87,7 +88,17 @@ DEVICE inline u64 ballot(bool b) {
 #endif
 }
 #define NOINLINE __attribute__((noinline))
+// What only some architectures have; the host has all.
+#ifdef __GFX9__
+#define ONLY_GFX9 1
+#define SINCE_GFX10 0
 #else
+#define ONLY_GFX9 0
+#define SINCE_GFX10 1
+#endif
+#else
+#define ONLY_GFX9 1
+#define SINCE_GFX10 1
 #include <cmath>
 #include <cstring>
 extern "C" {
@@ -117,6 +128,8 @@ inline const u32* wave_of(u32 value) { return emu_exchange(value) + item() / lan
 inline u32 bpermute(u32 from, u32 value) {
   return wave_of(value)[lane() / 32 * 32 + from % 32];
 }
+/// As gfx9 does: across all 64 lanes.
+inline u32 bpermute64(u32 from, u32 value) { return wave_of(value)[from % 64]; }
 inline u32 permute(u32 to, u32 value) {
   u32 values[64], targets[64], result = 0;
   memcpy(values, wave_of(value), lanes() * 4);
@@ -142,6 +155,12 @@ inline u32 DPP(u32 old, u32 value, u32 control, u32 rows, u32 banks, bool bound)
   else if (control < 0x110) from = i + n < 16 ? static_cast<int>(l + n) : -1;
   else if (control < 0x120) from = i >= n ? static_cast<int>(l - n) : -1;
   else if (control < 0x130) from = static_cast<int>(l - i + (i + 16 - n) % 16);
+  else if (control == 0x130) from = l < 63 ? static_cast<int>(l + 1) : -1;
+  else if (control == 0x134) from = static_cast<int>((l + 1) % 64);
+  else if (control == 0x138) from = static_cast<int>(l) - 1;
+  else if (control == 0x13c) from = static_cast<int>((l + 63) % 64);
+  else if (control == 0x142) from = static_cast<int>(l / 16 * 16) - 1;
+  else if (control == 0x143) from = static_cast<int>(l / 32 * 32) - 1;
   else if (control == 0x140) from = static_cast<int>(l - i + 15 - i);
   else if (control == 0x141) from = static_cast<int>(l / 8 * 8 + 7 - l % 8);
   else if (control < 0x160) from = static_cast<int>(l - i + n);

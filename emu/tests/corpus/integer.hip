@@ -139,6 +139,14 @@ KERNEL short_arithmetic(ARGUMENTS) {
 
 DEVICE u32 byte_of(u32 x, int i) { return x >> (8 * i) & 255; }
 
+/// Signed bytes times unsigned ones, saturated.
+DEVICE i32 mixed_dot4(u32 a, u32 b, i32 c) {
+  i64 sum = c;
+  for (int i = 0; i < 4; ++i) sum += static_cast<i8>(byte_of(a, i)) * static_cast<i32>(byte_of(b, i));
+  constexpr i64 most = 0x7fffffff;
+  return static_cast<i32>(sum > most ? most : sum < -most - 1 ? -most - 1 : sum);
+}
+
 KERNEL special_integers(ARGUMENTS) {
   ENTER;
   const u32 a = in.i[0], b = in.i[1], c = in.i[2];
@@ -153,10 +161,20 @@ KERNEL special_integers(ARGUMENTS) {
   out.put(__builtin_amdgcn_sad_u16(a, b, c));
   out.put(__builtin_amdgcn_lerp(a, b, c));
   out.put(__builtin_amdgcn_udot4(a, b, c, false));
-  out.put(__builtin_amdgcn_sudot4(true, a, true, b, static_cast<i32>(c), false));
-  out.put(__builtin_amdgcn_sudot4(true, a, false, b, static_cast<i32>(c), true));
+  const i32 sum = static_cast<i32>(c);
+#if SINCE_GFX10
+  out.put(__builtin_amdgcn_sudot4(true, a, true, b, sum, false));
+  out.put(__builtin_amdgcn_sudot4(true, a, false, b, sum, true));
+#else
+  out.put(__builtin_amdgcn_sdot4(static_cast<i32>(a), static_cast<i32>(b), sum, false));
+  out.put(mixed_dot4(a, b, sum));
+#endif
   out.put(__builtin_amdgcn_udot8(a, b, c, false));
-  out.put(__builtin_amdgcn_sudot8(true, a, true, b, static_cast<i32>(c), false));
+#if SINCE_GFX10
+  out.put(__builtin_amdgcn_sudot8(true, a, true, b, sum, false));
+#else
+  out.put(__builtin_amdgcn_sdot8(static_cast<i32>(a), static_cast<i32>(b), sum, false));
+#endif
 #else
   u32 result = 0;
   const u64 both = u64{a} << 32 | b;
@@ -167,7 +185,7 @@ KERNEL special_integers(ARGUMENTS) {
   out.put(a >> 5 & 511);
   out.put(static_cast<i32>(a << (23 - (in.small[0] & 15))) >> 23);
   u32 sad = c, masked = c, wide = c, lerp = 0, u4 = c, u8s = c;
-  i64 s4 = static_cast<i32>(c), m4 = static_cast<i32>(c), s8 = static_cast<i32>(c);
+  i64 s4 = static_cast<i32>(c), s8 = static_cast<i32>(c);
   for (int i = 0; i < 4; ++i) {
     const u32 x = byte_of(a, i), y = byte_of(b, i), d = x > y ? x - y : y - x;
     sad += d;
@@ -175,7 +193,6 @@ KERNEL special_integers(ARGUMENTS) {
     lerp |= (x + y + (byte_of(c, i) & 1)) / 2 << (8 * i);
     u4 += x * y;
     s4 += static_cast<i8>(x) * static_cast<i8>(y);
-    m4 += static_cast<i8>(x) * static_cast<i32>(y);
   }
   for (int i = 0; i < 32; i += 16) {
     const i32 x = a >> i & 0xffff, y = b >> i & 0xffff;
@@ -192,7 +209,7 @@ KERNEL special_integers(ARGUMENTS) {
   out.put(lerp);
   out.put(u4);
   out.put(static_cast<u32>(s4));
-  out.put(static_cast<i32>(m4 > 0x7fffffff ? 0x7fffffff : m4 < -0x7fffffff - 1 ? -0x7fffffff - 1 : m4));
+  out.put(mixed_dot4(a, b, static_cast<i32>(c)));
   out.put(u8s);
   out.put(static_cast<u32>(s8));
 #endif

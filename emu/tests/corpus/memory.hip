@@ -157,3 +157,19 @@ KERNEL memory_buffer(ARGUMENTS) {
   reinterpret_cast<u16*>(outputs[index()].w)[22] = static_cast<u16>(in.i[1]);
 #endif
 }
+
+typedef u32 uint32v __attribute__((ext_vector_type(32)));
+
+KERNEL memory_register_index(ARGUMENTS) {
+  ENTER;
+  uint32v v;
+  for (u32 i = 0; i < 32; ++i) v[i] = in.i[i & 7] * (i + 1);
+  const u32 same = (group() * 5 + 3) & 31;  // one register for all lanes
+  out.put(v[same]);
+  v[(same + 7) & 31] = in.i[1];
+  v[in.small[0] & 31] += 1;  // each lane its own: a loop over the registers asked for
+  out.put(v[in.small[1] & 31]);
+  u32 sum = 0;
+  for (u32 i = 0; i < 32; ++i) sum = sum * 3 + v[i];
+  out.put(sum);
+}

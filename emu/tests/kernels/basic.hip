@@ -76,3 +76,21 @@ extern "C" __global__ void all_write(int* data) { data[item()] = static_cast<int
 __attribute__((amdgpu_flat_work_group_size(1, 64))) extern "C" __global__ void small_only(int* data) {
   data[item()] = 1;
 }
+
+// What ends a kernel before its time.
+
+extern "C" __global__ void traps(int* data) {
+  if (data[item()] == 0) __builtin_trap();
+  data[item()] = 1;
+}
+
+/// Goes where its caller says.
+extern "C" __global__ void calls(int* data, void (*function)(int*)) { function(data); }
+
+__attribute__((noinline)) __device__ int deeper(volatile int* data, int depth) {
+  volatile int room[64];
+  room[depth & 63] = data[0];
+  return deeper(data, depth + 1) + room[depth & 63];
+}
+
+extern "C" __global__ void recurses(volatile int* data) { data[0] = deeper(data, 0); }

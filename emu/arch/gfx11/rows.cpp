@@ -146,6 +146,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> matrix_rows() { return kRows; }
+std::span<const Row> gfx11_rows() { return kRows; }
 
 }  // namespace emu::EMU_VARIANT
