@@ -73,11 +73,20 @@ void set_vgprs(const Launch& launch, const Workgroup& group, Wave& w) {
   for (int half = 0; half < static_cast<int>(w.lanes / 32); ++half) {
     const uint32_t first = w.index * w.lanes + static_cast<uint32_t>(half) * 32;
     uint32_t x[32], y[32] = {}, z[32] = {};
-    for (uint32_t lane = 0; lane < 32; ++lane) x[lane] = first + lane;
-    for (uint32_t lane = 0; !flat && lane < 32; ++lane) {
-      z[lane] = x[lane] / bx / by;
-      y[lane] = x[lane] / bx % by;
-      x[lane] %= bx;
+    if (flat) {
+      for (uint32_t lane = 0; lane < 32; ++lane) x[lane] = first + lane;
+    } else {
+      uint32_t at_x = first % bx, at_y = first / bx % by, at_z = first / bx / by;
+      for (uint32_t lane = 0; lane < 32; ++lane) {
+        x[lane] = at_x;
+        y[lane] = at_y;
+        z[lane] = at_z;
+        if (++at_x < bx) continue;
+        at_x = 0;
+        if (++at_y < by) continue;
+        at_y = 0;
+        ++at_z;
+      }
     }
     if (apart) {
       const uint32_t* axes[] = {x, y, z};
