@@ -78,6 +78,7 @@ class Chat {
 
 int run(const Options& o) {
   o.sampling.check();
+  check_token_limit(o.count);
   Chat chat(o);
   const bool terminal = isatty(STDIN_FILENO) != 0;
   if (terminal)
@@ -86,7 +87,7 @@ int run(const Options& o) {
   for (;;) {
     if (terminal) print("> ");
     std::string line;
-    if (!std::getline(std::cin, line) || interrupted()) break;
+    if (interrupted() || !std::getline(std::cin, line) || interrupted()) break;
     if (line == "/exit" || line == "/quit") break;
     if (line == "/clear") {
       chat.clear();
@@ -121,6 +122,7 @@ void add_chat(CLI::App& app) {
       ->type_name("TEXT");
   command->add_option("-n,--tokens", o->count, "Most tokens an answer may have; -1: until its end")
       ->type_name("N")
+      ->check(number_check<int64_t>())
       ->capture_default_str();
   o->sampling.add_to(*command);
 }

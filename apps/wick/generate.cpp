@@ -11,7 +11,7 @@ namespace {
 struct Options {
   ModelOptions model;
   SamplingOptions sampling;
-  std::string prompt, prompt_file;
+  TextOptions text;
   int64_t count = 256;
   bool ignore_end = false, json = false;
 };
@@ -33,10 +33,12 @@ const char* finish_name(serve::FinishReason reason) {
 int run(const Options& o) {
   const double start = now_seconds();
   o.sampling.check();
-  const std::string text = o.prompt_file.empty() ? o.prompt : read_text(o.prompt_file);
+  check_token_limit(o.count);
+  const std::string text = o.text.read();
+  if (interrupted()) return kInterrupted;
   const auto engine = o.model.load();
   const double loaded = now_seconds();
-  std::vector<int32_t> prompt = engine->tokenizer().encode(text);
+  std::vector<int32_t> prompt = o.text.encode(engine->tokenizer(), text);
   if (prompt.empty()) {  // a model continues nothing from its own start token
     const auto first =
         engine->tokenizer().bos() ? engine->tokenizer().bos() : engine->tokenizer().eos();
@@ -45,10 +47,8 @@ int run(const Options& o) {
   }
   serve::Session session(engine, o.model.session());
   // A prompt that doesn't fit is an error of feed(), and nothing is printed.
-  if (!o.json && static_cast<int64_t>(prompt.size()) <= session.context()) print(text);
-  const double fed = now_seconds();
-  session.feed(prompt, interrupted);
-  const double prompt_seconds = now_seconds() - fed;
+  const bool streams = !o.json && static_cast<int64_t>(prompt.size()) <= session.context();
+  if (streams) print(text);
   serve::GenerateOptions options;
   options.max_tokens = o.count;
   options.sampler = o.sampling.sampler;
@@ -56,9 +56,20 @@ int run(const Options& o) {
   options.cancelled = interrupted;
   if (!o.json) options.on_text = print;
   serve::Generated result;
-  if (!interrupted()) result = session.generate(options);
+  const double fed = now_seconds();
+  double prompt_seconds = 0;
+  int64_t prompt_run = 0;  // less than the prompt has when interrupted
+  try {
+    session.feed(prompt, interrupted);
+    prompt_seconds = now_seconds() - fed;
+    prompt_run = session.length();
+    if (!interrupted()) result = session.generate(options);
+  } catch (const Error&) {
+    if (streams) print("\n");  // the error gets a line of its own
+    throw;
+  }
 
-  const double prompt_tps = static_cast<double>(prompt.size()) / prompt_seconds;
+  const double prompt_tps = static_cast<double>(prompt_run) / prompt_seconds;
   const auto made = static_cast<double>(result.tokens.size());
   const double generate_tps = made > 1 && result.seconds > 0 ? (made - 1) / result.seconds : 0;
   const double first_ms = (fed - start + prompt_seconds) * 1e3 + result.first_token_ms;
@@ -75,10 +86,10 @@ int run(const Options& o) {
   } else {
     print("\n");
     std::fprintf(stderr,
-                 "\nprompt %zu tokens, %.1f tokens/s | generated %zu tokens, %.1f tokens/s | "
+                 "\nprompt %lld tokens, %.1f tokens/s | generated %zu tokens, %.1f tokens/s | "
                  "first token after %.0f ms | memory %s\n",
-                 prompt.size(), prompt_tps, result.tokens.size(), generate_tps, first_ms,
-                 human_bytes(peak_resident_bytes()).c_str());
+                 static_cast<long long>(prompt_run), prompt_tps, result.tokens.size(), generate_tps,
+                 first_ms, human_bytes(peak_resident_bytes()).c_str());
   }
   return interrupted() ? kInterrupted : kOk;
 }
@@ -93,13 +104,10 @@ void add_generate(CLI::App& app) {
                   "Example: wick generate -m model.gguf -p \"Once upon a time\" -n 64 --temp 0",
                   [o] { return run(*o); });
   o->model.add_to(*command);
-  auto* prompt =
-      command->add_option("-p,--prompt", o->prompt, "Text to continue")->type_name("TEXT");
-  command->add_option("-f,--file", o->prompt_file, "Read the text from a file (-: stdin)")
-      ->type_name("FILE")
-      ->excludes(prompt);
+  o->text.add_to(*command, "Text to continue");
   command->add_option("-n,--tokens", o->count, "Most tokens to generate; -1: until the end")
       ->type_name("N")
+      ->check(number_check<int64_t>())
       ->capture_default_str();
   command->add_flag("--ignore-eos", o->ignore_end, "Go on past the end of the answer");
   o->sampling.add_to(*command);

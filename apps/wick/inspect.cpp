@@ -14,9 +14,16 @@ struct Options {
   bool json = false;
 };
 
+/// Vocabularies have a hundred thousand entries: of long arrays only the head is shown.
+constexpr uint64_t kMostShown = 8;
+
 Json value_json(const io::GgufValue& value) {
-  // Vocabularies have a hundred thousand entries: of arrays the head is shown, and the count.
-  if (value.is_array()) return value.str(8);
+  if (value.is_array()) {
+    Json list = Json::array();
+    for (const io::GgufValue& item : value.elements(kMostShown)) list.push_back(value_json(item));
+    if (value.count() <= kMostShown) return list;
+    return {{"count", value.count()}, {"first", list}};
+  }
   if (auto b = value.as_bool()) return *b;
   if (auto i = value.as_i64()) return *i;
   if (auto u = value.as_u64()) return *u;
