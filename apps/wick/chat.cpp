@@ -30,6 +30,7 @@ class Chat {
                   "this version speaks ChatML and Llama 3 turns; wick generate takes any text");
     }
     format_ = *format;
+    check_text(options_.system, "--system");
     clear();
   }
 
@@ -40,6 +41,7 @@ class Chat {
 
   /// One turn: the user's message in, the streamed answer out. False: interrupted.
   bool turn(const std::string& message) {
+    check_text(message, "-");
     messages_.push_back({text::ChatRole::kUser, message});
     text::ChatOptions chat;
     chat.default_system = text::default_system_message(engine_->chat_template());
@@ -68,6 +70,11 @@ class Chat {
   }
 
  private:
+  /// On its own, so that an error counts bytes from the text's start, not the conversation's.
+  void check_text(const std::string& text, const std::string& source) const {
+    encode_text(engine_->tokenizer(), text, source);
+  }
+
   const Options& options_;
   std::shared_ptr<const serve::Engine> engine_;
   serve::Session session_;

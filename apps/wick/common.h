@@ -127,7 +127,7 @@ void print(std::string_view text);
 /// The whole of a file, "-" for standard input; what there is by then when interrupted. Errors: it
 /// can't be read.
 std::string read_text(const std::string& path);
-/// The tokens of a text that came from `source`, the file's path or the option's name. Errors,
+/// The tokens of a text that came from `source`: a path, "-" or an option's name. Errors,
 /// named after it: it isn't UTF-8.
 std::vector<int32_t> encode_text(const text::Tokenizer& tokenizer, const std::string& text,
                                  const std::string& source,

@@ -10,6 +10,7 @@ import pathlib
 import shutil
 import resource
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -289,6 +290,24 @@ class BadInput(Cli):
         self.assertFalse(out.exists())
         broken.unlink()
 
+    def test_weights_that_are_no_numbers(self):
+        whole = (self.folder / "tiny-f32.gguf").read_bytes()
+        broken, text = self.folder / "nan.gguf", self.folder / "text"
+        broken.write_bytes(whole[:-4] + struct.pack("<f", math.nan))
+        text.write_text("the hat and the can")
+        self.fails("perplexity", "-m", str(broken), "-f", str(text), says="score isn't finite")
+        code, out, err = wick("generate", "-m", str(broken), "-p", "the", "-n", "4")
+        self.assertEqual((code, out), (2, b"the\n"))  # the error starts on a line of its own
+        self.assertRegex(err, rb"\Awick: sample: bad logit: [^\n]*\n\Z")
+        broken.unlink()
+
+    def test_names_in_files_are_shown_escaped(self):
+        whole = pathlib.Path(self.model).read_bytes()
+        odd = self.folder / "odd.gguf"
+        odd.write_bytes(whole.replace(b"llama", b"ll\x9b\xffa", 1))
+        self.fails("generate", "-m", str(odd), "-p", "a", says=r"architecture: 'll\x9b\xffa'")
+        odd.unlink()
+
     def test_file_names_stay_on_one_line(self):
         self.fails("inspect", str(self.folder / "two\nlines"))
         self.fails("generate", "-m", self.model, "-f", str(self.folder / "two\nlines"))
@@ -344,6 +363,7 @@ class BadInput(Cli):
             self.fails(*args, "-f", str(file), says=f"{file}: tokenize: invalid UTF-8")
             self.fails(*args, "-p", bad, says="--prompt: tokenize: invalid UTF-8")
         self.fails("perplexity", "-m", self.model, "-f", str(file), says=f"{file}: tokenize: ")
+        self.fails("chat", "-m", self.model, "--system", bad, says="--system: tokenize: ")
 
     def test_quantize_writes_whole_files_or_none(self):
         source = str(self.folder / "tiny-f32.gguf")

@@ -44,7 +44,11 @@ text::Tokenizer load_tokenizer(const io::Gguf& file) {
   // Llama 3's files rely on the pattern's own rule where they don't say.
   spec.add_bos = file.get_bool("tokenizer.ggml.add_bos_token", spec.pre == "llama-bpe" && spec.bos);
   spec.add_eos = file.get_bool("tokenizer.ggml.add_eos_token", false);
-  return text::Tokenizer(spec);
+  try {
+    return text::Tokenizer(spec);
+  } catch (const Error& e) {
+    throw Error(file.path(), e.what());
+  }
 }
 
 Engine::Engine(std::unique_ptr<models::CausalLm> model, text::Tokenizer tokenizer,

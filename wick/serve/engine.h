@@ -107,7 +107,8 @@ struct Perplexity {
 };
 
 /// Negative log-likelihood of every token but the first of each stretch of `context` tokens, which
-/// are run independently. Errors: fewer than two tokens, a context below 2.
+/// are run independently. Errors: fewer than two tokens, a context below 2, a token outside the
+/// vocabulary, a score that isn't finite.
 WICK_API Perplexity perplexity(const Engine& engine, std::span<const int32_t> tokens,
                                const SessionOptions& options,
                                const std::function<bool(int64_t done)>& progress = {});
