@@ -85,8 +85,9 @@ class WICK_API Backend {
   // Linear.
   /// a [.., m, k] @ b [.., k, n] → out [.., m, n], batch dims equal (broadcast by strides of 0).
   virtual void matmul(const View& out, const ConstView& a, const ConstView& b) = 0;
-  /// Packs matrices [n_i, k] of one dtype, stacked along n. `release` says that the sources won't
-  /// be read again by the caller soon: mapped pages of theirs are given back as packing proceeds.
+  /// Packs matrices [n_i, k] of one dtype, stacked along n. `release` says that the sources are
+  /// mapped from files and won't be read again soon: their pages are given back as packing
+  /// proceeds. Memory of another kind would lose its contents.
   virtual std::unique_ptr<PreparedWeight> prepare(std::span<const ConstView> parts,
                                                   bool release) = 0;
   /// x [.., k] → out [.., n], same float dtype.

@@ -185,8 +185,8 @@ std::span<const std::byte> Gguf::data(const GgufTensor& tensor) const {
 
 Tensor Gguf::tensor(const GgufTensor& tensor) const {
   const std::span<const std::byte> part = data(tensor);
-  return Tensor(Storage::map(part.data(), part.size(), bytes_), *tensor.dtype,
-                Layout::contiguous(tensor.shape));
+  return Tensor(Storage::map(part.data(), part.size(), bytes_, bytes_->file_backed()),
+                *tensor.dtype, Layout::contiguous(tensor.shape));
 }
 
 }  // namespace wick::io

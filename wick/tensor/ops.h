@@ -57,8 +57,9 @@ WICK_API Tensor matmul(const Tensor& a, const Tensor& b);
 class WICK_API Weight {
  public:
   Weight() = default;
-  /// Packs a matrix, or several of one dtype and k stacked along n. With `release` the sources'
-  /// mapped pages are given back to the system while packing: they can still be read, slowly.
+  /// Packs a matrix, or several of one dtype and k stacked along n. With `release` the pages of
+  /// sources that are mapped from a file are given back to the system while packing: they can
+  /// still be read, slowly. Other sources stay as they are.
   explicit Weight(const Tensor& matrix, bool release = false)
       : Weight(std::span(&matrix, 1), release) {}
   explicit Weight(std::span<const Tensor> matrices, bool release = false);
