@@ -195,7 +195,8 @@ class Generation(Cli):
                            "--ignore-eos", "--seed", "3")
         self.assertEqual(out, "the hat" + report["text"] + "\n")
         self.assertRegex(err, r"\A\nprompt 6 tokens, [\d.]+ tokens/s \| generated 24 tokens, "
-                              r"[\d.]+ tokens/s \| first token after \d+ ms \| memory [\d.]+ [kMG]B\n\Z")
+                              r"[\d.]+ tokens/s \| first token after \d+ ms \| "
+                              r"memory [\d.]+ [kMG]B\n\Z")
 
     def test_seeds(self):
         first = self.generate("--seed", "3")["tokens"]
@@ -338,8 +339,8 @@ class BadInput(Cli):
                      ["--penalty-window", "-2"], ["--seed", "-1"], ["--seed", "x"]]:
             self.run_fails(*args)
         for args in [["-t", "0"], ["-t", "-1"], ["-p", "-1"], ["-n", "-1"], ["-r", "0"],
-                     ["-d", "-1"], ["-d", "9223372036854775807"], ["-p", "99999999999"], ["-p", "8,x"],
-                     ["-p", "0"]]:
+                     ["-d", "-1"], ["-d", "9223372036854775807"], ["-p", "99999999999"],
+                     ["-p", "8,x"], ["-p", "0"]]:
             self.fails("bench", "-m", self.model, *args)
         self.fails("quantize", self.model, str(self.folder / "out.gguf"), "q4_0", "-t", "0")
         self.fails("chat", "-m", self.model, "--temp", "-1")
@@ -350,7 +351,8 @@ class BadInput(Cli):
                    says="prompt longer than the context: ")
         self.fails("chat", "-m", self.model, "--ctx", "8", stdin="the hat and the can\n",
                    says="prompt longer than the context: ")
-        self.run_fails("--ctx", "1000000000", says="kv cache: not enough memory: context 1000000000")
+        self.run_fails("--ctx", "1000000000",
+                       says="kv cache: not enough memory: context 1000000000")
         self.run_fails("--ctx", "9223372036854775807", says="kv cache: ")
         self.fails("perplexity", "-m", self.model, "-f", "-", stdin="t", says="perplexity: ")
         self.fails("perplexity", "-m", self.model, "-f", "-", says="perplexity: ")
@@ -474,11 +476,11 @@ class RealModel(Cli):
         cls.addClassCleanup(shutil.rmtree, cls.folder)
 
     def test_it_speaks(self):
-        report = self.json("generate", "-m", self.model, "-p", "The capital of France is", "-n", "12",
-                           "--temp", "0")
+        report = self.json("generate", "-m", self.model, "-p", "The capital of France is",
+                           "-n", "12", "--temp", "0")
         self.assertIn("Paris", report["text"])
-        again = self.json("generate", "-m", self.model, "-p", "The capital of France is", "-n", "12",
-                          "--temp", "0", "-t", "1")
+        again = self.json("generate", "-m", self.model, "-p", "The capital of France is",
+                          "-n", "12", "--temp", "0", "-t", "1")
         self.assertEqual(again["tokens"], report["tokens"])
 
     def test_it_chats(self):

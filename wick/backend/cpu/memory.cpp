@@ -180,7 +180,9 @@ void account_outside_bytes(ptrdiff_t delta) { Allocator::global().account(delta)
 CpuBackend::~CpuBackend() = default;
 
 std::string CpuBackend::description() const {
-  return fmt::format("CPU, {} threads, kernels for {}", ThreadPool::global().threads(), name(isa_));
+  const int threads = ThreadPool::global().threads();
+  return fmt::format("CPU, {} thread{}, kernels for {}", threads, threads == 1 ? "" : "s",
+                     name(isa_));
 }
 
 void* CpuBackend::alloc(size_t bytes) { return Allocator::global().take(bytes); }
