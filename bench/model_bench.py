@@ -5,7 +5,7 @@ Rows: pp512 and tg128 (tokens/s), start (ms from exec to exit for one token afte
 no warm-up run on either side) and the peak resident memory of a short and of a long prompt.
 A ratio is the median over rounds of wick/peer inside one round: both sides of a round ran within
 seconds of each other, so a machine that changes speed cancels out. A round counts as noisy when
-other processes kept more than --others cores busy; up to --patience extra rounds replace noisy ones.
+other processes kept more than --others cores busy; up to --patience extra rounds replace such.
 Writes bench/results/<date>-<cpu>.json and .md. Exit code 1 when a target is missed.
 """
 

@@ -24,7 +24,7 @@ def read_layers(path):
 
 
 def layer_of(path, layers):
-    """The longest entry of layers.txt that is a folder of this path below wick/, or the top folder."""
+    """The longest entry of layers.txt that is a folder of this path in wick/, or the top folder."""
     parts = path.split("/")
     if parts[0] != "wick":
         return parts[0]

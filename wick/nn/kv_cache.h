@@ -9,6 +9,7 @@
 
 namespace wick::nn {
 
+/// What a KV cache holds: its size is layers · heads · (key_size + value_size) · context elements.
 struct KvCacheOptions {
   int64_t layers = 0;
   int64_t heads = 0;     ///< key/value heads

@@ -23,6 +23,7 @@ enum class OpKind : uint8_t { Unary, Binary, Reduce, Arg, Other };
 /// What a result promises across backends and ISAs; docs/design/numerics.md is the contract.
 enum class NumericClass : uint8_t { exact, tree, blocked, bound };
 
+/// A row of ops.def.
 struct OpInfo {
   std::string_view name;
   OpKind kind;

@@ -39,12 +39,14 @@ class WICK_API Engine {
   std::string chat_template_;
 };
 
+/// What a session may hold, and how it runs its prompts.
 struct SessionOptions {
   int64_t context = 0;             ///< most positions; 0: what the model was trained for
   DType cache_dtype = DType::f16;  ///< f16, bf16 or f32
   int64_t batch = 512;             ///< prompt tokens run at once
 };
 
+/// How a text is continued, and when it ends.
 struct GenerateOptions {
   int64_t max_tokens = -1;  ///< < 0: until the model ends its answer or the context is full
   text::SamplerOptions sampler;
@@ -57,6 +59,7 @@ struct GenerateOptions {
 
 enum class FinishReason : uint8_t { end_of_generation, max_tokens, context_full, cancelled };
 
+/// What Session::generate made.
 struct Generated {
   std::vector<int32_t> tokens;  ///< without the end-of-generation token
   std::string text;
@@ -100,6 +103,7 @@ class WICK_API Session {
   Tensor logits_;  // after the last token of the cache; undefined where they aren't known
 };
 
+/// Scores of a text, in nats.
 struct Perplexity {
   std::vector<double> nll;  ///< natural log, one a scored token
   int64_t tokens = 0;       ///< in all

@@ -20,11 +20,13 @@ enum class ChatFormat {
 
 enum class ChatRole { kSystem, kUser, kAssistant };
 
+/// One turn of a conversation.
 struct ChatMessage {
   ChatRole role;
   std::string content;
 };
 
+/// How a conversation becomes tokens.
 struct ChatOptions {
   /// Ends with the opening of an assistant turn, for the model to go on from.
   bool add_generation_prompt = true;

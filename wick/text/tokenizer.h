@@ -27,6 +27,7 @@ struct TokenizerSpec {
   bool add_eos = false;
 };
 
+/// How a text becomes tokens.
 struct EncodeOptions {
   std::optional<bool> add_bos = std::nullopt;  ///< unset: as the vocabulary says
   std::optional<bool> add_eos = std::nullopt;  ///< unset: as the vocabulary says
