@@ -19,7 +19,11 @@ struct Lines {
         widen(u, a + i, kN);
         widen(v, b + i, kN);
         for (int64_t j = 0; j < kN; ++j) u[j] = F::call(u[j], v[j]);
-        narrow(y + i, u, kN);
+        if constexpr (F::kSelects) {
+          narrow_exact(y + i, u, kN);
+        } else {
+          narrow(y + i, u, kN);
+        }
       }
     } else {
       const int64_t whole = n / kLine<S> * kLine<S>;
@@ -88,13 +92,14 @@ void affine(int64_t n, void* out, const void* in, const void* mul, const void* a
   cover(n, stream, lines, static_cast<S*>(out), static_cast<const S*>(in));
 }
 
-#define WICK_BINARY(name, ...)                                  \
-  struct name##_row {                                           \
-    static constexpr bool kChecksDivisor = Op::name == Op::div; \
-    template <class T>                                          \
-    static inline T call(T a, T b) {                            \
-      return fn::name(a, b);                                    \
-    }                                                           \
+#define WICK_BINARY(name, ...)                                                           \
+  struct name##_row {                                                                    \
+    static constexpr bool kChecksDivisor = Op::name == Op::div;                          \
+    static constexpr bool kSelects = Op::name == Op::maximum || Op::name == Op::minimum; \
+    template <class T>                                                                   \
+    static inline T call(T a, T b) {                                                     \
+      return fn::name(a, b);                                                             \
+    }                                                                                    \
   };
 #include "wick/op/ops.def"
 

@@ -48,10 +48,9 @@ constexpr bool worth_streaming(Op op, DType dtype) {
     case Op::maximum:
     case Op::minimum:
     case Op::affine:
+    case Op::div:
     case Op::recip:
       return dtype != DType::f8e4m3;
-    case Op::div:
-      return is_float(dtype) && dtype != DType::f8e4m3;
     case Op::sqrt:
       return dtype == DType::f32 || dtype == DType::f64;
     default:

@@ -39,13 +39,13 @@ void unary(int64_t n, void* out, const void* in, bool stream) {
   cover(n, stream, Lines<F, S>{}, static_cast<S*>(out), static_cast<const S*>(in));
 }
 
-#define WICK_UNARY(name, ...)             \
-  struct name##_row {                     \
-    static constexpr Op kOp = Op::name;   \
-    template <class T>                    \
-    static inline T call(T x) {           \
-      return fn::name(x);                 \
-    }                                     \
+#define WICK_UNARY(name, ...)           \
+  struct name##_row {                   \
+    static constexpr Op kOp = Op::name; \
+    template <class T>                  \
+    static inline T call(T x) {         \
+      return fn::name(x);               \
+    }                                   \
   };
 #include "wick/op/ops.def"
 

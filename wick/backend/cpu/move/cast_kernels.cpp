@@ -38,17 +38,39 @@ inline float toward(From x) {
   }
 }
 
+template <class To, class From>
+inline void toward(float* __restrict to, const From* __restrict from, int64_t n) {
+#if defined(__AVX512F__)
+  if constexpr (math::kSame<To, bf16> && math::kSame<From, i32>) {
+    // Toward zero, then to odd where that lost something.
+    for (int64_t i = 0; i < n; i += 16) {
+      const __m512i x = _mm512_loadu_si512(from + i);
+      const __m512 y = _mm512_cvt_roundepi32_ps(x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+      const __mmask16 inexact = _mm512_cmpneq_epi32_mask(_mm512_cvttps_epi32(y), x);
+      const __m512i bits = _mm512_castps_si512(y);
+      _mm512_storeu_si512(to + i, _mm512_mask_or_epi32(bits, inexact, bits, _mm512_set1_epi32(1)));
+    }
+    return;
+  }
+#endif
+  for (int64_t i = 0; i < n; ++i) to[i] = toward<To>(from[i]);
+}
+
 /// n a multiple of 64: whole lines of every type.
 template <class To, class From>
 __attribute__((noinline)) void lines(To* __restrict to, const From* __restrict from, int64_t n) {
   const int64_t whole = n / 64 * 64;
-  if constexpr (kStepwise<From> || kStepwise<To>) {
+  if constexpr (kStepwise<From> && math::kSame<To, float>) {
+    widen(to, from, whole);
+  } else if constexpr (kStepwise<To> && math::kSame<From, float>) {
+    narrow(to, from, whole);
+  } else if constexpr (kStepwise<From> || kStepwise<To>) {
     for (int64_t i = 0; i < whole; i += 64) {
       alignas(64) float wide[64];
       if constexpr (kStepwise<From>) {
         widen(wide, from + i, 64);
       } else {
-        for (int64_t j = 0; j < 64; ++j) wide[j] = toward<To>(from[i + j]);
+        toward<To>(wide, from + i, 64);
       }
       if constexpr (kStepwise<To>) {
         narrow(to + i, wide, 64);

@@ -42,7 +42,7 @@ void copy_strided(int64_t n, char* const* at, const int64_t* stride) {
 bool worth_streaming(DType to, DType from) {
   if (to == DType::f8e4m3) return false;
   if (from == DType::f8e4m3) return info(to).block_bytes >= 4;
-  return to != DType::bf16 || from != DType::f64;
+  return from != DType::f64 || info(to).block_bytes > 2;
 }
 
 int index(DType dtype) { return static_cast<int>(dtype); }
