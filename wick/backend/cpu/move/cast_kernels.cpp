@@ -64,6 +64,14 @@ __attribute__((noinline)) void lines(To* __restrict to, const From* __restrict f
     widen(to, from, whole);
   } else if constexpr (kStepwise<To> && math::kSame<From, float>) {
     narrow(to, from, whole);
+  } else if constexpr (kStepwise<To> && math::kSame<From, double>) {
+    // Longer pieces: the way from f64 is long, and more of its loads are then under way at once.
+    alignas(64) float wide[256];
+    for (int64_t i = 0; i < whole; i += 256) {
+      const int64_t m = whole - i < 256 ? whole - i : 256;
+      for (int64_t j = 0; j < m; ++j) wide[j] = toward<To>(from[i + j]);
+      narrow(to + i, wide, m);
+    }
   } else if constexpr (kStepwise<From> || kStepwise<To>) {
     for (int64_t i = 0; i < whole; i += 64) {
       alignas(64) float wide[64];

@@ -41,8 +41,8 @@ void copy_strided(int64_t n, char* const* at, const int64_t* stride) {
 /// hide their stores.
 bool worth_streaming(DType to, DType from) {
   if (to == DType::f8e4m3) return false;
-  if (from == DType::f8e4m3) return info(to).block_bytes >= 4;
-  return from != DType::f64 || info(to).block_bytes > 2;
+  if (from == DType::f8e4m3) return to == DType::f32 || to == DType::f64;
+  return to != DType::bf16 || from != DType::f64;
 }
 
 int index(DType dtype) { return static_cast<int>(dtype); }
