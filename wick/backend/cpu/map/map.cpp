@@ -40,21 +40,19 @@ constexpr bool worth_streaming(Op op, DType dtype) {
   switch (op) {
     case Op::neg:
     case Op::abs:
+      return true;
     case Op::sqr:
-      return dtype != DType::bf16 && dtype != DType::f8e4m3;
     case Op::add:
     case Op::sub:
     case Op::mul:
     case Op::maximum:
     case Op::minimum:
-      return dtype != DType::f8e4m3;
-    case Op::div:
-      return is_float(dtype) && dtype != DType::f8e4m3;
-    case Op::sqrt:
-    case Op::recip:
-      return dtype == DType::f32 || dtype == DType::f64;
     case Op::affine:
-      return dtype == DType::f32 || dtype == DType::f64 || is_integer(dtype);
+    case Op::div:
+    case Op::recip:
+      return dtype != DType::f8e4m3;
+    case Op::sqrt:
+      return dtype == DType::f32 || dtype == DType::f64;
     default:
       return false;
   }
