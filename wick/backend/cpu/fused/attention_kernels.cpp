@@ -76,6 +76,25 @@ WICK_NOINLINE void scores(const float* q, int64_t d, const T* k, int64_t k_step,
   }
 }
 
+WICK_FN float largest_lane(F32 v) {
+#if defined(__AVX512F__)
+  return _mm512_reduce_max_ps(reinterpret_cast<__m512>(v));
+#else
+  float m = v[0];
+  for (int lane = 1; lane < kWidth; ++lane) m = v[lane] > m ? v[lane] : m;
+  return m;
+#endif
+}
+
+/// s = exp(s - m) for V vectors; m is at least every score.
+template <int V>
+WICK_FN void exponentials(float* s, float m) {
+  float e[V * kWidth];
+  for (int v = 0; v < V; ++v) store(e + v * kWidth, load(s + v * kWidth) - splat(m));
+  for (float& x : e) x = math::exp_of_negative(x);
+  for (int v = 0; v < V; ++v) store(s + v * kWidth, load(e + v * kWidth));
+}
+
 /// Turns a row's scores into exponentials; returns their maximum and sum. Keys outside `keys` count
 /// as +0 in the sum. `s` has kAttentionChunk entries.
 struct RowSoftmax {
@@ -104,15 +123,10 @@ WICK_NOINLINE RowSoftmax softmax_row(float* s, Range keys, float scale, float so
     m0 = a > m0 ? a : m0;
   }
   m0 = m1 > m0 ? m1 : m0;
-  float m = m0[0];
-  for (int lane = 1; lane < kWidth; ++lane) m = m0[lane] > m ? m0[lane] : m;
+  const float m = largest_lane(m0);
 
-  for (j = first; j < last; j += kWidth) {
-    float e[kWidth];
-    store(e, load(s + j) - splat(m));
-    for (int lane = 0; lane < kWidth; ++lane) e[lane] = math::exp(e[lane]);
-    store(s + j, load(e));
-  }
+  for (j = first; j + 2 * kWidth <= last; j += 2 * kWidth) exponentials<2>(s + j, m);
+  if (j < last) exponentials<1>(s + j, m);
   for (j = 0; j < first; j += kWidth) store(s + j, F32{});
   for (j = last; j < kAttentionChunk; j += kWidth) store(s + j, F32{});
   // The row sum of 256: two elements an accumulator.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "wick/backend/cpu/linear/gemm.h"
+#include "wick/backend/cpu/linear/prefetch.h"
 #include "wick/backend/cpu/linear/weight.h"
 #include "wick/backend/cpu/linear/workspace.h"
 #include "wick/backend/cpu/thread_pool.h"
@@ -175,6 +176,7 @@ void decode(const Job& job) {
     args.cols = job.rows;
     args.y = y + first * kPanel;
     args.y_stride = padded_n;
+    args.prefetch_bytes = prefetch_bytes(8192);
     run(args);
     const int64_t col = first * kPanel;
     const int64_t cols = std::min(last * kPanel, w.n) - col;

@@ -98,8 +98,8 @@ void pack_panel(const PackPanelArgs& args) {
 //
 // P panels advance through k together: P · kVectors independent chains a column hide the latency of
 // fma, and each chain takes its row's products in order of k. The P panels lie one after the other,
-// so the stream is read at P places; each place is prefetched 8 KiB / P ahead and, near its end,
-// from where the next P panels begin. Weights are read once, x stays in L1.
+// so the stream is read at P places; each place is prefetched DecodeArgs::prefetch_bytes / P ahead
+// and, near its end, from where the next P panels begin. Weights are read once, x stays in L1.
 
 /// The next step of a panel as f32: one k of f32 and f16, two of bf16.
 template <class S>
@@ -204,12 +204,12 @@ WICK_INLINE void decode_steps(const char* w, i64 panel_bytes, i64 ahead, const f
 }
 
 template <class S, int P, int C>
-void decode_panels(const char* w, i64 panel_bytes, i64 k, const float* x, i64 x_stride, float* y,
-                   i64 y_stride) {
+void decode_panels(const DecodeArgs& args, const char* w, const float* x, float* y) {
   using T = Step<S>;
-  constexpr i64 kAhead = 8192 / P;
-  const i64 steps = k / T::kDepth;
-  const i64 near = kAhead / T::kBytes < steps ? kAhead / T::kBytes : steps;
+  const i64 panel_bytes = args.panel_bytes, x_stride = args.x_stride, y_stride = args.y_stride;
+  const i64 ahead = args.prefetch_bytes / P;
+  const i64 steps = args.k / T::kDepth;
+  const i64 near = ahead / T::kBytes < steps ? ahead / T::kBytes : steps;
   F::V acc[P][C][kVectors];
 #pragma GCC unroll 4
   for (int p = 0; p < P; ++p) {
@@ -219,8 +219,8 @@ void decode_panels(const char* w, i64 panel_bytes, i64 k, const float* x, i64 x_
       for (int v = 0; v < kVectors; ++v) acc[p][c][v] = F::V{};
     }
   }
-  decode_steps<S, P, C>(w, panel_bytes, kAhead, x, x_stride, 0, steps - near, acc);
-  decode_steps<S, P, C>(w, panel_bytes, kAhead + (P - 1) * panel_bytes, x, x_stride, steps - near,
+  decode_steps<S, P, C>(w, panel_bytes, ahead, x, x_stride, 0, steps - near, acc);
+  decode_steps<S, P, C>(w, panel_bytes, ahead + (P - 1) * panel_bytes, x, x_stride, steps - near,
                         steps, acc);
 #pragma GCC unroll 4
   for (int p = 0; p < P; ++p) {
@@ -246,8 +246,8 @@ template <class S, int P, int C>
 WICK_INLINE i64 decode_range(const DecodeArgs& a, i64 panel, i64 col) {
   const char* w = static_cast<const char*>(a.weight);
   for (; panel + P <= a.panels; panel += P) {
-    decode_panels<S, P, C>(w + panel * a.panel_bytes, a.panel_bytes, a.k, a.x + col * a.x_stride,
-                           a.x_stride, a.y + col * a.y_stride + panel * kRows, a.y_stride);
+    decode_panels<S, P, C>(a, w + panel * a.panel_bytes, a.x + col * a.x_stride,
+                           a.y + col * a.y_stride + panel * kRows);
   }
   return panel;
 }

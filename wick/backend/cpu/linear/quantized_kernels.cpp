@@ -10,6 +10,11 @@
 // are touched once in eight blocks. Bytes moved: decode reads each packed byte once and nothing
 // else out of cache; prompt reads each packed byte once, and the tiles of x once for every kRows
 // panels.
+//
+// What bounds prompts where a dot product is one instruction (Zen 4): eight of them, a product of
+// scales, an fma, and another with minima, all on the same two pipes, for each block, panel and
+// column. That is 80 % of the peak of dot products, or 73 % with minima; the tile in cache reaches
+// 79 and 72.
 
 #include "wick/backend/cpu/linear/quantized_kernels.h"
 
@@ -313,13 +318,27 @@ void decode(const ProductJob& job) {
   }
 }
 
+/// Asks for part `part` of `parts` of some bytes, a multiple of 64.
+WICK_LANES void prefetch_part(const uint8_t* from, int64_t bytes, int64_t part, int64_t parts) {
+  const int64_t lines = bytes / 64, end = lines * (part + 1) / parts;
+  for (int64_t line = lines * part / parts; line < end; ++line) {
+    __builtin_prefetch(from + line * 64, 0, 2);
+  }
+}
+
 template <class T, int kRows, int kColumns>
 WICK_LANES void multiply_panels(const ProductJob& job, const uint8_t* const* panels, int64_t panel,
                                 const ColumnSplit& split) {
   using Source = FromScratch<T>;
   const uint8_t* x = job.tiles;
   int64_t column = 0;
+  // The panels that are unpacked next come into cache while these are multiplied.
+  const int64_t panel_bytes = Packed<T>::panel_bytes(job.blocks);
+  const uint8_t* next = job.panels + (panel + kRows) * panel_bytes;
+  const int64_t rest = (job.rows + kPanelRows - 1) / kPanelRows - (panel + kRows);
+  const int64_t next_bytes = (rest < kRows ? rest : kRows) * panel_bytes;
   for (int64_t t = 0; t < split.tiles; ++t) {
+    prefetch_part(next, next_bytes, t, split.tiles);
     const int64_t width = t < split.wide ? split.width : split.width - 1;
     if (width == kColumns) {
       product<T, Source, kRows, kColumns>(job, panels, panel, x, column);

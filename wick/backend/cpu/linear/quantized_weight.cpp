@@ -1,8 +1,5 @@
 // Weights of block dtypes: packing them, and products with int8 activations.
 
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -10,6 +7,7 @@
 #include <atomic>
 #include <vector>
 
+#include "wick/backend/cpu/linear/prefetch.h"
 #include "wick/backend/cpu/linear/quantized_kernels.h"
 #include "wick/backend/cpu/linear/quantized_pack.h"
 #include "wick/backend/cpu/linear/quantized_types.h"
@@ -147,24 +145,6 @@ struct Activations {
     quantize(first + begin, width, tiles + tile_bytes(begin), row_scratch);
   }
 };
-
-/// How far ahead packed weights are asked for. On Zen 4 asking costs: its own prefetchers read q8_0
-/// at 35 GB/s, and at 29 with requests 6 KiB ahead, which hold miss buffers for the length of a
-/// trip to memory. On Zen 5 a prototype gained from 8 KiB. 0 asks for what is read next anyway.
-int64_t prefetch_bytes() {
-#if defined(__x86_64__)
-  static const int64_t bytes = [] {
-    unsigned a = 0, b = 0, c = 0, d = 0;
-    if (__get_cpuid(1, &a, &b, &c, &d) == 0) return 0;
-    const unsigned family = ((a >> 8) & 15) + ((a >> 20) & 255);
-    const bool amd = __builtin_cpu_is("amd") != 0;
-    return amd && family == 0x1A ? 8192 : 0;
-  }();
-  return bytes;
-#else
-  return 0;
-#endif
-}
 
 /// Values that a thread quantises for itself in less time than it takes to meet the others.
 constexpr int64_t kPrivateElems = 8192;
@@ -347,7 +327,7 @@ void linear_quantized(Isa isa, const View& out, const ConstView& x, const Prepar
   job.rows = weight.n;
   job.blocks = blocks;
   job.columns = columns;
-  job.prefetch_bytes = prefetch_bytes();
+  job.prefetch_bytes = prefetch_bytes(0);
   job.out = {out.data, activation_type(out.dtype), out.layout.stride(last), out_rows};
   if (columns >= type.prompt_columns) {
     prompt(activations, job, panels);
