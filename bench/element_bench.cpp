@@ -242,12 +242,12 @@ void add_map_rows(Bench& bench, DType d) {
     const Op op = static_cast<Op>(i);
     if (!info(op).dtypes.contains(d)) continue;
     const std::string title = fmt::format("{}.{}", name(op), name(d));
-    if (info(op).kind == OpKind::Unary) {
+    if (info(op).kind == OpKind::unary) {
       bench.add({title, n, 2.0 * static_cast<double>(bench.bytes()),
                  [=, &cpu, &bench] { cpu.unary(op, bench.out(d, large), bench.a(d, large)); }, m,
                  [=, &cpu, &bench] { cpu.unary(op, bench.out(d, small), bench.a(d, small)); }});
     }
-    if (info(op).kind == OpKind::Binary) {
+    if (info(op).kind == OpKind::binary) {
       bench.add({title, n, 3.0 * static_cast<double>(bench.bytes()),
                  [=, &cpu, &bench] {
                    cpu.binary(op, bench.out(d, large), bench.a(d, large), bench.b(d, large));

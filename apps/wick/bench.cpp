@@ -155,7 +155,7 @@ void add_bench(CLI::App& app) {
       ->type_name("N")
       ->check(number_check<int64_t>())
       ->delimiter(',');
-  command->add_option("-t,--threads", o->threads, "CPU threads (default: one a usable core)")
+  command->add_option("-t,--threads", o->threads, kThreadsHelp)
       ->type_name("T")
       ->check(number_check<int>())
       ->delimiter(',');

@@ -36,13 +36,13 @@ class Chat {
 
   void clear() {
     messages_.clear();
-    if (!options_.system.empty()) messages_.push_back({text::ChatRole::kSystem, options_.system});
+    if (!options_.system.empty()) messages_.push_back({text::ChatRole::system, options_.system});
   }
 
   /// One turn: the user's message in, the streamed answer out. False: interrupted.
   bool turn(const std::string& message) {
     check_text(message, "-");
-    messages_.push_back({text::ChatRole::kUser, message});
+    messages_.push_back({text::ChatRole::user, message});
     text::ChatOptions chat;
     chat.default_system = text::default_system_message(engine_->chat_template());
     serve::Generated answer;
@@ -65,7 +65,7 @@ class Chat {
       std::fprintf(stderr, "(the context of %lld tokens is full: /clear starts anew)\n",
                    static_cast<long long>(session_.context()));
     }
-    messages_.push_back({text::ChatRole::kAssistant, answer.text});
+    messages_.push_back({text::ChatRole::assistant, answer.text});
     return !interrupted();
   }
 

@@ -46,7 +46,7 @@ void ModelOptions::add_to(CLI::App& command, bool with_context) {
       ->type_name("DEVICE")
       ->capture_default_str();
   if (command.get_name() != "bench") {
-    command.add_option("-t,--threads", threads, "CPU threads (default: one a usable core)")
+    command.add_option("-t,--threads", threads, kThreadsHelp)
         ->type_name("T")
         ->check(number_check<int>());
   }

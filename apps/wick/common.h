@@ -21,6 +21,9 @@ using Json = nlohmann::ordered_json;
 /// Exit codes: everything went well, bad input or a failure, stopped by Ctrl-C.
 inline constexpr int kOk = 0, kFailed = 2, kInterrupted = 130;
 
+inline constexpr const char* kThreadsHelp =
+    "CPU threads (default: one a usable core; more than there are cores are started as asked)";
+
 /// Adds a subcommand; `run` is called once its options are parsed and returns the exit code.
 using Run = std::function<int()>;
 CLI::App* add_command(CLI::App& app, const std::string& name, const std::string& summary,

@@ -3,8 +3,8 @@
 #include <memory>
 
 #include "common.h"
+#include "wick/base/printable.h"
 #include "wick/io/ggml_type.h"
-#include "wick/io/printable.h"
 
 namespace wick::cli {
 namespace {
@@ -56,15 +56,15 @@ int run(const Options& o) {
     return kOk;
   }
   print(fmt::format("{}: GGUF version {}, {}, {} keys, {} tensors, {:.1f} M parameters\n\n",
-                    io::printable(o.file), file->version(),
+                    printable(o.file), file->version(),
                     human_bytes(static_cast<int64_t>(file->file_bytes())), file->metadata().size(),
                     file->tensors().size(), static_cast<double>(parameters) / 1e6));
   for (const io::GgufEntry& e : file->metadata()) {
-    print(fmt::format("{:<44} {}\n", io::printable(e.key), e.value.str(4)));
+    print(fmt::format("{:<44} {}\n", printable(e.key), e.value.str(4)));
   }
   print("\n");
   for (const io::GgufTensor& t : file->tensors()) {
-    print(fmt::format("{:<40} {:<24} {:>10}\n", io::printable(t.name), t.str(),
+    print(fmt::format("{:<40} {:<24} {:>10}\n", printable(t.name), t.str(),
                       human_bytes(static_cast<int64_t>(t.bytes))));
   }
   return kOk;

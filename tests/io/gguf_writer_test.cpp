@@ -96,7 +96,7 @@ TEST(GgufWriter, NothingRemainsWithoutFinish) {
     GgufWriter w(folder.path("m.gguf"));
     w.add_tensor("a", DType::f32, Shape{4});
     w.write("a", as_bytes("12345678"));
-    EXPECT_EQ(folder.list().size(), 1u);
+    EXPECT_LE(folder.list().size(), 1u);  // a temporary name where the file system wants one
     EXPECT_EQ(error_of([&] { w.finish(); }),
               "gguf: tensor lacks bytes: " + folder.path("m.gguf") + ", a: 8 of 16 are written");
   }

@@ -29,14 +29,17 @@ class WICK_API Engine {
   const text::Tokenizer& tokenizer() const { return tokenizer_; }
   /// The file's chat template, empty if it has none.
   const std::string& chat_template() const { return chat_template_; }
+  /// The file, as it was named to load().
+  const std::string& path() const { return path_; }
 
  private:
   Engine(std::unique_ptr<models::CausalLm> model, text::Tokenizer tokenizer,
-         std::string chat_template);
+         std::string chat_template, std::string path);
 
   std::unique_ptr<models::CausalLm> model_;
   text::Tokenizer tokenizer_;
   std::string chat_template_;
+  std::string path_;
 };
 
 /// What a session may hold, and how it runs its prompts.
@@ -95,6 +98,7 @@ class WICK_API Session {
  private:
   /// Runs the tokens of the history that the cache doesn't hold yet.
   bool catch_up(const std::function<bool()>& cancelled);
+  int32_t draw(text::Sampler& sampler);
 
   std::shared_ptr<const Engine> engine_;
   SessionOptions options_;

@@ -11,7 +11,7 @@
 #include "wick/math/half.h"
 #include "wick/math/scalar.h"
 
-#if defined(__AVX2__)
+#if defined(__x86_64__)
 // GCC 12 calls the deliberately undefined operands inside its own intrinsics uninitialised.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
@@ -182,6 +182,94 @@ WICK_FN void store(math::f16* p, F32 v) {
                    _mm256_cvtps_ph(reinterpret_cast<__m256>(v), _MM_FROUND_TO_NEAREST_INT));
 #else
   store_by_element(p, v);
+#endif
+}
+
+// ---- Two vectors at once: a line of 16-bit elements on AVX-512, or two lines of f32. ----
+
+/// Writes one vector's bytes, around the caches if asked to: p is then aligned to the vector.
+template <bool kStream, class V>
+WICK_FN void store_bytes(void* p, V v) {
+#if defined(__x86_64__)
+  if constexpr (kStream && sizeof(V) == 16) {
+    _mm_stream_si128(static_cast<__m128i*>(p), __builtin_bit_cast(__m128i, v));
+    return;
+  }
+#endif
+#if defined(__AVX2__)
+  if constexpr (kStream && sizeof(V) == 32) {
+    _mm256_stream_si256(static_cast<__m256i*>(p), __builtin_bit_cast(__m256i, v));
+    return;
+  }
+#endif
+#if defined(__AVX512F__)
+  if constexpr (kStream && sizeof(V) == 64) {
+    _mm512_stream_si512(static_cast<__m512i*>(p), __builtin_bit_cast(__m512i, v));
+    return;
+  }
+#endif
+  __builtin_memcpy(p, &v, sizeof v);
+}
+
+#if defined(__AVX512BW__)
+/// bf16 of two vectors: one test for NaN and one permutation serve both.
+WICK_FN __m512i bf16_of(F32 a, F32 b) {
+  const auto rounded = [](__m512i bits) {
+    const __mmask16 odd = _mm512_test_epi32_mask(bits, _mm512_set1_epi32(0x10000));
+    return _mm512_add_epi32(
+        bits, _mm512_mask_blend_epi32(odd, _mm512_set1_epi32(0x7fff), _mm512_set1_epi32(0x8000)));
+  };
+  const auto x = reinterpret_cast<__m512>(a), y = reinterpret_cast<__m512>(b);
+  __m512i low = rounded(_mm512_castps_si512(x)), high = rounded(_mm512_castps_si512(y));
+  if (_mm512_cmp_ps_mask(x, y, _CMP_UNORD_Q) != 0) [[unlikely]] {
+    const __m512i nan = _mm512_set1_epi32(0x7fc00000);
+    low = _mm512_mask_mov_epi32(low, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), nan);
+    high = _mm512_mask_mov_epi32(high, _mm512_cmp_ps_mask(y, y, _CMP_UNORD_Q), nan);
+  }
+  const __m512i upper =
+      _mm512_set_epi16(63, 61, 59, 57, 55, 53, 51, 49, 47, 45, 43, 41, 39, 37, 35, 33, 31, 29, 27,
+                       25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
+  return _mm512_permutex2var_epi16(low, upper, high);
+}
+#endif
+
+/// Stores a, then b behind it, rounded. Streamed if asked to, where the elements fill whole lines:
+/// p is then aligned to a line.
+template <bool kStream, class T>
+WICK_FN void store_pair(T* p, VecOf<T> a, VecOf<T> b) {
+  if constexpr (math::kSame<T, AccOf<T>>) {
+    store_bytes<kStream>(p, a);
+    store_bytes<kStream>(p + kStep<T>, b);
+    return;
+  }
+#if defined(__AVX512BW__)
+  if constexpr (math::kSame<T, math::bf16>) {
+    store_bytes<kStream>(p, bf16_of(a, b));
+    return;
+  } else if constexpr (math::kSame<T, math::f16>) {
+    const __m256i low = _mm512_cvtps_ph(reinterpret_cast<__m512>(a), _MM_FROUND_TO_NEAREST_INT);
+    const __m256i high = _mm512_cvtps_ph(reinterpret_cast<__m512>(b), _MM_FROUND_TO_NEAREST_INT);
+    store_bytes<kStream>(p, _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1));
+    return;
+  }
+#endif
+  if constexpr (!math::kSame<T, AccOf<T>>) {
+    store(p, a);
+    store(p + kStep<T>, b);
+  }
+}
+
+/// a > b ? a : b, lane by lane.
+WICK_FN F64 larger(F64 a, F64 b) { return a > b ? a : b; }
+WICK_FN F32 larger(F32 a, F32 b) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<F32>(
+      _mm512_max_ps(reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b)));
+#elif defined(__AVX2__)
+  return reinterpret_cast<F32>(
+      _mm256_max_ps(reinterpret_cast<__m256>(a), reinterpret_cast<__m256>(b)));
+#else
+  return a > b ? a : b;
 #endif
 }
 

@@ -16,7 +16,7 @@
 #pragma GCC diagnostic pop
 #endif
 
-#include "wick/base/dtype.h"
+#include "wick/backend/cpu/storage_type.h"
 #include "wick/math/half.h"
 
 namespace wick::cpu::WICK_ISA {
@@ -25,28 +25,6 @@ namespace {
 using math::bf16;
 using math::f16;
 using math::f8e4m3;
-
-/// The type that holds one element of a real dtype.
-template <DType kDType>
-struct StorageType;
-#define WICK_STORAGE_TYPE(dtype, T)  \
-  template <>                        \
-  struct StorageType<DType::dtype> { \
-    using type = T;                  \
-  };
-WICK_STORAGE_TYPE(u8, math::u8)
-WICK_STORAGE_TYPE(u32, math::u32)
-WICK_STORAGE_TYPE(i16, math::i16)
-WICK_STORAGE_TYPE(i32, math::i32)
-WICK_STORAGE_TYPE(i64, math::i64)
-WICK_STORAGE_TYPE(bf16, bf16)
-WICK_STORAGE_TYPE(f16, f16)
-WICK_STORAGE_TYPE(f32, float)
-WICK_STORAGE_TYPE(f64, double)
-WICK_STORAGE_TYPE(f8e4m3, f8e4m3)
-#undef WICK_STORAGE_TYPE
-template <DType kDType>
-using Storage = typename StorageType<kDType>::type;
 
 /// True for the types that compute in f32.
 template <class S>

@@ -14,6 +14,7 @@
 #include "wick/backend/cpu/cpu_backend.h"
 #include "wick/backend/cpu/process_wide.h"
 #include "wick/base/error.h"
+#include "wick/base/pages.h"
 
 namespace wick::cpu {
 namespace {
@@ -67,9 +68,7 @@ class Slabs {
       slabs_.erase(slab);
       return;
     }
-    const size_t from = round_up(static_cast<size_t>(begin - slab->base), page_bytes());
-    const size_t to = static_cast<size_t>(begin + bytes - slab->base) / page_bytes() * page_bytes();
-    if (from < to) madvise(slab->base + from, to - from, MADV_DONTNEED);
+    release_whole_pages(begin, bytes);
   }
 
   void lock() { mutex_.lock(); }

@@ -140,7 +140,7 @@ constexpr bool has_all(const AffineKernel (&run)[kRealDTypeCount]) {
 }  // namespace
 
 constexpr BinaryKernels binary_kernels = make_table();
-static_assert(complete(binary_kernels.run, OpKind::Binary));
+static_assert(complete(binary_kernels.run, OpKind::binary));
 static_assert(has_all(binary_kernels.affine));
 
 }  // namespace wick::cpu::WICK_ISA

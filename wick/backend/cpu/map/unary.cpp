@@ -71,6 +71,6 @@ constexpr UnaryKernels make_table() {
 }  // namespace
 
 constexpr UnaryKernels unary_kernels = make_table();
-static_assert(complete(unary_kernels.run, OpKind::Unary));
+static_assert(complete(unary_kernels.run, OpKind::unary));
 
 }  // namespace wick::cpu::WICK_ISA
