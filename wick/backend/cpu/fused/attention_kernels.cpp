@@ -303,11 +303,16 @@ WICK_NOINLINE void pack(const AttentionTask& task, const Work& work, const T* k,
 /// The queries of a task as f32 rows.
 template <class Q>
 void read_queries(const AttentionTask& task, const Work& work) {
-  const auto* q = static_cast<const Q*>(task.q);
-  for (int64_t r = 0; r < task.queries * task.heads; ++r) {
-    const Q* from = q + r / task.heads * task.q_query + r % task.heads * task.q_head;
-    float* to = work.q + r * work.d;
-    for (int64_t i = 0; i < work.d; ++i) to[i] = widen(from[i * task.q_step]);
+  float* to = work.q;
+  for (int64_t query = 0; query < task.queries; ++query) {
+    for (int64_t head = 0; head < task.heads; ++head, to += work.d) {
+      const Q* from = static_cast<const Q*>(task.q) + query * task.q_query + head * task.q_head;
+      int64_t i = 0;
+      if (task.q_step == 1) {
+        for (; i + kWidth <= work.d; i += kWidth) store(to + i, load(from + i));
+      }
+      for (; i < work.d; ++i) to[i] = widen(from[i * task.q_step]);
+    }
   }
 }
 
