@@ -164,9 +164,8 @@ Tensor Llama::attend(int64_t layer, const Tensor& x, int64_t begin, int64_t want
   const Tensor k = rope_interleaved(heads(qkv[1], c.kv_heads, c.head_size), cos, sin);
   step.cache.append(layer, k, heads(qkv[2], c.kv_heads, c.value_size), begin);
   if (wanted == 0) return {};
-  const Tensor q = rope_interleaved(
-      heads(qkv[0].narrow(0, skipped, wanted), c.heads, c.head_size),
-      cos.narrow(0, skipped, wanted), sin.narrow(0, skipped, wanted));
+  const Tensor q = rope_interleaved(heads(qkv[0].narrow(0, skipped, wanted), c.heads, c.head_size),
+                                    cos.narrow(0, skipped, wanted), sin.narrow(0, skipped, wanted));
   const AttentionParams params{.scale = c.attention_scale, .causal = true, .window = c.window};
   const int64_t keys = step.cache.length() + begin + count;
   const Tensor y =

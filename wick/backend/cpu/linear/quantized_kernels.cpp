@@ -231,7 +231,7 @@ WICK_LANES void store_as(const ProductOutput& out, int64_t at, int64_t count, co
 void store_slowly(const ProductOutput& out, int64_t column, int64_t columns, int64_t row,
                   int64_t count, const float* v) {
   for (int64_t j = 0; j < columns; ++j, v += kPanelRows) {
-    const int64_t at = out.columns[column + j] + row * out.stride;
+    const int64_t at = out.at(column + j) + row * out.stride;
     if (out.type == ActivationType::f16) {
       store_as<math::f16>(out, at, count, v);
     } else if (out.type == ActivationType::bf16) {
@@ -252,7 +252,7 @@ WICK_LANES void store_rows(const ProductOutput& out, int64_t column, int64_t row
   if (out.type == ActivationType::f32 && out.stride == 1 && count == kPanelRows) {
     WICK_UNROLL
     for (int j = 0; j < kColumns; ++j) {
-      store(static_cast<float*>(out.data) + out.columns[column + j] + row, totals[j]);
+      store(static_cast<float*>(out.data) + out.at(column + j) + row, totals[j]);
     }
     return;
   }
@@ -395,8 +395,9 @@ void prompt(const ProductJob& job) {
 
 template <class T, int kRows, int kColumns>
 constexpr QuantizedTypeKernels type_kernels(int prompt_columns) {
-  return {quantize_tile<T>, decode<T>,      prompt<T, kRows, kColumns>,
-          kColumns,         prompt_columns, kReadInPlace<T> ? 0 : kRows * FromScratch<T>::kBlockBytes};
+  return {
+      quantize_tile<T>, decode<T>,      prompt<T, kRows, kColumns>,
+      kColumns,         prompt_columns, kReadInPlace<T> ? 0 : kRows * FromScratch<T>::kBlockBytes};
 }
 
 }  // namespace
