@@ -18,9 +18,10 @@ namespace {
 
 /// Into how many slices a layer's tokens are cut. Each goes through the whole layer before the
 /// next: on a CPU its intermediates then stay in the cores' second-level caches, which hold some
-/// 64 tokens each. Rows don't depend on each other, so their bits don't depend on this.
-int64_t slice_count(int64_t tokens, Device device) {
-  if (device != Device::cpu()) return 1;
+/// 64 tokens each. Rows don't depend on each other, so their bits don't depend on this. Float
+/// weights are unpacked anew for each slice, which costs more than it saves.
+int64_t slice_count(int64_t tokens, Device device, bool blocks) {
+  if (device != Device::cpu() || !blocks) return 1;
   constexpr int64_t kTokensPerThread = 64;
   return std::max<int64_t>(1, tokens / (kTokensPerThread * cpu::threads()));
 }
@@ -50,6 +51,7 @@ Llama::Llama(const io::Gguf& file, const LoadOptions& options)
       for (const char* name : names) {
         matrices.push_back(w.matrix(fmt::format("{}.weight", name), *n, c.hidden));
         biases.push_back(w.optional_vector(fmt::format("{}.bias", name), *n++));
+        block_weights_ = block_weights_ || is_block(matrices.back().dtype());
       }
       return nn::Projections(matrices, biases, release);
     };
@@ -118,7 +120,7 @@ Tensor Llama::forward(std::span<const int32_t> tokens, nn::KvCache& cache, Logit
   Step step{cache, {}, {}};
   rotation(cache.length(), count, step.cos, step.sin);
 
-  const int64_t slices = slice_count(count, device_);
+  const int64_t slices = slice_count(count, device_, block_weights_);
   const auto begin_of = [&](int64_t slice) { return count * slice / slices; };
   std::vector<Tensor> xs;  // [t, hidden] each
   for (int64_t s = 0; s < slices; ++s) {

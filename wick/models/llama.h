@@ -51,6 +51,7 @@ class WICK_API Llama final : public CausalLm {
   LlamaConfig config_;
   Device device_;
   int64_t parameters_ = 0;
+  bool block_weights_ = false;  // some are
   nn::Embedding embedding_;
   std::vector<Block> blocks_;
   nn::RmsNorm output_norm_;
