@@ -9,6 +9,9 @@ namespace {
 // rows compute them twice, which gives the same bits.
 constexpr int64_t kKeptRow = 16384;
 
+// Neighbouring pairs that rope turns at a time.
+constexpr int64_t kRopePairs = 32;
+
 /// Elements [i, i + count) of a row as a contiguous run: in place, or gathered into `scratch`.
 template <class T>
 WICK_FN const T* run_of(const T* x, int64_t step, int64_t i, int64_t count, T* scratch) {
@@ -306,34 +309,34 @@ WICK_FN void rope_halves_dense(const T* x, const float* c, const float* s, T* y,
 // makes them one instruction that subtracts and adds in turn, and (12.2) fuses the products into it
 // in spite of -ffp-contract=off.
 template <class T>
+WICK_FN void rope_pairs(const T* x, int64_t xs, const float* c, int64_t cs, const float* s,
+                        int64_t ss, T* y, int64_t ys, int64_t count) {
+  using A = AccOf<T>;
+  A x0[kRopePairs], x1[kRopePairs], cv[kRopePairs], sv[kRopePairs], y0[kRopePairs], y1[kRopePairs];
+  for (int64_t i = 0; i < count; ++i) {
+    x0[i] = widen(x[2 * i * xs]), x1[i] = widen(x[(2 * i + 1) * xs]);
+  }
+  for (int64_t i = 0; i < count; ++i) cv[i] = static_cast<A>(c[i * cs]);
+  for (int64_t i = 0; i < count; ++i) sv[i] = static_cast<A>(s[i * ss]);
+  for (int64_t i = 0; i < count; ++i) y0[i] = x0[i] * cv[i] - x1[i] * sv[i];
+  for (int64_t i = 0; i < count; ++i) y1[i] = x0[i] * sv[i] + x1[i] * cv[i];
+  for (int64_t i = 0; i < count; ++i) {
+    y[2 * i * ys] = narrow<T>(y0[i]), y[(2 * i + 1) * ys] = narrow<T>(y1[i]);
+  }
+}
+
+template <class T>
 WICK_FN void rope_neighbours(const T* x, int64_t xs, const float* c, int64_t cs, const float* s,
                              int64_t ss, T* y, int64_t ys, int64_t half) {
-  using A = AccOf<T>;
-  constexpr int64_t kBlock = 64;
-  A x0[kBlock], x1[kBlock], cv[kBlock], sv[kBlock], y0[kBlock], y1[kBlock];
-  for (int64_t start = 0; start < half; start += kBlock) {
-    const int64_t count = smaller(half - start, kBlock);
+  const bool dense = xs == 1 && cs == 1 && ss == 1 && ys == 1;
+  for (int64_t start = 0; start < half; start += kRopePairs) {
+    const int64_t count = smaller(half - start, kRopePairs);
     const T* from = x + 2 * start * xs;
     T* to = y + 2 * start * ys;
-    if (xs == 1) {
-      for (int64_t i = 0; i < count; ++i)
-        x0[i] = widen(from[2 * i]), x1[i] = widen(from[2 * i + 1]);
+    if (dense && count == kRopePairs) {  // known strides and sizes: whole vectors, no loops
+      rope_pairs(from, 1, c + start, 1, s + start, 1, to, 1, kRopePairs);
     } else {
-      for (int64_t i = 0; i < count; ++i) {
-        x0[i] = widen(from[2 * i * xs]), x1[i] = widen(from[(2 * i + 1) * xs]);
-      }
-    }
-    for (int64_t i = 0; i < count; ++i) cv[i] = static_cast<A>(c[(start + i) * cs]);
-    for (int64_t i = 0; i < count; ++i) sv[i] = static_cast<A>(s[(start + i) * ss]);
-    for (int64_t i = 0; i < count; ++i) y0[i] = x0[i] * cv[i] - x1[i] * sv[i];
-    for (int64_t i = 0; i < count; ++i) y1[i] = x0[i] * sv[i] + x1[i] * cv[i];
-    if (ys == 1) {
-      for (int64_t i = 0; i < count; ++i)
-        to[2 * i] = narrow<T>(y0[i]), to[2 * i + 1] = narrow<T>(y1[i]);
-    } else {
-      for (int64_t i = 0; i < count; ++i) {
-        to[2 * i * ys] = narrow<T>(y0[i]), to[(2 * i + 1) * ys] = narrow<T>(y1[i]);
-      }
+      rope_pairs(from, xs, c + start * cs, cs, s + start * ss, ss, to, ys, count);
     }
   }
 }

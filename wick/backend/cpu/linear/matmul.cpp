@@ -144,7 +144,7 @@ struct Product {
     const auto d = static_cast<size_t>(dtype);
     const int64_t bytes = elem_bytes(compute), in_bytes = info(dtype).block_bytes;
     char* const x = static_cast<char*>(workspace);
-    char* const sums = x + (m * k * bytes + 63) / 64 * 64;
+    char* const sums = x + align64(m * k * bytes);
     for (int64_t r = 0; r < m; ++r) {
       kernels.load[d](static_cast<const char*>(a) + r * a_row * in_bytes, a_k, k,
                       x + r * k * bytes);
@@ -248,7 +248,7 @@ void CpuBackend::matmul(const View& out, const ConstView& a, const ConstView& b)
   // Many matrices: each on one thread. Few: all threads on each.
   if (count >= 2 * threads && threads > 1) {
     product.choose(1);
-    const size_t each = (product.workspace_bytes() + 63) / 64 * 64;
+    const size_t each = align64(product.workspace_bytes());
     const double products =
         static_cast<double>(product.m * n) * static_cast<double>(k) * static_cast<double>(count);
     const int parts = static_cast<int>(std::clamp(products / 32768, 1.0, double(threads)));
