@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "wick/backend/cpu/cpu.h"
 #include "wick/base/error.h"
 #include "wick/models/weights.h"
 #include "wick/tensor/ops.h"
@@ -17,13 +16,13 @@ namespace wick::models {
 namespace {
 
 /// Into how many slices a layer's tokens are cut. Each goes through the whole layer before the
-/// next: on a CPU its intermediates then stay in the cores' second-level caches, which hold some
-/// 64 tokens each. Rows don't depend on each other, so their bits don't depend on this. Float
-/// weights are unpacked anew for each slice, which costs more than it saves.
+/// next, so that its intermediates stay in caches. Rows don't depend on each other, so their bits
+/// don't depend on this. Float weights are unpacked anew for each slice, which costs more than it
+/// saves.
 int64_t slice_count(int64_t tokens, Device device, bool blocks) {
-  if (device != Device::cpu() || !blocks) return 1;
-  constexpr int64_t kTokensPerThread = 64;
-  return std::max<int64_t>(1, tokens / (kTokensPerThread * cpu::threads()));
+  const int64_t rows = rows_in_cache(device);
+  if (rows == 0 || !blocks) return 1;
+  return std::max<int64_t>(1, tokens / rows);
 }
 
 }  // namespace

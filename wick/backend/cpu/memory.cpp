@@ -199,6 +199,11 @@ void CpuBackend::download(void* to_host, const void* from_device, size_t bytes) 
 
 MemoryInfo CpuBackend::memory_info() const { return Allocator::global().info(); }
 
+int64_t CpuBackend::rows_in_cache() const {
+  constexpr int64_t kRowsOfACore = 64;  // in its second-level cache
+  return kRowsOfACore * ThreadPool::global().threads();
+}
+
 void CpuBackend::trim() { Allocator::global().trim(); }
 
 }  // namespace wick::cpu
