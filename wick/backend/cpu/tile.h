@@ -7,15 +7,8 @@
 
 #include <cstdint>
 
-#if defined(__x86_64__)
-// GCC 12 calls the deliberately undefined operands inside its own intrinsics uninitialised.
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#include <immintrin.h>
-#pragma GCC diagnostic pop
-#endif
-
+#include "wick/backend/cpu/halves.h"
+#include "wick/backend/cpu/intrinsics.h"
 #include "wick/backend/cpu/storage_type.h"
 #include "wick/math/half.h"
 
@@ -53,25 +46,17 @@ inline constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(S));
 template <class S>
 inline constexpr int64_t kStreamed = 4 * kLine<S>;
 
-/// Conversions are part of the loops that call them: their arrays then live in registers.
-#define WICK_INLINE [[gnu::always_inline]] inline
-
 // ---- Conversion; n a multiple of 16, of f8e4m3 of 32 ----
 // Each store is as wide as the loads that read it back: narrower ones couldn't be forwarded. The
 // vector forms give the bits of math::to_f32 and math::from_f32.
 
 #if defined(__AVX512BW__)
-WICK_INLINE __m512 splat(uint32_t bits) {
+WICK_FN __m512 splat(uint32_t bits) {
   return _mm512_castsi512_ps(_mm512_set1_epi32(static_cast<int>(bits)));
 }
 
-/// Two vectors of 16 bits each, joined.
-WICK_INLINE __m512i join(__m256i low, __m256i high) {
-  return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
-}
-
 /// 32 of f8e4m3, as f16 an eighth of a byte up: the same fields with another bias, 2^8 too small.
-WICK_INLINE __m512i f8_fields(__m256i bytes) {
+WICK_FN __m512i f8_fields(__m256i bytes) {
   const __m512i sign_and_rest = _mm512_slli_epi16(_mm512_cvtepi8_epi16(bytes), 7);
   const __m512i fields = _mm512_and_si512(sign_and_rest, _mm512_set1_epi16(-0x4001));
   const __m512i most = _mm512_set1_epi16(0x3f80);  // all ones: NaN, which f16 has higher up
@@ -81,7 +66,7 @@ WICK_INLINE __m512i f8_fields(__m256i bytes) {
 
 /// 16 floats rounded to f8e4m3, as f16 2^8 too small. Adding and taking away a power of two whose
 /// last place is that of the result rounds to nearest even; the sign comes back from x.
-WICK_INLINE __m256i round_to_f8(__m512 x) {
+WICK_FN __m256i round_to_f8(__m512 x) {
   const __m512 magnitude = _mm512_andnot_ps(_mm512_set1_ps(-0.0f), x);
   const __m512 finite = _mm512_min_ps(_mm512_set1_ps(448.0f), magnitude);  // NaN stays
   const __m512i exponent = _mm512_castps_si512(_mm512_and_ps(finite, splat(0x7f800000u)));
@@ -95,41 +80,19 @@ WICK_INLINE __m256i round_to_f8(__m512 x) {
                          _MM_FROUND_TO_NEAREST_INT);
 }
 
-/// 16 floats whose upper halves are rounded to bf16, but not NaN: 0x7fff is added, or 0x8000 where
-/// the lowest kept bit is set.
-WICK_INLINE __m512i round_to_bf16(__m512 x) {
-  const __m512i bits = _mm512_castps_si512(x);
-  const __mmask16 odd = _mm512_test_epi32_mask(bits, _mm512_set1_epi32(0x10000));
-  const __m512i bias =
-      _mm512_mask_blend_epi32(odd, _mm512_set1_epi32(0x7fff), _mm512_set1_epi32(0x8000));
-  return _mm512_add_epi32(bits, bias);
-}
-WICK_INLINE __m512i nan_to_bf16(__m512 x, __m512i rounded) {
-  const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
-  return _mm512_mask_mov_epi32(rounded, nan, _mm512_set1_epi32(0x7fc00000));
-}
-
-/// The upper halves of two vectors' 32-bit lanes.
-WICK_INLINE __m512i upper_halves(__m512i low, __m512i high) {
-  const __m512i every_other =
-      _mm512_set_epi16(63, 61, 59, 57, 55, 53, 51, 49, 47, 45, 43, 41, 39, 37, 35, 33,  //
-                       31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
-  return _mm512_permutex2var_epi16(low, every_other, high);
-}
-
-WICK_INLINE void widen(float* __restrict to, const f16* __restrict from, int64_t n) {
+WICK_FN void widen(float* __restrict to, const f16* __restrict from, int64_t n) {
   for (int64_t i = 0; i < n; i += 16) {
     const __m256i half = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i));
     _mm512_storeu_ps(to + i, _mm512_cvtph_ps(half));
   }
 }
-WICK_INLINE void widen(float* __restrict to, const bf16* __restrict from, int64_t n) {
+WICK_FN void widen(float* __restrict to, const bf16* __restrict from, int64_t n) {
   for (int64_t i = 0; i < n; i += 16) {
     const __m256i half = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i));
     _mm512_storeu_si512(to + i, _mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
   }
 }
-WICK_INLINE void widen(float* __restrict to, const f8e4m3* __restrict from, int64_t n) {
+WICK_FN void widen(float* __restrict to, const f8e4m3* __restrict from, int64_t n) {
   const __m512 scale = _mm512_set1_ps(256.0f);
   for (int64_t i = 0; i < n; i += 32) {
     const __m512i fields =
@@ -141,25 +104,17 @@ WICK_INLINE void widen(float* __restrict to, const f8e4m3* __restrict from, int6
 }
 
 // n a multiple of 32.
-WICK_INLINE void narrow(f16* __restrict to, const float* __restrict from, int64_t n) {
+WICK_FN void narrow(f16* __restrict to, const float* __restrict from, int64_t n) {
   for (int64_t i = 0; i < n; i += 32) {
-    const __m256i low = _mm512_cvtps_ph(_mm512_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT);
-    const __m256i high = _mm512_cvtps_ph(_mm512_loadu_ps(from + i + 16), _MM_FROUND_TO_NEAREST_INT);
-    _mm512_storeu_si512(to + i, join(low, high));
+    _mm512_storeu_si512(to + i, f16_of(_mm512_loadu_ps(from + i), _mm512_loadu_ps(from + i + 16)));
   }
 }
-WICK_INLINE void narrow(bf16* __restrict to, const float* __restrict from, int64_t n) {
+WICK_FN void narrow(bf16* __restrict to, const float* __restrict from, int64_t n) {
   for (int64_t i = 0; i < n; i += 32) {
-    const __m512 x = _mm512_loadu_ps(from + i), y = _mm512_loadu_ps(from + i + 16);
-    __m512i low = round_to_bf16(x), high = round_to_bf16(y);
-    if (_mm512_cmp_ps_mask(x, y, _CMP_UNORD_Q) != 0) [[unlikely]] {  // NaN on either side
-      low = nan_to_bf16(x, low);
-      high = nan_to_bf16(y, high);
-    }
-    _mm512_storeu_si512(to + i, upper_halves(low, high));
+    _mm512_storeu_si512(to + i, bf16_of(_mm512_loadu_ps(from + i), _mm512_loadu_ps(from + i + 16)));
   }
 }
-WICK_INLINE void narrow(f8e4m3* __restrict to, const float* __restrict from, int64_t n) {
+WICK_FN void narrow(f8e4m3* __restrict to, const float* __restrict from, int64_t n) {
   for (int64_t i = 0; i < n; i += 32) {
     const __m512i half =
         join(round_to_f8(_mm512_loadu_ps(from + i)), round_to_f8(_mm512_loadu_ps(from + i + 16)));
@@ -172,14 +127,14 @@ WICK_INLINE void narrow(f8e4m3* __restrict to, const float* __restrict from, int
   }
 }
 #elif defined(__F16C__)
-WICK_INLINE void widen(float* __restrict to, const f16* __restrict from, int64_t n) {
+WICK_FN void widen(float* __restrict to, const f16* __restrict from, int64_t n) {
   for (int64_t i = 0; i < n; i += 8) {
     const __m128i half = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i));
     _mm256_storeu_ps(to + i, _mm256_cvtph_ps(half));
   }
 }
 /// n a multiple of 32.
-WICK_INLINE void narrow(f16* __restrict to, const float* __restrict from, int64_t n) {
+WICK_FN void narrow(f16* __restrict to, const float* __restrict from, int64_t n) {
   for (int64_t i = 0; i < n; i += 16) {
     const __m128i low = _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT);
     const __m128i high = _mm256_cvtps_ph(_mm256_loadu_ps(from + i + 8), _MM_FROUND_TO_NEAREST_INT);
@@ -190,7 +145,7 @@ WICK_INLINE void narrow(f16* __restrict to, const float* __restrict from, int64_
 
 /// For floats that come from S and so needn't be rounded. n a multiple of 32.
 template <class S>
-WICK_INLINE void narrow_exact(S* __restrict to, const float* __restrict from, int64_t n) {
+WICK_FN void narrow_exact(S* __restrict to, const float* __restrict from, int64_t n) {
 #if defined(__AVX512BW__)
   if constexpr (math::kSame<S, bf16>) {
     for (int64_t i = 0; i < n; i += 32) {
@@ -202,8 +157,6 @@ WICK_INLINE void narrow_exact(S* __restrict to, const float* __restrict from, in
 #endif
   narrow(to, from, n);
 }
-
-#undef WICK_INLINE
 
 template <class S>
 inline Compute<S> load(S x) {

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -79,11 +78,6 @@ class Slabs {
     std::byte* base;
     size_t size, used, live;
   };
-
-  static size_t page_bytes() {
-    static const auto bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-    return bytes;
-  }
 
   /// Address space that starts on a huge page.
   static std::byte* map(size_t size) {

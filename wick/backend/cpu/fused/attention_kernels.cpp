@@ -15,9 +15,6 @@ namespace {
 
 constexpr int kWidth = kLanes<float>;
 
-WICK_FN int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-WICK_FN int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
-
 // Larger than a tile's inner loops: kept out of line, once for each element type and row count.
 #define WICK_NOINLINE __attribute__((noinline))
 
@@ -74,16 +71,6 @@ WICK_NOINLINE void scores(const float* q, int64_t d, const T* k, int64_t k_step,
   if (j < keys.end) {
     score_tile<R, 1, true>(q, d, d, k + j, k_step, static_cast<int>(keys.end - j), s + j);
   }
-}
-
-WICK_FN float largest_lane(F32 v) {
-#if defined(__AVX512F__)
-  return _mm512_reduce_max_ps(reinterpret_cast<__m512>(v));
-#else
-  float m = v[0];
-  for (int lane = 1; lane < kWidth; ++lane) m = v[lane] > m ? v[lane] : m;
-  return m;
-#endif
 }
 
 /// s = exp(s - m) for V vectors; m is at least every score.

@@ -24,7 +24,8 @@ char* at(void* data, DType dtype, int64_t elem) {
 }
 
 /// True for an output that is large enough to go around the caches and whose rows all start at a
-/// line of the cache.
+/// line of the cache: these kernels write whole lines from a row's first element on, where loops of
+/// single elements (loops.h) come to the next line by themselves.
 bool should_stream(const View& out) {
   const Layout& y = out.layout;
   if (bytes_of(out.dtype, y.elems()) < stream_threshold_bytes()) return false;

@@ -25,8 +25,6 @@ WICK_FN void scatter_run(T* y, int64_t step, int64_t i, int64_t count, const T* 
   for (int64_t j = 0; j < count; ++j) y[(i + j) * step] = run[j];
 }
 
-WICK_FN int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-
 /// y = (x * r) * w over a contiguous run, each product rounded, then the store.
 /// Streamed rows ask for `ahead` meanwhile: with only stores under way, memory would idle.
 template <bool kStream, class T, class W>
@@ -130,12 +128,7 @@ WICK_FN AccOf<T> run_max(const T* x, int64_t n, AccOf<T> m) {
     }
   }
   for (; i + kWidth <= n; i += kWidth) a[0] = larger(load(x + i), a[0]);
-  alignas(64) AccOf<T> lane[kWidth];
-  store(lane, larger(larger(a[0], a[1]), larger(a[2], a[3])));
-  for (int half = kWidth / 2; half > 0; half /= 2) {
-    for (int l = 0; l < half; ++l) lane[l] = lane[l] > lane[l + half] ? lane[l] : lane[l + half];
-  }
-  m = lane[0];
+  m = largest_lane(larger(larger(a[0], a[1]), larger(a[2], a[3])));
   for (; i < n; ++i) m = widen(x[i]) > m ? widen(x[i]) : m;
   return m;
 }

@@ -90,7 +90,7 @@ void decode(const Job& job) {
     args.cols = job.rows;
     args.y = y + first * kPanel;
     args.y_stride = padded_n;
-    args.prefetch_bytes = prefetch_bytes(8192);
+    args.prefetch_bytes = prefetch_bytes(kPrefetchFloats);
     run(args);
     const int64_t col = first * kPanel;
     const int64_t cols = std::min(last * kPanel, w.n) - col;

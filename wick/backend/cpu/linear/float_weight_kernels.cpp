@@ -21,7 +21,7 @@ using OctetAnywhere = uint16_t __attribute__((vector_size(16), aligned(2), may_a
 using Half = uint16_t __attribute__((may_alias));
 
 /// to[p * 16 + w] = rows[w][p]: 8×8 blocks in 128-bit registers.
-WICK_INLINE void transpose_halves(const Half* const* rows, i64 n, Half* to) {
+WICK_FN void transpose_halves(const Half* const* rows, i64 n, Half* to) {
   i64 p = 0;
   for (; p + 8 <= n; p += 8) {
 #pragma GCC unroll 2
@@ -107,7 +107,7 @@ struct Step;
 template <>
 struct Step<float> {
   static constexpr int kDepth = 1, kBytes = 64;
-  static WICK_INLINE void load(const char* p, F::V (&w)[1][kVectors]) {
+  static WICK_FN void load(const char* p, F::V (&w)[1][kVectors]) {
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
       w[0][v] = F::load(reinterpret_cast<const float*>(p) + v * F::kLanes);
@@ -117,7 +117,7 @@ struct Step<float> {
 template <>
 struct Step<f16> {
   static constexpr int kDepth = 1, kBytes = 32;
-  static WICK_INLINE void load(const char* p, F::V (&w)[1][kVectors]) {
+  static WICK_FN void load(const char* p, F::V (&w)[1][kVectors]) {
 #if defined(__AVX512F__)
     w[0][0] = reinterpret_cast<F::V>(
         _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))));
@@ -157,7 +157,7 @@ struct Step<f16> {
 template <>
 struct Step<bf16> {
   static constexpr int kDepth = 2, kBytes = 64;
-  static WICK_INLINE void load(const char* p, F::V (&w)[2][kVectors]) {
+  static WICK_FN void load(const char* p, F::V (&w)[2][kVectors]) {
     using U = Simd<uint32_t>;
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
@@ -170,8 +170,8 @@ struct Step<bf16> {
 
 /// Steps [step, end) of P panels for C columns.
 template <class S, int P, int C>
-WICK_INLINE void decode_steps(const char* w, i64 panel_bytes, i64 ahead, const float* x,
-                              i64 x_stride, i64 step, i64 end, F::V (&acc)[P][C][kVectors]) {
+WICK_FN void decode_steps(const char* w, i64 panel_bytes, i64 ahead, const float* x, i64 x_stride,
+                          i64 step, i64 end, F::V (&acc)[P][C][kVectors]) {
   using T = Step<S>;
   const char* at = w + step * T::kBytes;
   for (; step < end; ++step, at += T::kBytes) {
@@ -243,7 +243,7 @@ constexpr int panels_at_once() {
 }
 
 template <class S, int P, int C>
-WICK_INLINE i64 decode_range(const DecodeArgs& a, i64 panel, i64 col) {
+WICK_FN i64 decode_range(const DecodeArgs& a, i64 panel, i64 col) {
   const char* w = static_cast<const char*>(a.weight);
   for (; panel + P <= a.panels; panel += P) {
     decode_panels<S, P, C>(a, w + panel * a.panel_bytes, a.x + col * a.x_stride,

@@ -238,7 +238,7 @@ void linear_quantized(Isa isa, const View& out, const ConstView& x, const Prepar
   job.rows = weight.n;
   job.blocks = blocks;
   job.columns = columns;
-  job.prefetch_bytes = prefetch_bytes(0);
+  job.prefetch_bytes = prefetch_bytes(kPrefetchBlocks);
   job.out = {static_cast<uint8_t*>(out.data) + bytes_of(out.dtype, out.layout.offset()),
              activation_type(out.dtype),
              out.layout.stride(last),

@@ -1,25 +1,15 @@
 #include "wick/backend/cpu/linear/stacked_rows.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "wick/backend/cpu/thread_pool.h"
+#include "wick/base/pages.h"
 
 namespace wick::cpu {
 namespace {
 
 /// A thread packs so many bytes before it gives their source's pages back.
 constexpr int64_t kPackPiece = 256 << 10;
-
-void release_pages(const uint8_t* begin, int64_t bytes) {
-  static const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  const auto from = reinterpret_cast<uintptr_t>(begin);
-  const uintptr_t first = (from + page - 1) / page * page;
-  const uintptr_t last = (from + static_cast<uintptr_t>(bytes)) / page * page;
-  if (first < last) madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
-}
 
 }  // namespace
 
@@ -56,7 +46,8 @@ void StackedRows::release(int64_t begin, int64_t end) const {
     const Layout& layout = parts_[part].layout;
     const int64_t k = layout.shape()[1];
     if (layout.stride(1) == 1 && (layout.stride(0) == k || stop - begin == 1)) {
-      release_pages(pointer(part, begin), bytes_of(parts_[part].dtype, k) * (stop - begin));
+      const int64_t bytes = bytes_of(parts_[part].dtype, k) * (stop - begin);
+      release_whole_pages(pointer(part, begin), static_cast<size_t>(bytes));
     }
     begin = stop;
   }

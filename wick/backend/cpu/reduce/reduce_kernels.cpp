@@ -1,5 +1,7 @@
 #include "wick/backend/cpu/reduce/reduce_kernels.h"
 
+#include <type_traits>
+
 #include "wick/backend/cpu/lanes.h"
 #include "wick/backend/cpu/storage_type.h"
 
@@ -46,8 +48,6 @@ WICK_FN P to_partial(T x) {
   }
 }
 
-WICK_FN int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-
 // ---- The three operations on partial results. ----
 
 struct Sum {
@@ -89,32 +89,16 @@ struct Min {
 
 // ---- Ordered integers in place of floats: one instruction then compares. ----
 
-template <int kBytes>
-struct SignedInteger;
-template <>
-struct SignedInteger<1> {
-  using Type = int8_t;
-};
-template <>
-struct SignedInteger<2> {
-  using Type = int16_t;
-};
-template <>
-struct SignedInteger<4> {
-  using Type = int32_t;
-};
-template <>
-struct SignedInteger<8> {
-  using Type = int64_t;
-};
-
 template <class T, bool = kIsFloat<T>>
 struct RankOf {
   using Type = T;
 };
 template <class T>
 struct RankOf<T, true> {
-  using Type = typename SignedInteger<sizeof(T)>::Type;
+  using Type =
+      std::conditional_t<sizeof(T) == 1, int8_t,
+                         std::conditional_t<sizeof(T) == 2, int16_t,
+                                            std::conditional_t<sizeof(T) == 4, int32_t, int64_t>>>;
 };
 template <class T>
 using Rank = typename RankOf<T>::Type;
