@@ -2,6 +2,8 @@
 # make test                           builds and runs all tests
 BUILD  := build/release
 PROMPT ?= The three most important rules of good engineering are
+# In the environment a prompt may hold quotes and dollars.
+export PROMPT
 ARGS   ?= -n 128 --seed 1
 JOBS   ?= $(shell nproc)
 
@@ -12,7 +14,7 @@ help:
 
 run: build
 	@model=$$(python3 tools/fetch_model.py | tail -n 1) && \
-	  $(BUILD)/bin/wick generate -m "$$model" -p "$(PROMPT)" $(ARGS)
+	  $(BUILD)/bin/wick generate -m "$$model" -p "$$PROMPT" $(ARGS)
 
 test: build
 	@ninja -C $(BUILD) -j $(JOBS) wick_tests

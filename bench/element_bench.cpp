@@ -1,6 +1,7 @@
-// Elementwise and movement kernels against two limits measured in the same run: copy bandwidth, and
-// the kernel's own rate on data in the first-level cache. A row's share is the time that the slower
-// limit allows over the time taken. Prints JSON.
+// Elementwise and movement kernels against limits measured in the same run: copy bandwidth, for
+// what writes more than it reads also the bandwidth of filling, and the kernel's own rate on data
+// in the first-level cache. A row's share is the time that the slowest limit allows over the time
+// taken; share_of_copy knows copying only. Prints JSON.
 //
 //   element_bench [--threads N] [--mib M] [--reps R] [--only SUBSTRING] [--isa NAME]
 
@@ -12,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -69,7 +71,7 @@ struct Row {
   std::function<void()> large;
   int64_t small_elems;  // 0: no rate limit
   std::function<void()> small;
-  bool writes_only = false;  // then the limit is filling memory, not copying it
+  double written = 0;  // of the bytes; named where more than half, for then filling limits too
 };
 
 class Bench {
@@ -87,6 +89,13 @@ class Bench {
   ConstView b(DType d, Layout l) { return {b_.data, d, l}; }
   cpu::CpuBackend& backend() { return backend_; }
   int64_t bytes() const { return bytes_; }
+  /// For fills: so many times the last-level cache that what it keeps of the output, and never
+  /// wrote to memory, doesn't count. Mapped once a row wants it.
+  int64_t filled_bytes() const { return 8 * bytes_; }
+  View filled(DType d, Layout l) {
+    if (!wide_) wide_.emplace(filled_bytes());
+    return {wide_->data, d, l};
+  }
 
   void add(Row row) {
     if (row.name.find(options_.only) != std::string::npos) rows_.push_back(std::move(row));
@@ -99,7 +108,9 @@ class Bench {
     for (const Row& row : rows_) {
       const Times t = measure(row);
       const double copy_gbs = 2 * static_cast<double>(bytes_) / t.copy * 1e-9;
-      const double memory_s = row.bytes / (2 * static_cast<double>(bytes_)) * t.copy;
+      const double fill_s = row.written / static_cast<double>(filled_bytes()) * t.fill;
+      const double copy_s = row.bytes / (2 * static_cast<double>(bytes_)) * t.copy;
+      const double memory_s = row.written < row.bytes ? std::max(copy_s, fill_s) : fill_s;
       const double rate_s = row.small_elems == 0
                                 ? 0
                                 : t.small / static_cast<double>(row.small_elems) *
@@ -108,11 +119,14 @@ class Bench {
       text += fmt::format(
           "{}  {{\"row\": \"{}\", \"gb_per_s\": {:.1f}, \"copy_gb_per_s\": {:.1f}, "
           "\"ns_per_elem\": {:.4f}, \"cached_ns_per_elem\": {:.4f}, \"limit\": \"{}\", "
-          "\"share\": {:.3f}}}",
+          "\"share\": {:.3f}, \"share_of_copy\": {:.3f}}}",
           comma, row.name, row.bytes / t.large * 1e-9, copy_gbs,
           t.large * 1e9 / static_cast<double>(row.elems),
           row.small_elems == 0 ? 0 : t.small * 1e9 / static_cast<double>(row.small_elems),
-          rate_s > memory_s ? "rate" : "memory", limit / t.large);
+          rate_s > memory_s    ? "rate"
+          : memory_s == fill_s ? "fill"
+                               : "memory",
+          limit / t.large, copy_s / t.large);
       comma = ",\n";
       std::fputs(text.c_str(), stdout);
       std::fflush(stdout);
@@ -141,7 +155,7 @@ class Bench {
 
  private:
   struct Times {
-    double large = 1e30, small = 1e30, copy = 1e30;
+    double large = 1e30, small = 1e30, copy = 1e30, fill = 1e30;
   };
 
   static cpu::Isa pick(const std::string& name) {
@@ -166,12 +180,12 @@ class Bench {
   Times measure(const Row& row) {
     constexpr int kSmallCalls = 200;
     Times t;
+    if (row.written > 0) filled(DType::u8, {});  // mapped before the clock runs
     for (int r = 0; r < options_.reps; ++r) {
       t.large = std::min(t.large, time(row.large));
-      // In seconds for as many bytes as the row's memory traffic counts.
       for (bool stream : {false, true}) {
-        t.copy = std::min(t.copy, row.writes_only ? 2 * time([&] { fill(stream); })
-                                                  : time([&] { copy(stream); }));
+        t.copy = std::min(t.copy, time([&] { copy(stream); }));
+        if (row.written > 0) t.fill = std::min(t.fill, time([&] { fill(stream); }));
       }
       if (row.small_elems == 0) continue;
       t.small = std::min(t.small, time([&] {
@@ -182,8 +196,8 @@ class Bench {
   }
 
   void fill(bool stream) {
-    cpu::parallel_for(bytes_ >> 16, 1, [&](int64_t begin, int64_t end) {
-      char* to = out_.data + (begin << 16);
+    cpu::parallel_for(filled_bytes() >> 16, 1, [&](int64_t begin, int64_t end) {
+      char* to = wide_->data + (begin << 16);
       const auto bytes = static_cast<size_t>((end - begin) << 16);
 #if defined(__x86_64__)
       if (stream) {
@@ -213,6 +227,7 @@ class Bench {
   Options options_;
   int64_t bytes_;
   Arena a_, b_, out_;
+  std::optional<Arena> wide_;
   cpu::CpuBackend backend_;
   std::vector<Row> rows_;
 };
@@ -227,12 +242,12 @@ void add_map_rows(Bench& bench, DType d) {
     const Op op = static_cast<Op>(i);
     if (!info(op).dtypes.contains(d)) continue;
     const std::string title = fmt::format("{}.{}", name(op), name(d));
-    if (info(op).kind == OpKind::Unary) {
+    if (info(op).kind == OpKind::unary) {
       bench.add({title, n, 2.0 * static_cast<double>(bench.bytes()),
                  [=, &cpu, &bench] { cpu.unary(op, bench.out(d, large), bench.a(d, large)); }, m,
                  [=, &cpu, &bench] { cpu.unary(op, bench.out(d, small), bench.a(d, small)); }});
     }
-    if (info(op).kind == OpKind::Binary) {
+    if (info(op).kind == OpKind::binary) {
       bench.add({title, n, 3.0 * static_cast<double>(bench.bytes()),
                  [=, &cpu, &bench] {
                    cpu.binary(op, bench.out(d, large), bench.a(d, large), bench.b(d, large));
@@ -260,19 +275,20 @@ void add_move_rows(Bench& bench) {
                2 * all,
                [=, &cpu, &bench] { cpu.copy(bench.out(d, flat), bench.a(d, flat)); },
                0,
-               {}, false});
+               {}});
     bench.add({fmt::format("fill.{}", name(d)),
-               n,
-               all,
-               [=, &cpu, &bench] { cpu.fill(bench.out(d, flat), 1.0); },
+               8 * n,
+               8 * all,
+               [=, &cpu, &bench] { cpu.fill(bench.filled(d, Layout::contiguous({8 * n})), 1.0); },
                0,
-               {}, false});
+               {},
+               8 * all});
     bench.add({fmt::format("transpose.{}", name(d)),
                n,
                2 * all,
                [=, &cpu, &bench] { cpu.copy(bench.out(d, wide), bench.a(d, turned)); },
                0,
-               {}, false});
+               {}});
     // A KV cache: [positions, heads, 64] into [heads, positions, 64].
     const int64_t positions = n / 64 / 8;
     const Layout from = Layout::contiguous({positions, 8, 64}).transpose(0, 1),
@@ -282,7 +298,7 @@ void add_move_rows(Bench& bench) {
                2 * all,
                [=, &cpu, &bench] { cpu.copy(bench.out(d, to), bench.a(d, from)); },
                0,
-               {}, false});
+               {}});
     const Layout third = Layout::contiguous({n / 3, 3}).slice(1, 0, 3, 2);
     bench.add({fmt::format("copy_columns.{}", name(d)),
                n / 3 * 2,
@@ -291,7 +307,7 @@ void add_move_rows(Bench& bench) {
                  cpu.copy(bench.out(d, Layout::contiguous(third.shape())), bench.a(d, third));
                },
                0,
-               {}, false});
+               {}});
   }
   const DType f32 = DType::f32;
   const int64_t n = bench.bytes() / 4, cols = 4096, rows = n / cols;
@@ -310,7 +326,7 @@ void add_move_rows(Bench& bench) {
                  cpu.binary(Op::add, bench.out(f32, wide), bench.a(f32, wide), bench.b(f32, b));
                },
                0,
-               {}, false});
+               {}});
   }
   const DType types[] = {DType::f32,    DType::f16, DType::bf16,
                          DType::f8e4m3, DType::i32, DType::f64};
@@ -323,7 +339,10 @@ void add_move_rows(Bench& bench) {
       bench.add({fmt::format("cast.{}.{}", name(from), name(to)), count,
                  static_cast<double>(count * (info(from).block_bytes + info(to).block_bytes)),
                  [=, &cpu, &bench] { cpu.cast(bench.out(to, large), bench.a(from, large)); }, m,
-                 [=, &cpu, &bench] { cpu.cast(bench.out(to, small), bench.a(from, small)); }});
+                 [=, &cpu, &bench] { cpu.cast(bench.out(to, small), bench.a(from, small)); },
+                 info(to).block_bytes > info(from).block_bytes
+                     ? static_cast<double>(count * info(to).block_bytes)
+                     : 0});
     }
   }
   // 4096 rows of 512 out of 32000: ids in the other input, spread over the table.
@@ -339,7 +358,7 @@ void add_move_rows(Bench& bench) {
            cpu.index_select(bench.out(d, result), bench.a(d, table), bench.b(DType::u32, ids), 0);
          },
          0,
-         {}, false});
+         {}});
   }
 }
 

@@ -43,17 +43,20 @@ double now() {
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
 }
 
-/// Best seconds of one call, from runs of at least 20 microseconds.
+/// Best seconds of one call, from runs so long that reading the clock doesn't count.
 double best_time(const std::function<void()>& call) {
+  constexpr double kRunSeconds = 100e-6;
+  int repeats = 1;
+  const auto run = [&] {
+    const double start = now();
+    for (int i = 0; i < repeats; ++i) call();
+    return now() - start;
+  };
   call();
-  const double start = now();
-  call();
-  const int repeats = std::max(1, static_cast<int>(20e-6 / std::max(now() - start, 1e-9)));
+  while (run() < kRunSeconds) repeats *= 2;
   double best = 1e9;
   for (const double end = now() + seconds_per_row; now() < end;) {
-    const double t = now();
-    for (int i = 0; i < repeats; ++i) call();
-    best = std::min(best, (now() - t) / repeats);
+    best = std::min(best, run() / repeats);
   }
   return best;
 }
@@ -188,13 +191,14 @@ class Bench {
     Buffer a(backend_, bytes), b(backend_, bytes);
     const View x = fill(a, dtype, {rows, n});
     const View y{b.data, dtype, x.layout};
-    // As many exponentials, in blocks that stay in the first-level cache.
-    const View block_x{a.data, DType::f32, Layout::contiguous({512})},
-        block_y{b.data, DType::f32, Layout::contiguous({512})};
+    // As many exponentials in f32, the type that softmax computes in, in a block that stays in the
+    // first-level cache and is long enough to make light of the call.
+    constexpr int64_t kBlock = 3072;
+    Buffer c(backend_, kBlock * 4), d(backend_, kBlock * 4);
+    const View block_x = fill(c, DType::f32, {kBlock}), block_y{d.data, DType::f32, block_x.layout};
     const double block = best_time([&] { backend_.unary(Op::exp, block_y, block_x); });
     const double exps =
-        block * static_cast<double>(rows * n) / 512 / ThreadPool::global().threads();
-    fill(a, dtype, {rows, n});
+        block * static_cast<double>(rows * n) / kBlock / ThreadPool::global().threads();
     const double copy = best_time([&] { backend_.copy(y, x); });
     report(name, exps > copy ? "exp" : "copy", best_time([&] { backend_.softmax(y, x, 1, false); }),
            std::max(exps, copy));
@@ -208,8 +212,17 @@ class Bench {
     Buffer a(backend_, bytes), b(backend_, bytes), c(backend_, static_cast<size_t>(t) * 128);
     const View x = fill(a, dtype, shape), cos = fill(c, DType::f32, {t, 32});
     const View y{b.data, dtype, x.layout};
-    report(name, "copy", best_time([&] { backend_.rope(y, x, cos, cos, false); }),
-           best_time([&] { backend_.copy(y, x); }));
+    // The instruction rate: the same kernel on rows that stay in the first-level cache.
+    const int64_t near_rows = std::min<int64_t>(t, 4096 / bytes_of(dtype, 64));
+    View near_x = x, near_y = y, near_cos = cos;
+    near_x.layout = near_y.layout = Layout::contiguous({1, near_rows, 64});
+    near_cos.layout = Layout::contiguous({near_rows, 32});
+    const double near =
+        best_time([&] { backend_.rope(near_y, near_x, near_cos, near_cos, false); }) * 9 *
+        static_cast<double>(t) / static_cast<double>(near_rows) / ThreadPool::global().threads();
+    const double copy = best_time([&] { backend_.copy(y, x); });
+    report(name, near > copy ? "instr" : "copy",
+           best_time([&] { backend_.rope(y, x, cos, cos, false); }), std::max(near, copy));
   }
 
   void reduce(Op op, DType dtype, uint32_t dims) {
@@ -223,7 +236,7 @@ class Bench {
     Buffer a(backend_, bytes), b(backend_, 4096 * 4);
     const View x = fill(a, dtype, shape);
     const Shape out{dims & 1 ? 1 : 4096, dims & 2 ? 1 : 4096};
-    const bool arg = info(op).kind == OpKind::Arg;
+    const bool arg = info(op).kind == OpKind::arg;
     const View y{b.data, arg ? DType::u32 : dtype, Layout::contiguous(out)};
     // Reading: the largest of as many bytes, as 32-bit integers.
     const View words{a.data, DType::i32, Layout::contiguous({static_cast<int64_t>(bytes / 4)})};

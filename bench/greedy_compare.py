@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Compare wick's greedy output with llama.cpp's F32 run, token by token, until the first near-tie.
 
-Both run the F32 model; llama.cpp runs through llama_oracle (flash attention off, F32 KV cache), which
-also tells the gap between its two highest logits at each step. Where that gap is below 0.02 nats two
-correct programs may part ways, so the comparison of that prompt ends there. Exit code 1 on a
-disagreement before a near-tie, or when the prompts' token ids differ.
+Both run the F32 model; llama.cpp runs through llama_oracle (flash attention off, F32 KV cache),
+which also tells the gap between its two highest logits at each step. Where that gap is below 0.02
+nats two correct programs may part ways, so the comparison of that prompt ends there. Exit code 1 on
+a disagreement before a near-tie, or when the prompts' token ids differ.
 """
 
 import argparse

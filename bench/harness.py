@@ -1,4 +1,4 @@
-"""What the benchmark scripts share: where things are, and how a child process is run and measured."""
+"""What the benchmark scripts share: where things are, how a child process is run and measured."""
 
 import json
 import os
@@ -57,7 +57,7 @@ class Child:
             busy_before = busy_seconds()
             started = time.perf_counter_ns()
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
-            # wait4 gives this child's own usage; getrusage(RUSAGE_CHILDREN) is the maximum over all.
+            # wait4 gives this child's own usage, getrusage(RUSAGE_CHILDREN) the maximum over all.
             try:
                 _, status, usage = os.wait4(process.pid, 0)
             except BaseException:
@@ -67,8 +67,8 @@ class Child:
             self.wall_ms = (time.perf_counter_ns() - started) / 1e6
             wall_s = self.wall_ms / 1e3
             others_s = busy_seconds() - busy_before - usage.ru_utime - usage.ru_stime
-            # Cores that other processes kept busy meanwhile: what makes a figure doubtful. The clock
-            # of /proc/stat ticks every 10 ms on each CPU; two ticks may be nothing.
+            # Cores that other processes kept busy meanwhile: what makes a figure doubtful. The
+            # clock of /proc/stat ticks every 10 ms on each CPU; two ticks may be nothing.
             self.others_cores = max(0.0, (others_s - 0.02) / wall_s)
             process.returncode = os.waitstatus_to_exitcode(status)
             out.seek(0)
@@ -82,8 +82,8 @@ class Child:
 
     def checked_peak_bytes(self):
         """Peak resident memory of the child, and of nothing else."""
-        # Linux carries the peak of the process that calls exec, here this Python, over to the program:
-        # a figure that is not above our own peak says nothing about the child.
+        # Linux carries the peak of the process that calls exec, here this Python, over to the
+        # program: a figure that is not above our own peak says nothing about the child.
         own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         if self.peak_bytes <= own:
             raise BenchError(f"peak memory hidden below the benchmark's own {own >> 20} MiB")
@@ -108,7 +108,7 @@ def busy_seconds():
 
 
 def warm_page_cache(path):
-    """Reads the file in small pieces: this process must stay small, see Child.checked_peak_bytes."""
+    """Reads in small pieces: this process must stay small, see Child.checked_peak_bytes."""
     with open(path, "rb", buffering=0) as file:
         buffer = bytearray(1 << 20)
         while file.readinto(buffer):

@@ -294,94 +294,89 @@ Layout matrix(int64_t rows, int64_t cols, bool transposed) {
   return Layout::contiguous(Shape{cols, rows}).transpose(0, 1);
 }
 
-int run(const Options& o) {
-  ThreadPool::global().set_threads(o.threads);
-  wick::cpu::CpuBackend backend(o.isa);
-  const auto [m, n, k] = o.shape;
-  const DType x_dtype = o.what == "linear" ? DType::f32 : o.dtype;
-  double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
-  double bytes = 0;
-  std::function<void()> work;
-  std::vector<std::unique_ptr<Memory>> held;
-  std::vector<std::unique_ptr<wick::PreparedWeight>> weights;
-  const auto memory = [&](DType dtype, int64_t elems) {
+/// What is timed, with the memory and the weights that it works on.
+struct Work {
+  explicit Work(Isa isa) : backend(isa) {}
+
+  void* memory(DType dtype, int64_t elems) {
     held.push_back(std::make_unique<Memory>(backend, dtype, elems));
     return held.back()->get();
-  };
-  void* file = nullptr;
-  if (o.what == "matmul") {
-    const wick::View a{memory(o.dtype, m * k), o.dtype, matrix(m, k, o.layout[0] == 't')};
-    const wick::View b{memory(o.dtype, k * n), o.dtype, matrix(k, n, o.layout[1] == 't')};
-    const wick::View out{memory(o.dtype, m * n), o.dtype, matrix(m, n, false)};
-    bytes = static_cast<double>(wick::bytes_of(o.dtype, m * k + k * n + m * n));
-    work = [=, &backend] { backend.matmul(out, a, b); };
-  } else if (o.what == "linear") {
-    struct Size {
-      int64_t n, k, count;
-    };
-    std::vector<Size> sizes = {{n, k, 1}};
-    if (o.smollm2) {
-      sizes = {{960, 576, 30}, {576, 576, 30}, {3072, 576, 30}, {576, 1536, 30}, {49152, 576, 1}};
-    }
-    flops = 0;
-    const int64_t rows = o.smollm2 ? 1 : m;
-    int64_t most_n = 0, most_k = 0;
-    for (const Size& s : sizes) {
-      const Memory source(backend, o.dtype, s.n * s.k);
-      const wick::ConstView view{source.get(), o.dtype, matrix(s.n, s.k, false)};
-      for (int64_t i = 0; i < s.count; ++i) {
-        weights.push_back(backend.prepare({&view, 1}, false));
-        bytes += static_cast<double>(weights.back()->bytes);
-        flops += 2.0 * static_cast<double>(rows * s.n) * static_cast<double>(s.k);
-      }
-      most_n = std::max(most_n, s.n);
-      most_k = std::max(most_k, s.k);
-    }
-    void* x = memory(x_dtype, rows * most_k);
-    void* y = memory(x_dtype, rows * most_n);
-    work = [=, &backend, &weights] {
-      for (const auto& w : weights) {
-        backend.linear({y, x_dtype, matrix(rows, w->n, false)},
-                       {x, x_dtype, matrix(rows, w->k, false)}, *w);
-      }
-    };
-  } else {
-    // A mapped file of the weights, as a model has them.
-    const auto size = static_cast<size_t>(wick::bytes_of(o.dtype, n * k));
-    std::FILE* tmp = std::tmpfile();
-    if (tmp == nullptr) usage("no temporary file");
-    {
-      const Memory source(backend, o.dtype, n * k);
-      if (std::fwrite(source.get(), 1, size, tmp) != size) usage("no room for a temporary file");
-    }
-    backend.trim();
-    std::fflush(tmp);
-    flops = 0;
-    bytes = static_cast<double>(size);
-    work = [=, &backend, &weights, &file] {
-      weights.clear();
-      file = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fileno(tmp), 0);
-      const wick::ConstView view{file, o.dtype, matrix(n, k, false)};
-      const double start = now();
-      weights.push_back(backend.prepare({&view, 1}, o.release));
-      fmt::print(stderr, "{:.1f} ms\n", (now() - start) * 1e3);
-      munmap(file, size);
-    };
   }
 
-  Limits limits{o.isa, o.threads, {}};
-  double best = 1e30;
-  int runs = 0;
-  const double end = now() + o.seconds;
-  const bool bandwidth = o.what != "matmul" || m <= 16 || n <= 16;
-  while (now() < end || runs < 3) {
-    limits.measure(bandwidth);
-    for (int repeat = 0; repeat < 3; ++repeat, ++runs) {
-      const double start = now();
-      work();
-      best = std::min(best, now() - start);
-    }
+  wick::cpu::CpuBackend backend;
+  std::vector<std::unique_ptr<Memory>> held;
+  std::vector<std::unique_ptr<wick::PreparedWeight>> weights;
+  double flops = 0, bytes = 0;
+  std::function<void()> call;
+};
+
+void make_matmul(const Options& o, Work& work) {
+  const auto [m, n, k] = o.shape;
+  const wick::View a{work.memory(o.dtype, m * k), o.dtype, matrix(m, k, o.layout[0] == 't')};
+  const wick::View b{work.memory(o.dtype, k * n), o.dtype, matrix(k, n, o.layout[1] == 't')};
+  const wick::View out{work.memory(o.dtype, m * n), o.dtype, matrix(m, n, false)};
+  work.flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  work.bytes = static_cast<double>(wick::bytes_of(o.dtype, m * k + k * n + m * n));
+  work.call = [=, &work] { work.backend.matmul(out, a, b); };
+}
+
+void make_linear(const Options& o, Work& work) {
+  struct Size {
+    int64_t n, k, count;
+  };
+  std::vector<Size> sizes = {{o.shape[1], o.shape[2], 1}};
+  if (o.smollm2) {
+    sizes = {{960, 576, 30}, {576, 576, 30}, {3072, 576, 30}, {576, 1536, 30}, {49152, 576, 1}};
   }
+  const int64_t rows = o.smollm2 ? 1 : o.shape[0];
+  int64_t most_n = 0, most_k = 0;
+  for (const Size& s : sizes) {
+    const Memory source(work.backend, o.dtype, s.n * s.k);
+    const wick::ConstView view{source.get(), o.dtype, matrix(s.n, s.k, false)};
+    for (int64_t i = 0; i < s.count; ++i) {
+      work.weights.push_back(work.backend.prepare({&view, 1}, false));
+      work.bytes += static_cast<double>(work.weights.back()->bytes);
+      work.flops += 2.0 * static_cast<double>(rows * s.n) * static_cast<double>(s.k);
+    }
+    most_n = std::max(most_n, s.n);
+    most_k = std::max(most_k, s.k);
+  }
+  void* x = work.memory(DType::f32, rows * most_k);
+  void* y = work.memory(DType::f32, rows * most_n);
+  work.call = [=, &work] {
+    for (const auto& w : work.weights) {
+      work.backend.linear({y, DType::f32, matrix(rows, w->n, false)},
+                          {x, DType::f32, matrix(rows, w->k, false)}, *w);
+    }
+  };
+}
+
+/// Packing from a mapped file of the weights, as a model has them.
+void make_prepare(const Options& o, Work& work) {
+  const int64_t n = o.shape[1], k = o.shape[2];
+  const auto size = static_cast<size_t>(wick::bytes_of(o.dtype, n * k));
+  std::FILE* tmp = std::tmpfile();
+  if (tmp == nullptr) usage("no temporary file");
+  {
+    const Memory source(work.backend, o.dtype, n * k);
+    if (std::fwrite(source.get(), 1, size, tmp) != size) usage("no room for a temporary file");
+  }
+  work.backend.trim();
+  std::fflush(tmp);
+  work.bytes = static_cast<double>(size);
+  work.call = [=, &work] {
+    work.weights.clear();
+    void* file = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fileno(tmp), 0);
+    const wick::ConstView view{file, o.dtype, matrix(n, k, false)};
+    const double start = now();
+    work.weights.push_back(work.backend.prepare({&view, 1}, o.release));
+    fmt::print(stderr, "{:.1f} ms\n", (now() - start) * 1e3);
+    munmap(file, size);
+  };
+}
+
+void report(const Options& o, const Work& work, const Limits& limits, int runs, double best) {
+  const auto [m, n, k] = o.shape;
   fmt::print(
       "{{\"bench\": \"{}\", \"dtype\": \"{}\", \"shape\": [{}, {}, {}], \"layout\": \"{}\", "
       "\"isa\": \"{}\", \"threads\": {}, \"runs\": {}, \"ms\": {:.4f}, \"gflops\": {:.1f}, "
@@ -389,10 +384,30 @@ int run(const Options& o) {
       "\"read_gbytes_per_s\": {:.1f}, \"share_of_fma\": {:.3f}, \"share_of_bf16_dot\": {:.3f}, "
       "\"share_of_read\": {:.3f}}}\n",
       o.what, wick::name(o.dtype), o.smollm2 ? 1 : m, o.smollm2 ? 0 : n, o.smollm2 ? 0 : k,
-      o.layout, wick::cpu::name(o.isa), o.threads, runs, best * 1e3, flops / best / 1e9,
-      bytes / best / 1e9, limits.flops / 1e9, limits.dots / 1e9, limits.read / 1e9,
-      flops / best / limits.flops, limits.dots > 0 ? flops / best / limits.dots : 0.0,
-      limits.read > 0 ? bytes / best / limits.read : 0.0);
+      o.layout, wick::cpu::name(o.isa), o.threads, runs, best * 1e3, work.flops / best / 1e9,
+      work.bytes / best / 1e9, limits.flops / 1e9, limits.dots / 1e9, limits.read / 1e9,
+      work.flops / best / limits.flops, limits.dots > 0 ? work.flops / best / limits.dots : 0.0,
+      limits.read > 0 ? work.bytes / best / limits.read : 0.0);
+}
+
+int run(const Options& o) {
+  ThreadPool::global().set_threads(o.threads);
+  Work work(o.isa);
+  (o.what == "matmul" ? make_matmul : o.what == "linear" ? make_linear : make_prepare)(o, work);
+  Limits limits{o.isa, o.threads, {}};
+  double best = 1e30;
+  int runs = 0;
+  const double end = now() + o.seconds;
+  const bool bandwidth = o.what != "matmul" || o.shape[0] <= 16 || o.shape[1] <= 16;
+  while (now() < end || runs < 3) {
+    limits.measure(bandwidth);
+    for (int repeat = 0; repeat < 3; ++repeat, ++runs) {
+      const double start = now();
+      work.call();
+      best = std::min(best, now() - start);
+    }
+  }
+  report(o, work, limits, runs, best);
   return 0;
 }
 

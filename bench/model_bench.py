@@ -4,8 +4,8 @@
 Rows: pp512 and tg128 (tokens/s), start (ms from exec to exit for one token after a short prompt,
 no warm-up run on either side) and the peak resident memory of a short and of a long prompt.
 A ratio is the median over rounds of wick/peer inside one round: both sides of a round ran within
-seconds of each other, so a machine that changes speed cancels out. A round counts as noisy when other
-processes kept more than --others cores busy; up to --patience extra rounds replace noisy ones.
+seconds of each other, so a machine that changes speed cancels out. A round counts as noisy when
+other processes kept more than --others cores busy; up to --patience extra rounds replace such.
 Writes bench/results/<date>-<cpu>.json and .md. Exit code 1 when a target is missed.
 """
 
@@ -66,8 +66,8 @@ def wick_generate(wick, model, threads, prompt, count):
 
 
 def peer_generate(binaries, model, threads, prompt, count):
-    # "-fit off": fitting to GPU memory loads the model twice and has no purpose here; without it the
-    # peer starts a third sooner, and the sooner figure is the one to beat.
+    # "-fit off": fitting to GPU memory loads the model twice and has no purpose here; without it
+    # the peer starts a third sooner, and the sooner figure is the one to beat.
     child = harness.Child([binaries["llama-completion"], "-m", model, "-p", prompt, "-n", count,
                            "--temp", 0, "-t", threads, "-c", CTX, "--no-warmup", "-no-cnv",
                            "-fit", "off", "--no-display-prompt"])

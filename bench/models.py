@@ -18,7 +18,7 @@ TYPES = ["F32", "F16", "BF16", "Q4_0", "Q4_1", "Q8_0"]
 
 
 def looks_whole(path):
-    """Whether a GGUF header is there; files are renamed into place, so a header means a whole file."""
+    """Whether a GGUF header is there; files are renamed into place: a header means a whole file."""
     try:
         with open(path, "rb") as file:
             return struct.unpack("<4sI", file.read(8)) in ((b"GGUF", 2), (b"GGUF", 3))

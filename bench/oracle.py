@@ -25,7 +25,7 @@ def ask(mode, model, files, *arguments):
     command = [harness.peer()["llama_oracle"], mode, "-m", model, *arguments]
     for file in files:
         command += ["-f", file]
-    # Generated text may end inside a character; Child decodes with "replace", strict=False lets it be.
+    # Generated text may end inside a character: Child decodes with "replace", strict=False lets it.
     return json.loads(harness.Child(command).stdout, strict=False)["results"]
 
 

@@ -9,8 +9,8 @@ import sys
 SOURCES = {".h", ".cpp", ".gpu", ".def", ".in"}
 INCLUDE = re.compile(r'#include "(wick/[^"]+)"')
 VENDOR = re.compile(r"\bcu[A-Z]\w*|\bhip[A-Z]\w*|__shfl|\bwarpSize\b|amdgcn")
-VENDOR_HOMES = ("wick/backend/gpu/cuda/", "wick/backend/gpu/hip/", "wick/backend/gpu/kernels/device.h",
-                "wick/ir/print_", "emu/", "tests/emu/")
+VENDOR_HOMES = ("wick/backend/gpu/cuda/", "wick/backend/gpu/hip/",
+                "wick/backend/gpu/kernels/device.h", "wick/ir/print_", "emu/", "tests/emu/")
 HEAVY = re.compile(r"#include\s+[<\"](fmt/|nlohmann/|CLI/|pcre2)")
 
 
@@ -24,7 +24,7 @@ def read_layers(path):
 
 
 def layer_of(path, layers):
-    """The longest entry of layers.txt that is a folder of this path below wick/ (or the top folder)."""
+    """The longest entry of layers.txt that is a folder of this path in wick/, or the top folder."""
     parts = path.split("/")
     if parts[0] != "wick":
         return parts[0]

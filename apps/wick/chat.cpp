@@ -30,17 +30,19 @@ class Chat {
                   "this version speaks ChatML and Llama 3 turns; wick generate takes any text");
     }
     format_ = *format;
+    check_text(options_.system, "--system");
     clear();
   }
 
   void clear() {
     messages_.clear();
-    if (!options_.system.empty()) messages_.push_back({text::ChatRole::kSystem, options_.system});
+    if (!options_.system.empty()) messages_.push_back({text::ChatRole::system, options_.system});
   }
 
   /// One turn: the user's message in, the streamed answer out. False: interrupted.
   bool turn(const std::string& message) {
-    messages_.push_back({text::ChatRole::kUser, message});
+    check_text(message, "-");
+    messages_.push_back({text::ChatRole::user, message});
     text::ChatOptions chat;
     chat.default_system = text::default_system_message(engine_->chat_template());
     serve::Generated answer;
@@ -63,11 +65,16 @@ class Chat {
       std::fprintf(stderr, "(the context of %lld tokens is full: /clear starts anew)\n",
                    static_cast<long long>(session_.context()));
     }
-    messages_.push_back({text::ChatRole::kAssistant, answer.text});
+    messages_.push_back({text::ChatRole::assistant, answer.text});
     return !interrupted();
   }
 
  private:
+  /// On its own, so that an error counts bytes from the text's start, not the conversation's.
+  void check_text(const std::string& text, const std::string& source) const {
+    encode_text(engine_->tokenizer(), text, source);
+  }
+
   const Options& options_;
   std::shared_ptr<const serve::Engine> engine_;
   serve::Session session_;
@@ -78,6 +85,7 @@ class Chat {
 
 int run(const Options& o) {
   o.sampling.check();
+  check_token_limit(o.count);
   Chat chat(o);
   const bool terminal = isatty(STDIN_FILENO) != 0;
   if (terminal)
@@ -86,7 +94,7 @@ int run(const Options& o) {
   for (;;) {
     if (terminal) print("> ");
     std::string line;
-    if (!std::getline(std::cin, line) || interrupted()) break;
+    if (interrupted() || !std::getline(std::cin, line) || interrupted()) break;
     if (line == "/exit" || line == "/quit") break;
     if (line == "/clear") {
       chat.clear();
@@ -121,6 +129,7 @@ void add_chat(CLI::App& app) {
       ->type_name("TEXT");
   command->add_option("-n,--tokens", o->count, "Most tokens an answer may have; -1: until its end")
       ->type_name("N")
+      ->check(number_check<int64_t>())
       ->capture_default_str();
   o->sampling.add_to(*command);
 }

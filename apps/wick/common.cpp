@@ -46,19 +46,22 @@ void ModelOptions::add_to(CLI::App& command, bool with_context) {
       ->type_name("DEVICE")
       ->capture_default_str();
   if (command.get_name() != "bench") {
-    command.add_option("-t,--threads", threads, "CPU threads (default: one a usable core)")
-        ->type_name("T");
+    command.add_option("-t,--threads", threads, kThreadsHelp)
+        ->type_name("T")
+        ->check(number_check<int>());
   }
   if (!with_context) return;
   command
       .add_option("-c,--ctx", context,
                   "Most tokens of prompt and answer together (default: as trained)")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(number_check<int64_t>());
   command.add_option("--cache-type", cache, "Type of the KV cache: f16, bf16 or f32")
       ->type_name("TYPE")
       ->capture_default_str();
   command.add_option("--batch", batch, "Prompt tokens run at once")
       ->type_name("N")
+      ->check(number_check<int64_t>())
       ->capture_default_str();
 }
 
@@ -79,17 +82,20 @@ serve::SessionOptions ModelOptions::session() const {
     throw Error("--cache-type", "not a cache type", fmt::format("'{}'", cache),
                 "use f16, bf16 or f32");
   }
-  if (context < 0)
-    throw Error("--ctx", "out of range", fmt::format("{}", context), "need at least 1");
+  if (context && *context < 1)
+    throw Error("--ctx", "out of range", fmt::format("{}", *context), "need at least 1");
   if (batch < 1)
     throw Error("--batch", "out of range", fmt::format("{}", batch), "need at least 1");
-  return {.context = context, .cache_dtype = *type, .batch = batch};
+  return {.context = context.value_or(0), .cache_dtype = *type, .batch = batch};
 }
 
 void SamplingOptions::add_to(CLI::App& command) {
   text::SamplerOptions& s = sampler;
   auto option = [&](const char* name, auto& value, const char* help) {
-    return command.add_option(name, value, help)->capture_default_str()->group("Sampling");
+    return command.add_option(name, value, help)
+        ->check(number_check<std::remove_reference_t<decltype(value)>>())
+        ->capture_default_str()
+        ->group("Sampling");
   };
   option("--temp", s.temperature, "Temperature; 0 always takes the likeliest token");
   option("--top-k", s.top_k, "Keep the k likeliest tokens; 0 keeps all");
@@ -99,10 +105,26 @@ void SamplingOptions::add_to(CLI::App& command) {
   option("--presence-penalty", s.presence_penalty, "Subtract from logits of recent tokens");
   option("--frequency-penalty", s.frequency_penalty, "Subtract per recent occurrence");
   option("--penalty-window", s.penalty_window, "Tokens that count as recent");
-  option("--seed", s.seed, "Same seed, same text, on every machine")
-      ->check([](const std::string& text) {
-        return text.starts_with('-') ? "seed " + text + ": need 0 or more" : std::string();
-      });
+  option("--seed", s.seed, "Same seed, same text, on every machine");
+}
+
+void TextOptions::add_to(CLI::App& command, const std::string& help) {
+  CLI::Option* prompt = command.add_option("-p,--prompt", prompt_, help)->type_name("TEXT");
+  prompt_option_ = prompt;
+  file_option_ = command.add_option("-f,--file", file_, "Read the text from a file (-: stdin)")
+                     ->type_name("FILE")
+                     ->excludes(prompt);
+}
+
+std::string TextOptions::read() const {
+  if (file_option_->count() > 0) return read_text(file_);
+  if (prompt_option_->count() == 0) throw Error("--prompt", "no text", "", "give -p or -f");
+  return prompt_;
+}
+
+std::vector<int32_t> TextOptions::encode(const text::Tokenizer& tokenizer, const std::string& text,
+                                         const text::EncodeOptions& options) const {
+  return encode_text(tokenizer, text, file_option_->count() > 0 ? file_ : "--prompt", options);
 }
 
 double now_seconds() {
@@ -143,8 +165,14 @@ void handle_interrupts() {
   action.sa_handler = on_signal;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
-  // A reader that goes away (`| head`) is noticed by print(), which ends the command in order.
+  // nohup has a hang-up ignored already.
+  struct sigaction hangup {};
+  if (sigaction(SIGHUP, nullptr, &hangup) == 0 && hangup.sa_handler != SIG_IGN)
+    sigaction(SIGHUP, &action, nullptr);
+  // A reader that goes away (`| head`) is noticed by print(), a limit on file sizes by the writer:
+  // both end the command in order.
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
 }
 
 bool interrupted() { return stop_asked.load(); }
@@ -184,13 +212,28 @@ std::string read_text(const std::string& path) {
   std::string text;
   char part[1 << 16];
   errno = 0;
-  while (const size_t count = std::fread(part, 1, sizeof part, file)) text.append(part, count);
+  while (const size_t count = interrupted() ? 0 : std::fread(part, 1, sizeof part, file))
+    text.append(part, count);
   const int error = std::ferror(file) != 0 ? errno : 0;
   if (!standard) std::fclose(file);
   if (error != 0 && !(standard && error == EBADF)) {
     throw Error(path, "cannot read", std::strerror(error));
   }
   return text;
+}
+
+std::vector<int32_t> encode_text(const text::Tokenizer& tokenizer, const std::string& text,
+                                 const std::string& source, const text::EncodeOptions& options) {
+  try {
+    return tokenizer.encode(text, options);
+  } catch (const Error& e) {
+    throw Error(source == "-" ? "stdin" : source, e.what());
+  }
+}
+
+void check_token_limit(int64_t count) {
+  if (count >= -1) return;
+  throw Error("--tokens", "out of range", fmt::format("{}", count), "need -1 (no limit) or more");
 }
 
 }  // namespace wick::cli

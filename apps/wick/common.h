@@ -1,12 +1,15 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <cstdint>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
+#include <type_traits>
 
 #include "wick/base/dtype.h"
 #include "wick/serve/engine.h"
@@ -17,6 +20,9 @@ using Json = nlohmann::ordered_json;
 
 /// Exit codes: everything went well, bad input or a failure, stopped by Ctrl-C.
 inline constexpr int kOk = 0, kFailed = 2, kInterrupted = 130;
+
+inline constexpr const char* kThreadsHelp =
+    "CPU threads (default: one a usable core; more than there are cores are started as asked)";
 
 /// Adds a subcommand; `run` is called once its options are parsed and returns the exit code.
 using Run = std::function<int()>;
@@ -33,12 +39,31 @@ void add_inspect(CLI::App& app);
 void add_quantize(CLI::App& app);
 void add_devices(CLI::App& app);
 
+/// Accepts a number that is written out in full and fits T: CLI11 itself reads an empty word as 0
+/// and cuts integers off at 64 bits.
+template <class T>
+CLI::Validator number_check() {
+  return CLI::Validator(
+      [](const std::string& text) -> std::string {
+        T value{};
+        const char* end = text.data() + text.size();
+        const auto [stop, error] = std::from_chars(text.data(), end, value);
+        if (error == std::errc::result_out_of_range) return "number out of range: '" + text + "'";
+        if (error == std::errc{} && stop == end) return {};
+        const char* kind = std::is_floating_point_v<T> ? "number"
+                           : std::is_signed_v<T>       ? "whole number"
+                                                       : "whole number from 0 on";
+        return "not a " + std::string(kind) + ": '" + text + "'";
+      },
+      "");
+}
+
 /// Options of every command that runs a model.
 struct ModelOptions {
   std::string file;
   std::string device = "auto";
-  std::optional<int> threads;  ///< not given: one a usable core
-  int64_t context = 0;         ///< 0: what the model was trained for
+  std::optional<int> threads;      ///< not given: one a usable core
+  std::optional<int64_t> context;  ///< not given: what the model was trained for
   std::string cache = "f16";
   int64_t batch = 512;
 
@@ -46,6 +71,20 @@ struct ModelOptions {
   /// Checks the options, applies threads and device, and loads the model under a progress bar.
   std::shared_ptr<const serve::Engine> load() const;
   serve::SessionOptions session() const;
+};
+
+/// The text a command works on: given with -p, or in a file with -f.
+struct TextOptions {
+  void add_to(CLI::App& command, const std::string& help);
+  /// Errors: neither was given, the file can't be read.
+  std::string read() const;
+  /// The tokens of what read() gave. Errors, named after where the text came from: it isn't UTF-8.
+  std::vector<int32_t> encode(const text::Tokenizer& tokenizer, const std::string& text,
+                              const text::EncodeOptions& options = {}) const;
+
+ private:
+  std::string prompt_, file_;
+  const CLI::Option *prompt_option_ = nullptr, *file_option_ = nullptr;
 };
 
 /// Options of every command that samples.
@@ -73,7 +112,8 @@ class Progress {
 /// Opens standard streams that the process was started without: reading stdin finds its end,
 /// writing to stdout fails.
 void require_streams();
-/// Sets the flag that interrupted() reads on Ctrl-C or SIGTERM; a second signal ends the process.
+/// Sets the flag that interrupted() reads on Ctrl-C, SIGTERM or the terminal's end; a second signal
+/// ends the process. Makes failures of writing errors, not signals.
 void handle_interrupts();
 bool interrupted();
 /// Makes interrupted() false again: the next Ctrl-C counts anew.
@@ -87,7 +127,15 @@ std::string human_bytes(int64_t bytes);
 void print_json(const Json& json);
 /// Writes to stdout at once. Errors: stdout is closed.
 void print(std::string_view text);
-/// The whole of a file, "-" for standard input. Errors: it can't be read.
+/// The whole of a file, "-" for standard input; what there is by then when interrupted. Errors: it
+/// can't be read.
 std::string read_text(const std::string& path);
+/// The tokens of a text that came from `source`: a path, "-" or an option's name. Errors,
+/// named after it: it isn't UTF-8.
+std::vector<int32_t> encode_text(const text::Tokenizer& tokenizer, const std::string& text,
+                                 const std::string& source,
+                                 const text::EncodeOptions& options = {});
+/// Errors: a number of tokens to generate that is neither -1 (no limit) nor 0 and more.
+void check_token_limit(int64_t count);
 
 }  // namespace wick::cli

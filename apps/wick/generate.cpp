@@ -11,7 +11,7 @@ namespace {
 struct Options {
   ModelOptions model;
   SamplingOptions sampling;
-  std::string prompt, prompt_file;
+  TextOptions text;
   int64_t count = 256;
   bool ignore_end = false, json = false;
 };
@@ -30,56 +30,93 @@ const char* finish_name(serve::FinishReason reason) {
   return "";
 }
 
-int run(const Options& o) {
-  const double start = now_seconds();
-  o.sampling.check();
-  const std::string text = o.prompt_file.empty() ? o.prompt : read_text(o.prompt_file);
-  const auto engine = o.model.load();
-  const double loaded = now_seconds();
-  std::vector<int32_t> prompt = engine->tokenizer().encode(text);
+/// What a run took, for the report.
+struct Measured {
+  double load_seconds = 0, first_seconds = 0, prompt_seconds = 0;
+  size_t prompt_tokens = 0;
+  int64_t prompt_run = 0;  // less than the prompt has when interrupted
+  serve::Generated result;
+
+  double prompt_tps() const { return static_cast<double>(prompt_run) / prompt_seconds; }
+  double generate_tps() const {
+    const auto made = static_cast<double>(result.tokens.size());
+    return made > 1 && result.seconds > 0 ? (made - 1) / result.seconds : 0;
+  }
+};
+
+std::vector<int32_t> encode_prompt(const Options& o, const text::Tokenizer& tokenizer,
+                                   const std::string& text) {
+  std::vector<int32_t> prompt = o.text.encode(tokenizer, text);
   if (prompt.empty()) {  // a model continues nothing from its own start token
-    const auto first =
-        engine->tokenizer().bos() ? engine->tokenizer().bos() : engine->tokenizer().eos();
+    const auto first = tokenizer.bos() ? tokenizer.bos() : tokenizer.eos();
     if (!first) throw Error("generate", "empty prompt", "", "this model has no start token");
     prompt.push_back(*first);
   }
-  serve::Session session(engine, o.model.session());
-  // A prompt that doesn't fit is an error of feed(), and nothing is printed.
-  if (!o.json && static_cast<int64_t>(prompt.size()) <= session.context()) print(text);
-  const double fed = now_seconds();
-  session.feed(prompt, interrupted);
-  const double prompt_seconds = now_seconds() - fed;
+  return prompt;
+}
+
+/// Runs the prompt and what follows it. `streams` says that text goes to stdout meanwhile.
+void continue_text(const Options& o, const std::vector<int32_t>& prompt, bool streams,
+                   serve::Session& session, Measured& measured) {
   serve::GenerateOptions options;
   options.max_tokens = o.count;
   options.sampler = o.sampling.sampler;
   options.ignore_end = o.ignore_end;
   options.cancelled = interrupted;
   if (!o.json) options.on_text = print;
-  serve::Generated result;
-  if (!interrupted()) result = session.generate(options);
+  const double fed = now_seconds();
+  try {
+    session.feed(prompt, interrupted);
+    measured.prompt_seconds = now_seconds() - fed;
+    measured.prompt_run = session.length();
+    if (!interrupted()) measured.result = session.generate(options);
+  } catch (const Error&) {
+    if (streams) print("\n");  // the error gets a line of its own
+    throw;
+  }
+}
 
-  const double prompt_tps = static_cast<double>(prompt.size()) / prompt_seconds;
-  const auto made = static_cast<double>(result.tokens.size());
-  const double generate_tps = made > 1 && result.seconds > 0 ? (made - 1) / result.seconds : 0;
-  const double first_ms = (fed - start + prompt_seconds) * 1e3 + result.first_token_ms;
+void report(const Options& o, const Measured& m) {
+  const double first_ms = m.first_seconds * 1e3 + m.result.first_token_ms;
   if (o.json) {
-    print_json({{"prompt_tokens", prompt.size()},
-                {"tokens", result.tokens},
-                {"text", result.text},
-                {"prompt_tps", prompt_tps},
-                {"generate_tps", generate_tps},
-                {"load_ms", (loaded - start) * 1e3},
+    print_json({{"prompt_tokens", m.prompt_tokens},
+                {"tokens", m.result.tokens},
+                {"text", m.result.text},
+                {"prompt_tps", m.prompt_tps()},
+                {"generate_tps", m.generate_tps()},
+                {"load_ms", m.load_seconds * 1e3},
                 {"first_token_ms", first_ms},
                 {"peak_bytes", peak_resident_bytes()},
-                {"finish", finish_name(result.finish)}});
-  } else {
-    print("\n");
-    std::fprintf(stderr,
-                 "\nprompt %zu tokens, %.1f tokens/s | generated %zu tokens, %.1f tokens/s | "
-                 "first token after %.0f ms | memory %s\n",
-                 prompt.size(), prompt_tps, result.tokens.size(), generate_tps, first_ms,
-                 human_bytes(peak_resident_bytes()).c_str());
+                {"finish", finish_name(m.result.finish)}});
+    return;
   }
+  print("\n");
+  std::fprintf(stderr,
+               "\nprompt %lld tokens, %.1f tokens/s | generated %zu tokens, %.1f tokens/s | "
+               "first token after %.0f ms | memory %s\n",
+               static_cast<long long>(m.prompt_run), m.prompt_tps(), m.result.tokens.size(),
+               m.generate_tps(), first_ms, human_bytes(peak_resident_bytes()).c_str());
+}
+
+int run(const Options& o) {
+  const double start = now_seconds();
+  o.sampling.check();
+  check_token_limit(o.count);
+  const std::string text = o.text.read();
+  if (interrupted()) return kInterrupted;
+  const auto engine = o.model.load();
+  Measured measured;
+  measured.load_seconds = now_seconds() - start;
+  const std::vector<int32_t> prompt = encode_prompt(o, engine->tokenizer(), text);
+  measured.prompt_tokens = prompt.size();
+  serve::Session session(engine, o.model.session());
+  // A prompt that doesn't fit is an error of feed(), and nothing is printed.
+  const bool streams = !o.json && static_cast<int64_t>(prompt.size()) <= session.context();
+  if (streams) print(text);
+  const double fed = now_seconds();
+  continue_text(o, prompt, streams, session, measured);
+  measured.first_seconds = fed - start + measured.prompt_seconds;
+  report(o, measured);
   return interrupted() ? kInterrupted : kOk;
 }
 
@@ -93,13 +130,10 @@ void add_generate(CLI::App& app) {
                   "Example: wick generate -m model.gguf -p \"Once upon a time\" -n 64 --temp 0",
                   [o] { return run(*o); });
   o->model.add_to(*command);
-  auto* prompt =
-      command->add_option("-p,--prompt", o->prompt, "Text to continue")->type_name("TEXT");
-  command->add_option("-f,--file", o->prompt_file, "Read the text from a file (-: stdin)")
-      ->type_name("FILE")
-      ->excludes(prompt);
+  o->text.add_to(*command, "Text to continue");
   command->add_option("-n,--tokens", o->count, "Most tokens to generate; -1: until the end")
       ->type_name("N")
+      ->check(number_check<int64_t>())
       ->capture_default_str();
   command->add_flag("--ignore-eos", o->ignore_end, "Go on past the end of the answer");
   o->sampling.add_to(*command);

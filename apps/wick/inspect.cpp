@@ -3,8 +3,8 @@
 #include <memory>
 
 #include "common.h"
+#include "wick/base/printable.h"
 #include "wick/io/ggml_type.h"
-#include "wick/io/printable.h"
 
 namespace wick::cli {
 namespace {
@@ -14,9 +14,16 @@ struct Options {
   bool json = false;
 };
 
+/// Vocabularies have a hundred thousand entries: of long arrays only the head is shown.
+constexpr uint64_t kMostShown = 8;
+
 Json value_json(const io::GgufValue& value) {
-  // Vocabularies have a hundred thousand entries: of arrays the head is shown, and the count.
-  if (value.is_array()) return value.str(8);
+  if (value.is_array()) {
+    Json list = Json::array();
+    for (const io::GgufValue& item : value.elements(kMostShown)) list.push_back(value_json(item));
+    if (value.count() <= kMostShown) return list;
+    return {{"count", value.count()}, {"first", list}};
+  }
   if (auto b = value.as_bool()) return *b;
   if (auto i = value.as_i64()) return *i;
   if (auto u = value.as_u64()) return *u;
@@ -49,15 +56,15 @@ int run(const Options& o) {
     return kOk;
   }
   print(fmt::format("{}: GGUF version {}, {}, {} keys, {} tensors, {:.1f} M parameters\n\n",
-                    io::printable(o.file), file->version(),
+                    printable(o.file), file->version(),
                     human_bytes(static_cast<int64_t>(file->file_bytes())), file->metadata().size(),
                     file->tensors().size(), static_cast<double>(parameters) / 1e6));
   for (const io::GgufEntry& e : file->metadata()) {
-    print(fmt::format("{:<44} {}\n", io::printable(e.key), e.value.str(4)));
+    print(fmt::format("{:<44} {}\n", printable(e.key), e.value.str(4)));
   }
   print("\n");
   for (const io::GgufTensor& t : file->tensors()) {
-    print(fmt::format("{:<40} {:<24} {:>10}\n", io::printable(t.name), t.str(),
+    print(fmt::format("{:<40} {:<24} {:>10}\n", printable(t.name), t.str(),
                       human_bytes(static_cast<int64_t>(t.bytes))));
   }
   return kOk;

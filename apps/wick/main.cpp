@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <sstream>
 #include <string>
 
 #include "common.h"
@@ -38,11 +39,33 @@ std::string unknown_command(const CLI::App& app, int argc, char** argv) {
   return fmt::format("unknown command: '{}': use one of{}", argv[1], names);
 }
 
+/// The help to look at: that of the command whose words were wrong, where it's known.
+std::string help_command(const CLI::App& app) {
+  const auto parsed = app.get_subcommands();
+  return parsed.empty() ? "wick --help" : "wick " + parsed.front()->get_name() + " --help";
+}
+
+int parse_and_run(CLI::App& app, int argc, char** argv) {
+  try {
+    app.parse(argc, argv);
+    return wick::cli::kOk;
+  } catch (const CLI::RuntimeError& e) {
+    return e.get_exit_code();
+  } catch (const CLI::Success& e) {  // --help and --version
+    std::ostringstream text;
+    app.exit(e, text);
+    wick::cli::print(text.str());
+    return wick::cli::kOk;
+  } catch (const CLI::ParseError& e) {
+    return fail(fmt::format("{} (see {})", e.what(), help_command(app)));
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   using namespace wick::cli;
-  CLI::App app("Runs language models on any GPU, or just a CPU.", "wick");
+  CLI::App app("Runs language models from GGUF files.", "wick");
   app.footer(kTeaching);
   app.set_version_flag("--version", fmt::format("wick {}", wick::version()));
   app.require_subcommand(1);
@@ -57,14 +80,7 @@ int main(int argc, char** argv) {
     return fail(unknown);
   }
   try {
-    app.parse(argc, argv);
-    return kOk;
-  } catch (const CLI::RuntimeError& e) {
-    return e.get_exit_code();
-  } catch (const CLI::Success& e) {  // --help and --version
-    return app.exit(e);
-  } catch (const CLI::ParseError& e) {
-    return fail(fmt::format("{} (see wick --help)", e.what()));
+    return parse_and_run(app, argc, argv);
   } catch (const std::bad_alloc&) {
     return fail("out of memory");
   } catch (const std::exception& e) {

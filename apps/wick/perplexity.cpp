@@ -16,8 +16,9 @@ struct Options {
 
 int run(const Options& o) {
   const std::string text = read_text(o.file);
+  if (interrupted()) return kInterrupted;
   const auto engine = o.model.load();
-  const std::vector<int32_t> tokens = engine->tokenizer().encode(text);
+  const std::vector<int32_t> tokens = encode_text(engine->tokenizer(), text, o.file);
   Progress progress("scoring");
   const serve::Perplexity result =
       serve::perplexity(*engine, tokens, o.model.session(), [&](int64_t done) {

@@ -8,16 +8,18 @@ namespace wick::cli {
 namespace {
 
 struct Options {
-  std::string model, prompt, file;
+  std::string model;
+  TextOptions text;
   bool no_special = false, json = false;
 };
 
 int run(const Options& o) {
+  const std::string text = o.text.read();
+  if (interrupted()) return kInterrupted;
   const text::Tokenizer tokenizer = serve::load_tokenizer(*io::Gguf::open(o.model));
   text::EncodeOptions options;
   options.parse_special = !o.no_special;
-  const std::vector<int32_t> tokens =
-      tokenizer.encode(o.file.empty() ? o.prompt : read_text(o.file), options);
+  const std::vector<int32_t> tokens = o.text.encode(tokenizer, text, options);
   std::vector<std::string> pieces;
   for (int32_t id : tokens) pieces.emplace_back(tokenizer.piece(id));
   if (o.json) {
@@ -40,10 +42,7 @@ void add_tokenize(CLI::App& app) {
                                   "Example: wick tokenize -m model.gguf -p \"Hello world\"",
                                   [o] { return run(*o); });
   command->add_option("-m,--model", o->model, "Model file (GGUF)")->required()->type_name("FILE");
-  auto* prompt = command->add_option("-p,--prompt", o->prompt, "Text")->type_name("TEXT");
-  command->add_option("-f,--file", o->file, "Read the text from a file (-: stdin)")
-      ->type_name("FILE")
-      ->excludes(prompt);
+  o->text.add_to(*command, "Text");
   command->add_flag("--no-special", o->no_special,
                     "Treat control tokens in the text as plain text");
   command->add_flag("--json", o->json, "Print JSON");

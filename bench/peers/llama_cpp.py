@@ -78,7 +78,8 @@ def download(folder, log):
         log, f"pip download {PACKAGE}=={VERSION}")
     archives = list(Path(folder).glob("*.tar.gz"))
     if len(archives) != 1:
-        raise PeerError(f"pip download {PACKAGE}: expected one source archive, found {len(archives)}")
+        raise PeerError(
+            f"pip download {PACKAGE}: expected one source archive, found {len(archives)}")
     return archives[0]
 
 

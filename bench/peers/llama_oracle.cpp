@@ -74,17 +74,28 @@ Options parse(int argc, char** argv) {
       if (i + 1 >= argc) fail(name + ": a value is needed");
       return argv[++i];
     };
-    if (name == "-m") options.model = value();
-    else if (name == "-f") options.files.push_back(value());
-    else if (name == "--ids") options.ids = parse_ids(value());
-    else if (name == "--ctx") options.ctx = std::atoi(value().c_str());
-    else if (name == "-n") options.count = std::atoi(value().c_str());
-    else if (name == "-t") options.threads = std::atoi(value().c_str());
-    else if (name == "--kv") options.kv_f16 = value() == "f16";
-    else if (name == "--flash") options.flash = true;
-    else if (name == "--no-repack") options.repack = false;
-    else if (name == "--special") options.parse_special = true;
-    else fail("unknown option " + name);
+    if (name == "-m")
+      options.model = value();
+    else if (name == "-f")
+      options.files.push_back(value());
+    else if (name == "--ids")
+      options.ids = parse_ids(value());
+    else if (name == "--ctx")
+      options.ctx = std::atoi(value().c_str());
+    else if (name == "-n")
+      options.count = std::atoi(value().c_str());
+    else if (name == "-t")
+      options.threads = std::atoi(value().c_str());
+    else if (name == "--kv")
+      options.kv_f16 = value() == "f16";
+    else if (name == "--flash")
+      options.flash = true;
+    else if (name == "--no-repack")
+      options.repack = false;
+    else if (name == "--special")
+      options.parse_special = true;
+    else
+      fail("unknown option " + name);
   }
   if (options.model.empty() || (options.files.empty() && options.ids.empty())) {
     fail("-m and one of -f, --ids are needed");
@@ -140,9 +151,9 @@ class Oracle {
 
   std::vector<llama_token> tokenize(const std::string& text) const {
     std::vector<llama_token> ids(text.size() + 8);
-    const int count = llama_tokenize(vocab_, text.data(), static_cast<int32_t>(text.size()),
-                                     ids.data(), static_cast<int32_t>(ids.size()), true,
-                                     options_.parse_special);
+    const int count =
+        llama_tokenize(vocab_, text.data(), static_cast<int32_t>(text.size()), ids.data(),
+                       static_cast<int32_t>(ids.size()), true, options_.parse_special);
     if (count < 0) fail("the text cannot be tokenized");
     ids.resize(static_cast<size_t>(count));
     return ids;

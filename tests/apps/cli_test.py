@@ -8,7 +8,9 @@ import math
 import os
 import pathlib
 import shutil
+import resource
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -22,10 +24,11 @@ GENERATE_KEYS = ["prompt_tokens", "tokens", "text", "prompt_tps", "generate_tps"
 ARGS = None
 
 
-def wick(*args, env=None, stdin="", timeout=60):
+def wick(*args, env=None, stdin="", timeout=60, before=None):
     """Runs the command; texts are bytes, since that is what a terminal gets."""
     done = subprocess.run([ARGS.wick, *args], input=stdin.encode(), capture_output=True,
-                          timeout=timeout, env={**os.environ, **(env or {})}, check=False)
+                          timeout=timeout, env={**os.environ, **(env or {})}, check=False,
+                          preexec_fn=before)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -118,6 +121,9 @@ class Reports(Cli):
         self.assertEqual(report["version"], 3)
         self.assertEqual(report["file_bytes"], os.path.getsize(self.model))
         self.assertEqual(report["metadata"]["general.architecture"], "llama")
+        tokens = report["metadata"]["tokenizer.ggml.tokens"]
+        self.assertEqual((tokens["count"], tokens["first"]), (40, list("abcdefgh")))
+        self.assertIn("t h", report["metadata"]["tokenizer.ggml.merges"])  # short ones are whole
         first = report["tensors"][0]
         self.assertEqual((first["name"], first["type"], first["shape"]),
                          ("token_embd.weight", "q8_0", [40, 64]))
@@ -189,7 +195,8 @@ class Generation(Cli):
                            "--ignore-eos", "--seed", "3")
         self.assertEqual(out, "the hat" + report["text"] + "\n")
         self.assertRegex(err, r"\A\nprompt 6 tokens, [\d.]+ tokens/s \| generated 24 tokens, "
-                              r"[\d.]+ tokens/s \| first token after \d+ ms \| memory [\d.]+ [kMG]B\n\Z")
+                              r"[\d.]+ tokens/s \| first token after \d+ ms \| "
+                              r"memory [\d.]+ [kMG]B\n\Z")
 
     def test_seeds(self):
         first = self.generate("--seed", "3")["tokens"]
@@ -284,6 +291,24 @@ class BadInput(Cli):
         self.assertFalse(out.exists())
         broken.unlink()
 
+    def test_weights_that_are_no_numbers(self):
+        whole = (self.folder / "tiny-f32.gguf").read_bytes()
+        broken, text = self.folder / "nan.gguf", self.folder / "text"
+        broken.write_bytes(whole[:-4] + struct.pack("<f", math.nan))
+        text.write_text("the hat and the can")
+        self.fails("perplexity", "-m", str(broken), "-f", str(text), says="score isn't finite")
+        code, out, err = wick("generate", "-m", str(broken), "-p", "the", "-n", "4")
+        self.assertEqual((code, out), (2, b"the\n"))  # the error starts on a line of its own
+        self.assertRegex(err, rb"\Awick: [^\n]*nan\.gguf: sample: bad logit: [^\n]*\n\Z")
+        broken.unlink()
+
+    def test_names_in_files_are_shown_escaped(self):
+        whole = pathlib.Path(self.model).read_bytes()
+        odd = self.folder / "odd.gguf"
+        odd.write_bytes(whole.replace(b"llama", b"ll\x9b\xffa", 1))
+        self.fails("generate", "-m", str(odd), "-p", "a", says=r"architecture: 'll\x9b\xffa'")
+        odd.unlink()
+
     def test_file_names_stay_on_one_line(self):
         self.fails("inspect", str(self.folder / "two\nlines"))
         self.fails("generate", "-m", self.model, "-f", str(self.folder / "two\nlines"))
@@ -298,11 +323,15 @@ class BadInput(Cli):
         self.run_fails("stray", says="stray")
         self.run_fails("--cache-type", "q8_0", says="--cache-type: not a cache type: 'q8_0'")
         self.fails("generate", "-p", "a", says="--model")
+        for command in ["generate", "tokenize"]:
+            self.fails(command, "-m", self.model, says="give -p or -f")
         self.fails("devices", "extra", says="extra")
 
     def test_numbers_out_of_range(self):
         for args in [["-t", "0"], ["-t", "-1"], ["-t", "-3"], ["-t", "1025"], ["-t", "x"],
-                     ["-t", "99999999999"], ["-n", "x"], ["--ctx", "-1"], ["--ctx", "x"],
+                     ["-t", "99999999999"], ["-t", ""], ["-n", "x"], ["-n", ""], ["-n", "-2"],
+                     ["-n", "9223372036854775808"], ["--ctx", "0"], ["--ctx", "-1"],
+                     ["--ctx", "x"], ["--temp", ""], ["--seed", "18446744073709551616"],
                      ["--batch", "0"], ["--batch", "-1"], ["--temp", "-1"], ["--temp", "nan"],
                      ["--top-k", "-1"], ["--top-p", "0"], ["--top-p", "1.5"], ["--min-p", "-0.1"],
                      ["--min-p", "2"], ["--repetition-penalty", "0"],
@@ -310,7 +339,8 @@ class BadInput(Cli):
                      ["--penalty-window", "-2"], ["--seed", "-1"], ["--seed", "x"]]:
             self.run_fails(*args)
         for args in [["-t", "0"], ["-t", "-1"], ["-p", "-1"], ["-n", "-1"], ["-r", "0"],
-                     ["-d", "-1"], ["-d", "9223372036854775807"], ["-p", "99999999999"]]:
+                     ["-d", "-1"], ["-d", "9223372036854775807"], ["-p", "99999999999"],
+                     ["-p", "8,x"], ["-p", "0"]]:
             self.fails("bench", "-m", self.model, *args)
         self.fails("quantize", self.model, str(self.folder / "out.gguf"), "q4_0", "-t", "0")
         self.fails("chat", "-m", self.model, "--temp", "-1")
@@ -321,7 +351,8 @@ class BadInput(Cli):
                    says="prompt longer than the context: ")
         self.fails("chat", "-m", self.model, "--ctx", "8", stdin="the hat and the can\n",
                    says="prompt longer than the context: ")
-        self.run_fails("--ctx", "1000000000", says="kv cache: not enough memory: context 1000000000")
+        self.run_fails("--ctx", "1000000000",
+                       says="kv cache: not enough memory: context 1000000000")
         self.run_fails("--ctx", "9223372036854775807", says="kv cache: ")
         self.fails("perplexity", "-m", self.model, "-f", "-", stdin="t", says="perplexity: ")
         self.fails("perplexity", "-m", self.model, "-f", "-", says="perplexity: ")
@@ -331,9 +362,10 @@ class BadInput(Cli):
         file = self.folder / "bad"
         file.write_bytes(bad)
         for args in [["generate", "-m", self.model, "-n", "4"], ["tokenize", "-m", self.model]]:
-            self.fails(*args, "-f", str(file), says="UTF-8")
-            self.fails(*args, "-p", bad, says="UTF-8")
-        self.fails("perplexity", "-m", self.model, "-f", str(file), says="UTF-8")
+            self.fails(*args, "-f", str(file), says=f"{file}: tokenize: invalid UTF-8")
+            self.fails(*args, "-p", bad, says="--prompt: tokenize: invalid UTF-8")
+        self.fails("perplexity", "-m", self.model, "-f", str(file), says=f"{file}: tokenize: ")
+        self.fails("chat", "-m", self.model, "--system", bad, says="--system: tokenize: ")
 
     def test_quantize_writes_whole_files_or_none(self):
         source = str(self.folder / "tiny-f32.gguf")
@@ -348,6 +380,9 @@ class BadInput(Cli):
         for target in [str(self.folder), str(self.folder / "no" / "such" / "out.gguf"),
                        source + "/out.gguf", "/dev/full", ""]:
             self.fails("quantize", source, target, "q8_0")
+        limit = 4096  # of the size of files, which a signal announces first
+        self.fails("quantize", source, str(self.folder / "out.gguf"), "q8_0", says="File too large",
+                   before=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
         self.assertEqual(sorted(self.folder.iterdir()), files)
 
     def test_isa(self):
@@ -359,7 +394,7 @@ class BadInput(Cli):
 
     def test_stdout_that_cannot_be_written(self):
         for command in [["generate", "-m", self.model, "-p", "the", "-n", "4"], ["devices"],
-                        ["inspect", self.model], ["devices", "--json"]]:
+                        ["inspect", self.model], ["devices", "--json"], ["--help"], ["--version"]]:
             for sink in [">/dev/full", ">&-"]:
                 shell = " ".join(f"'{word}'" for word in [ARGS.wick, *command])
                 done = subprocess.run(["sh", "-c", f"{shell} {sink}"], capture_output=True,
@@ -379,15 +414,17 @@ class BadInput(Cli):
 
 class Interrupts(Cli):
     def start(self, *args):
+        # Under nohup a hang-up would be ignored.
         return subprocess.Popen([ARGS.wick, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                stdin=subprocess.PIPE)
+                                stdin=subprocess.PIPE,
+                                preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
 
     def endless(self, *args):
         return self.start("generate", "-m", self.model, "-p", "the", "-n", "-1", "--ctx", "1000000",
                           "--ignore-eos", *args)
 
     def test_generate(self):
-        for number in [signal.SIGINT, signal.SIGTERM]:
+        for number in [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]:
             process = self.endless()
             self.assertEqual(process.stdout.read(20)[:3], b"the")
             process.send_signal(number)
@@ -439,11 +476,11 @@ class RealModel(Cli):
         cls.addClassCleanup(shutil.rmtree, cls.folder)
 
     def test_it_speaks(self):
-        report = self.json("generate", "-m", self.model, "-p", "The capital of France is", "-n", "12",
-                           "--temp", "0")
+        report = self.json("generate", "-m", self.model, "-p", "The capital of France is",
+                           "-n", "12", "--temp", "0")
         self.assertIn("Paris", report["text"])
-        again = self.json("generate", "-m", self.model, "-p", "The capital of France is", "-n", "12",
-                          "--temp", "0", "-t", "1")
+        again = self.json("generate", "-m", self.model, "-p", "The capital of France is",
+                          "-n", "12", "--temp", "0", "-t", "1")
         self.assertEqual(again["tokens"], report["tokens"])
 
     def test_it_chats(self):

@@ -328,10 +328,10 @@ void extreme_case(Isa isa, DType type, DType dtype) {
 void release_case(Isa isa, DType type, DType dtype) {
   cpu::CpuBackend backend(isa);
   const Problem p(type, dtype, 1000, 1024, 2);
-  char path[] = "/tmp/wick-linear-XXXXXX";
-  const int file = mkstemp(path);
+  std::string path = testing::TempDir() + "wick-linear-XXXXXX";
+  const int file = mkstemp(path.data());
   ASSERT_GE(file, 0);
-  unlink(path);
+  unlink(path.c_str());
   const size_t head = 4096 * 3 + 64;
   std::vector<uint8_t> bytes(head, 1);
   bytes.insert(bytes.end(), p.weight.begin(), p.weight.end());

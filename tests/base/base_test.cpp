@@ -170,16 +170,16 @@ TEST(OpTable, RowsAreComplete) {
     EXPECT_TRUE(any) << row.name << " takes no dtype";
     EXPECT_EQ(name(static_cast<Op>(i)), row.name);
   }
-  EXPECT_EQ(info(Op::silu).kind, OpKind::Unary);
-  EXPECT_EQ(info(Op::silu_mul).kind, OpKind::Binary);
-  EXPECT_EQ(info(Op::sum).kind, OpKind::Reduce);
-  EXPECT_EQ(info(Op::argmax).kind, OpKind::Arg);
-  EXPECT_EQ(info(Op::matmul).kind, OpKind::Other);
+  EXPECT_EQ(info(Op::silu).kind, OpKind::unary);
+  EXPECT_EQ(info(Op::silu_mul).kind, OpKind::binary);
+  EXPECT_EQ(info(Op::sum).kind, OpKind::reduce);
+  EXPECT_EQ(info(Op::argmax).kind, OpKind::arg);
+  EXPECT_EQ(info(Op::matmul).kind, OpKind::other);
   EXPECT_EQ(info(Op::matmul).numeric_class, NumericClass::bound);
   EXPECT_EQ(info(Op::linear).numeric_class, NumericClass::blocked);
   // Elementwise and moving ops give the same bits everywhere.
   for (const OpInfo& row : kOps) {
-    if (row.kind == OpKind::Unary || row.kind == OpKind::Binary) {
+    if (row.kind == OpKind::unary || row.kind == OpKind::binary) {
       EXPECT_EQ(row.numeric_class, NumericClass::exact) << row.name;
     }
   }

@@ -119,110 +119,129 @@ struct Pair {
   Model model;
 };
 
+/// What the random views below start from: a dim, and its name from either end.
+struct Choice {
+  const Pair& p;
+  const Index& dims;
+  int rank, d, named;
+  size_t u;
+};
+
+Pair random_narrow(const Choice& c, Random& random) {
+  const int64_t start = random(0, c.dims[c.u]), length = random(0, c.dims[c.u] - start);
+  Index to = c.dims;
+  to[c.u] = length;
+  return {c.p.layout.narrow(c.named, start, length), remap(c.p.model, to, [&](Index i) {
+            i[c.u] += start;
+            return i;
+          })};
+}
+
+/// The places start:stop:by of a dim, by Python's rule, one element at a time.
+std::vector<int64_t> slice_places(int64_t size, int64_t start, int64_t stop, int64_t by) {
+  std::vector<int64_t> picked;
+  const auto place = [&](int64_t i) { return i < 0 ? i + size : i; };
+  const int64_t end = place(stop);
+  int64_t at = place(start);
+  if (by > 0) {
+    for (at = std::max<int64_t>(at, 0); at < std::min(end, size); at += by) picked.push_back(at);
+  } else {
+    for (at = std::min(at, size - 1); at >= 0 && at > end; at += by) picked.push_back(at);
+  }
+  return picked;
+}
+
+Pair random_slice(const Choice& c, Random& random) {
+  const int64_t size = c.dims[c.u], start = random(-size - 2, size + 2);
+  const int64_t stop = random(-size - 2, size + 2);
+  int64_t by = random(-3, 3);
+  if (by == 0) by = 1;
+  const std::vector<int64_t> picked = slice_places(size, start, stop, by);
+  Index to = c.dims;
+  to[c.u] = static_cast<int64_t>(picked.size());
+  return {c.p.layout.slice(c.named, start, stop, by), remap(c.p.model, to, [&](Index i) {
+            i[c.u] = picked[static_cast<size_t>(i[c.u])];
+            return i;
+          })};
+}
+
+Pair random_transpose(const Choice& c, Random& random) {
+  const int e = static_cast<int>(random(0, c.rank - 1));
+  Index to = c.dims;
+  std::swap(to[c.u], to[static_cast<size_t>(e)]);
+  return {c.p.layout.transpose(c.named, e), remap(c.p.model, to, [&](Index i) {
+            std::swap(i[c.u], i[static_cast<size_t>(e)]);
+            return i;
+          })};
+}
+
+Pair random_permute(const Choice& c, Random& random) {
+  std::vector<int> order(static_cast<size_t>(c.rank));
+  std::iota(order.begin(), order.end(), 0);
+  for (size_t i = order.size(); i > 1; --i) {
+    std::swap(order[i - 1], order[static_cast<size_t>(random(0, static_cast<int64_t>(i) - 1))]);
+  }
+  Index to;
+  for (int o : order) to.push_back(c.dims[static_cast<size_t>(o)]);
+  return {c.p.layout.permute(order), remap(c.p.model, to, [&](const Index& i) {
+            Index from(i.size());
+            for (size_t k = 0; k < i.size(); ++k) from[static_cast<size_t>(order[k])] = i[k];
+            return from;
+          })};
+}
+
+Pair random_unsqueeze(const Choice& c, Random& random) {
+  const int at = static_cast<int>(random(0, c.rank));
+  Index to = c.dims;
+  to.insert(to.begin() + at, 1);
+  return {c.p.layout.unsqueeze(random(0, 1) == 1 ? at : at - c.rank - 1),
+          remap(c.p.model, to, [&](Index i) {
+            i.erase(i.begin() + at);
+            return i;
+          })};
+}
+
+Pair squeezed(const Choice& c) {
+  Index to = c.dims;
+  to.erase(to.begin() + c.d);
+  return {c.p.layout.squeeze(c.named), remap(c.p.model, to, [&](Index i) {
+            i.insert(i.begin() + c.d, 0);
+            return i;
+          })};
+}
+
+Pair random_broadcast(const Choice& c, Random& random) {
+  Index to = c.dims;
+  for (int64_t& size : to) {
+    if (size == 1) size = random(0, 3);
+  }
+  if (c.rank < 5 && random(0, 1) == 1) to.insert(to.begin(), random(0, 2));
+  const size_t extra = to.size() - c.dims.size();
+  return {c.p.layout.broadcast_to(shape_of(to)), remap(c.p.model, to, [&](Index i) {
+            i.erase(i.begin(), i.begin() + static_cast<int64_t>(extra));
+            for (size_t k = 0; k < c.dims.size(); ++k) {
+              if (c.dims[k] == 1) i[k] = 0;
+            }
+            return i;
+          })};
+}
+
 /// One random view of the layout and of the model.
 Pair step(const Pair& p, Random& random) {
   const int rank = p.layout.rank();
   const Index& dims = p.model.dims;
   const int d = rank > 0 ? static_cast<int>(random(0, rank - 1)) : 0;
-  const auto u = static_cast<size_t>(d);
-  const int named = random(0, 1) == 1 ? d : d - rank;  // from either end
-  switch (random(0, 6)) {
-    case 0: {
-      if (rank == 0) break;
-      const int64_t start = random(0, dims[u]), length = random(0, dims[u] - start);
-      Index to = dims;
-      to[u] = length;
-      return {p.layout.narrow(named, start, length), remap(p.model, to, [&](Index i) {
-                i[u] += start;
-                return i;
-              })};
-    }
-    case 1: {
-      if (rank == 0) break;
-      const int64_t size = dims[u], start = random(-size - 2, size + 2);
-      const int64_t stop = random(-size - 2, size + 2);
-      int64_t by = random(-3, 3);
-      if (by == 0) by = 1;
-      // Python's rule, one element at a time.
-      std::vector<int64_t> picked;
-      auto place = [&](int64_t i) { return i < 0 ? i + size : i; };
-      const int64_t end = place(stop);
-      int64_t at = place(start);
-      if (by > 0) {
-        for (at = std::max<int64_t>(at, 0); at < std::min(end, size); at += by)
-          picked.push_back(at);
-      } else {
-        for (at = std::min(at, size - 1); at >= 0 && at > end; at += by) picked.push_back(at);
-      }
-      Index to = dims;
-      to[u] = static_cast<int64_t>(picked.size());
-      return {p.layout.slice(named, start, stop, by), remap(p.model, to, [&](Index i) {
-                i[u] = picked[static_cast<size_t>(i[u])];
-                return i;
-              })};
-    }
-    case 2: {
-      if (rank == 0) break;
-      const int e = static_cast<int>(random(0, rank - 1));
-      Index to = dims;
-      std::swap(to[u], to[static_cast<size_t>(e)]);
-      return {p.layout.transpose(named, e), remap(p.model, to, [&](Index i) {
-                std::swap(i[u], i[static_cast<size_t>(e)]);
-                return i;
-              })};
-    }
-    case 3: {
-      std::vector<int> order(static_cast<size_t>(rank));
-      std::iota(order.begin(), order.end(), 0);
-      for (size_t i = order.size(); i > 1; --i) {
-        std::swap(order[i - 1], order[static_cast<size_t>(random(0, static_cast<int64_t>(i) - 1))]);
-      }
-      Index to;
-      for (int o : order) to.push_back(dims[static_cast<size_t>(o)]);
-      return {p.layout.permute(order), remap(p.model, to, [&](const Index& i) {
-                Index from(i.size());
-                for (size_t k = 0; k < i.size(); ++k) from[static_cast<size_t>(order[k])] = i[k];
-                return from;
-              })};
-    }
-    case 4: {
-      if (rank == Shape::kMaxRank) break;
-      const int at = static_cast<int>(random(0, rank));
-      Index to = dims;
-      to.insert(to.begin() + at, 1);
-      return {p.layout.unsqueeze(random(0, 1) == 1 ? at : at - rank - 1),
-              remap(p.model, to, [&](Index i) {
-                i.erase(i.begin() + at);
-                return i;
-              })};
-    }
-    case 5: {
-      if (rank == 0 || dims[u] != 1) break;
-      Index to = dims;
-      to.erase(to.begin() + d);
-      return {p.layout.squeeze(named), remap(p.model, to, [&](Index i) {
-                i.insert(i.begin() + d, 0);
-                return i;
-              })};
-    }
-    default: {
-      if (rank == 0 || product(dims) > 200) break;
-      Index to = dims;
-      for (int64_t& size : to) {
-        if (size == 1) size = random(0, 3);
-      }
-      if (rank < 5 && random(0, 1) == 1) to.insert(to.begin(), random(0, 2));
-      const size_t extra = to.size() - dims.size();
-      return {p.layout.broadcast_to(shape_of(to)), remap(p.model, to, [&](Index i) {
-                i.erase(i.begin(), i.begin() + static_cast<int64_t>(extra));
-                for (size_t k = 0; k < dims.size(); ++k) {
-                  if (dims[k] == 1) i[k] = 0;
-                }
-                return i;
-              })};
-    }
-  }
-  return p;
+  const int named = random(0, 1) == 1 ? d : d - rank;
+  const Choice c{p, dims, rank, d, named, static_cast<size_t>(d)};
+  const int64_t kind = random(0, 6);
+  if (kind == 4) return rank == Shape::kMaxRank ? p : random_unsqueeze(c, random);
+  if (kind == 3) return random_permute(c, random);
+  if (rank == 0) return p;
+  if (kind == 0) return random_narrow(c, random);
+  if (kind == 1) return random_slice(c, random);
+  if (kind == 2) return random_transpose(c, random);
+  if (kind == 5) return dims[c.u] == 1 ? squeezed(c) : p;
+  return product(dims) > 200 ? p : random_broadcast(c, random);
 }
 
 Pair random_base(Random& random) {

@@ -132,6 +132,7 @@ TEST(Gguf, TensorsReadTheFileInPlaceAndKeepItAlive) {
   const Tensor t = f->tensor("w.f32");
   EXPECT_EQ(t.storage()->data(), f->data(f->require_tensor("w.f32")).data());
   EXPECT_FALSE(t.storage()->writable());
+  EXPECT_FALSE(t.storage()->file_backed());
   f.reset();
   EXPECT_EQ(t.shape(), (Shape{2, 3}));
   const auto* values = static_cast<const float*>(t.storage()->data());
@@ -187,6 +188,7 @@ TEST(GgufOpen, ReadsAFile) {
   const auto f = Gguf::open(folder.write("m.gguf", everything().build()));
   EXPECT_EQ(f->get_u32("t.u8"), 200u);
   const Tensor t = f->tensor("w.f32");
+  EXPECT_TRUE(t.storage()->file_backed());
   EXPECT_EQ(static_cast<const float*>(t.storage()->data())[5], 6.0f);
 }
 

@@ -14,9 +14,11 @@
 namespace wick::io::test {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 std::span<const std::byte> as_bytes(std::string_view text) {
   return std::as_bytes(std::span(text));
@@ -96,7 +98,8 @@ TEST(GgufWriter, NothingRemainsWithoutFinish) {
     GgufWriter w(folder.path("m.gguf"));
     w.add_tensor("a", DType::f32, Shape{4});
     w.write("a", as_bytes("12345678"));
-    EXPECT_EQ(folder.list().size(), 1u);
+    // A temporary name where the file system wants one, but never the file itself.
+    EXPECT_THAT(folder.list(), Not(Contains("m.gguf")));
     EXPECT_EQ(error_of([&] { w.finish(); }),
               "gguf: tensor lacks bytes: " + folder.path("m.gguf") + ", a: 8 of 16 are written");
   }

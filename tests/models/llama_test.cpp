@@ -170,6 +170,32 @@ TEST(Llama, ThreadsDontChangeQuantisedResults) {
   }
 }
 
+TEST(Llama, LongPromptsInSlicesEqualShortPieces) {
+  TempFolder folder;
+  TinyLlama tiny{.context = 2000, .dtype = DType::q8_0};
+  const auto model = load(tiny, folder);
+  const auto tokens = some_tokens(300);
+  const int before = cpu::threads();
+  cpu::set_threads(1);
+  const auto pieces = logits_by(*model, tokens, 50, DType::f16);
+  for (size_t piece : {127, 128, 211, 300}) {
+    EXPECT_EQ(logits_by(*model, tokens, piece, DType::f16), pieces) << "by " << piece;
+  }
+  nn::KvCache cache = model->make_cache(301, DType::f16);
+  model->forward(std::span(tokens).first(17), cache, Logits::last);
+  const Tensor last = model->forward(std::span(tokens).subspan(17), cache, Logits::last);
+  EXPECT_EQ(last.to_vector<float>(), std::vector<float>(pieces.end() - tiny.rows(), pieces.end()));
+  EXPECT_EQ(cache.length(), 300);
+  // The cache holds the last layer's keys and values of tokens whose results nobody asked for.
+  const auto next = model->forward(std::span(tokens).first(1), cache, Logits::last);
+  auto longer = tokens;
+  longer.push_back(tokens.front());
+  const auto expected = logits_by(*model, longer, 50, DType::f16);
+  EXPECT_EQ(next.to_vector<float>(),
+            std::vector<float>(expected.end() - tiny.rows(), expected.end()));
+  cpu::set_threads(before);
+}
+
 TEST(Llama, SeveralThreadsShareAModel) {
   TempFolder folder;
   TinyLlama tiny{.context = 2000, .dtype = DType::q8_0};

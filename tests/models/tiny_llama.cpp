@@ -48,8 +48,7 @@ const std::vector<std::string>& TinyLlama::tokens() {
   return list;
 }
 
-void TinyLlama::write(const std::string& path) {
-  io::GgufWriter w(path);
+void TinyLlama::write_metadata(io::GgufWriter& w) const {
   w.set_string("general.architecture", "llama");
   w.set_u32("llama.block_count", static_cast<uint32_t>(layers));
   w.set_u32("llama.embedding_length", static_cast<uint32_t>(hidden));
@@ -73,6 +72,9 @@ void TinyLlama::write(const std::string& path) {
     w.set_u32("llama.rope.scaling.original_context_length",
               static_cast<uint32_t>(original_context));
   }
+}
+
+void TinyLlama::write_vocabulary(io::GgufWriter& w) const {
   w.set_string("tokenizer.ggml.model", "gpt2");
   w.set_string("tokenizer.ggml.pre", "gpt-2");
   const std::vector<std::string_view> names(tokens().begin(), tokens().end());
@@ -88,20 +90,15 @@ void TinyLlama::write(const std::string& path) {
   w.set_string("tokenizer.chat_template",
                "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n"
                "{% endfor %}");
-  if (edit) edit(w);
+}
 
-  struct Entry {
-    std::string name;
-    Shape shape;
-    DType type;
-  };
-  std::vector<Entry> entries;
+std::vector<TinyLlama::Entry> TinyLlama::entries() const {
+  std::vector<Entry> all;
   auto add = [&](const std::string& name, const Shape& shape, DType type) {
     if (without.contains(name)) return;
     if (auto it = types.find(name); it != types.end()) type = it->second;
     auto it = shapes.find(name);
-    entries.push_back({name, it != shapes.end() ? it->second : shape, type});
-    w.add_tensor(name, type, entries.back().shape);
+    all.push_back({name, it != shapes.end() ? it->second : shape, type});
   };
   add("token_embd.weight", {rows(), hidden}, dtype);
   for (int64_t i = 0; i < layers; ++i) {
@@ -126,24 +123,42 @@ void TinyLlama::write(const std::string& path) {
     add("rope_freqs.weight", {static_cast<int64_t>(rope_divisors.size())}, DType::f32);
   }
 
-  weights.clear();
-  std::mt19937 random(seed);
+  return all;
+}
+
+std::vector<float> TinyLlama::random_values(const Entry& e, std::mt19937& random) const {
+  if (e.name == "rope_freqs.weight" && !shapes.contains(e.name)) {
+    random.discard(12 * static_cast<size_t>(e.shape.elems()));
+    return rope_divisors;
+  }
   auto normal = [&] {  // near enough, and the same everywhere
     double sum = -6;
     for (int i = 0; i < 12; ++i) sum += static_cast<double>(random()) / 0x1p32;
     return static_cast<float>(sum);
   };
-  for (const Entry& e : entries) {
-    std::vector<float> values(static_cast<size_t>(e.shape.elems()));
-    const bool norm = e.name.find("_norm") != std::string::npos;
-    const float scale =
-        e.shape.rank() == 2 ? 1.0f / std::sqrt(static_cast<float>(e.shape.back())) : 0.1f;
-    for (float& v : values) v = norm ? 1.0f + 0.1f * normal() : normal() * scale;
-    if (e.name == "token_embd.weight") {
-      for (float& v : values) v *= 8.0f;
-    }
-    if (e.name == "rope_freqs.weight" && !shapes.contains(e.name)) values = rope_divisors;
-    Tensor t = Tensor::from(values, e.shape);
+  std::vector<float> values(static_cast<size_t>(e.shape.elems()));
+  const bool norm = e.name.find("_norm") != std::string::npos;
+  const float scale =
+      e.shape.rank() == 2 ? 1.0f / std::sqrt(static_cast<float>(e.shape.back())) : 0.1f;
+  for (float& v : values) v = norm ? 1.0f + 0.1f * normal() : normal() * scale;
+  if (e.name == "token_embd.weight") {
+    for (float& v : values) v *= 8.0f;
+  }
+  return values;
+}
+
+void TinyLlama::write(const std::string& path) {
+  io::GgufWriter w(path);
+  write_metadata(w);
+  write_vocabulary(w);
+  if (edit) edit(w);
+  const std::vector<Entry> all = entries();
+  for (const Entry& e : all) w.add_tensor(e.name, e.type, e.shape);
+
+  weights.clear();
+  std::mt19937 random(seed);
+  for (const Entry& e : all) {
+    Tensor t = Tensor::from(random_values(e, random), e.shape);
     if (e.type != DType::f32) t = is_block(e.type) ? quantize(t, e.type) : t.to(e.type);
     w.write(e.name, {static_cast<const std::byte*>(t.storage()->data()), t.storage()->bytes()});
     if (is_block(e.type)) t = dequantize(t);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <random>
 #include <set>
 #include <string>
 #include <vector>
@@ -46,6 +47,16 @@ struct TinyLlama {
   int64_t rows() const { return static_cast<int64_t>(tokens().size()) + padding_rows; }
 
  private:
+  struct Entry {
+    std::string name;
+    Shape shape;
+    DType type;
+  };
+
+  void write_metadata(io::GgufWriter& w) const;
+  void write_vocabulary(io::GgufWriter& w) const;
+  std::vector<Entry> entries() const;
+  std::vector<float> random_values(const Entry& e, std::mt19937& random) const;
   std::vector<double> rope_frequencies() const;
   double rope_magnitude() const;
 };

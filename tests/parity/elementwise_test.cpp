@@ -295,7 +295,7 @@ void check_affine(DType dtype) {
           if (s.is_integer) return static_cast<uint64_t>(s.i);
           // Truncated and saturated; no step here is NaN.
           const int64_t width = 8 * info(dtype).block_bytes;
-          const bool is_signed = info(dtype).kind == DTypeKind::Signed;
+          const bool is_signed = info(dtype).kind == DTypeKind::signed_integer;
           const long double top = std::ldexp(1.0L, static_cast<int>(width) - (is_signed ? 1 : 0));
           const long double value =
               std::min(std::max(std::trunc(static_cast<long double>(s.f)), is_signed ? -top : 0.0L),

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <deque>
 #include <numeric>
 #include <stdexcept>
 
@@ -301,10 +302,11 @@ std::vector<int64_t> TestTensor::ints() const {
 // ---- Running and comparing ----
 
 std::span<const Target> targets() {
+  static std::deque<cpu::CpuBackend> backends;
   static const std::vector<Target> list = [] {
     std::vector<Target> all;
     for (cpu::Isa isa : cpu::available_isas()) {
-      all.push_back({fmt::format("cpu-{}", cpu::name(isa)), new cpu::CpuBackend(isa)});
+      all.push_back({fmt::format("cpu-{}", cpu::name(isa)), &backends.emplace_back(isa)});
     }
     return all;
   }();

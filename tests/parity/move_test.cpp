@@ -22,7 +22,7 @@ uint64_t cast_bits(DType to, DType from, uint64_t bits) {
   if (!is_float(from)) return cut(to, static_cast<uint64_t>(decode_int(from, bits)));
   const long double x = std::trunc(decode(from, bits));
   if (std::isnan(x)) return 0;
-  const bool is_signed = info(to).kind == DTypeKind::Signed;
+  const bool is_signed = info(to).kind == DTypeKind::signed_integer;
   const int width = 8 * info(to).block_bytes;
   const long double end = std::ldexp(1.0L, is_signed ? width - 1 : width);
   const long double low = is_signed ? -end : 0.0L;

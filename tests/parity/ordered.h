@@ -52,9 +52,8 @@ std::vector<A> elements(const TestTensor& t) {
   return result;
 }
 
-/// Shape as (outer, n, inner) around a dim: element (o, i, j) is row-major index (o * n + i) *
-/// inner
-/// + j.
+/// Shape as (outer, n, inner) around a dim: element (o, i, j) has the row-major index
+/// (o * n + i) * inner + j.
 struct Around {
   int64_t outer = 1, n = 1, inner = 1;
   Around(const Shape& shape, int dim) {

@@ -200,7 +200,7 @@ const bool added = [] {
       const auto dtype = static_cast<DType>(d);
       if (!info(op).dtypes.contains(dtype)) continue;
       add(fmt::format("{}.{}", name(op), name(dtype)), [=] {
-        if (info(op).kind == OpKind::Arg) {
+        if (info(op).kind == OpKind::arg) {
           check_arg(op, dtype);
         } else {
           check_reduce(op, dtype);

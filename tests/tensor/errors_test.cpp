@@ -116,9 +116,9 @@ TEST(OpErrors, DtypesOutsideTheRow) {
   // One operand ops say which they take; the row decides.
   for (int i = 0; i < kOpCount; ++i) {
     const OpInfo& row = kOps[static_cast<size_t>(i)];
-    if (row.kind == OpKind::Other) continue;
+    if (row.kind == OpKind::other) continue;
     for (const auto& [op, call] : calls()) {
-      if (op != static_cast<Op>(i) || row.kind == OpKind::Binary) continue;
+      if (op != static_cast<Op>(i) || row.kind == OpKind::binary) continue;
       for (int d = 0; d < kRealDTypeCount; ++d) {
         const auto dtype = static_cast<DType>(d);
         const std::string error = error_of([&] { call(make({2, 2}, dtype)); });

@@ -172,6 +172,17 @@ TEST(Tensor, SliceSet) {
   EXPECT_EQ(error_of([&] { slice_set(wide, undefined, 0, 0); }), "slice_set: undefined tensor");
 }
 
+TEST(Tensor, AWeightReleasesOnlyPagesOfFiles) {
+  const Tensor own = Tensor::ones({4096, 8}, DType::f32);
+  const std::vector<float> host(4096 * 8, 1);
+  const Tensor mapped(Storage::map(host.data(), host.size() * 4, nullptr), DType::f32,
+                      Layout::contiguous({4096, 8}));
+  for (const Tensor& source : {own, mapped}) {
+    const Weight weight(source, true);
+    EXPECT_THAT(source.to_vector<float>(), testing::Each(1.0f));
+  }
+}
+
 TEST(Tensor, IndexSelectShapes) {
   const Tensor x = iota({3, 4, 2});
   auto ids = [](std::vector<uint32_t> v, const Shape& shape) { return Tensor::from(v, shape); };

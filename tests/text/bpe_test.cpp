@@ -20,8 +20,8 @@ std::vector<std::string> naive(const std::string& word,
   for (const char c : word) parts.emplace_back(1, c);
   for (;;) {
     int best = -1;
-    std::size_t at = 0;
-    for (std::size_t i = 0; i + 1 < parts.size(); ++i) {
+    size_t at = 0;
+    for (size_t i = 0; i + 1 < parts.size(); ++i) {
       const auto found = ranks.find({parts[i], parts[i + 1]});
       if (found != ranks.end() && (best < 0 || found->second < best)) {
         best = found->second;
@@ -30,7 +30,7 @@ std::vector<std::string> naive(const std::string& word,
     }
     if (best < 0) return parts;
     parts[at] += parts[at + 1];
-    parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+    parts.erase(parts.begin() + static_cast<ptrdiff_t>(at) + 1);
   }
 }
 
@@ -66,10 +66,10 @@ TEST(Bpe, FollowsTheDefinition) {
     WordEncoder encoder(tokens, merges);
     std::mt19937 rng(seed + 1000);
     // Both sides of the limit between the short and the long algorithm.
-    for (const std::size_t length : {1u, 2u, 3u, 10u, 46u, 47u, 48u, 49u, 63u, 64u, 65u, 300u}) {
+    for (const size_t length : {1u, 2u, 3u, 10u, 46u, 47u, 48u, 49u, 63u, 64u, 65u, 300u}) {
       std::string word;
       while (word.size() < length) word += "abc"[rng() % (seed % 3 + 1)];
-      std::vector<std::int32_t> ids;
+      std::vector<int32_t> ids;
       encoder.encode(word, ids);
       std::vector<std::string> parts;
       for (const auto id : ids) parts.emplace_back(tokens.bytes(id));
@@ -100,7 +100,7 @@ TEST(Bpe, RepeatedAndImpossibleRules) {
 TEST(Bpe, Alphabet) {
   char out[16];
   const auto decode = [&](std::string_view s) {
-    const std::size_t n = decode_alphabet(s, out);
+    const size_t n = decode_alphabet(s, out);
     return n == std::string_view::npos ? std::string("?") : std::string(out, n);
   };
   EXPECT_EQ(decode("\u0120the\u010a"), " the\n");

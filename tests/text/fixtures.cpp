@@ -25,7 +25,7 @@ Fixture load() {
   data.at("types").get_to(f.types);
   f.ids.resize(std::size(kPreNames));
   f.words.resize(std::size(kPreNames));
-  for (std::size_t i = 0; i < std::size(kPreNames); ++i) {
+  for (size_t i = 0; i < std::size(kPreNames); ++i) {
     data.at("ids").at(kPreNames[i]).get_to(f.ids[i]);
     data.at("words").at(kPreNames[i]).get_to(f.words[i]);
   }
@@ -47,20 +47,20 @@ class Metadata {
     return value;
   }
   std::string_view read_string() {
-    const auto length = read<std::uint64_t>();
+    const auto length = read<uint64_t>();
     if (length > bytes_.size() - pos_) throw std::runtime_error("metadata cut short");
     const std::string_view text(bytes_.data() + pos_, length);
     pos_ += length;
     return text;
   }
-  void skip(std::uint32_t type) {
-    constexpr std::size_t kSizes[] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
+  void skip(uint32_t type) {
+    constexpr size_t kSizes[] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
     if (type == 8) {
       read_string();
     } else if (type == 9) {
-      const auto element = read<std::uint32_t>();
-      const auto count = read<std::uint64_t>();
-      for (std::uint64_t i = 0; i < count; ++i) skip(element);
+      const auto element = read<uint32_t>();
+      const auto count = read<uint64_t>();
+      for (uint64_t i = 0; i < count; ++i) skip(element);
     } else {
       pos_ += kSizes[type];
     }
@@ -68,21 +68,21 @@ class Metadata {
 
  private:
   const std::string& bytes_;
-  std::size_t pos_ = 0;
+  size_t pos_ = 0;
 };
 
 void read_vocabulary(const std::string& bytes, TokenizerSpec& spec) {
   Metadata in(bytes);
-  in.read<std::uint32_t>();  // magic
-  in.read<std::uint32_t>();  // version
-  in.read<std::uint64_t>();  // tensors
-  const auto count = in.read<std::uint64_t>();
-  for (std::uint64_t i = 0; i < count; ++i) {
+  in.read<uint32_t>();  // magic
+  in.read<uint32_t>();  // version
+  in.read<uint64_t>();  // tensors
+  const auto count = in.read<uint64_t>();
+  for (uint64_t i = 0; i < count; ++i) {
     const std::string_view key = in.read_string();
-    const auto type = in.read<std::uint32_t>();
+    const auto type = in.read<uint32_t>();
     const auto strings = [&](std::vector<std::string_view>& out) {
-      in.read<std::uint32_t>();
-      out.resize(in.read<std::uint64_t>());
+      in.read<uint32_t>();
+      out.resize(in.read<uint64_t>());
       for (auto& s : out) s = in.read_string();
     };
     if (key == "tokenizer.ggml.model") {
@@ -94,13 +94,13 @@ void read_vocabulary(const std::string& bytes, TokenizerSpec& spec) {
     } else if (key == "tokenizer.ggml.merges") {
       strings(spec.merges);
     } else if (key == "tokenizer.ggml.token_type") {
-      in.read<std::uint32_t>();
-      spec.token_types.resize(in.read<std::uint64_t>());
-      for (auto& t : spec.token_types) t = in.read<std::int32_t>();
+      in.read<uint32_t>();
+      spec.token_types.resize(in.read<uint64_t>());
+      for (auto& t : spec.token_types) t = in.read<int32_t>();
     } else if (key == "tokenizer.ggml.bos_token_id") {
-      spec.bos = in.read<std::int32_t>();
+      spec.bos = in.read<int32_t>();
     } else if (key == "tokenizer.ggml.eos_token_id") {
-      spec.eos = in.read<std::int32_t>();
+      spec.eos = in.read<int32_t>();
     } else {
       in.skip(type);
     }
@@ -130,7 +130,7 @@ TokenizerSpec small_spec(std::string_view pre) {
 std::optional<ModelVocabulary> load_smollm2() {
   namespace fs = std::filesystem;
   fs::path path;
-  if (const char* named = std::getenv("WICK_TEST_SMOLLM2")) {
+  if (const char* named = std::getenv("WICK_TEST_MODEL")) {
     path = named;
   } else {
     const char* cache = std::getenv("XDG_CACHE_HOME");
@@ -143,23 +143,23 @@ std::optional<ModelVocabulary> load_smollm2() {
   ModelVocabulary vocabulary;
   vocabulary.bytes.resize(8u << 20);  // the metadata is at the front
   file.read(vocabulary.bytes.data(), static_cast<std::streamsize>(vocabulary.bytes.size()));
-  vocabulary.bytes.resize(static_cast<std::size_t>(file.gcount()));
+  vocabulary.bytes.resize(static_cast<size_t>(file.gcount()));
   std::optional<ModelVocabulary> out(std::move(vocabulary));
   read_vocabulary(out->bytes, out->spec);
   return out;
 }
 
-std::string random_utf8(std::uint64_t seed, std::size_t count) {
+std::string random_utf8(uint64_t seed, size_t count) {
   std::string out;
-  const auto next = [&](std::uint32_t below) {
+  const auto next = [&](uint32_t below) {
     seed = seed * 6364136223846793005u + 1442695040888963407u;
-    return static_cast<std::uint32_t>((seed >> 33) % below);
+    return static_cast<uint32_t>((seed >> 33) % below);
   };
   while (count > 0) {
-    constexpr std::uint32_t kEnds[] = {0x80, 0x80, 0x800, 0x10000, 0x110000};
-    const std::uint32_t point = next(kEnds[next(5)]);
+    constexpr uint32_t kEnds[] = {0x80, 0x80, 0x800, 0x10000, 0x110000};
+    const uint32_t point = next(kEnds[next(5)]);
     if (point >= 0xd800 && point < 0xe000) continue;
-    const auto put = [&](std::uint32_t byte) { out += static_cast<char>(byte); };
+    const auto put = [&](uint32_t byte) { out += static_cast<char>(byte); };
     if (point < 0x80) {
       put(point);
     } else if (point < 0x800) {

@@ -16,10 +16,10 @@ inline constexpr const char* kPreNames[] = {"smollm", "gpt-2", "llama-bpe", "qwe
 /// lengths, indexed by [position in kPreNames][text].
 struct Fixture {
   std::vector<std::string> texts, tokens, merges;
-  std::vector<std::int32_t> types;
-  std::vector<std::vector<std::vector<std::int32_t>>> ids;
-  std::vector<std::vector<std::vector<std::size_t>>> words;
-  std::vector<std::vector<std::int32_t>> smollm2_ids;  // [text]
+  std::vector<int32_t> types;
+  std::vector<std::vector<std::vector<int32_t>>> ids;
+  std::vector<std::vector<std::vector<size_t>>> words;
+  std::vector<std::vector<int32_t>> smollm2_ids;  // [text]
 };
 const Fixture& fixture();
 
@@ -31,11 +31,11 @@ struct ModelVocabulary {
   std::string bytes;
   TokenizerSpec spec;
 };
-/// The file is WICK_TEST_SMOLLM2, or else the default model where `make run` keeps it; empty if
+/// The file is WICK_TEST_MODEL, or else the default model where `make run` keeps it; empty if
 /// there is none.
 std::optional<ModelVocabulary> load_smollm2();
 
 /// `count` code points that UTF-8 can hold, from a linear congruential generator.
-std::string random_utf8(std::uint64_t seed, std::size_t count);
+std::string random_utf8(uint64_t seed, size_t count);
 
 }  // namespace wick::text

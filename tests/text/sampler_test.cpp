@@ -23,38 +23,38 @@ class NaiveSampler {
  public:
   explicit NaiveSampler(const SamplerOptions& options) : o_(options) {}
 
-  std::int32_t sample(std::vector<float> logits, std::vector<std::int32_t> history) {
+  int32_t sample(std::vector<float> logits, std::vector<int32_t> history) {
     if (o_.penalty_window >= 0) {
-      while (history.size() > static_cast<std::size_t>(o_.penalty_window)) {
+      while (history.size() > static_cast<size_t>(o_.penalty_window)) {
         history.erase(history.begin());
       }
     }
-    std::map<std::int32_t, int> counts;
+    std::map<int32_t, int> counts;
     for (const auto id : history) ++counts[id];
     for (const auto& [id, count] : counts) {
-      float& l = logits[static_cast<std::size_t>(id)];
+      float& l = logits[static_cast<size_t>(id)];
       l = l > 0 ? l / o_.repetition_penalty : l * o_.repetition_penalty;
       l -= static_cast<float>(count) * o_.frequency_penalty;
       l -= o_.presence_penalty;
     }
-    std::vector<std::int32_t> ids;
-    for (std::size_t i = 0; i < logits.size(); ++i) {
-      if (logits[i] > -kInf) ids.push_back(static_cast<std::int32_t>(i));
+    std::vector<int32_t> ids;
+    for (size_t i = 0; i < logits.size(); ++i) {
+      if (logits[i] > -kInf) ids.push_back(static_cast<int32_t>(i));
     }
-    const auto logit = [&](std::int32_t id) {
-      return static_cast<double>(logits[static_cast<std::size_t>(id)]);
+    const auto logit = [&](int32_t id) {
+      return static_cast<double>(logits[static_cast<size_t>(id)]);
     };
     std::stable_sort(ids.begin(), ids.end(), [&](auto a, auto b) { return logit(a) > logit(b); });
     if (o_.temperature == 0) return ids[0];
-    if (o_.top_k > 0 && ids.size() > static_cast<std::size_t>(o_.top_k)) {
-      ids.resize(static_cast<std::size_t>(o_.top_k));
+    if (o_.top_k > 0 && ids.size() > static_cast<size_t>(o_.top_k)) {
+      ids.resize(static_cast<size_t>(o_.top_k));
     }
     const double top = logit(ids[0]);
     double total = 0;
     for (const auto id : ids) total += std::exp(logit(id) - top);
     if (o_.top_p < 1) {
       double sum = 0;
-      std::size_t n = 0;
+      size_t n = 0;
       while (n < ids.size() && sum < static_cast<double>(o_.top_p) * total) {
         sum += std::exp(logit(ids[n++]) - top);
       }
@@ -75,14 +75,14 @@ class NaiveSampler {
     return ids.back();
   }
 
-  std::vector<std::int32_t> kept;
+  std::vector<int32_t> kept;
 
  private:
   SamplerOptions o_;
-  std::uint64_t draws_ = 0;
+  uint64_t draws_ = 0;
 };
 
-std::vector<float> random_logits(std::mt19937& rng, std::size_t count) {
+std::vector<float> random_logits(std::mt19937& rng, size_t count) {
   std::vector<float> logits(count);
   // Coarse steps make ties common.
   const float step = rng() % 2 == 0 ? 0.25f : 0.001f;
@@ -95,18 +95,18 @@ std::vector<float> random_logits(std::mt19937& rng, std::size_t count) {
   return logits;
 }
 
-void compare(const SamplerOptions& options, std::mt19937& rng, std::size_t count) {
+void compare(const SamplerOptions& options, std::mt19937& rng, size_t count) {
   Sampler sampler(options);
   NaiveSampler naive(options);
-  std::vector<std::int32_t> history;
+  std::vector<int32_t> history;
   for (int i = 0; i < 20; ++i) {
     const std::vector<float> logits = random_logits(rng, count);
-    const std::int32_t expected = naive.sample(logits, history);
+    const int32_t expected = naive.sample(logits, history);
     ASSERT_EQ(sampler.sample(logits, history), expected)
         << "draw " << i << " of " << count << ": T " << options.temperature << " k "
         << options.top_k << " p " << options.top_p << " min_p " << options.min_p;
     history.push_back(expected);
-    history.push_back(static_cast<std::int32_t>(rng() % count));
+    history.push_back(static_cast<int32_t>(rng() % count));
   }
 }
 
@@ -119,11 +119,11 @@ SamplerOptions plain() {
   return o;
 }
 
-constexpr std::size_t kSizes[] = {1, 2, 15, 16, 17, 63, 64, 65, 300, 1024, 5000};
+constexpr size_t kSizes[] = {1, 2, 15, 16, 17, 63, 64, 65, 300, 1024, 5000};
 
 TEST(Sampler, EachFilterFollowsTheDefinition) {
   std::mt19937 rng(1);
-  for (const std::size_t count : kSizes) {
+  for (const size_t count : kSizes) {
     compare(plain(), rng, count);
     for (const int k : {1, 2, 5, 40, 64, 1000, 1 << 30}) {
       SamplerOptions o = plain();
@@ -148,7 +148,7 @@ TEST(Sampler, EachFilterFollowsTheDefinition) {
 
 TEST(Sampler, PenaltiesFollowTheDefinition) {
   std::mt19937 rng(2);
-  for (const std::size_t count : kSizes) {
+  for (const size_t count : kSizes) {
     for (const int window : {-1, 0, 1, 7, 64}) {
       SamplerOptions o = plain();
       o.penalty_window = window;
@@ -194,10 +194,10 @@ TEST(Sampler, Distribution) {
     Sampler sampler(o);
     constexpr int kDraws = 100000;
     std::vector<int> counts(logits.size());
-    for (int i = 0; i < kDraws; ++i) ++counts[static_cast<std::size_t>(sampler.sample(logits))];
+    for (int i = 0; i < kDraws; ++i) ++counts[static_cast<size_t>(sampler.sample(logits))];
     double total = 0, chi = 0;
     for (const float l : logits) total += std::exp(static_cast<double>(l / temperature));
-    for (std::size_t i = 0; i < logits.size(); ++i) {
+    for (size_t i = 0; i < logits.size(); ++i) {
       const double expected =
           kDraws * std::exp(static_cast<double>(logits[i] / temperature)) / total;
       chi += (counts[i] - expected) * (counts[i] - expected) / expected;
@@ -210,12 +210,12 @@ TEST(Sampler, Distribution) {
 // published seed.
 TEST(Sampler, PinnedDraws) {
   std::vector<float> logits(49152);
-  for (std::size_t i = 0; i < logits.size(); ++i) {
+  for (size_t i = 0; i < logits.size(); ++i) {
     logits[i] = static_cast<float>(i * 2654435761u % 65536) * 0x1p-12f;
   }
   const auto draw = [&](const SamplerOptions& o) {
     Sampler sampler(o);
-    std::vector<std::int32_t> ids;
+    std::vector<int32_t> ids;
     for (int i = 0; i < 10; ++i) ids.push_back(sampler.sample(logits, ids));
     return ids;
   };
@@ -237,12 +237,12 @@ TEST(Sampler, Greedy) {
   SamplerOptions o;
   o.temperature = 0;
   Sampler sampler(o);
-  for (const std::size_t count : {1u, 15u, 16u, 17u, 1023u, 1024u, 1025u, 5000u}) {
-    for (std::size_t at = 0; at < count; at += 1 + count / 37) {
+  for (const size_t count : {1u, 15u, 16u, 17u, 1023u, 1024u, 1025u, 5000u}) {
+    for (size_t at = 0; at < count; at += 1 + count / 37) {
       std::vector<float> logits(count, -1.0f);
       logits[at] = logits.back() = 2.0f;
       logits[0] = std::max(logits[0], -kInf);
-      EXPECT_EQ(sampler.sample(logits), static_cast<std::int32_t>(at));
+      EXPECT_EQ(sampler.sample(logits), static_cast<int32_t>(at));
     }
   }
   EXPECT_EQ(sampler.sample(std::vector<float>{-1.0f, -0.0f, 0.0f}), 1);
@@ -257,7 +257,7 @@ TEST(Sampler, BadLogits) {
     o.presence_penalty = 0.1f;
     Sampler sampler(o);
     for (const float bad : {nan, -nan, kInf}) {
-      for (const std::size_t at : {0u, 5u, 63u, 64u, 99u}) {
+      for (const size_t at : {0u, 5u, 63u, 64u, 99u}) {
         std::vector<float> logits(100, 0.5f);
         logits[at] = bad;
         try {
@@ -271,7 +271,7 @@ TEST(Sampler, BadLogits) {
     }
     EXPECT_THROW(sampler.sample(std::vector<float>(7, -kInf)), Error);
     EXPECT_THROW(sampler.sample({}), Error);
-    const std::vector<std::int32_t> low = {-1}, high = {100};
+    const std::vector<int32_t> low = {-1}, high = {100};
     EXPECT_THROW(sampler.sample(std::vector<float>(100), low), Error);
     EXPECT_THROW(sampler.sample(std::vector<float>(100), high), Error);
   }

@@ -11,7 +11,7 @@ class SmolLm2 : public ::testing::Test {
   void SetUp() override {
     vocabulary_ = load_smollm2();
     if (!vocabulary_) {
-      GTEST_SKIP() << "no SmolLM2 model: name a GGUF file in WICK_TEST_SMOLLM2 or run `make run`";
+      GTEST_SKIP() << "no SmolLM2 model: name a GGUF file in WICK_TEST_MODEL or run `make run`";
     }
   }
   std::optional<ModelVocabulary> vocabulary_;
@@ -21,7 +21,7 @@ TEST_F(SmolLm2, IdsAgreeWithTheTokenizersPackage) {
   const Tokenizer tokenizer(vocabulary_->spec);
   const Fixture& f = fixture();
   ASSERT_EQ(f.smollm2_ids.size(), f.texts.size());
-  for (std::size_t t = 0; t < f.texts.size(); ++t) {
+  for (size_t t = 0; t < f.texts.size(); ++t) {
     EXPECT_EQ(tokenizer.encode(f.texts[t]), f.smollm2_ids[t]) << t << " '" << f.texts[t] << "'";
   }
 }

@@ -25,12 +25,12 @@ std::vector<std::string> split(const Splitter& splitter, std::string_view text) 
 TEST(Split, AgreesWithTheRegexModule) {
   const Fixture& f = fixture();
   ASSERT_GE(f.texts.size(), 200u);
-  for (std::size_t p = 0; p < std::size(kPreNames); ++p) {
+  for (size_t p = 0; p < std::size(kPreNames); ++p) {
     const Splitter splitter(find_pre_tokenizer(kPreNames[p]));
-    for (std::size_t t = 0; t < f.texts.size(); ++t) {
+    for (size_t t = 0; t < f.texts.size(); ++t) {
       std::vector<std::string> expected;
-      std::size_t pos = 0;
-      for (const std::size_t length : f.words[p][t]) {
+      size_t pos = 0;
+      for (const size_t length : f.words[p][t]) {
         expected.push_back(f.texts[t].substr(pos, length));
         pos += length;
       }
@@ -55,7 +55,7 @@ TEST(Split, Examples) {
 TEST(Split, WordsJoinToTheText) {
   for (const char* pre : kPreNames) {
     const Splitter splitter(find_pre_tokenizer(pre));
-    for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    for (uint64_t seed = 0; seed < 200; ++seed) {
       const std::string text = random_utf8(seed, 1 + seed % 90);
       std::string joined;
       for (const auto& w : split(splitter, text)) joined += w;
@@ -72,7 +72,7 @@ TEST(Split, MegabytesOfOneClass) {
       std::string text = "x";
       while (text.size() < (4u << 20)) text += unit;
       text += "y";
-      std::size_t total = 0;
+      size_t total = 0;
       Splitter::Cursor cursor(splitter, text);
       for (auto w = cursor.next(); !w.empty(); w = cursor.next()) total += w.size();
       EXPECT_EQ(total, text.size()) << pre;
@@ -92,7 +92,7 @@ TEST(Split, Names) {
     FAIL();
   } catch (const Error& e) {
     EXPECT_STREQ(e.what(),
-                 "tokenizer: unknown pre-tokenizer: 'no\\x0asuch': need one of smollm, gpt-2, "
+                 "tokenizer: unknown pre-tokenizer: 'no\\nsuch': need one of smollm, gpt-2, "
                  "llama-bpe, qwen2");
   }
 }
@@ -103,7 +103,7 @@ TEST(Split, OnePatternOnManyThreads) {
   const auto expected = split(splitter, text);
   std::vector<std::thread> threads;
   std::vector<int> same(4);
-  for (std::size_t i = 0; i < same.size(); ++i) {
+  for (size_t i = 0; i < same.size(); ++i) {
     threads.emplace_back([&, i] { same[i] = split(splitter, text) == expected; });
   }
   for (auto& t : threads) t.join();

@@ -6,7 +6,7 @@
 
 #include "fixtures.h"
 #include "wick/base/error.h"
-#include "wick/text/utf8.h"
+#include "wick/base/utf8.h"
 
 namespace wick::text {
 namespace {
@@ -74,22 +74,22 @@ TEST(StreamDecoder, IllFormed) {
 // A second formulation: the text is cut at every byte that cannot continue what came before it.
 std::string replace_naively(const std::string& bytes) {
   std::string out;
-  std::size_t i = 0;
+  size_t i = 0;
   while (i < bytes.size()) {
-    std::size_t best = 0;
+    size_t best = 0;
     bool whole = false;
-    for (std::size_t n = 1; n <= 4 && i + n <= bytes.size(); ++n) {
+    for (size_t n = 1; n <= 4 && i + n <= bytes.size(); ++n) {
       const std::string head = bytes.substr(i, n);
       // A prefix counts where some continuation makes it well-formed.
       for (const int fill : {0x80, 0x90, 0xa0, 0xbf}) {
         for (const int rest : {0x80, 0xbf}) {
-          for (std::size_t more = 0; more + n <= 4; ++more) {
+          for (size_t more = 0; more + n <= 4; ++more) {
             std::string candidate = head;
-            for (std::size_t m = 0; m < more; ++m) {
+            for (size_t m = 0; m < more; ++m) {
               candidate += static_cast<char>(m == 0 && n == 1 ? fill : rest);
             }
             const auto lead = static_cast<unsigned char>(head[0]);
-            const std::size_t length = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+            const size_t length = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
             if (candidate.size() != length) continue;
             if (find_invalid_utf8(candidate) == std::string_view::npos) {
               best = n;

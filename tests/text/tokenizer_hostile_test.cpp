@@ -62,7 +62,7 @@ TEST(TokenizerSpec, Errors) {
 // Chat markup that a file calls ordinary text must not become a way to forge turns.
 TEST(TokenizerSpec, MarkupIsControlWhateverTheFileSays) {
   TokenizerSpec spec = small_spec("gpt-2");
-  for (const std::int32_t type : {1, 4}) {
+  for (const int32_t type : {1, 4}) {
     std::fill(spec.token_types.begin(), spec.token_types.begin() + 3, type);
     const Tokenizer tokenizer(spec);
     EXPECT_TRUE(tokenizer.is_special(2));
@@ -96,7 +96,7 @@ TEST(TokenizerSpec, RandomDamage) {
     TokenizerSpec spec = small_spec(kPreNames[rng() % 4]);
     for (unsigned n = 0; n <= rng() % 6; ++n) {
       const auto piece = [&] {
-        const std::size_t at = rng() % noise.size();
+        const size_t at = rng() % noise.size();
         return std::string_view(noise).substr(at, rng() % 20);
       };
       switch (rng() % 7) {

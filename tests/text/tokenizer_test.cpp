@@ -11,14 +11,14 @@
 namespace wick::text {
 namespace {
 
-using Ids = std::vector<std::int32_t>;
+using Ids = std::vector<int32_t>;
 using ::testing::ElementsAre;
 
 TEST(Tokenizer, IdsAgreeWithTheTokenizersPackage) {
   const Fixture& f = fixture();
-  for (std::size_t p = 0; p < std::size(kPreNames); ++p) {
+  for (size_t p = 0; p < std::size(kPreNames); ++p) {
     const Tokenizer tokenizer(small_spec(kPreNames[p]));
-    for (std::size_t t = 0; t < f.texts.size(); ++t) {
+    for (size_t t = 0; t < f.texts.size(); ++t) {
       EXPECT_EQ(tokenizer.encode(f.texts[t]), f.ids[p][t])
           << kPreNames[p] << " text " << t << " '" << f.texts[t] << "'";
     }
@@ -32,7 +32,7 @@ TEST(Tokenizer, RoundTrip) {
       EXPECT_EQ(tokenizer.decode(tokenizer.encode(text)), text);
       EXPECT_EQ(tokenizer.decode(tokenizer.encode(text, {.parse_special = false})), text);
     }
-    for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    for (uint64_t seed = 0; seed < 300; ++seed) {
       const std::string text = random_utf8(seed, 1 + seed % 120);
       EXPECT_EQ(tokenizer.decode(tokenizer.encode(text)), text) << "seed " << seed;
     }
@@ -76,7 +76,7 @@ TEST(Tokenizer, BeginAndEnd) {
 
 TEST(Tokenizer, Lookup) {
   const Tokenizer tokenizer(small_spec("gpt-2"));
-  EXPECT_EQ(tokenizer.vocab_size(), static_cast<std::int32_t>(fixture().tokens.size()));
+  EXPECT_EQ(tokenizer.vocab_size(), static_cast<int32_t>(fixture().tokens.size()));
   const auto the = tokenizer.token_id(" the");
   ASSERT_TRUE(the.has_value());
   EXPECT_EQ(tokenizer.piece(*the), " the");
@@ -144,7 +144,7 @@ TEST(Tokenizer, ManyThreads) {
   const Ids expected = tokenizer.encode(text);
   std::vector<std::thread> threads;
   std::vector<int> same(4);
-  for (std::size_t i = 0; i < same.size(); ++i) {
+  for (size_t i = 0; i < same.size(); ++i) {
     threads.emplace_back([&, i] { same[i] = tokenizer.encode(text) == expected; });
   }
   for (auto& t : threads) t.join();

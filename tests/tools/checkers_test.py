@@ -36,7 +36,8 @@ class Layers(unittest.TestCase):
         self.assertEqual((code, out), (0, "layers: clean\n"))
 
     def test_breaches(self):
-        self.breach("wick/math/a.h", '\n#include "wick/base/b.h"\n', "wick/math/a.h:2: math must not")
+        self.breach("wick/math/a.h", '\n#include "wick/base/b.h"\n',
+                    "wick/math/a.h:2: math must not")
         self.breach("wick/base/a.cpp", '#include "wick/backend/cpu/x.h"\n', "base must not include")
         self.breach("wick/other/a.cpp", "int x;\n", "no line in layers.txt")
         self.breach("wick/base/a.h", "#include <fmt/format.h>\n", "standard headers only")

@@ -60,6 +60,9 @@ class WICK_API Backend {
   virtual void download(void* to_host, const void* from_device, size_t bytes) = 0;
   virtual void synchronize() = 0;
   virtual MemoryInfo memory_info() const = 0;
+  /// Rows of activations of a layer that caches hold at once: longer prompts gain from going through
+  /// a layer in slices of so many. 0: slices gain nothing.
+  virtual int64_t rows_in_cache() const = 0;
   /// Gives cached memory back to the system.
   virtual void trim() = 0;
 
@@ -85,8 +88,9 @@ class WICK_API Backend {
   // Linear.
   /// a [.., m, k] @ b [.., k, n] → out [.., m, n], batch dims equal (broadcast by strides of 0).
   virtual void matmul(const View& out, const ConstView& a, const ConstView& b) = 0;
-  /// Packs matrices [n_i, k] of one dtype, stacked along n. `release` says that the sources won't
-  /// be read again by the caller soon: mapped pages of theirs are given back as packing proceeds.
+  /// Packs matrices [n_i, k] of one dtype, stacked along n. `release` says that the sources are
+  /// mapped from files and won't be read again soon: their pages are given back as packing
+  /// proceeds. Memory of another kind would lose its contents.
   virtual std::unique_ptr<PreparedWeight> prepare(std::span<const ConstView> parts,
                                                   bool release) = 0;
   /// x [.., k] → out [.., n], same float dtype.

@@ -16,7 +16,7 @@ enum class DType : uint8_t {
 #include "wick/base/dtypes.def"
 };
 
-enum class DTypeKind : uint8_t { Unsigned, Signed, Float, Block };
+enum class DTypeKind : uint8_t { unsigned_integer, signed_integer, floating, block };
 
 /// One constexpr row of the dtype table. A real dtype is a block of one element.
 struct DTypeInfo {
@@ -38,8 +38,8 @@ inline constexpr int kRealDTypeCount = static_cast<int>(DType::f8e4m3) + 1;
 
 constexpr const DTypeInfo& info(DType dtype) { return kDTypes[static_cast<size_t>(dtype)]; }
 constexpr std::string_view name(DType dtype) { return info(dtype).name; }
-constexpr bool is_block(DType dtype) { return info(dtype).kind == DTypeKind::Block; }
-constexpr bool is_float(DType dtype) { return info(dtype).kind == DTypeKind::Float; }
+constexpr bool is_block(DType dtype) { return info(dtype).kind == DTypeKind::block; }
+constexpr bool is_float(DType dtype) { return info(dtype).kind == DTypeKind::floating; }
 constexpr bool is_integer(DType dtype) { return !is_block(dtype) && !is_float(dtype); }
 
 /// Bytes of `elems` elements; elems must be a multiple of the dtype's block.
@@ -61,6 +61,7 @@ class DTypeSet {
     return set;
   }
   constexpr bool contains(DType dtype) const { return (bits_ >> static_cast<int>(dtype)) & 1u; }
+  friend constexpr bool operator==(DTypeSet a, DTypeSet b) = default;
   friend constexpr DTypeSet operator|(DTypeSet a, DTypeSet b) {
     DTypeSet set;
     set.bits_ = a.bits_ | b.bits_;

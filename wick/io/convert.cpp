@@ -11,9 +11,9 @@
 
 #include "wick/backend/backend.h"
 #include "wick/base/error.h"
+#include "wick/base/printable.h"
 #include "wick/io/gguf.h"
 #include "wick/io/gguf_writer.h"
-#include "wick/io/printable.h"
 
 namespace wick::io {
 namespace {

@@ -24,6 +24,7 @@ struct QuantizeProgress {
 /// Called many times a second; false stops the work.
 using QuantizeProgressFn = std::function<bool(const QuantizeProgress&)>;
 
+/// What quantize_gguf wrote.
 struct QuantizeResult {
   struct PerType {
     DType dtype;

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "wick/base/error.h"
+#include "wick/base/printable.h"
 #include "wick/io/ggml_type.h"
-#include "wick/io/printable.h"
 
 namespace wick::io {
 namespace {
@@ -185,8 +185,8 @@ std::span<const std::byte> Gguf::data(const GgufTensor& tensor) const {
 
 Tensor Gguf::tensor(const GgufTensor& tensor) const {
   const std::span<const std::byte> part = data(tensor);
-  return Tensor(Storage::map(part.data(), part.size(), bytes_), *tensor.dtype,
-                Layout::contiguous(tensor.shape));
+  return Tensor(Storage::map(part.data(), part.size(), bytes_, bytes_->file_backed()),
+                *tensor.dtype, Layout::contiguous(tensor.shape));
 }
 
 }  // namespace wick::io

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "wick/base/error.h"
+#include "wick/base/printable.h"
 #include "wick/io/ggml_type.h"
 #include "wick/io/gguf.h"
-#include "wick/io/printable.h"
 
 namespace wick::io {
 namespace {

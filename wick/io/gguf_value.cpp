@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "wick/base/error.h"
-#include "wick/io/printable.h"
+#include "wick/base/printable.h"
 
 namespace wick::io {
 namespace {

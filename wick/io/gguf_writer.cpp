@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "wick/base/error.h"
+#include "wick/base/printable.h"
 #include "wick/io/ggml_type.h"
-#include "wick/io/printable.h"
 
 namespace wick::io {
 namespace {

@@ -12,7 +12,8 @@
 #include <system_error>
 
 #include "wick/base/error.h"
-#include "wick/io/printable.h"
+#include "wick/base/pages.h"
+#include "wick/base/printable.h"
 
 namespace wick::io {
 namespace {
@@ -88,11 +89,7 @@ MappedFile::~MappedFile() {
 }
 
 void MappedFile::release(std::span<const std::byte> part) const noexcept {
-  // Only whole pages inside `part`: those at its ends also hold somebody else's bytes.
-  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto begin = (reinterpret_cast<uintptr_t>(part.data()) + page - 1) / page * page;
-  const auto end = reinterpret_cast<uintptr_t>(part.data() + part.size()) / page * page;
-  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+  release_whole_pages(const_cast<std::byte*>(part.data()), part.size());
 }
 
 }  // namespace wick::io

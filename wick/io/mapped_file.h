@@ -24,6 +24,8 @@ class WICK_API Bytes {
   /// Says that `part` won't be read again soon, so that memory holding it may be given back. Its
   /// contents stay as they are.
   virtual void release(std::span<const std::byte> part) const noexcept;
+  /// Whether the system can fetch pages that were given back again.
+  virtual bool file_backed() const noexcept { return false; }
 
   /// Bytes held in memory, aligned to 64.
   static std::shared_ptr<const Bytes> copy_of(std::span<const std::byte> bytes);
@@ -43,6 +45,7 @@ class WICK_API MappedFile final : public Bytes {
   static std::shared_ptr<const MappedFile> open(std::string_view op, const std::string& path);
   ~MappedFile() override;
   void release(std::span<const std::byte> part) const noexcept override;
+  bool file_backed() const noexcept override { return true; }
 
  private:
   MappedFile() = default;

@@ -13,17 +13,35 @@
 #include <utility>
 
 #include "wick/base/error.h"
-#include "wick/io/printable.h"
+#include "wick/base/printable.h"
 
 namespace wick::io {
 namespace {
 
-/// A name beside `path` that nobody else uses; short, as a long file name may leave no room.
-std::string temporary_name(const std::string& path) {
+constexpr int kAttempts = 8;  // at a name that nobody else uses
+
+/// The folder of `path` with its slash; empty for the current one.
+std::string folder_of(const std::string& path) {
   const size_t slash = path.rfind('/');
-  const std::string folder = slash == std::string::npos ? "" : path.substr(0, slash + 1);
+  return slash == std::string::npos ? "" : path.substr(0, slash + 1);
+}
+
+/// A name beside `path`; short, as a long file name may leave no room.
+std::string temporary_name(const std::string& path) {
   std::random_device random;
-  return fmt::format("{}.wick-{:08x}{:08x}.tmp", folder, random(), random());
+  return fmt::format("{}.wick-{:08x}{:08x}.tmp", folder_of(path), random(), random());
+}
+
+/// A file without a name in the folder of `path`, which is gone with its process however that ends;
+/// -1 where the file system has none, or no way to name it later.
+int open_nameless([[maybe_unused]] const std::string& path) {
+#ifdef O_TMPFILE
+  if (::access("/proc/self/fd", X_OK) != 0) return -1;
+  const std::string folder = folder_of(path);
+  return ::open(folder.empty() ? "." : folder.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
+#else
+  return -1;
+#endif
 }
 
 }  // namespace
@@ -37,10 +55,11 @@ OutputFile::OutputFile(std::string_view op, std::string path) : op_(op), path_(s
     throw Error(op_, "cannot write", printable(path_), "Not a regular file");
   }
   if (path_.empty() || path_.back() == '/') fail("cannot write", path_.empty() ? ENOENT : EISDIR);
+  fd_ = open_nameless(path_);
   for (int attempt = 0; fd_ < 0; ++attempt) {
     temporary_ = temporary_name(path_);
     fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd_ < 0 && (errno != EEXIST || attempt == 8)) fail("cannot write", errno);
+    if (fd_ < 0 && (errno != EEXIST || attempt == kAttempts)) fail("cannot write", errno);
   }
 }
 
@@ -53,7 +72,19 @@ void OutputFile::fail(std::string_view what, int error) const {
 void OutputFile::discard() noexcept {
   if (fd_ < 0) return;
   ::close(std::exchange(fd_, -1));
-  ::unlink(temporary_.c_str());
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+void OutputFile::give_name() {
+  const std::string self = fmt::format("/proc/self/fd/{}", fd_);
+  for (int attempt = 0;; ++attempt) {
+    const std::string name = temporary_name(path_);
+    if (::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0) {
+      temporary_ = name;
+      return;
+    }
+    if (errno != EEXIST || attempt == kAttempts) fail("cannot write", errno);
+  }
 }
 
 void OutputFile::reserve(uint64_t bytes) {
@@ -91,6 +122,7 @@ void OutputFile::finish() {
   if (::ftruncate(fd_, static_cast<off_t>(written_)) != 0 || ::fsync(fd_) != 0) {
     fail("cannot write", errno);
   }
+  if (temporary_.empty()) give_name();  // a link can't replace what has the name; a rename can
   const int closed = ::close(std::exchange(fd_, -1));
   if (closed != 0 || std::rename(temporary_.c_str(), path_.c_str()) != 0) {
     const int error = errno;

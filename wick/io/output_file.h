@@ -10,8 +10,9 @@
 
 namespace wick::io {
 
-/// A file that appears whole or not at all: written under a temporary name in the same folder, then
-/// renamed over `path` by finish(). Without finish() the temporary file is removed again.
+/// A file that appears whole or not at all: written without a name, or under a temporary one in the
+/// same folder where the file system wants a name, then renamed over `path` by finish(). Without
+/// finish() nothing is left of it; a temporary name survives only a process that is killed.
 class WICK_API OutputFile {
  public:
   /// Errors, named after `op`: no such folder, no permission, `path` is no regular file.
@@ -34,10 +35,11 @@ class WICK_API OutputFile {
  private:
   [[noreturn]] void fail(std::string_view what, int error) const;
   void discard() noexcept;
+  void give_name();
 
   std::string op_;
   std::string path_;
-  std::string temporary_;
+  std::string temporary_;  // empty while the file has no name
   int fd_ = -1;
   uint64_t written_ = 0;
 };

@@ -101,6 +101,12 @@ WICK_FN float exp(float x) {
   const detail::ExpF32 e = detail::exp_parts(x);
   return fma(e.r * e.s1, e.q, e.s1) * e.s2;
 }
+/// The same bits for x ≤ 0 or NaN, with one bound to keep instead of two.
+WICK_FN float exp_of_negative(float x) {
+  x = x < -104.0f ? -104.0f : x;
+  const detail::ExpF32 e = detail::exp_parts(x);
+  return fma(e.r * e.s1, e.q, e.s1) * e.s2;
+}
 WICK_FN double exp(double x) {
   x = x > 710.0 ? 710.0 : x;
   x = x < -746.0 ? -746.0 : x;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "wick/base/error.h"
+#include "wick/base/printable.h"
 #include "wick/models/llama.h"
 
 namespace wick::models {
@@ -12,7 +13,7 @@ CausalLm::~CausalLm() = default;
 std::unique_ptr<CausalLm> CausalLm::load(const io::Gguf& file, const LoadOptions& options) {
   const std::string_view architecture = file.get_string("general.architecture");
   if (architecture == "llama") return std::make_unique<Llama>(file, options);
-  throw Error(file.path(), "unknown architecture", fmt::format("'{}'", architecture),
+  throw Error(file.path(), "unknown architecture", fmt::format("'{}'", printable(architecture)),
               "this version runs: llama");
 }
 

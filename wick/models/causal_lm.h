@@ -17,6 +17,7 @@ namespace wick::models {
 /// Of which of the given tokens the logits are wanted.
 enum class Logits : uint8_t { last, all };
 
+/// How a model is loaded.
 struct LoadOptions {
   Device device;
   /// Packs weights for the device and gives the file's pages back as it goes.

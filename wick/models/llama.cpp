@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -11,6 +12,20 @@
 #include "wick/tensor/ops.h"
 
 namespace wick::models {
+
+namespace {
+
+/// Into how many slices a layer's tokens are cut. Each goes through the whole layer before the
+/// next, so that its intermediates stay in caches. Rows don't depend on each other, so their bits
+/// don't depend on this. Float weights are unpacked anew for each slice, which costs more than it
+/// saves.
+int64_t slice_count(int64_t tokens, Device device, bool blocks) {
+  const int64_t rows = rows_in_cache(device);
+  if (rows == 0 || !blocks) return 1;
+  return std::max<int64_t>(1, tokens / rows);
+}
+
+}  // namespace
 
 struct Llama::Step {
   nn::KvCache& cache;
@@ -35,6 +50,7 @@ Llama::Llama(const io::Gguf& file, const LoadOptions& options)
       for (const char* name : names) {
         matrices.push_back(w.matrix(fmt::format("{}.weight", name), *n, c.hidden));
         biases.push_back(w.optional_vector(fmt::format("{}.bias", name), *n++));
+        block_weights_ = block_weights_ || is_block(matrices.back().dtype());
       }
       return nn::Projections(matrices, biases, release);
     };
@@ -103,32 +119,59 @@ Tensor Llama::forward(std::span<const int32_t> tokens, nn::KvCache& cache, Logit
   Step step{cache, {}, {}};
   rotation(cache.length(), count, step.cos, step.sin);
 
-  Tensor x = embedding_(Tensor::from(tokens, {count}, device_));  // [t, hidden]
-  for (int64_t i = 0; i < config_.layers; ++i) {
-    const Block& block = blocks_[static_cast<size_t>(i)];
-    x = x + attend(block, i, block.attention_norm(x), step);
-    x = x + mlp(block, block.mlp_norm(x));
+  const int64_t slices = slice_count(count, device_, block_weights_);
+  const auto begin_of = [&](int64_t slice) { return count * slice / slices; };
+  std::vector<Tensor> xs;  // [t, hidden] each
+  for (int64_t s = 0; s < slices; ++s) {
+    const int64_t begin = begin_of(s), rows = begin_of(s + 1) - begin;
+    const auto ids = tokens.subspan(static_cast<size_t>(begin), static_cast<size_t>(rows));
+    xs.push_back(embedding_(Tensor::from(ids, {rows}, device_)));
+  }
+  for (int64_t layer = 0; layer < config_.layers; ++layer) {
+    // Of what the last layer makes only the wanted rows are read.
+    const bool last_row = logits == Logits::last && layer + 1 == config_.layers;
+    for (int64_t s = 0; s < slices; ++s) {
+      Tensor& x = xs[static_cast<size_t>(s)];
+      const int64_t wanted = !last_row ? x.size(0) : (s + 1 == slices ? 1 : 0);
+      x = run(layer, std::move(x), begin_of(s), wanted, step);
+    }
   }
   cache.advance(count);
-  if (logits == Logits::last) x = x.narrow(0, count - 1, 1);
-  return head_(output_norm_(x));
+  const bool joined = slices > 1 && logits == Logits::all;
+  return head_(output_norm_(joined ? cat(xs, 0) : xs.back()));
 }
 
-/// x [t, hidden] → [t, hidden]
-Tensor Llama::attend(const Block& block, int64_t layer, const Tensor& x, Step& step) const {
+/// One layer: x [t, hidden] at positions from `begin` of the call on → its last `wanted` rows. With
+/// none wanted it stores keys and values and returns an undefined tensor.
+Tensor Llama::run(int64_t layer, Tensor x, int64_t begin, int64_t wanted, Step& step) const {
+  const Block& block = blocks_[static_cast<size_t>(layer)];
+  const Tensor y = attend(layer, block.attention_norm(x), begin, wanted, step);
+  if (wanted == 0) return {};
+  if (wanted < x.size(0)) x = x.narrow(0, x.size(0) - wanted, wanted);
+  x = x + block.output(y);
+  return x + mlp(block, block.mlp_norm(x));
+}
+
+/// x [t, hidden] → the heads of its last `wanted` rows [wanted, heads · value_size]
+Tensor Llama::attend(int64_t layer, const Tensor& x, int64_t begin, int64_t wanted,
+                     Step& step) const {
   const LlamaConfig& c = config_;
-  const int64_t count = x.size(0), keys = step.cache.length() + count;
-  auto heads = [&](const Tensor& y, int64_t n, int64_t size) {  // [t, n·size] → [1, n, t, size]
-    return y.reshape({1, count, n, size}).transpose(1, 2);
+  const int64_t count = x.size(0), skipped = count - wanted;
+  const Tensor cos = step.cos.narrow(0, begin, count), sin = step.sin.narrow(0, begin, count);
+  const auto heads = [](const Tensor& y, int64_t n, int64_t size) {  // → [1, n, t, size]
+    return y.reshape({1, y.size(0), n, size}).transpose(1, 2);
   };
-  const std::vector<Tensor> qkv = block.qkv(x);
-  const Tensor q = rope_interleaved(heads(qkv[0], c.heads, c.head_size), step.cos, step.sin);
-  const Tensor k = rope_interleaved(heads(qkv[1], c.kv_heads, c.head_size), step.cos, step.sin);
-  step.cache.append(layer, k, heads(qkv[2], c.kv_heads, c.value_size));
+  const std::vector<Tensor> qkv = blocks_[static_cast<size_t>(layer)].qkv(x);
+  const Tensor k = rope_interleaved(heads(qkv[1], c.kv_heads, c.head_size), cos, sin);
+  step.cache.append(layer, k, heads(qkv[2], c.kv_heads, c.value_size), begin);
+  if (wanted == 0) return {};
+  const Tensor q = rope_interleaved(heads(qkv[0].narrow(0, skipped, wanted), c.heads, c.head_size),
+                                    cos.narrow(0, skipped, wanted), sin.narrow(0, skipped, wanted));
   const AttentionParams params{.scale = c.attention_scale, .causal = true, .window = c.window};
+  const int64_t keys = step.cache.length() + begin + count;
   const Tensor y =
       attention(q, step.cache.keys(layer, keys), step.cache.values(layer, keys), params);
-  return block.output(y.transpose(1, 2).reshape({count, c.heads * c.value_size}));
+  return y.transpose(1, 2).reshape({wanted, c.heads * c.value_size});
 }
 
 /// x [t, hidden] → [t, hidden]

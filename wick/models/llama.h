@@ -43,13 +43,15 @@ class WICK_API Llama final : public CausalLm {
   };
   struct Step;  // what the blocks of one call share
 
-  Tensor attend(const Block& block, int64_t layer, const Tensor& x, Step& step) const;
+  Tensor run(int64_t layer, Tensor x, int64_t begin, int64_t wanted, Step& step) const;
+  Tensor attend(int64_t layer, const Tensor& x, int64_t begin, int64_t wanted, Step& step) const;
   Tensor mlp(const Block& block, const Tensor& x) const;
   void rotation(int64_t start, int64_t count, Tensor& cos, Tensor& sin) const;
 
   LlamaConfig config_;
   Device device_;
   int64_t parameters_ = 0;
+  bool block_weights_ = false;  // some are
   nn::Embedding embedding_;
   std::vector<Block> blocks_;
   nn::RmsNorm output_norm_;

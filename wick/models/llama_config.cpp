@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "wick/base/error.h"
+#include "wick/base/printable.h"
 #include "wick/models/llama.h"
 
 namespace wick::models {
@@ -48,7 +49,7 @@ nn::RopeOptions rope_options(const io::Gguf& file, int64_t head_size, int64_t co
     rope.scaling = nn::RopeScaling::yarn;
   } else if (kind != "none" && kind != "llama3") {
     // Llama 3's own scaling comes as divisors in the tensor rope_freqs.weight.
-    throw Error(file.path(), "unknown rope scaling", fmt::format("'{}'", kind),
+    throw Error(file.path(), "unknown rope scaling", fmt::format("'{}'", printable(kind)),
                 "this version knows none, linear, yarn and llama3");
   }
   if (rope.scaling == nn::RopeScaling::none) rope.factor = 1.0;

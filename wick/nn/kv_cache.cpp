@@ -81,15 +81,16 @@ const KvCache::Layer& KvCache::layer(int64_t index) const {
   return layers_[static_cast<size_t>(index)];
 }
 
-void KvCache::append(int64_t index, const Tensor& keys, const Tensor& values) {
+void KvCache::append(int64_t index, const Tensor& keys, const Tensor& values, int64_t skip) {
   layer(index);
   Layer& l = layers_[static_cast<size_t>(index)];
-  if (keys.size(-2) > capacity_ - length_) {  // the padding of the keys isn't room
+  // The padding of the keys isn't room.
+  if (skip < 0 || skip > capacity_ - length_ || keys.size(-2) > capacity_ - length_ - skip) {
     throw Error("kv cache", "more positions than reserved", keys.str(),
-                fmt::format("{} held, room for {}", length_, capacity_));
+                fmt::format("{} held, room for {}", length_ + skip, capacity_));
   }
-  slice_set(l.keys, keys.transpose(2, 3), 3, length_);
-  slice_set(l.values, values, 2, length_);
+  slice_set(l.keys, keys.transpose(2, 3), 3, length_ + skip);
+  slice_set(l.values, values, 2, length_ + skip);
 }
 
 void KvCache::advance(int64_t count) {

@@ -9,6 +9,7 @@
 
 namespace wick::nn {
 
+/// What a KV cache holds: its size is layers · heads · (key_size + value_size) · context elements.
 struct KvCacheOptions {
   int64_t layers = 0;
   int64_t heads = 0;     ///< key/value heads
@@ -38,9 +39,9 @@ class WICK_API KvCache {
 
   /// Makes room for `count` more positions. Errors: more than `context` in all; out of memory.
   void reserve(int64_t count);
-  /// Stores keys and values [1, heads, t, size] of the positions after length() for one layer.
-  /// Errors: no such layer, more positions than reserved.
-  void append(int64_t layer, const Tensor& keys, const Tensor& values);
+  /// Stores keys and values [1, heads, t, size] of the positions from length() + `skip` on for one
+  /// layer. Errors: no such layer, more positions than reserved.
+  void append(int64_t layer, const Tensor& keys, const Tensor& values, int64_t skip = 0);
   /// Counts `count` appended positions of every layer as seen. Errors: more than reserved.
   void advance(int64_t count);
   /// Forgets all positions from `length` on.

@@ -12,6 +12,7 @@ namespace wick::nn {
 /// How positions beyond the trained context are squeezed into it.
 enum class RopeScaling : uint8_t { none, linear, yarn };
 
+/// Which angles a RopeTable holds.
 struct RopeOptions {
   int64_t dims = 0;       ///< rotated elements of a head, even
   double base = 10000.0;  ///< θ: pair i turns by position · θ^(−2i / dims)

@@ -18,11 +18,12 @@ enum class Op : uint8_t {
 #include "wick/op/ops.def"
 };
 
-enum class OpKind : uint8_t { Unary, Binary, Reduce, Arg, Other };
+enum class OpKind : uint8_t { unary, binary, reduce, arg, other };
 
 /// What a result promises across backends and ISAs; docs/design/numerics.md is the contract.
 enum class NumericClass : uint8_t { exact, tree, blocked, bound };
 
+/// A row of ops.def.
 struct OpInfo {
   std::string_view name;
   OpKind kind;
@@ -34,11 +35,11 @@ struct OpInfo {
 inline constexpr std::array kOps = {
 #define WICK_OP_ROW(name, kind, set, cls, doc) \
   OpInfo{#name, OpKind::kind, dtypes::k##set, NumericClass::cls, doc},
-#define WICK_UNARY(name, set, cls, doc) WICK_OP_ROW(name, Unary, set, cls, doc)
-#define WICK_BINARY(name, set, cls, doc) WICK_OP_ROW(name, Binary, set, cls, doc)
-#define WICK_REDUCE(name, set, cls, doc) WICK_OP_ROW(name, Reduce, set, cls, doc)
-#define WICK_ARG(name, set, cls, doc) WICK_OP_ROW(name, Arg, set, cls, doc)
-#define WICK_OP(name, set, cls, doc) WICK_OP_ROW(name, Other, set, cls, doc)
+#define WICK_UNARY(name, set, cls, doc) WICK_OP_ROW(name, unary, set, cls, doc)
+#define WICK_BINARY(name, set, cls, doc) WICK_OP_ROW(name, binary, set, cls, doc)
+#define WICK_REDUCE(name, set, cls, doc) WICK_OP_ROW(name, reduce, set, cls, doc)
+#define WICK_ARG(name, set, cls, doc) WICK_OP_ROW(name, arg, set, cls, doc)
+#define WICK_OP(name, set, cls, doc) WICK_OP_ROW(name, other, set, cls, doc)
 #include "wick/op/ops.def"
 #undef WICK_OP_ROW
 };

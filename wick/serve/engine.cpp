@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "wick/base/error.h"
+#include "wick/base/printable.h"
 #include "wick/tensor/ops.h"
 
 namespace wick::serve {
@@ -44,14 +45,19 @@ text::Tokenizer load_tokenizer(const io::Gguf& file) {
   // Llama 3's files rely on the pattern's own rule where they don't say.
   spec.add_bos = file.get_bool("tokenizer.ggml.add_bos_token", spec.pre == "llama-bpe" && spec.bos);
   spec.add_eos = file.get_bool("tokenizer.ggml.add_eos_token", false);
-  return text::Tokenizer(spec);
+  try {
+    return text::Tokenizer(spec);
+  } catch (const Error& e) {
+    throw Error(file.path(), e.what());
+  }
 }
 
 Engine::Engine(std::unique_ptr<models::CausalLm> model, text::Tokenizer tokenizer,
-               std::string chat_template)
+               std::string chat_template, std::string path)
     : model_(std::move(model)),
       tokenizer_(std::move(tokenizer)),
-      chat_template_(std::move(chat_template)) {}
+      chat_template_(std::move(chat_template)),
+      path_(std::move(path)) {}
 
 std::shared_ptr<const Engine> Engine::load(const std::string& path,
                                            const models::LoadOptions& options) {
@@ -65,7 +71,7 @@ std::shared_ptr<const Engine> Engine::load(const std::string& path,
   }
   std::string chat(file->get_string("tokenizer.chat_template", ""));
   return std::shared_ptr<const Engine>(
-      new Engine(std::move(model), std::move(tokenizer), std::move(chat)));
+      new Engine(std::move(model), std::move(tokenizer), std::move(chat), path));
 }
 
 Session::Session(std::shared_ptr<const Engine> engine, const SessionOptions& options)
@@ -143,6 +149,17 @@ bool Session::feed_whole(std::span<const int32_t> tokens, const std::function<bo
   return feed(tokens.subspan(same), cancelled);
 }
 
+int32_t Session::draw(text::Sampler& sampler) {
+  // Rows of the embedding past the vocabulary are padding.
+  const auto vocabulary = static_cast<size_t>(engine_->tokenizer().vocab_size());
+  const std::span<const float> scores = logits().first(vocabulary);
+  try {
+    return sampler.sample(scores, history_);
+  } catch (const Error& e) {
+    throw Error(printable(engine_->path()), e.what());
+  }
+}
+
 Generated Session::generate(const GenerateOptions& options) {
   const text::Tokenizer& tokenizer = engine_->tokenizer();
   text::Sampler sampler(options.sampler);
@@ -160,9 +177,7 @@ Generated Session::generate(const GenerateOptions& options) {
       result.finish = FinishReason::cancelled;
       break;
     }
-    // Rows of the embedding past the vocabulary are padding.
-    const auto vocabulary = static_cast<size_t>(tokenizer.vocab_size());
-    const int32_t token = sampler.sample(logits().first(vocabulary), history_);
+    const int32_t token = draw(sampler);
     if (n == 0) {
       first = Clock::now();
       result.first_token_ms = std::chrono::duration<double, std::milli>(first - start).count();

@@ -29,22 +29,27 @@ class WICK_API Engine {
   const text::Tokenizer& tokenizer() const { return tokenizer_; }
   /// The file's chat template, empty if it has none.
   const std::string& chat_template() const { return chat_template_; }
+  /// The file, as it was named to load().
+  const std::string& path() const { return path_; }
 
  private:
   Engine(std::unique_ptr<models::CausalLm> model, text::Tokenizer tokenizer,
-         std::string chat_template);
+         std::string chat_template, std::string path);
 
   std::unique_ptr<models::CausalLm> model_;
   text::Tokenizer tokenizer_;
   std::string chat_template_;
+  std::string path_;
 };
 
+/// What a session may hold, and how it runs its prompts.
 struct SessionOptions {
   int64_t context = 0;             ///< most positions; 0: what the model was trained for
   DType cache_dtype = DType::f16;  ///< f16, bf16 or f32
   int64_t batch = 512;             ///< prompt tokens run at once
 };
 
+/// How a text is continued, and when it ends.
 struct GenerateOptions {
   int64_t max_tokens = -1;  ///< < 0: until the model ends its answer or the context is full
   text::SamplerOptions sampler;
@@ -57,6 +62,7 @@ struct GenerateOptions {
 
 enum class FinishReason : uint8_t { end_of_generation, max_tokens, context_full, cancelled };
 
+/// What Session::generate made.
 struct Generated {
   std::vector<int32_t> tokens;  ///< without the end-of-generation token
   std::string text;
@@ -92,6 +98,7 @@ class WICK_API Session {
  private:
   /// Runs the tokens of the history that the cache doesn't hold yet.
   bool catch_up(const std::function<bool()>& cancelled);
+  int32_t draw(text::Sampler& sampler);
 
   std::shared_ptr<const Engine> engine_;
   SessionOptions options_;
@@ -100,6 +107,7 @@ class WICK_API Session {
   Tensor logits_;  // after the last token of the cache; undefined where they aren't known
 };
 
+/// Scores of a text, in nats.
 struct Perplexity {
   std::vector<double> nll;  ///< natural log, one a scored token
   int64_t tokens = 0;       ///< in all
@@ -107,7 +115,8 @@ struct Perplexity {
 };
 
 /// Negative log-likelihood of every token but the first of each stretch of `context` tokens, which
-/// are run independently. Errors: fewer than two tokens, a context below 2.
+/// are run independently. Errors: fewer than two tokens, a context below 2, a token outside the
+/// vocabulary, a score that isn't finite.
 WICK_API Perplexity perplexity(const Engine& engine, std::span<const int32_t> tokens,
                                const SessionOptions& options,
                                const std::function<bool(int64_t done)>& progress = {});

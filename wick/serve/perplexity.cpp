@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "wick/base/error.h"
 #include "wick/serve/engine.h"
@@ -41,8 +42,12 @@ Perplexity perplexity(const Engine& engine, std::span<const int32_t> tokens,
       const int64_t vocabulary = logits.size(1);
       for (int64_t i = 0; i < count; ++i) {
         const int32_t next = tokens[static_cast<size_t>(at + i + 1)];
-        result.nll.push_back(
-            -static_cast<double>(log_probs[static_cast<size_t>(i * vocabulary + next)]));
+        const float log_prob = log_probs[static_cast<size_t>(i * vocabulary + next)];
+        if (!std::isfinite(log_prob)) {
+          throw Error("perplexity", "score isn't finite", fmt::format("token {}", at + i + 1),
+                      "need finite logits from the model");
+        }
+        result.nll.push_back(-static_cast<double>(log_prob));
       }
       if (progress && !progress(at + count)) return result;
     }

@@ -58,6 +58,8 @@ Weight::Weight(std::span<const Tensor> matrices, bool release) {
                   "need [n, k] of one k");
     }
     views.push_back(m.view());
+    // Pages of any other memory would come back as zeros.
+    release = release && m.storage()->file_backed();
   }
   device_ = first.device();
   prepared_ = backend(device_).prepare(views, release);

@@ -14,51 +14,70 @@ namespace wick {
 // device unless said otherwise, since nothing is promoted silently. Errors follow the grammar of
 // wick::Error. Numeric classes stand in ops.def and are defined in docs/design/numerics.md.
 
-// y = f(x): neg abs sqr sqrt … one function a row of ops.def.
+// A comment says: what it computes; shapes; dtypes; numeric class; errors beyond a dtype that the
+// row doesn't name and operands of unlike dtype or device.
+
+/// y = f(x): neg abs sqr sqrt …, one function a row of ops.def. Any shape, kept. The row's dtypes,
+/// kept. Class exact.
 #define WICK_UNARY(name, ...) WICK_API Tensor name(const Tensor& x);
-// y = f(a, b), shapes broadcast: add sub mul div maximum minimum …
+/// y = f(a, b): add sub mul div maximum minimum …. Shapes broadcast to one. The row's dtypes, kept.
+/// Class exact. Errors: shapes don't broadcast, an integer divided by zero.
 #define WICK_BINARY(name, ...) WICK_API Tensor name(const Tensor& a, const Tensor& b);
-// Over a set of dims (none named: all), which stay as size 1 with keepdim: sum mean max min.
+/// sum mean max min over a set of dims (none named: all), which vanish, or stay as size 1 with
+/// keepdim. The row's dtypes, kept. Classes: sum and mean tree, max and min exact. Errors: a dim
+/// out of range or named twice, max or min of nothing.
 #define WICK_REDUCE(name, ...)                                                                 \
   WICK_API Tensor name(const Tensor& x, std::span<const int> dims = {}, bool keepdim = false); \
   inline Tensor name(const Tensor& x, int dim, bool keepdim = false) {                         \
     return name(x, std::span<const int>(&dim, 1), keepdim);                                    \
   }
-// Along one dim, as u32: argmax argmin.
+/// argmax argmin along one dim, which vanishes, or stays as size 1 with keepdim. All ten real
+/// dtypes → u32. Class exact. Errors: a dim out of range, the best of nothing.
 #define WICK_ARG(name, ...) WICK_API Tensor name(const Tensor& x, int dim, bool keepdim = false);
 #include "wick/op/ops.def"
 
+/// The functions above by their signs.
 inline Tensor operator-(const Tensor& x) { return neg(x); }
 inline Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
 inline Tensor operator-(const Tensor& a, const Tensor& b) { return sub(a, b); }
 inline Tensor operator*(const Tensor& a, const Tensor& b) { return mul(a, b); }
 inline Tensor operator/(const Tensor& a, const Tensor& b) { return div(a, b); }
 
-/// The elements converted to another real dtype. Class exact.
+/// The elements converted. Any shape, kept. Any real dtype to any other; float to integer saturates
+/// and makes 0 of NaN. Class exact. Errors: a block dtype.
 WICK_API Tensor cast(const Tensor& x, DType dtype);
-/// x * mul + add. Class exact.
+/// x * mul + add, each step rounded. Any shape, kept. All ten real dtypes, kept; integers compute
+/// in the dtype. Class exact.
 WICK_API Tensor affine(const Tensor& x, Scalar mul, Scalar add);
-/// Tensors joined along an existing dim; all other sizes are equal. Class exact.
+/// Tensors joined along an existing dim; all other sizes are equal. All ten real dtypes, kept.
+/// Class exact. Errors: no tensors, other sizes differ, the dim is out of range.
 WICK_API Tensor cat(std::span<const Tensor> tensors, int dim);
-/// Tensors of one shape joined along a new dim. Class exact.
+/// Tensors of one shape joined along a new dim. All ten real dtypes, kept. Class exact. Errors: no
+/// tensors, shapes differ, the dim is out of range, rank 8.
 WICK_API Tensor stack(std::span<const Tensor> tensors, int dim);
-/// Writes `source`, converted to target's dtype, over target[.., start : start + size, ..] along
-/// `dim`: the way a KV cache grows. Errors: target is mapped, or its storage is shared.
+/// Writes `source` over target[.., start : start + size, ..] along `dim`, the way a KV cache grows;
+/// all other sizes are equal. Real dtypes; source is converted to target's. Class exact. Errors:
+/// sizes that don't fit, target is mapped, or its storage is shared.
 WICK_API void slice_set(Tensor& target, const Tensor& source, int dim, int64_t start);
-/// Slices of x along `dim` named by `ids` (u8 u32 i32 i64, any shape): the dim is replaced by the
-/// shape of ids. For a block dtype (rank 2, dim 0) rows come out as `dtype` (default f32). Class
-/// exact. The largest value of an unsigned id type gives zeros. Errors: any other id out of range.
+/// Slices of x along `dim` named by ids of any shape, which replaces the dim; the largest value of
+/// an unsigned id type gives zeros. ids u8 u32 i32 i64; x of a real dtype, kept, or of a block
+/// dtype (rank 2, dim 0), whose rows come out as `dtype`. Class exact. Errors: any other id out of
+/// range, the dim is out of range.
 WICK_API Tensor index_select(const Tensor& x, const Tensor& ids, int dim, DType dtype = DType::f32);
 
-/// a [.., m, k] @ b [.., k, n] → [.., m, n]; batch dims broadcast. Class bound; integers exact.
+/// The matrix product. a [.., m, k] @ b [.., k, n] → [.., m, n]; batch dims broadcast. All ten real
+/// dtypes, kept; narrow floats accumulate in f32. Class bound; integers are exact and wrap. Errors:
+/// a rank below 2, inner dimensions differ, batches don't broadcast.
 WICK_API Tensor matmul(const Tensor& a, const Tensor& b);
 
-/// A weight matrix [n, k] in the form its device multiplies fastest.
+/// A weight matrix [n, k] in the form its device multiplies fastest. f32 f16 bf16 q4_0 q4_1 q8_0.
 class WICK_API Weight {
  public:
   Weight() = default;
-  /// Packs a matrix, or several of one dtype and k stacked along n. With `release` the sources'
-  /// mapped pages are given back to the system while packing: they can still be read, slowly.
+  /// Packs a matrix, or several of one dtype and k stacked along n. With `release` the pages of
+  /// sources that are mapped from a file are given back to the system while packing: they can
+  /// still be read, slowly. Other sources stay as they are. Errors: no matrix, a rank other than 2,
+  /// another dtype, dtypes or k that differ, no memory.
   explicit Weight(const Tensor& matrix, bool release = false)
       : Weight(std::span(&matrix, 1), release) {}
   explicit Weight(std::span<const Tensor> matrices, bool release = false);
@@ -76,28 +95,34 @@ class WICK_API Weight {
   Device device_;
 };
 
-/// x [.., k] (f32 f16 bf16) times the transpose of a weight [n, k] → [.., n] in x's dtype. Class
-/// blocked for block dtypes, bound for float weights.
+/// x times the transpose of a weight. x [.., k], weight [n, k] → [.., n]. x f32 f16 bf16, kept.
+/// Class blocked for block dtypes, bound for float weights. Errors: k differs, an undefined weight.
 WICK_API Tensor linear(const Tensor& x, const Weight& weight);
-/// f32 [.., k] → a block dtype, k a multiple of its block. Class exact.
+/// Rounded to a weight dtype by the format's reference. [.., k], kept, k a multiple of the block.
+/// f32 → q4_0 q4_1 q8_0. Class exact. Errors: another dtype, k no multiple of the block.
 WICK_API Tensor quantize(const Tensor& x, DType dtype);
-/// A block dtype → f32, f16 or bf16. Class exact.
+/// The values that blocks stand for. Any shape, kept. q4_0 q4_1 q8_0 → f32 f16 bf16. Class exact.
+/// Errors: another dtype.
 WICK_API Tensor dequantize(const Tensor& x, DType dtype = DType::f32);
 
-/// exp(x - max) / sum along a dim. Class tree.
+/// exp(x - max) / sum along a dim. Any shape, kept. Floats, kept. Class tree. Errors: the dim is
+/// out of range.
 WICK_API Tensor softmax(const Tensor& x, int dim);
-/// log(softmax(x)), computed without forming it. Class tree.
+/// log(softmax(x)), computed without forming it. Shapes, dtypes, class and errors of softmax.
 WICK_API Tensor log_softmax(const Tensor& x, int dim);
-/// x / sqrt(mean(x²) + eps) · weight over the last dim; weight [d]. Class tree.
+/// x / sqrt(mean(x²) + eps) · weight over the last dim. x [.., d], kept; weight [d]. Floats, kept;
+/// weight of x's dtype or f32. Class tree. Errors: the weight has another size.
 /// Source: Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019.
 WICK_API Tensor rms_norm(const Tensor& x, const Tensor& weight, float eps);
-/// Rotary embedding: x [.., t, d], cos and sin f32 [t, r/2], r <= d elements rotated in pairs
-/// (i, i + r/2). Class exact. Source: Su et al., "RoFormer", 2021.
+/// Rotary embedding of r <= d elements in pairs (i, i + r/2). x [.., t, d], kept; cos and sin
+/// [t, r/2]. Floats, kept; cos and sin f32. Class exact. Errors: sizes that don't fit.
+/// Source: Su et al., "RoFormer", 2021.
 WICK_API Tensor rope(const Tensor& x, const Tensor& cos, const Tensor& sin);
-/// The same with pairs (2i, 2i + 1).
+/// The same with pairs (2i, 2i + 1). Shapes, dtypes, class and errors of rope.
 WICK_API Tensor rope_interleaved(const Tensor& x, const Tensor& cos, const Tensor& sin);
-/// q [b, h, m, d], k [b, g, n, d], v [b, g, n, e] → [b, h, m, e]: softmax(scale · q kᵀ + mask) v;
-/// h is a multiple of g; k and v share a dtype, of (f32 f16 bf16). Class tree.
+/// softmax(scale · q kᵀ + mask) v with grouped heads. q [b, h, m, d], k [b, g, n, d], v [b, g, n,
+/// e] → [b, h, m, e]; h is a multiple of g. f32 f16 bf16: q's dtype, kept; k and v share one. Class
+/// tree. Errors: sizes that don't fit.
 WICK_API Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                           const AttentionParams& params);
 

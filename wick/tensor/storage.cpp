@@ -6,14 +6,19 @@
 
 namespace wick {
 
-Storage::Storage(Device device, void* data, size_t bytes, std::shared_ptr<const void> owner)
-    : device_(device), data_(data), bytes_(bytes), owner_(std::move(owner)) {}
+Storage::Storage(Device device, void* data, size_t bytes, std::shared_ptr<const void> owner,
+                 bool file_backed)
+    : device_(device),
+      data_(data),
+      bytes_(bytes),
+      owner_(std::move(owner)),
+      file_backed_(file_backed) {}
 
 std::shared_ptr<Storage> Storage::allocate(Device device, size_t bytes) {
   Backend& b = backend(device);
   void* data = b.alloc(bytes);
   try {
-    return std::shared_ptr<Storage>(new Storage(device, data, bytes, nullptr));
+    return std::shared_ptr<Storage>(new Storage(device, data, bytes, nullptr, false));
   } catch (...) {
     b.free(data, bytes);
     throw;
@@ -21,11 +26,11 @@ std::shared_ptr<Storage> Storage::allocate(Device device, size_t bytes) {
 }
 
 std::shared_ptr<Storage> Storage::map(const void* data, size_t bytes,
-                                      std::shared_ptr<const void> owner) {
+                                      std::shared_ptr<const void> owner, bool file_backed) {
   if (owner == nullptr) owner = std::make_shared<int>(0);
   // Never written through: every writer asks writable() first.
   return std::shared_ptr<Storage>(
-      new Storage(Device::cpu(), const_cast<void*>(data), bytes, std::move(owner)));
+      new Storage(Device::cpu(), const_cast<void*>(data), bytes, std::move(owner), file_backed));
 }
 
 Storage::~Storage() {

@@ -13,9 +13,10 @@ class WICK_API Storage {
  public:
   /// Uninitialised memory from the device's caching allocator. Errors: out of memory.
   static std::shared_ptr<Storage> allocate(Device device, size_t bytes);
-  /// Read-only host memory that belongs to `owner` (a mapped file), which is kept alive.
+  /// Read-only host memory that belongs to `owner`, which is kept alive. `file_backed`: it is a
+  /// mapped file's, whose pages come back from the file when they were given back to the system.
   static std::shared_ptr<Storage> map(const void* data, size_t bytes,
-                                      std::shared_ptr<const void> owner);
+                                      std::shared_ptr<const void> owner, bool file_backed = false);
   ~Storage();
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
@@ -25,14 +26,18 @@ class WICK_API Storage {
   Device device() const { return device_; }
   /// False for mapped storage.
   bool writable() const { return owner_ == nullptr; }
+  /// Whether its pages can be given back to the system without losing what they hold.
+  bool file_backed() const { return file_backed_; }
 
  private:
-  Storage(Device device, void* data, size_t bytes, std::shared_ptr<const void> owner);
+  Storage(Device device, void* data, size_t bytes, std::shared_ptr<const void> owner,
+          bool file_backed);
 
   Device device_;
   void* data_;
   size_t bytes_;
   std::shared_ptr<const void> owner_;
+  bool file_backed_;
 };
 
 }  // namespace wick

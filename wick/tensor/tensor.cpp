@@ -246,4 +246,6 @@ void Tensor::require_one_element() const {
   if (elems() != 1) throw Error("item", "not one element", str());
 }
 
+int64_t rows_in_cache(Device device) { return backend(device).rows_in_cache(); }
+
 }  // namespace wick

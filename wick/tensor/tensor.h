@@ -147,4 +147,7 @@ class WICK_API Tensor {
   Layout layout_;
 };
 
+/// Rows of activations of a layer that the device's caches hold at once; 0: slices gain nothing.
+WICK_API int64_t rows_in_cache(Device device);
+
 }  // namespace wick

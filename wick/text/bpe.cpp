@@ -8,7 +8,8 @@
 #include <string>
 
 #include "wick/base/error.h"
-#include "wick/text/utf8.h"
+#include "wick/base/printable.h"
+#include "wick/base/utf8.h"
 
 namespace wick::text {
 namespace {
@@ -17,28 +18,87 @@ namespace {
 struct Line {
   std::string_view left, joined;  // into the scratch text
   std::string_view right() const { return joined.substr(left.size()); }
-  std::uint64_t left_hash, right_hash;
-  std::int32_t left_token, right_token, token;
-  std::uint64_t key;
+  uint64_t left_hash, right_hash;
+  int32_t left_token, right_token, token;
+  uint64_t key;
 };
 
-[[noreturn]] void throw_malformed(std::size_t rank, std::string_view line) {
-  throw Error("tokenizer", "malformed merge", fmt::format("merge {} '{}'", rank, printable(line)),
+[[noreturn]] void throw_malformed(size_t rank, std::string_view line) {
+  throw Error("tokenizer", "malformed merge",
+              fmt::format("merge {} '{}'", rank, printable(line, 60)),
               "need two words of the byte-level alphabet with one space between them");
 }
 
-void parse(std::size_t rank, std::string_view line, char* out, Line& parsed) {
-  const std::size_t space = line.find(' ');
+void parse(size_t rank, std::string_view line, char* out, Line& parsed) {
+  const size_t space = line.find(' ');
   if (space == std::string_view::npos || space == 0 || space + 1 == line.size()) {
     throw_malformed(rank, line);
   }
-  const std::size_t left = decode_alphabet(line.substr(0, space), out);
+  const size_t left = decode_alphabet(line.substr(0, space), out);
   if (left == std::string_view::npos) throw_malformed(rank, line);
-  const std::size_t right = decode_alphabet(line.substr(space + 1), out + left);
+  const size_t right = decode_alphabet(line.substr(space + 1), out + left);
   if (right == std::string_view::npos) throw_malformed(rank, line);
   parsed.left = {out, left};
   parsed.joined = {out, left + right};
 }
+
+/// A block of merge lines on its way into the table, in stages: each fetches what the next will
+/// read, since every step of a single line misses the cache.
+class Block {
+ public:
+  static constexpr size_t kLines = 32;
+
+  explicit Block(const TokenTable& tokens) : tokens_(tokens) {}
+
+  /// Reads lines [first, first + kLines) or what is left of them; returns how many.
+  size_t read(std::span<const std::string_view> merges, size_t first) {
+    const auto lines = merges.subspan(first, std::min(kLines, merges.size() - first));
+    size_t total = 0;
+    for (std::string_view line : lines) total += line.size();
+    if (scratch_.size() < total) scratch_.resize(total);
+    char* out = scratch_.data();
+    for (size_t j = 0; j < lines.size(); ++j) {
+      Line& line = lines_[j];
+      parse(first + j, lines[j], out, line);
+      out += line.joined.size();
+      line.left_hash = hash_bytes(line.left.data(), line.left.size());
+      line.right_hash = hash_bytes(line.right().data(), line.right().size());
+      tokens_.prefetch(line.left_hash);
+      tokens_.prefetch(line.right_hash);
+    }
+    return lines.size();
+  }
+
+  /// The line with its tokens; kNone where the vocabulary lacks one.
+  Line& look_up(size_t j) {
+    Line& line = lines_[j];
+    line.left_token = tokens_.find(line.left, line.left_hash);
+    line.right_token = tokens_.find(line.right(), line.right_hash);
+    line.token = find_joined(line.joined);
+    if (line.token != TokenTable::kNone) hint_ = line.token;
+    return line;
+  }
+
+  const Line& operator[](size_t j) const { return lines_[j]; }
+
+ private:
+  int32_t find_joined(std::string_view joined) const {
+    for (const int32_t id : {hint_ + 1, hint_}) {
+      if (static_cast<size_t>(id) < tokens_.size() && tokens_.type(id) == TokenType::normal &&
+          tokens_.bytes(id) == joined) {
+        return id;
+      }
+    }
+    return tokens_.find(joined);
+  }
+
+  const TokenTable& tokens_;
+  Line lines_[kLines];
+  std::vector<char> scratch_;
+  // Vocabularies list most tokens in the order of their merges: the last result or the one after it
+  // is nearly always the next.
+  int32_t hint_ = 0;
+};
 
 }  // namespace
 
@@ -46,69 +106,34 @@ MergeTable::MergeTable(std::span<const std::string_view> merges, const TokenTabl
   if (merges.size() >= kNoRank) {
     throw Error("tokenizer", "too many merges", fmt::format("{}", merges.size()));
   }
-  const std::size_t capacity = std::bit_ceil(merges.size() + merges.size() / 2 + 2);
+  const size_t capacity = std::bit_ceil(merges.size() + merges.size() / 2 + 2);
   slots_.assign(capacity, Slot{kEmpty, 0, 0});
   mask_ = capacity - 1;
-
-  // Stages over blocks of lines: each fetches what the next will read, since every step of a single
-  // line misses the cache.
-  constexpr std::size_t kBlock = 32;
-  Line lines[kBlock];
-  std::vector<char> scratch;
-  // Vocabularies list most tokens in the order of their merges: the last result or the one after it
-  // is nearly always the next.
-  std::int32_t hint = 0;
-  const auto find_joined = [&](std::string_view joined) {
-    for (const std::int32_t id : {hint + 1, hint}) {
-      if (static_cast<std::size_t>(id) < tokens.size() && tokens.type(id) == TokenType::kNormal &&
-          tokens.bytes(id) == joined) {
-        return id;
-      }
-    }
-    return tokens.find(joined);
-  };
-
-  for (std::size_t first = 0; first < merges.size(); first += kBlock) {
-    const std::size_t count = std::min(kBlock, merges.size() - first);
-    std::size_t total = 0;
-    for (std::size_t j = 0; j < count; ++j) total += merges[first + j].size();
-    if (scratch.size() < total) scratch.resize(total);
-    char* out = scratch.data();
-    for (std::size_t j = 0; j < count; ++j) {
-      Line& line = lines[j];
-      parse(first + j, merges[first + j], out, line);
-      out += line.joined.size();
-      line.left_hash = hash_bytes(line.left.data(), line.left.size());
-      line.right_hash = hash_bytes(line.right().data(), line.right().size());
-      tokens.prefetch(line.left_hash);
-      tokens.prefetch(line.right_hash);
-    }
-    for (std::size_t j = 0; j < count; ++j) {
-      Line& line = lines[j];
-      line.left_token = tokens.find(line.left, line.left_hash);
-      line.right_token = tokens.find(line.right(), line.right_hash);
-      line.token = find_joined(line.joined);
-      if (line.token != TokenTable::kNone) hint = line.token;
+  Block block(tokens);
+  for (size_t first = 0; first < merges.size(); first += Block::kLines) {
+    const size_t count = block.read(merges, first);
+    for (size_t j = 0; j < count; ++j) {
+      Line& line = block.look_up(j);
       line.key = make_key(line.left_token, line.right_token);
       __builtin_prefetch(&slots_[hash(line.key) & mask_]);
     }
-    for (std::size_t j = 0; j < count; ++j) {
-      const Line& line = lines[j];
+    for (size_t j = 0; j < count; ++j) {
+      const Line& line = block[j];
       if (line.left_token == TokenTable::kNone || line.right_token == TokenTable::kNone ||
           line.token == TokenTable::kNone) {
         continue;
       }
-      std::uint64_t i = hash(line.key) & mask_;
+      uint64_t i = hash(line.key) & mask_;
       while (slots_[i].key != kEmpty && slots_[i].key != line.key) i = (i + 1) & mask_;
       if (slots_[i].key == kEmpty) {
-        slots_[i] = {line.key, static_cast<std::uint32_t>(first + j), line.token};
+        slots_[i] = {line.key, static_cast<uint32_t>(first + j), line.token};
       }
     }
   }
 }
 
-void WordEncoder::encode(std::string_view word, std::vector<std::int32_t>& out) {
-  constexpr std::size_t kLong = 48;
+void WordEncoder::encode(std::string_view word, std::vector<int32_t>& out) {
+  constexpr size_t kLong = 48;
   if (word.size() < kLong) {
     encode_short(word, out);
   } else {
@@ -117,24 +142,24 @@ void WordEncoder::encode(std::string_view word, std::vector<std::int32_t>& out) 
 }
 
 // Quadratic, and faster than a heap for the words of real text.
-void WordEncoder::encode_short(std::string_view word, std::vector<std::int32_t>& out) {
-  std::int32_t token[64];
+void WordEncoder::encode_short(std::string_view word, std::vector<int32_t>& out) {
+  int32_t token[64];
   MergeTable::Merge merge[64];
-  std::size_t n = 0;
+  size_t n = 0;
   for (const char c : word) {
-    const std::int32_t id = tokens_.byte_token(static_cast<unsigned char>(c));
+    const int32_t id = tokens_.byte_token(static_cast<unsigned char>(c));
     if (id != TokenTable::kNone) token[n++] = id;
   }
-  for (std::size_t i = 0; i + 1 < n; ++i) merge[i] = merges_.find(token[i], token[i + 1]);
+  for (size_t i = 0; i + 1 < n; ++i) merge[i] = merges_.find(token[i], token[i + 1]);
   while (n > 1) {
-    std::size_t best = 0;
-    for (std::size_t i = 1; i + 1 < n; ++i) {
+    size_t best = 0;
+    for (size_t i = 1; i + 1 < n; ++i) {
       if (merge[i].rank < merge[best].rank) best = i;
     }
     if (merge[best].rank == MergeTable::kNoRank) break;
     token[best] = merge[best].token;
     --n;
-    for (std::size_t i = best + 1; i < n; ++i) {
+    for (size_t i = best + 1; i < n; ++i) {
       token[i] = token[i + 1];
       merge[i] = merge[i + 1];
     }
@@ -146,49 +171,49 @@ void WordEncoder::encode_short(std::string_view word, std::vector<std::int32_t>&
 
 // A doubly linked list of nodes and a heap of (rank, position): n log n. A heap entry is stale when
 // its node has merged away or now merges at another rank.
-void WordEncoder::encode_long(std::string_view word, std::vector<std::int32_t>& out) {
-  constexpr std::uint32_t kEnd = 0xffffffffu;
+void WordEncoder::encode_long(std::string_view word, std::vector<int32_t>& out) {
+  constexpr uint32_t kEnd = 0xffffffffu;
   nodes_.clear();
   heap_.clear();
   for (const char c : word) {
-    const std::int32_t id = tokens_.byte_token(static_cast<unsigned char>(c));
+    const int32_t id = tokens_.byte_token(static_cast<unsigned char>(c));
     if (id == TokenTable::kNone) continue;
-    const auto i = static_cast<std::uint32_t>(nodes_.size());
+    const auto i = static_cast<uint32_t>(nodes_.size());
     nodes_.push_back(
         {id, i - 1, i + 1, {MergeTable::kNoRank, 0}});  // node 0's previous wraps: kEnd
   }
   if (nodes_.empty()) return;
   nodes_.back().next = kEnd;
-  const auto refresh = [&](std::uint32_t i) {
+  const auto refresh = [&](uint32_t i) {
     Node& node = nodes_[i];
     node.merge = node.next == kEnd ? MergeTable::Merge{MergeTable::kNoRank, 0}
                                    : merges_.find(node.token, nodes_[node.next].token);
     if (node.merge.rank == MergeTable::kNoRank) return false;
-    heap_.push_back((static_cast<std::uint64_t>(node.merge.rank) << 32) | i);
+    heap_.push_back((static_cast<uint64_t>(node.merge.rank) << 32) | i);
     return true;
   };
-  for (std::uint32_t i = 0; i < nodes_.size(); ++i) refresh(i);
+  for (uint32_t i = 0; i < nodes_.size(); ++i) refresh(i);
   const std::greater<> lowest_first;
   std::make_heap(heap_.begin(), heap_.end(), lowest_first);
-  const auto push = [&](std::uint32_t i) {
+  const auto push = [&](uint32_t i) {
     if (refresh(i)) std::push_heap(heap_.begin(), heap_.end(), lowest_first);
   };
   while (!heap_.empty()) {
     std::pop_heap(heap_.begin(), heap_.end(), lowest_first);
-    const std::uint64_t entry = heap_.back();
+    const uint64_t entry = heap_.back();
     heap_.pop_back();
-    const auto i = static_cast<std::uint32_t>(entry);
+    const auto i = static_cast<uint32_t>(entry);
     Node& node = nodes_[i];
-    if (node.merge.rank != static_cast<std::uint32_t>(entry >> 32)) continue;
+    if (node.merge.rank != static_cast<uint32_t>(entry >> 32)) continue;
     node.token = node.merge.token;
-    const std::uint32_t gone = node.next;
+    const uint32_t gone = node.next;
     node.next = nodes_[gone].next;
     nodes_[gone].merge.rank = MergeTable::kNoRank;
     if (node.next != kEnd) nodes_[node.next].previous = i;
     push(i);
     if (node.previous != kEnd) push(node.previous);
   }
-  for (std::uint32_t i = 0; i != kEnd; i = nodes_[i].next) out.push_back(nodes_[i].token);
+  for (uint32_t i = 0; i != kEnd; i = nodes_[i].next) out.push_back(nodes_[i].token);
 }
 
 }  // namespace wick::text

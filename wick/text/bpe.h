@@ -14,19 +14,19 @@ namespace wick::text {
 class MergeTable {
  public:
   struct Merge {
-    std::uint32_t rank;  // kNoRank: the pair doesn't merge
-    std::int32_t token;
+    uint32_t rank;  // kNoRank: the pair doesn't merge
+    int32_t token;
   };
-  static constexpr std::uint32_t kNoRank = 0xffffffffu;
+  static constexpr uint32_t kNoRank = 0xffffffffu;
 
   /// `merges` are "left right" in GPT-2's alphabet, best first. A rule whose parts or result the
   /// vocabulary lacks can never apply and is left out; of a repeated rule the first counts.
   /// `Error` where a line is not two words of the alphabet.
   MergeTable(std::span<const std::string_view> merges, const TokenTable& tokens);
 
-  Merge find(std::int32_t left, std::int32_t right) const {
-    const std::uint64_t key = make_key(left, right);
-    for (std::uint64_t i = hash(key) & mask_;; i = (i + 1) & mask_) {
+  Merge find(int32_t left, int32_t right) const {
+    const uint64_t key = make_key(left, right);
+    for (uint64_t i = hash(key) & mask_;; i = (i + 1) & mask_) {
       const Slot& slot = slots_[i];
       if (slot.key == key) return {slot.rank, slot.token};
       if (slot.key == kEmpty) return {kNoRank, 0};
@@ -35,24 +35,24 @@ class MergeTable {
 
  private:
   struct Slot {
-    std::uint64_t key;
-    std::uint32_t rank;
-    std::int32_t token;
+    uint64_t key;
+    uint32_t rank;
+    int32_t token;
   };
-  static constexpr std::uint64_t kEmpty = ~std::uint64_t{0};
+  static constexpr uint64_t kEmpty = ~uint64_t{0};
 
-  static std::uint64_t make_key(std::int32_t left, std::int32_t right) {
-    return (static_cast<std::uint64_t>(static_cast<std::uint32_t>(left)) << 32) |
-           static_cast<std::uint32_t>(right);
+  static uint64_t make_key(int32_t left, int32_t right) {
+    return (static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32) |
+           static_cast<uint32_t>(right);
   }
-  static std::uint64_t hash(std::uint64_t key) {
+  static uint64_t hash(uint64_t key) {
     key *= 0x9e3779b97f4a7c15u;
     key ^= key >> 32;
     return key * 0x9e3779b97f4a7c15u >> 20;
   }
 
   std::vector<Slot> slots_;
-  std::uint64_t mask_ = 0;
+  uint64_t mask_ = 0;
 };
 
 /// Applies merges to words; holds the scratch space, so one per thread.
@@ -63,21 +63,21 @@ class WordEncoder {
 
   /// Appends the tokens of `word`: starting from its bytes, the adjacent pair of the lowest rank,
   /// the leftmost of several, merges until none can. A byte without a token is left out.
-  void encode(std::string_view word, std::vector<std::int32_t>& out);
+  void encode(std::string_view word, std::vector<int32_t>& out);
 
  private:
-  void encode_short(std::string_view word, std::vector<std::int32_t>& out);
-  void encode_long(std::string_view word, std::vector<std::int32_t>& out);
+  void encode_short(std::string_view word, std::vector<int32_t>& out);
+  void encode_long(std::string_view word, std::vector<int32_t>& out);
 
   struct Node {
-    std::int32_t token;
-    std::uint32_t previous, next;
+    int32_t token;
+    uint32_t previous, next;
     MergeTable::Merge merge;  // with the node to the right
   };
   const TokenTable& tokens_;
   const MergeTable& merges_;
   std::vector<Node> nodes_;
-  std::vector<std::uint64_t> heap_;
+  std::vector<uint64_t> heap_;
 };
 
 }  // namespace wick::text

@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include "wick/base/error.h"
-#include "wick/text/utf8.h"
+#include "wick/base/printable.h"
+#include "wick/base/utf8.h"
 
 namespace wick::text {
 namespace {
@@ -14,11 +15,11 @@ constexpr std::string_view kEot = "<|eot_id|>";
 
 std::string_view role_name(ChatRole role) {
   switch (role) {
-    case ChatRole::kSystem:
+    case ChatRole::system:
       return "system";
-    case ChatRole::kUser:
+    case ChatRole::user:
       return "user";
-    case ChatRole::kAssistant:
+    case ChatRole::assistant:
       break;
   }
   return "assistant";
@@ -33,7 +34,7 @@ struct Segment {
 
 std::string_view trim(std::string_view text) {
   constexpr std::string_view kBlank = " \t\n\v\f\r";
-  const std::size_t first = text.find_first_not_of(kBlank);
+  const size_t first = text.find_first_not_of(kBlank);
   if (first == std::string_view::npos) return {};
   return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
 }
@@ -41,7 +42,7 @@ std::string_view trim(std::string_view text) {
 void open_turn(ChatFormat format, ChatRole role, std::string_view content,
                std::vector<Segment>& out) {
   const std::string name(role_name(role));
-  if (format == ChatFormat::kChatMl) {
+  if (format == ChatFormat::chat_ml) {
     out.push_back({true, std::string(kImStart)});
     out.push_back({false, name + "\n" + std::string(content)});
   } else {
@@ -55,7 +56,7 @@ void open_turn(ChatFormat format, ChatRole role, std::string_view content,
 void add_turn(ChatFormat format, ChatRole role, std::string_view content,
               std::vector<Segment>& out) {
   open_turn(format, role, content, out);
-  if (format == ChatFormat::kChatMl) {
+  if (format == ChatFormat::chat_ml) {
     out.push_back({true, std::string(kImEnd)});
     out.push_back({false, "\n"});
   } else {
@@ -66,24 +67,24 @@ void add_turn(ChatFormat format, ChatRole role, std::string_view content,
 std::vector<Segment> lay_out(ChatFormat format, std::span<const ChatMessage> messages,
                              const ChatOptions& options) {
   std::vector<Segment> out;
-  if (!messages.empty() && messages[0].role != ChatRole::kSystem &&
+  if (!messages.empty() && messages[0].role != ChatRole::system &&
       !options.default_system.empty()) {
-    add_turn(format, ChatRole::kSystem, options.default_system, out);
+    add_turn(format, ChatRole::system, options.default_system, out);
   }
   for (const ChatMessage& message : messages) {
     add_turn(format, message.role, message.content, out);
   }
-  if (options.add_generation_prompt) open_turn(format, ChatRole::kAssistant, {}, out);
+  if (options.add_generation_prompt) open_turn(format, ChatRole::assistant, {}, out);
   return out;
 }
 
 }  // namespace
 
 ChatRole parse_chat_role(std::string_view name) {
-  for (const ChatRole role : {ChatRole::kSystem, ChatRole::kUser, ChatRole::kAssistant}) {
+  for (const ChatRole role : {ChatRole::system, ChatRole::user, ChatRole::assistant}) {
     if (role_name(role) == name) return role;
   }
-  throw Error("chat", "unknown role", fmt::format("'{}'", printable(name)),
+  throw Error("chat", "unknown role", fmt::format("'{}'", printable(name, 60)),
               "need system, user or assistant");
 }
 
@@ -96,8 +97,8 @@ std::optional<ChatFormat> detect_chat_format(std::string_view chat_template,
     }
     return chat_template.empty() || chat_template.find(*markers.begin()) != std::string_view::npos;
   };
-  if (fits({kImStart, kImEnd})) return ChatFormat::kChatMl;
-  if (fits({kHeaderStart, kHeaderEnd, kEot})) return ChatFormat::kLlama3;
+  if (fits({kImStart, kImEnd})) return ChatFormat::chat_ml;
+  if (fits({kHeaderStart, kHeaderEnd, kEot})) return ChatFormat::llama3;
   return std::nullopt;
 }
 
@@ -105,7 +106,7 @@ std::string default_system_message(std::string_view chat_template) {
   // In the template it is a literal between the markers of a system turn; the newline is a
   // character or an escape. A turn that is put together from variables has a quote in between.
   constexpr std::string_view kOpen = "<|im_start|>system";
-  for (std::size_t pos = chat_template.find(kOpen); pos != std::string_view::npos;
+  for (size_t pos = chat_template.find(kOpen); pos != std::string_view::npos;
        pos = chat_template.find(kOpen, pos + 1)) {
     std::string_view rest = chat_template.substr(pos + kOpen.size());
     if (rest.starts_with("\\n")) {
@@ -115,7 +116,7 @@ std::string default_system_message(std::string_view chat_template) {
     } else {
       continue;
     }
-    const std::size_t end = rest.find(kImEnd);
+    const size_t end = rest.find(kImEnd);
     if (end == std::string_view::npos) continue;
     const std::string_view message = rest.substr(0, end);
     if (message.find_first_of("'\"{}\\") == std::string_view::npos) return std::string(message);
@@ -130,11 +131,11 @@ std::string render_chat(ChatFormat format, std::span<const ChatMessage> messages
   return out;
 }
 
-std::vector<std::int32_t> encode_chat(const Tokenizer& tokenizer, ChatFormat format,
-                                      std::span<const ChatMessage> messages,
-                                      const ChatOptions& options) {
-  std::vector<std::int32_t> out;
-  const bool wants_bos = format == ChatFormat::kLlama3 || tokenizer.add_bos();
+std::vector<int32_t> encode_chat(const Tokenizer& tokenizer, ChatFormat format,
+                                 std::span<const ChatMessage> messages,
+                                 const ChatOptions& options) {
+  std::vector<int32_t> out;
+  const bool wants_bos = format == ChatFormat::llama3 || tokenizer.add_bos();
   if (wants_bos && tokenizer.bos()) out.push_back(*tokenizer.bos());
   for (const Segment& segment : lay_out(format, messages, options)) {
     if (segment.marker) {

@@ -14,17 +14,19 @@ namespace wick::text {
 
 /// How a model was taught to tell turns apart.
 enum class ChatFormat {
-  kChatMl,  ///< <|im_start|>role\ncontent<|im_end|>\n
-  kLlama3,  ///< <|start_header_id|>role<|end_header_id|>\n\ncontent<|eot_id|>, content trimmed
+  chat_ml,  ///< <|im_start|>role\ncontent<|im_end|>\n
+  llama3,   ///< <|start_header_id|>role<|end_header_id|>\n\ncontent<|eot_id|>, content trimmed
 };
 
-enum class ChatRole { kSystem, kUser, kAssistant };
+enum class ChatRole { system, user, assistant };
 
+/// One turn of a conversation.
 struct ChatMessage {
   ChatRole role;
   std::string content;
 };
 
+/// How a conversation becomes tokens.
 struct ChatOptions {
   /// Ends with the opening of an assistant turn, for the model to go on from.
   bool add_generation_prompt = true;
@@ -55,8 +57,8 @@ WICK_API std::string render_chat(ChatFormat format, std::span<const ChatMessage>
 /// that spells a marker stays text. Begins with the bos token in Llama 3's format, and in ChatML
 /// where the vocabulary asks for it. Where no content spells a marker, the ids of render_chat().
 /// Errors: a marker that the vocabulary lacks, ill-formed UTF-8.
-WICK_API std::vector<std::int32_t> encode_chat(const Tokenizer& tokenizer, ChatFormat format,
-                                               std::span<const ChatMessage> messages,
-                                               const ChatOptions& options = {});
+WICK_API std::vector<int32_t> encode_chat(const Tokenizer& tokenizer, ChatFormat format,
+                                          std::span<const ChatMessage> messages,
+                                          const ChatOptions& options = {});
 
 }  // namespace wick::text

@@ -22,7 +22,7 @@ constexpr double kUnit = 0x1p40;  // the weight of the most likely token
 }
 
 [[noreturn]] void throw_logit(std::span<const float> logits) {
-  for (std::size_t i = 0; i < logits.size(); ++i) {
+  for (size_t i = 0; i < logits.size(); ++i) {
     if (!(logits[i] < kInf)) {
       throw Error("sample", "bad logit", fmt::format("{} for token {}", logits[i], i),
                   "need finite numbers or -inf");
@@ -42,19 +42,19 @@ struct Largest {
 
 // The largest of `count` logits and whether one is NaN or +inf. The compiler's vector type, since
 // g++ 12 leaves the plain loop scalar and this pass is all that greedy decoding costs.
-Largest largest(const float* x, std::size_t count) {
+Largest largest(const float* x, size_t count) {
   using Floats = float __attribute__((vector_size(16)));
-  using Masks = std::int32_t __attribute__((vector_size(16)));
-  constexpr std::size_t kVectors = 4, kStep = 4 * kVectors;
+  using Masks = int32_t __attribute__((vector_size(16)));
+  constexpr size_t kVectors = 4, kStep = 4 * kVectors;
   Floats top[kVectors];
   Masks good[kVectors];
-  for (std::size_t j = 0; j < kVectors; ++j) {
+  for (size_t j = 0; j < kVectors; ++j) {
     top[j] = Floats{} - kInf;
     good[j] = Masks{} == 0;
   }
-  std::size_t i = 0;
+  size_t i = 0;
   for (; i + kStep <= count; i += kStep) {
-    for (std::size_t j = 0; j < kVectors; ++j) {
+    for (size_t j = 0; j < kVectors; ++j) {
       Floats v;
       std::memcpy(&v, x + i + 4 * j, sizeof(v));
       top[j] = v > top[j] ? v : top[j];
@@ -62,8 +62,8 @@ Largest largest(const float* x, std::size_t count) {
     }
   }
   Largest all{-kInf, false};
-  for (std::size_t j = 0; j < kVectors; ++j) {
-    for (std::size_t lane = 0; lane < 4; ++lane) {
+  for (size_t j = 0; j < kVectors; ++j) {
+    for (size_t lane = 0; lane < 4; ++lane) {
       all.value = top[j][lane] > all.value ? top[j][lane] : all.value;
       all.bad |= good[j][lane] == 0;
     }
@@ -72,11 +72,11 @@ Largest largest(const float* x, std::size_t count) {
   return all;
 }
 
-std::int32_t most_likely(std::span<const float> logits) {
-  constexpr std::size_t kBlock = 1024;
+int32_t most_likely(std::span<const float> logits) {
+  constexpr size_t kBlock = 1024;
   float best = -kInf;
-  std::size_t block = 0;
-  for (std::size_t i = 0; i < logits.size(); i += kBlock) {
+  size_t block = 0;
+  for (size_t i = 0; i < logits.size(); i += kBlock) {
     const Largest here = largest(logits.data() + i, std::min(kBlock, logits.size() - i));
     if (here.bad) throw_logit(logits);
     if (here.value > best) {
@@ -86,7 +86,7 @@ std::int32_t most_likely(std::span<const float> logits) {
   }
   if (best == -kInf) throw_logit(logits);
   while (logits[block] != best) ++block;
-  return static_cast<std::int32_t>(block);
+  return static_cast<int32_t>(block);
 }
 
 constexpr auto kBefore = [](const auto& a, const auto& b) {
@@ -116,9 +116,9 @@ Sampler::Sampler(const SamplerOptions& options) : options_(options) {
         "need penalty_window >= -1 (-1: all tokens)");
 }
 
-std::int32_t Sampler::sample(std::span<const float> logits, std::span<const std::int32_t> history) {
+int32_t Sampler::sample(std::span<const float> logits, std::span<const int32_t> history) {
   if (logits.empty()) throw Error("sample", "no logits");
-  if (logits.size() > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()) / 1024) {
+  if (logits.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max()) / 1024) {
     throw Error("sample", "too many logits", fmt::format("{}", logits.size()), "need < 2^21");
   }
   logits = penalize(logits, history);
@@ -130,18 +130,18 @@ std::int32_t Sampler::sample(std::span<const float> logits, std::span<const std:
 
 // Seen tokens, each once: l > 0 ? l / r : l · r; then minus count · frequency, minus presence.
 std::span<const float> Sampler::penalize(std::span<const float> logits,
-                                         std::span<const std::int32_t> history) {
+                                         std::span<const int32_t> history) {
   const SamplerOptions& o = options_;
   if (o.repetition_penalty == 1 && o.presence_penalty == 0 && o.frequency_penalty == 0) {
     return logits;
   }
-  if (o.penalty_window >= 0 && history.size() > static_cast<std::size_t>(o.penalty_window)) {
-    history = history.last(static_cast<std::size_t>(o.penalty_window));
+  if (o.penalty_window >= 0 && history.size() > static_cast<size_t>(o.penalty_window)) {
+    history = history.last(static_cast<size_t>(o.penalty_window));
   }
   if (history.empty()) return logits;
   seen_.assign(history.begin(), history.end());
   std::sort(seen_.begin(), seen_.end());
-  if (seen_.front() < 0 || static_cast<std::size_t>(seen_.back()) >= logits.size()) {
+  if (seen_.front() < 0 || static_cast<size_t>(seen_.back()) >= logits.size()) {
     throw Error("sample", "history holds a token outside the logits",
                 fmt::format("token {}, {} logits", seen_.front() < 0 ? seen_.front() : seen_.back(),
                             logits.size()));
@@ -149,7 +149,7 @@ std::span<const float> Sampler::penalize(std::span<const float> logits,
   penalized_.assign(logits.begin(), logits.end());
   for (auto it = seen_.begin(); it != seen_.end();) {
     const auto next = std::upper_bound(it, seen_.end(), *it);
-    float& logit = penalized_[static_cast<std::size_t>(*it)];
+    float& logit = penalized_[static_cast<size_t>(*it)];
     logit = logit > 0 ? logit / o.repetition_penalty : logit * o.repetition_penalty;
     logit -= static_cast<float>(next - it) * o.frequency_penalty;
     logit -= o.presence_penalty;
@@ -160,25 +160,25 @@ std::span<const float> Sampler::penalize(std::span<const float> logits,
 
 // candidates_ = the top_k logits above -inf, in no order.
 void Sampler::select(std::span<const float> logits) {
-  const std::size_t k = options_.top_k == 0
-                            ? logits.size()
-                            : std::min(static_cast<std::size_t>(options_.top_k), logits.size());
+  const size_t k = options_.top_k == 0
+                       ? logits.size()
+                       : std::min(static_cast<size_t>(options_.top_k), logits.size());
   // Twice as many are kept as asked for; whenever they are full the lower half goes, and its best
   // bounds all that comes later. A later equal has a higher id, so it ranks lower.
-  const std::size_t full = 2 * k + 64;
-  constexpr std::size_t kBlock = 64;
+  const size_t full = 2 * k + 64;
+  constexpr size_t kBlock = 64;
   float bound = -kInf;
   candidates_.clear();
-  for (std::size_t i = 0; i < logits.size(); i += kBlock) {
-    const std::size_t count = std::min(kBlock, logits.size() - i);
+  for (size_t i = 0; i < logits.size(); i += kBlock) {
+    const size_t count = std::min(kBlock, logits.size() - i);
     const Largest here = largest(logits.data() + i, count);
     if (here.bad) throw_logit(logits);
     if (!(here.value > bound)) continue;
-    for (std::size_t j = i; j < i + count; ++j) {
-      if (logits[j] > bound) candidates_.push_back({logits[j], static_cast<std::int32_t>(j), 0});
+    for (size_t j = i; j < i + count; ++j) {
+      if (logits[j] > bound) candidates_.push_back({logits[j], static_cast<int32_t>(j), 0});
     }
     if (candidates_.size() >= full) {
-      const auto kth = candidates_.begin() + static_cast<std::ptrdiff_t>(k) - 1;
+      const auto kth = candidates_.begin() + static_cast<ptrdiff_t>(k) - 1;
       std::nth_element(candidates_.begin(), kth, candidates_.end(), kBefore);
       bound = kth->logit;
       candidates_.resize(k);
@@ -195,14 +195,11 @@ void Sampler::select(std::span<const float> logits) {
 
 // Orders at least the first `count` candidates, in doubling steps: a short prefix of a long list is
 // all that is mostly needed.
-void Sampler::sort_prefix(std::size_t count) {
+void Sampler::sort_prefix(size_t count) {
   count = std::min(count, candidates_.size());
   while (sorted_ < count) {
-    const std::size_t end =
-        std::min(std::max({count, 2 * sorted_, std::size_t{64}}), candidates_.size());
-    const auto at = [&](std::size_t i) {
-      return candidates_.begin() + static_cast<std::ptrdiff_t>(i);
-    };
+    const size_t end = std::min(std::max({count, 2 * sorted_, size_t{64}}), candidates_.size());
+    const auto at = [&](size_t i) { return candidates_.begin() + static_cast<ptrdiff_t>(i); };
     if (end < candidates_.size()) {
       std::nth_element(at(sorted_), at(end), candidates_.end(), kBefore);
     }
@@ -217,10 +214,9 @@ void Sampler::truncate() {
   if (options_.top_p == 1 && options_.min_p == 0) return;
   sort_prefix(1);
   const double top = candidates_[0].logit;
-  std::uint64_t total = 0;
+  uint64_t total = 0;
   for (Candidate& c : candidates_) {
-    c.weight =
-        static_cast<std::uint64_t>(math::exp(static_cast<double>(c.logit) - top) * kUnit + 0.5);
+    c.weight = static_cast<uint64_t>(math::exp(static_cast<double>(c.logit) - top) * kUnit + 0.5);
     total += c.weight;
   }
   if (options_.top_p == 1) {
@@ -230,36 +226,36 @@ void Sampler::truncate() {
     return;
   }
   const double wanted = static_cast<double>(options_.top_p) * static_cast<double>(total);
-  std::uint64_t sum = 0;
-  std::size_t kept = 0;
+  uint64_t sum = 0;
+  size_t kept = 0;
   while (kept < candidates_.size() && static_cast<double>(sum) < wanted) {
     sort_prefix(kept + 1);
     if (static_cast<double>(candidates_[kept].weight) < least) break;
     sum += candidates_[kept++].weight;
   }
-  candidates_.resize(std::max(kept, std::size_t{1}));
+  candidates_.resize(std::max(kept, size_t{1}));
   sorted_ = std::min(sorted_, candidates_.size());
 }
 
-std::int32_t Sampler::draw() {
+int32_t Sampler::draw() {
   sort_prefix(1);
   const double top = candidates_[0].logit, temperature = options_.temperature;
-  std::uint64_t total = 0;
+  uint64_t total = 0;
   for (Candidate& c : candidates_) {
     const double scaled = (static_cast<double>(c.logit) - top) / temperature;
-    c.weight = static_cast<std::uint64_t>(math::exp(scaled) * kUnit + 0.5);
+    c.weight = static_cast<uint64_t>(math::exp(scaled) * kUnit + 0.5);
     total += c.weight;
   }
   const math::Philox4 random = math::philox(options_.seed, 0, draws_++);
-  const std::uint64_t bits = (static_cast<std::uint64_t>(random.v[0]) << 32) | random.v[1];
+  const uint64_t bits = (static_cast<uint64_t>(random.v[0]) << 32) | random.v[1];
   // floor(bits / 2^64 · total): total < 2^61, split so that no product overflows.
-  const std::uint64_t low =
+  const uint64_t low =
       (total & 0xffffffffu) * (bits >> 32) + ((total & 0xffffffffu) * (bits & 0xffffffffu) >> 32);
-  const std::uint64_t middle = (total >> 32) * (bits & 0xffffffffu);
-  const std::uint64_t carry = ((low & 0xffffffffu) + (middle & 0xffffffffu)) >> 32;
-  const std::uint64_t point = (total >> 32) * (bits >> 32) + (low >> 32) + (middle >> 32) + carry;
-  std::uint64_t sum = 0;
-  for (std::size_t i = 0;; ++i) {
+  const uint64_t middle = (total >> 32) * (bits & 0xffffffffu);
+  const uint64_t carry = ((low & 0xffffffffu) + (middle & 0xffffffffu)) >> 32;
+  const uint64_t point = (total >> 32) * (bits >> 32) + (low >> 32) + (middle >> 32) + carry;
+  uint64_t sum = 0;
+  for (size_t i = 0;; ++i) {
     sort_prefix(i + 1);
     sum += candidates_[i].weight;
     if (sum > point) return candidates_[i].id;

@@ -18,7 +18,7 @@ struct SamplerOptions {
   float presence_penalty = 0.0f;    ///< taken from the logit of a seen token
   float frequency_penalty = 0.0f;   ///< taken from it once per occurrence
   int penalty_window = 64;          ///< ≥ -1: tokens of history that count as seen; -1: all
-  std::uint64_t seed = 0;
+  uint64_t seed = 0;
 };
 
 /// Draws tokens from logits. One seed gives one sequence of draws, on every machine.
@@ -35,30 +35,29 @@ class WICK_API Sampler {
   /// oldest first, used by the penalties alone.
   /// Errors: no logits or 2^21 and more, a NaN or +inf among them, nothing but -inf, a history id
   /// outside them.
-  std::int32_t sample(std::span<const float> logits, std::span<const std::int32_t> history = {});
+  int32_t sample(std::span<const float> logits, std::span<const int32_t> history = {});
 
   const SamplerOptions& options() const { return options_; }
 
  private:
   struct Candidate {
     float logit;
-    std::int32_t id;
-    std::uint64_t weight;
+    int32_t id;
+    uint64_t weight;
   };
 
-  std::span<const float> penalize(std::span<const float> logits,
-                                  std::span<const std::int32_t> history);
+  std::span<const float> penalize(std::span<const float> logits, std::span<const int32_t> history);
   void select(std::span<const float> logits);
-  void sort_prefix(std::size_t count);
+  void sort_prefix(size_t count);
   void truncate();
-  std::int32_t draw();
+  int32_t draw();
 
   SamplerOptions options_;
-  std::uint64_t draws_ = 0;
+  uint64_t draws_ = 0;
   std::vector<float> penalized_;
-  std::vector<std::int32_t> seen_;
+  std::vector<int32_t> seen_;
   std::vector<Candidate> candidates_;  // the first sorted_ in order, the others all after them
-  std::size_t sorted_ = 0;
+  size_t sorted_ = 0;
 };
 
 }  // namespace wick::text

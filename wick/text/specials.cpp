@@ -4,28 +4,26 @@
 
 namespace wick::text {
 
-SpecialMatcher::SpecialMatcher(const TokenTable& tokens, std::vector<std::int32_t> ids)
+SpecialMatcher::SpecialMatcher(const TokenTable& tokens, std::vector<int32_t> ids)
     : tokens_(tokens), sorted_(std::move(ids)) {
-  std::erase_if(sorted_, [&](std::int32_t id) { return tokens.bytes(id).empty(); });
-  std::sort(sorted_.begin(), sorted_.end(), [&](std::int32_t a, std::int32_t b) {
+  std::erase_if(sorted_, [&](int32_t id) { return tokens.bytes(id).empty(); });
+  std::sort(sorted_.begin(), sorted_.end(), [&](int32_t a, int32_t b) {
     const int order = tokens.bytes(a).compare(tokens.bytes(b));
     return order != 0 ? order < 0 : a < b;
   });
-  const auto same = [&](std::int32_t a, std::int32_t b) {
-    return tokens.bytes(a) == tokens.bytes(b);
-  };
+  const auto same = [&](int32_t a, int32_t b) { return tokens.bytes(a) == tokens.bytes(b); };
   sorted_.erase(std::unique(sorted_.begin(), sorted_.end(), same), sorted_.end());
-  std::uint32_t i = 0;
-  for (std::size_t b = 0; b < 256; ++b) {
+  uint32_t i = 0;
+  for (size_t b = 0; b < 256; ++b) {
     first_[b] = i;
     while (i < sorted_.size() && static_cast<unsigned char>(tokens.bytes(sorted_[i])[0]) == b) ++i;
   }
   first_[256] = i;
 }
 
-SpecialMatcher::Match SpecialMatcher::find(std::string_view text, std::size_t from) const {
+SpecialMatcher::Match SpecialMatcher::find(std::string_view text, size_t from) const {
   if (sorted_.empty()) return {std::string_view::npos, 0, 0};
-  for (std::size_t start = from; start < text.size(); ++start) {
+  for (size_t start = from; start < text.size(); ++start) {
     const auto lead = static_cast<unsigned char>(text[start]);
     auto low = sorted_.begin() + first_[lead];
     auto high = sorted_.begin() + first_[lead + 1u];
@@ -33,18 +31,18 @@ SpecialMatcher::Match SpecialMatcher::find(std::string_view text, std::size_t fr
     // Narrow the range of tokens that agree with the text byte by byte; of equal prefixes the
     // shorter token sorts first, so a complete one is always at the front.
     Match match{std::string_view::npos, 0, 0};
-    for (std::size_t depth = 1;; ++depth) {
+    for (size_t depth = 1;; ++depth) {
       if (tokens_.bytes(*low).size() == depth) {
         match = {start, depth, *low};
         ++low;
       }
       if (low == high || start + depth == text.size()) break;
       const auto next = static_cast<unsigned char>(text[start + depth]);
-      const auto byte = [&](std::int32_t id) {
+      const auto byte = [&](int32_t id) {
         return static_cast<unsigned char>(tokens_.bytes(id)[depth]);
       };
-      low = std::partition_point(low, high, [&](std::int32_t id) { return byte(id) < next; });
-      high = std::partition_point(low, high, [&](std::int32_t id) { return byte(id) == next; });
+      low = std::partition_point(low, high, [&](int32_t id) { return byte(id) < next; });
+      high = std::partition_point(low, high, [&](int32_t id) { return byte(id) == next; });
       if (low == high) break;
     }
     if (match.length > 0) return match;
@@ -52,10 +50,10 @@ SpecialMatcher::Match SpecialMatcher::find(std::string_view text, std::size_t fr
   return {std::string_view::npos, 0, 0};
 }
 
-std::optional<std::int32_t> SpecialMatcher::exact(std::string_view text) const {
+std::optional<int32_t> SpecialMatcher::exact(std::string_view text) const {
   const auto found = std::lower_bound(
       sorted_.begin(), sorted_.end(), text,
-      [&](std::int32_t id, std::string_view wanted) { return tokens_.bytes(id) < wanted; });
+      [&](int32_t id, std::string_view wanted) { return tokens_.bytes(id) < wanted; });
   if (found == sorted_.end() || tokens_.bytes(*found) != text) return std::nullopt;
   return *found;
 }

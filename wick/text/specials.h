@@ -15,25 +15,25 @@ namespace wick::text {
 class SpecialMatcher {
  public:
   struct Match {
-    std::size_t position;  // npos: none left
-    std::size_t length;
-    std::int32_t id;
+    size_t position;  // npos: none left
+    size_t length;
+    int32_t id;
   };
 
   /// `ids` with empty bytes are left out; of tokens with the same bytes the lowest id counts.
-  SpecialMatcher(const TokenTable& tokens, std::vector<std::int32_t> ids);
+  SpecialMatcher(const TokenTable& tokens, std::vector<int32_t> ids);
 
   /// The next match at or after `from`.
-  Match find(std::string_view text, std::size_t from) const;
+  Match find(std::string_view text, size_t from) const;
 
   /// The token that is exactly `text`.
-  std::optional<std::int32_t> exact(std::string_view text) const;
+  std::optional<int32_t> exact(std::string_view text) const;
 
  private:
   const TokenTable& tokens_;
-  std::vector<std::int32_t> sorted_;  // by bytes
+  std::vector<int32_t> sorted_;  // by bytes
   // The tokens that begin with byte b are sorted_[first_[b]] … sorted_[first_[b + 1] - 1].
-  std::array<std::uint32_t, 257> first_{};
+  std::array<uint32_t, 257> first_{};
 };
 
 }  // namespace wick::text

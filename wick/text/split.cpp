@@ -6,7 +6,8 @@
 #include <string>
 
 #include "wick/base/error.h"
-#include "wick/text/utf8.h"
+#include "wick/base/printable.h"
+#include "wick/base/utf8.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
@@ -96,7 +97,7 @@ PreTokenizer find_pre_tokenizer(std::string_view name) {
     known += known.empty() ? "" : ", ";
     known += pre.name;
   }
-  throw Error("tokenizer", "unknown pre-tokenizer", fmt::format("'{}'", printable(name)),
+  throw Error("tokenizer", "unknown pre-tokenizer", fmt::format("'{}'", printable(name, 60)),
               fmt::format("need one of {}", known));
 }
 
@@ -138,7 +139,7 @@ std::string_view Splitter::Cursor::next() {
   const auto* subject = reinterpret_cast<PCRE2_SPTR>(text_.data());
   const auto run = jit_ ? pcre2_jit_match : pcre2_match;
   const int rc = run(code, subject, text_.size(), pos_, PCRE2_NO_UTF_CHECK, match, nullptr);
-  const std::size_t begin = pos_;
+  const size_t begin = pos_;
   if (rc < 0) {
     throw Error("tokenize", "the split pattern failed",
                 fmt::format("at offset {}, PCRE2 error {}", begin, rc));

@@ -36,7 +36,7 @@ class Splitter {
     const void* code_;
     bool jit_;
     std::string_view text_;
-    std::size_t pos_ = 0;
+    size_t pos_ = 0;
     std::unique_ptr<void, FreeMatch> match_;
   };
 

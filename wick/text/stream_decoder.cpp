@@ -1,6 +1,6 @@
 #include "wick/text/stream_decoder.h"
 
-#include "wick/text/utf8.h"
+#include "wick/base/utf8.h"
 
 namespace wick::text {
 namespace {
@@ -9,16 +9,16 @@ constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
 
 }  // namespace
 
-std::string StreamDecoder::push(std::int32_t id) {
+std::string StreamDecoder::push(int32_t id) {
   const std::string_view piece = tokenizer_.piece(id);
   if (skip_special_ && tokenizer_.is_special(id)) return {};
   held_ += piece;
   std::string out;
-  std::size_t pos = 0;
+  size_t pos = 0;
   while (pos < held_.size()) {
     const Utf8Step step = utf8_step(std::string_view(held_).substr(pos, 4));
-    if (step.kind == Utf8Step::kIncomplete) break;
-    if (step.kind == Utf8Step::kValid) {
+    if (step.kind == Utf8Step::incomplete) break;
+    if (step.kind == Utf8Step::valid) {
       out.append(held_, pos, step.length);
     } else {
       out += kReplacement;

@@ -19,7 +19,7 @@ class WICK_API StreamDecoder {
       : tokenizer_(std::move(tokenizer)), skip_special_(skip_special) {}
 
   /// The characters that `id` completes, often none. Errors: an id outside the vocabulary.
-  std::string push(std::int32_t id);
+  std::string push(int32_t id);
 
   /// Ends the text: U+FFFD for a character left incomplete, else nothing. Ready for the next text.
   std::string finish();

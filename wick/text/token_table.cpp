@@ -10,28 +10,29 @@
 #include <string>
 
 #include "wick/base/error.h"
-#include "wick/text/utf8.h"
+#include "wick/base/printable.h"
+#include "wick/base/utf8.h"
 
 namespace wick::text {
 namespace {
 
 // GPT-2's alphabet: bytes that print in Latin-1 stand for themselves, the others take U+0100 and up
 // in order. Indexed by code point; 0xffff: outside the alphabet.
-constexpr std::size_t kAlphabetEnd = 0x144;
-constexpr std::array<std::uint16_t, kAlphabetEnd> make_alphabet() {
-  std::array<std::uint16_t, kAlphabetEnd> bytes{};
+constexpr size_t kAlphabetEnd = 0x144;
+constexpr std::array<uint16_t, kAlphabetEnd> make_alphabet() {
+  std::array<uint16_t, kAlphabetEnd> bytes{};
   for (auto& b : bytes) b = 0xffff;
-  std::size_t next = 0x100;
-  for (std::size_t b = 0; b < 256; ++b) {
+  size_t next = 0x100;
+  for (size_t b = 0; b < 256; ++b) {
     const bool prints =
         (b >= 0x21 && b <= 0x7e) || (b >= 0xa1 && b <= 0xac) || (b >= 0xae && b <= 0xff);
-    bytes[prints ? b : next++] = static_cast<std::uint16_t>(b);
+    bytes[prints ? b : next++] = static_cast<uint16_t>(b);
   }
   return bytes;
 }
-constexpr std::array<std::uint16_t, kAlphabetEnd> kAlphabet = make_alphabet();
+constexpr std::array<uint16_t, kAlphabetEnd> kAlphabet = make_alphabet();
 
-bool is_mergeable(TokenType type) { return type == TokenType::kNormal; }
+bool is_mergeable(TokenType type) { return type == TokenType::normal; }
 
 // SentencePiece's spelling of a byte, <0x0A>, which some byte-level vocabularies keep.
 int byte_of(std::string_view token) {
@@ -49,7 +50,7 @@ int byte_of(std::string_view token) {
 
 }  // namespace
 
-std::size_t decode_alphabet(std::string_view spelled, char* out) {
+size_t decode_alphabet(std::string_view spelled, char* out) {
   const char* const begin = out;
   const char* p = spelled.data();
   const char* const end = p + spelled.size();
@@ -62,35 +63,35 @@ std::size_t decode_alphabet(std::string_view spelled, char* out) {
     if (lead < 0xc2 || lead > 0xc5 || end - p < 2) return std::string_view::npos;
     const auto trail = static_cast<unsigned char>(p[1]);
     if ((trail & 0xc0) != 0x80) return std::string_view::npos;
-    const std::size_t point = (static_cast<std::size_t>(lead & 0x1f) << 6) | (trail & 0x3f);
+    const size_t point = (static_cast<size_t>(lead & 0x1f) << 6) | (trail & 0x3f);
     if (point >= kAlphabetEnd || kAlphabet[point] == 0xffff) return std::string_view::npos;
     *out++ = static_cast<char>(kAlphabet[point]);
     p += 2;
   }
-  return static_cast<std::size_t>(out - begin);
+  return static_cast<size_t>(out - begin);
 }
 
-std::uint64_t hash_bytes(const char* data, std::size_t size) {
-  constexpr std::uint64_t kMultiplier = 0x9e3779b97f4a7c15u;
-  std::uint64_t hash = size * kMultiplier;
-  const auto mix = [&](std::uint64_t word) {
+uint64_t hash_bytes(const char* data, size_t size) {
+  constexpr uint64_t kMultiplier = 0x9e3779b97f4a7c15u;
+  uint64_t hash = size * kMultiplier;
+  const auto mix = [&](uint64_t word) {
     hash = (hash ^ word) * kMultiplier;
     hash ^= hash >> 29;
   };
   for (; size >= 8; data += 8, size -= 8) {
-    std::uint64_t word;
+    uint64_t word;
     std::memcpy(&word, data, 8);
     mix(word);
   }
   if (size >= 4) {
-    std::uint32_t first, last;
+    uint32_t first, last;
     std::memcpy(&first, data, 4);
     std::memcpy(&last, data + size - 4, 4);
-    mix((static_cast<std::uint64_t>(first) << 32) | last);
+    mix((static_cast<uint64_t>(first) << 32) | last);
   } else if (size > 0) {
-    const auto at = [&](std::size_t i) { return static_cast<unsigned char>(data[i]); };
-    mix((static_cast<std::uint64_t>(at(0)) << 16) |
-        (static_cast<std::uint64_t>(at(size / 2)) << 8) | at(size - 1));
+    const auto at = [&](size_t i) { return static_cast<unsigned char>(data[i]); };
+    mix((static_cast<uint64_t>(at(0)) << 16) | (static_cast<uint64_t>(at(size / 2)) << 8) |
+        at(size - 1));
   }
   hash *= kMultiplier;
   return hash ^ (hash >> 32);
@@ -98,28 +99,28 @@ std::uint64_t hash_bytes(const char* data, std::size_t size) {
 
 TokenTable::TokenTable(std::span<const std::string_view> tokens, std::vector<TokenType> types)
     : types_(std::move(types)) {
-  if (types_.empty()) types_.assign(tokens.size(), TokenType::kNormal);
-  std::size_t total = 0;
+  if (types_.empty()) types_.assign(tokens.size(), TokenType::normal);
+  size_t total = 0;
   for (const std::string_view token : tokens) total += token.size();
-  if (total > std::numeric_limits<std::uint32_t>::max()) {
+  if (total > std::numeric_limits<uint32_t>::max()) {
     throw Error("tokenizer", "the vocabulary is too large", fmt::format("{} bytes", total),
                 "need less than 4 GiB");
   }
   offsets_.resize(tokens.size() + 1);
   arena_ = std::make_unique_for_overwrite<char[]>(total + 1);
-  const std::size_t capacity = std::bit_ceil(2 * tokens.size() + 2);
+  const size_t capacity = std::bit_ceil(2 * tokens.size() + 2);
   slots_.assign(capacity, Slot{0, kNone});
   mask_ = capacity - 1;
   for (auto& id : byte_tokens_) id = kNone;
 
-  std::array<std::int32_t, 256> fallback;
+  std::array<int32_t, 256> fallback;
   fallback.fill(kNone);
-  std::uint32_t end = 0;
-  for (std::size_t i = 0; i < tokens.size(); ++i) {
+  uint32_t end = 0;
+  for (size_t i = 0; i < tokens.size(); ++i) {
     const std::string_view token = tokens[i];
-    const auto id = static_cast<std::int32_t>(i);
+    const auto id = static_cast<int32_t>(i);
     char* const out = arena_.get() + end;
-    std::size_t length = std::string_view::npos;
+    size_t length = std::string_view::npos;
     if (is_mergeable(types_[i])) {
       length = decode_alphabet(token, out);
       // A word outside the alphabet (padding, words added after training) stands for itself and is
@@ -127,17 +128,17 @@ TokenTable::TokenTable(std::span<const std::string_view> tokens, std::vector<Tok
       if (length == std::string_view::npos) {
         if (find_invalid_utf8(token) != std::string_view::npos) {
           throw Error("tokenizer", "a token is not UTF-8",
-                      fmt::format("token {} '{}'", i, printable(token)));
+                      fmt::format("token {} '{}'", i, printable(token, 60)));
         }
-        types_[i] = TokenType::kUnused;
+        types_[i] = TokenType::unused;
       }
-    } else if (types_[i] == TokenType::kByte) {
+    } else if (types_[i] == TokenType::byte) {
       const int byte = byte_of(token);
       if (byte >= 0) {
         out[0] = static_cast<char>(byte);
         length = 1;
-        if (fallback[static_cast<std::size_t>(byte)] == kNone) {
-          fallback[static_cast<std::size_t>(byte)] = id;
+        if (fallback[static_cast<size_t>(byte)] == kNone) {
+          fallback[static_cast<size_t>(byte)] = id;
         }
       }
     }
@@ -146,35 +147,35 @@ TokenTable::TokenTable(std::span<const std::string_view> tokens, std::vector<Tok
       if (length > 0) std::memcpy(out, token.data(), length);
     }
     offsets_[i] = end;
-    end += static_cast<std::uint32_t>(length);
+    end += static_cast<uint32_t>(length);
     offsets_[i + 1] = end;
   }
 
   // A second pass, in blocks, so that the index is fetched ahead of its use.
-  constexpr std::size_t kBlock = 32;
-  std::uint64_t hashes[kBlock];
-  for (std::size_t first = 0; first < tokens.size(); first += kBlock) {
-    const std::size_t count = std::min(kBlock, tokens.size() - first);
-    for (std::size_t j = 0; j < count; ++j) {
-      const std::string_view token = bytes(static_cast<std::int32_t>(first + j));
+  constexpr size_t kBlock = 32;
+  uint64_t hashes[kBlock];
+  for (size_t first = 0; first < tokens.size(); first += kBlock) {
+    const size_t count = std::min(kBlock, tokens.size() - first);
+    for (size_t j = 0; j < count; ++j) {
+      const std::string_view token = bytes(static_cast<int32_t>(first + j));
       hashes[j] = hash_bytes(token.data(), token.size());
       prefetch(hashes[j]);
     }
-    for (std::size_t j = 0; j < count; ++j) {
-      const auto id = static_cast<std::int32_t>(first + j);
+    for (size_t j = 0; j < count; ++j) {
+      const auto id = static_cast<int32_t>(first + j);
       if (is_mergeable(type(id)) && !bytes(id).empty()) insert(id, hashes[j]);
     }
   }
-  for (std::size_t b = 0; b < 256; ++b) {
+  for (size_t b = 0; b < 256; ++b) {
     const char byte = static_cast<char>(b);
     byte_tokens_[b] = find({&byte, 1});
     if (byte_tokens_[b] == kNone) byte_tokens_[b] = fallback[b];
   }
 }
 
-void TokenTable::insert(std::int32_t id, std::uint64_t hash) {
-  const auto tag = static_cast<std::uint32_t>(hash >> 32);
-  for (std::uint64_t i = hash & mask_;; i = (i + 1) & mask_) {
+void TokenTable::insert(int32_t id, uint64_t hash) {
+  const auto tag = static_cast<uint32_t>(hash >> 32);
+  for (uint64_t i = hash & mask_;; i = (i + 1) & mask_) {
     Slot& slot = slots_[i];
     if (slot.id == kNone) {
       slot = {tag, id};
@@ -184,9 +185,9 @@ void TokenTable::insert(std::int32_t id, std::uint64_t hash) {
   }
 }
 
-std::int32_t TokenTable::find(std::string_view token, std::uint64_t hash) const {
-  const auto tag = static_cast<std::uint32_t>(hash >> 32);
-  for (std::uint64_t i = hash & mask_;; i = (i + 1) & mask_) {
+int32_t TokenTable::find(std::string_view token, uint64_t hash) const {
+  const auto tag = static_cast<uint32_t>(hash >> 32);
+  for (uint64_t i = hash & mask_;; i = (i + 1) & mask_) {
     const Slot& slot = slots_[i];
     if (slot.id == kNone) return kNone;
     if (slot.tag == tag && bytes(slot.id) == token) return slot.id;

@@ -6,11 +6,12 @@
 #include <limits>
 
 #include "wick/base/error.h"
+#include "wick/base/printable.h"
+#include "wick/base/utf8.h"
 #include "wick/text/bpe.h"
 #include "wick/text/specials.h"
 #include "wick/text/split.h"
 #include "wick/text/token_table.h"
-#include "wick/text/utf8.h"
 
 namespace wick::text {
 namespace {
@@ -39,8 +40,8 @@ bool looks_like_control(std::string_view token) {
   return std::find(std::begin(kEndNames), std::end(kEndNames), token) != std::end(kEndNames);
 }
 
-void check_id(const char* name, std::optional<std::int32_t> id, std::size_t size) {
-  if (id && (*id < 0 || static_cast<std::size_t>(*id) >= size)) {
+void check_id(const char* name, std::optional<int32_t> id, size_t size) {
+  if (id && (*id < 0 || static_cast<size_t>(*id) >= size)) {
     throw Error("tokenizer", "special token outside the vocabulary",
                 fmt::format("{} = {}, {} tokens", name, *id, size));
   }
@@ -49,30 +50,30 @@ void check_id(const char* name, std::optional<std::int32_t> id, std::size_t size
 // The types of all tokens, after a check of the whole description.
 std::vector<TokenType> check_types(const TokenizerSpec& spec) {
   if (spec.model != "gpt2") {
-    throw Error("tokenizer", "unknown model", fmt::format("'{}'", printable(spec.model)),
+    throw Error("tokenizer", "unknown model", fmt::format("'{}'", printable(spec.model, 60)),
                 "need gpt2 (byte-level BPE)");
   }
   if (spec.tokens.empty()) throw Error("tokenizer", "the vocabulary is empty");
-  if (spec.tokens.size() >= static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) {
+  if (spec.tokens.size() >= static_cast<size_t>(std::numeric_limits<int32_t>::max())) {
     throw Error("tokenizer", "too many tokens", fmt::format("{}", spec.tokens.size()));
   }
   if (!spec.token_types.empty() && spec.token_types.size() != spec.tokens.size()) {
     throw Error("tokenizer", "tokens and token types differ in number",
                 fmt::format("{} tokens, {} types", spec.tokens.size(), spec.token_types.size()));
   }
-  std::vector<TokenType> types(spec.tokens.size(), TokenType::kNormal);
-  for (std::size_t i = 0; i < spec.token_types.size(); ++i) {
-    const std::int32_t type = spec.token_types[i];
+  std::vector<TokenType> types(spec.tokens.size(), TokenType::normal);
+  for (size_t i = 0; i < spec.token_types.size(); ++i) {
+    const int32_t type = spec.token_types[i];
     if (type < 1 || type > 6) {
       throw Error("tokenizer", "unknown token type", fmt::format("type {} of token {}", type, i),
                   "need 1 to 6");
     }
     types[i] = static_cast<TokenType>(type);
   }
-  for (std::size_t i = 0; i < types.size(); ++i) {
-    if ((types[i] == TokenType::kNormal || types[i] == TokenType::kUserDefined) &&
+  for (size_t i = 0; i < types.size(); ++i) {
+    if ((types[i] == TokenType::normal || types[i] == TokenType::user_defined) &&
         looks_like_control(spec.tokens[i])) {
-      types[i] = TokenType::kControl;
+      types[i] = TokenType::control;
     }
   }
   check_id("bos", spec.bos, types.size());
@@ -84,18 +85,18 @@ std::vector<TokenType> check_types(const TokenizerSpec& spec) {
   if (spec.add_eos && !spec.eos) throw Error("tokenizer", "add_eos is set without an eos token");
   if (spec.token_types.empty()) {
     for (const auto id : {spec.bos, spec.eos, spec.eot}) {
-      if (id) types[static_cast<std::size_t>(*id)] = TokenType::kControl;
+      if (id) types[static_cast<size_t>(*id)] = TokenType::control;
     }
   }
   return types;
 }
 
-std::vector<std::int32_t> ids_of(const TokenTable& tokens, bool control) {
-  std::vector<std::int32_t> ids;
-  for (std::int32_t id = 0; id < static_cast<std::int32_t>(tokens.size()); ++id) {
+std::vector<int32_t> ids_of(const TokenTable& tokens, bool control) {
+  std::vector<int32_t> ids;
+  for (int32_t id = 0; id < static_cast<int32_t>(tokens.size()); ++id) {
     const TokenType type = tokens.type(id);
-    if (type == TokenType::kUserDefined ||
-        (control && (type == TokenType::kControl || type == TokenType::kUnknown))) {
+    if (type == TokenType::user_defined ||
+        (control && (type == TokenType::control || type == TokenType::unknown))) {
       ids.push_back(id);
     }
   }
@@ -127,26 +128,23 @@ struct Tokenizer::Impl {
     }
   }
 
-  bool contains(std::int32_t id) const {
-    return id >= 0 && static_cast<std::size_t>(id) < tokens.size();
-  }
-  bool is_special(std::int32_t id) const {
+  bool contains(int32_t id) const { return id >= 0 && static_cast<size_t>(id) < tokens.size(); }
+  bool is_special(int32_t id) const {
     return contains(id) &&
-           (tokens.type(id) == TokenType::kControl || tokens.type(id) == TokenType::kUnknown);
+           (tokens.type(id) == TokenType::control || tokens.type(id) == TokenType::unknown);
   }
 
   // Text between special tokens.
-  void encode_plain(std::string_view text, WordEncoder& encoder,
-                    std::vector<std::int32_t>& out) const {
+  void encode_plain(std::string_view text, WordEncoder& encoder, std::vector<int32_t>& out) const {
     Splitter::Cursor cursor(splitter, text);
     for (std::string_view word = cursor.next(); !word.empty(); word = cursor.next()) {
       if (word.size() == 1) {
-        const std::int32_t id = tokens.byte_token(static_cast<unsigned char>(word[0]));
+        const int32_t id = tokens.byte_token(static_cast<unsigned char>(word[0]));
         if (id != TokenTable::kNone) out.push_back(id);
         continue;
       }
       if (pre.whole_word_first) {
-        const std::int32_t id = tokens.find(word);
+        const int32_t id = tokens.find(word);
         if (id != TokenTable::kNone) {
           out.push_back(id);
           continue;
@@ -161,20 +159,19 @@ struct Tokenizer::Impl {
   TokenTable tokens;
   MergeTable merges;
   SpecialMatcher all_special, user_defined;
-  std::vector<std::int32_t> ends;
-  std::optional<std::int32_t> bos, eos, eot, pad;
+  std::vector<int32_t> ends;
+  std::optional<int32_t> bos, eos, eot, pad;
   bool add_bos, add_eos;
 };
 
 Tokenizer::Tokenizer(const TokenizerSpec& spec) : impl_(std::make_shared<const Impl>(spec)) {}
 
-std::vector<std::int32_t> Tokenizer::encode(std::string_view text,
-                                            const EncodeOptions& options) const {
-  if (text.size() > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) {
+std::vector<int32_t> Tokenizer::encode(std::string_view text, const EncodeOptions& options) const {
+  if (text.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max())) {
     throw Error("tokenize", "the text is too long", fmt::format("{} bytes", text.size()),
                 "need less than 2 GiB");
   }
-  const std::size_t invalid = find_invalid_utf8(text);
+  const size_t invalid = find_invalid_utf8(text);
   if (invalid != std::string_view::npos) {
     throw Error("tokenize", "invalid UTF-8",
                 fmt::format("byte {:#04x} at offset {}", static_cast<unsigned char>(text[invalid]),
@@ -182,7 +179,7 @@ std::vector<std::int32_t> Tokenizer::encode(std::string_view text,
                 "need well-formed UTF-8 text");
   }
   const Impl& impl = *impl_;
-  std::vector<std::int32_t> out;
+  std::vector<int32_t> out;
   out.reserve(text.size() / 4 + 4);
   const bool add_bos = options.add_bos.value_or(impl.add_bos);
   const bool add_eos = options.add_eos.value_or(impl.add_eos);
@@ -191,10 +188,10 @@ std::vector<std::int32_t> Tokenizer::encode(std::string_view text,
   if (add_bos) out.push_back(*impl.bos);
   WordEncoder encoder(impl.tokens, impl.merges);
   const SpecialMatcher& specials = options.parse_special ? impl.all_special : impl.user_defined;
-  for (std::size_t pos = 0; pos < text.size();) {
+  for (size_t pos = 0; pos < text.size();) {
     const SpecialMatcher::Match match = specials.find(text, pos);
     const bool found = match.position != std::string_view::npos;
-    const std::size_t end = found ? match.position : text.size();
+    const size_t end = found ? match.position : text.size();
     if (end > pos) impl.encode_plain(text.substr(pos, end - pos), encoder, out);
     if (found) out.push_back(match.id);
     pos = end + match.length;
@@ -203,7 +200,7 @@ std::vector<std::int32_t> Tokenizer::encode(std::string_view text,
   return out;
 }
 
-std::string_view Tokenizer::piece(std::int32_t id) const {
+std::string_view Tokenizer::piece(int32_t id) const {
   if (!impl_->contains(id)) {
     throw Error("detokenize", "token id outside the vocabulary",
                 fmt::format("id {}, {} tokens", id, impl_->tokens.size()));
@@ -211,35 +208,33 @@ std::string_view Tokenizer::piece(std::int32_t id) const {
   return impl_->tokens.bytes(id);
 }
 
-std::string Tokenizer::decode(std::span<const std::int32_t> ids, bool skip_special) const {
+std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special) const {
   std::string out;
-  for (const std::int32_t id : ids) {
+  for (const int32_t id : ids) {
     const std::string_view bytes = piece(id);
     if (!(skip_special && impl_->is_special(id))) out += bytes;
   }
   return out;
 }
 
-std::optional<std::int32_t> Tokenizer::token_id(std::string_view text) const {
+std::optional<int32_t> Tokenizer::token_id(std::string_view text) const {
   if (const auto id = impl_->all_special.exact(text)) return id;
-  if (const std::int32_t id = impl_->tokens.find(text); id != TokenTable::kNone) return id;
+  if (const int32_t id = impl_->tokens.find(text); id != TokenTable::kNone) return id;
   return std::nullopt;
 }
 
-std::int32_t Tokenizer::vocab_size() const {
-  return static_cast<std::int32_t>(impl_->tokens.size());
-}
+int32_t Tokenizer::vocab_size() const { return static_cast<int32_t>(impl_->tokens.size()); }
 
-bool Tokenizer::is_end_of_generation(std::int32_t id) const {
+bool Tokenizer::is_end_of_generation(int32_t id) const {
   return std::find(impl_->ends.begin(), impl_->ends.end(), id) != impl_->ends.end();
 }
 
-bool Tokenizer::is_special(std::int32_t id) const { return impl_->is_special(id); }
+bool Tokenizer::is_special(int32_t id) const { return impl_->is_special(id); }
 
-std::optional<std::int32_t> Tokenizer::bos() const { return impl_->bos; }
-std::optional<std::int32_t> Tokenizer::eos() const { return impl_->eos; }
-std::optional<std::int32_t> Tokenizer::eot() const { return impl_->eot; }
-std::optional<std::int32_t> Tokenizer::pad() const { return impl_->pad; }
+std::optional<int32_t> Tokenizer::bos() const { return impl_->bos; }
+std::optional<int32_t> Tokenizer::eos() const { return impl_->eos; }
+std::optional<int32_t> Tokenizer::eot() const { return impl_->eot; }
+std::optional<int32_t> Tokenizer::pad() const { return impl_->pad; }
 bool Tokenizer::add_bos() const { return impl_->add_bos; }
 bool Tokenizer::add_eos() const { return impl_->add_eos; }
 

@@ -18,15 +18,15 @@ struct TokenizerSpec {
   std::string model;                     ///< the algorithm: "gpt2" (byte-level BPE)
   std::string pre;                       ///< the split pattern: smollm, gpt-2, llama-bpe, qwen2 …
   std::vector<std::string_view> tokens;  ///< [vocabulary]; ordinary ones in GPT-2's byte alphabet
-  std::vector<std::int32_t>
-      token_types;                       ///< [vocabulary] or empty (all normal); 1 normal,
+  std::vector<int32_t> token_types;      ///< [vocabulary] or empty (all normal); 1 normal,
                                          ///< 2 unknown, 3 control, 4 user-defined, 5 unused, 6 byte
   std::vector<std::string_view> merges;  ///< "left right", best first
-  std::optional<std::int32_t> bos, eos, eot, unk, pad;
+  std::optional<int32_t> bos, eos, eot, unk, pad;
   bool add_bos = false;
   bool add_eos = false;
 };
 
+/// How a text becomes tokens.
 struct EncodeOptions {
   std::optional<bool> add_bos = std::nullopt;  ///< unset: as the vocabulary says
   std::optional<bool> add_eos = std::nullopt;  ///< unset: as the vocabulary says
@@ -47,33 +47,33 @@ class WICK_API Tokenizer {
   /// ones always, control ones where `parse_special` is set. No Unicode normalisation. A byte that
   /// the vocabulary has no token for is left out, as in the models' reference tokenizers.
   /// Errors: ill-formed UTF-8, with the offset in bytes; text of 2 GiB or more.
-  std::vector<std::int32_t> encode(std::string_view text, const EncodeOptions& options = {}) const;
+  std::vector<int32_t> encode(std::string_view text, const EncodeOptions& options = {}) const;
 
   /// The bytes of `ids` joined; cut between two tokens they need not be UTF-8 (see StreamDecoder).
   /// `skip_special` leaves out control tokens. Errors: an id outside the vocabulary.
-  std::string decode(std::span<const std::int32_t> ids, bool skip_special = false) const;
+  std::string decode(std::span<const int32_t> ids, bool skip_special = false) const;
 
   /// The bytes that `id` stands for; valid as long as any copy of this tokenizer.
   /// Errors: an id outside the vocabulary.
-  std::string_view piece(std::int32_t id) const;
+  std::string_view piece(int32_t id) const;
 
   /// The token whose bytes are `text` (" the", "<|im_end|>"), special tokens first; empty if none.
-  std::optional<std::int32_t> token_id(std::string_view text) const;
+  std::optional<int32_t> token_id(std::string_view text) const;
 
   /// Number of ids: valid ones are 0 … vocab_size() - 1.
-  std::int32_t vocab_size() const;
+  int32_t vocab_size() const;
 
   /// Whether a model ends its answer with `id`: the declared eos and eot, and control tokens known
   /// by name for that use (<|im_end|>, <|endoftext|>, <|eot_id|> …). False outside the vocabulary.
-  bool is_end_of_generation(std::int32_t id) const;
+  bool is_end_of_generation(int32_t id) const;
 
   /// Whether `id` is a control token: markup, never part of the text. False outside the vocabulary.
-  bool is_special(std::int32_t id) const;
+  bool is_special(int32_t id) const;
 
-  std::optional<std::int32_t> bos() const;
-  std::optional<std::int32_t> eos() const;
-  std::optional<std::int32_t> eot() const;
-  std::optional<std::int32_t> pad() const;
+  std::optional<int32_t> bos() const;
+  std::optional<int32_t> eos() const;
+  std::optional<int32_t> eot() const;
+  std::optional<int32_t> pad() const;
   bool add_bos() const;
   bool add_eos() const;
 

@@ -25,6 +25,7 @@ class CpuBackend final : public Backend {
   void download(void* to_host, const void* from_device, size_t bytes) override;
   void synchronize() override {}
   MemoryInfo memory_info() const override;
+  int64_t rows_in_cache() const override;
   void trim() override;
 
   // move/

@@ -8,17 +8,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "wick/backend/cpu/halves.h"
+#include "wick/backend/cpu/intrinsics.h"
 #include "wick/math/half.h"
 #include "wick/math/scalar.h"
-
-#if defined(__AVX2__)
-// GCC 12 calls the deliberately undefined operands inside its own intrinsics uninitialised.
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#include <immintrin.h>
-#pragma GCC diagnostic pop
-#endif
 
 namespace wick::cpu::WICK_ISA {
 namespace {
@@ -150,25 +143,13 @@ WICK_FN void store_by_element(T* p, F32 v) {
 }
 WICK_FN void store(math::f8e4m3* p, F32 v) { store_by_element(p, v); }
 WICK_FN void store(math::bf16* p, F32 v) {
-#if defined(__AVX512F__)
-  // To nearest even by adding 0x7fff, or 0x8000 where the lowest kept bit is set; NaN becomes a
-  // quiet NaN. The upper halves are then gathered by one permutation.
-  const __m512i bits = reinterpret_cast<__m512i>(v);
-  const __mmask16 odd = _mm512_test_epi32_mask(bits, _mm512_set1_epi32(0x10000));
-  const __m512i bias =
-      _mm512_mask_blend_epi32(odd, _mm512_set1_epi32(0x7fff), _mm512_set1_epi32(0x8000));
-  const __mmask16 nan =
-      _mm512_cmp_ps_mask(reinterpret_cast<__m512>(v), reinterpret_cast<__m512>(v), _CMP_UNORD_Q);
-  const __m512i rounded =
-      _mm512_mask_or_epi32(_mm512_add_epi32(bits, bias), nan, bits, _mm512_set1_epi32(0x400000));
-  const __m512i upper = _mm512_set_epi16(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1,
-                                         31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
-                      _mm512_castsi512_si256(_mm512_permutexvar_epi16(upper, rounded)));
+#if defined(__AVX512BW__)
+  const auto x = reinterpret_cast<__m512>(v);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_castsi512_si256(bf16_of(x, x)));
 #else
   const U32 bits = reinterpret_cast<U32>(v);
   const U32 rounded = bits + 0x7fff + ((bits >> 16) & 1);
-  const U32 result = v != v ? bits | 0x400000 : rounded;
+  const U32 result = v != v ? U32{} + 0x7fc00000u : rounded;
   const U16 upper = __builtin_convertvector(result >> 16, U16);
   __builtin_memcpy(p, &upper, sizeof upper);
 #endif
@@ -183,6 +164,85 @@ WICK_FN void store(math::f16* p, F32 v) {
 #else
   store_by_element(p, v);
 #endif
+}
+
+// ---- Two vectors at once: a line of 16-bit elements on AVX-512, or two lines of f32. ----
+
+/// Writes one vector's bytes, around the caches if asked to: p is then aligned to the vector.
+template <bool kStream, class V>
+WICK_FN void store_bytes(void* p, V v) {
+#if defined(__x86_64__)
+  if constexpr (kStream && sizeof(V) == 16) {
+    _mm_stream_si128(static_cast<__m128i*>(p), __builtin_bit_cast(__m128i, v));
+    return;
+  }
+#endif
+#if defined(__AVX2__)
+  if constexpr (kStream && sizeof(V) == 32) {
+    _mm256_stream_si256(static_cast<__m256i*>(p), __builtin_bit_cast(__m256i, v));
+    return;
+  }
+#endif
+#if defined(__AVX512F__)
+  if constexpr (kStream && sizeof(V) == 64) {
+    _mm512_stream_si512(static_cast<__m512i*>(p), __builtin_bit_cast(__m512i, v));
+    return;
+  }
+#endif
+  __builtin_memcpy(p, &v, sizeof v);
+}
+
+/// Stores a, then b behind it, rounded. Streamed if asked to, where the elements fill whole lines:
+/// p is then aligned to a line.
+template <bool kStream, class T>
+WICK_FN void store_pair(T* p, VecOf<T> a, VecOf<T> b) {
+  if constexpr (math::kSame<T, AccOf<T>>) {
+    store_bytes<kStream>(p, a);
+    store_bytes<kStream>(p + kStep<T>, b);
+    return;
+  }
+#if defined(__AVX512BW__)
+  if constexpr (math::kSame<T, math::bf16>) {
+    store_bytes<kStream>(p, bf16_of(reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b)));
+    return;
+  } else if constexpr (math::kSame<T, math::f16>) {
+    store_bytes<kStream>(p, f16_of(reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b)));
+    return;
+  }
+#endif
+  if constexpr (!math::kSame<T, AccOf<T>>) {
+    store(p, a);
+    store(p + kStep<T>, b);
+  }
+}
+
+WICK_FN int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+WICK_FN int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/// a > b ? a : b, lane by lane.
+WICK_FN F64 larger(F64 a, F64 b) { return a > b ? a : b; }
+WICK_FN F32 larger(F32 a, F32 b) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<F32>(
+      _mm512_max_ps(reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b)));
+#elif defined(__AVX2__)
+  return reinterpret_cast<F32>(
+      _mm256_max_ps(reinterpret_cast<__m256>(a), reinterpret_cast<__m256>(b)));
+#else
+  return a > b ? a : b;
+#endif
+}
+
+/// The largest lane of a vector without NaN.
+template <class V>
+WICK_FN auto largest_lane(V v) {
+  constexpr int kCount = static_cast<int>(sizeof(V) / sizeof(v[0]));
+  alignas(kVectorBytes) decltype(v[0] + v[0]) lane[kCount];
+  store(lane, v);
+  for (int half = kCount / 2; half > 0; half /= 2) {
+    for (int l = 0; l < half; ++l) lane[l] = lane[l] > lane[l + half] ? lane[l] : lane[l + half];
+  }
+  return lane[0];
 }
 
 /// a * b + c, rounded once.

@@ -8,13 +8,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "wick/backend/cpu/intrinsics.h"
 #include "wick/backend/cpu/move/move_kernels.h"
 #include "wick/backend/cpu/thread_pool.h"
 #include "wick/backend/view.h"
-
-#if defined(__x86_64__)
-#include <emmintrin.h>
-#endif
 
 namespace wick::cpu {
 
@@ -247,47 +244,30 @@ void for_each_turned_run(const Nest<N>& nest, unsigned turned, const TransposeKe
                  });
 }
 
-/// Calls run(n, pointers, strides) so that every element is covered once, on as many threads as
-/// pieces of `grain` elements allow. `stream` says that run's stores go around the caches.
-template <int N, class Run>
-void for_each_run(Nest<N>& nest, const TransposeKernels& transpose, int64_t grain, bool stream,
-                  Run&& run) {
-  constexpr int64_t kRun = 32768;  // elements of one run, where threads or loops are to be cut
-  if (nest.empty) return;
-  int64_t strides[N];
-  if (nest.rank <= 1) {
-    const int64_t n = nest.rank == 0 ? 1 : nest.size[0];
-    for (int k = 0; k < N; ++k) strides[k] = nest.run_stride(k, 0);
-    if (n <= grain) {
-      run(n, nest.base, strides);
-      if (stream) stream_fence();
-      return;
-    }
-    parallel_for((n + 63) / 64, (grain + 63) / 64, [&](int64_t begin, int64_t end) {
-      char* at[N];
-      for (int k = 0; k < N; ++k) at[k] = nest.base[k] + begin * 64 * strides[k];
-      run(std::min(n, end * 64) - begin * 64, at, strides);
-      if (stream) stream_fence();
-    });
-    return;
-  }
-
-  // Which inputs to transpose, along which dim; one dim serves all of them.
-  int across = 0;
+/// Which inputs to transpose (bits by operand), along which dim; one dim serves all of them.
+template <int N>
+unsigned inputs_to_turn(const Nest<N>& nest, int* across) {
   unsigned turned = 0;
+  *across = 0;
   for (int k = 1; k < N; ++k) {
     const int d = transposed_dim(nest, k);
-    if (d == 0 || (across != 0 && d != across)) continue;
-    across = d;
+    if (d == 0 || (*across != 0 && d != *across)) continue;
+    *across = d;
     turned |= 1u << k;
   }
-  if (turned != 0) {
-    nest.swap_dims(1, across);
-    for_each_turned_run(nest, turned, transpose, grain, stream, run);
-    return;
-  }
+  return turned;
+}
 
-  int64_t run_elems = kRun, rows = 1, planes = 1;
+/// Elements, rows and planes of the dims 0, 1 and 2 that are walked together.
+struct RunBlock {
+  int64_t elems, rows, planes;
+};
+
+/// Orders the dims of a nest of two or more for runs along dim 0, and says in which blocks.
+template <int N>
+RunBlock order_for_runs(Nest<N>& nest) {
+  constexpr int64_t kRun = 32768;  // elements of one run, where threads or loops are to be cut
+  RunBlock block{kRun, 1, 1};
   int longest = 0, nearest = 1;
   for (int d = 1; d < nest.rank; ++d) {
     if (nest.size[d] > nest.size[longest]) longest = d;
@@ -298,47 +278,83 @@ void for_each_run(Nest<N>& nest, const TransposeKernels& transpose, int64_t grai
     // while the short dim, now second, is looped over.
     nest.swap_dims(0, longest);
     nest.swap_dims(1, longest);
-    run_elems = 512;
-    rows = nest.size[1];
+    block = {512, nest.size[1], 1};
   } else {
     const int64_t bytes = nest.size[0] * nest.elem_bytes[0];
-    rows = std::max<int64_t>(1, 8192 / bytes);
+    block.rows = std::max<int64_t>(1, 8192 / bytes);
     if (nearest != 1 && bytes < 4096) {
       // Inputs lie in another order: blocks of both dims, some kilobytes in a row on either side.
       nest.swap_dims(2, nearest);
-      planes = std::min(nest.size[2], rows);
+      block.planes = std::min(nest.size[2], block.rows);
     }
   }
-  run_elems = std::min(run_elems, nest.size[0]);
-  rows = std::min(rows, nest.size[1]);
-  Box<N> box;
-  for (int k = 0; k < N; ++k) box.base[k] = nest.base[k];
-  box.add((nest.size[0] + run_elems - 1) / run_elems, nest, 0, run_elems);
-  box.add((nest.size[1] + rows - 1) / rows, nest, 1, rows);
-  for (int d = 2; d < nest.rank; ++d) {
-    const int64_t block = d == 2 ? planes : 1;
-    box.add((nest.size[d] + block - 1) / block, nest, d, block);
+  block.elems = std::min(block.elems, nest.size[0]);
+  block.rows = std::min(block.rows, nest.size[1]);
+  return block;
+}
+
+/// for_each_run of a nest of one dim or none.
+template <int N, class Run>
+void for_each_line_run(const Nest<N>& nest, int64_t grain, bool stream, Run&& run) {
+  const int64_t n = nest.rank == 0 ? 1 : nest.size[0];
+  int64_t strides[N];
+  for (int k = 0; k < N; ++k) strides[k] = nest.run_stride(k, 0);
+  const auto part = [&](int64_t first, int64_t last) {
+    char* at[N];
+    for (int k = 0; k < N; ++k) at[k] = nest.base[k] + first * strides[k];
+    run(last - first, at, strides);
+    if (stream) stream_fence();
+  };
+  if (n <= grain) return part(0, n);
+  parallel_for((n + 63) / 64, (grain + 63) / 64,
+               [&](int64_t begin, int64_t end) { part(begin * 64, std::min(n, end * 64)); });
+}
+
+/// Calls run(n, pointers, strides) so that every element is covered once, on as many threads as
+/// pieces of `grain` elements allow. `stream` says that run's stores go around the caches.
+template <int N, class Run>
+void for_each_run(Nest<N>& nest, const TransposeKernels& transpose, int64_t grain, bool stream,
+                  Run&& run) {
+  if (nest.empty) return;
+  if (nest.rank <= 1) return for_each_line_run(nest, grain, stream, run);
+  int across = 0;
+  if (const unsigned turned = inputs_to_turn(nest, &across); turned != 0) {
+    nest.swap_dims(1, across);
+    return for_each_turned_run(nest, turned, transpose, grain, stream, run);
   }
-  for (int k = 0; k < N; ++k) strides[k] = nest.stride[k][0];
-  const int64_t block_elems = run_elems * rows * planes;
+
+  const RunBlock block = order_for_runs(nest);
+  Box<N> box;
+  int64_t strides[N];
+  for (int k = 0; k < N; ++k) {
+    box.base[k] = nest.base[k];
+    strides[k] = nest.stride[k][0];
+  }
+  const int64_t steps[] = {block.elems, block.rows, block.planes};
+  for (int d = 0; d < nest.rank; ++d) {
+    const int64_t step = d <= 2 ? steps[d] : 1;
+    box.add((nest.size[d] + step - 1) / step, nest, d, step);
+  }
+  const auto run_block = [&](const int64_t* index, char* const* at) {
+    const int64_t n = std::min(block.elems, nest.size[0] - index[0] * block.elems);
+    const int64_t rows = std::min(block.rows, nest.size[1] - index[1] * block.rows);
+    const int64_t planes =
+        block.planes == 1 ? 1 : std::min(block.planes, nest.size[2] - index[2] * block.planes);
+    for (int64_t plane = 0; plane < planes; ++plane) {
+      char* pointer[N];
+      for (int k = 0; k < N; ++k) {
+        pointer[k] = at[k] + (block.planes == 1 ? 0 : plane * nest.stride[k][2]);
+      }
+      for (int64_t row = 0; row < rows; ++row) {
+        run(n, pointer, strides);
+        for (int k = 0; k < N; ++k) pointer[k] += nest.stride[k][1];
+      }
+    }
+  };
+  const int64_t block_elems = block.elems * block.rows * block.planes;
   parallel_for(box.units(), std::max<int64_t>(1, grain / block_elems),
                [&](int64_t begin, int64_t end) {
-                 walk(box, begin, end, [&](const int64_t* index, char* const* at) {
-                   const int64_t n = std::min(run_elems, nest.size[0] - index[0] * run_elems);
-                   const int64_t row_end = std::min(rows, nest.size[1] - index[1] * rows);
-                   const int64_t plane_end =
-                       planes == 1 ? 1 : std::min(planes, nest.size[2] - index[2] * planes);
-                   for (int64_t plane = 0; plane < plane_end; ++plane) {
-                     char* pointer[N];
-                     for (int k = 0; k < N; ++k) {
-                       pointer[k] = at[k] + (planes == 1 ? 0 : plane * nest.stride[k][2]);
-                     }
-                     for (int64_t row = 0; row < row_end; ++row) {
-                       run(n, pointer, strides);
-                       for (int k = 0; k < N; ++k) pointer[k] += nest.stride[k][1];
-                     }
-                   }
-                 });
+                 walk(box, begin, end, run_block);
                  if (stream) stream_fence();
                });
 }

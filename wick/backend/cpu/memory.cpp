@@ -180,7 +180,9 @@ void account_outside_bytes(ptrdiff_t delta) { Allocator::global().account(delta)
 CpuBackend::~CpuBackend() = default;
 
 std::string CpuBackend::description() const {
-  return fmt::format("CPU, {} threads, kernels for {}", ThreadPool::global().threads(), name(isa_));
+  const int threads = ThreadPool::global().threads();
+  return fmt::format("CPU, {} thread{}, kernels for {}", threads, threads == 1 ? "" : "s",
+                     name(isa_));
 }
 
 void* CpuBackend::alloc(size_t bytes) { return Allocator::global().take(bytes); }
@@ -196,6 +198,11 @@ void CpuBackend::download(void* to_host, const void* from_device, size_t bytes) 
 }
 
 MemoryInfo CpuBackend::memory_info() const { return Allocator::global().info(); }
+
+int64_t CpuBackend::rows_in_cache() const {
+  constexpr int64_t kRowsOfACore = 64;  // in its second-level cache
+  return kRowsOfACore * ThreadPool::global().threads();
+}
 
 void CpuBackend::trim() { Allocator::global().trim(); }
 

@@ -7,11 +7,9 @@
 
 #include <cstdint>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
-#include "wick/base/dtype.h"
+#include "wick/backend/cpu/halves.h"
+#include "wick/backend/cpu/intrinsics.h"
+#include "wick/backend/cpu/storage_type.h"
 #include "wick/math/half.h"
 
 namespace wick::cpu::WICK_ISA {
@@ -20,28 +18,6 @@ namespace {
 using math::bf16;
 using math::f16;
 using math::f8e4m3;
-
-/// The type that holds one element of a real dtype.
-template <DType kDType>
-struct StorageType;
-#define WICK_STORAGE_TYPE(dtype, T)  \
-  template <>                        \
-  struct StorageType<DType::dtype> { \
-    using type = T;                  \
-  };
-WICK_STORAGE_TYPE(u8, math::u8)
-WICK_STORAGE_TYPE(u32, math::u32)
-WICK_STORAGE_TYPE(i16, math::i16)
-WICK_STORAGE_TYPE(i32, math::i32)
-WICK_STORAGE_TYPE(i64, math::i64)
-WICK_STORAGE_TYPE(bf16, bf16)
-WICK_STORAGE_TYPE(f16, f16)
-WICK_STORAGE_TYPE(f32, float)
-WICK_STORAGE_TYPE(f64, double)
-WICK_STORAGE_TYPE(f8e4m3, f8e4m3)
-#undef WICK_STORAGE_TYPE
-template <DType kDType>
-using Storage = typename StorageType<kDType>::type;
 
 /// True for the types that compute in f32.
 template <class S>
@@ -65,63 +41,121 @@ using Compute = typename ComputeType<S>::type;
 template <class S>
 inline constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(S));
 
-/// Elements of a stepwise conversion.
-inline constexpr int64_t kPiece = 256;
 /// Elements of a streamed piece: a few lines, so that their stores overlap with the arithmetic of
 /// the next piece.
 template <class S>
 inline constexpr int64_t kStreamed = 4 * kLine<S>;
 
-// ---- Conversion; n a multiple of 16 ----
-// Each store is as wide as the loads that read it back: narrower ones couldn't be forwarded. (The
-// masked intrinsics are the plain instructions, without the compiler's warning about its own
-// header.)
+// ---- Conversion; n a multiple of 16, of f8e4m3 of 32 ----
+// Each store is as wide as the loads that read it back: narrower ones couldn't be forwarded. The
+// vector forms give the bits of math::to_f32 and math::from_f32.
 
-template <class S>
-inline void widen(float* __restrict to, const S* __restrict from, int64_t n) {
-  if constexpr (math::kSame<S, f16>) {
-#if defined(__AVX512F__)
-    for (int64_t i = 0; i < n; i += 16) {
-      const __m256i half = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i));
-      _mm512_storeu_ps(to + i, _mm512_maskz_cvtph_ps(0xffff, half));
-    }
-    return;
-#elif defined(__F16C__)
-    for (int64_t i = 0; i < n; i += 8) {
-      const __m128i half = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i));
-      _mm256_storeu_ps(to + i, _mm256_cvtph_ps(half));
-    }
-    return;
-#endif
-  }
-  const int64_t whole = n / 16 * 16;
-  for (int64_t i = 0; i < whole; ++i) to[i] = math::to_f32(from[i]);
+#if defined(__AVX512BW__)
+WICK_FN __m512 splat(uint32_t bits) {
+  return _mm512_castsi512_ps(_mm512_set1_epi32(static_cast<int>(bits)));
 }
 
-/// The processor's conversion to f16 gives the bits of math::from_f32. n a multiple of 32.
-template <class S>
-inline void narrow(S* __restrict to, const float* __restrict from, int64_t n) {
-  if constexpr (math::kSame<S, f16>) {
-    constexpr int kNearest = 0;  // ties to even
-#if defined(__AVX512F__)
-    for (int64_t i = 0; i < n; i += 32) {
-      const __m256i low = _mm512_maskz_cvtps_ph(0xffff, _mm512_loadu_ps(from + i), kNearest);
-      const __m256i high = _mm512_maskz_cvtps_ph(0xffff, _mm512_loadu_ps(from + i + 16), kNearest);
-      _mm512_storeu_si512(to + i,
-                          _mm512_maskz_inserti64x4(0xff, _mm512_castsi256_si512(low), high, 1));
-    }
-    return;
-#elif defined(__F16C__)
-    for (int64_t i = 0; i < n; i += 16) {
-      const __m128i low = _mm256_cvtps_ph(_mm256_loadu_ps(from + i), kNearest);
-      const __m128i high = _mm256_cvtps_ph(_mm256_loadu_ps(from + i + 8), kNearest);
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), _mm256_set_m128i(high, low));
-    }
-    return;
-#endif
+/// 32 of f8e4m3, as f16 an eighth of a byte up: the same fields with another bias, 2^8 too small.
+WICK_FN __m512i f8_fields(__m256i bytes) {
+  const __m512i sign_and_rest = _mm512_slli_epi16(_mm512_cvtepi8_epi16(bytes), 7);
+  const __m512i fields = _mm512_and_si512(sign_and_rest, _mm512_set1_epi16(-0x4001));
+  const __m512i most = _mm512_set1_epi16(0x3f80);  // all ones: NaN, which f16 has higher up
+  const __mmask32 nan = _mm512_cmpeq_epi16_mask(_mm512_and_si512(fields, most), most);
+  return _mm512_mask_add_epi16(fields, nan, fields, _mm512_set1_epi16(0x4000));
+}
+
+/// 16 floats rounded to f8e4m3, as f16 2^8 too small. Adding and taking away a power of two whose
+/// last place is that of the result rounds to nearest even; the sign comes back from x.
+WICK_FN __m256i round_to_f8(__m512 x) {
+  const __m512 magnitude = _mm512_andnot_ps(_mm512_set1_ps(-0.0f), x);
+  const __m512 finite = _mm512_min_ps(_mm512_set1_ps(448.0f), magnitude);  // NaN stays
+  const __m512i exponent = _mm512_castps_si512(_mm512_and_ps(finite, splat(0x7f800000u)));
+  const __m512i normal = _mm512_max_epi32(exponent, _mm512_set1_epi32(0x3c800000));
+  const __m512 unit = _mm512_castsi512_ps(_mm512_add_epi32(normal, _mm512_set1_epi32(20 << 23)));
+  const __m512 rounded = _mm512_sub_ps(_mm512_add_ps(finite, unit), unit);
+  const __m512i scaled = _mm512_castps_si512(_mm512_mul_ps(rounded, _mm512_set1_ps(0x1p-8f)));
+  const __m512i sign =
+      _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(static_cast<int>(0x80000000u)));
+  return _mm512_cvtps_ph(_mm512_castsi512_ps(_mm512_or_si512(scaled, sign)),
+                         _MM_FROUND_TO_NEAREST_INT);
+}
+
+WICK_FN void widen(float* __restrict to, const f16* __restrict from, int64_t n) {
+  for (int64_t i = 0; i < n; i += 16) {
+    const __m256i half = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i));
+    _mm512_storeu_ps(to + i, _mm512_cvtph_ps(half));
   }
-  const int64_t whole = n / 16 * 16;
-  for (int64_t i = 0; i < whole; ++i) to[i] = math::from_f32<S>(from[i]);
+}
+WICK_FN void widen(float* __restrict to, const bf16* __restrict from, int64_t n) {
+  for (int64_t i = 0; i < n; i += 16) {
+    const __m256i half = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i));
+    _mm512_storeu_si512(to + i, _mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
+  }
+}
+WICK_FN void widen(float* __restrict to, const f8e4m3* __restrict from, int64_t n) {
+  const __m512 scale = _mm512_set1_ps(256.0f);
+  for (int64_t i = 0; i < n; i += 32) {
+    const __m512i fields =
+        f8_fields(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i)));
+    const __m256i low = _mm512_castsi512_si256(fields), high = _mm512_extracti64x4_epi64(fields, 1);
+    _mm512_storeu_ps(to + i, _mm512_mul_ps(_mm512_cvtph_ps(low), scale));
+    _mm512_storeu_ps(to + i + 16, _mm512_mul_ps(_mm512_cvtph_ps(high), scale));
+  }
+}
+
+// n a multiple of 32.
+WICK_FN void narrow(f16* __restrict to, const float* __restrict from, int64_t n) {
+  for (int64_t i = 0; i < n; i += 32) {
+    _mm512_storeu_si512(to + i, f16_of(_mm512_loadu_ps(from + i), _mm512_loadu_ps(from + i + 16)));
+  }
+}
+WICK_FN void narrow(bf16* __restrict to, const float* __restrict from, int64_t n) {
+  for (int64_t i = 0; i < n; i += 32) {
+    _mm512_storeu_si512(to + i, bf16_of(_mm512_loadu_ps(from + i), _mm512_loadu_ps(from + i + 16)));
+  }
+}
+WICK_FN void narrow(f8e4m3* __restrict to, const float* __restrict from, int64_t n) {
+  for (int64_t i = 0; i < n; i += 32) {
+    const __m512i half =
+        join(round_to_f8(_mm512_loadu_ps(from + i)), round_to_f8(_mm512_loadu_ps(from + i + 16)));
+    // The sign goes out at the top for a moment; NaN is the only magnitude above 0x7f.
+    const __m512i magnitude =
+        _mm512_min_epu16(_mm512_srli_epi16(_mm512_slli_epi16(half, 1), 8), _mm512_set1_epi16(0x7f));
+    const __m512i sign = _mm512_and_si512(_mm512_srli_epi16(half, 8), _mm512_set1_epi16(0x80));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i),
+                        _mm512_cvtepi16_epi8(_mm512_or_si512(magnitude, sign)));
+  }
+}
+#elif defined(__F16C__)
+WICK_FN void widen(float* __restrict to, const f16* __restrict from, int64_t n) {
+  for (int64_t i = 0; i < n; i += 8) {
+    const __m128i half = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i));
+    _mm256_storeu_ps(to + i, _mm256_cvtph_ps(half));
+  }
+}
+/// n a multiple of 32.
+WICK_FN void narrow(f16* __restrict to, const float* __restrict from, int64_t n) {
+  for (int64_t i = 0; i < n; i += 16) {
+    const __m128i low = _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT);
+    const __m128i high = _mm256_cvtps_ph(_mm256_loadu_ps(from + i + 8), _MM_FROUND_TO_NEAREST_INT);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), _mm256_set_m128i(high, low));
+  }
+}
+#endif
+
+/// For floats that come from S and so needn't be rounded. n a multiple of 32.
+template <class S>
+WICK_FN void narrow_exact(S* __restrict to, const float* __restrict from, int64_t n) {
+#if defined(__AVX512BW__)
+  if constexpr (math::kSame<S, bf16>) {
+    for (int64_t i = 0; i < n; i += 32) {
+      const __m512i low = _mm512_loadu_si512(from + i), high = _mm512_loadu_si512(from + i + 16);
+      _mm512_storeu_si512(to + i, upper_halves(low, high));
+    }
+    return;
+  }
+#endif
+  narrow(to, from, n);
 }
 
 template <class S>
@@ -141,13 +175,14 @@ inline S store(Compute<S> x) {
   }
 }
 
-/// True for types whose conversion is an instruction that only intrinsics reach: kernels convert a
-/// piece, compute it and convert it back. Else one loop does all three in registers.
-#if defined(__F16C__)
+/// True for types whose conversion has intrinsics: kernels convert a line, compute it and convert
+/// it back, and the compiler keeps all three in registers. Else one plain loop does.
 template <class S>
+#if defined(__AVX512BW__)
+inline constexpr bool kStepwise = kNarrow<S>;
+#elif defined(__F16C__)
 inline constexpr bool kStepwise = math::kSame<S, f16>;
 #else
-template <class S>
 inline constexpr bool kStepwise = false;
 #endif
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -14,6 +13,7 @@
 #include "wick/backend/cpu/cpu_backend.h"
 #include "wick/backend/cpu/process_wide.h"
 #include "wick/base/error.h"
+#include "wick/base/pages.h"
 
 namespace wick::cpu {
 namespace {
@@ -67,9 +67,7 @@ class Slabs {
       slabs_.erase(slab);
       return;
     }
-    const size_t from = round_up(static_cast<size_t>(begin - slab->base), page_bytes());
-    const size_t to = static_cast<size_t>(begin + bytes - slab->base) / page_bytes() * page_bytes();
-    if (from < to) madvise(slab->base + from, to - from, MADV_DONTNEED);
+    release_whole_pages(begin, bytes);
   }
 
   void lock() { mutex_.lock(); }
@@ -80,11 +78,6 @@ class Slabs {
     std::byte* base;
     size_t size, used, live;
   };
-
-  static size_t page_bytes() {
-    static const auto bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-    return bytes;
-  }
 
   /// Address space that starts on a huge page.
   static std::byte* map(size_t size) {

@@ -15,9 +15,6 @@ namespace {
 
 constexpr int kWidth = kLanes<float>;
 
-WICK_FN int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-WICK_FN int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
-
 // Larger than a tile's inner loops: kept out of line, once for each element type and row count.
 #define WICK_NOINLINE __attribute__((noinline))
 
@@ -76,12 +73,31 @@ WICK_NOINLINE void scores(const float* q, int64_t d, const T* k, int64_t k_step,
   }
 }
 
-/// Turns a row's scores into exponentials; returns their maximum and sum. Keys outside `keys` count
-/// as +0 in the sum. `s` has kAttentionChunk entries.
-struct RowSoftmax {
-  float max, sum;
-};
-WICK_NOINLINE RowSoftmax softmax_row(float* s, Range keys, float scale, float soft_cap) {
+/// s = exp(s - m) for V vectors; m is at least every score.
+template <int V>
+WICK_FN void exponentials(float* s, float m) {
+  float e[V * kWidth];
+  for (int v = 0; v < V; ++v) store(e + v * kWidth, load(s + v * kWidth) - splat(m));
+  for (float& x : e) x = math::exp_of_negative(x);
+  for (int v = 0; v < V; ++v) store(s + v * kWidth, load(e + v * kWidth));
+}
+
+/// A vector's lanes outside [begin, end) become -inf; without branches, which the edges of a causal
+/// mask would mislead.
+WICK_FN void keep_lanes(float* s, int64_t begin, int64_t end) {
+  alignas(64) static constexpr float kLane[] = {0, 1, 2,  3,  4,  5,  6,  7,
+                                                8, 9, 10, 11, 12, 13, 14, 15};
+  static_assert(kWidth <= 16);
+  const F32 lane = load(kLane), none = splat(-__builtin_huge_valf());
+  F32 v = load(s);
+  v = lane >= splat(static_cast<float>(begin)) ? v : none;
+  v = lane < splat(static_cast<float>(end)) ? v : none;
+  store(s, v);
+}
+
+/// Scales a row's scores of the vectors that hold `keys`, -inf where a lane is none of them;
+/// returns the largest.
+WICK_FN float scale_row(float* s, Range keys, float scale, float soft_cap) {
   const int64_t first = keys.begin / kWidth * kWidth;
   const int64_t last = (keys.end + kWidth - 1) / kWidth * kWidth;
   const F32 scale_v = splat(scale);
@@ -89,8 +105,8 @@ WICK_NOINLINE RowSoftmax softmax_row(float* s, Range keys, float scale, float so
   if (soft_cap > 0.0f) {
     for (int64_t j = first; j < last; ++j) s[j] = soft_cap * math::tanh(s[j] / soft_cap);
   }
-  for (int64_t j = first; j < keys.begin; ++j) s[j] = -__builtin_huge_valf();
-  for (int64_t j = keys.end; j < last; ++j) s[j] = -__builtin_huge_valf();
+  keep_lanes(s + first, keys.begin - first, kWidth);
+  keep_lanes(s + last - kWidth, 0, keys.end - (last - kWidth));
 
   F32 m0 = splat(-__builtin_huge_valf()), m1 = m0;
   int64_t j = first;
@@ -104,23 +120,48 @@ WICK_NOINLINE RowSoftmax softmax_row(float* s, Range keys, float scale, float so
     m0 = a > m0 ? a : m0;
   }
   m0 = m1 > m0 ? m1 : m0;
-  float m = m0[0];
-  for (int lane = 1; lane < kWidth; ++lane) m = m0[lane] > m ? m0[lane] : m;
+  return largest_lane(m0);
+}
 
-  for (j = first; j < last; j += kWidth) {
-    float e[kWidth];
-    store(e, load(s + j) - splat(m));
-    for (int lane = 0; lane < kWidth; ++lane) e[lane] = math::exp(e[lane]);
-    store(s + j, load(e));
-  }
+/// Exponentials of a row's scores less m, +0 for all other keys of the chunk.
+WICK_FN void exponentials_of_row(float* s, Range keys, float m) {
+  const int64_t first = keys.begin / kWidth * kWidth;
+  const int64_t last = (keys.end + kWidth - 1) / kWidth * kWidth;
+  int64_t j = first;
+  for (; j + 2 * kWidth <= last; j += 2 * kWidth) exponentials<2>(s + j, m);
+  if (j < last) exponentials<1>(s + j, m);
   for (j = 0; j < first; j += kWidth) store(s + j, F32{});
   for (j = last; j < kAttentionChunk; j += kWidth) store(s + j, F32{});
-  // The row sum of 256: two elements an accumulator.
+}
+
+/// The row sum of 256: two elements an accumulator.
+WICK_FN float sum_of_row(const float* s) {
   alignas(64) float acc[kSumAccumulators];
-  for (j = 0; j < kSumAccumulators; j += kWidth) {
+  for (int64_t j = 0; j < kSumAccumulators; j += kWidth) {
     store(acc + j, load(s + j) + load(s + j + kSumAccumulators));
   }
-  return {m, sum_tree(acc)};
+  return sum_tree(acc);
+}
+
+struct RowSoftmax {
+  float max, sum;
+};
+
+/// Turns the scores of rows, kAttentionChunk entries each, into exponentials; gives their maxima
+/// and sums. Step by step for all rows: a row's maximum and sum are long chains of dependent
+/// operations, which the other rows' fill.
+WICK_NOINLINE void softmax_rows(float* s, const Range* keys, int rows, float scale, float soft_cap,
+                                RowSoftmax* out) {
+  for (int r = 0; r < rows; ++r) {
+    if (keys[r].empty()) continue;
+    out[r].max = scale_row(s + r * kAttentionChunk, keys[r], scale, soft_cap);
+  }
+  for (int r = 0; r < rows; ++r) {
+    if (!keys[r].empty()) exponentials_of_row(s + r * kAttentionChunk, keys[r], out[r].max);
+  }
+  for (int r = 0; r < rows; ++r) {
+    if (!keys[r].empty()) out[r].sum = sum_of_row(s + r * kAttentionChunk);
+  }
 }
 
 /// o[r][x] += sum over keys of e[r][j] * v[j][x] for V vectors of x: fma chains in index order.
@@ -192,9 +233,8 @@ WICK_NOINLINE void pass(const AttentionTask& task, const Work& work, int64_t row
             work.s);
 
   RowSoftmax soft[R] = {};
+  softmax_rows(work.s, range, R, task.scale, task.soft_cap, soft);
   for (int r = 0; r < R; ++r) {
-    float* s = work.s + r * kAttentionChunk;
-    if (!range[r].empty()) soft[r] = softmax_row(s, range[r], task.scale, task.soft_cap);
     float* o = work.chunk_o + r * work.e_padded;
     for (int64_t x = 0; x < width; x += kWidth) store(o + x, F32{});
   }
@@ -289,11 +329,16 @@ WICK_NOINLINE void pack(const AttentionTask& task, const Work& work, const T* k,
 /// The queries of a task as f32 rows.
 template <class Q>
 void read_queries(const AttentionTask& task, const Work& work) {
-  const auto* q = static_cast<const Q*>(task.q);
-  for (int64_t r = 0; r < task.queries * task.heads; ++r) {
-    const Q* from = q + r / task.heads * task.q_query + r % task.heads * task.q_head;
-    float* to = work.q + r * work.d;
-    for (int64_t i = 0; i < work.d; ++i) to[i] = widen(from[i * task.q_step]);
+  float* to = work.q;
+  for (int64_t query = 0; query < task.queries; ++query) {
+    for (int64_t head = 0; head < task.heads; ++head, to += work.d) {
+      const Q* from = static_cast<const Q*>(task.q) + query * task.q_query + head * task.q_head;
+      int64_t i = 0;
+      if (task.q_step == 1) {
+        for (; i + kWidth <= work.d; i += kWidth) store(to + i, load(from + i));
+      }
+      for (; i < work.d; ++i) to[i] = widen(from[i * task.q_step]);
+    }
   }
 }
 

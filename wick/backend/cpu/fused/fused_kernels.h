@@ -3,11 +3,13 @@
 #include <cstdint>
 
 #include "wick/backend/cpu/isa.h"
+#include "wick/op/op.h"
 
 namespace wick::cpu {
 
 /// Rows of a norm or softmax: `count` of them, each n elements. Strides count elements; `row` leads
-/// from row to row, `step` from element to element.
+/// from row to row, `step` from element to element. `stream` asks for stores around the caches,
+/// from kernels that know them: rows then start at a line of the cache.
 struct RowsIn {
   const void* data;
   int64_t row, step;
@@ -15,6 +17,7 @@ struct RowsIn {
 struct RowsOut {
   void* data;
   int64_t row, step;
+  bool stream;
 };
 
 /// Rows of rope. cos and sin are f32 with `half` elements a row.
@@ -63,17 +66,26 @@ constexpr int64_t attention_scratch_floats(int64_t rows, int64_t d, int64_t e) {
          kAttentionChunk * (d + ep) + kAttentionRows * (kAttentionChunk + ep);
 }
 
-/// Tables are indexed by dtype: kernels of the dtypes that an op doesn't take are null.
+/// Tables are indexed by dtype; null where the op's row doesn't name the dtype.
 struct FusedKernels {
   using RmsNorm = void (*)(const RowsIn& x, const RowsIn& weight, const RowsOut& y, int64_t count,
                            int64_t n, float eps);
   using Softmax = void (*)(const RowsIn& x, const RowsOut& y, int64_t count, int64_t n, bool log);
   using Rope = void (*)(const RopeRows& rows, bool interleaved);
-  RmsNorm rms_norm[10];  // weight of x's dtype
-  RmsNorm rms_norm_f32_weight[10];
-  Softmax softmax[10];
-  Rope rope[10];
+  RmsNorm rms_norm[kRealDTypeCount];  // weight of x's dtype
+  RmsNorm rms_norm_f32_weight[kRealDTypeCount];
+  Softmax softmax[kRealDTypeCount];
+  Rope rope[kRealDTypeCount];
 };
+
+/// True when a table has a kernel for every dtype of an op's row, and no other.
+template <class Kernel>
+constexpr bool complete(const Kernel (&table)[kRealDTypeCount], Op op) {
+  for (int d = 0; d < kRealDTypeCount; ++d) {
+    if ((table[d] != nullptr) != info(op).dtypes.contains(static_cast<DType>(d))) return false;
+  }
+  return true;
+}
 
 struct AttentionKernels {
   using Attend = void (*)(const AttentionTask& task);

@@ -2,6 +2,7 @@
 
 #include "wick/backend/cpu/cpu_backend.h"
 #include "wick/backend/cpu/fused/fused_kernels.h"
+#include "wick/backend/cpu/loops.h"
 #include "wick/backend/cpu/thread_pool.h"
 #include "wick/backend/cpu/walk.h"
 
@@ -20,6 +21,19 @@ const char* at(const void* data, DType dtype, int64_t elem) {
 }
 char* at(void* data, DType dtype, int64_t elem) {
   return static_cast<char*>(data) + bytes_of(dtype, elem);
+}
+
+/// True for an output that is large enough to go around the caches and whose rows all start at a
+/// line of the cache: these kernels write whole lines from a row's first element on, where loops of
+/// single elements (loops.h) come to the next line by themselves.
+bool should_stream(const View& out) {
+  const Layout& y = out.layout;
+  if (bytes_of(out.dtype, y.elems()) < stream_threshold_bytes()) return false;
+  auto places = reinterpret_cast<uintptr_t>(at(out.data, out.dtype, y.offset()));
+  for (int d = 0; d + 1 < y.rank(); ++d) {
+    if (y.shape()[d] > 1) places |= static_cast<uintptr_t>(bytes_of(out.dtype, y.stride(d)));
+  }
+  return places % 64 == 0;
 }
 
 /// Calls body(out and in offsets, their strides, rows) for all rows along `axis`, over the threads.
@@ -43,7 +57,7 @@ void CpuBackend::softmax(const View& out, const ConstView& in, int dim, bool log
   const int64_t x_step = n == 1 ? 1 : x.stride(dim), y_step = n == 1 ? 1 : y.stride(dim);
   for_each_row(y, x, dim, n, [&](const auto& offsets, const auto& strides, int64_t count) {
     kernel({at(in.data, in.dtype, offsets[1]), strides[1], x_step},
-           {at(out.data, out.dtype, offsets[0]), strides[0], y_step}, count, n, log);
+           {at(out.data, out.dtype, offsets[0]), strides[0], y_step, false}, count, n, log);
   });
 }
 
@@ -60,9 +74,11 @@ void CpuBackend::rms_norm(const View& out, const ConstView& in, const ConstView&
   const int64_t x_step = n == 1 ? 1 : x.stride(dim), y_step = n == 1 ? 1 : y.stride(dim);
   const RowsIn w{at(weight.data, weight.dtype, weight.layout.offset()), 0,
                  n == 1 ? 1 : weight.layout.stride(0)};
+  const bool stream = should_stream(out);
   for_each_row(y, x, dim, n, [&](const auto& offsets, const auto& strides, int64_t count) {
     kernel({at(in.data, in.dtype, offsets[1]), strides[1], x_step}, w,
-           {at(out.data, out.dtype, offsets[0]), strides[0], y_step}, count, n, eps);
+           {at(out.data, out.dtype, offsets[0]), strides[0], y_step, stream}, count, n, eps);
+    if (stream) stream_fence();
   });
 }
 
@@ -77,18 +93,20 @@ void CpuBackend::rope(const View& out, const ConstView& in, const ConstView& cos
   for (int i = 0; i + 2 < rank; ++i) walk.add(x.shape()[i], {y.stride(i), x.stride(i), 0, 0});
   walk.add(x.shape()[rank - 2],
            {y.stride(rank - 2), x.stride(rank - 2), cos.layout.stride(0), sin.layout.stride(0)});
+  const bool stream = should_stream(out) && bytes_of(out.dtype, half) % 64 == 0;
   parallel_for(walk.total(), kElemsPerThread / d, [&](int64_t begin, int64_t end) {
     walk.runs(begin, end, [&](const auto& offset, const auto& stride, int64_t count) {
       const RopeRows rows{
           .x = {at(in.data, in.dtype, offset[1]), stride[1], x.stride(rank - 1)},
           .cos = {at(cos.data, cos.dtype, offset[2]), stride[2], cos.layout.stride(1)},
           .sin = {at(sin.data, sin.dtype, offset[3]), stride[3], sin.layout.stride(1)},
-          .y = {at(out.data, out.dtype, offset[0]), stride[0], y.stride(rank - 1)},
+          .y = {at(out.data, out.dtype, offset[0]), stride[0], y.stride(rank - 1), stream},
           .count = count,
           .d = d,
           .half = half};
       kernel(rows, interleaved);
     });
+    if (stream) stream_fence();
   });
 }
 

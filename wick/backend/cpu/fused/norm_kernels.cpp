@@ -1,5 +1,6 @@
 #include "wick/backend/cpu/fused/fused_kernels.h"
 #include "wick/backend/cpu/lanes.h"
+#include "wick/backend/cpu/storage_type.h"
 
 namespace wick::cpu::WICK_ISA {
 namespace {
@@ -7,6 +8,9 @@ namespace {
 // The exponentials of a row are kept up to this length where the output can't hold them; longer
 // rows compute them twice, which gives the same bits.
 constexpr int64_t kKeptRow = 16384;
+
+// Neighbouring pairs that rope turns at a time.
+constexpr int64_t kRopePairs = 32;
 
 /// Elements [i, i + count) of a row as a contiguous run: in place, or gathered into `scratch`.
 template <class T>
@@ -21,16 +25,24 @@ WICK_FN void scatter_run(T* y, int64_t step, int64_t i, int64_t count, const T* 
   for (int64_t j = 0; j < count; ++j) y[(i + j) * step] = run[j];
 }
 
-WICK_FN int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-
 /// y = (x * r) * w over a contiguous run, each product rounded, then the store.
-template <class T, class W>
-WICK_FN void scale_run(const T* x, const W* w, T* y, int64_t n, AccOf<T> r) {
+/// Streamed rows ask for `ahead` meanwhile: with only stores under way, memory would idle.
+template <bool kStream, class T, class W>
+WICK_FN void scale_run(const T* x, const W* w, T* y, int64_t n, AccOf<T> r,
+                       const T* ahead = nullptr) {
   constexpr int kWidth = kStep<T>;
   const VecOf<T> rv = splat(r);
   int64_t i = 0;
   if constexpr (kStep<T> == kStep<W>) {
-    for (; i + kWidth <= n; i += kWidth) store(y + i, (load(x + i) * rv) * load(w + i));
+    const auto scaled = [&](int64_t at) { return (load(x + at) * rv) * load(w + at); };
+    for (; i + 2 * kWidth <= n; i += 2 * kWidth) {
+      store_pair<kStream>(y + i, scaled(i), scaled(i + kWidth));
+      if constexpr (kStream) {
+        __builtin_prefetch(ahead + i);
+        __builtin_prefetch(ahead + i + kWidth);
+      }
+    }
+    for (; i + kWidth <= n; i += kWidth) store(y + i, scaled(i));
   }
   for (; i < n; ++i) y[i] = narrow<T>((widen(x[i]) * r) * static_cast<AccOf<T>>(widen(w[i])));
 }
@@ -41,42 +53,64 @@ WICK_FN void scale_run(const T* x, const W* w, T* y, int64_t n, AccOf<T> r) {
 // of its tree, root and division hides behind the scaling. Order: row sum of the rounded squares;
 // then r = 1 / sqrt(sum / n + eps), y = (x * r) * weight, every step rounded. Bytes moved: n *
 // (sizeof x + sizeof y) a row, and the weight once.
-template <class T, class W>
-void rms_norm(const RowsIn& xs, const RowsIn& ws, const RowsOut& ys, int64_t count, int64_t n,
-              float eps) {
+template <class T>
+WICK_FN AccOf<T> rms_scale(AccOf<T> sum, int64_t n, float eps) {
   using A = AccOf<T>;
-  const auto square = [](auto v) { return v * v; };
+  return A{1} / math::sqrt(sum / static_cast<A>(n) + static_cast<A>(eps));
+}
+
+inline constexpr auto kSquare = [](auto v) { return v * v; };
+
+template <bool kStream, class T, class W>
+WICK_FN void rms_norm_dense(const RowsIn& xs, const W* w, const RowsOut& ys, int64_t count,
+                            int64_t n, float eps) {
+  using A = AccOf<T>;
+  const auto* x = static_cast<const T*>(xs.data);
+  auto* y = static_cast<T*>(ys.data);
+  A r = rms_scale<T>(row_sum(x, n, kSquare), n, eps);
+  for (int64_t row = 0; row < count; ++row, x += xs.row, y += ys.row) {
+    const A next = row + 1 < count ? rms_scale<T>(row_sum(x + xs.row, n, kSquare), n, eps) : A{0};
+    scale_run<kStream>(x, w, y, n, r, row + 2 < count ? x + 2 * xs.row : x);
+    r = next;
+  }
+}
+
+template <class T, class W>
+WICK_FN void rms_norm_strided(const RowsIn& xs, const RowsIn& ws, const RowsOut& ys, int64_t count,
+                              int64_t n, float eps) {
+  using A = AccOf<T>;
   const auto* x = static_cast<const T*>(xs.data);
   const auto* w = static_cast<const W*>(ws.data);
   auto* y = static_cast<T*>(ys.data);
-  const auto scale_of = [n, eps](A sum) {
-    return A{1} / math::sqrt(sum / static_cast<A>(n) + static_cast<A>(eps));
-  };
-  if (xs.step == 1 && ws.step == 1 && ys.step == 1) {
-    A r = scale_of(row_sum(x, n, square));
-    for (int64_t row = 0; row < count; ++row, x += xs.row, y += ys.row) {
-      const A next = row + 1 < count ? scale_of(row_sum(x + xs.row, n, square)) : A{0};
-      scale_run(x, w, y, n, r);
-      r = next;
-    }
-    return;
-  }
   for (int64_t row = 0; row < count; ++row, x += xs.row, y += ys.row) {
     T x_run[kSumChunk], y_run[kSumChunk];
     W w_run[kSumChunk];
     A sum = 0;
     for (int64_t i = 0; i < n; i += kSumChunk) {
       const int64_t length = smaller(n - i, kSumChunk);
-      const A chunk = chunk_sum(run_of(x, xs.step, i, length, x_run), length, square);
+      const A chunk = chunk_sum(run_of(x, xs.step, i, length, x_run), length, kSquare);
       sum = i == 0 ? chunk : sum + chunk;
     }
-    const A r = scale_of(sum);
+    const A r = rms_scale<T>(sum, n, eps);
     for (int64_t i = 0; i < n; i += kSumChunk) {
       const int64_t length = smaller(n - i, kSumChunk);
-      scale_run(run_of(x, xs.step, i, length, x_run), run_of(w, ws.step, i, length, w_run), y_run,
-                length, r);
+      scale_run<false>(run_of(x, xs.step, i, length, x_run), run_of(w, ws.step, i, length, w_run),
+                       y_run, length, r);
       scatter_run(y, ys.step, i, length, y_run);
     }
+  }
+}
+
+template <class T, class W>
+void rms_norm(const RowsIn& xs, const RowsIn& ws, const RowsOut& ys, int64_t count, int64_t n,
+              float eps) {
+  const bool dense = xs.step == 1 && ws.step == 1 && ys.step == 1;
+  if (dense && ys.stream) {
+    rms_norm_dense<true, T>(xs, static_cast<const W*>(ws.data), ys, count, n, eps);
+  } else if (dense) {
+    rms_norm_dense<false, T>(xs, static_cast<const W*>(ws.data), ys, count, n, eps);
+  } else {
+    rms_norm_strided<T, W>(xs, ws, ys, count, n, eps);
   }
 }
 
@@ -90,18 +124,11 @@ WICK_FN AccOf<T> run_max(const T* x, int64_t n, AccOf<T> m) {
   int64_t i = 0;
   for (; i + 4 * kWidth <= n; i += 4 * kWidth) {
     for (int v = 0; v < 4; ++v) {
-      const VecOf<T> next = load(x + i + v * kWidth);
-      a[v] = next > a[v] ? next : a[v];
+      a[v] = larger(load(x + i + v * kWidth), a[v]);
     }
   }
-  for (; i + kWidth <= n; i += kWidth) {
-    const VecOf<T> next = load(x + i);
-    a[0] = next > a[0] ? next : a[0];
-  }
-  a[0] = a[1] > a[0] ? a[1] : a[0];
-  a[2] = a[3] > a[2] ? a[3] : a[2];
-  a[0] = a[2] > a[0] ? a[2] : a[0];
-  for (int lane = 0; lane < kWidth; ++lane) m = a[0][lane] > m ? a[0][lane] : m;
+  for (; i + kWidth <= n; i += kWidth) a[0] = larger(load(x + i), a[0]);
+  m = largest_lane(larger(larger(a[0], a[1]), larger(a[2], a[3])));
   for (; i < n; ++i) m = widen(x[i]) > m ? widen(x[i]) : m;
   return m;
 }
@@ -121,58 +148,111 @@ WICK_FN void exp_run(A* x, int64_t n) {
   for (int64_t i = 0; i < n; ++i) x[i] = math::exp(x[i]);
 }
 
+/// The exponentials of a vector; the compiler keeps the lanes in their register.
+template <class A>
+WICK_FN VecOf<A> exp_lanes(VecOf<A> v) {
+  alignas(kVectorBytes) A lane[kLanes<A>];
+  store(lane, v);
+  for (int l = 0; l < kLanes<A>; ++l) lane[l] = math::exp(lane[l]);
+  return load(lane);
+}
+
+/// e = exp(x - m) over a chunk of a row, and their sum in the order of chunk_sum: while an
+/// exponential is at hand, it goes to its accumulator.
+template <class T>
+WICK_FN AccOf<T> exp_chunk(const T* x, AccOf<T> m, AccOf<T>* e, int64_t n) {
+  using A = AccOf<T>;
+  constexpr int kWidth = kLanes<A>;
+  constexpr int kGroup = 8 * kWidth;  // accumulators held in registers at a time
+  constexpr int kGroups = kGroup < kSumAccumulators ? kSumAccumulators / kGroup : 1;
+  alignas(64) A acc[kSumAccumulators];
+  const VecOf<T> mv = splat(m);
+  const int64_t full = n / kSumAccumulators * kSumAccumulators;
+  for (int g = 0; g < kGroups; ++g) {
+    VecOf<T> a[8] = {};
+    for (int64_t i = g * kGroup; i < full; i += kSumAccumulators) {
+#pragma GCC unroll 8
+      for (int v = 0; v < 8; ++v) {
+        const VecOf<T> y = exp_lanes<A>(load(x + i + v * kWidth) - mv);
+        store(e + i + v * kWidth, y);
+        a[v] = a[v] + y;
+      }
+    }
+#pragma GCC unroll 8
+    for (int v = 0; v < 8; ++v) store(acc + g * kGroup + v * kWidth, a[v]);
+  }
+  subtract_run(x + full, m, e + full, n - full);
+  exp_run(e + full, n - full);
+  for (int64_t i = full; i < n; ++i) acc[i - full] = acc[i - full] + e[i];
+  return sum_tree(acc);
+}
+
+/// y = f(e), rounded; f maps a vector or one element.
+template <class T, class F>
+WICK_FN void finish_run(const AccOf<T>* e, T* y, int64_t n, const F& f) {
+  constexpr int kWidth = kStep<T>;
+  int64_t i = 0;
+  for (; i + 2 * kWidth <= n; i += 2 * kWidth) {
+    store_pair<false>(y + i, f(load(e + i)), f(load(e + i + kWidth)));
+  }
+  for (; i + kWidth <= n; i += kWidth) store(y + i, f(load(e + i)));
+  for (; i < n; ++i) y[i] = narrow<T>(f(e[i]));
+}
+
+/// One row of softmax. `gathered` holds a chunk of it where x or y aren't dense, `kept` its
+/// exponentials where y can't: all of them in rows up to kKeptRow, else those of a chunk.
+template <class T>
+WICK_FN void softmax_row(const T* x, int64_t x_step, T* y, int64_t y_step, int64_t n, bool log,
+                         T* gathered, AccOf<T>* kept) {
+  using A = AccOf<T>;
+  A m = -static_cast<A>(__builtin_huge_val());
+  for (int64_t i = 0; i < n; i += kSumChunk) {
+    const int64_t length = smaller(n - i, kSumChunk);
+    m = run_max(run_of(x, x_step, i, length, gathered), length, m);
+  }
+  A* all = n <= kKeptRow ? kept : nullptr;
+  if constexpr (math::kSame<T, A>) {
+    if (y_step == 1) all = y;
+  }
+  if (log) all = nullptr;
+  A sum = 0;
+  for (int64_t i = 0; i < n; i += kSumChunk) {
+    const int64_t length = smaller(n - i, kSumChunk);
+    A* e = all != nullptr ? all + i : kept;
+    const A chunk = exp_chunk(run_of(x, x_step, i, length, gathered), m, e, length);
+    sum = i == 0 ? chunk : sum + chunk;
+  }
+  const A r = A{1} / sum;
+  const A log_sum = log ? math::log(sum) : A{0};
+  for (int64_t i = 0; i < n; i += kSumChunk) {
+    const int64_t length = smaller(n - i, kSumChunk);
+    A* e = all != nullptr ? all + i : kept;
+    if (all == nullptr) {
+      subtract_run(run_of(x, x_step, i, length, gathered), m, e, length);
+      if (!log) exp_run(e, length);
+    }
+    T* out = y_step == 1 ? y + i : gathered;
+    if (log) {
+      finish_run(e, out, length, [log_sum](auto v) { return v - log_sum; });
+    } else {
+      finish_run(e, out, length, [r](auto v) { return v * r; });
+    }
+    if (y_step != 1) scatter_run(y, y_step, i, length, gathered);
+  }
+}
+
 // y = exp(x - max) / sum, or its logarithm, for each row.
 // Index map: one row after another, in runs of 4096. Order: m = largest; e = exp(x - m); s = row
 // sum of e; y = e * (1 / s), or (x - m) - log(s); every step rounded. Bytes moved: a row is read
 // three times and written once, from memory once while it fits a cache.
 template <class T>
 void softmax(const RowsIn& xs, const RowsOut& ys, int64_t count, int64_t n, bool log) {
-  using A = AccOf<T>;
-  constexpr int kWidth = kStep<T>;
   T gathered[kSumChunk];
-  A kept[kKeptRow];
-  const auto same = [](auto v) { return v; };
+  alignas(64) AccOf<T> kept[kKeptRow];
   const auto* x = static_cast<const T*>(xs.data);
   auto* y = static_cast<T*>(ys.data);
   for (int64_t row = 0; row < count; ++row, x += xs.row, y += ys.row) {
-    A m = -static_cast<A>(__builtin_huge_val());
-    for (int64_t i = 0; i < n; i += kSumChunk) {
-      const int64_t length = smaller(n - i, kSumChunk);
-      m = run_max(run_of(x, xs.step, i, length, gathered), length, m);
-    }
-    // Where the exponentials wait for their sum: the output, the scratch, or nowhere.
-    A* all = n <= kKeptRow ? kept : nullptr;
-    if constexpr (math::kSame<T, A>) {
-      if (ys.step == 1) all = y;
-    }
-    if (log) all = nullptr;
-    A sum = 0;
-    for (int64_t i = 0; i < n; i += kSumChunk) {
-      const int64_t length = smaller(n - i, kSumChunk);
-      A* e = all != nullptr ? all + i : kept;
-      subtract_run(run_of(x, xs.step, i, length, gathered), m, e, length);
-      exp_run(e, length);
-      const A chunk = chunk_sum(e, length, same);
-      sum = i == 0 ? chunk : sum + chunk;
-    }
-    const A r = A{1} / sum;
-    const A log_sum = math::log(sum);
-    for (int64_t i = 0; i < n; i += kSumChunk) {
-      const int64_t length = smaller(n - i, kSumChunk);
-      A* e = all != nullptr ? all + i : kept;
-      if (all == nullptr) {
-        subtract_run(run_of(x, xs.step, i, length, gathered), m, e, length);
-        if (!log) exp_run(e, length);
-      }
-      T* out = ys.step == 1 ? y + i : gathered;
-      const VecOf<T> rv = splat(r), lv = splat(log_sum);
-      int64_t j = 0;
-      for (; j + kWidth <= length; j += kWidth) {
-        store(out + j, log ? load(e + j) - lv : load(e + j) * rv);
-      }
-      for (; j < length; ++j) out[j] = narrow<T>(log ? e[j] - log_sum : e[j] * r);
-      if (ys.step != 1) scatter_run(y, ys.step, i, length, gathered);
-    }
+    softmax_row(x, xs.step, y, ys.step, n, log, gathered, kept);
   }
 }
 
@@ -181,20 +261,9 @@ void softmax(const RowsIn& xs, const RowsOut& ys, int64_t count, int64_t n, bool
 // i + half), or (2i, 2i + 1). Bytes moved: a row read and written, cos and sin read.
 template <class T>
 WICK_FN void rope_halves(const T* x, int64_t xs, const float* c, int64_t cs, const float* s,
-                         int64_t ss, T* y, int64_t ys, int64_t half) {
+                         int64_t ss, T* y, int64_t ys, int64_t count, int64_t half) {
   using A = AccOf<T>;
-  constexpr int kWidth = kStep<T>;
-  int64_t i = 0;
-  if constexpr (kStep<T> == kStep<float>) {
-    if (xs == 1 && cs == 1 && ss == 1 && ys == 1) {
-      for (; i + kWidth <= half; i += kWidth) {
-        const F32 x0 = load(x + i), x1 = load(x + i + half), cv = load(c + i), sv = load(s + i);
-        store(y + i, x0 * cv - x1 * sv);
-        store(y + i + half, x0 * sv + x1 * cv);
-      }
-    }
-  }
-  for (; i < half; ++i) {
+  for (int64_t i = 0; i < count; ++i) {
     const A x0 = widen(x[i * xs]), x1 = widen(x[(i + half) * xs]);
     const A cv = static_cast<A>(c[i * cs]), sv = static_cast<A>(s[i * ss]);
     y[i * ys] = narrow<T>(x0 * cv - x1 * sv);
@@ -202,38 +271,65 @@ WICK_FN void rope_halves(const T* x, int64_t xs, const float* c, int64_t cs, con
   }
 }
 
+/// Rows without gaps. Both halves of a streamed row start at a line of the cache.
+template <bool kStream, class T>
+WICK_FN void rope_halves_dense(const T* x, const float* c, const float* s, T* y, int64_t half) {
+  constexpr int kWidth = kStep<T>;
+  int64_t i = 0;
+  if constexpr (kStep<T> == kStep<float>) {
+    const auto rotated = [&](int64_t at, F32* y0, F32* y1) {
+      const F32 x0 = load(x + at), x1 = load(x + at + half), cv = load(c + at), sv = load(s + at);
+      *y0 = x0 * cv - x1 * sv;
+      *y1 = x0 * sv + x1 * cv;
+    };
+    F32 a0, a1, b0, b1;
+    for (; i + 2 * kWidth <= half; i += 2 * kWidth) {
+      rotated(i, &a0, &a1);
+      rotated(i + kWidth, &b0, &b1);
+      store_pair<kStream>(y + i, a0, b0);
+      store_pair<kStream>(y + i + half, a1, b1);
+    }
+    for (; i + kWidth <= half; i += kWidth) {
+      rotated(i, &a0, &a1);
+      store(y + i, a0);
+      store(y + i + half, a1);
+    }
+  }
+  rope_halves(x + i, 1, c + i, 1, s + i, 1, y + i, 1, half - i, half);
+}
+
 // Differences and sums go to arrays of their own before they are interleaved: side by side, GCC
 // makes them one instruction that subtracts and adds in turn, and (12.2) fuses the products into it
 // in spite of -ffp-contract=off.
 template <class T>
+WICK_FN void rope_pairs(const T* x, int64_t xs, const float* c, int64_t cs, const float* s,
+                        int64_t ss, T* y, int64_t ys, int64_t count) {
+  using A = AccOf<T>;
+  A x0[kRopePairs], x1[kRopePairs], cv[kRopePairs], sv[kRopePairs], y0[kRopePairs], y1[kRopePairs];
+  for (int64_t i = 0; i < count; ++i) {
+    x0[i] = widen(x[2 * i * xs]), x1[i] = widen(x[(2 * i + 1) * xs]);
+  }
+  for (int64_t i = 0; i < count; ++i) cv[i] = static_cast<A>(c[i * cs]);
+  for (int64_t i = 0; i < count; ++i) sv[i] = static_cast<A>(s[i * ss]);
+  for (int64_t i = 0; i < count; ++i) y0[i] = x0[i] * cv[i] - x1[i] * sv[i];
+  for (int64_t i = 0; i < count; ++i) y1[i] = x0[i] * sv[i] + x1[i] * cv[i];
+  for (int64_t i = 0; i < count; ++i) {
+    y[2 * i * ys] = narrow<T>(y0[i]), y[(2 * i + 1) * ys] = narrow<T>(y1[i]);
+  }
+}
+
+template <class T>
 WICK_FN void rope_neighbours(const T* x, int64_t xs, const float* c, int64_t cs, const float* s,
                              int64_t ss, T* y, int64_t ys, int64_t half) {
-  using A = AccOf<T>;
-  constexpr int64_t kBlock = 64;
-  A x0[kBlock], x1[kBlock], cv[kBlock], sv[kBlock], y0[kBlock], y1[kBlock];
-  for (int64_t start = 0; start < half; start += kBlock) {
-    const int64_t count = smaller(half - start, kBlock);
+  const bool dense = xs == 1 && cs == 1 && ss == 1 && ys == 1;
+  for (int64_t start = 0; start < half; start += kRopePairs) {
+    const int64_t count = smaller(half - start, kRopePairs);
     const T* from = x + 2 * start * xs;
     T* to = y + 2 * start * ys;
-    if (xs == 1) {
-      for (int64_t i = 0; i < count; ++i)
-        x0[i] = widen(from[2 * i]), x1[i] = widen(from[2 * i + 1]);
+    if (dense && count == kRopePairs) {  // known strides and sizes: whole vectors, no loops
+      rope_pairs(from, 1, c + start, 1, s + start, 1, to, 1, kRopePairs);
     } else {
-      for (int64_t i = 0; i < count; ++i) {
-        x0[i] = widen(from[2 * i * xs]), x1[i] = widen(from[(2 * i + 1) * xs]);
-      }
-    }
-    for (int64_t i = 0; i < count; ++i) cv[i] = static_cast<A>(c[(start + i) * cs]);
-    for (int64_t i = 0; i < count; ++i) sv[i] = static_cast<A>(s[(start + i) * ss]);
-    for (int64_t i = 0; i < count; ++i) y0[i] = x0[i] * cv[i] - x1[i] * sv[i];
-    for (int64_t i = 0; i < count; ++i) y1[i] = x0[i] * sv[i] + x1[i] * cv[i];
-    if (ys == 1) {
-      for (int64_t i = 0; i < count; ++i)
-        to[2 * i] = narrow<T>(y0[i]), to[2 * i + 1] = narrow<T>(y1[i]);
-    } else {
-      for (int64_t i = 0; i < count; ++i) {
-        to[2 * i * ys] = narrow<T>(y0[i]), to[(2 * i + 1) * ys] = narrow<T>(y1[i]);
-      }
+      rope_pairs(from, xs, c + start * cs, cs, s + start * ss, ss, to, ys, count);
     }
   }
 }
@@ -244,12 +340,17 @@ void rope(const RopeRows& rows, bool interleaved) {
   const auto* c = static_cast<const float*>(rows.cos.data);
   const auto* s = static_cast<const float*>(rows.sin.data);
   auto* y = static_cast<T*>(rows.y.data);
+  const int64_t xs = rows.x.step, cs = rows.cos.step, ss = rows.sin.step, ys = rows.y.step;
+  const bool dense = xs == 1 && cs == 1 && ss == 1 && ys == 1;
   for (int64_t row = 0; row < rows.count; ++row) {
-    const int64_t xs = rows.x.step, cs = rows.cos.step, ss = rows.sin.step, ys = rows.y.step;
     if (interleaved) {
       rope_neighbours(x, xs, c, cs, s, ss, y, ys, rows.half);
+    } else if (dense && rows.y.stream) {
+      rope_halves_dense<true>(x, c, s, y, rows.half);
+    } else if (dense) {
+      rope_halves_dense<false>(x, c, s, y, rows.half);
     } else {
-      rope_halves(x, xs, c, cs, s, ss, y, ys, rows.half);
+      rope_halves(x, xs, c, cs, s, ss, y, ys, rows.half, rows.half);
     }
     for (int64_t i = 2 * rows.half; i < rows.d; ++i) y[i * ys] = x[i * xs];
     x += rows.x.row;
@@ -259,22 +360,35 @@ void rope(const RopeRows& rows, bool interleaved) {
   }
 }
 
+template <DType kDType>
+constexpr void add_dtype(FusedKernels& table) {
+  constexpr auto d = static_cast<int>(kDType);
+  if constexpr (!is_block(kDType)) {
+    using T = Storage<kDType>;
+    if constexpr (info(Op::rms_norm).dtypes.contains(kDType)) {
+      table.rms_norm[d] = rms_norm<T, T>;
+      table.rms_norm_f32_weight[d] = rms_norm<T, float>;
+    }
+    if constexpr (info(Op::softmax).dtypes.contains(kDType)) table.softmax[d] = softmax<T>;
+    if constexpr (info(Op::rope).dtypes.contains(kDType)) table.rope[d] = rope<T>;
+  }
+}
+
+constexpr FusedKernels make_table() {
+  FusedKernels table{};
+#define WICK_DTYPE(dtype, ...) add_dtype<DType::dtype>(table);
+#include "wick/base/dtypes.def"
+  return table;
+}
+
 }  // namespace
 
-// In the order of dtypes.def: u8 u32 i16 i32 i64 bf16 f16 f32 f64 f8e4m3.
-extern const FusedKernels fused_kernels;
-const FusedKernels fused_kernels = {
-    .rms_norm = {nullptr, nullptr, nullptr, nullptr, nullptr, rms_norm<math::bf16, math::bf16>,
-                 rms_norm<math::f16, math::f16>, rms_norm<float, float>, rms_norm<double, double>,
-                 rms_norm<math::f8e4m3, math::f8e4m3>},
-    .rms_norm_f32_weight = {nullptr, nullptr, nullptr, nullptr, nullptr,
-                            rms_norm<math::bf16, float>, rms_norm<math::f16, float>,
-                            rms_norm<float, float>, rms_norm<double, float>,
-                            rms_norm<math::f8e4m3, float>},
-    .softmax = {nullptr, nullptr, nullptr, nullptr, nullptr, softmax<math::bf16>,
-                softmax<math::f16>, softmax<float>, softmax<double>, softmax<math::f8e4m3>},
-    .rope = {nullptr, nullptr, nullptr, nullptr, nullptr, rope<math::bf16>, rope<math::f16>,
-             rope<float>, rope<double>, rope<math::f8e4m3>},
-};
+constexpr FusedKernels fused_kernels = make_table();
+static_assert(complete(fused_kernels.rms_norm, Op::rms_norm));
+static_assert(complete(fused_kernels.rms_norm_f32_weight, Op::rms_norm));
+static_assert(complete(fused_kernels.softmax, Op::softmax));
+static_assert(complete(fused_kernels.softmax, Op::log_softmax));
+static_assert(complete(fused_kernels.rope, Op::rope));
+static_assert(complete(fused_kernels.rope, Op::rope_interleaved));
 
 }  // namespace wick::cpu::WICK_ISA

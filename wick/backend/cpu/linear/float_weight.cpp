@@ -1,14 +1,14 @@
 #include "wick/backend/cpu/linear/float_weight.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <vector>
 
 #include "wick/backend/cpu/linear/gemm.h"
+#include "wick/backend/cpu/linear/prefetch.h"
+#include "wick/backend/cpu/linear/rows.h"
+#include "wick/backend/cpu/linear/stacked_rows.h"
 #include "wick/backend/cpu/linear/weight.h"
 #include "wick/backend/cpu/linear/workspace.h"
 #include "wick/backend/cpu/thread_pool.h"
@@ -23,8 +23,6 @@ constexpr int64_t kPanel = kWeightPanelRows;
 constexpr int64_t most_decode_columns(DType dtype) {
   return (dtype == DType::bf16 ? 2 : 4) * kDecodeColumns;
 }
-/// Packing gives a source's pages back after this much.
-constexpr int64_t kPackPiece = 256 << 10;
 
 size_t table_index(DType dtype) { return dtype == DType::f32 ? 0 : (dtype == DType::f16 ? 1 : 2); }
 
@@ -36,89 +34,6 @@ struct FloatWeight final : PreparedWeight {
   const char* panel(int64_t index) const {
     return static_cast<const char*>(memory.data()) + index * panel_bytes;
   }
-};
-
-/// The parts' rows one below the other.
-class Rows {
- public:
-  explicit Rows(std::span<const ConstView> parts) : parts_(parts) {
-    for (const ConstView& part : parts) ends_.push_back(count() + part.layout.shape()[0]);
-  }
-  int64_t count() const { return ends_.empty() ? 0 : ends_.back(); }
-
-  /// The part that row lies in; row < count().
-  size_t part_of(int64_t row) const {
-    return static_cast<size_t>(std::upper_bound(ends_.begin(), ends_.end(), row) - ends_.begin());
-  }
-  const void* at(size_t part, int64_t row) const {
-    const ConstView& view = parts_[part];
-    const int64_t elem = view.layout.offset() + (row - begin(part)) * view.layout.stride(0);
-    return static_cast<const char*>(view.data) + elem * info(view.dtype).block_bytes;
-  }
-  int64_t end(size_t part) const { return ends_[part]; }
-  int64_t k_stride(size_t part) const { return parts_[part].layout.stride(1); }
-
-  /// Gives back the whole pages that rows [first, last) alone take up.
-  void release(int64_t first, int64_t last) const {
-    const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-    for (size_t part = part_of(first); first < last; ++part) {
-      const int64_t stop = std::min(last, end(part));
-      const Layout& layout = parts_[part].layout;
-      // Only dense rows follow each other, so that what lies between them is packed too.
-      const int64_t k = layout.shape()[1];
-      if (stop > first && layout.stride(1) == 1 && layout.stride(0) == k) {
-        const auto from = reinterpret_cast<uintptr_t>(at(part, first));
-        const auto to = reinterpret_cast<uintptr_t>(at(part, stop));
-        const uintptr_t begin_page = (from + page - 1) / page * page, end_page = to / page * page;
-        if (begin_page < end_page) {
-          madvise(reinterpret_cast<void*>(begin_page), end_page - begin_page, MADV_DONTNEED);
-        }
-      }
-      first = stop;
-    }
-  }
-
- private:
-  int64_t begin(size_t part) const { return part == 0 ? 0 : ends_[part - 1]; }
-
-  std::span<const ConstView> parts_;
-  std::vector<int64_t> ends_;
-};
-
-/// Where the rows of a layout [.., k] start, and their common stride if they have one.
-struct RowStarts {
-  int64_t stride = 0;
-  std::vector<int64_t> offsets;  ///< empty when the stride says it all
-
-  RowStarts(const Layout& layout, int64_t rows) {
-    const int dims = layout.rank() - 1;
-    const Shape& shape = layout.shape();
-    bool uniform = true;
-    int64_t covered = 1;
-    for (int d = dims - 1; d >= 0; --d) {
-      if (shape[d] == 1) continue;
-      if (covered == 1) {
-        stride = layout.stride(d);
-      } else {
-        uniform = uniform && layout.stride(d) == covered * stride;
-      }
-      covered *= shape[d];
-    }
-    if (uniform) return;
-    offsets.resize(static_cast<size_t>(rows));
-    for (int64_t row = 0; row < rows; ++row) {
-      int64_t index = row;
-      int64_t& at = offsets[static_cast<size_t>(row)];
-      for (int d = dims - 1; d >= 0; --d) {
-        at += index % shape[d] * layout.stride(d);
-        index /= shape[d];
-      }
-    }
-  }
-  int64_t at(int64_t row) const {
-    return offsets.empty() ? row * stride : offsets[static_cast<size_t>(row)];
-  }
-  const int64_t* table() const { return offsets.empty() ? nullptr : offsets.data(); }
 };
 
 /// One call of linear.
@@ -175,6 +90,7 @@ void decode(const Job& job) {
     args.cols = job.rows;
     args.y = y + first * kPanel;
     args.y_stride = padded_n;
+    args.prefetch_bytes = prefetch_bytes(kPrefetchFloats);
     run(args);
     const int64_t col = first * kPanel;
     const int64_t cols = std::min(last * kPanel, w.n) - col;
@@ -253,9 +169,9 @@ void prompt(const Job& job) {
   const GemmPlan plan =
       plan_gemm(job.gemm, pairs ? Compute::bf16_dot : Compute::f32, job.rows, w.n, k, out, threads);
   // x rounded to bf16, and a row of f32 for each thread on the way there.
-  const size_t plan_bytes = (plan.workspace_bytes() + 63) / 64 * 64;
+  const size_t plan_bytes = align64(plan.workspace_bytes());
   const auto row_bytes = static_cast<size_t>(w.padded_k) * 2;
-  const size_t x_bytes = (static_cast<size_t>(job.rows) * row_bytes + 63) / 64 * 64;
+  const size_t x_bytes = align64(static_cast<size_t>(job.rows) * row_bytes);
   const int parts = plan.parts;
   const Workspace workspace(plan_bytes + x_bytes + static_cast<size_t>(parts) * row_bytes * 2);
   char* const x = workspace.data() + plan_bytes;
@@ -284,7 +200,7 @@ void prompt(const Job& job) {
 std::unique_ptr<PreparedWeight> prepare_float(Isa isa, std::span<const ConstView> parts,
                                               bool release) {
   const DType dtype = parts.front().dtype;
-  const Rows rows(parts);
+  const StackedRows rows(parts);
   auto weight = std::make_unique<FloatWeight>();
   weight->dtype = dtype;
   weight->n = rows.count();
@@ -297,32 +213,18 @@ std::unique_ptr<PreparedWeight> prepare_float(Isa isa, std::span<const ConstView
   if (weight->bytes == 0) return weight;
 
   const auto pack = float_weight_kernels(isa).pack[table_index(dtype)];
-  const int64_t piece = std::max<int64_t>(1, kPackPiece / weight->panel_bytes);
-  const auto pack_panels = [&](int64_t first, int64_t last) {
-    for (int64_t panel = first; panel < last; ++panel) {
-      PackPanelArgs args{};
-      args.k = weight->k;
-      args.panel = const_cast<char*>(weight->panel(panel));
-      int64_t row = panel * kPanel;
-      const int64_t end = std::min(row + kPanel, weight->n);
-      size_t part = rows.part_of(row);
-      for (size_t i = 0; row < end; ++row, ++i) {
-        while (row >= rows.end(part)) ++part;
-        args.rows[i] = rows.at(part, row);
-        args.k_stride[i] = rows.k_stride(part);
-      }
-      pack(args);
+  pack_panels(rows, kPanel, weight->panel_bytes, release, [&](int64_t panel) {
+    StackedRows::Row read[kPanel];
+    rows.read(panel * kPanel, read);
+    PackPanelArgs args{};
+    for (int64_t i = 0; i < kPanel; ++i) {
+      args.rows[i] = read[i].data;
+      args.k_stride[i] = read[i].k_stride;
     }
-  };
-  parallel_for(weight->panels, piece, [&](int64_t begin, int64_t end) {
-    for (int64_t first = begin; first < end; first += piece) {
-      const int64_t last = std::min(end, first + piece);
-      pack_panels(first, last);
-      if (release) rows.release(first * kPanel, std::min(last * kPanel, weight->n));
-    }
+    args.k = weight->k;
+    args.panel = const_cast<char*>(weight->panel(panel));
+    pack(args);
   });
-  // The pages that two pieces shared.
-  if (release) rows.release(0, weight->n);
   return weight;
 }
 

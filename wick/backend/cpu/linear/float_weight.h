@@ -28,7 +28,8 @@ struct DecodeArgs {
   const float* x;               ///< [cols][x_stride], already rounded to the weight's format
   int64_t x_stride;
   int64_t cols;
-  float* y;  ///< [cols][y_stride], 16 rows a panel
+  float* y;                ///< [cols][y_stride], 16 rows a panel
+  int64_t prefetch_bytes;  ///< how far ahead weights are asked for, over all panels at once
   int64_t y_stride;
 };
 

@@ -21,7 +21,7 @@ using OctetAnywhere = uint16_t __attribute__((vector_size(16), aligned(2), may_a
 using Half = uint16_t __attribute__((may_alias));
 
 /// to[p * 16 + w] = rows[w][p]: 8×8 blocks in 128-bit registers.
-WICK_INLINE void transpose_halves(const Half* const* rows, i64 n, Half* to) {
+WICK_FN void transpose_halves(const Half* const* rows, i64 n, Half* to) {
   i64 p = 0;
   for (; p + 8 <= n; p += 8) {
 #pragma GCC unroll 2
@@ -97,9 +97,9 @@ void pack_panel(const PackPanelArgs& args) {
 // ---- matrix–vector.
 //
 // P panels advance through k together: P · kVectors independent chains a column hide the latency of
-// fma, and each chain takes its row's products in order of k. The P panels lie one after the other,
-// so the stream is read at P places; each place is prefetched 8 KiB / P ahead and, near its end,
-// from where the next P panels begin. Weights are read once, x stays in L1.
+// fma, and each chain takes its row's products in order of k. The P panels are as many equal parts
+// of a run of panels apart, so that the run is read as P long streams, which a processor's own
+// prefetchers follow from panel to panel. Weights are read once, x stays in L1.
 
 /// The next step of a panel as f32: one k of f32 and f16, two of bf16.
 template <class S>
@@ -107,7 +107,7 @@ struct Step;
 template <>
 struct Step<float> {
   static constexpr int kDepth = 1, kBytes = 64;
-  static WICK_INLINE void load(const char* p, F::V (&w)[1][kVectors]) {
+  static WICK_FN void load(const char* p, F::V (&w)[1][kVectors]) {
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
       w[0][v] = F::load(reinterpret_cast<const float*>(p) + v * F::kLanes);
@@ -117,7 +117,7 @@ struct Step<float> {
 template <>
 struct Step<f16> {
   static constexpr int kDepth = 1, kBytes = 32;
-  static WICK_INLINE void load(const char* p, F::V (&w)[1][kVectors]) {
+  static WICK_FN void load(const char* p, F::V (&w)[1][kVectors]) {
 #if defined(__AVX512F__)
     w[0][0] = reinterpret_cast<F::V>(
         _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))));
@@ -157,7 +157,7 @@ struct Step<f16> {
 template <>
 struct Step<bf16> {
   static constexpr int kDepth = 2, kBytes = 64;
-  static WICK_INLINE void load(const char* p, F::V (&w)[2][kVectors]) {
+  static WICK_FN void load(const char* p, F::V (&w)[2][kVectors]) {
     using U = Simd<uint32_t>;
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
@@ -168,24 +168,23 @@ struct Step<bf16> {
   }
 };
 
-/// Steps [step, end) of P panels for C columns.
+/// P panels, `apart` panels from each other, for C columns.
 template <class S, int P, int C>
-WICK_INLINE void decode_steps(const char* w, i64 panel_bytes, i64 ahead, const float* x,
-                              i64 x_stride, i64 step, i64 end, F::V (&acc)[P][C][kVectors]) {
+void decode_panels(const DecodeArgs& args, const char* w, i64 apart, const float* x, float* y) {
   using T = Step<S>;
-  const char* at = w + step * T::kBytes;
-  for (; step < end; ++step, at += T::kBytes) {
+  const i64 x_stride = args.x_stride, y_stride = args.y_stride;
+  const i64 panel_distance = apart * args.panel_bytes, ahead = args.prefetch_bytes / P;
+  F::V acc[P][C][kVectors] = {};
+  for (i64 k = 0; k < args.k; k += T::kDepth, w += T::kBytes) {
     F::V xv[T::kDepth][C];
 #pragma GCC unroll 2
     for (int d = 0; d < T::kDepth; ++d) {
 #pragma GCC unroll 4
-      for (int c = 0; c < C; ++c) {
-        xv[d][c] = F::broadcast(x[c * x_stride + step * T::kDepth + d]);
-      }
+      for (int c = 0; c < C; ++c) xv[d][c] = F::broadcast(x[c * x_stride + k + d]);
     }
 #pragma GCC unroll 4
     for (int p = 0; p < P; ++p) {
-      const char* from = at + p * panel_bytes;
+      const char* from = w + p * panel_distance;
       __builtin_prefetch(from + ahead);
       F::V wv[T::kDepth][kVectors];
       T::load(from, wv);
@@ -201,34 +200,13 @@ WICK_INLINE void decode_steps(const char* w, i64 panel_bytes, i64 ahead, const f
       }
     }
   }
-}
-
-template <class S, int P, int C>
-void decode_panels(const char* w, i64 panel_bytes, i64 k, const float* x, i64 x_stride, float* y,
-                   i64 y_stride) {
-  using T = Step<S>;
-  constexpr i64 kAhead = 8192 / P;
-  const i64 steps = k / T::kDepth;
-  const i64 near = kAhead / T::kBytes < steps ? kAhead / T::kBytes : steps;
-  F::V acc[P][C][kVectors];
-#pragma GCC unroll 4
-  for (int p = 0; p < P; ++p) {
-#pragma GCC unroll 4
-    for (int c = 0; c < C; ++c) {
-#pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) acc[p][c][v] = F::V{};
-    }
-  }
-  decode_steps<S, P, C>(w, panel_bytes, kAhead, x, x_stride, 0, steps - near, acc);
-  decode_steps<S, P, C>(w, panel_bytes, kAhead + (P - 1) * panel_bytes, x, x_stride, steps - near,
-                        steps, acc);
 #pragma GCC unroll 4
   for (int p = 0; p < P; ++p) {
 #pragma GCC unroll 4
     for (int c = 0; c < C; ++c) {
 #pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v) {
-        F::store(y + c * y_stride + p * kRows + v * F::kLanes, acc[p][c][v]);
+        F::store(y + c * y_stride + p * apart * kRows + v * F::kLanes, acc[p][c][v]);
       }
     }
   }
@@ -243,13 +221,15 @@ constexpr int panels_at_once() {
 }
 
 template <class S, int P, int C>
-WICK_INLINE i64 decode_range(const DecodeArgs& a, i64 panel, i64 col) {
+WICK_FN i64 decode_range(const DecodeArgs& a, i64 panel, i64 col) {
   const char* w = static_cast<const char*>(a.weight);
-  for (; panel + P <= a.panels; panel += P) {
-    decode_panels<S, P, C>(w + panel * a.panel_bytes, a.panel_bytes, a.k, a.x + col * a.x_stride,
-                           a.x_stride, a.y + col * a.y_stride + panel * kRows, a.y_stride);
+  const i64 apart = (a.panels - panel) / P;
+  for (i64 i = 0; i < apart; ++i) {
+    const i64 first = panel + i;
+    decode_panels<S, P, C>(a, w + first * a.panel_bytes, apart, a.x + col * a.x_stride,
+                           a.y + col * a.y_stride + first * kRows);
   }
-  return panel;
+  return panel + P * apart;
 }
 
 /// All panels for one, two, three or four columns.

@@ -154,7 +154,7 @@ constexpr Tiles<T> make_tiles() {
 
 /// One tile, through a buffer where it reaches over C's edge.
 template <class T>
-WICK_INLINE void edge_or_tile(const Tiles<T>& tiles, const MultiplyArgs& m, i64 i, i64 j) {
+WICK_FN void edge_or_tile(const Tiles<T>& tiles, const MultiplyArgs& m, i64 i, i64 j) {
   constexpr i64 kTileCols = kTilePanels * kColPanel<T>;
   const i64 rows = m.rows - i < kTileRows ? m.rows - i : kTileRows;
   const i64 cols = m.cols - j < kTileCols ? m.cols - j : kTileCols;
@@ -289,7 +289,7 @@ void store(const void* from, void* to, i64 stride, i64 n) {
 
 /// A register of b in the compute type.
 template <class T, class S>
-WICK_INLINE typename Simd<T>::V load_wide(const S* from) {
+WICK_FN typename Simd<T>::V load_wide(const S* from) {
   if constexpr (sizeof(S) == sizeof(T)) {
     return Simd<T>::load(reinterpret_cast<const T*>(from));
 #if defined(__AVX512F__)
@@ -379,7 +379,7 @@ void strip_rows(const StripArgs& s) {
 
 /// One link of a chain, as Simd<T>::fma does it.
 template <class T>
-WICK_INLINE T chain(T a, T b, T sum) {
+WICK_FN T chain(T a, T b, T sum) {
 #if defined(__FMA__) || defined(__aarch64__)
   if constexpr (math::kSame<T, float>) return __builtin_fmaf(a, b, sum);
   if constexpr (math::kSame<T, double>) return __builtin_fma(a, b, sum);
@@ -405,7 +405,7 @@ void dot_rows(const StripArgs& s) {
 
 /// Runs F<C> over one to kStripRows rows: 1, 2, 4 and 8 at a time, the rest in smaller steps.
 template <class F>
-WICK_INLINE void by_rows(const StripArgs& s, int bytes, F run) {
+WICK_FN void by_rows(const StripArgs& s, int bytes, F run) {
   StripArgs part = s;
   i64 left = s.rows;
   while (left > 0) {

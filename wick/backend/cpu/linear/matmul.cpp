@@ -43,13 +43,6 @@ class PackedOnTheWay final : public GemmColumns {
   int64_t bytes_, col_stride_, k_stride_;
 };
 
-/// One matrix of a batch: element (row, column) from `data`.
-struct Matrix {
-  const char* data;
-  int64_t row_stride, col_stride;
-  Matrix transposed() const { return {data, col_stride, row_stride}; }
-};
-
 /// The batch dimensions of out, a and b, those of size one dropped.
 struct Batch {
   int rank = 0;
@@ -144,7 +137,7 @@ struct Product {
     const auto d = static_cast<size_t>(dtype);
     const int64_t bytes = elem_bytes(compute), in_bytes = info(dtype).block_bytes;
     char* const x = static_cast<char*>(workspace);
-    char* const sums = x + (m * k * bytes + 63) / 64 * 64;
+    char* const sums = x + align64(m * k * bytes);
     for (int64_t r = 0; r < m; ++r) {
       kernels.load[d](static_cast<const char*>(a) + r * a_row * in_bytes, a_k, k,
                       x + r * k * bytes);
@@ -177,30 +170,12 @@ struct Product {
   }
 };
 
-}  // namespace
-
-void CpuBackend::matmul(const View& out, const ConstView& a, const ConstView& b) {
-  const Layout &lo = out.layout, &la = a.layout, &lb = b.layout;
-  const int rank = lo.rank();
-  const int64_t m = lo.shape()[rank - 2], n = lo.shape()[rank - 1], k = la.shape()[rank - 1];
-  if (lo.elems() == 0) return;
-
-  Product product{gemm_kernels(isa_),
-                  out.dtype,
-                  compute_of(out.dtype),
-                  m,
-                  n,
-                  k,
-                  la.stride(rank - 2),
-                  la.stride(rank - 1),
-                  lb.stride(rank - 2),
-                  lb.stride(rank - 1),
-                  lo.stride(rank - 2),
-                  lo.stride(rank - 1)};
-  // Matrices of a batch that share B and follow each other in memory are rows of one product.
+/// Splits the leading dims of a product: those whose matrices share B and follow each other in
+/// memory become rows of one product, the others a batch.
+Batch fold_batch(const Layout& lo, const Layout& la, const Layout& lb, Product& product) {
   Batch batch;
   bool fold = true;
-  for (int dim = rank - 3; dim >= 0; --dim) {
+  for (int dim = lo.rank() - 3; dim >= 0; --dim) {
     const int64_t size = lo.shape()[dim];
     if (size == 1) continue;
     if (product.m == 1 && fold) {  // the row stride means nothing yet
@@ -219,52 +194,78 @@ void CpuBackend::matmul(const View& out, const ConstView& a, const ConstView& b)
     batch.a[d] = la.stride(dim);
     batch.b[d] = lb.stride(dim);
   }
-  std::reverse(batch.size.begin(), batch.size.begin() + batch.rank);
-  std::reverse(batch.out.begin(), batch.out.begin() + batch.rank);
-  std::reverse(batch.a.begin(), batch.a.begin() + batch.rank);
-  std::reverse(batch.b.begin(), batch.b.begin() + batch.rank);
+  for (auto* dims : {&batch.size, &batch.out, &batch.a, &batch.b}) {
+    std::reverse(dims->begin(), dims->begin() + batch.rank);
+  }
+  return batch;
+}
 
+/// What a product over no elements gives.
+void store_zeros(const Product& product, char* out) {
+  const std::vector<uint64_t> zeros(static_cast<size_t>(product.n));
+  const auto store = product.kernels.store[static_cast<size_t>(product.dtype)];
+  const int64_t row_bytes = product.out_row * info(product.dtype).block_bytes;
+  for (int64_t r = 0; r < product.m; ++r, out += row_bytes) {
+    store(zeros.data(), out, product.out_col, product.n);
+  }
+}
+
+/// Many products: each on one thread.
+template <class F>
+void share_out(const Product& product, int64_t count, int threads, const F& run_one) {
+  const size_t each = align64(product.workspace_bytes());
+  const double products = static_cast<double>(product.m * product.n) *
+                          static_cast<double>(product.k) * static_cast<double>(count);
+  const int parts = static_cast<int>(std::clamp(products / 32768, 1.0, double(threads)));
+  const Workspace workspace(each * static_cast<size_t>(parts));
+  std::atomic<int64_t> next{0};
+  ThreadPool::global().run(parts, [&](int part) {
+    char* mine = workspace.data() + each * static_cast<size_t>(part);
+    for (;;) {
+      const int64_t index = next.fetch_add(1, std::memory_order_relaxed);
+      if (index >= count) return;
+      run_one(index, mine);
+    }
+  });
+}
+
+}  // namespace
+
+void CpuBackend::matmul(const View& out, const ConstView& a, const ConstView& b) {
+  const Layout &lo = out.layout, &la = a.layout, &lb = b.layout;
+  const int rank = lo.rank();
+  if (lo.elems() == 0) return;
+
+  Product product{.kernels = gemm_kernels(isa_),
+                  .dtype = out.dtype,
+                  .compute = compute_of(out.dtype),
+                  .m = lo.shape()[rank - 2],
+                  .n = lo.shape()[rank - 1],
+                  .k = la.shape()[rank - 1],
+                  .a_row = la.stride(rank - 2),
+                  .a_k = la.stride(rank - 1),
+                  .b_k = lb.stride(rank - 2),
+                  .b_col = lb.stride(rank - 1),
+                  .out_row = lo.stride(rank - 2),
+                  .out_col = lo.stride(rank - 1)};
+  const Batch batch = fold_batch(lo, la, lb, product);
+  const int64_t count = batch.count();
   const int64_t bytes = info(out.dtype).block_bytes;
   char* const out_data = static_cast<char*>(out.data) + lo.offset() * bytes;
   const char* const a_data = static_cast<const char*>(a.data) + la.offset() * bytes;
   const char* const b_data = static_cast<const char*>(b.data) + lb.offset() * bytes;
-  const int64_t count = batch.count();
-  const int threads = ThreadPool::global().threads();
-  if (k == 0) {
-    const std::vector<uint64_t> zeros(static_cast<size_t>(n));
-    const auto store = product.kernels.store[static_cast<size_t>(out.dtype)];
-    for (int64_t index = 0; index < count; ++index) {
-      char* const to = out_data + batch.at(index).out * bytes;
-      for (int64_t r = 0; r < product.m; ++r) {
-        store(zeros.data(), to + r * product.out_row * bytes, product.out_col, n);
-      }
-    }
+  if (product.k == 0) {
+    for (int64_t i = 0; i < count; ++i) store_zeros(product, out_data + batch.at(i).out * bytes);
     return;
   }
   const auto run_one = [&](int64_t index, void* workspace) {
     const Batch::Offsets at = batch.at(index);
     product.run(out_data + at.out * bytes, a_data + at.a * bytes, b_data + at.b * bytes, workspace);
   };
-  // Many matrices: each on one thread. Few: all threads on each.
-  if (count >= 2 * threads && threads > 1) {
-    product.choose(1);
-    const size_t each = (product.workspace_bytes() + 63) / 64 * 64;
-    const double products =
-        static_cast<double>(product.m * n) * static_cast<double>(k) * static_cast<double>(count);
-    const int parts = static_cast<int>(std::clamp(products / 32768, 1.0, double(threads)));
-    const Workspace workspace(each * static_cast<size_t>(parts));
-    std::atomic<int64_t> next{0};
-    ThreadPool::global().run(parts, [&](int part) {
-      char* mine = workspace.data() + each * static_cast<size_t>(part);
-      for (;;) {
-        const int64_t index = next.fetch_add(1, std::memory_order_relaxed);
-        if (index >= count) return;
-        run_one(index, mine);
-      }
-    });
-    return;
-  }
-  product.choose(threads);
+  const int threads = ThreadPool::global().threads();
+  const bool many = threads > 1 && count >= 2 * threads;
+  product.choose(many ? 1 : threads);
+  if (many) return share_out(product, count, threads, run_one);
   const Workspace workspace(product.workspace_bytes());
   for (int64_t index = 0; index < count; ++index) run_one(index, workspace.data());
 }

@@ -65,6 +65,14 @@ WICK_LANES __m512i reduce_rows(const __m512i* v, Combine combine) {
   return combine(_mm512_shuffle_i32x4(a, b, 0x88), _mm512_shuffle_i32x4(a, b, 0xdd));
 }
 
+/// Packing leaves four bytes of each half of each block in turn: into order, and to their places.
+WICK_LANES void store_two_blocks(__m512i packed, int8_t* first, int8_t* second) {
+  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  const __m512i q = _mm512_permutexvar_epi32(order, packed);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(first), _mm512_castsi512_si256(q));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(second), _mm512_extracti64x4_epi64(q, 1));
+}
+
 /// Sixteen blocks at once, so that divisions and reductions are shared.
 template <class T>
 WICK_LANES void quantize_sixteen(const float* const* x, const TileBlock* to) {
@@ -88,15 +96,18 @@ WICK_LANES void quantize_sixteen(const float* const* x, const TileBlock* to) {
   alignas(64) float inverse[16], scale[16];
   _mm512_store_ps(inverse, _mm512_maskz_div_ps(live, _mm512_set1_ps(127.0f), amax));
   _mm512_store_ps(scale, d);
-#pragma GCC unroll 16
-  for (int i = 0; i < 16; ++i) {
-    const __m512 s = _mm512_set1_ps(inverse[i]);
-    const __m512i a = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x[i]), s));
-    const __m512i b = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x[i] + 16), s));
-    auto* q = reinterpret_cast<__m128i*>(to[i].q);
-    _mm_storeu_si128(q, _mm512_cvtepi32_epi8(a));
-    _mm_storeu_si128(q + 1, _mm512_cvtepi32_epi8(b));
-    v[i] = _mm512_add_epi32(a, b);
+#pragma GCC unroll 8
+  for (int i = 0; i < 16; i += 2) {
+    __m512i words[2];
+#pragma GCC unroll 2
+    for (int j = 0; j < 2; ++j) {
+      const __m512 s = _mm512_set1_ps(inverse[i + j]);
+      const __m512i a = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x[i + j]), s));
+      const __m512i b = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x[i + j] + 16), s));
+      words[j] = _mm512_packs_epi32(a, b);
+      v[i + j] = _mm512_add_epi32(a, b);
+    }
+    store_two_blocks(_mm512_packs_epi16(words[0], words[1]), to[i].q, to[i + 1].q);
   }
   const __m512i sum = reduce_rows(
       v,

@@ -10,12 +10,19 @@ namespace wick::cpu {
 enum class ActivationType : uint8_t { f32, f16, bf16 };
 
 /// Where results go: element (row of the weight, column of the activations) lies at
-/// data + columns[column] + row·stride, in elements of `type`.
+/// data + at(column) + row·stride, in elements of `type`.
 struct ProductOutput {
   void* data;
   ActivationType type;
-  int64_t stride;
-  const int64_t* columns;
+  int64_t stride, column_stride;
+  const int64_t* columns;  // where each starts; null: at its number times column_stride
+  int64_t first_column;    // the job's first
+
+  // Inlined even in debug builds: see isa.h on what kernel sources may share.
+  __attribute__((always_inline)) int64_t at(int64_t column) const {
+    column += first_column;
+    return columns != nullptr ? columns[column] : column * column_stride;
+  }
 };
 
 /// Panels [begin, end) of a packed weight times a run of quantised columns.

@@ -2,11 +2,8 @@
 
 #include <cstdint>
 
+#include "wick/backend/cpu/intrinsics.h"
 #include "wick/math/half.h"
-
-#if defined(__AVX2__) && defined(__FMA__)
-#include <immintrin.h>
-#endif
 
 // Sixteen rows side by side, in the widest registers of the instruction set that this is compiled
 // for. Only kernel sources include this header; everything has internal linkage.
@@ -18,11 +15,6 @@
 //         products with activations over one block. With VNNI that is one instruction. Elsewhere
 //         pairs of products are summed in 16 bits, which nibbles never overflow: a lane sees two
 //         products in each of eight steps, 16·15·127 = 30480 < 2^15. Bytes take twice the work.
-
-#if defined(__GNUC__) && !defined(__clang__)
-// The undefined registers inside GCC's own intrinsics.
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
 
 #define WICK_LANES static inline __attribute__((always_inline))
 

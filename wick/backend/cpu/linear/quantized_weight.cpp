@@ -1,19 +1,15 @@
 // Weights of block dtypes: packing them, and products with int8 activations.
 
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <vector>
 
+#include "wick/backend/cpu/linear/prefetch.h"
 #include "wick/backend/cpu/linear/quantized_kernels.h"
 #include "wick/backend/cpu/linear/quantized_pack.h"
 #include "wick/backend/cpu/linear/quantized_types.h"
 #include "wick/backend/cpu/linear/rows.h"
+#include "wick/backend/cpu/linear/stacked_rows.h"
 #include "wick/backend/cpu/linear/weight.h"
 #include "wick/backend/cpu/linear/workspace.h"
 #include "wick/backend/cpu/thread_pool.h"
@@ -28,80 +24,6 @@ struct QuantizedWeight final : PreparedWeight {
   WeightMemory memory;
 };
 
-// ---- Packing.
-
-/// The rows of all parts, stacked.
-class StackedRows {
- public:
-  explicit StackedRows(std::span<const ConstView> parts) : parts_(parts) {
-    for (const ConstView& part : parts) {
-      starts_.push_back(rows_);
-      rows_ += part.layout.shape()[0];
-    }
-    starts_.push_back(rows_);
-  }
-
-  int64_t rows() const { return rows_; }
-
-  /// Pointers to rows [begin, begin + count); `missing` where there is none.
-  void pointers(int64_t begin, int count, const uint8_t* missing, const uint8_t** out) const {
-    size_t part = part_of(begin);
-    for (int r = 0; r < count; ++r) {
-      const int64_t row = begin + r;
-      if (row >= rows_) {
-        out[r] = missing;
-        continue;
-      }
-      while (row >= starts_[part + 1]) ++part;
-      out[r] = row_pointer(part, row - starts_[part]);
-    }
-  }
-
-  /// Gives back the whole pages of rows [begin, end).
-  void release(int64_t begin, int64_t end) const {
-    static const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-    end = std::min(end, rows_);
-    for (size_t part = part_of(begin); begin < end; ++part) {
-      const int64_t stop = std::min(end, starts_[part + 1]);
-      if (stop <= begin) continue;
-      const Layout& layout = parts_[part].layout;
-      const int64_t k = layout.shape()[1];
-      // Rows apart from each other leave pages between them that aren't ours to give.
-      if (layout.stride(0) == k || stop - begin == 1) {
-        const auto from = reinterpret_cast<uintptr_t>(row_pointer(part, begin - starts_[part]));
-        const uintptr_t first = (from + page - 1) / page * page;
-        const uintptr_t last =
-            (from + static_cast<uintptr_t>(bytes_of(parts_[part].dtype, k) * (stop - begin))) /
-            page * page;
-        if (first < last) madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
-      }
-      begin = stop;
-    }
-  }
-
- private:
-  size_t part_of(int64_t row) const {
-    const auto after = std::upper_bound(starts_.begin() + 1, starts_.end() - 1, row);
-    return static_cast<size_t>(after - starts_.begin()) - 1;
-  }
-
-  const uint8_t* row_pointer(size_t part, int64_t row) const {
-    const ConstView& view = parts_[part];
-    return static_cast<const uint8_t*>(view.data) +
-           bytes_of(view.dtype, view.layout.offset() + row * view.layout.stride(0));
-  }
-
-  std::span<const ConstView> parts_;
-  std::vector<int64_t> starts_;
-  int64_t rows_ = 0;
-};
-
-// ---- Products.
-
-uint8_t* data_of(const Workspace& memory) { return reinterpret_cast<uint8_t*>(memory.data()); }
-
-constexpr int64_t align64(int64_t bytes) { return (bytes + 63) / 64 * 64; }
-
 ActivationType activation_type(DType dtype) {
   return dtype == DType::f32   ? ActivationType::f32
          : dtype == DType::f16 ? ActivationType::f16
@@ -114,8 +36,8 @@ struct Activations {
   const QuantizedTypeKernels& type;
   const ConstView& view;
   int64_t k, blocks;
-  const int64_t* rows;  // offset of each
-  bool direct;          // rows are dense f32 and read in place
+  const RowStarts& rows;
+  bool direct;  // rows are dense f32 and read in place
 
   int64_t tile_bytes(int64_t columns) const { return columns * blocks * kTileBlockBytes; }
   /// Memory that `quantize` needs for a tile of `width` columns.
@@ -125,7 +47,7 @@ struct Activations {
   void quantize(int64_t begin, int64_t width, uint8_t* tile, uint8_t* row_scratch) const {
     const float* columns[16];
     for (int64_t c = 0; c < width; ++c) {
-      const int64_t at = rows[begin + c];
+      const int64_t at = view.layout.offset() + rows.at(begin + c);
       if (direct) {
         columns[c] = static_cast<const float*>(view.data) + at;
         continue;
@@ -148,24 +70,6 @@ struct Activations {
   }
 };
 
-/// How far ahead packed weights are asked for. On Zen 4 asking costs: its own prefetchers read q8_0
-/// at 35 GB/s, and at 29 with requests 6 KiB ahead, which hold miss buffers for the length of a
-/// trip to memory. On Zen 5 a prototype gained from 8 KiB. 0 asks for what is read next anyway.
-int64_t prefetch_bytes() {
-#if defined(__x86_64__)
-  static const int64_t bytes = [] {
-    unsigned a = 0, b = 0, c = 0, d = 0;
-    if (__get_cpuid(1, &a, &b, &c, &d) == 0) return 0;
-    const unsigned family = ((a >> 8) & 15) + ((a >> 20) & 255);
-    const bool amd = __builtin_cpu_is("amd") != 0;
-    return amd && family == 0x1A ? 8192 : 0;
-  }();
-  return bytes;
-#else
-  return 0;
-#endif
-}
-
 /// Values that a thread quantises for itself in less time than it takes to meet the others.
 constexpr int64_t kPrivateElems = 8192;
 /// Columns of one pass over a weight: bounds the memory for their tiles.
@@ -185,7 +89,7 @@ void decode(const Activations& x, const ProductJob& whole, int64_t panels, int64
   const int64_t tile_bytes = align64(x.tile_bytes(whole.columns));
   const int64_t part_bytes = (shared ? 0 : tile_bytes) + x.row_bytes(split.width);
   const Workspace memory(static_cast<size_t>((shared ? tile_bytes : 0) + parts * part_bytes));
-  uint8_t* shared_tiles = data_of(memory);
+  uint8_t* shared_tiles = memory.bytes();
   uint8_t* part_memory = shared_tiles + (shared ? tile_bytes : 0);
 
   std::atomic<int64_t> next_tile{0};
@@ -234,7 +138,7 @@ void prompt(const Activations& x, const ProductJob& whole, int64_t panels) {
   const int64_t unpacked_bytes = align64(x.type.scratch_block_bytes * x.blocks);
   const int64_t part_bytes = unpacked_bytes + x.row_bytes(x.type.prompt_width);
   const Workspace memory(static_cast<size_t>(tile_bytes + parts * part_bytes));
-  uint8_t* tiles = data_of(memory);
+  uint8_t* tiles = memory.bytes();
   uint8_t* part_memory = tiles + tile_bytes;
 
   for (int64_t begin = 0; begin < whole.columns;) {
@@ -270,7 +174,7 @@ void prompt(const Activations& x, const ProductJob& whole, int64_t panels) {
         job.end = std::min(panels, job.begin + kGroup);
         job.columns = segment_begin(i / groups + 1) - first;
         job.tiles = tiles + x.tile_bytes(first);
-        job.out.columns = whole.out.columns + begin + first;
+        job.out.first_column = begin + first;
         x.type.prompt(job);
       }
     });
@@ -287,7 +191,7 @@ std::unique_ptr<PreparedWeight> prepare_quantized(Isa, std::span<const ConstView
   const StackedRows rows(parts);
   weight->packing = &quantized_packing(dtype);
   weight->dtype = dtype;
-  weight->n = rows.rows();
+  weight->n = rows.count();
   weight->k = parts.front().layout.shape()[1];
   const int64_t blocks = weight->k / kBlockElems;
   const int64_t panels = (weight->n + kPanelRows - 1) / kPanelRows;
@@ -296,21 +200,16 @@ std::unique_ptr<PreparedWeight> prepare_quantized(Isa, std::span<const ConstView
   weight->memory = WeightMemory(weight->bytes);
 
   const std::vector<uint8_t> zeros(static_cast<size_t>(bytes_of(dtype, weight->k)));
-  const int64_t grain = std::max<int64_t>(1, (256 << 10) / std::max<int64_t>(panel_bytes, 1));
-  parallel_for(panels, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t from = begin; from < end; from += grain) {
-      const int64_t to = std::min(end, from + grain);
-      for (int64_t p = from; p < to; ++p) {
-        const uint8_t* pointers[kPanelRows];
-        rows.pointers(p * kPanelRows, kPanelRows, zeros.data(), pointers);
-        weight->packing->pack_panel(pointers, blocks,
-                                    static_cast<uint8_t*>(weight->memory.data()) + p * panel_bytes);
-      }
-      if (release) rows.release(from * kPanelRows, to * kPanelRows);
+  pack_panels(rows, kPanelRows, panel_bytes, release, [&](int64_t panel) {
+    StackedRows::Row read[kPanelRows];
+    rows.read(panel * kPanelRows, read);
+    const uint8_t* pointers[kPanelRows];
+    for (int r = 0; r < kPanelRows; ++r) {
+      pointers[r] = read[r].data != nullptr ? read[r].data : zeros.data();
     }
+    weight->packing->pack_panel(pointers, blocks,
+                                static_cast<uint8_t*>(weight->memory.data()) + panel * panel_bytes);
   });
-  // The pages that pieces had in common.
-  if (release) rows.release(0, weight->n);
   return weight;
 }
 
@@ -325,15 +224,7 @@ void linear_quantized(Isa isa, const View& out, const ConstView& x, const Prepar
   const int64_t panel_bytes = packed.packing->panel_bytes(blocks);
   const int last = out.layout.rank() - 1;
 
-  // One column is the common case and needs no table on the heap.
-  int64_t few[2 * kDecodeWidth] = {};
-  std::vector<int64_t> many;
-  if (columns > kDecodeWidth) many.resize(static_cast<size_t>(2 * columns));
-  int64_t* out_rows = columns > kDecodeWidth ? many.data() : few;
-  int64_t* x_rows = out_rows + columns;
-  row_offsets(out.layout, out_rows);
-  if (weight.k > 0) row_offsets(x.layout, x_rows);
-
+  const RowStarts x_rows(x.layout, columns), out_rows(out.layout, columns);
   const Activations activations{
       kernels,
       type,
@@ -347,8 +238,13 @@ void linear_quantized(Isa isa, const View& out, const ConstView& x, const Prepar
   job.rows = weight.n;
   job.blocks = blocks;
   job.columns = columns;
-  job.prefetch_bytes = prefetch_bytes();
-  job.out = {out.data, activation_type(out.dtype), out.layout.stride(last), out_rows};
+  job.prefetch_bytes = prefetch_bytes(kPrefetchBlocks);
+  job.out = {static_cast<uint8_t*>(out.data) + bytes_of(out.dtype, out.layout.offset()),
+             activation_type(out.dtype),
+             out.layout.stride(last),
+             out_rows.stride,
+             out_rows.table(),
+             0};
   if (columns >= type.prompt_columns) {
     prompt(activations, job, panels);
   } else {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "wick/base/layout.h"
 
@@ -24,20 +25,36 @@ inline int64_t row_offset(const Layout& layout, int64_t row) {
   return at;
 }
 
-/// The offsets of all rows, in row-major order.
-inline void row_offsets(const Layout& layout, int64_t* out) {
-  const int64_t rows = row_count(layout);
-  int64_t index[Shape::kMaxRank] = {};
-  int64_t at = layout.offset();
-  for (int64_t row = 0; row < rows; ++row) {
-    out[row] = at;
-    for (int dim = layout.rank() - 2; dim >= 0; --dim) {
-      at += layout.stride(dim);
-      if (++index[dim] < layout.shape()[dim]) break;
-      at -= layout.stride(dim) * layout.shape()[dim];
-      index[dim] = 0;
+/// Where the rows of a layout [.., k] start, counted from the layout's offset: one stride if they
+/// have a common one, else a table.
+struct RowStarts {
+  int64_t stride = 0;
+  std::vector<int64_t> offsets;  ///< empty when the stride says it all
+
+  RowStarts(const Layout& layout, int64_t rows) {
+    const int dims = layout.rank() - 1;
+    const Shape& shape = layout.shape();
+    bool uniform = true;
+    int64_t covered = 1;
+    for (int d = dims - 1; d >= 0; --d) {
+      if (shape[d] == 1) continue;
+      if (covered == 1) {
+        stride = layout.stride(d);
+      } else {
+        uniform = uniform && layout.stride(d) == covered * stride;
+      }
+      covered *= shape[d];
+    }
+    if (uniform) return;
+    offsets.resize(static_cast<size_t>(rows));
+    for (int64_t row = 0; row < rows; ++row) {
+      offsets[static_cast<size_t>(row)] = row_offset(layout, row) - layout.offset();
     }
   }
-}
+  int64_t at(int64_t row) const {
+    return offsets.empty() ? row * stride : offsets[static_cast<size_t>(row)];
+  }
+  const int64_t* table() const { return offsets.empty() ? nullptr : offsets.data(); }
+};
 
 }  // namespace wick::cpu

@@ -4,20 +4,9 @@
 // instruction set; all of it has internal linkage or is always inlined (see isa.h).
 
 #include <cstdint>
-#if defined(__AVX2__)
-// GCC 12 takes the deliberately undefined operands inside its own header for a mistake.
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#include <immintrin.h>
-#pragma GCC diagnostic pop
-#elif defined(__aarch64__)
-#include <arm_neon.h>
-#endif
 
+#include "wick/backend/cpu/intrinsics.h"
 #include "wick/math/half.h"
-
-#define WICK_INLINE __attribute__((always_inline)) inline
 
 namespace wick::cpu::WICK_ISA {
 namespace {
@@ -37,45 +26,45 @@ struct Simd {
   typedef T V __attribute__((vector_size(kVectorBytes)));
   typedef T Unaligned __attribute__((vector_size(kVectorBytes), aligned(sizeof(T)), may_alias));
 
-  static WICK_INLINE V load(const T* p) { return *reinterpret_cast<const Unaligned*>(p); }
-  static WICK_INLINE void store(T* p, V v) { *reinterpret_cast<Unaligned*>(p) = v; }
-  static WICK_INLINE V broadcast(T x) { return x - V{}; }
+  static WICK_FN V load(const T* p) { return *reinterpret_cast<const Unaligned*>(p); }
+  static WICK_FN void store(T* p, V v) { *reinterpret_cast<Unaligned*>(p) = v; }
+  static WICK_FN V broadcast(T x) { return x - V{}; }
   /// a * b + c with one rounding for floats; where the instruction set has no fma, with two.
-  static WICK_INLINE V fma(V a, V b, V c) { return a * b + c; }
+  static WICK_FN V fma(V a, V b, V c) { return a * b + c; }
 };
 
 #if defined(__AVX512F__)
 template <>
-WICK_INLINE Simd<float>::V Simd<float>::fma(V a, V b, V c) {
+WICK_FN Simd<float>::V Simd<float>::fma(V a, V b, V c) {
   return reinterpret_cast<V>(_mm512_fmadd_ps(a, b, c));
 }
 template <>
-WICK_INLINE Simd<double>::V Simd<double>::fma(V a, V b, V c) {
+WICK_FN Simd<double>::V Simd<double>::fma(V a, V b, V c) {
   return reinterpret_cast<V>(_mm512_fmadd_pd(a, b, c));
 }
 #elif defined(__AVX2__)
 template <>
-WICK_INLINE Simd<float>::V Simd<float>::fma(V a, V b, V c) {
+WICK_FN Simd<float>::V Simd<float>::fma(V a, V b, V c) {
   return reinterpret_cast<V>(_mm256_fmadd_ps(a, b, c));
 }
 template <>
-WICK_INLINE Simd<double>::V Simd<double>::fma(V a, V b, V c) {
+WICK_FN Simd<double>::V Simd<double>::fma(V a, V b, V c) {
   return reinterpret_cast<V>(_mm256_fmadd_pd(a, b, c));
 }
 #elif defined(__aarch64__)
 template <>
-WICK_INLINE Simd<float>::V Simd<float>::fma(V a, V b, V c) {
+WICK_FN Simd<float>::V Simd<float>::fma(V a, V b, V c) {
   return reinterpret_cast<V>(vfmaq_f32(c, a, b));
 }
 template <>
-WICK_INLINE Simd<double>::V Simd<double>::fma(V a, V b, V c) {
+WICK_FN Simd<double>::V Simd<double>::fma(V a, V b, V c) {
   return reinterpret_cast<V>(vfmaq_f64(c, a, b));
 }
 #endif
 
 /// An element as its compute type: 16- and 8-bit floats as f32, integers modulo 2^32 or 2^64.
 template <class T, class S>
-WICK_INLINE T widen(S x) {
+WICK_FN T widen(S x) {
   if constexpr (sizeof(T) == sizeof(S)) {
     return static_cast<T>(x);
   } else if constexpr (math::kSame<T, float>) {
@@ -87,7 +76,7 @@ WICK_INLINE T widen(S x) {
 
 /// The reverse: one rounding for floats, the low bits for integers.
 template <class S, class T>
-WICK_INLINE S narrow(T x) {
+WICK_FN S narrow(T x) {
   if constexpr (math::kSame<T, float> && !math::kSame<S, float>) {
     return math::from_f32<S>(x);
   } else {
@@ -97,7 +86,7 @@ WICK_INLINE S narrow(T x) {
 
 /// to[0, n) = from[0, n) in the compute type, both dense.
 template <class T, class S>
-WICK_INLINE void widen_run(const S* from, T* to, int64_t n) {
+WICK_FN void widen_run(const S* from, T* to, int64_t n) {
   int64_t i = 0;
 #if defined(__AVX512F__)
   if constexpr (math::kSame<S, math::f16>) {
@@ -119,7 +108,7 @@ WICK_INLINE void widen_run(const S* from, T* to, int64_t n) {
 
 /// The reverse.
 template <class S, class T>
-WICK_INLINE void narrow_run(const T* from, S* to, int64_t n) {
+WICK_FN void narrow_run(const T* from, S* to, int64_t n) {
   int64_t i = 0;
 #if defined(__AVX512F__)
   if constexpr (math::kSame<S, math::f16>) {
@@ -146,7 +135,7 @@ using QuadAnywhere = uint32_t __attribute__((vector_size(16), aligned(4), may_al
 /// to[p * W + w] = rows[w][p] for p in [0, n), w in [0, W): 4×4 blocks in 128-bit registers, which
 /// every instruction set has.
 template <int W>
-WICK_INLINE void transpose_words(const Word* const* rows, int64_t n, Word* to) {
+WICK_FN void transpose_words(const Word* const* rows, int64_t n, Word* to) {
   static_assert(W % 4 == 0);
   int64_t p = 0;
   for (; p + 4 <= n; p += 4) {

@@ -1,10 +1,15 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "wick/backend/cpu/cpu_backend.h"
 
 namespace wick::cpu {
+
+/// Sizes of what lies in a workspace, so that the next begins a cache line.
+constexpr int64_t align64(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+constexpr size_t align64(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 /// Scratch memory of one call, from the allocator's cache. Taken before a parallel region starts,
 /// because a region's body must not throw.
@@ -19,6 +24,7 @@ class Workspace {
   Workspace& operator=(const Workspace&) = delete;
 
   char* data() const { return static_cast<char*>(data_); }
+  uint8_t* bytes() const { return static_cast<uint8_t*>(data_); }
 
  private:
   // The allocator is the process's; which kernels the backend has doesn't matter.

@@ -13,13 +13,17 @@ struct Lines {
   __attribute__((noinline)) void operator()(S* __restrict y, const S* __restrict a,
                                             const S* __restrict b, int64_t n) const {
     if constexpr (kStepwise<S>) {
-      alignas(64) float u[kPiece], v[kPiece];
-      for (int64_t i = 0; i < n; i += kPiece) {
-        const int64_t m = n - i < kPiece ? (n - i) / kLine<S> * kLine<S> : kPiece;
-        widen(u, a + i, m);
-        widen(v, b + i, m);
-        for (int64_t j = 0; j < m; ++j) u[j] = F::call(u[j], v[j]);
-        narrow(y + i, u, m);
+      constexpr int64_t kN = kLine<S>;
+      for (int64_t i = 0; i < n; i += kN) {
+        alignas(64) float u[kN], v[kN];
+        widen(u, a + i, kN);
+        widen(v, b + i, kN);
+        for (int64_t j = 0; j < kN; ++j) u[j] = F::call(u[j], v[j]);
+        if constexpr (F::kSelects) {
+          narrow_exact(y + i, u, kN);
+        } else {
+          narrow(y + i, u, kN);
+        }
       }
     } else {
       const int64_t whole = n / kLine<S> * kLine<S>;
@@ -67,12 +71,12 @@ struct AffineLines {
                                             int64_t n) const {
     const Compute<S> by = mul, plus = add;
     if constexpr (kStepwise<S>) {
-      alignas(64) float wide[kPiece];
-      for (int64_t i = 0; i < n; i += kPiece) {
-        const int64_t m = n - i < kPiece ? (n - i) / kLine<S> * kLine<S> : kPiece;
-        widen(wide, x + i, m);
-        for (int64_t j = 0; j < m; ++j) wide[j] = wide[j] * by + plus;
-        narrow(y + i, wide, m);
+      constexpr int64_t kN = kLine<S>;
+      for (int64_t i = 0; i < n; i += kN) {
+        alignas(64) float wide[kN];
+        widen(wide, x + i, kN);
+        for (int64_t j = 0; j < kN; ++j) wide[j] = wide[j] * by + plus;
+        narrow(y + i, wide, kN);
       }
     } else {
       const int64_t whole = n / kLine<S> * kLine<S>;
@@ -88,13 +92,14 @@ void affine(int64_t n, void* out, const void* in, const void* mul, const void* a
   cover(n, stream, lines, static_cast<S*>(out), static_cast<const S*>(in));
 }
 
-#define WICK_BINARY(name, ...)                                  \
-  struct name##_row {                                           \
-    static constexpr bool kChecksDivisor = Op::name == Op::div; \
-    template <class T>                                          \
-    static inline T call(T a, T b) {                            \
-      return fn::name(a, b);                                    \
-    }                                                           \
+#define WICK_BINARY(name, ...)                                                           \
+  struct name##_row {                                                                    \
+    static constexpr bool kChecksDivisor = Op::name == Op::div;                          \
+    static constexpr bool kSelects = Op::name == Op::maximum || Op::name == Op::minimum; \
+    template <class T>                                                                   \
+    static inline T call(T a, T b) {                                                     \
+      return fn::name(a, b);                                                             \
+    }                                                                                    \
   };
 #include "wick/op/ops.def"
 
@@ -135,7 +140,7 @@ constexpr bool has_all(const AffineKernel (&run)[kRealDTypeCount]) {
 }  // namespace
 
 constexpr BinaryKernels binary_kernels = make_table();
-static_assert(complete(binary_kernels.run, OpKind::Binary));
+static_assert(complete(binary_kernels.run, OpKind::binary));
 static_assert(has_all(binary_kernels.affine));
 
 }  // namespace wick::cpu::WICK_ISA

@@ -11,9 +11,9 @@
 namespace wick::cpu {
 namespace {
 
-/// Elements that a thread should get at least: a few microseconds of work. Ops that aren't known to
-/// be a handful of instructions count as expensive.
-constexpr int64_t grain_of(Op op) {
+/// What an op costs an element: a handful of instructions, a division or a root, or more.
+enum class Cost { light, division, heavy };
+constexpr Cost cost_of(Op op) {
   switch (op) {
     case Op::neg:
     case Op::abs:
@@ -24,40 +24,28 @@ constexpr int64_t grain_of(Op op) {
     case Op::maximum:
     case Op::minimum:
     case Op::affine:
-      return 32768;
+      return Cost::light;
     case Op::sqrt:
     case Op::recip:
     case Op::div:
-      return 16384;
+      return Cost::division;
     default:
-      return 8192;
+      return Cost::heavy;
   }
+}
+
+/// Elements that a thread should get at least: a few microseconds of work.
+constexpr int64_t grain_of(Op op) {
+  const Cost cost = cost_of(op);
+  return cost == Cost::light ? 32768 : (cost == Cost::division ? 16384 : 8192);
 }
 
 /// Streaming pays where memory is the limit. Functions and conversions whose arithmetic is need the
 /// cache to hide their stores: plain stores then cost nothing, streamed ones up to a third.
 constexpr bool worth_streaming(Op op, DType dtype) {
-  switch (op) {
-    case Op::neg:
-    case Op::abs:
-    case Op::sqr:
-      return dtype != DType::bf16 && dtype != DType::f8e4m3;
-    case Op::add:
-    case Op::sub:
-    case Op::mul:
-    case Op::maximum:
-    case Op::minimum:
-      return dtype != DType::f8e4m3;
-    case Op::div:
-      return is_float(dtype) && dtype != DType::f8e4m3;
-    case Op::sqrt:
-    case Op::recip:
-      return dtype == DType::f32 || dtype == DType::f64;
-    case Op::affine:
-      return dtype == DType::f32 || dtype == DType::f64 || is_integer(dtype);
-    default:
-      return false;
-  }
+  if (op == Op::neg || op == Op::abs) return true;  // of any dtype: only the sign changes
+  if (op == Op::sqrt) return dtype == DType::f32 || dtype == DType::f64;
+  return cost_of(op) != Cost::heavy && dtype != DType::f8e4m3;
 }
 
 int index(Op op) { return static_cast<int>(op); }

@@ -11,16 +11,24 @@ template <class F, class S>
 struct Lines {
   __attribute__((noinline)) void operator()(S* __restrict y, const S* __restrict x,
                                             int64_t n) const {
-    if constexpr (kStepwise<S>) {
-      alignas(64) float wide[kPiece];
-      for (int64_t i = 0; i < n; i += kPiece) {
-        const int64_t m = n - i < kPiece ? (n - i) / kLine<S> * kLine<S> : kPiece;
-        widen(wide, x + i, m);
-        for (int64_t j = 0; j < m; ++j) wide[j] = F::call(wide[j]);
-        narrow(y + i, wide, m);
+    const int64_t whole = n / kLine<S> * kLine<S>;
+    if constexpr (kNarrow<S> && (F::kOp == Op::neg || F::kOp == Op::abs)) {
+      // The sign bit alone.
+      using Bits = decltype(S::bits);
+      constexpr auto kSign = static_cast<Bits>(Bits{1} << (8 * sizeof(S) - 1));
+      for (int64_t i = 0; i < whole; ++i) {
+        const int bits = F::kOp == Op::neg ? x[i].bits ^ kSign : x[i].bits & ~kSign;
+        y[i].bits = static_cast<Bits>(bits);
+      }
+    } else if constexpr (kStepwise<S>) {
+      constexpr int64_t kN = kLine<S>;
+      for (int64_t i = 0; i < whole; i += kN) {
+        alignas(64) float wide[kN];
+        widen(wide, x + i, kN);
+        for (int64_t j = 0; j < kN; ++j) wide[j] = F::call(wide[j]);
+        narrow(y + i, wide, kN);
       }
     } else {
-      const int64_t whole = n / kLine<S> * kLine<S>;
       for (int64_t i = 0; i < whole; ++i) y[i] = store<S>(F::call(load(x[i])));
     }
   }
@@ -31,12 +39,13 @@ void unary(int64_t n, void* out, const void* in, bool stream) {
   cover(n, stream, Lines<F, S>{}, static_cast<S*>(out), static_cast<const S*>(in));
 }
 
-#define WICK_UNARY(name, ...)   \
-  struct name##_row {           \
-    template <class T>          \
-    static inline T call(T x) { \
-      return fn::name(x);       \
-    }                           \
+#define WICK_UNARY(name, ...)           \
+  struct name##_row {                   \
+    static constexpr Op kOp = Op::name; \
+    template <class T>                  \
+    static inline T call(T x) {         \
+      return fn::name(x);               \
+    }                                   \
   };
 #include "wick/op/ops.def"
 
@@ -62,6 +71,6 @@ constexpr UnaryKernels make_table() {
 }  // namespace
 
 constexpr UnaryKernels unary_kernels = make_table();
-static_assert(complete(unary_kernels.run, OpKind::Unary));
+static_assert(complete(unary_kernels.run, OpKind::unary));
 
 }  // namespace wick::cpu::WICK_ISA

@@ -7,20 +7,30 @@
 namespace wick::cpu::WICK_ISA {
 namespace {
 
-using math::i32, math::i64, math::u32;
+using math::i32;
 
-/// A number on its way to f16, as an f32 from which the processor's conversion gives the bits that
-/// one rounding would have given.
-template <class From>
-inline float toward_f16(From x) {
+/// The float from which narrow gives the bits that one rounding of x would have given.
+template <class To, class From>
+inline float toward(From x) {
   if constexpr (math::kSame<From, double>) {
     return math::detail::f64_to_f32_odd(x);
   } else if constexpr (kNarrow<From>) {
     return math::to_f32(x);
-  } else if constexpr (sizeof(From) < 4) {
+  } else if constexpr (sizeof(From) < 4 || math::kSame<From, float>) {
     return static_cast<float>(x);
+  } else if constexpr (math::kSame<To, bf16>) {
+    // Where the float (of 64 bits: the double) on the way would round, to odd at a higher bit.
+    constexpr int kDigits = sizeof(From) == 4 ? 24 : 53;
+    constexpr From kUnit = From{1} << (8 * sizeof(From) - kDigits), kLow = kUnit - 1;
+    constexpr From kExact = From{1} << kDigits;
+    bool exact = x < kExact;
+    if constexpr (From(-1) < From(0)) exact = exact & (x > -kExact);
+    const From odd = (x & ~kLow) | ((x & kLow) != 0 ? kUnit : From{0});
+    const From y = exact ? x : odd;
+    if constexpr (sizeof(From) == 8) return math::detail::f64_to_f32_odd(static_cast<double>(y));
+    return static_cast<float>(y);
   } else {
-    // Beyond 2^17 all is infinity; below, an f32 holds the integer.
+    // Beyond 2^17 all is infinity or the largest number; below, an f32 holds the integer.
     constexpr From kLimit = From{1} << 17;
     From y = x < kLimit ? x : kLimit;
     if constexpr (From(-1) < From(0)) y = y > -kLimit ? y : -kLimit;
@@ -28,27 +38,55 @@ inline float toward_f16(From x) {
   }
 }
 
+template <class To, class From>
+inline void toward(float* __restrict to, const From* __restrict from, int64_t n) {
+#if defined(__AVX512F__)
+  if constexpr (math::kSame<To, bf16> && math::kSame<From, i32>) {
+    // Toward zero, then to odd where that lost something.
+    for (int64_t i = 0; i < n; i += 16) {
+      const __m512i x = _mm512_loadu_si512(from + i);
+      const __m512 y = _mm512_cvt_roundepi32_ps(x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+      const __mmask16 inexact = _mm512_cmpneq_epi32_mask(_mm512_cvttps_epi32(y), x);
+      const __m512i bits = _mm512_castps_si512(y);
+      _mm512_storeu_si512(to + i, _mm512_mask_or_epi32(bits, inexact, bits, _mm512_set1_epi32(1)));
+    }
+    return;
+  }
+#endif
+  for (int64_t i = 0; i < n; ++i) to[i] = toward<To>(from[i]);
+}
+
 /// n a multiple of 64: whole lines of every type.
 template <class To, class From>
 __attribute__((noinline)) void lines(To* __restrict to, const From* __restrict from, int64_t n) {
+  const int64_t whole = n / 64 * 64;
   if constexpr (kStepwise<From> && math::kSame<To, float>) {
-    widen(to, from, n);
+    widen(to, from, whole);
   } else if constexpr (kStepwise<To> && math::kSame<From, float>) {
-    narrow(to, from, n);
+    narrow(to, from, whole);
+  } else if constexpr (kStepwise<To> && math::kSame<From, double>) {
+    // Longer pieces: the way from f64 is long, and more of its loads are then under way at once.
+    alignas(64) float wide[256];
+    for (int64_t i = 0; i < whole; i += 256) {
+      const int64_t m = whole - i < 256 ? whole - i : 256;
+      for (int64_t j = 0; j < m; ++j) wide[j] = toward<To>(from[i + j]);
+      narrow(to + i, wide, m);
+    }
   } else if constexpr (kStepwise<From> || kStepwise<To>) {
-    alignas(64) float wide[kPiece];
-    for (int64_t i = 0; i < n; i += kPiece) {
-      const int64_t m = n - i < kPiece ? (n - i) / 64 * 64 : kPiece;
+    for (int64_t i = 0; i < whole; i += 64) {
+      alignas(64) float wide[64];
       if constexpr (kStepwise<From>) {
-        widen(wide, from + i, m);
-        for (int64_t j = 0; j < m; ++j) to[i + j] = math::cast<To>(wide[j]);
+        widen(wide, from + i, 64);
       } else {
-        for (int64_t j = 0; j < m; ++j) wide[j] = toward_f16(from[i + j]);
-        narrow(to + i, wide, m);
+        toward<To>(wide, from + i, 64);
+      }
+      if constexpr (kStepwise<To>) {
+        narrow(to + i, wide, 64);
+      } else {
+        for (int64_t j = 0; j < 64; ++j) to[i + j] = math::cast<To>(wide[j]);
       }
     }
   } else {
-    const int64_t whole = n / 64 * 64;
     for (int64_t i = 0; i < whole; ++i) to[i] = math::cast<To>(from[i]);
   }
 }

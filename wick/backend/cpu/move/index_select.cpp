@@ -153,6 +153,57 @@ void select_rows(const Nest<2>& slice, const std::vector<int64_t>& offsets, int6
   });
 }
 
+/// The selected dim is the output's innermost: walks along it.
+void select_lines(const Nest<2>& slice, const std::vector<int64_t>& offsets, int64_t out_step) {
+  const auto count = static_cast<int64_t>(offsets.size());
+  const int log2_size = log2_bytes(slice.elem_bytes[0]);
+  Box<2> box;
+  for (int k = 0; k < 2; ++k) box.base[k] = slice.base[k];
+  for (int d = 0; d < slice.rank; ++d) box.add(slice.size[d], slice, d, 1);
+  parallel_for(box.units(), std::max<int64_t>(1, kGrain / 4 / count),
+               [&](int64_t begin, int64_t end) {
+                 walk(box, begin, end, [&](const int64_t*, char* const* at) {
+                   switch (log2_size) {
+                     case 0:
+                       return gather_line<uint8_t>(at[0], out_step, at[1], offsets);
+                     case 1:
+                       return gather_line<uint16_t>(at[0], out_step, at[1], offsets);
+                     case 2:
+                       return gather_line<uint32_t>(at[0], out_step, at[1], offsets);
+                     default:
+                       return gather_line<uint64_t>(at[0], out_step, at[1], offsets);
+                   }
+                 });
+               });
+}
+
+/// Slice by slice; the nest was made once and only its bases move.
+void select_slices(const Nest<2>& slice, const std::vector<int64_t>& offsets, int64_t out_step,
+                   const MoveKernels& move) {
+  const FillKernel zero_run = move.fill[log2_bytes(slice.elem_bytes[0])];
+  const char zero[8] = {};
+  const auto clear = [&](int64_t n, char* const* at, const int64_t* stride) {
+    run_dense<1>(n, at, stride, slice.elem_bytes, false,
+                 [&](int64_t m, char* const* p, bool) { zero_run(m, p[0], zero, false); });
+  };
+  parallel_for(static_cast<int64_t>(offsets.size()), std::max<int64_t>(1, kGrain / slice.elems()),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) {
+                   const int64_t offset = offsets[static_cast<size_t>(i)];
+                   Nest<2> nest = slice;
+                   nest.base[0] += i * out_step;
+                   if (offset != kZeros) {
+                     nest.base[1] += offset;
+                     copy_nest(nest, move, false);
+                     continue;
+                   }
+                   // The output's own strides on both sides: no input is read.
+                   for (int d = 0; d < nest.rank; ++d) nest.stride[1][d] = nest.stride[0][d];
+                   for_each_run(nest, move.transpose, kGrain, false, clear);
+                 }
+               });
+}
+
 View without(const View& view, int dim) {
   const Layout line = view.layout.narrow(dim, 0, 1).squeeze(dim);
   return {view.data, view.dtype, line};
@@ -185,7 +236,6 @@ void CpuBackend::index_select(const View& out, const ConstView& in, const ConstV
 
   const int64_t bytes = info(in.dtype).block_bytes;
   const std::vector<int64_t> offsets = source_offsets(ids, in, size, in.layout.stride(dim) * bytes);
-  const auto count = static_cast<int64_t>(offsets.size());
   if (out.layout.elems() == 0) return;
 
   // The rest of the dims: one slice of the output and one of the source.
@@ -195,61 +245,14 @@ void CpuBackend::index_select(const View& out, const ConstView& in, const ConstV
   const ConstView* const inputs[] = {&in_slice};
   const Nest<2> slice = make_nest<2>(out_slice, inputs);
   const int64_t out_step = out.layout.stride(dim) * bytes;
-  const int64_t slice_elems = slice.elems();
-  const int log2_size = log2_bytes(bytes);
-
-  if (slice.rank > 0 && count >= 8 && std::abs(out_step) < slice.stride[0][0]) {
-    // The selected dim is the innermost: walk along it.
-    Box<2> box;
-    for (int k = 0; k < 2; ++k) box.base[k] = slice.base[k];
-    for (int d = 0; d < slice.rank; ++d) box.add(slice.size[d], slice, d, 1);
-    parallel_for(box.units(), std::max<int64_t>(1, kGrain / 4 / count),
-                 [&](int64_t begin, int64_t end) {
-                   walk(box, begin, end, [&](const int64_t*, char* const* at) {
-                     switch (log2_size) {
-                       case 0:
-                         return gather_line<uint8_t>(at[0], out_step, at[1], offsets);
-                       case 1:
-                         return gather_line<uint16_t>(at[0], out_step, at[1], offsets);
-                       case 2:
-                         return gather_line<uint32_t>(at[0], out_step, at[1], offsets);
-                       default:
-                         return gather_line<uint64_t>(at[0], out_step, at[1], offsets);
-                     }
-                   });
-                 });
-    return;
-  }
-
-  if (slice.rank == 0 || (slice.rank == 1 && slice.stride[0][0] == bytes &&
-                          slice.stride[1][0] == bytes)) {
+  if (slice.rank > 0 && offsets.size() >= 8 && std::abs(out_step) < slice.stride[0][0]) {
+    select_lines(slice, offsets, out_step);
+  } else if (slice.rank == 0 ||
+             (slice.rank == 1 && slice.stride[0][0] == bytes && slice.stride[1][0] == bytes)) {
     select_rows(slice, offsets, out_step, move.copy);
-    return;
+  } else {
+    select_slices(slice, offsets, out_step, move);
   }
-
-  // Slice by slice; the nest was made once and only its bases move.
-  const FillKernel zero_run = move.fill[log2_size];
-  const char zero[8] = {};
-  parallel_for(count, std::max<int64_t>(1, kGrain / slice_elems), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t offset = offsets[static_cast<size_t>(i)];
-      Nest<2> nest = slice;
-      nest.base[0] += i * out_step;
-      if (offset != kZeros) {
-        nest.base[1] += offset;
-        copy_nest(nest, move, false);
-        continue;
-      }
-      // The output's own strides on both sides: no input is read.
-      for (int d = 0; d < nest.rank; ++d) nest.stride[1][d] = nest.stride[0][d];
-      for_each_run(nest, move.transpose, kGrain, false,
-                   [&](int64_t n, char* const* at, const int64_t* stride) {
-                     run_dense<1>(
-                         n, at, stride, nest.elem_bytes, false,
-                         [&](int64_t m, char* const* p, bool) { zero_run(m, p[0], zero, false); });
-                   });
-    }
-  });
 }
 
 }  // namespace wick::cpu

@@ -40,8 +40,9 @@ void copy_strided(int64_t n, char* const* at, const int64_t* stride) {
 /// Streaming pays where memory is the limit. Conversions whose arithmetic is have to have the cache
 /// hide their stores.
 bool worth_streaming(DType to, DType from) {
-  if (to == DType::f8e4m3 || from == DType::f8e4m3) return false;
-  return to != DType::bf16 || from == DType::f32;
+  if (to == DType::f8e4m3) return false;
+  if (from == DType::f8e4m3) return to == DType::f32 || to == DType::f64;
+  return to != DType::bf16 || from != DType::f64;
 }
 
 int index(DType dtype) { return static_cast<int>(dtype); }

@@ -33,6 +33,7 @@ struct Plan {
   Walk<2> kept{{0, 0}};  // where each output and its row (or first column) lie
   int64_t n = 1, chunks = 1;
   int64_t width = 1, y_step = 0;  // columns: how many neighbours there are, and their output stride
+  int64_t tile_width = 1;         // columns of one kernel call
   double divisor = 1;
 
   int64_t length(int64_t chunk_index) const {
@@ -70,7 +71,7 @@ void column_chunk(const Plan& plan, int64_t x_offset, int64_t chunk, int64_t wid
                width, results);
 }
 
-using Partials = std::array<double, static_cast<size_t>(kReduceColumns)>;  // of any type
+using Partials = std::array<double, static_cast<size_t>(kBestColumns)>;  // of any type
 
 /// Rows whose elements are reduced one output at a time.
 void reduce_rows(const Plan& plan) {
@@ -120,16 +121,16 @@ void reduce_rows(const Plan& plan) {
 /// Columns: neighbours in memory belong to different outputs.
 void reduce_columns(const Plan& plan) {
   const auto elem = static_cast<int64_t>(plan.elem_bytes);
-  const int64_t tiles_across = (plan.width + kReduceColumns - 1) / kReduceColumns;
+  const int64_t tiles_across = (plan.width + plan.tile_width - 1) / plan.tile_width;
   const int64_t tiles = plan.kept.total() * tiles_across;
   const auto tile = [&](int64_t index, int64_t* x_offset, int64_t* y_offset) {
     const auto at = plan.kept.at(index / tiles_across);
-    const int64_t column = index % tiles_across * kReduceColumns;
+    const int64_t column = index % tiles_across * plan.tile_width;
     *x_offset = at[1] + column;
     *y_offset = at[0] + column * plan.y_step;
-    return std::min(kReduceColumns, plan.width - column);
+    return std::min(plan.tile_width, plan.width - column);
   };
-  const int64_t tile_elems = plan.n * std::min(plan.width, kReduceColumns);
+  const int64_t tile_elems = plan.n * std::min(plan.width, plan.tile_width);
   if (plan.chunks > 1 && tiles < 4 * ThreadPool::global().threads()) {
     std::vector<Partials> results(static_cast<size_t>(tiles * plan.chunks));
     parallel_for(tiles * plan.chunks, 1, [&](int64_t begin, int64_t end) {
@@ -195,6 +196,7 @@ void CpuBackend::reduce(Op op, const View& out, const ConstView& in, uint32_t di
   plan.elem_bytes = static_cast<size_t>(bytes_of(in.dtype, 1));
   plan.partial_bytes =
       is_float(in.dtype) || kind == 0 ? std::max<size_t>(plan.elem_bytes, 4) : plan.elem_bytes;
+  plan.tile_width = kind == 0 ? kReduceColumns : kBestColumns;
   plan.x = static_cast<const char*>(in.data);
   plan.y = static_cast<char*>(out.data);
 
@@ -259,14 +261,14 @@ void CpuBackend::arg_reduce(Op op, const View& out, const ConstView& in, int dim
   }
   const auto arg = table.arg_columns[dtype];
   const int64_t width = x.shape()[columns], y_step = y.stride(columns);
-  const int64_t across = (width + kReduceColumns - 1) / kReduceColumns;
-  const int64_t grain = kElemsPerThread / (n * std::min(width, kReduceColumns));
+  const int64_t across = (width + kBestColumns - 1) / kBestColumns;
+  const int64_t grain = kElemsPerThread / (n * std::min(width, kBestColumns));
   parallel_for(kept.total() * across, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const auto at = kept.at(i / across);
-      const int64_t column = i % across * kReduceColumns;
-      arg(data + (at[1] + column) * elem, step, n, std::min(kReduceColumns, width - column),
-          largest, indices + at[0] + column * y_step, y_step);
+      const int64_t column = i % across * kBestColumns;
+      arg(data + (at[1] + column) * elem, step, n, std::min(kBestColumns, width - column), largest,
+          indices + at[0] + column * y_step, y_step);
     }
   });
 }

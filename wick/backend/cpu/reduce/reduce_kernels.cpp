@@ -1,6 +1,9 @@
 #include "wick/backend/cpu/reduce/reduce_kernels.h"
 
+#include <type_traits>
+
 #include "wick/backend/cpu/lanes.h"
+#include "wick/backend/cpu/storage_type.h"
 
 // Partial results of reductions: rows (a chunk of one output) and columns (a chunk of many
 // neighbouring outputs). Both follow the row sum of docs/design/numerics/reduce.md, so that the
@@ -57,6 +60,7 @@ struct Sum {
 };
 
 struct Max {
+  static constexpr bool kLargest = true;
   template <class T>
   using Partial = typename PartialBest<T>::Type;
   template <class P>
@@ -70,6 +74,7 @@ struct Max {
 };
 
 struct Min {
+  static constexpr bool kLargest = false;
   template <class T>
   using Partial = typename PartialBest<T>::Type;
   template <class P>
@@ -81,6 +86,80 @@ struct Min {
     }
   }
 };
+
+// ---- Ordered integers in place of floats: one instruction then compares. ----
+
+template <class T, bool = kIsFloat<T>>
+struct RankOf {
+  using Type = T;
+};
+template <class T>
+struct RankOf<T, true> {
+  using Type =
+      std::conditional_t<sizeof(T) == 1, int8_t,
+                         std::conditional_t<sizeof(T) == 2, int16_t,
+                                            std::conditional_t<sizeof(T) == 4, int32_t, int64_t>>>;
+};
+template <class T>
+using Rank = typename RankOf<T>::Type;
+
+/// Integers rank as themselves, floats by their bits with those of negative ones turned round:
+/// -0 ranks below +0, NaN beyond the infinities on the side of its sign.
+template <class T>
+WICK_FN Rank<T> rank_of(T x) {
+  if constexpr (kIsFloat<T>) {
+    using R = Rank<T>;
+    constexpr int kSign = 8 * static_cast<int>(sizeof(R)) - 1;
+    constexpr auto kMagnitude = static_cast<R>(__INT64_MAX__ >> (63 - kSign));
+    R bits;
+    if constexpr (sizeof(T) < 4) {
+      bits = static_cast<R>(x.bits);  // a structure's bits, which a cast would hide from vectors
+    } else {
+      bits = __builtin_bit_cast(R, x);
+    }
+    return static_cast<R>(bits ^ ((bits >> kSign) & kMagnitude));
+  } else {
+    return x;
+  }
+}
+
+/// Ranks beyond this one, or below its complement, are NaN.
+template <class T>
+inline constexpr Rank<T> kLastRank = 0;
+template <>
+inline constexpr int8_t kLastRank<math::f8e4m3> = 0x7e;
+template <>
+inline constexpr int16_t kLastRank<math::bf16> = 0x7f80;
+template <>
+inline constexpr int16_t kLastRank<math::f16> = 0x7c00;
+template <>
+inline constexpr int32_t kLastRank<float> = 0x7f800000;
+template <>
+inline constexpr int64_t kLastRank<double> = 0x7ff0000000000000;
+
+template <class T>
+WICK_FN bool is_nan_rank(Rank<T> rank) {
+  if constexpr (kIsFloat<T>) {
+    return rank > kLastRank<T> || rank < static_cast<Rank<T>>(~kLastRank<T>);
+  } else {
+    return false;
+  }
+}
+
+/// The best of some elements from their highest and lowest ranks, as a partial result.
+template <class Op, class T>
+WICK_FN typename Op::template Partial<T> best_of(Rank<T> high, Rank<T> low) {
+  if constexpr (kIsFloat<T>) {
+    using P = typename Op::template Partial<T>;
+    const Rank<T> best = Op::kLargest ? high : low;
+    const auto bits = rank_of<T>(__builtin_bit_cast(T, best));  // its own inverse
+    const P value = widen(__builtin_bit_cast(T, bits));
+    const bool nan = is_nan_rank<T>(high) || is_nan_rank<T>(low);
+    return nan ? static_cast<P>(__builtin_nan("")) : value;
+  } else {
+    return Op::kLargest ? high : low;
+  }
+}
 
 // ---- Rows. ----
 
@@ -107,62 +186,88 @@ void sum_chunk(const void* data, int64_t step, int64_t n, void* result) {
   *static_cast<P*>(result) = sum;
 }
 
-/// A chunk's largest or smallest element: exact, so in any order.
+/// A chunk's largest or smallest element: exact, so in any order. Both are kept of floats, because
+/// NaN stands at either end.
 template <class Op, class T>
 void best_chunk(const void* data, int64_t step, int64_t n, void* result) {
-  using P = typename Op::template Partial<T>;
-  constexpr int kAcross = 4 * kVectorBytes / static_cast<int>(sizeof(P));
+  using R = Rank<T>;
+  constexpr int kAcross = 4 * kVectorBytes / static_cast<int>(sizeof(R));
   T scratch[kReduceChunk];
   const T* x = contiguous(static_cast<const T*>(data), step, n, scratch);
-  P best[kAcross];
-  const P first = to_partial<P>(*static_cast<const T*>(data));
-  for (int j = 0; j < kAcross; ++j) best[j] = first;
+  R high[kAcross], low[kAcross];
+  const R first = rank_of(*static_cast<const T*>(data));
+  for (int j = 0; j < kAcross; ++j) high[j] = low[j] = first;
   int64_t i = 0;
   for (; i + kAcross <= n; i += kAcross) {
-    for (int j = 0; j < kAcross; ++j) best[j] = Op::join(best[j], to_partial<P>(x[i + j]));
+    for (int j = 0; j < kAcross; ++j) {
+      const R r = rank_of(x[i + j]);
+      high[j] = r > high[j] ? r : high[j];
+      low[j] = r < low[j] ? r : low[j];
+    }
   }
-  P b = first;
-  for (int j = 0; j < kAcross; ++j) b = Op::join(b, best[j]);
-  for (; i < n; ++i) b = Op::join(b, to_partial<P>(x[i]));
-  *static_cast<P*>(result) = b;
+  R most = first, least = first;
+  for (int j = 0; j < kAcross; ++j) {
+    most = high[j] > most ? high[j] : most;
+    least = low[j] < least ? low[j] : least;
+  }
+  for (; i < n; ++i) {
+    const R r = rank_of(x[i]);
+    most = r > most ? r : most;
+    least = r < least ? r : least;
+  }
+  *static_cast<typename Op::template Partial<T>*>(result) = best_of<Op, T>(most, least);
 }
 
 // ---- Columns: a buffer element is a column's partial result. ----
 
-/// into[i] = into[i] (op) row0[i] (op) row1[i] ..., left to right, for R rows at once: that keeps
-/// several streams from memory under way.
-template <class Op, int R, class T, class P>
-WICK_FN void join_rows(P* __restrict into, const T* const* row, int64_t width) {
+/// Asks for a row ahead of its turn: pieces of rows a few kilobytes apart are more than hardware
+/// prefetchers follow.
+template <class T>
+WICK_FN void prefetch_row(const T* row, int64_t width) {
+  constexpr auto kLine = static_cast<int64_t>(64 / sizeof(T));
+  for (int64_t i = 0; i < width; i += kLine) __builtin_prefetch(row + i, 0, 2);
+}
+constexpr int64_t kAhead = 4;  // rows joined at once, and asked for ahead
+
+/// into[i] = into[i] + row0[i] + row1[i] ..., left to right, for R rows at once: that keeps several
+/// streams from memory under way.
+template <int R, class T, class P>
+WICK_FN void add_rows(P* __restrict into, const T* x, const int64_t* rows, int64_t width) {
+  const T* row[R];
+  for (int r = 0; r < R; ++r) row[r] = x + rows[r];
   for (int64_t i = 0; i < width; ++i) {
     P v = into[i];
-    for (int r = 0; r < R; ++r) v = Op::join(v, to_partial<P>(row[r][i]));
+    for (int r = 0; r < R; ++r) v = v + to_partial<P>(row[r][i]);
     into[i] = v;
   }
 }
 
-/// Joins the next `count` of `left` rows to `into`, in their order. The rows after them are asked
-/// for ahead: pieces of rows a few kilobytes apart are more than hardware prefetchers follow.
-template <class Op, class T, class P>
-WICK_FN void join_all_rows(P* __restrict into, const T* x, const int64_t* rows, int64_t count,
-                           int64_t left, int64_t width) {
-  constexpr int64_t kAhead = 4;
-  constexpr auto kLine = static_cast<int64_t>(64 / sizeof(T));
+/// Calls each(count, rows) for the next `count` of `left` rows, four or one at a time, and asks for
+/// the rows behind them.
+template <class T, class Each>
+WICK_FN void by_rows(const T* x, const int64_t* rows, int64_t count, int64_t left, int64_t width,
+                     const Each& each) {
   for (int64_t c = 0; c < count;) {
-    const int64_t end = left < c + 2 * kAhead ? left : c + 2 * kAhead;
-    for (int64_t ahead = c + kAhead; ahead < end; ++ahead) {
-      for (int64_t i = 0; i < width; i += kLine) __builtin_prefetch(x + rows[ahead] + i, 0, 2);
+    for (int64_t r = c + kAhead; r < smaller(left, c + 2 * kAhead); ++r) {
+      prefetch_row(x + rows[r], width);
     }
-    const T* row[kAhead];
-    if (c + kAhead <= count) {
-      for (int r = 0; r < kAhead; ++r) row[r] = x + rows[c + r];
-      join_rows<Op, kAhead>(into, row, width);
-      c += kAhead;
-    } else {
-      row[0] = x + rows[c];
-      join_rows<Op, 1>(into, row, width);
-      ++c;
-    }
+    const bool several = c + kAhead <= count;
+    each(several, rows + c);
+    c += several ? kAhead : 1;
   }
+}
+
+/// Adds the next `count` of `left` rows to `into`, in their order.
+template <class T, class P>
+WICK_FN void add_all_rows(P* __restrict into, const T* x, const int64_t* rows, int64_t count,
+                          int64_t left, int64_t width) {
+  by_rows(x, rows, count, left, width, [&](bool several, const int64_t* next) {
+    if (several) {
+      add_rows<kAhead>(into, x, next, width);
+    } else {
+      add_rows<1>(into, x, next, width);
+    }
+  });
 }
 
 template <class T>
@@ -191,7 +296,7 @@ struct ColumnSum {
     if (a >= n) return false;
     const int64_t count = (n - a + kSumAccumulators - 1) / kSumAccumulators;
     for (int64_t i = 0; i < width; ++i) into[i] = P{0};
-    join_all_rows<Sum>(into, x, order + done, count, n - done, width);
+    add_all_rows(into, x, order + done, count, n - done, width);
     done += count;
     return true;
   }
@@ -229,17 +334,48 @@ void sum_columns(const void* data, const int64_t* rows, int64_t n, int64_t width
     columns.node(0, 1, 0, sums);
   } else {
     for (int64_t i = 0; i < width; ++i) sums[i] = 0;
-    join_all_rows<Sum>(sums, static_cast<const T*>(data), rows, n, n, width);
+    add_all_rows(sums, static_cast<const T*>(data), rows, n, n, width);
   }
+}
+
+/// high[i] and low[i] meet the ranks of R rows.
+template <int R, class T>
+WICK_FN void rank_rows(Rank<T>* __restrict high, Rank<T>* __restrict low, const T* x,
+                       const int64_t* rows, int64_t width) {
+  const T* row[R];
+  for (int r = 0; r < R; ++r) row[r] = x + rows[r];
+  for (int64_t i = 0; i < width; ++i) {
+    Rank<T> most = high[i], least = low[i];
+    for (int r = 0; r < R; ++r) {
+      const Rank<T> rank = rank_of(row[r][i]);
+      most = rank > most ? rank : most;
+      least = rank < least ? rank : least;
+    }
+    high[i] = most;
+    low[i] = least;
+  }
+}
+
+/// The highest and lowest ranks of the columns of the next `count` of `left` rows.
+template <class T>
+WICK_FN void rank_columns(Rank<T>* __restrict high, Rank<T>* __restrict low, const T* x,
+                          const int64_t* rows, int64_t count, int64_t left, int64_t width) {
+  for (int64_t i = 0; i < width; ++i) high[i] = low[i] = rank_of(x[rows[0] + i]);
+  by_rows(x, rows + 1, count - 1, left - 1, width, [&](bool several, const int64_t* next) {
+    if (several) {
+      rank_rows<kAhead>(high, low, x, next, width);
+    } else {
+      rank_rows<1>(high, low, x, next, width);
+    }
+  });
 }
 
 template <class Op, class T>
 void best_columns(const void* data, const int64_t* rows, int64_t n, int64_t width, void* results) {
-  using P = typename Op::template Partial<T>;
-  const auto* x = static_cast<const T*>(data);
-  auto* best = static_cast<P*>(results);
-  for (int64_t i = 0; i < width; ++i) best[i] = to_partial<P>(x[rows[0] + i]);
-  join_all_rows<Op>(best, x, rows + 1, n - 1, n - 1, width);
+  auto* best = static_cast<typename Op::template Partial<T>*>(results);
+  Rank<T> high[kBestColumns], low[kBestColumns];
+  rank_columns(high, low, static_cast<const T*>(data), rows, n, n, width);
+  for (int64_t i = 0; i < width; ++i) best[i] = best_of<Op, T>(high[i], low[i]);
 }
 
 template <class Op, class T>
@@ -265,64 +401,59 @@ void finish(const void* results, int64_t count, double divisor, void* y, int64_t
   }
 }
 
-// ---- Index of the largest or smallest. ----
+// ---- Index of the largest or smallest. Elements come in blocks: a block gives its highest and
+// ---- lowest ranks, and only the first block with the best of all is searched.
 
-template <class T, int = sizeof(T) == 8>
-struct KeyOf {
-  using Type = uint32_t;
-};
+/// A rank where NaN of either sign is best of all and equal to itself.
 template <class T>
-struct KeyOf<T, 1> {
-  using Type = uint64_t;
+struct Best {
+  Rank<T> rank;
+  bool nan;
+  WICK_FN bool operator>(const Best& other) const {
+    return !other.nan && (nan || rank > other.rank);
+  }
+  WICK_FN bool operator==(const Best& other) const {
+    return nan == other.nan && (nan || rank == other.rank);
+  }
 };
 
-/// An unsigned number that is larger where x is better: NaN best of all, -0 below +0.
+/// Of a block; the lowest rank is turned round where the smallest is wanted.
 template <bool kLargest, class T>
-WICK_FN typename KeyOf<T>::Type key(T x) {
-  using K = typename KeyOf<T>::Type;
-  constexpr int kSignBit = 8 * static_cast<int>(sizeof(K)) - 1;
-  constexpr K kTop = static_cast<K>(K{1} << kSignBit);
-  if constexpr (kIsFloat<T>) {
-    // Integer arithmetic throughout: with a comparison of floats GCC makes a branch of it.
-    constexpr K kInfinity = sizeof(K) == 8 ? static_cast<K>(0x7ff0000000000000u) : 0x7f800000u;
-    const K bits = __builtin_bit_cast(K, widen(x));
-    const K negative = static_cast<K>(K{0} - (bits >> kSignBit));
-    const K ordered = static_cast<K>(bits ^ (negative | kTop));
-    const K nan = static_cast<K>(K{0} - static_cast<K>((bits & ~kTop) > kInfinity));
-    return (kLargest ? ordered : static_cast<K>(~ordered)) | nan;
-  } else {
-    const K bits = static_cast<K>(x);
-    const K ordered = static_cast<T>(-1) < T{0} ? static_cast<K>(bits ^ kTop) : bits;
-    return kLargest ? ordered : static_cast<K>(~ordered);
-  }
+WICK_FN Best<T> best_in(Rank<T> high, Rank<T> low) {
+  return {kLargest ? high : static_cast<Rank<T>>(~low),
+          is_nan_rank<T>(high) || is_nan_rank<T>(low)};
+}
+template <bool kLargest, class T>
+WICK_FN Best<T> best_in(T x) {
+  return best_in<kLargest, T>(rank_of(x), rank_of(x));
 }
 
-/// Blocks of 128 give their best key; only the first block with the best of all is searched.
 template <bool kLargest, class T>
 WICK_FN int64_t arg_row(const T* x, int64_t step, int64_t n) {
-  using K = typename KeyOf<T>::Type;
-  constexpr int64_t kBlock = 128;
+  constexpr int64_t kBlock = 256;
   T scratch[kBlock];
-  K best = 0;
+  Best<T> best{};
   int64_t found = -1;
   for (int64_t start = 0; start < n; start += kBlock) {
-    const int64_t length = n - start < kBlock ? n - start : kBlock;
+    const int64_t length = smaller(n - start, kBlock);
     const T* run = contiguous(x + start * step, step, length, scratch);
-    K top = 0;
+    Rank<T> high = rank_of(x[start * step]), low = high;
+    const auto meet = [&](int64_t count) {
+      for (int64_t i = 0; i < count; ++i) {
+        const Rank<T> r = rank_of(run[i]);
+        high = r > high ? r : high;
+        low = r < low ? r : low;
+      }
+    };
     if (length == kBlock) {
-      for (int64_t i = 0; i < kBlock; ++i) {
-        const K k = key<kLargest>(run[i]);
-        top = k > top ? k : top;
-      }
+      meet(kBlock);  // a constant, which unrolls
     } else {
-      for (int64_t i = 0; i < length; ++i) {
-        const K k = key<kLargest>(run[i]);
-        top = k > top ? k : top;
-      }
+      meet(length);
     }
-    if (top > best || found < 0) best = top, found = start;
+    const Best<T> here = best_in<kLargest, T>(high, low);
+    if (found < 0 || here > best) best = here, found = start;
   }
-  while (key<kLargest>(x[found * step]) != best) ++found;
+  while (!(best_in<kLargest>(x[found * step]) == best)) ++found;
   return found;
 }
 
@@ -335,23 +466,24 @@ int64_t arg(const void* x, int64_t step, int64_t n, bool largest) {
 template <bool kLargest, class T>
 WICK_FN void arg_tile(const T* x, int64_t row_step, int64_t n, int64_t width, uint32_t* y,
                       int64_t y_step) {
-  using K = typename KeyOf<T>::Type;
-  K best[kReduceColumns], index[kReduceColumns];
-  for (int64_t i = 0; i < width; ++i) best[i] = key<kLargest>(x[i]), index[i] = 0;
-  for (int64_t c = 1; c < n; ++c) {
-    x += row_step;
-    if (c + 2 < n) {
-      constexpr auto kLine = static_cast<int64_t>(64 / sizeof(T));
-      for (int64_t i = 0; i < width; i += kLine) __builtin_prefetch(x + 2 * row_step + i, 0, 2);
-    }
+  constexpr int64_t kBlock = 32;
+  Rank<T> high[kBestColumns], low[kBestColumns];
+  Best<T> best[kBestColumns];
+  uint32_t found[kBestColumns];
+  for (int64_t start = 0; start < n; start += kBlock) {
+    int64_t rows[kBlock + kAhead];
+    const int64_t left = smaller(n - start, kBlock + kAhead);
+    for (int64_t r = 0; r < left; ++r) rows[r] = (start + r) * row_step;
+    rank_columns(high, low, x, rows, smaller(left, kBlock), left, width);
     for (int64_t i = 0; i < width; ++i) {
-      const K k = key<kLargest>(x[i]);
-      const bool better = k > best[i];
-      best[i] = better ? k : best[i];
-      index[i] = better ? static_cast<K>(c) : index[i];
+      const Best<T> here = best_in<kLargest, T>(high[i], low[i]);
+      if (start == 0 || here > best[i]) best[i] = here, found[i] = static_cast<uint32_t>(start);
     }
   }
-  for (int64_t i = 0; i < width; ++i) y[i * y_step] = static_cast<uint32_t>(index[i]);
+  for (int64_t i = 0; i < width; ++i) {
+    while (!(best_in<kLargest>(x[found[i] * row_step + i]) == best[i])) ++found[i];
+    y[i * y_step] = found[i];
+  }
 }
 
 template <class T>
@@ -364,39 +496,40 @@ void arg_columns(const void* x, int64_t row_step, int64_t n, int64_t width, bool
   }
 }
 
+template <DType kDType>
+constexpr void add_dtype(ReduceKernels& table) {
+  if constexpr (!is_block(kDType)) {
+    using T = Storage<kDType>;
+    constexpr auto d = static_cast<int>(kDType);
+    constexpr auto kSum = static_cast<int>(Reduction::sum);
+    constexpr auto kMax = static_cast<int>(Reduction::max);
+    constexpr auto kMin = static_cast<int>(Reduction::min);
+    table.chunk[kSum][d] = sum_chunk<T>;
+    table.chunk[kMax][d] = best_chunk<Max, T>;
+    table.chunk[kMin][d] = best_chunk<Min, T>;
+    table.columns[kSum][d] = sum_columns<T>;
+    table.columns[kMax][d] = best_columns<Max, T>;
+    table.columns[kMin][d] = best_columns<Min, T>;
+    table.join[kSum][d] = join<Sum, T>;
+    table.join[kMax][d] = join<Max, T>;
+    table.join[kMin][d] = join<Min, T>;
+    table.finish[0][d] = finish<Sum, T>;
+    table.finish[1][d] = finish<Max, T>;
+    table.arg[d] = arg<T>;
+    table.arg_columns[d] = arg_columns<T>;
+  }
+}
+
+constexpr ReduceKernels make_table() {
+  ReduceKernels table{};
+#define WICK_DTYPE(dtype, ...) add_dtype<DType::dtype>(table);
+#include "wick/base/dtypes.def"
+  return table;
+}
+
 }  // namespace
 
-// In the order of dtypes.def.
-#define WICK_EACH_DTYPE(f)                                                                    \
-  {                                                                                           \
-    f(uint8_t), f(uint32_t), f(int16_t), f(int32_t), f(int64_t), f(math::bf16), f(math::f16), \
-        f(float), f(double), f(math::f8e4m3)                                                  \
-  }
-#define WICK_SUM(T) sum_chunk<T>
-#define WICK_COLUMNS_SUM(T) sum_columns<T>
-#define WICK_ARG_ROW(T) arg<T>
-#define WICK_ARG_COLUMNS(T) arg_columns<T>
-#define WICK_BEST_MAX(T) best_chunk<Max, T>
-#define WICK_BEST_MIN(T) best_chunk<Min, T>
-#define WICK_COLUMNS_MAX(T) best_columns<Max, T>
-#define WICK_COLUMNS_MIN(T) best_columns<Min, T>
-#define WICK_JOIN_SUM(T) join<Sum, T>
-#define WICK_JOIN_MAX(T) join<Max, T>
-#define WICK_JOIN_MIN(T) join<Min, T>
-#define WICK_FINISH_SUM(T) finish<Sum, T>
-#define WICK_FINISH_BEST(T) finish<Max, T>
-
-extern const ReduceKernels reduce_kernels;
-const ReduceKernels reduce_kernels = {
-    .chunk = {WICK_EACH_DTYPE(WICK_SUM), WICK_EACH_DTYPE(WICK_BEST_MAX),
-              WICK_EACH_DTYPE(WICK_BEST_MIN)},
-    .columns = {WICK_EACH_DTYPE(WICK_COLUMNS_SUM), WICK_EACH_DTYPE(WICK_COLUMNS_MAX),
-                WICK_EACH_DTYPE(WICK_COLUMNS_MIN)},
-    .join = {WICK_EACH_DTYPE(WICK_JOIN_SUM), WICK_EACH_DTYPE(WICK_JOIN_MAX),
-             WICK_EACH_DTYPE(WICK_JOIN_MIN)},
-    .finish = {WICK_EACH_DTYPE(WICK_FINISH_SUM), WICK_EACH_DTYPE(WICK_FINISH_BEST)},
-    .arg = WICK_EACH_DTYPE(WICK_ARG_ROW),
-    .arg_columns = WICK_EACH_DTYPE(WICK_ARG_COLUMNS),
-};
+constexpr ReduceKernels reduce_kernels = make_table();
+static_assert(complete(reduce_kernels));
 
 }  // namespace wick::cpu::WICK_ISA

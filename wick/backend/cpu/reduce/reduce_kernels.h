@@ -3,13 +3,16 @@
 #include <cstdint>
 
 #include "wick/backend/cpu/isa.h"
+#include "wick/op/op.h"
 
 namespace wick::cpu {
 
 /// Elements of a chunk of the row sum: every kernel call gets at most this many.
 inline constexpr int64_t kReduceChunk = 4096;
-/// Columns that a column kernel takes at a time: eight such buffers fit the first-level cache.
+/// Columns that a column kernel takes at a time. Sums: eight such buffers fit the first-level
+/// cache. Largest and smallest: two do, and longer pieces of rows come faster from memory.
 inline constexpr int64_t kReduceColumns = 512;
+inline constexpr int64_t kBestColumns = 2048;
 
 enum class Reduction : unsigned char { sum, max, min };
 
@@ -19,8 +22,8 @@ enum class Reduction : unsigned char { sum, max, min };
 struct ReduceKernels {
   /// Reduces n <= kReduceChunk elements, `step` elements apart, into one partial result.
   using Chunk = void (*)(const void* x, int64_t step, int64_t n, void* result);
-  /// The same for `width` <= kReduceColumns neighbouring columns. Row c of the chunk starts
-  /// rows[c] elements after x.
+  /// The same for `width` neighbouring columns. Row c of the chunk starts rows[c] elements after
+  /// x.
   using Columns = void (*)(const void* x, const int64_t* rows, int64_t n, int64_t width,
                            void* results);
   /// into = into (op) from, for `count` partial results.
@@ -30,16 +33,32 @@ struct ReduceKernels {
                           int64_t step);
   /// Index of the best of n elements.
   using Arg = int64_t (*)(const void* x, int64_t step, int64_t n, bool largest);
-  /// The same for `width` <= kReduceColumns neighbouring columns, rows `row_step` apart.
+  /// The same for `width` <= kBestColumns neighbouring columns, rows `row_step` apart.
   using ArgColumns = void (*)(const void* x, int64_t row_step, int64_t n, int64_t width,
                               bool largest, uint32_t* y, int64_t y_step);
-  Chunk chunk[3][10];  // Reduction, dtype
-  Columns columns[3][10];
-  Join join[3][10];
-  Finish finish[2][10];  // sums and means; max and min
-  Arg arg[10];
-  ArgColumns arg_columns[10];
+  Chunk chunk[3][kRealDTypeCount];  // Reduction, dtype
+  Columns columns[3][kRealDTypeCount];
+  Join join[3][kRealDTypeCount];
+  Finish finish[2][kRealDTypeCount];  // sums and means; max and min
+  Arg arg[kRealDTypeCount];
+  ArgColumns arg_columns[kRealDTypeCount];
 };
+
+/// True when every reduction has kernels for every dtype of its row in ops.def: all ten.
+constexpr bool complete(const ReduceKernels& table) {
+  static_assert(info(Op::sum).dtypes == dtypes::kReal && info(Op::max).dtypes == dtypes::kReal &&
+                info(Op::min).dtypes == dtypes::kReal && info(Op::argmax).dtypes == dtypes::kReal &&
+                info(Op::argmin).dtypes == dtypes::kReal);
+  for (int d = 0; d < kRealDTypeCount; ++d) {
+    for (int kind = 0; kind < 3; ++kind) {
+      if (table.chunk[kind][d] == nullptr || table.columns[kind][d] == nullptr) return false;
+      if (table.join[kind][d] == nullptr) return false;
+    }
+    if (table.finish[0][d] == nullptr || table.finish[1][d] == nullptr) return false;
+    if (table.arg[d] == nullptr || table.arg_columns[d] == nullptr) return false;
+  }
+  return true;
+}
 
 WICK_DECLARE_KERNELS(ReduceKernels, reduce_kernels)
 

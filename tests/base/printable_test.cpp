@@ -1,8 +1,8 @@
-#include "wick/io/printable.h"
+#include "wick/base/printable.h"
 
 #include <gtest/gtest.h>
 
-namespace wick::io::test {
+namespace wick::test {
 namespace {
 
 TEST(Printable, LeavesTextAlone) {
@@ -35,4 +35,4 @@ TEST(Printable, CutsLongText) {
 }
 
 }  // namespace
-}  // namespace wick::io::test
+}  // namespace wick::test

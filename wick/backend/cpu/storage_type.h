@@ -1,0 +1,35 @@
+#pragma once
+
+// The element types of the dtypes, for the kernel tables that are generated from dtypes.def.
+// Included by kernel sources only (see isa.h).
+
+#include "wick/base/dtype.h"
+#include "wick/math/half.h"
+
+namespace wick::cpu::WICK_ISA {
+namespace {
+
+/// The type that holds one element of a real dtype.
+template <DType kDType>
+struct StorageType;
+#define WICK_STORAGE_TYPE(dtype, T)  \
+  template <>                        \
+  struct StorageType<DType::dtype> { \
+    using type = T;                  \
+  };
+WICK_STORAGE_TYPE(u8, math::u8)
+WICK_STORAGE_TYPE(u32, math::u32)
+WICK_STORAGE_TYPE(i16, math::i16)
+WICK_STORAGE_TYPE(i32, math::i32)
+WICK_STORAGE_TYPE(i64, math::i64)
+WICK_STORAGE_TYPE(bf16, math::bf16)
+WICK_STORAGE_TYPE(f16, math::f16)
+WICK_STORAGE_TYPE(f32, float)
+WICK_STORAGE_TYPE(f64, double)
+WICK_STORAGE_TYPE(f8e4m3, math::f8e4m3)
+#undef WICK_STORAGE_TYPE
+template <DType kDType>
+using Storage = typename StorageType<kDType>::type;
+
+}  // namespace
+}  // namespace wick::cpu::WICK_ISA
