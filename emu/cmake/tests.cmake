@@ -76,3 +76,7 @@ target_link_libraries(emu_rocrand PRIVATE wick_emu ${CMAKE_DL_LIBS})
 add_test(NAME emu_rocrand COMMAND emu_rocrand)
 set_tests_properties(emu_rocrand PROPERTIES LABELS emu TIMEOUT 120 SKIP_RETURN_CODE 77 ENVIRONMENT
   "WICK_EMU_DEVICES=gfx90a,gfx1030;LD_LIBRARY_PATH=$<TARGET_FILE_DIR:wick_emu>")
+
+add_test(NAME emu_profile COMMAND python3 ${CMAKE_CURRENT_SOURCE_DIR}/tests/profile_check.py
+                                  $<TARGET_FILE:emu_hip_test>)
+set_tests_properties(emu_profile PROPERTIES LABELS emu TIMEOUT 60)
