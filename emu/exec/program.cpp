@@ -262,20 +262,27 @@ class FunctionLowering {
   /// `first` itself where there is none worth the while.
   size_t lower_stretch(size_t first) {
     Stretch stretch;
-    const size_t head = lowering_.ops.size();
+    const size_t head = lowering_.ops.size(), branches_before = branches_.size();
+    size_t computing = 0;  // operations
     mark(first);
     emit(&enter_stretch, {insts_[first][0].address, insts_[first][0].text});
     size_t last = first;
     for (; last < insts_.size() && (last == first || !starts(last)); ++last) {
       const size_t operations = lowering_.ops.size(), branches = branches_.size();
-      if (!lower(last, rows_.unchecked)) {
+      if (lower(last, rows_.unchecked)) {
+        computing += lowering_.ops.size() - operations;
+        if (stretch.add(parts_)) continue;
+        computing -= lowering_.ops.size() - operations;
         shrink_to(operations, branches);
         break;
       }
-      for (const std::vector<Access>& part : parts_) stretch.add(part);
+      shrink_to(operations, branches);
+      if (!may_be_guest(insts_[last][0])) break;
+      lower(last, rows_.rows);
+      stretch.add_guest(insts_[last][0]);
     }
-    if (lowering_.ops.size() - head <= kShortest) {
-      shrink_to(head, branches_.size());
+    if (computing < kShortest) {
+      shrink_to(head, branches_before);
       return first;
     }
     for (size_t i = first; i < last; ++i) tally(i);

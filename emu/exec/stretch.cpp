@@ -1,5 +1,7 @@
 #include "emu/exec/stretch.h"
 
+#include <string_view>
+
 #include "emu/exec/track.h"
 
 namespace emu {
@@ -16,6 +18,48 @@ void Stretch::read(int16_t reg) {
 void Stretch::write(int16_t reg) {
   written_.insert(reg);
   flowing_.erase(reg);
+}
+
+bool may_be_guest(const Inst& inst) {
+  const std::string_view name = inst.name;
+  if (name.starts_with("s_waitcnt")) return true;
+  for (std::string_view kind : {"s_load_", "global_load_", "global_store_", "ds_load_", "ds_store_",
+                                "ds_read_", "ds_write_", "scratch_load_", "scratch_store_"}) {
+    if (name.starts_with(kind)) return true;
+  }
+  return false;
+}
+
+void Stretch::add_guest(const Inst& inst) {
+  for (const Operand& operand : inst.operands) {
+    for (uint32_t i = 0; i < operand.dwords; ++i) {
+      if (operand.kind == Kind::sgpr) scalar_guests_.insert(static_cast<uint8_t>(operand.reg + i));
+      const int first = operand.kind == Kind::agpr ? kFirstAgpr : 0;
+      if (operand.kind == Kind::vgpr || operand.kind == Kind::agpr) {
+        guests_.insert(static_cast<int16_t>(first + operand.reg + static_cast<int>(i)));
+      }
+    }
+  }
+  scalar_guests_.insert(kM0);  // of LDS instructions on gfx9
+}
+
+bool Stretch::add(std::span<const std::vector<Access>> parts) {
+  for (const std::vector<Access>& accesses : parts) {
+    for (const Access& access : accesses) {
+      for (uint32_t i = 0; i < access.registers; ++i) {
+        if (is_vgpr(access.offset) &&
+            guests_.contains(static_cast<int16_t>(vgpr_of(access.offset) + static_cast<int>(i)))) {
+          return false;
+        }
+        if (is_sgpr(access.offset) &&
+            scalar_guests_.contains(static_cast<uint8_t>(access.offset / 4 + i))) {
+          return false;
+        }
+      }
+    }
+  }
+  for (const std::vector<Access>& accesses : parts) add(accesses);
+  return true;
 }
 
 void Stretch::add(std::span<const Access> accesses) {
