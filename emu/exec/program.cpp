@@ -265,11 +265,16 @@ class FunctionLowering {
     const size_t head = lowering_.ops.size();
     mark(first);
     emit(&enter_stretch, {insts_[first][0].address, insts_[first][0].text});
+    // What is tried only to find the stretch's end mustn't leave its mark on what is lowered next.
+    const Handler index_with = lowering_.index_with;
+    const uint32_t indexed_operands = lowering_.indexed_operands;
     size_t last = first;
     for (; last < insts_.size() && (last == first || !starts(last)); ++last) {
       const size_t operations = lowering_.ops.size(), branches = branches_.size();
       if (!lower(last, rows_.unchecked)) {
         shrink_to(operations, branches);
+        lowering_.index_with = index_with;
+        lowering_.indexed_operands = indexed_operands;
         break;
       }
       for (const std::vector<Access>& part : parts_) stretch.add(part);
