@@ -32,6 +32,27 @@ if(EMU_BUNDLER)
   emu_kernels(basic.bundle basic.hip --offload-arch=gfx90a --offload-arch=gfx1100)
   emu_kernels(basic.ccob basic.hip --offload-arch=gfx90a --offload-arch=gfx1100 --offload-compress)
 endif()
+# The corpus, for the test that the checks find nothing in it.
+file(GLOB corpus CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/tests/corpus/*.hip)
+foreach(source ${corpus})
+  get_filename_component(name ${source} NAME_WE)
+  foreach(arch gfx1100 gfx90a)
+    if((arch STREQUAL gfx1100 AND name STREQUAL mfma) OR (arch STREQUAL gfx90a AND name STREQUAL matrix))
+      continue()  # matrix instructions are each family's own
+    endif()
+    foreach(level O0 O2)
+      set(output ${EMU_TEST_KERNELS}/corpus/${name}.${level}.${arch}.hsaco)
+      add_custom_command(
+        OUTPUT ${output}
+        COMMAND ${EMU_CLANG} ${EMU_HIP_FLAGS} ${plain} --offload-arch=${arch} -${level} -w
+                -gline-tables-only -ffp-contract=off -c ${source} -o ${output}
+        DEPENDS ${source} ${CMAKE_CURRENT_SOURCE_DIR}/tests/corpus/corpus.h
+        VERBATIM)
+      list(APPEND EMU_KERNEL_FILES ${output})
+    endforeach()
+  endforeach()
+endforeach()
+file(MAKE_DIRECTORY ${EMU_TEST_KERNELS}/corpus)
 add_custom_target(emu_test_kernels DEPENDS ${EMU_KERNEL_FILES})
 
 file(GLOB EMU_HIP_TESTS CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/tests/hip_*_test.cpp)
@@ -45,9 +66,11 @@ function(emu_hip_ctest name filter)
   add_test(NAME ${name} COMMAND emu_hip_test --gtest_filter=${filter})
   set_tests_properties(${name} PROPERTIES LABELS emu TIMEOUT 120 ENVIRONMENT "${ARGN}")
 endfunction()
-emu_hip_ctest(emu_hip "*:-HipTimeout.*:HipChecks.*")
+emu_hip_ctest(emu_hip "*:-HipTimeout.*:HipChecks.*:HipCorpus.*")
 emu_hip_ctest(emu_hip_checked "*:-HipTimeout.*:HipObject.SurvivesMutatedCode" WICK_EMU_CHECK=all)
 emu_hip_ctest(emu_hip_seed "HipLaunch.*:HipStream.*:HipGraph.*" WICK_EMU_SEED=12345)
+emu_hip_ctest(emu_hip_gfx90a "HipLaunch.*:HipStream.*:HipBadInput.*:-*BlocksDontDivide"
+              WICK_EMU_DEVICES=gfx90a WICK_EMU_CHECK=all)
 emu_hip_ctest(emu_hip_timeout "HipTimeout.*" WICK_EMU_TIMEOUT=1)
 emu_hip_ctest(emu_hip_timeout_checked "HipTimeout.*" WICK_EMU_TIMEOUT=1 WICK_EMU_CHECK=all)
 

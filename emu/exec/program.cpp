@@ -266,6 +266,9 @@ class FunctionLowering {
     size_t computing = 0;  // operations
     mark(first);
     emit(&enter_stretch, {insts_[first][0].address, insts_[first][0].text});
+    // What is tried only to find the stretch's end mustn't leave its mark on what is lowered next.
+    const Handler index_with = lowering_.index_with;
+    const uint32_t indexed_operands = lowering_.indexed_operands;
     size_t last = first;
     for (; last < insts_.size() && (last == first || !starts(last)); ++last) {
       const size_t operations = lowering_.ops.size(), branches = branches_.size();
@@ -274,6 +277,8 @@ class FunctionLowering {
         if (stretch.add(parts_)) continue;
         computing -= lowering_.ops.size() - operations;
         shrink_to(operations, branches);
+        lowering_.index_with = index_with;
+        lowering_.indexed_operands = indexed_operands;
         break;
       }
       shrink_to(operations, branches);

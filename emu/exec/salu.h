@@ -34,7 +34,36 @@ EMU_INLINE T scalar_source(Wave* w, uint32_t offset) {
   }
 }
 
+/// Of logic or a shift: whether the result's dwords are known though some of a source's aren't. They
+/// are where those as zeros and as ones give the same.
 template <auto F>
+void known_dwords(Wave* w, const Op* op, bool& low_known, bool& known) {
+  using S = SignatureOf<F>;
+  using A = typename S::template Arg<0>;
+  using B = typename S::template Arg<1>;
+  const auto unknown_bits = [&](uint32_t offset, size_t dwords) {
+    uint64_t bits = 0;
+    for (uint32_t i = 0; i < dwords; ++i) {
+      if (!pass_scalar(w, op, offset + 4 * i, 1)) bits |= uint64_t{0xffffffff} << (32 * i);
+    }
+    return bits;
+  };
+  const uint64_t of_a = unknown_bits(op->a, sizeof(A) / 4);
+  const uint64_t of_b = unknown_bits(op->b, sizeof(B) / 4);
+  if (of_a != 0 && of_b != 0) return;
+  const auto a = static_cast<uint64_t>(scalar_source<A>(w, op->a));
+  const auto b = static_cast<uint64_t>(scalar_source<B>(w, op->b));
+  uint32_t scc = 0;
+  const auto zeros =
+      static_cast<uint64_t>(F(static_cast<A>(a & ~of_a), static_cast<B>(b & ~of_b), scc));
+  const auto ones =
+      static_cast<uint64_t>(F(static_cast<A>(a | of_a), static_cast<B>(b | of_b), scc));
+  low_known = ((zeros ^ ones) & 0xffffffff) == 0;
+  known = (zeros ^ ones) >> 32 == 0;
+}
+
+/// kBits: logic and shifts, whose SCC is seldom asked for.
+template <auto F, bool kBits = false>
 Stop scalar(Wave* w, const Op* op) {
   using S = SignatureOf<F>;
   constexpr int kSources = scalar_sources<F>();
@@ -46,8 +75,9 @@ Stop scalar(Wave* w, const Op* op) {
     }
   };
   // Functions save registers that their callers may never have written. What sets SCC may decide.
-  constexpr bool kPasses = kSources == S::kCount && !std::is_void_v<typename S::Result>;
-  bool known = true;
+  constexpr bool kPasses =
+      (kBits || kSources == S::kCount) && !std::is_void_v<typename S::Result>;
+  bool known = true, low_known = true;
   if constexpr (kChecked) {
     const auto note = [&](uint32_t offset, uint32_t dwords) {
       const bool to_exec = is_sgpr(op->dst) && op->dst >= sgpr_offset(kExec);
@@ -60,6 +90,12 @@ Stop scalar(Wave* w, const Op* op) {
     if constexpr (kSources > 0) note(op->a, sizeof(typename S::template Arg<0>) / 4);
     if constexpr (kSources > 1) note(op->b, sizeof(typename S::template Arg<1>) / 4);
     if constexpr (kSources > 2) note(op->c, sizeof(typename S::template Arg<2>) / 4);
+    // Compilers let a mask of lanes begin as anything: with EXEC in it the lanes that count are known.
+    if (kBits && (op->a == sgpr_offset(kExec) || op->b == sgpr_offset(kExec))) known = true;
+    low_known = known;
+    if constexpr (kBits) {
+      if (!known) known_dwords<F>(w, op, low_known, known);
+    }
   }
   const auto result = [&] {
     if constexpr (kSources == 0) {
@@ -79,7 +115,8 @@ Stop scalar(Wave* w, const Op* op) {
     result();
   } else {
     const auto value = result();
-    write_scalar(w, op, op->dst, sizeof(value) / 4, known);
+    write_scalar(w, op, op->dst, 1, low_known);
+    if constexpr (sizeof(value) == 8) write_scalar(w, op, op->dst + 4, 1, known);
     at<uint32_t>(w, op->dst) = static_cast<uint32_t>(value);
     if constexpr (sizeof(value) == 8) {
       at<uint32_t>(w, op->dst + 4) = static_cast<uint32_t>(static_cast<uint64_t>(value) >> 32);
@@ -95,7 +132,7 @@ constexpr Value scalar_value() {
   return Value::b32;
 }
 
-template <auto F, bool kAccumulate>
+template <auto F, bool kAccumulate, bool kBits = false>
 void lower_scalar(Lowering& l, const Inst& inst) {
   using S = SignatureOf<F>;
   constexpr int kSources = scalar_sources<F>();
@@ -104,7 +141,7 @@ void lower_scalar(Lowering& l, const Inst& inst) {
     return std::array<Value, kSources>{scalar_value<typename S::template Arg<I>>()...};
   }(std::make_integer_sequence<int, kSources>());
   Op& op = l.place_scalar(inst, {.results = kResults, .accumulate = kAccumulate}, values);
-  op.fn = &scalar<F>;
+  op.fn = &scalar<F, kBits>;
   const uint32_t from[] = {op.a, op.b, op.c};
   [&]<int... I>(std::integer_sequence<int, I...>) {
     (l.access(from[I], sizeof(typename S::template Arg<I>) / 4, Access::Kind::read), ...);
@@ -120,6 +157,11 @@ void lower_scalar(Lowering& l, const Inst& inst) {
 template <auto F>
 constexpr Row sop(const char* name) {
   return {name, &lower_scalar<F, false>};
+}
+/// Logic and shifts: an unknown bit makes the result unknown, and is no mistake yet.
+template <auto F>
+constexpr Row sop_bits(const char* name) {
+  return {name, &lower_scalar<F, false, true>};
 }
 /// The destination is also the last source.
 template <auto F>

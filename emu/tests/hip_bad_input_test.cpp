@@ -107,7 +107,7 @@ TEST(HipBadInput, OutOfMemory) {
   EXPECT_TRUE(launched == hipSuccess || launched == hipErrorOutOfMemory) << launched;
   EXPECT_EQ(hipSuccess, hipDeviceSynchronize());
   hipModule_t module = nullptr;
-  const hipError_t loaded = hipModuleLoadData(&module, kernel_file("basic.gfx1100.hsaco").data());
+  const hipError_t loaded = hipModuleLoadData(&module, kernel_file(basic_kernels()).data());
   EXPECT_TRUE(loaded == hipSuccess || loaded == hipErrorOutOfMemory) << loaded;
   if (loaded == hipSuccess) EXPECT_EQ(hipSuccess, hipModuleUnload(module));
   for (void* each : held) EXPECT_EQ(hipSuccess, hipFree(each));

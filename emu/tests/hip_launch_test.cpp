@@ -51,6 +51,21 @@ TEST(HipLaunch, DynamicLds) {
   EXPECT_EQ(data.get(), values);
 }
 
+TEST(HipLaunch, RegistersByNumber) {
+  const Kernels kernels;
+  std::vector<int> values(96);
+  for (int i = 0; i < 32; ++i) values[static_cast<size_t>(i)] = i * 7;
+  Buffer<int> data(values.size());
+  data.set(values);
+  for (const int which : {0, 13, 31}) {
+    HIP_OK(launch(kernels["picks_register"], 1, 64, 0, nullptr, data.data, which));
+    const std::vector<int> out = data.get();
+    for (int i = 0; i < 64; ++i) {
+      ASSERT_EQ(out[static_cast<size_t>(i) + 32], which * 7 + i + 1000) << i;
+    }
+  }
+}
+
 TEST(HipLaunch, GridsThatBlocksDontDivide) {
   const Kernels kernels("nonuniform.gfx1100.hsaco");
   Buffer<int> out(6);

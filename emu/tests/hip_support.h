@@ -19,10 +19,17 @@ inline std::vector<char> kernel_file(const std::string& name) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+/// The tests' kernels for the first device: WICK_EMU_DEVICES says which it is.
+inline std::string basic_kernels() {
+  const char* devices = std::getenv("WICK_EMU_DEVICES");
+  const std::string all = devices == nullptr ? "gfx1100" : devices;
+  return "basic." + all.substr(0, all.find(',')) + ".hsaco";
+}
+
 /// The module of the tests' kernels.
 class Kernels {
  public:
-  explicit Kernels(const std::string& file = "basic.gfx1100.hsaco") {
+  explicit Kernels(const std::string& file = basic_kernels()) {
     const std::vector<char> image = kernel_file(file);
     EXPECT_FALSE(image.empty());
     EXPECT_EQ(hipSuccess, hipModuleLoadData(&module, image.data()));

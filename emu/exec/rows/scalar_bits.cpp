@@ -52,8 +52,8 @@ void lower_save_exec(Lowering& l, const Inst& inst) {
 
 /// A row of 32 and one of 64 bits; `T` is the type, SCC says whether a bit is set.
 #define EMU_LOGIC(name, result)                                                              \
-  sop<[](u32 a, u32 b, u32& scc) { return nonzero<u32>(result, scc); }>("s_" name "_b32"),   \
-  sop<[](u64 a, u64 b, u32& scc) { return nonzero<u64>(result, scc); }>("s_" name "_b64")
+  sop_bits<[](u32 a, u32 b, u32& scc) { return nonzero<u32>(result, scc); }>("s_" name "_b32"), \
+  sop_bits<[](u64 a, u64 b, u32& scc) { return nonzero<u64>(result, scc); }>("s_" name "_b64")
 
 /// Position and width of a bit field in one register.
 template <class T>
@@ -170,12 +170,12 @@ constexpr Row kRows[] = {
     EMU_LOGIC("orn2", a | ~b),
     sop<[](u32 a, u32& scc) { return nonzero(~a, scc); }>("s_not_b32"),
     sop<[](u64 a, u32& scc) { return nonzero(~a, scc); }>("s_not_b64"),
-    sop<[](u32 a, u32 b, u32& scc) { return nonzero(a << (b & 31), scc); }>("s_lshl_b32"),
-    sop<[](u64 a, u32 b, u32& scc) { return nonzero(a << (b & 63), scc); }>("s_lshl_b64"),
-    sop<[](u32 a, u32 b, u32& scc) { return nonzero(a >> (b & 31), scc); }>("s_lshr_b32"),
-    sop<[](u64 a, u32 b, u32& scc) { return nonzero(a >> (b & 63), scc); }>("s_lshr_b64"),
-    sop<[](i32 a, u32 b, u32& scc) { return nonzero(a >> (b & 31), scc); }>("s_ashr_i32"),
-    sop<[](i64 a, u32 b, u32& scc) { return nonzero(a >> (b & 63), scc); }>("s_ashr_i64"),
+    sop_bits<[](u32 a, u32 b, u32& scc) { return nonzero(a << (b & 31), scc); }>("s_lshl_b32"),
+    sop_bits<[](u64 a, u32 b, u32& scc) { return nonzero(a << (b & 63), scc); }>("s_lshl_b64"),
+    sop_bits<[](u32 a, u32 b, u32& scc) { return nonzero(a >> (b & 31), scc); }>("s_lshr_b32"),
+    sop_bits<[](u64 a, u32 b, u32& scc) { return nonzero(a >> (b & 63), scc); }>("s_lshr_b64"),
+    sop_bits<[](i32 a, u32 b, u32& scc) { return nonzero(a >> (b & 31), scc); }>("s_ashr_i32"),
+    sop_bits<[](i64 a, u32 b, u32& scc) { return nonzero(a >> (b & 63), scc); }>("s_ashr_i64"),
     sop<[](u32 a, u32 b, u32& scc) { return nonzero(field(a, b), scc); }>("s_bfe_u32"),
     sop<[](u64 a, u32 b, u32& scc) { return nonzero(field(a, b), scc); }>("s_bfe_u64"),
     sop<[](i32 a, u32 b, u32& scc) { return nonzero(signed_field(a, b), scc); }>("s_bfe_i32"),

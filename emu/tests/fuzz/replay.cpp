@@ -31,8 +31,9 @@ int main(int argc, char** argv) {
       count += run(argv[i]);
       continue;
     }
-    for (const auto& entry : std::filesystem::directory_iterator(argv[i]))
-      count += run(entry.path());
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(argv[i])) {
+      if (entry.is_regular_file()) count += run(entry.path());
+    }
   }
   std::printf("%d inputs\n", count);
   return count == 0 ? 1 : 0;

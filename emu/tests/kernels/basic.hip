@@ -94,3 +94,13 @@ __attribute__((noinline)) __device__ int deeper(volatile int* data, int depth) {
 }
 
 extern "C" __global__ void recurses(volatile int* data) { data[0] = deeper(data, 0); }
+
+typedef int many __attribute__((ext_vector_type(32)));
+
+/// A register by a number that is only known here.
+extern "C" __global__ void picks_register(int* data, int which) {
+  many v;
+  for (int i = 0; i < 32; ++i) v[i] = data[i] + static_cast<int>(item());
+  v[which & 31] += 1000;
+  data[item() + 32] = v[(which + static_cast<int>(group())) & 31];
+}
