@@ -277,11 +277,11 @@ class FunctionLowering {
         if (stretch.add(parts_)) continue;
         computing -= lowering_.ops.size() - operations;
         shrink_to(operations, branches);
-        lowering_.index_with = index_with;
-        lowering_.indexed_operands = indexed_operands;
         break;
       }
       shrink_to(operations, branches);
+      lowering_.index_with = index_with;
+      lowering_.indexed_operands = indexed_operands;
       if (!may_be_guest(insts_[last][0])) break;
       lower(last, rows_.rows);
       stretch.add_guest(insts_[last][0]);
