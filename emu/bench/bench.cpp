@@ -95,8 +95,8 @@ void must(hipError_t error) {
   std::exit(1);
 }
 
-/// Of a kernel of some 2000 instructions: loaded, decoded and run once for the first time, then from a
-/// second module of the same content.
+/// Of a kernel of some 2000 instructions: loaded, decoded and run once for the first time, then
+/// from a second module of the same content.
 struct LoadTime {
   double first_ms, again_ms, run_ms;
 };
@@ -154,7 +154,8 @@ class Kernels {
         {"add_1m", [this] { run("add", kElems / 256, 1, 256, 1, kElems); }},
         {"gemm_256", [this] { run("gemm", 16, 16, 16, 16, 256); }},
         {"gemm_lds_256", [this] { run("gemm_lds", 16, 16, 16, 16, 256); }},
-        {"polynomial_2000", [this] {
+        {"polynomial_2000",
+         [this] {
            int times = 2000;
            void* list[] = {&buffers_[2], &times};
            launch("polynomial", 16, 1, 256, 1, list);
@@ -210,7 +211,8 @@ std::vector<double> count_instructions(char** argv, const std::vector<Bench>& be
     const std::string kernel = bench.name.substr(0, bench.name.find_last_of('_'));
     const size_t at = text.find("\"name\": \"" + kernel + "\"");
     const size_t total = text.find("\"total\": ", at);
-    counts.push_back(total == std::string::npos ? NAN : std::strtod(text.c_str() + total + 9, nullptr));
+    counts.push_back(total == std::string::npos ? NAN
+                                                : std::strtod(text.c_str() + total + 9, nullptr));
   }
   return counts;
 }
@@ -247,15 +249,20 @@ int main(int argc, char** argv) {
   const std::vector<double> counts = count_instructions(argv, benches);
   const char* isa = variable("WICK_EMU_ISA", __builtin_cpu_supports("x86-64-v4") ? "v4" : "v3");
   const double peak = host_peak(std::strcmp(isa, "v4") == 0) * cores();
-  std::printf("{\"isa\": \"%s\", \"threads\": %d, \"checks\": \"%s\", \"peak_fma_per_s\": %.4g, \"rows\": [",
-              isa, cores(), variable("WICK_EMU_CHECK", "none"), peak);
+  std::printf(
+      "{\"isa\": \"%s\", \"threads\": %d, \"checks\": \"%s\", \"peak_fma_per_s\": %.4g, \"rows\": "
+      "[",
+      isa, cores(), variable("WICK_EMU_CHECK", "none"), peak);
   for (size_t i = 0; i < benches.size(); ++i) {
-    std::printf("%s\n  {\"kernel\": \"%s\", \"ms\": %.3f, \"wave_instructions\": %.0f, "
-                "\"million_per_s\": %.1f, \"share_of_peak\": %.3f}",
-                i == 0 ? "" : ",", benches[i].name.c_str(), times[i] * 1e3, counts[i],
-                counts[i] / times[i] * 1e-6, counts[i] / times[i] / peak);
+    std::printf(
+        "%s\n  {\"kernel\": \"%s\", \"ms\": %.3f, \"wave_instructions\": %.0f, "
+        "\"million_per_s\": %.1f, \"share_of_peak\": %.3f}",
+        i == 0 ? "" : ",", benches[i].name.c_str(), times[i] * 1e3, counts[i],
+        counts[i] / times[i] * 1e-6, counts[i] / times[i] / peak);
   }
-  std::printf("\n], \"load\": {\"instructions\": 2000, \"first_ms\": %.2f, \"again_ms\": %.2f, "
-              "\"run_ms\": %.3f}}\n", load.first_ms, load.again_ms, load.run_ms);
+  std::printf(
+      "\n], \"load\": {\"instructions\": 2000, \"first_ms\": %.2f, \"again_ms\": %.2f, "
+      "\"run_ms\": %.3f}}\n",
+      load.first_ms, load.again_ms, load.run_ms);
   return 0;
 }

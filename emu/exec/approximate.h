@@ -23,7 +23,8 @@ EMU_INLINE V scrambled(V x, uint32_t seed) {
 /// Moves finite, normal values by up to `ulps` of the last place.
 template <class V>
 EMU_INLINE V approximate(V x, uint32_t ulps) {
-  if (approximation_seed == 0) [[likely]] return x;
+  if (approximation_seed == 0) [[likely]]
+    return x;
   using B = Unsigned<V>;
   using E = Element<B>;
   const B bits = float_bits(x);

@@ -26,8 +26,12 @@ T maximum_number(T a, T b) {
 
 // What memory becomes, from what it was and the data.
 inline constexpr auto kSwap = [](auto, auto data) { return data; };
-inline constexpr auto kAdd = [](auto old, auto data) { return static_cast<decltype(old)>(old + data); };
-inline constexpr auto kSub = [](auto old, auto data) { return static_cast<decltype(old)>(old - data); };
+inline constexpr auto kAdd = [](auto old, auto data) {
+  return static_cast<decltype(old)>(old + data);
+};
+inline constexpr auto kSub = [](auto old, auto data) {
+  return static_cast<decltype(old)>(old - data);
+};
 inline constexpr auto kReverseSub = [](auto old, auto data) {
   return static_cast<decltype(old)>(data - old);
 };
@@ -53,7 +57,8 @@ inline constexpr auto kPackedAddF16 = [](uint32_t old, uint32_t data) {
     const auto part = [&](uint32_t x) {
       return __builtin_bit_cast(_Float16, static_cast<uint16_t>(x >> shift));
     };
-    const auto sum = static_cast<_Float16>(static_cast<float>(part(old)) + static_cast<float>(part(data)));
+    const auto sum =
+        static_cast<_Float16>(static_cast<float>(part(old)) + static_cast<float>(part(data)));
     result |= uint32_t{__builtin_bit_cast(uint16_t, sum)} << shift;
   }
   return result;

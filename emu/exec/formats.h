@@ -1,7 +1,8 @@
 #pragma once
 
-// How elements in memory become registers: for each format the quick way for 16 lanes whose elements
-// follow one another, the one for lanes that all read one element, and the one for a single lane.
+// How elements in memory become registers: for each format the quick way for 16 lanes whose
+// elements follow one another, the one for lanes that all read one element, and the one for a
+// single lane.
 
 #include <cstring>
 #include <type_traits>
@@ -26,7 +27,7 @@ EMU_INLINE bool none(V truth) {
 template <int N>
 struct Dwords {
   static constexpr int kBytes = 4 * N, kRegisters = N;
-  using Block = uint32_t __attribute__((ext_vector_type(kChunk* N)));
+  using Block = uint32_t __attribute__((ext_vector_type(kChunk * N)));
 
   template <int kFirst, int... I>
   EMU_INLINE Chunk every(Block block, std::integer_sequence<int, I...>) {
@@ -52,8 +53,13 @@ struct Dwords {
       std::memcpy(to, from, 64);
     } else if constexpr (N == 2) {
       const Chunk a = get(from, 0), b = get(from, 1);
-      put(to, 0, __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23), 64);
-      put(to, 1, __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31), 64);
+      put(to, 0,
+          __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23),
+          64);
+      put(to, 1,
+          __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15,
+                                  31),
+          64);
     } else {
       for (int lane = 0; lane < kChunk; ++lane) store_lane(to + lane * kBytes, from + 4 * lane);
     }
@@ -86,7 +92,8 @@ struct Dwords {
   }
 };
 
-/// One element smaller than a dword. kPart: the whole register (0), its lower (1) or upper half (2).
+/// One element smaller than a dword. kPart: the whole register (0), its lower (1) or upper half
+/// (2).
 template <class T, int kPart>
 struct Small {
   static constexpr int kBytes = sizeof(T), kRegisters = 1;

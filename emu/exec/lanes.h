@@ -50,13 +50,21 @@ struct ElementOf<Vec<T>> {
 template <int kBytes>
 struct SignedOf;
 template <>
-struct SignedOf<1> { using type = int8_t; };
+struct SignedOf<1> {
+  using type = int8_t;
+};
 template <>
-struct SignedOf<2> { using type = int16_t; };
+struct SignedOf<2> {
+  using type = int16_t;
+};
 template <>
-struct SignedOf<4> { using type = int32_t; };
+struct SignedOf<4> {
+  using type = int32_t;
+};
 template <>
-struct SignedOf<8> { using type = int64_t; };
+struct SignedOf<8> {
+  using type = int64_t;
+};
 }  // namespace detail
 
 template <class V>

@@ -24,9 +24,9 @@ namespace emu {
 /// The 64 bytes `NAME.kd` of a code object, as far as a wave's start depends on them.
 struct Descriptor {
   uint32_t lds_bytes = 0, scratch_bytes = 0, kernarg_bytes = 0;
-  int64_t entry_offset = 0;        // from the descriptor to the first instruction
+  int64_t entry_offset = 0;  // from the descriptor to the first instruction
   uint32_t rsrc1 = 0, rsrc2 = 0, rsrc3 = 0;
-  uint16_t properties = 0;         // kernel_code_properties
+  uint16_t properties = 0;  // kernel_code_properties
   uint16_t preload = 0;
 
   int user_sgprs() const { return static_cast<int>(rsrc2 >> 1 & 31); }
@@ -44,29 +44,29 @@ struct Descriptor {
 struct Launch {
   Code* code = nullptr;
   Descriptor descriptor;
-  std::string kernel;              // its name, for reports
-  uint64_t entry = 0;              // of the first instruction, in the code object
-  uint64_t base = 0;               // where address 0 of the object lies in the device's memory
+  std::string kernel;  // its name, for reports
+  uint64_t entry = 0;  // of the first instruction, in the code object
+  uint64_t base = 0;   // where address 0 of the object lies in the device's memory
   std::array<uint32_t, 3> groups{1, 1, 1}, block{1, 1, 1};
   /// Work-items of the whole grid where the last groups are smaller than the others; else zeros.
   std::array<uint32_t, 3> grid{0, 0, 0};
-  uint32_t lds_bytes = 0;          // static and dynamic
+  uint32_t lds_bytes = 0;                     // static and dynamic
   uint64_t kernarg = 0, dispatch_packet = 0;  // addresses
-  int vgprs = 0;                   // of a wave, as allocated
-  bool checked = false;            // the code's tables are the checked ones
-  const Shadow* shadow = nullptr;  // of device memory; the checked tables need it
-  bool check_races = true;         // in LDS; in global memory where there is a shadow for it
+  int vgprs = 0;                              // of a wave, as allocated
+  bool checked = false;                       // the code's tables are the checked ones
+  const Shadow* shadow = nullptr;             // of device memory; the checked tables need it
+  bool check_races = true;  // in LDS; in global memory where there is a shadow for it
   RaceShadow* races = nullptr;
   MemoryCounts* memory_counts = nullptr;  // null: nothing is counted
-  uint32_t race_tag = 0;           // of this launch: its number, modulo 255 and plus one, << 24
-  uint64_t seed = 0;               // of the order of waves; 0: as they are numbered
+  uint32_t race_tag = 0;  // of this launch: its number, modulo 255 and plus one, << 24
+  uint64_t seed = 0;      // of the order of waves; 0: as they are numbered
   /// For reports: the source line of an address of the object, and what an address of memory is.
   std::function<std::string(uint64_t)> line, describe;
   /// Whether memory outside of the arena may be used: host memory that was registered.
   std::function<bool(uint64_t, size_t)> mapped;
-  std::atomic<bool> stop{false};   // no further instruction is to be run
+  std::atomic<bool> stop{false};  // no further instruction is to be run
   std::mutex mutex;
-  std::string error;               // of the first wave that failed
+  std::string error;                  // of the first wave that failed
   std::vector<std::string> findings;  // of the checks, one of a kind an instruction
   std::set<std::pair<uint64_t, int>> reported;
 
@@ -79,10 +79,10 @@ struct Launch {
 /// A workgroup while it runs.
 struct Workgroup {
   Launch* launch = nullptr;
-  uint32_t number = 0;             // in the grid
+  uint32_t number = 0;  // in the grid
   uint32_t waves_begun = 0;
-  bool synchronised = false;       // it used what may put it in order with other workgroups
-  LdsTrack* lds_track = nullptr;   // of the checked tables alone
+  bool synchronised = false;      // it used what may put it in order with other workgroups
+  LdsTrack* lds_track = nullptr;  // of the checked tables alone
   std::array<uint32_t, 3> id{}, block{};
   std::vector<Wave*> waves;
 
@@ -113,8 +113,8 @@ class Worker {
   std::unique_ptr<char, Free> waves_;
   std::unique_ptr<uint8_t, Free> lds_, scratch_;
   size_t waves_bytes_ = 0, lds_bytes_ = 0, scratch_bytes_ = 0, wave_bytes_ = 0, track_bytes_ = 0;
-  uint64_t constants_of_ = 0;        // the serial number of the code
-  uint64_t entry_ = 0;               // of that code; its program and operation:
+  uint64_t constants_of_ = 0;  // the serial number of the code
+  uint64_t entry_ = 0;         // of that code; its program and operation:
   const Program* entry_program_ = nullptr;
   const Op* entry_op_ = nullptr;
   Workgroup group_;
@@ -126,8 +126,8 @@ class Worker {
   uint64_t random_ = 0;
 };
 
-/// Makes the wave go on at an address of its code object, and gives back the operation there. Throws
-/// std::runtime_error where there is no code.
+/// Makes the wave go on at an address of its code object, and gives back the operation there.
+/// Throws std::runtime_error where there is no code.
 const Op* enter(Wave* w, uint64_t address);
 /// The same where the program and its operation have been found already.
 void enter(Wave* w, const Program& program, const Op* op);

@@ -7,22 +7,24 @@
 namespace emu {
 namespace {
 
-uint16_t half_bits(double value) {
-  return std::bit_cast<uint16_t>(static_cast<_Float16>(value));
-}
+uint16_t half_bits(double value) { return std::bit_cast<uint16_t>(static_cast<_Float16>(value)); }
 
 uint64_t real_bits(double value, Value as) {
   switch (as) {
     case Value::f16:
     case Value::b16:
     case Value::i16:
-    case Value::pk_f16: return half_bits(value);
-    case Value::bf16: return std::bit_cast<uint32_t>(static_cast<float>(value)) >> 16;
+    case Value::pk_f16:
+      return half_bits(value);
+    case Value::bf16:
+      return std::bit_cast<uint32_t>(static_cast<float>(value)) >> 16;
     case Value::b32:
-    case Value::f32: return std::bit_cast<uint32_t>(static_cast<float>(value));
+    case Value::f32:
+      return std::bit_cast<uint32_t>(static_cast<float>(value));
     case Value::b64:
     case Value::u64:
-    case Value::f64: return std::bit_cast<uint64_t>(value);
+    case Value::f64:
+      return std::bit_cast<uint64_t>(value);
   }
   return 0;
 }
@@ -31,7 +33,7 @@ uint64_t integer_bits(uint64_t bits, Value as) {
   const auto number = static_cast<int64_t>(bits);
   const bool is_inline = number >= -16 && number <= 64;
   if (is_inline) return bits;
-  if (as == Value::f64) return bits << 32;  // a literal is the upper half
+  if (as == Value::f64) return bits << 32;         // a literal is the upper half
   if (as == Value::u64) return bits & 0xffffffff;  // untyped bits, too, are extended with zeros
   if (as == Value::b64) return static_cast<uint64_t>(int64_t{static_cast<int32_t>(bits)});
   return bits;
@@ -118,7 +120,8 @@ uint32_t Lowering::constant(uint64_t bits) {
 
 uint32_t Lowering::source(const Operand& operand, Value value) {
   switch (operand.kind) {
-    case Kind::none: return constant(0);
+    case Kind::none:
+      return constant(0);
     case Kind::vgpr:
       if (operand.reg == kSpareVgpr) return offsetof(Wave, spare);
       vgprs = std::max(vgprs, operand.reg + operand.dwords);
@@ -129,16 +132,20 @@ uint32_t Lowering::source(const Operand& operand, Value value) {
     case Kind::agpr:
       vgprs = std::max(vgprs, kFirstAgpr + operand.reg + operand.dwords);
       return vgpr_offset(kFirstAgpr + operand.reg);
-    case Kind::scc: return offsetof(Wave, scc);
-    case Kind::integer: return constant(integer_bits(operand.bits, value));
-    case Kind::real: return constant(real_bits(operand.real, value));
+    case Kind::scc:
+      return offsetof(Wave, scc);
+    case Kind::integer:
+      return constant(integer_bits(operand.bits, value));
+    case Kind::real:
+      return constant(real_bits(operand.real, value));
     case Kind::special:
       if (operand.name == "src_shared_base") return constant(kSharedBase);
       if (operand.name == "src_private_base") return constant(kPrivateBase);
       if (operand.name == "src_shared_limit") return constant(kSharedBase | 0xffffffff);
       if (operand.name == "src_private_limit") return constant(kPrivateBase | 0xffffffff);
       break;
-    default: break;
+    default:
+      break;
   }
   throw NotImplemented("operand " + operand.name);
 }
@@ -149,9 +156,7 @@ Op& Lowering::emit(Handler fn) {
   return ops.back();
 }
 
-void refuse_operands(const Inst& inst) {
-  throw NotImplemented("operands of '" + inst.text + "'");
-}
+void refuse_operands(const Inst& inst) { throw NotImplemented("operands of '" + inst.text + "'"); }
 
 Placed Lowering::place_vector(const Inst& given, OperandUse use, std::span<const Value> values) {
   Inst inst = given;
@@ -185,7 +190,8 @@ Placed Lowering::place_vector(const Inst& given, OperandUse use, std::span<const
     signs |= form.neg || form.abs || form.hi || form.neg_hi;
   }
   if (signs || inst.has("op_sel") || inst.has("op_sel_hi")) placed.form = PlacedForm::quick;
-  if (inst.form != Form::plain || x.omod != 0 || x.clamp || x.dst_hi) placed.form = PlacedForm::full;
+  if (inst.form != Form::plain || x.omod != 0 || x.clamp || x.dst_hi)
+    placed.form = PlacedForm::full;
   ops.push_back(op);
   return placed;
 }
@@ -206,10 +212,11 @@ Op& Lowering::place_scalar(const Inst& inst, OperandUse use, std::span<const Val
 }
 
 void Lowering::index_registers(const Inst& inst, size_t operations_before) {
-  if (index_with == nullptr || !inst.name.starts_with("v_") || ops.size() == operations_before) return;
+  if (index_with == nullptr || !inst.name.starts_with("v_") || ops.size() == operations_before)
+    return;
   // The destination of these is a source, too: one register under two names.
-  const bool accumulates = inst.name.find("mac") != std::string::npos ||
-                           inst.name.find("dot2c") != std::string::npos;
+  const bool accumulates =
+      inst.name.find("mac") != std::string::npos || inst.name.find("dot2c") != std::string::npos;
   if (ops.size() != operations_before + 1 || accumulates || inst.operands.empty()) {
     throw NotImplemented("register index for this instruction");
   }
@@ -231,8 +238,10 @@ uint32_t Lowering::destination(const Operand& operand) {
 
 Extra* Lowering::extra(const Inst& inst, size_t first, size_t sources) {
   Extra& extra = extras.emplace_back();
-  extra.omod = static_cast<uint8_t>(
-      inst.modifier("mul") == 2 ? 1 : inst.modifier("mul") == 4 ? 2 : inst.modifier("div") == 2 ? 3 : 0);
+  extra.omod = static_cast<uint8_t>(inst.modifier("mul") == 2   ? 1
+                                    : inst.modifier("mul") == 4 ? 2
+                                    : inst.modifier("div") == 2 ? 3
+                                                                : 0);
   extra.clamp = inst.has("clamp");
   extra.keep_high = traits.keep_high || selects_halves(inst.name);
   const bool packed = inst.name.starts_with("v_pk_") || inst.name.starts_with("v_dot2");

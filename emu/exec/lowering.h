@@ -20,8 +20,8 @@ enum class Value : uint8_t { b16, f16, bf16, i16, pk_f16, b32, f32, b64, u64, f6
 /// What differs between architectures for one and the same row.
 struct Traits {
   bool wave64 = false;
-  bool keep_high = true;       // 16-bit results leave the upper half of the register alone
-  uint8_t generation = 11;     // 9, 10, 11, 12
+  bool keep_high = true;    // 16-bit results leave the upper half of the register alone
+  uint8_t generation = 11;  // 9, 10, 11, 12
 };
 
 /// Which of a vector row's handlers an instruction's operands allow.
@@ -73,8 +73,8 @@ class Lowering {
   uint32_t destination(const Operand& operand);
   uint32_t constant(uint64_t bits);
   uint32_t constant_count() const { return static_cast<uint32_t>(constants_.size()); }
-  /// Of an instruction that only computes, lane by lane: what it reads and writes, and nothing else.
-  /// Rows that say so call access() for all of their operands, and only_computes() once.
+  /// Of an instruction that only computes, lane by lane: what it reads and writes, and nothing
+  /// else. Rows that say so call access() for all of their operands, and only_computes() once.
   void access(uint32_t offset, uint32_t registers, Access::Kind kind) {
     accesses.push_back({offset, registers, kind});
   }

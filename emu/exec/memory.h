@@ -1,7 +1,7 @@
 #pragma once
 
-// Loads and stores of lanes, 16 at a time: quick where the lanes' elements follow one another or are
-// all the same one, lane by lane where they don't.
+// Loads and stores of lanes, 16 at a time: quick where the lanes' elements follow one another or
+// are all the same one, lane by lane where they don't.
 
 #include "emu/exec/formats.h"
 #include "emu/exec/launch.h"
@@ -83,7 +83,8 @@ struct Lds {
   EMU_INLINE void count(Wave* w, const char* base, const uint32_t* offsets, LaneMask lanes,
                         uint32_t bytes, bool) {
     if (w->launch->memory_counts != nullptr) [[unlikely]] {
-      count_lds(w, static_cast<uint64_t>(base - reinterpret_cast<char*>(w->lds)), offsets, lanes, bytes);
+      count_lds(w, static_cast<uint64_t>(base - reinterpret_cast<char*>(w->lds)), offsets, lanes,
+                bytes);
     }
   }
 
@@ -101,7 +102,8 @@ struct Lds {
   EMU_INLINE bool usable(Wave* w, const Op* op, const char* at, uint32_t bytes, int lane, Use use) {
     if (within(w, at, bytes)) [[likely]] {
       if constexpr (kChecked) {
-        check_lds(w, op, static_cast<uint64_t>(at - reinterpret_cast<char*>(w->lds)), bytes, lane, use);
+        check_lds(w, op, static_cast<uint64_t>(at - reinterpret_cast<char*>(w->lds)), bytes, lane,
+                  use);
       }
       return true;
     }

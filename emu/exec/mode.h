@@ -1,8 +1,8 @@
 #pragma once
 
 // The MODE register: how results are rounded and what becomes of denormals, for 32-bit floats and
-// apart from them for 16- and 64-bit ones. The host's MXCSR follows what is set for 32 bits; nearest
-// rounding with denormals, which compilers set, costs nothing.
+// apart from them for 16- and 64-bit ones. The host's MXCSR follows what is set for 32 bits;
+// nearest rounding with denormals, which compilers set, costs nothing.
 
 #include <cstdint>
 
@@ -11,7 +11,8 @@
 namespace emu {
 
 inline constexpr uint32_t kDefaultFloatMode = 0xf0;
-inline constexpr uint32_t kIeeeMode = 0x200;  // signalling NaNs come out of minimum and maximum quieted
+inline constexpr uint32_t kIeeeMode =
+    0x200;  // signalling NaNs come out of minimum and maximum quieted
 inline constexpr uint32_t kHostDefault = 0x1f80;  // MXCSR: nearest, denormals, no exceptions
 
 inline bool unusual_mode(const Wave* w) { return (w->mode & 0xff) != kDefaultFloatMode; }
@@ -33,9 +34,11 @@ inline void set_host_mode(uint32_t host) { asm volatile("ldmxcsr %0" ::"m"(host)
 template <class Run>
 auto under_mode(Wave* w, const Run& run) {
   const bool before = unusual_mode(w);
-  if (before) [[unlikely]] set_host_mode(host_mode_32(w->mode));
+  if (before) [[unlikely]]
+    set_host_mode(host_mode_32(w->mode));
   const auto result = run();
-  if (before || unusual_mode(w)) [[unlikely]] set_host_mode(kHostDefault);
+  if (before || unusual_mode(w)) [[unlikely]]
+    set_host_mode(kHostDefault);
   return result;
 }
 

@@ -21,8 +21,7 @@ struct Layout {
   static constexpr int kFraction = kBits == 16 ? 10 : kBits == 32 ? 23 : 52;
   static constexpr E kSign = static_cast<E>(E{1} << (kBits - 1));
   static constexpr E kQuiet = static_cast<E>(E{1} << (kFraction - 1));
-  static constexpr E kInfinity =
-      static_cast<E>((kSign - 1) & ~((E{1} << kFraction) - 1));
+  static constexpr E kInfinity = static_cast<E>((kSign - 1) & ~((E{1} << kFraction) - 1));
   static constexpr int kBias = kBits == 16 ? 15 : kBits == 32 ? 127 : 1023;
 };
 
@@ -83,8 +82,8 @@ EMU_INLINE Truth<V> order(V x) {
   return bits ^ ((bits >> (Layout<V>::kBits - 1)) & kRest);
 }
 
-/// The lesser or greater one; -0 is below +0 and a NaN counts as missing, unless MODE's IEEE bit is set
-/// and it signals: then it comes back quieted.
+/// The lesser or greater one; -0 is below +0 and a NaN counts as missing, unless MODE's IEEE bit is
+/// set and it signals: then it comes back quieted.
 template <bool kMax, bool kIeee, class V>
 EMU_INLINE V pick(V a, V b) {
   const auto a_first = kMax ? order(a) > order(b) : order(a) < order(b);
@@ -129,20 +128,26 @@ template <bool kIeee>
 struct FloatOrder {
   template <class V>
   EMU_INLINE V least(V a, V b) {
-    if constexpr (kIeee) return pick_ieee<false>(a, b);
-    else return pick<false, false>(a, b);
+    if constexpr (kIeee)
+      return pick_ieee<false>(a, b);
+    else
+      return pick<false, false>(a, b);
   }
   template <class V>
   EMU_INLINE V most(V a, V b) {
-    if constexpr (kIeee) return pick_ieee<true>(a, b);
-    else return pick<true, false>(a, b);
+    if constexpr (kIeee)
+      return pick_ieee<true>(a, b);
+    else
+      return pick<true, false>(a, b);
   }
   /// As documented: the larger of those beside the first one that equals the largest.
   template <class V>
   EMU_INLINE V middle(V a, V b, V c) {
     const V first = most(most(a, b), c);
     const V without_a = most(b, c), without_b = most(a, c), without_c = most(a, b);
-    const V second = same_number(first, a) ? without_a : same_number(first, b) ? without_b : without_c;
+    const V second = same_number(first, a)   ? without_a
+                     : same_number(first, b) ? without_b
+                                             : without_c;
     const auto nan = is_nan(a) | is_nan(b) | is_nan(c);
     return nan ? least(least(a, b), c) : second;
   }
@@ -196,13 +201,17 @@ EMU_INLINE F16 fma(F16 a, F16 b, F16 c) { return convert<F16>(fma_odd(a, b, c));
 
 template <class V>
 EMU_INLINE V round_down(V x) {
-  if constexpr (std::is_same_v<V, F16>) return convert<F16>(__builtin_elementwise_floor(convert<F32>(x)));
-  else return __builtin_elementwise_floor(x);
+  if constexpr (std::is_same_v<V, F16>)
+    return convert<F16>(__builtin_elementwise_floor(convert<F32>(x)));
+  else
+    return __builtin_elementwise_floor(x);
 }
 template <class V>
 EMU_INLINE V round_up(V x) {
-  if constexpr (std::is_same_v<V, F16>) return convert<F16>(__builtin_elementwise_ceil(convert<F32>(x)));
-  else return __builtin_elementwise_ceil(x);
+  if constexpr (std::is_same_v<V, F16>)
+    return convert<F16>(__builtin_elementwise_ceil(convert<F32>(x)));
+  else
+    return __builtin_elementwise_ceil(x);
 }
 template <class V>
 EMU_INLINE V round_even(V x) {
@@ -214,8 +223,10 @@ EMU_INLINE V round_even(V x) {
 }
 template <class V>
 EMU_INLINE V round_to_zero(V x) {
-  if constexpr (std::is_same_v<V, F16>) return convert<F16>(__builtin_elementwise_trunc(convert<F32>(x)));
-  else return __builtin_elementwise_trunc(x);
+  if constexpr (std::is_same_v<V, F16>)
+    return convert<F16>(__builtin_elementwise_trunc(convert<F32>(x)));
+  else
+    return __builtin_elementwise_trunc(x);
 }
 
 /// Truncated, clipped to [low, high]; NaN becomes 0.

@@ -1,7 +1,7 @@
 #pragma once
 
-// The rarer forms of operands and results, out of line and built once for each host instruction set:
-// DPP, SDWA, output modifiers, 16-bit halves of a register.
+// The rarer forms of operands and results, out of line and built once for each host instruction
+// set: DPP, SDWA, output modifiers, 16-bit halves of a register.
 
 #include "emu/exec/mode.h"
 #include "emu/exec/values.h"

@@ -9,7 +9,8 @@ namespace emu {
 namespace {
 
 /// How many different pieces of `size` bytes the lanes touch. Addresses mostly rise with the lane.
-uint32_t pieces(uint64_t base, const uint32_t* offsets, LaneMask lanes, uint32_t bytes, uint64_t size) {
+uint32_t pieces(uint64_t base, const uint32_t* offsets, LaneMask lanes, uint32_t bytes,
+                uint64_t size) {
   std::array<uint64_t, 2 * kLanes> touched;
   size_t count = 0;
   for (; lanes != 0; lanes &= lanes - 1) {
@@ -20,7 +21,8 @@ uint32_t pieces(uint64_t base, const uint32_t* offsets, LaneMask lanes, uint32_t
   }
   std::sort(touched.begin(), touched.begin() + static_cast<ptrdiff_t>(count));
   return static_cast<uint32_t>(
-      std::unique(touched.begin(), touched.begin() + static_cast<ptrdiff_t>(count)) - touched.begin());
+      std::unique(touched.begin(), touched.begin() + static_cast<ptrdiff_t>(count)) -
+      touched.begin());
 }
 
 /// Cycles that the lanes' dwords take in 32 banks: the most different dwords that one bank has.
@@ -58,7 +60,8 @@ Class class_of(std::string_view name) {
 Stop count_block(Wave* w, const Op* op) {
   auto* block = static_cast<Block*>(op->data);
   block->runs.fetch_add(1, std::memory_order_relaxed);
-  block->lanes.fetch_add(static_cast<uint64_t>(std::popcount(w->exec())), std::memory_order_relaxed);
+  block->lanes.fetch_add(static_cast<uint64_t>(std::popcount(w->exec())),
+                         std::memory_order_relaxed);
   EMU_NEXT;
 }
 

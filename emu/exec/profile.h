@@ -28,8 +28,8 @@ struct Block {
 /// The pseudo-operation that counts a block; Op::data is the block.
 Stop count_block(Wave* w, const Op* op);
 
-/// Memory of one launch. Transactions: aligned pieces of 64 and 128 bytes that each instruction of a
-/// wave touches. Conflicts: cycles that LDS takes beyond one for 32 dwords.
+/// Memory of one launch. Transactions: aligned pieces of 64 and 128 bytes that each instruction of
+/// a wave touches. Conflicts: cycles that LDS takes beyond one for 32 dwords.
 struct MemoryCounts {
   std::atomic<uint64_t> load_bytes{0}, store_bytes{0}, pieces64{0}, pieces128{0};
   std::atomic<uint64_t> lds_accesses{0}, lds_conflicts{0};

@@ -31,9 +31,11 @@ bool accumulates(const Inst& inst) {
 
 /// Vector registers of one and the other half of a dual instruction, as far as they clash.
 bool reads(const Inst& inst, uint16_t reg) {
-  return std::any_of(inst.operands.begin() + 1, inst.operands.end(), [&](const Operand& operand) {
-    return operand.kind == Kind::vgpr && operand.reg == reg;
-  }) || (accumulates(inst) && inst.operands[0].reg == reg);
+  return std::any_of(inst.operands.begin() + 1, inst.operands.end(),
+                     [&](const Operand& operand) {
+                       return operand.kind == Kind::vgpr && operand.reg == reg;
+                     }) ||
+         (accumulates(inst) && inst.operands[0].reg == reg);
 }
 
 Inst move(const Operand& to, const Operand& from, const Inst& whole) {
@@ -65,8 +67,8 @@ void lower_dual(const Inst& x, const Inst& y, const LowerOne& lower_one) {
 
 }  // namespace
 
-Code::Code(const std::string& architecture, Traits traits, RowChoice rows, std::vector<uint8_t> text,
-           uint64_t address, std::vector<Symbol> functions)
+Code::Code(const std::string& architecture, Traits traits, RowChoice rows,
+           std::vector<uint8_t> text, uint64_t address, std::vector<Symbol> functions)
     : traits(traits),
       serial(next_serial()),
       rows_(rows),
@@ -199,7 +201,8 @@ class FunctionLowering {
   /// Counts instructions from this one on.
   void count(size_t i) {
     mark(i);
-    emit(&count_block, {insts_[i][0].address, insts_[i][0].text}).data = &program_->blocks.emplace_back();
+    emit(&count_block, {insts_[i][0].address, insts_[i][0].text}).data =
+        &program_->blocks.emplace_back();
   }
 
   /// The instruction's address is that of the next operation, where it has none yet.
@@ -208,7 +211,8 @@ class FunctionLowering {
     if (at < 0) at = static_cast<int32_t>(lowering_.ops.size());
   }
   void tally(size_t i) {
-    if (profiled_) ++program_->blocks.back().instructions[static_cast<size_t>(class_of(insts_[i][0].name))];
+    if (profiled_)
+      ++program_->blocks.back().instructions[static_cast<size_t>(class_of(insts_[i][0].name))];
   }
 
   void lower_alone(size_t i) {

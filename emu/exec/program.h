@@ -25,15 +25,15 @@ struct Origin {
 /// A function's instructions, ready to run.
 struct Program {
   std::string name;
-  uint64_t begin = 0, end = 0;     // addresses in the code object
+  uint64_t begin = 0, end = 0;  // addresses in the code object
   int vgprs = 0;
-  uint32_t constants = 0;          // of the module, as many as are named so far
+  uint32_t constants = 0;  // of the module, as many as are named so far
   std::vector<Op> ops;
-  std::vector<Origin> origins;     // of each operation
-  std::vector<int32_t> op_at;      // by (address - begin) / 4; -1 within an instruction
+  std::vector<Origin> origins;  // of each operation
+  std::vector<int32_t> op_at;   // by (address - begin) / 4; -1 within an instruction
   std::deque<Extra> extras;
-  std::deque<Block> blocks;        // where instructions are counted
-  std::deque<Stretch> stretches;   // of checked code
+  std::deque<Block> blocks;       // where instructions are counted
+  std::deque<Stretch> stretches;  // of checked code
 
   /// The operation of an instruction, null where none starts.
   const Op* find(uint64_t address) const {

@@ -1,7 +1,7 @@
 #pragma once
 
-// The usual cases of use_lds and use_global, where nothing is wrong: a dword, or sixteen that follow
-// one another. For the checked tables.
+// The usual cases of use_lds and use_global, where nothing is wrong: a dword, or sixteen that
+// follow one another. For the checked tables.
 
 #include <cstring>
 
@@ -83,13 +83,17 @@ EMU_INLINE void check_global(Wave* w, const Op* op, uint64_t address, uint32_t b
   const uint32_t several = tag | RaceShadow::kSeveral;
   const bool write = use == Use::write;
   const auto others = [&](auto tags) { return ((tags >> 24) == (tag >> 24)) & (tags != mine); };
-  const uint64_t first = offset / RaceShadow::kLine, last = (offset + bytes - 1) / RaceShadow::kLine;
-  if (bytes == RaceShadow::kLine && first == last && shadow.lines[first].divided != tag) [[likely]] {
+  const uint64_t first = offset / RaceShadow::kLine,
+                 last = (offset + bytes - 1) / RaceShadow::kLine;
+  if (bytes == RaceShadow::kLine && first == last && shadow.lines[first].divided != tag)
+      [[likely]] {
     RaceShadow::Line& line = shadow.lines[first];
     const bool read_by_others = others(line.reader);
     if (!others(line.writer) && !(write && read_by_others)) [[likely]] {
-      if (write) line.writer = mine;
-      else line.reader = read_by_others ? several : mine;
+      if (write)
+        line.writer = mine;
+      else
+        line.reader = read_by_others ? several : mine;
       return;
     }
   }
@@ -97,14 +101,15 @@ EMU_INLINE void check_global(Wave* w, const Op* op, uint64_t address, uint32_t b
     if (shadow.lines[line].divided != tag) divide_line(shadow, line, tag);
   }
   if (is_quick(address, bytes) &&
-      note_range(shadow.writers + offset / 4, shadow.readers + offset / 4, bytes, write, mine, several,
-                 others)) {
+      note_range(shadow.writers + offset / 4, shadow.readers + offset / 4, bytes, write, mine,
+                 several, others)) {
     return;
   }
   use_global(w, op, address, bytes, lane, use);
 }
 
-EMU_INLINE void check_lds(Wave* w, const Op* op, uint64_t offset, uint32_t bytes, int lane, Use use) {
+EMU_INLINE void check_lds(Wave* w, const Op* op, uint64_t offset, uint32_t bytes, int lane,
+                          Use use) {
   LdsTrack& track = *w->group->lds_track;
   if (use != Use::atomic && is_quick(offset, bytes) && offset + bytes <= track.written.size() &&
       w->index < LdsTrack::kSeveral) [[likely]] {
@@ -114,13 +119,17 @@ EMU_INLINE void check_lds(Wave* w, const Op* op, uint64_t offset, uint32_t bytes
     if (bytes < sizeof(Chunk)) {
       const uint32_t all = 0x01010101;
       for (uint32_t i = 0; i < bytes; i += 4) {
-        if (write) std::memcpy(written + i, &all, 4);
-        else known &= std::memcmp(written + i, &all, 4) == 0;
+        if (write)
+          std::memcpy(written + i, &all, 4);
+        else
+          known &= std::memcmp(written + i, &all, 4) == 0;
       }
     } else {
       const auto all = Chunk(0x01010101);
-      if (write) std::memcpy(written, &all, sizeof all);
-      else known = none(Tags<Chunk>::load(reinterpret_cast<const uint32_t*>(written)) != all);
+      if (write)
+        std::memcpy(written, &all, sizeof all);
+      else
+        known = none(Tags<Chunk>::load(reinterpret_cast<const uint32_t*>(written)) != all);
     }
     if (known) {
       if (w->group->waves_begun < 2 || !w->launch->check_races) return;

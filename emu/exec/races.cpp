@@ -13,8 +13,8 @@ namespace {
 
 std::string lds_text(const char* what, uint64_t offset, uint32_t wave, const char* other) {
   char text[160];
-  std::snprintf(text, sizeof text, "%s LDS at %llu, which wave %u %s without a barrier between", what,
-                static_cast<unsigned long long>(offset), wave, other);
+  std::snprintf(text, sizeof text, "%s LDS at %llu, which wave %u %s without a barrier between",
+                what, static_cast<unsigned long long>(offset), wave, other);
   return text;
 }
 
@@ -120,8 +120,9 @@ void use_global(Wave* w, const Op* op, uint64_t address, uint32_t bytes, int lan
     const bool after_read = use == Use::write && others(reader);
     if (after_write || after_read) [[unlikely]] {
       const uint32_t other = (after_write ? writer : reader) & 0xffffff;
-      const std::string whose =
-          other == RaceShadow::kSeveral ? "other workgroups" : "workgroup number " + std::to_string(other - 1);
+      const std::string whose = other == RaceShadow::kSeveral
+                                    ? "other workgroups"
+                                    : "workgroup number " + std::to_string(other - 1);
       report(w, op, Check::races, lane,
              std::string(use == Use::read ? "reads" : "writes") + " memory that " + whose + " " +
                  (after_write ? "wrote" : "read") + " in this launch");

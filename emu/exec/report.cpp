@@ -19,14 +19,15 @@ std::string place(Wave* w, const Op* op, int lane) {
                 static_cast<unsigned long long>(origin.address), w->group->id[0], w->group->id[1],
                 w->group->id[2], w->index);
   const std::string line = w->launch->line ? w->launch->line(origin.address) : "";
-  std::string where = "kernel " + w->launch->kernel + (line.empty() ? "" : " (" + line + ")") + ": '" +
-                      origin.text + text;
+  std::string where = "kernel " + w->launch->kernel + (line.empty() ? "" : " (" + line + ")") +
+                      ": '" + origin.text + text;
   if (lane >= 0) where += ", lane " + std::to_string(lane);
   return where;
 }
 
 /// A read or write that isn't of allocated memory: whether it may go on.
-bool bad_global(Wave* w, const Op* op, const char* what, uint32_t bytes, uint64_t address, int lane) {
+bool bad_global(Wave* w, const Op* op, const char* what, uint32_t bytes, uint64_t address,
+                int lane) {
   const Launch& launch = *w->launch;
   if (launch.mapped && launch.mapped(address, bytes)) return true;
   const std::string whose = launch.describe ? ": " + launch.describe(address) : "";
@@ -37,8 +38,8 @@ bool bad_global(Wave* w, const Op* op, const char* what, uint32_t bytes, uint64_
 }  // namespace
 
 void report(Wave* w, const Op* op, Check check, int lane, const std::string& what) {
-  static constexpr const char* kNames[] = {"memory",  "lds",   "registers", "waits",
-                                           "races", "barriers", "leaks"};
+  static constexpr const char* kNames[] = {"memory", "lds",      "registers", "waits",
+                                           "races",  "barriers", "leaks"};
   Launch& launch = *w->launch;
   std::lock_guard lock(launch.mutex);
   constexpr size_t kMost = 100;

@@ -10,7 +10,7 @@
 namespace emu {
 namespace {
 
-constexpr size_t kSpares = 2;       // vector registers before the first
+constexpr size_t kSpares = 2;        // vector registers before the first
 constexpr int64_t kBudget = 100000;  // backward branches before other waves get their turn
 
 template <class T>
@@ -37,11 +37,26 @@ void set_sgprs(const Launch& launch, const std::array<uint32_t, 3>& id, Wave& w)
     w.s[at + 3] = 0;
     at += 4;
   }
-  if (has(1)) { put64(w, at, launch.dispatch_packet); at += 2; }
-  if (has(2)) { put64(w, at, 0); at += 2; }
-  if (has(3)) { put64(w, at, launch.kernarg); at += 2; }
-  if (has(4)) { put64(w, at, 0); at += 2; }
-  if (has(5)) { put64(w, at, 0); at += 2; }
+  if (has(1)) {
+    put64(w, at, launch.dispatch_packet);
+    at += 2;
+  }
+  if (has(2)) {
+    put64(w, at, 0);
+    at += 2;
+  }
+  if (has(3)) {
+    put64(w, at, launch.kernarg);
+    at += 2;
+  }
+  if (has(4)) {
+    put64(w, at, 0);
+    at += 2;
+  }
+  if (has(5)) {
+    put64(w, at, 0);
+    at += 2;
+  }
   if (has(6)) w.s[at++] = d.scratch_bytes;
   at = std::max(at, d.user_sgprs());
   const int generation = launch.code->traits.generation;
@@ -62,9 +77,7 @@ void set_sgprs(const Launch& launch, const std::array<uint32_t, 3>& id, Wave& w)
 bool ids_apart(const Launch& launch) { return launch.code->traits.generation == 10; }
 
 /// The highest axis whose id the kernel wants.
-uint32_t last_axis(const Launch& launch) {
-  return std::min(launch.descriptor.rsrc2 >> 11 & 3, 2u);
-}
+uint32_t last_axis(const Launch& launch) { return std::min(launch.descriptor.rsrc2 >> 11 & 3, 2u); }
 
 /// Work-item ids: packed ten bits each into v0, or in v0, v1 and v2.
 void set_vgprs(const Launch& launch, const Workgroup& group, Wave& w) {
@@ -113,7 +126,8 @@ void start_tracking(const Launch& launch, Wave& w, char* room) {
     track.known[half] = masks + half * registers + kSpares;
     track.known[half][0] = kAllLanes;
     const uint32_t apart = ids_apart(launch) ? last_axis(launch) : 0;
-    for (uint32_t axis = 1; axis <= apart && axis < w.vgprs; ++axis) track.known[half][axis] = kAllLanes;
+    for (uint32_t axis = 1; axis <= apart && axis < w.vgprs; ++axis)
+      track.known[half][axis] = kAllLanes;
   }
   track.pending = reinterpret_cast<uint8_t*>(masks + 2 * registers) + kSpares;
   for (PendingRing* ring : {&track.vmem, &track.lds, &track.smem}) ring->first = ring->count = 0;
@@ -136,7 +150,8 @@ uint64_t lanes_from(uint32_t items, uint32_t first, uint32_t lanes) {
 int Descriptor::vgprs(int generation) const {
   const int granules = static_cast<int>(rsrc1 & 63) + 1;
   if (generation >= 10) return granules * (wave32() ? 8 : 4);
-  // The accumulation registers, which come after the others, have their place from kFirstAgpr on here.
+  // The accumulation registers, which come after the others, have their place from kFirstAgpr on
+  // here.
   const int all = granules * 8, others = (static_cast<int>(rsrc3 & 63) + 1) * 4;
   return all > others ? kFirstAgpr + all - others : all;
 }
@@ -180,9 +195,11 @@ void Worker::prepare(Launch& launch) {
     entry_ = launch.entry;
     entry_program_ = &launch.code->at(entry_);
     entry_op_ = entry_program_->find(entry_);
-    if (entry_op_ == nullptr) throw std::runtime_error("a kernel that starts within an instruction");
+    if (entry_op_ == nullptr)
+      throw std::runtime_error("a kernel that starts within an instruction");
   }
-  if (wave_bytes != wave_bytes_ || constants_of_ != launch.code->serial || group_.waves.size() < wave_count) {
+  if (wave_bytes != wave_bytes_ || constants_of_ != launch.code->serial ||
+      group_.waves.size() < wave_count) {
     wave_bytes_ = wave_bytes;
     constants_of_ = launch.code->serial;
     group_.waves.clear();
@@ -193,7 +210,8 @@ void Worker::prepare(Launch& launch) {
     }
   }
   if (launch.checked) {
-    const size_t room = sizeof(Track) + (size_t(launch.vgprs) + kSpares) * (2 * sizeof(LaneMask) + 1);
+    const size_t room =
+        sizeof(Track) + (size_t(launch.vgprs) + kSpares) * (2 * sizeof(LaneMask) + 1);
     if (room > track_bytes_) {
       track_bytes_ = room;
       tracks_.clear();
@@ -294,12 +312,13 @@ void Worker::check_meeting() {
     if (first == nullptr) first = w;
     if (w->next != first->next) {
       report(w, w->next - 1, Check::barriers, -1,
-             "waves of a workgroup wait at different barriers: wave " + std::to_string(first->index) +
-                 " at another one");
+             "waves of a workgroup wait at different barriers: wave " +
+                 std::to_string(first->index) + " at another one");
     }
     if (done_ > 0) {
       report(w, w->next - 1, Check::barriers, -1,
-             "waits at a barrier that " + std::to_string(done_) + " waves of the workgroup ended without");
+             "waits at a barrier that " + std::to_string(done_) +
+                 " waves of the workgroup ended without");
     }
   }
 }
@@ -317,10 +336,19 @@ Worker::Progress Worker::step(int64_t budget) {
       Wave* w = group_.waves[i];
       w->budget = budget;
       switch (under_mode(w, [w] { return w->next->fn(w, w->next); })) {
-        case Stop::barrier: state_[i] = State::waiting; ++waiting; break;
-        case Stop::end: state_[i] = State::done; ++done_; break;
-        case Stop::yield: yielded = true; break;
-        case Stop::fault: return Progress::failed;
+        case Stop::barrier:
+          state_[i] = State::waiting;
+          ++waiting;
+          break;
+        case Stop::end:
+          state_[i] = State::done;
+          ++done_;
+          break;
+        case Stop::yield:
+          yielded = true;
+          break;
+        case Stop::fault:
+          return Progress::failed;
       }
     }
     if (waiting > 0 && waiting + done_ == count_) {

@@ -34,8 +34,8 @@ EMU_INLINE T scalar_source(Wave* w, uint32_t offset) {
   }
 }
 
-/// Of logic or a shift: whether the result's dwords are known though some of a source's aren't. They
-/// are where those as zeros and as ones give the same.
+/// Of logic or a shift: whether the result's dwords are known though some of a source's aren't.
+/// They are where those as zeros and as ones give the same.
 template <auto F>
 void known_dwords(Wave* w, const Op* op, bool& low_known, bool& known) {
   using S = SignatureOf<F>;
@@ -75,8 +75,7 @@ Stop scalar(Wave* w, const Op* op) {
     }
   };
   // Functions save registers that their callers may never have written. What sets SCC may decide.
-  constexpr bool kPasses =
-      (kBits || kSources == S::kCount) && !std::is_void_v<typename S::Result>;
+  constexpr bool kPasses = (kBits || kSources == S::kCount) && !std::is_void_v<typename S::Result>;
   bool known = true, low_known = true;
   if constexpr (kChecked) {
     const auto note = [&](uint32_t offset, uint32_t dwords) {
@@ -90,7 +89,8 @@ Stop scalar(Wave* w, const Op* op) {
     if constexpr (kSources > 0) note(op->a, sizeof(typename S::template Arg<0>) / 4);
     if constexpr (kSources > 1) note(op->b, sizeof(typename S::template Arg<1>) / 4);
     if constexpr (kSources > 2) note(op->c, sizeof(typename S::template Arg<2>) / 4);
-    // Compilers let a mask of lanes begin as anything: with EXEC in it the lanes that count are known.
+    // Compilers let a mask of lanes begin as anything: with EXEC in it the lanes that count are
+    // known.
     if (kBits && (op->a == sgpr_offset(kExec) || op->b == sgpr_offset(kExec))) known = true;
     low_known = known;
     if constexpr (kBits) {
@@ -139,13 +139,15 @@ void lower_scalar(Lowering& l, const Inst& inst) {
   constexpr size_t kResults = std::is_void_v<typename S::Result> ? 0 : 1;
   const auto values = []<int... I>(std::integer_sequence<int, I...>) {
     return std::array<Value, kSources>{scalar_value<typename S::template Arg<I>>()...};
-  }(std::make_integer_sequence<int, kSources>());
+  }
+  (std::make_integer_sequence<int, kSources>());
   Op& op = l.place_scalar(inst, {.results = kResults, .accumulate = kAccumulate}, values);
   op.fn = &scalar<F, kBits>;
   const uint32_t from[] = {op.a, op.b, op.c};
   [&]<int... I>(std::integer_sequence<int, I...>) {
     (l.access(from[I], sizeof(typename S::template Arg<I>) / 4, Access::Kind::read), ...);
-  }(std::make_integer_sequence<int, kSources>());
+  }
+  (std::make_integer_sequence<int, kSources>());
   if constexpr (kResults == 1) {
     constexpr uint32_t kDwords = sizeof(typename S::Result) / 4;
     if (op.dst + 4 * kDwords > sgpr_offset(kExec) && is_sgpr(op.dst)) return;  // EXEC changes

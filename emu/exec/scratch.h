@@ -32,7 +32,8 @@ EMU_INLINE bool scratch_half(Wave* w, const Op* op, uint32_t base, const uint32_
   if (offsets == nullptr && enabled == kAllLanes && base % 4 == 0 && Format::kBytes % 4 == 0 &&
       end <= w->scratch_bytes) [[likely]] {
     for (int i = 0; i < Format::kRegisters; ++i) {
-      char* memory = scratch_at(w, base + 4 * static_cast<uint32_t>(i), 32 * static_cast<uint32_t>(half));
+      char* memory =
+          scratch_at(w, base + 4 * static_cast<uint32_t>(i), 32 * static_cast<uint32_t>(half));
       std::memcpy(kStore ? memory : reg + 128 * i, kStore ? reg + 128 * i : memory, 128);
     }
     return true;

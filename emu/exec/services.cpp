@@ -36,16 +36,20 @@ const Op* jump(Wave* w, const Op* op, uint64_t address) {
 
 uint32_t hardware_register(const Wave* w, uint32_t id) {
   switch (id) {
-    case kMode: return w->mode;
+    case kMode:
+      return w->mode;
     case kStatus: {
       const uint64_t live = w->lanes == 64 ? ~uint64_t{0} : 0xffffffff;
       const uint64_t vcc = uint64_t{w->s[kVcc + 1]} << 32 | w->s[kVcc];
       return (w->scc & 1) | uint32_t{(w->exec() & live) == 0} << 9 |
              uint32_t{(vcc & live) == 0} << 10;
     }
-    case kHardwareId: return w->index;
-    case kShaderCycles: return static_cast<uint32_t>(core_clock()) & 0xfffff;
-    default: return 0;
+    case kHardwareId:
+      return w->index;
+    case kShaderCycles:
+      return static_cast<uint32_t>(core_clock()) & 0xfffff;
+    default:
+      return 0;
   }
 }
 

@@ -8,8 +8,8 @@
 
 namespace emu {
 
-/// Goes on at an address of the device's memory: where there is code, its operation, which the wave's
-/// `next` names, too. Null where there is none; the launch has failed then.
+/// Goes on at an address of the device's memory: where there is code, its operation, which the
+/// wave's `next` names, too. Null where there is none; the launch has failed then.
 const Op* jump(Wave* w, const Op* op, uint64_t address);
 
 /// A hardware register as s_getreg reads it, and what s_setreg leaves in it.

@@ -77,29 +77,37 @@ void Stretch::add(std::span<const Access> accesses) {
     }
   };
   const auto nothing = [](uint8_t) {};
-  each(Kind::read, [&](int16_t reg) { read(reg); },
-       [&](uint8_t reg) {
-         if (!scalar_written_.contains(reg)) scalar_read_.insert(reg);
-       });
+  each(
+      Kind::read, [&](int16_t reg) { read(reg); },
+      [&](uint8_t reg) {
+        if (!scalar_written_.contains(reg)) scalar_read_.insert(reg);
+      });
   std::set<int16_t> from;  // whose lanes at the beginning decide about the result's upper dword
-  each(Kind::read_upper, [&](int16_t reg) {
-    if (const auto flow = flowing_.find(reg); flow != flowing_.end()) {
-      from.insert(flow->second.begin(), flow->second.end());
-    } else if (!written_.contains(reg)) {
-      from.insert(reg);
-    }
-  }, nothing);
-  each(Kind::write, [&](int16_t reg) { write(reg); },
-       [&](uint8_t reg) { scalar_written_.insert(reg); });
-  each(Kind::write_upper, [&](int16_t reg) {
-    write(reg);
-    if (from.empty()) return;
-    if (flowing_.size() < kFlows) {
-      flowing_[reg] = from;
-    } else {
-      read_.insert(from.begin(), from.end());
-    }
-  }, nothing);
+  each(
+      Kind::read_upper,
+      [&](int16_t reg) {
+        if (const auto flow = flowing_.find(reg); flow != flowing_.end()) {
+          from.insert(flow->second.begin(), flow->second.end());
+        } else if (!written_.contains(reg)) {
+          from.insert(reg);
+        }
+      },
+      nothing);
+  each(
+      Kind::write, [&](int16_t reg) { write(reg); },
+      [&](uint8_t reg) { scalar_written_.insert(reg); });
+  each(
+      Kind::write_upper,
+      [&](int16_t reg) {
+        write(reg);
+        if (from.empty()) return;
+        if (flowing_.size() < kFlows) {
+          flowing_[reg] = from;
+        } else {
+          read_.insert(from.begin(), from.end());
+        }
+      },
+      nothing);
 }
 
 void Stretch::close() {

@@ -1,14 +1,14 @@
 #pragma once
 
-// Checked code at nearly the speed of unchecked: instructions that only compute, one after the other
-// and with one EXEC, are a stretch. Where all that it reads is known when it begins, all that it
-// writes is known when it ends, and nothing in between can be worth a report: its instructions are
-// lowered by the unchecked tables, too, and one pseudo-operation at their head settles the checks of
-// them all. Where something is unknown, the checked ones run and say what.
+// Checked code at nearly the speed of unchecked: instructions that only compute, one after the
+// other and with one EXEC, are a stretch. Where all that it reads is known when it begins, all that
+// it writes is known when it ends, and nothing in between can be worth a report: its instructions
+// are lowered by the unchecked tables, too, and one pseudo-operation at their head settles the
+// checks of them all. Where something is unknown, the checked ones run and say what.
 //
-// Loads, stores and waits may stand in between, as checked operations, as long as nothing after them in
-// the stretch uses a register that they name: what they bring isn't known, and what they read mustn't be
-// called known too early.
+// Loads, stores and waits may stand in between, as checked operations, as long as nothing after
+// them in the stretch uses a register that they name: what they bring isn't known, and what they
+// read mustn't be called known too early.
 
 #include <cstdint>
 #include <map>
@@ -28,9 +28,9 @@ struct Stretch {
   };
   static constexpr size_t kFlows = 8;
 
-  std::vector<int16_t> reads, writes;                // vector registers; reads: those from outside
+  std::vector<int16_t> reads, writes;  // vector registers; reads: those from outside
   std::vector<uint8_t> scalar_reads, scalar_writes;
-  std::vector<Flow> flows;                           // of registers that are among the writes
+  std::vector<Flow> flows;  // of registers that are among the writes
 
   /// Adds what an instruction does, in order. False, and nothing is added, where it uses a register
   /// that a guest named.
@@ -47,9 +47,9 @@ struct Stretch {
 
   std::set<int16_t> read_, written_;
   std::set<uint8_t> scalar_read_, scalar_written_;
-  std::set<int16_t> guests_;                         // vector registers that guests name
+  std::set<int16_t> guests_;  // vector registers that guests name
   std::set<uint8_t> scalar_guests_;
-  std::map<int16_t, std::set<int16_t>> flowing_;     // by the register that is written
+  std::map<int16_t, std::set<int16_t>> flowing_;  // by the register that is written
 };
 
 /// Whether an instruction may be a guest.

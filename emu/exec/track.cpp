@@ -116,7 +116,8 @@ void add_pending(Wave* w, uint8_t counters, bool scalar, uint32_t first, uint32_
 void count_store(Wave* w, uint8_t counters) {
   Track& track = *w->track;
   constexpr int kOwnCounter = 10;  // from this generation on stores to memory have one
-  if ((counters & kStore) != 0 && w->launch->code->traits.generation < kOwnCounter) ++track.vmem_issued;
+  if ((counters & kStore) != 0 && w->launch->code->traits.generation < kOwnCounter)
+    ++track.vmem_issued;
   if ((counters & kLds) != 0) ++track.lgkm_issued;
 }
 

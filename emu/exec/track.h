@@ -4,8 +4,8 @@
 // say what they read and write; in unchecked tables all of it is nothing.
 //
 // A register that a load will fill is unknown until a wait says that it is there: reading it is a
-// missing wait, and so is writing it. A value computed from unknown lanes is unknown; that is reported
-// where it decides something: an address, a comparison, a branch.
+// missing wait, and so is writing it. A value computed from unknown lanes is unknown; that is
+// reported where it decides something: an address, a comparison, a branch.
 
 #include <cstring>
 
@@ -24,10 +24,10 @@ enum Counter : uint8_t { kVmem = 1, kLds = 2, kSmem = 4, kStore = 8, kExport = 1
 
 /// A register range that memory will fill.
 struct Pending {
-  uint8_t counters;                // those that must be waited for yet
+  uint8_t counters;  // those that must be waited for yet
   bool scalar;
   uint16_t first, count;
-  LaneMask known[2];               // lanes that will be known, of each half
+  LaneMask known[2];                          // lanes that will be known, of each half
   uint32_t vmem_number = 0, lgkm_number = 0;  // among all that its counters count
 };
 
@@ -46,9 +46,9 @@ struct Track {
   uint8_t scalar_pending[kSgprs];  // loads under way
   PendingRing vmem, lds, smem;
   uint32_t vmem_issued, lgkm_issued;  // instructions that the counters have counted
-  uint64_t started;                // EXEC at the start: the lanes that a barrier waits for
-  LaneMask* known[2];              // by vector register, of each half
-  uint8_t* pending;                // by vector register: loads under way
+  uint64_t started;                   // EXEC at the start: the lanes that a barrier waits for
+  LaneMask* known[2];                 // by vector register, of each half
+  uint8_t* pending;                   // by vector register: loads under way
 };
 
 /// A barrier that some of the wave's lanes don't reach is reported.
@@ -71,7 +71,9 @@ void written_while_pending(Wave* w, const Op* op, int32_t reg);
 namespace {
 
 EMU_INLINE bool is_sgpr(uint32_t offset) { return offset < kSgprs * 4; }
-EMU_INLINE int32_t vgpr_of(uint32_t offset) { return static_cast<int32_t>(offset - kVgprBase) / 128; }
+EMU_INLINE int32_t vgpr_of(uint32_t offset) {
+  return static_cast<int32_t>(offset - kVgprBase) / 128;
+}
 EMU_INLINE bool is_vgpr(uint32_t offset) { return offset >= kVgprBase - 256; }
 
 /// The lanes of a vector register that are known.
@@ -106,7 +108,8 @@ EMU_INLINE bool pass_scalar(Wave* w, const Op* op, uint32_t offset, uint32_t dwo
   if constexpr (kChecked) {
     if (!is_sgpr(offset)) return true;
     for (uint32_t i = 0; i < dwords; ++i) {
-      if (w->track->scalar_known[offset / 4 + i] != 0) [[likely]] continue;
+      if (w->track->scalar_known[offset / 4 + i] != 0) [[likely]]
+        continue;
       known = false;
       if (w->track->scalar_pending[offset / 4 + i] != 0) unknown_scalar(w, op, offset / 4 + i);
     }

@@ -17,7 +17,9 @@ namespace {
 using EMU_VARIANT::Shape;
 
 template <class T>
-inline constexpr bool kIsPacked = requires { T::low; };
+inline constexpr bool kIsPacked = requires {
+  T::low;
+};
 template <class T>
 inline constexpr bool kIsLanes = std::is_same_v<T, Lanes>;
 template <class T>
@@ -64,7 +66,8 @@ constexpr bool has_other_float() {
   return []<int... I>(std::integer_sequence<int, I...>) {
     return (is_other_float<typename S::Result>() || ... ||
             is_other_float<typename S::template Arg<I>>());
-  }(std::make_integer_sequence<int, S::kCount>());
+  }
+  (std::make_integer_sequence<int, S::kCount>());
 }
 
 // ---- Checked tables: which lanes of the sources are known, and so of the result.
@@ -83,8 +86,8 @@ EMU_INLINE LaneMask source_known(Wave* w, const Op* op, uint32_t offset, bool ve
   }
 }
 
-/// Lanes that are known of a result, and of its lower dword. That of a 64-bit integer is taken to come
-/// from its sources' lower dwords: compilers leave upper ones that don't matter as they are.
+/// Lanes that are known of a result, and of its lower dword. That of a 64-bit integer is taken to
+/// come from its sources' lower dwords: compilers leave upper ones that don't matter as they are.
 struct Known {
   LaneMask all = kAllLanes, low = kAllLanes;
 };
@@ -97,8 +100,8 @@ EMU_INLINE Known sources_known(Wave* w, const Op* op, unsigned vectors, int half
   const LaneMask enabled = w->s[kExec + half];
   const uint32_t from[] = {op->a, op->b, op->c};
   Known known;
-  const auto use = [&]<class T>(std::type_identity<T>, uint32_t offset,
-                                bool vector) __attribute__((always_inline)) {
+  const auto use = [&]<class T>(std::type_identity<T>, uint32_t offset, bool vector)
+      __attribute__((always_inline)) {
     const LaneMask lanes =
         source_known<T>(w, op, offset, vector, half, enabled, kIsLanes<typename S::Result>);
     known.all &= lanes;
@@ -106,7 +109,8 @@ EMU_INLINE Known sources_known(Wave* w, const Op* op, unsigned vectors, int half
   };
   [&]<int... I>(std::integer_sequence<int, I...>) __attribute__((always_inline)) {
     (use(std::type_identity<typename S::template Arg<I>>(), from[I], (vectors >> I & 1) != 0), ...);
-  }(std::make_integer_sequence<int, S::kCount>());
+  }
+  (std::make_integer_sequence<int, S::kCount>());
   return known;
 }
 
@@ -131,7 +135,8 @@ EMU_INLINE void result_known(Wave* w, const Op* op, int half, const Known& known
   }
 }
 
-/// For handlers of their own: reads a source of so many registers in every half, a scalar or vectors.
+/// For handlers of their own: reads a source of so many registers in every half, a scalar or
+/// vectors.
 EMU_INLINE void note_read(Wave* w, const Op* op, uint32_t offset, bool vector, uint32_t registers) {
   if constexpr (kChecked) {
     if (!vector) return read_scalar(w, op, offset, registers);
@@ -177,8 +182,8 @@ EMU_INLINE void finish(Wave* w, const Op* op, int half, LaneMask enabled, const 
     at<uint32_t>(w, op->dst2 + 4 * static_cast<uint32_t>(half)) = result.lanes.bits & enabled;
     finish(w, op, half, enabled, result.value);
   } else if constexpr (kIsPacked<R>) {
-    const U32 bits = convert<U32>(bits_as<U16>(result.low)) |
-                     convert<U32>(bits_as<U16>(result.high)) << 16;
+    const U32 bits =
+        convert<U32>(bits_as<U16>(result.low)) | convert<U32>(bits_as<U16>(result.high)) << 16;
     constexpr bool kFloat = std::is_same_v<R, Packed<F16>>;
     EMU_VARIANT::put(w, op, half, enabled, bits, kFloat ? Shape::packed_f16 : Shape::packed);
   } else if constexpr (kIsWide<R>) {
@@ -199,7 +204,8 @@ EMU_INLINE auto call_with(const Get& get) {
   return [&]<int... I>(std::integer_sequence<int, I...>) {
     return F(get(std::type_identity<typename S::template Arg<I>>(),
                  std::integral_constant<int, I>())...);
-  }(std::make_integer_sequence<int, S::kCount>());
+  }
+  (std::make_integer_sequence<int, S::kCount>());
 }
 
 template <class T>
@@ -221,7 +227,8 @@ Stop full(Wave* w, const Op* op) {
   const bool flush = own_mode && (w->mode >> 6 & 3) != 3;
   if (own_mode) set_host_mode(host_mode_64(w->mode));
   const int halves = w->lanes == 64 ? 2 : 1;
-  R results[2];  // all sources are read before a result is written: DPP may read a register it writes
+  R results[2];  // all sources are read before a result is written: DPP may read a register it
+                 // writes
   LaneMask enabled[2];
   Known known[2];
 #pragma clang loop unroll(disable)
@@ -230,12 +237,12 @@ Stop full(Wave* w, const Op* op) {
     known[h] = sources_known<F>(w, op, vector_sources(*op->extra), h);
     if (op->extra->cross_lane) known[h] = {};  // other lanes' than those that were asked for
     if (op->extra->cross_lane) enabled[h] &= EMU_VARIANT::dpp_enabled(w, op, h);
-    results[h] = call_with<F>([&]<class T, int I>(std::type_identity<T>,
-                                                  std::integral_constant<int, I>) {
-      const T value = argument<T>(w, op, I, h);
-      if constexpr (kOther) return flush ? flushed(value) : value;
-      return value;
-    });
+    results[h] =
+        call_with<F>([&]<class T, int I>(std::type_identity<T>, std::integral_constant<int, I>) {
+          const T value = argument<T>(w, op, I, h);
+          if constexpr (kOther) return flush ? flushed(value) : value;
+          return value;
+        });
   }
 #pragma clang loop unroll(disable)
   for (int h = 0; h < halves; ++h) {
@@ -291,8 +298,9 @@ EMU_INLINE void finish_plain(Wave* w, const Op* op, int half, R result) {
   } else if constexpr (kIsWide<R>) {
     store_qword(w, to, exec, bits_as<U64>(result));
   } else if constexpr (kIsPacked<R>) {
-    store_dword(w, to, exec, convert<U32>(bits_as<U16>(result.low)) |
-                                 convert<U32>(bits_as<U16>(result.high)) << 16);
+    store_dword(w, to, exec,
+                convert<U32>(bits_as<U16>(result.low)) | convert<U32>(bits_as<U16>(result.high))
+                                                             << 16);
   } else if constexpr (sizeof(Element<R>) == 2) {
     const U32 old = at<U32>(w, to);
     store_dword(w, to, exec, (old & 0xffff0000) | convert<U32>(bits_as<U16>(result)));
@@ -312,10 +320,11 @@ Stop fast(Wave* w, const Op* op) {
   const uint32_t from[] = {op->a, op->b, op->c};
   const Known known = sources_known<F>(w, op, kVectors, 0);
   result_known<typename SignatureOf<F>::Result>(w, op, 0, known);
-  finish_plain(w, op, 0, call_with<F>([&]<class T, int I>(std::type_identity<T>,
-                                                          std::integral_constant<int, I>) {
-    return plain<T, (kVectors >> I & 1) != 0>(w, from[I]);
-  }));
+  finish_plain(
+      w, op, 0,
+      call_with<F>([&]<class T, int I>(std::type_identity<T>, std::integral_constant<int, I>) {
+        return plain<T, (kVectors >> I & 1) != 0>(w, from[I]);
+      }));
   EMU_NEXT;
 }
 
@@ -331,8 +340,7 @@ Stop quick(Wave* w, const Op* op) {
   const Extra& x = *op->extra;
   const uint32_t from[] = {op->a, op->b, op->c};
   const auto half = [&](int h) {
-    return call_with<F>([&]<class T, int I>(std::type_identity<T>,
-                                            std::integral_constant<int, I>) {
+    return call_with<F>([&]<class T, int I>(std::type_identity<T>, std::integral_constant<int, I>) {
       return near<T>(w, from[I], x.src[I], h);
     });
   };
@@ -360,8 +368,8 @@ Stop quick(Wave* w, const Op* op) {
 
 // ---- Rows.
 
-/// How many handlers a row has: `rare` the full one, `warm` a quick one too, `hot` quickest ones for
-/// each combination of vector and scalar operands.
+/// How many handlers a row has: `rare` the full one, `warm` a quick one too, `hot` quickest ones
+/// for each combination of vector and scalar operands.
 enum class Heat : uint8_t { rare, warm, hot };
 
 template <auto F>
@@ -369,14 +377,17 @@ Handler pick_fast(unsigned vectors) {
   constexpr int kCount = SignatureOf<F>::kCount;
   static constexpr auto table = []<unsigned... I>(std::integer_sequence<unsigned, I...>) {
     return std::array<Handler, sizeof...(I)>{&fast<F, I>...};
-  }(std::make_integer_sequence<unsigned, 1u << kCount>());
+  }
+  (std::make_integer_sequence<unsigned, 1u << kCount>());
   return table[vectors];
 }
 
 template <class T>
 constexpr bool is_word() {
-  if constexpr (kIsLanes<T> || kIsPacked<T> || requires(T t) { t.lanes; }) return false;
-  else return sizeof(Element<T>) == 2;
+  if constexpr (kIsLanes<T> || kIsPacked<T> || requires(T t) { t.lanes; })
+    return false;
+  else
+    return sizeof(Element<T>) == 2;
 }
 
 /// Whether a result's upper dword may be unknown without the lower one being so.
@@ -407,7 +418,8 @@ void note_computation(Lowering& l, const Op& op) {
   const uint32_t from[] = {op.a, op.b, op.c};
   [&]<int... I>(std::integer_sequence<int, I...>) {
     (note_source(std::type_identity<typename S::template Arg<I>>(), from[I]), ...);
-  }(std::make_integer_sequence<int, S::kCount>());
+  }
+  (std::make_integer_sequence<int, S::kCount>());
   if constexpr (requires(R r) { r.lanes; }) l.access(op.dst2, lanes, write);
   if constexpr (has_upper<R>()) {
     l.access(op.dst, 1, write);
@@ -431,7 +443,8 @@ void lower_vector(Lowering& l, const Inst& inst) {
   Value values[kCount];
   [&]<int... I>(std::integer_sequence<int, I...>) {
     ((values[I] = value_of<typename S::template Arg<I>>()), ...);
-  }(std::make_integer_sequence<int, kCount>());
+  }
+  (std::make_integer_sequence<int, kCount>());
   const Placed placed =
       l.place_vector(inst, {.results = kTwoResults ? 2u : 1u, .accumulate = kAccumulate}, values);
   Op& op = l.ops.back();
@@ -487,8 +500,8 @@ constexpr Row keeping(const char* name) {
   return {name, &lower_keeping<F, false, false>};
 }
 
-/// Handlers of instructions that MODE's IEEE bit changes: `kUsual` where it is set, as compilers do,
-/// else G in the form that serves all.
+/// Handlers of instructions that MODE's IEEE bit changes: `kUsual` where it is set, as compilers
+/// do, else G in the form that serves all.
 template <Handler kUsual, auto G>
 Stop by_ieee(Wave* w, const Op* op) {
   if ((w->mode & kIeeeMode) == 0) [[unlikely]] {
@@ -514,7 +527,8 @@ void lower_by_ieee(Lowering& l, const Inst& inst) {
   if constexpr (kHeat == Heat::hot) {
     [&]<unsigned... I>(std::integer_sequence<unsigned, I...>) {
       (replace.template operator()<&fast<F, I>>() || ...);
-    }(std::make_integer_sequence<unsigned, 1u << SignatureOf<F>::kCount>());
+    }
+    (std::make_integer_sequence<unsigned, 1u << SignatureOf<F>::kCount>());
   }
 }
 template <auto F, auto G, Heat kHeat = Heat::rare>
@@ -522,9 +536,15 @@ constexpr Row ieee(const char* name) {
   return {name, &lower_by_ieee<F, G, kHeat>};
 }
 /// Both functions from one expression, in which N is the order of floats.
-#define EMU_BY_IEEE(parameters, expression)                       \
-  [] parameters { using N = FloatOrder<true>; return expression; }, \
-      [] parameters { using N = FloatOrder<false>; return expression; }
+#define EMU_BY_IEEE(parameters, expression) \
+  [] parameters {                           \
+    using N = FloatOrder<true>;             \
+    return expression;                      \
+  },                                        \
+      [] parameters {                       \
+        using N = FloatOrder<false>;        \
+        return expression;                  \
+      }
 
 /// Integers saturate where `clamp` is written: `G` is F with saturation.
 template <auto F, auto G, Heat kHeat>

@@ -46,14 +46,13 @@ template <auto F>
 using SignatureOf = Signature<decltype(&decltype(F)::operator())>;
 
 template <class T>
-inline constexpr bool kIsFloat = std::is_same_v<T, F16> || std::is_same_v<T, F32> ||
-                                 std::is_same_v<T, F64>;
+inline constexpr bool kIsFloat =
+    std::is_same_v<T, F16> || std::is_same_v<T, F32> || std::is_same_v<T, F64>;
 
 /// The unsigned vector of the same width.
 template <class V>
-using Unsigned =
-    std::conditional_t<sizeof(Element<V>) == 8, U64,
-                       std::conditional_t<sizeof(Element<V>) == 4, U32, U16>>;
+using Unsigned = std::conditional_t<sizeof(Element<V>) == 8, U64,
+                                    std::conditional_t<sizeof(Element<V>) == 4, U32, U16>>;
 
 EMU_INLINE U32 load_dword(Wave* w, uint32_t offset, bool vector, int half) {
   if (vector) return at<U32>(w, offset + static_cast<uint32_t>(half) * w->half_bytes);

@@ -27,9 +27,12 @@ hipError_t error_of_exception(const char* function) noexcept {
   } catch (const ObjectError& error) {
     say(error.what());
     switch (error.kind) {
-      case ObjectError::Kind::image: return hipErrorInvalidImage;
-      case ObjectError::Kind::kernel: return hipErrorInvalidKernelFile;
-      case ObjectError::Kind::no_binary: return hipErrorNoBinaryForGpu;
+      case ObjectError::Kind::image:
+        return hipErrorInvalidImage;
+      case ObjectError::Kind::kernel:
+        return hipErrorInvalidKernelFile;
+      case ObjectError::Kind::no_binary:
+        return hipErrorNoBinaryForGpu;
     }
     return hipErrorInvalidImage;
   } catch (const std::bad_alloc&) {
@@ -62,7 +65,8 @@ StreamPtr find_stream(hipStream_t handle) {
     return own[ordinal];
   }
   StreamPtr stream = runtime().streams.find(handle);
-  if (stream == nullptr) throw Error{hipErrorInvalidHandle, "the stream isn't one, or is destroyed"};
+  if (stream == nullptr)
+    throw Error{hipErrorInvalidHandle, "the stream isn't one, or is destroyed"};
   return stream;
 }
 
@@ -132,9 +136,10 @@ void check_range(const void* pointer, size_t bytes, const char* what) {
   require(pointer != nullptr);
   if (!memory().in_arena(address(pointer)) || bytes == 0) return;
   if (memory().covers(address(pointer), bytes)) return;
-  throw Error{hipErrorInvalidValue,
-              std::string(what) + ", " + std::to_string(bytes) + " bytes: " +
-                  memory().describe(address(pointer) + (memory().find(address(pointer)) ? bytes - 1 : 0))};
+  throw Error{
+      hipErrorInvalidValue,
+      std::string(what) + ", " + std::to_string(bytes) + " bytes: " +
+          memory().describe(address(pointer) + (memory().find(address(pointer)) ? bytes - 1 : 0))};
 }
 
 }  // namespace emu::hip

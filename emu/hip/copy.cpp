@@ -97,8 +97,14 @@ FillOp fill_2d(void* to, size_t pitch, int value, size_t width, size_t height) {
 }
 
 FillOp fill_3d(const hipPitchedPtr& to, int value, const hipExtent& extent) {
-  FillOp op{static_cast<char*>(to.ptr), static_cast<uint32_t>(value), 1,      extent.width,
-            extent.height,              extent.depth,                 to.pitch, to.pitch * to.ysize};
+  FillOp op{static_cast<char*>(to.ptr),
+            static_cast<uint32_t>(value),
+            1,
+            extent.width,
+            extent.height,
+            extent.depth,
+            to.pitch,
+            to.pitch * to.ysize};
   require(extent.width <= to.pitch);
   check_fill(op);
   return op;
@@ -274,9 +280,7 @@ EMU_API hipError_t hipMemcpyPeerAsync(void* to, int to_device, const void* from,
 
 EMU_API hipError_t hipMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch,
                                size_t width, size_t height, hipMemcpyKind kind) {
-  EMU_CALL({
-    copy(copy_op(to, to_pitch, from, from_pitch, width, height, kind), nullptr, false);
-  });
+  EMU_CALL({ copy(copy_op(to, to_pitch, from, from_pitch, width, height, kind), nullptr, false); });
 }
 
 EMU_API hipError_t hipMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch,
@@ -322,26 +326,26 @@ EMU_API hipError_t hipMemcpy3DAsync(const hipMemcpy3DParms* parms, hipStream_t s
 
 EMU_API hipError_t hipMemcpyToSymbol(const void* symbol, const void* from, size_t bytes,
                                      size_t offset, hipMemcpyKind kind) {
-  EMU_CALL({
-    copy(copy_op(symbol_address(symbol, offset, bytes), from, bytes, kind), nullptr, false);
-  });
+  EMU_CALL(
+      { copy(copy_op(symbol_address(symbol, offset, bytes), from, bytes, kind), nullptr, false); });
 }
 
 EMU_API hipError_t hipMemcpyToSymbolAsync(const void* symbol, const void* from, size_t bytes,
                                           size_t offset, hipMemcpyKind kind, hipStream_t stream) {
-  EMU_CALL({
-    copy(copy_op(symbol_address(symbol, offset, bytes), from, bytes, kind), stream, true);
-  });
+  EMU_CALL(
+      { copy(copy_op(symbol_address(symbol, offset, bytes), from, bytes, kind), stream, true); });
 }
 
 EMU_API hipError_t hipMemcpyFromSymbol(void* to, const void* symbol, size_t bytes, size_t offset,
                                        hipMemcpyKind kind) {
-  EMU_CALL({ copy(copy_op(to, symbol_address(symbol, offset, bytes), bytes, kind), nullptr, false); });
+  EMU_CALL(
+      { copy(copy_op(to, symbol_address(symbol, offset, bytes), bytes, kind), nullptr, false); });
 }
 
 EMU_API hipError_t hipMemcpyFromSymbolAsync(void* to, const void* symbol, size_t bytes,
                                             size_t offset, hipMemcpyKind kind, hipStream_t stream) {
-  EMU_CALL({ copy(copy_op(to, symbol_address(symbol, offset, bytes), bytes, kind), stream, true); });
+  EMU_CALL(
+      { copy(copy_op(to, symbol_address(symbol, offset, bytes), bytes, kind), stream, true); });
 }
 
 EMU_API hipError_t hipMemset(void* to, int value, size_t bytes) {

@@ -81,61 +81,114 @@ int attribute_of(const Device& d, hipDeviceAttribute_t attribute) {
   hipDeviceProp_tR0600 p;
   fill_new(d, p);
   switch (attribute) {
-    case hipDeviceAttributeEccEnabled: return p.ECCEnabled;
-    case hipDeviceAttributeAccessPolicyMaxWindowSize: return p.accessPolicyMaxWindowSize;
-    case hipDeviceAttributeAsyncEngineCount: return p.asyncEngineCount;
-    case hipDeviceAttributeCanMapHostMemory: return p.canMapHostMemory;
+    case hipDeviceAttributeEccEnabled:
+      return p.ECCEnabled;
+    case hipDeviceAttributeAccessPolicyMaxWindowSize:
+      return p.accessPolicyMaxWindowSize;
+    case hipDeviceAttributeAsyncEngineCount:
+      return p.asyncEngineCount;
+    case hipDeviceAttributeCanMapHostMemory:
+      return p.canMapHostMemory;
     case hipDeviceAttributeCanUseHostPointerForRegisteredMem:
       return p.canUseHostPointerForRegisteredMem;
-    case hipDeviceAttributeClockRate: return p.clockRate;
-    case hipDeviceAttributeComputeMode: return p.computeMode;
-    case hipDeviceAttributeComputePreemptionSupported: return p.computePreemptionSupported;
-    case hipDeviceAttributeConcurrentKernels: return p.concurrentKernels;
-    case hipDeviceAttributeConcurrentManagedAccess: return p.concurrentManagedAccess;
-    case hipDeviceAttributeCooperativeLaunch: return p.cooperativeLaunch;
-    case hipDeviceAttributeCooperativeMultiDeviceLaunch: return p.cooperativeMultiDeviceLaunch;
-    case hipDeviceAttributeDeviceOverlap: return p.deviceOverlap;
-    case hipDeviceAttributeDirectManagedMemAccessFromHost: return p.directManagedMemAccessFromHost;
-    case hipDeviceAttributeGlobalL1CacheSupported: return p.globalL1CacheSupported;
-    case hipDeviceAttributeHostNativeAtomicSupported: return p.hostNativeAtomicSupported;
-    case hipDeviceAttributeIntegrated: return p.integrated;
-    case hipDeviceAttributeIsMultiGpuBoard: return p.isMultiGpuBoard;
-    case hipDeviceAttributeKernelExecTimeout: return p.kernelExecTimeoutEnabled;
-    case hipDeviceAttributeL2CacheSize: return p.l2CacheSize;
-    case hipDeviceAttributeLocalL1CacheSupported: return p.localL1CacheSupported;
-    case hipDeviceAttributeComputeCapabilityMajor: return p.major;
-    case hipDeviceAttributeComputeCapabilityMinor: return p.minor;
-    case hipDeviceAttributeManagedMemory: return p.managedMemory;
-    case hipDeviceAttributeMaxBlocksPerMultiProcessor: return p.maxBlocksPerMultiProcessor;
-    case hipDeviceAttributeMaxBlockDimX: return p.maxThreadsDim[0];
-    case hipDeviceAttributeMaxBlockDimY: return p.maxThreadsDim[1];
-    case hipDeviceAttributeMaxBlockDimZ: return p.maxThreadsDim[2];
-    case hipDeviceAttributeMaxGridDimX: return p.maxGridSize[0];
-    case hipDeviceAttributeMaxGridDimY: return p.maxGridSize[1];
-    case hipDeviceAttributeMaxGridDimZ: return p.maxGridSize[2];
-    case hipDeviceAttributeMaxTexture1DWidth: return p.maxTexture1D;
-    case hipDeviceAttributeMaxTexture1DLinear: return p.maxTexture1DLinear;
-    case hipDeviceAttributeMaxTexture2DWidth: return p.maxTexture2D[0];
-    case hipDeviceAttributeMaxTexture2DHeight: return p.maxTexture2D[1];
-    case hipDeviceAttributeMaxTexture3DWidth: return p.maxTexture3D[0];
-    case hipDeviceAttributeMaxTexture3DHeight: return p.maxTexture3D[1];
-    case hipDeviceAttributeMaxTexture3DDepth: return p.maxTexture3D[2];
-    case hipDeviceAttributeMaxThreadsDim: return p.maxThreadsDim[0];
-    case hipDeviceAttributeMaxThreadsPerBlock: return p.maxThreadsPerBlock;
-    case hipDeviceAttributeMaxThreadsPerMultiProcessor: return p.maxThreadsPerMultiProcessor;
-    case hipDeviceAttributeMaxPitch: return static_cast<int>(p.memPitch);
-    case hipDeviceAttributeMemoryBusWidth: return p.memoryBusWidth;
-    case hipDeviceAttributeMemoryClockRate: return p.memoryClockRate;
-    case hipDeviceAttributeMultiprocessorCount: return p.multiProcessorCount;
-    case hipDeviceAttributePageableMemoryAccess: return p.pageableMemoryAccess;
-    case hipDeviceAttributePageableMemoryAccessUsesHostPageTables: return 0;
-    case hipDeviceAttributePciBusId: return p.pciBusID;
-    case hipDeviceAttributePciDeviceId: return p.pciDeviceID;
-    case hipDeviceAttributePciDomainID: return p.pciDomainID;
-    case hipDeviceAttributeMaxRegistersPerBlock: return p.regsPerBlock;
-    case hipDeviceAttributeMaxRegistersPerMultiprocessor: return p.regsPerMultiprocessor;
-    case hipDeviceAttributeReservedSharedMemPerBlock: return 0;
-    case hipDeviceAttributeMaxSharedMemoryPerBlock: return static_cast<int>(p.sharedMemPerBlock);
+    case hipDeviceAttributeClockRate:
+      return p.clockRate;
+    case hipDeviceAttributeComputeMode:
+      return p.computeMode;
+    case hipDeviceAttributeComputePreemptionSupported:
+      return p.computePreemptionSupported;
+    case hipDeviceAttributeConcurrentKernels:
+      return p.concurrentKernels;
+    case hipDeviceAttributeConcurrentManagedAccess:
+      return p.concurrentManagedAccess;
+    case hipDeviceAttributeCooperativeLaunch:
+      return p.cooperativeLaunch;
+    case hipDeviceAttributeCooperativeMultiDeviceLaunch:
+      return p.cooperativeMultiDeviceLaunch;
+    case hipDeviceAttributeDeviceOverlap:
+      return p.deviceOverlap;
+    case hipDeviceAttributeDirectManagedMemAccessFromHost:
+      return p.directManagedMemAccessFromHost;
+    case hipDeviceAttributeGlobalL1CacheSupported:
+      return p.globalL1CacheSupported;
+    case hipDeviceAttributeHostNativeAtomicSupported:
+      return p.hostNativeAtomicSupported;
+    case hipDeviceAttributeIntegrated:
+      return p.integrated;
+    case hipDeviceAttributeIsMultiGpuBoard:
+      return p.isMultiGpuBoard;
+    case hipDeviceAttributeKernelExecTimeout:
+      return p.kernelExecTimeoutEnabled;
+    case hipDeviceAttributeL2CacheSize:
+      return p.l2CacheSize;
+    case hipDeviceAttributeLocalL1CacheSupported:
+      return p.localL1CacheSupported;
+    case hipDeviceAttributeComputeCapabilityMajor:
+      return p.major;
+    case hipDeviceAttributeComputeCapabilityMinor:
+      return p.minor;
+    case hipDeviceAttributeManagedMemory:
+      return p.managedMemory;
+    case hipDeviceAttributeMaxBlocksPerMultiProcessor:
+      return p.maxBlocksPerMultiProcessor;
+    case hipDeviceAttributeMaxBlockDimX:
+      return p.maxThreadsDim[0];
+    case hipDeviceAttributeMaxBlockDimY:
+      return p.maxThreadsDim[1];
+    case hipDeviceAttributeMaxBlockDimZ:
+      return p.maxThreadsDim[2];
+    case hipDeviceAttributeMaxGridDimX:
+      return p.maxGridSize[0];
+    case hipDeviceAttributeMaxGridDimY:
+      return p.maxGridSize[1];
+    case hipDeviceAttributeMaxGridDimZ:
+      return p.maxGridSize[2];
+    case hipDeviceAttributeMaxTexture1DWidth:
+      return p.maxTexture1D;
+    case hipDeviceAttributeMaxTexture1DLinear:
+      return p.maxTexture1DLinear;
+    case hipDeviceAttributeMaxTexture2DWidth:
+      return p.maxTexture2D[0];
+    case hipDeviceAttributeMaxTexture2DHeight:
+      return p.maxTexture2D[1];
+    case hipDeviceAttributeMaxTexture3DWidth:
+      return p.maxTexture3D[0];
+    case hipDeviceAttributeMaxTexture3DHeight:
+      return p.maxTexture3D[1];
+    case hipDeviceAttributeMaxTexture3DDepth:
+      return p.maxTexture3D[2];
+    case hipDeviceAttributeMaxThreadsDim:
+      return p.maxThreadsDim[0];
+    case hipDeviceAttributeMaxThreadsPerBlock:
+      return p.maxThreadsPerBlock;
+    case hipDeviceAttributeMaxThreadsPerMultiProcessor:
+      return p.maxThreadsPerMultiProcessor;
+    case hipDeviceAttributeMaxPitch:
+      return static_cast<int>(p.memPitch);
+    case hipDeviceAttributeMemoryBusWidth:
+      return p.memoryBusWidth;
+    case hipDeviceAttributeMemoryClockRate:
+      return p.memoryClockRate;
+    case hipDeviceAttributeMultiprocessorCount:
+      return p.multiProcessorCount;
+    case hipDeviceAttributePageableMemoryAccess:
+      return p.pageableMemoryAccess;
+    case hipDeviceAttributePageableMemoryAccessUsesHostPageTables:
+      return 0;
+    case hipDeviceAttributePciBusId:
+      return p.pciBusID;
+    case hipDeviceAttributePciDeviceId:
+      return p.pciDeviceID;
+    case hipDeviceAttributePciDomainID:
+      return p.pciDomainID;
+    case hipDeviceAttributeMaxRegistersPerBlock:
+      return p.regsPerBlock;
+    case hipDeviceAttributeMaxRegistersPerMultiprocessor:
+      return p.regsPerMultiprocessor;
+    case hipDeviceAttributeReservedSharedMemPerBlock:
+      return 0;
+    case hipDeviceAttributeMaxSharedMemoryPerBlock:
+      return static_cast<int>(p.sharedMemPerBlock);
     case hipDeviceAttributeSharedMemPerBlockOptin:
       return static_cast<int>(p.sharedMemPerBlockOptin);
     case hipDeviceAttributeSharedMemPerMultiprocessor:
@@ -143,27 +196,46 @@ int attribute_of(const Device& d, hipDeviceAttribute_t attribute) {
       return static_cast<int>(p.sharedMemPerMultiprocessor);
     case hipDeviceAttributeSingleToDoublePrecisionPerfRatio:
       return p.singleToDoublePrecisionPerfRatio;
-    case hipDeviceAttributeStreamPrioritiesSupported: return p.streamPrioritiesSupported;
-    case hipDeviceAttributeTextureAlignment: return static_cast<int>(p.textureAlignment);
-    case hipDeviceAttributeTexturePitchAlignment: return static_cast<int>(p.texturePitchAlignment);
-    case hipDeviceAttributeTotalConstantMemory: return static_cast<int>(p.totalConstMem);
+    case hipDeviceAttributeStreamPrioritiesSupported:
+      return p.streamPrioritiesSupported;
+    case hipDeviceAttributeTextureAlignment:
+      return static_cast<int>(p.textureAlignment);
+    case hipDeviceAttributeTexturePitchAlignment:
+      return static_cast<int>(p.texturePitchAlignment);
+    case hipDeviceAttributeTotalConstantMemory:
+      return static_cast<int>(p.totalConstMem);
     case hipDeviceAttributeTotalGlobalMem:
       return static_cast<int>(std::min<size_t>(p.totalGlobalMem, 0x7fffffff));
-    case hipDeviceAttributeUnifiedAddressing: return p.unifiedAddressing;
-    case hipDeviceAttributeWarpSize: return p.warpSize;
-    case hipDeviceAttributeMemoryPoolsSupported: return p.memoryPoolsSupported;
-    case hipDeviceAttributeVirtualMemoryManagementSupported: return 0;
-    case hipDeviceAttributeHostRegisterSupported: return p.hostRegisterSupported;
-    case hipDeviceAttributeMemoryPoolSupportedHandleTypes: return 0;
-    case hipDeviceAttributeClockInstructionRate: return p.clockInstructionRate;
-    case hipDeviceAttributeIsLargeBar: return p.isLargeBar;
-    case hipDeviceAttributeAsicRevision: return p.asicRevision;
-    case hipDeviceAttributeCanUseStreamWaitValue: return 1;
-    case hipDeviceAttributeImageSupport: return 0;
-    case hipDeviceAttributePhysicalMultiProcessorCount: return p.multiProcessorCount;
-    case hipDeviceAttributeFineGrainSupport: return 1;
-    case hipDeviceAttributeWallClockRate: return 100000;
-    default: throw Error{hipErrorInvalidValue};
+    case hipDeviceAttributeUnifiedAddressing:
+      return p.unifiedAddressing;
+    case hipDeviceAttributeWarpSize:
+      return p.warpSize;
+    case hipDeviceAttributeMemoryPoolsSupported:
+      return p.memoryPoolsSupported;
+    case hipDeviceAttributeVirtualMemoryManagementSupported:
+      return 0;
+    case hipDeviceAttributeHostRegisterSupported:
+      return p.hostRegisterSupported;
+    case hipDeviceAttributeMemoryPoolSupportedHandleTypes:
+      return 0;
+    case hipDeviceAttributeClockInstructionRate:
+      return p.clockInstructionRate;
+    case hipDeviceAttributeIsLargeBar:
+      return p.isLargeBar;
+    case hipDeviceAttributeAsicRevision:
+      return p.asicRevision;
+    case hipDeviceAttributeCanUseStreamWaitValue:
+      return 1;
+    case hipDeviceAttributeImageSupport:
+      return 0;
+    case hipDeviceAttributePhysicalMultiProcessorCount:
+      return p.multiProcessorCount;
+    case hipDeviceAttributeFineGrainSupport:
+      return 1;
+    case hipDeviceAttributeWallClockRate:
+      return 100000;
+    default:
+      throw Error{hipErrorInvalidValue};
   }
 }
 

@@ -114,7 +114,8 @@ constexpr Text kTexts[] = {
     {hipErrorStreamCaptureWrongThread, "hipErrorStreamCaptureWrongThread",
      "attempt to terminate a thread-local capture sequence from another thread"},
     {hipErrorGraphExecUpdateFailure, "hipErrorGraphExecUpdateFailure",
-     "the graph update was not performed because it included changes which violated constraints specific to instantiated graph update"},
+     "the graph update was not performed because it included changes which violated constraints "
+     "specific to instantiated graph update"},
     {hipErrorUnknown, "hipErrorUnknown", "unknown error"},
     {hipErrorRuntimeMemory, "hipErrorRuntimeMemory", "runtime memory call returned error"},
     {hipErrorRuntimeOther, "hipErrorRuntimeOther", "runtime call other than memory returned error"},

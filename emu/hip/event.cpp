@@ -7,17 +7,16 @@
 namespace emu::hip {
 namespace {
 
-constexpr unsigned kKnownFlags = hipEventBlockingSync | hipEventDisableTiming | hipEventInterprocess |
-                                 hipEventDisableSystemFence | hipEventReleaseToDevice |
-                                 hipEventReleaseToSystem;
+constexpr unsigned kKnownFlags = hipEventBlockingSync | hipEventDisableTiming |
+                                 hipEventInterprocess | hipEventDisableSystemFence |
+                                 hipEventReleaseToDevice | hipEventReleaseToSystem;
 
 void create(hipEvent_t* handle, unsigned flags) {
   require(handle != nullptr && (flags & ~kKnownFlags) == 0);
   const unsigned both = hipEventReleaseToDevice | hipEventReleaseToSystem;
   require((flags & both) != both);
   require((flags & hipEventInterprocess) == 0 || (flags & hipEventDisableTiming) != 0);
-  *handle = runtime().events.add<hipEvent_t>(
-      std::make_shared<Event>(flags, thread().device));
+  *handle = runtime().events.add<hipEvent_t>(std::make_shared<Event>(flags, thread().device));
 }
 
 /// The mark's signal; throws for marks in graphs.

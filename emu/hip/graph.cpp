@@ -67,7 +67,8 @@ hipGraphExecUpdateResult compare(const GraphExec& exec, const Graph& wanted, Nod
     if (type_of(now[i]->operation) != type_of(then[i]->operation)) {
       return hipGraphExecUpdateErrorNodeTypeChanged;
     }
-    if (now[i]->after.size() != then[i]->after.size()) return hipGraphExecUpdateErrorTopologyChanged;
+    if (now[i]->after.size() != then[i]->after.size())
+      return hipGraphExecUpdateErrorTopologyChanged;
     for (size_t k = 0; k < now[i]->after.size(); ++k) {
       if (index(now, now[i]->after[k]) != index(then, then[i]->after[k])) {
         return hipGraphExecUpdateErrorTopologyChanged;
@@ -79,8 +80,9 @@ hipGraphExecUpdateResult compare(const GraphExec& exec, const Graph& wanted, Nod
 }
 
 std::string dot(const Graph& graph) {
-  static constexpr const char* kNames[] = {"kernel", "memcpy", "memset", "host", "graph", "empty",
-                                           "wait event", "record event", "", "", "alloc", "free"};
+  static constexpr const char* kNames[] = {"kernel", "memcpy", "memset",     "host",
+                                           "graph",  "empty",  "wait event", "record event",
+                                           "",       "",       "alloc",      "free"};
   std::string text = "digraph hip {\n";
   const std::vector<Node*> nodes = all_nodes(graph);
   for (size_t i = 0; i < nodes.size(); ++i) {

@@ -104,7 +104,8 @@ EMU_API hipError_t hipGraphAddMemcpyNodeToSymbol(EMU_NODE_ARGUMENTS, const void*
 }
 
 EMU_API hipError_t hipGraphAddMemcpyNodeFromSymbol(EMU_NODE_ARGUMENTS, void* to, const void* symbol,
-                                                   size_t bytes, size_t offset, hipMemcpyKind kind) {
+                                                   size_t bytes, size_t offset,
+                                                   hipMemcpyKind kind) {
   EMU_CALL({
     add_node(node, graph, after, count,
              copy_op(to, symbol_address(symbol, offset, bytes), bytes, kind));
@@ -119,7 +120,8 @@ EMU_API hipError_t hipGraphMemcpyNodeGetParams(hipGraphNode_t node, hipMemcpy3DP
   });
 }
 
-EMU_API hipError_t hipGraphMemcpyNodeSetParams(hipGraphNode_t node, const hipMemcpy3DParms* params) {
+EMU_API hipError_t hipGraphMemcpyNodeSetParams(hipGraphNode_t node,
+                                               const hipMemcpy3DParms* params) {
   EMU_CALL({
     require(params != nullptr);
     std::lock_guard lock(graph_mutex());
@@ -323,7 +325,8 @@ EMU_API hipError_t hipGraphAddMemAllocNode(EMU_NODE_ARGUMENTS, hipMemAllocNodePa
   });
 }
 
-EMU_API hipError_t hipGraphMemAllocNodeGetParams(hipGraphNode_t node, hipMemAllocNodeParams* params) {
+EMU_API hipError_t hipGraphMemAllocNodeGetParams(hipGraphNode_t node,
+                                                 hipMemAllocNodeParams* params) {
   EMU_CALL({
     require(params != nullptr);
     std::lock_guard lock(graph_mutex());
@@ -394,8 +397,8 @@ EMU_API hipError_t hipUserObjectRetain(hipUserObject_t object, unsigned count) {
   });
 }
 
-EMU_API hipError_t hipGraphRetainUserObject(hipGraph_t graph, hipUserObject_t object, unsigned count,
-                                            unsigned flags) {
+EMU_API hipError_t hipGraphRetainUserObject(hipGraph_t graph, hipUserObject_t object,
+                                            unsigned count, unsigned flags) {
   EMU_CALL({
     std::lock_guard lock(graph_mutex());
     const std::shared_ptr<UserObject> found = user_objects().find(object);

@@ -30,8 +30,8 @@ std::vector<uint8_t> packed_arguments(const Kernel& kernel, void** extra) {
   const uint32_t wanted = kernel.info.explicit_bytes();
   const uint32_t most = std::max(kernel.info.kernarg_bytes, (wanted + 15) / 16 * 16);
   if (bytes < wanted || bytes > most) {
-    refuse(hipErrorInvalidValue, kernel, "its arguments have " + std::to_string(wanted) +
-                                             " bytes, not " + std::to_string(bytes));
+    refuse(hipErrorInvalidValue, kernel,
+           "its arguments have " + std::to_string(wanted) + " bytes, not " + std::to_string(bytes));
   }
   require(buffer != nullptr || bytes == 0);
   std::vector<uint8_t> arguments(bytes);
@@ -65,7 +65,8 @@ void check_sizes(const Kernel& kernel, const LaunchRequest& r) {
     items *= r.block[axis];
     const uint64_t limit = axis == 0 ? 0x7fffffff : 0xffffffff;
     if (r.groups[axis] > limit || r.groups[axis] * r.block[axis] > 0xffffffff) {
-      refuse(hipErrorInvalidConfiguration, kernel, "a grid of more than 2^32 - 1 items along an axis");
+      refuse(hipErrorInvalidConfiguration, kernel,
+             "a grid of more than 2^32 - 1 items along an axis");
     }
   }
   if (items > 1024) refuse(hipErrorInvalidConfiguration, kernel, "a block of more than 1024 items");
@@ -76,8 +77,8 @@ void check_sizes(const Kernel& kernel, const LaunchRequest& r) {
   }
   const uint64_t lds = uint64_t{kernel.descriptor.lds_bytes} + r.lds;
   if (lds > a.lds_bytes) {
-    refuse(hipErrorInvalidValue, kernel, std::to_string(lds) + " bytes of LDS, a workgroup has " +
-                                             std::to_string(a.lds_bytes));
+    refuse(hipErrorInvalidValue, kernel,
+           std::to_string(lds) + " bytes of LDS, a workgroup has " + std::to_string(a.lds_bytes));
   }
   const int generation = a.generation;
   if (kernel.descriptor.vgprs(generation) > a.max_vgprs) {
@@ -96,8 +97,8 @@ void check_cooperative(const Kernel& kernel, const LaunchRequest& r) {
   }
 }
 
-SignalPtr submit_launch(const LaunchRequest& request, hipStream_t handle, hipEvent_t start = nullptr,
-                        hipEvent_t stop = nullptr) {
+SignalPtr submit_launch(const LaunchRequest& request, hipStream_t handle,
+                        hipEvent_t start = nullptr, hipEvent_t stop = nullptr) {
   const StreamPtr stream = find_stream(handle);
   KernelOp op = kernel_op(request, *stream->device);
   if (start != nullptr) submit(*stream, RecordOp{find_event(start)});
@@ -129,7 +130,8 @@ KernelOp kernel_op(const LaunchRequest& r, Device& device) {
   if (kernel == nullptr) kernel = Registry::get().kernel(r.function, device);
   require(kernel != nullptr, hipErrorInvalidDeviceFunction);
   if (kernel->module->device.ordinal != device.ordinal) {
-    refuse(hipErrorInvalidDevice, *kernel, "its module is loaded on another device than the stream's");
+    refuse(hipErrorInvalidDevice, *kernel,
+           "its module is loaded on another device than the stream's");
   }
   check_sizes(*kernel, r);
   if (r.cooperative) check_cooperative(*kernel, r);
@@ -141,11 +143,12 @@ KernelOp kernel_op(const LaunchRequest& r, Device& device) {
   }
   const bool cut = op.grid[0] != 0 || op.grid[1] != 0 || op.grid[2] != 0;
   if (cut && kernel->info.uniform_groups) {
-    refuse(hipErrorInvalidConfiguration, *kernel,
-           "compiled for grids that are whole workgroups (-fno-offload-uniform-block allows others)");
+    refuse(
+        hipErrorInvalidConfiguration, *kernel,
+        "compiled for grids that are whole workgroups (-fno-offload-uniform-block allows others)");
   }
-  op.arguments = r.extra != nullptr ? packed_arguments(*kernel, r.extra)
-                                    : listed_arguments(*kernel, r.params);
+  op.arguments =
+      r.extra != nullptr ? packed_arguments(*kernel, r.extra) : listed_arguments(*kernel, r.params);
   op.dynamic_lds = static_cast<uint32_t>(r.lds);
   op.cooperative = r.cooperative;
   op.function = r.function;
@@ -203,22 +206,22 @@ __attribute__((visibility("default"))) hipError_t hipExtModuleLaunchKernel(
     hipFunction_t function, uint32_t nx, uint32_t ny, uint32_t nz, uint32_t bx, uint32_t by,
     uint32_t bz, size_t lds, hipStream_t stream, void** params, void** extra, hipEvent_t start,
     hipEvent_t stop, uint32_t flags) {
-  return ext_launch(__func__, function, {nx, ny, nz}, {bx, by, bz}, lds, stream, params, extra, start,
-                    stop, flags);
+  return ext_launch(__func__, function, {nx, ny, nz}, {bx, by, bz}, lds, stream, params, extra,
+                    start, stop, flags);
 }
 
 __attribute__((visibility("default"))) hipError_t hipHccModuleLaunchKernel(
     hipFunction_t function, uint32_t nx, uint32_t ny, uint32_t nz, uint32_t bx, uint32_t by,
     uint32_t bz, size_t lds, hipStream_t stream, void** params, void** extra, hipEvent_t start,
     hipEvent_t stop) {
-  return ext_launch(__func__, function, {nx, ny, nz}, {bx, by, bz}, lds, stream, params, extra, start,
-                    stop, 0);
+  return ext_launch(__func__, function, {nx, ny, nz}, {bx, by, bz}, lds, stream, params, extra,
+                    start, stop, 0);
 }
 
-EMU_API hipError_t hipModuleLaunchCooperativeKernel(hipFunction_t function, unsigned gx, unsigned gy,
-                                                    unsigned gz, unsigned bx, unsigned by,
-                                                    unsigned bz, unsigned lds, hipStream_t stream,
-                                                    void** params) {
+EMU_API hipError_t hipModuleLaunchCooperativeKernel(hipFunction_t function, unsigned gx,
+                                                    unsigned gy, unsigned gz, unsigned bx,
+                                                    unsigned by, unsigned bz, unsigned lds,
+                                                    hipStream_t stream, void** params) {
   EMU_CALL({
     require_function(function);
     LaunchRequest r = launch_of(function, {gx, gy, gz}, {bx, by, bz}, params, lds);
@@ -267,7 +270,7 @@ EMU_API hipError_t hipLaunchCooperativeKernelMultiDevice(hipLaunchParams* list, 
     require(list != nullptr && count > 0 && flags <= 3);
     for (int i = 0; i < count; ++i) {
       LaunchRequest r = launch_of(list[i].func, list[i].gridDim, list[i].blockDim, list[i].args,
-                                   list[i].sharedMem);
+                                  list[i].sharedMem);
       r.cooperative = true;
       submit_launch(r, list[i].stream);
     }
@@ -280,7 +283,7 @@ EMU_API hipError_t hipExtLaunchMultiKernelMultiDevice(hipLaunchParams* list, int
     require(list != nullptr && count > 0 && flags <= 3);
     for (int i = 0; i < count; ++i) {
       submit_launch(launch_of(list[i].func, list[i].gridDim, list[i].blockDim, list[i].args,
-                               list[i].sharedMem),
+                              list[i].sharedMem),
                     list[i].stream);
     }
   });

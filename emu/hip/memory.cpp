@@ -48,7 +48,8 @@ void free_block(void* pointer) {
   const std::optional<Allocation> a = memory().find(address(pointer));
   if (!a || a->base != address(pointer) || a->kind == MemoryKind::internal ||
       a->kind == MemoryKind::registered) {
-    throw Error{hipErrorInvalidValue, "no allocation starts there: " + memory().describe(address(pointer))};
+    throw Error{hipErrorInvalidValue,
+                "no allocation starts there: " + memory().describe(address(pointer))};
   }
   // Work that still uses it comes to its end first, as the real runtime has it.
   for (const auto& d : runtime().devices) {
@@ -202,7 +203,8 @@ EMU_API hipError_t hipMemPtrGetInfo(void* pointer, size_t* bytes) {
   });
 }
 
-EMU_API hipError_t hipMemGetAddressRange(hipDeviceptr_t* base, size_t* bytes, hipDeviceptr_t pointer) {
+EMU_API hipError_t hipMemGetAddressRange(hipDeviceptr_t* base, size_t* bytes,
+                                         hipDeviceptr_t pointer) {
   EMU_CALL({
     const std::optional<Allocation> a = memory().find(address(pointer));
     require(a.has_value(), hipErrorNotFound);
@@ -226,8 +228,7 @@ EMU_API hipError_t hipPointerGetAttributes(hipPointerAttribute_t* attributes, co
                                                         : hipMemoryTypeDevice;
     attributes->device = a->device;
     attributes->devicePointer = at;
-    attributes->hostPointer =
-        is_host(a->kind) || a->kind == MemoryKind::managed ? at : nullptr;
+    attributes->hostPointer = is_host(a->kind) || a->kind == MemoryKind::managed ? at : nullptr;
     attributes->isManaged = a->kind == MemoryKind::managed;
     attributes->allocationFlags = a->flags;
   });
@@ -241,24 +242,41 @@ bool put_attribute(void* data, hipPointer_attribute attribute, hipDeviceptr_t po
   const auto put = [&](auto value) { *static_cast<decltype(value)*>(data) = value; };
   const bool host = a && is_host(a->kind);
   switch (attribute) {
-    case HIP_POINTER_ATTRIBUTE_CONTEXT: put(static_cast<void*>(nullptr)); break;
+    case HIP_POINTER_ATTRIBUTE_CONTEXT:
+      put(static_cast<void*>(nullptr));
+      break;
     case HIP_POINTER_ATTRIBUTE_MEMORY_TYPE:
       put(!a ? hipMemoryTypeUnregistered : host ? hipMemoryTypeHost : hipMemoryTypeDevice);
       break;
-    case HIP_POINTER_ATTRIBUTE_DEVICE_POINTER: put(a ? pointer : nullptr); break;
-    case HIP_POINTER_ATTRIBUTE_HOST_POINTER: put(host ? pointer : nullptr); break;
-    case HIP_POINTER_ATTRIBUTE_BUFFER_ID: put(static_cast<unsigned>(a ? a->serial : 0)); break;
-    case HIP_POINTER_ATTRIBUTE_IS_MANAGED: put(a && a->kind == MemoryKind::managed); break;
-    case HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL: put(a ? a->device : -2); break;
+    case HIP_POINTER_ATTRIBUTE_DEVICE_POINTER:
+      put(a ? pointer : nullptr);
+      break;
+    case HIP_POINTER_ATTRIBUTE_HOST_POINTER:
+      put(host ? pointer : nullptr);
+      break;
+    case HIP_POINTER_ATTRIBUTE_BUFFER_ID:
+      put(static_cast<unsigned>(a ? a->serial : 0));
+      break;
+    case HIP_POINTER_ATTRIBUTE_IS_MANAGED:
+      put(a && a->kind == MemoryKind::managed);
+      break;
+    case HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+      put(a ? a->device : -2);
+      break;
     case HIP_POINTER_ATTRIBUTE_RANGE_START_ADDR:
       put(reinterpret_cast<void*>(a ? a->base : 0));
       break;
-    case HIP_POINTER_ATTRIBUTE_RANGE_SIZE: put(static_cast<unsigned>(a ? a->bytes : 0)); break;
-    case HIP_POINTER_ATTRIBUTE_MAPPED: put(a.has_value()); break;
+    case HIP_POINTER_ATTRIBUTE_RANGE_SIZE:
+      put(static_cast<unsigned>(a ? a->bytes : 0));
+      break;
+    case HIP_POINTER_ATTRIBUTE_MAPPED:
+      put(a.has_value());
+      break;
     case HIP_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
       put(const_cast<void*>(a ? a->pool : nullptr));
       break;
-    default: throw Error{hipErrorNotSupported};
+    default:
+      throw Error{hipErrorNotSupported};
   }
   return a.has_value();
 }

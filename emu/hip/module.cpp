@@ -52,7 +52,8 @@ void best_block(int* grid, int* block, const void* function, size_t lds, int lim
   int largest = static_cast<int>(kernel->info.max_items);
   if (limit > 0) largest = std::min(largest, limit);
   int best = 0;
-  for (int items = std::max(largest / wave * wave, std::min(largest, wave)); items > 0; items -= wave) {
+  for (int items = std::max(largest / wave * wave, std::min(largest, wave)); items > 0;
+       items -= wave) {
     const int groups = resident_groups(*kernel, items, lds);
     if (groups * items <= best) continue;
     best = groups * items;
@@ -65,18 +66,27 @@ void best_block(int* grid, int* block, const void* function, size_t lds, int lim
 int attribute_of(const Kernel& kernel, hipFunction_attribute attribute) {
   const KernelInfo& info = kernel.info;
   switch (attribute) {
-    case HIP_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: return static_cast<int>(info.max_items);
-    case HIP_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: return static_cast<int>(info.lds_bytes);
-    case HIP_FUNC_ATTRIBUTE_CONST_SIZE_BYTES: return 0;
-    case HIP_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: return static_cast<int>(info.scratch_bytes);
-    case HIP_FUNC_ATTRIBUTE_NUM_REGS: return static_cast<int>(info.vgprs);
+    case HIP_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+      return static_cast<int>(info.max_items);
+    case HIP_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
+      return static_cast<int>(info.lds_bytes);
+    case HIP_FUNC_ATTRIBUTE_CONST_SIZE_BYTES:
+      return 0;
+    case HIP_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
+      return static_cast<int>(info.scratch_bytes);
+    case HIP_FUNC_ATTRIBUTE_NUM_REGS:
+      return static_cast<int>(info.vgprs);
     case HIP_FUNC_ATTRIBUTE_PTX_VERSION:
-    case HIP_FUNC_ATTRIBUTE_BINARY_VERSION: return 30;
-    case HIP_FUNC_ATTRIBUTE_CACHE_MODE_CA: return 0;
+    case HIP_FUNC_ATTRIBUTE_BINARY_VERSION:
+      return 30;
+    case HIP_FUNC_ATTRIBUTE_CACHE_MODE_CA:
+      return 0;
     case HIP_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
       return static_cast<int>(kernel.module->device.architecture.lds_bytes - info.lds_bytes);
-    case HIP_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: return 0;
-    default: throw Error{hipErrorInvalidValue};
+    case HIP_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+      return 0;
+    default:
+      throw Error{hipErrorInvalidValue};
   }
 }
 
@@ -171,7 +181,8 @@ EMU_API hipError_t hipFuncGetAttributes(hipFuncAttributes* attributes, const voi
   });
 }
 
-EMU_API hipError_t hipFuncSetAttribute(const void* function, hipFuncAttribute attribute, int value) {
+EMU_API hipError_t hipFuncSetAttribute(const void* function, hipFuncAttribute attribute,
+                                       int value) {
   EMU_CALL({
     const std::shared_ptr<Kernel> kernel = find_function(function);
     if (attribute == hipFuncAttributePreferredSharedMemoryCarveout) {
@@ -226,8 +237,10 @@ EMU_API hipError_t hipOccupancyMaxActiveBlocksPerMultiprocessor(int* groups, con
   EMU_CALL({ occupancy(groups, function, items, lds, 0); });
 }
 
-EMU_API hipError_t hipOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
-    int* groups, const void* function, int items, size_t lds, unsigned flags) {
+EMU_API hipError_t hipOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* groups,
+                                                                         const void* function,
+                                                                         int items, size_t lds,
+                                                                         unsigned flags) {
   EMU_CALL({ occupancy(groups, function, items, lds, flags); });
 }
 

@@ -69,12 +69,16 @@ void malloc_async(void** pointer, size_t bytes, hipMemPool_t handle, hipStream_t
 
 uint64_t* counter(Pool& pool, hipMemPoolAttr attribute) {
   switch (attribute) {
-    case hipMemPoolAttrReleaseThreshold: return &pool.threshold;
+    case hipMemPoolAttrReleaseThreshold:
+      return &pool.threshold;
     case hipMemPoolAttrReservedMemCurrent:
-    case hipMemPoolAttrUsedMemCurrent: return &pool.used;
+    case hipMemPoolAttrUsedMemCurrent:
+      return &pool.used;
     case hipMemPoolAttrReservedMemHigh:
-    case hipMemPoolAttrUsedMemHigh: return &pool.high;
-    default: return nullptr;
+    case hipMemPoolAttrUsedMemHigh:
+      return &pool.high;
+    default:
+      return nullptr;
   }
 }
 
@@ -228,7 +232,7 @@ EMU_API hipError_t hipMemPoolGetAccess(hipMemAccessFlags* flags, hipMemPool_t ha
     const std::shared_ptr<Pool> pool = find_pool(handle);
     std::lock_guard lock(pool->mutex);
     const auto at = pool->access.find(ordinal);
-    *flags = at != pool->access.end()   ? at->second
+    *flags = at != pool->access.end()  ? at->second
              : ordinal == pool->device ? hipMemAccessFlagsProtReadWrite
                                        : hipMemAccessFlagsProtNone;
   });

@@ -38,13 +38,13 @@ void Registry::add_function(RegisteredCode* code, const void* function, const ch
 }
 
 void Registry::add_variable(RegisteredCode* code, const void* variable, const char* name,
-                           size_t bytes) {
+                            size_t bytes) {
   std::lock_guard lock(mutex_);
   variables_[variable] = {code, name, bytes};
 }
 
 void Registry::add_managed(RegisteredCode* code, void** pointer, const void* initial,
-                          const char* name, size_t bytes) {
+                           const char* name, size_t bytes) {
   if (runtime().devices.empty()) return;
   std::lock_guard lock(mutex_);
   Allocation wanted;
@@ -107,9 +107,9 @@ std::string Registry::name(const void* function) {
 }
 
 ModulePtr load_module(Device& device, Bytes bytes) {
-  auto module = std::make_shared<Module>(device, memory(), select_image(bytes, device.target),
-                                         CodeKind{.checked = runtime().options.checks(),
-                                                  .profiled = runtime().profile != nullptr});
+  auto module = std::make_shared<Module>(
+      device, memory(), select_image(bytes, device.target),
+      CodeKind{.checked = runtime().options.checks(), .profiled = runtime().profile != nullptr});
   runtime().add_kernels(module);
   return module;
 }

@@ -1,5 +1,7 @@
 // Compiling at run time: clang is started as a process, in a folder of its own.
 
+#include "emu/hip/rtc.h"
+
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/stat.h>
@@ -13,7 +15,6 @@
 #include <map>
 
 #include "emu/hip/api.h"
-#include "emu/hip/rtc.h"
 #include "emu/object/object.h"
 
 extern char** environ;
@@ -174,17 +175,25 @@ hiprtcResult compile(RtcProgram& program, const std::vector<std::string>& option
   }
   std::ofstream(folder.path / "wick_prelude.h") << kPrelude;
   std::ofstream(folder.path / "wick_source.hip", std::ios::binary)
-      << "#line 1 \"" << program.name << "\"\n" << program.source << expression_uses(program);
+      << "#line 1 \"" << program.name << "\"\n"
+      << program.source << expression_uses(program);
   const char* compiler = std::getenv("WICK_EMU_CLANG");
   std::vector<std::string> words{compiler == nullptr ? "clang++-19" : compiler,
-                                 "-x", "hip", "-O3", "--offload-device-only",
-                                 "--no-gpu-bundle-output", "-nogpuinc", "-nogpulib",
-                                 "-fuse-cuid=none", "--offload-arch=" + architecture_of(options),
-                                 "-I", folder.path.string()};
+                                 "-x",
+                                 "hip",
+                                 "-O3",
+                                 "--offload-device-only",
+                                 "--no-gpu-bundle-output",
+                                 "-nogpuinc",
+                                 "-nogpulib",
+                                 "-fuse-cuid=none",
+                                 "--offload-arch=" + architecture_of(options),
+                                 "-I",
+                                 folder.path.string()};
   words.insert(words.end(), {"-include", (folder.path / "wick_prelude.h").string()});
   for (const std::string& option : options) {
-    const bool arch = option.starts_with("--gpu-architecture=") ||
-                      option.starts_with("--offload-arch=");
+    const bool arch =
+        option.starts_with("--gpu-architecture=") || option.starts_with("--offload-arch=");
     if (!arch) words.push_back(option);
   }
   const fs::path out = folder.path / "wick_code.o", log = folder.path / "wick_log";
@@ -245,21 +254,32 @@ using namespace emu::hip;
 
 EMU_API const char* hiprtcGetErrorString(hiprtcResult result) {
   switch (result) {
-    case HIPRTC_SUCCESS: return "HIPRTC_SUCCESS";
-    case HIPRTC_ERROR_OUT_OF_MEMORY: return "HIPRTC_ERROR_OUT_OF_MEMORY";
-    case HIPRTC_ERROR_PROGRAM_CREATION_FAILURE: return "HIPRTC_ERROR_PROGRAM_CREATION_FAILURE";
-    case HIPRTC_ERROR_INVALID_INPUT: return "HIPRTC_ERROR_INVALID_INPUT";
-    case HIPRTC_ERROR_INVALID_PROGRAM: return "HIPRTC_ERROR_INVALID_PROGRAM";
-    case HIPRTC_ERROR_INVALID_OPTION: return "HIPRTC_ERROR_INVALID_OPTION";
-    case HIPRTC_ERROR_COMPILATION: return "HIPRTC_ERROR_COMPILATION";
-    case HIPRTC_ERROR_BUILTIN_OPERATION_FAILURE: return "HIPRTC_ERROR_BUILTIN_OPERATION_FAILURE";
+    case HIPRTC_SUCCESS:
+      return "HIPRTC_SUCCESS";
+    case HIPRTC_ERROR_OUT_OF_MEMORY:
+      return "HIPRTC_ERROR_OUT_OF_MEMORY";
+    case HIPRTC_ERROR_PROGRAM_CREATION_FAILURE:
+      return "HIPRTC_ERROR_PROGRAM_CREATION_FAILURE";
+    case HIPRTC_ERROR_INVALID_INPUT:
+      return "HIPRTC_ERROR_INVALID_INPUT";
+    case HIPRTC_ERROR_INVALID_PROGRAM:
+      return "HIPRTC_ERROR_INVALID_PROGRAM";
+    case HIPRTC_ERROR_INVALID_OPTION:
+      return "HIPRTC_ERROR_INVALID_OPTION";
+    case HIPRTC_ERROR_COMPILATION:
+      return "HIPRTC_ERROR_COMPILATION";
+    case HIPRTC_ERROR_BUILTIN_OPERATION_FAILURE:
+      return "HIPRTC_ERROR_BUILTIN_OPERATION_FAILURE";
     case HIPRTC_ERROR_NO_NAME_EXPRESSIONS_AFTER_COMPILATION:
       return "HIPRTC_ERROR_NO_NAME_EXPRESSIONS_AFTER_COMPILATION";
     case HIPRTC_ERROR_NO_LOWERED_NAMES_BEFORE_COMPILATION:
       return "HIPRTC_ERROR_NO_LOWERED_NAMES_BEFORE_COMPILATION";
-    case HIPRTC_ERROR_NAME_EXPRESSION_NOT_VALID: return "HIPRTC_ERROR_NAME_EXPRESSION_NOT_VALID";
-    case HIPRTC_ERROR_INTERNAL_ERROR: return "HIPRTC_ERROR_INTERNAL_ERROR";
-    case HIPRTC_ERROR_LINKING: return "HIPRTC_ERROR_LINKING";
+    case HIPRTC_ERROR_NAME_EXPRESSION_NOT_VALID:
+      return "HIPRTC_ERROR_NAME_EXPRESSION_NOT_VALID";
+    case HIPRTC_ERROR_INTERNAL_ERROR:
+      return "HIPRTC_ERROR_INTERNAL_ERROR";
+    case HIPRTC_ERROR_LINKING:
+      return "HIPRTC_ERROR_LINKING";
   }
   return "Invalid HIPRTC error code";
 }
@@ -272,8 +292,8 @@ EMU_API hiprtcResult hiprtcVersion(int* major, int* minor) {
   });
 }
 
-EMU_API hiprtcResult hiprtcCreateProgram(hiprtcProgram* handle, const char* source, const char* name,
-                                         int count, const char* const* texts,
+EMU_API hiprtcResult hiprtcCreateProgram(hiprtcProgram* handle, const char* source,
+                                         const char* name, int count, const char* const* texts,
                                          const char* const* names) {
   return rtc_call([&] {
     need(handle != nullptr && source != nullptr && count >= 0);

@@ -12,8 +12,8 @@ void create(hipStream_t* handle, unsigned flags, int priority) {
   *handle = runtime().streams.add<hipStream_t>(current_device().create_stream(flags, clamped));
 }
 
-void wait_value(hipStream_t handle, void* pointer, uint64_t value, unsigned condition, uint64_t mask,
-                bool wide) {
+void wait_value(hipStream_t handle, void* pointer, uint64_t value, unsigned condition,
+                uint64_t mask, bool wide) {
   require(condition <= hipStreamWaitValueNor);
   check_range(pointer, wide ? 8 : 4, "what is to be waited for");
   require(address(pointer) % (wide ? 8 : 4) == 0);
@@ -116,8 +116,8 @@ EMU_API int hipGetStreamDeviceId(hipStream_t handle) {
   return hipStreamGetDevice(handle, &ordinal) == hipSuccess ? ordinal : -1;
 }
 
-EMU_API hipError_t hipStreamAddCallback(hipStream_t handle, hipStreamCallback_t function, void* data,
-                                        unsigned flags) {
+EMU_API hipError_t hipStreamAddCallback(hipStream_t handle, hipStreamCallback_t function,
+                                        void* data, unsigned flags) {
   EMU_CALL({
     require(function != nullptr && flags == 0);
     submit(*find_stream(handle), CallbackOp{function, handle, data});

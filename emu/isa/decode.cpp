@@ -55,8 +55,8 @@ Decoder::Decoder(const std::string& architecture, bool wave64) : llvm_(std::make
   l.context = std::make_unique<llvm::MCContext>(triple, l.assembler.get(), l.registers.get(),
                                                 l.subtarget.get());
   l.disassembler.reset(target->createMCDisassembler(*l.subtarget, *l.context));
-  l.printer.reset(target->createMCInstPrinter(triple, 0, *l.assembler, *l.instructions,
-                                              *l.registers));
+  l.printer.reset(
+      target->createMCInstPrinter(triple, 0, *l.assembler, *l.instructions, *l.registers));
 }
 
 Decoder::~Decoder() = default;

@@ -64,10 +64,18 @@ struct Named {
 
 /// The scalar registers that have names.
 constexpr Named kNamed[] = {
-    {"vcc", 106, 2},       {"vcc_lo", 106, 1},          {"vcc_hi", 107, 1},
-    {"exec", 126, 2},      {"exec_lo", 126, 1},         {"exec_hi", 127, 1},
-    {"m0", 125, 1},        {"null", 124, 1},            {"flat_scratch", 102, 2},
-    {"xnack_mask", 104, 2}, {"flat_scratch_lo", 102, 1}, {"flat_scratch_hi", 103, 1},
+    {"vcc", 106, 2},
+    {"vcc_lo", 106, 1},
+    {"vcc_hi", 107, 1},
+    {"exec", 126, 2},
+    {"exec_lo", 126, 1},
+    {"exec_hi", 127, 1},
+    {"m0", 125, 1},
+    {"null", 124, 1},
+    {"flat_scratch", 102, 2},
+    {"xnack_mask", 104, 2},
+    {"flat_scratch_lo", 102, 1},
+    {"flat_scratch_hi", 103, 1},
 };
 
 /// v12, s[4:7], a3, ttmp[8:9]; false where `s` isn't such a register.

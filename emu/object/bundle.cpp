@@ -157,7 +157,8 @@ std::vector<BundleEntry> read_bundle(Bytes bytes) {
   std::vector<BundleEntry> entries;
   uint64_t at = kMagicBytes + 8;
   for (uint64_t i = 0; i < count; ++i) {
-    const auto offset = read<uint64_t>(bytes, at, "bundle"), size = read<uint64_t>(bytes, at + 8, "bundle");
+    const auto offset = read<uint64_t>(bytes, at, "bundle"),
+               size = read<uint64_t>(bytes, at + 8, "bundle");
     const auto name_bytes = read<uint64_t>(bytes, at + 16, "bundle");
     const Bytes name = part(bytes, at + 24, name_bytes, "a bundle's entry");
     at += 24 + name_bytes;
@@ -179,7 +180,10 @@ std::vector<uint8_t> select_image(Bytes bytes, const Target& device) {
     bytes = unpacked;
   }
   if (!starts_with(bytes, kBundleMagic)) {
-    if (!starts_with(bytes, "\x7f" "ELF")) bad_image("neither a code object nor a bundle");
+    if (!starts_with(bytes,
+                     "\x7f"
+                     "ELF"))
+      bad_image("neither a code object nor a bundle");
     return {bytes.begin(), bytes.end()};
   }
   int best = 0;
@@ -201,7 +205,11 @@ std::vector<uint8_t> select_image(Bytes bytes, const Target& device) {
 std::vector<uint8_t> copy_image(const void* image) {
   const Reader reader(image);
   const std::vector<uint8_t> magic = reader.bytes(0, 4);
-  if (std::memcmp(magic.data(), "\x7f" "ELF", 4) == 0) return reader.bytes(0, elf_size(reader));
+  if (std::memcmp(magic.data(),
+                  "\x7f"
+                  "ELF",
+                  4) == 0)
+    return reader.bytes(0, elf_size(reader));
   if (std::memcmp(magic.data(), kPackedMagic, 4) == 0) {
     const std::vector<uint8_t> header = reader.bytes(0, 32);
     const Packed packed = read_packed(header);

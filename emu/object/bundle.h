@@ -23,11 +23,12 @@ inline constexpr char kPackedMagic[] = "CCOB";
 /// The entries of an unpacked bundle. Throws ObjectError.
 std::vector<BundleEntry> read_bundle(Bytes bytes);
 
-/// The code object for a device out of a file's bytes: the file itself, or the best fitting entry of
-/// a bundle. Throws ObjectError: no_binary where nothing fits.
+/// The code object for a device out of a file's bytes: the file itself, or the best fitting entry
+/// of a bundle. Throws ObjectError: no_binary where nothing fits.
 std::vector<uint8_t> select_image(Bytes bytes, const Target& device);
 
-/// The bytes of an image whose size isn't told, by its own headers. Reads no memory that isn't there.
+/// The bytes of an image whose size isn't told, by its own headers. Reads no memory that isn't
+/// there.
 std::vector<uint8_t> copy_image(const void* image);
 
 }  // namespace emu

@@ -31,8 +31,8 @@ T read(Bytes bytes, uint64_t offset, const char* what) {
 
 /// The string that starts at `offset` and ends with a zero.
 inline std::string_view read_string(Bytes bytes, uint64_t offset, const char* what) {
-  const Bytes rest = part(bytes, offset, bytes.size() - std::min<uint64_t>(offset, bytes.size()),
-                          what);
+  const Bytes rest =
+      part(bytes, offset, bytes.size() - std::min<uint64_t>(offset, bytes.size()), what);
   const void* end = rest.empty() ? nullptr : std::memchr(rest.data(), 0, rest.size());
   if (end == nullptr) bad_image(std::string(what) + " has no end");
   const auto* first = reinterpret_cast<const char*>(rest.data());

@@ -56,8 +56,13 @@ void read_relocations(Bytes file, const Section& table, std::vector<Relocation>&
 
 File::File(Bytes all) : bytes(all) {
   const auto header = read<Header>(bytes, 0, "ELF header");
-  if (std::memcmp(header.ident, "\x7f" "ELF", 4) != 0) bad_image("not an ELF file");
-  if (header.ident[4] != 2 || header.ident[5] != 1) bad_image("not a little-endian 64-bit ELF file");
+  if (std::memcmp(header.ident,
+                  "\x7f"
+                  "ELF",
+                  4) != 0)
+    bad_image("not an ELF file");
+  if (header.ident[4] != 2 || header.ident[5] != 1)
+    bad_image("not a little-endian 64-bit ELF file");
   abi = header.ident[7];
   abi_version = header.ident[8];
   type = header.type;
@@ -67,7 +72,8 @@ File::File(Bytes all) : bytes(all) {
     bad_image("program headers of an unknown size");
   }
   for (uint64_t i = 0; i < header.segment_count; ++i) {
-    const Bytes entry = part(bytes, header.segments, (i + 1) * 56, "program header").subspan(i * 56);
+    const Bytes entry =
+        part(bytes, header.segments, (i + 1) * 56, "program header").subspan(i * 56);
     const auto field = [&](uint64_t at) { return read<uint64_t>(entry, at, "program header"); };
     segments.push_back({read<uint32_t>(entry, 0, "program header"),
                         read<uint32_t>(entry, 4, "program header"), field(8), field(16), field(32),

@@ -1,6 +1,7 @@
 #pragma once
 
-// The parts of an ELF file that loading a code object needs, each checked against the file's bounds.
+// The parts of an ELF file that loading a code object needs, each checked against the file's
+// bounds.
 
 #include <string_view>
 #include <vector>

@@ -29,16 +29,16 @@ class Dwarf : public Lines {
   void open() {
     opened_ = true;
     const llvm::StringRef bytes(reinterpret_cast<const char*>(file_.data()), file_.size());
-    auto object = llvm::object::ObjectFile::createELFObjectFile(
-        llvm::MemoryBufferRef(bytes, "code object"));
+    auto object =
+        llvm::object::ObjectFile::createELFObjectFile(llvm::MemoryBufferRef(bytes, "code object"));
     if (!object) {
       llvm::consumeError(object.takeError());
       return;
     }
     object_ = std::move(*object);
     const auto ignore = [](llvm::Error error) { llvm::consumeError(std::move(error)); };
-    context_ = llvm::DWARFContext::create(*object_, llvm::DWARFContext::ProcessDebugRelocations::Ignore,
-                                          nullptr, "", ignore, ignore);
+    context_ = llvm::DWARFContext::create(
+        *object_, llvm::DWARFContext::ProcessDebugRelocations::Ignore, nullptr, "", ignore, ignore);
   }
 
   const std::vector<uint8_t> file_;

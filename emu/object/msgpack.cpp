@@ -27,23 +27,54 @@ class Parser {
  private:
   Value tagged(uint8_t tag, int depth) {
     switch (tag) {
-      case 0xc0: return {};
-      case 0xc2: case 0xc3: return boolean(tag == 0xc3);
-      case 0xc4: case 0xc5: case 0xc6: return skip(number(1 << (tag - 0xc4)));
-      case 0xc7: case 0xc8: case 0xc9: return skip(number(1 << (tag - 0xc7)) + 1);
-      case 0xca: return skip(4);
-      case 0xcb: return skip(8);
-      case 0xcc: case 0xcd: case 0xce: case 0xcf: return integer(number(1 << (tag - 0xcc)));
-      case 0xd0: return integer(extend(8));
-      case 0xd1: return integer(extend(16));
-      case 0xd2: return integer(extend(32));
-      case 0xd3: return integer(number(8));
-      case 0xd4: case 0xd5: case 0xd6: case 0xd7: case 0xd8:
+      case 0xc0:
+        return {};
+      case 0xc2:
+      case 0xc3:
+        return boolean(tag == 0xc3);
+      case 0xc4:
+      case 0xc5:
+      case 0xc6:
+        return skip(number(1 << (tag - 0xc4)));
+      case 0xc7:
+      case 0xc8:
+      case 0xc9:
+        return skip(number(1 << (tag - 0xc7)) + 1);
+      case 0xca:
+        return skip(4);
+      case 0xcb:
+        return skip(8);
+      case 0xcc:
+      case 0xcd:
+      case 0xce:
+      case 0xcf:
+        return integer(number(1 << (tag - 0xcc)));
+      case 0xd0:
+        return integer(extend(8));
+      case 0xd1:
+        return integer(extend(16));
+      case 0xd2:
+        return integer(extend(32));
+      case 0xd3:
+        return integer(number(8));
+      case 0xd4:
+      case 0xd5:
+      case 0xd6:
+      case 0xd7:
+      case 0xd8:
         return skip((uint64_t{1} << (tag - 0xd4)) + 1);
-      case 0xd9: case 0xda: case 0xdb: return string(number(1 << (tag - 0xd9)));
-      case 0xdc: case 0xdd: return array(number(2 << (tag - 0xdc)), depth);
-      case 0xde: case 0xdf: return map(number(2 << (tag - 0xde)), depth);
-      default: bad("a byte that starts no value");
+      case 0xd9:
+      case 0xda:
+      case 0xdb:
+        return string(number(1 << (tag - 0xd9)));
+      case 0xdc:
+      case 0xdd:
+        return array(number(2 << (tag - 0xdc)), depth);
+      case 0xde:
+      case 0xdf:
+        return map(number(2 << (tag - 0xde)), depth);
+      default:
+        bad("a byte that starts no value");
     }
   }
 

@@ -9,9 +9,9 @@
 namespace emu {
 namespace {
 
-constexpr uint16_t kMachine = 224;      // EM_AMDGPU
-constexpr uint8_t kOsAbi = 64;          // ELFOSABI_AMDGPU_HSA
-constexpr uint32_t kMetadata = 32;      // NT_AMDGPU_METADATA
+constexpr uint16_t kMachine = 224;  // EM_AMDGPU
+constexpr uint8_t kOsAbi = 64;      // ELFOSABI_AMDGPU_HSA
+constexpr uint32_t kMetadata = 32;  // NT_AMDGPU_METADATA
 constexpr uint64_t kMaxMemory = uint64_t{1} << 32;
 
 [[noreturn]] void bad_kernel(const std::string& what) {
@@ -86,8 +86,8 @@ void read_functions(const elf::File& file, CodeObject& object) {
   for (const elf::Symbol& symbol : file.symbols) {
     const bool inside = symbol.value >= begin && symbol.value < end && symbol.value % 4 == 0;
     if (symbol.type != elf::kFunction || !symbol.defined || !inside) continue;
-    found.push_back({std::string(symbol.name), symbol.value,
-                     std::min(symbol.size, end - symbol.value)});
+    found.push_back(
+        {std::string(symbol.name), symbol.value, std::min(symbol.size, end - symbol.value)});
   }
   std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
     return std::tie(a.address, a.name) < std::tie(b.address, b.name);

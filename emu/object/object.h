@@ -55,15 +55,15 @@ struct ObjectSegment {
 };
 
 struct ObjectRelocation {
-  uint64_t address = 0;  // where to write
-  uint32_t type = 0;     // R_AMDGPU_…
-  bool of_object = true; // the value is within the object, else 0: nothing defines the symbol
-  uint64_t value = 0;    // symbol and addend
+  uint64_t address = 0;   // where to write
+  uint32_t type = 0;      // R_AMDGPU_…
+  bool of_object = true;  // the value is within the object, else 0: nothing defines the symbol
+  uint64_t value = 0;     // symbol and addend
 };
 
 struct CodeObject {
   Target target;
-  int version = 5;       // of the code object's format
+  int version = 5;            // of the code object's format
   uint64_t memory_bytes = 0;  // from address 0 to the end of the last segment
   std::vector<ObjectSegment> segments;
   std::vector<ObjectRelocation> relocations;
@@ -72,7 +72,7 @@ struct CodeObject {
   std::vector<Variable> variables;
   std::vector<uint8_t> text;
   uint64_t text_address = 0;
-  std::vector<uint8_t> file;              // for line tables
+  std::vector<uint8_t> file;  // for line tables
 };
 
 /// Throws ObjectError.

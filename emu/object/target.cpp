@@ -14,22 +14,22 @@ struct Known {
 };
 
 constexpr Known kKnown[] = {
-    {0x2c, "gfx900", true, false},   {0x2d, "gfx902", true, false},
-    {0x2e, "gfx904", true, false},   {0x2f, "gfx906", true, true},
-    {0x30, "gfx908", true, true},    {0x31, "gfx909", true, false},
-    {0x32, "gfx90c", true, false},   {0x3f, "gfx90a", true, true},
-    {0x40, "gfx940", true, true},    {0x4b, "gfx941", true, true},
-    {0x4c, "gfx942", true, true},    {0x33, "gfx1010", true, false},
-    {0x34, "gfx1011", true, false},  {0x35, "gfx1012", true, false},
-    {0x42, "gfx1013", true, false},  {0x36, "gfx1030", false, false},
-    {0x37, "gfx1031", false, false}, {0x38, "gfx1032", false, false},
-    {0x39, "gfx1033", false, false}, {0x3e, "gfx1034", false, false},
-    {0x3d, "gfx1035", false, false}, {0x45, "gfx1036", false, false},
-    {0x41, "gfx1100", false, false}, {0x46, "gfx1101", false, false},
-    {0x47, "gfx1102", false, false}, {0x44, "gfx1103", false, false},
-    {0x43, "gfx1150", false, false}, {0x4a, "gfx1151", false, false},
-    {0x55, "gfx1152", false, false}, {0x48, "gfx1200", false, false},
-    {0x4e, "gfx1201", false, false}, {0x51, "gfx9-generic", true, false},
+    {0x2c, "gfx900", true, false},          {0x2d, "gfx902", true, false},
+    {0x2e, "gfx904", true, false},          {0x2f, "gfx906", true, true},
+    {0x30, "gfx908", true, true},           {0x31, "gfx909", true, false},
+    {0x32, "gfx90c", true, false},          {0x3f, "gfx90a", true, true},
+    {0x40, "gfx940", true, true},           {0x4b, "gfx941", true, true},
+    {0x4c, "gfx942", true, true},           {0x33, "gfx1010", true, false},
+    {0x34, "gfx1011", true, false},         {0x35, "gfx1012", true, false},
+    {0x42, "gfx1013", true, false},         {0x36, "gfx1030", false, false},
+    {0x37, "gfx1031", false, false},        {0x38, "gfx1032", false, false},
+    {0x39, "gfx1033", false, false},        {0x3e, "gfx1034", false, false},
+    {0x3d, "gfx1035", false, false},        {0x45, "gfx1036", false, false},
+    {0x41, "gfx1100", false, false},        {0x46, "gfx1101", false, false},
+    {0x47, "gfx1102", false, false},        {0x44, "gfx1103", false, false},
+    {0x43, "gfx1150", false, false},        {0x4a, "gfx1151", false, false},
+    {0x55, "gfx1152", false, false},        {0x48, "gfx1200", false, false},
+    {0x4e, "gfx1201", false, false},        {0x51, "gfx9-generic", true, false},
     {0x52, "gfx10-1-generic", true, false}, {0x53, "gfx10-3-generic", false, false},
     {0x54, "gfx11-generic", false, false},  {0x59, "gfx12-generic", false, false},
 };
@@ -96,11 +96,16 @@ std::optional<Target> parse_target(std::string_view name) {
   while (!name.empty() && name.find(':') != name.npos) {
     name.remove_prefix(name.find(':') + 1);
     const std::string_view feature = name.substr(0, name.find(':'));
-    if (feature == "xnack+") target.xnack = on;
-    else if (feature == "xnack-") target.xnack = off;
-    else if (feature == "sramecc+") target.sramecc = on;
-    else if (feature == "sramecc-") target.sramecc = off;
-    else return std::nullopt;
+    if (feature == "xnack+")
+      target.xnack = on;
+    else if (feature == "xnack-")
+      target.xnack = off;
+    else if (feature == "sramecc+")
+      target.sramecc = on;
+    else if (feature == "sramecc-")
+      target.sramecc = off;
+    else
+      return std::nullopt;
   }
   return target;
 }

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "emu/object/target.h"
 #include "emu/arch/architecture.h"
+#include "emu/object/target.h"
 #include "emu/runtime/stream.h"
 
 namespace emu {
@@ -24,7 +24,7 @@ class Device {
 
   /// Held while a command that the null stream orders is queued.
   std::mutex order;
-  std::vector<bool> peers;     // whose memory may be reached, by ordinal; under the mutex below
+  std::vector<bool> peers;  // whose memory may be reached, by ordinal; under the mutex below
   std::mutex settings;
   unsigned flags = 0;
   size_t limits[3] = {1024, 1 << 20, 8 << 20};  // by hipLimit_t

@@ -13,7 +13,8 @@ struct FaultGuard {
   uintptr_t address = 0;  // that was touched
 };
 
-/// Catches bad accesses of this thread until it is given null; other ones go where they went before.
+/// Catches bad accesses of this thread until it is given null; other ones go where they went
+/// before.
 void guard_faults(FaultGuard* guard);
 
 }  // namespace emu

@@ -50,7 +50,8 @@ struct Graph {
   /// In an order that the edges allow.
   std::vector<Node*> sorted() const;
   Node* copy_of(const Node* original) const;
-  /// Queues all nodes behind the stream's work and `after`; the signal is that of the stream's last.
+  /// Queues all nodes behind the stream's work and `after`; the signal is that of the stream's
+  /// last.
   SignalPtr launch(Stream& stream, std::vector<SignalPtr> after);
 
  private:
@@ -74,7 +75,8 @@ struct Capture {
   std::thread::id thread;
   unsigned long long id = 0;
   bool invalid = false;
-  std::unordered_map<const Stream*, std::vector<Node*>> frontier;  // what comes next waits for these
+  std::unordered_map<const Stream*, std::vector<Node*>>
+      frontier;  // what comes next waits for these
   std::vector<StreamPtr> streams;
 };
 

@@ -1,5 +1,5 @@
-// From a kernel and its arguments to a launch: the segment of its arguments with the hidden ones, the
-// dispatch packet, and what is said when it fails.
+// From a kernel and its arguments to a launch: the segment of its arguments with the hidden ones,
+// the dispatch packet, and what is said when it fails.
 
 #include <algorithm>
 #include <cstring>
@@ -78,10 +78,14 @@ bool dynamic_stack(const Descriptor& descriptor) { return (descriptor.properties
 
 hipError_t error_of(Outcome outcome) {
   switch (outcome) {
-    case Outcome::done: return hipSuccess;
-    case Outcome::timed_out: return hipErrorLaunchTimeOut;
-    case Outcome::illegal_address: return hipErrorIllegalAddress;
-    case Outcome::failed: return hipErrorLaunchFailure;
+    case Outcome::done:
+      return hipSuccess;
+    case Outcome::timed_out:
+      return hipErrorLaunchTimeOut;
+    case Outcome::illegal_address:
+      return hipErrorIllegalAddress;
+    case Outcome::failed:
+      return hipErrorLaunchFailure;
   }
   return hipErrorUnknown;
 }

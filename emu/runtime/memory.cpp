@@ -8,10 +8,10 @@
 namespace emu {
 namespace {
 
-constexpr size_t kChunk = size_t{2} << 20;       // committed at once
-constexpr size_t kRoom = 256;                    // after every block, at the least
+constexpr size_t kChunk = size_t{2} << 20;  // committed at once
+constexpr size_t kRoom = 256;               // after every block, at the least
 constexpr size_t kHostBytes = size_t{32} << 30;
-constexpr size_t kReturned = size_t{16} << 20;   // freed blocks of this size go back to the system
+constexpr size_t kReturned = size_t{16} << 20;  // freed blocks of this size go back to the system
 
 size_t up(size_t value, size_t unit) { return (value + unit - 1) / unit * unit; }
 
@@ -22,17 +22,23 @@ void* reserve(size_t bytes, int protection) {
 
 std::string kind_name(const Allocation& a) {
   switch (a.kind) {
-    case MemoryKind::device: return "device " + std::to_string(a.device);
-    case MemoryKind::managed: return "managed, device " + std::to_string(a.device);
-    case MemoryKind::host: return "pinned host memory";
-    case MemoryKind::registered: return "registered host memory";
-    case MemoryKind::internal: return a.label;
+    case MemoryKind::device:
+      return "device " + std::to_string(a.device);
+    case MemoryKind::managed:
+      return "managed, device " + std::to_string(a.device);
+    case MemoryKind::host:
+      return "pinned host memory";
+    case MemoryKind::registered:
+      return "registered host memory";
+    case MemoryKind::internal:
+      return a.label;
   }
   return "";
 }
 
 std::string name_of(const Allocation& a) {
-  return std::to_string(a.bytes) + " bytes (#" + std::to_string(a.serial) + ", " + kind_name(a) + ")";
+  return std::to_string(a.bytes) + " bytes (#" + std::to_string(a.serial) + ", " + kind_name(a) +
+         ")";
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ struct Allocation {
   unsigned flags = 0;
   uint64_t serial = 0;  // counts allocations of the process
   const void* pool = nullptr;
-  std::string label;    // of internal ones: a module's name, …
+  std::string label;  // of internal ones: a module's name, …
 
   bool holds(uintptr_t address) const { return address - base < bytes; }
 };

@@ -100,7 +100,8 @@ Module::Module(Device& device, Memory& memory, std::vector<uint8_t> image, CodeK
   }
 }
 
-/// Makes whole pages new ones, so that variables of gigabytes cost no more than what is used of them.
+/// Makes whole pages new ones, so that variables of gigabytes cost no more than what is used of
+/// them.
 static void zero(uintptr_t from, size_t bytes) {
   size_t whole = bytes / 4096 * 4096;
   if (madvise(reinterpret_cast<void*>(from), whole, MADV_DONTNEED) != 0) whole = 0;
@@ -129,14 +130,31 @@ void Module::relocate() {
   for (const ObjectRelocation& relocation : object_.relocations) {
     const uint64_t place = base_ + relocation.address;
     const uint64_t value = relocation.value + (relocation.of_object ? base_ : 0);
-    const auto put = [&](auto word) { std::memcpy(reinterpret_cast<void*>(place), &word, sizeof word); };
+    const auto put = [&](auto word) {
+      std::memcpy(reinterpret_cast<void*>(place), &word, sizeof word);
+    };
     switch (relocation.type) {
-      case 1: case 6: put(static_cast<uint32_t>(value)); break;          // ABS32_LO, ABS32
-      case 2: put(static_cast<uint32_t>(value >> 32)); break;            // ABS32_HI
-      case 3: case 13: put(value); break;                                // ABS64, RELATIVE64
-      case 4: case 10: put(static_cast<uint32_t>(value - place)); break; // REL32, REL32_LO
-      case 5: put(value - place); break;                                 // REL64
-      case 11: put(static_cast<uint32_t>((value - place) >> 32)); break; // REL32_HI
+      case 1:
+      case 6:
+        put(static_cast<uint32_t>(value));
+        break;  // ABS32_LO, ABS32
+      case 2:
+        put(static_cast<uint32_t>(value >> 32));
+        break;  // ABS32_HI
+      case 3:
+      case 13:
+        put(value);
+        break;  // ABS64, RELATIVE64
+      case 4:
+      case 10:
+        put(static_cast<uint32_t>(value - place));
+        break;  // REL32, REL32_LO
+      case 5:
+        put(value - place);
+        break;  // REL64
+      case 11:
+        put(static_cast<uint32_t>((value - place) >> 32));
+        break;  // REL32_HI
       default:
         bad_image("relocation " + std::to_string(relocation.type) + " isn't known");
     }
@@ -169,7 +187,8 @@ std::shared_ptr<Code> Module::code(bool wave64) {
   code = code_cache().get(key, object_.text, [&] {
     const Traits traits = traits_of(device.architecture, wave64);
     std::vector<Symbol> functions;
-    for (const FunctionSymbol& f : object_.functions) functions.push_back({f.name, f.address, f.size});
+    for (const FunctionSymbol& f : object_.functions)
+      functions.push_back({f.name, f.address, f.size});
     auto made = std::make_shared<Code>(device.architecture.name, traits,
                                        select_rows(kind_.checked, traits.generation), object_.text,
                                        object_.text_address, std::move(functions));
@@ -187,7 +206,8 @@ int resident_groups(const Kernel& kernel, int items, size_t dynamic_lds) {
   int vgprs = std::max(1, kernel.descriptor.vgprs(a.generation));
   // A wave of 64 lanes takes twice the room in registers where they are made for 32.
   if (a.wave == 32 && !wave32) vgprs *= 2;
-  const int by_registers = a.vgprs / ((vgprs + a.vgpr_granule - 1) / a.vgpr_granule * a.vgpr_granule);
+  const int by_registers =
+      a.vgprs / ((vgprs + a.vgpr_granule - 1) / a.vgpr_granule * a.vgpr_granule);
   const int waves_held = std::min(a.waves_per_simd, by_registers) * a.simds;
   int groups = waves_held / std::max(waves, 1);
   const size_t lds = kernel.descriptor.lds_bytes + dynamic_lds;

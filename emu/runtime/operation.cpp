@@ -66,9 +66,12 @@ bool fulfilled(const ValueOp& op) {
     case hipStreamWaitValueGte:
       return op.wide ? static_cast<int64_t>(found - wanted) >= 0
                      : static_cast<int32_t>(static_cast<uint32_t>(found - wanted)) >= 0;
-    case hipStreamWaitValueEq: return found == wanted;
-    case hipStreamWaitValueAnd: return (found & wanted) != 0;
-    default: return (~(found | wanted) & op.mask) != 0;
+    case hipStreamWaitValueEq:
+      return found == wanted;
+    case hipStreamWaitValueAnd:
+      return (found & wanted) != 0;
+    default:
+      return (~(found | wanted) & op.mask) != 0;
   }
 }
 

@@ -20,9 +20,9 @@ struct KernelOp {
   std::array<uint32_t, 3> grid{0, 0, 0};  // items, where the groups don't divide them; else zeros
   uint32_t dynamic_lds = 0;
   bool cooperative = false;
-  std::vector<uint8_t> arguments;         // those of the caller, as they lie in the segment
-  const void* function = nullptr;         // as the caller named it, for graphs' questions
-  std::vector<void*> listed;              // where each argument lies, for them too
+  std::vector<uint8_t> arguments;  // those of the caller, as they lie in the segment
+  const void* function = nullptr;  // as the caller named it, for graphs' questions
+  std::vector<void*> listed;       // where each argument lies, for them too
 };
 
 /// A box of bytes from one place to another: rows of `width`, `height` of them, `depth` layers.
@@ -32,12 +32,12 @@ struct CopyOp {
   size_t width = 0, height = 1, depth = 1;
   size_t to_pitch = 0, from_pitch = 0, to_slice = 0, from_slice = 0;
   hipMemcpyKind kind = hipMemcpyDefault;
-  hipMemcpy3DParms asked{};               // for graphs' questions
+  hipMemcpy3DParms asked{};  // for graphs' questions
 };
 
 struct FillOp {
   char* to = nullptr;
-  uint32_t value = 0, element = 1;        // element: 1, 2 or 4 bytes
+  uint32_t value = 0, element = 1;                                // element: 1, 2 or 4 bytes
   size_t width = 0, height = 1, depth = 1, pitch = 0, slice = 0;  // width in elements
 };
 
@@ -46,7 +46,7 @@ struct HostOp {
   void* data = nullptr;
 };
 
-struct CallbackOp {                       // of hipStreamAddCallback
+struct CallbackOp {  // of hipStreamAddCallback
   hipStreamCallback_t function = nullptr;
   hipStream_t stream = nullptr;
   void* data = nullptr;
@@ -84,8 +84,8 @@ struct ValueOp {
   bool write = false, wide = false;
 };
 
-using Operation = std::variant<KernelOp, CopyOp, FillOp, HostOp, CallbackOp, RecordOp, WaitOp, EmptyOp,
-                               GraphOp, FreeOp, AllocOp, ValueOp>;
+using Operation = std::variant<KernelOp, CopyOp, FillOp, HostOp, CallbackOp, RecordOp, WaitOp,
+                               EmptyOp, GraphOp, FreeOp, AllocOp, ValueOp>;
 
 /// Does what isn't a matter of order between streams: everything but RecordOp, WaitOp and GraphOp.
 hipError_t perform(const Operation& operation);

@@ -28,10 +28,20 @@ size_t bytes_of(const std::string& text) {
   const double number = std::strtod(text.c_str(), &end);
   double unit = 1;
   switch (*end) {
-    case 'k': case 'K': unit = 1024.0; break;
-    case 'm': case 'M': unit = 1024.0 * 1024; break;
-    case 'g': case 'G': unit = 1024.0 * 1024 * 1024; break;
-    default: break;
+    case 'k':
+    case 'K':
+      unit = 1024.0;
+      break;
+    case 'm':
+    case 'M':
+      unit = 1024.0 * 1024;
+      break;
+    case 'g':
+    case 'G':
+      unit = 1024.0 * 1024 * 1024;
+      break;
+    default:
+      break;
   }
   const double bytes = number * unit;
   if (!(bytes >= 1 << 16) || bytes > 1e13) {

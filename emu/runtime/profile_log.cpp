@@ -17,8 +17,10 @@ bool is_vector(size_t kind) {
     case Class::matrix:
     case Class::vmem:
     case Class::scratch:
-    case Class::lds: return true;
-    default: return false;
+    case Class::lds:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -58,8 +60,9 @@ void ProfileLog::add(const Kernel& kernel, const Launch& launch, const MemoryCou
   const int groups = resident_groups(kernel, static_cast<int>(launch.items()),
                                      launch.lds_bytes - launch.descriptor.lds_bytes);
   entry.waves_limit = architecture.waves_per_simd;
-  entry.waves_held = std::min(architecture.waves_per_simd,
-                              (groups * static_cast<int>(waves) + architecture.simds - 1) / architecture.simds);
+  entry.waves_held =
+      std::min(architecture.waves_per_simd,
+               (groups * static_cast<int>(waves) + architecture.simds - 1) / architecture.simds);
   ++entry.launches;
   entry.groups += launch.group_count();
   entry.waves += launch.group_count() * waves;
@@ -89,8 +92,9 @@ std::string ProfileLog::json() const {
   const char* comma = "\n";
   for (const auto& [key, e] : entries_) {
     const auto& [name, architecture] = key;
-    out << comma << "  {\"name\": " << quoted(name) << ", \"architecture\": " << quoted(architecture)
-        << ", \"wave\": " << e.wave << ", \"launches\": " << e.launches << ", \"groups\": " << e.groups
+    out << comma << "  {\"name\": " << quoted(name)
+        << ", \"architecture\": " << quoted(architecture) << ", \"wave\": " << e.wave
+        << ", \"launches\": " << e.launches << ", \"groups\": " << e.groups
         << ", \"waves\": " << e.waves << ",\n   \"instructions\": {\"total\": " << e.total();
     for (size_t kind = 0; kind < kClasses; ++kind) {
       out << ", \"" << kClassNames[kind] << "\": " << e.instructions[kind];
@@ -98,10 +102,13 @@ std::string ProfileLog::json() const {
     out << "},\n   \"vgprs\": " << e.vgprs << ", \"sgprs\": " << e.sgprs
         << ", \"lds_bytes\": " << e.lds_bytes << ", \"scratch_bytes\": " << e.scratch_bytes
         << ", \"items\": " << e.items << ", \"waves_per_simd\": " << e.waves_held
-        << ", \"occupancy\": " << e.occupancy() << ",\n   \"global\": {\"load_bytes\": " << e.load_bytes
+        << ", \"occupancy\": " << e.occupancy()
+        << ",\n   \"global\": {\"load_bytes\": " << e.load_bytes
         << ", \"store_bytes\": " << e.store_bytes << ", \"transactions_64\": " << e.pieces64
-        << ", \"transactions_128\": " << e.pieces128 << "},\n   \"lds\": {\"accesses\": " << e.lds_accesses
-        << ", \"conflict_cycles\": " << e.lds_conflicts << "}, \"lanes_off\": " << e.divergence() << "}";
+        << ", \"transactions_128\": " << e.pieces128
+        << "},\n   \"lds\": {\"accesses\": " << e.lds_accesses
+        << ", \"conflict_cycles\": " << e.lds_conflicts << "}, \"lanes_off\": " << e.divergence()
+        << "}";
     comma = ",\n";
   }
   out << "\n]}\n";
@@ -111,15 +118,17 @@ std::string ProfileLog::json() const {
 std::string ProfileLog::table() const {
   std::string out;
   char line[256];
-  std::snprintf(line, sizeof line, "%-40s %8s %12s %5s %5s %7s %6s %12s %10s %8s\n", "kernel", "launches",
-                "instructions", "vgprs", "occ.", "LDS", "scr.", "bytes", "128 B", "off");
+  std::snprintf(line, sizeof line, "%-40s %8s %12s %5s %5s %7s %6s %12s %10s %8s\n", "kernel",
+                "launches", "instructions", "vgprs", "occ.", "LDS", "scr.", "bytes", "128 B",
+                "off");
   out += line;
   for (const auto& [key, e] : entries_) {
-    std::snprintf(line, sizeof line, "%-40.40s %8llu %12llu %5u %4.0f%% %7u %6u %12llu %10llu %7.1f%%\n",
-                  key.first.c_str(), static_cast<unsigned long long>(e.launches),
-                  static_cast<unsigned long long>(e.total()), e.vgprs, 100 * e.occupancy(), e.lds_bytes,
-                  e.scratch_bytes, static_cast<unsigned long long>(e.load_bytes + e.store_bytes),
-                  static_cast<unsigned long long>(e.pieces128), 100 * e.divergence());
+    std::snprintf(
+        line, sizeof line, "%-40.40s %8llu %12llu %5u %4.0f%% %7u %6u %12llu %10llu %7.1f%%\n",
+        key.first.c_str(), static_cast<unsigned long long>(e.launches),
+        static_cast<unsigned long long>(e.total()), e.vgprs, 100 * e.occupancy(), e.lds_bytes,
+        e.scratch_bytes, static_cast<unsigned long long>(e.load_bytes + e.store_bytes),
+        static_cast<unsigned long long>(e.pieces128), 100 * e.divergence());
     out += line;
   }
   return out;

@@ -1,8 +1,8 @@
 #pragma once
 
 // WICK_EMU_PROFILE=FILE: what every kernel did, as JSON at the end of the process; with
-// WICK_EMU_PROFILE_TABLE=1 as a table on stderr, too. Kernels run one at a time then, so that shared
-// functions are counted for the kernel that calls them.
+// WICK_EMU_PROFILE_TABLE=1 as a table on stderr, too. Kernels run one at a time then, so that
+// shared functions are counted for the kernel that calls them.
 
 #include <array>
 #include <map>

@@ -51,15 +51,15 @@ class Handles {
 
 class Runtime {
  public:
-  /// The process's one; made at the first call, and never destroyed: threads of streams may still be
-  /// at work when the process ends.
+  /// The process's one; made at the first call, and never destroyed: threads of streams may still
+  /// be at work when the process ends.
   static Runtime& get();
 
   const Options options;
   std::vector<std::unique_ptr<Device>> devices;
   std::unique_ptr<Memory> memory;
   Scheduler scheduler;
-  std::unique_ptr<RaceShadow> races;  // null where they aren't looked for
+  std::unique_ptr<RaceShadow> races;    // null where they aren't looked for
   std::unique_ptr<ProfileLog> profile;  // null where nothing is profiled
   std::atomic<uint32_t> launches{0};
 

@@ -14,9 +14,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kLongTurn = 100000, kShortTurn = 1000;  // backward branches of a wave
-constexpr int kPatience = 2;            // turns that a group pauses before others are begun
+constexpr int kPatience = 2;                    // turns that a group pauses before others are begun
 constexpr size_t kRoomBytes = size_t{1} << 31;  // of the groups that one thread keeps begun
-constexpr uint64_t kShuffled = 1 << 22; // larger grids are only begun at a random group
+constexpr uint64_t kShuffled = 1 << 22;         // larger grids are only begun at a random group
 
 }  // namespace
 
@@ -159,7 +159,8 @@ void Scheduler::work(Job& job) {
   const size_t waves = (launch.items() + lanes - 1) / lanes;
   const size_t group_bytes =
       waves * (sizeof(Wave) / 4 + static_cast<size_t>(launch.vgprs) * lanes * 4 +
-               size_t{launch.descriptor.scratch_bytes} * lanes) + launch.lds_bytes + 4096;
+               size_t{launch.descriptor.scratch_bytes} * lanes) +
+      launch.lds_bytes + 4096;
   Share share(launch, std::clamp<size_t>(kRoomBytes / group_bytes, 16, 8192));
   Outcome outcome = Outcome::done;
   try {
@@ -174,7 +175,8 @@ void Scheduler::work(Job& job) {
   Outcome none = Outcome::done;
   job.outcome.compare_exchange_strong(none, outcome);
   if (outcome == Outcome::timed_out) {
-    fault(job, "kernel " + launch.kernel + ": still not at its end after the time of WICK_EMU_TIMEOUT");
+    fault(job,
+          "kernel " + launch.kernel + ": still not at its end after the time of WICK_EMU_TIMEOUT");
   }
   if (outcome == Outcome::illegal_address) {
     char address[32];

@@ -23,8 +23,8 @@ class Scheduler {
   /// `threads`: at once on one launch. `timeout`: seconds a launch may take, 0: any.
   Scheduler(int threads, double timeout, uint64_t seed);
 
-  /// Runs all groups of the launch to their ends; `launch.error` says what went wrong. All groups are
-  /// begun before the first ends where `together` (a cooperative launch).
+  /// Runs all groups of the launch to their ends; `launch.error` says what went wrong. All groups
+  /// are begun before the first ends where `together` (a cooperative launch).
   Outcome run(Launch& launch);
 
  private:

@@ -1,7 +1,7 @@
 #pragma once
 
-// What is known of every byte of device memory: two planes of one bit a byte. Depends on nothing, so
-// that the runtime, which marks, and the interpreter, which asks, share it.
+// What is known of every byte of device memory: two planes of one bit a byte. Depends on nothing,
+// so that the runtime, which marks, and the interpreter, which asks, share it.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,10 +10,10 @@
 namespace emu {
 
 struct Shadow {
-  uintptr_t base = 0;                // of the arena that all device memory lies in
+  uintptr_t base = 0;  // of the arena that all device memory lies in
   size_t bytes = 0;
-  uint8_t* addressable = nullptr;    // may be written
-  uint8_t* initialised = nullptr;    // may be read: addressable, and written before
+  uint8_t* addressable = nullptr;  // may be written
+  uint8_t* initialised = nullptr;  // may be read: addressable, and written before
 
   bool covers(uintptr_t address, size_t size) const {
     const uintptr_t offset = address - base;

@@ -93,10 +93,10 @@ struct Event {
   const unsigned flags;
   const int device;
   std::mutex mutex;
-  SignalPtr signal;                      // null: never recorded
-  StreamPtr stream;                      // where it was
-  std::shared_ptr<Capture> capture;      // recorded while a graph was captured: no real mark
-  std::vector<struct Node*> nodes;       // that it marks there
+  SignalPtr signal;                  // null: never recorded
+  StreamPtr stream;                  // where it was
+  std::shared_ptr<Capture> capture;  // recorded while a graph was captured: no real mark
+  std::vector<struct Node*> nodes;   // that it marks there
 
   SignalPtr current() {
     std::lock_guard lock(mutex);

@@ -14,7 +14,7 @@ struct Atomic {
   const char* name;  // of the global form; {} stands for nothing
   const char* lds;   // of the LDS form, "" where there is none
   int bits;
-  bool compares;     // two data: the new value, then what is compared
+  bool compares;  // two data: the new value, then what is compared
   u64 (*f)(u64 old, u64 data, u64 compare);
 };
 
@@ -24,34 +24,57 @@ u64 on(u64 old, u64 data, u64) {
 }
 
 template <class T>
-T least(T a, T b) { return a < b ? a : b; }
+T least(T a, T b) {
+  return a < b ? a : b;
+}
 template <class T>
-T greatest(T a, T b) { return a > b ? a : b; }
+T greatest(T a, T b) {
+  return a > b ? a : b;
+}
 template <class T>
-T sum(T a, T b) { return static_cast<T>(a + b); }
+T sum(T a, T b) {
+  return static_cast<T>(a + b);
+}
 template <class T>
-T difference(T a, T b) { return static_cast<T>(a - b); }
+T difference(T a, T b) {
+  return static_cast<T>(a - b);
+}
 template <class T>
-T reverse_difference(T a, T b) { return static_cast<T>(b - a); }
+T reverse_difference(T a, T b) {
+  return static_cast<T>(b - a);
+}
 template <class T>
-T wrap_up(T a, T b) { return a >= b ? 0 : a + 1; }
+T wrap_up(T a, T b) {
+  return a >= b ? 0 : a + 1;
+}
 template <class T>
-T wrap_down(T a, T b) { return a == 0 || a > b ? b : a - 1; }
+T wrap_down(T a, T b) {
+  return a == 0 || a > b ? b : a - 1;
+}
 template <class T>
-T both_of(T a, T b) { return a & b; }
+T both_of(T a, T b) {
+  return a & b;
+}
 template <class T>
-T either(T a, T b) { return a | b; }
+T either(T a, T b) {
+  return a | b;
+}
 template <class T>
-T one_of(T a, T b) { return a ^ b; }
+T one_of(T a, T b) {
+  return a ^ b;
+}
 template <class T>
-T other(T, T b) { return b; }
+T other(T, T b) {
+  return b;
+}
 u32 floored(u32 a, u32 b) { return a < b ? 0 : a - b; }
 
 u64 swap_if(u64 old, u64 data, u64 compare) { return old == compare ? data : old; }
 
-#define EMU_BOTH_WIDTHS(name, lds, type, f)                                    \
-  {name "_" type "32", lds "_" type "32", 32, false, &on<u32, f<u32>>},        \
-  {name "_" type "64", lds "_" type "64", 64, false, &on<u64, f<u64>>}
+#define EMU_BOTH_WIDTHS(name, lds, type, f)                               \
+  {name "_" type "32", lds "_" type "32", 32, false, &on<u32, f<u32>>}, { \
+    name "_" type "64", lds "_" type "64", 64, false, &on<u64, f<u64>>    \
+  }
 
 constexpr Atomic kAtomics[] = {
     EMU_BOTH_WIDTHS("add", "add", "u", sum),
@@ -97,7 +120,8 @@ enum class Space { global, global_base, flat, lds };
 
 std::string pair_or_one(char file, int first, int dwords) {
   if (dwords == 1) return file + std::to_string(first);
-  return std::string(1, file) + "[" + std::to_string(first) + ":" + std::to_string(first + dwords - 1) + "]";
+  return std::string(1, file) + "[" + std::to_string(first) + ":" +
+         std::to_string(first + dwords - 1) + "]";
 }
 
 std::string text_of(const Atomic& a, Space space, bool returns, std::string& name) {
@@ -115,13 +139,16 @@ std::string text_of(const Atomic& a, Space space, bool returns, std::string& nam
   name = (space == Space::flat ? "flat_atomic_" : "global_atomic_") + std::string(a.name);
   const std::string data = pair_or_one('v', 20, a.compares ? 2 * dwords : dwords);
   const std::string address = space == Space::global_base ? "v2" : "v[2:3]";
-  const std::string base = space == Space::flat ? "" : space == Space::global ? ", off" : ", s[10:11]";
+  const std::string base = space == Space::flat     ? ""
+                           : space == Space::global ? ", off"
+                                                    : ", s[10:11]";
   return name + " " + (returns ? result : "") + address + ", " + data + base + " offset:8" +
          (returns ? " glc" : "");
 }
 
 /// LDS: of compare-and-store the data come first, the compared value second, as in global memory.
-void check(const Hand::Run& run, const Atomic& a, Space space, bool returns, bool same_address, u64 exec) {
+void check(const Hand::Run& run, const Atomic& a, Space space, bool returns, bool same_address,
+           u64 exec) {
   const int lanes = run.batch.target().lanes();
   const int dwords = a.bits / 32;
   Random random(a.bits + (same_address ? 100u : 0u) + exec);
@@ -148,9 +175,12 @@ void check(const Hand::Run& run, const Atomic& a, Space space, bool returns, boo
       state.v[20 + d][lane] = static_cast<u32>(data >> (32 * d));
       state.v[20 + dwords + d][lane] = static_cast<u32>(compare >> (32 * d));
     }
-    if (space == Space::lds) state.v[2][lane] = at;
-    else if (space == Space::global_base) state.v[2][lane] = at;
-    else state.set_v64(2, lane, reinterpret_cast<u64>(memory) + at);
+    if (space == Space::lds)
+      state.v[2][lane] = at;
+    else if (space == Space::global_base)
+      state.v[2][lane] = at;
+    else
+      state.set_v64(2, lane, reinterpret_cast<u64>(memory) + at);
     if (!(state.exec >> lane & 1)) continue;
     given[static_cast<size_t>(lane)] = old;
     const u64 narrow_data = a.bits == 64 ? data : data & 0xffffffff;
@@ -163,7 +193,8 @@ void check(const Hand::Run& run, const Atomic& a, Space space, bool returns, boo
   if (!run(state)) return;
   const uint8_t* got = space == Space::lds ? state.lds.data() : memory;
   for (size_t i = 0; i < want.size(); ++i) {
-    ASSERT_EQ(got[i], want[i]) << run.batch.text(run.id) << " byte " << i << (same_address ? " same" : "");
+    ASSERT_EQ(got[i], want[i]) << run.batch.text(run.id) << " byte " << i
+                               << (same_address ? " same" : "");
   }
   for (int lane = 0; lane < lanes; ++lane) {
     const bool is_on = state.exec >> lane & 1;
@@ -180,7 +211,8 @@ void add_atomic(Hand& hand, const Atomic& a, Space space, bool returns) {
   const std::string plain = space == Space::lds ? a.lds : a.name;
   if (plain.empty() || plain[0] == '_') return;
   if (space == Space::lds && plain.starts_with("storexchg") && !returns) return;
-  if (space != Space::lds && plain.starts_with("csub") && (!returns || space == Space::flat)) return;
+  if (space != Space::lds && plain.starts_with("csub") && (!returns || space == Space::flat))
+    return;
   std::string name;
   const std::string text = text_of(a, space, returns, name);
   static constexpr const char* kSpaces[] = {"_pair", "_base", "_flat", "_lds"};
@@ -190,7 +222,8 @@ void add_atomic(Hand& hand, const Atomic& a, Space space, bool returns) {
                for (const bool same : {false, true}) {
                  // In which order lanes meet at one address isn't told: only sums don't care.
                  const std::string op = space == Space::lds ? a.lds : a.name;
-                 if (same && (returns || is_float(a) || !(op.starts_with("add") || op.starts_with("or")))) {
+                 if (same &&
+                     (returns || is_float(a) || !(op.starts_with("add") || op.starts_with("or")))) {
                    continue;
                  }
                  check(run, a, space, returns, same, exec);

@@ -10,7 +10,7 @@
 namespace emu::test {
 namespace {
 
-constexpr u32 kRawWord3 = 0x31004000;  // bounds in bytes
+constexpr u32 kRawWord3 = 0x31004000;         // bounds in bytes
 constexpr u32 kStructuredWord3 = 0x01004000;  // bounds in records
 
 void set_resource(State& s, const void* base, u32 bytes, u32 stride = 0) {
@@ -39,25 +39,21 @@ std::vector<Load> loads() {
       {"buffer_load_b96", 3, whole},
       {"buffer_load_b128", 4, whole},
       {"buffer_load_u8", 1, [](const uint8_t* p, int, u32) { return u32{p[0]}; }},
-      {"buffer_load_i8", 1, [](const uint8_t* p, int, u32) {
-         return static_cast<u32>(i32{static_cast<int8_t>(p[0])});
-       }},
+      {"buffer_load_i8", 1,
+       [](const uint8_t* p, int, u32) { return static_cast<u32>(i32{static_cast<int8_t>(p[0])}); }},
       {"buffer_load_u16", 1, [](const uint8_t* p, int, u32) { return word(p, 0) & 0xffff; }},
-      {"buffer_load_i16", 1, [](const uint8_t* p, int, u32) {
+      {"buffer_load_i16", 1,
+       [](const uint8_t* p, int, u32) {
          return static_cast<u32>(i32{static_cast<i16>(word(p, 0))});
        }},
-      {"buffer_load_d16_b16", 1, [](const uint8_t* p, int, u32 old) {
-         return (old & 0xffff0000) | (word(p, 0) & 0xffff);
-       }},
-      {"buffer_load_d16_hi_b16", 1, [](const uint8_t* p, int, u32 old) {
-         return (old & 0xffff) | word(p, 0) << 16;
-       }},
-      {"buffer_load_d16_u8", 1, [](const uint8_t* p, int, u32 old) {
-         return (old & 0xffff0000) | p[0];
-       }},
-      {"buffer_load_d16_hi_u8", 1, [](const uint8_t* p, int, u32 old) {
-         return (old & 0xffff) | u32{p[0]} << 16;
-       }},
+      {"buffer_load_d16_b16", 1,
+       [](const uint8_t* p, int, u32 old) { return (old & 0xffff0000) | (word(p, 0) & 0xffff); }},
+      {"buffer_load_d16_hi_b16", 1,
+       [](const uint8_t* p, int, u32 old) { return (old & 0xffff) | word(p, 0) << 16; }},
+      {"buffer_load_d16_u8", 1,
+       [](const uint8_t* p, int, u32 old) { return (old & 0xffff0000) | p[0]; }},
+      {"buffer_load_d16_hi_u8", 1,
+       [](const uint8_t* p, int, u32 old) { return (old & 0xffff) | u32{p[0]} << 16; }},
   };
 }
 
@@ -69,7 +65,8 @@ std::string range(int first, int dwords) {
 void add_loads(Hand& hand) {
   for (const Load& load : loads()) {
     hand.add(load.name,
-             std::string(load.name) + " " + range(40, load.dwords) + ", v2, s[20:23], s10 offen offset:12",
+             std::string(load.name) + " " + range(40, load.dwords) +
+                 ", v2, s[20:23], s10 offen offset:12",
              {load.name}, [load](const Hand::Run& run) {
                alignas(64) uint8_t memory[1024];
                for (int i = 0; i < 1024; ++i) memory[i] = static_cast<uint8_t>(i * 73 + 5);
@@ -98,9 +95,14 @@ void add_loads(Hand& hand) {
 
 void add_stores(Hand& hand) {
   for (const auto& [name, bytes, hi] :
-       std::vector<std::tuple<std::string, int, bool>>{{"b8", 1, false}, {"b16", 2, false},
-            {"b32", 4, false}, {"b64", 8, false}, {"b96", 12, false}, {"b128", 16, false},
-            {"d16_hi_b16", 2, true}, {"d16_hi_b8", 1, true}}) {
+       std::vector<std::tuple<std::string, int, bool>>{{"b8", 1, false},
+                                                       {"b16", 2, false},
+                                                       {"b32", 4, false},
+                                                       {"b64", 8, false},
+                                                       {"b96", 12, false},
+                                                       {"b128", 16, false},
+                                                       {"d16_hi_b16", 2, true},
+                                                       {"d16_hi_b8", 1, true}}) {
     const std::string op = "buffer_store_" + name;
     hand.add(op, op + " " + range(30, (bytes + 3) / 4) + ", v2, s[20:23], 0 offen offset:4", {op},
              [bytes = bytes, hi = hi](const Hand::Run& run) {
@@ -174,7 +176,9 @@ void add_forms(Hand& hand) {
       for (u32 lane = 0; lane < 32; ++lane) {
         const u32 data = before.v[40][lane], old = lane * 1000;
         EXPECT_EQ(state.v[40][lane], old);
-        EXPECT_EQ(memory[lane], name == "add_u32" ? old + data : name == "or_b32" ? old | data : data);
+        EXPECT_EQ(memory[lane], name == "add_u32"  ? old + data
+                                : name == "or_b32" ? old | data
+                                                   : data);
       }
     });
   }

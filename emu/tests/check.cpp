@@ -27,9 +27,12 @@ uint64_t source_bits(const Spec& spec, const Form& form, const State& state, siz
     return mask >> lane & 1;
   }
   const int vgpr = s.kind == Source::destination || (form.in_place && i == 0) ? kDst : reg;
-  if (s.kind == Source::constant) raw = s.value;
-  else if (s.kind == Source::sgpr) raw = state.s64(reg);
-  else raw = state.v64(vgpr, lane);
+  if (s.kind == Source::constant)
+    raw = s.value;
+  else if (s.kind == Source::sgpr)
+    raw = state.s64(reg);
+  else
+    raw = state.v64(vgpr, lane);
   if (!is_wide(type)) raw &= 0xffffffff;
   if (type == Type::pk_b16 || type == Type::pk_f16) {
     uint64_t lo = s.hi ? raw >> 16 : raw & 0xffff, hi = s.hi_hi ? raw >> 16 : raw & 0xffff;
@@ -56,23 +59,31 @@ T output(const Form& form, T value) {
 
 uint64_t output_bits(const Form& form, Type type, uint64_t bits) {
   switch (type) {
-    case Type::f32: return to_bits(output(form, from_bits<float>(bits)));
-    case Type::f64: return to_bits(output(form, from_bits<double>(bits)));
-    case Type::f16: return to_bits(output(form, from_bits<half>(bits)));
+    case Type::f32:
+      return to_bits(output(form, from_bits<float>(bits)));
+    case Type::f64:
+      return to_bits(output(form, from_bits<double>(bits)));
+    case Type::f16:
+      return to_bits(output(form, from_bits<half>(bits)));
     case Type::pk_f16: {
       const auto both = from_bits<Pk<half>>(bits);
       return to_bits(Pk<half>{output(form, both.lo), output(form, both.hi)});
     }
-    default: return bits;
+    default:
+      return bits;
   }
 }
 
 bool is_nan(Type type, uint64_t bits) {
   switch (type) {
-    case Type::f32: return (bits & 0x7fffffff) > 0x7f800000;
-    case Type::f64: return (bits & ~(uint64_t{1} << 63)) > uint64_t{0x7ff} << 52;
-    case Type::f16: return (bits & 0x7fff) > 0x7c00;
-    default: return false;
+    case Type::f32:
+      return (bits & 0x7fffffff) > 0x7f800000;
+    case Type::f64:
+      return (bits & ~(uint64_t{1} << 63)) > uint64_t{0x7ff} << 52;
+    case Type::f16:
+      return (bits & 0x7fff) > 0x7c00;
+    default:
+      return false;
   }
 }
 
@@ -106,10 +117,14 @@ bool same(const Spec& spec, Type type, uint64_t want, uint64_t got) {
 uint64_t exec_mask(int kind, int lanes, Random& random) {
   const uint64_t all = lanes == 64 ? ~uint64_t{0} : 0xffffffff;
   switch (kind) {
-    case 1: return 0x5555555555555555 & all;
-    case 2: return random.next() & all;
-    case 3: return 0;
-    default: return all;
+    case 1:
+      return 0x5555555555555555 & all;
+    case 2:
+      return random.next() & all;
+    case 3:
+      return 0;
+    default:
+      return all;
   }
 }
 
@@ -144,7 +159,8 @@ bool denormal(Type type, uint64_t bits) {
   if (type == Type::f32) return (bits & 0x7f800000) == 0 && (bits & 0x7fffff) != 0;
   if (type == Type::f16) return (bits & 0x7c00) == 0 && (bits & 0x3ff) != 0;
   if (type == Type::f64) return (bits >> 52 & 0x7ff) == 0 && (bits << 12) != 0;
-  if (type == Type::pk_f16) return denormal(Type::f16, bits & 0xffff) || denormal(Type::f16, bits >> 16);
+  if (type == Type::pk_f16)
+    return denormal(Type::f16, bits & 0xffff) || denormal(Type::f16, bits >> 16);
   return false;
 }
 
@@ -161,7 +177,8 @@ void fill(const Spec& spec, const Form& form, const Target& target, Random& rand
     const Type type = spec.sources[i];
     if (type == Type::bit) continue;
     const Source& s = form.sources[i];
-    const int reg = s.kind == Source::destination || (form.in_place && i == 0) ? kDst : kSourceReg[i];
+    const int reg =
+        s.kind == Source::destination || (form.in_place && i == 0) ? kDst : kSourceReg[i];
     const auto value = [&] {
       uint64_t bits = interesting(type, random);
       // Without denormals (an output modifier's mode) they aren't to be told from zero.
@@ -183,18 +200,21 @@ void fill(const Spec& spec, const Form& form, const Target& target, Random& rand
 
 namespace {
 
-/// Whether a flushed result is right as well: no output denormals in this form's mode, before or after
-/// an output modifier, or an instruction that flushes.
+/// Whether a flushed result is right as well: no output denormals in this form's mode, before or
+/// after an output modifier, or an instruction that flushes.
 bool flushed(const Spec& spec, const Form& form, Type type, uint64_t want, uint64_t got) {
   if ((got & ~sign_bit(type)) != 0) return false;
   if (spec.normal_only) return denormal(type, want);
   if ((form.mode & 0xf0) != 0) return false;
-  return denormal(type, want) || (form.omod != 0 && std::abs(as_double(type, want)) <
-                                                        8 * std::ldexp(1.0, type == Type::f16 ? -14 : type == Type::f32 ? -126 : -1022));
+  return denormal(type, want) ||
+         (form.omod != 0 &&
+          std::abs(as_double(type, want)) < 8 * std::ldexp(1.0, type == Type::f16   ? -14
+                                                                : type == Type::f32 ? -126
+                                                                                    : -1022));
 }
 
-/// Before gfx10 only instructions of three operands leave the other half alone (and a result that is
-/// written to an upper half, which they alone can do).
+/// Before gfx10 only instructions of three operands leave the other half alone (and a result that
+/// is written to an upper half, which they alone can do).
 bool zeroes_other_half(const Spec& spec, const Target& target) {
   if (!target.arch.starts_with("gfx9")) return false;
   const bool sum = spec.name == "v_add_i16" || spec.name == "v_sub_i16";
@@ -208,7 +228,8 @@ std::string check_value(const Spec& spec, const Form& form, const Target& target
   const auto old = is_wide(spec.result) ? before.v64(kDst, lane) : before.v[kDst][lane];
   const auto now = is_wide(spec.result) ? after.v64(kDst, lane) : after.v[kDst][lane];
   if (!is_half(spec.result)) {
-    if (same(spec, spec.result, want, now) || flushed(spec, form, spec.result, want, now)) return "";
+    if (same(spec, spec.result, want, now) || flushed(spec, form, spec.result, want, now))
+      return "";
     return describe("value", lane, want, now, in);
   }
   const uint64_t got = form.dst_hi ? now >> 16 : now & 0xffff;
@@ -269,15 +290,16 @@ std::string compare(const Spec& spec, const Form& form, const Target& target, co
       continue;
     }
     bool skip = false;
-    for (size_t i = 0; i < in.size(); ++i) skip |= spec.normal_only && denormal(spec.sources[i], in[i]);
+    for (size_t i = 0; i < in.size(); ++i)
+      skip |= spec.normal_only && denormal(spec.sources[i], in[i]);
     if (skip) continue;
     const bool saturate = form.clamp && spec.clamp_reference;
     const Result want = (saturate ? spec.clamp_reference : spec.reference)(in.data());
     if (want.bit) bits |= uint64_t{1} << lane;
     if (!spec.has_value) continue;
-    const std::string wrong = check_value(spec, form, target, lane, before, after, in,
-                                          saturate ? want.bits
-                                                   : output_bits(form, spec.result, want.bits));
+    const std::string wrong =
+        check_value(spec, form, target, lane, before, after, in,
+                    saturate ? want.bits : output_bits(form, spec.result, want.bits));
     if (!wrong.empty()) return wrong;
   }
   if (spec.has_bit) {

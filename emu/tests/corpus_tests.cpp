@@ -58,7 +58,9 @@ class Compiled {
   static std::string device_path(const std::string& name, const Level& level) {
     return work_folder() + "/" + name + "_" + level.arch + "_" + level.name + ".hsaco";
   }
-  static std::string host_path(const std::string& name) { return work_folder() + "/" + name + ".so"; }
+  static std::string host_path(const std::string& name) {
+    return work_folder() + "/" + name + ".so";
+  }
   static std::vector<std::string> names() {
     std::vector<std::string> found;
     for (const auto& entry : std::filesystem::directory_iterator(EMU_CORPUS_DIR)) {
@@ -96,7 +98,8 @@ class CorpusTest : public testing::Test {
 
   void TestBody() override {
     Compiled& compiled = Compiled::get();
-    const std::string device = Compiled::device_path(file_, level_), host = Compiled::host_path(file_);
+    const std::string device = Compiled::device_path(file_, level_),
+                      host = Compiled::host_path(file_);
     ASSERT_EQ(compiled.error(host), "");
     ASSERT_EQ(compiled.error(device), "");
     Object& object = compiled.object(device, level_);
@@ -130,9 +133,9 @@ int main(int argc, char** argv) {
     for (const Level& level : levels()) {
       if (!level.has(file)) continue;
       const std::string suite = std::string("Corpus_") + level.arch;
-      testing::RegisterTest(suite.c_str(), (file + "_" + level.name).c_str(), nullptr, nullptr,
-                            __FILE__, __LINE__,
-                            [file, &level]() -> testing::Test* { return new CorpusTest(file, level); });
+      testing::RegisterTest(
+          suite.c_str(), (file + "_" + level.name).c_str(), nullptr, nullptr, __FILE__, __LINE__,
+          [file, &level]() -> testing::Test* { return new CorpusTest(file, level); });
     }
   }
   testing::InitGoogleTest(&argc, argv);

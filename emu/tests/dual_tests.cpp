@@ -15,22 +15,30 @@ struct Half {
 };
 
 constexpr Half kHalves[] = {
-    {"fmac_f32", ", v@", true},           {"fmaak_f32", ", v@, 0xc2f60123", true},
-    {"fmamk_f32", ", 0xc2f60123, v@", true}, {"mul_f32", ", v@", true},
-    {"add_f32", ", v@", true},            {"sub_f32", ", v@", true},
-    {"subrev_f32", ", v@", true},         {"mul_dx9_zero_f32", ", v@", true},
-    {"mov_b32", "", true},                {"cndmask_b32", ", v@", true},
-    {"max_f32", ", v@", true},            {"min_f32", ", v@", true},
-    {"dot2acc_f32_f16", ", v@", true},    {"add_nc_u32", ", v@", false},
-    {"lshlrev_b32", ", v@", false},       {"and_b32", ", v@", false},
+    {"fmac_f32", ", v@", true},
+    {"fmaak_f32", ", v@, 0xc2f60123", true},
+    {"fmamk_f32", ", 0xc2f60123, v@", true},
+    {"mul_f32", ", v@", true},
+    {"add_f32", ", v@", true},
+    {"sub_f32", ", v@", true},
+    {"subrev_f32", ", v@", true},
+    {"mul_dx9_zero_f32", ", v@", true},
+    {"mov_b32", "", true},
+    {"cndmask_b32", ", v@", true},
+    {"max_f32", ", v@", true},
+    {"min_f32", ", v@", true},
+    {"dot2acc_f32_f16", ", v@", true},
+    {"add_nc_u32", ", v@", false},
+    {"lshlrev_b32", ", v@", false},
+    {"and_b32", ", v@", false},
 };
 
 std::string write(const Half& half, int to, int a, int b, bool dual) {
   std::string tail = half.tail;
   const size_t at = tail.find('@');
   if (at != tail.npos) tail.replace(at, 1, std::to_string(b));
-  std::string text = std::string(dual ? "v_dual_" : "v_") + half.name + " v" + std::to_string(to) + ", v" +
-                     std::to_string(a) + tail;
+  std::string text = std::string(dual ? "v_dual_" : "v_") + half.name + " v" + std::to_string(to) +
+                     ", v" + std::to_string(a) + tail;
   if (!dual && std::string(half.name) == "cndmask_b32") text += ", vcc_lo";
   return text;
 }
@@ -74,16 +82,17 @@ void add_pairs(Hand& hand, std::shared_ptr<Batch> single) {
 
 /// Both halves read before either writes.
 void add_shared(Hand& hand) {
-  hand.add("swap", "v_dual_mov_b32 v10, v21 :: v_dual_mov_b32 v21, v10", {}, [](const Hand::Run& run) {
-    State state = values();
-    const State before = state;
-    if (!run(state)) return;
-    for (int lane = 0; lane < 32; ++lane) {
-      const bool is_on = before.exec >> lane & 1;
-      ASSERT_EQ(state.v[10][lane], before.v[is_on ? 21 : 10][lane]);
-      ASSERT_EQ(state.v[21][lane], before.v[is_on ? 10 : 21][lane]);
-    }
-  });
+  hand.add("swap", "v_dual_mov_b32 v10, v21 :: v_dual_mov_b32 v21, v10", {},
+           [](const Hand::Run& run) {
+             State state = values();
+             const State before = state;
+             if (!run(state)) return;
+             for (int lane = 0; lane < 32; ++lane) {
+               const bool is_on = before.exec >> lane & 1;
+               ASSERT_EQ(state.v[10][lane], before.v[is_on ? 21 : 10][lane]);
+               ASSERT_EQ(state.v[21][lane], before.v[is_on ? 10 : 21][lane]);
+             }
+           });
   const auto both = [&](const std::string& name, const std::string& text, auto x, auto y, int to_x,
                         int to_y) {
     hand.add(name, text, {}, [=](const Hand::Run& run) {
@@ -100,19 +109,25 @@ void add_shared(Hand& hand) {
       }
     });
   };
-  both("crossed_sums", "v_dual_add_f32 v10, v21, v4 :: v_dual_mul_f32 v21, v10, v7",
-       [](auto f) { return f(21) + f(4); }, [](auto f) { return f(10) * f(7); }, 10, 21);
-  both("crossed_fmac", "v_dual_fmac_f32 v10, v21, v4 :: v_dual_fmac_f32 v21, v10, v7",
-       [](auto f) { return std::fma(f(21), f(4), f(10)); },
-       [](auto f) { return std::fma(f(10), f(7), f(21)); }, 10, 21);
-  both("crossed_fmac_mov", "v_dual_fmac_f32 v10, v21, v4 :: v_dual_mov_b32 v21, v10",
-       [](auto f) { return std::fma(f(21), f(4), f(10)); }, [](auto f) { return f(10); }, 10, 21);
-  both("crossed_mov_fmac", "v_dual_mov_b32 v10, v21 :: v_dual_fmac_f32 v21, v10, v7",
-       [](auto f) { return f(21); }, [](auto f) { return std::fma(f(10), f(7), f(21)); }, 10, 21);
-  both("y_reads_x", "v_dual_mul_f32 v10, v21, v4 :: v_dual_add_f32 v23, v10, v7",
-       [](auto f) { return f(21) * f(4); }, [](auto f) { return f(10) + f(7); }, 10, 23);
-  both("x_reads_y", "v_dual_mul_f32 v10, v23, v4 :: v_dual_add_f32 v23, v21, v7",
-       [](auto f) { return f(23) * f(4); }, [](auto f) { return f(21) + f(7); }, 10, 23);
+  both(
+      "crossed_sums", "v_dual_add_f32 v10, v21, v4 :: v_dual_mul_f32 v21, v10, v7",
+      [](auto f) { return f(21) + f(4); }, [](auto f) { return f(10) * f(7); }, 10, 21);
+  both(
+      "crossed_fmac", "v_dual_fmac_f32 v10, v21, v4 :: v_dual_fmac_f32 v21, v10, v7",
+      [](auto f) { return std::fma(f(21), f(4), f(10)); },
+      [](auto f) { return std::fma(f(10), f(7), f(21)); }, 10, 21);
+  both(
+      "crossed_fmac_mov", "v_dual_fmac_f32 v10, v21, v4 :: v_dual_mov_b32 v21, v10",
+      [](auto f) { return std::fma(f(21), f(4), f(10)); }, [](auto f) { return f(10); }, 10, 21);
+  both(
+      "crossed_mov_fmac", "v_dual_mov_b32 v10, v21 :: v_dual_fmac_f32 v21, v10, v7",
+      [](auto f) { return f(21); }, [](auto f) { return std::fma(f(10), f(7), f(21)); }, 10, 21);
+  both(
+      "y_reads_x", "v_dual_mul_f32 v10, v21, v4 :: v_dual_add_f32 v23, v10, v7",
+      [](auto f) { return f(21) * f(4); }, [](auto f) { return f(10) + f(7); }, 10, 23);
+  both(
+      "x_reads_y", "v_dual_mul_f32 v10, v23, v4 :: v_dual_add_f32 v23, v21, v7",
+      [](auto f) { return f(23) * f(4); }, [](auto f) { return f(21) + f(7); }, 10, 23);
 }
 
 }  // namespace

@@ -46,8 +46,7 @@ void add_saveexec(Hand& hand) {
              });
   }
   for (const char* which : {"0", "1"}) {
-    const std::string name =
-        std::string("s_and_not") + which + "_wrexec_b" + (wide ? "64" : "32");
+    const std::string name = std::string("s_and_not") + which + "_wrexec_b" + (wide ? "64" : "32");
     hand.add(name, name + (wide ? " s[40:41], s[10:11]" : " s40, s10"), {name},
              [which, live, wide](const Hand::Run& run) {
                State state = random_state(run.batch.target(), 5);
@@ -61,9 +60,11 @@ void add_saveexec(Hand& hand) {
   }
 }
 
-void add_branch(Hand& hand, const std::string& name, const std::function<void(State&, bool)>& make) {
-  hand.add(name, "s_mov_b32 s40, 1\n" + name + " .Lyes_" + name + "\ns_mov_b32 s40, 2\n.Lyes_" + name +
-                     ":\ns_nop 0",
+void add_branch(Hand& hand, const std::string& name,
+                const std::function<void(State&, bool)>& make) {
+  hand.add(name,
+           "s_mov_b32 s40, 1\n" + name + " .Lyes_" + name + "\ns_mov_b32 s40, 2\n.Lyes_" + name +
+               ":\ns_nop 0",
            {name, "s_mov_b32", "s_nop"}, [make](const Hand::Run& run) {
              for (const bool taken : {false, true}) {
                State state = random_state(run.batch.target(), 3);
@@ -95,14 +96,15 @@ void add_branches(Hand& hand) {
              if (run(state)) EXPECT_EQ(state.s[40], 1002u);
            });
   // A call within the text, a return, and a jump through a register.
-  hand.add("calls",
-           "s_getpc_b64 s[20:21]\n.Lpc:\ns_add_u32 s20, s20, .Lcallee-.Lpc\ns_addc_u32 s21, s21, 0\n"
-           "s_mov_b32 s40, 5\ns_swappc_b64 s[30:31], s[20:21]\ns_add_i32 s40, s40, 1\n"
-           "s_branch .Ldone\n.Lcallee:\ns_mul_i32 s40, s40, 7\ns_setpc_b64 s[30:31]\n.Ldone:\ns_nop 0",
-           {"s_getpc_b64", "s_swappc_b64", "s_setpc_b64"}, [](const Hand::Run& run) {
-             State state;
-             if (run(state)) EXPECT_EQ(state.s[40], 36u);
-           });
+  hand.add(
+      "calls",
+      "s_getpc_b64 s[20:21]\n.Lpc:\ns_add_u32 s20, s20, .Lcallee-.Lpc\ns_addc_u32 s21, s21, 0\n"
+      "s_mov_b32 s40, 5\ns_swappc_b64 s[30:31], s[20:21]\ns_add_i32 s40, s40, 1\n"
+      "s_branch .Ldone\n.Lcallee:\ns_mul_i32 s40, s40, 7\ns_setpc_b64 s[30:31]\n.Ldone:\ns_nop 0",
+      {"s_getpc_b64", "s_swappc_b64", "s_setpc_b64"}, [](const Hand::Run& run) {
+        State state;
+        if (run(state)) EXPECT_EQ(state.s[40], 36u);
+      });
   hand.add("s_call_b64",
            "s_mov_b32 s40, 5\ns_call_b64 s[30:31], .Lhere\ns_add_i32 s40, s40, 1\ns_branch .Lend\n"
            ".Lhere:\ns_mul_i32 s40, s40, 9\ns_setpc_b64 s[30:31]\n.Lend:\ns_nop 0",
@@ -197,8 +199,7 @@ void add_mode(Hand& hand) {
 }
 
 void add_moves(Hand& hand) {
-  hand.add("s_movrels",
-           "s_mov_b32 m0, 3\ns_movrels_b32 s40, s10\ns_movreld_b32 s50, s11",
+  hand.add("s_movrels", "s_mov_b32 m0, 3\ns_movrels_b32 s40, s10\ns_movreld_b32 s50, s11",
            {"s_movrels_b32", "s_movreld_b32"}, [](const Hand::Run& run) {
              State state = random_state(run.batch.target(), 2);
              const u32 from = state.s[13], put = state.s[11];
@@ -225,15 +226,18 @@ void add_moves(Hand& hand) {
       EXPECT_EQ(state.v[20][lane], before.v[on ? 10 : 20][lane]);
     }
   });
-  hand.add("null_and_literals", "s_add_u32 null, s10, s11\nv_mov_b32 v40, null\ns_mov_b32 s40, null",
-           {}, [](const Hand::Run& run) {
+  hand.add("null_and_literals",
+           "s_add_u32 null, s10, s11\nv_mov_b32 v40, null\ns_mov_b32 s40, null", {},
+           [](const Hand::Run& run) {
              State state = random_state(run.batch.target(), 2);
              if (!run(state)) return;
              EXPECT_EQ(state.s[40], 0u);
              EXPECT_EQ(state.v[40][7], 0u);
            });
-  hand.add("scc_and_vcc_as_sources", "v_mov_b32 v40, src_scc\ns_mov_b32 s40, vcc_hi\n"
-           "v_add_nc_u32 v41, vcc_lo, v10\ns_mov_b32 s41, exec_lo", {}, [](const Hand::Run& run) {
+  hand.add("scc_and_vcc_as_sources",
+           "v_mov_b32 v40, src_scc\ns_mov_b32 s40, vcc_hi\n"
+           "v_add_nc_u32 v41, vcc_lo, v10\ns_mov_b32 s41, exec_lo",
+           {}, [](const Hand::Run& run) {
              State state = random_state(run.batch.target(), 2);
              state.scc = 1;
              const State before = state;
@@ -312,14 +316,30 @@ void register_execution() {
     add_mode(hand);
     add_moves(hand);
     add_division(hand);
-    for (const char* nothing :
-         {"s_nop 3", "s_clause 0x1", "s_delay_alu instid0(VALU_DEP_1)", "s_waitcnt vmcnt(0)",
-          "s_waitcnt_vscnt null, 0x0", "s_waitcnt_depctr 0xfffe", "s_sleep 1", "s_setprio 2",
-          "s_icache_inv", "s_dcache_inv", "buffer_gl0_inv", "buffer_gl1_inv", "s_ttracedata",
-          "s_set_inst_prefetch_distance 0x1", "s_sendmsg sendmsg(MSG_DEALLOC_VGPRS)",
-          "s_waitcnt_lgkmcnt null, 0x0", "s_waitcnt_vmcnt null, 0x0", "s_waitcnt_expcnt null, 0x0",
-          "s_denorm_mode 15", "s_round_mode 0", "v_nop", "s_wait_event 0", "s_sethalt 0",
-          "v_pipeflush"}) {
+    for (const char* nothing : {"s_nop 3",
+                                "s_clause 0x1",
+                                "s_delay_alu instid0(VALU_DEP_1)",
+                                "s_waitcnt vmcnt(0)",
+                                "s_waitcnt_vscnt null, 0x0",
+                                "s_waitcnt_depctr 0xfffe",
+                                "s_sleep 1",
+                                "s_setprio 2",
+                                "s_icache_inv",
+                                "s_dcache_inv",
+                                "buffer_gl0_inv",
+                                "buffer_gl1_inv",
+                                "s_ttracedata",
+                                "s_set_inst_prefetch_distance 0x1",
+                                "s_sendmsg sendmsg(MSG_DEALLOC_VGPRS)",
+                                "s_waitcnt_lgkmcnt null, 0x0",
+                                "s_waitcnt_vmcnt null, 0x0",
+                                "s_waitcnt_expcnt null, 0x0",
+                                "s_denorm_mode 15",
+                                "s_round_mode 0",
+                                "v_nop",
+                                "s_wait_event 0",
+                                "s_sethalt 0",
+                                "v_pipeflush"}) {
       const std::string text = nothing, name = text.substr(0, text.find(' '));
       hand.add(name + "_does_nothing", text, {name}, [](const Hand::Run& run) {
         State state = random_state(run.batch.target(), 1);

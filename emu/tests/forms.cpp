@@ -24,11 +24,17 @@ std::string source_text(const Spec& spec, const Form& form, const Target& target
     return form.vcc ? (target.wave64 ? "vcc" : "vcc_lo") : reg('s', kSourceReg[i], target.wave64);
   }
   switch (s.kind) {
-    case Source::vgpr: text = reg('v', form.in_place && i == 0 ? kDst : kSourceReg[i], is_wide(type));
+    case Source::vgpr:
+      text = reg('v', form.in_place && i == 0 ? kDst : kSourceReg[i], is_wide(type));
       break;
-    case Source::sgpr: text = reg('s', kSourceReg[i], is_wide(type)); break;
-    case Source::constant: text = s.text; break;
-    case Source::destination: return "";
+    case Source::sgpr:
+      text = reg('s', kSourceReg[i], is_wide(type));
+      break;
+    case Source::constant:
+      text = s.text;
+      break;
+    case Source::destination:
+      return "";
   }
   if (is_packed(type)) return text;
   if (s.abs) text = "|" + text + "|";
@@ -91,10 +97,13 @@ void write_text(const Spec& spec, const Target& target, const std::string& suffi
 
 uint64_t inline_bits(Type type, double value) {
   switch (type) {
-    case Type::f64: return to_bits(value);
+    case Type::f64:
+      return to_bits(value);
     case Type::f32:
-    case Type::b32: return to_bits(static_cast<float>(value));
-    default: return to_bits(static_cast<half>(value));
+    case Type::b32:
+      return to_bits(static_cast<float>(value));
+    default:
+      return to_bits(static_cast<half>(value));
   }
 }
 
@@ -222,8 +231,9 @@ class Maker {
       const bool packed = is_packed(type);
       Form form = plain_;
       form.sources[i].hi_hi = !packed;
-      const uint64_t minus_four = is_wide(type) ? ~uint64_t{3} : packed || is_half(type)
-                                      ? 0xfffc : 0xfffffffc;
+      const uint64_t minus_four = is_wide(type)             ? ~uint64_t{3}
+                                  : packed || is_half(type) ? 0xfffc
+                                                            : 0xfffffffc;
       if (!packed) {
         set_constant(form.sources[i], "-4", minus_four);
         add(form, "");
@@ -340,7 +350,8 @@ class Maker {
 
 int dpp_lane(const std::string& control, int amount, int lane) {
   const int row = lane - lane % 16, i = lane % 16;
-  if (control.starts_with("quad_perm")) return lane - lane % 4 + (control[11 + 2 * (lane % 4)] - '0');
+  if (control.starts_with("quad_perm"))
+    return lane - lane % 4 + (control[11 + 2 * (lane % 4)] - '0');
   if (control == "row_shl") return i + amount > 15 ? -1 : lane + amount;
   if (control == "row_shr") return i - amount < 0 ? -1 : lane - amount;
   if (control == "row_ror") return row + (i + 16 - amount) % 16;

@@ -18,7 +18,7 @@ struct Source {
 };
 
 struct Dpp {
-  std::string text;   // empty: none
+  std::string text;       // empty: none
   std::vector<int> from;  // lane to read for each lane, -1 out of the row
   int row_mask = 15, bank_mask = 15;
   bool bound_zero = false, fetch_inactive = false;
@@ -27,10 +27,10 @@ struct Dpp {
 struct Form {
   std::vector<Source> sources;
   bool clamp = false, dst_hi = false, in_place = false, vcc = false;
-  int omod = 0;          // 1: times 2, 2: times 4, 3: halved
+  int omod = 0;  // 1: times 2, 2: times 4, 3: halved
   Dpp dpp;
   int rounds = 4;
-  int exec = 0;          // 0: all lanes, 1: alternating, 2: random, 3: none
+  int exec = 0;  // 0: all lanes, 1: alternating, 2: random, 3: none
   uint32_t mode = kDefaultMode;
   std::string text;
 };

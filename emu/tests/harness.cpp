@@ -58,7 +58,8 @@ int run_command(const std::vector<std::string>& words, std::string& errors) {
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, 2, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   pid_t child = 0;
-  const int error = posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
+  const int error =
+      posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) throw std::runtime_error("cannot run " + words[0]);
   int status = 0;
@@ -121,9 +122,15 @@ bool Batch::Impl::write_and_assemble(const std::string& name) {
     line(".size " + label + ", .-" + label, id);
   }
   out.close();
-  std::vector<std::string> words = {"clang-19",       "--target=amdgcn-amd-amdhsa",
-                                    "-mcpu=" + target.arch, "-c", "-x", "assembler",
-                                    path + ".s",      "-o", path + ".o"};
+  std::vector<std::string> words = {"clang-19",
+                                    "--target=amdgcn-amd-amdhsa",
+                                    "-mcpu=" + target.arch,
+                                    "-c",
+                                    "-x",
+                                    "assembler",
+                                    path + ".s",
+                                    "-o",
+                                    path + ".o"};
   if (target.wave64 && !target.arch.starts_with("gfx9")) words.push_back("-mwavefrontsize64");
   std::string errors;
   if (run_command(words, errors) == 0) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// Runs single instructions and short sequences on one wave with given registers. The text of a whole
-// batch is assembled by one process, so that thousands of cases cost a second.
+// Runs single instructions and short sequences on one wave with given registers. The text of a
+// whole batch is assembled by one process, so that thousands of cases cost a second.
 
 #include <array>
 #include <cstdint>
@@ -40,9 +40,7 @@ struct State {
     s[reg] = static_cast<uint32_t>(value);
     s[reg + 1] = static_cast<uint32_t>(value >> 32);
   }
-  uint64_t v64(int reg, int lane) const {
-    return uint64_t{v[reg + 1][lane]} << 32 | v[reg][lane];
-  }
+  uint64_t v64(int reg, int lane) const { return uint64_t{v[reg + 1][lane]} << 32 | v[reg][lane]; }
   void set_v64(int reg, int lane, uint64_t value) {
     v[reg][lane] = static_cast<uint32_t>(value);
     v[reg + 1][lane] = static_cast<uint32_t>(value >> 32);

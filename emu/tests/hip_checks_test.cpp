@@ -49,7 +49,8 @@ TEST(HipChecks, RacesInLds) {
   const Buffer<int> data(128);
   const std::string text = said(kernels["reverse_without_barrier"], 1, 128, 512, data.data);
   EXPECT_TRUE(has(text, "races: kernel reverse_without_barrier") ||
-              has(text, "lds: kernel reverse_without_barrier")) << text;
+              has(text, "lds: kernel reverse_without_barrier"))
+      << text;
 }
 
 TEST(HipChecks, RacesBetweenWorkgroups) {

@@ -29,8 +29,8 @@ TEST(HipLaunch, TakesArgumentsFromABuffer) {
     int value;
   } arguments{data.data, 42};
   size_t bytes = 12;
-  void* extra[] = {HIP_LAUNCH_PARAM_BUFFER_POINTER, &arguments, HIP_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
-                   HIP_LAUNCH_PARAM_END};
+  void* extra[] = {HIP_LAUNCH_PARAM_BUFFER_POINTER, &arguments, HIP_LAUNCH_PARAM_BUFFER_SIZE,
+                   &bytes, HIP_LAUNCH_PARAM_END};
   HIP_OK(hipModuleLaunchKernel(kernels["set_to"], 2, 1, 1, 32, 1, 1, 0, nullptr, nullptr, extra));
   EXPECT_EQ(data.get(), std::vector<int>(64, 42));
   for (const size_t wrong : {size_t{0}, size_t{8}, size_t{4096}}) {
@@ -113,9 +113,9 @@ TEST(HipLaunch, CooperativeGridsMustFit) {
   HIP_OK(hipModuleLaunchCooperativeKernel(kernels["chain"], 64, 1, 1, 32, 1, 1, 0, nullptr, list));
   EXPECT_EQ(flags.get(), std::vector<int>(64, 1));
   const auto many = static_cast<unsigned>(groups * processors + 1);
-  EXPECT_EQ(hipErrorCooperativeLaunchTooLarge,
-            hipModuleLaunchCooperativeKernel(kernels["chain"], many, 1, 1, 32, 1, 1, 0, nullptr,
-                                             list));
+  EXPECT_EQ(
+      hipErrorCooperativeLaunchTooLarge,
+      hipModuleLaunchCooperativeKernel(kernels["chain"], many, 1, 1, 32, 1, 1, 0, nullptr, list));
 }
 
 TEST(HipLaunch, RefusesWhatHardwareCannot) {

@@ -21,7 +21,8 @@ TEST(HipDevice, TellsWhatItIs) {
   int value = 0;
   HIP_OK(hipDeviceGetAttribute(&value, hipDeviceAttributeWarpSize, 0));
   EXPECT_EQ(value, 32);
-  EXPECT_EQ(hipErrorInvalidDevice, hipDeviceGetAttribute(&value, hipDeviceAttributeWarpSize, count));
+  EXPECT_EQ(hipErrorInvalidDevice,
+            hipDeviceGetAttribute(&value, hipDeviceAttributeWarpSize, count));
   EXPECT_EQ(hipErrorInvalidDevice, hipSetDevice(count));
   EXPECT_EQ(hipErrorInvalidDevice, hipSetDevice(-1));
   EXPECT_EQ(hipErrorInvalidValue, hipInit(1));

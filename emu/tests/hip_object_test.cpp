@@ -71,8 +71,9 @@ TEST(HipObject, SurvivesMutatedCode) {
       // Most of what matters is near the ends: headers, notes, symbols, section headers.
       for (int i = 0; i < changes; ++i) {
         const size_t at = random() % 3 == 0 ? random() % 512
-                          : random() % 2 ? whole.size() - 1 - random() % std::min<size_t>(2048, whole.size())
-                                         : random() % whole.size();
+                          : random() % 2
+                              ? whole.size() - 1 - random() % std::min<size_t>(2048, whole.size())
+                              : random() % whole.size();
         image[at] = static_cast<char>(random() % 4 == 0 ? 0xff : random());
       }
       hipModule_t module = nullptr;
@@ -90,7 +91,8 @@ TEST(HipObject, SurvivesMutatedCode) {
 TEST(HipObject, AttributesOfFunctions) {
   const Kernels kernels;
   int value = 0;
-  HIP_OK(hipFuncGetAttribute(&value, HIP_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, kernels["small_only"]));
+  HIP_OK(
+      hipFuncGetAttribute(&value, HIP_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, kernels["small_only"]));
   EXPECT_EQ(value, 64);
   HIP_OK(hipFuncGetAttribute(&value, HIP_FUNC_ATTRIBUTE_NUM_REGS, kernels["add"]));
   EXPECT_GT(value, 0);

@@ -1,5 +1,4 @@
 #include "emu/hip/rtc.h"
-
 #include "emu/tests/hip_support.h"
 
 namespace {
@@ -42,8 +41,8 @@ TEST(HipRtc, CompilesAndNamesKernels) {
 
 TEST(HipRtc, SaysWhatIsWrong) {
   hiprtcProgram program = nullptr;
-  ASSERT_EQ(HIPRTC_SUCCESS,
-            hiprtcCreateProgram(&program, "__global__ void broken( {", "broken.hip", 0, nullptr, nullptr));
+  ASSERT_EQ(HIPRTC_SUCCESS, hiprtcCreateProgram(&program, "__global__ void broken( {", "broken.hip",
+                                                0, nullptr, nullptr));
   EXPECT_EQ(HIPRTC_ERROR_COMPILATION, hiprtcCompileProgram(program, 0, nullptr));
   size_t bytes = 0;
   ASSERT_EQ(HIPRTC_SUCCESS, hiprtcGetProgramLogSize(program, &bytes));

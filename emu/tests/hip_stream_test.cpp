@@ -304,7 +304,8 @@ TEST(HipGraph, CaptureHasItsRules) {
   HIP_OK(hipStreamBeginCapture(stream, hipStreamCaptureModeRelaxed));
   HIP_OK(hipEventRecord(event, stream));
   HIP_OK(hipStreamWaitEvent(side, event, 0));
-  HIP_OK(hipLaunchHostFunc(side, [](void*) {}, nullptr));
+  HIP_OK(hipLaunchHostFunc(
+      side, [](void*) {}, nullptr));
   EXPECT_EQ(hipErrorStreamCaptureUnmatched, hipStreamEndCapture(side, &graph));
   EXPECT_EQ(hipErrorStreamCaptureUnjoined, hipStreamEndCapture(stream, &graph));
   (void)hipGetLastError();

@@ -35,19 +35,45 @@ std::vector<KernelInput> make_inputs(const Problem& problem) {
 std::vector<std::string> device_command(const std::string& source, const std::string& arch,
                                         const std::vector<std::string>& flags,
                                         const std::string& out) {
-  std::vector<std::string> words = {
-      "clang++-19", "-x", "hip", "-std=c++20", "--offload-device-only", "--no-gpu-bundle-output",
-      "--offload-arch=" + arch, "-nogpuinc", "-nogpulib", "-ffp-contract=off", "-Wno-everything",
-      "-fuse-cuid=none", "-I", EMU_CORPUS_DIR};
+  std::vector<std::string> words = {"clang++-19",
+                                    "-x",
+                                    "hip",
+                                    "-std=c++20",
+                                    "--offload-device-only",
+                                    "--no-gpu-bundle-output",
+                                    "--offload-arch=" + arch,
+                                    "-nogpuinc",
+                                    "-nogpulib",
+                                    "-ffp-contract=off",
+                                    "-Wno-everything",
+                                    "-fuse-cuid=none",
+                                    "-I",
+                                    EMU_CORPUS_DIR};
   words.insert(words.end(), flags.begin(), flags.end());
   words.insert(words.end(), {"-c", source, "-o", out});
   return words;
 }
 
 std::vector<std::string> host_command(const std::string& source, const std::string& out) {
-  return {"clang++-19", "-x", "c++", "-std=c++20", "-O1", "-shared", "-fPIC", "-w",
-          "-march=x86-64-v3", "-fno-math-errno", "-ffp-contract=off", "-Xclang",
-          "-ffloat16-excess-precision=none", "-fwrapv", "-I", EMU_CORPUS_DIR, source, "-o", out};
+  return {"clang++-19",
+          "-x",
+          "c++",
+          "-std=c++20",
+          "-O1",
+          "-shared",
+          "-fPIC",
+          "-w",
+          "-march=x86-64-v3",
+          "-fno-math-errno",
+          "-ffp-contract=off",
+          "-Xclang",
+          "-ffloat16-excess-precision=none",
+          "-fwrapv",
+          "-I",
+          EMU_CORPUS_DIR,
+          source,
+          "-o",
+          out};
 }
 
 std::vector<std::string> run_commands(const std::vector<std::vector<std::string>>& commands) {
@@ -78,8 +104,8 @@ struct Arguments {
   uint8_t more[512];
 };
 
-/// The dispatch packet as far as compiled code reads it: arrays that the compiler moves to LDS are laid
-/// out by the workgroup's size in there.
+/// The dispatch packet as far as compiled code reads it: arrays that the compiler moves to LDS are
+/// laid out by the workgroup's size in there.
 struct alignas(64) Packet {
   uint16_t header = 2, setup = 1, block[3] = {1, 1, 1}, reserved = 0;
   uint32_t grid[3] = {1, 1, 1};
@@ -90,7 +116,8 @@ struct alignas(64) Packet {
 
 std::vector<KernelOutput> run_on_device(Object& object, const std::string& kernel,
                                         const Problem& problem,
-                                        const std::vector<KernelInput>& inputs, std::string& error) {
+                                        const std::vector<KernelInput>& inputs,
+                                        std::string& error) {
   std::vector<KernelOutput> outputs(problem.groups * problem.block);
   const auto found = object.kernels().find(kernel);
   if (found == object.kernels().end()) {
@@ -142,8 +169,8 @@ std::string difference(const std::vector<KernelOutput>& device,
       const auto df = std::bit_cast<float>(d), hf = std::bit_cast<float>(h);
       if (tolerance > 0 && std::abs(df - hf) <= tolerance * std::abs(hf)) continue;
       char text[120];
-      std::snprintf(text, sizeof text, "item %zu, word %d: emulator %08x (%g), host %08x (%g)", i, k, d,
-                    static_cast<double>(df), h, static_cast<double>(hf));
+      std::snprintf(text, sizeof text, "item %zu, word %d: emulator %08x (%g), host %08x (%g)", i,
+                    k, d, static_cast<double>(df), h, static_cast<double>(hf));
       return text;
     }
   }

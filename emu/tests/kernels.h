@@ -35,7 +35,8 @@ std::vector<KernelInput> make_inputs(const Problem& problem);
 
 /// Flags beside those that every kernel needs: {"-O2", "-mwavefrontsize64"}.
 std::vector<std::string> device_command(const std::string& source, const std::string& arch,
-                                        const std::vector<std::string>& flags, const std::string& out);
+                                        const std::vector<std::string>& flags,
+                                        const std::string& out);
 std::vector<std::string> host_command(const std::string& source, const std::string& out);
 
 /// Runs the commands, some at a time; the errors of each, empty where it ended well.

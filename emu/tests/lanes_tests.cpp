@@ -135,8 +135,8 @@ int swizzled(int offset, int lane) {
 }
 
 void add_lds_lanes(Hand& hand) {
-  for (const int offset : {0x801f, 0x041f, 0x7c1f, 0x8000 | 0x1b, 0x8000 | 0xe4, 0x0007, 0x03e0,
-                           0x2a15}) {
+  for (const int offset :
+       {0x801f, 0x041f, 0x7c1f, 0x8000 | 0x1b, 0x8000 | 0xe4, 0x0007, 0x03e0, 0x2a15}) {
     hand.add("ds_swizzle_" + std::to_string(offset),
              "ds_swizzle_b32 v40, v12 offset:" + std::to_string(offset) + "\ns_waitcnt lgkmcnt(0)",
              {"ds_swizzle_b32"}, [offset](const Hand::Run& run) {
@@ -154,8 +154,9 @@ void add_lds_lanes(Hand& hand) {
                return on(s, from) ? s.v[12][from] : 0;
              });
            });
-  hand.add("ds_bpermute_b32_offset", "ds_bpermute_b32 v40, v11, v40 offset:20\ns_waitcnt lgkmcnt(0)",
-           {}, [](const Hand::Run& run) {
+  hand.add("ds_bpermute_b32_offset",
+           "ds_bpermute_b32 v40, v11, v40 offset:20\ns_waitcnt lgkmcnt(0)", {},
+           [](const Hand::Run& run) {
              each_lane(run, [](const State& s, int lane) {
                const int from = static_cast<int>((s.v[11][lane] + 20) / 4 % 32);
                return on(s, from) ? s.v[40][from] : 0;
@@ -184,21 +185,26 @@ void add_mix(Hand& hand) {
       {" op_sel_hi:[1,1,1]", {0, 0, 0}, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}},
       {" op_sel:[1,0,1] op_sel_hi:[1,1,1]", {1, 0, 1}, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}},
       {" op_sel:[0,1,0] op_sel_hi:[1,1,0]", {0, 1, 0}, {1, 1, 0}, {0, 0, 0}, {0, 0, 0}},
-      {" -v10, v20, -v30 op_sel:[1,1,0] op_sel_hi:[1,1,0]", {1, 1, 0}, {1, 1, 0}, {1, 0, 1}, {0, 0, 0}},
+      {" -v10, v20, -v30 op_sel:[1,1,0] op_sel_hi:[1,1,0]",
+       {1, 1, 0},
+       {1, 1, 0},
+       {1, 0, 1},
+       {0, 0, 0}},
       {" -|v10|, -v20, |v30| op_sel_hi:[1,0,0]", {0, 0, 0}, {1, 0, 0}, {1, 1, 0}, {1, 0, 1}},
   };
   for (const char* name : {"v_fma_mix_f32", "v_fma_mixlo_f16", "v_fma_mixhi_f16"}) {
     for (const MixForm& form : kForms) {
       const std::string text = std::string(name) + " v40," +
-                               (form.text[0] == 0 || form.text[1] == 'o' ? " v10, v20, v30" : "") + form.text;
+                               (form.text[0] == 0 || form.text[1] == 'o' ? " v10, v20, v30" : "") +
+                               form.text;
       const int kind = name[9] == '_' ? 0 : name[9] == 'l' ? 1 : 2;
       hand.add(text, text, {name}, [&form, kind](const Hand::Run& run) {
         const auto value = [&form](const State& s, int i, int lane) {
           const u32 bits = s.v[10 * (i + 1)][lane];
           float x = from_bits<float>(bits);
           if (form.is_half[i]) {
-            x = static_cast<float>(static_cast<double>(from_bits<half>(form.hi[i] ? bits >> 16
-                                                                                  : bits & 0xffff)));
+            x = static_cast<float>(
+                static_cast<double>(from_bits<half>(form.hi[i] ? bits >> 16 : bits & 0xffff)));
           }
           if (form.abs[i]) x = std::abs(x);
           return form.neg[i] ? -x : x;
@@ -243,13 +249,20 @@ void add_dots(Hand& hand) {
     const std::string name = bits == 8 ? "v_dot4_i32_iu8" : "v_dot8_i32_iu4";
     for (int neg = 0; neg < 4; ++neg) {
       for (const bool clamp : {false, true}) {
-        const std::string text = name + " v40, v10, v20, v30 neg_lo:[" + std::to_string(neg & 1) + "," +
-                                 std::to_string(neg >> 1) + ",0]" + (clamp ? " clamp" : "");
+        const std::string text = name + " v40, v10, v20, v30 neg_lo:[" + std::to_string(neg & 1) +
+                                 "," + std::to_string(neg >> 1) + ",0]" + (clamp ? " clamp" : "");
         hand.add(text, text, {name}, [=](const Hand::Run& run) {
-          each_lane(run, [=](const State& s, int lane) {
-            const i64 total = dot(s.v[10][lane], s.v[20][lane], s.v[30][lane], bits, neg & 1, neg & 2);
-            return static_cast<u32>(clamp ? saturate<i32>(total) : static_cast<i32>(total));
-          }, [](State& s) { s.v[30][3] = 0x7fffffff; s.v[30][4] = 0x80000001; });
+          each_lane(
+              run,
+              [=](const State& s, int lane) {
+                const i64 total =
+                    dot(s.v[10][lane], s.v[20][lane], s.v[30][lane], bits, neg & 1, neg & 2);
+                return static_cast<u32>(clamp ? saturate<i32>(total) : static_cast<i32>(total));
+              },
+              [](State& s) {
+                s.v[30][3] = 0x7fffffff;
+                s.v[30][4] = 0x80000001;
+              });
         });
       }
     }
@@ -270,15 +283,20 @@ void add_dots(Hand& hand) {
     for (u32& x : s.v[30]) x = static_cast<u32>(to_bits(static_cast<float>(random.below(64)) / 8));
     for (u32& x : s.v[40]) x = static_cast<u32>(to_bits(static_cast<float>(random.below(64)) / 8));
   };
-  const auto h = [](u32 bits) { return static_cast<float>(static_cast<double>(from_bits<half>(bits & 0xffff))); };
+  const auto h = [](u32 bits) {
+    return static_cast<float>(static_cast<double>(from_bits<half>(bits & 0xffff)));
+  };
   const auto b = [](u32 bits) { return bf16_value(static_cast<u16>(bits)); };
   const auto add_float = [&](const char* name, const char* operands, auto part, bool bf16, int c) {
     hand.add(name, std::string(name) + operands, {name}, [=](const Hand::Run& run) {
-      each_lane(run, [=](const State& s, int lane) {
-        const u32 x = s.v[10][lane], y = s.v[20][lane];
-        const float sum = part(x) * part(y) + part(x >> 16) * part(y >> 16);
-        return static_cast<u32>(to_bits(sum + from_bits<float>(s.v[c][lane])));
-      }, [=](State& s) { small(s, bf16); });
+      each_lane(
+          run,
+          [=](const State& s, int lane) {
+            const u32 x = s.v[10][lane], y = s.v[20][lane];
+            const float sum = part(x) * part(y) + part(x >> 16) * part(y >> 16);
+            return static_cast<u32>(to_bits(sum + from_bits<float>(s.v[c][lane])));
+          },
+          [=](State& s) { small(s, bf16); });
     });
   };
   add_float("v_dot2_f32_f16", " v40, v10, v20, v30", h, false, 30);
@@ -286,14 +304,18 @@ void add_dots(Hand& hand) {
   add_float("v_dot2acc_f32_f16", " v40, v10, v20", h, false, 40);
   hand.add("v_dot2_f16_f16", "v_dot2_f16_f16 v40, v10, v20, v30", {"v_dot2_f16_f16"},
            [=](const Hand::Run& run) {
-             each_lane(run, [=](const State& s, int lane) {
-               const u32 x = s.v[10][lane], y = s.v[20][lane];
-               const float sum = h(x) * h(y) + h(x >> 16) * h(y >> 16) + h(s.v[30][lane]);
-               return (s.v[40][lane] & 0xffff0000) | static_cast<u32>(to_bits(static_cast<half>(sum)));
-             }, [=](State& s) {
-               small(s, false);
-               for (u32& x : s.v[30]) x = 0x3c00;
-             });
+             each_lane(
+                 run,
+                 [=](const State& s, int lane) {
+                   const u32 x = s.v[10][lane], y = s.v[20][lane];
+                   const float sum = h(x) * h(y) + h(x >> 16) * h(y >> 16) + h(s.v[30][lane]);
+                   return (s.v[40][lane] & 0xffff0000) |
+                          static_cast<u32>(to_bits(static_cast<half>(sum)));
+                 },
+                 [=](State& s) {
+                   small(s, false);
+                   for (u32& x : s.v[30]) x = 0x3c00;
+                 });
            });
 }
 

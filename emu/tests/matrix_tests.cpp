@@ -11,17 +11,21 @@ namespace {
 constexpr int kA = 10, kB = 20, kC = 30, kD = 50;
 
 /// Small multiples of 1/4.
-float small(Random& random) { return static_cast<float>(static_cast<int>(random.below(17)) - 8) / 4; }
+float small(Random& random) {
+  return static_cast<float>(static_cast<int>(random.below(17)) - 8) / 4;
+}
 
 u32 encode(float x, bool bf16) {
-  return bf16 ? static_cast<u32>(to_bits(x)) >> 16 : static_cast<u32>(to_bits(static_cast<half>(x)));
+  return bf16 ? static_cast<u32>(to_bits(x)) >> 16
+              : static_cast<u32>(to_bits(static_cast<half>(x)));
 }
 
 /// Rows of A and columns of B: lane l and l + 16 both hold row l % 16, two values a register.
 void put_matrix(State& s, int reg, const float (&m)[16][16], bool bf16, int lanes) {
   for (int lane = 0; lane < lanes; ++lane) {
     for (int k = 0; k < 16; k += 2) {
-      s.v[reg + k / 2][lane] = encode(m[lane % 16][k], bf16) | encode(m[lane % 16][k + 1], bf16) << 16;
+      s.v[reg + k / 2][lane] = encode(m[lane % 16][k], bf16) | encode(m[lane % 16][k + 1], bf16)
+                                                                   << 16;
     }
   }
 }
@@ -60,8 +64,8 @@ std::string range(int first, int count) {
 
 void add_f32_result(Hand& hand, const std::string& name, bool bf16) {
   const int lanes = hand.target().lanes(), count = lanes == 32 ? 8 : 4;
-  hand.add(name, name + " " + range(kD, count) + ", v[10:17], v[20:27], " + range(kC, count), {name},
-           [bf16, lanes](const Hand::Run& run) {
+  hand.add(name, name + " " + range(kD, count) + ", v[10:17], v[20:27], " + range(kC, count),
+           {name}, [bf16, lanes](const Hand::Run& run) {
              for (u64 seed = 0; seed < 10; ++seed) {
                Random random(seed);
                Floats f;
@@ -79,7 +83,8 @@ void add_f32_result(Hand& hand, const std::string& name, bool bf16) {
                for (int r = 0; r < 16; ++r) {
                  for (int c = 0; c < 16; ++c) {
                    const Place p = place(r, c, lanes);
-                   ASSERT_EQ(from_bits<float>(state.v[kD + p.reg][p.lane]), dot(f, r, c)) << r << " " << c;
+                   ASSERT_EQ(from_bits<float>(state.v[kD + p.reg][p.lane]), dot(f, r, c))
+                       << r << " " << c;
                  }
                }
              }
@@ -90,8 +95,8 @@ void add_f32_result(Hand& hand, const std::string& name, bool bf16) {
 void add_half_result(Hand& hand, const std::string& name, bool bf16) {
   for (const bool high : {false, true}) {
     hand.add(name + (high ? "_high" : "_low"),
-             name + " v[50:57], v[10:17], v[20:27], v[50:57]" + (high ? " op_sel:[0,0,1]" : ""), {name},
-             [bf16, high](const Hand::Run& run) {
+             name + " v[50:57], v[10:17], v[20:27], v[50:57]" + (high ? " op_sel:[0,0,1]" : ""),
+             {name}, [bf16, high](const Hand::Run& run) {
                Random random(3);
                Floats f;
                fill(f, random);
@@ -115,8 +120,10 @@ void add_half_result(Hand& hand, const std::string& name, bool bf16) {
                    const u32 bits = encode(dot(f, r, c), bf16);
                    // bf16 has fewer digits than the sum: to nearest or cut off, both are seen.
                    const u32 value = high ? got >> 16 : got & 0xffff;
-                   if (bf16) ASSERT_LE(value - bits, 1u) << r << " " << c;
-                   else ASSERT_EQ(value, bits) << r << " " << c;
+                   if (bf16)
+                     ASSERT_LE(value - bits, 1u) << r << " " << c;
+                   else
+                     ASSERT_EQ(value, bits) << r << " " << c;
                    ASSERT_EQ(high ? got & 0xffff : got >> 16, high ? old & 0xffff : old >> 16);
                  }
                }
@@ -149,7 +156,8 @@ void add_integer(Hand& hand, int bits) {
           for (int c = 0; c < 16; ++c) {
             const Place p = place(r, c, 32);
             i64 sum = static_cast<i32>(before.v[kC + p.reg][p.lane]);
-            for (int k = 0; k < 16; ++k) sum += part(kA, r, k, signs & 1) * part(kB, c, k, signs & 2);
+            for (int k = 0; k < 16; ++k)
+              sum += part(kA, r, k, signs & 1) * part(kB, c, k, signs & 2);
             const u32 want = static_cast<u32>(clamp ? saturate<i32>(sum) : static_cast<i32>(sum));
             ASSERT_EQ(state.v[kD + p.reg][p.lane], want) << text << " " << r << " " << c;
           }

@@ -19,18 +19,18 @@ struct Access {
 };
 
 constexpr Access kLoads[] = {
-    {"u8", 1, false, false, false},  {"i8", 1, true, false, false},
-    {"u16", 2, false, false, false}, {"i16", 2, true, false, false},
-    {"b32", 4, false, false, false}, {"b64", 8, false, false, false},
-    {"b96", 12, false, false, false}, {"b128", 16, false, false, false},
-    {"d16_u8", 1, false, true, false}, {"d16_i8", 1, true, true, false},
+    {"u8", 1, false, false, false},     {"i8", 1, true, false, false},
+    {"u16", 2, false, false, false},    {"i16", 2, true, false, false},
+    {"b32", 4, false, false, false},    {"b64", 8, false, false, false},
+    {"b96", 12, false, false, false},   {"b128", 16, false, false, false},
+    {"d16_u8", 1, false, true, false},  {"d16_i8", 1, true, true, false},
     {"d16_b16", 2, false, true, false}, {"d16_hi_u8", 1, false, true, true},
     {"d16_hi_i8", 1, true, true, true}, {"d16_hi_b16", 2, false, true, true},
 };
 constexpr Access kStores[] = {
-    {"b8", 1, false, false, false},   {"b16", 2, false, false, false},
-    {"b32", 4, false, false, false},  {"b64", 8, false, false, false},
-    {"b96", 12, false, false, false}, {"b128", 16, false, false, false},
+    {"b8", 1, false, false, false},      {"b16", 2, false, false, false},
+    {"b32", 4, false, false, false},     {"b64", 8, false, false, false},
+    {"b96", 12, false, false, false},    {"b128", 16, false, false, false},
     {"d16_hi_b8", 1, false, true, true}, {"d16_hi_b16", 2, false, true, true},
 };
 
@@ -42,7 +42,8 @@ u32 loaded(const Access& access, const uint8_t* from, int dword, u32 old) {
     return value;
   }
   i32 value = access.bytes == 1 ? from[0] : from[0] | from[1] << 8;
-  if (access.is_signed) value = access.bytes == 1 ? static_cast<int8_t>(value) : static_cast<i16>(value);
+  if (access.is_signed)
+    value = access.bytes == 1 ? static_cast<int8_t>(value) : static_cast<i16>(value);
   const u32 bits = static_cast<u32>(value);
   if (!access.d16) return bits;
   return access.hi ? (old & 0xffff) | bits << 16 : (old & 0xffff0000) | (bits & 0xffff);
@@ -62,10 +63,14 @@ constexpr Pattern kPatterns[] = {Pattern::contiguous, Pattern::same, Pattern::sc
 u32 place(Pattern pattern, int lane, int bytes, int lanes) {
   const u32 slot = static_cast<u32>((bytes + 3) / 4 * 4);
   switch (pattern) {
-    case Pattern::contiguous: return static_cast<u32>(lane) * static_cast<u32>(bytes);
-    case Pattern::same: return 64;
-    case Pattern::scattered: return static_cast<u32>(lane * 37 % lanes) * slot;
-    case Pattern::backwards: return static_cast<u32>(lanes - 1 - lane) * slot;
+    case Pattern::contiguous:
+      return static_cast<u32>(lane) * static_cast<u32>(bytes);
+    case Pattern::same:
+      return 64;
+    case Pattern::scattered:
+      return static_cast<u32>(lane * 37 % lanes) * slot;
+    case Pattern::backwards:
+      return static_cast<u32>(lanes - 1 - lane) * slot;
   }
   return 0;
 }
@@ -89,17 +94,20 @@ std::vector<Form> forms() {
   for (int offset : {0, 40, -32}) {
     all.push_back({"global_pair", "global", "v[2:3]", "off", offset,
                    [offset](State& s, int lane, u32 at, uint8_t* memory) {
-                     set_pair(s, lane, reinterpret_cast<u64>(memory) + at - static_cast<u64>(i64{offset}));
+                     set_pair(s, lane,
+                              reinterpret_cast<u64>(memory) + at - static_cast<u64>(i64{offset}));
                    }});
     all.push_back({"global_base", "global", "v2", "s[10:11]", offset,
                    [offset](State& s, int lane, u32 at, uint8_t* memory) {
-                     s.set_s64(10, reinterpret_cast<u64>(memory) - static_cast<u64>(i64{offset}) - 0x10000);
+                     s.set_s64(10, reinterpret_cast<u64>(memory) - static_cast<u64>(i64{offset}) -
+                                       0x10000);
                      s.v[2][lane] = at + 0x10000;
                    }});
     if (offset < 0) continue;
     all.push_back({"flat", "flat", "v[2:3]", "", offset,
                    [offset](State& s, int lane, u32 at, uint8_t* memory) {
-                     set_pair(s, lane, reinterpret_cast<u64>(memory) + at - static_cast<u64>(i64{offset}));
+                     set_pair(s, lane,
+                              reinterpret_cast<u64>(memory) + at - static_cast<u64>(i64{offset}));
                    }});
     all.push_back({"ds", "ds", "v2", "", offset, [offset](State& s, int lane, u32 at, uint8_t*) {
                      s.v[2][lane] = at + 256 - static_cast<u32>(offset);
@@ -108,13 +116,15 @@ std::vector<Form> forms() {
   return all;
 }
 
-std::string with_offset(int offset) { return offset == 0 ? "" : " offset:" + std::to_string(offset); }
+std::string with_offset(int offset) {
+  return offset == 0 ? "" : " offset:" + std::to_string(offset);
+}
 
 std::string load_text(const Form& form, const Access& access, std::string& name) {
   std::string suffix = access.suffix;
   if (form.space == "ds" && access.d16) {
     static const std::vector<std::pair<std::string, std::string>> kNames = {
-        {"d16_u8", "u8_d16"}, {"d16_i8", "i8_d16"}, {"d16_b16", "u16_d16"},
+        {"d16_u8", "u8_d16"},       {"d16_i8", "i8_d16"},       {"d16_b16", "u16_d16"},
         {"d16_hi_u8", "u8_d16_hi"}, {"d16_hi_i8", "i8_d16_hi"}, {"d16_hi_b16", "u16_d16_hi"}};
     for (const auto& [from, to] : kNames) {
       if (suffix == from) suffix = to;
@@ -140,7 +150,8 @@ const uint8_t* memory_of(const Form& form, const State& state, const Block& bloc
   return form.space == "ds" ? state.lds.data() + 256 : block.bytes;
 }
 
-void check_load(const Hand::Run& run, const Form& form, const Access& access, Pattern pattern, u64 exec) {
+void check_load(const Hand::Run& run, const Form& form, const Access& access, Pattern pattern,
+                u64 exec) {
   const int lanes = run.batch.target().lanes();
   State state = random_state(run.batch.target(), 21);
   auto block = std::make_unique<Block>();
@@ -166,7 +177,8 @@ void check_load(const Hand::Run& run, const Form& form, const Access& access, Pa
   }
 }
 
-void check_store(const Hand::Run& run, const Form& form, const Access& access, Pattern pattern, u64 exec) {
+void check_store(const Hand::Run& run, const Form& form, const Access& access, Pattern pattern,
+                 u64 exec) {
   const int lanes = run.batch.target().lanes();
   State state = random_state(run.batch.target(), 22);
   auto block = std::make_unique<Block>();
@@ -177,8 +189,9 @@ void check_store(const Hand::Run& run, const Form& form, const Access& access, P
     if (!(state.exec >> lane & 1)) state.set_v64(2, lane, 0x1234567812345678);
   }
   const bool in_lds = form.space == "ds";
-  std::vector<uint8_t> want = in_lds ? std::vector<uint8_t>(state.lds.begin() + 256, state.lds.end())
-                                     : std::vector<uint8_t>(block->bytes, block->bytes + 8192);
+  std::vector<uint8_t> want = in_lds
+                                  ? std::vector<uint8_t>(state.lds.begin() + 256, state.lds.end())
+                                  : std::vector<uint8_t>(block->bytes, block->bytes + 8192);
   for (int lane = 0; lane < lanes; ++lane) {
     if (!(state.exec >> lane & 1)) continue;
     for (int i = 0; i < access.bytes; ++i) {
@@ -190,7 +203,8 @@ void check_store(const Hand::Run& run, const Form& form, const Access& access, P
   if (pattern == Pattern::same) {  // which lane is last isn't told
     for (int reg = 20; reg < 24; ++reg) state.v[reg].fill(0x13579bdf);
     for (int i = 0; i < access.bytes && state.exec != 0; ++i) {
-      want[64 + static_cast<u32>(i)] = static_cast<uint8_t>(0x13579bdf >> (8 * ((i + (access.hi ? 2 : 0)) % 4)));
+      want[64 + static_cast<u32>(i)] =
+          static_cast<uint8_t>(0x13579bdf >> (8 * ((i + (access.hi ? 2 : 0)) % 4)));
     }
   }
   if (!run(state)) return;
@@ -209,7 +223,8 @@ void add_vector_memory(Hand& hand) {
       const std::string text = load_text(form, access, name);
       hand.add(name + tail, text, {name}, [form, access](const Hand::Run& run) {
         for (const Pattern pattern : kPatterns) {
-          for (const u64 exec : {~u64{0}, kSome, u64{0}}) check_load(run, form, access, pattern, exec);
+          for (const u64 exec : {~u64{0}, kSome, u64{0}})
+            check_load(run, form, access, pattern, exec);
         }
       });
     }
@@ -218,7 +233,8 @@ void add_vector_memory(Hand& hand) {
       const std::string text = store_text(form, access, name);
       hand.add(name + tail, text, {name}, [form, access](const Hand::Run& run) {
         for (const Pattern pattern : kPatterns) {
-          for (const u64 exec : {~u64{0}, kSome, u64{0}}) check_store(run, form, access, pattern, exec);
+          for (const u64 exec : {~u64{0}, kSome, u64{0}})
+            check_store(run, form, access, pattern, exec);
         }
       });
     }
@@ -231,21 +247,23 @@ void add_scratch(Hand& hand) {
     const std::string name = std::string("scratch_load_") + access.suffix;
     std::string fill;
     for (int i = 0; i < 4; ++i) {
-      fill += "scratch_store_b32 v2, v" + std::to_string(20 + i) + ", off offset:" +
-              std::to_string(16 + 4 * i) + "\n";
+      fill += "scratch_store_b32 v2, v" + std::to_string(20 + i) +
+              ", off offset:" + std::to_string(16 + 4 * i) + "\n";
     }
     hand.add(name, fill + name + " " + registers(40, access.bytes) + ", v2, off offset:16",
              {name, "scratch_store_b32"}, [access](const Hand::Run& run) {
                const int lanes = run.batch.target().lanes();
                State state = random_state(run.batch.target(), 31);
-               for (int lane = 0; lane < lanes; ++lane) state.v[2][lane] = static_cast<u32>(lane % 8) * 16;
+               for (int lane = 0; lane < lanes; ++lane)
+                 state.v[2][lane] = static_cast<u32>(lane % 8) * 16;
                const State before = state;
                if (!run(state)) return;
                for (int lane = 0; lane < lanes; ++lane) {
                  uint8_t bytes[16];
                  for (int i = 0; i < 4; ++i) std::memcpy(bytes + 4 * i, &before.v[20 + i][lane], 4);
                  for (int d = 0; d < (access.bytes + 3) / 4; ++d) {
-                   ASSERT_EQ(state.v[40 + d][lane], loaded(access, bytes, d, before.v[40 + d][lane]));
+                   ASSERT_EQ(state.v[40 + d][lane],
+                             loaded(access, bytes, d, before.v[40 + d][lane]));
                  }
                }
              });
@@ -280,27 +298,32 @@ void add_two_addresses(Hand& hand) {
   for (const bool wide : {false, true}) {
     for (const bool far : {false, true}) {
       const int unit = (wide ? 8 : 4) * (far ? 64 : 1);
-      const std::string tail = std::string("_2addr_") + (far ? "stride64_" : "") + (wide ? "b64" : "b32");
+      const std::string tail =
+          std::string("_2addr_") + (far ? "stride64_" : "") + (wide ? "b64" : "b32");
       const std::string to = wide ? "v[40:43]" : "v[40:41]";
-      hand.add("ds_load" + tail, "ds_load" + tail + " " + to + ", v2 offset0:3 offset1:1",
-               {"ds_load" + tail}, [=](const Hand::Run& run) {
-                 State state = random_state(run.batch.target(), 41);
-                 for (int lane = 0; lane < 64; ++lane) state.v[2][lane] = static_cast<u32>(lane * 24 % 512);
-                 state.exec &= kSome | 15;
-                 const State before = state;
-                 if (!run(state)) return;
-                 for (int lane = 0; lane < run.batch.target().lanes(); ++lane) {
-                   if (!(before.exec >> lane & 1)) continue;
-                   for (int i = 0; i < (wide ? 4 : 2); ++i) {
-                     const int part = wide ? i / 2 : i;
-                     u32 want;
-                     std::memcpy(&want, &before.lds[before.v[2][lane] +
-                                                    static_cast<u32>((part == 0 ? 3 : 1) * unit +
-                                                                     (wide ? i % 2 * 4 : 0))], 4);
-                     ASSERT_EQ(state.v[40 + i][lane], want) << "lane " << lane;
-                   }
-                 }
-               });
+      hand.add(
+          "ds_load" + tail, "ds_load" + tail + " " + to + ", v2 offset0:3 offset1:1",
+          {"ds_load" + tail}, [=](const Hand::Run& run) {
+            State state = random_state(run.batch.target(), 41);
+            for (int lane = 0; lane < 64; ++lane)
+              state.v[2][lane] = static_cast<u32>(lane * 24 % 512);
+            state.exec &= kSome | 15;
+            const State before = state;
+            if (!run(state)) return;
+            for (int lane = 0; lane < run.batch.target().lanes(); ++lane) {
+              if (!(before.exec >> lane & 1)) continue;
+              for (int i = 0; i < (wide ? 4 : 2); ++i) {
+                const int part = wide ? i / 2 : i;
+                u32 want;
+                std::memcpy(
+                    &want,
+                    &before.lds[before.v[2][lane] + static_cast<u32>((part == 0 ? 3 : 1) * unit +
+                                                                     (wide ? i % 2 * 4 : 0))],
+                    4);
+                ASSERT_EQ(state.v[40 + i][lane], want) << "lane " << lane;
+              }
+            }
+          });
       hand.add("ds_store" + tail,
                "ds_store" + tail + (wide ? " v2, v[20:21], v[30:31]" : " v2, v20, v30") +
                    " offset0:2 offset1:5",
@@ -338,8 +361,11 @@ void add_scalar_loads(Hand& hand) {
                  State state = random_state(run.batch.target(), 1);
                  state.set_s64(10, reinterpret_cast<u64>(&memory[8]));
                  state.s[20] = 48;
-                 const int at = offset == "0x0" ? 8 : offset == "0x24" ? 17 : offset == "-0x10" ? 4
-                                : offset == "s20" ? 20 : 22;
+                 const int at = offset == "0x0"     ? 8
+                                : offset == "0x24"  ? 17
+                                : offset == "-0x10" ? 4
+                                : offset == "s20"   ? 20
+                                                    : 22;
                  const State before = state;
                  if (!run(state)) return;
                  for (int i = 0; i < 20; ++i) {
@@ -374,7 +400,8 @@ void add_apertures(Hand& hand) {
            "flat_store_b32 v[2:3], v22 offset:4\nscratch_load_b32 v41, v2, off offset:4",
            {}, [](const Hand::Run& run) {
              State state = random_state(run.batch.target(), 3);
-             for (int lane = 0; lane < 32; ++lane) state.v[2][lane] = static_cast<u32>(lane % 4) * 8;
+             for (int lane = 0; lane < 32; ++lane)
+               state.v[2][lane] = static_cast<u32>(lane % 4) * 8;
              const State before = state;
              if (!run(state)) return;
              EXPECT_EQ(state.v[40], before.v[20]);

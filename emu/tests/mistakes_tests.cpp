@@ -19,8 +19,7 @@ void add_in_place(Hand& hand) {
              if (!run(state)) return;
              for (int lane = 0; lane < 32; ++lane) {
                const bool first = lane % 16 == 0;  // out of its row: not written
-               EXPECT_EQ(state.v[40][lane],
-                         first ? before[lane] : before[lane - 1] + before[lane]);
+               EXPECT_EQ(state.v[40][lane], first ? before[lane] : before[lane - 1] + before[lane]);
              }
            });
   hand.add("in_place_dpp_rotates", "v_mov_b32_dpp v40, v40 row_ror:1 row_mask:0xf bank_mask:0xf",

@@ -38,8 +38,8 @@ class OpTest : public testing::Test {
     suite.assembled = true;
     const Spec& spec = suite.table.specs[spec_];
     const auto& cases = suite.cases[spec_];
-    ASSERT_TRUE(suite.batch.exists(cases[0].first)) << "no such instruction: "
-                                                    << suite.batch.text(cases[0].first);
+    ASSERT_TRUE(suite.batch.exists(cases[0].first))
+        << "no such instruction: " << suite.batch.text(cases[0].first);
     int reports = 0;
     for (const auto& [id, form] : cases) {
       if (!suite.batch.exists(id)) continue;
@@ -108,16 +108,18 @@ std::string gfx9_name(const std::string& name) {
       {"v_cvt_pk_norm_i16_f16", "v_cvt_pknorm_i16_f16"},
       {"v_cvt_pk_norm_u16_f16", "v_cvt_pknorm_u16_f16"},
       {"v_mul_dx9_zero_f32", "v_mul_legacy_f32"}};
-  // Of these gfx90a has nothing: logic of 16 bits, constants within a fused multiply-add, two limits
-  // at once, dot products of mixed signs.
+  // Of these gfx90a has nothing: logic of 16 bits, constants within a fused multiply-add, two
+  // limits at once, dot products of mixed signs.
   static const std::set<std::string> kLater = {
-      "v_and_b16",        "v_or_b16",           "v_xor_b16",        "v_not_b16",
-      "v_cndmask_b16",    "v_cvt_i32_i16",      "v_cvt_u32_u16",    "v_cvt_pk_i16_f32",
-      "v_cvt_pk_u16_f32", "v_dot4_i32_iu8",     "v_dot8_i32_iu4",   "v_fma_dx9_zero_f32",
-      "v_fmaak_f16",      "v_fmaak_f32",        "v_fmamk_f16",      "v_fmamk_f32",
-      "v_fmac_f16",       "v_fmac_dx9_zero_f32", "v_maxmin_f16",    "v_maxmin_f32",
-      "v_maxmin_i32",     "v_maxmin_u32",       "v_minmax_f16",     "v_minmax_f32",
-      "v_minmax_i32",     "v_minmax_u32",       "v_xor3_b32"};
+      "v_and_b16",      "v_or_b16",         "v_xor_b16",
+      "v_not_b16",      "v_cndmask_b16",    "v_cvt_i32_i16",
+      "v_cvt_u32_u16",  "v_cvt_pk_i16_f32", "v_cvt_pk_u16_f32",
+      "v_dot4_i32_iu8", "v_dot8_i32_iu4",   "v_fma_dx9_zero_f32",
+      "v_fmaak_f16",    "v_fmaak_f32",      "v_fmamk_f16",
+      "v_fmamk_f32",    "v_fmac_f16",       "v_fmac_dx9_zero_f32",
+      "v_maxmin_f16",   "v_maxmin_f32",     "v_maxmin_i32",
+      "v_maxmin_u32",   "v_minmax_f16",     "v_minmax_f32",
+      "v_minmax_i32",   "v_minmax_u32",     "v_xor3_b32"};
   if (kLater.contains(name)) return "";
   const auto it = kNames.find(name);
   return it == kNames.end() ? name : it->second;

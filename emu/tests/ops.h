@@ -1,7 +1,7 @@
 #pragma once
 
-// Directed tests of opcodes that work lane by lane: a table says a mnemonic and a scalar function of
-// its operands; forms, modifiers, EXEC masks and values are made here.
+// Directed tests of opcodes that work lane by lane: a table says a mnemonic and a scalar function
+// of its operands; forms, modifiers, EXEC masks and values are made here.
 
 #include <bit>
 #include <cmath>
@@ -33,34 +33,52 @@ using half = _Float16;
 
 template <class T>
 constexpr Type type_of() {
-  if constexpr (std::is_same_v<T, bool>) return Type::bit;
-  else if constexpr (std::is_same_v<T, float>) return Type::f32;
-  else if constexpr (std::is_same_v<T, double>) return Type::f64;
-  else if constexpr (std::is_same_v<T, half>) return Type::f16;
-  else if constexpr (std::is_same_v<T, Pk<half>>) return Type::pk_f16;
-  else if constexpr (requires(T t) { t.lo; }) return Type::pk_b16;
-  else if constexpr (sizeof(T) == 8) return Type::b64;
-  else if constexpr (sizeof(T) == 4) return Type::b32;
-  else return Type::b16;
+  if constexpr (std::is_same_v<T, bool>)
+    return Type::bit;
+  else if constexpr (std::is_same_v<T, float>)
+    return Type::f32;
+  else if constexpr (std::is_same_v<T, double>)
+    return Type::f64;
+  else if constexpr (std::is_same_v<T, half>)
+    return Type::f16;
+  else if constexpr (std::is_same_v<T, Pk<half>>)
+    return Type::pk_f16;
+  else if constexpr (requires(T t) { t.lo; })
+    return Type::pk_b16;
+  else if constexpr (sizeof(T) == 8)
+    return Type::b64;
+  else if constexpr (sizeof(T) == 4)
+    return Type::b32;
+  else
+    return Type::b16;
 }
 
 template <class T>
 T from_bits(uint64_t bits) {
-  if constexpr (std::is_same_v<T, bool>) return bits != 0;
+  if constexpr (std::is_same_v<T, bool>)
+    return bits != 0;
   else if constexpr (requires(T t) { t.lo; }) {
     return {from_bits<decltype(T::lo)>(bits & 0xffff), from_bits<decltype(T::lo)>(bits >> 16)};
-  } else if constexpr (sizeof(T) == 8) return std::bit_cast<T>(bits);
-  else if constexpr (sizeof(T) == 4) return std::bit_cast<T>(static_cast<uint32_t>(bits));
-  else return std::bit_cast<T>(static_cast<uint16_t>(bits));
+  } else if constexpr (sizeof(T) == 8)
+    return std::bit_cast<T>(bits);
+  else if constexpr (sizeof(T) == 4)
+    return std::bit_cast<T>(static_cast<uint32_t>(bits));
+  else
+    return std::bit_cast<T>(static_cast<uint16_t>(bits));
 }
 
 template <class T>
 uint64_t to_bits(T value) {
-  if constexpr (std::is_same_v<T, bool>) return value;
-  else if constexpr (requires(T t) { t.lo; }) return to_bits(value.lo) | to_bits(value.hi) << 16;
-  else if constexpr (sizeof(T) == 8) return std::bit_cast<uint64_t>(value);
-  else if constexpr (sizeof(T) == 4) return std::bit_cast<uint32_t>(value);
-  else return std::bit_cast<uint16_t>(value);
+  if constexpr (std::is_same_v<T, bool>)
+    return value;
+  else if constexpr (requires(T t) { t.lo; })
+    return to_bits(value.lo) | to_bits(value.hi) << 16;
+  else if constexpr (sizeof(T) == 8)
+    return std::bit_cast<uint64_t>(value);
+  else if constexpr (sizeof(T) == 4)
+    return std::bit_cast<uint32_t>(value);
+  else
+    return std::bit_cast<uint16_t>(value);
 }
 
 struct Result {
@@ -83,20 +101,47 @@ struct Spec {
   bool is_accumulate = false;  // the last source is the destination
   int constant = -1;           // a source that is a literal always
   bool is_cmpx = false;
-  bool normal_only = false;    // denormal inputs may be flushed
+  bool normal_only = false;  // denormal inputs may be flushed
   bool no_abs = false;
-  bool reads_vcc = false;      // a bit that isn't among the operands
-  const char* only = "";       // architectures by prefix
+  bool reads_vcc = false;  // a bit that isn't among the operands
+  const char* only = "";   // architectures by prefix
 
-  Spec& ulp(double n) { ulps = n; return *this; }
-  Spec& within(double error) { absolute = error; return *this; }
-  Spec& exact() { exact_bits = true; return *this; }
-  Spec& accumulate() { is_accumulate = true; return *this; }
-  Spec& literal(int source) { constant = source; return *this; }
-  Spec& normal() { normal_only = true; return *this; }
-  Spec& with_vcc() { reads_vcc = true; return *this; }
-  Spec& without_abs() { no_abs = true; return *this; }
-  Spec& on(const char* prefix) { only = prefix; return *this; }
+  Spec& ulp(double n) {
+    ulps = n;
+    return *this;
+  }
+  Spec& within(double error) {
+    absolute = error;
+    return *this;
+  }
+  Spec& exact() {
+    exact_bits = true;
+    return *this;
+  }
+  Spec& accumulate() {
+    is_accumulate = true;
+    return *this;
+  }
+  Spec& literal(int source) {
+    constant = source;
+    return *this;
+  }
+  Spec& normal() {
+    normal_only = true;
+    return *this;
+  }
+  Spec& with_vcc() {
+    reads_vcc = true;
+    return *this;
+  }
+  Spec& without_abs() {
+    no_abs = true;
+    return *this;
+  }
+  Spec& on(const char* prefix) {
+    only = prefix;
+    return *this;
+  }
   template <class F>
   Spec& clamped(F f);
 };
@@ -108,9 +153,12 @@ Reference wrap(F f, R (C::*)(Args...) const) {
       return f(from_bits<Args>(in[I])...);
     };
     const R r = call(std::index_sequence_for<Args...>());
-    if constexpr (requires { r.bit; }) return Result{to_bits(r.value), r.bit};
-    else if constexpr (std::is_same_v<R, bool>) return Result{0, r};
-    else return Result{to_bits(r), false};
+    if constexpr (requires { r.bit; })
+      return Result{to_bits(r.value), r.bit};
+    else if constexpr (std::is_same_v<R, bool>)
+      return Result{0, r};
+    else
+      return Result{to_bits(r), false};
   };
 }
 

@@ -37,10 +37,14 @@ u32 permuted(u32 a, u32 b, u32 select) {
   for (int i = 0; i < 4; ++i) {
     const u32 s = select >> (8 * i) & 255;
     u32 byte = 0;
-    if (s >= 13) byte = 255;
-    else if (s == 12) byte = 0;
-    else if (s >= 8) byte = (data >> (16 * (s - 8) + 15) & 1) != 0 ? 255 : 0;
-    else byte = static_cast<u32>(data >> (8 * s) & 255);
+    if (s >= 13)
+      byte = 255;
+    else if (s == 12)
+      byte = 0;
+    else if (s >= 8)
+      byte = (data >> (16 * (s - 8) + 15) & 1) != 0 ? 255 : 0;
+    else
+      byte = static_cast<u32>(data >> (8 * s) & 255);
     result |= byte << (8 * i);
   }
   return result;
@@ -59,18 +63,13 @@ void add_fields(Table& t) {
   });
   t.op("v_bfi_b32", [](u32 m, u32 a, u32 b) { return (m & a) | (~m & b); });
   t.op("v_bfm_b32", [](u32 n, u32 at) { return ((1u << (n % 32)) - 1) << (at % 32); });
-  t.op("v_alignbit_b32", [](u32 a, u32 b, u32 n) {
-    return static_cast<u32>((u64{a} << 32 | b) >> (n % 32));
-  });
-  t.op("v_alignbyte_b32", [](u32 a, u32 b, u32 n) {
-    return static_cast<u32>((u64{a} << 32 | b) >> (8 * (n % 4)));
-  });
-  t.op("v_perm_b32", [](u32 a, u32 b, u32 select) {
-    return permuted(a, b, select);
-  });
-  t.op("v_pack_b32_f16", [](half a, half b) {
-    return static_cast<u32>(to_bits(a) | to_bits(b) << 16);
-  });
+  t.op("v_alignbit_b32",
+       [](u32 a, u32 b, u32 n) { return static_cast<u32>((u64{a} << 32 | b) >> (n % 32)); });
+  t.op("v_alignbyte_b32",
+       [](u32 a, u32 b, u32 n) { return static_cast<u32>((u64{a} << 32 | b) >> (8 * (n % 4))); });
+  t.op("v_perm_b32", [](u32 a, u32 b, u32 select) { return permuted(a, b, select); });
+  t.op("v_pack_b32_f16",
+       [](half a, half b) { return static_cast<u32>(to_bits(a) | to_bits(b) << 16); });
 }
 
 }  // namespace

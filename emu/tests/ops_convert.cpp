@@ -28,9 +28,8 @@ void add_packing(Table& t, const char* name) {
   t.op(std::string("v_cvt_pk_") + name + "_f32", [](float a, float b) {
     return both(static_cast<u16>(to_integer<T>(a)), static_cast<u16>(to_integer<T>(b)));
   });
-  t.op(std::string("v_cvt_norm_") + name + "_f16", [](half a) {
-    return normalised<T>(static_cast<double>(a));
-  });
+  t.op(std::string("v_cvt_norm_") + name + "_f16",
+       [](half a) { return normalised<T>(static_cast<double>(a)); });
 }
 
 }  // namespace
@@ -67,13 +66,15 @@ void add_convert(Table& t) {
   t.op("v_cvt_pk_rtz_f16_f32", [](float a, float b) {
     return Pk<half>{half_towards_zero(a), half_towards_zero(b)};
   });
-  t.op("v_cvt_pk_u16_u32", [](u32 a, u32 b) { return both(std::min(a, 65535u), std::min(b, 65535u)); });
+  t.op("v_cvt_pk_u16_u32",
+       [](u32 a, u32 b) { return both(std::min(a, 65535u), std::min(b, 65535u)); });
   t.op("v_cvt_pk_i16_i32", [](i32 a, i32 b) {
     return both(static_cast<u16>(saturate<i16>(a)), static_cast<u16>(saturate<i16>(b)));
   });
   t.op("v_cvt_pk_u8_f32", [](float a, u32 at, u32 old) {
     const u32 shift = 8 * (at & 3);
-    const u32 byte = a != a ? 0 : static_cast<u32>(std::clamp(std::nearbyint(double{a}), 0.0, 255.0));
+    const u32 byte =
+        a != a ? 0 : static_cast<u32>(std::clamp(std::nearbyint(double{a}), 0.0, 255.0));
     return (old & ~(255u << shift)) | byte << shift;
   });
   t.op("v_sat_pk_u8_i16", [](u32 a) {

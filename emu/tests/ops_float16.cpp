@@ -43,9 +43,7 @@ void add_float16(Table& t) {
     const double fraction = wide(a) - std::floor(wide(a));
     return fraction != fraction ? quiet_nan<H>() : half_nearest(std::min(fraction, 0x1.ffcp-1));
   });
-  t.op("v_ldexp_f16", [](H a, i16 n) {
-    return half_nearest(std::ldexp(wide(a), n));
-  });
+  t.op("v_ldexp_f16", [](H a, i16 n) { return half_nearest(std::ldexp(wide(a), n)); });
   t.op("v_frexp_mant_f16", [](H a) {
     int exponent = 0;
     if (std::isinf(wide(a)) || a != a) return a;

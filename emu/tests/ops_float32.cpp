@@ -35,12 +35,18 @@ void add_approximate(Table& t) {
   t.op("v_rcp_iflag_f32", [](F a) { return static_cast<F>(1.0 / a); }).ulp(1).normal();
   t.op("v_rsq_f32", [](F a) { return static_cast<F>(1.0 / std::sqrt(double{a})); }).ulp(1).normal();
   t.op("v_sqrt_f32", [](F a) { return static_cast<F>(std::sqrt(double{a})); }).ulp(1).normal();
-  t.op("v_exp_f32", [](F a) {
-    const auto x = static_cast<F>(std::exp2(double{a}));
-    return x;
-  }).ulp(1).within(std::ldexp(1.0, -126)).normal();
+  t.op("v_exp_f32",
+       [](F a) {
+         const auto x = static_cast<F>(std::exp2(double{a}));
+         return x;
+       })
+      .ulp(1)
+      .within(std::ldexp(1.0, -126))
+      .normal();
   t.op("v_log_f32", [](F a) { return static_cast<F>(std::log2(double{a})); })
-      .ulp(2).within(1e-7).normal();
+      .ulp(2)
+      .within(1e-7)
+      .normal();
   t.op("v_sin_f32", [](F a) { return static_cast<F>(turn(a, std::sin)); }).within(2e-6).normal();
   t.op("v_cos_f32", [](F a) { return static_cast<F>(turn(a, std::cos)); }).within(2e-6).normal();
 }
@@ -104,23 +110,23 @@ void add_float32(Table& t) {
   t.op("v_frexp_mant_f32", [](F a) { return mantissa(a); });
   t.op("v_frexp_exp_i32_f32", [](F a) { return exponent_of(a); });
   t.op("v_div_fixup_f32", [](F q, F d, F n) {
-    const bool negative = sign_of(d) != sign_of(n);
-    const auto put = [negative](F x) { return negative ? -x : x; };
-    if (n != n || d != d) return quiet_nan<F>();
-    if ((d == 0 && n == 0) || (std::isinf(d) && std::isinf(n))) return quiet_nan<F>();
-    if (d == 0 || std::isinf(n)) return put(std::numeric_limits<F>::infinity());
-    if (std::isinf(d) || n == 0) return put(0.0f);
-    // Of operands that are so far apart the quotient overflows whatever came of the iteration.
-    if (std::ilogb(n) - std::ilogb(d) > 128) return put(std::numeric_limits<F>::infinity());
-    if (std::ilogb(n) - std::ilogb(d) < -150) return put(0.0f);
-    return put(std::abs(q));
-  }).normal();
+     const bool negative = sign_of(d) != sign_of(n);
+     const auto put = [negative](F x) { return negative ? -x : x; };
+     if (n != n || d != d) return quiet_nan<F>();
+     if ((d == 0 && n == 0) || (std::isinf(d) && std::isinf(n))) return quiet_nan<F>();
+     if (d == 0 || std::isinf(n)) return put(std::numeric_limits<F>::infinity());
+     if (std::isinf(d) || n == 0) return put(0.0f);
+     // Of operands that are so far apart the quotient overflows whatever came of the iteration.
+     if (std::ilogb(n) - std::ilogb(d) > 128) return put(std::numeric_limits<F>::infinity());
+     if (std::ilogb(n) - std::ilogb(d) < -150) return put(0.0f);
+     return put(std::abs(q));
+   }).normal();
   t.op("v_div_fmas_f32", [](F a, F b, F c, bool vcc) {
-    const F x = std::fma(a, b, c);
-    // What v_div_scale has done is undone: up for a large numerator, else down.
-    if (!vcc) return x;
-    return std::abs(c) >= 2 ? x * 0x1p64f : x * 0x1p-64f;
-  }).with_vcc();
+     const F x = std::fma(a, b, c);
+     // What v_div_scale has done is undone: up for a large numerator, else down.
+     if (!vcc) return x;
+     return std::abs(c) >= 2 ? x * 0x1p64f : x * 0x1p-64f;
+   }).with_vcc();
   add_approximate(t);
   add_cube(t);
 }

@@ -32,21 +32,21 @@ void add_float64(Table& t) {
     return exponent;
   });
   t.op("v_div_fixup_f64", [](D q, D d, D n) {
-    const bool negative = sign_of(d) != sign_of(n);
-    const auto put = [negative](D x) { return negative ? -x : x; };
-    if (n != n || d != d) return quiet_nan<D>();
-    if ((d == 0 && n == 0) || (std::isinf(d) && std::isinf(n))) return quiet_nan<D>();
-    if (d == 0 || std::isinf(n)) return put(std::numeric_limits<D>::infinity());
-    if (std::isinf(d) || n == 0) return put(0.0);
-    if (std::ilogb(n) - std::ilogb(d) > 1024) return put(std::numeric_limits<D>::infinity());
-    if (std::ilogb(n) - std::ilogb(d) < -1075) return put(0.0);
-    return put(std::abs(q));
-  }).normal();
+     const bool negative = sign_of(d) != sign_of(n);
+     const auto put = [negative](D x) { return negative ? -x : x; };
+     if (n != n || d != d) return quiet_nan<D>();
+     if ((d == 0 && n == 0) || (std::isinf(d) && std::isinf(n))) return quiet_nan<D>();
+     if (d == 0 || std::isinf(n)) return put(std::numeric_limits<D>::infinity());
+     if (std::isinf(d) || n == 0) return put(0.0);
+     if (std::ilogb(n) - std::ilogb(d) > 1024) return put(std::numeric_limits<D>::infinity());
+     if (std::ilogb(n) - std::ilogb(d) < -1075) return put(0.0);
+     return put(std::abs(q));
+   }).normal();
   t.op("v_div_fmas_f64", [](D a, D b, D c, bool vcc) {
-    const D x = std::fma(a, b, c);
-    if (!vcc) return x;
-    return std::abs(c) >= 2 ? x * 0x1p128 : x * 0x1p-128;
-  }).with_vcc();
+     const D x = std::fma(a, b, c);
+     if (!vcc) return x;
+     return std::abs(c) >= 2 ? x * 0x1p128 : x * 0x1p-128;
+   }).with_vcc();
   // About half of the mantissa is right; clang's division and root make up for the rest.
   const double kPart = std::ldexp(1.0, 53 - 24);
   t.op("v_rcp_f64", [](D a) { return 1 / a; }).ulp(kPart).normal();

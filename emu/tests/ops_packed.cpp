@@ -25,9 +25,10 @@ void clamped(Table& t, const std::string& name, F f) {
 template <class T>
 void multiply_add(Table& t, const std::string& name) {
   t.op(name, [](Pk<T> a, Pk<T> b, Pk<T> c) {
-    return Pk<T>{static_cast<T>(i64{a.lo} * b.lo + c.lo), static_cast<T>(i64{a.hi} * b.hi + c.hi)};
-  }).clamped([](Pk<T> a, Pk<T> b, Pk<T> c) {
-    return Pk<T>{saturate<T>(__int128{a.lo} * b.lo + c.lo), saturate<T>(__int128{a.hi} * b.hi + c.hi)};
+     return Pk<T>{static_cast<T>(i64{a.lo} * b.lo + c.lo), static_cast<T>(i64{a.hi} * b.hi + c.hi)};
+   }).clamped([](Pk<T> a, Pk<T> b, Pk<T> c) {
+    return Pk<T>{saturate<T>(__int128{a.lo} * b.lo + c.lo),
+                 saturate<T>(__int128{a.hi} * b.hi + c.hi)};
   });
 }
 
@@ -46,9 +47,9 @@ i64 byte_of(u32 x, int i, bool is_signed) {
 
 void add_dots(Table& t) {
   t.op("v_dot4_u32_u8", [](u32 a, u32 b, u32 c) {
-    for (int i = 0; i < 4; ++i) c += static_cast<u32>(byte_of(a, i, false) * byte_of(b, i, false));
-    return c;
-  }).clamped([](u32 a, u32 b, u32 c) {
+     for (int i = 0; i < 4; ++i) c += static_cast<u32>(byte_of(a, i, false) * byte_of(b, i, false));
+     return c;
+   }).clamped([](u32 a, u32 b, u32 c) {
     __int128 total = c;
     for (int i = 0; i < 4; ++i) total += byte_of(a, i, false) * byte_of(b, i, false);
     return saturate<u32>(total);

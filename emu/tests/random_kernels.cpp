@@ -23,11 +23,16 @@ Options read_options(int argc, char** argv) {
   Options options;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string name = argv[i];
-    if (name == "--count") options.count = std::strtoull(argv[i + 1], nullptr, 10);
-    else if (name == "--seed") options.seed = std::strtoull(argv[i + 1], nullptr, 10);
-    else if (name == "--batch") options.batch = std::strtoull(argv[i + 1], nullptr, 10);
-    else if (name == "--arch") options.arch = argv[i + 1];
-    else if (name == "--keep") options.keep = argv[i + 1];
+    if (name == "--count")
+      options.count = std::strtoull(argv[i + 1], nullptr, 10);
+    else if (name == "--seed")
+      options.seed = std::strtoull(argv[i + 1], nullptr, 10);
+    else if (name == "--batch")
+      options.batch = std::strtoull(argv[i + 1], nullptr, 10);
+    else if (name == "--arch")
+      options.arch = argv[i + 1];
+    else if (name == "--keep")
+      options.keep = argv[i + 1];
   }
   return options;
 }
@@ -45,7 +50,8 @@ std::string kernel_for(const std::string& arch, uint64_t seed) {
   std::string text = random_kernel(seed);
   static const std::string kMask = ", 0x165,", kRotate = ", 0x125,";
   if (!arch.starts_with("gfx9")) return text;
-  for (size_t at = 0; (at = text.find(kMask, at)) != text.npos;) text.replace(at, kMask.size(), kRotate);
+  for (size_t at = 0; (at = text.find(kMask, at)) != text.npos;)
+    text.replace(at, kMask.size(), kRotate);
   return text;
 }
 
@@ -93,7 +99,8 @@ int compare_file(const File& file, const Options& options) {
     std::printf("%s%s: %s\n", kernel.c_str(), flags.c_str(), error.c_str());
     if (!options.keep.empty()) {
       std::ofstream(options.keep + "/" + kernel + ".hip")
-          << "#include \"corpus.h\"\n" << kernel_for(options.arch, file.first + i);
+          << "#include \"corpus.h\"\n"
+          << kernel_for(options.arch, file.first + i);
     }
   }
   return wrong;

@@ -27,13 +27,13 @@ half half_from_fixed(__int128 value, int exponent, bool negative_zero) {
   if (width - shift > 11) shift = width - 11;
   unsigned __int128 kept = shift > 0 ? magnitude >> shift : magnitude << -shift;
   if (shift > 0) {
-    const unsigned __int128 rest = magnitude - (kept << shift), tie = (unsigned __int128){1}
-                                                                       << (shift - 1);
+    const unsigned __int128 rest = magnitude - (kept << shift),
+                            tie = (unsigned __int128){1} << (shift - 1);
     if (rest > tie || (rest == tie && (kept & 1) != 0)) ++kept;
   }
   const double result = std::ldexp(static_cast<double>(static_cast<u64>(kept)), shift + exponent);
-  const half rounded = result > 65504 ? std::numeric_limits<float>::infinity()
-                                      : static_cast<half>(result);
+  const half rounded =
+      result > 65504 ? std::numeric_limits<float>::infinity() : static_cast<half>(result);
   return negative ? -rounded : rounded;
 }
 

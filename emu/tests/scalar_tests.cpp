@@ -39,8 +39,10 @@ void add(const std::string& name, Shape shape, F f, R (C::*)(Args...) const) {
   spec.reference = [f](const u64* in, bool& scc) -> u64 {
     const auto call = [&]<size_t... I>(std::index_sequence<I...>) {
       const auto get = [&]<class T>(std::type_identity<T>, size_t i) -> decltype(auto) {
-        if constexpr (std::is_same_v<T, bool&>) return (scc);
-        else return from_bits<T>(in[i]);
+        if constexpr (std::is_same_v<T, bool&>)
+          return (scc);
+        else
+          return from_bits<T>(in[i]);
       };
       return f(get(std::type_identity<Args>(), I)...);
     };
@@ -55,11 +57,17 @@ void add(const std::string& name, Shape shape, F f, R (C::*)(Args...) const) {
 }
 
 template <class F>
-void op(const std::string& name, F f) { add(name, Shape::result, f, &F::operator()); }
+void op(const std::string& name, F f) {
+  add(name, Shape::result, f, &F::operator());
+}
 template <class F>
-void cmp(const std::string& name, F f) { add(name, Shape::compare, f, &F::operator()); }
+void cmp(const std::string& name, F f) {
+  add(name, Shape::compare, f, &F::operator());
+}
 template <class F>
-void with_constant(const std::string& name, Shape shape, F f) { add(name, shape, f, &F::operator()); }
+void with_constant(const std::string& name, Shape shape, F f) {
+  add(name, shape, f, &F::operator());
+}
 
 template <class T>
 T set(T value, bool& scc) {
@@ -68,8 +76,14 @@ T set(T value, bool& scc) {
 }
 
 void add_arithmetic() {
-  op("s_add_u32", [](u32 a, u32 b, bool& c) { c = (u64{a} + b) >> 32 != 0; return a + b; });
-  op("s_sub_u32", [](u32 a, u32 b, bool& c) { c = a < b; return a - b; });
+  op("s_add_u32", [](u32 a, u32 b, bool& c) {
+    c = (u64{a} + b) >> 32 != 0;
+    return a + b;
+  });
+  op("s_sub_u32", [](u32 a, u32 b, bool& c) {
+    c = a < b;
+    return a - b;
+  });
   op("s_add_i32", [](i32 a, i32 b, bool& c) {
     const i64 sum = i64{a} + b;
     c = sum != static_cast<i32>(sum);
@@ -95,10 +109,22 @@ void add_arithmetic() {
     return set(static_cast<i32>(d) < 0 ? 0 - d : d, c);
   });
   op("s_abs_i32", [](u32 a, bool& c) { return set(static_cast<i32>(a) < 0 ? 0 - a : a, c); });
-  op("s_min_i32", [](i32 a, i32 b, bool& c) { c = a < b; return c ? a : b; });
-  op("s_min_u32", [](u32 a, u32 b, bool& c) { c = a < b; return c ? a : b; });
-  op("s_max_i32", [](i32 a, i32 b, bool& c) { c = a >= b; return c ? a : b; });
-  op("s_max_u32", [](u32 a, u32 b, bool& c) { c = a >= b; return c ? a : b; });
+  op("s_min_i32", [](i32 a, i32 b, bool& c) {
+    c = a < b;
+    return c ? a : b;
+  });
+  op("s_min_u32", [](u32 a, u32 b, bool& c) {
+    c = a < b;
+    return c ? a : b;
+  });
+  op("s_max_i32", [](i32 a, i32 b, bool& c) {
+    c = a >= b;
+    return c ? a : b;
+  });
+  op("s_max_u32", [](u32 a, u32 b, bool& c) {
+    c = a >= b;
+    return c ? a : b;
+  });
   op("s_mul_i32", [](u32 a, u32 b) { return a * b; });
   op("s_mul_hi_u32", [](u32 a, u32 b) { return static_cast<u32>(u64{a} * b >> 32); });
   op("s_mul_hi_i32", [](i32 a, i32 b) { return static_cast<u32>(u64(i64{a} * b) >> 32); });
@@ -126,7 +152,8 @@ void add_logic(const std::string& type) {
   op("s_not_" + type, [](T a, bool& c) { return set<T>(~a, c); });
   op("s_mov_" + type, [](T a) { return a; });
   op("s_cselect_" + type, [](T a, T b, bool& c) { return c ? a : b; });
-  with_constant("s_cmov_" + type, Shape::accumulate, [](T a, T old, bool& c) { return c ? a : old; });
+  with_constant("s_cmov_" + type, Shape::accumulate,
+                [](T a, T old, bool& c) { return c ? a : old; });
   constexpr u32 kBits = 8 * sizeof(T);
   op("s_lshl_" + type, [](T a, u32 n, bool& c) { return set<T>(a << (n % kBits), c); });
   op("s_lshr_" + type, [](T a, u32 n, bool& c) { return set<T>(a >> (n % kBits), c); });
@@ -176,12 +203,10 @@ void add_logic(const std::string& type) {
   });
   cmp("s_bitcmp0_" + type, [](T a, u32 n, bool& c) { c = (a >> (n % kBits) & 1) == 0; });
   cmp("s_bitcmp1_" + type, [](T a, u32 n, bool& c) { c = (a >> (n % kBits) & 1) == 1; });
-  with_constant("s_bitset0_" + type, Shape::accumulate, [](u32 n, T a) {
-    return a & ~(T{1} << (n % kBits));
-  });
-  with_constant("s_bitset1_" + type, Shape::accumulate, [](u32 n, T a) {
-    return a | T{1} << (n % kBits);
-  });
+  with_constant("s_bitset0_" + type, Shape::accumulate,
+                [](u32 n, T a) { return a & ~(T{1} << (n % kBits)); });
+  with_constant("s_bitset1_" + type, Shape::accumulate,
+                [](u32 n, T a) { return a | T{1} << (n % kBits); });
 }
 
 /// A field of `width` bits from `at` on, of a value that is extended to 128 bits.
@@ -256,7 +281,8 @@ void add_constants() {
 bool wide(Type type) { return type == Type::b64; }
 
 std::string sreg(int n, bool pair) {
-  return pair ? "s[" + std::to_string(n) + ":" + std::to_string(n + 1) + "]" : "s" + std::to_string(n);
+  return pair ? "s[" + std::to_string(n) + ":" + std::to_string(n + 1) + "]"
+              : "s" + std::to_string(n);
 }
 
 struct ScalarCase {
@@ -273,7 +299,8 @@ class ScalarTest : public testing::Test {
       : batch_(std::move(batch)), spec_(spec), cases_(std::move(cases)) {}
 
   void TestBody() override {
-    ASSERT_TRUE(batch_->exists(cases_[0].id)) << "no such instruction: " << batch_->text(cases_[0].id);
+    ASSERT_TRUE(batch_->exists(cases_[0].id))
+        << "no such instruction: " << batch_->text(cases_[0].id);
     for (const ScalarCase& each : cases_) {
       if (!batch_->exists(each.id)) continue;
       for (int round = 0; round < 200 && !HasFailure(); ++round) run(each, round);
@@ -303,8 +330,8 @@ class ScalarTest : public testing::Test {
     bool scc = state.scc != 0;
     const u64 want = spec_.reference(in.data(), scc);
     const Outcome outcome = batch_->run(each.id, state);
-    ASSERT_EQ(outcome.ran, Ran::well) << (outcome.ran == Ran::missing ? "missing: " : "")
-                                      << outcome.message;
+    ASSERT_EQ(outcome.ran, Ran::well)
+        << (outcome.ran == Ran::missing ? "missing: " : "") << outcome.message;
     std::string said = batch_->text(each.id) + " of";
     for (u64 bits : in) said += " " + std::to_string(bits);
     EXPECT_EQ(state.scc, scc ? 1u : 0u) << "SCC of " << said << ", before " << before.scc;
@@ -323,9 +350,10 @@ class ScalarTest : public testing::Test {
   std::vector<ScalarCase> cases_;
 };
 
-ScalarCase add_case(Batch& batch, const ScalarSpec& spec, size_t constant_at, const std::string& text,
-                    u64 value) {
-  const bool accumulate = spec.shape == Shape::accumulate || spec.shape == Shape::accumulate_constant;
+ScalarCase add_case(Batch& batch, const ScalarSpec& spec, size_t constant_at,
+                    const std::string& text, u64 value) {
+  const bool accumulate =
+      spec.shape == Shape::accumulate || spec.shape == Shape::accumulate_constant;
   const bool has_result = spec.shape != Shape::compare && spec.shape != Shape::constant;
   std::string line = spec.name + " ";
   if (has_result) line += sreg(kTo, wide(spec.result));

@@ -14,9 +14,9 @@ constexpr uint32_t kF32[] = {
 };
 
 constexpr uint16_t kF16[] = {
-    0x0000, 0x8000, 0x0001, 0x8001, 0x03ff, 0x0400, 0x8400, 0x3c00, 0xbc00, 0x3800, 0xb800, 0x3e00,
-    0x4000, 0xc000, 0x4248, 0x3555, 0x6400, 0x6401, 0x7bff, 0xfbff, 0x7c00, 0xfc00, 0x7e00, 0xfe01,
-    0x7c01, 0xfd23, 0x5bf8, 0x4900, 0x77ff, 0x7800, 0xf800, 0x3bff,
+    0x0000, 0x8000, 0x0001, 0x8001, 0x03ff, 0x0400, 0x8400, 0x3c00, 0xbc00, 0x3800, 0xb800,
+    0x3e00, 0x4000, 0xc000, 0x4248, 0x3555, 0x6400, 0x6401, 0x7bff, 0xfbff, 0x7c00, 0xfc00,
+    0x7e00, 0xfe01, 0x7c01, 0xfd23, 0x5bf8, 0x4900, 0x77ff, 0x7800, 0xf800, 0x3bff,
 };
 
 constexpr uint64_t kF64[] = {
@@ -30,9 +30,11 @@ constexpr uint64_t kF64[] = {
 };
 
 constexpr uint32_t kInt[] = {
-    0, 1, 2, 3, 7, 8, 15, 16, 31, 32, 33, 63, 64, 0x7f, 0x80, 0xff, 0x100, 0x7fff, 0x8000, 0xffff,
-    0x10000, 0x7fffff, 0x800000, 0xffffff, 0x1000000, 0x7fffffff, 0x80000000, 0x80000001,
-    0xfffffffe, 0xffffffff, 0x55555555, 0xaaaaaaaa, 0x00ff00ff, 0x01020304, 0xff00ff00, 0x80808080,
+    0,          1,          2,          3,          7,          8,          15,         16,
+    31,         32,         33,         63,         64,         0x7f,       0x80,       0xff,
+    0x100,      0x7fff,     0x8000,     0xffff,     0x10000,    0x7fffff,   0x800000,   0xffffff,
+    0x1000000,  0x7fffffff, 0x80000000, 0x80000001, 0xfffffffe, 0xffffffff, 0x55555555, 0xaaaaaaaa,
+    0x00ff00ff, 0x01020304, 0xff00ff00, 0x80808080,
 };
 
 template <size_t kCount, class T>
@@ -59,11 +61,16 @@ uint16_t short_value(Random& random) {
 uint64_t interesting(Type type, Random& random) {
   const uint32_t kind = random.below(4);
   switch (type) {
-    case Type::bit: return random.next() & 1;
-    case Type::f16: return half_value(random);
-    case Type::b16: return short_value(random);
-    case Type::pk_f16: return half_value(random) | uint32_t{half_value(random)} << 16;
-    case Type::pk_b16: return short_value(random) | uint32_t{short_value(random)} << 16;
+    case Type::bit:
+      return random.next() & 1;
+    case Type::f16:
+      return half_value(random);
+    case Type::b16:
+      return short_value(random);
+    case Type::pk_f16:
+      return half_value(random) | uint32_t{half_value(random)} << 16;
+    case Type::pk_b16:
+      return short_value(random) | uint32_t{short_value(random)} << 16;
     case Type::f32:
       if (kind < 2) return any(kF32, random);
       return kind == 2 ? moderate(random) : static_cast<uint32_t>(random.next());
@@ -71,8 +78,9 @@ uint64_t interesting(Type type, Random& random) {
       return kind < 2 ? any(kInt, random) : static_cast<uint32_t>(random.next());
     case Type::f64:
       if (kind < 2) return any(kF64, random);
-      if (kind == 2) return std::bit_cast<uint64_t>(
-          double{std::bit_cast<float>(moderate(random))} * 1.000000123456789);
+      if (kind == 2)
+        return std::bit_cast<uint64_t>(double{std::bit_cast<float>(moderate(random))} *
+                                       1.000000123456789);
       return random.next();
     case Type::b64:
       if (kind == 0) return any(kInt, random);

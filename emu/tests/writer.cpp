@@ -49,12 +49,18 @@ class Writer {
 
   std::string input(T t) {
     switch (t) {
-      case T::i32: return "static_cast<i32>(in.i[" + number(8) + "])";
-      case T::u32: return "in.i[" + number(8) + "]";
-      case T::i64: return "in.l[" + number(4) + "]";
-      case T::f32: return "in.f[" + number(8) + "]";
-      case T::f64: return "in.d[" + number(4) + "]";
-      default: return "in.h[" + number(8) + "]";
+      case T::i32:
+        return "static_cast<i32>(in.i[" + number(8) + "])";
+      case T::u32:
+        return "in.i[" + number(8) + "]";
+      case T::i64:
+        return "in.l[" + number(4) + "]";
+      case T::f32:
+        return "in.f[" + number(8) + "]";
+      case T::f64:
+        return "in.d[" + number(4) + "]";
+      default:
+        return "in.h[" + number(8) + "]";
     }
   }
 
@@ -69,19 +75,27 @@ class Writer {
     const T t = any_type();
     std::string text = "(" + expression(t, depth) + " " + kRelations[random_.below(6)] + " " +
                        expression(t, depth) + ")";
-    if (random_.chance(5)) text = "(" + text + (random_.chance(2) ? " && " : " || ") + condition(0) + ")";
+    if (random_.chance(5))
+      text = "(" + text + (random_.chance(2) ? " && " : " || ") + condition(0) + ")";
     return text;
   }
 
   std::string leaf(T t) {
     if (!random_.chance(4)) return variable(t);
     switch (t) {
-      case T::i32: return "i32{" + std::to_string(static_cast<int>(random_.below(4001)) - 2000) + "}";
-      case T::u32: return std::to_string(static_cast<uint32_t>(random_.next())) + "u";
-      case T::i64: return "i64{" + std::to_string(static_cast<int64_t>(random_.next()) >> random_.below(60)) + "}";
-      case T::f32: return std::to_string(static_cast<int>(random_.below(2001)) - 1000) + ".25f";
-      case T::f64: return std::to_string(static_cast<int>(random_.below(2001)) - 1000) + ".125";
-      default: return "static_cast<half>(" + number(64) + ".5f)";
+      case T::i32:
+        return "i32{" + std::to_string(static_cast<int>(random_.below(4001)) - 2000) + "}";
+      case T::u32:
+        return std::to_string(static_cast<uint32_t>(random_.next())) + "u";
+      case T::i64:
+        return "i64{" + std::to_string(static_cast<int64_t>(random_.next()) >> random_.below(60)) +
+               "}";
+      case T::f32:
+        return std::to_string(static_cast<int>(random_.below(2001)) - 1000) + ".25f";
+      case T::f64:
+        return std::to_string(static_cast<int>(random_.below(2001)) - 1000) + ".125";
+      default:
+        return "static_cast<half>(" + number(64) + ".5f)";
     }
   }
 
@@ -99,12 +113,14 @@ class Writer {
   std::string conversion(T to, int depth) {
     switch (to) {
       case T::i32:
-        if (random_.chance(3)) return "static_cast<i32>(static_cast<float>(" + expression(T::u32, depth) + ") * 0.25f)";
+        if (random_.chance(3))
+          return "static_cast<i32>(static_cast<float>(" + expression(T::u32, depth) + ") * 0.25f)";
         return cast(to, expression(random_.chance(2) ? T::u32 : T::i64, depth));
       case T::u32:
         if (random_.chance(3)) return "bits(" + expression(T::f32, depth) + ")";
         return cast(to, expression(random_.chance(2) ? T::i32 : T::i64, depth));
-      case T::i64: return cast(to, expression(random_.chance(2) ? T::i32 : T::u32, depth));
+      case T::i64:
+        return cast(to, expression(random_.chance(2) ? T::i32 : T::u32, depth));
       case T::f32: {
         static const T kFrom[] = {T::i32, T::u32, T::i64, T::f64, T::f16};
         return cast(to, expression(kFrom[random_.below(5)], depth));
@@ -113,7 +129,8 @@ class Writer {
         static const T kFrom[] = {T::i32, T::u32, T::i64, T::f32};
         return cast(to, expression(kFrom[random_.below(4)], depth));
       }
-      default: return "narrow(" + expression(T::f32, depth) + ")";
+      default:
+        return "narrow(" + expression(T::f32, depth) + ")";
     }
   }
 
@@ -122,16 +139,26 @@ class Writer {
     const uint32_t kind = random_.below(t == T::f16 ? 5 : 10);
     const std::string end = t == T::f32 ? "f(" : "(";
     switch (kind) {
-      case 0: return cast(t, a + " + " + b);
-      case 1: return cast(t, a + " - " + b);
-      case 2: return cast(t, a + " * " + b);
-      case 3: return cast(t, "-(" + a + ")");
-      case 4: return cast(t, a + " / " + b);
-      case 5: return "__builtin_fma" + end + a + ", " + b + ", " + expression(t, depth) + ")";
-      case 6: return "__builtin_floor" + end + a + ")";
-      case 7: return "__builtin_rint" + end + a + ")";
-      case 8: return "__builtin_fabs" + end + a + ")";
-      default: return "__builtin_sqrt" + end + "__builtin_fabs" + end + a + "))";
+      case 0:
+        return cast(t, a + " + " + b);
+      case 1:
+        return cast(t, a + " - " + b);
+      case 2:
+        return cast(t, a + " * " + b);
+      case 3:
+        return cast(t, "-(" + a + ")");
+      case 4:
+        return cast(t, a + " / " + b);
+      case 5:
+        return "__builtin_fma" + end + a + ", " + b + ", " + expression(t, depth) + ")";
+      case 6:
+        return "__builtin_floor" + end + a + ")";
+      case 7:
+        return "__builtin_rint" + end + a + ")";
+      case 8:
+        return "__builtin_fabs" + end + a + ")";
+      default:
+        return "__builtin_sqrt" + end + "__builtin_fabs" + end + a + "))";
     }
   }
 
@@ -139,21 +166,32 @@ class Writer {
     static const char* const kOps[] = {"+", "-", "*", "&", "|", "^"};
     // Signed sums wrap: they are made unsigned and cast back.
     const char* wide = t == T::i64 ? "u64" : "u32";
-    const auto u = [&](const std::string& x) { return std::string("static_cast<") + wide + ">(" + x + ")"; };
+    const auto u = [&](const std::string& x) {
+      return std::string("static_cast<") + wide + ">(" + x + ")";
+    };
     const std::string a = expression(t, depth), b = expression(t, depth);
     const uint32_t kind = random_.below(14);
     const std::string shift = std::to_string(random_.below(t == T::i64 ? 64 : 32));
     if (kind < 6) return cast(t, u(a) + " " + kOps[kind] + " " + u(b));
     switch (kind) {
-      case 6: return cast(t, u(a) + " << " + shift);
-      case 7: return cast(t, "(" + a + ") >> " + shift);
-      case 8: return cast(t, u(a) + " << (" + u(b) + " & 31)");
-      case 9: return cast(t, full(t, u(a)) + " / (" + full(t, u(b)) + " | 1)");
-      case 10: return cast(t, full(t, u(a)) + " % (" + full(t, u(b)) + " | 1)");
-      case 11: return cast(t, "~" + u(a));
-      case 12: return cast(t, std::string("__builtin_popcount") + (t == T::i64 ? "ll(" : "(") + u(a) + ")");
-      default: return cast(t, "__builtin_elementwise_" + std::string(random_.chance(2) ? "max(" : "min(") +
-                                  cast(t, a) + ", " + cast(t, b) + ")");
+      case 6:
+        return cast(t, u(a) + " << " + shift);
+      case 7:
+        return cast(t, "(" + a + ") >> " + shift);
+      case 8:
+        return cast(t, u(a) + " << (" + u(b) + " & 31)");
+      case 9:
+        return cast(t, full(t, u(a)) + " / (" + full(t, u(b)) + " | 1)");
+      case 10:
+        return cast(t, full(t, u(a)) + " % (" + full(t, u(b)) + " | 1)");
+      case 11:
+        return cast(t, "~" + u(a));
+      case 12:
+        return cast(t,
+                    std::string("__builtin_popcount") + (t == T::i64 ? "ll(" : "(") + u(a) + ")");
+      default:
+        return cast(t, "__builtin_elementwise_" + std::string(random_.chance(2) ? "max(" : "min(") +
+                           cast(t, a) + ", " + cast(t, b) + ")");
     }
   }
 
@@ -183,7 +221,8 @@ class Writer {
     }
     if (kind == 6) {
       const std::string i = "i" + std::to_string(loops_++);
-      line("for (u32 " + i + " = 0; " + i + " < (" + variable(T::u32) + " & 7) + 1; ++" + i + ") {");
+      line("for (u32 " + i + " = 0; " + i + " < (" + variable(T::u32) + " & 7) + 1; ++" + i +
+           ") {");
       block(depth - 1);
       if (random_.chance(3)) line("if " + condition(1) + " break;");
       // The bound may change within: an end that doesn't depend on it.
@@ -217,18 +256,23 @@ class Writer {
       return line(to + " ^= shared[(item() + " + number(64) + ") & 63];");
     }
     if (kind == 6) {
-      static const char* const kControls[] = {"0x1b", "0xb1", "0x4e", "0x101", "0x113", "0x125",
-                                              "0x140", "0x141", "0x153", "0x165"};
-      return line(to + " += DPP(" + from + ", " + variable(T::u32) + ", " + kControls[random_.below(10)] +
-                  ", 15, 15, " + (random_.chance(2) ? "true" : "false") + ");");
+      static const char* const kControls[] = {"0x1b",  "0xb1",  "0x4e",  "0x101", "0x113",
+                                              "0x125", "0x140", "0x141", "0x153", "0x165"};
+      return line(to + " += DPP(" + from + ", " + variable(T::u32) + ", " +
+                  kControls[random_.below(10)] + ", 15, 15, " +
+                  (random_.chance(2) ? "true" : "false") + ");");
     }
     switch (random_.below(4)) {
-      case 0: return line(to + " -= SWIZZLE(" + from + ", 0x041f);");
-      case 1: return line(to + " = read_lane(" + from + ", " + number(32) + ") + " + variable(T::u32) + ";");
-      case 2: return line(to + " += static_cast<u32>(ballot((" + from + " & 4) != 0));");
+      case 0:
+        return line(to + " -= SWIZZLE(" + from + ", 0x041f);");
+      case 1:
+        return line(to + " = read_lane(" + from + ", " + number(32) + ") + " + variable(T::u32) +
+                    ";");
+      case 2:
+        return line(to + " += static_cast<u32>(ballot((" + from + " & 4) != 0));");
       default:
-        return line("{ const u32 moved = bpermute(" + from + " & 31, " + variable(T::u32) + "); if (lanes() == 32) " +
-                    to + " ^= moved; }");
+        return line("{ const u32 moved = bpermute(" + from + " & 31, " + variable(T::u32) +
+                    "); if (lanes() == 32) " + to + " ^= moved; }");
     }
   }
 

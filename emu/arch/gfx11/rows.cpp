@@ -1,8 +1,9 @@
-// WMMA of gfx11: 16 x 16 results of 16 products each. Lane l holds row l & 15 of A and column l & 15
-// of B, in both halves (all four rows of 16 lanes in a wave of 64) alike; the lower 16 lanes are
+// WMMA of gfx11: 16 x 16 results of 16 products each. Lane l holds row l & 15 of A and column l &
+// 15 of B, in both halves (all four rows of 16 lanes in a wave of 64) alike; the lower 16 lanes are
 // read. Results lie with column l & 15 in lane l, rows taking turns among the rows of lanes.
 
 #include "emu/exec/rows/rows.h"
+
 #include "emu/exec/valu.h"
 
 namespace emu::EMU_VARIANT {
@@ -15,15 +16,16 @@ enum class Sum : uint8_t { f32, f16, bf16, i32 };
 
 template <Part kPart>
 inline constexpr int kPartBits = kPart == Part::f16 || kPart == Part::bf16 ? 16
-                                 : kPart == Part::i8 || kPart == Part::u8 ? 8 : 4;
+                                 : kPart == Part::i8 || kPart == Part::u8  ? 8
+                                                                           : 4;
 
 /// Element k of the row or column in each of the 16 lower lanes, in both halves of the result.
 template <Part kPart, class V>
 EMU_INLINE V part_of(Wave* w, uint32_t offset, int k) {
   constexpr int kEach = 32 / kPartBits<kPart>;
   U32 bits = at<U32>(w, offset + 128 * static_cast<uint32_t>(k / kEach));
-  bits = __builtin_shufflevector(bits, bits, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 0,
-                                 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  bits = __builtin_shufflevector(bits, bits, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
+                                 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
   const auto down = static_cast<uint32_t>(k % kEach * kPartBits<kPart>);
   const U32 top = bits << (32 - kPartBits<kPart> - down);
   constexpr int kUnused = 32 - kPartBits<kPart>;
@@ -37,8 +39,10 @@ EMU_INLINE V part_of(Wave* w, uint32_t offset, int k) {
 
 template <class V>
 EMU_INLINE V multiply_add(V a, V b, V c) {
-  if constexpr (std::is_same_v<V, F32>) return fma(a, b, c);
-  else return a * b + c;
+  if constexpr (std::is_same_v<V, F32>)
+    return fma(a, b, c);
+  else
+    return a * b + c;
 }
 
 template <Sum kSum, class V>
@@ -63,7 +67,8 @@ EMU_INLINE void store_sum(Wave* w, const Op* op, uint32_t reg, int half, V sum) 
   if constexpr (kSum == Sum::f32 || kSum == Sum::i32) {
     to = bits_as<U32>(sum);
   } else {
-    const U32 word = kSum == Sum::f16 ? convert<U32>(bits_as<U16>(convert<F16>(sum))) : to_bf16(sum);
+    const U32 word =
+        kSum == Sum::f16 ? convert<U32>(bits_as<U16>(convert<F16>(sum))) : to_bf16(sum);
     to = x.src[2].hi ? (to & 0xffff) | word << 16 : (to & 0xffff0000) | word;
   }
 }
@@ -91,9 +96,9 @@ Stop wmma(Wave* w, const Op* op) {
     V sum = kSaturate ? splat<V>(0) : start;
     for (int k = 0; k < kSize; ++k) {
       const V low = splat<V>(a[k][row]), high = splat<V>(a[k][row + 1]);
-      const V both = __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13,
-                                             14, 15, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43,
-                                             44, 45, 46, 47);
+      const V both =
+          __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
+                                  32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47);
       sum = multiply_add(both, b[k], sum);
     }
     if constexpr (kSaturate && kSum == Sum::i32) sum = __builtin_elementwise_add_sat(sum, start);
@@ -114,7 +119,9 @@ void place_wmma(Lowering& l, const Inst& inst, Handler handler, Value value) {
 template <Part kPart, Sum kSum>
 void lower_wmma(Lowering& l, const Inst& inst) {
   place_wmma(l, inst, &wmma<kPart, kPart, kSum, false>,
-             kSum == Sum::f16 ? Value::f16 : kSum == Sum::bf16 ? Value::bf16 : Value::f32);
+             kSum == Sum::f16    ? Value::f16
+             : kSum == Sum::bf16 ? Value::bf16
+                                 : Value::f32);
 }
 
 /// neg_lo says which sources are signed.

@@ -1,7 +1,7 @@
-// Matrix instructions of gfx90a: D = A * B + C for one to sixteen blocks at once. Lane l has row (of
-// A) or column (of B) l % size of a block, and some neighbouring k of it; a result register has a row
-// of each group of lanes. Products are summed in order with one rounding each, which the hardware
-// doesn't promise.
+// Matrix instructions of gfx90a: D = A * B + C for one to sixteen blocks at once. Lane l has row
+// (of A) or column (of B) l % size of a block, and some neighbouring k of it; a result register has
+// a row of each group of lanes. Products are summed in order with one rounding each, which the
+// hardware doesn't promise.
 
 #include <bit>
 #include <cstring>
@@ -44,8 +44,8 @@ struct Shape {
 
 uint32_t dword_of(Wave* w, uint32_t offset, int reg, int lane) {
   const uint32_t half = lane / 32 != 0 ? w->half_bytes : 0;
-  return at<uint32_t>(w, offset + half + 128 * static_cast<uint32_t>(reg) +
-                             4 * static_cast<uint32_t>(lane % 32));
+  return at<uint32_t>(
+      w, offset + half + 128 * static_cast<uint32_t>(reg) + 4 * static_cast<uint32_t>(lane % 32));
 }
 
 /// Element `index` of those that the lane holds.

@@ -1,7 +1,8 @@
 // Atomic operations on global and flat memory.
 
-#include "emu/exec/address.h"
 #include "emu/exec/atomics.h"
+
+#include "emu/exec/address.h"
 #include "emu/exec/rows/rows.h"
 
 namespace emu::EMU_VARIANT {
@@ -26,8 +27,10 @@ Stop atomic(Wave* w, const Op* op) {
         });
     if (!ok) return Stop::fault;
   }
-  if (op->dst != 0) load_issued(w, op, op->dst, sizeof(T) / 4, kFlat ? kVmem | kLds : kVmem);
-  else store_issued(w, kFlat ? kStore | kLds : kStore);
+  if (op->dst != 0)
+    load_issued(w, op, op->dst, sizeof(T) / 4, kFlat ? kVmem | kLds : kVmem);
+  else
+    store_issued(w, kFlat ? kStore | kLds : kStore);
   EMU_NEXT;
 }
 
@@ -37,24 +40,26 @@ void lower_atomic(Lowering& l, const Inst& inst) {  // [vdst,] vaddr, vdata [, s
   const bool returns = inst.operands.size() > plain;
   const size_t first = returns ? 1 : 0;
   const bool scalar = !kFlat && has_scalar_base(inst, first + 2);
-  Op& op = l.emit(scalar ? &atomic<T, F, kCompare, true, kFlat>
-                         : &atomic<T, F, kCompare, false, kFlat>);
+  Op& op =
+      l.emit(scalar ? &atomic<T, F, kCompare, true, kFlat> : &atomic<T, F, kCompare, false, kFlat>);
   if (returns) op.dst = l.destination(inst.operands[0]);
   op.b = l.source(inst.operands.at(first + 1), Value::b32);
   place_address(l, inst, op, inst.operands.at(first),
                 kFlat ? nullptr : &inst.operands.at(first + 2));
 }
 
-#define EMU_ATOMIC(name, T, F) \
-  {"global_atomic_" name, &lower_atomic<T, F, false, false>}, \
-  {"flat_atomic_" name, &lower_atomic<T, F, false, true>}
-#define EMU_COMPARE_SWAP(name, T) \
-  {"global_atomic_" name, &lower_atomic<T, kSwap, true, false>}, \
-  {"flat_atomic_" name, &lower_atomic<T, kSwap, true, true>}
+#define EMU_ATOMIC(name, T, F)                                  \
+  {"global_atomic_" name, &lower_atomic<T, F, false, false>}, { \
+    "flat_atomic_" name, &lower_atomic<T, F, false, true>       \
+  }
+#define EMU_COMPARE_SWAP(name, T)                                  \
+  {"global_atomic_" name, &lower_atomic<T, kSwap, true, false>}, { \
+    "flat_atomic_" name, &lower_atomic<T, kSwap, true, true>       \
+  }
 // The names of gfx10 and earlier beside those of gfx11 and later.
-#define EMU_ATOMICS(old_name, name32, name64, T32, T64, F) \
-  EMU_ATOMIC(old_name, T32, F), EMU_ATOMIC(old_name "_x2", T64, F), \
-  EMU_ATOMIC(name32, T32, F), EMU_ATOMIC(name64, T64, F)
+#define EMU_ATOMICS(old_name, name32, name64, T32, T64, F)                                      \
+  EMU_ATOMIC(old_name, T32, F), EMU_ATOMIC(old_name "_x2", T64, F), EMU_ATOMIC(name32, T32, F), \
+      EMU_ATOMIC(name64, T64, F)
 
 constexpr Row kRows[] = {
     EMU_ATOMICS("swap", "swap_b32", "swap_b64", uint32_t, uint64_t, kSwap),

@@ -109,8 +109,8 @@ Stop quad_sad_wide(Wave* w, const Op* op) {
     U32 sums[4];
     for (uint32_t i = 0; i < 4; ++i) {
       const U32 part = convert<U32>(a >> uint64_t{8 * i});
-      sums[i] = sad8<true>(part, b) + load_dword(w, op->c + (x.src[2].vector ? 128 : 4) * i,
-                                                 x.src[2].vector, h);
+      sums[i] = sad8<true>(part, b) +
+                load_dword(w, op->c + (x.src[2].vector ? 128 : 4) * i, x.src[2].vector, h);
     }
     for (uint32_t i = 0; i < 4; ++i) {
       store_dword(w, op->dst + shift + 128 * i, w->s[kExec + h], sums[i]);
@@ -171,9 +171,8 @@ constexpr Row kRows[] = {
     vop<[](U32 a) { return leading_signs(a); }>("v_cls_i32"),
     vop<[](U32 a) { return leading_signs(a); }>("v_ffbh_i32"),
     warm<[](U32 a, U32 b) { return bit_count(a) + b; }>("v_bcnt_u32_b32"),
-    warm<[](U32 hi, U32 lo, U32 n) {
-      return convert<U32>(pair(lo, hi) >> convert<U64>(n & 31));
-    }>("v_alignbit_b32"),
+    warm<[](U32 hi, U32 lo, U32 n) { return convert<U32>(pair(lo, hi) >> convert<U64>(n & 31)); }>(
+        "v_alignbit_b32"),
     warm<[](U32 hi, U32 lo, U32 n) {
       return convert<U32>(pair(lo, hi) >> convert<U64>((n & 3) * 8));
     }>("v_alignbyte_b32"),
@@ -193,9 +192,8 @@ constexpr Row kRows[] = {
     vop<[](U64 a, U32 b, U64 c) { return quad_sad<false>(a, b, c); }>("v_qsad_pk_u16_u8"),
     vop<[](U64 a, U32 b, U64 c) { return quad_sad<true>(a, b, c); }>("v_mqsad_pk_u16_u8"),
     {"v_mqsad_u32_u8", &lower_quad_sad_wide},
-    vop<[](U32 a) {
-      return convert<U16>(saturated_byte(a) | saturated_byte(a >> 16) << 8);
-    }>("v_sat_pk_u8_i16"),
+    vop<[](U32 a) { return convert<U16>(saturated_byte(a) | saturated_byte(a >> 16) << 8); }>(
+        "v_sat_pk_u8_i16"),
 };
 
 }  // namespace

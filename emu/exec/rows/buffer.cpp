@@ -1,5 +1,5 @@
-// Buffer loads, stores and atomics: addresses through a four-dword descriptor, whose end is checked:
-// beyond it a load gives zero and a store does nothing.
+// Buffer loads, stores and atomics: addresses through a four-dword descriptor, whose end is
+// checked: beyond it a load gives zero and a store does nothing.
 
 #include "emu/exec/address.h"
 #include "emu/exec/atomics.h"
@@ -45,8 +45,8 @@ EMU_INLINE BufferLanes buffer_lanes(Wave* w, const Op* op, int half, const Descr
   const bool raw = d.stride == 0 || (by_field && d.out_of_bounds == 3);
   for (int lane = 0; lane < kLanes; ++lane) {
     const uint64_t index = has_index ? first[lane] : 0;
-    const uint64_t offset = uint64_t{has_offset ? offset_register[lane] : 0} +
-                            static_cast<uint32_t>(op->imm) + skip;
+    const uint64_t offset =
+        uint64_t{has_offset ? offset_register[lane] : 0} + static_cast<uint32_t>(op->imm) + skip;
     const uint64_t all = index * d.stride + offset;
     bool within = d.records != 0;
     if (raw) {
@@ -95,7 +95,7 @@ EMU_INLINE bool buffer_half(Wave* w, const Op* op, int half) {
   const BufferLanes lanes = buffer_lanes(w, op, half, d, Format::kBytes);
   char* base = reinterpret_cast<char*>(d.base) + scalar_offset;
   if constexpr (Format::kRegisters > 1) {
-    if ((enabled & ~lanes.within) != 0) {  // each dword is held against the end by itself
+    if ((enabled & ~lanes.within) != 0) {     // each dword is held against the end by itself
       BufferLanes parts[Format::kRegisters];  // made first: a load may overwrite the addresses
       for (uint32_t i = 0; i < Format::kRegisters; ++i) {
         parts[i] = buffer_lanes(w, op, half, d, 4, 4 * i);
@@ -121,8 +121,10 @@ Stop buffer(Wave* w, const Op* op) {
     if (kStore) read_vector(w, op, op->b, Format::kRegisters, half, enabled);
     if (!buffer_half<Format, kStore>(w, op, half)) return Stop::fault;
   }
-  if (kStore) store_issued(w, emu::kStore);
-  else load_issued(w, op, op->dst, Format::kRegisters, kVmem);
+  if (kStore)
+    store_issued(w, emu::kStore);
+  else
+    load_issued(w, op, op->dst, Format::kRegisters, kVmem);
   EMU_NEXT;
 }
 
@@ -139,8 +141,10 @@ Stop atomic(Wave* w, const Op* op) {
       return Stop::fault;
     }
   }
-  if (op->dst != 0) load_issued(w, op, op->dst, sizeof(T) / 4, kVmem);
-  else store_issued(w, kStore);
+  if (op->dst != 0)
+    load_issued(w, op, op->dst, sizeof(T) / 4, kVmem);
+  else
+    store_issued(w, kStore);
   EMU_NEXT;
 }
 
@@ -170,11 +174,14 @@ void lower_atomic(Lowering& l, const Inst& inst) {
   place(l, inst, op);
 }
 
-#define EMU_BUFFER_LOAD(name, ...) {name, &lower_buffer<__VA_ARGS__, false>}
-#define EMU_BUFFER_STORE(name, ...) {name, &lower_buffer<__VA_ARGS__, true>}
-#define EMU_BUFFER_ATOMIC(old_name, new_name, T, F)              \
-  {"buffer_atomic_" old_name, &lower_atomic<T, F, false>},       \
-  {"buffer_atomic_" new_name, &lower_atomic<T, F, false>}
+#define EMU_BUFFER_LOAD(name, ...) \
+  { name, &lower_buffer<__VA_ARGS__, false> }
+#define EMU_BUFFER_STORE(name, ...) \
+  { name, &lower_buffer<__VA_ARGS__, true> }
+#define EMU_BUFFER_ATOMIC(old_name, new_name, T, F)          \
+  {"buffer_atomic_" old_name, &lower_atomic<T, F, false>}, { \
+    "buffer_atomic_" new_name, &lower_atomic<T, F, false>    \
+  }
 
 constexpr Row kRows[] = {
     EMU_LOADS("buffer_", EMU_BUFFER_LOAD),

@@ -39,9 +39,10 @@ EMU_INLINE Lanes is_class(V x, U32 asked) {
   const T infinite = is_infinite(x), zero = is_zero(x), denormal = is_denormal(x);
   const T negative = is_negative(x);
   const T normal = ~(nan | infinite | zero | denormal);
-  const T kinds[] = {nan & ~quiet,      nan & quiet,         infinite & negative, normal & negative,
-                     denormal & negative, zero & negative,   zero & ~negative,    denormal & ~negative,
-                     normal & ~negative, infinite & ~negative};
+  const T kinds[] = {nan & ~quiet,        nan & quiet,          infinite & negative,
+                     normal & negative,   denormal & negative,  zero & negative,
+                     zero & ~negative,    denormal & ~negative, normal & ~negative,
+                     infinite & ~negative};
   LaneMask found = 0;
   for (uint32_t i = 0; i < 10; ++i) found |= lane_mask(kinds[i]) & lane_mask(asked >> i & 1);
   return {found};
@@ -76,39 +77,27 @@ constexpr Row cmpx(const char* name) {
   return {name, &lower_cmpx<F, kHeat>};
 }
 
-#define EMU_COMPARE(type, V, relation, is, heat)                     \
-  cmp<Compare<V, Is::is>{}, Heat::heat>("v_cmp_" relation "_" type), \
-  cmpx<Compare<V, Is::is>{}, Heat::heat == Heat::rare ? Heat::rare : Heat::warm>( \
-      "v_cmpx_" relation "_" type)
+#define EMU_COMPARE(type, V, relation, is, heat)                                      \
+  cmp<Compare<V, Is::is>{}, Heat::heat>("v_cmp_" relation "_" type),                  \
+      cmpx<Compare<V, Is::is>{}, Heat::heat == Heat::rare ? Heat::rare : Heat::warm>( \
+          "v_cmpx_" relation "_" type)
 
-#define EMU_COMPARE_INTEGER(type, V, heat)  \
-  EMU_COMPARE(type, V, "lt", lt, heat),     \
-  EMU_COMPARE(type, V, "eq", eq, heat),     \
-  EMU_COMPARE(type, V, "le", le, heat),     \
-  EMU_COMPARE(type, V, "gt", gt, heat),     \
-  EMU_COMPARE(type, V, "ne", neq, heat),    \
-  EMU_COMPARE(type, V, "ge", ge, heat),     \
-  EMU_COMPARE(type, V, "f", f, rare),       \
-  EMU_COMPARE(type, V, "t", t, rare)
+#define EMU_COMPARE_INTEGER(type, V, heat)                                         \
+  EMU_COMPARE(type, V, "lt", lt, heat), EMU_COMPARE(type, V, "eq", eq, heat),      \
+      EMU_COMPARE(type, V, "le", le, heat), EMU_COMPARE(type, V, "gt", gt, heat),  \
+      EMU_COMPARE(type, V, "ne", neq, heat), EMU_COMPARE(type, V, "ge", ge, heat), \
+      EMU_COMPARE(type, V, "f", f, rare), EMU_COMPARE(type, V, "t", t, rare)
 
-#define EMU_COMPARE_FLOAT(type, V, heat, colder) \
-  EMU_COMPARE(type, V, "lt", lt, heat),          \
-  EMU_COMPARE(type, V, "eq", eq, heat),          \
-  EMU_COMPARE(type, V, "le", le, heat),          \
-  EMU_COMPARE(type, V, "gt", gt, heat),          \
-  EMU_COMPARE(type, V, "lg", lg, colder),        \
-  EMU_COMPARE(type, V, "ge", ge, heat),          \
-  EMU_COMPARE(type, V, "o", o, colder),          \
-  EMU_COMPARE(type, V, "u", u, colder),          \
-  EMU_COMPARE(type, V, "nge", nge, colder),      \
-  EMU_COMPARE(type, V, "nlg", nlg, colder),      \
-  EMU_COMPARE(type, V, "ngt", ngt, colder),      \
-  EMU_COMPARE(type, V, "nle", nle, colder),      \
-  EMU_COMPARE(type, V, "neq", neq, colder),      \
-  EMU_COMPARE(type, V, "nlt", nlt, colder),      \
-  EMU_COMPARE(type, V, "f", f, rare),            \
-  EMU_COMPARE(type, V, "t", t, rare),            \
-  EMU_COMPARE(type, V, "tru", t, rare)
+#define EMU_COMPARE_FLOAT(type, V, heat, colder)                                          \
+  EMU_COMPARE(type, V, "lt", lt, heat), EMU_COMPARE(type, V, "eq", eq, heat),             \
+      EMU_COMPARE(type, V, "le", le, heat), EMU_COMPARE(type, V, "gt", gt, heat),         \
+      EMU_COMPARE(type, V, "lg", lg, colder), EMU_COMPARE(type, V, "ge", ge, heat),       \
+      EMU_COMPARE(type, V, "o", o, colder), EMU_COMPARE(type, V, "u", u, colder),         \
+      EMU_COMPARE(type, V, "nge", nge, colder), EMU_COMPARE(type, V, "nlg", nlg, colder), \
+      EMU_COMPARE(type, V, "ngt", ngt, colder), EMU_COMPARE(type, V, "nle", nle, colder), \
+      EMU_COMPARE(type, V, "neq", neq, colder), EMU_COMPARE(type, V, "nlt", nlt, colder), \
+      EMU_COMPARE(type, V, "f", f, rare), EMU_COMPARE(type, V, "t", t, rare),             \
+      EMU_COMPARE(type, V, "tru", t, rare)
 
 template <class V>
 inline constexpr auto kClass = [](V x, U32 asked) { return is_class(x, asked); };

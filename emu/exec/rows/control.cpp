@@ -97,8 +97,10 @@ Stop wait_one(Wave* w, const Op* op) {
   if constexpr (kChecked) {
     read_scalar(w, op, op->c, 1);
     const uint32_t left = op->imm2 + at<uint32_t>(w, op->c);
-    if (kMemory) wait_for_vmem(w, left);
-    else wait_for_lds_and_smem(w, left);
+    if (kMemory)
+      wait_for_vmem(w, left);
+    else
+      wait_for_lds_and_smem(w, left);
   }
   EMU_NEXT;
 }
@@ -122,9 +124,7 @@ void put_pair(Wave* w, uint32_t offset, uint64_t value) {
 }
 
 /// Of the instruction that follows.
-uint64_t next_address(Wave* w, const Op* op) {
-  return w->launch->base + at<uint64_t>(w, op->b);
-}
+uint64_t next_address(Wave* w, const Op* op) { return w->launch->base + at<uint64_t>(w, op->b); }
 
 Stop getpc(Wave* w, const Op* op) {
   write_scalar(w, op, op->dst, 2);
@@ -142,8 +142,10 @@ Stop setpc(Wave* w, const Op* op) {
     put_pair(w, op->dst, next_address(w, op));
   }
   const Op* to = jump(w, op, target);
-  if (to == nullptr) [[unlikely]] return Stop::fault;
-  if (--w->budget < 0) [[unlikely]] return Stop::yield;
+  if (to == nullptr) [[unlikely]]
+    return Stop::fault;
+  if (--w->budget < 0) [[unlikely]]
+    return Stop::yield;
   [[clang::musttail]] return to->fn(w, to);
 }
 

@@ -31,8 +31,8 @@ EMU_INLINE Packed<F16> pack_rtz(F32 a, F32 b) {
 template <class To>
 EMU_INLINE To to_word(F32 x) {
   constexpr bool kSigned = std::is_same_v<To, I16>;
-  const I32 value = kSigned ? saturate<I32>(x, -32768.0f, 32767.0f)
-                            : saturate<I32>(x, 0.0f, 65535.0f);
+  const I32 value =
+      kSigned ? saturate<I32>(x, -32768.0f, 32767.0f) : saturate<I32>(x, 0.0f, 65535.0f);
   return convert<To>(value);
 }
 
@@ -53,12 +53,12 @@ EMU_INLINE U32 pack_byte(F32 x, U32 which, U32 into) {
   return (into & ~(splat<U32>(0xff) << at)) | byte << at;
 }
 
-EMU_INLINE F32 from_byte(U32 x, uint32_t i) { return convert<F32>(bits_as<I32>(x >> (8 * i) & 0xff)); }
+EMU_INLINE F32 from_byte(U32 x, uint32_t i) {
+  return convert<F32>(bits_as<I32>(x >> (8 * i) & 0xff));
+}
 
 /// A 4-bit signed number of sixteenths.
-EMU_INLINE F32 offset_of(U32 x) {
-  return convert<F32>(bits_as<I32>(x << 28) >> 28) * 0.0625f;
-}
+EMU_INLINE F32 offset_of(U32 x) { return convert<F32>(bits_as<I32>(x << 28) >> 28) * 0.0625f; }
 
 EMU_INLINE U16 low_word(U32 x) { return convert<U16>(x > 0xffff ? splat<U32>(0xffff) : x); }
 EMU_INLINE I16 low_word(I32 x) { return convert<I16>(clip(x, -0x8000, 0x7fff)); }
@@ -120,13 +120,21 @@ constexpr Row kRows[] = {
     vop<kPackNormI16F16>("v_cvt_pknorm_i16_f16"),
     vop<kPackNormU16F16>("v_cvt_pk_norm_u16_f16"),
     vop<kPackNormU16F16>("v_cvt_pknorm_u16_f16"),
-    vop<[](F32 a, F32 b) { return Packed<I16>{to_word<I16>(a), to_word<I16>(b)}; }>(
-        "v_cvt_pk_i16_f32"),
-    vop<[](F32 a, F32 b) { return Packed<U16>{to_word<U16>(a), to_word<U16>(b)}; }>(
-        "v_cvt_pk_u16_f32"),
-    vop<[](U32 a, U32 b) { return Packed<U16>{low_word(a), low_word(b)}; }>("v_cvt_pk_u16_u32"),
-    vop<[](I32 a, I32 b) { return Packed<I16>{low_word(a), low_word(b)}; }>("v_cvt_pk_i16_i32"),
-    warm<[](F16 a, F16 b) { return Packed<F16>{a, b}; }>("v_pack_b32_f16"),
+    vop<[](F32 a, F32 b) {
+      return Packed<I16>{to_word<I16>(a), to_word<I16>(b)};
+    }>("v_cvt_pk_i16_f32"),
+    vop<[](F32 a, F32 b) {
+      return Packed<U16>{to_word<U16>(a), to_word<U16>(b)};
+    }>("v_cvt_pk_u16_f32"),
+    vop<[](U32 a, U32 b) {
+      return Packed<U16>{low_word(a), low_word(b)};
+    }>("v_cvt_pk_u16_u32"),
+    vop<[](I32 a, I32 b) {
+      return Packed<I16>{low_word(a), low_word(b)};
+    }>("v_cvt_pk_i16_i32"),
+    warm<[](F16 a, F16 b) {
+      return Packed<F16>{a, b};
+    }>("v_pack_b32_f16"),
 };
 
 }  // namespace

@@ -29,7 +29,8 @@ template <class V>
 EMU_INLINE V power(int n) {
   using L = Layout<V>;
   using E = typename L::E;
-  return bits_as<V>(splat<typename L::B>(static_cast<E>(static_cast<E>(n + L::kBias) << L::kFraction)));
+  return bits_as<V>(
+      splat<typename L::B>(static_cast<E>(static_cast<E>(n + L::kBias) << L::kFraction)));
 }
 
 /// Source 0 is the denominator or the numerator, once more. The lanes are those whose quotient has
@@ -61,8 +62,8 @@ EMU_INLINE WithLanes<V> div_scale(V x, V denominator, V numerator) {
   return {r, {lane_mask(scaled)}};
 }
 
-/// `sum` times 2^-kStep as if `error` were added to it first: what lies midway between two denormals
-/// goes to the side that the error is on.
+/// `sum` times 2^-kStep as if `error` were added to it first: what lies midway between two
+/// denormals goes to the side that the error is on.
 template <class V>
 EMU_INLINE V scaled_down(V sum, V error) {
   using D = Division<V>;
@@ -80,7 +81,8 @@ EMU_INLINE V scaled_down(V sum, V error) {
 template <class V>
 EMU_INLINE V div_fmas(V a, V b, V c, Lanes scaled) {
   const V sum = fma(a, b, c);
-  if (scaled.bits == 0) [[likely]] return sum;
+  if (scaled.bits == 0) [[likely]]
+    return sum;
   const V product = a * b, product_error = fma(a, b, -product);
   const V rough = product + c;
   const V error = (rough - sum) + (sum_error(product, c, rough) + product_error);
@@ -124,7 +126,8 @@ Stop fmas(Wave* w, const Op* op) {
   const bool own_mode = sizeof(V) == 256 && unusual_mode(w);
   if (own_mode) set_host_mode(host_mode_64(w->mode));
   for (int h = 0; h * kLanes < static_cast<int>(w->lanes); ++h) {
-    const V a = argument<V>(w, op, 0, h), b = argument<V>(w, op, 1, h), c = argument<V>(w, op, 2, h);
+    const V a = argument<V>(w, op, 0, h), b = argument<V>(w, op, 1, h),
+            c = argument<V>(w, op, 2, h);
     result_known<V>(w, op, h, sources_known<kFma<V>>(w, op, vector_sources(*op->extra), h));
     finish(w, op, h, w->s[kExec + h], div_fmas(a, b, c, Lanes{w->s[kVcc + h]}));
   }

@@ -31,9 +31,8 @@ inline constexpr auto kDotSaturated = [](U32 a, U32 b, I32 c) {
   return __builtin_elementwise_add_sat(products<kBits, kA, kB>(a, b), c);
 };
 template <int kBits>
-inline constexpr auto kDotUnsigned = [](U32 a, U32 b, U32 c) {
-  return bits_as<U32>(products<kBits, false, false>(a, b)) + c;
-};
+inline constexpr auto kDotUnsigned =
+    [](U32 a, U32 b, U32 c) { return bits_as<U32>(products<kBits, false, false>(a, b)) + c; };
 template <int kBits>
 inline constexpr auto kDotUnsignedSaturated = [](U32 a, U32 b, U32 c) {
   return __builtin_elementwise_add_sat(bits_as<U32>(products<kBits, false, false>(a, b)), c);

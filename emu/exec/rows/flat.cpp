@@ -20,7 +20,8 @@ EMU_INLINE bool flat_half(Wave* w, const Op* op, int half, char* reg) {
     }
     const bool shared = upper == kSharedUpper;
     char* base = (shared ? reinterpret_cast<char*>(w->lds)
-                         : reinterpret_cast<char*>(uint64_t{upper} << 32)) + op->imm;
+                         : reinterpret_cast<char*>(uint64_t{upper} << 32)) +
+                 op->imm;
     if constexpr (kStore) {
       return shared ? store_half<Format, Lds>(w, op, base, low, lanes, reg)
                     : store_half<Format, Global>(w, op, base, low, lanes, reg);
@@ -41,8 +42,10 @@ Stop flat(Wave* w, const Op* op) {
       return Stop::fault;
     }
   }
-  if (kStore) store_issued(w, emu::kStore | kLds);
-  else load_issued(w, op, op->dst, Format::kRegisters, kVmem | kLds);
+  if (kStore)
+    store_issued(w, emu::kStore | kLds);
+  else
+    load_issued(w, op, op->dst, Format::kRegisters, kVmem | kLds);
   EMU_NEXT;
 }
 
@@ -61,8 +64,10 @@ Stop scratch(Wave* w, const Op* op) {
       return Stop::fault;
     }
   }
-  if (kStore) store_issued(w, emu::kStore);
-  else load_issued(w, op, op->dst, Format::kRegisters, kVmem);
+  if (kStore)
+    store_issued(w, emu::kStore);
+  else
+    load_issued(w, op, op->dst, Format::kRegisters, kVmem);
   EMU_NEXT;
 }
 
@@ -84,10 +89,14 @@ void lower_scratch(Lowering& l, const Inst& inst) {  // vdst, vaddr or off, sadd
   op.c = l.source(inst.operands.at(2), Value::b32);
 }
 
-#define EMU_FLAT_LOAD(name, ...) {name, &lower_flat<__VA_ARGS__, false>}
-#define EMU_FLAT_STORE(name, ...) {name, &lower_flat<__VA_ARGS__, true>}
-#define EMU_SCRATCH_LOAD(name, ...) {name, &lower_scratch<__VA_ARGS__, false>}
-#define EMU_SCRATCH_STORE(name, ...) {name, &lower_scratch<__VA_ARGS__, true>}
+#define EMU_FLAT_LOAD(name, ...) \
+  { name, &lower_flat<__VA_ARGS__, false> }
+#define EMU_FLAT_STORE(name, ...) \
+  { name, &lower_flat<__VA_ARGS__, true> }
+#define EMU_SCRATCH_LOAD(name, ...) \
+  { name, &lower_scratch<__VA_ARGS__, false> }
+#define EMU_SCRATCH_STORE(name, ...) \
+  { name, &lower_scratch<__VA_ARGS__, true> }
 
 constexpr Row kRows[] = {
     EMU_LOADS("flat_", EMU_FLAT_LOAD),

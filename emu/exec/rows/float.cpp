@@ -10,9 +10,7 @@ namespace {
 EMU_INLINE F32 multiply_dx9(F32 a, F32 b) {
   return (a == 0.0f) | (b == 0.0f) ? splat<F32>(0) : a * b;
 }
-EMU_INLINE F32 fma_dx9(F32 a, F32 b, F32 c) {
-  return (a == 0.0f) | (b == 0.0f) ? c : fma(a, b, c);
-}
+EMU_INLINE F32 fma_dx9(F32 a, F32 b, F32 c) { return (a == 0.0f) | (b == 0.0f) ? c : fma(a, b, c); }
 
 /// Below one, though the difference may round to it.
 EMU_INLINE F32 fract(F32 x) {
@@ -65,9 +63,7 @@ constexpr Row kRows[] = {
     hot_accumulate<[](F32 a, F32 b, F32 c) { return fma(a, b, c); }>("v_fmac_f32"),
     warm<[](F32 a, F32 k, F32 b) { return fma(a, k, b); }>("v_fmamk_f32"),
     warm<[](F32 a, F32 b, F32 k) { return fma(a, b, k); }>("v_fmaak_f32"),
-    warm<[](Mixed a, Mixed b, Mixed c) {
-      return fma(a.value, b.value, c.value);
-    }>("v_fma_mix_f32"),
+    warm<[](Mixed a, Mixed b, Mixed c) { return fma(a.value, b.value, c.value); }>("v_fma_mix_f32"),
     vop<[](F32 a, F32 b, F32 c) { return a * b + c; }>("v_mad_f32"),
     vop_accumulate<[](F32 a, F32 b, F32 c) { return a * b + c; }>("v_mac_f32"),
     vop<[](F32 a, F32 k, F32 b) { return a * k + b; }>("v_madmk_f32"),
@@ -79,8 +75,7 @@ constexpr Row kRows[] = {
     vop<[](F32 a, F32 b, F32 c) { return multiply_dx9(a, b) + c; }>("v_mad_legacy_f32"),
     vop_accumulate<[](F32 a, F32 b, F32 c) { return fma_dx9(a, b, c); }>("v_fmac_dx9_zero_f32"),
     vop_accumulate<[](F32 a, F32 b, F32 c) { return fma_dx9(a, b, c); }>("v_fmac_legacy_f32"),
-    ieee<EMU_BY_IEEE((F32 a, F32 b, F32 c), N::least(N::least(a, b), c)), Heat::warm>(
-        "v_min3_f32"),
+    ieee<EMU_BY_IEEE((F32 a, F32 b, F32 c), N::least(N::least(a, b), c)), Heat::warm>("v_min3_f32"),
     ieee<EMU_BY_IEEE((F32 a, F32 b, F32 c), N::most(N::most(a, b), c)), Heat::warm>("v_max3_f32"),
     ieee<EMU_BY_IEEE((F32 a, F32 b, F32 c), N::middle(a, b, c)), Heat::warm>("v_med3_f32"),
     ieee<EMU_BY_IEEE((F32 a, F32 b, F32 c), N::least(N::most(a, b), c))>("v_maxmin_f32"),

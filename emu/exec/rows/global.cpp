@@ -60,8 +60,10 @@ void lower_store(Lowering& l, const Inst& inst) {  // vaddr, vdata, saddr or off
   place_address(l, inst, op, inst.operands.at(0), &inst.operands.at(2));
 }
 
-#define EMU_LOAD_ROW(name, ...) {name, &lower_load<__VA_ARGS__>}
-#define EMU_STORE_ROW(name, ...) {name, &lower_store<__VA_ARGS__>}
+#define EMU_LOAD_ROW(name, ...) \
+  { name, &lower_load<__VA_ARGS__> }
+#define EMU_STORE_ROW(name, ...) \
+  { name, &lower_store<__VA_ARGS__> }
 
 constexpr Row kRows[] = {
     EMU_LOADS("global_", EMU_LOAD_ROW),

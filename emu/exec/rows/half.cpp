@@ -15,7 +15,6 @@ EMU_INLINE F16 mix(Mixed a, Mixed b, Mixed c) {
   return convert<F16>(fma(a.value, b.value, c.value));
 }
 
-
 EMU_INLINE I32 wide(I16 x) { return convert<I32>(x); }
 EMU_INLINE U32 wide(U16 x) { return convert<U32>(x); }
 
@@ -34,12 +33,15 @@ EMU_INLINE I32 mad_wide_clamped(I16 a, I16 b, I32 c) {
   return __builtin_elementwise_add_sat(wide(a) * wide(b), c);
 }
 
-#define EMU_SAT_ADD(Type) \
-  [](Type a, Type b) { return a + b; }, [](Type a, Type b) { return __builtin_elementwise_add_sat(a, b); }
-#define EMU_SAT_SUB(Type) \
-  [](Type a, Type b) { return a - b; }, [](Type a, Type b) { return __builtin_elementwise_sub_sat(a, b); }
-#define EMU_SAT_SUBREV(Type) \
-  [](Type a, Type b) { return b - a; }, [](Type a, Type b) { return __builtin_elementwise_sub_sat(b, a); }
+#define EMU_SAT_ADD(Type)               \
+  [](Type a, Type b) { return a + b; }, \
+      [](Type a, Type b) { return __builtin_elementwise_add_sat(a, b); }
+#define EMU_SAT_SUB(Type)               \
+  [](Type a, Type b) { return a - b; }, \
+      [](Type a, Type b) { return __builtin_elementwise_sub_sat(a, b); }
+#define EMU_SAT_SUBREV(Type)            \
+  [](Type a, Type b) { return b - a; }, \
+      [](Type a, Type b) { return __builtin_elementwise_sub_sat(b, a); }
 
 constexpr Row kRows[] = {
     hot<[](F16 a, F16 b) { return a + b; }>("v_add_f16"),

@@ -55,9 +55,13 @@ EMU_INLINE I32 mad24_clamped(I32 a, I32 b, I32 c) {
 }
 
 template <class V>
-EMU_INLINE V add_sat(V a, V b) { return __builtin_elementwise_add_sat(a, b); }
+EMU_INLINE V add_sat(V a, V b) {
+  return __builtin_elementwise_add_sat(a, b);
+}
 template <class V>
-EMU_INLINE V sub_sat(V a, V b) { return __builtin_elementwise_sub_sat(a, b); }
+EMU_INLINE V sub_sat(V a, V b) {
+  return __builtin_elementwise_sub_sat(a, b);
+}
 
 constexpr auto kAdd = [](U32 a, U32 b) { return a + b; };
 constexpr auto kSub = [](U32 a, U32 b) { return a - b; };

@@ -8,7 +8,9 @@
 namespace emu::EMU_VARIANT {
 namespace {
 
-EMU_INLINE char* lds_base(Wave* w, uint32_t offset) { return reinterpret_cast<char*>(w->lds) + offset; }
+EMU_INLINE char* lds_base(Wave* w, uint32_t offset) {
+  return reinterpret_cast<char*>(w->lds) + offset;
+}
 
 EMU_INLINE const uint32_t* lane_addresses(Wave* w, const Op* op, int half) {
   return reinterpret_cast<const uint32_t*>(half_of(w, op->a, half));
@@ -84,8 +86,10 @@ Stop atomic(Wave* w, const Op* op) {
       return Stop::fault;
     }
   }
-  if (op->dst != 0) load_issued(w, op, op->dst, sizeof(T) / 4, kLds);
-  else store_issued(w, kLds);
+  if (op->dst != 0)
+    load_issued(w, op, op->dst, sizeof(T) / 4, kLds);
+  else
+    store_issued(w, kLds);
   EMU_NEXT;
 }
 
@@ -112,8 +116,10 @@ Stop compare_store(Wave* w, const Op* op) {
       if (op->dst != 0) write_lane<T>(half_of(w, op->dst, half), lane, old);
     }
   }
-  if (op->dst != 0) load_issued(w, op, op->dst, sizeof(T) / 4, kLds);
-  else store_issued(w, kLds);
+  if (op->dst != 0)
+    load_issued(w, op, op->dst, sizeof(T) / 4, kLds);
+  else
+    store_issued(w, kLds);
   EMU_NEXT;
 }
 
@@ -139,8 +145,10 @@ Stop atomic_of_two(Wave* w, const Op* op) {
       if (op->dst != 0) write_lane<T>(half_of(w, op->dst, half), lane, old);
     }
   }
-  if (op->dst != 0) load_issued(w, op, op->dst, sizeof(T) / 4, kLds);
-  else store_issued(w, kLds);
+  if (op->dst != 0)
+    load_issued(w, op, op->dst, sizeof(T) / 4, kLds);
+  else
+    store_issued(w, kLds);
   EMU_NEXT;
 }
 
@@ -259,7 +267,8 @@ void lower_count(Lowering& l, const Inst& inst) {  // vdst
 /// which from gfx10 on are those of a half even where a wave has two.
 EMU_INLINE uint32_t named_lane(const Op* op, uint32_t address, int half) {
   const auto among = static_cast<uint32_t>(op->imm);
-  return ((address + op->imm2) / 4) % among + (among == kLanes ? static_cast<uint32_t>(half) * kLanes : 0);
+  return ((address + op->imm2) / 4) % among +
+         (among == kLanes ? static_cast<uint32_t>(half) * kLanes : 0);
 }
 
 /// Lane i takes what lane address[i] / 4 has; an inactive source gives zero.
@@ -277,7 +286,8 @@ Stop backward_permute(Wave* w, const Op* op) {
   for (int half = 0; half < halves(w); ++half) {
     U32 value;
     std::memcpy(&value, results[half], sizeof value);
-    store_dword(w, op->dst + static_cast<uint32_t>(half) * w->half_bytes, w->s[kExec + half], value);
+    store_dword(w, op->dst + static_cast<uint32_t>(half) * w->half_bytes, w->s[kExec + half],
+                value);
   }
   load_issued(w, op, op->dst, 1, kLds);
   EMU_NEXT;
@@ -300,7 +310,8 @@ Stop permute_forward(Wave* w, const Op* op) {
   for (int half = 0; half < halves(w); ++half) {
     U32 value;
     std::memcpy(&value, results[half], sizeof value);
-    store_dword(w, op->dst + static_cast<uint32_t>(half) * w->half_bytes, w->s[kExec + half], value);
+    store_dword(w, op->dst + static_cast<uint32_t>(half) * w->half_bytes, w->s[kExec + half],
+                value);
   }
   load_issued(w, op, op->dst, 1, kLds);
   EMU_NEXT;
@@ -333,7 +344,8 @@ Stop swizzle(Wave* w, const Op* op) {
     }
     U32 value;
     std::memcpy(&value, result, sizeof value);
-    store_dword(w, op->dst + static_cast<uint32_t>(half) * w->half_bytes, w->s[kExec + half], value);
+    store_dword(w, op->dst + static_cast<uint32_t>(half) * w->half_bytes, w->s[kExec + half],
+                value);
   }
   load_issued(w, op, op->dst, 1, kLds);
   EMU_NEXT;
@@ -346,47 +358,69 @@ void lower_swizzle(Lowering& l, const Inst& inst) {  // vdst, vsrc offset:swizzl
   op.imm2 = static_cast<uint32_t>(inst.first_immediate & 0xffff);
 }
 
-#define EMU_DS_LOAD(name, ...) {name, &lower_load<__VA_ARGS__>}
-#define EMU_DS_STORE(name, ...) {name, &lower_store<__VA_ARGS__>}
+#define EMU_DS_LOAD(name, ...) \
+  { name, &lower_load<__VA_ARGS__> }
+#define EMU_DS_STORE(name, ...) \
+  { name, &lower_store<__VA_ARGS__> }
 // The names of gfx10 and earlier beside those of gfx11 and later.
-#define EMU_DS_ATOMIC(name, T, F)                       \
-  {"ds_" name, &lower_atomic<T, F, false>},             \
-  {"ds_" name "_rtn", &lower_atomic<T, F, true>}
-#define EMU_DS_ATOMICS(base, type32, type64, T32, T64, F)               \
-  {"ds_" base "_" type32, &lower_atomic<T32, F, false>},                \
-  {"ds_" base "_rtn_" type32, &lower_atomic<T32, F, true>},             \
-  {"ds_" base "_" type64, &lower_atomic<T64, F, false>},                \
-  {"ds_" base "_rtn_" type64, &lower_atomic<T64, F, true>}
-#define EMU_DS_COMPARE(base, type, T, first)                            \
-  {"ds_" base "_" type, &lower_compare_store<T, first, false>},         \
-  {"ds_" base "_rtn_" type, &lower_compare_store<T, first, true>}
+#define EMU_DS_ATOMIC(name, T, F) \
+  {"ds_" name, &lower_atomic<T, F, false>}, { "ds_" name "_rtn", &lower_atomic<T, F, true> }
+#define EMU_DS_ATOMICS(base, type32, type64, T32, T64, F)       \
+  {"ds_" base "_" type32, &lower_atomic<T32, F, false>},        \
+      {"ds_" base "_rtn_" type32, &lower_atomic<T32, F, true>}, \
+      {"ds_" base "_" type64, &lower_atomic<T64, F, false>}, {  \
+    "ds_" base "_rtn_" type64, &lower_atomic<T64, F, true>      \
+  }
+#define EMU_DS_COMPARE(base, type, T, first)                      \
+  {"ds_" base "_" type, &lower_compare_store<T, first, false>}, { \
+    "ds_" base "_rtn_" type, &lower_compare_store<T, first, true> \
+  }
 
 constexpr Row kRows[] = {
-    EMU_DS_LOAD("ds_load_u8", Small<uint8_t, 0>),        EMU_DS_LOAD("ds_read_u8", Small<uint8_t, 0>),
-    EMU_DS_LOAD("ds_load_i8", Small<int8_t, 0>),         EMU_DS_LOAD("ds_read_i8", Small<int8_t, 0>),
-    EMU_DS_LOAD("ds_load_u16", Small<uint16_t, 0>),      EMU_DS_LOAD("ds_read_u16", Small<uint16_t, 0>),
-    EMU_DS_LOAD("ds_load_i16", Small<int16_t, 0>),       EMU_DS_LOAD("ds_read_i16", Small<int16_t, 0>),
-    EMU_DS_LOAD("ds_load_u8_d16", Small<uint8_t, 1>),    EMU_DS_LOAD("ds_read_u8_d16", Small<uint8_t, 1>),
-    EMU_DS_LOAD("ds_load_i8_d16", Small<int8_t, 1>),     EMU_DS_LOAD("ds_read_i8_d16", Small<int8_t, 1>),
-    EMU_DS_LOAD("ds_load_u16_d16", Small<uint16_t, 1>),  EMU_DS_LOAD("ds_read_u16_d16", Small<uint16_t, 1>),
-    EMU_DS_LOAD("ds_load_u8_d16_hi", Small<uint8_t, 2>), EMU_DS_LOAD("ds_read_u8_d16_hi", Small<uint8_t, 2>),
-    EMU_DS_LOAD("ds_load_i8_d16_hi", Small<int8_t, 2>),  EMU_DS_LOAD("ds_read_i8_d16_hi", Small<int8_t, 2>),
+    EMU_DS_LOAD("ds_load_u8", Small<uint8_t, 0>),
+    EMU_DS_LOAD("ds_read_u8", Small<uint8_t, 0>),
+    EMU_DS_LOAD("ds_load_i8", Small<int8_t, 0>),
+    EMU_DS_LOAD("ds_read_i8", Small<int8_t, 0>),
+    EMU_DS_LOAD("ds_load_u16", Small<uint16_t, 0>),
+    EMU_DS_LOAD("ds_read_u16", Small<uint16_t, 0>),
+    EMU_DS_LOAD("ds_load_i16", Small<int16_t, 0>),
+    EMU_DS_LOAD("ds_read_i16", Small<int16_t, 0>),
+    EMU_DS_LOAD("ds_load_u8_d16", Small<uint8_t, 1>),
+    EMU_DS_LOAD("ds_read_u8_d16", Small<uint8_t, 1>),
+    EMU_DS_LOAD("ds_load_i8_d16", Small<int8_t, 1>),
+    EMU_DS_LOAD("ds_read_i8_d16", Small<int8_t, 1>),
+    EMU_DS_LOAD("ds_load_u16_d16", Small<uint16_t, 1>),
+    EMU_DS_LOAD("ds_read_u16_d16", Small<uint16_t, 1>),
+    EMU_DS_LOAD("ds_load_u8_d16_hi", Small<uint8_t, 2>),
+    EMU_DS_LOAD("ds_read_u8_d16_hi", Small<uint8_t, 2>),
+    EMU_DS_LOAD("ds_load_i8_d16_hi", Small<int8_t, 2>),
+    EMU_DS_LOAD("ds_read_i8_d16_hi", Small<int8_t, 2>),
     EMU_DS_LOAD("ds_load_u16_d16_hi", Small<uint16_t, 2>),
     EMU_DS_LOAD("ds_read_u16_d16_hi", Small<uint16_t, 2>),
-    EMU_DS_LOAD("ds_load_b32", Dwords<1>),               EMU_DS_LOAD("ds_read_b32", Dwords<1>),
-    EMU_DS_LOAD("ds_load_b64", Dwords<2>),               EMU_DS_LOAD("ds_read_b64", Dwords<2>),
-    EMU_DS_LOAD("ds_load_b96", Dwords<3>),               EMU_DS_LOAD("ds_read_b96", Dwords<3>),
-    EMU_DS_LOAD("ds_load_b128", Dwords<4>),              EMU_DS_LOAD("ds_read_b128", Dwords<4>),
-    EMU_DS_STORE("ds_store_b8", Small<uint8_t, 0>),      EMU_DS_STORE("ds_write_b8", Small<uint8_t, 0>),
-    EMU_DS_STORE("ds_store_b16", Small<uint16_t, 0>),    EMU_DS_STORE("ds_write_b16", Small<uint16_t, 0>),
+    EMU_DS_LOAD("ds_load_b32", Dwords<1>),
+    EMU_DS_LOAD("ds_read_b32", Dwords<1>),
+    EMU_DS_LOAD("ds_load_b64", Dwords<2>),
+    EMU_DS_LOAD("ds_read_b64", Dwords<2>),
+    EMU_DS_LOAD("ds_load_b96", Dwords<3>),
+    EMU_DS_LOAD("ds_read_b96", Dwords<3>),
+    EMU_DS_LOAD("ds_load_b128", Dwords<4>),
+    EMU_DS_LOAD("ds_read_b128", Dwords<4>),
+    EMU_DS_STORE("ds_store_b8", Small<uint8_t, 0>),
+    EMU_DS_STORE("ds_write_b8", Small<uint8_t, 0>),
+    EMU_DS_STORE("ds_store_b16", Small<uint16_t, 0>),
+    EMU_DS_STORE("ds_write_b16", Small<uint16_t, 0>),
     EMU_DS_STORE("ds_store_b8_d16_hi", Small<uint8_t, 2>),
     EMU_DS_STORE("ds_write_b8_d16_hi", Small<uint8_t, 2>),
     EMU_DS_STORE("ds_store_b16_d16_hi", Small<uint16_t, 2>),
     EMU_DS_STORE("ds_write_b16_d16_hi", Small<uint16_t, 2>),
-    EMU_DS_STORE("ds_store_b32", Dwords<1>),             EMU_DS_STORE("ds_write_b32", Dwords<1>),
-    EMU_DS_STORE("ds_store_b64", Dwords<2>),             EMU_DS_STORE("ds_write_b64", Dwords<2>),
-    EMU_DS_STORE("ds_store_b96", Dwords<3>),             EMU_DS_STORE("ds_write_b96", Dwords<3>),
-    EMU_DS_STORE("ds_store_b128", Dwords<4>),            EMU_DS_STORE("ds_write_b128", Dwords<4>),
+    EMU_DS_STORE("ds_store_b32", Dwords<1>),
+    EMU_DS_STORE("ds_write_b32", Dwords<1>),
+    EMU_DS_STORE("ds_store_b64", Dwords<2>),
+    EMU_DS_STORE("ds_write_b64", Dwords<2>),
+    EMU_DS_STORE("ds_store_b96", Dwords<3>),
+    EMU_DS_STORE("ds_write_b96", Dwords<3>),
+    EMU_DS_STORE("ds_store_b128", Dwords<4>),
+    EMU_DS_STORE("ds_write_b128", Dwords<4>),
     {"ds_load_2addr_b32", &lower_load_two<Dwords<1>, 1>},
     {"ds_load_2addr_b64", &lower_load_two<Dwords<2>, 1>},
     {"ds_load_2addr_stride64_b32", &lower_load_two<Dwords<1>, 64>},

@@ -10,16 +10,15 @@ using PF = Packed<F16>;
 using PU = Packed<U16>;
 using PI = Packed<I16>;
 
-
-#define EMU_EACH(P, expression)                                           \
-  [](P x, P y) {                                                          \
+#define EMU_EACH(P, expression)                                                \
+  [](P x, P y) {                                                               \
     const auto one = [](auto a, auto b) -> decltype(a) { return expression; }; \
-    return P{one(x.low, y.low), one(x.high, y.high)};                     \
+    return P{one(x.low, y.low), one(x.high, y.high)};                          \
   }
-#define EMU_EACH3(P, expression)                                          \
-  [](P x, P y, P z) {                                                     \
+#define EMU_EACH3(P, expression)                                                       \
+  [](P x, P y, P z) {                                                                  \
     const auto one = [](auto a, auto b, auto c) -> decltype(a) { return expression; }; \
-    return P{one(x.low, y.low, z.low), one(x.high, y.high, z.high)};      \
+    return P{one(x.low, y.low, z.low), one(x.high, y.high, z.high)};                   \
   }
 
 EMU_INLINE U16 mad_clamped(U16 a, U16 b, U16 c) {
@@ -50,9 +49,9 @@ Stop pair_op(Wave* w, const Op* op) {
   for (int h = 0; h * kLanes < static_cast<int>(w->lanes); ++h) {
     U32 results[2];
     for (int i = 0; i < 2; ++i) {
-      results[i] = kOp(pair_part(w, op->a, x.src[0], i != 0, h),
-                       pair_part(w, op->b, x.src[1], i != 0, h),
-                       pair_part(w, op->c, x.src[2], i != 0, h), i);
+      results[i] =
+          kOp(pair_part(w, op->a, x.src[0], i != 0, h), pair_part(w, op->b, x.src[1], i != 0, h),
+              pair_part(w, op->c, x.src[2], i != 0, h), i);
     }
     const uint32_t to = op->dst + static_cast<uint32_t>(h) * w->half_bytes;
     for (uint32_t i = 0; i < 2; ++i) store_dword(w, to + 128 * i, w->s[kExec + h], results[i]);

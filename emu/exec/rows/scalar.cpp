@@ -52,11 +52,12 @@ constexpr auto kShiftAdd = [](u32 a, u32 b, u32& scc) {
   return static_cast<u32>(sum);
 };
 
-#define EMU_COMPARE_SCALAR(name, relation)                                              \
-  sop<[](i32 a, i32 b, u32& scc) { scc = a relation b; }>("s_cmp_" name "_i32"),        \
-  sop<[](u32 a, u32 b, u32& scc) { scc = a relation b; }>("s_cmp_" name "_u32"),        \
-  sop<[](i32 a, u32 k, u32& scc) { scc = a relation word(k); }>("s_cmpk_" name "_i32"), \
-  sop<[](u32 a, u32 k, u32& scc) { scc = a relation unsigned_word(k); }>("s_cmpk_" name "_u32")
+#define EMU_COMPARE_SCALAR(name, relation)                                                  \
+  sop<[](i32 a, i32 b, u32& scc) { scc = a relation b; }>("s_cmp_" name "_i32"),            \
+      sop<[](u32 a, u32 b, u32& scc) { scc = a relation b; }>("s_cmp_" name "_u32"),        \
+      sop<[](i32 a, u32 k, u32& scc) { scc = a relation word(k); }>("s_cmpk_" name "_i32"), \
+      sop<[](u32 a, u32 k, u32& scc) { scc = a relation unsigned_word(k); }>("s_cmpk_" name \
+                                                                             "_u32")
 
 // Registers whose numbers depend on M0.
 
@@ -93,7 +94,8 @@ constexpr Row kRows[] = {
     sop<[](u32 k) { return word(k); }>("s_movk_i32"),
     sop_accumulate<[](u32 a, u32 old, u32& scc) { return scc != 0 ? a : old; }>("s_cmov_b32"),
     sop_accumulate<[](u64 a, u64 old, u32& scc) { return scc != 0 ? a : old; }>("s_cmov_b64"),
-    sop_accumulate<[](u32 k, i32 old, u32& scc) { return scc != 0 ? word(k) : old; }>("s_cmovk_i32"),
+    sop_accumulate<[](u32 k, i32 old, u32& scc) { return scc != 0 ? word(k) : old; }>(
+        "s_cmovk_i32"),
     sop<[](u32 a, u32 b, u32& scc) { return scc != 0 ? a : b; }>("s_cselect_b32"),
     sop<[](u64 a, u64 b, u32& scc) { return scc != 0 ? a : b; }>("s_cselect_b64"),
     sop<[](i32 a, i32 b, u32& scc) { return add_signed(a, b, scc); }>("s_add_i32"),

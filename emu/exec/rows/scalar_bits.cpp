@@ -19,8 +19,8 @@ T nonzero(T value, u32& scc) {
   return value;
 }
 
-/// The destination takes EXEC, or with kWrite what EXEC becomes; EXEC becomes kCombine(source, EXEC),
-/// SCC whether any lane is left.
+/// The destination takes EXEC, or with kWrite what EXEC becomes; EXEC becomes kCombine(source,
+/// EXEC), SCC whether any lane is left.
 template <class T, auto kCombine, bool kWrite>
 Stop save_exec(Wave* w, const Op* op) {
   read_scalar(w, op, op->a, sizeof(T) / 4);
@@ -46,14 +46,15 @@ void lower_save_exec(Lowering& l, const Inst& inst) {
   op.a = l.source(inst.operands[1], sizeof(T) == 8 ? Value::u64 : Value::b32);
 }
 
-#define EMU_EXEC_ROWS(name, combine, write)                                                  \
-  {"s_" name "_b32", &lower_save_exec<u32, [](u32 s, u32 e) -> u32 { return combine; }, write>}, \
-  {"s_" name "_b64", &lower_save_exec<u64, [](u64 s, u64 e) -> u64 { return combine; }, write>}
+#define EMU_EXEC_ROWS(name, combine, write)                                                        \
+  {"s_" name "_b32", &lower_save_exec<u32, [](u32 s, u32 e) -> u32 { return combine; }, write>}, { \
+    "s_" name "_b64", &lower_save_exec<u64, [](u64 s, u64 e) -> u64 { return combine; }, write>    \
+  }
 
 /// A row of 32 and one of 64 bits; `T` is the type, SCC says whether a bit is set.
-#define EMU_LOGIC(name, result)                                                              \
+#define EMU_LOGIC(name, result)                                                                 \
   sop_bits<[](u32 a, u32 b, u32& scc) { return nonzero<u32>(result, scc); }>("s_" name "_b32"), \
-  sop_bits<[](u64 a, u64 b, u32& scc) { return nonzero<u64>(result, scc); }>("s_" name "_b64")
+      sop_bits<[](u64 a, u64 b, u32& scc) { return nonzero<u64>(result, scc); }>("s_" name "_b64")
 
 /// Position and width of a bit field in one register.
 template <class T>
@@ -139,29 +140,29 @@ constexpr auto kCls32 = [](u32 a) { return leading_signs(a); };
 constexpr auto kCls64 = [](u64 a) { return leading_signs(a); };
 
 constexpr Row kRows[] = {
-    EMU_EXEC_ROWS("and_saveexec", s & e, false),
+    EMU_EXEC_ROWS("and_saveexec", s& e, false),
     EMU_EXEC_ROWS("or_saveexec", s | e, false),
     EMU_EXEC_ROWS("xor_saveexec", s ^ e, false),
-    EMU_EXEC_ROWS("nand_saveexec", ~(s & e), false),
+    EMU_EXEC_ROWS("nand_saveexec", ~(s& e), false),
     EMU_EXEC_ROWS("nor_saveexec", ~(s | e), false),
     EMU_EXEC_ROWS("xnor_saveexec", ~(s ^ e), false),
     // Which of the two is inverted: gfx11's names, then the older ones.
-    EMU_EXEC_ROWS("and_not0_saveexec", ~s & e, false),
+    EMU_EXEC_ROWS("and_not0_saveexec", ~s& e, false),
     EMU_EXEC_ROWS("and_not1_saveexec", s & ~e, false),
     EMU_EXEC_ROWS("or_not0_saveexec", ~s | e, false),
     EMU_EXEC_ROWS("or_not1_saveexec", s | ~e, false),
-    EMU_EXEC_ROWS("and_not0_wrexec", ~s & e, true),
+    EMU_EXEC_ROWS("and_not0_wrexec", ~s& e, true),
     EMU_EXEC_ROWS("and_not1_wrexec", s & ~e, true),
-    EMU_EXEC_ROWS("andn1_saveexec", ~s & e, false),
+    EMU_EXEC_ROWS("andn1_saveexec", ~s& e, false),
     EMU_EXEC_ROWS("andn2_saveexec", s & ~e, false),
     EMU_EXEC_ROWS("orn1_saveexec", ~s | e, false),
     EMU_EXEC_ROWS("orn2_saveexec", s | ~e, false),
-    EMU_EXEC_ROWS("andn1_wrexec", ~s & e, true),
+    EMU_EXEC_ROWS("andn1_wrexec", ~s& e, true),
     EMU_EXEC_ROWS("andn2_wrexec", s & ~e, true),
-    EMU_LOGIC("and", a & b),
+    EMU_LOGIC("and", a& b),
     EMU_LOGIC("or", a | b),
     EMU_LOGIC("xor", a ^ b),
-    EMU_LOGIC("nand", ~(a & b)),
+    EMU_LOGIC("nand", ~(a& b)),
     EMU_LOGIC("nor", ~(a | b)),
     EMU_LOGIC("xnor", ~(a ^ b)),
     EMU_LOGIC("and_not1", a & ~b),

@@ -10,8 +10,9 @@ template <int kDwords>
 Stop scalar_load(Wave* w, const Op* op) {
   read_scalar(w, op, op->a, 2);
   read_scalar(w, op, op->b, 1);
-  const uint64_t address = (scalar_pair(w, op->a) + at<uint32_t>(w, op->b) +
-                            static_cast<uint64_t>(int64_t{op->imm})) & ~uint64_t{3};
+  const uint64_t address =
+      (scalar_pair(w, op->a) + at<uint32_t>(w, op->b) + static_cast<uint64_t>(int64_t{op->imm})) &
+      ~uint64_t{3};
   const auto* from = reinterpret_cast<const char*>(address);
   if (!Global::readable(w, op, from, 4 * kDwords, 0)) return Stop::fault;
   uint32_t values[kDwords];
@@ -30,8 +31,8 @@ Stop scalar_buffer_load(Wave* w, const Op* op) {
   const uint64_t stride = at<uint32_t>(w, op->a + 4) >> 16 & 0x3fff;
   const uint64_t records = at<uint32_t>(w, op->a + 8);
   const uint64_t size = stride == 0 ? records : records * stride;
-  const uint64_t offset = (uint64_t{at<uint32_t>(w, op->b)} +
-                           static_cast<uint64_t>(int64_t{op->imm})) & ~uint64_t{3};
+  const uint64_t offset =
+      (uint64_t{at<uint32_t>(w, op->b)} + static_cast<uint64_t>(int64_t{op->imm})) & ~uint64_t{3};
   uint32_t values[kDwords] = {};
   for (uint64_t i = 0; i < kDwords && offset + 4 * i + 4 <= size; ++i) {
     const auto* from = reinterpret_cast<const char*>(base + offset + 4 * i);
@@ -58,16 +59,17 @@ void lower_load(Lowering& l, const Inst& inst) {  // sdst, sbase, soffset or an 
   }
 }
 
-#define EMU_SCALAR_LOAD(dwords, old_name, new_name)                                     \
-  {"s_load_" old_name, &lower_load<&scalar_load<dwords>>},                              \
-  {"s_load_" new_name, &lower_load<&scalar_load<dwords>>},                              \
-  {"s_buffer_load_" old_name, &lower_load<&scalar_buffer_load<dwords>>},                \
-  {"s_buffer_load_" new_name, &lower_load<&scalar_buffer_load<dwords>>}
+#define EMU_SCALAR_LOAD(dwords, old_name, new_name)                            \
+  {"s_load_" old_name, &lower_load<&scalar_load<dwords>>},                     \
+      {"s_load_" new_name, &lower_load<&scalar_load<dwords>>},                 \
+      {"s_buffer_load_" old_name, &lower_load<&scalar_buffer_load<dwords>>}, { \
+    "s_buffer_load_" new_name, &lower_load<&scalar_buffer_load<dwords>>        \
+  }
 
 constexpr Row kRows[] = {
-    EMU_SCALAR_LOAD(1, "dword", "b32"),     EMU_SCALAR_LOAD(2, "dwordx2", "b64"),
-    EMU_SCALAR_LOAD(3, "dwordx3", "b96"),   EMU_SCALAR_LOAD(4, "dwordx4", "b128"),
-    EMU_SCALAR_LOAD(8, "dwordx8", "b256"),  EMU_SCALAR_LOAD(16, "dwordx16", "b512"),
+    EMU_SCALAR_LOAD(1, "dword", "b32"),    EMU_SCALAR_LOAD(2, "dwordx2", "b64"),
+    EMU_SCALAR_LOAD(3, "dwordx3", "b96"),  EMU_SCALAR_LOAD(4, "dwordx4", "b128"),
+    EMU_SCALAR_LOAD(8, "dwordx8", "b256"), EMU_SCALAR_LOAD(16, "dwordx16", "b512"),
 };
 
 }  // namespace

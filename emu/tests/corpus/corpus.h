@@ -1,8 +1,9 @@
 #pragma once
 
 // One source for the device and for the host. A kernel gets a record of inputs and one of outputs a
-// work item. On the host a work item is a fiber, LDS is a static array, and instructions across lanes
-// are exchanges through memory, so they may only stand where all of a workgroup's items come by.
+// work item. On the host a work item is a fiber, LDS is a static array, and instructions across
+// lanes are exchanges through memory, so they may only stand where all of a workgroup's items come
+// by.
 
 typedef unsigned char u8;
 typedef signed char i8;
@@ -125,9 +126,7 @@ inline void barrier() { emu_barrier(); }
 inline u32 lanes() { return emu_lanes(); }
 inline u32 lane() { return item() % lanes(); }
 inline const u32* wave_of(u32 value) { return emu_exchange(value) + item() / lanes() * lanes(); }
-inline u32 bpermute(u32 from, u32 value) {
-  return wave_of(value)[lane() / 32 * 32 + from % 32];
-}
+inline u32 bpermute(u32 from, u32 value) { return wave_of(value)[lane() / 32 * 32 + from % 32]; }
 /// As gfx9 does: across all 64 lanes.
 inline u32 bpermute64(u32 from, u32 value) { return wave_of(value)[from % 64]; }
 inline u32 permute(u32 to, u32 value) {
@@ -151,20 +150,34 @@ inline u32 DPP(u32 old, u32 value, u32 control, u32 rows, u32 banks, bool bound)
   const u32* all = wave_of(value);
   const u32 l = lane(), i = l % 16, n = control % 16;
   int from = -1;
-  if (control < 0x100) from = static_cast<int>(l / 4 * 4 + (control >> (2 * (l % 4)) & 3));
-  else if (control < 0x110) from = i + n < 16 ? static_cast<int>(l + n) : -1;
-  else if (control < 0x120) from = i >= n ? static_cast<int>(l - n) : -1;
-  else if (control < 0x130) from = static_cast<int>(l - i + (i + 16 - n) % 16);
-  else if (control == 0x130) from = l < 63 ? static_cast<int>(l + 1) : -1;
-  else if (control == 0x134) from = static_cast<int>((l + 1) % 64);
-  else if (control == 0x138) from = static_cast<int>(l) - 1;
-  else if (control == 0x13c) from = static_cast<int>((l + 63) % 64);
-  else if (control == 0x142) from = static_cast<int>(l / 16 * 16) - 1;
-  else if (control == 0x143) from = static_cast<int>(l / 32 * 32) - 1;
-  else if (control == 0x140) from = static_cast<int>(l - i + 15 - i);
-  else if (control == 0x141) from = static_cast<int>(l / 8 * 8 + 7 - l % 8);
-  else if (control < 0x160) from = static_cast<int>(l - i + n);
-  else from = static_cast<int>(l - i + (i ^ n));
+  if (control < 0x100)
+    from = static_cast<int>(l / 4 * 4 + (control >> (2 * (l % 4)) & 3));
+  else if (control < 0x110)
+    from = i + n < 16 ? static_cast<int>(l + n) : -1;
+  else if (control < 0x120)
+    from = i >= n ? static_cast<int>(l - n) : -1;
+  else if (control < 0x130)
+    from = static_cast<int>(l - i + (i + 16 - n) % 16);
+  else if (control == 0x130)
+    from = l < 63 ? static_cast<int>(l + 1) : -1;
+  else if (control == 0x134)
+    from = static_cast<int>((l + 1) % 64);
+  else if (control == 0x138)
+    from = static_cast<int>(l) - 1;
+  else if (control == 0x13c)
+    from = static_cast<int>((l + 63) % 64);
+  else if (control == 0x142)
+    from = static_cast<int>(l / 16 * 16) - 1;
+  else if (control == 0x143)
+    from = static_cast<int>(l / 32 * 32) - 1;
+  else if (control == 0x140)
+    from = static_cast<int>(l - i + 15 - i);
+  else if (control == 0x141)
+    from = static_cast<int>(l / 8 * 8 + 7 - l % 8);
+  else if (control < 0x160)
+    from = static_cast<int>(l - i + n);
+  else
+    from = static_cast<int>(l - i + (i ^ n));
   if (!(rows >> (l / 16) & 1) || !(banks >> (i / 4) & 1)) return old;
   return from >= 0 ? all[from] : bound ? 0 : old;
 }
@@ -175,8 +188,12 @@ inline u32 permlane(u32 value, u32 lo, u32 hi, u32 cross) {
   const u32 l = lane(), i = l % 16;
   return wave_of(value)[((l / 16) ^ cross) * 16 + ((i < 8 ? lo : hi) >> (4 * (i % 8)) & 15)];
 }
-inline u32 PERMLANE16(u32, u32 value, u32 lo, u32 hi, bool, bool) { return permlane(value, lo, hi, 0); }
-inline u32 PERMLANEX16(u32, u32 value, u32 lo, u32 hi, bool, bool) { return permlane(value, lo, hi, 1); }
+inline u32 PERMLANE16(u32, u32 value, u32 lo, u32 hi, bool, bool) {
+  return permlane(value, lo, hi, 0);
+}
+inline u32 PERMLANEX16(u32, u32 value, u32 lo, u32 hi, bool, bool) {
+  return permlane(value, lo, hi, 1);
+}
 inline u32 read_lane(u32 value, u32 from) { return wave_of(value)[from % lanes()]; }
 inline u32 read_first(u32 value) { return wave_of(value)[0]; }
 inline u64 ballot(bool b) {
@@ -187,8 +204,8 @@ inline u64 ballot(bool b) {
 }
 #endif
 
-/// Rounded to f16, zero without its sign: clang 19 makes one instruction of a product and its rounding
-/// that adds +0 to it, and drops sums with +0 before a rounding.
+/// Rounded to f16, zero without its sign: clang 19 makes one instruction of a product and its
+/// rounding that adds +0 to it, and drops sums with +0 before a rounding.
 DEVICE inline half narrow(float x) { return static_cast<half>(x == 0 ? 0.0f : x); }
 
 DEVICE inline u32 index() { return group() * items() + item(); }
@@ -221,9 +238,9 @@ struct Writer {
   DEVICE_METHOD void put(bool x) { put(static_cast<u32>(x)); }
 };
 
-#define ENTER                            \
-  const Input& in = inputs[index()];     \
-  Writer out{outputs[index()].w};        \
-  (void)in;                              \
+#define ENTER                        \
+  const Input& in = inputs[index()]; \
+  Writer out{outputs[index()].w};    \
+  (void)in;                          \
   (void)n
 #define ARGUMENTS const Input* __restrict inputs, Output* __restrict outputs, u32 n
