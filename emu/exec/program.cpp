@@ -286,7 +286,7 @@ class FunctionLowering {
       shrink_to(operations, branches);
       lowering_.index_with = index_with;
       lowering_.indexed_operands = indexed_operands;
-      if (!may_be_guest(insts_[last][0])) break;
+      if (last == first || !may_be_guest(insts_[last][0])) break;
       lower(last, rows_.rows);
       stretch.add_guest(insts_[last][0]);
     }

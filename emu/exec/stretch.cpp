@@ -22,7 +22,6 @@ void Stretch::write(int16_t reg) {
 
 bool may_be_guest(const Inst& inst) {
   const std::string_view name = inst.name;
-  if (name.starts_with("s_waitcnt")) return true;
   for (std::string_view kind : {"s_load_", "global_load_", "global_store_", "ds_load_", "ds_store_",
                                 "ds_read_", "ds_write_", "scratch_load_", "scratch_store_"}) {
     if (name.starts_with(kind)) return true;

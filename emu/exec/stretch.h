@@ -6,9 +6,10 @@
 // are lowered by the unchecked tables, too, and one pseudo-operation at their head settles the
 // checks of them all. Where something is unknown, the checked ones run and say what.
 //
-// Loads, stores and waits may stand in between, as checked operations, as long as nothing after
-// them in the stretch uses a register that they name: what they bring isn't known, and what they
-// read mustn't be called known too early.
+// Loads and stores may stand in between, as checked operations, as long as nothing after them in
+// the stretch uses a register that they name: what they bring isn't known, and what they read
+// mustn't be called known too early. A wait ends a stretch, since what it waits for is unknown at
+// the head.
 
 #include <cstdint>
 #include <map>
@@ -35,7 +36,7 @@ struct Stretch {
   /// Adds what an instruction does, in order. False, and nothing is added, where it uses a register
   /// that a guest named.
   bool add(std::span<const std::vector<Access>> parts);
-  /// A load, store or wait that runs among the others with checks of its own.
+  /// A load or store that runs among the others with checks of its own.
   void add_guest(const Inst& inst);
   /// No more will be added.
   void close();

@@ -142,6 +142,7 @@ class Writer {
       case 0:
         return cast(t, a + " + " + b);
       case 1:
+        if (t == T::f16) return "minus(" + a + ", " + b + ")";
         return cast(t, a + " - " + b);
       case 2:
         return cast(t, a + " * " + b);

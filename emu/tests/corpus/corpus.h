@@ -208,6 +208,12 @@ inline u64 ballot(bool b) {
 /// rounding that adds +0 to it, and drops sums with +0 before a rounding.
 DEVICE inline half narrow(float x) { return static_cast<half>(x == 0 ? 0.0f : x); }
 
+/// A difference, zero without its sign: clang 19 makes a negation of +0 - x for f16.
+DEVICE inline half minus(half a, half b) {
+  const half difference = a - b;
+  return difference == 0 ? half(0) : difference;
+}
+
 DEVICE inline u32 index() { return group() * items() + item(); }
 
 /// Bits of a result; NaN's sign and payload aren't told.
