@@ -7,7 +7,7 @@ export PROMPT
 ARGS   ?= -n 128 --seed 1
 JOBS   ?= $(shell nproc)
 
-.PHONY: run test build deps asan tsan clean help
+.PHONY: run test build emu deps asan tsan clean help
 
 help:
 	@sed -n '1,2s/^# //p' Makefile
@@ -16,13 +16,21 @@ run: build
 	@model=$$(python3 tools/fetch_model.py | tail -n 1) && \
 	  $(BUILD)/bin/wick generate -m "$$model" -p "$$PROMPT" $(ARGS)
 
-test: build
+test: build emu
 	@ninja -C $(BUILD) -j $(JOBS) wick_tests
 	@model=$$(python3 tools/fetch_model.py | tail -n 1) && \
 	  WICK_TEST_MODEL="$$model" ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
 
 build: deps $(BUILD)/build.ninja
 	@ninja -C $(BUILD) -j $(JOBS)
+
+# The AMD emulator, a project of its own: see emu/README.md.
+emu: deps build/emu/build.ninja
+	@ninja -C build/emu -j $(JOBS)
+
+build/emu/build.ninja:
+	@mkdir -p build && cmake -S emu -B build/emu -G Ninja -DCMAKE_C_COMPILER=clang-19 \
+	  -DCMAKE_CXX_COMPILER=clang++-19 >build/emu.log 2>&1 || { cat build/emu.log; exit 1; }
 
 # Installs what is missing; prints nothing and asks nothing where all is there.
 deps:

@@ -1,0 +1,105 @@
+# The tests of the HIP interface, and the kernels that they run.
+set(EMU_TEST_KERNELS ${PROJECT_BINARY_DIR}/kernels)
+file(MAKE_DIRECTORY ${EMU_TEST_KERNELS})
+find_program(EMU_CLANG NAMES clang++-19 clang++)
+set(EMU_HIP_FLAGS -x hip -std=c++20 -O3 --offload-device-only -nogpuinc -nogpulib -fuse-cuid=none)
+set(EMU_KERNEL_FILES)
+
+# emu_kernels(OUTPUT SOURCE FLAGS...): one code object or bundle.
+function(emu_kernels output source)
+  set(from ${CMAKE_CURRENT_SOURCE_DIR}/tests/kernels/${source})
+  add_custom_command(
+    OUTPUT ${EMU_TEST_KERNELS}/${output}
+    COMMAND ${EMU_CLANG} ${EMU_HIP_FLAGS} ${ARGN} -c ${from} -o ${EMU_TEST_KERNELS}/${output}
+    DEPENDS ${from} ${CMAKE_CURRENT_SOURCE_DIR}/tests/kernels/device.h
+    VERBATIM)
+  set(EMU_KERNEL_FILES ${EMU_KERNEL_FILES} ${EMU_TEST_KERNELS}/${output} PARENT_SCOPE)
+endfunction()
+
+set(plain --no-gpu-bundle-output)
+emu_kernels(basic.gfx1100.hsaco basic.hip ${plain} --offload-arch=gfx1100)
+emu_kernels(basic.gfx90a.hsaco basic.hip ${plain} --offload-arch=gfx90a)
+emu_kernels(basic.v4.hsaco basic.hip ${plain} --offload-arch=gfx1100 -mcode-object-version=4)
+emu_kernels(basic.v6.hsaco basic.hip ${plain} --offload-arch=gfx1100 -mcode-object-version=6)
+emu_kernels(basic.gfx11-generic.hsaco basic.hip ${plain} --offload-arch=gfx11-generic
+            -mcode-object-version=6)
+emu_kernels(nonuniform.gfx1100.hsaco basic.hip ${plain} --offload-arch=gfx1100
+            -fno-offload-uniform-block)
+# Bundles need clang's bundler, which is a package of its own.
+find_program(EMU_BUNDLER NAMES clang-offload-bundler clang-offload-bundler-19
+             PATHS /usr/lib/llvm-19/bin)
+if(EMU_BUNDLER)
+  emu_kernels(basic.bundle basic.hip --offload-arch=gfx90a --offload-arch=gfx1100)
+  emu_kernels(basic.ccob basic.hip --offload-arch=gfx90a --offload-arch=gfx1100 --offload-compress)
+endif()
+# The corpus, for the test that the checks find nothing in it.
+file(GLOB corpus CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/tests/corpus/*.hip)
+foreach(source ${corpus})
+  get_filename_component(name ${source} NAME_WE)
+  foreach(arch gfx1100 gfx90a)
+    if((arch STREQUAL gfx1100 AND name STREQUAL mfma) OR (arch STREQUAL gfx90a AND name STREQUAL matrix))
+      continue()  # matrix instructions are each family's own
+    endif()
+    foreach(level O0 O2)
+      set(output ${EMU_TEST_KERNELS}/corpus/${name}.${level}.${arch}.hsaco)
+      add_custom_command(
+        OUTPUT ${output}
+        COMMAND ${EMU_CLANG} ${EMU_HIP_FLAGS} ${plain} --offload-arch=${arch} -${level} -w
+                -gline-tables-only -ffp-contract=off -c ${source} -o ${output}
+        DEPENDS ${source} ${CMAKE_CURRENT_SOURCE_DIR}/tests/corpus/corpus.h
+        VERBATIM)
+      list(APPEND EMU_KERNEL_FILES ${output})
+    endforeach()
+  endforeach()
+endforeach()
+file(MAKE_DIRECTORY ${EMU_TEST_KERNELS}/corpus)
+add_custom_target(emu_test_kernels DEPENDS ${EMU_KERNEL_FILES})
+
+file(GLOB EMU_HIP_TESTS CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/tests/hip_*_test.cpp)
+add_executable(emu_hip_test ${EMU_HIP_TESTS})
+target_compile_definitions(emu_hip_test PRIVATE EMU_TEST_KERNELS="${EMU_TEST_KERNELS}")
+target_include_directories(emu_hip_test PRIVATE ${EMU_ROOT})
+target_link_libraries(emu_hip_test PRIVATE wick_emu GTest::gtest_main Threads::Threads)
+add_dependencies(emu_hip_test emu_test_kernels)
+
+function(emu_hip_ctest name filter)
+  add_test(NAME ${name} COMMAND emu_hip_test --gtest_filter=${filter})
+  set_tests_properties(${name} PROPERTIES LABELS emu TIMEOUT 120 ENVIRONMENT "${ARGN}")
+endfunction()
+emu_hip_ctest(emu_hip "*:-HipTimeout.*:HipChecks.*:HipCorpus.*")
+emu_hip_ctest(emu_hip_checked "*:-HipTimeout.*:HipObject.SurvivesMutatedCode" WICK_EMU_CHECK=all)
+emu_hip_ctest(emu_hip_seed "HipLaunch.*:HipStream.*:HipGraph.*" WICK_EMU_SEED=12345)
+emu_hip_ctest(emu_hip_gfx90a "HipLaunch.*:HipStream.*:HipBadInput.*:-*BlocksDontDivide"
+              WICK_EMU_DEVICES=gfx90a WICK_EMU_CHECK=all)
+emu_hip_ctest(emu_hip_timeout "HipTimeout.*" WICK_EMU_TIMEOUT=1)
+emu_hip_ctest(emu_hip_timeout_checked "HipTimeout.*" WICK_EMU_TIMEOUT=1 WICK_EMU_CHECK=all)
+
+# A program with <<<>>>, compiled against the public headers where they are installed.
+find_path(EMU_HIP_HEADERS hip/hip_runtime_api.h)
+if(EMU_HIP_HEADERS AND EMU_BUNDLER)
+  get_filename_component(bundler_folder ${EMU_BUNDLER} DIRECTORY)
+  add_test(NAME emu_hip_program
+           COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/tests/program.sh ${EMU_CLANG}
+                   ${CMAKE_CURRENT_SOURCE_DIR}/tests/program.hip $<TARGET_FILE_DIR:wick_emu>
+                   ${EMU_HIP_HEADERS} ${bundler_folder} ${PROJECT_BINARY_DIR}/program)
+  add_test(NAME emu_hip_abi
+           COMMAND python3 ${CMAKE_CURRENT_SOURCE_DIR}/tests/abi_check.py ${EMU_CLANG}
+                   ${EMU_HIP_HEADERS} ${EMU_ROOT})
+  set_tests_properties(emu_hip_program emu_hip_abi PROPERTIES LABELS emu TIMEOUT 120)
+else()
+  message(STATUS "emu: no HIP headers or no clang-offload-bundler: the <<<>>> program isn't tested")
+  add_test(NAME emu_hip_program COMMAND ${CMAKE_COMMAND} -E echo "skipped: no HIP headers")
+  set_tests_properties(emu_hip_program PROPERTIES LABELS emu SKIP_REGULAR_EXPRESSION skipped)
+endif()
+
+# Debian's librocrand1, if it is there when the tests run.
+add_executable(emu_rocrand tests/rocrand.cpp)
+target_include_directories(emu_rocrand PRIVATE ${EMU_ROOT})
+target_link_libraries(emu_rocrand PRIVATE wick_emu ${CMAKE_DL_LIBS})
+add_test(NAME emu_rocrand COMMAND emu_rocrand)
+set_tests_properties(emu_rocrand PROPERTIES LABELS emu TIMEOUT 120 SKIP_RETURN_CODE 77 ENVIRONMENT
+  "WICK_EMU_DEVICES=gfx90a,gfx1030;LD_LIBRARY_PATH=$<TARGET_FILE_DIR:wick_emu>")
+
+add_test(NAME emu_profile COMMAND python3 ${CMAKE_CURRENT_SOURCE_DIR}/tests/profile_check.py
+                                  $<TARGET_FILE:emu_hip_test>)
+set_tests_properties(emu_profile PROPERTIES LABELS emu TIMEOUT 60)

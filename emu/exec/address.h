@@ -1,0 +1,80 @@
+#pragma once
+
+// Where the lanes of a global or flat instruction point.
+
+#include "emu/exec/memory.h"
+
+namespace emu {
+namespace {
+
+EMU_INLINE uint64_t scalar_pair(Wave* w, uint32_t offset) {
+  return uint64_t{at<uint32_t>(w, offset + 4)} << 32 | at<uint32_t>(w, offset);
+}
+
+EMU_INLINE char* half_of(Wave* w, uint32_t offset, int half) {
+  return reinterpret_cast<char*>(w) + offset + static_cast<uint32_t>(half) * w->half_bytes;
+}
+
+/// Calls visit(upper, lanes) for every value of the upper dword at `high` that enabled lanes have;
+/// false when one call gives false.
+template <class Visit>
+EMU_INLINE bool by_upper(const uint32_t* high, LaneMask enabled, const Visit& visit) {
+  while (enabled != 0) {
+    const uint32_t upper = high[__builtin_ctz(enabled)];
+    U32 all;
+    std::memcpy(&all, high, sizeof all);
+    const LaneMask same = lane_mask(all == upper) & enabled;
+    if (!visit(upper, same)) return false;
+    enabled &= ~same;
+  }
+  return true;
+}
+
+/// Calls access(base, offsets, lanes) for each group of one half's lanes whose addresses are base +
+/// offsets[lane]. kScalarBase: a scalar base and a 32-bit offset a lane, else a 64-bit address.
+template <bool kScalarBase, class Access>
+EMU_INLINE bool for_addresses(Wave* w, const Op* op, int half, LaneMask enabled,
+                              const Access& access) {
+  const auto immediate = static_cast<uint64_t>(int64_t{op->imm});
+  const auto* low = reinterpret_cast<const uint32_t*>(half_of(w, op->a, half));
+  if constexpr (kScalarBase) {
+    return access(scalar_pair(w, op->c) + immediate, low, enabled);
+  } else {
+    return by_upper(low + kLanes, enabled, [&](uint32_t upper, LaneMask lanes) {
+      return access((uint64_t{upper} << 32) + immediate, low, lanes);
+    });
+  }
+}
+
+/// Checked tables: an address must be known in every enabled lane.
+template <bool kScalarBase>
+EMU_INLINE void address_known(Wave* w, const Op* op, int half) {
+  read_vector(w, op, op->a, kScalarBase ? 1 : 2, half, w->s[kExec + half], true);
+  if constexpr (kScalarBase) read_scalar(w, op, op->c, 2);
+}
+
+/// The operands that global, flat and scratch instructions share: address, scalar base, offset.
+inline void place_address(Lowering& l, const Inst& inst, Op& op, const Operand& address,
+                          const Operand* base) {
+  op.a = l.source(address, Value::b32);
+  if (base != nullptr && base->kind == Kind::sgpr) op.c = l.source(*base, Value::b64);
+  op.imm = static_cast<int32_t>(inst.modifier("offset"));
+}
+
+/// Loads that pass by the caches of a compute unit, as atomic ones do, may put a workgroup in order
+/// with others. Op::imm2 says so.
+inline void place_coherence(const Inst& inst, Op& op) {
+  op.imm2 = inst.has("glc") || inst.has("sc0") || inst.has("sc1") ? 1 : 0;
+}
+EMU_INLINE void note_coherent(Wave* w, const Op* op) {
+  if constexpr (kChecked) {
+    if (op->imm2 != 0) w->group->synchronised = true;
+  }
+}
+
+inline bool has_scalar_base(const Inst& inst, size_t at) {
+  return inst.operands.size() > at && inst.operands[at].kind == Kind::sgpr;
+}
+
+}  // namespace
+}  // namespace emu

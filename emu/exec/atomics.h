@@ -1,0 +1,129 @@
+#pragma once
+
+// Read-modify-write operations, for global memory and LDS alike.
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+
+#include "emu/exec/memory.h"
+
+namespace emu {
+namespace {
+
+template <class T>
+T minimum_number(T a, T b) {
+  if (a != a) return b;
+  if (b != b) return a;
+  return a < b || (a == b && std::signbit(a)) ? a : b;
+}
+template <class T>
+T maximum_number(T a, T b) {
+  if (a != a) return b;
+  if (b != b) return a;
+  return a > b || (a == b && !std::signbit(a)) ? a : b;
+}
+
+// What memory becomes, from what it was and the data.
+inline constexpr auto kSwap = [](auto, auto data) { return data; };
+inline constexpr auto kAdd = [](auto old, auto data) {
+  return static_cast<decltype(old)>(old + data);
+};
+inline constexpr auto kSub = [](auto old, auto data) {
+  return static_cast<decltype(old)>(old - data);
+};
+inline constexpr auto kReverseSub = [](auto old, auto data) {
+  return static_cast<decltype(old)>(data - old);
+};
+inline constexpr auto kMin = [](auto old, auto data) { return data < old ? data : old; };
+inline constexpr auto kMax = [](auto old, auto data) { return data > old ? data : old; };
+inline constexpr auto kMinFloat = [](auto old, auto data) { return minimum_number(old, data); };
+inline constexpr auto kMaxFloat = [](auto old, auto data) { return maximum_number(old, data); };
+inline constexpr auto kAnd = [](auto old, auto data) { return old & data; };
+inline constexpr auto kOr = [](auto old, auto data) { return old | data; };
+inline constexpr auto kXor = [](auto old, auto data) { return old ^ data; };
+inline constexpr auto kIncrement = [](auto old, auto data) {
+  return old >= data ? decltype(old)(0) : static_cast<decltype(old)>(old + 1);
+};
+inline constexpr auto kDecrement = [](auto old, auto data) {
+  return old == 0 || old > data ? data : static_cast<decltype(old)>(old - 1);
+};
+inline constexpr auto kSubClamp = [](auto old, auto data) {
+  return old < data ? decltype(old)(0) : static_cast<decltype(old)>(old - data);
+};
+inline constexpr auto kPackedAddF16 = [](uint32_t old, uint32_t data) {
+  uint32_t result = 0;
+  for (int shift = 0; shift < 32; shift += 16) {
+    const auto part = [&](uint32_t x) {
+      return __builtin_bit_cast(_Float16, static_cast<uint16_t>(x >> shift));
+    };
+    const auto sum =
+        static_cast<_Float16>(static_cast<float>(part(old)) + static_cast<float>(part(data)));
+    result |= uint32_t{__builtin_bit_cast(uint16_t, sum)} << shift;
+  }
+  return result;
+};
+
+/// A value spread over registers 128 bytes apart, of one lane.
+template <class T>
+EMU_INLINE T read_lane(const char* reg, int lane) {
+  char bytes[sizeof(T)];
+  for (size_t i = 0; i < sizeof(T); i += 4) std::memcpy(bytes + i, reg + 32 * i + 4 * lane, 4);
+  T value;
+  std::memcpy(&value, bytes, sizeof value);
+  return value;
+}
+template <class T>
+EMU_INLINE void write_lane(char* reg, int lane, T value) {
+  char bytes[sizeof(T)];
+  std::memcpy(bytes, &value, sizeof value);
+  for (size_t i = 0; i < sizeof(T); i += 4) std::memcpy(reg + 32 * i + 4 * lane, bytes + i, 4);
+}
+
+template <int kBytes>
+using Bits = std::conditional_t<kBytes == 8, uint64_t, uint32_t>;
+
+/// Replaces *at by next(*at) in one step as seen by other threads, and gives what was there.
+template <class T, class Next>
+EMU_INLINE T exchange(char* at, const Next& next) {
+  using B = Bits<sizeof(T)>;
+  std::atomic_ref<B> memory(*reinterpret_cast<B*>(at));
+  B old = memory.load(std::memory_order_relaxed);
+  for (;;) {
+    const B desired = __builtin_bit_cast(B, static_cast<T>(next(__builtin_bit_cast(T, old))));
+    if (memory.compare_exchange_weak(old, desired)) return __builtin_bit_cast(T, old);
+  }
+}
+
+/// One half's lanes, in order. kCompare: the data's second value is what memory is compared with.
+/// `to` null: nothing is returned.
+template <class T, auto F, bool kCompare, class Space>
+EMU_INLINE bool atomic_half(Wave* w, const Op* op, char* base, const uint32_t* offsets,
+                            LaneMask enabled, const char* data, char* to) {
+  for (LaneMask left = enabled; left != 0; left &= left - 1) {
+    const int lane = __builtin_ctz(left);
+    char* memory = base + offsets[lane];
+    if (!Space::exchangeable(w, op, memory, sizeof(T), lane)) {
+      if (Space::kFaults) return false;
+      if (to != nullptr) write_lane<T>(to, lane, T{});
+      continue;
+    }
+    if (reinterpret_cast<uintptr_t>(memory) % sizeof(T) != 0) {
+      fail(w, op, "an atomic operation on an address that isn't aligned");
+      return false;
+    }
+    const T value = read_lane<T>(data, lane);
+    T old;
+    if constexpr (kCompare) {
+      const T compare = read_lane<T>(data + 32 * sizeof(T), lane);
+      old = exchange<T>(memory, [&](T now) { return now == compare ? value : now; });
+    } else {
+      old = exchange<T>(memory, [&](T now) { return F(now, value); });
+    }
+    if (to != nullptr) write_lane<T>(to, lane, old);
+  }
+  return true;
+}
+
+}  // namespace
+}  // namespace emu

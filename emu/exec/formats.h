@@ -1,0 +1,146 @@
+#pragma once
+
+// How elements in memory become registers: for each format the quick way for 16 lanes whose
+// elements follow one another, the one for lanes that all read one element, and the one for a
+// single lane.
+
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+#include "emu/exec/values.h"
+
+namespace emu {
+namespace {
+
+inline constexpr int kChunk = 16;
+using Chunk = uint32_t __attribute__((ext_vector_type(kChunk)));
+
+/// Of 16 truths.
+template <class V>
+EMU_INLINE bool none(V truth) {
+  using Bools = bool __attribute__((ext_vector_type(kChunk)));
+  return bits_as<uint16_t>(__builtin_convertvector(truth != 0, Bools)) == 0;
+}
+
+/// N dwords a lane, in N registers.
+template <int N>
+struct Dwords {
+  static constexpr int kBytes = 4 * N, kRegisters = N;
+  using Block = uint32_t __attribute__((ext_vector_type(kChunk * N)));
+
+  template <int kFirst, int... I>
+  EMU_INLINE Chunk every(Block block, std::integer_sequence<int, I...>) {
+    return __builtin_shufflevector(block, block, (kFirst + I * N)...);
+  }
+
+  /// `to`: the chunk's part of the first register; registers are 128 bytes apart.
+  EMU_INLINE void load_chunk(const char* from, char* to) {
+    if constexpr (N == 1) {
+      std::memcpy(to, from, 64);
+    } else {
+      Block block;
+      std::memcpy(&block, from, 64 * N);
+      constexpr std::make_integer_sequence<int, kChunk> kAll;
+      put(to, 0, every<0>(block, kAll));
+      put(to, 1, every<1>(block, kAll));
+      if constexpr (N > 2) put(to, 2, every<2>(block, kAll));
+      if constexpr (N > 3) put(to, 3, every<3>(block, kAll));
+    }
+  }
+  EMU_INLINE void store_chunk(char* to, const char* from) {
+    if constexpr (N == 1) {
+      std::memcpy(to, from, 64);
+    } else if constexpr (N == 2) {
+      const Chunk a = get(from, 0), b = get(from, 1);
+      put(to, 0,
+          __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23),
+          64);
+      put(to, 1,
+          __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15,
+                                  31),
+          64);
+    } else {
+      for (int lane = 0; lane < kChunk; ++lane) store_lane(to + lane * kBytes, from + 4 * lane);
+    }
+  }
+  EMU_INLINE void load_uniform(const char* from, char* to) {
+    for (int i = 0; i < N; ++i) {
+      uint32_t value;
+      std::memcpy(&value, from + 4 * i, 4);
+      put(to, i, static_cast<Chunk>(value));
+    }
+  }
+  EMU_INLINE void load_lane(const char* from, char* to) {
+    for (int i = 0; i < N; ++i) std::memcpy(to + 128 * i, from + 4 * i, 4);
+  }
+  EMU_INLINE void store_lane(char* to, const char* from) {
+    for (int i = 0; i < N; ++i) std::memcpy(to + 4 * i, from + 128 * i, 4);
+  }
+  EMU_INLINE void zero_lane(char* to) {
+    for (int i = 0; i < N; ++i) std::memset(to + 128 * i, 0, 4);
+  }
+
+ private:
+  EMU_INLINE void put(char* to, int i, Chunk value, int step = 128) {
+    std::memcpy(to + step * i, &value, sizeof value);
+  }
+  EMU_INLINE Chunk get(const char* from, int i) {
+    Chunk value;
+    std::memcpy(&value, from + 128 * i, sizeof value);
+    return value;
+  }
+};
+
+/// One element smaller than a dword. kPart: the whole register (0), its lower (1) or upper half
+/// (2).
+template <class T, int kPart>
+struct Small {
+  static constexpr int kBytes = sizeof(T), kRegisters = 1;
+  using Block = T __attribute__((ext_vector_type(kChunk)));
+  using Wide = int32_t __attribute__((ext_vector_type(kChunk)));
+
+  /// The register's new value; `old` where half of it stays.
+  template <class V>
+  EMU_INLINE V placed(V value, V old) {
+    if constexpr (kPart == 0) return value;
+    if constexpr (kPart == 1) return (value & 0xffff) | (old & 0xffff0000u);
+    return value << 16 | (old & 0xffff);
+  }
+  EMU_INLINE void load_chunk(const char* from, char* to) {
+    Block block;
+    std::memcpy(&block, from, sizeof block);
+    Chunk old;
+    std::memcpy(&old, to, sizeof old);
+    const Chunk value = placed(bits_as<Chunk>(__builtin_convertvector(block, Wide)), old);
+    std::memcpy(to, &value, sizeof value);
+  }
+  EMU_INLINE void store_chunk(char* to, const char* from) {
+    Chunk value;
+    std::memcpy(&value, from, sizeof value);
+    if (kPart == 2) value >>= 16;
+    const Block block = __builtin_convertvector(value, Block);
+    std::memcpy(to, &block, sizeof block);
+  }
+  EMU_INLINE void load_uniform(const char* from, char* to) {
+    for (int lane = 0; lane < kChunk; ++lane) load_lane(from, to + 4 * lane);
+  }
+  EMU_INLINE void load_lane(const char* from, char* to) {
+    T element;
+    std::memcpy(&element, from, sizeof element);
+    uint32_t old;
+    std::memcpy(&old, to, 4);
+    const uint32_t value = placed(static_cast<uint32_t>(static_cast<int32_t>(element)), old);
+    std::memcpy(to, &value, 4);
+  }
+  EMU_INLINE void store_lane(char* to, const char* from) {
+    std::memcpy(to, from + (kPart == 2 ? 2 : 0), sizeof(T));
+  }
+  EMU_INLINE void zero_lane(char* to) {
+    const T zero = 0;
+    load_lane(reinterpret_cast<const char*>(&zero), to);
+  }
+};
+
+}  // namespace
+}  // namespace emu

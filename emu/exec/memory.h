@@ -1,0 +1,188 @@
+#pragma once
+
+// Loads and stores of lanes, 16 at a time: quick where the lanes' elements follow one another or
+// are all the same one, lane by lane where they don't.
+
+#include "emu/exec/formats.h"
+#include "emu/exec/launch.h"
+#include "emu/exec/race_checks.h"
+#include "emu/exec/track.h"
+#include "emu/runtime/shadow.h"
+
+namespace emu {
+namespace {
+
+inline constexpr int kMany = -1;  // instead of a lane
+
+enum class Pattern { consecutive, uniform, scattered };
+
+EMU_INLINE Chunk chunk_ids() { return Chunk{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}; }
+
+/// Of 16 lanes that are all enabled.
+template <uint32_t kStep>
+EMU_INLINE Pattern pattern(Chunk offsets) {
+  const Chunk from_first = offsets - static_cast<Chunk>(offsets[0]);
+  if (none(from_first != chunk_ids() * kStep)) return Pattern::consecutive;
+  return none(from_first) ? Pattern::uniform : Pattern::scattered;
+}
+
+// Spaces say whether `bytes` bytes at an address may be read or written. For a negative lane the
+// answer alone counts: it stands for several lanes, which are asked for one by one when it is no.
+
+struct Global {
+  static constexpr bool kFaults = true;
+
+  EMU_INLINE void count(Wave* w, const char* base, const uint32_t* offsets, LaneMask lanes,
+                        uint32_t bytes, bool store) {
+    if (w->launch->memory_counts != nullptr) [[unlikely]] {
+      count_global(w, reinterpret_cast<uint64_t>(base), offsets, lanes, bytes, store);
+    }
+  }
+
+  EMU_INLINE bool readable(Wave* w, const Op* op, const char* at, uint32_t bytes, int lane) {
+    if constexpr (kChecked) {
+      const Shadow& shadow = *w->launch->shadow;
+      if (!shadow.readable(reinterpret_cast<uintptr_t>(at), bytes)) [[unlikely]] {
+        if (lane < 0 || !bad_read(w, op, reinterpret_cast<uint64_t>(at), bytes, lane)) return false;
+      }
+      if (w->launch->races != nullptr) {
+        check_global(w, op, reinterpret_cast<uint64_t>(at), bytes, lane, Use::read);
+      }
+    }
+    return true;
+  }
+  EMU_INLINE bool writable(Wave* w, const Op* op, const char* at, uint32_t bytes, int lane) {
+    if constexpr (kChecked) {
+      const Shadow& shadow = *w->launch->shadow;
+      if (!shadow.writable(reinterpret_cast<uintptr_t>(at), bytes)) [[unlikely]] {
+        return lane >= 0 && bad_write(w, op, reinterpret_cast<uint64_t>(at), bytes, lane);
+      }
+      if (w->launch->races != nullptr) {
+        check_global(w, op, reinterpret_cast<uint64_t>(at), bytes, lane, Use::write);
+      }
+      Shadow::set(shadow.initialised, reinterpret_cast<uintptr_t>(at) - shadow.base, bytes);
+    }
+    return true;
+  }
+  EMU_INLINE bool exchangeable(Wave* w, const Op* op, const char* at, uint32_t bytes, int lane) {
+    if constexpr (kChecked) {
+      const Shadow& shadow = *w->launch->shadow;
+      const auto address = reinterpret_cast<uint64_t>(at);
+      if (!shadow.readable(address, bytes) && !bad_read(w, op, address, bytes, lane)) return false;
+      if (!shadow.writable(address, bytes) && !bad_write(w, op, address, bytes, lane)) return false;
+      if (w->launch->races != nullptr) use_global(w, op, address, bytes, lane, Use::atomic);
+    }
+    return true;
+  }
+};
+
+/// LDS: reading beyond its end gives zero, writing there does nothing.
+struct Lds {
+  static constexpr bool kFaults = false;
+
+  EMU_INLINE void count(Wave* w, const char* base, const uint32_t* offsets, LaneMask lanes,
+                        uint32_t bytes, bool) {
+    if (w->launch->memory_counts != nullptr) [[unlikely]] {
+      count_lds(w, static_cast<uint64_t>(base - reinterpret_cast<char*>(w->lds)), offsets, lanes,
+                bytes);
+    }
+  }
+
+  EMU_INLINE bool readable(Wave* w, const Op* op, const char* at, uint32_t bytes, int lane) {
+    return usable(w, op, at, bytes, lane, Use::read);
+  }
+  EMU_INLINE bool writable(Wave* w, const Op* op, const char* at, uint32_t bytes, int lane) {
+    return usable(w, op, at, bytes, lane, Use::write);
+  }
+  EMU_INLINE bool exchangeable(Wave* w, const Op* op, const char* at, uint32_t bytes, int lane) {
+    return usable(w, op, at, bytes, lane, Use::atomic);
+  }
+
+ private:
+  EMU_INLINE bool usable(Wave* w, const Op* op, const char* at, uint32_t bytes, int lane, Use use) {
+    if (within(w, at, bytes)) [[likely]] {
+      if constexpr (kChecked) {
+        check_lds(w, op, static_cast<uint64_t>(at - reinterpret_cast<char*>(w->lds)), bytes, lane,
+                  use);
+      }
+      return true;
+    }
+    if (kChecked && lane >= 0) bad_lds(w, op, at - reinterpret_cast<char*>(w->lds), bytes, lane);
+    return false;
+  }
+  EMU_INLINE bool within(Wave* w, const char* at, uint32_t bytes) {
+    const auto offset = static_cast<uint64_t>(at - reinterpret_cast<char*>(w->lds));
+    return offset + bytes <= w->lds_bytes;
+  }
+};
+
+/// Loads one half's lanes from base + offsets[lane] into the registers at `to`. False: a fault.
+template <class Format, class Space>
+EMU_INLINE bool load_half(Wave* w, const Op* op, const char* base, const uint32_t* offsets,
+                          LaneMask enabled, char* to) {
+  Space::count(w, base, offsets, enabled, Format::kBytes, false);
+  for (int first = 0; first < kLanes; first += kChunk, enabled >>= kChunk) {
+    const uint32_t mask = enabled & 0xffff;
+    if (mask == 0) continue;
+    if (mask == 0xffff) [[likely]] {
+      Chunk chunk;
+      std::memcpy(&chunk, offsets + first, sizeof chunk);
+      const char* from = base + chunk[0];
+      const Pattern kind = pattern<Format::kBytes>(chunk);
+      if (kind == Pattern::consecutive &&
+          Space::readable(w, op, from, kChunk * Format::kBytes, kMany)) {
+        Format::load_chunk(from, to + 4 * first);
+        continue;
+      }
+      if (kind == Pattern::uniform && Space::readable(w, op, from, Format::kBytes, kMany)) {
+        Format::load_uniform(from, to + 4 * first);
+        continue;
+      }
+    }
+    for (uint32_t left = mask; left != 0; left &= left - 1) {
+      const int lane = first + __builtin_ctz(left);
+      const char* from = base + offsets[lane];
+      if (Space::readable(w, op, from, Format::kBytes, lane)) {
+        Format::load_lane(from, to + 4 * lane);
+      } else if (Space::kFaults) {
+        return false;
+      } else {
+        Format::zero_lane(to + 4 * lane);
+      }
+    }
+  }
+  return true;
+}
+
+template <class Format, class Space>
+EMU_INLINE bool store_half(Wave* w, const Op* op, char* base, const uint32_t* offsets,
+                           LaneMask enabled, const char* from) {
+  Space::count(w, base, offsets, enabled, Format::kBytes, true);
+  for (int first = 0; first < kLanes; first += kChunk, enabled >>= kChunk) {
+    const uint32_t mask = enabled & 0xffff;
+    if (mask == 0) continue;
+    if (mask == 0xffff) [[likely]] {
+      Chunk chunk;
+      std::memcpy(&chunk, offsets + first, sizeof chunk);
+      char* to = base + chunk[0];
+      if (pattern<Format::kBytes>(chunk) == Pattern::consecutive &&
+          Space::writable(w, op, to, kChunk * Format::kBytes, kMany)) {
+        Format::store_chunk(to, from + 4 * first);
+        continue;
+      }
+    }
+    for (uint32_t left = mask; left != 0; left &= left - 1) {
+      const int lane = first + __builtin_ctz(left);
+      char* to = base + offsets[lane];
+      if (Space::writable(w, op, to, Format::kBytes, lane)) {
+        Format::store_lane(to, from + 4 * lane);
+      } else if (Space::kFaults) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+}  // namespace
+}  // namespace emu

@@ -1,0 +1,45 @@
+#pragma once
+
+// The MODE register: how results are rounded and what becomes of denormals, for 32-bit floats and
+// apart from them for 16- and 64-bit ones. The host's MXCSR follows what is set for 32 bits;
+// nearest rounding with denormals, which compilers set, costs nothing.
+
+#include <cstdint>
+
+#include "emu/exec/wave.h"
+
+namespace emu {
+
+inline constexpr uint32_t kDefaultFloatMode = 0xf0;
+inline constexpr uint32_t kIeeeMode =
+    0x200;  // signalling NaNs come out of minimum and maximum quieted
+inline constexpr uint32_t kHostDefault = 0x1f80;  // MXCSR: nearest, denormals, no exceptions
+
+inline bool unusual_mode(const Wave* w) { return (w->mode & 0xff) != kDefaultFloatMode; }
+
+/// MXCSR for two bits of rounding and two of denormal handling.
+inline uint32_t host_mode(uint32_t round, uint32_t denormals) {
+  constexpr uint32_t kRounding[] = {0, 2, 1, 3};  // MODE: nearest, up, down, to zero
+  uint32_t host = kHostDefault | kRounding[round & 3] << 13;
+  if ((denormals & 1) == 0) host |= 1 << 6;   // sources are zero
+  if ((denormals & 2) == 0) host |= 1 << 15;  // results are zero
+  return host;
+}
+inline uint32_t host_mode_32(uint32_t mode) { return host_mode(mode, mode >> 4); }
+inline uint32_t host_mode_64(uint32_t mode) { return host_mode(mode >> 2, mode >> 6); }
+
+inline void set_host_mode(uint32_t host) { asm volatile("ldmxcsr %0" ::"m"(host) : "memory"); }
+
+/// Runs a wave under its own mode and leaves the host's default behind.
+template <class Run>
+auto under_mode(Wave* w, const Run& run) {
+  const bool before = unusual_mode(w);
+  if (before) [[unlikely]]
+    set_host_mode(host_mode_32(w->mode));
+  const auto result = run();
+  if (before || unusual_mode(w)) [[unlikely]]
+    set_host_mode(kHostDefault);
+  return result;
+}
+
+}  // namespace emu

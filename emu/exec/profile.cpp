@@ -1,0 +1,98 @@
+#include "emu/exec/profile.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "emu/exec/launch.h"
+
+namespace emu {
+namespace {
+
+/// How many different pieces of `size` bytes the lanes touch. Addresses mostly rise with the lane.
+uint32_t pieces(uint64_t base, const uint32_t* offsets, LaneMask lanes, uint32_t bytes,
+                uint64_t size) {
+  std::array<uint64_t, 2 * kLanes> touched;
+  size_t count = 0;
+  for (; lanes != 0; lanes &= lanes - 1) {
+    const uint64_t first = base + offsets[std::countr_zero(lanes)];
+    for (uint64_t piece = first / size; piece <= (first + bytes - 1) / size; ++piece) {
+      if (count == 0 || touched[count - 1] != piece) touched[count++] = piece;
+    }
+  }
+  std::sort(touched.begin(), touched.begin() + static_cast<ptrdiff_t>(count));
+  return static_cast<uint32_t>(
+      std::unique(touched.begin(), touched.begin() + static_cast<ptrdiff_t>(count)) -
+      touched.begin());
+}
+
+/// Cycles that the lanes' dwords take in 32 banks: the most different dwords that one bank has.
+uint32_t bank_cycles(const std::array<uint64_t, kLanes>& dwords, size_t count) {
+  std::array<uint32_t, 32> load{};
+  uint32_t most = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const bool seen = std::find(dwords.begin(), dwords.begin() + static_cast<ptrdiff_t>(i),
+                                dwords[i]) != dwords.begin() + static_cast<ptrdiff_t>(i);
+    if (!seen) most = std::max(most, ++load[dwords[i] % 32]);
+  }
+  return most;
+}
+
+}  // namespace
+
+Class class_of(std::string_view name) {
+  if (name.starts_with("v_wmma") || name.starts_with("v_mfma")) return Class::matrix;
+  if (name.starts_with("v_")) return Class::valu;
+  if (name.starts_with("ds_")) return Class::lds;
+  if (name.starts_with("scratch_")) return Class::scratch;
+  if (name.starts_with("global_") || name.starts_with("flat_") || name.starts_with("buffer_")) {
+    return Class::vmem;
+  }
+  if (name.starts_with("s_load") || name.starts_with("s_buffer_load")) return Class::smem;
+  for (std::string_view branch : {"s_cbranch", "s_branch", "s_setpc", "s_swappc", "s_call"}) {
+    if (name.starts_with(branch)) return Class::branch;
+  }
+  for (std::string_view wait : {"s_wait", "s_nop", "s_delay", "s_clause", "s_barrier", "s_sleep"}) {
+    if (name.starts_with(wait)) return Class::wait;
+  }
+  return Class::salu;
+}
+
+Stop count_block(Wave* w, const Op* op) {
+  auto* block = static_cast<Block*>(op->data);
+  block->runs.fetch_add(1, std::memory_order_relaxed);
+  block->lanes.fetch_add(static_cast<uint64_t>(std::popcount(w->exec())),
+                         std::memory_order_relaxed);
+  EMU_NEXT;
+}
+
+void count_global(Wave* w, uint64_t base, const uint32_t* offsets, LaneMask lanes, uint32_t bytes,
+                  bool store) {
+  MemoryCounts& counts = *w->launch->memory_counts;
+  const uint64_t asked = static_cast<uint64_t>(std::popcount(lanes)) * bytes;
+  (store ? counts.store_bytes : counts.load_bytes).fetch_add(asked, std::memory_order_relaxed);
+  counts.pieces64.fetch_add(pieces(base, offsets, lanes, bytes, 64), std::memory_order_relaxed);
+  counts.pieces128.fetch_add(pieces(base, offsets, lanes, bytes, 128), std::memory_order_relaxed);
+}
+
+void count_lds(Wave* w, uint64_t base, const uint32_t* offsets, LaneMask lanes, uint32_t bytes) {
+  MemoryCounts& counts = *w->launch->memory_counts;
+  // Wider elements go through in several passes of 32 dwords.
+  const uint32_t dwords_each = std::max(1u, bytes / 4);
+  std::array<uint64_t, kLanes> dwords;
+  size_t count = 0;
+  uint64_t conflicts = 0;
+  const auto pass = [&] {
+    if (count > 0) conflicts += bank_cycles(dwords, count) - 1;
+    count = 0;
+  };
+  for (; lanes != 0; lanes &= lanes - 1) {
+    const uint64_t first = (base + offsets[std::countr_zero(lanes)]) / 4;
+    if (count + dwords_each > kLanes) pass();
+    for (uint32_t i = 0; i < dwords_each; ++i) dwords[count++] = first + i;
+  }
+  pass();
+  counts.lds_accesses.fetch_add(1, std::memory_order_relaxed);
+  counts.lds_conflicts.fetch_add(conflicts, std::memory_order_relaxed);
+}
+
+}  // namespace emu

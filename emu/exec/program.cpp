@@ -1,0 +1,342 @@
+#include "emu/exec/program.h"
+
+#include <algorithm>
+#include <atomic>
+#include <set>
+#include <stdexcept>
+
+#include "emu/exec/launch.h"
+
+namespace emu {
+namespace {
+
+std::string hex(uint64_t value) {
+  char text[20];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+uint64_t next_serial() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
+}
+
+/// Runs where a function's instructions end without an end of the program.
+Stop fell_off(Wave* w, const Op* op) { return fail(w, op, "ran past the end of its function"); }
+
+/// Whether the destination is also the last source.
+bool accumulates(const Inst& inst) {
+  return inst.name == "v_fmac_f32" || inst.name.starts_with("v_dot2acc");
+}
+
+/// Vector registers of one and the other half of a dual instruction, as far as they clash.
+bool reads(const Inst& inst, uint16_t reg) {
+  return std::any_of(inst.operands.begin() + 1, inst.operands.end(),
+                     [&](const Operand& operand) {
+                       return operand.kind == Kind::vgpr && operand.reg == reg;
+                     }) ||
+         (accumulates(inst) && inst.operands[0].reg == reg);
+}
+
+Inst move(const Operand& to, const Operand& from, const Inst& whole) {
+  Inst inst = whole;
+  inst.name = "v_mov_b32";
+  inst.operands = {to, from};
+  return inst;
+}
+
+/// Both halves read before either writes: where neither order gives that, through a spare register.
+template <class LowerOne>
+void lower_dual(const Inst& x, const Inst& y, const LowerOne& lower_one) {
+  if (!reads(y, x.operands[0].reg)) {
+    lower_one(x);
+    lower_one(y);
+  } else if (!reads(x, y.operands[0].reg)) {
+    lower_one(y);
+    lower_one(x);
+  } else {
+    Inst first = x;
+    Operand& spare = first.operands[0];
+    spare.reg = kSpareVgpr;
+    if (accumulates(x)) lower_one(move(spare, x.operands[0], x));
+    lower_one(first);
+    lower_one(y);
+    lower_one(move(x.operands[0], spare, x));
+  }
+}
+
+}  // namespace
+
+Code::Code(const std::string& architecture, Traits traits, RowChoice rows,
+           std::vector<uint8_t> text, uint64_t address, std::vector<Symbol> functions)
+    : traits(traits),
+      serial(next_serial()),
+      rows_(rows),
+      text_(std::move(text)),
+      address_(address),
+      functions_(std::move(functions)),
+      decoder_(architecture, traits.wave64) {
+  constants_.reserve(kConstants);
+}
+
+Code::~Code() = default;
+
+const Program& Code::at(uint64_t address) {
+  const auto after =
+      std::upper_bound(functions_.begin(), functions_.end(), address,
+                       [](uint64_t a, const Symbol& symbol) { return a < symbol.address; });
+  if (after == functions_.begin() || address >= (after - 1)->address + (after - 1)->size) {
+    throw std::runtime_error("no code at " + hex(address));
+  }
+  const Symbol& function = *(after - 1);
+  std::lock_guard lock(mutex_);
+  std::unique_ptr<Program>& program = programs_[function.address];
+  if (program == nullptr) program = lower(function);
+  return *program;
+}
+
+std::vector<std::vector<Inst>> Code::decode(const Symbol& function) {
+  std::vector<std::vector<Inst>> all;
+  for (uint64_t at = function.address, end = at + function.size; at < end;) {
+    const size_t offset = at - address_;
+    const size_t bytes = std::min<size_t>(text_.size() - offset, end - at);
+    try {
+      all.push_back(decoder_.decode(std::span(text_).subspan(offset, bytes), at));
+    } catch (const std::runtime_error& error) {
+      throw std::runtime_error(std::string(error.what()) + " of " + function.name);
+    }
+    at += all.back()[0].size;
+  }
+  return all;
+}
+
+namespace {
+
+bool is_branch(const Inst& inst) {
+  return inst.name.starts_with("s_cbranch") || inst.name == "s_branch" || inst.name == "s_call_b64";
+}
+
+uint64_t branch_target(const Inst& inst) {
+  const auto words = static_cast<int16_t>(inst.immediate);
+  return inst.address + inst.size + static_cast<uint64_t>(int64_t{words} * 4);
+}
+
+/// Whether what follows the instruction may run another number of times or with another EXEC.
+bool ends_block(const Inst& inst) {
+  const Class kind = class_of(inst.name);
+  if (kind == Class::branch || inst.name == "s_barrier" || inst.name == "s_sleep") return true;
+  return inst.name.find("exec") != std::string::npos || inst.name.starts_with("v_cmpx") ||
+         (!inst.operands.empty() && inst.operands[0].kind == Kind::sgpr &&
+          inst.operands[0].reg >= kExec);
+}
+
+/// The addresses at which counting starts anew.
+std::set<uint64_t> block_starts(const std::vector<std::vector<Inst>>& all) {
+  std::set<uint64_t> starts;
+  bool next = true;
+  for (const std::vector<Inst>& insts : all) {
+    const Inst& inst = insts[0];
+    if (next) starts.insert(inst.address);
+    next = ends_block(inst);
+    if (is_branch(inst)) starts.insert(branch_target(inst));
+  }
+  return starts;
+}
+
+/// Lowers one function.
+class FunctionLowering {
+ public:
+  FunctionLowering(const Symbol& function, const std::vector<std::vector<Inst>>& insts,
+                   Lowering lowering, RowChoice rows, bool profiled)
+      : insts_(insts),
+        rows_(rows),
+        lowering_(std::move(lowering)),
+        program_(std::make_unique<Program>()),
+        profiled_(profiled) {
+    program_->name = function.name;
+    program_->begin = function.address;
+    program_->end = function.address + function.size;
+    program_->op_at.assign((function.size + 3) / 4, -1);
+    if (profiled || rows.unchecked != nullptr) starts_ = block_starts(insts);
+  }
+
+  std::unique_ptr<Program> run() {
+    for (size_t i = 0; i < insts_.size();) {
+      if (profiled_ && starts(i)) count(i);
+      const size_t end = rows_.unchecked == nullptr ? i : lower_stretch(i);
+      if (end > i) {
+        i = end;
+      } else {
+        lower_alone(i++);
+      }
+    }
+    lowering_.index_with = nullptr;
+    emit(&fell_off, {program_->end, "(end of the function)"});
+    for (const Aside& aside : asides_) lower_aside(aside);
+    program_->ops = std::move(lowering_.ops);
+    program_->extras = std::move(lowering_.extras);
+    program_->vgprs = lowering_.vgprs;
+    program_->constants = lowering_.constant_count();
+    for (const auto& [from, to] : jumps_) program_->ops[from].target = &program_->ops[to];
+    for (const auto& [index, address] : branches_) set_target(index, address);
+    return std::move(program_);
+  }
+
+ private:
+  /// Instructions of a stretch, whose checked operations come after the function's others.
+  struct Aside {
+    size_t first, last, head, resume;  // instructions; operations
+  };
+  // A shorter stretch costs more than it saves.
+  static constexpr size_t kShortest = 2;
+
+  bool starts(size_t i) const { return starts_.contains(insts_[i][0].address); }
+
+  Op& emit(Handler fn, const Origin& origin) {
+    Op& op = lowering_.emit(fn);
+    program_->origins.resize(lowering_.ops.size(), origin);
+    return op;
+  }
+
+  /// Counts instructions from this one on.
+  void count(size_t i) {
+    mark(i);
+    emit(&count_block, {insts_[i][0].address, insts_[i][0].text}).data =
+        &program_->blocks.emplace_back();
+  }
+
+  /// The instruction's address is that of the next operation, where it has none yet.
+  void mark(size_t i) {
+    int32_t& at = program_->op_at[(insts_[i][0].address - program_->begin) / 4];
+    if (at < 0) at = static_cast<int32_t>(lowering_.ops.size());
+  }
+  void tally(size_t i) {
+    if (profiled_)
+      ++program_->blocks.back().instructions[static_cast<size_t>(class_of(insts_[i][0].name))];
+  }
+
+  void lower_alone(size_t i) {
+    mark(i);
+    tally(i);
+    lower(i, rows_.rows);
+  }
+
+  /// Lowers an instruction, or both of a dual one; true if it only computes. What it reads and
+  /// writes is then in parts_.
+  bool lower(size_t i, Rows rows) {
+    const std::vector<Inst>& insts = insts_[i];
+    bool computes = true;
+    parts_.clear();
+    const auto lower_one = [&](const Inst& inst) {
+      const Row* row = rows(inst.name);
+      if (row == nullptr) throw NotImplemented("unknown instruction");
+      lowering_.accesses.clear();
+      lowering_.computes = false;
+      const size_t operations = lowering_.ops.size();
+      row->lower(lowering_, inst);
+      lowering_.index_registers(inst, operations);
+      computes &= lowering_.computes;
+      parts_.push_back(lowering_.accesses);
+      program_->origins.resize(lowering_.ops.size(), {inst.address, inst.text});
+      if (is_branch(inst) && lowering_.index_with != nullptr) {
+        throw NotImplemented("a branch between s_set_gpr_idx_on and _off");
+      }
+      if (is_branch(inst)) branches_.emplace_back(lowering_.ops.size() - 1, branch_target(inst));
+    };
+    try {
+      if (insts.size() == 1) {
+        lower_one(insts[0]);
+      } else {
+        lower_dual(insts[0], insts[1], lower_one);
+      }
+    } catch (const std::runtime_error& error) {
+      throw std::runtime_error(std::string(error.what()) + ": '" + insts[0].text + "' at " +
+                               hex(insts[0].address) + " of " + program_->name);
+    }
+    return computes;
+  }
+
+  void shrink_to(size_t operations, size_t branches) {
+    lowering_.ops.resize(operations);
+    program_->origins.resize(operations);
+    branches_.resize(branches);
+  }
+
+  /// Lowers the stretch that begins with instruction `first`; gives the instruction after it, or
+  /// `first` itself where there is none worth the while.
+  size_t lower_stretch(size_t first) {
+    Stretch stretch;
+    const size_t head = lowering_.ops.size(), branches_before = branches_.size();
+    size_t computing = 0;  // operations
+    mark(first);
+    emit(&enter_stretch, {insts_[first][0].address, insts_[first][0].text});
+    // What is tried only to find the stretch's end mustn't leave its mark on what is lowered next.
+    const Handler index_with = lowering_.index_with;
+    const uint32_t indexed_operands = lowering_.indexed_operands;
+    size_t last = first;
+    for (; last < insts_.size() && (last == first || !starts(last)); ++last) {
+      const size_t operations = lowering_.ops.size(), branches = branches_.size();
+      if (lower(last, rows_.unchecked)) {
+        computing += lowering_.ops.size() - operations;
+        if (stretch.add(parts_)) continue;
+        computing -= lowering_.ops.size() - operations;
+        shrink_to(operations, branches);
+        break;
+      }
+      shrink_to(operations, branches);
+      lowering_.index_with = index_with;
+      lowering_.indexed_operands = indexed_operands;
+      if (last == first || !may_be_guest(insts_[last][0])) break;
+      lower(last, rows_.rows);
+      stretch.add_guest(insts_[last][0]);
+    }
+    if (computing < kShortest) {
+      shrink_to(head, branches_before);
+      return first;
+    }
+    for (size_t i = first; i < last; ++i) tally(i);
+    stretch.close();
+    lowering_.ops[head].data = &program_->stretches.emplace_back(std::move(stretch));
+    asides_.push_back({first, last, head, lowering_.ops.size()});
+    return last;
+  }
+
+  void lower_aside(const Aside& aside) {
+    jumps_.emplace_back(aside.head, lowering_.ops.size());
+    for (size_t i = aside.first; i < aside.last; ++i) {
+      mark(i);
+      lower(i, rows_.rows);
+    }
+    emit(&leave_stretch, program_->origins[aside.resume]);
+    jumps_.emplace_back(lowering_.ops.size() - 1, aside.resume);
+  }
+
+  void set_target(size_t index, uint64_t address) {
+    const Op* target = program_->find(address);
+    if (target == nullptr) {
+      throw std::runtime_error("branch out of the function: to " + hex(address) + " of " +
+                               program_->name);
+    }
+    program_->ops[index].target = target;
+  }
+
+  const std::vector<std::vector<Inst>>& insts_;
+  const RowChoice rows_;
+  Lowering lowering_;
+  std::unique_ptr<Program> program_;
+  const bool profiled_;
+  std::set<uint64_t> starts_;
+  std::vector<std::pair<size_t, uint64_t>> branches_;  // operation, target's address
+  std::vector<std::pair<size_t, size_t>> jumps_;       // operation, target
+  std::vector<Aside> asides_;
+  std::vector<std::vector<Access>> parts_;
+};
+
+}  // namespace
+
+std::unique_ptr<Program> Code::lower(const Symbol& function) {
+  return FunctionLowering(function, decode(function), Lowering(traits, constants_), rows_, profiled)
+      .run();
+}
+
+}  // namespace emu

@@ -1,0 +1,61 @@
+#pragma once
+
+// Who used which memory since when: finds reads of LDS that nothing wrote, and accesses that no
+// barrier, or between workgroups nothing at all, has put in order.
+
+#include <cstdint>
+#include <vector>
+
+#include "emu/exec/wave.h"
+
+namespace emu {
+
+/// What is known of a workgroup's LDS, by dword.
+struct LdsTrack {
+  std::vector<uint8_t> written;  // of each byte: something was
+  std::vector<uint32_t> writer;  // epoch * 64 + wave of the last write; 0: none
+  std::vector<uint32_t> reader;  // the same of the last read; kSeveral for the wave: several
+  uint32_t epoch = 1;            // counts barriers
+  static constexpr uint32_t kSeveral = 63;
+
+  /// A workgroup starts: nothing is written.
+  void start(uint32_t bytes);
+};
+
+enum class Use : uint8_t { read, write, atomic };
+
+/// Notes an access to LDS by one wave, and reports what is wrong with it. `lane` of the half.
+void use_lds(Wave* w, const Op* op, uint64_t offset, uint32_t bytes, int lane, Use use);
+
+/// Two tags for each dword of the arena: the workgroups that wrote and read it last in a launch.
+/// Most launches use whole lines of 64 bytes: those have one pair of tags, as long as nobody uses a
+/// part.
+struct RaceShadow {
+  static constexpr uint32_t kSeveral = 0xffffff;
+  static constexpr uint64_t kLine = 64;
+
+  struct Line {
+    uint32_t writer, reader;  // as below, of all its dwords
+    uint32_t divided;         // the launch << 24 in which its dwords have tags of their own
+  };
+
+  uintptr_t base = 0;  // of the arena
+  size_t bytes = 0;
+  uint32_t* writers = nullptr;  // launch << 24 | group + 1; kSeveral for the group: several
+  uint32_t* readers = nullptr;
+  Line* lines = nullptr;
+
+  RaceShadow(uintptr_t base, size_t bytes);
+  ~RaceShadow();
+  RaceShadow(const RaceShadow&) = delete;
+  RaceShadow& operator=(const RaceShadow&) = delete;
+};
+
+/// Gives a line's tags to its dwords; `launch` is in the upper bits.
+void divide_line(RaceShadow& shadow, uint64_t line, uint32_t launch);
+
+/// Notes an access to global memory by one workgroup. Not reported: accesses of a workgroup that
+/// has used an atomic operation or invalidated its caches, since that may have put them in order.
+void use_global(Wave* w, const Op* op, uint64_t address, uint32_t bytes, int lane, Use use);
+
+}  // namespace emu

@@ -1,0 +1,211 @@
+// Buffer loads, stores and atomics: addresses through a four-dword descriptor, whose end is
+// checked: beyond it a load gives zero and a store does nothing.
+
+#include "emu/exec/address.h"
+#include "emu/exec/atomics.h"
+#include "emu/exec/rows/memory_names.h"
+#include "emu/exec/rows/rows.h"
+#include "emu/exec/scratch.h"
+
+namespace emu::EMU_VARIANT {
+namespace {
+
+/// Bits of Op::imm2.
+constexpr uint32_t kOffsetInRegister = 1, kIndexInRegister = 2, kOutOfBoundsByField = 4;
+
+struct Descriptor128 {
+  uint64_t base;
+  uint32_t stride, records, out_of_bounds;
+  bool scratch;
+};
+
+EMU_INLINE Descriptor128 descriptor(Wave* w, const Op* op) {
+  const auto* d = &at<uint32_t>(w, op->c);
+  const uint32_t upper = d[1] & 0xffff;
+  // Scratch of gfx9 and gfx10 comes as a buffer with these dwords: see set_sgprs.
+  const bool scratch = d[1] == kPrivateBase >> 32 && d[2] == ~0u && d[3] == 0;
+  return {uint64_t{upper} << 32 | d[0], d[1] >> 16 & 0x3fff, d[2], d[3] >> 28 & 3, scratch};
+}
+
+/// One half's lanes: offsets from the base, and which lanes are within the buffer.
+struct BufferLanes {
+  uint32_t offsets[kLanes];
+  LaneMask within;
+};
+
+/// Of elements of so many bytes, `skip` bytes behind those that the instruction names.
+EMU_INLINE BufferLanes buffer_lanes(Wave* w, const Op* op, int half, const Descriptor128& d,
+                                    uint32_t bytes, uint32_t skip = 0) {
+  BufferLanes lanes{};
+  const auto* first = reinterpret_cast<const uint32_t*>(half_of(w, op->a, half));
+  const bool has_index = (op->imm2 & kIndexInRegister) != 0;
+  const bool has_offset = (op->imm2 & kOffsetInRegister) != 0;
+  const uint32_t* offset_register = has_index ? first + kLanes : first;
+  const bool by_field = (op->imm2 & kOutOfBoundsByField) != 0;
+  const bool raw = d.stride == 0 || (by_field && d.out_of_bounds == 3);
+  for (int lane = 0; lane < kLanes; ++lane) {
+    const uint64_t index = has_index ? first[lane] : 0;
+    const uint64_t offset =
+        uint64_t{has_offset ? offset_register[lane] : 0} + static_cast<uint32_t>(op->imm) + skip;
+    const uint64_t all = index * d.stride + offset;
+    bool within = d.records != 0;
+    if (raw) {
+      within = all + bytes <= d.records;
+    } else if (!by_field || d.out_of_bounds < 2) {
+      within = index < d.records && (d.out_of_bounds == 1 || offset + bytes <= d.stride);
+    }
+    lanes.offsets[lane] = static_cast<uint32_t>(all);
+    lanes.within |= LaneMask{within} << lane;
+  }
+  return lanes;
+}
+
+template <class Format>
+EMU_INLINE void zero_lanes(LaneMask lanes, char* to) {
+  for (; lanes != 0; lanes &= lanes - 1) Format::zero_lane(to + 4 * __builtin_ctz(lanes));
+}
+
+/// One half's lanes at `base`, all of an element or nothing.
+template <class Format, bool kStore>
+EMU_INLINE bool buffer_elements(Wave* w, const Op* op, const BufferLanes& lanes, LaneMask enabled,
+                                char* base, char* reg) {
+  if constexpr (kStore) {
+    return store_half<Format, Global>(w, op, base, lanes.offsets, enabled & lanes.within, reg);
+  } else {
+    zero_lanes<Format>(enabled & ~lanes.within, reg);
+    return load_half<Format, Global>(w, op, base, lanes.offsets, enabled & lanes.within, reg);
+  }
+}
+
+template <class Format, bool kStore>
+EMU_INLINE bool buffer_half(Wave* w, const Op* op, int half) {
+  const LaneMask enabled = w->s[kExec + half];
+  if (enabled == 0) return true;
+  const Descriptor128 d = descriptor(w, op);
+  const uint32_t scalar_offset = at<uint32_t>(w, op->d);
+  char* reg = half_of(w, kStore ? op->b : op->dst, half);
+  if (d.scratch) {
+    const auto* offsets = (op->imm2 & kOffsetInRegister) != 0
+                              ? reinterpret_cast<const uint32_t*>(half_of(w, op->a, half))
+                              : nullptr;
+    // The scalar, a stack pointer, counts the bytes of all lanes.
+    const uint32_t start = scalar_offset / w->lanes + static_cast<uint32_t>(op->imm);
+    return scratch_half<Format, kStore>(w, op, start, offsets, enabled, half, reg);
+  }
+  const BufferLanes lanes = buffer_lanes(w, op, half, d, Format::kBytes);
+  char* base = reinterpret_cast<char*>(d.base) + scalar_offset;
+  if constexpr (Format::kRegisters > 1) {
+    if ((enabled & ~lanes.within) != 0) {     // each dword is held against the end by itself
+      BufferLanes parts[Format::kRegisters];  // made first: a load may overwrite the addresses
+      for (uint32_t i = 0; i < Format::kRegisters; ++i) {
+        parts[i] = buffer_lanes(w, op, half, d, 4, 4 * i);
+      }
+      for (int i = 0; i < Format::kRegisters; ++i) {
+        if (!buffer_elements<Dwords<1>, kStore>(w, op, parts[i], enabled, base, reg + 128 * i)) {
+          return false;
+        }
+      }
+      return true;
+    }
+  }
+  return buffer_elements<Format, kStore>(w, op, lanes, enabled, base, reg);
+}
+
+template <class Format, bool kStore>
+Stop buffer(Wave* w, const Op* op) {
+  read_scalar(w, op, op->c, 4);
+  read_scalar(w, op, op->d, 1);
+  for (int half = 0; half < static_cast<int>(w->lanes / 32); ++half) {
+    const LaneMask enabled = w->s[kExec + half];
+    if ((op->imm2 & 3) != 0) read_vector(w, op, op->a, 1, half, enabled, true);
+    if (kStore) read_vector(w, op, op->b, Format::kRegisters, half, enabled);
+    if (!buffer_half<Format, kStore>(w, op, half)) return Stop::fault;
+  }
+  if (kStore)
+    store_issued(w, emu::kStore);
+  else
+    load_issued(w, op, op->dst, Format::kRegisters, kVmem);
+  EMU_NEXT;
+}
+
+template <class T, auto F, bool kCompare>
+Stop atomic(Wave* w, const Op* op) {
+  for (int half = 0; half < static_cast<int>(w->lanes / 32); ++half) {
+    const Descriptor128 d = descriptor(w, op);
+    const BufferLanes lanes = buffer_lanes(w, op, half, d, sizeof(T));
+    char* base = reinterpret_cast<char*>(d.base) + at<uint32_t>(w, op->d);
+    char* to = op->dst == 0 ? nullptr : half_of(w, op->dst, half);
+    if (!atomic_half<T, F, kCompare, Global>(w, op, base, lanes.offsets,
+                                             w->s[kExec + half] & lanes.within,
+                                             half_of(w, op->b, half), to)) {
+      return Stop::fault;
+    }
+  }
+  if (op->dst != 0)
+    load_issued(w, op, op->dst, sizeof(T) / 4, kVmem);
+  else
+    store_issued(w, kStore);
+  EMU_NEXT;
+}
+
+void place(Lowering& l, const Inst& inst, Op& op) {  // vdata, vaddr or off, srsrc, soffset
+  op.a = l.source(inst.operands.at(1), Value::b32);
+  op.c = l.source(inst.operands.at(2), Value::b32);
+  op.d = l.source(inst.operands.at(3), Value::b32);
+  op.imm = static_cast<int32_t>(inst.modifier("offset"));
+  if (inst.has("offen")) op.imm2 |= kOffsetInRegister;
+  if (inst.has("idxen")) op.imm2 |= kIndexInRegister;
+  if (l.traits.generation >= 10) op.imm2 |= kOutOfBoundsByField;
+}
+
+template <class Format, bool kStore>
+void lower_buffer(Lowering& l, const Inst& inst) {
+  if (inst.has("lds")) throw NotImplemented("a load from a buffer into LDS");
+  Op& op = l.emit(&buffer<Format, kStore>);
+  (kStore ? op.b : op.dst) = l.destination(inst.operands.at(0));
+  place(l, inst, op);
+}
+
+template <class T, auto F, bool kCompare>
+void lower_atomic(Lowering& l, const Inst& inst) {
+  Op& op = l.emit(&atomic<T, F, kCompare>);
+  op.b = l.source(inst.operands.at(0), Value::b32);
+  if (inst.has("glc") || inst.has("sc0")) op.dst = op.b;
+  place(l, inst, op);
+}
+
+#define EMU_BUFFER_LOAD(name, ...) \
+  { name, &lower_buffer<__VA_ARGS__, false> }
+#define EMU_BUFFER_STORE(name, ...) \
+  { name, &lower_buffer<__VA_ARGS__, true> }
+#define EMU_BUFFER_ATOMIC(old_name, new_name, T, F)          \
+  {"buffer_atomic_" old_name, &lower_atomic<T, F, false>}, { \
+    "buffer_atomic_" new_name, &lower_atomic<T, F, false>    \
+  }
+
+constexpr Row kRows[] = {
+    EMU_LOADS("buffer_", EMU_BUFFER_LOAD),
+    EMU_STORES("buffer_", EMU_BUFFER_STORE),
+    EMU_BUFFER_ATOMIC("swap", "swap_b32", uint32_t, kSwap),
+    EMU_BUFFER_ATOMIC("add", "add_u32", uint32_t, kAdd),
+    EMU_BUFFER_ATOMIC("sub", "sub_u32", uint32_t, kSub),
+    EMU_BUFFER_ATOMIC("smin", "min_i32", int32_t, kMin),
+    EMU_BUFFER_ATOMIC("umin", "min_u32", uint32_t, kMin),
+    EMU_BUFFER_ATOMIC("smax", "max_i32", int32_t, kMax),
+    EMU_BUFFER_ATOMIC("umax", "max_u32", uint32_t, kMax),
+    EMU_BUFFER_ATOMIC("and", "and_b32", uint32_t, kAnd),
+    EMU_BUFFER_ATOMIC("or", "or_b32", uint32_t, kOr),
+    EMU_BUFFER_ATOMIC("xor", "xor_b32", uint32_t, kXor),
+    EMU_BUFFER_ATOMIC("add_x2", "add_u64", uint64_t, kAdd),
+    {"buffer_atomic_add_f32", &lower_atomic<float, kAdd, false>},
+    {"buffer_atomic_cmpswap", &lower_atomic<uint32_t, kSwap, true>},
+    {"buffer_atomic_cmpswap_b32", &lower_atomic<uint32_t, kSwap, true>},
+    {"buffer_atomic_cmpswap_x2", &lower_atomic<uint64_t, kSwap, true>},
+    {"buffer_atomic_cmpswap_b64", &lower_atomic<uint64_t, kSwap, true>},
+};
+
+}  // namespace
+
+std::span<const Row> buffer_rows() { return kRows; }
+
+}  // namespace emu::EMU_VARIANT

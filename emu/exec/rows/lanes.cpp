@@ -1,0 +1,231 @@
+// Instructions that move values between lanes, or between lanes and scalar registers.
+
+#include <bit>
+
+#include "emu/exec/launch.h"
+#include "emu/exec/rows/rows.h"
+#include "emu/exec/valu.h"
+
+namespace emu::EMU_VARIANT {
+namespace {
+
+uint32_t& lane_of(Wave* w, uint32_t offset, uint32_t lane) {
+  return at<uint32_t>(w, offset + (lane >= kLanes ? w->half_bytes : 0) + 4 * (lane & 31));
+}
+
+uint64_t live_exec(const Wave* w) { return w->lanes == 64 ? w->exec() : w->s[kExec]; }
+
+/// The scalar's value, or the register's in `lane`.
+uint32_t read_lane(Wave* w, uint32_t offset, bool vector, uint32_t lane) {
+  return vector ? lane_of(w, offset, lane & (w->lanes - 1)) : at<uint32_t>(w, offset);
+}
+
+Stop readfirstlane(Wave* w, const Op* op) {
+  note_read(w, op, op->a, op->imm != 0, 1);
+  write_scalar(w, op, op->dst, 1);
+  const uint64_t exec = live_exec(w);
+  const auto lane = exec == 0 ? 0u : static_cast<uint32_t>(std::countr_zero(exec));
+  at<uint32_t>(w, op->dst) = read_lane(w, op->a, op->imm != 0, lane);
+  EMU_NEXT;
+}
+
+Stop readlane(Wave* w, const Op* op) {
+  read_scalar(w, op, op->b, 1);
+  write_scalar(w, op, op->dst, 1);
+  const uint32_t lane = at<uint32_t>(w, op->b) & (w->lanes - 1);
+  if constexpr (kChecked) {  // a register that a function keeps for its caller may be unknown
+    const bool known =
+        op->imm == 0 ||
+        (known_lanes(w, op->a, static_cast<int>(lane / kLanes)) >> (lane & 31) & 1) != 0;
+    if (is_sgpr(op->dst)) w->track->scalar_known[op->dst / 4] = known ? 1 : 0;
+  }
+  at<uint32_t>(w, op->dst) = read_lane(w, op->a, op->imm != 0, lane);
+  EMU_NEXT;
+}
+
+Stop writelane(Wave* w, const Op* op) {  // whether the lane is on or not
+  read_scalar(w, op, op->b, 1);
+  const uint32_t lane = at<uint32_t>(w, op->b) & (w->lanes - 1);
+  if constexpr (kChecked) {  // functions keep registers of their callers, whatever they hold
+    const bool kept = is_sgpr(op->a) && w->track->scalar_known[op->a / 4] == 0 &&
+                      w->track->scalar_pending[op->a / 4] == 0;
+    if (!kept) read_scalar(w, op, op->a, 1);
+    write_vector(w, op, op->dst, 1, static_cast<int>(lane / kLanes), LaneMask{1} << (lane & 31),
+                 kept ? 0 : kAllLanes);
+  }
+  lane_of(w, op->dst, lane) = at<uint32_t>(w, op->a);
+  EMU_NEXT;
+}
+
+template <Handler kHandler, int kSources>
+void lower_plain(Lowering& l, const Inst& inst) {
+  if (inst.operands.size() < 1 + kSources) refuse_operands(inst);
+  Op& op = l.emit(kHandler);
+  op.dst = l.destination(inst.operands[0]);
+  op.a = l.source(inst.operands[1], Value::b32);
+  op.imm = inst.operands[1].kind == Kind::vgpr || inst.operands[1].kind == Kind::agpr;
+  if (kSources > 1) op.b = l.source(inst.operands[2], Value::b32);
+  if (kSources > 2) op.c = l.source(inst.operands[3], Value::b32);
+}
+
+/// Lane i reads lane select[i] of its row of 16, or of the row next to it.
+template <bool kOtherRow>
+Stop permlane(Wave* w, const Op* op) {
+  note_read(w, op, op->a, (op->imm & 1) != 0, 1);
+  read_scalar(w, op, op->b, 1);
+  read_scalar(w, op, op->c, 1);
+  note_write(w, op, op->dst, 1);
+  const uint64_t select = uint64_t{at<uint32_t>(w, op->c)} << 32 | at<uint32_t>(w, op->b);
+  const bool fetch_inactive = (op->imm & 2) != 0, bound_zero = (op->imm & 4) != 0;
+  const uint64_t exec = live_exec(w);
+  uint32_t values[64];
+  uint64_t write = exec;
+  for (uint32_t lane = 0; lane < w->lanes; ++lane) {
+    const uint32_t row = (lane & ~15u) ^ (kOtherRow ? 16 : 0);
+    const uint32_t from = row | (select >> (4 * (lane & 15)) & 15);
+    values[lane] = read_lane(w, op->a, (op->imm & 1) != 0, from);
+    if (fetch_inactive || (exec >> from & 1) != 0) continue;
+    if (bound_zero) {
+      values[lane] = 0;
+    } else {
+      write &= ~(uint64_t{1} << lane);
+    }
+  }
+  for (uint32_t lane = 0; lane < w->lanes; ++lane) {
+    if (write >> lane & 1) lane_of(w, op->dst, lane) = values[lane];
+  }
+  EMU_NEXT;
+}
+
+template <bool kOtherRow>
+void lower_permlane(Lowering& l, const Inst& inst) {
+  lower_plain<&permlane<kOtherRow>, 3>(l, inst);
+  const auto& options = inst.list("op_sel");  // op_sel:[fi, bound_ctrl]
+  Op& op = l.ops.back();
+  if (!options.empty() && options[0] != 0) op.imm |= 2;
+  if (options.size() > 1 && options[1] != 0) op.imm |= 4;
+}
+
+/// Swaps the halves of a wave of 64; a move in one of 32.
+Stop permlane64(Wave* w, const Op* op) {
+  note_read(w, op, op->a, true, 1);
+  note_write(w, op, op->dst, 1);
+  U32 values[2] = {at<U32>(w, op->a), at<U32>(w, op->a)};
+  if (w->lanes == 64) {
+    values[0] = at<U32>(w, op->a + w->half_bytes);
+    store_dword(w, op->dst + w->half_bytes, w->s[kExec + 1], values[1]);
+  }
+  store_dword(w, op->dst, w->s[kExec], values[0]);
+  EMU_NEXT;
+}
+
+Stop swap(Wave* w, const Op* op) {
+  note_read(w, op, op->dst, true, 1);
+  note_read(w, op, op->a, true, 1);
+  note_write(w, op, op->dst, 1);
+  note_write(w, op, op->a, 1);
+  for (int h = 0; h * kLanes < static_cast<int>(w->lanes); ++h) {
+    const uint32_t shift = static_cast<uint32_t>(h) * w->half_bytes;
+    const U32 a = at<U32>(w, op->dst + shift), b = at<U32>(w, op->a + shift);
+    store_dword(w, op->dst + shift, w->s[kExec + h], b);
+    store_dword(w, op->a + shift, w->s[kExec + h], a);
+  }
+  EMU_NEXT;
+}
+
+/// The low halves of two registers.
+Stop swap_words(Wave* w, const Op* op) {
+  note_read(w, op, op->dst, true, 1);
+  note_read(w, op, op->a, true, 1);
+  note_write(w, op, op->dst, 1);
+  note_write(w, op, op->a, 1);
+  for (int h = 0; h * kLanes < static_cast<int>(w->lanes); ++h) {
+    const uint32_t shift = static_cast<uint32_t>(h) * w->half_bytes;
+    const U32 a = at<U32>(w, op->dst + shift), b = at<U32>(w, op->a + shift);
+    store_dword(w, op->dst + shift, w->s[kExec + h], (a & 0xffff0000) | (b & 0xffff));
+    store_dword(w, op->a + shift, w->s[kExec + h], (b & 0xffff0000) | (a & 0xffff));
+  }
+  EMU_NEXT;
+}
+
+// Registers whose numbers depend on M0.
+
+/// The offset of a register `by` places on, 0 where the wave has none such.
+uint32_t moved(Wave* w, uint32_t offset, uint32_t by) {
+  const uint32_t reg = (offset - kVgprBase) / 128 + by;
+  return reg < w->vgprs ? vgpr_offset(static_cast<int>(reg)) : 0;
+}
+
+enum Relative : uint8_t { source = 1, destination = 2, halves = 4, swapped = 8 };
+
+template <int kRelative>
+Stop movrel(Wave* w, const Op* op) {
+  const uint32_t m0 = w->s[kM0];
+  const uint32_t by_source = kRelative & halves ? m0 & 0x3ff : m0;
+  const uint32_t by_destination = kRelative & halves ? m0 >> 16 & 0x3ff : m0;
+  const bool vector = op->imm != 0;
+  uint32_t from = op->a, to = op->dst;
+  if ((kRelative & source) && vector) from = moved(w, from, by_source);
+  if (kRelative & destination) to = moved(w, to, by_destination);
+  if (from == 0 || to == 0) return fail(w, op, "M0 names a register that the wave doesn't have");
+  note_read(w, op, from, vector, 1);
+  note_write(w, op, to, 1);
+  for (int h = 0; h * kLanes < static_cast<int>(w->lanes); ++h) {
+    const uint32_t shift = static_cast<uint32_t>(h) * w->half_bytes;
+    const U32 value = load_dword(w, from, vector, h), old = at<U32>(w, to + shift);
+    store_dword(w, to + shift, w->s[kExec + h], value);
+    if (kRelative & swapped) store_dword(w, from + shift, w->s[kExec + h], old);
+  }
+  EMU_NEXT;
+}
+
+/// Lanes below this one whose bit is set in the mask, of the mask's half of the wave.
+template <int kMaskHalf>
+Stop mbcnt(Wave* w, const Op* op) {
+  const Extra& x = *op->extra;
+  note_read(w, op, op->a, x.src[0].vector, 1);
+  note_read(w, op, op->b, x.src[1].vector, 1);
+  note_write(w, op, op->dst, 1);
+  for (int h = 0; h * kLanes < static_cast<int>(w->lanes); ++h) {
+    U32 mask, base;
+    fetch(w, op, 0, h, mask);
+    fetch(w, op, 1, h, base);
+    if (h == kMaskHalf) mask &= (splat<U32>(1) << lane_ids()) - 1;
+    if (h < kMaskHalf) mask = splat<U32>(0);
+    LaneMask enabled = w->s[kExec + h];
+    if (x.cross_lane) enabled &= dpp_enabled(w, op, h);
+    put(w, op, h, enabled, bit_count(mask) + base, Shape::dword);
+  }
+  EMU_NEXT;
+}
+
+template <int kMaskHalf>
+void lower_mbcnt(Lowering& l, const Inst& inst) {
+  constexpr Value kValues[] = {Value::b32, Value::b32};
+  l.place_vector(inst, {}, kValues);
+  l.ops.back().fn = &mbcnt<kMaskHalf>;
+}
+
+constexpr Row kRows[] = {
+    {"v_readfirstlane_b32", &lower_plain<&readfirstlane, 1>},
+    {"v_readlane_b32", &lower_plain<&readlane, 2>},
+    {"v_writelane_b32", &lower_plain<&writelane, 2>},
+    {"v_permlane16_b32", &lower_permlane<false>},
+    {"v_permlanex16_b32", &lower_permlane<true>},
+    {"v_permlane64_b32", &lower_plain<&permlane64, 1>},
+    {"v_swap_b32", &lower_plain<&swap, 1>},
+    {"v_swap_b16", &lower_plain<&swap_words, 1>},
+    {"v_movrels_b32", &lower_plain<&movrel<source>, 1>},
+    {"v_movreld_b32", &lower_plain<&movrel<destination>, 1>},
+    {"v_movrelsd_b32", &lower_plain<&movrel<source | destination>, 1>},
+    {"v_movrelsd_2_b32", &lower_plain<&movrel<source | destination | halves>, 1>},
+    {"v_swaprel_b32", &lower_plain<&movrel<source | destination | halves | swapped>, 1>},
+    {"v_mbcnt_lo_u32_b32", &lower_mbcnt<0>},
+    {"v_mbcnt_hi_u32_b32", &lower_mbcnt<1>},
+};
+
+}  // namespace
+
+std::span<const Row> lane_rows() { return kRows; }
+
+}  // namespace emu::EMU_VARIANT

@@ -1,0 +1,485 @@
+// LDS: loads, stores, atomics, and the permutations that go through its crossbar.
+
+#include "emu/exec/address.h"
+#include "emu/exec/atomics.h"
+#include "emu/exec/rows/rows.h"
+#include "emu/exec/valu.h"
+
+namespace emu::EMU_VARIANT {
+namespace {
+
+EMU_INLINE char* lds_base(Wave* w, uint32_t offset) {
+  return reinterpret_cast<char*>(w->lds) + offset;
+}
+
+EMU_INLINE const uint32_t* lane_addresses(Wave* w, const Op* op, int half) {
+  return reinterpret_cast<const uint32_t*>(half_of(w, op->a, half));
+}
+
+EMU_INLINE int halves(const Wave* w) { return w->lanes == 64 ? 2 : 1; }
+
+template <class Format>
+Stop load(Wave* w, const Op* op) {
+  for (int half = 0; half < halves(w); ++half) {
+    read_vector(w, op, op->a, 1, half, w->s[kExec + half], true);
+    load_half<Format, Lds>(w, op, lds_base(w, op->imm2), lane_addresses(w, op, half),
+                           w->s[kExec + half], half_of(w, op->dst, half));
+  }
+  load_issued(w, op, op->dst, Format::kRegisters, kLds);
+  EMU_NEXT;
+}
+
+template <class Format>
+Stop store(Wave* w, const Op* op) {
+  for (int half = 0; half < halves(w); ++half) {
+    read_vector(w, op, op->a, 1, half, w->s[kExec + half], true);
+    read_vector(w, op, op->b, Format::kRegisters, half, w->s[kExec + half]);
+    store_half<Format, Lds>(w, op, lds_base(w, op->imm2), lane_addresses(w, op, half),
+                            w->s[kExec + half], half_of(w, op->b, half));
+  }
+  store_issued(w, kLds);
+  EMU_NEXT;
+}
+
+/// Two elements at two offsets. The addresses may be the destination: they are kept.
+template <class Format>
+Stop load_two(Wave* w, const Op* op) {
+  for (int half = 0; half < halves(w); ++half) {
+    read_vector(w, op, op->a, 1, half, w->s[kExec + half], true);
+    uint32_t addresses[kLanes];
+    std::memcpy(addresses, lane_addresses(w, op, half), sizeof addresses);
+    char* to = half_of(w, op->dst, half);
+    const LaneMask enabled = w->s[kExec + half];
+    load_half<Format, Lds>(w, op, lds_base(w, op->imm2), addresses, enabled, to);
+    load_half<Format, Lds>(w, op, lds_base(w, static_cast<uint32_t>(op->imm)), addresses, enabled,
+                           to + 128 * Format::kRegisters);
+  }
+  load_issued(w, op, op->dst, 2 * Format::kRegisters, kLds);
+  EMU_NEXT;
+}
+
+template <class Format>
+Stop store_two(Wave* w, const Op* op) {
+  for (int half = 0; half < halves(w); ++half) {
+    read_vector(w, op, op->a, 1, half, w->s[kExec + half], true);
+    read_vector(w, op, op->b, Format::kRegisters, half, w->s[kExec + half]);
+    read_vector(w, op, op->c, Format::kRegisters, half, w->s[kExec + half]);
+    const uint32_t* addresses = lane_addresses(w, op, half);
+    const LaneMask enabled = w->s[kExec + half];
+    store_half<Format, Lds>(w, op, lds_base(w, op->imm2), addresses, enabled,
+                            half_of(w, op->b, half));
+    store_half<Format, Lds>(w, op, lds_base(w, static_cast<uint32_t>(op->imm)), addresses, enabled,
+                            half_of(w, op->c, half));
+  }
+  store_issued(w, kLds);
+  EMU_NEXT;
+}
+
+template <class T, auto F, bool kCompare>
+Stop atomic(Wave* w, const Op* op) {
+  for (int half = 0; half < halves(w); ++half) {
+    read_vector(w, op, op->a, 1, half, w->s[kExec + half], true);
+    read_vector(w, op, op->b, sizeof(T) / 4, half, w->s[kExec + half]);
+    char* to = op->dst == 0 ? nullptr : half_of(w, op->dst, half);
+    if (!atomic_half<T, F, kCompare, Lds>(w, op, lds_base(w, op->imm2), lane_addresses(w, op, half),
+                                          w->s[kExec + half], half_of(w, op->b, half), to)) {
+      return Stop::fault;
+    }
+  }
+  if (op->dst != 0)
+    load_issued(w, op, op->dst, sizeof(T) / 4, kLds);
+  else
+    store_issued(w, kLds);
+  EMU_NEXT;
+}
+
+/// ds_cmpst and its successor take the comparand and the new value from two operands.
+template <class T, bool kCompareFirst>
+Stop compare_store(Wave* w, const Op* op) {
+  for (int half = 0; half < halves(w); ++half) {
+    read_vector(w, op, op->a, 1, half, w->s[kExec + half], true);
+    read_vector(w, op, op->b, sizeof(T) / 4, half, w->s[kExec + half]);
+    read_vector(w, op, op->c, sizeof(T) / 4, half, w->s[kExec + half]);
+    const char* first = half_of(w, op->b, half);
+    const char* second = half_of(w, op->c, half);
+    const uint32_t* addresses = lane_addresses(w, op, half);
+    for (LaneMask left = w->s[kExec + half]; left != 0; left &= left - 1) {
+      const int lane = __builtin_ctz(left);
+      char* memory = lds_base(w, op->imm2) + addresses[lane];
+      T old{};
+      if (Lds::exchangeable(w, op, memory, sizeof(T), lane)) {
+        const T compare = read_lane<T>(kCompareFirst ? first : second, lane);
+        std::memcpy(&old, memory, sizeof old);
+        const T value = read_lane<T>(kCompareFirst ? second : first, lane);
+        if (old == compare) std::memcpy(memory, &value, sizeof value);
+      }
+      if (op->dst != 0) write_lane<T>(half_of(w, op->dst, half), lane, old);
+    }
+  }
+  if (op->dst != 0)
+    load_issued(w, op, op->dst, sizeof(T) / 4, kLds);
+  else
+    store_issued(w, kLds);
+  EMU_NEXT;
+}
+
+/// Atomics of two operands: memory becomes F(old, first, second).
+template <class T, auto F>
+Stop atomic_of_two(Wave* w, const Op* op) {
+  for (int half = 0; half < halves(w); ++half) {
+    const LaneMask enabled = w->s[kExec + half];
+    read_vector(w, op, op->a, 1, half, enabled, true);
+    read_vector(w, op, op->b, sizeof(T) / 4, half, enabled);
+    read_vector(w, op, op->c, sizeof(T) / 4, half, enabled);
+    const uint32_t* addresses = lane_addresses(w, op, half);
+    for (LaneMask left = enabled; left != 0; left &= left - 1) {
+      const int lane = __builtin_ctz(left);
+      char* memory = lds_base(w, op->imm2) + addresses[lane];
+      T old{};
+      if (Lds::exchangeable(w, op, memory, sizeof(T), lane)) {
+        std::memcpy(&old, memory, sizeof old);
+        const T now = F(old, read_lane<T>(half_of(w, op->b, half), lane),
+                        read_lane<T>(half_of(w, op->c, half), lane));
+        std::memcpy(memory, &now, sizeof now);
+      }
+      if (op->dst != 0) write_lane<T>(half_of(w, op->dst, half), lane, old);
+    }
+  }
+  if (op->dst != 0)
+    load_issued(w, op, op->dst, sizeof(T) / 4, kLds);
+  else
+    store_issued(w, kLds);
+  EMU_NEXT;
+}
+
+constexpr auto kMaskedOr = [](auto old, auto mask, auto data) { return (old & ~mask) | data; };
+constexpr auto kWrap = [](uint32_t old, uint32_t limit, uint32_t otherwise) {
+  return old >= limit ? old - limit : old + otherwise;
+};
+
+/// Adds the number of lanes that are on to a counter at M0, or takes it off: once for the wave.
+template <bool kAppend>
+Stop count_lanes(Wave* w, const Op* op) {
+  read_scalar(w, op, op->a, 1);
+  const uint32_t address = (at<uint32_t>(w, op->a) & 0xffff) + op->imm2;
+  char* memory = lds_base(w, address);
+  const uint64_t live = w->lanes == 64 ? w->exec() : w->exec() & 0xffffffff;
+  uint32_t old = 0;
+  if (live != 0 && Lds::exchangeable(w, op, memory, sizeof old, __builtin_ctzll(live) % kLanes)) {
+    std::memcpy(&old, memory, sizeof old);
+    const auto lanes = static_cast<uint32_t>(__builtin_popcountll(live));
+    const uint32_t now = kAppend ? old + lanes : old - lanes;
+    std::memcpy(memory, &now, sizeof now);
+  }
+  for (int half = 0; half < halves(w); ++half) {
+    store_dword(w, op->dst + static_cast<uint32_t>(half) * w->half_bytes, w->s[kExec + half],
+                splat<U32>(old));
+  }
+  load_issued(w, op, op->dst, 1, kLds);
+  EMU_NEXT;
+}
+
+uint32_t offset(const Inst& inst) { return static_cast<uint32_t>(inst.modifier("offset")); }
+
+template <class Format>
+void lower_load(Lowering& l, const Inst& inst) {  // vdst, vaddr
+  Op& op = l.emit(&load<Format>);
+  op.dst = l.destination(inst.operands.at(0));
+  op.a = l.source(inst.operands.at(1), Value::b32);
+  op.imm2 = offset(inst);
+}
+
+template <class Format>
+void lower_store(Lowering& l, const Inst& inst) {  // vaddr, vdata
+  Op& op = l.emit(&store<Format>);
+  op.a = l.source(inst.operands.at(0), Value::b32);
+  op.b = l.source(inst.operands.at(1), Value::b32);
+  op.imm2 = offset(inst);
+}
+
+/// Offsets count elements, or 64 of them.
+template <class Format, int kScale>
+void two_offsets(const Inst& inst, Op& op) {
+  constexpr auto kStep = static_cast<uint32_t>(Format::kBytes * kScale);
+  op.imm2 = static_cast<uint32_t>(inst.modifier("offset0")) * kStep;
+  op.imm = static_cast<int32_t>(static_cast<uint32_t>(inst.modifier("offset1")) * kStep);
+}
+
+template <class Format, int kScale>
+void lower_load_two(Lowering& l, const Inst& inst) {
+  Op& op = l.emit(&load_two<Format>);
+  op.dst = l.destination(inst.operands.at(0));
+  op.a = l.source(inst.operands.at(1), Value::b32);
+  two_offsets<Format, kScale>(inst, op);
+}
+
+template <class Format, int kScale>
+void lower_store_two(Lowering& l, const Inst& inst) {  // vaddr, vdata0, vdata1
+  Op& op = l.emit(&store_two<Format>);
+  op.a = l.source(inst.operands.at(0), Value::b32);
+  op.b = l.source(inst.operands.at(1), Value::b32);
+  op.c = l.source(inst.operands.at(2), Value::b32);
+  two_offsets<Format, kScale>(inst, op);
+}
+
+template <class T, auto F, bool kReturns>
+void lower_atomic(Lowering& l, const Inst& inst) {  // [vdst,] vaddr, vdata
+  constexpr size_t kFirst = kReturns ? 1 : 0;
+  Op& op = l.emit(&atomic<T, F, false>);
+  if (kReturns) op.dst = l.destination(inst.operands.at(0));
+  op.a = l.source(inst.operands.at(kFirst), Value::b32);
+  op.b = l.source(inst.operands.at(kFirst + 1), Value::b32);
+  op.imm2 = offset(inst);
+}
+
+template <class T, bool kCompareFirst, bool kReturns>
+void lower_compare_store(Lowering& l, const Inst& inst) {  // [vdst,] vaddr, vdata0, vdata1
+  constexpr size_t kFirst = kReturns ? 1 : 0;
+  Op& op = l.emit(&compare_store<T, kCompareFirst>);
+  if (kReturns) op.dst = l.destination(inst.operands.at(0));
+  op.a = l.source(inst.operands.at(kFirst), Value::b32);
+  op.b = l.source(inst.operands.at(kFirst + 1), Value::b32);
+  op.c = l.source(inst.operands.at(kFirst + 2), Value::b32);
+  op.imm2 = offset(inst);
+}
+
+template <class T, auto F, bool kReturns>
+void lower_of_two(Lowering& l, const Inst& inst) {  // [vdst,] vaddr, vdata0, vdata1
+  constexpr size_t kFirst = kReturns ? 1 : 0;
+  Op& op = l.emit(&atomic_of_two<T, F>);
+  if (kReturns) op.dst = l.destination(inst.operands.at(0));
+  op.a = l.source(inst.operands.at(kFirst), Value::b32);
+  op.b = l.source(inst.operands.at(kFirst + 1), Value::b32);
+  op.c = l.source(inst.operands.at(kFirst + 2), Value::b32);
+  op.imm2 = offset(inst);
+}
+
+template <bool kAppend>
+void lower_count(Lowering& l, const Inst& inst) {  // vdst
+  if (inst.has("gds")) throw NotImplemented("global data share");
+  Op& op = l.emit(&count_lanes<kAppend>);
+  op.dst = l.destination(inst.operands.at(0));
+  op.a = sgpr_offset(kM0);
+  op.imm2 = offset(inst);
+}
+
+/// The lane that a permutation's address names for a lane of a half. Op::imm: among how many lanes,
+/// which from gfx10 on are those of a half even where a wave has two.
+EMU_INLINE uint32_t named_lane(const Op* op, uint32_t address, int half) {
+  const auto among = static_cast<uint32_t>(op->imm);
+  return ((address + op->imm2) / 4) % among +
+         (among == kLanes ? static_cast<uint32_t>(half) * kLanes : 0);
+}
+
+/// Lane i takes what lane address[i] / 4 has; an inactive source gives zero.
+Stop backward_permute(Wave* w, const Op* op) {
+  uint32_t results[2][kLanes];
+  note_read(w, op, op->a, true, 1);
+  for (int half = 0; half < halves(w); ++half) {
+    const uint32_t* addresses = lane_addresses(w, op, half);
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const uint32_t from = named_lane(op, addresses[lane], half);
+      const auto* data = reinterpret_cast<const uint32_t*>(half_of(w, op->b, from / kLanes));
+      results[half][lane] = w->exec() >> from & 1 ? data[from % kLanes] : 0;
+    }
+  }
+  for (int half = 0; half < halves(w); ++half) {
+    U32 value;
+    std::memcpy(&value, results[half], sizeof value);
+    store_dword(w, op->dst + static_cast<uint32_t>(half) * w->half_bytes, w->s[kExec + half],
+                value);
+  }
+  load_issued(w, op, op->dst, 1, kLds);
+  EMU_NEXT;
+}
+
+/// Lane i's data goes to lane address[i] / 4; of several the highest lane wins, without one: zero.
+Stop permute_forward(Wave* w, const Op* op) {
+  uint32_t results[2][kLanes] = {};
+  note_read(w, op, op->a, true, 1);
+  note_read(w, op, op->b, true, 1);
+  for (int half = 0; half < halves(w); ++half) {
+    const uint32_t* addresses = lane_addresses(w, op, half);
+    const auto* data = reinterpret_cast<const uint32_t*>(half_of(w, op->b, half));
+    for (LaneMask left = w->s[kExec + half]; left != 0; left &= left - 1) {
+      const int lane = __builtin_ctz(left);
+      const uint32_t to = named_lane(op, addresses[lane], half);
+      results[to / kLanes][to % kLanes] = data[lane];
+    }
+  }
+  for (int half = 0; half < halves(w); ++half) {
+    U32 value;
+    std::memcpy(&value, results[half], sizeof value);
+    store_dword(w, op->dst + static_cast<uint32_t>(half) * w->half_bytes, w->s[kExec + half],
+                value);
+  }
+  load_issued(w, op, op->dst, 1, kLds);
+  EMU_NEXT;
+}
+
+void lower_permute(Lowering& l, const Inst& inst) {  // vdst, vaddr, vdata
+  Op& op = l.emit(inst.name == "ds_permute_b32" ? &permute_forward : &backward_permute);
+  op.dst = l.destination(inst.operands.at(0));
+  op.a = l.source(inst.operands.at(1), Value::b32);
+  op.b = l.source(inst.operands.at(2), Value::b32);
+  op.imm = l.traits.wave64 && l.traits.generation < 10 ? 64 : 32;
+  op.imm2 = offset(inst);
+}
+
+/// The lane that ds_swizzle reads for a lane, by its 16-bit pattern.
+uint32_t swizzle_source(uint32_t pattern, uint32_t lane) {
+  if (pattern & 0x8000) return (lane & ~3u) | (pattern >> (2 * (lane & 3)) & 3);
+  const uint32_t in_group = lane & 31;
+  const uint32_t from = ((in_group & (pattern & 31)) | (pattern >> 5 & 31)) ^ (pattern >> 10 & 31);
+  return (lane & ~31u) | from;
+}
+
+Stop swizzle(Wave* w, const Op* op) {
+  for (int half = 0; half < halves(w); ++half) {
+    const auto* data = reinterpret_cast<const uint32_t*>(half_of(w, op->a, half));
+    uint32_t result[kLanes];
+    for (uint32_t lane = 0; lane < kLanes; ++lane) {
+      const uint32_t from = swizzle_source(op->imm2, lane);
+      result[lane] = w->s[kExec + half] >> from & 1 ? data[from] : 0;
+    }
+    U32 value;
+    std::memcpy(&value, result, sizeof value);
+    store_dword(w, op->dst + static_cast<uint32_t>(half) * w->half_bytes, w->s[kExec + half],
+                value);
+  }
+  load_issued(w, op, op->dst, 1, kLds);
+  EMU_NEXT;
+}
+
+void lower_swizzle(Lowering& l, const Inst& inst) {  // vdst, vsrc offset:swizzle(…)
+  Op& op = l.emit(&swizzle);
+  op.dst = l.destination(inst.operands.at(0));
+  op.a = l.source(inst.operands.at(1), Value::b32);
+  op.imm2 = static_cast<uint32_t>(inst.first_immediate & 0xffff);
+}
+
+#define EMU_DS_LOAD(name, ...) \
+  { name, &lower_load<__VA_ARGS__> }
+#define EMU_DS_STORE(name, ...) \
+  { name, &lower_store<__VA_ARGS__> }
+// The names of gfx10 and earlier beside those of gfx11 and later.
+#define EMU_DS_ATOMIC(name, T, F) \
+  {"ds_" name, &lower_atomic<T, F, false>}, { "ds_" name "_rtn", &lower_atomic<T, F, true> }
+#define EMU_DS_ATOMICS(base, type32, type64, T32, T64, F)       \
+  {"ds_" base "_" type32, &lower_atomic<T32, F, false>},        \
+      {"ds_" base "_rtn_" type32, &lower_atomic<T32, F, true>}, \
+      {"ds_" base "_" type64, &lower_atomic<T64, F, false>}, {  \
+    "ds_" base "_rtn_" type64, &lower_atomic<T64, F, true>      \
+  }
+#define EMU_DS_COMPARE(base, type, T, first)                      \
+  {"ds_" base "_" type, &lower_compare_store<T, first, false>}, { \
+    "ds_" base "_rtn_" type, &lower_compare_store<T, first, true> \
+  }
+
+constexpr Row kRows[] = {
+    EMU_DS_LOAD("ds_load_u8", Small<uint8_t, 0>),
+    EMU_DS_LOAD("ds_read_u8", Small<uint8_t, 0>),
+    EMU_DS_LOAD("ds_load_i8", Small<int8_t, 0>),
+    EMU_DS_LOAD("ds_read_i8", Small<int8_t, 0>),
+    EMU_DS_LOAD("ds_load_u16", Small<uint16_t, 0>),
+    EMU_DS_LOAD("ds_read_u16", Small<uint16_t, 0>),
+    EMU_DS_LOAD("ds_load_i16", Small<int16_t, 0>),
+    EMU_DS_LOAD("ds_read_i16", Small<int16_t, 0>),
+    EMU_DS_LOAD("ds_load_u8_d16", Small<uint8_t, 1>),
+    EMU_DS_LOAD("ds_read_u8_d16", Small<uint8_t, 1>),
+    EMU_DS_LOAD("ds_load_i8_d16", Small<int8_t, 1>),
+    EMU_DS_LOAD("ds_read_i8_d16", Small<int8_t, 1>),
+    EMU_DS_LOAD("ds_load_u16_d16", Small<uint16_t, 1>),
+    EMU_DS_LOAD("ds_read_u16_d16", Small<uint16_t, 1>),
+    EMU_DS_LOAD("ds_load_u8_d16_hi", Small<uint8_t, 2>),
+    EMU_DS_LOAD("ds_read_u8_d16_hi", Small<uint8_t, 2>),
+    EMU_DS_LOAD("ds_load_i8_d16_hi", Small<int8_t, 2>),
+    EMU_DS_LOAD("ds_read_i8_d16_hi", Small<int8_t, 2>),
+    EMU_DS_LOAD("ds_load_u16_d16_hi", Small<uint16_t, 2>),
+    EMU_DS_LOAD("ds_read_u16_d16_hi", Small<uint16_t, 2>),
+    EMU_DS_LOAD("ds_load_b32", Dwords<1>),
+    EMU_DS_LOAD("ds_read_b32", Dwords<1>),
+    EMU_DS_LOAD("ds_load_b64", Dwords<2>),
+    EMU_DS_LOAD("ds_read_b64", Dwords<2>),
+    EMU_DS_LOAD("ds_load_b96", Dwords<3>),
+    EMU_DS_LOAD("ds_read_b96", Dwords<3>),
+    EMU_DS_LOAD("ds_load_b128", Dwords<4>),
+    EMU_DS_LOAD("ds_read_b128", Dwords<4>),
+    EMU_DS_STORE("ds_store_b8", Small<uint8_t, 0>),
+    EMU_DS_STORE("ds_write_b8", Small<uint8_t, 0>),
+    EMU_DS_STORE("ds_store_b16", Small<uint16_t, 0>),
+    EMU_DS_STORE("ds_write_b16", Small<uint16_t, 0>),
+    EMU_DS_STORE("ds_store_b8_d16_hi", Small<uint8_t, 2>),
+    EMU_DS_STORE("ds_write_b8_d16_hi", Small<uint8_t, 2>),
+    EMU_DS_STORE("ds_store_b16_d16_hi", Small<uint16_t, 2>),
+    EMU_DS_STORE("ds_write_b16_d16_hi", Small<uint16_t, 2>),
+    EMU_DS_STORE("ds_store_b32", Dwords<1>),
+    EMU_DS_STORE("ds_write_b32", Dwords<1>),
+    EMU_DS_STORE("ds_store_b64", Dwords<2>),
+    EMU_DS_STORE("ds_write_b64", Dwords<2>),
+    EMU_DS_STORE("ds_store_b96", Dwords<3>),
+    EMU_DS_STORE("ds_write_b96", Dwords<3>),
+    EMU_DS_STORE("ds_store_b128", Dwords<4>),
+    EMU_DS_STORE("ds_write_b128", Dwords<4>),
+    {"ds_load_2addr_b32", &lower_load_two<Dwords<1>, 1>},
+    {"ds_load_2addr_b64", &lower_load_two<Dwords<2>, 1>},
+    {"ds_load_2addr_stride64_b32", &lower_load_two<Dwords<1>, 64>},
+    {"ds_load_2addr_stride64_b64", &lower_load_two<Dwords<2>, 64>},
+    {"ds_store_2addr_b32", &lower_store_two<Dwords<1>, 1>},
+    {"ds_store_2addr_b64", &lower_store_two<Dwords<2>, 1>},
+    {"ds_store_2addr_stride64_b32", &lower_store_two<Dwords<1>, 64>},
+    {"ds_store_2addr_stride64_b64", &lower_store_two<Dwords<2>, 64>},
+    {"ds_read2_b32", &lower_load_two<Dwords<1>, 1>},
+    {"ds_read2_b64", &lower_load_two<Dwords<2>, 1>},
+    {"ds_read2st64_b32", &lower_load_two<Dwords<1>, 64>},
+    {"ds_read2st64_b64", &lower_load_two<Dwords<2>, 64>},
+    {"ds_write2_b32", &lower_store_two<Dwords<1>, 1>},
+    {"ds_write2_b64", &lower_store_two<Dwords<2>, 1>},
+    {"ds_write2st64_b32", &lower_store_two<Dwords<1>, 64>},
+    {"ds_write2st64_b64", &lower_store_two<Dwords<2>, 64>},
+    EMU_DS_ATOMICS("add", "u32", "u64", uint32_t, uint64_t, kAdd),
+    EMU_DS_ATOMICS("sub", "u32", "u64", uint32_t, uint64_t, kSub),
+    EMU_DS_ATOMICS("rsub", "u32", "u64", uint32_t, uint64_t, kReverseSub),
+    EMU_DS_ATOMICS("inc", "u32", "u64", uint32_t, uint64_t, kIncrement),
+    EMU_DS_ATOMICS("dec", "u32", "u64", uint32_t, uint64_t, kDecrement),
+    EMU_DS_ATOMICS("min", "i32", "i64", int32_t, int64_t, kMin),
+    EMU_DS_ATOMICS("min", "u32", "u64", uint32_t, uint64_t, kMin),
+    EMU_DS_ATOMICS("max", "i32", "i64", int32_t, int64_t, kMax),
+    EMU_DS_ATOMICS("max", "u32", "u64", uint32_t, uint64_t, kMax),
+    EMU_DS_ATOMICS("and", "b32", "b64", uint32_t, uint64_t, kAnd),
+    EMU_DS_ATOMICS("or", "b32", "b64", uint32_t, uint64_t, kOr),
+    EMU_DS_ATOMICS("xor", "b32", "b64", uint32_t, uint64_t, kXor),
+    EMU_DS_ATOMICS("min", "f32", "f64", float, double, kMinFloat),
+    EMU_DS_ATOMICS("max", "f32", "f64", float, double, kMaxFloat),
+    EMU_DS_ATOMICS("add", "f32", "f64", float, double, kAdd),
+    EMU_DS_ATOMIC("pk_add_f16", uint32_t, kPackedAddF16),
+    {"ds_storexchg_rtn_b32", &lower_atomic<uint32_t, kSwap, true>},
+    {"ds_storexchg_rtn_b64", &lower_atomic<uint64_t, kSwap, true>},
+    {"ds_wrxchg_rtn_b32", &lower_atomic<uint32_t, kSwap, true>},
+    {"ds_wrxchg_rtn_b64", &lower_atomic<uint64_t, kSwap, true>},
+    // Before gfx11 the comparand comes first.
+    EMU_DS_COMPARE("cmpst", "b32", uint32_t, true),
+    EMU_DS_COMPARE("cmpst", "b64", uint64_t, true),
+    EMU_DS_COMPARE("cmpst", "f32", float, true),
+    EMU_DS_COMPARE("cmpst", "f64", double, true),
+    EMU_DS_COMPARE("cmpstore", "b32", uint32_t, false),
+    EMU_DS_COMPARE("cmpstore", "b64", uint64_t, false),
+    EMU_DS_COMPARE("cmpstore", "f32", float, false),
+    EMU_DS_COMPARE("cmpstore", "f64", double, false),
+    {"ds_mskor_b32", &lower_of_two<uint32_t, kMaskedOr, false>},
+    {"ds_mskor_rtn_b32", &lower_of_two<uint32_t, kMaskedOr, true>},
+    {"ds_mskor_b64", &lower_of_two<uint64_t, kMaskedOr, false>},
+    {"ds_mskor_rtn_b64", &lower_of_two<uint64_t, kMaskedOr, true>},
+    {"ds_wrap_rtn_b32", &lower_of_two<uint32_t, kWrap, true>},
+    {"ds_append", &lower_count<true>},
+    {"ds_consume", &lower_count<false>},
+    {"ds_permute_b32", &lower_permute},
+    {"ds_bpermute_b32", &lower_permute},
+    {"ds_swizzle_b32", &lower_swizzle},
+};
+
+}  // namespace
+
+std::span<const Row> lds_rows() { return kRows; }
+
+}  // namespace emu::EMU_VARIANT

@@ -1,0 +1,158 @@
+#include "emu/exec/stretch.h"
+
+#include <string_view>
+
+#include "emu/exec/track.h"
+
+namespace emu {
+
+void Stretch::read(int16_t reg) {
+  if (const auto flow = flowing_.find(reg); flow != flowing_.end()) {
+    read_.insert(flow->second.begin(), flow->second.end());
+    flowing_.erase(flow);  // known then
+  } else if (!written_.contains(reg)) {
+    read_.insert(reg);
+  }
+}
+
+void Stretch::write(int16_t reg) {
+  written_.insert(reg);
+  flowing_.erase(reg);
+}
+
+bool may_be_guest(const Inst& inst) {
+  const std::string_view name = inst.name;
+  for (std::string_view kind : {"s_load_", "global_load_", "global_store_", "ds_load_", "ds_store_",
+                                "ds_read_", "ds_write_", "scratch_load_", "scratch_store_"}) {
+    if (name.starts_with(kind)) return true;
+  }
+  return false;
+}
+
+void Stretch::add_guest(const Inst& inst) {
+  for (const Operand& operand : inst.operands) {
+    for (uint32_t i = 0; i < operand.dwords; ++i) {
+      if (operand.kind == Kind::sgpr) scalar_guests_.insert(static_cast<uint8_t>(operand.reg + i));
+      const int first = operand.kind == Kind::agpr ? kFirstAgpr : 0;
+      if (operand.kind == Kind::vgpr || operand.kind == Kind::agpr) {
+        guests_.insert(static_cast<int16_t>(first + operand.reg + static_cast<int>(i)));
+      }
+    }
+  }
+  scalar_guests_.insert(kM0);  // of LDS instructions on gfx9
+}
+
+bool Stretch::add(std::span<const std::vector<Access>> parts) {
+  for (const std::vector<Access>& accesses : parts) {
+    for (const Access& access : accesses) {
+      for (uint32_t i = 0; i < access.registers; ++i) {
+        if (is_vgpr(access.offset) &&
+            guests_.contains(static_cast<int16_t>(vgpr_of(access.offset) + static_cast<int>(i)))) {
+          return false;
+        }
+        if (is_sgpr(access.offset) &&
+            scalar_guests_.contains(static_cast<uint8_t>(access.offset / 4 + i))) {
+          return false;
+        }
+      }
+    }
+  }
+  for (const std::vector<Access>& accesses : parts) add(accesses);
+  return true;
+}
+
+void Stretch::add(std::span<const Access> accesses) {
+  using Kind = Access::Kind;
+  const auto each = [&](Kind kind, const auto& vector, const auto& scalar) {
+    for (const Access& access : accesses) {
+      if (access.kind != kind) continue;
+      for (uint32_t i = 0; i < access.registers; ++i) {
+        if (is_vgpr(access.offset)) {
+          vector(static_cast<int16_t>(vgpr_of(access.offset) + static_cast<int>(i)));
+        } else if (is_sgpr(access.offset)) {
+          scalar(static_cast<uint8_t>(access.offset / 4 + i));
+        }
+      }
+    }
+  };
+  const auto nothing = [](uint8_t) {};
+  each(
+      Kind::read, [&](int16_t reg) { read(reg); },
+      [&](uint8_t reg) {
+        if (!scalar_written_.contains(reg)) scalar_read_.insert(reg);
+      });
+  std::set<int16_t> from;  // whose lanes at the beginning decide about the result's upper dword
+  each(
+      Kind::read_upper,
+      [&](int16_t reg) {
+        if (const auto flow = flowing_.find(reg); flow != flowing_.end()) {
+          from.insert(flow->second.begin(), flow->second.end());
+        } else if (!written_.contains(reg)) {
+          from.insert(reg);
+        }
+      },
+      nothing);
+  each(
+      Kind::write, [&](int16_t reg) { write(reg); },
+      [&](uint8_t reg) { scalar_written_.insert(reg); });
+  each(
+      Kind::write_upper,
+      [&](int16_t reg) {
+        write(reg);
+        if (from.empty()) return;
+        if (flowing_.size() < kFlows) {
+          flowing_[reg] = from;
+        } else {
+          read_.insert(from.begin(), from.end());
+        }
+      },
+      nothing);
+}
+
+void Stretch::close() {
+  reads.assign(read_.begin(), read_.end());
+  writes.assign(written_.begin(), written_.end());
+  scalar_reads.assign(scalar_read_.begin(), scalar_read_.end());
+  scalar_writes.assign(scalar_written_.begin(), scalar_written_.end());
+  for (const auto& [to, from] : flowing_) flows.push_back({to, {from.begin(), from.end()}});
+}
+
+Stop enter_stretch(Wave* w, const Op* op) {
+  const auto& stretch = *static_cast<const Stretch*>(op->data);
+  Track& track = *w->track;
+  uint8_t scalars = 1, pending = 0;
+  for (const uint8_t reg : stretch.scalar_reads) scalars &= track.scalar_known[reg];
+  for (const int16_t reg : stretch.writes) pending |= track.pending[reg];
+  bool settled = scalars != 0 && pending == 0;
+  const int halves = w->lanes == 64 ? 2 : 1;
+  for (int half = 0; half < halves; ++half) {
+    LaneMask known = kAllLanes;
+    for (const int16_t reg : stretch.reads) known &= track.known[half][reg];
+    settled &= (w->s[kExec + half] & ~known) == 0;
+  }
+  if (!settled) [[unlikely]] {
+    const Op* checked = op->target;
+    [[clang::musttail]] return checked->fn(w, checked);
+  }
+  for (const uint8_t reg : stretch.scalar_writes) track.scalar_known[reg] = 1;
+  for (int half = 0; half < halves; ++half) {
+    const LaneMask enabled = w->s[kExec + half];
+    LaneMask* known = track.known[half];
+    LaneMask flowing[Stretch::kFlows];
+    for (size_t i = 0; i < stretch.flows.size(); ++i) {
+      LaneMask all = kAllLanes;
+      for (const int16_t reg : stretch.flows[i].from) all &= known[reg];
+      flowing[i] = (known[stretch.flows[i].to] & ~enabled) | (all & enabled);
+    }
+    for (const int16_t reg : stretch.writes) known[reg] |= enabled;
+    for (size_t i = 0; i < stretch.flows.size(); ++i) known[stretch.flows[i].to] = flowing[i];
+  }
+  EMU_NEXT;
+}
+
+Stop leave_stretch(Wave* w, const Op* op) {
+  const Op* to = op->target;
+  [[clang::musttail]] return to->fn(w, to);
+}
+
+}  // namespace emu

@@ -1,0 +1,160 @@
+#include "emu/exec/track.h"
+
+#include <string>
+
+#include "emu/exec/launch.h"
+
+namespace emu {
+namespace {
+
+std::string register_name(bool scalar, int32_t reg) {
+  return (scalar ? "s" : "v") + std::to_string(reg);
+}
+
+int halves(const Wave* w) { return w->lanes == 64 ? 2 : 1; }
+
+/// The registers hold what memory gave.
+void arrive(Wave* w, const Pending& entry) {
+  Track& track = *w->track;
+  for (uint32_t reg = entry.first; reg < uint32_t{entry.first} + entry.count; ++reg) {
+    if (entry.scalar) {
+      if (--track.scalar_pending[reg] == 0) track.scalar_known[reg] = 1;
+    } else if (--track.pending[reg] == 0) {
+      for (int half = 0; half < halves(w); ++half) track.known[half][reg] |= entry.known[half];
+    }
+  }
+}
+
+void take_first(Wave* w, PendingRing& ring) {
+  arrive(w, ring.at(0));
+  ring.first = (ring.first + 1) % PendingRing::kRoom;
+  --ring.count;
+}
+
+/// Takes out what nothing is to be waited for any more.
+void settle(Wave* w, PendingRing& ring) {
+  while (ring.count > 0 && ring.at(0).counters == 0) take_first(w, ring);
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < ring.count; ++i) {  // behind a flat load that still waits for LDS
+    if (ring.at(i).counters == 0) {
+      arrive(w, ring.at(i));
+    } else {
+      ring.at(kept++) = ring.at(i);
+    }
+  }
+  ring.count = kept;
+}
+
+}  // namespace
+
+bool unknown_vector(Wave* w, const Op* op, int half, int32_t reg, uint32_t count, LaneMask enabled,
+                    bool decides) {
+  for (const int32_t end = reg + static_cast<int32_t>(count); reg < end; ++reg) {
+    const LaneMask unknown = enabled & ~w->track->known[half][reg];
+    if (unknown == 0) continue;
+    const int lane = half * kLanes + __builtin_ctz(unknown);
+    const Check check = w->track->pending[reg] != 0 ? Check::waits : Check::registers;
+    if ((check == Check::registers && !decides) || was_reported(w, op, check)) continue;
+    if (check == Check::waits) {
+      report(w, op, Check::waits, lane,
+             register_name(false, reg) + " is used before a wait for the load that fills it");
+    } else {
+      report(w, op, Check::registers, lane,
+             register_name(false, reg) + " decides here and was never written");
+    }
+  }
+  return true;
+}
+
+bool unknown_scalar(Wave* w, const Op* op, uint32_t reg) {
+  const Check check = w->track->scalar_pending[reg] != 0 ? Check::waits : Check::registers;
+  if (was_reported(w, op, check)) return true;
+  const auto name = register_name(true, static_cast<int32_t>(reg));
+  if (check == Check::waits) {
+    report(w, op, Check::waits, -1, name + " is used before a wait for the load that fills it");
+  } else {
+    report(w, op, Check::registers, -1, name + " is read and was never written");
+  }
+  return true;
+}
+
+void written_while_pending(Wave* w, const Op* op, int32_t reg) {
+  if (w->track->pending[reg] == 0) return;
+  report(w, op, Check::waits, -1,
+         register_name(false, reg) + " is written before a wait for the load that fills it");
+}
+
+void add_pending(Wave* w, uint8_t counters, bool scalar, uint32_t first, uint32_t count) {
+  Track& track = *w->track;
+  PendingRing& ring = counters & kVmem ? track.vmem : counters & kLds ? track.lds : track.smem;
+  if (ring.count == PendingRing::kRoom) take_first(w, ring);  // more than the hardware counts
+  Pending& entry = ring.at(ring.count++);
+  // Field by field: a copy of the whole would wait for the stores that made it.
+  entry.counters = counters;
+  entry.scalar = scalar;
+  entry.first = static_cast<uint16_t>(first);
+  entry.count = static_cast<uint16_t>(count);
+  entry.known[0] = w->s[kExec];
+  entry.known[1] = w->s[kExec + 1];
+  if (counters & kVmem) entry.vmem_number = ++track.vmem_issued;
+  if (counters & (kLds | kSmem)) entry.lgkm_number = ++track.lgkm_issued;
+  for (uint32_t reg = first; reg < first + count; ++reg) {
+    if (scalar) {
+      ++track.scalar_pending[reg];
+      track.scalar_known[reg] = 0;
+      continue;
+    }
+    const bool again = track.pending[reg]++ != 0;
+    for (int half = 0; half < halves(w); ++half) {
+      // What earlier loads into the register leave is taken as known.
+      entry.known[half] |= again ? kAllLanes : track.known[half][reg];
+      track.known[half][reg] = 0;
+    }
+  }
+}
+
+void count_store(Wave* w, uint8_t counters) {
+  Track& track = *w->track;
+  constexpr int kOwnCounter = 10;  // from this generation on stores to memory have one
+  if ((counters & kStore) != 0 && w->launch->code->traits.generation < kOwnCounter)
+    ++track.vmem_issued;
+  if ((counters & kLds) != 0) ++track.lgkm_issued;
+}
+
+void check_barrier(Wave* w, const Op* op) {
+  const uint64_t missing = w->track->started & ~w->exec();
+  if (missing == 0) return;
+  report(w, op, Check::barriers, __builtin_ctzll(missing),
+         "a barrier that " + std::to_string(__builtin_popcountll(missing)) +
+             " lanes of the wave don't reach");
+}
+
+void wait_for_vmem(Wave* w, uint32_t left) {
+  Track& track = *w->track;
+  for (uint32_t i = 0; i < track.vmem.count; ++i) {
+    Pending& entry = track.vmem.at(i);
+    if (track.vmem_issued - entry.vmem_number < left) continue;
+    entry.counters &= static_cast<uint8_t>(~kVmem);
+  }
+  settle(w, track.vmem);
+}
+
+void wait_for_lds_and_smem(Wave* w, uint32_t left) {
+  Track& track = *w->track;
+  // Scalar loads come back in any order: while there are some, only a wait for all says anything.
+  if (left == 0) {
+    while (track.smem.count > 0) take_first(w, track.smem);
+  }
+  if (track.smem.count > 0) return;
+  for (uint32_t i = 0; i < track.vmem.count; ++i) {  // flat loads
+    Pending& entry = track.vmem.at(i);
+    if (track.lgkm_issued - entry.lgkm_number < left) continue;
+    entry.counters &= static_cast<uint8_t>(~kLds);
+  }
+  settle(w, track.vmem);
+  while (track.lds.count > 0 && track.lgkm_issued - track.lds.at(0).lgkm_number >= left) {
+    take_first(w, track.lds);
+  }
+}
+
+}  // namespace emu

@@ -1,0 +1,145 @@
+#include "emu/hip/api.h"
+
+#include <algorithm>
+#include <new>
+
+namespace emu::hip {
+
+Thread& thread() {
+  thread_local Thread state;
+  return state;
+}
+
+hipError_t remember(hipError_t code) {
+  if (code != hipSuccess && code != hipErrorNotReady) thread().last = code;
+  return code;
+}
+
+hipError_t error_of_exception(const char* function) noexcept {
+  const auto say = [&](const std::string& what) {
+    if (!what.empty()) complain(std::string(function) + ": " + what);
+  };
+  try {
+    throw;
+  } catch (const Error& error) {
+    say(error.what);
+    return error.code;
+  } catch (const ObjectError& error) {
+    say(error.what());
+    switch (error.kind) {
+      case ObjectError::Kind::image:
+        return hipErrorInvalidImage;
+      case ObjectError::Kind::kernel:
+        return hipErrorInvalidKernelFile;
+      case ObjectError::Kind::no_binary:
+        return hipErrorNoBinaryForGpu;
+    }
+    return hipErrorInvalidImage;
+  } catch (const std::bad_alloc&) {
+    return hipErrorOutOfMemory;
+  } catch (const std::exception& error) {
+    say(error.what());
+    return hipErrorUnknown;
+  } catch (...) {
+    return hipErrorUnknown;
+  }
+}
+
+Device& device(int ordinal) {
+  const auto& devices = runtime().devices;
+  if (ordinal < 0 || static_cast<size_t>(ordinal) >= devices.size()) {
+    throw Error{hipErrorInvalidDevice};
+  }
+  return *devices[static_cast<size_t>(ordinal)];
+}
+
+Device& current_device() { return device(thread().device); }
+
+StreamPtr find_stream(hipStream_t handle) {
+  if (handle == nullptr || handle == hipStreamLegacy) return current_device().null_stream();
+  if (handle == hipStreamPerThread) {
+    std::vector<StreamPtr>& own = thread().streams;
+    const auto ordinal = static_cast<size_t>(thread().device);
+    if (own.size() <= ordinal) own.resize(ordinal + 1);
+    if (own[ordinal] == nullptr) own[ordinal] = current_device().create_stream(hipStreamDefault, 0);
+    return own[ordinal];
+  }
+  StreamPtr stream = runtime().streams.find(handle);
+  if (stream == nullptr)
+    throw Error{hipErrorInvalidHandle, "the stream isn't one, or is destroyed"};
+  return stream;
+}
+
+EventPtr find_event(hipEvent_t handle) {
+  require(handle != nullptr, hipErrorInvalidHandle);
+  EventPtr event = runtime().events.find(handle);
+  if (event == nullptr) throw Error{hipErrorInvalidHandle, "the event isn't one, or is destroyed"};
+  return event;
+}
+
+void finish(Stream& stream) {
+  stream.wait();
+  if (const hipError_t error = stream.take_error(); error != hipSuccess) throw Error{error};
+}
+
+void refuse_in_capture(Stream& stream) {
+  std::lock_guard lock(graph_mutex());
+  if (stream.capture == nullptr) return;
+  stream.capture->invalid = true;
+  throw Error{hipErrorStreamCaptureUnsupported};
+}
+
+void refuse_in_any_capture() {
+  std::lock_guard lock(graph_mutex());
+  bool any = false;
+  for (const auto& capture : captures()) {
+    const bool ours = capture->thread == std::this_thread::get_id();
+    const bool forbids = capture->mode == hipStreamCaptureModeGlobal ||
+                         (capture->mode == hipStreamCaptureModeThreadLocal && ours);
+    if (!forbids) continue;
+    capture->invalid = true;
+    any = true;
+  }
+  if (any) throw Error{hipErrorStreamCaptureUnsupported};
+}
+
+void refuse_unsafe_in_capture() {
+  if (thread().capture_mode == hipStreamCaptureModeRelaxed) return;
+  refuse_in_any_capture();
+}
+
+SignalPtr submit(Stream& stream, Operation operation) {
+  std::lock_guard lock(graph_mutex());
+  if (stream.capture != nullptr) {
+    const hipError_t error = capture_operation(stream, std::move(operation));
+    if (error != hipSuccess) throw Error{error};
+    return nullptr;
+  }
+  if (stream.null_stream) {
+    for (const auto& capture : captures()) {
+      if (capture->mode == hipStreamCaptureModeRelaxed) continue;
+      const bool ordered = std::any_of(
+          capture->streams.begin(), capture->streams.end(),
+          [&](const StreamPtr& s) { return s->blocking() && s->device == stream.device; });
+      if (!ordered) continue;
+      capture->invalid = true;
+      throw Error{hipErrorStreamCaptureImplicit};
+    }
+  }
+  if (const auto* wait = std::get_if<WaitOp>(&operation)) {
+    if (wait->event->capture != nullptr) throw Error{hipErrorStreamCaptureIsolation};
+  }
+  return enqueue(stream, operation);
+}
+
+void check_range(const void* pointer, size_t bytes, const char* what) {
+  require(pointer != nullptr);
+  if (!memory().in_arena(address(pointer)) || bytes == 0) return;
+  if (memory().covers(address(pointer), bytes)) return;
+  throw Error{
+      hipErrorInvalidValue,
+      std::string(what) + ", " + std::to_string(bytes) + " bytes: " +
+          memory().describe(address(pointer) + (memory().find(address(pointer)) ? bytes - 1 : 0))};
+}
+
+}  // namespace emu::hip

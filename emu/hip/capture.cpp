@@ -1,0 +1,145 @@
+// Watching streams: what is queued becomes a graph instead of being run.
+
+#include <algorithm>
+
+#include "emu/hip/api.h"
+
+namespace emu::hip {
+namespace {
+
+/// Ends the watching of all its streams.
+void release(const std::shared_ptr<Capture>& capture) {
+  for (const StreamPtr& stream : capture->streams) stream->capture = nullptr;
+  std::erase(captures(), capture);
+}
+
+/// Whether all that was begun in other streams was waited for in the one that the capture ends in.
+bool joined(const Capture& capture) {
+  const auto at = capture.frontier.find(capture.origin);
+  for (const auto& node : capture.graph->nodes) {
+    if (!node->before.empty()) continue;
+    if (at == capture.frontier.end()) return false;
+    const std::vector<Node*>& last = at->second;
+    if (std::find(last.begin(), last.end(), node.get()) == last.end()) return false;
+  }
+  return true;
+}
+
+hipStreamCaptureStatus status_of(const Stream& stream) {
+  if (stream.capture == nullptr) return hipStreamCaptureStatusNone;
+  return stream.capture->invalid ? hipStreamCaptureStatusInvalidated : hipStreamCaptureStatusActive;
+}
+
+void begin(Stream& stream, hipStreamCaptureMode mode) {
+  static unsigned long long count = 0;  // under the graphs' mutex
+  auto capture = std::make_shared<Capture>();
+  capture->graph = std::make_shared<Graph>();
+  capture->origin = &stream;
+  capture->mode = mode;
+  capture->thread = std::this_thread::get_id();
+  capture->id = ++count;
+  capture->streams.push_back(stream.shared_from_this());
+  stream.capture = capture;
+  captures().push_back(std::move(capture));
+}
+
+}  // namespace
+
+Handles<Graph>& graphs();
+
+}  // namespace emu::hip
+
+using namespace emu;
+using namespace emu::hip;
+
+EMU_API hipError_t hipStreamBeginCapture(hipStream_t handle, hipStreamCaptureMode mode) {
+  EMU_CALL({
+    require(mode <= hipStreamCaptureModeRelaxed);
+    const StreamPtr stream = find_stream(handle);
+    require(!stream->null_stream, hipErrorStreamCaptureUnsupported);
+    std::lock_guard lock(graph_mutex());
+    require(stream->capture == nullptr, hipErrorIllegalState);
+    begin(*stream, mode);
+  });
+}
+
+EMU_API hipError_t hipStreamEndCapture(hipStream_t handle, hipGraph_t* graph) {
+  EMU_CALL({
+    require(graph != nullptr);
+    *graph = nullptr;
+    const StreamPtr stream = find_stream(handle);
+    std::lock_guard lock(graph_mutex());
+    const std::shared_ptr<Capture> capture = stream->capture;
+    require(capture != nullptr, hipErrorIllegalState);
+    require(capture->origin == stream.get(), hipErrorStreamCaptureUnmatched);
+    require(capture->mode == hipStreamCaptureModeRelaxed ||
+                capture->thread == std::this_thread::get_id(),
+            hipErrorStreamCaptureWrongThread);
+    release(capture);
+    require(!capture->invalid, hipErrorStreamCaptureInvalidated);
+    require(joined(*capture), hipErrorStreamCaptureUnjoined);
+    *graph = graphs().add<hipGraph_t>(capture->graph);
+  });
+}
+
+EMU_API hipError_t hipStreamIsCapturing(hipStream_t handle, hipStreamCaptureStatus* status) {
+  EMU_CALL({
+    require(status != nullptr);
+    const StreamPtr stream = find_stream(handle);
+    std::lock_guard lock(graph_mutex());
+    *status = status_of(*stream);
+  });
+}
+
+EMU_API hipError_t hipStreamGetCaptureInfo(hipStream_t handle, hipStreamCaptureStatus* status,
+                                           unsigned long long* id) {
+  EMU_CALL({
+    require(status != nullptr);
+    const StreamPtr stream = find_stream(handle);
+    std::lock_guard lock(graph_mutex());
+    *status = status_of(*stream);
+    if (id != nullptr) *id = stream->capture == nullptr ? 0 : stream->capture->id;
+  });
+}
+
+EMU_API hipError_t hipStreamGetCaptureInfo_v2(hipStream_t handle, hipStreamCaptureStatus* status,
+                                              unsigned long long* id, hipGraph_t* graph,
+                                              const hipGraphNode_t** nodes, size_t* count) {
+  EMU_CALL({
+    require(status != nullptr);
+    const StreamPtr stream = find_stream(handle);
+    std::lock_guard lock(graph_mutex());
+    *status = status_of(*stream);
+    if (*status != hipStreamCaptureStatusActive) return;
+    Capture& capture = *stream->capture;
+    if (id != nullptr) *id = capture.id;
+    if (graph != nullptr) *graph = graphs().add<hipGraph_t>(capture.graph);
+    const std::vector<Node*>& frontier = capture.frontier[stream.get()];
+    if (nodes != nullptr) *nodes = reinterpret_cast<const hipGraphNode_t*>(frontier.data());
+    if (count != nullptr) *count = frontier.size();
+  });
+}
+
+EMU_API hipError_t hipStreamUpdateCaptureDependencies(hipStream_t handle, hipGraphNode_t* nodes,
+                                                      size_t count, unsigned flags) {
+  EMU_CALL({
+    require(flags <= hipStreamSetCaptureDependencies && (nodes != nullptr || count == 0));
+    const StreamPtr stream = find_stream(handle);
+    std::lock_guard lock(graph_mutex());
+    require(stream->capture != nullptr, hipErrorIllegalState);
+    std::vector<Node*>& frontier = stream->capture->frontier[stream.get()];
+    if (flags == hipStreamSetCaptureDependencies) frontier.clear();
+    for (size_t i = 0; i < count; ++i) {
+      auto* node = reinterpret_cast<Node*>(nodes[i]);
+      require(stream->capture->graph->holds(node));
+      frontier.push_back(node);
+    }
+  });
+}
+
+EMU_API hipError_t hipThreadExchangeStreamCaptureMode(hipStreamCaptureMode* mode) {
+  EMU_CALL({
+    require(mode != nullptr && *mode <= hipStreamCaptureModeRelaxed);
+    std::swap(thread().capture_mode, *mode);
+  });
+}

@@ -1,0 +1,290 @@
+#include "emu/hip/launch.h"
+
+#include <cstring>
+
+#include "emu/hip/program.h"
+
+namespace emu::hip {
+namespace {
+
+/// Whatever a launch is refused for, with a line that says so.
+[[noreturn]] void refuse(hipError_t code, const Kernel& kernel, const std::string& what) {
+  throw Error{code, "kernel " + kernel.info.name + ": " + what};
+}
+
+/// The arguments out of a buffer: pairs of a name and a value, up to the end mark.
+std::vector<uint8_t> packed_arguments(const Kernel& kernel, void** extra) {
+  const void* buffer = nullptr;
+  size_t bytes = 0;
+  for (int i = 0; extra[i] != HIP_LAUNCH_PARAM_END; i += 2) {
+    if (extra[i] == HIP_LAUNCH_PARAM_BUFFER_POINTER) {
+      buffer = extra[i + 1];
+    } else if (extra[i] == HIP_LAUNCH_PARAM_BUFFER_SIZE) {
+      require(extra[i + 1] != nullptr);
+      bytes = *static_cast<const size_t*>(extra[i + 1]);
+    } else {
+      refuse(hipErrorInvalidValue, kernel, "its extra parameters aren't any that are known");
+    }
+    if (i > 4) refuse(hipErrorInvalidValue, kernel, "its extra parameters have no end");
+  }
+  const uint32_t wanted = kernel.info.explicit_bytes();
+  const uint32_t most = std::max(kernel.info.kernarg_bytes, (wanted + 15) / 16 * 16);
+  if (bytes < wanted || bytes > most) {
+    refuse(hipErrorInvalidValue, kernel,
+           "its arguments have " + std::to_string(wanted) + " bytes, not " + std::to_string(bytes));
+  }
+  require(buffer != nullptr || bytes == 0);
+  std::vector<uint8_t> arguments(bytes);
+  if (bytes != 0) std::memcpy(arguments.data(), buffer, bytes);
+  return arguments;
+}
+
+std::vector<uint8_t> listed_arguments(const Kernel& kernel, void** params) {
+  std::vector<uint8_t> arguments(kernel.info.explicit_bytes());
+  size_t index = 0;
+  for (const Argument& argument : kernel.info.arguments) {
+    if (argument.hidden()) continue;
+    if (params == nullptr || params[index] == nullptr) {
+      refuse(hipErrorInvalidValue, kernel, "argument " + std::to_string(index) + " is missing");
+    }
+    std::memcpy(arguments.data() + argument.offset, params[index++], argument.size);
+  }
+  return arguments;
+}
+
+void check_sizes(const Kernel& kernel, const LaunchRequest& r) {
+  const Architecture& a = kernel.module->device.architecture;
+  uint64_t items = 1;
+  for (size_t axis = 0; axis < 3; ++axis) {
+    if (r.groups[axis] == 0 || r.block[axis] == 0) {
+      refuse(hipErrorInvalidConfiguration, kernel, "a grid or a block of size zero");
+    }
+    if (r.block[axis] > 1024) {
+      refuse(hipErrorInvalidConfiguration, kernel, "a block of more than 1024 along an axis");
+    }
+    items *= r.block[axis];
+    const uint64_t limit = axis == 0 ? 0x7fffffff : 0xffffffff;
+    if (r.groups[axis] > limit || r.groups[axis] * r.block[axis] > 0xffffffff) {
+      refuse(hipErrorInvalidConfiguration, kernel,
+             "a grid of more than 2^32 - 1 items along an axis");
+    }
+  }
+  if (items > 1024) refuse(hipErrorInvalidConfiguration, kernel, "a block of more than 1024 items");
+  if (items > kernel.info.max_items) {
+    refuse(hipErrorLaunchFailure, kernel,
+           "compiled for blocks of " + std::to_string(kernel.info.max_items) + " items, not " +
+               std::to_string(items));
+  }
+  const uint64_t lds = uint64_t{kernel.descriptor.lds_bytes} + r.lds;
+  if (lds > a.lds_bytes) {
+    refuse(hipErrorInvalidValue, kernel,
+           std::to_string(lds) + " bytes of LDS, a workgroup has " + std::to_string(a.lds_bytes));
+  }
+  const int generation = a.generation;
+  if (kernel.descriptor.vgprs(generation) > a.max_vgprs) {
+    refuse(hipErrorLaunchOutOfResources, kernel, "more vector registers than there are");
+  }
+}
+
+void check_cooperative(const Kernel& kernel, const LaunchRequest& r) {
+  const int items = static_cast<int>(r.block[0] * r.block[1] * r.block[2]);
+  const int held = resident_groups(kernel, items, r.lds);
+  const auto all = static_cast<uint64_t>(held) *
+                   static_cast<uint64_t>(kernel.module->device.architecture.processors);
+  if (r.groups[0] * r.groups[1] * r.groups[2] > all) {
+    refuse(hipErrorCooperativeLaunchTooLarge, kernel,
+           "a cooperative launch of more groups than run at once: " + std::to_string(all));
+  }
+}
+
+SignalPtr submit_launch(const LaunchRequest& request, hipStream_t handle,
+                        hipEvent_t start = nullptr, hipEvent_t stop = nullptr) {
+  const StreamPtr stream = find_stream(handle);
+  KernelOp op = kernel_op(request, *stream->device);
+  if (start != nullptr) submit(*stream, RecordOp{find_event(start)});
+  SignalPtr signal = submit(*stream, std::move(op));
+  if (stop != nullptr) submit(*stream, RecordOp{find_event(stop)});
+  return signal;
+}
+
+LaunchRequest launch_of(const void* function, dim3 grid, dim3 block, void** params, size_t lds) {
+  LaunchRequest r;
+  r.function = function;
+  r.groups = {grid.x, grid.y, grid.z};
+  r.block = {block.x, block.y, block.z};
+  r.params = params;
+  r.lds = lds;
+  return r;
+}
+
+/// Functions of modules: an unknown handle is refused as such.
+void require_function(hipFunction_t function) {
+  require(function != nullptr, hipErrorInvalidImage);
+}
+
+}  // namespace
+
+KernelOp kernel_op(const LaunchRequest& r, Device& device) {
+  require(r.params == nullptr || r.extra == nullptr);
+  std::shared_ptr<Kernel> kernel = runtime().find_kernel(r.function);
+  if (kernel == nullptr) kernel = Registry::get().kernel(r.function, device);
+  require(kernel != nullptr, hipErrorInvalidDeviceFunction);
+  if (kernel->module->device.ordinal != device.ordinal) {
+    refuse(hipErrorInvalidDevice, *kernel,
+           "its module is loaded on another device than the stream's");
+  }
+  check_sizes(*kernel, r);
+  if (r.cooperative) check_cooperative(*kernel, r);
+  KernelOp op;
+  for (size_t axis = 0; axis < 3; ++axis) {
+    op.groups[axis] = static_cast<uint32_t>(r.groups[axis]);
+    op.block[axis] = static_cast<uint32_t>(r.block[axis]);
+    if (r.items[axis] % r.block[axis] != 0) op.grid[axis] = static_cast<uint32_t>(r.items[axis]);
+  }
+  const bool cut = op.grid[0] != 0 || op.grid[1] != 0 || op.grid[2] != 0;
+  if (cut && kernel->info.uniform_groups) {
+    refuse(
+        hipErrorInvalidConfiguration, *kernel,
+        "compiled for grids that are whole workgroups (-fno-offload-uniform-block allows others)");
+  }
+  op.arguments =
+      r.extra != nullptr ? packed_arguments(*kernel, r.extra) : listed_arguments(*kernel, r.params);
+  op.dynamic_lds = static_cast<uint32_t>(r.lds);
+  op.cooperative = r.cooperative;
+  op.function = r.function;
+  op.kernel = std::move(kernel);
+  return op;
+}
+
+LaunchRequest request_of(const hipKernelNodeParams& p) {
+  LaunchRequest r = launch_of(p.func, p.gridDim, p.blockDim, p.kernelParams, p.sharedMemBytes);
+  r.extra = p.extra;
+  return r;
+}
+
+}  // namespace emu::hip
+
+using namespace emu;
+using namespace emu::hip;
+
+EMU_API hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned gx, unsigned gy,
+                                         unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                                         unsigned lds, hipStream_t stream, void** params,
+                                         void** extra) {
+  EMU_CALL({
+    require_function(function);
+    LaunchRequest r = launch_of(function, {gx, gy, gz}, {bx, by, bz}, params, lds);
+    r.extra = extra;
+    submit_launch(r, stream);
+  });
+}
+
+namespace {
+
+/// Grids in work-items, not groups: the last groups may be smaller than the others.
+hipError_t ext_launch(const char* name, hipFunction_t function, dim3 items, dim3 block, size_t lds,
+                      hipStream_t stream, void** params, void** extra, hipEvent_t start,
+                      hipEvent_t stop, unsigned flags) {
+  return emu::hip::call(name, [&] {
+    require_function(function);
+    require((flags & ~unsigned{hipExtAnyOrderLaunch}) == 0);
+    const auto groups = [](uint32_t all, uint32_t each) {
+      return each == 0 ? 0 : static_cast<uint32_t>((uint64_t{all} + each - 1) / each);
+    };
+    const dim3 grid{groups(items.x, block.x), groups(items.y, block.y), groups(items.z, block.z)};
+    LaunchRequest r = launch_of(function, grid, block, params, lds);
+    r.items = {items.x, items.y, items.z};
+    r.extra = extra;
+    submit_launch(r, stream, start, stop);
+  });
+}
+
+}  // namespace
+
+// Has C++ linkage in the public header, as has the older name below.
+__attribute__((visibility("default"))) hipError_t hipExtModuleLaunchKernel(
+    hipFunction_t function, uint32_t nx, uint32_t ny, uint32_t nz, uint32_t bx, uint32_t by,
+    uint32_t bz, size_t lds, hipStream_t stream, void** params, void** extra, hipEvent_t start,
+    hipEvent_t stop, uint32_t flags) {
+  return ext_launch(__func__, function, {nx, ny, nz}, {bx, by, bz}, lds, stream, params, extra,
+                    start, stop, flags);
+}
+
+__attribute__((visibility("default"))) hipError_t hipHccModuleLaunchKernel(
+    hipFunction_t function, uint32_t nx, uint32_t ny, uint32_t nz, uint32_t bx, uint32_t by,
+    uint32_t bz, size_t lds, hipStream_t stream, void** params, void** extra, hipEvent_t start,
+    hipEvent_t stop) {
+  return ext_launch(__func__, function, {nx, ny, nz}, {bx, by, bz}, lds, stream, params, extra,
+                    start, stop, 0);
+}
+
+EMU_API hipError_t hipModuleLaunchCooperativeKernel(hipFunction_t function, unsigned gx,
+                                                    unsigned gy, unsigned gz, unsigned bx,
+                                                    unsigned by, unsigned bz, unsigned lds,
+                                                    hipStream_t stream, void** params) {
+  EMU_CALL({
+    require_function(function);
+    LaunchRequest r = launch_of(function, {gx, gy, gz}, {bx, by, bz}, params, lds);
+    r.cooperative = true;
+    submit_launch(r, stream);
+  });
+}
+
+EMU_API hipError_t hipLaunchKernel(const void* function, dim3 grid, dim3 block, void** params,
+                                   size_t lds, hipStream_t stream) {
+  EMU_CALL({
+    require(function != nullptr, hipErrorInvalidDeviceFunction);
+    submit_launch(launch_of(function, grid, block, params, lds), stream);
+  });
+}
+
+EMU_API hipError_t hipLaunchKernel_spt(const void* function, dim3 grid, dim3 block, void** params,
+                                       size_t lds, hipStream_t stream) {
+  return hipLaunchKernel(function, grid, block, params, lds,
+                         stream == nullptr ? hipStreamPerThread : stream);
+}
+
+EMU_API hipError_t hipExtLaunchKernel(const void* function, dim3 grid, dim3 block, void** params,
+                                      size_t lds, hipStream_t stream, hipEvent_t start,
+                                      hipEvent_t stop, int flags) {
+  EMU_CALL({
+    require(function != nullptr, hipErrorInvalidDeviceFunction);
+    require((flags & ~hipExtAnyOrderLaunch) == 0);
+    submit_launch(launch_of(function, grid, block, params, lds), stream, start, stop);
+  });
+}
+
+EMU_API hipError_t hipLaunchCooperativeKernel(const void* function, dim3 grid, dim3 block,
+                                              void** params, unsigned lds, hipStream_t stream) {
+  EMU_CALL({
+    require(function != nullptr, hipErrorInvalidDeviceFunction);
+    LaunchRequest r = launch_of(function, grid, block, params, lds);
+    r.cooperative = true;
+    submit_launch(r, stream);
+  });
+}
+
+EMU_API hipError_t hipLaunchCooperativeKernelMultiDevice(hipLaunchParams* list, int count,
+                                                         unsigned flags) {
+  EMU_CALL({
+    require(list != nullptr && count > 0 && flags <= 3);
+    for (int i = 0; i < count; ++i) {
+      LaunchRequest r = launch_of(list[i].func, list[i].gridDim, list[i].blockDim, list[i].args,
+                                  list[i].sharedMem);
+      r.cooperative = true;
+      submit_launch(r, list[i].stream);
+    }
+  });
+}
+
+EMU_API hipError_t hipExtLaunchMultiKernelMultiDevice(hipLaunchParams* list, int count,
+                                                      unsigned flags) {
+  EMU_CALL({
+    require(list != nullptr && count > 0 && flags <= 3);
+    for (int i = 0; i < count; ++i) {
+      submit_launch(launch_of(list[i].func, list[i].gridDim, list[i].blockDim, list[i].args,
+                              list[i].sharedMem),
+                    list[i].stream);
+    }
+  });
+}

@@ -1,0 +1,224 @@
+#include "emu/object/bundle.h"
+
+#include <llvm/ADT/SmallVector.h>
+#include <llvm/Support/Compression.h>
+#include <llvm/Support/Error.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "emu/object/object.h"
+
+namespace emu {
+namespace {
+
+constexpr uint64_t kMagicBytes = sizeof kBundleMagic - 1;
+constexpr uint64_t kMaxImage = uint64_t{1} << 30;
+constexpr uint64_t kMaxEntries = 256;
+
+bool starts_with(Bytes bytes, std::string_view magic) {
+  return bytes.size() >= magic.size() && std::memcmp(bytes.data(), magic.data(), magic.size()) == 0;
+}
+
+struct Packed {
+  uint64_t header = 0, bytes = 0, unpacked = 0;  // bytes: of all, 0 where the header doesn't tell
+  uint16_t method = 0;
+};
+
+Packed read_packed(Bytes bytes) {
+  const auto version = read<uint16_t>(bytes, 4, "packed bundle");
+  Packed packed;
+  packed.method = read<uint16_t>(bytes, 6, "packed bundle");
+  if (version == 1) {
+    packed.header = 20;
+    packed.unpacked = read<uint32_t>(bytes, 8, "packed bundle");
+  } else if (version == 2) {
+    packed.header = 24;
+    packed.bytes = read<uint32_t>(bytes, 8, "packed bundle");
+    packed.unpacked = read<uint32_t>(bytes, 12, "packed bundle");
+  } else if (version == 3) {
+    packed.header = 32;
+    packed.bytes = read<uint64_t>(bytes, 8, "packed bundle");
+    packed.unpacked = read<uint64_t>(bytes, 16, "packed bundle");
+  } else {
+    bad_image("a packed bundle of an unknown version");
+  }
+  return packed;
+}
+
+std::vector<uint8_t> unpack(Bytes bytes) {
+  const Packed packed = read_packed(bytes);
+  if (packed.unpacked > kMaxImage) bad_image("a packed bundle of more than 1 GiB");
+  const uint64_t end = packed.bytes == 0 ? bytes.size() : packed.bytes;
+  if (end < packed.header) bad_image("a packed bundle that is all header");
+  const Bytes data = part(bytes, packed.header, end - packed.header, "packed bundle");
+  const llvm::ArrayRef<uint8_t> input(data.data(), data.size());
+  llvm::SmallVector<uint8_t, 0> output;
+  llvm::Error error = llvm::Error::success();
+  namespace compression = llvm::compression;
+  if (packed.method == 0 && compression::zlib::isAvailable()) {
+    error = compression::zlib::decompress(input, output, packed.unpacked);
+  } else if (packed.method == 1 && compression::zstd::isAvailable()) {
+    error = compression::zstd::decompress(input, output, packed.unpacked);
+  } else {
+    bad_image("a bundle packed in an unknown way");
+  }
+  if (error) {
+    const std::string what = llvm::toString(std::move(error));
+    bad_image("a packed bundle that can't be unpacked: " + what);
+  }
+  return {output.begin(), output.end()};
+}
+
+/// Reads memory that may not be there.
+bool try_read(const uint8_t* from, uint64_t size, uint8_t* to) {
+  while (size > 0) {
+    iovec local{to, size}, remote{const_cast<uint8_t*>(from), size};
+    const ssize_t count = process_vm_readv(getpid(), &local, 1, &remote, 1, 0);
+    if (count <= 0) {
+      if (count < 0 && (errno == EPERM || errno == ENOSYS)) {  // forbidden here: trust the caller
+        std::memcpy(to, from, size);
+        return true;
+      }
+      return false;
+    }
+    from += count;
+    to += count;
+    size -= static_cast<uint64_t>(count);
+  }
+  return true;
+}
+
+class Reader {
+ public:
+  explicit Reader(const void* image) : image_(static_cast<const uint8_t*>(image)) {}
+
+  std::vector<uint8_t> bytes(uint64_t offset, uint64_t size) const {
+    if (size > kMaxImage || offset > kMaxImage) bad_image("an image of more than 1 GiB");
+    std::vector<uint8_t> result(size);
+    if (!try_read(image_ + offset, size, result.data())) bad_image("an image cut short");
+    return result;
+  }
+  template <class T>
+  T number(uint64_t offset) const {
+    const std::vector<uint8_t> raw = bytes(offset, sizeof(T));
+    T value;
+    std::memcpy(&value, raw.data(), sizeof value);
+    return value;
+  }
+
+ private:
+  const uint8_t* image_;
+};
+
+uint64_t bundle_size(const Reader& image) {
+  const auto count = image.number<uint64_t>(kMagicBytes);
+  if (count > kMaxEntries) bad_image("a bundle of too many entries");
+  uint64_t at = kMagicBytes + 8, end = at;
+  for (uint64_t i = 0; i < count; ++i) {
+    const auto offset = image.number<uint64_t>(at), size = image.number<uint64_t>(at + 8);
+    const auto name = image.number<uint64_t>(at + 16);
+    if (offset > kMaxImage || size > kMaxImage || name > 4096) bad_image("a bundle's entry");
+    at += 24 + name;
+    end = std::max({end, at, offset + size});
+  }
+  return end;
+}
+
+uint64_t elf_size(const Reader& image) {
+  const auto segments = image.number<uint64_t>(32), sections = image.number<uint64_t>(40);
+  const auto segment_bytes = image.number<uint16_t>(54), segment_count = image.number<uint16_t>(56);
+  const auto section_bytes = image.number<uint16_t>(58), section_count = image.number<uint16_t>(60);
+  if (segments > kMaxImage || sections > kMaxImage) bad_image("headers beyond the image");
+  uint64_t end = std::max<uint64_t>(64, segments + uint64_t{segment_bytes} * segment_count);
+  end = std::max(end, sections + uint64_t{section_bytes} * section_count);
+  const auto extend = [&](uint64_t offset, uint64_t size) {
+    if (offset > kMaxImage || size > kMaxImage) bad_image("a part beyond the image");
+    end = std::max(end, offset + size);
+  };
+  for (uint64_t i = 0; i < segment_count; ++i) {
+    const uint64_t at = segments + i * segment_bytes;
+    extend(image.number<uint64_t>(at + 8), image.number<uint64_t>(at + 32));
+  }
+  for (uint64_t i = 0; i < section_count; ++i) {
+    const uint64_t at = sections + i * section_bytes;
+    if (image.number<uint32_t>(at + 4) == 8) continue;  // NOBITS: nothing of it is in the file
+    extend(image.number<uint64_t>(at + 24), image.number<uint64_t>(at + 32));
+  }
+  return end;
+}
+
+}  // namespace
+
+std::vector<BundleEntry> read_bundle(Bytes bytes) {
+  const auto count = read<uint64_t>(bytes, kMagicBytes, "bundle");
+  if (count > kMaxEntries) bad_image("a bundle of too many entries");
+  std::vector<BundleEntry> entries;
+  uint64_t at = kMagicBytes + 8;
+  for (uint64_t i = 0; i < count; ++i) {
+    const auto offset = read<uint64_t>(bytes, at, "bundle"),
+               size = read<uint64_t>(bytes, at + 8, "bundle");
+    const auto name_bytes = read<uint64_t>(bytes, at + 16, "bundle");
+    const Bytes name = part(bytes, at + 24, name_bytes, "a bundle's entry");
+    at += 24 + name_bytes;
+    const std::string text(name.begin(), name.end());
+    BundleEntry entry;
+    entry.kind = text.substr(0, text.find('-'));
+    const size_t dashes = text.find("--");
+    if (dashes != text.npos) entry.target = text.substr(dashes + 2);
+    entry.bytes = part(bytes, offset, size, "a bundle's entry");
+    entries.push_back(std::move(entry));
+  }
+  return entries;
+}
+
+std::vector<uint8_t> select_image(Bytes bytes, const Target& device) {
+  std::vector<uint8_t> unpacked;
+  if (starts_with(bytes, kPackedMagic)) {
+    unpacked = unpack(bytes);
+    bytes = unpacked;
+  }
+  if (!starts_with(bytes, kBundleMagic)) {
+    if (!starts_with(bytes,
+                     "\x7f"
+                     "ELF"))
+      bad_image("neither a code object nor a bundle");
+    return {bytes.begin(), bytes.end()};
+  }
+  int best = 0;
+  Bytes chosen;
+  for (const BundleEntry& entry : read_bundle(bytes)) {
+    if (entry.kind != "hip" && entry.kind != "hipv4") continue;
+    const std::optional<Target> target = parse_target(entry.target);
+    const int score = target ? fit(*target, device) : 0;
+    if (score <= best || entry.bytes.empty()) continue;
+    best = score;
+    chosen = entry.bytes;
+  }
+  if (best == 0) {
+    throw ObjectError(ObjectError::Kind::no_binary, "the bundle has no code for " + device.name());
+  }
+  return {chosen.begin(), chosen.end()};
+}
+
+std::vector<uint8_t> copy_image(const void* image) {
+  const Reader reader(image);
+  const std::vector<uint8_t> magic = reader.bytes(0, 4);
+  if (std::memcmp(magic.data(),
+                  "\x7f"
+                  "ELF",
+                  4) == 0)
+    return reader.bytes(0, elf_size(reader));
+  if (std::memcmp(magic.data(), kPackedMagic, 4) == 0) {
+    const std::vector<uint8_t> header = reader.bytes(0, 32);
+    const Packed packed = read_packed(header);
+    if (packed.bytes == 0) bad_image("a packed bundle that doesn't tell its size");
+    return reader.bytes(0, packed.bytes);
+  }
+  const std::vector<uint8_t> start = reader.bytes(0, kMagicBytes);
+  if (!starts_with(start, kBundleMagic)) bad_image("neither a code object nor a bundle");
+  return reader.bytes(0, bundle_size(reader));
+}
+
+}  // namespace emu

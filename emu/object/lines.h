@@ -1,0 +1,22 @@
+#pragma once
+
+// Which line of the source an address of the code comes from.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace emu {
+
+class Lines {
+ public:
+  virtual ~Lines() = default;
+  /// "file.hip:12", empty where it isn't known.
+  virtual std::string at(uint64_t address) = 0;
+
+  /// For a code object's file; reads its line tables when they are first asked for.
+  static std::unique_ptr<Lines> of(std::vector<uint8_t> file);
+};
+
+}  // namespace emu

@@ -1,0 +1,46 @@
+#include "emu/runtime/fault.h"
+
+#include <csignal>
+#include <mutex>
+
+namespace emu {
+namespace {
+
+thread_local FaultGuard* current = nullptr;
+struct sigaction previous_segv, previous_bus;
+
+void on_fault(int signal, siginfo_t* info, void* context) {
+  if (FaultGuard* guard = current; guard != nullptr) {
+    current = nullptr;
+    guard->address = reinterpret_cast<uintptr_t>(info->si_addr);
+    siglongjmp(guard->back, 1);
+  }
+  const struct sigaction& before = signal == SIGSEGV ? previous_segv : previous_bus;
+  if ((before.sa_flags & SA_SIGINFO) != 0 && before.sa_sigaction != nullptr) {
+    before.sa_sigaction(signal, info, context);
+  } else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
+    before.sa_handler(signal);
+  } else {
+    sigaction(signal, &before, nullptr);  // the access is made again, and ends the process
+  }
+}
+
+void install() {
+  struct sigaction action {};
+  action.sa_sigaction = &on_fault;
+  // The mask isn't saved with the place to go back to: the signal must not be blocked meanwhile.
+  action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGSEGV, &action, &previous_segv);
+  sigaction(SIGBUS, &action, &previous_bus);
+}
+
+}  // namespace
+
+void guard_faults(FaultGuard* guard) {
+  static std::once_flag once;
+  std::call_once(once, install);
+  current = guard;
+}
+
+}  // namespace emu

@@ -1,0 +1,171 @@
+// From a kernel and its arguments to a launch: the segment of its arguments with the hidden ones,
+// the dispatch packet, and what is said when it fails.
+
+#include <algorithm>
+#include <cstring>
+
+#include "emu/runtime/operation.h"
+#include "emu/runtime/runtime.h"
+
+namespace emu {
+namespace {
+
+struct Packet {  // of an AQL queue
+  uint16_t header = 0, setup = 0, block[3] = {}, reserved0 = 0;
+  uint32_t grid[3] = {}, scratch_bytes = 0, lds_bytes = 0;
+  uint64_t kernel = 0, kernarg = 0, reserved1 = 0, completion = 0;
+};
+static_assert(sizeof(Packet) == 64);
+
+/// Work-items along an axis.
+uint32_t extent(const KernelOp& op, size_t axis) {
+  return op.grid[axis] != 0 ? op.grid[axis] : op.groups[axis] * op.block[axis];
+}
+
+uint16_t dimensions(const KernelOp& op) {
+  if (extent(op, 2) > 1 || op.block[2] > 1) return 3;
+  return extent(op, 1) > 1 || op.block[1] > 1 ? 2 : 1;
+}
+
+/// What a hidden argument holds; zero for those of services that the emulator doesn't have.
+uint64_t hidden(const KernelOp& op, const std::string& kind, uint64_t packet) {
+  const auto axis = static_cast<size_t>(kind.back() - 'x');
+  if (kind.starts_with("hidden_block_count_")) return extent(op, axis) / op.block[axis];
+  if (kind.starts_with("hidden_group_size_")) return op.block[axis];
+  if (kind.starts_with("hidden_remainder_")) return extent(op, axis) % op.block[axis];
+  if (kind.starts_with("hidden_global_offset_")) return 0;
+  if (kind == "hidden_grid_dims") return dimensions(op);
+  if (kind == "hidden_dynamic_lds_size") return op.dynamic_lds;
+  if (kind == "hidden_private_base") return kPrivateBase >> 32;
+  if (kind == "hidden_shared_base") return kSharedBase >> 32;
+  if (kind == "hidden_queue_ptr") return packet;
+  return 0;
+}
+
+void fill_hidden(const KernelOp& op, uint64_t packet, std::vector<uint8_t>& segment) {
+  for (const Argument& argument : op.kernel->info.arguments) {
+    if (!argument.hidden()) continue;
+    const uint64_t value = hidden(op, argument.kind, packet);
+    const size_t bytes = std::min<size_t>(argument.size, sizeof value);
+    std::memcpy(segment.data() + argument.offset, &value, bytes);
+  }
+}
+
+/// A launch's piece of device memory: its arguments and the packet.
+class Segment {
+ public:
+  Segment(Memory& memory, int device, size_t bytes) : memory_(memory) {
+    Allocation wanted;
+    wanted.bytes = bytes;
+    wanted.kind = MemoryKind::internal;
+    wanted.device = device;
+    wanted.label = "a kernel's arguments";
+    address = memory.allocate(wanted);
+  }
+  ~Segment() {
+    if (address != 0) memory_.free(address);
+  }
+  uintptr_t address = 0;
+
+ private:
+  Memory& memory_;
+};
+
+/// Bytes of scratch a lane beside those that are known, for kernels that call what they don't know.
+constexpr uint32_t kDynamicStack = 16384;
+
+bool dynamic_stack(const Descriptor& descriptor) { return (descriptor.properties >> 11 & 1) != 0; }
+
+hipError_t error_of(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::done:
+      return hipSuccess;
+    case Outcome::timed_out:
+      return hipErrorLaunchTimeOut;
+    case Outcome::illegal_address:
+      return hipErrorIllegalAddress;
+    case Outcome::failed:
+      return hipErrorLaunchFailure;
+  }
+  return hipErrorUnknown;
+}
+
+}  // namespace
+
+hipError_t run_kernel(const KernelOp& op) {
+  Runtime& runtime = Runtime::get();
+  const Kernel& kernel = *op.kernel;
+  Module& module = *kernel.module;
+  const size_t kernarg_bytes =
+      std::max<size_t>({kernel.info.kernarg_bytes, kernel.descriptor.kernarg_bytes, 16});
+  const size_t packet_at = (kernarg_bytes + 63) / 64 * 64;
+  Segment segment(*runtime.memory, module.device.ordinal, packet_at + sizeof(Packet));
+  if (segment.address == 0) {
+    complain("kernel " + kernel.info.name + ": no device memory left for its arguments");
+    return hipErrorOutOfMemory;
+  }
+  const uintptr_t packet_address = segment.address + packet_at;
+  std::vector<uint8_t> arguments(packet_at);
+  std::memcpy(arguments.data(), op.arguments.data(), std::min(op.arguments.size(), kernarg_bytes));
+  fill_hidden(op, packet_address, arguments);
+  std::memcpy(reinterpret_cast<void*>(segment.address), arguments.data(), arguments.size());
+
+  Launch launch;
+  Packet packet;
+  packet.header = 2;  // a kernel dispatch
+  packet.setup = dimensions(op);
+  for (size_t axis = 0; axis < 3; ++axis) {
+    packet.block[axis] = static_cast<uint16_t>(op.block[axis]);
+    packet.grid[axis] = extent(op, axis);
+  }
+  packet.scratch_bytes = kernel.descriptor.scratch_bytes;
+  packet.lds_bytes = kernel.descriptor.lds_bytes + op.dynamic_lds;
+  packet.kernel = module.base() + kernel.info.descriptor;
+  packet.kernarg = segment.address;
+  std::memcpy(reinterpret_cast<void*>(packet_address), &packet, sizeof packet);
+  runtime.memory->shadow().written(segment.address, packet_at + sizeof packet);
+
+  const std::shared_ptr<Code> code = module.code(!kernel.descriptor.wave32());
+  launch.code = code.get();
+  launch.descriptor = kernel.descriptor;
+  if (dynamic_stack(kernel.descriptor)) launch.descriptor.scratch_bytes += kDynamicStack;
+  launch.kernel = kernel.info.name;
+  launch.entry = kernel.info.entry;
+  launch.base = module.base();
+  launch.groups = op.groups;
+  launch.block = op.block;
+  launch.grid = op.grid;
+  launch.lds_bytes = packet.lds_bytes;
+  launch.kernarg = segment.address;
+  launch.dispatch_packet = packet_address;
+  launch.vgprs = kernel.descriptor.vgprs(module.device.architecture.generation);
+  if (runtime.options.checks()) {
+    launch.checked = true;
+    launch.shadow = &runtime.memory->shadow();
+    launch.races = runtime.races.get();
+    launch.check_races = launch.races != nullptr;
+    launch.race_tag = (runtime.launches++ % 255 + 1) << 24;
+  }
+  launch.line = [&](uint64_t address) { return module.line(address); };
+  launch.describe = [&](uint64_t address) { return runtime.memory->describe(address); };
+  launch.mapped = [&](uint64_t address, size_t bytes) {
+    return !runtime.memory->in_arena(address) && runtime.memory->covers(address, bytes);
+  };
+  Outcome outcome;
+  if (runtime.profile != nullptr) {
+    std::lock_guard lock(runtime.profile->one_at_a_time);
+    MemoryCounts counts;
+    launch.memory_counts = &counts;
+    outcome = runtime.scheduler.run(launch);
+    runtime.profile->add(kernel, launch, counts);
+  } else {
+    outcome = runtime.scheduler.run(launch);
+  }
+  for (const std::string& finding : launch.findings) {
+    if (runtime.options.wants(finding.substr(0, finding.find(':')))) complain(finding);
+  }
+  if (outcome != Outcome::done) complain(launch.error);
+  return error_of(outcome);
+}
+
+}  // namespace emu

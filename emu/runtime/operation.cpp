@@ -1,0 +1,140 @@
+#include "emu/runtime/operation.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "emu/runtime/graph.h"
+#include "emu/runtime/runtime.h"
+
+namespace emu {
+namespace {
+
+/// What is copied counts as written, whatever is known of where it came from.
+void copy_row(const Memory& memory, char* to, const char* from, size_t bytes) {
+  std::memmove(to, from, bytes);
+  memory.shadow().written(reinterpret_cast<uintptr_t>(to), bytes);
+}
+
+hipError_t run(const CopyOp& op) {
+  const Memory& memory = *Runtime::get().memory;
+  const bool plain = op.height == 1 && op.depth == 1;
+  if (plain) {
+    copy_row(memory, op.to, op.from, op.width);
+    return hipSuccess;
+  }
+  for (size_t z = 0; z < op.depth; ++z) {
+    for (size_t y = 0; y < op.height; ++y) {
+      copy_row(memory, op.to + z * op.to_slice + y * op.to_pitch,
+               op.from + z * op.from_slice + y * op.from_pitch, op.width);
+    }
+  }
+  return hipSuccess;
+}
+
+void fill_row(char* to, const FillOp& op) {
+  if (op.element == 1) {
+    std::memset(to, static_cast<int>(op.value & 0xff), op.width);
+  } else if (op.element == 2) {
+    std::fill_n(reinterpret_cast<uint16_t*>(to), op.width, static_cast<uint16_t>(op.value));
+  } else {
+    std::fill_n(reinterpret_cast<uint32_t*>(to), op.width, op.value);
+  }
+}
+
+hipError_t run(const FillOp& op) {
+  const Shadow& shadow = Runtime::get().memory->shadow();
+  for (size_t z = 0; z < op.depth; ++z) {
+    for (size_t y = 0; y < op.height; ++y) {
+      char* row = op.to + z * op.slice + y * op.pitch;
+      fill_row(row, op);
+      shadow.written(reinterpret_cast<uintptr_t>(row), op.width * op.element);
+    }
+  }
+  return hipSuccess;
+}
+
+uint64_t load(const ValueOp& op) {
+  return op.wide ? __atomic_load_n(static_cast<uint64_t*>(op.address), __ATOMIC_ACQUIRE)
+                 : __atomic_load_n(static_cast<uint32_t*>(op.address), __ATOMIC_ACQUIRE);
+}
+
+bool fulfilled(const ValueOp& op) {
+  const uint64_t found = load(op) & op.mask, wanted = op.value;
+  switch (op.condition) {
+    case hipStreamWaitValueGte:
+      return op.wide ? static_cast<int64_t>(found - wanted) >= 0
+                     : static_cast<int32_t>(static_cast<uint32_t>(found - wanted)) >= 0;
+    case hipStreamWaitValueEq:
+      return found == wanted;
+    case hipStreamWaitValueAnd:
+      return (found & wanted) != 0;
+    default:
+      return (~(found | wanted) & op.mask) != 0;
+  }
+}
+
+hipError_t run(const ValueOp& op) {
+  if (!op.write) {
+    while (!fulfilled(op)) sched_yield();
+    return hipSuccess;
+  }
+  if (op.wide) {
+    __atomic_store_n(static_cast<uint64_t*>(op.address), op.value, __ATOMIC_RELEASE);
+  } else {
+    __atomic_store_n(static_cast<uint32_t*>(op.address), static_cast<uint32_t>(op.value),
+                     __ATOMIC_RELEASE);
+  }
+  Runtime::get().memory->shadow().written(reinterpret_cast<uintptr_t>(op.address), op.wide ? 8 : 4);
+  return hipSuccess;
+}
+
+hipError_t run(const KernelOp& op) { return run_kernel(op); }
+
+hipError_t run(const HostOp& op) {
+  op.function(op.data);
+  return hipSuccess;
+}
+
+hipError_t run(const CallbackOp& op) {
+  op.function(op.stream, hipSuccess, op.data);
+  return hipSuccess;
+}
+
+hipError_t run(const FreeOp& op) {
+  if (!op.of_graph) Runtime::get().memory->free(op.address);
+  return hipSuccess;
+}
+
+template <class Op>
+hipError_t run(const Op&) {
+  return hipSuccess;
+}
+
+}  // namespace
+
+hipError_t perform(const Operation& operation) {
+  return std::visit([](const auto& op) { return run(op); }, operation);
+}
+
+SignalPtr enqueue(Stream& stream, const Operation& operation, std::vector<SignalPtr> after) {
+  if (const auto* record = std::get_if<RecordOp>(&operation)) {
+    SignalPtr signal = stream.push([] { return hipSuccess; }, std::move(after));
+    std::lock_guard lock(record->event->mutex);
+    record->event->signal = signal;
+    record->event->stream = stream.shared_from_this();
+    record->event->capture = nullptr;
+    return signal;
+  }
+  if (const auto* wait = std::get_if<WaitOp>(&operation)) {
+    if (SignalPtr signal = wait->event->current()) after.push_back(std::move(signal));
+    return stream.push([] { return hipSuccess; }, std::move(after));
+  }
+  if (const auto* child = std::get_if<GraphOp>(&operation)) {
+    return child->graph->launch(stream, std::move(after));
+  }
+  return stream.push([operation] { return perform(operation); }, std::move(after));
+}
+
+}  // namespace emu

@@ -1,0 +1,82 @@
+#include "emu/runtime/stream.h"
+
+#include <thread>
+
+#include "emu/runtime/device.h"
+#include "emu/runtime/options.h"
+
+namespace emu {
+namespace {
+
+// A thread without work ends after this long; the next command begins a new one.
+constexpr auto kIdle = std::chrono::seconds(2);
+
+}  // namespace
+
+SignalPtr Stream::push(Work work, std::vector<SignalPtr> after) {
+  if (!blocking() || device == nullptr) return queue(std::move(work), std::move(after));
+  std::lock_guard lock(device->order);
+  if (null_stream) {
+    for (const StreamPtr& stream : device->streams()) {
+      if (stream.get() == this || !stream->blocking()) continue;
+      if (SignalPtr last = stream->tail(); last != nullptr && !last->done()) after.push_back(last);
+    }
+  } else if (const StreamPtr null = device->null_stream_if_used()) {
+    if (SignalPtr last = null->tail(); last != nullptr && !last->done()) after.push_back(last);
+  }
+  return queue(std::move(work), std::move(after));
+}
+
+SignalPtr Stream::queue(Work work, std::vector<SignalPtr> after) {
+  std::lock_guard lock(mutex_);
+  auto signal = std::make_shared<Signal>();
+  commands_.push_back({std::move(work), std::move(after), signal});
+  tail_ = signal;
+  if (!running_) {
+    running_ = true;
+    std::thread([self = shared_from_this()] { self->run(); }).detach();
+  } else {
+    wake_.notify_one();
+  }
+  return signal;
+}
+
+void Stream::run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    if (!wake_.wait_for(lock, kIdle, [&] { return !commands_.empty(); })) {
+      running_ = false;
+      return;
+    }
+    Command command = std::move(commands_.front());
+    commands_.pop_front();
+    lock.unlock();
+    for (const SignalPtr& signal : command.after) signal->wait();
+    hipError_t error = hipErrorUnknown;
+    try {
+      error = command.work();
+    } catch (const std::exception& what) {
+      complain(what.what());
+    }
+    if (error != hipSuccess) set_error(error);
+    command.work = nullptr;  // what it holds goes before anybody is told
+    command.signal->complete();
+    lock.lock();
+  }
+}
+
+SignalPtr Stream::tail() const {
+  std::lock_guard lock(mutex_);
+  return tail_;
+}
+
+bool Stream::idle() const {
+  const SignalPtr last = tail();
+  return last == nullptr || last->done();
+}
+
+void Stream::wait() const {
+  if (const SignalPtr last = tail()) last->wait();
+}
+
+}  // namespace emu

@@ -1,0 +1,105 @@
+#pragma once
+
+// Runs single instructions and short sequences on one wave with given registers. The text of a
+// whole batch is assembled by one process, so that thousands of cases cost a second.
+
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace emu::test {
+
+inline constexpr int kTestVgprs = 128;
+
+/// What amdhsa kernels start with: denormals kept, to nearest, IEEE and clamp bits set.
+inline constexpr uint32_t kDefaultMode = 0x3f0;
+inline constexpr uint32_t kModeIeee = 0x200, kModeClamp = 0x100;
+
+struct Target {
+  std::string arch = "gfx1100";
+  bool wave64 = false;
+  int lanes() const { return wave64 ? 64 : 32; }
+};
+
+/// The registers that a case finds, and after it those that it leaves.
+struct State {
+  std::vector<std::array<uint32_t, 64>> v =
+      std::vector<std::array<uint32_t, 64>>(kTestVgprs);  // register, lane
+  std::array<uint32_t, 128> s{};                          // by encoding
+  uint64_t exec = ~uint64_t{0};
+  uint32_t scc = 0, mode = kDefaultMode;
+  std::vector<uint8_t> lds = std::vector<uint8_t>(4096);
+  std::vector<uint8_t> scratch;  // dword d of lane l at (d * lanes + l) * 4; made when empty
+  uint32_t scratch_bytes = 256;  // of a lane
+
+  uint64_t s64(int reg) const { return uint64_t{s[reg + 1]} << 32 | s[reg]; }
+  void set_s64(int reg, uint64_t value) {
+    s[reg] = static_cast<uint32_t>(value);
+    s[reg + 1] = static_cast<uint32_t>(value >> 32);
+  }
+  uint64_t v64(int reg, int lane) const { return uint64_t{v[reg + 1][lane]} << 32 | v[reg][lane]; }
+  void set_v64(int reg, int lane, uint64_t value) {
+    v[reg][lane] = static_cast<uint32_t>(value);
+    v[reg + 1][lane] = static_cast<uint32_t>(value >> 32);
+  }
+};
+
+enum class Ran { well, missing, failed };
+
+struct Outcome {
+  Ran ran = Ran::well;
+  std::string message;
+};
+
+/// Cases of one target. Add all, assemble once, then run each as often as wanted.
+class Batch {
+ public:
+  explicit Batch(Target target);
+  ~Batch();
+  Batch(const Batch&) = delete;
+  Batch& operator=(const Batch&) = delete;
+
+  /// Appends a case, lines of assembler without the end of the program; gives back its number.
+  int add(const std::string& text);
+  /// Throws std::runtime_error where the assembler cannot be run.
+  void assemble();
+  /// Whether the assembler knows all of the case's instructions in this form.
+  bool exists(int id) const;
+  const std::string& text(int id) const;
+  const Target& target() const;
+
+  Outcome run(int id, State& state);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// A folder for this process's files, removed at its end.
+const std::string& work_folder();
+
+/// Runs a command without a shell's surprises; its standard error in `errors`.
+int run_command(const std::vector<std::string>& words, std::string& errors);
+
+/// A small generator, the same everywhere.
+class Random {
+ public:
+  explicit Random(uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15 + 1) {}
+  uint64_t next() {
+    state_ += 0x9e3779b97f4a7c15;
+    uint64_t z = state_;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    return z ^ z >> 31;
+  }
+  uint32_t below(uint32_t n) { return static_cast<uint32_t>((next() >> 32) * n >> 32); }
+  bool chance(uint32_t in) { return below(in) == 0; }
+
+ private:
+  uint64_t state_;
+};
+
+}  // namespace emu::test

@@ -1,0 +1,108 @@
+#include <fstream>
+#include <random>
+
+#include "emu/tests/hip_support.h"
+
+namespace {
+
+hipError_t load(const std::vector<char>& image) {
+  hipModule_t module = nullptr;
+  const hipError_t error = hipModuleLoadData(&module, image.data());
+  if (error == hipSuccess) EXPECT_EQ(hipSuccess, hipModuleUnload(module));
+  return error;
+}
+
+TEST(HipObject, LoadsBundlesPackedAndNot) {
+  EXPECT_EQ(hipSuccess, load(kernel_file("basic.bundle")));
+  EXPECT_EQ(hipSuccess, load(kernel_file("basic.ccob")));
+  hipModule_t module = nullptr;
+  const std::string file = std::string(EMU_TEST_KERNELS) + "/basic.bundle";
+  HIP_OK(hipModuleLoad(&module, file.c_str()));
+  hipFunction_t function = nullptr;
+  EXPECT_EQ(hipErrorNotFound, hipModuleGetFunction(&function, module, "no_such_kernel"));
+  HIP_OK(hipModuleUnload(module));
+  EXPECT_EQ(hipErrorInvalidHandle, hipModuleUnload(module));
+}
+
+TEST(HipObject, LoadsEveryVersionAndGenericCode) {
+  EXPECT_EQ(hipSuccess, load(kernel_file("basic.v4.hsaco")));
+  EXPECT_EQ(hipSuccess, load(kernel_file("basic.v6.hsaco")));
+  EXPECT_EQ(hipSuccess, load(kernel_file("basic.gfx11-generic.hsaco")));
+}
+
+TEST(HipObject, RefusesOtherArchitectures) {
+  EXPECT_EQ(hipErrorNoBinaryForGpu, load(kernel_file("basic.gfx90a.hsaco")));
+}
+
+TEST(HipObject, RefusesWhatIsNoCode) {
+  EXPECT_EQ(hipErrorInvalidImage, load(std::vector<char>(4096, 'x')));
+  EXPECT_EQ(hipErrorInvalidImage, load(std::vector<char>(4096, 0)));
+  std::ifstream self("/proc/self/exe", std::ios::binary);
+  const std::vector<char> program{std::istreambuf_iterator<char>(self), {}};
+  EXPECT_EQ(hipErrorInvalidImage, load(program));
+  hipModule_t module = nullptr;
+  EXPECT_EQ(hipErrorInvalidValue, hipModuleLoadData(&module, nullptr));
+  EXPECT_EQ(hipErrorFileNotFound, hipModuleLoad(&module, "/nowhere/kernels.hsaco"));
+  EXPECT_EQ(hipErrorInvalidValue, hipModuleLoad(&module, nullptr));
+}
+
+TEST(HipObject, RefusesTruncatedCode) {
+  // Through a file, so that nothing follows what was cut.
+  for (const char* name : {"basic.gfx1100.hsaco", "basic.bundle", "basic.ccob"}) {
+    const std::vector<char> whole = kernel_file(name);
+    for (size_t part = 0; part < 16; ++part) {
+      const std::string path = testing::TempDir() + "truncated.hsaco";
+      std::ofstream(path, std::ios::binary).write(whole.data(), whole.size() * part / 16);
+      hipModule_t module = nullptr;
+      EXPECT_NE(hipSuccess, hipModuleLoad(&module, path.c_str())) << name << " " << part;
+    }
+  }
+}
+
+TEST(HipObject, SurvivesMutatedCode) {
+  std::mt19937 random(1);
+  for (const char* name : {"basic.gfx1100.hsaco", "basic.bundle", "basic.ccob"}) {
+    const std::vector<char> whole = kernel_file(name);
+    int loaded = 0;
+    for (int round = 0; round < 1500; ++round) {
+      std::vector<char> image = whole;
+      image.resize(image.size() + 4096);  // hipModuleLoadData isn't told where it ends
+      const int changes = 1 + static_cast<int>(random() % 8);
+      // Most of what matters is near the ends: headers, notes, symbols, section headers.
+      for (int i = 0; i < changes; ++i) {
+        const size_t at = random() % 3 == 0 ? random() % 512
+                          : random() % 2
+                              ? whole.size() - 1 - random() % std::min<size_t>(2048, whole.size())
+                              : random() % whole.size();
+        image[at] = static_cast<char>(random() % 4 == 0 ? 0xff : random());
+      }
+      hipModule_t module = nullptr;
+      if (hipModuleLoadData(&module, image.data()) == hipSuccess) {
+        ++loaded;
+        EXPECT_EQ(hipSuccess, hipModuleUnload(module));
+      }
+    }
+    printf("%s: %d of 1500 mutants were loaded\n", name, loaded);
+  }
+  EXPECT_EQ(hipSuccess, load(kernel_file("basic.gfx1100.hsaco")));
+  (void)hipGetLastError();
+}
+
+TEST(HipObject, AttributesOfFunctions) {
+  const Kernels kernels;
+  int value = 0;
+  HIP_OK(
+      hipFuncGetAttribute(&value, HIP_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, kernels["small_only"]));
+  EXPECT_EQ(value, 64);
+  HIP_OK(hipFuncGetAttribute(&value, HIP_FUNC_ATTRIBUTE_NUM_REGS, kernels["add"]));
+  EXPECT_GT(value, 0);
+  hipFuncAttributes attributes;
+  HIP_OK(hipFuncGetAttributes(&attributes, kernels["add"]));
+  EXPECT_EQ(attributes.maxThreadsPerBlock, 1024);
+  int grid = 0, block = 0;
+  HIP_OK(hipModuleOccupancyMaxPotentialBlockSize(&grid, &block, kernels["add"], 0, 0));
+  EXPECT_GT(block, 0);
+  EXPECT_GT(grid, 0);
+}
+
+}  // namespace

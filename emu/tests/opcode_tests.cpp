@@ -1,0 +1,51 @@
+// The directed opcode tests' program. --list-tested prints the mnemonics they cover.
+
+#include <gtest/gtest.h>
+
+#include <iostream>
+#include <string>
+#include <string_view>
+
+#include "emu/arch/architecture.h"
+#include "emu/exec/launch.h"
+#include "emu/tests/ops.h"
+#include "emu/tests/suites.h"
+
+namespace {
+
+/// Of the names on standard input, those that the architecture's tables have.
+int print_implemented(const char* name) {
+  const emu::Architecture* architecture = emu::find_architecture(name);
+  if (architecture == nullptr) return 1;
+  const emu::Rows rows = emu::select_rows(false, architecture->generation).rows;
+  for (std::string name; std::getline(std::cin, name);) {
+    if (rows(name) != nullptr) std::cout << name << '\n';
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using emu::test::Target;
+  emu::test::register_ops({"gfx1100", false});
+  emu::test::register_ops({"gfx1100", true});
+  emu::test::register_ops({"gfx90a", true});
+  emu::test::register_scalar();
+  emu::test::register_execution();
+  emu::test::register_lanes();
+  emu::test::register_memory();
+  emu::test::register_atomics();
+  emu::test::register_buffers();
+  emu::test::register_matrix();
+  emu::test::register_dual();
+  emu::test::register_mistakes();
+  emu::test::register_gfx9();
+  if (argc > 2 && std::string_view(argv[1]) == "--implemented") return print_implemented(argv[2]);
+  if (argc > 1 && std::string_view(argv[1]) == "--list-tested") {
+    emu::test::print_tested();
+    return 0;
+  }
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

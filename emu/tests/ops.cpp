@@ -1,0 +1,170 @@
+#include "emu/tests/ops.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "emu/tests/forms.h"
+
+namespace emu::test {
+namespace {
+
+bool g_ieee = true;
+
+std::set<std::string>& tested() {
+  static std::set<std::string> names;
+  return names;
+}
+
+/// One target's batch and every spec's cases in it.
+struct Suite {
+  explicit Suite(const Target& target) : batch(target) {}
+  Batch batch;
+  Table table;
+  bool assembled = false;
+  std::vector<std::vector<std::pair<int, Form>>> cases;  // of each spec
+};
+
+class OpTest : public testing::Test {
+ public:
+  OpTest(std::shared_ptr<Suite> suite, size_t spec) : suite_(std::move(suite)), spec_(spec) {}
+
+  void TestBody() override {
+    Suite& suite = *suite_;
+    if (!suite.assembled) suite.batch.assemble();
+    suite.assembled = true;
+    const Spec& spec = suite.table.specs[spec_];
+    const auto& cases = suite.cases[spec_];
+    ASSERT_TRUE(suite.batch.exists(cases[0].first))
+        << "no such instruction: " << suite.batch.text(cases[0].first);
+    int reports = 0;
+    for (const auto& [id, form] : cases) {
+      if (!suite.batch.exists(id)) continue;
+      for (int round = 0; round < form.rounds && reports < 4; ++round) {
+        reports += run_once(suite.batch, id, spec, form, round) ? 0 : 1;
+        if (missing_) return;
+      }
+    }
+  }
+
+ private:
+  bool run_once(Batch& batch, int id, const Spec& spec, const Form& form, int round) {
+    Random random(std::hash<std::string>()(batch.text(id)) + static_cast<uint64_t>(round));
+    State before;
+    fill(spec, form, batch.target(), random, before);
+    State after = before;
+    g_ieee = (before.mode & kModeIeee) != 0;
+    const Outcome outcome = batch.run(id, after);
+    if (outcome.ran == Ran::missing) {
+      missing_ = true;
+      ADD_FAILURE() << "missing: " << outcome.message;
+      return false;
+    }
+    if (outcome.ran == Ran::failed) {
+      ADD_FAILURE() << outcome.message;
+      return false;
+    }
+    const std::string wrong = compare(spec, form, batch.target(), before, after);
+    if (wrong.empty()) return true;
+    ADD_FAILURE() << batch.text(id) << "\n  " << wrong;
+    return false;
+  }
+
+  std::shared_ptr<Suite> suite_;
+  size_t spec_;
+  bool missing_ = false;
+};
+
+}  // namespace
+
+namespace {
+
+/// What gfx9 calls the opcode; empty where it has none of the kind.
+std::string gfx9_name(const std::string& name) {
+  static const std::map<std::string, std::string> kNames = {
+      {"v_add_nc_u32", "v_add_u32"},
+      {"v_sub_nc_u32", "v_sub_u32"},
+      {"v_subrev_nc_u32", "v_subrev_u32"},
+      {"v_add_nc_i32", "v_add_i32"},
+      {"v_sub_nc_i32", "v_sub_i32"},
+      {"v_add_nc_u16", "v_add_u16"},
+      {"v_sub_nc_u16", "v_sub_u16"},
+      {"v_add_nc_i16", "v_add_i16"},
+      {"v_sub_nc_i16", "v_sub_i16"},
+      {"v_add_co_ci_u32", "v_addc_co_u32"},
+      {"v_sub_co_ci_u32", "v_subb_co_u32"},
+      {"v_subrev_co_ci_u32", "v_subbrev_co_u32"},
+      {"v_clz_i32_u32", "v_ffbh_u32"},
+      {"v_cls_i32", "v_ffbh_i32"},
+      {"v_ctz_i32_b32", "v_ffbl_b32"},
+      {"v_cvt_floor_i32_f32", "v_cvt_flr_i32_f32"},
+      {"v_cvt_nearest_i32_f32", "v_cvt_rpi_i32_f32"},
+      {"v_cvt_pk_rtz_f16_f32", "v_cvt_pkrtz_f16_f32"},
+      {"v_cvt_pk_norm_i16_f32", "v_cvt_pknorm_i16_f32"},
+      {"v_cvt_pk_norm_u16_f32", "v_cvt_pknorm_u16_f32"},
+      {"v_cvt_pk_norm_i16_f16", "v_cvt_pknorm_i16_f16"},
+      {"v_cvt_pk_norm_u16_f16", "v_cvt_pknorm_u16_f16"},
+      {"v_mul_dx9_zero_f32", "v_mul_legacy_f32"}};
+  // Of these gfx90a has nothing: logic of 16 bits, constants within a fused multiply-add, two
+  // limits at once, dot products of mixed signs.
+  static const std::set<std::string> kLater = {
+      "v_and_b16",      "v_or_b16",         "v_xor_b16",
+      "v_not_b16",      "v_cndmask_b16",    "v_cvt_i32_i16",
+      "v_cvt_u32_u16",  "v_cvt_pk_i16_f32", "v_cvt_pk_u16_f32",
+      "v_dot4_i32_iu8", "v_dot8_i32_iu4",   "v_fma_dx9_zero_f32",
+      "v_fmaak_f16",    "v_fmaak_f32",      "v_fmamk_f16",
+      "v_fmamk_f32",    "v_fmac_f16",       "v_fmac_dx9_zero_f32",
+      "v_maxmin_f16",   "v_maxmin_f32",     "v_maxmin_i32",
+      "v_maxmin_u32",   "v_minmax_f16",     "v_minmax_f32",
+      "v_minmax_i32",   "v_minmax_u32",     "v_xor3_b32"};
+  if (kLater.contains(name)) return "";
+  const auto it = kNames.find(name);
+  return it == kNames.end() ? name : it->second;
+}
+
+}  // namespace
+
+bool ieee_mode() { return g_ieee; }
+
+void note_tested(const std::string& arch, const std::string& mnemonic) {
+  tested().insert(arch + " " + mnemonic);
+}
+
+void print_tested() {
+  for (const std::string& name : tested()) std::printf("%s\n", name.c_str());
+}
+
+void register_ops(const Target& target) {
+  auto suite = std::make_shared<Suite>(target);
+  add_float32(suite->table);
+  add_float64(suite->table);
+  add_float16(suite->table);
+  add_integer(suite->table);
+  add_bits(suite->table);
+  add_convert(suite->table);
+  add_packed(suite->table);
+  add_compare(suite->table);
+  if (target.arch.starts_with("gfx9")) {
+    for (Spec& spec : suite->table.specs) spec.name = gfx9_name(spec.name);
+  }
+  std::erase_if(suite->table.specs, [&](const Spec& spec) {
+    return spec.name.empty() || !std::string_view(target.arch).starts_with(spec.only);
+  });
+  const std::string name = "Opcode_" + target.arch + (target.wave64 ? "_wave64" : "");
+  for (size_t i = 0; i < suite->table.specs.size(); ++i) {
+    const Spec& spec = suite->table.specs[i];
+    note_tested(target.arch, spec.name);
+    suite->cases.emplace_back();
+    for (Form& form : forms_of(spec, target)) {
+      const int id = suite->batch.add(form.text);
+      suite->cases.back().emplace_back(id, std::move(form));
+    }
+    testing::RegisterTest(name.c_str(), spec.name.c_str(), nullptr, nullptr, __FILE__, __LINE__,
+                          [suite, i]() -> testing::Test* { return new OpTest(suite, i); });
+  }
+}
+
+}  // namespace emu::test

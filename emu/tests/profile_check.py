@@ -1,0 +1,49 @@
+#!/usr/bin/env python3
+"""Runs a test that launches a known kernel with WICK_EMU_PROFILE and holds the counts against what
+that kernel must need: 1000 elements added by 4 workgroups of 256 items.
+
+  profile_check.py EMU_HIP_TEST
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+WAVES = 4 * 256 // 32
+USED_WAVES = 32  # of 1000 items: 31 whole ones and one with 8 lanes
+LINES_128 = 3 * USED_WAVES
+LINES_64 = 3 * (31 * 2 + 1)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        file = os.path.join(folder, "profile.json")
+        env = dict(os.environ, WICK_EMU_PROFILE=file, WICK_EMU_PROFILE_TABLE="1")
+        run = subprocess.run([sys.argv[1], "--gtest_filter=HipLaunch.AddsVectors:HipLaunch.DynamicLds"],
+                             env=env, capture_output=True, text=True, check=False)
+        assert run.returncode == 0, run.stdout + run.stderr
+        with open(file, encoding="utf-8") as text:
+            kernels = {k["name"]: k for k in json.load(text)["kernels"]}
+    add, reverse = kernels["add"], kernels["reverse"]
+    expected = {"launches": 1, "groups": 4, "waves": WAVES, "wave": 32, "architecture": "gfx1100",
+                "scratch_bytes": 0, "lds_bytes": 0, "items": 256}
+    for name, value in expected.items():
+        assert add[name] == value, (name, add[name], value)
+    assert add["global"] == {"load_bytes": 8000, "store_bytes": 4000, "transactions_64": LINES_64,
+                             "transactions_128": LINES_128}, add["global"]
+    classes = {k: v for k, v in add["instructions"].items() if k != "total"}
+    assert sum(classes.values()) == add["instructions"]["total"]
+    assert classes["vmem"] == 3 * USED_WAVES, classes
+    assert classes["matrix"] == classes["lds"] == classes["scratch"] == 0, classes
+    assert classes["smem"] > 0 and classes["valu"] >= 4 * WAVES, classes
+    assert 0 < add["lanes_off"] < 0.1, add["lanes_off"]
+    assert add["occupancy"] == 1.0 and 0 < add["vgprs"] <= 32, add
+    assert reverse["lds"]["accesses"] == 2 * 4 and reverse["lds_bytes"] == 512, reverse
+    assert "add" in run.stderr and "instructions" in run.stderr, "no table on request"
+    print("the profile counts what the kernels do")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,57 @@
+#include "emu/tests/suites.h"
+
+#include <gtest/gtest.h>
+
+#include "emu/tests/ops.h"
+
+namespace emu::test {
+
+Hand::Hand(std::string suite, Target target)
+    : suite_(suite + "_" + target.arch + (target.wave64 ? "_wave64" : "")),
+      shared_(std::make_shared<Shared>(target)) {}
+
+bool Hand::Run::operator()(State& state) const {
+  const Outcome outcome = batch.run(id, state);
+  if (outcome.ran == Ran::well) return true;
+  ADD_FAILURE() << (outcome.ran == Ran::missing ? "missing: " : "") << outcome.message;
+  return false;
+}
+
+void Hand::add(const std::string& name, const std::string& text, std::vector<std::string> covers,
+               std::function<void(const Run&)> check) {
+  const int id = shared_->batch.add(text);
+  for (const std::string& mnemonic : covers) note_tested(shared_->target.arch, mnemonic);
+  class HandTest : public testing::Test {
+   public:
+    explicit HandTest(std::function<void()> body) : body_(std::move(body)) {}
+    void TestBody() override { body_(); }
+
+   private:
+    std::function<void()> body_;
+  };
+  const auto body = [shared = shared_, id, check = std::move(check)] {
+    if (!shared->assembled) shared->batch.assemble();
+    shared->assembled = true;
+    check(Run{shared->batch, id});
+  };
+  testing::RegisterTest(suite_.c_str(), name.c_str(), nullptr, nullptr, __FILE__, __LINE__,
+                        [body]() -> testing::Test* { return new HandTest(body); });
+}
+
+State random_state(const Target& target, uint64_t seed) {
+  Random random(seed);
+  State state;
+  for (auto& reg : state.v) {
+    for (uint32_t& lane : reg) lane = static_cast<uint32_t>(random.next());
+  }
+  for (uint32_t& s : state.s) s = static_cast<uint32_t>(random.next());
+  for (uint8_t& byte : state.lds) byte = static_cast<uint8_t>(random.next());
+  // Lanes that a wave of 32 hasn't are never written back.
+  for (auto& reg : state.v) {
+    for (int lane = target.lanes(); lane < 64; ++lane) reg[static_cast<size_t>(lane)] = 0;
+  }
+  state.exec = target.wave64 ? ~uint64_t{0} : 0xffffffff;
+  return state;
+}
+
+}  // namespace emu::test
