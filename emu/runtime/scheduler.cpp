@@ -215,8 +215,12 @@ Outcome Scheduler::run(Launch& launch) {
     if (shared) {
       jobs_.push_back(&job);
       while (helpers_ < helpers_wanted_) {
+        try {
+          std::thread([this] { helper(); }).detach();
+        } catch (const std::system_error&) {
+          break;  // as many as the system gives
+        }
         ++helpers_;
-        std::thread([this] { helper(); }).detach();
       }
     }
   }
