@@ -48,7 +48,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/emu")
-    parser.add_argument("--repeats", type=int, default=20)
+    parser.add_argument("--repeats", type=int, default=200)
     parser.add_argument("--out", type=pathlib.Path, help="write the JSON here, too")
     args = parser.parse_args()
     if not (args.build / "bin/emu_bench").exists():

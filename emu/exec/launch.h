@@ -133,7 +133,7 @@ const Op* enter(Wave* w, uint64_t address);
 void enter(Wave* w, const Program& program, const Op* op);
 
 /// What WICK_EMU_CHECK can switch on.
-enum class Check : uint8_t { memory, lds, registers, waits, races, barriers, leaks };
+enum class Check : uint8_t { memory, lds, registers, waits, races, barriers, leaks, alignment };
 
 /// Notes a finding of a check; the kernel goes on. `lane` negative: the whole wave.
 void report(Wave* w, const Op* op, Check check, int lane, const std::string& what);
@@ -156,6 +156,9 @@ Stop fail(Wave* w, const Op* op, const char* what);
 bool bad_read(Wave* w, const Op* op, uint64_t address, uint32_t bytes, int lane);
 bool bad_write(Wave* w, const Op* op, uint64_t address, uint32_t bytes, int lane);
 void bad_lds(Wave* w, const Op* op, int64_t offset, uint32_t bytes, int lane);
+/// Some enabled lane's base + offsets[lane] isn't a multiple of `align`.
+void bad_alignment(Wave* w, const Op* op, uint64_t base, const uint32_t* offsets, LaneMask enabled,
+                   uint32_t align);
 bool bad_scratch(Wave* w, const Op* op, uint64_t offset, uint32_t bytes, int lane);
 
 /// The rows of the quickest host instruction set, or of the one that WICK_EMU_ISA names.

@@ -116,11 +116,30 @@ struct Lds {
   }
 };
 
+/// Elements of a dword and more are expected at multiples of four bytes, shorter ones at their
+/// size: the hardware takes others, but more slowly, and most are mistakes.
+template <class Format>
+EMU_INLINE void check_alignment(Wave* w, const Op* op, const char* base, const uint32_t* offsets,
+                                LaneMask enabled) {
+  constexpr uint32_t kAlign = Format::kBytes < 4 ? Format::kBytes : 4;
+  if constexpr (kChecked && kAlign > 1) {
+    const auto low = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(base));
+    uint32_t odd = 0;
+    for (int lane = 0; lane < kLanes; ++lane) {
+      odd |= (enabled >> lane & 1) != 0 ? (low + offsets[lane]) & (kAlign - 1) : 0;
+    }
+    if (odd != 0) [[unlikely]] {
+      bad_alignment(w, op, reinterpret_cast<uint64_t>(base), offsets, enabled, kAlign);
+    }
+  }
+}
+
 /// Loads one half's lanes from base + offsets[lane] into the registers at `to`. False: a fault.
 template <class Format, class Space>
 EMU_INLINE bool load_half(Wave* w, const Op* op, const char* base, const uint32_t* offsets,
                           LaneMask enabled, char* to) {
   Space::count(w, base, offsets, enabled, Format::kBytes, false);
+  check_alignment<Format>(w, op, base, offsets, enabled);
   for (int first = 0; first < kLanes; first += kChunk, enabled >>= kChunk) {
     const uint32_t mask = enabled & 0xffff;
     if (mask == 0) continue;
@@ -158,6 +177,7 @@ template <class Format, class Space>
 EMU_INLINE bool store_half(Wave* w, const Op* op, char* base, const uint32_t* offsets,
                            LaneMask enabled, const char* from) {
   Space::count(w, base, offsets, enabled, Format::kBytes, true);
+  check_alignment<Format>(w, op, base, offsets, enabled);
   for (int first = 0; first < kLanes; first += kChunk, enabled >>= kChunk) {
     const uint32_t mask = enabled & 0xffff;
     if (mask == 0) continue;

@@ -41,7 +41,12 @@ struct Program {
     const int32_t index = op_at[(address - begin) / 4];
     return index < 0 ? nullptr : &ops[static_cast<size_t>(index)];
   }
-  const Origin& origin(const Op* op) const { return origins[static_cast<size_t>(op - ops.data())]; }
+  /// An empty one where the operation is of another program.
+  const Origin& origin(const Op* op) const {
+    static const Origin none;
+    const auto index = static_cast<size_t>(op - ops.data());
+    return index < origins.size() ? origins[index] : none;
+  }
 };
 
 /// A function of a code object.

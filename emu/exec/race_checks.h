@@ -79,7 +79,7 @@ EMU_INLINE void check_global(Wave* w, const Op* op, uint64_t address, uint32_t b
   RaceShadow& shadow = *w->launch->races;
   const uint64_t offset = address - shadow.base;
   if (w->group->synchronised || offset >= shadow.bytes) return;
-  const uint32_t tag = w->launch->race_tag, mine = tag | (w->group->number + 1);
+  const uint32_t tag = w->launch->race_tag, mine = RaceShadow::tag_of(tag, w->group->number);
   const uint32_t several = tag | RaceShadow::kSeveral;
   const bool write = use == Use::write;
   const auto others = [&](auto tags) { return ((tags >> 24) == (tag >> 24)) & (tags != mine); };

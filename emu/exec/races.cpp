@@ -18,6 +18,14 @@ std::string lds_text(const char* what, uint64_t offset, uint32_t wave, const cha
   return text;
 }
 
+/// An address and what memory it is in.
+std::string place_of(Wave* w, uint64_t address) {
+  char text[32];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(address));
+  const auto& describe = w->launch->describe;
+  return text + (describe ? " (" + describe(address) + ")" : "");
+}
+
 }  // namespace
 
 void LdsTrack::start(uint32_t bytes) {
@@ -91,6 +99,11 @@ RaceShadow::~RaceShadow() {
   munmap(lines, (bytes / kLine + 2) * sizeof(Line));
 }
 
+void RaceShadow::forget() {
+  madvise(writers, 2 * (bytes / 4 + 16) * sizeof(uint32_t), MADV_DONTNEED);
+  madvise(lines, (bytes / kLine + 2) * sizeof(Line), MADV_DONTNEED);
+}
+
 void divide_line(RaceShadow& shadow, uint64_t line, uint32_t launch) {
   RaceShadow::Line& entry = shadow.lines[line];
   const uint64_t first = line * (RaceShadow::kLine / 4);
@@ -109,7 +122,7 @@ void use_global(Wave* w, const Op* op, uint64_t address, uint32_t bytes, int lan
     return;
   }
   if (address - shadow.base >= shadow.bytes || w->group->synchronised) return;
-  const uint32_t mine = w->launch->race_tag | (w->group->number + 1);
+  const uint32_t mine = RaceShadow::tag_of(w->launch->race_tag, w->group->number);
   const auto others = [&](uint32_t tag) {
     return tag >> 24 == w->launch->race_tag >> 24 && tag != mine;
   };
@@ -124,7 +137,8 @@ void use_global(Wave* w, const Op* op, uint64_t address, uint32_t bytes, int lan
                                     ? "other workgroups"
                                     : "workgroup number " + std::to_string(other - 1);
       report(w, op, Check::races, lane,
-             std::string(use == Use::read ? "reads" : "writes") + " memory that " + whose + " " +
+             std::string(use == Use::read ? "reads" : "writes") + " memory at " +
+                 place_of(w, shadow.base + dword * 4) + " that " + whose + " " +
                  (after_write ? "wrote" : "read") + " in this launch");
     }
     if (use == Use::read) {

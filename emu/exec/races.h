@@ -46,6 +46,12 @@ struct RaceShadow {
   Line* lines = nullptr;
 
   RaceShadow(uintptr_t base, size_t bytes);
+  /// Forgets all launches; before a launch's number comes again.
+  void forget();
+  /// A workgroup's tag within a launch.
+  static uint32_t tag_of(uint32_t launch_tag, uint32_t group) {
+    return launch_tag | (group % (kSeveral - 1) + 1);
+  }
   ~RaceShadow();
   RaceShadow(const RaceShadow&) = delete;
   RaceShadow& operator=(const RaceShadow&) = delete;

@@ -39,7 +39,7 @@ bool bad_global(Wave* w, const Op* op, const char* what, uint32_t bytes, uint64_
 
 void report(Wave* w, const Op* op, Check check, int lane, const std::string& what) {
   static constexpr const char* kNames[] = {"memory", "lds",      "registers", "waits",
-                                           "races",  "barriers", "leaks"};
+                                           "races",  "barriers", "leaks",     "alignment"};
   Launch& launch = *w->launch;
   std::lock_guard lock(launch.mutex);
   constexpr size_t kMost = 100;
@@ -73,6 +73,20 @@ bool bad_write(Wave* w, const Op* op, uint64_t address, uint32_t bytes, int lane
 void bad_lds(Wave* w, const Op* op, int64_t offset, uint32_t bytes, int lane) {
   report(w, op, Check::lds, lane,
          describe("uses LDS beyond its end:", bytes, static_cast<uint64_t>(offset), lane));
+}
+
+void bad_alignment(Wave* w, const Op* op, uint64_t base, const uint32_t* offsets, LaneMask enabled,
+                   uint32_t align) {
+  if (was_reported(w, op, Check::alignment)) return;
+  for (LaneMask left = enabled; left != 0; left &= left - 1) {
+    const int lane = __builtin_ctz(left);
+    const uint64_t address = base + offsets[lane];
+    if (address % align == 0) continue;
+    char text[96];
+    std::snprintf(text, sizeof text, "0x%llx isn't a multiple of %u",
+                  static_cast<unsigned long long>(address), align);
+    return report(w, op, Check::alignment, lane, text);
+  }
 }
 
 bool bad_scratch(Wave* w, const Op* op, uint64_t offset, uint32_t bytes, int lane) {

@@ -254,14 +254,15 @@ void Worker::start(Launch& launch, Wave& w, uint32_t index) {
 }
 
 void enter(Wave* w, const Program& program, const Op* op) {
+  // Before anything is changed: a report still finds the operation in the program that it is of.
+  if (static_cast<uint32_t>(program.vgprs) > w->vgprs) {
+    throw std::runtime_error(program.name + " names more registers than the kernel has");
+  }
   w->program = &program;
+  w->next = op;
   if (program.constants > w->constants_loaded) {
     std::memcpy(w->constants, w->launch->code->constants(), program.constants * sizeof(uint64_t));
     w->constants_loaded = program.constants;
-  }
-  w->next = op;
-  if (static_cast<uint32_t>(program.vgprs) > w->vgprs) {
-    throw std::runtime_error(program.name + " names more registers than the kernel has");
   }
 }
 
@@ -324,7 +325,9 @@ void Worker::check_meeting() {
 }
 
 Worker::Progress Worker::step(int64_t budget) {
+  constexpr int kMeetings = 1000;  // at barriers, until others get their turn
   bool yielded = false;
+  int meetings = 0;
   while (done_ < count_ && !yielded) {
     uint32_t waiting = 0;
     const uint32_t first = turn_start();
@@ -356,6 +359,7 @@ Worker::Progress Worker::step(int64_t budget) {
       for (uint32_t i = 0; i < count_; ++i) {
         if (state_[i] == State::waiting) state_[i] = State::ready;
       }
+      yielded |= ++meetings >= kMeetings;
     }
   }
   return done_ == count_ ? Progress::done : Progress::paused;

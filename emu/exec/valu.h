@@ -81,6 +81,7 @@ EMU_INLINE LaneMask source_known(Wave* w, const Op* op, uint32_t offset, bool ve
   } else {
     constexpr uint32_t kDwords = kIsWide<T> ? 2 : 1;
     if (vector) return read_vector(w, op, offset, kDwords, half, enabled, decides);
+    if (!decides) return pass_scalar(w, op, offset, kDwords) ? kAllLanes : 0;
     read_scalar(w, op, offset, kDwords);
     return kAllLanes;
   }

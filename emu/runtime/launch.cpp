@@ -30,9 +30,10 @@ uint16_t dimensions(const KernelOp& op) {
 /// What a hidden argument holds; zero for those of services that the emulator doesn't have.
 uint64_t hidden(const KernelOp& op, const std::string& kind, uint64_t packet) {
   const auto axis = static_cast<size_t>(kind.back() - 'x');
-  if (kind.starts_with("hidden_block_count_")) return extent(op, axis) / op.block[axis];
-  if (kind.starts_with("hidden_group_size_")) return op.block[axis];
-  if (kind.starts_with("hidden_remainder_")) return extent(op, axis) % op.block[axis];
+  const bool known = axis < 3;  // a hostile object may name others
+  if (known && kind.starts_with("hidden_block_count_")) return extent(op, axis) / op.block[axis];
+  if (known && kind.starts_with("hidden_group_size_")) return op.block[axis];
+  if (known && kind.starts_with("hidden_remainder_")) return extent(op, axis) % op.block[axis];
   if (kind.starts_with("hidden_global_offset_")) return 0;
   if (kind == "hidden_grid_dims") return dimensions(op);
   if (kind == "hidden_dynamic_lds_size") return op.dynamic_lds;
@@ -144,7 +145,10 @@ hipError_t run_kernel(const KernelOp& op) {
     launch.shadow = &runtime.memory->shadow();
     launch.races = runtime.races.get();
     launch.check_races = launch.races != nullptr;
-    launch.race_tag = (runtime.launches++ % 255 + 1) << 24;
+    constexpr uint32_t kTags = 255;
+    const uint32_t number = runtime.launches++;
+    if (number % kTags == 0 && number > 0 && runtime.races != nullptr) runtime.races->forget();
+    launch.race_tag = (number % kTags + 1) << 24;
   }
   launch.line = [&](uint64_t address) { return module.line(address); };
   launch.describe = [&](uint64_t address) { return runtime.memory->describe(address); };

@@ -2,7 +2,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <sstream>
 #include <thread>
 
@@ -51,6 +53,31 @@ size_t bytes_of(const std::string& text) {
   return static_cast<size_t>(bytes);
 }
 
+/// A number that isn't negative; else a line on stderr, and `otherwise`.
+double number_of(const char* name, double otherwise) {
+  const std::string text = variable(name, "");
+  if (text.empty()) return otherwise;
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (*end == 0 && value >= 0 && value < 1e19) return value;
+  complain(std::string(name) + ": '" + text + "' is no number; it is left out");
+  return otherwise;
+}
+
+/// The checks that are asked for; a line on stderr for what is none of them.
+std::string checks_of(const std::string& text) {
+  static const char* const kNames[] = {
+      "0",     "1",        "none",  "off",       "all",      "memory", "lds",  "registers", "waits",
+      "races", "barriers", "leaks", "alignment", "register", "wait",   "race", "barrier",   "leak"};
+  for (const std::string& word : split(text)) {
+    if (std::find(std::begin(kNames), std::end(kNames), word) == std::end(kNames)) {
+      complain("WICK_EMU_CHECK: '" + word + "' is no check; there are memory, alignment, lds, " +
+               "registers, waits, races, barriers, leaks, and all");
+    }
+  }
+  return text;
+}
+
 }  // namespace
 
 void complain(const std::string& what) {
@@ -72,14 +99,14 @@ Options Options::from_environment() {
     const std::string& size = sizes.empty() ? "8G" : sizes[std::min(i, sizes.size() - 1)];
     options.device_bytes.push_back(bytes_of(size));
   }
-  options.check = variable("WICK_EMU_CHECK", "");
+  options.check = checks_of(variable("WICK_EMU_CHECK", ""));
   if (options.check == "0" || options.check == "none" || options.check == "off") options.check = "";
-  options.seed = std::strtoull(variable("WICK_EMU_SEED", "0").c_str(), nullptr, 0);
+  options.seed = static_cast<uint64_t>(number_of("WICK_EMU_SEED", 0));
   options.profile = variable("WICK_EMU_PROFILE", "");
   options.profile_table = variable("WICK_EMU_PROFILE_TABLE", "0") != "0";
-  options.timeout = std::strtod(variable("WICK_EMU_TIMEOUT", "0").c_str(), nullptr);
+  options.timeout = number_of("WICK_EMU_TIMEOUT", 0);
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  options.threads = std::atoi(variable("WICK_EMU_THREADS", "0").c_str());
+  options.threads = static_cast<int>(std::min(number_of("WICK_EMU_THREADS", 0), 1024.0));
   if (options.threads <= 0) options.threads = cores > 0 ? cores : 1;
   return options;
 }

@@ -26,19 +26,25 @@ struct Scheduler::Job {
   Clock::time_point deadline;
   bool limited = false;
   std::vector<uint32_t> order;  // under a seed
-  std::atomic<uint64_t> next{0};
-  std::atomic<Outcome> outcome{Outcome::done};
+  const uint64_t batch;
+  alignas(64) std::atomic<uint64_t> next{0};  // of its own line: all threads write it
+  alignas(64) std::atomic<Outcome> outcome{Outcome::done};
   int helpers = 0;  // at work, under the scheduler's mutex
 
-  explicit Job(Launch& l) : launch(l), count(l.group_count()) {}
+  Job(Launch& l, int threads)
+      : launch(l),
+        count(l.group_count()),
+        batch(std::clamp<uint64_t>(count / (64 * static_cast<uint64_t>(threads)), 1, 64)) {}
 
-  bool take(uint64_t& group) {
+  /// The next groups for one thread: several of a large grid, so that threads seldom meet.
+  bool take(uint64_t& first, uint64_t& last) {
     if (next.load(std::memory_order_relaxed) >= count) return false;
-    const uint64_t index = next.fetch_add(1, std::memory_order_relaxed);
-    if (index >= count) return false;
-    group = order.empty() ? index : order[index];
+    first = next.fetch_add(batch, std::memory_order_relaxed);
+    if (first >= count) return false;
+    last = std::min(first + batch, count);
     return true;
   }
+  uint64_t group(uint64_t index) const { return order.empty() ? index : order[index]; }
 
   void shuffle(uint64_t seed) {
     if (count > kShuffled) return;
@@ -164,8 +170,13 @@ void Scheduler::work(Job& job) {
   Share share(launch, std::clamp<size_t>(kRoomBytes / group_bytes, 16, 8192));
   Outcome outcome = Outcome::done;
   try {
-    outcome = share.run([&](uint64_t& group) { return job.take(group); },
-                        [&] { return job.limited && Clock::now() > job.deadline; });
+    uint64_t at = 0, end = 0;
+    const auto take = [&](uint64_t& group) {
+      if (at == end && !job.take(at, end)) return false;
+      group = job.group(at++);
+      return true;
+    };
+    outcome = share.run(take, [&] { return job.limited && Clock::now() > job.deadline; });
   } catch (const std::exception& error) {
     guard_faults(nullptr);
     fault(job, "kernel " + launch.kernel + ": " + error.what());
@@ -187,7 +198,7 @@ void Scheduler::work(Job& job) {
 }
 
 Outcome Scheduler::run(Launch& launch) {
-  Job job(launch);
+  Job job(launch, helpers_wanted_ + 1);
   if (timeout_ > 0) {
     job.limited = true;
     job.deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
@@ -204,8 +215,12 @@ Outcome Scheduler::run(Launch& launch) {
     if (shared) {
       jobs_.push_back(&job);
       while (helpers_ < helpers_wanted_) {
+        try {
+          std::thread([this] { helper(); }).detach();
+        } catch (const std::system_error&) {
+          break;  // as many as the system gives
+        }
         ++helpers_;
-        std::thread([this] { helper(); }).detach();
       }
     }
   }

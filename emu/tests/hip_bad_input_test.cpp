@@ -2,6 +2,7 @@
 // the device works on.
 
 #include <cstring>
+#include <random>
 
 #include "emu/tests/hip_support.h"
 
@@ -172,12 +173,56 @@ TEST(HipTimeout, SaysWhichKernelAndGoesOn) {
   expect_works(kernels);
 }
 
+TEST(HipTimeout, BarriersWithoutEnd) {
+  const Kernels kernels, planted("planted.gfx1100.hsaco");
+  Buffer<int> data(64);
+  const std::string said = said_by([&] {
+    EXPECT_EQ(hipSuccess, launch(planted["barriers_forever"], 1, 64, 0, nullptr, data.data));
+    EXPECT_EQ(hipErrorLaunchTimeOut, hipDeviceSynchronize());
+  });
+  EXPECT_SAYS(said, "barriers_forever");
+  expect_works(kernels);
+}
+
 /// Groups that wait for one that has long ended: no wave can go on, but each gets its turns.
 TEST(HipTimeout, GroupsThatWaitForEachOther) {
   const Kernels kernels;
   Buffer<int> flags(64);
   EXPECT_EQ(hipSuccess, launch(kernels["chain"], 8, 32, 0, nullptr, flags.data, 9));
   EXPECT_EQ(hipErrorLaunchTimeOut, hipDeviceSynchronize());
+  expect_works(kernels);
+}
+
+// Run with all checks, without which wild addresses reach the process's own memory, and a short
+// WICK_EMU_TIMEOUT.
+
+/// Machine code, descriptors and metadata with some bytes changed, launched: any end is right but
+/// that of the process, and the device works on.
+TEST(HipHostile, MutatedKernelsRun) {
+  const Kernels kernels;
+  const std::vector<char> whole = kernel_file("basic.gfx1100.hsaco");
+  Buffer<int> data(4096);
+  std::mt19937 random(7);
+  int launched = 0;
+  const std::string said = said_by([&] {
+    for (int round = 0; round < 400; ++round) {
+      std::vector<char> image = whole;
+      image.resize(image.size() + 4096);
+      for (int i = 0; i < 4; ++i) image[random() % whole.size()] = static_cast<char>(random());
+      hipModule_t module = nullptr;
+      if (hipModuleLoadData(&module, image.data()) != hipSuccess) continue;
+      for (const char* name :
+           {"add", "reverse", "set_to", "chain", "picks_register", "all_write"}) {
+        hipFunction_t function = nullptr;
+        if (hipModuleGetFunction(&function, module, name) != hipSuccess) continue;
+        launched += launch(function, 2, 64, 512, nullptr, data.data, data.data, data.data, 64) ==
+                    hipSuccess;
+        (void)hipDeviceSynchronize();
+      }
+      EXPECT_EQ(hipSuccess, hipModuleUnload(module));
+    }
+  });
+  EXPECT_GT(launched, 500);
   expect_works(kernels);
 }
 

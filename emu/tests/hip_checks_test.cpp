@@ -1,5 +1,7 @@
 // Planted bugs and what the checks say of them on stderr; run with all checks on.
 
+#include <numeric>
+
 #include "emu/tests/hip_support.h"
 
 namespace {
@@ -44,13 +46,94 @@ TEST(HipChecks, LdsThatNothingWrote) {
   EXPECT_TRUE(has(text, "lds: kernel reads_unwritten_lds")) << text;
 }
 
+/// The planted kernels run under this check alone say so, and under another one nothing of it.
+void expect_finding(const char* kernel, unsigned block, unsigned lds, const std::string& kind,
+                    const std::string& what) {
+  const Kernels kernels("planted.gfx1100.hsaco");
+  Buffer<int> data(1024);
+  std::vector<int> values(1024);
+  std::iota(values.begin(), values.end(), 0);
+  data.set(values);
+  const std::string text = said(kernels[kernel], 1, block, lds, data.data);
+  EXPECT_TRUE(has(text, kind + ": kernel " + kernel + " (")) << text;
+  EXPECT_TRUE(has(text, "planted.hip:")) << text;
+  EXPECT_TRUE(has(text, what)) << text;
+  EXPECT_TRUE(has(text, "workgroup (0, 0, 0), wave ")) << text;
+}
+
 TEST(HipChecks, RacesInLds) {
-  const Kernels kernels;
-  const Buffer<int> data(128);
-  const std::string text = said(kernels["reverse_without_barrier"], 1, 128, 512, data.data);
-  EXPECT_TRUE(has(text, "races: kernel reverse_without_barrier") ||
-              has(text, "lds: kernel reverse_without_barrier"))
-      << text;
+  expect_finding("lds_race", 128, 512, "races", "without a barrier between");
+}
+
+TEST(HipChecks, LdsBeyondItsEnd) {
+  expect_finding("lds_too_far", 32, 256, "lds", "beyond its end");
+}
+
+TEST(HipChecks, MissingWaits) {
+  expect_finding("no_wait", 32, 0, "waits", "before a wait for the load that fills it");
+}
+
+TEST(HipChecks, RegistersThatNothingWrote) {
+  expect_finding("unwritten_register", 32, 0, "registers", "v60 decides here");
+  expect_finding("unwritten_scalar", 32, 0, "registers", "s90 is read and was never written");
+}
+
+TEST(HipChecks, BarriersThatLanesDontReach) {
+  expect_finding("divergent_barrier", 32, 0, "barriers", "16 lanes of the wave don't reach");
+}
+
+TEST(HipChecks, Misalignment) {
+  expect_finding("misaligned", 32, 0, "alignment", "isn't a multiple of 4");
+}
+
+/// What is said while a launch ends with an error.
+std::string said_by_failure(hipFunction_t function, unsigned block, int* data) {
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(hipSuccess, launch(function, 1, block, 0, nullptr, data));
+  EXPECT_NE(hipSuccess, hipDeviceSynchronize());
+  (void)hipGetLastError();
+  return testing::internal::GetCapturedStderr();
+}
+
+TEST(HipChecks, MemoryBeyondItsEndAndAfterFree) {
+  const Kernels kernels("planted.gfx1100.hsaco");
+  int* data = nullptr;
+  HIP_OK(hipMalloc(reinterpret_cast<void**>(&data), 63 * sizeof(int)));
+  std::string text = said_by_failure(kernels["too_far"], 64, data);
+  for (const char* part :
+       {"kernel too_far (", "planted.hip:", "global_store_b32", "workgroup (0, 0, 0)", "wave 1",
+        "lane 31 writes 4 bytes", "past the end of 252 bytes"}) {
+    EXPECT_TRUE(has(text, part)) << part << " isn't in " << text;
+  }
+  EXPECT_EQ("", said(kernels["too_far"], 1, 63, 0, data)) << "the device works on";
+  HIP_OK(hipFree(data));
+  text = said_by_failure(kernels["too_far"], 32, data);
+  EXPECT_TRUE(has(text, "kernel too_far") && has(text, "free")) << text;
+}
+
+TEST(HipChecks, NoRacesBetweenLaunches) {
+  const Kernels kernels("planted.gfx1100.hsaco");
+  const Buffer<int> data(64);
+  // More launches than there are tags for them; groups change places now and then.
+  testing::internal::CaptureStderr();
+  for (int i = 0; i < 600; ++i) {
+    ASSERT_EQ(hipSuccess, launch(kernels["adds_one"], 2, 32, 0, nullptr, data.data,
+                                 i % 255 == 0 ? i / 255 % 2 : 0));
+  }
+  EXPECT_EQ(hipSuccess, hipDeviceSynchronize());
+  EXPECT_EQ("", testing::internal::GetCapturedStderr());
+  EXPECT_EQ(data.get(), std::vector<int>(64, 600));
+}
+
+TEST(HipChecks, LeaksAtExit) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(
+      {
+        void* data = nullptr;
+        const bool made = hipMalloc(&data, 12345) == hipSuccess;
+        std::exit(made ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "never freed.*12345 bytes");
 }
 
 TEST(HipChecks, RacesBetweenWorkgroups) {

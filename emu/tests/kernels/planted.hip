@@ -1,0 +1,66 @@
+// Bugs that the checks are to find, in gfx11's own instructions where compilers wouldn't write them.
+
+#include "device.h"
+
+extern __shared__ int dynamic_lds[];
+
+extern "C" __global__ void no_wait(int* data) {
+  int x;
+  asm volatile(
+      "global_load_b32 %0, %1, off\n"
+      "v_add_nc_u32_e32 %0, 1, %0\n"
+      "s_waitcnt vmcnt(0)"
+      : "=&v"(x)
+      : "v"(data + item()));
+  data[item()] = x;
+}
+
+extern "C" __global__ void unwritten_register(int* data) {
+  asm volatile("v_cmp_eq_u32_e32 vcc_lo, 0, v60" ::: "vcc", "v60");
+  data[item()] = 1;
+}
+
+extern "C" __global__ void unwritten_scalar(int* data) {
+  asm volatile("s_cmp_eq_u32 s90, 0" ::: "scc", "s90");
+  data[item()] = 1;
+}
+
+extern "C" __global__ void divergent_barrier(int* data) {
+  if (data[item()] < 16) asm volatile("s_barrier" ::: "memory");
+  data[item()] = 1;
+}
+
+extern "C" __global__ void misaligned(int* data) {
+  int x;
+  asm volatile("global_load_b32 %0, %1, off offset:1\ns_waitcnt vmcnt(0)" : "=v"(x) : "v"(data));
+  if (item() == 0) data[1] = x;
+}
+
+extern "C" __global__ void too_far(int* data) { data[item()] = 1; }
+
+extern "C" __global__ void lds_too_far(int* data) {
+  dynamic_lds[item()] = 1;
+  data[item()] = dynamic_lds[item() + 100000];
+}
+
+/// Every element has been written when it is read, by another wave without a barrier between.
+extern "C" __global__ void lds_race(int* data) {
+  const unsigned i = item(), n = group_size();
+  dynamic_lds[i] = data[i];
+  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+  __builtin_amdgcn_s_barrier();
+  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+  const int other = dynamic_lds[n - 1 - i];
+  dynamic_lds[i] = other + 1;
+  data[i] = other;
+}
+
+/// Comes to barrier after barrier, until somebody writes.
+extern "C" __global__ void barriers_forever(volatile int* data) {
+  while (data[0] == 0) __builtin_amdgcn_s_barrier();
+}
+
+extern "C" __global__ void adds_one(int* data, int to) {
+  // Groups swap their halves from launch to launch.
+  data[(group() ^ static_cast<unsigned>(to)) * 32 + item()] += 1;
+}
