@@ -71,23 +71,23 @@ constexpr double kSine[] = {6.283185307179586,     -41.341702240399755,   81.605
 /// sin of x revolutions, |x| <= 1/4.
 EMU_INLINE F64 sine_quarter(F64 x) { return polynomial(x * x, kSine) * x; }
 
+EMU_INLINE F64 sine_wide(F64 x, bool cosine) {
+  const F64 r = x - round_even(x);  // in [-1/2, 1/2]
+  const F64 magnitude = absolute(r);
+  if (cosine) return sine_quarter(0.25 - magnitude);
+  const F64 quarter = magnitude > 0.25 ? 0.5 - magnitude : magnitude;
+  return sine_quarter(
+      bits_as<F64>(bits_as<U64>(quarter) | (bits_as<U64>(r) & (uint64_t{1} << 63))));
+}
+
 template <class V>
 EMU_INLINE V sine(V x, bool cosine) {
-  const F64 wide = convert<F64>(convert<F32>(x));
-  const F64 r = wide - round_even(wide);  // in [-1/2, 1/2]
-  const F64 magnitude = absolute(r);
-  F64 folded;
-  if (cosine) {
-    folded = 0.25 - magnitude;
-  } else {
-    const F64 quarter = magnitude > 0.25 ? 0.5 - magnitude : magnitude;
-    folded = bits_as<F64>(bits_as<U64>(quarter) | (bits_as<U64>(r) & (uint64_t{1} << 63)));
-  }
-  F32 result = convert<F32>(sine_quarter(folded));
   const F32 narrow = convert<F32>(x);
+  const F64 exact = sine_wide(convert<F64>(narrow), cosine);
+  F32 result = convert<F32>(exact);
   result = is_nan(narrow) | is_infinite(narrow) ? splat<F32>(__builtin_nanf("")) : result;
   if (!cosine) result = narrow == 0.0f ? narrow : result;
-  return convert<V>(result);
+  return approximate(convert<V>(result), exact);
 }
 
 EMU_INLINE F32 exp2_32(F32 x) {
@@ -114,33 +114,59 @@ EMU_INLINE F32 rsq_32(F32 x) {
 EMU_INLINE F64 rcp_64(F64 x) { return 1.0 / x; }
 EMU_INLINE F64 rsq_64(F64 x) { return 1.0 / __builtin_elementwise_sqrt(x); }
 
-constexpr auto kRcp = [](F32 x) { return approximate(flush(1.0f / flush(x)), 1); };
-constexpr auto kLog = [](F32 x) { return approximate(log2_32(flush(x)), 1); };
-constexpr auto kExp = [](F32 x) { return approximate(flush(exp2_32(x)), 1); };
+// For a divisor whose fraction is all ones, Newton's steps end at the right quotient only if they
+// start from the nearest reciprocal (Markstein 1990). Compiled divisions are right, so cards give it.
+constexpr auto kRcp = [](F32 x) {
+  const F32 in = flush(x), nearest = flush(1.0f / in);
+  const F32 moved = approximate(nearest, 1.0 / convert<F64>(in));
+  return (float_bits(in) & 0x7fffff) == 0x7fffff ? nearest : moved;
+};
+constexpr auto kRsq = [](F32 x) {
+  const F32 in = flush(x);
+  return approximate(rsq_32(in), rsq_64(convert<F64>(in)));
+};
+constexpr auto kSqrt = [](F32 x) {
+  const F32 in = flush(x);
+  return approximate(__builtin_elementwise_sqrt(in),
+                     __builtin_elementwise_sqrt(convert<F64>(in)));
+};
+constexpr auto kLog = [](F32 x) {
+  const F32 in = flush(x);
+  return approximate(log2_32(in), log2_wide(convert<F64>(absolute(in))));
+};
+constexpr auto kExp = [](F32 x) {
+  return approximate(flush(exp2_32(x)), exp2_wide(convert<F64>(x)));
+};
+
+/// Of f16, through a function of f32.
+template <auto F>
+constexpr auto kOfHalf = [](F16 x) {
+  const F32 exact = F(convert<F32>(x));
+  return approximate(convert<F16>(exact), exact);
+};
 
 constexpr Row kRows[] = {
     warm<kRcp>("v_rcp_f32"),
     warm<kRcp>("v_rcp_iflag_f32"),
-    warm<[](F32 x) { return approximate(rsq_32(flush(x)), 1); }>("v_rsq_f32"),
-    warm<[](F32 x) { return approximate(__builtin_elementwise_sqrt(flush(x)), 1); }>("v_sqrt_f32"),
+    warm<kRsq>("v_rsq_f32"),
+    warm<kSqrt>("v_sqrt_f32"),
     warm<kExp>("v_exp_f32"),
     vop<kExp>("v_exp_legacy_f32"),
     warm<kLog>("v_log_f32"),
     vop<kLog>("v_log_legacy_f32"),
-    warm<[](F32 x) { return approximate(sine(flush(x), false), 1); }>("v_sin_f32"),
-    warm<[](F32 x) { return approximate(sine(flush(x), true), 1); }>("v_cos_f32"),
-    vop<[](F64 x) { return approximate(rcp_64(x), kUlps64); }>("v_rcp_f64"),
-    vop<[](F64 x) { return approximate(rsq_64(x), kUlps64); }>("v_rsq_f64"),
-    vop<[](F64 x) { return approximate(__builtin_elementwise_sqrt(x), kUlps64); }>("v_sqrt_f64"),
-    vop<[](F16 x) { return approximate(convert<F16>(1.0f / convert<F32>(x)), 1); }>("v_rcp_f16"),
-    vop<[](F16 x) { return approximate(convert<F16>(rsq_32(convert<F32>(x))), 1); }>("v_rsq_f16"),
-    vop<[](F16 x) {
-      return approximate(convert<F16>(__builtin_elementwise_sqrt(convert<F32>(x))), 1);
-    }>("v_sqrt_f16"),
-    vop<[](F16 x) { return approximate(convert<F16>(exp2_32(convert<F32>(x))), 1); }>("v_exp_f16"),
-    vop<[](F16 x) { return approximate(convert<F16>(log2_32(convert<F32>(x))), 1); }>("v_log_f16"),
-    vop<[](F16 x) { return approximate(sine(x, false), 1); }>("v_sin_f16"),
-    vop<[](F16 x) { return approximate(sine(x, true), 1); }>("v_cos_f16"),
+    warm<[](F32 x) { return sine(flush(x), false); }>("v_sin_f32"),
+    warm<[](F32 x) { return sine(flush(x), true); }>("v_cos_f32"),
+    vop<[](F64 x) { return approximate_coarse(rcp_64(x), kUlps64); }>("v_rcp_f64"),
+    vop<[](F64 x) { return approximate_coarse(rsq_64(x), kUlps64); }>("v_rsq_f64"),
+    vop<[](F64 x) { return approximate_coarse(__builtin_elementwise_sqrt(x), kUlps64); }>(
+        "v_sqrt_f64"),
+    vop<kOfHalf<[](F32 x) { return 1.0f / x; }>>("v_rcp_f16"),
+    vop<kOfHalf<[](F32 x) { return rsq_32(x); }>>("v_rsq_f16"),
+    vop<kOfHalf<[](F32 x) { return __builtin_elementwise_sqrt(x); }>>("v_sqrt_f16"),
+    vop<kOfHalf<[](F32 x) { return exp2_32(x); }>>("v_exp_f16"),
+    vop<kOfHalf<[](F32 x) { return log2_32(x); }>>("v_log_f16"),
+    vop<[](F16 x) { return sine(x, false); }>("v_sin_f16"),
+    vop<[](F16 x) { return sine(x, true); }>("v_cos_f16"),
 };
 
 }  // namespace
