@@ -96,16 +96,6 @@ void sdwa_select(std::string_view word, uint8_t& byte, uint8_t& bytes) {
   }
 }
 
-/// Of gfx9: instructions of three operands that may take halves of registers keep the other half of
-/// their result, as all 16-bit ones do later on.
-bool selects_halves(std::string_view name) {
-  static constexpr std::string_view kNames[] = {
-      "v_mad_f16",  "v_mad_u16",  "v_mad_i16",  "v_fma_f16",  "v_div_fixup_f16", "v_add_i16",
-      "v_sub_i16",  "v_min3_f16", "v_min3_u16", "v_min3_i16", "v_max3_f16",      "v_max3_u16",
-      "v_max3_i16", "v_med3_f16", "v_med3_u16", "v_med3_i16"};
-  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
-}
-
 }  // namespace
 
 uint32_t Lowering::constant(uint64_t bits) {
@@ -243,7 +233,9 @@ Extra* Lowering::extra(const Inst& inst, size_t first, size_t sources) {
                                     : inst.modifier("div") == 2 ? 3
                                                                 : 0);
   extra.clamp = inst.has("clamp");
-  extra.keep_high = traits.keep_high || selects_halves(inst.name);
+  const auto& kept = traits.keeping_high;
+  extra.keep_high =
+      traits.keep_high || std::find(kept.begin(), kept.end(), inst.name) != kept.end();
   const bool packed = inst.name.starts_with("v_pk_") || inst.name.starts_with("v_dot2");
   const auto bit = [&](const char* name, size_t i, bool otherwise = false) {
     const auto& list = inst.list(name);

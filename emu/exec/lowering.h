@@ -7,6 +7,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "emu/exec/wave.h"
@@ -22,6 +23,8 @@ struct Traits {
   bool wave64 = false;
   bool keep_high = true;    // 16-bit results leave the upper half of the register alone
   uint8_t generation = 11;  // 9, 10, 11, 12
+  /// Instructions whose results do so where others' don't.
+  std::span<const std::string_view> keeping_high = {};
 };
 
 /// Which of a vector row's handlers an instruction's operands allow.

@@ -11,8 +11,8 @@
 namespace emu {
 
 inline constexpr uint32_t kDefaultFloatMode = 0xf0;
-inline constexpr uint32_t kIeeeMode =
-    0x200;  // signalling NaNs come out of minimum and maximum quieted
+/// Signalling NaNs come out of minimum and maximum quieted.
+inline constexpr uint32_t kIeeeMode = 0x200;
 inline constexpr uint32_t kHostDefault = 0x1f80;  // MXCSR: nearest, denormals, no exceptions
 
 inline bool unusual_mode(const Wave* w) { return (w->mode & 0xff) != kDefaultFloatMode; }

@@ -265,7 +265,7 @@ class FunctionLowering {
   /// Lowers the stretch that begins with instruction `first`; gives the instruction after it, or
   /// `first` itself where there is none worth the while.
   size_t lower_stretch(size_t first) {
-    Stretch stretch;
+    StretchBuilder stretch;
     const size_t head = lowering_.ops.size(), branches_before = branches_.size();
     size_t computing = 0;  // operations
     mark(first);
@@ -295,8 +295,7 @@ class FunctionLowering {
       return first;
     }
     for (size_t i = first; i < last; ++i) tally(i);
-    stretch.close();
-    lowering_.ops[head].data = &program_->stretches.emplace_back(std::move(stretch));
+    lowering_.ops[head].data = &program_->stretches.emplace_back(stretch.finish());
     asides_.push_back({first, last, head, lowering_.ops.size()});
     return last;
   }

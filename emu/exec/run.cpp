@@ -37,26 +37,16 @@ void set_sgprs(const Launch& launch, const std::array<uint32_t, 3>& id, Wave& w)
     w.s[at + 3] = 0;
     at += 4;
   }
-  if (has(1)) {
-    put64(w, at, launch.dispatch_packet);
+  const auto pair = [&](int bit, uint64_t value) {
+    if (!has(bit)) return;
+    put64(w, at, value);
     at += 2;
-  }
-  if (has(2)) {
-    put64(w, at, 0);
-    at += 2;
-  }
-  if (has(3)) {
-    put64(w, at, launch.kernarg);
-    at += 2;
-  }
-  if (has(4)) {
-    put64(w, at, 0);
-    at += 2;
-  }
-  if (has(5)) {
-    put64(w, at, 0);
-    at += 2;
-  }
+  };
+  pair(1, launch.dispatch_packet);
+  pair(2, 0);
+  pair(3, launch.kernarg);
+  pair(4, 0);
+  pair(5, 0);
   if (has(6)) w.s[at++] = d.scratch_bytes;
   at = std::max(at, d.user_sgprs());
   const int generation = launch.code->traits.generation;
@@ -132,6 +122,7 @@ void start_tracking(const Launch& launch, Wave& w, char* room) {
   track.pending = reinterpret_cast<uint8_t*>(masks + 2 * registers) + kSpares;
   for (PendingRing* ring : {&track.vmem, &track.lds, &track.smem}) ring->first = ring->count = 0;
   track.vmem_issued = track.lgkm_issued = 0;
+  track.scc_known = true;
   track.started = w.exec();
   std::memset(track.scalar_pending, 0, sizeof track.scalar_pending);
   std::memset(track.scalar_known, 0, sizeof track.scalar_known);
@@ -192,11 +183,13 @@ void Worker::prepare(Launch& launch) {
     wave_bytes_ = 0;
   }
   if (constants_of_ != launch.code->serial || entry_ != launch.entry || entry_op_ == nullptr) {
+    entry_op_ = nullptr;  // where this throws, the next launch looks again
     entry_ = launch.entry;
     entry_program_ = &launch.code->at(entry_);
     entry_op_ = entry_program_->find(entry_);
-    if (entry_op_ == nullptr)
+    if (entry_op_ == nullptr) {
       throw std::runtime_error("a kernel that starts within an instruction");
+    }
   }
   if (wave_bytes != wave_bytes_ || constants_of_ != launch.code->serial ||
       group_.waves.size() < wave_count) {

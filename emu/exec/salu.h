@@ -62,63 +62,111 @@ void known_dwords(Wave* w, const Op* op, bool& low_known, bool& known) {
   known = (zeros ^ ones) >> 32 == 0;
 }
 
-/// kBits: logic and shifts, whose SCC is seldom asked for.
+/// What a scalar instruction's sources say of its result.
+struct KnownResult {
+  bool low = true, high = true;  // dwords
+};
+
+/// kBits: logic and shifts. Of those and of moves a result is unknown where a source is; everything
+/// else that reads what was never written is a mistake at once.
+template <auto F, bool kBits>
+EMU_INLINE KnownResult scalar_known(Wave* w, const Op* op) {
+  using S = SignatureOf<F>;
+  constexpr int kSources = scalar_sources<F>();
+  // Functions save registers that their callers may never have written.
+  constexpr bool kPasses = (kBits || kSources == S::kCount) && !std::is_void_v<typename S::Result>;
+  const bool to_exec = is_sgpr(op->dst) && op->dst >= sgpr_offset(kExec);
+  bool known = true;
+  const auto note = [&](uint32_t offset, uint32_t dwords) {
+    if (kPasses && !to_exec) {
+      known &= pass_scalar(w, op, offset, dwords);
+    } else {
+      read_scalar(w, op, offset, dwords);
+    }
+  };
+  if constexpr (kSources > 0) note(op->a, sizeof(typename S::template Arg<0>) / 4);
+  if constexpr (kSources > 1) note(op->b, sizeof(typename S::template Arg<1>) / 4);
+  if constexpr (kSources > 2) note(op->c, sizeof(typename S::template Arg<2>) / 4);
+  KnownResult result{known, known};
+  if constexpr (kBits) {
+    // Compilers let a mask of lanes begin as anything: with EXEC in it the lanes that count are
+    // known.
+    const bool of_exec = op->a == sgpr_offset(kExec) || op->b == sgpr_offset(kExec);
+    if (of_exec) return {};
+    if (!known) known_dwords<F>(w, op, result.low, result.high);
+  }
+  return result;
+}
+
+/// Calls use(sources...).
+template <auto F, class Use>
+EMU_INLINE auto with_sources(Wave* w, const Op* op, const Use& use) {
+  using S = SignatureOf<F>;
+  constexpr int kSources = scalar_sources<F>();
+  if constexpr (kSources == 0) {
+    return use();
+  } else if constexpr (kSources == 1) {
+    return use(scalar_source<typename S::template Arg<0>>(w, op->a));
+  } else if constexpr (kSources == 2) {
+    return use(scalar_source<typename S::template Arg<0>>(w, op->a),
+               scalar_source<typename S::template Arg<1>>(w, op->b));
+  } else {
+    return use(scalar_source<typename S::template Arg<0>>(w, op->a),
+               scalar_source<typename S::template Arg<1>>(w, op->b),
+               scalar_source<typename S::template Arg<2>>(w, op->c));
+  }
+}
+
+/// An instruction with SCC, which may be unknown: it decides where the result or the new SCC depends
+/// on it; it stays unknown where the instruction leaves it alone.
+template <auto F>
+void meet_unknown_scc(Wave* w, const Op* op) {
+  bool matters = false, stays = false;
+  with_sources<F>(w, op, [&](auto... sources) {
+    uint32_t of_zero = 0, of_one = 1;
+    if constexpr (std::is_void_v<typename SignatureOf<F>::Result>) {
+      F(sources..., of_zero);
+      F(sources..., of_one);
+    } else {
+      matters = F(sources..., of_zero) != F(sources..., of_one);
+    }
+    stays = of_zero != of_one;
+  });
+  if (matters) unknown_scc(w, op);
+  w->track->scc_known = !stays;
+}
+
 template <auto F, bool kBits = false>
 Stop scalar(Wave* w, const Op* op) {
   using S = SignatureOf<F>;
-  constexpr int kSources = scalar_sources<F>();
-  const auto call = [&](auto... sources) {
-    if constexpr (kSources < S::kCount) {
-      return F(sources..., w->scc);
-    } else {
-      return F(sources...);
-    }
-  };
-  // Functions save registers that their callers may never have written. What sets SCC may decide.
-  constexpr bool kPasses = (kBits || kSources == S::kCount) && !std::is_void_v<typename S::Result>;
-  bool known = true, low_known = true;
+  constexpr bool kWithScc = scalar_sources<F>() < S::kCount;
+  KnownResult known;
   if constexpr (kChecked) {
-    const auto note = [&](uint32_t offset, uint32_t dwords) {
-      const bool to_exec = is_sgpr(op->dst) && op->dst >= sgpr_offset(kExec);
-      if (kPasses && !to_exec) {
-        known &= pass_scalar(w, op, offset, dwords);
-      } else {
-        read_scalar(w, op, offset, dwords);
-      }
-    };
-    if constexpr (kSources > 0) note(op->a, sizeof(typename S::template Arg<0>) / 4);
-    if constexpr (kSources > 1) note(op->b, sizeof(typename S::template Arg<1>) / 4);
-    if constexpr (kSources > 2) note(op->c, sizeof(typename S::template Arg<2>) / 4);
-    // Compilers let a mask of lanes begin as anything: with EXEC in it the lanes that count are
-    // known.
-    if (kBits && (op->a == sgpr_offset(kExec) || op->b == sgpr_offset(kExec))) known = true;
-    low_known = known;
+    known = scalar_known<F, kBits>(w, op);
     if constexpr (kBits) {
-      if (!known) known_dwords<F>(w, op, low_known, known);
+      w->track->scc_known = known.low && known.high;
+    } else if constexpr (kWithScc) {
+      if (!w->track->scc_known) [[unlikely]]
+        meet_unknown_scc<F>(w, op);
     }
   }
   const auto result = [&] {
-    if constexpr (kSources == 0) {
-      return call();
-    } else if constexpr (kSources == 1) {
-      return call(scalar_source<typename S::template Arg<0>>(w, op->a));
-    } else if constexpr (kSources == 2) {
-      return call(scalar_source<typename S::template Arg<0>>(w, op->a),
-                  scalar_source<typename S::template Arg<1>>(w, op->b));
-    } else {
-      return call(scalar_source<typename S::template Arg<0>>(w, op->a),
-                  scalar_source<typename S::template Arg<1>>(w, op->b),
-                  scalar_source<typename S::template Arg<2>>(w, op->c));
-    }
+    return with_sources<F>(w, op, [&](auto... sources) {
+      if constexpr (kWithScc) {
+        return F(sources..., w->scc);
+      } else {
+        return F(sources...);
+      }
+    });
   };
   if constexpr (std::is_void_v<typename S::Result>) {
     result();
   } else {
     const auto value = result();
-    write_scalar(w, op, op->dst, 1, low_known);
-    if constexpr (sizeof(value) == 8) write_scalar(w, op, op->dst + 4, 1, known);
+    write_scalar(w, op, op->dst, 1, known.low);
     at<uint32_t>(w, op->dst) = static_cast<uint32_t>(value);
     if constexpr (sizeof(value) == 8) {
+      write_scalar(w, op, op->dst + 4, 1, known.high);
       at<uint32_t>(w, op->dst + 4) = static_cast<uint32_t>(static_cast<uint64_t>(value) >> 32);
     }
   }

@@ -6,7 +6,7 @@
 
 namespace emu {
 
-void Stretch::read(int16_t reg) {
+void StretchBuilder::read(int16_t reg) {
   if (const auto flow = flowing_.find(reg); flow != flowing_.end()) {
     read_.insert(flow->second.begin(), flow->second.end());
     flowing_.erase(flow);  // known then
@@ -15,7 +15,7 @@ void Stretch::read(int16_t reg) {
   }
 }
 
-void Stretch::write(int16_t reg) {
+void StretchBuilder::write(int16_t reg) {
   written_.insert(reg);
   flowing_.erase(reg);
 }
@@ -29,7 +29,7 @@ bool may_be_guest(const Inst& inst) {
   return false;
 }
 
-void Stretch::add_guest(const Inst& inst) {
+void StretchBuilder::add_guest(const Inst& inst) {
   for (const Operand& operand : inst.operands) {
     for (uint32_t i = 0; i < operand.dwords; ++i) {
       if (operand.kind == Kind::sgpr) scalar_guests_.insert(static_cast<uint8_t>(operand.reg + i));
@@ -42,26 +42,29 @@ void Stretch::add_guest(const Inst& inst) {
   scalar_guests_.insert(kM0);  // of LDS instructions on gfx9
 }
 
-bool Stretch::add(std::span<const std::vector<Access>> parts) {
+bool StretchBuilder::meets_guest(const Access& access) const {
+  for (uint32_t i = 0; i < access.registers; ++i) {
+    const bool met =
+        is_vgpr(access.offset)
+            ? guests_.contains(static_cast<int16_t>(vgpr_of(access.offset) + static_cast<int>(i)))
+            : is_sgpr(access.offset) &&
+                  scalar_guests_.contains(static_cast<uint8_t>(access.offset / 4 + i));
+    if (met) return true;
+  }
+  return false;
+}
+
+bool StretchBuilder::add(std::span<const std::vector<Access>> parts) {
   for (const std::vector<Access>& accesses : parts) {
     for (const Access& access : accesses) {
-      for (uint32_t i = 0; i < access.registers; ++i) {
-        if (is_vgpr(access.offset) &&
-            guests_.contains(static_cast<int16_t>(vgpr_of(access.offset) + static_cast<int>(i)))) {
-          return false;
-        }
-        if (is_sgpr(access.offset) &&
-            scalar_guests_.contains(static_cast<uint8_t>(access.offset / 4 + i))) {
-          return false;
-        }
-      }
+      if (meets_guest(access)) return false;
     }
   }
   for (const std::vector<Access>& accesses : parts) add(accesses);
   return true;
 }
 
-void Stretch::add(std::span<const Access> accesses) {
+void StretchBuilder::add(std::span<const Access> accesses) {
   using Kind = Access::Kind;
   const auto each = [&](Kind kind, const auto& vector, const auto& scalar) {
     for (const Access& access : accesses) {
@@ -100,7 +103,7 @@ void Stretch::add(std::span<const Access> accesses) {
       [&](int16_t reg) {
         write(reg);
         if (from.empty()) return;
-        if (flowing_.size() < kFlows) {
+        if (flowing_.size() < Stretch::kFlows) {
           flowing_[reg] = from;
         } else {
           read_.insert(from.begin(), from.end());
@@ -109,12 +112,16 @@ void Stretch::add(std::span<const Access> accesses) {
       nothing);
 }
 
-void Stretch::close() {
-  reads.assign(read_.begin(), read_.end());
-  writes.assign(written_.begin(), written_.end());
-  scalar_reads.assign(scalar_read_.begin(), scalar_read_.end());
-  scalar_writes.assign(scalar_written_.begin(), scalar_written_.end());
-  for (const auto& [to, from] : flowing_) flows.push_back({to, {from.begin(), from.end()}});
+Stretch StretchBuilder::finish() const {
+  Stretch stretch{{read_.begin(), read_.end()},
+                  {written_.begin(), written_.end()},
+                  {scalar_read_.begin(), scalar_read_.end()},
+                  {scalar_written_.begin(), scalar_written_.end()},
+                  {}};
+  for (const auto& [to, from] : flowing_) {
+    stretch.flows.push_back({to, {from.begin(), from.end()}});
+  }
+  return stretch;
 }
 
 Stop enter_stretch(Wave* w, const Op* op) {
@@ -123,7 +130,7 @@ Stop enter_stretch(Wave* w, const Op* op) {
   uint8_t scalars = 1, pending = 0;
   for (const uint8_t reg : stretch.scalar_reads) scalars &= track.scalar_known[reg];
   for (const int16_t reg : stretch.writes) pending |= track.pending[reg];
-  bool settled = scalars != 0 && pending == 0;
+  bool settled = scalars != 0 && pending == 0 && track.scc_known;
   const int halves = w->lanes == 64 ? 2 : 1;
   for (int half = 0; half < halves; ++half) {
     LaneMask known = kAllLanes;

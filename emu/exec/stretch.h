@@ -21,6 +21,7 @@
 
 namespace emu {
 
+/// What the head of a stretch looks at and marks.
 struct Stretch {
   /// A register that ends up known where some others were when the stretch began.
   struct Flow {
@@ -32,16 +33,20 @@ struct Stretch {
   std::vector<int16_t> reads, writes;  // vector registers; reads: those from outside
   std::vector<uint8_t> scalar_reads, scalar_writes;
   std::vector<Flow> flows;  // of registers that are among the writes
+};
 
+/// Puts a stretch together, instruction by instruction.
+class StretchBuilder {
+ public:
   /// Adds what an instruction does, in order. False, and nothing is added, where it uses a register
   /// that a guest named.
   bool add(std::span<const std::vector<Access>> parts);
   /// A load or store that runs among the others with checks of its own.
   void add_guest(const Inst& inst);
-  /// No more will be added.
-  void close();
+  Stretch finish() const;
 
  private:
+  bool meets_guest(const Access& access) const;
   void add(std::span<const Access> accesses);
   void read(int16_t reg);
   void write(int16_t reg);

@@ -78,6 +78,10 @@ bool unknown_scalar(Wave* w, const Op* op, uint32_t reg) {
   return true;
 }
 
+void unknown_scc(Wave* w, const Op* op) {
+  report(w, op, Check::registers, -1, "SCC decides here and comes from what was never written");
+}
+
 void written_while_pending(Wave* w, const Op* op, int32_t reg) {
   if (w->track->pending[reg] == 0) return;
   report(w, op, Check::waits, -1,

@@ -44,6 +44,7 @@ struct PendingRing {
 struct Track {
   uint8_t scalar_known[kSgprs];
   uint8_t scalar_pending[kSgprs];  // loads under way
+  bool scc_known;                  // what SCC was last set from
   PendingRing vmem, lds, smem;
   uint32_t vmem_issued, lgkm_issued;  // instructions that the counters have counted
   uint64_t started;                   // EXEC at the start: the lanes that a barrier waits for
@@ -58,6 +59,7 @@ void check_barrier(Wave* w, const Op* op);
 bool unknown_vector(Wave* w, const Op* op, int half, int32_t reg, uint32_t count, LaneMask enabled,
                     bool decides);
 bool unknown_scalar(Wave* w, const Op* op, uint32_t reg);
+void unknown_scc(Wave* w, const Op* op);
 /// Ends the wait for entries as s_waitcnt asks: at most `left` of the counter's stay outstanding.
 void wait_for_vmem(Wave* w, uint32_t left);
 void wait_for_lds_and_smem(Wave* w, uint32_t left);
@@ -115,6 +117,14 @@ EMU_INLINE bool pass_scalar(Wave* w, const Op* op, uint32_t offset, uint32_t dwo
     }
   }
   return known;
+}
+
+/// SCC decides.
+EMU_INLINE void read_scc(Wave* w, const Op* op) {
+  if constexpr (kChecked) {
+    if (!w->track->scc_known) [[unlikely]]
+      unknown_scc(w, op);
+  }
 }
 
 /// A vector operand of `registers` is read: the lanes that are known in all of them.

@@ -228,8 +228,8 @@ Stop full(Wave* w, const Op* op) {
   const bool flush = own_mode && (w->mode >> 6 & 3) != 3;
   if (own_mode) set_host_mode(host_mode_64(w->mode));
   const int halves = w->lanes == 64 ? 2 : 1;
-  R results[2];  // all sources are read before a result is written: DPP may read a register it
-                 // writes
+  // All sources are read before a result is written: DPP may read a register it writes.
+  R results[2];
   LaneMask enabled[2];
   Known known[2];
 #pragma clang loop unroll(disable)

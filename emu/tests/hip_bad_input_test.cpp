@@ -151,6 +151,25 @@ TEST(HipBadInput, RecursionWithoutEnd) {
   expect_works(kernels);
 }
 
+/// However often it is launched, and whatever ran before on the same threads.
+TEST(HipBadInput, UnknownInstruction) {
+  const Kernels kernels, planted("planted.gfx1100.hsaco");
+  Buffer<int> data(64);
+  HIP_OK(launch(planted["too_far"], 1, 64, 0, nullptr, data.data));
+  HIP_OK(hipDeviceSynchronize());
+  data.set(std::vector<int>(64, 5));
+  for (int i = 0; i < 3; ++i) {
+    const std::string said = said_by([&] {
+      EXPECT_EQ(hipSuccess,
+                launch(planted["unknown_instruction"], 1, 64, 0, nullptr, data.data));
+      EXPECT_NE(hipSuccess, hipDeviceSynchronize());
+    });
+    EXPECT_SAYS(said, "unknown_instruction");
+    EXPECT_EQ(data.get(), std::vector<int>(64, 5));
+  }
+  expect_works(kernels);
+}
+
 // Those that follow are run with WICK_EMU_TIMEOUT=1.
 
 TEST(HipTimeout, SaysWhichKernelAndGoesOn) {

@@ -5,29 +5,18 @@
 namespace emu {
 namespace {
 
+constexpr Architecture common() {
+  Architecture a = kRdna;
+  a.generation = a.major = 10;
+  a.minor = 3;
+  a.vgprs = 1024;
+  a.vgpr_granule = 16;
+  return a;
+}
+
 constexpr Architecture kArchitectures[] = {
-    {.name = "gfx1030",
-     .full_name = "gfx1030",
-     .product = "AMD Radeon RX 6900 XT (wick-emu)",
-     .generation = 10,
-     .major = 10,
-     .minor = 3,
-     .stepping = 0,
-     .wave = 32,
-     .processors = 40,
-     .simds = 4,
-     .waves_per_simd = 16,
-     .vgprs = 1024,
-     .vgpr_granule = 16,
-     .max_vgprs = 256,
-     .sgprs = 0,
-     .lds_bytes = 65536,
-     .processor_lds = 131072,
-     .clock_khz = 2250000,
-     .memory_clock_khz = 1000000,
-     .bus_bits = 256,
-     .l2_bytes = 4 << 20,
-     .wgp = true},
+    device(common(), "gfx1030", "AMD Radeon RX 6900 XT (wick-emu)", 0, 40, 2250000, 1000000, 256,
+           4 << 20),
 };
 
 }  // namespace

@@ -5,29 +5,15 @@
 namespace emu {
 namespace {
 
+constexpr Architecture common() {
+  Architecture a = kRdna;
+  a.generation = a.major = 12;
+  return a;
+}
+
 constexpr Architecture kArchitectures[] = {
-    {.name = "gfx1200",
-     .full_name = "gfx1200",
-     .product = "AMD Radeon RX 9060 XT (wick-emu)",
-     .generation = 12,
-     .major = 12,
-     .minor = 0,
-     .stepping = 0,
-     .wave = 32,
-     .processors = 16,
-     .simds = 4,
-     .waves_per_simd = 16,
-     .vgprs = 1536,
-     .vgpr_granule = 24,
-     .max_vgprs = 256,
-     .sgprs = 0,
-     .lds_bytes = 65536,
-     .processor_lds = 131072,
-     .clock_khz = 3130000,
-     .memory_clock_khz = 1258000,
-     .bus_bits = 128,
-     .l2_bytes = 4 << 20,
-     .wgp = true},
+    device(common(), "gfx1200", "AMD Radeon RX 9060 XT (wick-emu)", 0, 16, 3130000, 1258000, 128,
+           4 << 20),
 };
 
 }  // namespace

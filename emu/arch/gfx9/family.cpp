@@ -5,55 +5,43 @@
 namespace emu {
 namespace {
 
+constexpr Architecture cdna(const char* full_name, int minor, Architecture a) {
+  a.full_name = full_name;
+  a.minor = minor;
+  return a;
+}
+
+constexpr Architecture kCommon = {.generation = 9,
+                                  .major = 9,
+                                  .wave = 64,
+                                  .simds = 4,
+                                  .waves_per_simd = 8,
+                                  .vgprs = 512,
+                                  .vgpr_granule = 8,
+                                  .max_vgprs = 512,
+                                  .sgprs = 800,
+                                  .lds_bytes = 65536,
+                                  .processor_lds = 65536};
+
 constexpr Architecture kArchitectures[] = {
-    {.name = "gfx90a",
-     .full_name = "gfx90a:sramecc+:xnack-",
-     .product = "AMD Instinct MI250X (wick-emu)",
-     .generation = 9,
-     .major = 9,
-     .minor = 0,
-     .stepping = 10,
-     .wave = 64,
-     .processors = 110,
-     .simds = 4,
-     .waves_per_simd = 8,
-     .vgprs = 512,
-     .vgpr_granule = 8,
-     .max_vgprs = 512,
-     .sgprs = 800,
-     .lds_bytes = 65536,
-     .processor_lds = 65536,
-     .clock_khz = 1700000,
-     .memory_clock_khz = 1600000,
-     .bus_bits = 4096,
-     .l2_bytes = 8 << 20,
-     .wgp = false},
-    {.name = "gfx942",
-     .full_name = "gfx942:sramecc+:xnack-",
-     .product = "AMD Instinct MI300X (wick-emu)",
-     .generation = 9,
-     .major = 9,
-     .minor = 4,
-     .stepping = 2,
-     .wave = 64,
-     .processors = 304,
-     .simds = 4,
-     .waves_per_simd = 8,
-     .vgprs = 512,
-     .vgpr_granule = 8,
-     .max_vgprs = 512,
-     .sgprs = 800,
-     .lds_bytes = 65536,
-     .processor_lds = 65536,
-     .clock_khz = 2100000,
-     .memory_clock_khz = 1300000,
-     .bus_bits = 8192,
-     .l2_bytes = 4 << 20,
-     .wgp = false},
+    cdna("gfx90a:sramecc+:xnack-", 0,
+         device(kCommon, "gfx90a", "AMD Instinct MI250X (wick-emu)", 10, 110, 1700000, 1600000,
+                4096, 8 << 20)),
+    cdna("gfx942:sramecc+:xnack-", 4,
+         device(kCommon, "gfx942", "AMD Instinct MI300X (wick-emu)", 2, 304, 2100000, 1300000, 8192,
+                4 << 20)),
 };
+
+/// Those of three operands, and two more, may take halves of registers and keep the other half of
+/// their result, as all 16-bit ones do later on.
+constexpr std::string_view kKeeping[] = {
+    "v_mad_f16",  "v_mad_u16",  "v_mad_i16",  "v_fma_f16",  "v_div_fixup_f16", "v_add_i16",
+    "v_sub_i16",  "v_min3_f16", "v_min3_u16", "v_min3_i16", "v_max3_f16",      "v_max3_u16",
+    "v_max3_i16", "v_med3_f16", "v_med3_u16", "v_med3_i16"};
 
 }  // namespace
 
-extern const Family gfx9_family = {{.keep_high = false, .generation = 9}, kArchitectures};
+extern const Family gfx9_family = {{.keep_high = false, .generation = 9, .keeping_high = kKeeping},
+                                   kArchitectures};
 
 }  // namespace emu

@@ -9,8 +9,9 @@
 namespace emu::EMU_VARIANT {
 namespace {
 
-template <auto kTaken>
+template <auto kTaken, bool kOfScc>
 Stop branch(Wave* w, const Op* op) {
+  if (kOfScc) read_scc(w, op);
   const Op* to = op + 1;
   if (kTaken(w)) {
     to = op->target;
@@ -22,15 +23,18 @@ Stop branch(Wave* w, const Op* op) {
   [[clang::musttail]] return to->fn(w, to);
 }
 
-template <auto kTaken>
+template <auto kTaken, bool kOfScc>
 void lower_branch(Lowering& l, const Inst&) {
-  l.emit(&branch<kTaken>);  // the target is set when the whole function is lowered
+  l.emit(&branch<kTaken, kOfScc>);  // the target is set when the whole function is lowered
 }
 
-template <auto kTaken>
+template <auto kTaken, bool kOfScc = false>
 constexpr Row branch_row(const char* name) {
-  return {name, &lower_branch<kTaken>};
+  return {name, &lower_branch<kTaken, kOfScc>};
 }
+
+template <uint32_t kValue>
+constexpr auto kOnScc = [](const Wave* w) { return w->scc == kValue; };
 
 Stop barrier(Wave* w, const Op* op) {
   if constexpr (kChecked) check_barrier(w, op);
@@ -274,8 +278,8 @@ void lower_halt(Lowering& l, const Inst& inst) {
 
 constexpr Row kRows[] = {
     branch_row<[](const Wave*) { return true; }>("s_branch"),
-    branch_row<[](const Wave* w) { return w->scc == 0; }>("s_cbranch_scc0"),
-    branch_row<[](const Wave* w) { return w->scc != 0; }>("s_cbranch_scc1"),
+    branch_row<kOnScc<0>, true>("s_cbranch_scc0"),
+    branch_row<kOnScc<1>, true>("s_cbranch_scc1"),
     branch_row<[](const Wave* w) { return live(w, vcc(w)) == 0; }>("s_cbranch_vccz"),
     branch_row<[](const Wave* w) { return live(w, vcc(w)) != 0; }>("s_cbranch_vccnz"),
     branch_row<[](const Wave* w) { return live(w, w->exec()) == 0; }>("s_cbranch_execz"),

@@ -93,36 +93,6 @@ Stop atomic(Wave* w, const Op* op) {
   EMU_NEXT;
 }
 
-/// ds_cmpst and its successor take the comparand and the new value from two operands.
-template <class T, bool kCompareFirst>
-Stop compare_store(Wave* w, const Op* op) {
-  for (int half = 0; half < halves(w); ++half) {
-    read_vector(w, op, op->a, 1, half, w->s[kExec + half], true);
-    read_vector(w, op, op->b, sizeof(T) / 4, half, w->s[kExec + half]);
-    read_vector(w, op, op->c, sizeof(T) / 4, half, w->s[kExec + half]);
-    const char* first = half_of(w, op->b, half);
-    const char* second = half_of(w, op->c, half);
-    const uint32_t* addresses = lane_addresses(w, op, half);
-    for (LaneMask left = w->s[kExec + half]; left != 0; left &= left - 1) {
-      const int lane = __builtin_ctz(left);
-      char* memory = lds_base(w, op->imm2) + addresses[lane];
-      T old{};
-      if (Lds::exchangeable(w, op, memory, sizeof(T), lane)) {
-        const T compare = read_lane<T>(kCompareFirst ? first : second, lane);
-        std::memcpy(&old, memory, sizeof old);
-        const T value = read_lane<T>(kCompareFirst ? second : first, lane);
-        if (old == compare) std::memcpy(memory, &value, sizeof value);
-      }
-      if (op->dst != 0) write_lane<T>(half_of(w, op->dst, half), lane, old);
-    }
-  }
-  if (op->dst != 0)
-    load_issued(w, op, op->dst, sizeof(T) / 4, kLds);
-  else
-    store_issued(w, kLds);
-  EMU_NEXT;
-}
-
 /// Atomics of two operands: memory becomes F(old, first, second).
 template <class T, auto F>
 Stop atomic_of_two(Wave* w, const Op* op) {
@@ -152,6 +122,13 @@ Stop atomic_of_two(Wave* w, const Op* op) {
   EMU_NEXT;
 }
 
+// ds_cmpst takes the comparand first, its successor the new value.
+constexpr auto kCompareFirst = [](auto old, auto compare, auto value) {
+  return old == compare ? value : old;
+};
+constexpr auto kCompareSecond = [](auto old, auto value, auto compare) {
+  return old == compare ? value : old;
+};
 constexpr auto kMaskedOr = [](auto old, auto mask, auto data) { return (old & ~mask) | data; };
 constexpr auto kWrap = [](uint32_t old, uint32_t limit, uint32_t otherwise) {
   return old >= limit ? old - limit : old + otherwise;
@@ -229,17 +206,6 @@ void lower_atomic(Lowering& l, const Inst& inst) {  // [vdst,] vaddr, vdata
   if (kReturns) op.dst = l.destination(inst.operands.at(0));
   op.a = l.source(inst.operands.at(kFirst), Value::b32);
   op.b = l.source(inst.operands.at(kFirst + 1), Value::b32);
-  op.imm2 = offset(inst);
-}
-
-template <class T, bool kCompareFirst, bool kReturns>
-void lower_compare_store(Lowering& l, const Inst& inst) {  // [vdst,] vaddr, vdata0, vdata1
-  constexpr size_t kFirst = kReturns ? 1 : 0;
-  Op& op = l.emit(&compare_store<T, kCompareFirst>);
-  if (kReturns) op.dst = l.destination(inst.operands.at(0));
-  op.a = l.source(inst.operands.at(kFirst), Value::b32);
-  op.b = l.source(inst.operands.at(kFirst + 1), Value::b32);
-  op.c = l.source(inst.operands.at(kFirst + 2), Value::b32);
   op.imm2 = offset(inst);
 }
 
@@ -371,9 +337,9 @@ void lower_swizzle(Lowering& l, const Inst& inst) {  // vdst, vsrc offset:swizzl
       {"ds_" base "_" type64, &lower_atomic<T64, F, false>}, {  \
     "ds_" base "_rtn_" type64, &lower_atomic<T64, F, true>      \
   }
-#define EMU_DS_COMPARE(base, type, T, first)                      \
-  {"ds_" base "_" type, &lower_compare_store<T, first, false>}, { \
-    "ds_" base "_rtn_" type, &lower_compare_store<T, first, true> \
+#define EMU_DS_OF_TWO(base, type, T, F)                \
+  {"ds_" base "_" type, &lower_of_two<T, F, false>}, { \
+    "ds_" base "_rtn_" type, &lower_of_two<T, F, true> \
   }
 
 constexpr Row kRows[] = {
@@ -458,18 +424,16 @@ constexpr Row kRows[] = {
     {"ds_wrxchg_rtn_b32", &lower_atomic<uint32_t, kSwap, true>},
     {"ds_wrxchg_rtn_b64", &lower_atomic<uint64_t, kSwap, true>},
     // Before gfx11 the comparand comes first.
-    EMU_DS_COMPARE("cmpst", "b32", uint32_t, true),
-    EMU_DS_COMPARE("cmpst", "b64", uint64_t, true),
-    EMU_DS_COMPARE("cmpst", "f32", float, true),
-    EMU_DS_COMPARE("cmpst", "f64", double, true),
-    EMU_DS_COMPARE("cmpstore", "b32", uint32_t, false),
-    EMU_DS_COMPARE("cmpstore", "b64", uint64_t, false),
-    EMU_DS_COMPARE("cmpstore", "f32", float, false),
-    EMU_DS_COMPARE("cmpstore", "f64", double, false),
-    {"ds_mskor_b32", &lower_of_two<uint32_t, kMaskedOr, false>},
-    {"ds_mskor_rtn_b32", &lower_of_two<uint32_t, kMaskedOr, true>},
-    {"ds_mskor_b64", &lower_of_two<uint64_t, kMaskedOr, false>},
-    {"ds_mskor_rtn_b64", &lower_of_two<uint64_t, kMaskedOr, true>},
+    EMU_DS_OF_TWO("cmpst", "b32", uint32_t, kCompareFirst),
+    EMU_DS_OF_TWO("cmpst", "b64", uint64_t, kCompareFirst),
+    EMU_DS_OF_TWO("cmpst", "f32", float, kCompareFirst),
+    EMU_DS_OF_TWO("cmpst", "f64", double, kCompareFirst),
+    EMU_DS_OF_TWO("cmpstore", "b32", uint32_t, kCompareSecond),
+    EMU_DS_OF_TWO("cmpstore", "b64", uint64_t, kCompareSecond),
+    EMU_DS_OF_TWO("cmpstore", "f32", float, kCompareSecond),
+    EMU_DS_OF_TWO("cmpstore", "f64", double, kCompareSecond),
+    EMU_DS_OF_TWO("mskor", "b32", uint32_t, kMaskedOr),
+    EMU_DS_OF_TWO("mskor", "b64", uint64_t, kMaskedOr),
     {"ds_wrap_rtn_b32", &lower_of_two<uint32_t, kWrap, true>},
     {"ds_append", &lower_count<true>},
     {"ds_consume", &lower_count<false>},

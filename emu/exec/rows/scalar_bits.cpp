@@ -35,6 +35,7 @@ Stop save_exec(Wave* w, const Op* op) {
   put(op->dst, kWrite ? result : exec);
   put(sgpr_offset(kExec), result);
   w->scc = result != 0;
+  if constexpr (kChecked) w->track->scc_known = true;
   EMU_NEXT;
 }
 
@@ -139,30 +140,31 @@ constexpr auto kClz64 = [](u64 a) { return leading_zeros(a); };
 constexpr auto kCls32 = [](u32 a) { return leading_signs(a); };
 constexpr auto kCls64 = [](u64 a) { return leading_signs(a); };
 
+// clang-format off: it takes & between names in macros for references.
 constexpr Row kRows[] = {
-    EMU_EXEC_ROWS("and_saveexec", s& e, false),
+    EMU_EXEC_ROWS("and_saveexec", s & e, false),
     EMU_EXEC_ROWS("or_saveexec", s | e, false),
     EMU_EXEC_ROWS("xor_saveexec", s ^ e, false),
-    EMU_EXEC_ROWS("nand_saveexec", ~(s& e), false),
+    EMU_EXEC_ROWS("nand_saveexec", ~(s & e), false),
     EMU_EXEC_ROWS("nor_saveexec", ~(s | e), false),
     EMU_EXEC_ROWS("xnor_saveexec", ~(s ^ e), false),
     // Which of the two is inverted: gfx11's names, then the older ones.
-    EMU_EXEC_ROWS("and_not0_saveexec", ~s& e, false),
+    EMU_EXEC_ROWS("and_not0_saveexec", ~s & e, false),
     EMU_EXEC_ROWS("and_not1_saveexec", s & ~e, false),
     EMU_EXEC_ROWS("or_not0_saveexec", ~s | e, false),
     EMU_EXEC_ROWS("or_not1_saveexec", s | ~e, false),
-    EMU_EXEC_ROWS("and_not0_wrexec", ~s& e, true),
+    EMU_EXEC_ROWS("and_not0_wrexec", ~s & e, true),
     EMU_EXEC_ROWS("and_not1_wrexec", s & ~e, true),
-    EMU_EXEC_ROWS("andn1_saveexec", ~s& e, false),
+    EMU_EXEC_ROWS("andn1_saveexec", ~s & e, false),
     EMU_EXEC_ROWS("andn2_saveexec", s & ~e, false),
     EMU_EXEC_ROWS("orn1_saveexec", ~s | e, false),
     EMU_EXEC_ROWS("orn2_saveexec", s | ~e, false),
-    EMU_EXEC_ROWS("andn1_wrexec", ~s& e, true),
+    EMU_EXEC_ROWS("andn1_wrexec", ~s & e, true),
     EMU_EXEC_ROWS("andn2_wrexec", s & ~e, true),
-    EMU_LOGIC("and", a& b),
+    EMU_LOGIC("and", a & b),
     EMU_LOGIC("or", a | b),
     EMU_LOGIC("xor", a ^ b),
-    EMU_LOGIC("nand", ~(a& b)),
+    EMU_LOGIC("nand", ~(a & b)),
     EMU_LOGIC("nor", ~(a | b)),
     EMU_LOGIC("xnor", ~(a ^ b)),
     EMU_LOGIC("and_not1", a & ~b),
@@ -223,6 +225,7 @@ constexpr Row kRows[] = {
     sop<[](u32 a, u32 b) { return a >> 16 | (b & 0xffff0000); }>("s_pack_hh_b32_b16"),
     sop<[](u32 a, u32 b) { return a >> 16 | b << 16; }>("s_pack_hl_b32_b16"),
 };
+// clang-format on
 
 }  // namespace
 

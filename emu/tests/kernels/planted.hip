@@ -25,6 +25,22 @@ extern "C" __global__ void unwritten_scalar(int* data) {
   data[item()] = 1;
 }
 
+extern "C" __global__ void unwritten_condition(int* data) {
+  int x;
+  asm volatile(
+      "s_and_b32 s90, s91, 3\n"
+      "s_cselect_b32 s92, 1, 0\n"
+      "v_mov_b32_e32 %0, s92"
+      : "=v"(x)::"scc", "s90", "s91", "s92");
+  data[item()] = x;
+}
+
+/// The word is no instruction.
+extern "C" __global__ void unknown_instruction(int* data) {
+  data[item()] = 77;
+  asm volatile(".long 0xfc0000ff");
+}
+
 extern "C" __global__ void divergent_barrier(int* data) {
   if (data[item()] < 16) asm volatile("s_barrier" ::: "memory");
   data[item()] = 1;
