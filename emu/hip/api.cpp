@@ -1,6 +1,7 @@
 #include "emu/hip/api.h"
 
 #include <algorithm>
+#include <atomic>
 #include <new>
 
 namespace emu::hip {
@@ -8,6 +9,15 @@ namespace emu::hip {
 Thread& thread() {
   thread_local Thread state;
   return state;
+}
+
+void require_usable() {
+  Runtime& runtime = Runtime::get();
+  if (runtime.devices.empty()) throw Error{hipErrorNoDevice};
+  if (!runtime.forked) return;
+  static std::atomic<bool> said{false};
+  throw Error{hipErrorNotInitialized,
+              said.exchange(true) ? "" : "a child of fork can't use its parent's devices"};
 }
 
 hipError_t remember(hipError_t code) {
@@ -136,10 +146,13 @@ void check_range(const void* pointer, size_t bytes, const char* what) {
   require(pointer != nullptr);
   if (!memory().in_arena(address(pointer)) || bytes == 0) return;
   if (memory().covers(address(pointer), bytes)) return;
-  throw Error{
-      hipErrorInvalidValue,
-      std::string(what) + ", " + std::to_string(bytes) + " bytes: " +
-          memory().describe(address(pointer) + (memory().find(address(pointer)) ? bytes - 1 : 0))};
+  const std::string range = std::string(what) + ", " + std::to_string(bytes) + " bytes";
+  const std::optional<Allocation> a = memory().find(address(pointer));
+  if (!a) throw Error{hipErrorInvalidValue, range + ": " + memory().describe(address(pointer))};
+  const size_t from = address(pointer) - a->base;
+  throw Error{hipErrorInvalidValue, range + " from byte " + std::to_string(from) + " of " +
+                                        describe(*a) + ": " +
+                                        std::to_string(from + bytes - a->bytes) + " too many"};
 }
 
 }  // namespace emu::hip

@@ -40,6 +40,9 @@ Thread& thread();
 /// The code of whatever is in flight; what it says goes to stderr.
 hipError_t error_of_exception(const char* function) noexcept;
 
+/// Throws where there is no device, and in children of fork.
+void require_usable();
+
 /// Remembers the error for hipGetLastError. "Not ready" is an answer, not an error.
 hipError_t remember(hipError_t code);
 
@@ -48,7 +51,7 @@ template <class Body>
 hipError_t call(const char* function, const Body& body) {
   hipError_t code = hipSuccess;
   try {
-    if (Runtime::get().devices.empty()) throw Error{hipErrorNoDevice};
+    require_usable();
     if constexpr (std::is_void_v<decltype(body())>) {
       body();
     } else {

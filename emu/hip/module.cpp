@@ -1,6 +1,7 @@
 // Modules: loading, what is in them, and how much of a processor a kernel takes.
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -13,7 +14,12 @@ namespace {
 
 std::vector<uint8_t> read_file(const char* name) {
   std::ifstream file(name, std::ios::binary);
-  if (!file) throw Error{hipErrorFileNotFound, std::string(name) + " can't be read"};
+  std::error_code error;
+  const bool folder = std::filesystem::is_directory(name, error);
+  if (!file || folder) {
+    const std::string why = folder ? " is a directory" : " can't be read";
+    throw Error{hipErrorFileNotFound, std::string(name) + why};
+  }
   std::vector<uint8_t> bytes{std::istreambuf_iterator<char>(file), {}};
   require(!bytes.empty(), hipErrorInvalidImage);
   return bytes;

@@ -91,27 +91,17 @@ hipError_t error_of(Outcome outcome) {
   return hipErrorUnknown;
 }
 
-}  // namespace
+size_t kernarg_bytes(const Kernel& kernel) {
+  return std::max<size_t>({kernel.info.kernarg_bytes, kernel.descriptor.kernarg_bytes, 16});
+}
 
-hipError_t run_kernel(const KernelOp& op) {
-  Runtime& runtime = Runtime::get();
+uint32_t lds_bytes(const KernelOp& op) { return op.kernel->descriptor.lds_bytes + op.dynamic_lds; }
+
+/// The packet's place in a segment, behind the arguments.
+size_t packet_offset(const Kernel& kernel) { return (kernarg_bytes(kernel) + 63) / 64 * 64; }
+
+Packet packet_of(const KernelOp& op, uint64_t kernarg) {
   const Kernel& kernel = *op.kernel;
-  Module& module = *kernel.module;
-  const size_t kernarg_bytes =
-      std::max<size_t>({kernel.info.kernarg_bytes, kernel.descriptor.kernarg_bytes, 16});
-  const size_t packet_at = (kernarg_bytes + 63) / 64 * 64;
-  Segment segment(*runtime.memory, module.device.ordinal, packet_at + sizeof(Packet));
-  if (segment.address == 0) {
-    complain("kernel " + kernel.info.name + ": no device memory left for its arguments");
-    return hipErrorOutOfMemory;
-  }
-  const uintptr_t packet_address = segment.address + packet_at;
-  std::vector<uint8_t> arguments(packet_at);
-  std::memcpy(arguments.data(), op.arguments.data(), std::min(op.arguments.size(), kernarg_bytes));
-  fill_hidden(op, packet_address, arguments);
-  std::memcpy(reinterpret_cast<void*>(segment.address), arguments.data(), arguments.size());
-
-  Launch launch;
   Packet packet;
   packet.header = 2;  // a kernel dispatch
   packet.setup = dimensions(op);
@@ -120,14 +110,27 @@ hipError_t run_kernel(const KernelOp& op) {
     packet.grid[axis] = extent(op, axis);
   }
   packet.scratch_bytes = kernel.descriptor.scratch_bytes;
-  packet.lds_bytes = kernel.descriptor.lds_bytes + op.dynamic_lds;
-  packet.kernel = module.base() + kernel.info.descriptor;
-  packet.kernarg = segment.address;
-  std::memcpy(reinterpret_cast<void*>(packet_address), &packet, sizeof packet);
-  runtime.memory->shadow().written(segment.address, packet_at + sizeof packet);
+  packet.lds_bytes = lds_bytes(op);
+  packet.kernel = kernel.module->base() + kernel.info.descriptor;
+  packet.kernarg = kernarg;
+  return packet;
+}
 
-  const std::shared_ptr<Code> code = module.code(!kernel.descriptor.wave32());
-  launch.code = code.get();
+void fill(const KernelOp& op, uintptr_t segment) {
+  const size_t packet_at = packet_offset(*op.kernel);
+  std::vector<uint8_t> bytes(packet_at + sizeof(Packet));
+  std::memcpy(bytes.data(), op.arguments.data(),
+              std::min(op.arguments.size(), kernarg_bytes(*op.kernel)));
+  fill_hidden(op, segment + packet_at, bytes);
+  const Packet packet = packet_of(op, segment);
+  std::memcpy(bytes.data() + packet_at, &packet, sizeof packet);
+  std::memcpy(reinterpret_cast<void*>(segment), bytes.data(), bytes.size());
+  Runtime::get().memory->shadow().written(segment, bytes.size());
+}
+
+void describe(const KernelOp& op, uintptr_t segment, Launch& launch) {
+  const Kernel& kernel = *op.kernel;
+  const Module& module = *kernel.module;
   launch.descriptor = kernel.descriptor;
   if (dynamic_stack(kernel.descriptor)) launch.descriptor.scratch_bytes += kDynamicStack;
   launch.kernel = kernel.info.name;
@@ -136,35 +139,61 @@ hipError_t run_kernel(const KernelOp& op) {
   launch.groups = op.groups;
   launch.block = op.block;
   launch.grid = op.grid;
-  launch.lds_bytes = packet.lds_bytes;
-  launch.kernarg = segment.address;
-  launch.dispatch_packet = packet_address;
+  launch.lds_bytes = lds_bytes(op);
+  launch.kernarg = segment;
+  launch.dispatch_packet = segment + packet_offset(kernel);
   launch.vgprs = kernel.descriptor.vgprs(module.device.architecture.generation);
-  if (runtime.options.checks()) {
-    launch.checked = true;
-    launch.shadow = &runtime.memory->shadow();
-    launch.races = runtime.races.get();
-    launch.check_races = launch.races != nullptr;
-    constexpr uint32_t kTags = 255;
-    const uint32_t number = runtime.launches++;
-    if (number % kTags == 0 && number > 0 && runtime.races != nullptr) runtime.races->forget();
-    launch.race_tag = (number % kTags + 1) << 24;
-  }
+}
+
+/// What the checks look at, and what reports of faults ask.
+void watch(Launch& launch, Module& module) {
+  Runtime& runtime = Runtime::get();
   launch.line = [&](uint64_t address) { return module.line(address); };
   launch.describe = [&](uint64_t address) { return runtime.memory->describe(address); };
   launch.mapped = [&](uint64_t address, size_t bytes) {
     return !runtime.memory->in_arena(address) && runtime.memory->covers(address, bytes);
   };
-  Outcome outcome;
-  if (runtime.profile != nullptr) {
-    std::lock_guard lock(runtime.profile->one_at_a_time);
-    MemoryCounts counts;
-    launch.memory_counts = &counts;
-    outcome = runtime.scheduler.run(launch);
-    runtime.profile->add(kernel, launch, counts);
-  } else {
-    outcome = runtime.scheduler.run(launch);
+  if (!runtime.options.checks()) return;
+  launch.checked = true;
+  launch.shadow = &runtime.memory->shadow();
+  launch.races = runtime.races.get();
+  launch.check_races = launch.races != nullptr;
+  constexpr uint32_t kTags = 255;
+  const uint32_t number = runtime.launches++;
+  if (number % kTags == 0 && number > 0 && runtime.races != nullptr) runtime.races->forget();
+  launch.race_tag = (number % kTags + 1) << 24;
+}
+
+Outcome run(Launch& launch, const Kernel& kernel) {
+  Runtime& runtime = Runtime::get();
+  if (runtime.profile == nullptr) return runtime.scheduler.run(launch);
+  std::lock_guard lock(runtime.profile->one_at_a_time);
+  MemoryCounts counts;
+  launch.memory_counts = &counts;
+  const Outcome outcome = runtime.scheduler.run(launch);
+  runtime.profile->add(kernel, launch, counts);
+  return outcome;
+}
+
+}  // namespace
+
+hipError_t run_kernel(const KernelOp& op) {
+  Runtime& runtime = Runtime::get();
+  const Kernel& kernel = *op.kernel;
+  Module& module = *kernel.module;
+  Segment segment(*runtime.memory, module.device.ordinal,
+                  packet_offset(kernel) + sizeof(Packet));
+  if (segment.address == 0) {
+    complain("kernel " + kernel.info.name + ": no device memory left for its arguments");
+    return hipErrorOutOfMemory;
   }
+  fill(op, segment.address);
+  const std::shared_ptr<Code> code = module.code(!kernel.descriptor.wave32());
+  Launch launch;
+  launch.code = code.get();
+  describe(op, segment.address, launch);
+  watch(launch, module);
+  const Outcome outcome = run(launch, kernel);
   for (const std::string& finding : launch.findings) {
     if (runtime.options.wants(finding.substr(0, finding.find(':')))) complain(finding);
   }

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <limits>
 #include <new>
 
 namespace emu {
@@ -36,12 +37,12 @@ std::string kind_name(const Allocation& a) {
   return "";
 }
 
-std::string name_of(const Allocation& a) {
+}  // namespace
+
+std::string describe(const Allocation& a) {
   return std::to_string(a.bytes) + " bytes (#" + std::to_string(a.serial) + ", " + kind_name(a) +
          ")";
 }
-
-}  // namespace
 
 Memory::Memory(std::vector<size_t> device_bytes, bool checks) : checks_(checks) {
   for (const size_t limit : device_bytes) {
@@ -62,7 +63,7 @@ Memory::Memory(std::vector<size_t> device_bytes, bool checks) : checks_(checks) 
     region.base = at;
     at += region.bytes;
     region.committed.resize(region.bytes / kChunk);
-    region.gaps[region.base] = region.bytes;
+    add_gap(region, region.base, region.bytes);
   }
   shadow_.base = base_;
   shadow_.bytes = bytes_;
@@ -111,18 +112,53 @@ void Memory::decommit(Region& region, uintptr_t from, uintptr_t to) {
             region.committed.begin() + static_cast<ptrdiff_t>(last), false);
 }
 
-void Memory::give_gap(Region& region, uintptr_t base, size_t span) {
-  auto at = region.gaps.emplace(base, span).first;
-  const auto next = std::next(at);
-  if (next != region.gaps.end() && base + span == next->first) {
-    at->second += next->second;
-    region.gaps.erase(next);
-  }
-  if (at == region.gaps.begin()) return;
-  const auto before = std::prev(at);
-  if (before->first + before->second != base) return;
-  before->second += at->second;
+void Memory::add_gap(Region& region, uintptr_t base, size_t span) {
+  region.gaps.emplace(base, span);
+  region.gaps_by_size.emplace(span, base);
+}
+
+void Memory::remove_gap(Region& region, uintptr_t base) {
+  const auto at = region.gaps.find(base);
+  region.gaps_by_size.erase({at->second, base});
   region.gaps.erase(at);
+}
+
+/// Makes a freed span a gap, one with the gaps beside it.
+void Memory::give_gap(Region& region, uintptr_t base, size_t span) {
+  const auto after = region.gaps.lower_bound(base);
+  uintptr_t from = base, to = base + span;
+  if (after != region.gaps.begin()) {
+    const auto [start, room] = *std::prev(after);
+    if (start + room == base) from = start;
+  }
+  if (after != region.gaps.end() && after->first == to) {
+    to += after->second;
+    remove_gap(region, after->first);
+  }
+  if (from != base) remove_gap(region, from);
+  add_gap(region, from, to - from);
+}
+
+/// An aligned address with that much room after it, in one of the smallest gaps that have it.
+std::optional<uintptr_t> Memory::take_gap(Region& region, size_t span, size_t alignment) {
+  const auto search = [&](size_t least, int tries) -> std::optional<uintptr_t> {
+    auto gap = region.gaps_by_size.lower_bound({least, 0});
+    for (; gap != region.gaps_by_size.end() && tries > 0; ++gap, --tries) {
+      const auto [room, start] = *gap;
+      const uintptr_t base = up(start, alignment), end = base + span;
+      if (end > start + room) continue;
+      remove_gap(region, start);
+      if (base > start) add_gap(region, start, base - start);
+      if (start + room > end) add_gap(region, end, start + room - end);
+      return base;
+    }
+    return std::nullopt;
+  };
+  // Whether a gap that is hardly larger will do depends on where it starts: some of them are tried
+  // before the first that is sure to, all of them only when there is none such.
+  if (const auto base = search(span, 16)) return base;
+  if (const auto base = search(span + alignment, 1)) return base;
+  return search(span, std::numeric_limits<int>::max());
 }
 
 void Memory::mark(const Allocation& a) {
@@ -138,24 +174,20 @@ uintptr_t Memory::allocate(const Allocation& wanted, size_t alignment) {
   if (bytes > region.limit || up(bytes, 256) > region.limit - region.used) return 0;
   alignment = std::max<size_t>(alignment, bytes >= kChunk ? kChunk : bytes >= 4096 ? 4096 : 256);
   const size_t span = up(bytes, 256) + kRoom;
-  for (auto gap = region.gaps.begin(); gap != region.gaps.end(); ++gap) {
-    const auto [start, room] = *gap;
-    const uintptr_t base = up(start, alignment);
-    if (base + span > start + room) continue;
-    if (!commit(region, base, base + span)) return 0;
-    region.gaps.erase(gap);
-    if (base > start) region.gaps[start] = base - start;
-    if (start + room > base + span) region.gaps[base + span] = start + room - (base + span);
-    Block block{wanted, span};
-    block.allocation.base = base;
-    block.allocation.bytes = bytes;
-    block.allocation.serial = ++serial_;
-    mark(block.allocation);
-    region.used += up(bytes, 256);
-    blocks_[base] = std::move(block);
-    return base;
+  const std::optional<uintptr_t> base = take_gap(region, span, alignment);
+  if (!base) return 0;
+  if (!commit(region, *base, *base + span)) {
+    give_gap(region, *base, span);
+    return 0;
   }
-  return 0;
+  Block block{wanted, span};
+  block.allocation.base = *base;
+  block.allocation.bytes = bytes;
+  block.allocation.serial = ++serial_;
+  mark(block.allocation);
+  region.used += up(bytes, 256);
+  blocks_[*base] = std::move(block);
+  return *base;
 }
 
 bool Memory::free(uintptr_t address) {
@@ -219,14 +251,14 @@ bool Memory::covers(uintptr_t address, size_t bytes) const {
 
 std::string Memory::describe(uintptr_t address) const {
   if (const std::optional<Allocation> a = find(address)) {
-    return "byte " + std::to_string(address - a->base) + " of " + name_of(*a);
+    return "byte " + std::to_string(address - a->base) + " of " + emu::describe(*a);
   }
   std::lock_guard lock(mutex_);
   for (const Region& region : regions_) {
     for (auto block = region.quarantine.rbegin(); block != region.quarantine.rend(); ++block) {
       const Allocation& a = block->allocation;
       if (a.holds(address)) {
-        return "byte " + std::to_string(address - a.base) + " of " + name_of(a) + ", freed";
+        return "byte " + std::to_string(address - a.base) + " of " + emu::describe(a) + ", freed";
       }
     }
   }
@@ -235,12 +267,12 @@ std::string Memory::describe(uintptr_t address) const {
   std::string text;
   if (after != blocks_.begin()) {
     const Allocation& a = std::prev(after)->second.allocation;
-    text = std::to_string(address - a.base - a.bytes) + " bytes past the end of " + name_of(a);
+    text = std::to_string(address - a.base - a.bytes) + " bytes past the end of " + emu::describe(a);
     if (after == blocks_.end() || address - a.base - a.bytes < after->first - address) return text;
   }
   if (after == blocks_.end()) return "no allocation";
   const Allocation& a = after->second.allocation;
-  return std::to_string(a.base - address) + " bytes before " + name_of(a);
+  return std::to_string(a.base - address) + " bytes before " + emu::describe(a);
 }
 
 size_t Memory::used(int device) const {

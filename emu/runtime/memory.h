@@ -8,7 +8,9 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "emu/runtime/shadow.h"
@@ -29,6 +31,9 @@ struct Allocation {
 
   bool holds(uintptr_t address) const { return address - base < bytes; }
 };
+
+/// "1024 bytes (#7, device 0)".
+std::string describe(const Allocation& allocation);
 
 class Memory {
  public:
@@ -71,6 +76,7 @@ class Memory {
     uintptr_t base = 0;
     size_t bytes = 0, limit = 0, used = 0, quarantined = 0;
     std::map<uintptr_t, size_t> gaps;
+    std::set<std::pair<size_t, uintptr_t>> gaps_by_size;
     std::vector<bool> committed;
     std::deque<Block> quarantine;
   };
@@ -78,7 +84,10 @@ class Memory {
   Region& region_of(const Allocation& allocation);
   bool commit(Region& region, uintptr_t from, uintptr_t to);
   void decommit(Region& region, uintptr_t from, uintptr_t to);
-  void give_gap(Region& region, uintptr_t base, size_t span);
+  static void add_gap(Region& region, uintptr_t base, size_t span);
+  static void remove_gap(Region& region, uintptr_t base);
+  static void give_gap(Region& region, uintptr_t base, size_t span);
+  static std::optional<uintptr_t> take_gap(Region& region, size_t span, size_t alignment);
   void mark(const Allocation& allocation);
 
   uintptr_t base_ = 0;

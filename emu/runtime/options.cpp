@@ -78,6 +78,15 @@ std::string checks_of(const std::string& text) {
   return text;
 }
 
+void check_isa(const std::string& isa) {
+  const bool wide = __builtin_cpu_supports("x86-64-v4");
+  if (isa != "v3" && isa != "v4") {
+    complain("WICK_EMU_ISA: '" + isa + "' is none of v3, v4; it is left out");
+  } else if (isa == "v4" && !wide) {
+    complain("WICK_EMU_ISA: this processor has no AVX-512; v3 is taken");
+  }
+}
+
 }  // namespace
 
 void complain(const std::string& what) {
@@ -101,6 +110,7 @@ Options Options::from_environment() {
   }
   options.check = checks_of(variable("WICK_EMU_CHECK", ""));
   if (options.check == "0" || options.check == "none" || options.check == "off") options.check = "";
+  if (const std::string isa = variable("WICK_EMU_ISA", ""); !isa.empty()) check_isa(isa);
   options.seed = static_cast<uint64_t>(number_of("WICK_EMU_SEED", 0));
   options.profile = variable("WICK_EMU_PROFILE", "");
   options.profile_table = variable("WICK_EMU_PROFILE_TABLE", "0") != "0";

@@ -1,17 +1,21 @@
 #include "emu/runtime/runtime.h"
 
+#include <pthread.h>
+
 #include <cstdlib>
 
 namespace emu {
 namespace {
 
 void report_leaks() {
+  if (Runtime::get().forked) return;  // the parent's to free
   for (const Allocation& a : Runtime::get().memory->live()) {
-    complain("never freed: " + Runtime::get().memory->describe(a.base));
+    complain("never freed: " + describe(a));
   }
 }
 
 void write_profile() {
+  if (Runtime::get().forked) return;
   for (const auto& device : Runtime::get().devices) device->synchronize();
   const ProfileLog& log = *Runtime::get().profile;
   log.write();
@@ -48,6 +52,7 @@ Runtime::Runtime()
     std::atexit(write_profile);
   }
   if (options.wants("leaks")) std::atexit(report_leaks);
+  pthread_atfork(nullptr, nullptr, [] { Runtime::get().forked = true; });
 }
 
 std::shared_ptr<Kernel> Runtime::find_kernel(const void* handle) {

@@ -62,6 +62,7 @@ class Runtime {
   std::unique_ptr<RaceShadow> races;    // null where they aren't looked for
   std::unique_ptr<ProfileLog> profile;  // null where nothing is profiled
   std::atomic<uint32_t> launches{0};
+  std::atomic<bool> forked{false};  // in a child of fork, where the threads of streams aren't
 
   Handles<Stream> streams;
   Handles<Event> events;
