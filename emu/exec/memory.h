@@ -12,8 +12,6 @@
 namespace emu {
 namespace {
 
-inline constexpr int kMany = -1;  // instead of a lane
-
 enum class Pattern { consecutive, uniform, scattered };
 
 EMU_INLINE Chunk chunk_ids() { return Chunk{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}; }
@@ -26,8 +24,8 @@ EMU_INLINE Pattern pattern(Chunk offsets) {
   return none(from_first) ? Pattern::uniform : Pattern::scattered;
 }
 
-// Spaces say whether `bytes` bytes at an address may be read or written. For a negative lane the
-// answer alone counts: it stands for several lanes, which are asked for one by one when it is no.
+// Spaces say whether `bytes` bytes at an address may be read or written. Where the lane is
+// one of lanes_from(), the answer alone counts: lanes are asked for one by one when it is no.
 
 struct Global {
   static constexpr bool kFaults = true;
@@ -149,11 +147,11 @@ EMU_INLINE bool load_half(Wave* w, const Op* op, const char* base, const uint32_
       const char* from = base + chunk[0];
       const Pattern kind = pattern<Format::kBytes>(chunk);
       if (kind == Pattern::consecutive &&
-          Space::readable(w, op, from, kChunk * Format::kBytes, kMany)) {
+          Space::readable(w, op, from, kChunk * Format::kBytes, lanes_from(first, Format::kBytes))) {
         Format::load_chunk(from, to + 4 * first);
         continue;
       }
-      if (kind == Pattern::uniform && Space::readable(w, op, from, Format::kBytes, kMany)) {
+      if (kind == Pattern::uniform && Space::readable(w, op, from, Format::kBytes, lanes_from(first, Format::kBytes))) {
         Format::load_uniform(from, to + 4 * first);
         continue;
       }
@@ -173,11 +171,28 @@ EMU_INLINE bool load_half(Wave* w, const Op* op, const char* base, const uint32_
   return true;
 }
 
+/// Of lanes that stored one by one: looks for those whose value another lane of the instruction has
+/// replaced by a different one.
+template <class Format>
+EMU_INLINE void check_overwritten(Wave* w, const Op* op, const char* base, const uint32_t* offsets,
+                                  uint32_t lanes, const char* from) {
+  if (!kChecked || !w->launch->check_races) return;
+  for (uint32_t left = lanes; left != 0; left &= left - 1) {
+    const int lane = __builtin_ctz(left);
+    char value[Format::kBytes];
+    Format::store_lane(value, from + 4 * lane);
+    if (std::memcmp(value, base + offsets[lane], sizeof value) == 0) [[likely]]
+      continue;
+    report_overwritten(w, op, reinterpret_cast<uint64_t>(base), offsets, left, Format::kBytes);
+  }
+}
+
 template <class Format, class Space>
 EMU_INLINE bool store_half(Wave* w, const Op* op, char* base, const uint32_t* offsets,
                            LaneMask enabled, const char* from) {
   Space::count(w, base, offsets, enabled, Format::kBytes, true);
   check_alignment<Format>(w, op, base, offsets, enabled);
+  uint32_t one_by_one = 0;
   for (int first = 0; first < kLanes; first += kChunk, enabled >>= kChunk) {
     const uint32_t mask = enabled & 0xffff;
     if (mask == 0) continue;
@@ -186,7 +201,7 @@ EMU_INLINE bool store_half(Wave* w, const Op* op, char* base, const uint32_t* of
       std::memcpy(&chunk, offsets + first, sizeof chunk);
       char* to = base + chunk[0];
       if (pattern<Format::kBytes>(chunk) == Pattern::consecutive &&
-          Space::writable(w, op, to, kChunk * Format::kBytes, kMany)) {
+          Space::writable(w, op, to, kChunk * Format::kBytes, lanes_from(first, Format::kBytes))) {
         Format::store_chunk(to, from + 4 * first);
         continue;
       }
@@ -196,11 +211,13 @@ EMU_INLINE bool store_half(Wave* w, const Op* op, char* base, const uint32_t* of
       char* to = base + offsets[lane];
       if (Space::writable(w, op, to, Format::kBytes, lane)) {
         Format::store_lane(to, from + 4 * lane);
+        one_by_one |= 1u << lane;
       } else if (Space::kFaults) {
         return false;
       }
     }
   }
+  check_overwritten<Format>(w, op, base, offsets, one_by_one, from);
   return true;
 }
 

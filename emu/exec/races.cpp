@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <new>
 
@@ -49,7 +50,7 @@ void use_lds(Wave* w, const Op* op, uint64_t offset, uint32_t bytes, int lane, U
     const auto* first = &track.written[offset];
     const auto* unwritten = std::find(first, first + bytes, 0);
     if (unwritten != first + bytes) {
-      report(w, op, Check::lds, lane,
+      report(w, op, Check::lds, lane_at(lane, static_cast<uint64_t>(unwritten - first)),
              "reads LDS at " + std::to_string(offset + static_cast<uint64_t>(unwritten - first)) +
                  ", which nothing has written");
     }
@@ -59,16 +60,19 @@ void use_lds(Wave* w, const Op* op, uint64_t offset, uint32_t bytes, int lane, U
   if (w->group->waves_begun < 2 || !w->launch->check_races) return;
   for (uint64_t dword = offset / 4; dword < (offset + bytes + 3) / 4; ++dword) {
     uint32_t &writer = track.writer[dword], &reader = track.reader[dword];
-    if (use == Use::atomic) continue;  // in order with each other; with the rest taken to be
+    // In order with each other; with plain accesses, too: those may be atomic loads and stores,
+    // which have no instructions of their own.
+    if (use == Use::atomic) continue;
+    const auto which = [&] { return lane_at(lane, std::max(dword * 4, offset) - offset); };
     if (others(writer)) {
-      report(w, op, Check::races, lane,
+      report(w, op, Check::races, which(),
              lds_text(use == Use::read ? "reads" : "writes", dword * 4, writer % 64, "wrote"));
     }
     if (use == Use::read) {
       reader = others(reader) ? track.epoch * 64 + LdsTrack::kSeveral : mine;
     } else {
       if (others(reader)) {
-        report(w, op, Check::races, lane, lds_text("writes", dword * 4, reader % 64, "read"));
+        report(w, op, Check::races, which(), lds_text("writes", dword * 4, reader % 64, "read"));
       }
       writer = mine;
     }
@@ -136,7 +140,8 @@ void use_global(Wave* w, const Op* op, uint64_t address, uint32_t bytes, int lan
       const std::string whose = other == RaceShadow::kSeveral
                                     ? "other workgroups"
                                     : "workgroup number " + std::to_string(other - 1);
-      report(w, op, Check::races, lane,
+      const uint64_t at = std::max(shadow.base + dword * 4, address);
+      report(w, op, Check::races, lane_at(lane, at - address),
              std::string(use == Use::read ? "reads" : "writes") + " memory at " +
                  place_of(w, shadow.base + dword * 4) + " that " + whose + " " +
                  (after_write ? "wrote" : "read") + " in this launch");
@@ -146,6 +151,26 @@ void use_global(Wave* w, const Op* op, uint64_t address, uint32_t bytes, int lan
     } else {
       writer = mine;
     }
+  }
+}
+
+void report_overwritten(Wave* w, const Op* op, uint64_t base, const uint32_t* offsets,
+                        uint32_t lanes, uint32_t bytes) {
+  const int first = std::countr_zero(lanes);
+  for (uint32_t left = lanes & (lanes - 1); left != 0; left &= left - 1) {
+    const int lane = std::countr_zero(left);
+    const uint32_t distance = std::max(offsets[lane], offsets[first]) -
+                              std::min(offsets[lane], offsets[first]);
+    if (distance >= bytes) continue;
+    const uint64_t address = base + offsets[first];
+    const auto lds = reinterpret_cast<uint64_t>(w->lds);
+    const std::string where = address - lds < w->lds_bytes
+                                  ? "LDS at " + std::to_string(address - lds)
+                                  : "memory at " + place_of(w, address);
+    report(w, op, Check::races, first,
+           "writes " + where + ", to which lane " + std::to_string(lane) +
+               " writes another value at once");
+    return;
   }
 }
 

@@ -24,6 +24,17 @@ struct LdsTrack {
 
 enum class Use : uint8_t { read, write, atomic };
 
+/// Instead of a lane, several: from `first` on, each with `bytes` bytes of a range. Negative.
+constexpr int lanes_from(int first, uint32_t bytes) {
+  return -1 - first - kLanes * static_cast<int>(bytes);
+}
+/// The lane, or the one of several that has the byte `distance` of a range.
+constexpr int lane_at(int lane, uint64_t distance) {
+  if (lane >= 0) return lane;
+  const int code = -1 - lane;
+  return code % kLanes + static_cast<int>(distance) / (code / kLanes);
+}
+
 /// Notes an access to LDS by one wave, and reports what is wrong with it. `lane` of the half.
 void use_lds(Wave* w, const Op* op, uint64_t offset, uint32_t bytes, int lane, Use use);
 
@@ -63,5 +74,9 @@ void divide_line(RaceShadow& shadow, uint64_t line, uint32_t launch);
 /// Notes an access to global memory by one workgroup. Not reported: accesses of a workgroup that
 /// has used an atomic operation or invalidated its caches, since that may have put them in order.
 void use_global(Wave* w, const Op* op, uint64_t address, uint32_t bytes, int lane, Use use);
+
+/// Reports that the first of `lanes` wrote what another of them, at the same place, has replaced.
+void report_overwritten(Wave* w, const Op* op, uint64_t base, const uint32_t* offsets,
+                        uint32_t lanes, uint32_t bytes);
 
 }  // namespace emu

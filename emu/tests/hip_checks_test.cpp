@@ -63,6 +63,17 @@ void expect_finding(const char* kernel, unsigned block, unsigned lds, const std:
 
 TEST(HipChecks, RacesInLds) {
   expect_finding("lds_race", 128, 512, "races", "without a barrier between");
+  expect_finding("lds_race", 128, 512, "races", "lane ");
+}
+
+TEST(HipChecks, RacesOfLanes) {
+  expect_finding("lanes_collide", 32, 0, "races", "lane 0: writes memory at");
+  expect_finding("lanes_collide", 32, 0, "races", "to which lane 1 writes another value at once");
+  expect_finding("lds_lanes_collide", 32, 64, "races",
+                 "lane 0: writes LDS at 0, to which lane 1 writes another value at once");
+  const Kernels kernels("planted.gfx1100.hsaco");
+  const Buffer<int> data(32);
+  EXPECT_EQ("", said(kernels["lanes_agree"], 1, 32, 64, data.data));
 }
 
 TEST(HipChecks, LdsBeyondItsEnd) {

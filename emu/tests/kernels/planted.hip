@@ -71,6 +71,20 @@ extern "C" __global__ void lds_race(int* data) {
   data[i] = other;
 }
 
+/// Half of the lanes write another value than the other half, to one address.
+extern "C" __global__ void lanes_collide(int* data) { data[item() / 2] = static_cast<int>(item()); }
+
+extern "C" __global__ void lds_lanes_collide(int* data) {
+  dynamic_lds[item() / 2] = static_cast<int>(item());
+  data[item()] = dynamic_lds[item() / 2];
+}
+
+/// All lanes write the same.
+extern "C" __global__ void lanes_agree(int* data) {
+  dynamic_lds[item() / 2] = static_cast<int>(item() / 2);
+  data[item() / 4] = dynamic_lds[item() / 2] / 2;
+}
+
 /// Comes to barrier after barrier, until somebody writes.
 extern "C" __global__ void barriers_forever(volatile int* data) {
   while (data[0] == 0) __builtin_amdgcn_s_barrier();
