@@ -20,6 +20,7 @@ set(plain --no-gpu-bundle-output)
 emu_kernels(basic.gfx1100.hsaco basic.hip ${plain} --offload-arch=gfx1100)
 emu_kernels(basic.gfx90a.hsaco basic.hip ${plain} --offload-arch=gfx90a)
 emu_kernels(planted.gfx1100.hsaco planted.hip ${plain} --offload-arch=gfx1100 -gline-tables-only)
+emu_kernels(profile.gfx1100.hsaco profile.hip ${plain} --offload-arch=gfx1100)
 emu_kernels(basic.v4.hsaco basic.hip ${plain} --offload-arch=gfx1100 -mcode-object-version=4)
 emu_kernels(basic.v6.hsaco basic.hip ${plain} --offload-arch=gfx1100 -mcode-object-version=6)
 emu_kernels(basic.gfx11-generic.hsaco basic.hip ${plain} --offload-arch=gfx11-generic
@@ -75,7 +76,7 @@ emu_hip_ctest(emu_hip_gfx90a "HipLaunch.*:HipStream.*:HipBadInput.*:HipCorpus.*:
 emu_hip_ctest(emu_hip_devices "HipDevices.*" WICK_EMU_DEVICES=gfx1100,gfx90a
               WICK_EMU_MEMORY=1G,2G WICK_EMU_CHECK=all WICK_EMU_THREADS=1)
 foreach(check races waits registers barriers alignment)
-  set(tests_races "HipChecks.RacesInLds:HipChecks.RacesBetweenWorkgroups:HipChecks.NoRaces*")
+  set(tests_races "HipChecks.RacesInLds:HipChecks.RacesOfLanes:HipChecks.RacesBetweenWorkgroups:HipChecks.NoRaces*")
   set(tests_waits "HipChecks.MissingWaits")
   set(tests_registers "HipChecks.RegistersThatNothingWrote")
   set(tests_barriers "HipChecks.BarriersThatLanesDontReach")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Runs a test that launches a known kernel with WICK_EMU_PROFILE and holds the counts against what
-that kernel must need: 1000 elements added by 4 workgroups of 256 items.
+"""Runs tests that launch known kernels with WICK_EMU_PROFILE and holds the counts against what those
+kernels must need: 1000 elements added by 4 workgroups of 256 items, and kernels/profile.hip.
 
   profile_check.py EMU_HIP_TEST
 """
@@ -12,20 +12,12 @@ import tempfile
 
 WAVES = 4 * 256 // 32
 USED_WAVES = 32  # of 1000 items: 31 whole ones and one with 8 lanes
+TESTS = "--gtest_filter=HipLaunch.AddsVectors:HipLaunch.DynamicLds:HipProfile.*"
 LINES_128 = 3 * USED_WAVES
 LINES_64 = 3 * (31 * 2 + 1)
 
 
-def main():
-    with tempfile.TemporaryDirectory() as folder:
-        file = os.path.join(folder, "profile.json")
-        env = dict(os.environ, WICK_EMU_PROFILE=file, WICK_EMU_PROFILE_TABLE="1")
-        run = subprocess.run([sys.argv[1], "--gtest_filter=HipLaunch.AddsVectors:HipLaunch.DynamicLds"],
-                             env=env, capture_output=True, text=True, check=False)
-        assert run.returncode == 0, run.stdout + run.stderr
-        with open(file, encoding="utf-8") as text:
-            kernels = {k["name"]: k for k in json.load(text)["kernels"]}
-    add, reverse = kernels["add"], kernels["reverse"]
+def check_add(add):
     expected = {"launches": 1, "groups": 4, "waves": WAVES, "wave": 32, "architecture": "gfx1100",
                 "scratch_bytes": 0, "lds_bytes": 0, "items": 256}
     for name, value in expected.items():
@@ -39,6 +31,41 @@ def main():
     assert classes["smem"] > 0 and classes["valu"] >= 4 * WAVES, classes
     assert 0 < add["lanes_off"] < 0.1, add["lanes_off"]
     assert add["occupancy"] == 1.0 and 0 < add["vgprs"] <= 32, add
+
+
+def traffic(load_bytes, store_bytes, transactions_64, transactions_128):
+    return {"load_bytes": load_bytes, "store_bytes": store_bytes,
+            "transactions_64": transactions_64, "transactions_128": transactions_128}
+
+
+def check_known(kernels):
+    """Of one wave of 32 lanes each."""
+    assert kernels["strided"]["global"] == traffic(128, 128, 64, 64), kernels["strided"]
+    assert kernels["uniform"]["global"] == traffic(128, 128, 1 + 2, 1 + 1), kernels["uniform"]
+    # A store and a load, each 32 cycles instead of one.
+    assert kernels["one_bank"]["lds"] == {"accesses": 2, "conflict_cycles": 2 * 31}
+    assert kernels["padded"]["lds"] == {"accesses": 2, "conflict_cycles": 0}
+    for name in ("strided", "uniform", "one_bank", "padded"):
+        assert kernels[name]["lanes_off"] == 0, kernels[name]
+    # Nearly all its instructions with 4 lanes of 32.
+    assert abs(kernels["four_lanes"]["lanes_off"] - 28 / 32) < 0.01, kernels["four_lanes"]
+    spills = kernels["spills"]
+    assert spills["scratch_bytes"] >= 1200, spills
+    assert spills["instructions"]["scratch"] == 301, spills
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        file = os.path.join(folder, "profile.json")
+        env = dict(os.environ, WICK_EMU_PROFILE=file, WICK_EMU_PROFILE_TABLE="1")
+        run = subprocess.run([sys.argv[1], TESTS],
+                             env=env, capture_output=True, text=True, check=False)
+        assert run.returncode == 0, run.stdout + run.stderr
+        with open(file, encoding="utf-8") as text:
+            kernels = {k["name"]: k for k in json.load(text)["kernels"]}
+    check_add(kernels["add"])
+    check_known(kernels)
+    reverse = kernels["reverse"]
     assert reverse["lds"]["accesses"] == 2 * 4 and reverse["lds_bytes"] == 512, reverse
     assert "add" in run.stderr and "instructions" in run.stderr, "no table on request"
     print("the profile counts what the kernels do")
