@@ -1,5 +1,4 @@
 // Random kernels from a seed: compiled for the device and for the host, and compared.
-//   emu_random_kernels [--count 300] [--seed 1] [--batch 50] [--arch gfx1100] [--keep FOLDER]
 
 #include <cstdio>
 #include <cstdlib>
@@ -19,20 +18,32 @@ struct Options {
   std::string arch = "gfx1100", keep;
 };
 
+constexpr char kUsage[] =
+    "emu_random_kernels [--count 300] [--seed 1] [--batch 50] [--arch gfx1100] [--keep FOLDER]\n"
+    "Compiles random kernels for a device and for the host, runs both, and compares.\n";
+
 Options read_options(int argc, char** argv) {
   Options options;
-  for (int i = 1; i + 1 < argc; i += 2) {
+  for (int i = 1; i < argc; i += 2) {
     const std::string name = argv[i];
-    if (name == "--count")
-      options.count = std::strtoull(argv[i + 1], nullptr, 10);
-    else if (name == "--seed")
-      options.seed = std::strtoull(argv[i + 1], nullptr, 10);
-    else if (name == "--batch")
-      options.batch = std::strtoull(argv[i + 1], nullptr, 10);
-    else if (name == "--arch")
-      options.arch = argv[i + 1];
-    else if (name == "--keep")
-      options.keep = argv[i + 1];
+    if (name == "--help") {
+      std::fputs(kUsage, stdout);
+      std::exit(0);
+    }
+    const char* value = i + 1 < argc ? argv[i + 1] : "";
+    char* end = nullptr;
+    const uint64_t number = std::strtoull(value, &end, 10);
+    const bool counts = name == "--count" || name == "--seed" || name == "--batch";
+    const bool known = counts || name == "--arch" || name == "--keep";
+    if (!known || *value == 0 || (counts && *end != 0) || (name == "--batch" && number == 0)) {
+      std::fprintf(stderr, "emu_random_kernels: %s %s\n%s", name.c_str(), value, kUsage);
+      std::exit(2);
+    }
+    if (name == "--count") options.count = number;
+    if (name == "--seed") options.seed = number;
+    if (name == "--batch") options.batch = number;
+    if (name == "--arch") options.arch = value;
+    if (name == "--keep") options.keep = value;
   }
   return options;
 }

@@ -165,6 +165,7 @@ class Writer {
 
   std::string integer_expression(T t, int depth) {
     static const char* const kOps[] = {"+", "-", "*", "&", "|", "^"};
+    constexpr uint32_t kOr = 4;
     // Signed sums wrap: they are made unsigned and cast back.
     const char* wide = t == T::i64 ? "u64" : "u32";
     const auto u = [&](const std::string& x) {
@@ -173,6 +174,7 @@ class Writer {
     const std::string a = expression(t, depth), b = expression(t, depth);
     const uint32_t kind = random_.below(14);
     const std::string shift = std::to_string(random_.below(t == T::i64 ? 64 : 32));
+    if (kind == kOr && t == T::i64) return cast(t, full(t, u(a)) + " | " + full(t, u(b)));
     if (kind < 6) return cast(t, u(a) + " " + kOps[kind] + " " + u(b));
     switch (kind) {
       case 6:
@@ -197,7 +199,8 @@ class Writer {
   }
 
   /// An unsigned number of which the compiler can't tell that its upper bits are copies of a sign:
-  /// clang 19 divides such ones as if they were as short as signed ones.
+  /// clang 19 divides such ones as if they were as short as signed ones, and where the upper half of
+  /// one side of a 64-bit | is known to be ones for some lanes, it may put a lane mask there.
   static std::string full(T t, const std::string& x) {
     return "(" + x + (t == T::i64 ? " ^ static_cast<u64>(in.l[3]))" : " ^ in.i[7])");
   }
