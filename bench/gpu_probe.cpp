@@ -1,0 +1,353 @@
+// Whether a GPU gives the CPU's bits, and at what share of its copy bandwidth, as JSON.
+//
+//   gpu_probe DEVICE [--small]
+//
+// silu, rms_norm, sums of rows of many lengths, and products of Q4_1 and Q8_0 weights with one column,
+// against the CPU kernels of every instruction set here. --small takes shapes an emulator can do.
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "wick/backend/cpu/cpu_backend.h"
+#include "wick/backend/gpu/gpu.h"
+#include "wick/base/error.h"
+#include "wick/math/blocks.h"
+#include "wick/math/half.h"
+
+namespace {
+
+using namespace wick;
+
+/// Numbers of many magnitudes, by a linear congruence.
+class Numbers {
+ public:
+  explicit Numbers(uint32_t seed) : state_(seed) {}
+  uint32_t bits() {
+    state_ = state_ * 1664525u + 1013904223u;
+    return state_ ^ state_ >> 15;
+  }
+  float uniform() { return static_cast<float>(bits() >> 8) * 0x1p-23f - 1.0f; }
+
+ private:
+  uint32_t state_;
+};
+
+template <class T>
+T store(float x) {
+  if constexpr (std::is_same_v<T, float>) {
+    return x;
+  } else {
+    return math::from_f32<T>(x);
+  }
+}
+
+template <class T>
+std::vector<T> numbers(size_t count, uint32_t seed) {
+  Numbers random(seed);
+  std::vector<T> v(count);
+  for (T& x : v) x = store<T>(random.uniform() * std::exp2(random.uniform() * 3));
+  return v;
+}
+
+class DeviceBuffer {
+ public:
+  DeviceBuffer(gpu::Gpu& gpu, size_t bytes) : gpu_(gpu), bytes_(bytes) {
+    gpu_.enter();
+    gpu_.check(gpu_.driver.api.mem_alloc(&data, bytes), "allocating");
+  }
+  template <class T>
+  DeviceBuffer(gpu::Gpu& gpu, const std::vector<T>& from) : DeviceBuffer(gpu, from.size() * sizeof(T)) {
+    gpu_.check(gpu_.driver.api.copy_to_device(data, from.data(), bytes_, gpu_.stream()), "copying");
+    gpu_.synchronize();
+  }
+  ~DeviceBuffer() { gpu_.driver.api.mem_free(data); }
+  DeviceBuffer(const DeviceBuffer&) = delete;
+  template <class T>
+  std::vector<T> get(size_t count) const {
+    std::vector<T> v(count);
+    gpu_.check(gpu_.driver.api.copy_to_host(v.data(), data, count * sizeof(T), gpu_.stream()),
+               "copying");
+    gpu_.synchronize();
+    return v;
+  }
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(data);
+  }
+  void* data = nullptr;
+
+ private:
+  gpu::Gpu& gpu_;
+  size_t bytes_;
+};
+
+template <class T>
+bool same(T a, T b) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (std::isnan(a) && std::isnan(b)) return true;
+  }
+  return std::memcmp(&a, &b, sizeof a) == 0;
+}
+
+class Probe {
+ public:
+  Probe(Device device, bool small) : gpu_(device), small_(small) {
+    gpu_.enter();
+    for (void*& event : events_) gpu_.check(gpu_.driver.api.event_create(&event, 0), "an event");
+    copy_rate_ = measure_copy();
+    fmt::print("{{\"device\": \"{}\", \"name\": \"{}\", \"architecture\": \"{}\", \"driver\": "
+               "\"{}\", \"copy_gb_s\": {:.0f}, \"rows\": [",
+               device.str(), gpu_.info.name, gpu_.info.architecture, gpu_.driver.version(),
+               copy_rate_ / 1e9);
+  }
+
+  void run() {
+    const int64_t many = small_ ? 40'007 : int64_t{64} << 20;
+    silu<float>("f32", DType::f32, many);
+    silu<math::f16>("f16", DType::f16, many);
+    silu<math::bf16>("bf16", DType::bf16, many);
+    for (const int64_t n : {1, 5, 64, 127, 576, 1000, 1024, 4096, 4097, 14336, 32768}) {
+      const int64_t rows = small_ ? 9 : std::max<int64_t>(many / n, 1);
+      sum<float>("f32", DType::f32, rows, n);
+      if (n >= 576) sum<math::bf16>("bf16", DType::bf16, rows, n);
+    }
+    for (const int64_t n : {64, 576, 1024, 2048, 4096, 8192, 14336}) {
+      const int64_t rows = small_ ? 5 : many / n;
+      rms_norm<float>("f32", DType::f32, rows, n);
+      rms_norm<math::bf16>("bf16", DType::bf16, rows, n);
+    }
+    const std::pair<int64_t, int64_t> large[] = {
+        {2048, 2048}, {4096, 4096}, {14336, 4096}, {4096, 14336}, {128256, 4096}};
+    const std::pair<int64_t, int64_t> tiny[] = {{64, 576}, {48, 1536}};
+    for (const auto& [n, k] : small_ ? std::span<const std::pair<int64_t, int64_t>>(tiny)
+                                     : std::span<const std::pair<int64_t, int64_t>>(large)) {
+      matvec<math::BlockQ4_0>("q4_0", DType::q4_0, n, k, 8, 1);
+      matvec<math::BlockQ4_1>("q4_1", DType::q4_1, n, k, 8, 2);
+      matvec<math::BlockQ8_0>("q8_0", DType::q8_0, n, k, 16, 1);
+    }
+    fmt::print("\n], \"modules_loaded\": {}, \"different\": {}}}\n", gpu_.modules_loaded(),
+               different_);
+  }
+  int64_t different() const { return different_; }
+
+ private:
+  /// Seconds of one of `times` calls in a row, the best of five.
+  template <class F>
+  double seconds(int times, const F& call) {
+    if (small_) {
+      call(0);
+      gpu_.synchronize();
+      return NAN;
+    }
+    double best = 1e9;
+    for (int round = 0; round < 5; ++round) {
+      call(0);
+      gpu_.check(gpu_.driver.api.event_record(events_[0], gpu_.stream()), "an event");
+      for (int i = 0; i < times; ++i) call(i);
+      gpu_.check(gpu_.driver.api.event_record(events_[1], gpu_.stream()), "an event");
+      gpu_.check(gpu_.driver.api.event_synchronize(events_[1]), "waiting");
+      float ms = 0;
+      gpu_.check(gpu_.driver.api.event_elapsed(&ms, events_[0], events_[1]), "an event");
+      best = std::min(best, static_cast<double>(ms) * 1e-3 / times);
+    }
+    return best;
+  }
+
+  double measure_copy() {
+    if (small_) return NAN;
+    const size_t bytes = size_t{512} << 20;
+    DeviceBuffer a(gpu_, bytes), b(gpu_, bytes);
+    const double time = seconds(10, [&](int) {
+      gpu_.check(gpu_.driver.api.copy_on_device(b.data, a.data, bytes, gpu_.stream()), "copying");
+    });
+    return 2.0 * static_cast<double>(bytes) / time;
+  }
+
+  void report(const std::string& what, const std::string& differ, double time, double bytes) {
+    fmt::print("{}\n  {{\"op\": \"{}\", \"differ\": {{{}}}", first_ ? "" : ",", what, differ);
+    if (!small_) {
+      fmt::print(", \"us\": {:.2f}, \"gb_s\": {:.0f}, \"share_of_copy\": {:.3f}", time * 1e6,
+                 bytes / time / 1e9, bytes / time / copy_rate_);
+    }
+    fmt::print("}}");
+    std::fflush(stdout);
+    first_ = false;
+  }
+
+  /// Against each instruction set: how many of the elements have other bits.
+  template <class T, class F>
+  std::string compare(const std::vector<T>& got, const F& on_cpu) {
+    std::string text;
+    for (const cpu::Isa isa : cpu::available_isas()) {
+      if (isa == cpu::Isa::v2) continue;
+      cpu::CpuBackend backend(isa);
+      std::vector<T> want(got.size());
+      on_cpu(backend, want.data());
+      int64_t count = 0;
+      for (size_t i = 0; i < got.size(); ++i) count += !same(got[i], want[i]);
+      different_ += count;
+      text += fmt::format("{}\"{}\": {}", text.empty() ? "" : ", ", cpu::name(isa), count);
+    }
+    return text;
+  }
+
+  template <class T>
+  void silu(const char* name, DType dtype, int64_t n) {
+    const auto in = numbers<T>(static_cast<size_t>(n), 1);
+    DeviceBuffer x(gpu_, in), y(gpu_, in.size() * sizeof(T));
+    const uint64_t per_group = 256 * 16;
+    const gpu::Grid grid{{static_cast<unsigned>((in.size() + per_group - 1) / per_group), 1, 1}};
+    const std::string kernel = fmt::format("silu_{}", name);
+    const double time = seconds(20, [&](int) {
+      gpu_.launch("map", kernel, grid, y.data, x.data, static_cast<uint64_t>(n));
+    });
+    const Layout layout = Layout::contiguous({n});
+    const std::string differ = compare(y.get<T>(in.size()), [&](cpu::CpuBackend& b, T* out) {
+      b.unary(Op::silu, {out, dtype, layout}, {in.data(), dtype, layout});
+    });
+    report(fmt::format("silu.{}[{}]", name, n), differ, time, 2.0 * static_cast<double>(n * sizeof(T)));
+  }
+
+  template <class T>
+  void sum(const char* name, DType dtype, int64_t rows, int64_t n) {
+    const auto in = numbers<T>(static_cast<size_t>(rows * n), 2);
+    DeviceBuffer x(gpu_, in), y(gpu_, static_cast<size_t>(rows) * sizeof(T));
+    uint32_t teams = 1;
+    while (teams * 4096 < n) teams *= 2;
+    const auto per_group = 8 / teams;
+    const gpu::Grid grid{{static_cast<unsigned>((rows + per_group - 1) / per_group), 1, 1}};
+    const std::string kernel = fmt::format("sum_rows_{}", name);
+    const double time = seconds(20, [&](int) {
+      gpu_.launch("reduce", kernel, grid, y.data, x.data, static_cast<uint64_t>(rows),
+                  static_cast<uint32_t>(n), static_cast<uint64_t>(n), teams);
+    });
+    const Layout wide = Layout::contiguous({rows, n}), narrow = Layout::contiguous({rows, 1});
+    const std::string differ =
+        compare(y.get<T>(static_cast<size_t>(rows)), [&](cpu::CpuBackend& b, T* out) {
+          b.reduce(Op::sum, {out, dtype, narrow}, {in.data(), dtype, wide}, 2);
+        });
+    report(fmt::format("sum.{}[{},{}]", name, rows, n), differ, time,
+           static_cast<double>(rows * (n + 1)) * sizeof(T));
+  }
+
+  template <class T>
+  void rms_norm(const char* name, DType dtype, int64_t rows, int64_t n) {
+    const auto in = numbers<T>(static_cast<size_t>(rows * n), 3);
+    const auto weight = numbers<T>(static_cast<size_t>(n), 4);
+    DeviceBuffer x(gpu_, in), w(gpu_, weight), y(gpu_, in.size() * sizeof(T));
+    const auto chunks = static_cast<uint32_t>((n + 4095) / 4096);
+    int steps = 1;
+    while (steps * 128 < std::min<int64_t>(n, 4096)) steps *= 2;
+    gpu::Grid grid{{static_cast<unsigned>(rows), 1, 1}};
+    grid.items = 128 * chunks;
+    const std::string kernel = fmt::format("rms_norm_{}_{}", name, steps);
+    const float eps = 1e-5f;
+    const double time = seconds(20, [&](int) {
+      gpu_.launch("norm", kernel, grid, y.data, x.data, w.data, static_cast<uint32_t>(n),
+                  static_cast<uint64_t>(n), static_cast<uint64_t>(n), chunks, eps);
+    });
+    const Layout layout = Layout::contiguous({rows, n});
+    const std::string differ = compare(y.get<T>(in.size()), [&](cpu::CpuBackend& b, T* out) {
+      b.rms_norm({out, dtype, layout}, {in.data(), dtype, layout},
+                 {weight.data(), dtype, Layout::contiguous({n})}, eps);
+    });
+    report(fmt::format("rms_norm.{}[{},{}]", name, rows, n), differ, time,
+           2.0 * static_cast<double>(rows * n) * sizeof(T));
+  }
+
+  /// The device's layout, see kernels/quantized.h.
+  template <class Block>
+  static std::vector<uint8_t> pack(const std::vector<Block>& blocks, int64_t n, int64_t k, int pieces,
+                                   int scales) {
+    const int64_t per_row = k / 32, chunks = (per_row + 7) / 8, groups = (n + 15) / 16;
+    const auto unit_bytes = static_cast<size_t>(256 * (pieces + scales));
+    std::vector<uint8_t> out(static_cast<size_t>(groups * chunks) * unit_bytes);
+    for (int64_t row = 0; row < n; ++row) {
+      for (int64_t b = 0; b < per_row; ++b) {
+        const Block& block = blocks[static_cast<size_t>(row * per_row + b)];
+        uint8_t* unit = out.data() + static_cast<size_t>(row / 16 * chunks + b / 8) * unit_bytes;
+        const auto r = static_cast<size_t>(row % 16), j = static_cast<size_t>(b % 8);
+        const size_t halves = static_cast<size_t>(pieces) / 8;
+        for (size_t h = 0; h < halves; ++h) {
+          std::memcpy(unit + (j * halves + h) * 256 + r * 16,
+                      reinterpret_cast<const uint8_t*>(block.qs) + h * 16, 16);
+        }
+        uint8_t* scale = unit + pieces * 256 + r * 16 + j * 2;
+        std::memcpy(scale, &block.d, 2);
+        if constexpr (requires { block.m; }) std::memcpy(scale + 256, &block.m, 2);
+      }
+    }
+    return out;
+  }
+
+  template <class Block>
+  void matvec(const char* name, DType dtype, int64_t n, int64_t k, int pieces, int scales) {
+    std::vector<Block> blocks(static_cast<size_t>(n * k / 32));
+    Numbers random(7);
+    for (Block& block : blocks) {
+      for (auto& q : block.qs) q = static_cast<std::remove_reference_t<decltype(q)>>(random.bits());
+      block.d = math::from_f32<math::f16>(random.uniform() * 0.01f);
+      if constexpr (requires { block.m; }) block.m = math::from_f32<math::f16>(random.uniform() * 0.05f);
+    }
+    const auto x = numbers<float>(static_cast<size_t>(k), 8);
+    const std::vector<uint8_t> packed = pack(blocks, n, k, pieces, scales);
+    // Copies enough that weights come out of memory, not of the cache.
+    const int copies = small_ ? 1 : static_cast<int>(std::max<size_t>(1, (size_t{400} << 20) / packed.size()));
+    DeviceBuffer weights(gpu_, packed.size() * static_cast<size_t>(copies));
+    for (int i = 0; i < copies; ++i) {
+      gpu_.check(gpu_.driver.api.copy_to_device(weights.as<uint8_t>() + packed.size() * static_cast<size_t>(i),
+                                                packed.data(), packed.size(), gpu_.stream()),
+                 "copying");
+    }
+    const auto blocks_k = static_cast<uint32_t>(k / 32), chunks = (blocks_k + 7) / 8;
+    DeviceBuffer in(gpu_, x), q(gpu_, chunks * 256), s(gpu_, chunks * 64), y(gpu_, static_cast<size_t>(n) * 4);
+    gpu_.launch("quantize", "quantize_activations_f32", gpu::Grid{{chunks, 1, 1}}, q.data, s.data,
+                in.data, uint32_t{1}, blocks_k, chunks * 8, static_cast<uint64_t>(k));
+    const uint32_t row_groups = chunks < 16 && n % 32 == 0 ? 2 : 1;
+    gpu::Grid grid{{static_cast<unsigned>((n / 16 + row_groups - 1) / row_groups), 1, 1}};
+    grid.shared_bytes = chunks * 320 + row_groups * chunks * 64;
+    const std::string kernel = fmt::format("matvec_{}", name);
+    const double time = seconds(2 * copies, [&](int i) {
+      gpu_.launch("matvec", kernel, grid, y.data,
+                  static_cast<void*>(weights.as<uint8_t>() + packed.size() * static_cast<size_t>(i % copies)),
+                  q.data, s.data, chunks, static_cast<uint32_t>(n), row_groups);
+    });
+    const std::string differ =
+        compare(y.get<float>(static_cast<size_t>(n)), [&](cpu::CpuBackend& b, float* out) {
+          const ConstView part{blocks.data(), dtype, Layout::contiguous({n, k})};
+          const auto prepared = b.prepare(std::span(&part, 1), false);
+          b.linear({out, DType::f32, Layout::contiguous({1, n})},
+                   {x.data(), DType::f32, Layout::contiguous({1, k})}, *prepared);
+        });
+    report(fmt::format("matvec.{}[{},{}]", name, n, k), differ, time,
+           static_cast<double>(packed.size()));
+  }
+
+  gpu::Gpu gpu_;
+  const bool small_;
+  bool first_ = true;
+  int64_t different_ = 0;
+  double copy_rate_ = NAN;
+  void* events_[2] = {};
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    fmt::print(stderr, "gpu_probe DEVICE [--small]\n");
+    return 2;
+  }
+  try {
+    Probe probe(Device::parse(argv[1]), argc > 2 && std::string_view(argv[2]) == "--small");
+    probe.run();
+    return probe.different() == 0 ? 0 : 1;
+  } catch (const Error& error) {
+    fmt::print(stderr, "gpu_probe: {}\n", error.what());
+    return 2;
+  }
+}

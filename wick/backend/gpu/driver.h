@@ -1,0 +1,112 @@
+#pragma once
+
+// A vendor's driver, found at run time. Nothing here or above names a vendor's function: the two
+// folders beside this file hold the names, and what is different between the two.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "wick/base/device.h"
+
+namespace wick::gpu {
+
+/// The functions of api.def as they were found in a library.
+struct Api {
+#define WICK_GPU_FN(role, arguments) int(*role) arguments = nullptr;
+#include "wick/backend/gpu/api.def"
+};
+
+/// The name of each of them at a vendor.
+struct ApiNames {
+#define WICK_GPU_FN(role, arguments) const char* role = nullptr;
+#include "wick/backend/gpu/api.def"
+};
+
+/// Whether every role has a name.
+constexpr bool complete(const ApiNames& names) {
+  bool all = true;
+#define WICK_GPU_FN(role, arguments) all = all && names.role != nullptr;
+#include "wick/backend/gpu/api.def"
+  return all;
+}
+
+/// What is known of a device without using it.
+struct GpuInfo {
+  std::string name;          ///< "NVIDIA H200"
+  std::string architecture;  ///< "sm_90", "gfx1100"
+  size_t bytes = 0;          ///< memory
+  int processors = 0;        ///< multiprocessors or compute units
+  int wave = 32;             ///< lanes that run in lockstep
+  int shared_bytes = 0;      ///< shared memory that a block may ask for
+  bool integrated = false;   ///< shares the host's memory
+};
+
+class Driver {
+ public:
+  virtual ~Driver() = default;
+  Driver(const Driver&) = delete;
+  Driver& operator=(const Driver&) = delete;
+
+  /// The vendor's driver; null where it isn't installed or doesn't work, see `missing`. Loaded at the
+  /// first call, once.
+  static Driver* of(DeviceKind kind);
+  /// One line that says why there is no driver: what was tried, and what each said.
+  static std::string missing(DeviceKind kind);
+
+  const Api api;
+  /// The file that was loaded.
+  const std::string library;
+
+  int device_count() const { return count_; }
+  /// "13.0", "6.2".
+  virtual std::string version() const = 0;
+  virtual GpuInfo info(int device) const = 0;
+  /// Makes the device the calling thread's: before any call that allocates, copies or launches.
+  virtual void enter(int device) const = 0;
+  /// What a code means, in the vendor's words: "out of memory (2)".
+  virtual std::string text(int code) const = 0;
+  /// Whether a code says that memory ran out.
+  virtual bool is_out_of_memory(int code) const = 0;
+  /// Whether a code says that the device is gone, and this process can't use it any more.
+  virtual bool is_lost(int code) const = 0;
+  /// Copies between two devices of this driver.
+  virtual int copy_peer(void* to, int to_device, const void* from, int from_device, size_t bytes,
+                        void* stream) const = 0;
+  /// Lets a function be launched with so much dynamic shared memory.
+  virtual int allow_shared(void* function, int bytes) const = 0;
+  /// Launches so that the kernel may start before the one in front of it in the stream has ended, and
+  /// waits for it itself, where the driver can do that; otherwise as api.launch.
+  virtual int launch_early(void* function, const unsigned (&groups)[3], unsigned items,
+                           unsigned shared_bytes, void* stream, void** arguments) const = 0;
+
+ protected:
+  Driver(const Api& functions, std::string file) : api(functions), library(std::move(file)) {}
+  int count_ = 0;
+};
+
+/// A library that was opened; kept open until the process ends.
+class Library {
+ public:
+  /// Opens the first of these names that works. `trace` takes a line for each that doesn't.
+  static std::unique_ptr<Library> open(const std::vector<std::string>& names, std::string& trace);
+  void* symbol(const char* name) const;
+  const std::string& file() const { return file_; }
+
+ private:
+  Library(void* handle, std::string file) : handle_(handle), file_(std::move(file)) {}
+  void* handle_;
+  std::string file_;
+};
+
+/// Finds all functions. False where the library lacks one, which `trace` then names.
+bool find_functions(const Library& library, const ApiNames& names, Api& api, std::string& trace);
+
+/// The vendors' drivers; null with a reason in `trace` where there is none that works.
+std::unique_ptr<Driver> open_cuda(std::string& trace);
+std::unique_ptr<Driver> open_hip(std::string& trace);
+
+}  // namespace wick::gpu

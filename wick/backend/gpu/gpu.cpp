@@ -1,0 +1,102 @@
+#include "wick/backend/gpu/gpu.h"
+
+#include <fmt/format.h>
+
+#include "wick/base/error.h"
+
+namespace wick::gpu {
+namespace {
+
+Driver& driver_of(Device device) {
+  Driver* driver = Driver::of(device.kind);
+  if (driver == nullptr) {
+    throw Error("device", "no such device here", device.str(), Driver::missing(device.kind));
+  }
+  if (device.index < 0 || device.index >= driver->device_count()) {
+    throw Error("device", "no such device here", device.str(),
+                fmt::format("there are {} of that kind", driver->device_count()));
+  }
+  return *driver;
+}
+
+Files images_of(const GpuInfo& info, Device device, std::string& chosen) {
+  if (std::optional<Files> images = find_images(info.architecture, chosen)) {
+    return std::move(*images);
+  }
+  throw Error("device", "no kernels for its architecture",
+              fmt::format("{} {} ({})", device.str(), info.name, info.architecture),
+              fmt::format("this binary has them for {}", fmt::join(image_architectures(), " ")));
+}
+
+}  // namespace
+
+Gpu::Gpu(Device which)
+    : device(which),
+      driver(driver_of(which)),
+      info(driver.info(which.index)),
+      images_(images_of(info, which, images_for_)) {
+  enter();
+  constexpr unsigned kNonBlocking = 1;
+  check(driver.api.stream_create(&stream_, kNonBlocking), "creating a stream");
+}
+
+Gpu::~Gpu() {
+  enter();
+  driver.api.stream_synchronize(stream_);
+  for (const auto& [file, handle] : modules_) driver.api.module_unload(handle);
+  driver.api.stream_destroy(stream_);
+}
+
+void Gpu::check(int code, std::string_view what) const {
+  if (code == 0) return;
+  throw Error(device.str(), fmt::format("{} failed", what), info.name, driver.text(code));
+}
+
+void* Gpu::module(std::string_view file) {
+  const auto at = modules_.find(std::string(file));
+  if (at != modules_.end()) return at->second;
+  const auto image = images_.find(file);
+  if (image == images_.end()) {
+    throw Error(device.str(), "no such kernels", fmt::format("{}.gpu", file), images_for_);
+  }
+  void* handle = nullptr;
+  check(driver.api.module_load(&handle, image->second.data()),
+        fmt::format("loading {}.gpu for {}", file, images_for_));
+  ++loaded_;
+  return modules_[std::string(file)] = handle;
+}
+
+Gpu::Function& Gpu::find(std::string_view file, std::string_view kernel) {
+  std::lock_guard lock(mutex_);
+  Function& function = functions_[std::string(kernel)];
+  if (function.handle == nullptr) {
+    check(driver.api.module_function(&function.handle, module(file), std::string(kernel).c_str()),
+          fmt::format("finding {} in {}.gpu", kernel, file));
+  }
+  return function;
+}
+
+void* Gpu::function(std::string_view file, std::string_view kernel) {
+  return find(file, kernel).handle;
+}
+
+void Gpu::launch_list(std::string_view file, std::string_view kernel, const Grid& grid,
+                      void** arguments) {
+  Function& function = find(file, kernel);
+  if (grid.shared_bytes > function.allowed_shared_bytes) {
+    check(driver.allow_shared(function.handle, static_cast<int>(grid.shared_bytes)),
+          fmt::format("asking for {} bytes of shared memory for {}", grid.shared_bytes, kernel));
+    function.allowed_shared_bytes = grid.shared_bytes;
+  }
+  const auto& [x, y, z] = grid.groups;
+  check(driver.api.launch(function.handle, x, y, z, grid.items, 1, 1, grid.shared_bytes, stream_,
+                          arguments, nullptr),
+        fmt::format("launching {} ({}x{}x{} groups of {})", kernel, x, y, z, grid.items));
+}
+
+void Gpu::synchronize() {
+  enter();
+  check(driver.api.stream_synchronize(stream_), "waiting for the device");
+}
+
+}  // namespace wick::gpu

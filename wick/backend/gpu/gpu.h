@@ -1,0 +1,75 @@
+#pragma once
+
+// One GPU in use: its stream, its modules, and launches.
+
+#include <array>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "wick/backend/gpu/driver.h"
+#include "wick/backend/gpu/images.h"
+
+namespace wick::gpu {
+
+/// How a kernel is spread over the device.
+struct Grid {
+  unsigned groups[3] = {1, 1, 1};
+  unsigned items = 256;       ///< of a group
+  unsigned shared_bytes = 0;  ///< dynamic
+};
+
+class Gpu {
+ public:
+  /// Errors: no driver or no such device, no kernels for its architecture.
+  explicit Gpu(Device device);
+  ~Gpu();
+  Gpu(const Gpu&) = delete;
+  Gpu& operator=(const Gpu&) = delete;
+
+  const Device device;
+  Driver& driver;
+  const GpuInfo info;
+
+  void* stream() const { return stream_; }
+  /// How many modules were loaded so far.
+  int modules_loaded() const { return loaded_; }
+
+  /// Makes this the calling thread's device.
+  void enter() const { driver.enter(device.index); }
+  /// Throws for a code that isn't 0; `what` was attempted.
+  void check(int code, std::string_view what) const;
+
+  /// A kernel of a file in kernels/, e.g. ("map", "silu_f32"). Its module is loaded at the first use.
+  void* function(std::string_view file, std::string_view kernel);
+  /// Launches a kernel on the stream; each argument by value, of exactly the kernel's type.
+  template <class... Arguments>
+  void launch(std::string_view file, std::string_view kernel, const Grid& grid,
+              Arguments... arguments) {
+    std::array<void*, sizeof...(Arguments)> addresses{&arguments...};
+    launch_list(file, kernel, grid, addresses.data());
+  }
+  void synchronize();
+
+ private:
+  struct Function {
+    void* handle = nullptr;
+    unsigned allowed_shared_bytes = 48 << 10;
+  };
+
+  void launch_list(std::string_view file, std::string_view kernel, const Grid& grid,
+                   void** arguments);
+  Function& find(std::string_view file, std::string_view kernel);
+  void* module(std::string_view file);
+
+  std::string images_for_;
+  Files images_;
+  void* stream_ = nullptr;
+  std::mutex mutex_;
+  int loaded_ = 0;
+  std::unordered_map<std::string, void*> modules_;
+  std::unordered_map<std::string, Function> functions_;
+};
+
+}  // namespace wick::gpu

@@ -1,0 +1,122 @@
+#include "wick/backend/gpu/images.h"
+
+#include <zstd.h>
+
+#include <charconv>
+#include <span>
+
+#include "wick/base/error.h"
+
+/// An archive in the binary; the build writes the table.
+struct WickGpuArchive {
+  const char* name;
+  const unsigned char* data;
+  const unsigned char* end;
+};
+extern "C" const WickGpuArchive wick_gpu_archives[];
+extern "C" const unsigned wick_gpu_archive_count;
+
+namespace wick::gpu {
+namespace {
+
+constexpr std::string_view kSources = "sources";
+
+std::span<const WickGpuArchive> archives() { return {wick_gpu_archives, wick_gpu_archive_count}; }
+
+std::string decompress(const WickGpuArchive& archive) {
+  const auto bytes = static_cast<size_t>(archive.end - archive.data);
+  const unsigned long long size = ZSTD_getFrameContentSize(archive.data, bytes);
+  std::string text;
+  if (size < (1ull << 32)) {
+    text.resize(size);
+    const size_t made = ZSTD_decompress(text.data(), text.size(), archive.data, bytes);
+    if (ZSTD_isError(made) == 0 && made == size) return text;
+  }
+  throw Error("gpu", "the kernels in this binary are damaged", archive.name);
+}
+
+/// An archive is a line "NAME SIZE" for each file, an empty line, and the files one after another.
+Files unpack(const WickGpuArchive& archive) {
+  const std::string all = decompress(archive);
+  Files files;
+  std::string_view lines(all);
+  size_t at = lines.find("\n\n") + 2;
+  while (!lines.empty() && lines.front() != '\n') {
+    const size_t end = lines.find('\n'), space = lines.rfind(' ', end);
+    size_t size = 0;
+    std::from_chars(lines.data() + space + 1, lines.data() + end, size);
+    files.emplace(lines.substr(0, space), all.substr(at, size));
+    at += size;
+    lines.remove_prefix(end + 1);
+  }
+  return files;
+}
+
+const WickGpuArchive* find(std::string_view name) {
+  for (const WickGpuArchive& archive : archives()) {
+    if (archive.name == name) return &archive;
+  }
+  return nullptr;
+}
+
+/// Generic targets of AMD's and who they are for.
+std::string generic_of(std::string_view gfx) {
+  if (gfx.starts_with("gfx11")) return "gfx11-generic";
+  if (gfx.starts_with("gfx12")) return "gfx12-generic";
+  if (gfx.starts_with("gfx103")) return "gfx10-3-generic";
+  if (gfx.starts_with("gfx101")) return "gfx10-1-generic";
+  if (gfx == "gfx900" || gfx == "gfx902" || gfx == "gfx904" || gfx == "gfx906" || gfx == "gfx909") {
+    return "gfx9-generic";
+  }
+  return "";
+}
+
+/// "sm_86" → 86, and 0 for anything else.
+int cuda_number(std::string_view name) {
+  int number = 0;
+  if (name.starts_with("sm_")) std::from_chars(name.data() + 3, name.data() + name.size(), number);
+  return number;
+}
+
+/// Machine code runs on devices of its own generation (the tens) that aren't older.
+const WickGpuArchive* closest_cuda(int device) {
+  const WickGpuArchive* best = nullptr;
+  for (const WickGpuArchive& archive : archives()) {
+    const int number = cuda_number(archive.name);
+    if (number == 0 || number / 10 != device / 10 || number > device) continue;
+    if (std::string_view(archive.name).ends_with('a') && number != device) continue;
+    if (best == nullptr || number > cuda_number(best->name)) best = &archive;
+  }
+  return best != nullptr ? best : find("ptx");
+}
+
+}  // namespace
+
+std::vector<std::string> image_architectures() {
+  std::vector<std::string> names;
+  for (const WickGpuArchive& archive : archives()) {
+    if (archive.name != kSources) names.emplace_back(archive.name);
+  }
+  return names;
+}
+
+std::optional<Files> find_images(std::string_view architecture, std::string& chosen) {
+  const WickGpuArchive* archive = find(architecture);
+  if (const int number = cuda_number(architecture); archive == nullptr && number != 0) {
+    archive = closest_cuda(number);
+  }
+  if (archive == nullptr) archive = find(generic_of(architecture));
+  if (archive == nullptr) return std::nullopt;
+  chosen = archive->name;
+  return unpack(*archive);
+}
+
+const Files& kernel_sources() {
+  static const auto* const sources = [] {
+    const WickGpuArchive* archive = find(kSources);
+    return archive == nullptr ? new Files : new Files(unpack(*archive));
+  }();
+  return *sources;
+}
+
+}  // namespace wick::gpu
