@@ -9,6 +9,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -45,12 +46,24 @@ T store(float x) {
   }
 }
 
+/// Of either sign and of magnitudes from 2^-7 to 2^7.
 template <class T>
 std::vector<T> numbers(size_t count, uint32_t seed) {
   Numbers random(seed);
   std::vector<T> v(count);
-  for (T& x : v) x = store<T>(random.uniform() * std::exp2(random.uniform() * 3));
+  for (T& x : v) {
+    const uint32_t bits = random.bits();
+    x = store<T>(math::bits_f32((bits & 0x807fffffu) | (120 + bits % 14) << 23));
+  }
   return v;
+}
+
+/// The first `count` of a list that is made once.
+template <class T>
+std::span<const T> shared_numbers(size_t count) {
+  static std::vector<T> all;
+  if (all.size() < count) all = numbers<T>(count, 1);
+  return {all.data(), count};
 }
 
 class DeviceBuffer {
@@ -60,7 +73,11 @@ class DeviceBuffer {
     gpu_.check(gpu_.driver.api.mem_alloc(&data, bytes), "allocating");
   }
   template <class T>
-  DeviceBuffer(gpu::Gpu& gpu, const std::vector<T>& from) : DeviceBuffer(gpu, from.size() * sizeof(T)) {
+  DeviceBuffer(gpu::Gpu& gpu, const std::vector<T>& from)
+      : DeviceBuffer(gpu, std::span<const T>(from)) {}
+  template <class T>
+  DeviceBuffer(gpu::Gpu& gpu, std::span<const T> from)
+      : DeviceBuffer(gpu, from.size() * sizeof(T)) {
     gpu_.check(gpu_.driver.api.copy_to_device(data, from.data(), bytes_, gpu_.stream()), "copying");
     gpu_.synchronize();
   }
@@ -113,12 +130,14 @@ class Probe {
     for (const int64_t n : {1, 5, 64, 127, 576, 1000, 1024, 4096, 4097, 14336, 32768}) {
       const int64_t rows = small_ ? 9 : std::max<int64_t>(many / n, 1);
       sum<float>("f32", DType::f32, rows, n);
-      if (n >= 576) sum<math::bf16>("bf16", DType::bf16, rows, n);
+      if (n >= 64) sum<math::bf16>("bf16", DType::bf16, rows, n);
     }
     for (const int64_t n : {64, 576, 1024, 2048, 4096, 8192, 14336}) {
       const int64_t rows = small_ ? 5 : many / n;
-      rms_norm<float>("f32", DType::f32, rows, n);
-      rms_norm<math::bf16>("bf16", DType::bf16, rows, n);
+      for (const unsigned items : {64u, 128u, 256u}) {
+        rms_norm<float>("f32", DType::f32, rows, n, items);
+        rms_norm<math::bf16>("bf16", DType::bf16, rows, n, items);
+      }
     }
     const std::pair<int64_t, int64_t> large[] = {
         {2048, 2048}, {4096, 4096}, {14336, 4096}, {4096, 14336}, {128256, 4096}};
@@ -135,7 +154,7 @@ class Probe {
   int64_t different() const { return different_; }
 
  private:
-  /// Seconds of one of `times` calls in a row, the best of five.
+  /// Seconds of one of `times` calls in a row, as a graph, the best of five.
   template <class F>
   double seconds(int times, const F& call) {
     if (small_) {
@@ -143,28 +162,43 @@ class Probe {
       gpu_.synchronize();
       return NAN;
     }
+    void *captured = nullptr, *graph = nullptr;
+    call(0);  // loads what is to be loaded
+    gpu_.check(gpu_.driver.api.capture_begin(gpu_.stream(), 0), "beginning a capture");
+    for (int i = 0; i < times; ++i) call(i);
+    gpu_.check(gpu_.driver.api.capture_end(gpu_.stream(), &captured), "ending a capture");
+    gpu_.check(gpu_.driver.api.graph_instantiate(&graph, captured, 0), "making a graph");
     double best = 1e9;
     for (int round = 0; round < 5; ++round) {
-      call(0);
       gpu_.check(gpu_.driver.api.event_record(events_[0], gpu_.stream()), "an event");
-      for (int i = 0; i < times; ++i) call(i);
+      gpu_.check(gpu_.driver.api.graph_launch(graph, gpu_.stream()), "launching a graph");
       gpu_.check(gpu_.driver.api.event_record(events_[1], gpu_.stream()), "an event");
       gpu_.check(gpu_.driver.api.event_synchronize(events_[1]), "waiting");
       float ms = 0;
       gpu_.check(gpu_.driver.api.event_elapsed(&ms, events_[0], events_[1]), "an event");
       best = std::min(best, static_cast<double>(ms) * 1e-3 / times);
     }
+    gpu_.driver.api.graph_exec_destroy(graph);
+    gpu_.driver.api.graph_destroy(captured);
     return best;
   }
 
   double measure_copy() {
     if (small_) return NAN;
-    const size_t bytes = size_t{512} << 20;
+    const size_t bytes = size_t{1} << 30;
     DeviceBuffer a(gpu_, bytes), b(gpu_, bytes);
-    const double time = seconds(10, [&](int) {
-      gpu_.check(gpu_.driver.api.copy_on_device(b.data, a.data, bytes, gpu_.stream()), "copying");
-    });
-    return 2.0 * static_cast<double>(bytes) / time;
+    const auto& api = gpu_.driver.api;
+    float best = INFINITY;
+    for (int i = 0; i < 10; ++i) {
+      gpu_.check(api.event_record(events_[0], gpu_.stream()), "an event");
+      gpu_.check(api.copy_on_device(b.data, a.data, bytes, gpu_.stream()), "copying");
+      gpu_.check(api.event_record(events_[1], gpu_.stream()), "an event");
+      gpu_.synchronize();
+      float ms = 0;
+      gpu_.check(api.event_elapsed(&ms, events_[0], events_[1]), "an event");
+      best = std::min(best, ms);
+    }
+    return 2e3 * static_cast<double>(bytes) / best;
   }
 
   void report(const std::string& what, const std::string& differ, double time, double bytes) {
@@ -195,9 +229,23 @@ class Probe {
     return text;
   }
 
+  /// How rows are spread over teams: see kernels/rows.h.
+  struct Rows {
+    uint32_t width_log = 0, chunks_log = 0;
+    gpu::Grid grid;
+    Rows(int64_t rows, int64_t n, uint32_t each, unsigned items) {
+      while (each << width_log < std::min<int64_t>(n, 128)) ++width_log;
+      while (int64_t{4096} << chunks_log < n) ++chunks_log;
+      const uint32_t a_row = 1u << (width_log + chunks_log);
+      grid.items = std::max(items, a_row);
+      const int64_t per_group = grid.items / a_row;
+      grid.groups[0] = static_cast<unsigned>((rows + per_group - 1) / per_group);
+    }
+  };
+
   template <class T>
   void silu(const char* name, DType dtype, int64_t n) {
-    const auto in = numbers<T>(static_cast<size_t>(n), 1);
+    const auto in = shared_numbers<T>(static_cast<size_t>(n));
     DeviceBuffer x(gpu_, in), y(gpu_, in.size() * sizeof(T));
     const uint64_t per_group = 256 * 16;
     const gpu::Grid grid{{static_cast<unsigned>((in.size() + per_group - 1) / per_group), 1, 1}};
@@ -214,16 +262,13 @@ class Probe {
 
   template <class T>
   void sum(const char* name, DType dtype, int64_t rows, int64_t n) {
-    const auto in = numbers<T>(static_cast<size_t>(rows * n), 2);
+    const auto in = shared_numbers<T>(static_cast<size_t>(rows * n));
     DeviceBuffer x(gpu_, in), y(gpu_, static_cast<size_t>(rows) * sizeof(T));
-    uint32_t teams = 1;
-    while (teams * 4096 < n) teams *= 2;
-    const auto per_group = 8 / teams;
-    const gpu::Grid grid{{static_cast<unsigned>((rows + per_group - 1) / per_group), 1, 1}};
-    const std::string kernel = fmt::format("sum_rows_{}", name);
+    const Rows place(rows, n, 4, 256);
+    const std::string kernel = fmt::format("sum{}_rows_{}", n % 4 == 0 ? "" : "_odd", name);
     const double time = seconds(20, [&](int) {
-      gpu_.launch("reduce", kernel, grid, y.data, x.data, static_cast<uint64_t>(rows),
-                  static_cast<uint32_t>(n), static_cast<uint64_t>(n), teams);
+      gpu_.launch("reduce", kernel, place.grid, y.data, x.data, static_cast<uint64_t>(rows),
+                  static_cast<uint32_t>(n), static_cast<uint64_t>(n), place.width_log, place.chunks_log);
     });
     const Layout wide = Layout::contiguous({rows, n}), narrow = Layout::contiguous({rows, 1});
     const std::string differ =
@@ -235,27 +280,26 @@ class Probe {
   }
 
   template <class T>
-  void rms_norm(const char* name, DType dtype, int64_t rows, int64_t n) {
-    const auto in = numbers<T>(static_cast<size_t>(rows * n), 3);
+  void rms_norm(const char* name, DType dtype, int64_t rows, int64_t n, unsigned items) {
+    const auto in = shared_numbers<T>(static_cast<size_t>(rows * n));
     const auto weight = numbers<T>(static_cast<size_t>(n), 4);
     DeviceBuffer x(gpu_, in), w(gpu_, weight), y(gpu_, in.size() * sizeof(T));
-    const auto chunks = static_cast<uint32_t>((n + 4095) / 4096);
+    const Rows place(rows, n, sizeof(T) == 4 ? 2 : 4, items);
     int steps = 1;
     while (steps * 128 < std::min<int64_t>(n, 4096)) steps *= 2;
-    gpu::Grid grid{{static_cast<unsigned>(rows), 1, 1}};
-    grid.items = 128 * chunks;
     const std::string kernel = fmt::format("rms_norm_{}_{}", name, steps);
     const float eps = 1e-5f;
     const double time = seconds(20, [&](int) {
-      gpu_.launch("norm", kernel, grid, y.data, x.data, w.data, static_cast<uint32_t>(n),
-                  static_cast<uint64_t>(n), static_cast<uint64_t>(n), chunks, eps);
+      gpu_.launch("norm", kernel, place.grid, y.data, x.data, w.data, static_cast<uint64_t>(rows),
+                  static_cast<uint32_t>(n), static_cast<uint64_t>(n), static_cast<uint64_t>(n),
+                  place.width_log, place.chunks_log, eps);
     });
     const Layout layout = Layout::contiguous({rows, n});
     const std::string differ = compare(y.get<T>(in.size()), [&](cpu::CpuBackend& b, T* out) {
       b.rms_norm({out, dtype, layout}, {in.data(), dtype, layout},
                  {weight.data(), dtype, Layout::contiguous({n})}, eps);
     });
-    report(fmt::format("rms_norm.{}[{},{}]", name, rows, n), differ, time,
+    report(fmt::format("rms_norm.{}[{},{}] by {}", name, rows, n, place.grid.items), differ, time,
            2.0 * static_cast<double>(rows * n) * sizeof(T));
   }
 

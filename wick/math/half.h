@@ -85,9 +85,15 @@ WICK_FN f16 f16_from(float x) {
 }
 
 WICK_FN bf16 bf16_from(float x) {
+#if WICK_FN_NVCC_DEVICE
+  u16 y;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y) : "f"(x));
+  return {y};
+#else
   const u32 b = f32_bits(x);
   const u32 rounded = (b + 0x7fffu + ((b >> 16) & 1u)) >> 16;
   return {static_cast<u16>((b & 0x7fffffffu) > 0x7f800000u ? 0x7fc0u : rounded)};
+#endif
 }
 
 WICK_FN f8e4m3 f8e4m3_from(float x) {

@@ -7,6 +7,7 @@
 // of 32 everywhere: a wave of 64 works as two teams, so that the order of a reduction is the same.
 
 #include "wick/math/fn.h"
+#include "wick/math/half.h"
 
 #if defined(__AMDGCN__) || (defined(__HIP__) && defined(__clang__))
 #define WICK_AMD 1
@@ -44,6 +45,8 @@ inline constexpr u32 kWave = 64;  // the host's pass over this text
 #endif
 
 WICK_DEVICE u32 item() { return __builtin_amdgcn_workitem_id_x(); }
+/// Items of a group.
+WICK_DEVICE u32 items() { return __builtin_amdgcn_workgroup_size_x(); }
 WICK_DEVICE u32 group() { return __builtin_amdgcn_workgroup_id_x(); }
 WICK_DEVICE u32 group_y() { return __builtin_amdgcn_workgroup_id_y(); }
 WICK_DEVICE u32 group_z() { return __builtin_amdgcn_workgroup_id_z(); }
@@ -106,6 +109,10 @@ WICK_DEVICE i32 dot4(i32 a, i32 b, i32 c) {
 #endif
 }
 
+/// Makes the compiler forget what it knows of a register's value, and with it what it has computed from
+/// it: so that it computes it again rather than keep it.
+WICK_DEVICE void forget(u32& x) { asm volatile("" : "+v"(x)); }
+
 /// For kernels of a chain that were launched early: see Driver::launch_early.
 WICK_DEVICE void wait_for_earlier() {}
 WICK_DEVICE void let_later_start() {}
@@ -124,11 +131,18 @@ WICK_DEVICE void store_streamed(Bytes16* to, Bytes16 x) {
   __builtin_nontemporal_store(Four{x.w[0], x.w[1], x.w[2], x.w[3]}, reinterpret_cast<Four*>(to));
 }
 
+/// Two values in a 16-bit type, the first in the lower half of the word.
+template <class T>
+WICK_DEVICE u32 narrow_two(float low, float high) {
+  return u32{from_f32<T>(low).bits} | u32{from_f32<T>(high).bits} << 16;
+}
+
 #else  // NVIDIA
 
 inline constexpr u32 kWave = 32;
 
 WICK_DEVICE u32 item() { return threadIdx.x; }
+WICK_DEVICE u32 items() { return blockDim.x; }
 WICK_DEVICE u32 group() { return blockIdx.x; }
 WICK_DEVICE u32 group_y() { return blockIdx.y; }
 WICK_DEVICE u32 group_z() { return blockIdx.z; }
@@ -146,6 +160,18 @@ WICK_DEVICE u32 shuffle_xor(u32 x) {
 WICK_DEVICE i32 dot4(i32 a, i32 b, i32 c) { return __dp4a(a, b, c); }
 WICK_DEVICE void wait_for_earlier() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 WICK_DEVICE void let_later_start() { asm volatile("griddepcontrol.launch_dependents;"); }
+
+WICK_DEVICE void forget(u32& x) { asm volatile("" : "+r"(x)); }
+template <class T>
+WICK_DEVICE u32 narrow_two(float low, float high) {
+  u32 y;
+  if constexpr (kSame<T, bf16>) {
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
+  } else {
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
+  }
+  return y;
+}
 
 struct alignas(16) Bytes16 {
   u32 w[4];
@@ -202,11 +228,5 @@ WICK_DEVICE T team_sum(T x) {
   x = x + shuffle_xor<2>(x);
   return x + shuffle_xor<1>(x);
 }
-
-/// N elements that lie together and are loaded at once.
-template <class T, int N>
-struct alignas(sizeof(T) * N) Pack {
-  T x[N];
-};
 
 }  // namespace wick::gpu

@@ -1,81 +1,111 @@
 #pragma once
 
-// The order of row sums (docs/design/numerics/reduce.md) on a GPU, in two forms.
+// The order of row sums (docs/design/numerics/reduce.md) on a GPU.
 //
-// By teams: a team of 32 lanes sums a chunk; lane l holds the accumulators 4l … 4l + 3, so that a team
-// reads 128 neighbouring elements at a time. For sums, which look at each element once.
-//
-// By items: 128 items hold a chunk in registers, item a the elements of accumulator a. For norms and
-// softmax, which look again at what they have read.
+// An item holds kEach neighbouring accumulators, so 128 / kEach items share a chunk of 4096 elements and
+// read 128 neighbouring ones at a time. Rows of few elements take fewer items, since accumulators
+// without elements add nothing; rows of several chunks take as many times the items.
 
 #include "wick/backend/gpu/kernels/device.h"
 #include "wick/backend/gpu/kernels/element.h"
 
 namespace wick::gpu {
 
-inline constexpr u32 kChunk = 4096, kAccumulators = 128;
+inline constexpr u32 kChunk = 4096, kAccumulators = 128, kMostChunks = 8;
 
-/// The sum of n <= 4096 elements, in every lane of a team. load(c) gives elements c … c + 3, zeros
-/// from n on: a sum that starts at +0 isn't changed by adding +0.
-template <class A, class Load>
-WICK_DEVICE A team_chunk_sum(u32 n, const Load& load) {
-  A acc[4] = {0, 0, 0, 0};
-#pragma unroll 8
-  for (u32 c = lane() * 4; c < n; c += kAccumulators) {
-    const Pack<A, 4> x = load(c);
-#pragma unroll
-    for (u32 i = 0; i < 4; ++i) acc[i] = acc[i] + x.x[i];
+/// Which row and which elements of it an item has. A row takes 2^width_log items for each of
+/// 2^chunks_log chunks; only rows of at most kEach << width_log elements take less than 128 / kEach.
+template <u32 kEach>
+struct RowPlace {
+  u64 row;
+  u32 width, chunks;
+  u32 chunk;  // the item's
+  u32 first;  // the first of the item's neighbouring elements in a chunk
+
+  WICK_DEVICE RowPlace(u32 width_log, u32 chunks_log)
+      : width(1u << width_log), chunks(1u << chunks_log) {
+    const u64 at = (u64{group()} * items() + item()) >> width_log;
+    row = at >> chunks_log;
+    chunk = static_cast<u32>(at) & (chunks - 1);
+    first = (item() & (width - 1)) * kEach;
   }
-  return team_sum((acc[0] + acc[1]) + (acc[2] + acc[3]));
-}
 
-/// Four elements as the type that computes. `whole`: all four are there and lie at a multiple of four
-/// elements in memory.
-template <class T>
-WICK_DEVICE auto load4(const T* x, u32 c, u32 n, bool whole) {
-  using A = decltype(widen(T()));
-  Pack<A, 4> y;
-  if (whole) {
-    const Pack<T, 4> raw = *reinterpret_cast<const Pack<T, 4>*>(x + c);
-#pragma unroll
-    for (u32 i = 0; i < 4; ++i) y.x[i] = widen(raw.x[i]);
+  /// Elements of the item's chunk, of a row of n.
+  WICK_DEVICE u32 count(u32 n) const {
+    const u32 start = chunk * kChunk;
+    return n <= start ? 0 : n - start < kChunk ? n - start : kChunk;
+  }
+};
+
+/// Neighbouring elements from c on; zeros from n on. kWhole: rows lie at multiples of kEach elements and
+/// have as many.
+template <u32 kEach, bool kWhole, class T>
+WICK_DEVICE Pack<T, kEach> load_each(const T* x, u32 c, u32 n) {
+  Pack<T, kEach> y = {};
+  if constexpr (kWhole) {
+    if (c < n) y = *reinterpret_cast<const Pack<T, kEach>*>(x + c);
   } else {
+    Compute<T> v[kEach] = {};
 #pragma unroll
-    for (u32 i = 0; i < 4; ++i) y.x[i] = c + i < n ? widen(x[c + i]) : A(0);
+    for (u32 i = 0; i < kEach; ++i) {
+      if (c + i < n) v[i] = widen(x[c + i]);
+    }
+    y = Pack<T, kEach>::of(v);
   }
   return y;
 }
 
-/// The row sum of at most 8 partial results.
-template <class A>
-WICK_DEVICE A sum_of_8(const A* t) {
-  return ((t[0] + t[1]) + (t[2] + t[3])) + ((t[4] + t[5]) + (t[6] + t[7]));
+/// Values to neighbouring elements from c on, below n.
+template <u32 kEach, bool kWhole, class T>
+WICK_DEVICE void store_each(T* y, u32 c, u32 n, const Compute<T> (&v)[kEach]) {
+  if constexpr (kWhole) {
+    if (c < n) *reinterpret_cast<Pack<T, kEach>*>(y + c) = Pack<T, kEach>::of(v);
+  } else {
+#pragma unroll
+    for (u32 i = 0; i < kEach; ++i) {
+      if (c + i < n) y[c + i] = narrow<T>(v[i]);
+    }
+  }
 }
 
-/// The sum of the accumulators of 128 items, in all of them; and where a group has several times 128
-/// items, of their chunks. Every item of the group has to come here. `shared` holds 32 of A for each
-/// 128 items.
-template <class A>
-WICK_DEVICE A group_row_sum(A acc, u32 chunks, A* shared) {
-  acc = acc + shuffle_xor<1>(acc);
-  acc = acc + shuffle_xor<2>(acc);
-  const u32 chunk = item() / kAccumulators, quad = lane() / 4;
-  A* part = shared + chunk * 32;
-  if (lane() % 4 == 0) part[team() % 4 * 8 + quad] = acc;
-  sync();
-  A total = 0;
-  A sums[8] = {0, 0, 0, 0, 0, 0, 0, 0};
-#pragma unroll
-  for (u32 k = 0; k < 8; ++k) {
-    if (k >= chunks) break;
-    const A* p = shared + k * 32 + quad;
-    A s = (p[0] + p[16]) + (p[8] + p[24]);
-    s = s + shuffle_xor<16>(s);
-    s = s + shuffle_xor<8>(s);
-    sums[k] = s + shuffle_xor<4>(s);
+/// The sum of a row's accumulators, in all of its items. Every item of the group has to come here.
+/// `shared` has room for each item.
+template <u32 kEach, class A>
+WICK_DEVICE A row_sum(const A (&acc)[kEach], const RowPlace<kEach>& place, A* shared) {
+  A s;
+  if constexpr (kEach == 4) {
+    s = (acc[0] + acc[1]) + (acc[2] + acc[3]);
+  } else if constexpr (kEach == 2) {
+    s = acc[0] + acc[1];
+    s = s + shuffle_xor<1>(s);
+  } else {
+    s = acc[0] + shuffle_xor<1>(acc[0]);
+    s = s + shuffle_xor<2>(s);
   }
-  total = chunks == 1 ? sums[0] : sum_of_8(sums);
-  return total;
+  // Four accumulators are one lane of the order; from here on its distances 16, 8, 4, 2, 1.
+  constexpr u32 kLane = 4 / kEach;
+  if (kEach < 4 && place.width > kTeam) {
+    shared[item()] = s;
+    sync();
+    if constexpr (kEach == 2) s = s + shared[item() ^ 32];
+    if constexpr (kEach == 1) s = (s + shared[item() ^ 64]) + (shared[item() ^ 32] + shared[item() ^ 96]);
+  }
+  if (kLane * 16 < kTeam && place.width > kLane * 16) s = s + shuffle_xor<kLane * 16 % kTeam>(s);
+  if (kLane * 8 < kTeam && place.width > kLane * 8) s = s + shuffle_xor<kLane * 8 % kTeam>(s);
+  if (place.width > kLane * 4) s = s + shuffle_xor<kLane * 4>(s);
+  if (place.width > kLane * 2) s = s + shuffle_xor<kLane * 2>(s);
+  if (place.width > kLane) s = s + shuffle_xor<kLane>(s);
+  if (place.chunks == 1) return s;
+
+  // The row sum of the chunks' sums, of which there are at most 8.
+  sync();
+  if (place.first == 0) shared[item() / place.width] = s;
+  sync();
+  const A* sums = shared + item() / place.width - place.chunk;
+  A t[kMostChunks];
+#pragma unroll
+  for (u32 k = 0; k < kMostChunks; ++k) t[k] = k < place.chunks ? sums[k] : A(0);
+  return ((t[0] + t[1]) + (t[2] + t[3])) + ((t[4] + t[5]) + (t[6] + t[7]));
 }
 
 }  // namespace wick::gpu
