@@ -2,8 +2,9 @@
 //
 //   gpu_probe DEVICE [--small]
 //
-// silu, rms_norm, sums of rows of many lengths, and products of Q4_1 and Q8_0 weights with one column,
-// against the CPU kernels of every instruction set here. --small takes shapes an emulator can do.
+// silu, rms_norm, sums of rows of many lengths, and products of Q4_1 and Q8_0 weights with one
+// column, against the CPU kernels of every instruction set here. --small takes shapes an emulator
+// can do.
 
 #include <fmt/format.h>
 
@@ -116,10 +117,11 @@ class Probe {
     gpu_.enter();
     for (void*& event : events_) gpu_.check(gpu_.driver.api.event_create(&event, 0), "an event");
     copy_rate_ = measure_copy();
-    fmt::print("{{\"device\": \"{}\", \"name\": \"{}\", \"architecture\": \"{}\", \"driver\": "
-               "\"{}\", \"copy_gb_s\": {:.0f}, \"rows\": [",
-               device.str(), gpu_.info.name, gpu_.info.architecture, gpu_.driver.version(),
-               copy_rate_ / 1e9);
+    fmt::print(
+        "{{\"device\": \"{}\", \"name\": \"{}\", \"architecture\": \"{}\", \"driver\": "
+        "\"{}\", \"copy_gb_s\": {:.0f}, \"rows\": [",
+        device.str(), gpu_.info.name, gpu_.info.architecture, gpu_.driver.version(),
+        copy_rate_ / 1e9);
   }
 
   void run() {
@@ -257,7 +259,8 @@ class Probe {
     const std::string differ = compare(y.get<T>(in.size()), [&](cpu::CpuBackend& b, T* out) {
       b.unary(Op::silu, {out, dtype, layout}, {in.data(), dtype, layout});
     });
-    report(fmt::format("silu.{}[{}]", name, n), differ, time, 2.0 * static_cast<double>(n * sizeof(T)));
+    report(fmt::format("silu.{}[{}]", name, n), differ, time,
+           2.0 * static_cast<double>(n * sizeof(T)));
   }
 
   template <class T>
@@ -268,7 +271,8 @@ class Probe {
     const std::string kernel = fmt::format("sum{}_rows_{}", n % 4 == 0 ? "" : "_odd", name);
     const double time = seconds(20, [&](int) {
       gpu_.launch("reduce", kernel, place.grid, y.data, x.data, static_cast<uint64_t>(rows),
-                  static_cast<uint32_t>(n), static_cast<uint64_t>(n), place.width_log, place.chunks_log);
+                  static_cast<uint32_t>(n), static_cast<uint64_t>(n), place.width_log,
+                  place.chunks_log);
     });
     const Layout wide = Layout::contiguous({rows, n}), narrow = Layout::contiguous({rows, 1});
     const std::string differ =
@@ -305,8 +309,8 @@ class Probe {
 
   /// The device's layout, see kernels/quantized.h.
   template <class Block>
-  static std::vector<uint8_t> pack(const std::vector<Block>& blocks, int64_t n, int64_t k, int pieces,
-                                   int scales) {
+  static std::vector<uint8_t> pack(const std::vector<Block>& blocks, int64_t n, int64_t k,
+                                   int pieces, int scales) {
     const int64_t per_row = k / 32, chunks = (per_row + 7) / 8, groups = (n + 15) / 16;
     const auto unit_bytes = static_cast<size_t>(256 * (pieces + scales));
     std::vector<uint8_t> out(static_cast<size_t>(groups * chunks) * unit_bytes);
@@ -335,29 +339,35 @@ class Probe {
     for (Block& block : blocks) {
       for (auto& q : block.qs) q = static_cast<std::remove_reference_t<decltype(q)>>(random.bits());
       block.d = math::from_f32<math::f16>(random.uniform() * 0.01f);
-      if constexpr (requires { block.m; }) block.m = math::from_f32<math::f16>(random.uniform() * 0.05f);
+      if constexpr (requires { block.m; })
+        block.m = math::from_f32<math::f16>(random.uniform() * 0.05f);
     }
     const auto x = numbers<float>(static_cast<size_t>(k), 8);
     const std::vector<uint8_t> packed = pack(blocks, n, k, pieces, scales);
     // Copies enough that weights come out of memory, not of the cache.
-    const int copies = small_ ? 1 : static_cast<int>(std::max<size_t>(1, (size_t{400} << 20) / packed.size()));
+    const int copies =
+        small_ ? 1 : static_cast<int>(std::max<size_t>(1, (size_t{400} << 20) / packed.size()));
     DeviceBuffer weights(gpu_, packed.size() * static_cast<size_t>(copies));
     for (int i = 0; i < copies; ++i) {
-      gpu_.check(gpu_.driver.api.copy_to_device(weights.as<uint8_t>() + packed.size() * static_cast<size_t>(i),
-                                                packed.data(), packed.size(), gpu_.stream()),
+      gpu_.check(gpu_.driver.api.copy_to_device(
+                     weights.as<uint8_t>() + packed.size() * static_cast<size_t>(i), packed.data(),
+                     packed.size(), gpu_.stream()),
                  "copying");
     }
     const auto blocks_k = static_cast<uint32_t>(k / 32), chunks = (blocks_k + 7) / 8;
-    DeviceBuffer in(gpu_, x), q(gpu_, chunks * 256), s(gpu_, chunks * 64), y(gpu_, static_cast<size_t>(n) * 4);
+    DeviceBuffer in(gpu_, x), q(gpu_, chunks * 256), s(gpu_, chunks * 64),
+        y(gpu_, static_cast<size_t>(n) * 4);
     gpu_.launch("quantize", "quantize_activations_f32", gpu::Grid{{chunks, 1, 1}}, q.data, s.data,
                 in.data, uint32_t{1}, blocks_k, chunks * 8, static_cast<uint64_t>(k));
     const uint32_t row_groups = chunks < 16 && n % 32 == 0 ? 2 : 1;
     gpu::Grid grid{{static_cast<unsigned>((n / 16 + row_groups - 1) / row_groups), 1, 1}};
     grid.shared_bytes = chunks * 320 + row_groups * chunks * 64;
+    grid.early = true;
     const std::string kernel = fmt::format("matvec_{}", name);
     const double time = seconds(2 * copies, [&](int i) {
       gpu_.launch("matvec", kernel, grid, y.data,
-                  static_cast<void*>(weights.as<uint8_t>() + packed.size() * static_cast<size_t>(i % copies)),
+                  static_cast<void*>(weights.as<uint8_t>() +
+                                     packed.size() * static_cast<size_t>(i % copies)),
                   q.data, s.data, chunks, static_cast<uint32_t>(n), row_groups);
     });
     const std::string differ =

@@ -13,10 +13,10 @@
 
 namespace wick::parity {
 
-/// The row sum: chunks of 4096, element c of a chunk to accumulator c mod 128.
+/// The row sum: chunks of 4096, element c of a chunk to accumulator c mod 128; chunks join by twos.
 template <class A>
 A ordered_sum(std::span<const A> x) {
-  A total = 0;
+  std::vector<A> sums;
   for (size_t start = 0; start < x.size(); start += 4096) {
     std::array<A, 128> acc{};
     for (size_t c = 0; c < 4096 && start + c < x.size(); ++c) acc[c % 128] += x[start + c];
@@ -29,9 +29,15 @@ A ordered_sum(std::span<const A> x) {
       for (size_t l = 0; l < 32; ++l) next[l] = lane[l] + lane[l ^ distance];
       lane = next;
     }
-    total = start == 0 ? lane[0] : total + lane[0];
+    sums.push_back(lane[0]);
   }
-  return total;
+  while (sums.size() > 1) {
+    std::vector<A> next;
+    for (size_t i = 0; i + 1 < sums.size(); i += 2) next.push_back(sums[i] + sums[i + 1]);
+    if (sums.size() % 2 == 1) next.push_back(sums.back());
+    sums = next;
+  }
+  return sums.empty() ? A{0} : sums[0];
 }
 
 /// Calls body with a float, or with a double where the dtype computes in f64.

@@ -342,15 +342,38 @@ WICK_FN AccOf<T> chunk_sum(const T* x, int64_t n, F f) {
   return sum_tree(acc);
 }
 
-/// Sum of f(x) over a contiguous row: chunk results join in index order.
+/// Joins the chunks of a row as they come: neighbours by twos, their sums by twos, and so on; one
+/// without a neighbour goes up as it is.
+template <class A>
+class ChunkSums {
+ public:
+  WICK_FN void add(A sum) {
+    for (int64_t i = count_++; (i & 1) != 0; i >>= 1) sum = waiting_[--depth_] + sum;
+    waiting_[depth_++] = sum;
+  }
+  /// +0 of no chunk.
+  WICK_FN A total() const {
+    if (depth_ == 0) return 0;
+    A sum = waiting_[depth_ - 1];
+    for (int i = depth_ - 2; i >= 0; --i) sum = waiting_[i] + sum;
+    return sum;
+  }
+
+ private:
+  A waiting_[52];  // sums of fewer and fewer chunks
+  int depth_ = 0;
+  int64_t count_ = 0;
+};
+
+/// Sum of f(x) over a contiguous row.
 template <class T, class F>
 WICK_FN AccOf<T> row_sum(const T* x, int64_t n, F f) {
-  AccOf<T> sum = 0;
+  if (n <= kSumChunk) return chunk_sum(x, n, f);
+  ChunkSums<AccOf<T>> sums;
   for (int64_t i = 0; i < n; i += kSumChunk) {
-    const AccOf<T> chunk = chunk_sum(x + i, n - i < kSumChunk ? n - i : kSumChunk, f);
-    sum = i == 0 ? chunk : sum + chunk;
+    sums.add(chunk_sum(x + i, n - i < kSumChunk ? n - i : kSumChunk, f));
   }
-  return sum;
+  return sums.total();
 }
 
 }  // namespace

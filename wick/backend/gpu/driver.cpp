@@ -52,11 +52,11 @@ std::unique_ptr<Library> Library::open(const std::vector<std::string>& names, st
 void* Library::symbol(const char* name) const { return dlsym(handle_, name); }
 
 bool find_functions(const Library& library, const ApiNames& names, Api& api, std::string& trace) {
-#define WICK_GPU_FN(role, arguments)                                              \
-  api.role = reinterpret_cast<int(*) arguments>(library.symbol(names.role));      \
-  if (api.role == nullptr) {                                                      \
+#define WICK_GPU_FN(role, arguments)                                               \
+  api.role = reinterpret_cast<int(*) arguments>(library.symbol(names.role));       \
+  if (api.role == nullptr) {                                                       \
     trace += library.file() + " has no " + names.role + ": the driver is too old"; \
-    return false;                                                                 \
+    return false;                                                                  \
   }
 #include "wick/backend/gpu/api.def"
   return true;

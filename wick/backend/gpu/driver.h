@@ -51,8 +51,8 @@ class Driver {
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
 
-  /// The vendor's driver; null where it isn't installed or doesn't work, see `missing`. Loaded at the
-  /// first call, once.
+  /// The vendor's driver; null where it isn't installed or doesn't work, see `missing`. Loaded at
+  /// the first call, once.
   static Driver* of(DeviceKind kind);
   /// One line that says why there is no driver: what was tried, and what each said.
   static std::string missing(DeviceKind kind);
@@ -78,8 +78,8 @@ class Driver {
                         void* stream) const = 0;
   /// Lets a function be launched with so much dynamic shared memory.
   virtual int allow_shared(void* function, int bytes) const = 0;
-  /// Launches so that the kernel may start before the one in front of it in the stream has ended, and
-  /// waits for it itself, where the driver can do that; otherwise as api.launch.
+  /// Launches so that the kernel may start before the one in front of it in the stream has ended,
+  /// and waits for it itself, where the driver can do that; otherwise as api.launch.
   virtual int launch_early(void* function, const unsigned (&groups)[3], unsigned items,
                            unsigned shared_bytes, void* stream, void** arguments) const = 0;
 

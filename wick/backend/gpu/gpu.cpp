@@ -89,9 +89,11 @@ void Gpu::launch_list(std::string_view file, std::string_view kernel, const Grid
     function.allowed_shared_bytes = grid.shared_bytes;
   }
   const auto& [x, y, z] = grid.groups;
-  check(driver.api.launch(function.handle, x, y, z, grid.items, 1, 1, grid.shared_bytes, stream_,
-                          arguments, nullptr),
-        fmt::format("launching {} ({}x{}x{} groups of {})", kernel, x, y, z, grid.items));
+  const int code = grid.early ? driver.launch_early(function.handle, grid.groups, grid.items,
+                                                    grid.shared_bytes, stream_, arguments)
+                              : driver.api.launch(function.handle, x, y, z, grid.items, 1, 1,
+                                                  grid.shared_bytes, stream_, arguments, nullptr);
+  check(code, fmt::format("launching {} ({}x{}x{} groups of {})", kernel, x, y, z, grid.items));
 }
 
 void Gpu::synchronize() {

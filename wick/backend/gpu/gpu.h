@@ -18,6 +18,7 @@ struct Grid {
   unsigned groups[3] = {1, 1, 1};
   unsigned items = 256;       ///< of a group
   unsigned shared_bytes = 0;  ///< dynamic
+  bool early = false;         ///< may start before the one in front has ended: it waits by itself
 };
 
 class Gpu {
@@ -41,7 +42,8 @@ class Gpu {
   /// Throws for a code that isn't 0; `what` was attempted.
   void check(int code, std::string_view what) const;
 
-  /// A kernel of a file in kernels/, e.g. ("map", "silu_f32"). Its module is loaded at the first use.
+  /// A kernel of a file in kernels/, e.g. ("map", "silu_f32"). Its module is loaded at the first
+  /// use.
   void* function(std::string_view file, std::string_view kernel);
   /// Launches a kernel on the stream; each argument by value, of exactly the kernel's type.
   template <class... Arguments>

@@ -1,7 +1,8 @@
 #pragma once
 
-// Kernels as the build left them in the binary: for each architecture one archive of compiled images,
-// and one of their sources. An archive is compressed; it is unpacked when a device first needs it.
+// Kernels as the build left them in the binary: for each architecture one archive of compiled
+// images, and one of their sources. An archive is compressed; it is unpacked when a device first
+// needs it.
 
 #include <map>
 #include <optional>
@@ -17,9 +18,9 @@ using Files = std::map<std::string, std::string, std::less<>>;
 /// Architectures that the binary has images for ("sm_90a", "gfx1100"), of both vendors.
 std::vector<std::string> image_architectures();
 
-/// The images for a device: "map" → the code object of map.gpu. Of several that would do the closest:
-/// the architecture itself, then generic ones, then PTX of an older one. Nothing where none does.
-/// `chosen` gets the name of the archive.
+/// The images for a device: "map" → the code object of map.gpu. Of several that would do the
+/// closest: the architecture itself, then generic ones, then PTX of an older one. Nothing where
+/// none does. `chosen` gets the name of the archive.
 std::optional<Files> find_images(std::string_view architecture, std::string& chosen);
 
 /// The text of every header and kernel, by its path in the repository.

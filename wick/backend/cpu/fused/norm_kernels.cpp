@@ -85,13 +85,12 @@ WICK_FN void rms_norm_strided(const RowsIn& xs, const RowsIn& ws, const RowsOut&
   for (int64_t row = 0; row < count; ++row, x += xs.row, y += ys.row) {
     T x_run[kSumChunk], y_run[kSumChunk];
     W w_run[kSumChunk];
-    A sum = 0;
+    ChunkSums<A> sums;
     for (int64_t i = 0; i < n; i += kSumChunk) {
       const int64_t length = smaller(n - i, kSumChunk);
-      const A chunk = chunk_sum(run_of(x, xs.step, i, length, x_run), length, kSquare);
-      sum = i == 0 ? chunk : sum + chunk;
+      sums.add(chunk_sum(run_of(x, xs.step, i, length, x_run), length, kSquare));
     }
-    const A r = rms_scale<T>(sum, n, eps);
+    const A r = rms_scale<T>(sums.total(), n, eps);
     for (int64_t i = 0; i < n; i += kSumChunk) {
       const int64_t length = smaller(n - i, kSumChunk);
       scale_run<false>(run_of(x, xs.step, i, length, x_run), run_of(w, ws.step, i, length, w_run),
@@ -215,13 +214,13 @@ WICK_FN void softmax_row(const T* x, int64_t x_step, T* y, int64_t y_step, int64
     if (y_step == 1) all = y;
   }
   if (log) all = nullptr;
-  A sum = 0;
+  ChunkSums<A> sums;
   for (int64_t i = 0; i < n; i += kSumChunk) {
     const int64_t length = smaller(n - i, kSumChunk);
     A* e = all != nullptr ? all + i : kept;
-    const A chunk = exp_chunk(run_of(x, x_step, i, length, gathered), m, e, length);
-    sum = i == 0 ? chunk : sum + chunk;
+    sums.add(exp_chunk(run_of(x, x_step, i, length, gathered), m, e, length));
   }
+  const A sum = sums.total();
   const A r = A{1} / sum;
   const A log_sum = log ? math::log(sum) : A{0};
   for (int64_t i = 0; i < n; i += kSumChunk) {

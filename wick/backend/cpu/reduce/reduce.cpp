@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstring>
 #include <vector>
 
 #include "wick/backend/cpu/cpu_backend.h"
@@ -73,6 +74,33 @@ void column_chunk(const Plan& plan, int64_t x_offset, int64_t chunk, int64_t wid
 
 using Partials = std::array<double, static_cast<size_t>(kBestColumns)>;  // of any type
 
+/// Joins the partial results of a row's chunks, `bytes` apart, into the first: neighbours by twos, what
+/// they give by twos, and so on.
+void join_all(const Plan& plan, char* first, int64_t bytes, int64_t width) {
+  for (int64_t step = 1; step < plan.chunks; step *= 2) {
+    for (int64_t c = 0; c + step < plan.chunks; c += 2 * step) {
+      plan.join(first + c * bytes, first + (c + step) * bytes, width);
+    }
+  }
+}
+
+/// The same as they come, so that few are kept: piece(chunk, result) makes a chunk's.
+template <class Kept, class Piece>
+void join_as_they_come(const Plan& plan, std::vector<Kept>& waiting, int64_t width,
+                       const Piece& piece) {
+  size_t depth = 0;
+  const auto join_last = [&] {
+    plan.join(&waiting[depth - 2], &waiting[depth - 1], width);
+    --depth;
+  };
+  for (int64_t chunk = 0; chunk < plan.chunks; ++chunk) {
+    if (waiting.size() == depth) waiting.emplace_back();
+    piece(chunk, &waiting[depth++]);
+    for (int64_t i = chunk; (i & 1) != 0; i >>= 1) join_last();
+  }
+  while (depth > 1) join_last();
+}
+
 /// Rows whose elements are reduced one output at a time.
 void reduce_rows(const Plan& plan) {
   const int64_t rows = plan.kept.total();
@@ -90,7 +118,7 @@ void reduce_rows(const Plan& plan) {
         });
     for (int64_t row = 0; row < rows; ++row) {
       char* first = all + row * plan.chunks * partial;
-      for (int64_t c = 1; c < plan.chunks; ++c) plan.join(first, first + c * partial, 1);
+      join_all(plan, first, partial, 1);
       plan.finish(first, 1, plan.divisor, plan.y + plan.kept.at(row)[0] * elem, 1);
     }
     return;
@@ -99,17 +127,20 @@ void reduce_rows(const Plan& plan) {
                [&](int64_t begin, int64_t end) {
                  plan.kept.runs(begin, end, [&](const auto& at, const auto& stride, int64_t count) {
                    Partials results;
+                   std::vector<double> waiting;
                    char* out = reinterpret_cast<char*>(results.data());
                    for (int64_t done = 0; done < count; done += kReduceColumns) {
                      const int64_t block = std::min(kReduceColumns, count - done);
                      for (int64_t i = 0; i < block; ++i) {
                        const int64_t offset = at[1] + (done + i) * stride[1];
-                       row_chunk(plan, offset, 0, out + i * partial);
-                       for (int64_t c = 1; c < plan.chunks; ++c) {
-                         double next;
-                         row_chunk(plan, offset, c, &next);
-                         plan.join(out + i * partial, &next, 1);
+                       if (plan.chunks == 1) {
+                         row_chunk(plan, offset, 0, out + i * partial);
+                         continue;
                        }
+                       join_as_they_come(plan, waiting, 1, [&](int64_t chunk, void* result) {
+                         row_chunk(plan, offset, chunk, result);
+                       });
+                       std::memcpy(out + i * partial, waiting.data(), plan.partial_bytes);
                      }
                      plan.finish(out, block, plan.divisor,
                                  plan.y + (at[0] + done * stride[0]) * elem, stride[0]);
@@ -145,23 +176,21 @@ void reduce_columns(const Plan& plan) {
       int64_t x_offset, y_offset;
       const int64_t width = tile(t, &x_offset, &y_offset);
       Partials* first = &results[static_cast<size_t>(t * plan.chunks)];
-      for (int64_t c = 1; c < plan.chunks; ++c) plan.join(first->data(), first[c].data(), width);
+      join_all(plan, reinterpret_cast<char*>(first), sizeof *first, width);
       plan.finish(first->data(), width, plan.divisor, plan.y + y_offset * elem, plan.y_step);
     }
     return;
   }
   parallel_for(
       tiles, kElemsPerThread / std::max<int64_t>(tile_elems, 1), [&](int64_t begin, int64_t end) {
-        Partials results, next;
+        std::vector<Partials> waiting;
         for (int64_t i = begin; i < end; ++i) {
           int64_t x_offset, y_offset;
           const int64_t width = tile(i, &x_offset, &y_offset);
-          column_chunk(plan, x_offset, 0, width, results.data());
-          for (int64_t c = 1; c < plan.chunks; ++c) {
-            column_chunk(plan, x_offset, c, width, next.data());
-            plan.join(results.data(), next.data(), width);
-          }
-          plan.finish(results.data(), width, plan.divisor, plan.y + y_offset * elem, plan.y_step);
+          join_as_they_come(plan, waiting, width, [&](int64_t chunk, void* result) {
+            column_chunk(plan, x_offset, chunk, width, result);
+          });
+          plan.finish(waiting.front().data(), width, plan.divisor, plan.y + y_offset * elem, plan.y_step);
         }
       });
 }

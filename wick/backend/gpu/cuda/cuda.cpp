@@ -1,5 +1,5 @@
-// NVIDIA's driver: its names, its contexts, and the numbers of its attributes and errors. Source: the
-// CUDA driver API's documentation, 12.0 and later.
+// NVIDIA's driver: its names, its contexts, and the numbers of its attributes and errors. Source:
+// the CUDA driver API's documentation, 12.0 and later.
 
 #include <fmt/format.h>
 
@@ -111,7 +111,8 @@ class CudaDriver final : public Driver {
     api.device_name(name, sizeof name - 1, device);
     info.name = name;
     api.device_memory(&info.bytes, device);
-    info.architecture = fmt::format("sm_{}{}", attribute(kMajor, device), attribute(kMinor, device));
+    info.architecture =
+        fmt::format("sm_{}{}", attribute(kMajor, device), attribute(kMinor, device));
     info.processors = attribute(kMultiprocessors, device);
     info.shared_bytes = attribute(kSharedOptin, device);
     info.integrated = attribute(kIntegrated, device) != 0;
@@ -120,7 +121,8 @@ class CudaDriver final : public Driver {
 
   void enter(int device) const override {
     const int code = extra_.context_set(context(device));
-    if (code != 0) throw Error("cuda", "the device can't be used", fmt::format("cuda:{}", device), text(code));
+    if (code != 0)
+      throw Error("cuda", "the device can't be used", fmt::format("cuda:{}", device), text(code));
   }
 
   std::string text(int code) const override {
@@ -133,10 +135,11 @@ class CudaDriver final : public Driver {
 
   bool is_out_of_memory(int code) const override { return code == kOutOfMemory; }
 
-  /// Device lost, and the errors after which a context is of no use: illegal address or instruction,
-  /// launch failures and the like.
+  /// Device lost, and the errors after which a context is of no use: illegal address or
+  /// instruction, launch failures and the like.
   bool is_lost(int code) const override {
-    return (code >= 700 && code <= 702) || (code >= 709 && code <= 720) || code == 46 || code == 214;
+    return (code >= 700 && code <= 702) || (code >= 709 && code <= 720) || code == 46 ||
+           code == 214;
   }
 
   int copy_peer(void* to, int to_device, const void* from, int from_device, size_t bytes,
@@ -186,7 +189,8 @@ class CudaDriver final : public Driver {
 bool find_extra(const Library& library, Extra& extra, std::string& trace) {
   const auto find = [&](auto& function, const char* name) {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(library.symbol(name));
-    if (function == nullptr) trace += library.file() + " has no " + name + ": the driver is too old";
+    if (function == nullptr)
+      trace += library.file() + " has no " + name + ": the driver is too old";
     return function != nullptr;
   };
   return find(extra.context_retain, "cuDevicePrimaryCtxRetain") &&
@@ -201,10 +205,9 @@ bool find_extra(const Library& library, Extra& extra, std::string& trace) {
 
 std::unique_ptr<Driver> open_cuda(std::string& trace) {
   const char* chosen = std::getenv("WICK_CUDA_LIBRARY");
-  const auto library =
-      Library::open(chosen != nullptr ? std::vector<std::string>{chosen}
-                                      : std::vector<std::string>{"libcuda.so.1"},
-                    trace);
+  const auto library = Library::open(chosen != nullptr ? std::vector<std::string>{chosen}
+                                                       : std::vector<std::string>{"libcuda.so.1"},
+                                     trace);
   Api api;
   Extra extra;
   if (library == nullptr || !find_functions(*library, kNames, api, trace) ||

@@ -1,5 +1,5 @@
-// AMD's HIP runtime: its names, and the numbers of its attributes and errors. Source: the HIP runtime
-// API's documentation, 5.2 and later.
+// AMD's HIP runtime: its names, and the numbers of its attributes and errors. Source: the HIP
+// runtime API's documentation, 5.2 and later.
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -111,7 +111,8 @@ class HipDriver final : public Driver {
 
   bool is_out_of_memory(int code) const override { return code == kOutOfMemory; }
 
-  /// Illegal address, a launch that took too long, a context destroyed, assertions, launch failures.
+  /// Illegal address, a launch that took too long, a context destroyed, assertions, launch
+  /// failures.
   bool is_lost(int code) const override {
     return code == 700 || code == 702 || code == 709 || code == 710 || code == 719 || code == 214;
   }
@@ -140,8 +141,8 @@ class HipDriver final : public Driver {
   std::string architecture(int device) const {
     alignas(16) char properties[4096] = {};
     const bool now = extra_.properties != nullptr;
-    const int code = now ? extra_.properties(properties, device)
-                         : extra_.old_properties(properties, device);
+    const int code =
+        now ? extra_.properties(properties, device) : extra_.old_properties(properties, device);
     if (code != 0) return "";
     const char* text = properties + (now ? kArchitectureAt : kOldArchitectureAt);
     const std::string_view all(text, strnlen(text, 256));
@@ -166,7 +167,8 @@ bool find_extra(const Library& library, Extra& extra, std::string& trace) {
          find(extra.copy_peer, "hipMemcpyPeerAsync");
 }
 
-/// The runtime takes its time to find that there is no card: the kernel driver's device tells sooner.
+/// The runtime takes its time to find that there is no card: the kernel driver's device tells
+/// sooner.
 bool no_card(std::string& trace) {
   if (access("/dev/kfd", F_OK) == 0 || access("/dev/dxg", F_OK) == 0) return false;
   trace += "no AMD GPU: there is no /dev/kfd";
