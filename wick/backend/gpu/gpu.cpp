@@ -43,7 +43,7 @@ Gpu::Gpu(Device which)
 Gpu::~Gpu() {
   enter();
   driver.api.stream_synchronize(stream_);
-  for (const auto& [file, handle] : modules_) driver.api.module_unload(handle);
+  for (const auto& [file, module] : modules_) driver.api.module_unload(module.handle);
   driver.api.stream_destroy(stream_);
 }
 
@@ -52,28 +52,30 @@ void Gpu::check(int code, std::string_view what) const {
   throw Error(device.str(), fmt::format("{} failed", what), info.name, driver.text(code));
 }
 
-void* Gpu::module(std::string_view file) {
-  const auto at = modules_.find(std::string(file));
+Gpu::Module& Gpu::module(std::string_view file) {
+  const auto at = modules_.find(file);
   if (at != modules_.end()) return at->second;
   const auto image = images_.find(file);
   if (image == images_.end()) {
     throw Error(device.str(), "no such kernels", fmt::format("{}.gpu", file), images_for_);
   }
-  void* handle = nullptr;
-  check(driver.api.module_load(&handle, image->second.data()),
+  Module module;
+  check(driver.api.module_load(&module.handle, image->second.data()),
         fmt::format("loading {}.gpu for {}", file, images_for_));
   ++loaded_;
-  return modules_[std::string(file)] = handle;
+  return modules_.emplace(file, std::move(module)).first->second;
 }
 
 Gpu::Function& Gpu::find(std::string_view file, std::string_view kernel) {
   std::lock_guard lock(mutex_);
-  Function& function = functions_[std::string(kernel)];
-  if (function.handle == nullptr) {
-    check(driver.api.module_function(&function.handle, module(file), std::string(kernel).c_str()),
-          fmt::format("finding {} in {}.gpu", kernel, file));
-  }
-  return function;
+  Module& in = module(file);
+  const auto at = in.functions.find(kernel);
+  if (at != in.functions.end()) return at->second;
+  const std::string name(kernel);
+  Function function;
+  check(driver.api.module_function(&function.handle, in.handle, name.c_str()),
+        fmt::format("finding {} in {}.gpu", kernel, file));
+  return in.functions.emplace(name, function).first->second;
 }
 
 void* Gpu::function(std::string_view file, std::string_view kernel) {

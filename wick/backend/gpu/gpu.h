@@ -3,6 +3,7 @@
 // One GPU in use: its stream, its modules, and launches.
 
 #include <array>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -55,23 +56,32 @@ class Gpu {
   void synchronize();
 
  private:
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+  };
+  template <class T>
+  using ByName = std::unordered_map<std::string, T, Hash, std::equal_to<>>;
   struct Function {
     void* handle = nullptr;
     unsigned allowed_shared_bytes = 48 << 10;
+  };
+  struct Module {
+    void* handle = nullptr;
+    ByName<Function> functions;
   };
 
   void launch_list(std::string_view file, std::string_view kernel, const Grid& grid,
                    void** arguments);
   Function& find(std::string_view file, std::string_view kernel);
-  void* module(std::string_view file);
+  Module& module(std::string_view file);
 
   std::string images_for_;
   Files images_;
   void* stream_ = nullptr;
   std::mutex mutex_;
   int loaded_ = 0;
-  std::unordered_map<std::string, void*> modules_;
-  std::unordered_map<std::string, Function> functions_;
+  ByName<Module> modules_;
 };
 
 }  // namespace wick::gpu

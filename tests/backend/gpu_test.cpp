@@ -1,0 +1,106 @@
+// Finding drivers and kernels, and launching them: on the software AMD GPU where it has been built,
+// which WICK_HIP_LIBRARY then names.
+
+#include "wick/backend/gpu/gpu.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "wick/base/error.h"
+
+namespace wick::gpu {
+namespace {
+
+bool has_gpu() { return Driver::of(DeviceKind::hip) != nullptr; }
+
+#define SKIP_WITHOUT_GPU() \
+  if (!has_gpu()) GTEST_SKIP() << "no HIP device: " << Driver::missing(DeviceKind::hip)
+
+TEST(GpuImages, SourcesAreInTheBinary) {
+  const Files& sources = kernel_sources();
+  ASSERT_TRUE(sources.contains("wick/backend/gpu/kernels/device.h"));
+  EXPECT_TRUE(sources.contains("wick/math/scalar.h"));
+  EXPECT_NE(sources.at("wick/backend/gpu/kernels/map.gpu").find("WICK_UNARY"), std::string::npos);
+}
+
+TEST(GpuImages, TheClosestIsTaken) {
+  std::string chosen;
+  for (const std::string& name : image_architectures()) {
+    if (name == "ptx") continue;
+    const std::string device = name == "sm_90a" ? "sm_90" : name;
+    const std::optional<Files> images = find_images(device, chosen);
+    ASSERT_TRUE(images) << name;
+    EXPECT_EQ(chosen, name);
+    EXPECT_GT(images->at("map").size(), 1000u);
+  }
+  EXPECT_FALSE(find_images("gfx000", chosen));
+  EXPECT_FALSE(find_images("", chosen));
+}
+
+TEST(GpuDriver, AMissingOneSaysWhy) {
+  EXPECT_EQ(Driver::of(DeviceKind::cpu), nullptr);
+  if (Driver::of(DeviceKind::cuda) == nullptr) {
+    EXPECT_NE(Driver::missing(DeviceKind::cuda), "");
+    try {
+      const Gpu gpu(Device::parse("cuda:0"));
+      FAIL() << "a device without a driver";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("no such device here: cuda:0: "), std::string::npos)
+          << error.what();
+    }
+  }
+}
+
+TEST(GpuDriver, KnowsItsDevices) {
+  SKIP_WITHOUT_GPU();
+  const Driver& driver = *Driver::of(DeviceKind::hip);
+  ASSERT_GE(driver.device_count(), 1);
+  const GpuInfo info = driver.info(0);
+  EXPECT_TRUE(info.architecture.starts_with("gfx")) << info.architecture;
+  EXPECT_EQ(info.architecture.find(':'), std::string::npos);
+  EXPECT_TRUE(info.wave == 32 || info.wave == 64);
+  EXPECT_GE(info.shared_bytes, 32 << 10);
+  EXPECT_GT(info.bytes, size_t{1} << 20);
+  EXPECT_GT(info.processors, 0);
+  EXPECT_FALSE(info.name.empty());
+  EXPECT_NE(driver.version(), "");
+  EXPECT_NE(driver.text(1), "");
+}
+
+TEST(Gpu, RefusesAnIndexThatIsNone) {
+  SKIP_WITHOUT_GPU();
+  EXPECT_THROW(Gpu(Device{DeviceKind::hip, 99}), Error);
+}
+
+TEST(Gpu, LoadsAModuleOnce) {
+  SKIP_WITHOUT_GPU();
+  Gpu gpu(Device::parse("hip:0"));
+  EXPECT_EQ(gpu.modules_loaded(), 0);
+  void* const silu = gpu.function("map", "silu_f32");
+  EXPECT_EQ(gpu.function("map", "silu_f32"), silu);
+  EXPECT_NE(gpu.function("map", "silu_bf16"), silu);
+  EXPECT_EQ(gpu.modules_loaded(), 1);
+  EXPECT_THROW(gpu.function("map", "no_such_kernel"), Error);
+  EXPECT_THROW(gpu.function("no_such_file", "silu_f32"), Error);
+  EXPECT_EQ(gpu.modules_loaded(), 1);
+}
+
+TEST(Gpu, ErrorsNameTheKernelAndItsGrid) {
+  SKIP_WITHOUT_GPU();
+  Gpu gpu(Device::parse("hip:0"));
+  gpu.enter();
+  try {
+    gpu.launch("map", "silu_f32", Grid{{1, 1, 1}, 4096}, static_cast<void*>(nullptr),
+               static_cast<void*>(nullptr), uint64_t{0});
+    FAIL() << "a group of 4096";
+  } catch (const Error& error) {
+    const std::string what = error.what();
+    EXPECT_NE(what.find("launching silu_f32 (1x1x1 groups of 4096) failed"), std::string::npos)
+        << what;
+    EXPECT_NE(what.find("hip:0"), std::string::npos) << what;
+  }
+}
+
+}  // namespace
+}  // namespace wick::gpu
