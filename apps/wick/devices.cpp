@@ -1,3 +1,5 @@
+#include "wick/backend/devices.h"
+
 #include <fmt/format.h>
 
 #include <memory>
@@ -9,6 +11,51 @@
 namespace wick::cli {
 namespace {
 
+constexpr const char* name_of(DeviceKind kind) { return kind == DeviceKind::cuda ? "cuda" : "hip"; }
+constexpr const char* use_of(DeviceKind kind) {
+  return kind == DeviceKind::cuda ? "NVIDIA's driver: devices cuda:N"
+                                  : "AMD's runtime: devices hip:N";
+}
+
+Json gpu_json(const GpuDescription& gpu) {
+  return {{"name", gpu.device.str()},
+          {"description", gpu.name},
+          {"architecture", gpu.architecture},
+          {"kernels", gpu.kernels},
+          {"wave", gpu.wave},
+          {"processors", gpu.processors},
+          {"memory_bytes", gpu.memory_bytes}};
+}
+
+Json driver_json(const DriverDescription& driver) {
+  Json json = {
+      {"name", name_of(driver.kind)}, {"found", driver.found}, {"use", use_of(driver.kind)}};
+  if (driver.found) {
+    json["file"] = driver.library;
+    json["version"] = driver.version;
+  } else {
+    json["missing"] = driver.missing;
+  }
+  return json;
+}
+
+void print_gpus() {
+  for (const GpuDescription& gpu : gpus()) {
+    print(fmt::format(
+        "{}  {} ({}), {} memory, {} processors, waves of {} ({})\n", gpu.device.str(), gpu.name,
+        gpu.architecture, human_bytes(static_cast<int64_t>(gpu.memory_bytes)), gpu.processors,
+        gpu.wave,
+        gpu.kernels.empty() ? "no kernels for it in this binary" : "kernels for " + gpu.kernels));
+  }
+  for (const DriverDescription& driver : gpu_drivers()) {
+    if (driver.found) {
+      print(fmt::format("  {}: {} {}\n", use_of(driver.kind), driver.library, driver.version));
+    } else {
+      print(fmt::format("  {}: none: {}\n", use_of(driver.kind), driver.missing));
+    }
+  }
+}
+
 int run(bool json) {
   const Backend& cpu_backend = backend(Device::cpu());
   const MemoryInfo memory = cpu_backend.memory_info();
@@ -19,13 +66,17 @@ int run(bool json) {
                    {"isas", cpu::isas()},
                    {"threads", cpu::threads()},
                    {"memory_bytes", memory.total_bytes}};
-    print_json({{"devices", Json::array({device})}, {"libraries", Json::array()}});
+    Json devices = Json::array({device}), libraries = Json::array();
+    for (const GpuDescription& gpu : gpus()) devices.push_back(gpu_json(gpu));
+    for (const DriverDescription& driver : gpu_drivers()) libraries.push_back(driver_json(driver));
+    print_json({{"devices", devices}, {"libraries", libraries}});
     return kOk;
   }
   std::string others;
   for (const std::string& isa : cpu::isas()) others += " " + isa;
   print(fmt::format("cpu  {}, {} memory (runs kernels for:{})\n", cpu_backend.description(),
                     human_bytes(static_cast<int64_t>(memory.total_bytes)), others));
+  print_gpus();
   return kOk;
 }
 
@@ -35,7 +86,8 @@ void add_devices(CLI::App& app) {
   auto json = std::make_shared<bool>(false);
   CLI::App* command =
       add_command(app, "devices", "List what models can run on",
-                  "WICK_CPU_ISA=v3 makes the CPU use the kernels of another instruction set.",
+                  "WICK_CPU_ISA=v3 makes the CPU use the kernels of another instruction set;\n"
+                  "WICK_CUDA_LIBRARY and WICK_HIP_LIBRARY name other libraries for the GPUs' drivers.",
                   [json] { return run(*json); });
   command->add_flag("--json", *json, "Print JSON");
 }

@@ -90,6 +90,12 @@ const WickGpuArchive* closest_cuda(int device) {
   return best != nullptr ? best : find("ptx");
 }
 
+const WickGpuArchive* archive_for(std::string_view architecture) {
+  if (const WickGpuArchive* own = find(architecture)) return own;
+  if (const int number = cuda_number(architecture); number != 0) return closest_cuda(number);
+  return find(generic_of(architecture));
+}
+
 }  // namespace
 
 std::vector<std::string> image_architectures() {
@@ -100,15 +106,15 @@ std::vector<std::string> image_architectures() {
   return names;
 }
 
+bool has_images(std::string_view architecture, std::string& chosen) {
+  const WickGpuArchive* archive = archive_for(architecture);
+  if (archive != nullptr) chosen = archive->name;
+  return archive != nullptr;
+}
+
 std::optional<Files> find_images(std::string_view architecture, std::string& chosen) {
-  const WickGpuArchive* archive = find(architecture);
-  if (const int number = cuda_number(architecture); archive == nullptr && number != 0) {
-    archive = closest_cuda(number);
-  }
-  if (archive == nullptr) archive = find(generic_of(architecture));
-  if (archive == nullptr) return std::nullopt;
-  chosen = archive->name;
-  return unpack(*archive);
+  if (!has_images(architecture, chosen)) return std::nullopt;
+  return unpack(*find(chosen));
 }
 
 const Files& kernel_sources() {

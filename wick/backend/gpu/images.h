@@ -22,6 +22,8 @@ std::vector<std::string> image_architectures();
 /// closest: the architecture itself, then generic ones, then PTX of an older one. Nothing where
 /// none does. `chosen` gets the name of the archive.
 std::optional<Files> find_images(std::string_view architecture, std::string& chosen);
+/// Whether there are some, without unpacking them.
+bool has_images(std::string_view architecture, std::string& chosen);
 
 /// The text of every header and kernel, by its path in the repository.
 const Files& kernel_sources();

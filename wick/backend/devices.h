@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "wick/base/device.h"
+#include "wick/base/export.h"
+
+namespace wick {
+
+/// A GPU as its driver tells of it; it isn't used for that.
+struct GpuDescription {
+  Device device;
+  std::string name;          ///< "NVIDIA H200"
+  std::string architecture;  ///< "sm_90", "gfx1100"
+  std::string kernels;       ///< whose kernels of this binary it runs; empty: there are none for it
+  size_t memory_bytes = 0;
+  int wave = 0;  ///< lanes that run in lockstep
+  int processors = 0;
+};
+
+/// A vendor's driver, found or not.
+struct DriverDescription {
+  DeviceKind kind = DeviceKind::cuda;
+  bool found = false;
+  std::string library;  ///< the file that was loaded
+  std::string version;
+  std::string missing;  ///< why it isn't there
+};
+
+/// All GPUs of all drivers. Loads the drivers that are there.
+WICK_API std::vector<GpuDescription> gpus();
+WICK_API std::vector<DriverDescription> gpu_drivers();
+
+}  // namespace wick
