@@ -318,6 +318,8 @@ Stop swizzle(Wave* w, const Op* op) {
 }
 
 void lower_swizzle(Lowering& l, const Inst& inst) {  // vdst, vsrc offset:swizzle(…)
+  // Patterns of both upper bits rotate and reverse, which no compiler makes unasked.
+  if ((inst.first_immediate & 0xc000) == 0xc000) throw NotImplemented("'" + inst.text + "'");
   Op& op = l.emit(&swizzle);
   op.dst = l.destination(inst.operands.at(0));
   op.a = l.source(inst.operands.at(1), Value::b32);

@@ -53,6 +53,14 @@ Stop pair_op(Wave* w, const Op* op) {
           kOp(pair_part(w, op->a, x.src[0], i != 0, h), pair_part(w, op->b, x.src[1], i != 0, h),
               pair_part(w, op->c, x.src[2], i != 0, h), i);
     }
+    if (x.clamp) {
+      Op result = *op;
+      for (const U32& bits : results) {
+        put(w, &result, h, w->s[kExec + h], bits, Shape::f32);
+        result.dst += 128;
+      }
+      continue;
+    }
     const uint32_t to = op->dst + static_cast<uint32_t>(h) * w->half_bytes;
     for (uint32_t i = 0; i < 2; ++i) store_dword(w, to + 128 * i, w->s[kExec + h], results[i]);
   }
