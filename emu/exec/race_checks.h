@@ -97,10 +97,12 @@ EMU_INLINE void check_global(Wave* w, const Op* op, uint64_t address, uint32_t b
       return;
     }
   }
+  bool narrow = false;
   for (uint64_t line = first; line <= last; ++line) {
     if (shadow.lines[line].divided != tag) divide_line(shadow, line, tag);
+    narrow |= shadow.lines[line].narrow == tag;
   }
-  if (is_quick(address, bytes) &&
+  if (!narrow && is_quick(address, bytes) &&
       note_range(shadow.writers + offset / 4, shadow.readers + offset / 4, bytes, write, mine,
                  several, others)) {
     return;
@@ -137,7 +139,8 @@ EMU_INLINE void check_lds(Wave* w, const Op* op, uint64_t offset, uint32_t bytes
       const auto others = [&](auto tags) { return ((tags / 64) == epoch) & (tags != mine); };
       uint32_t *writers = &track.writer[offset / 4], *readers = &track.reader[offset / 4];
       const uint32_t several = epoch * 64 + LdsTrack::kSeveral;
-      if (note_range(writers, readers, bytes, write, mine, several, others)) return;
+      const bool narrow = track.is_narrow(offset) || track.is_narrow(offset + bytes - 1);
+      if (!narrow && note_range(writers, readers, bytes, write, mine, several, others)) return;
     }
   }
   use_lds(w, op, offset, bytes, lane, use);

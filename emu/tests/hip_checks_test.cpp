@@ -148,6 +148,16 @@ TEST(HipChecks, LeaksAtExit) {
       testing::ExitedWithCode(0), "never freed: 12345 bytes");
 }
 
+TEST(HipChecks, NoRacesBetweenNeighboursInADword) {
+  const Kernels kernels("planted.gfx1100.hsaco");
+  const Buffer<int> data(32);
+  EXPECT_EQ("", said(kernels["halves"], 2, 32, 0, data.data));
+  EXPECT_EQ(data.get(), std::vector<int>(32, 0x10001));
+  EXPECT_EQ("", said(kernels["lds_halves"], 1, 64, 128, data.data));
+  const std::string text = said(kernels["one_byte"], 2, 1, 0, data.data);
+  EXPECT_TRUE(has(text, "races: kernel one_byte") && has(text, "lane 0: writes memory")) << text;
+}
+
 TEST(HipChecks, RacesBetweenWorkgroups) {
   const Kernels kernels;
   const Buffer<int> data(32);

@@ -85,6 +85,22 @@ extern "C" __global__ void lanes_agree(int* data) {
   data[item() / 4] = dynamic_lds[item() / 2] / 2;
 }
 
+/// Group g writes the short g of every dword and adds what was there: no two share a byte.
+extern "C" __global__ void halves(short* data) {
+  short& own = data[item() * 2 + group()];
+  own = static_cast<short>(own + 1);
+}
+
+/// All groups write the first byte.
+extern "C" __global__ void one_byte(char* data) { data[0] = static_cast<char>(group()); }
+
+/// Item i of one wave and of the other write neighbouring shorts.
+extern "C" __global__ void lds_halves(short* data) {
+  auto* lds = reinterpret_cast<short*>(dynamic_lds);
+  lds[item() % 32 * 2 + item() / 32] = static_cast<short>(item());
+  data[item()] = lds[item() % 32 * 2 + item() / 32];
+}
+
 /// Comes to barrier after barrier, until somebody writes.
 extern "C" __global__ void barriers_forever(volatile int* data) {
   while (data[0] == 0) __builtin_amdgcn_s_barrier();
