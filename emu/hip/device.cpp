@@ -77,6 +77,24 @@ void fill_new(const Device& d, hipDeviceProp_tR0600& p) {
   p.memoryPoolsSupported = 1;
 }
 
+/// The first device that has as much, the first of all where none has.
+template <class Properties>
+void choose(int* ordinal, const Properties* wanted) {
+  require(ordinal != nullptr && wanted != nullptr);
+  const auto fits = [&](const Device& d) {
+    const Architecture& a = d.architecture;
+    const bool newer =
+        a.major != wanted->major ? a.major > wanted->major : a.minor >= wanted->minor;
+    return newer && d.bytes >= wanted->totalGlobalMem;
+  };
+  *ordinal = 0;
+  for (const auto& d : runtime().devices) {
+    if (!fits(*d)) continue;
+    *ordinal = d->ordinal;
+    return;
+  }
+}
+
 int attribute_of(const Device& d, hipDeviceAttribute_t attribute) {
   hipDeviceProp_tR0600 p;
   fill_new(d, p);
@@ -314,16 +332,11 @@ EMU_API hipError_t hipDeviceGetAttribute(int* value, hipDeviceAttribute_t attrib
 }
 
 EMU_API hipError_t hipChooseDeviceR0600(int* ordinal, const hipDeviceProp_tR0600* wanted) {
-  EMU_CALL({
-    require(ordinal != nullptr && wanted != nullptr);
-    *ordinal = 0;
-    for (const auto& d : runtime().devices) {
-      if (d->architecture.major >= wanted->major && d->bytes >= wanted->totalGlobalMem) {
-        *ordinal = d->ordinal;
-        return;
-      }
-    }
-  });
+  EMU_CALL({ choose(ordinal, wanted); });
+}
+
+EMU_API hipError_t hipChooseDevice(int* ordinal, const hipDeviceProp_tR0000* wanted) {
+  EMU_CALL({ choose(ordinal, wanted); });
 }
 
 EMU_API hipError_t hipDeviceGetName(char* name, int length, hipDevice_t ordinal) {
@@ -370,9 +383,15 @@ EMU_API hipError_t hipDeviceGetPCIBusId(char* id, int length, int ordinal) {
 EMU_API hipError_t hipDeviceGetByPCIBusId(int* ordinal, const char* id) {
   EMU_CALL({
     require(ordinal != nullptr && id != nullptr);
-    unsigned domain = 0, bus = 0;
-    require(std::sscanf(id, "%x:%x:", &domain, &bus) == 2);
-    *ordinal = hip::device(static_cast<int>(bus) - 1).ordinal;
+    unsigned domain = 0, bus = 0, slot = 0, function = 0;
+    int end = 0;
+    const int parts =
+        std::sscanf(id, "%x:%x:%x%n.%x%n", &domain, &bus, &slot, &end, &function, &end);
+    require(parts >= 3 && id[end] == 0);
+    require(
+        domain == 0 && slot == 0 && function == 0 && bus != 0 && bus <= runtime().devices.size(),
+        hipErrorInvalidDevice);
+    *ordinal = static_cast<int>(bus) - 1;
   });
 }
 
@@ -381,10 +400,6 @@ EMU_API hipError_t hipDeviceSynchronize() {
     refuse_in_any_capture();
     return current_device().synchronize();
   });
-}
-
-EMU_API hipError_t hipDeviceReset() {
-  EMU_CALL({ current_device().synchronize(); });
 }
 
 EMU_API hipError_t hipSetDeviceFlags(unsigned flags) {

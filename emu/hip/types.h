@@ -233,6 +233,10 @@ enum {
   hipEventBlockingSync = 1,
   hipEventDisableTiming = 2,
   hipEventInterprocess = 4,
+  hipEventRecordDefault = 0,
+  hipEventRecordExternal = 1,
+  hipEventWaitDefault = 0,
+  hipEventWaitExternal = 1,
   hipEventDisableSystemFence = 0x20000000,
   hipEventReleaseToDevice = 0x40000000,
   hipHostMallocDefault = 0,
@@ -263,6 +267,8 @@ enum {
   hipOccupancyDefault = 0,
   hipOccupancyDisableCachingOverride = 1,
   hipExtAnyOrderLaunch = 1,
+  hipCooperativeLaunchMultiDeviceNoPreSync = 1,
+  hipCooperativeLaunchMultiDeviceNoPostSync = 2,
   hipStreamWaitValueGte = 0,
   hipStreamWaitValueEq = 1,
   hipStreamWaitValueAnd = 2,
@@ -546,6 +552,8 @@ enum hipGraphInstantiateFlags : unsigned {
   hipGraphInstantiateFlagDeviceLaunch = 4,
   hipGraphInstantiateFlagUseNodePriority = 8
 };
+enum hipUserObjectFlags : unsigned { hipUserObjectNoDestructorSync = 1 };
+enum hipUserObjectRetainFlags : unsigned { hipGraphUserObjectMove = 1 };
 
 enum hipMemoryAdvise : unsigned {
   hipMemAdviseSetReadMostly = 1,
@@ -557,6 +565,20 @@ enum hipMemoryAdvise : unsigned {
   hipMemAdviseSetCoarseGrain = 100,
   hipMemAdviseUnsetCoarseGrain = 101
 };
+
+enum hipMemRangeAttribute : unsigned {
+  hipMemRangeAttributeReadMostly = 1,
+  hipMemRangeAttributePreferredLocation = 2,
+  hipMemRangeAttributeAccessedBy = 3,
+  hipMemRangeAttributeLastPrefetchLocation = 4,
+  hipMemRangeAttributeCoherencyMode = 100
+};
+enum hipMemRangeCoherencyMode : unsigned {
+  hipMemRangeCoherencyModeFineGrain = 0,
+  hipMemRangeCoherencyModeCoarseGrain = 1,
+  hipMemRangeCoherencyModeIndeterminate = 2
+};
+enum { hipCpuDeviceId = -1, hipInvalidDeviceId = -2 };
 
 /// Bits that say what a device can do, in one word.
 struct hipDeviceArch_t {

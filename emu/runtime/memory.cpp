@@ -11,6 +11,7 @@ namespace {
 
 constexpr size_t kChunk = size_t{2} << 20;  // committed at once
 constexpr size_t kRoom = 256;               // after every block, at the least
+constexpr size_t kSpread = 4;  // addresses for each byte: for room, freed blocks, and holes
 constexpr size_t kHostBytes = size_t{32} << 30;
 constexpr size_t kReturned = size_t{16} << 20;  // freed blocks of this size go back to the system
 
@@ -48,7 +49,7 @@ Memory::Memory(std::vector<size_t> device_bytes, bool checks) : checks_(checks) 
   for (const size_t limit : device_bytes) {
     Region region;
     region.limit = limit;
-    region.bytes = up(limit, kChunk) * 2;  // room for freed blocks, and between blocks
+    region.bytes = up(limit, kChunk) * kSpread;
     regions_.push_back(std::move(region));
   }
   Region host;
@@ -174,7 +175,11 @@ uintptr_t Memory::allocate(const Allocation& wanted, size_t alignment) {
   if (bytes > region.limit || up(bytes, 256) > region.limit - region.used) return 0;
   alignment = std::max<size_t>(alignment, bytes >= kChunk ? kChunk : bytes >= 4096 ? 4096 : 256);
   const size_t span = up(bytes, 256) + kRoom;
-  const std::optional<uintptr_t> base = take_gap(region, span, alignment);
+  std::optional<uintptr_t> base = take_gap(region, span, alignment);
+  while (!base && !region.quarantine.empty()) {  // what is apart for the checks' sake goes first
+    release(region, region.quarantined / 2);
+    base = take_gap(region, span, alignment);
+  }
   if (!base) return 0;
   if (!commit(region, *base, *base + span)) {
     give_gap(region, *base, span);
@@ -207,13 +212,18 @@ bool Memory::free(uintptr_t address) {
   const size_t keep = checks_ ? region.limit / 2 : 0;
   region.quarantined += block.span;
   region.quarantine.push_back(std::move(block));
+  release(region, keep);
+  return true;
+}
+
+/// Makes freed blocks that are kept apart gaps, the oldest first, until so many bytes are left.
+void Memory::release(Region& region, size_t keep) {
   while (region.quarantined > keep) {
     const Block& oldest = region.quarantine.front();
     give_gap(region, oldest.allocation.base, oldest.span);
     region.quarantined -= oldest.span;
     region.quarantine.pop_front();
   }
-  return true;
 }
 
 bool Memory::add_registered(uintptr_t address, size_t bytes, unsigned flags, int device) {
@@ -267,7 +277,8 @@ std::string Memory::describe(uintptr_t address) const {
   std::string text;
   if (after != blocks_.begin()) {
     const Allocation& a = std::prev(after)->second.allocation;
-    text = std::to_string(address - a.base - a.bytes) + " bytes past the end of " + emu::describe(a);
+    text =
+        std::to_string(address - a.base - a.bytes) + " bytes past the end of " + emu::describe(a);
     if (after == blocks_.end() || address - a.base - a.bytes < after->first - address) return text;
   }
   if (after == blocks_.end()) return "no allocation";

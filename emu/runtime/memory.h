@@ -87,6 +87,7 @@ class Memory {
   static void add_gap(Region& region, uintptr_t base, size_t span);
   static void remove_gap(Region& region, uintptr_t base);
   static void give_gap(Region& region, uintptr_t base, size_t span);
+  static void release(Region& region, size_t keep);
   static std::optional<uintptr_t> take_gap(Region& region, size_t span, size_t alignment);
   void mark(const Allocation& allocation);
 

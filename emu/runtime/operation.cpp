@@ -64,8 +64,7 @@ bool fulfilled(const ValueOp& op) {
   const uint64_t found = load(op) & op.mask, wanted = op.value;
   switch (op.condition) {
     case hipStreamWaitValueGte:
-      return op.wide ? static_cast<int64_t>(found - wanted) >= 0
-                     : static_cast<int32_t>(static_cast<uint32_t>(found - wanted)) >= 0;
+      return found >= wanted;
     case hipStreamWaitValueEq:
       return found == wanted;
     case hipStreamWaitValueAnd:
