@@ -85,8 +85,10 @@ EMU_INLINE void check_global(Wave* w, const Op* op, uint64_t address, uint32_t b
   const auto others = [&](auto tags) { return ((tags >> 24) == (tag >> 24)) & (tags != mine); };
   const uint64_t first = offset / RaceShadow::kLine,
                  last = (offset + bytes - 1) / RaceShadow::kLine;
-  if (bytes == RaceShadow::kLine && first == last && shadow.lines[first].divided != tag)
-      [[likely]] {
+  const auto divided = [&](uint64_t line) {
+    return shadow.lines[line].divided & ~RaceShadow::kNarrow;
+  };
+  if (bytes == RaceShadow::kLine && first == last && divided(first) != tag) [[likely]] {
     RaceShadow::Line& line = shadow.lines[first];
     const bool read_by_others = others(line.reader);
     if (!others(line.writer) && !(write && read_by_others)) [[likely]] {
@@ -99,8 +101,8 @@ EMU_INLINE void check_global(Wave* w, const Op* op, uint64_t address, uint32_t b
   }
   bool narrow = false;
   for (uint64_t line = first; line <= last; ++line) {
-    if (shadow.lines[line].divided != tag) divide_line(shadow, line, tag);
-    narrow |= shadow.lines[line].narrow == tag;
+    if (divided(line) != tag) divide_line(shadow, line, tag);
+    narrow |= shadow.lines[line].divided != tag;
   }
   if (!narrow && is_quick(address, bytes) &&
       note_range(shadow.writers + offset / 4, shadow.readers + offset / 4, bytes, write, mine,

@@ -179,8 +179,8 @@ void use_global(Wave* w, const Op* op, uint64_t address, uint32_t bytes, int lan
   const uint32_t launch = w->launch->race_tag, mine = RaceShadow::tag_of(launch, w->group->number);
   const auto others = [&](uint32_t tag) { return tag >> 24 == launch >> 24 && tag != mine; };
   const TagArrays tags{shadow.writers, shadow.readers, shadow.byte_writers, shadow.byte_readers,
-                       launch};
-  const auto mark_of = [&](uint64_t line) -> uint32_t& { return shadow.lines[line].narrow; };
+                       launch | RaceShadow::kNarrow};
+  const auto mark_of = [&](uint64_t line) -> uint32_t& { return shadow.lines[line].divided; };
   const auto tell = [&](uint64_t at, uint32_t tag, const char* what) {
     at = std::max(at, offset);
     const uint32_t other = tag & 0xffffff;

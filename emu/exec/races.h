@@ -47,11 +47,12 @@ void use_lds(Wave* w, const Op* op, uint64_t offset, uint32_t bytes, int lane, U
 struct RaceShadow {
   static constexpr uint32_t kSeveral = 0xffffff;
   static constexpr uint64_t kLine = 64;
+  static constexpr uint32_t kNarrow = 1;
 
   struct Line {
     uint32_t writer, reader;  // as below, of all its dwords
-    uint32_t divided;         // the launch << 24 in which its dwords have tags of their own
-    uint32_t narrow;          // … and its bytes
+    // The launch << 24 in which its dwords have tags of their own; with kNarrow, its bytes, too.
+    uint32_t divided;
   };
 
   uintptr_t base = 0;  // of the arena

@@ -125,10 +125,11 @@ void start_tracking(const Launch& launch, Wave& w, char* room) {
   track.scc_known = true;
   track.started = w.exec();
   std::memset(track.scalar_pending, 0, sizeof track.scalar_pending);
-  std::memset(track.scalar_known, 0, sizeof track.scalar_known);
-  const int scalars = launch.descriptor.user_sgprs() + 5;  // workgroup ids and what may follow them
-  std::memset(track.scalar_known, 1, static_cast<size_t>(scalars));
-  std::memset(track.scalar_known + kTtmp, 1, kSgprs - kTtmp);
+  // Workgroup ids and what may follow them; and what isn't a register of the kernel's own.
+  const int scalars = launch.descriptor.user_sgprs() + 5;
+  track.scalar_known = ScalarSet::below(static_cast<uint32_t>(scalars));
+  constexpr ScalarSet kOwn = ScalarSet::below(kTtmp);
+  track.scalar_known.add(ScalarSet{{~kOwn.words[0], ~kOwn.words[1]}});
 }
 
 uint64_t lanes_from(uint32_t items, uint32_t first, uint32_t lanes) {

@@ -18,7 +18,7 @@ void arrive(Wave* w, const Pending& entry) {
   Track& track = *w->track;
   for (uint32_t reg = entry.first; reg < uint32_t{entry.first} + entry.count; ++reg) {
     if (entry.scalar) {
-      if (--track.scalar_pending[reg] == 0) track.scalar_known[reg] = 1;
+      if (--track.scalar_pending[reg] == 0) track.scalar_known.add(reg);
     } else if (--track.pending[reg] == 0) {
       for (int half = 0; half < halves(w); ++half) track.known[half][reg] |= entry.known[half];
     }
@@ -105,7 +105,7 @@ void add_pending(Wave* w, uint8_t counters, bool scalar, uint32_t first, uint32_
   for (uint32_t reg = first; reg < first + count; ++reg) {
     if (scalar) {
       ++track.scalar_pending[reg];
-      track.scalar_known[reg] = 0;
+      track.scalar_known.remove(reg);
       continue;
     }
     const bool again = track.pending[reg]++ != 0;
