@@ -137,6 +137,7 @@ EMU_INLINE void check_lds(Wave* w, const Op* op, uint64_t offset, uint32_t bytes
     }
     if (known) {
       if (w->group->waves_begun < 2 || !w->launch->check_races) return;
+      if (track.atomics_in == track.epoch) return;
       const uint32_t epoch = track.epoch, mine = epoch * 64 + w->index;
       const auto others = [&](auto tags) { return ((tags / 64) == epoch) & (tags != mine); };
       uint32_t *writers = &track.writer[offset / 4], *readers = &track.reader[offset / 4];

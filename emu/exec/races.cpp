@@ -41,12 +41,13 @@ void LdsTrack::start(uint32_t bytes) {
     epoch = 0;
   }
   ++epoch;  // what an earlier group did is long ago
+  atomics_in = 0;
 }
 
 namespace {
 
-/// The tags that a kind of memory has, of dwords and of bytes. `now`: what a line's mark is where the
-/// tags of its bytes count.
+/// The tags that a kind of memory has, of dwords and of bytes. `now`: what a line's mark is where
+/// the tags of its bytes count.
 struct TagArrays {
   uint32_t *writers, *readers, *byte_writers, *byte_readers;
   uint32_t now;
@@ -63,8 +64,8 @@ void make_narrow(const TagArrays& tags, uint64_t line, uint64_t size, uint32_t& 
   }
 }
 
-/// Calls note(offset, writer, reader) for each dword of a range of memory of `size` bytes, or for each
-/// byte where a line has been used by less; mark_of(line) is a line's mark.
+/// Calls note(offset, writer, reader) for each dword of a range of memory of `size` bytes, or for
+/// each byte where a line has been used by less; mark_of(line) is a line's mark.
 template <class MarkOf, class Note>
 void note_each(const TagArrays& tags, uint64_t first, uint64_t end, uint64_t size,
                const MarkOf& mark_of, const Note& note) {
@@ -84,10 +85,18 @@ void note_each(const TagArrays& tags, uint64_t first, uint64_t end, uint64_t siz
 }
 
 void check_written(Wave* w, const Op* op, uint64_t offset, uint32_t bytes, int lane) {
-  const auto* first = &w->group->lds_track->written[offset];
-  const auto* unwritten = std::find(first, first + bytes, 0);
-  if (unwritten == first + bytes) return;
-  const auto distance = static_cast<uint64_t>(unwritten - first);
+  const std::vector<uint8_t>& written = w->group->lds_track->written;
+  const auto any_in = [&](uint64_t from, uint64_t to) {
+    const auto begin = written.begin();
+    return std::find(begin + static_cast<ptrdiff_t>(from), begin + static_cast<ptrdiff_t>(to), 1) !=
+           begin + static_cast<ptrdiff_t>(to);
+  };
+  // Dwords that are written in part are taken to be written, as in global memory.
+  uint64_t from = offset;
+  const uint64_t end = offset + bytes;
+  while (from < end && any_in(from, std::min(end, (from / 4 + 1) * 4))) from = (from / 4 + 1) * 4;
+  if (from >= end) return;
+  const uint64_t distance = from - offset;
   report(w, op, Check::lds, lane_at(lane, distance),
          "reads LDS at " + std::to_string(offset + distance) + ", which nothing has written");
 }
@@ -102,9 +111,12 @@ void use_lds(Wave* w, const Op* op, uint64_t offset, uint32_t bytes, int lane, U
   } else {
     std::fill_n(track.written.begin() + static_cast<ptrdiff_t>(offset), bytes, 1);
   }
-  // Atomic operations are in order with each other; with plain accesses, too: those may be atomic loads
-  // and stores, which have no instructions of their own.
-  if (w->group->waves_begun < 2 || !w->launch->check_races || use == Use::atomic) return;
+  // Atomic operations are in order with each other, and may have put plain accesses in order, until
+  // the next barrier; which may be atomic loads and stores themselves: those have no instructions
+  // of their own.
+  if (use == Use::atomic) track.atomics_in = track.epoch;
+  if (w->group->waves_begun < 2 || !w->launch->check_races || track.atomics_in == track.epoch)
+    return;
   const uint32_t mine = track.epoch * 64 + w->index % LdsTrack::kSeveral;
   const auto others = [&](uint32_t tag) { return tag / 64 == track.epoch && tag != mine; };
   const TagArrays tags{track.writer.data(), track.reader.data(), track.byte_writer.data(),
@@ -211,8 +223,8 @@ void report_overwritten(Wave* w, const Op* op, uint64_t base, const uint32_t* of
   const int first = std::countr_zero(lanes);
   for (uint32_t left = lanes & (lanes - 1); left != 0; left &= left - 1) {
     const int lane = std::countr_zero(left);
-    const uint32_t distance = std::max(offsets[lane], offsets[first]) -
-                              std::min(offsets[lane], offsets[first]);
+    const uint32_t distance =
+        std::max(offsets[lane], offsets[first]) - std::min(offsets[lane], offsets[first]);
     if (distance >= bytes) continue;
     const uint64_t address = base + offsets[first];
     const auto lds = reinterpret_cast<uint64_t>(w->lds);

@@ -4,6 +4,7 @@
 // barrier, or between workgroups nothing at all, has put in order.
 
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "emu/exec/wave.h"
@@ -18,8 +19,12 @@ struct LdsTrack {
   // Lines of which a part of a dword is used have tags for each byte, in the epoch of `narrow`.
   std::vector<uint32_t> byte_writer, byte_reader, narrow;
   uint32_t epoch = 1;            // counts barriers
+  uint32_t atomics_in = 0;       // the epoch in which a wave has last used an atomic operation
   static constexpr uint32_t kSeveral = 63, kLine = 64;
 
+  bool is_written(size_t offset, uint32_t bytes) const {
+    return offset + bytes <= written.size() && std::memchr(&written[offset], 0, bytes) == nullptr;
+  }
   bool is_narrow(uint64_t offset) const { return narrow[offset / kLine] == epoch; }
   /// A workgroup starts: nothing is written.
   void start(uint32_t bytes);

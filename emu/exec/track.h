@@ -66,6 +66,9 @@ struct ScalarSet {
 /// register 0: the wave's spare registers.
 struct Track {
   ScalarSet scalar_known;
+  // Of those that aren't: some of the bits may be, as in masks of lanes.
+  ScalarSet scalar_partial;
+  uint32_t scalar_bits[kSgprs];
   uint8_t scalar_pending[kSgprs];  // loads under way
   bool scc_known;                  // what SCC was last set from
   PendingRing vmem, lds, smem;
@@ -124,7 +127,34 @@ EMU_INLINE void write_scalar(Wave* w, const Op*, uint32_t offset, uint32_t dword
     if (!is_sgpr(offset)) return;
     for (uint32_t i = 0; i < dwords; ++i) {
       w->track->scalar_known.set(offset / 4 + i, known);
+      if (!known) w->track->scalar_partial.remove(offset / 4 + i);
     }
+  }
+}
+
+/// The bits of a scalar dword that are known; reports nothing but a missing wait.
+EMU_INLINE uint32_t known_bits(Wave* w, const Op* op, uint32_t offset) {
+  if constexpr (kChecked) {
+    if (!is_sgpr(offset)) return ~0u;
+    const uint32_t reg = offset / 4;
+    if (w->track->scalar_known.has(reg)) [[likely]]
+      return ~0u;
+    if (w->track->scalar_pending[reg] != 0) unknown_scalar(w, op, reg);
+    return w->track->scalar_partial.has(reg) ? w->track->scalar_bits[reg] : 0;
+  }
+  return ~0u;
+}
+
+/// A scalar dword is written, of which these bits are known then.
+EMU_INLINE void write_bits(Wave* w, uint32_t offset, uint32_t known) {
+  if constexpr (kChecked) {
+    if (!is_sgpr(offset)) return;
+    const uint32_t reg = offset / 4;
+    w->track->scalar_known.set(reg, known == ~0u);
+    if (known == ~0u) [[likely]]
+      return;
+    w->track->scalar_partial.add(reg);
+    w->track->scalar_bits[reg] = known;
   }
 }
 

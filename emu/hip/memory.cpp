@@ -15,9 +15,11 @@ void* allocate(Device& device, size_t bytes, MemoryKind kind, unsigned flags) {
   wanted.flags = flags;
   const uintptr_t at = memory().allocate(wanted);
   if (at == 0) {
+    const Memory::Fill fill = memory().fill_of(wanted);
     throw Error{hipErrorOutOfMemory, std::to_string(bytes) + " bytes are asked for, " +
-                                         std::to_string(memory().used(device.ordinal)) + " of " +
-                                         std::to_string(device.bytes) + " are taken"};
+                                         std::to_string(fill.used) + " of " +
+                                         std::to_string(fill.total) + " are taken" +
+                                         (kind == MemoryKind::host ? " of pinned memory" : "")};
   }
   return reinterpret_cast<void*>(at);
 }

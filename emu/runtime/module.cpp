@@ -7,6 +7,7 @@
 #include <list>
 #include <new>
 
+#include "emu/exec/fault.h"
 #include "emu/runtime/device.h"
 #include "emu/runtime/memory.h"
 
@@ -173,6 +174,17 @@ Module::Global Module::variable(const std::string& name) const {
     if (variable.name == name) return {base_ + variable.address, variable.size};
   }
   return {};
+}
+
+std::string Module::line(uint64_t address) {
+  std::lock_guard lock(lines_mutex_);
+  if (lines_ == nullptr) return "";
+  std::string line;
+  FaultGuard guard;
+  if (survives(guard, [&] { line = lines_->at(address); })) return line;
+  // A hostile object's tables. What their reader was at isn't known: it can't even be destroyed.
+  (void)lines_.release();
+  return "";
 }
 
 std::shared_ptr<Code> Module::code(bool wave64) {

@@ -12,6 +12,7 @@ function(emu_kernels output source)
     OUTPUT ${EMU_TEST_KERNELS}/${output}
     COMMAND ${EMU_CLANG} ${EMU_HIP_FLAGS} ${ARGN} -c ${from} -o ${EMU_TEST_KERNELS}/${output}
     DEPENDS ${from} ${CMAKE_CURRENT_SOURCE_DIR}/kernels/device.h
+            ${CMAKE_CURRENT_SOURCE_DIR}/kernels/inlined.h
     VERBATIM)
   set(EMU_KERNEL_FILES ${EMU_KERNEL_FILES} ${EMU_TEST_KERNELS}/${output} PARENT_SCOPE)
 endfunction()
@@ -20,6 +21,9 @@ set(plain --no-gpu-bundle-output)
 emu_kernels(basic.gfx1100.hsaco basic.hip ${plain} --offload-arch=gfx1100)
 emu_kernels(basic.gfx90a.hsaco basic.hip ${plain} --offload-arch=gfx90a)
 emu_kernels(planted.gfx1100.hsaco planted.hip ${plain} --offload-arch=gfx1100 -gline-tables-only)
+emu_kernels(clean.gfx1100.hsaco clean.hip ${plain} --offload-arch=gfx1100)
+emu_kernels(clean_O0.gfx1100.hsaco clean.hip ${plain} --offload-arch=gfx1100 -O0)
+emu_kernels(inlined.gfx1100.hsaco inlined.hip ${plain} --offload-arch=gfx1100 -gline-tables-only)
 emu_kernels(profile.gfx1100.hsaco profile.hip ${plain} --offload-arch=gfx1100)
 emu_kernels(basic.v4.hsaco basic.hip ${plain} --offload-arch=gfx1100 -mcode-object-version=4)
 emu_kernels(basic.v6.hsaco basic.hip ${plain} --offload-arch=gfx1100 -mcode-object-version=6)

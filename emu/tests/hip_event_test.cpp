@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 
 #include "emu/tests/hip_stream_support.h"
 
@@ -136,6 +137,18 @@ TEST(HipStream, WaitForValuesByCondition) {
     HIP_OK(hipStreamWriteValue64(writing, flag.data, c.after, 0));
     HIP_OK(hipStreamSynchronize(waiting));
   }
+}
+
+/// The thread that waits leaves the processor to others.
+TEST(HipStream, WaitForValuesAtRest) {
+  const Buffer<uint64_t> flag(1);
+  const Stream waiting, writing;
+  HIP_OK(hipStreamWaitValue64(waiting, flag.data, 1, hipStreamWaitValueEq, ~uint64_t{0}));
+  const std::clock_t before = std::clock();
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_LT(std::clock() - before, CLOCKS_PER_SEC / 10);
+  HIP_OK(hipStreamWriteValue64(writing, flag.data, 1, 0));
+  HIP_OK(hipStreamSynchronize(waiting));
 }
 
 TEST(HipStream, Values32LeaveTheirNeighboursAlone) {

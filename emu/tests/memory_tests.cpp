@@ -358,6 +358,44 @@ void add_two_addresses(Hand& hand) {
   }
 }
 
+/// Registers below zero and offsets that bring them back: the sum wraps at 32 bits.
+void add_wrapping_lds(Hand& hand) {
+  const std::string store = name_on(hand.target(), "ds_store_b32"),
+                    load = name_on(hand.target(), "ds_load_b32"),
+                    store2 = name_on(hand.target(), "ds_store_2addr_b32"),
+                    load2 = name_on(hand.target(), "ds_load_2addr_b32"),
+                    add = name_on(hand.target(), "ds_add_u32"),
+                    swap = name_on(hand.target(), "ds_cmpstore_b32");
+  const bool compare_first = swap.find("cmpst_") != swap.npos;
+  hand.add("lds_addresses_wrap",
+           store + " v2, v20 offset:256\n" + store2 + " v3, v21, v22 offset0:128 offset1:192\n" +
+               add + " v2, v23 offset:256\n" + swap + " v4, " +
+               (compare_first ? "v24, v25" : "v25, v24") + " offset:1024\n" + load +
+               " v40, v2 offset:256\n" + load2 + " v[44:45], v3 offset0:128 offset1:192\n" + load +
+               " v43, v4 offset:1024\ns_waitcnt lgkmcnt(0)",
+           {store, store2, add, swap, load, load2}, [=](const Hand::Run& run) {
+             State state = random_state(run.batch.target(), 43);
+             const int lanes = run.batch.target().lanes();
+             state.lds.assign(2048, 0);
+             for (int lane = 0; lane < lanes; ++lane) {
+               const auto back = static_cast<u32>(-4 * lane - 4);
+               state.v[2][lane] = back;                        // 256 - 4 (lane + 1)
+               state.v[3][lane] = back;                        // 512 and 768 less that
+               state.v[4][lane] = back - 768;                  // 256 - 4 (lane + 1), too
+               state.v[24][lane] = state.v[20][lane] + state.v[23][lane];  // what is there by then
+             }
+             state.exec = lanes == 64 ? ~u64{0} : 0xffffffff;
+             const State before = state;
+             if (!run(state)) return;
+             for (int lane = 0; lane < lanes; ++lane) {
+               ASSERT_EQ(state.v[40][lane], before.v[25][lane]) << "lane " << lane;
+               ASSERT_EQ(state.v[44][lane], before.v[21][lane]) << "lane " << lane;
+               ASSERT_EQ(state.v[45][lane], before.v[22][lane]) << "lane " << lane;
+               ASSERT_EQ(state.v[43][lane], before.v[25][lane]) << "lane " << lane;
+             }
+           });
+}
+
 void add_scalar_loads(Hand& hand) {
   for (int dwords : {1, 2, 4, 8, 16}) {
     const std::string name = name_on(hand.target(), "s_load_b" + std::to_string(32 * dwords));
@@ -431,6 +469,7 @@ void register_memory() {
     add_vector_memory(hand);
     add_scratch(hand);
     add_two_addresses(hand);
+    add_wrapping_lds(hand);
     if (target.wave64 && !is_gfx9(target)) continue;
     add_scalar_loads(hand);
     add_apertures(hand);
