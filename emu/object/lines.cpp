@@ -2,9 +2,12 @@
 
 #include <llvm/DebugInfo/DWARF/DWARFCompileUnit.h>
 #include <llvm/DebugInfo/DWARF/DWARFContext.h>
+#include <llvm/DebugInfo/DWARF/DWARFDebugAbbrev.h>
 #include <llvm/Object/ELFObjectFile.h>
 #include <llvm/Support/MemoryBuffer.h>
 #include <llvm/Support/Path.h>
+
+#include "emu/object/line_header.h"
 
 namespace emu {
 namespace {
@@ -57,6 +60,28 @@ class Dwarf : public Lines {
     return calls.getFrame(count - 1);
   }
 
+  /// Forms of values that LLVM's reader knows: it goes astray at others. Nor are values sound that
+  /// name their forms themselves.
+  static bool sound_form(llvm::dwarf::Form form) {
+    constexpr unsigned kReserved = 0x02, kLast = 0x2c;
+    return form >= 1 && form <= kLast && form != kReserved && form != llvm::dwarf::DW_FORM_indirect;
+  }
+
+  bool sound(llvm::DWARFUnit& unit) {
+    const llvm::DWARFAbbreviationDeclarationSet* abbreviations = unit.getAbbreviations();
+    if (abbreviations == nullptr) return false;
+    for (const llvm::DWARFAbbreviationDeclaration& abbreviation : *abbreviations) {
+      for (const auto& attribute : abbreviation.attributes()) {
+        if (!sound_form(attribute.Form)) return false;
+      }
+    }
+    const auto table =
+        llvm::dwarf::toSectionOffset(unit.getUnitDIE().find(llvm::dwarf::DW_AT_stmt_list));
+    if (!table) return true;
+    const llvm::StringRef lines = context_->getDWARFObj().getLineSection().Data;
+    return sound_line_header({lines.bytes_begin(), lines.bytes_end()}, *table);
+  }
+
   void open() {
     opened_ = true;
     const llvm::StringRef bytes(reinterpret_cast<const char*>(file_.data()), file_.size());
@@ -70,6 +95,11 @@ class Dwarf : public Lines {
     const auto ignore = [](llvm::Error error) { llvm::consumeError(std::move(error)); };
     context_ = llvm::DWARFContext::create(
         *object_, llvm::DWARFContext::ProcessDebugRelocations::Ignore, nullptr, "", ignore, ignore);
+    for (const auto& unit : context_->info_section_units()) {
+      if (sound(*unit)) continue;
+      context_ = nullptr;
+      return;
+    }
   }
 
   const std::vector<uint8_t> file_;

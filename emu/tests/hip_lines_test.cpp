@@ -84,7 +84,7 @@ TEST(HipHostile, MutatedDebugSections) {
   for (const char* name : {".debug_line", ".debug_info", ".debug_abbrev", ".debug_addr",
                            ".debug_str_offsets", ".debug_rnglists", ".debug_line_str"}) {
     const Section section = find_section(whole, name);
-    for (int round = 0; round < 60; ++round) {
+    for (int round = 0; round < 300; ++round) {
       std::vector<char> image = whole;
       for (int i = 0; i < 4; ++i) {
         image[section.offset + random() % section.size] =
