@@ -103,7 +103,11 @@ EMU_INLINE bool atomic_half(Wave* w, const Op* op, char* base, const uint32_t* o
   for (LaneMask left = enabled; left != 0; left &= left - 1) {
     const int lane = __builtin_ctz(left);
     char* memory = base + offsets[lane];
-    if (!Space::exchangeable(w, op, memory, sizeof(T), lane)) {
+    // What a swap returns may not matter: compilers ask for it even where nobody uses it.
+    constexpr bool kSwaps =
+        std::is_same_v<std::remove_cv_t<decltype(F)>, std::remove_cv_t<decltype(kSwap)>> &&
+        !kCompare;
+    if (!Space::exchangeable(w, op, memory, sizeof(T), lane, !kSwaps)) {
       if (Space::kFaults) return false;
       if (to != nullptr) write_lane<T>(to, lane, T{});
       continue;

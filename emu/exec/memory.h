@@ -49,11 +49,18 @@ struct Global {
     }
     return true;
   }
-  EMU_INLINE bool writable(Wave* w, const Op* op, const char* at, uint32_t bytes, int lane) {
+  /// `value`: what will be written, where that is known. Writing what is there is no race: so groups set
+  /// flags.
+  EMU_INLINE bool writable(Wave* w, const Op* op, const char* at, uint32_t bytes, int lane,
+                           const char* value = nullptr) {
     if constexpr (kChecked) {
       const Shadow& shadow = *w->launch->shadow;
       if (!shadow.writable(reinterpret_cast<uintptr_t>(at), bytes)) [[unlikely]] {
         return lane >= 0 && bad_write(w, op, reinterpret_cast<uint64_t>(at), bytes, lane);
+      }
+      if (value != nullptr && std::memcmp(at, value, bytes) == 0) {
+        Shadow::set(shadow.initialised, reinterpret_cast<uintptr_t>(at) - shadow.base, bytes);
+        return true;
       }
       if (w->launch->races != nullptr) {
         check_global(w, op, reinterpret_cast<uint64_t>(at), bytes, lane, Use::write);
@@ -62,12 +69,15 @@ struct Global {
     }
     return true;
   }
-  EMU_INLINE bool exchangeable(Wave* w, const Op* op, const char* at, uint32_t bytes, int lane) {
+  /// For an operation that writes, and reads unless it replaces all there is.
+  EMU_INLINE bool exchangeable(Wave* w, const Op* op, const char* at, uint32_t bytes, int lane,
+                               bool reads = true) {
     if constexpr (kChecked) {
       const Shadow& shadow = *w->launch->shadow;
       const auto address = reinterpret_cast<uint64_t>(at);
-      if (!shadow.readable(address, bytes) && !bad_read(w, op, address, bytes, lane)) return false;
       if (!shadow.writable(address, bytes) && !bad_write(w, op, address, bytes, lane)) return false;
+      if (reads && !shadow.readable(address, bytes)) bad_read(w, op, address, bytes, lane);
+      Shadow::set(shadow.initialised, address - shadow.base, bytes);
       if (w->launch->races != nullptr) use_global(w, op, address, bytes, lane, Use::atomic);
     }
     return true;
@@ -89,17 +99,25 @@ struct Lds {
   EMU_INLINE bool readable(Wave* w, const Op* op, const char* at, uint32_t bytes, int lane) {
     return usable(w, op, at, bytes, lane, Use::read);
   }
-  EMU_INLINE bool writable(Wave* w, const Op* op, const char* at, uint32_t bytes, int lane) {
-    return usable(w, op, at, bytes, lane, Use::write);
+  EMU_INLINE bool writable(Wave* w, const Op* op, const char* at, uint32_t bytes, int lane,
+                           const char* value = nullptr) {
+    return usable(w, op, at, bytes, lane, Use::write, value);
   }
-  EMU_INLINE bool exchangeable(Wave* w, const Op* op, const char* at, uint32_t bytes, int lane) {
+  EMU_INLINE bool exchangeable(Wave* w, const Op* op, const char* at, uint32_t bytes, int lane,
+                               bool = true) {
     return usable(w, op, at, bytes, lane, Use::atomic);
   }
 
  private:
-  EMU_INLINE bool usable(Wave* w, const Op* op, const char* at, uint32_t bytes, int lane, Use use) {
+  EMU_INLINE bool usable(Wave* w, const Op* op, const char* at, uint32_t bytes, int lane, Use use,
+                         const char* value = nullptr) {
     if (within(w, at, bytes)) [[likely]] {
       if constexpr (kChecked) {
+        const auto offset = static_cast<size_t>(at - reinterpret_cast<char*>(w->lds));
+        if (value != nullptr && w->group->lds_track->is_written(offset, bytes) &&
+            std::memcmp(at, value, bytes) == 0) {
+          return true;
+        }
         check_lds(w, op, static_cast<uint64_t>(at - reinterpret_cast<char*>(w->lds)), bytes, lane,
                   use);
       }
@@ -209,7 +227,9 @@ EMU_INLINE bool store_half(Wave* w, const Op* op, char* base, const uint32_t* of
     for (uint32_t left = mask; left != 0; left &= left - 1) {
       const int lane = first + __builtin_ctz(left);
       char* to = base + offsets[lane];
-      if (Space::writable(w, op, to, Format::kBytes, lane)) {
+      char value[Format::kBytes];
+      if constexpr (kChecked) Format::store_lane(value, from + 4 * lane);
+      if (Space::writable(w, op, to, Format::kBytes, lane, kChecked ? value : nullptr)) {
         Format::store_lane(to, from + 4 * lane);
         one_by_one |= 1u << lane;
       } else if (Space::kFaults) {

@@ -86,7 +86,7 @@ const Program& Code::at(uint64_t address) {
       std::upper_bound(functions_.begin(), functions_.end(), address,
                        [](uint64_t a, const Symbol& symbol) { return a < symbol.address; });
   if (after == functions_.begin() || address >= (after - 1)->address + (after - 1)->size) {
-    throw std::runtime_error("no code at " + hex(address));
+    throw std::runtime_error("there is no code");
   }
   const Symbol& function = *(after - 1);
   std::lock_guard lock(mutex_);

@@ -85,8 +85,10 @@ EMU_INLINE void check_global(Wave* w, const Op* op, uint64_t address, uint32_t b
   const auto others = [&](auto tags) { return ((tags >> 24) == (tag >> 24)) & (tags != mine); };
   const uint64_t first = offset / RaceShadow::kLine,
                  last = (offset + bytes - 1) / RaceShadow::kLine;
-  if (bytes == RaceShadow::kLine && first == last && shadow.lines[first].divided != tag)
-      [[likely]] {
+  const auto divided = [&](uint64_t line) {
+    return shadow.lines[line].divided & ~RaceShadow::kNarrow;
+  };
+  if (bytes == RaceShadow::kLine && first == last && divided(first) != tag) [[likely]] {
     RaceShadow::Line& line = shadow.lines[first];
     const bool read_by_others = others(line.reader);
     if (!others(line.writer) && !(write && read_by_others)) [[likely]] {
@@ -97,10 +99,12 @@ EMU_INLINE void check_global(Wave* w, const Op* op, uint64_t address, uint32_t b
       return;
     }
   }
+  bool narrow = false;
   for (uint64_t line = first; line <= last; ++line) {
-    if (shadow.lines[line].divided != tag) divide_line(shadow, line, tag);
+    if (divided(line) != tag) divide_line(shadow, line, tag);
+    narrow |= shadow.lines[line].divided != tag;
   }
-  if (is_quick(address, bytes) &&
+  if (!narrow && is_quick(address, bytes) &&
       note_range(shadow.writers + offset / 4, shadow.readers + offset / 4, bytes, write, mine,
                  several, others)) {
     return;
@@ -133,11 +137,13 @@ EMU_INLINE void check_lds(Wave* w, const Op* op, uint64_t offset, uint32_t bytes
     }
     if (known) {
       if (w->group->waves_begun < 2 || !w->launch->check_races) return;
+      if (track.atomics_in == track.epoch) return;
       const uint32_t epoch = track.epoch, mine = epoch * 64 + w->index;
       const auto others = [&](auto tags) { return ((tags / 64) == epoch) & (tags != mine); };
       uint32_t *writers = &track.writer[offset / 4], *readers = &track.reader[offset / 4];
       const uint32_t several = epoch * 64 + LdsTrack::kSeveral;
-      if (note_range(writers, readers, bytes, write, mine, several, others)) return;
+      const bool narrow = track.is_narrow(offset) || track.is_narrow(offset + bytes - 1);
+      if (!narrow && note_range(writers, readers, bytes, write, mine, several, others)) return;
     }
   }
   use_lds(w, op, offset, bytes, lane, use);

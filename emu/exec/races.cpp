@@ -35,48 +35,108 @@ void LdsTrack::start(uint32_t bytes) {
   if (writer.size() < dwords || epoch > (1u << 25)) {
     writer.assign(dwords, 0);
     reader.assign(dwords, 0);
+    byte_writer.resize(dwords * 4);  // looked at where narrow says so
+    byte_reader.resize(dwords * 4);
+    narrow.assign(dwords * 4 / kLine + 1, 0);
     epoch = 0;
   }
   ++epoch;  // what an earlier group did is long ago
+  atomics_in = 0;
 }
+
+namespace {
+
+/// The tags that a kind of memory has, of dwords and of bytes. `now`: what a line's mark is where
+/// the tags of its bytes count.
+struct TagArrays {
+  uint32_t *writers, *readers, *byte_writers, *byte_readers;
+  uint32_t now;
+};
+
+/// Gives the tags of a line's dwords to its bytes.
+void make_narrow(const TagArrays& tags, uint64_t line, uint64_t size, uint32_t& mark) {
+  if (mark == tags.now) return;
+  mark = tags.now;
+  for (uint64_t byte = line * RaceShadow::kLine; byte < size; ++byte) {
+    if (byte == (line + 1) * RaceShadow::kLine) break;
+    tags.byte_writers[byte] = tags.writers[byte / 4];
+    tags.byte_readers[byte] = tags.readers[byte / 4];
+  }
+}
+
+/// Calls note(offset, writer, reader) for each dword of a range of memory of `size` bytes, or for
+/// each byte where a line has been used by less; mark_of(line) is a line's mark.
+template <class MarkOf, class Note>
+void note_each(const TagArrays& tags, uint64_t first, uint64_t end, uint64_t size,
+               const MarkOf& mark_of, const Note& note) {
+  for (uint64_t from = first; from < end;) {
+    const uint64_t line = from / RaceShadow::kLine;
+    const uint64_t to = std::min(end, (line + 1) * RaceShadow::kLine);
+    if (from % 4 != 0 || to % 4 != 0) make_narrow(tags, line, size, mark_of(line));
+    const bool narrow = mark_of(line) == tags.now;
+    for (; from < to; from += narrow ? 1 : 4) {
+      if (narrow) {
+        note(from, tags.byte_writers[from], tags.byte_readers[from]);
+      } else {
+        note(from, tags.writers[from / 4], tags.readers[from / 4]);
+      }
+    }
+  }
+}
+
+void check_written(Wave* w, const Op* op, uint64_t offset, uint32_t bytes, int lane) {
+  const std::vector<uint8_t>& written = w->group->lds_track->written;
+  const auto any_in = [&](uint64_t from, uint64_t to) {
+    const auto begin = written.begin();
+    return std::find(begin + static_cast<ptrdiff_t>(from), begin + static_cast<ptrdiff_t>(to), 1) !=
+           begin + static_cast<ptrdiff_t>(to);
+  };
+  // Dwords that are written in part are taken to be written, as in global memory.
+  uint64_t from = offset;
+  const uint64_t end = offset + bytes;
+  while (from < end && any_in(from, std::min(end, (from / 4 + 1) * 4))) from = (from / 4 + 1) * 4;
+  if (from >= end) return;
+  const uint64_t distance = from - offset;
+  report(w, op, Check::lds, lane_at(lane, distance),
+         "reads LDS at " + std::to_string(offset + distance) + ", which nothing has written");
+}
+
+}  // namespace
 
 void use_lds(Wave* w, const Op* op, uint64_t offset, uint32_t bytes, int lane, Use use) {
   LdsTrack& track = *w->group->lds_track;
   if (offset + bytes > track.written.size()) return;
-  const uint32_t wave = w->index % LdsTrack::kSeveral;
-  const uint32_t mine = track.epoch * 64 + wave;
-  const auto others = [&](uint32_t tag) { return tag / 64 == track.epoch && tag != mine; };
   if (use == Use::read) {
-    const auto* first = &track.written[offset];
-    const auto* unwritten = std::find(first, first + bytes, 0);
-    if (unwritten != first + bytes) {
-      report(w, op, Check::lds, lane_at(lane, static_cast<uint64_t>(unwritten - first)),
-             "reads LDS at " + std::to_string(offset + static_cast<uint64_t>(unwritten - first)) +
-                 ", which nothing has written");
-    }
+    check_written(w, op, offset, bytes, lane);
   } else {
     std::fill_n(track.written.begin() + static_cast<ptrdiff_t>(offset), bytes, 1);
   }
-  if (w->group->waves_begun < 2 || !w->launch->check_races) return;
-  for (uint64_t dword = offset / 4; dword < (offset + bytes + 3) / 4; ++dword) {
-    uint32_t &writer = track.writer[dword], &reader = track.reader[dword];
-    // In order with each other; with plain accesses, too: those may be atomic loads and stores,
-    // which have no instructions of their own.
-    if (use == Use::atomic) continue;
-    const auto which = [&] { return lane_at(lane, std::max(dword * 4, offset) - offset); };
-    if (others(writer)) {
-      report(w, op, Check::races, which(),
-             lds_text(use == Use::read ? "reads" : "writes", dword * 4, writer % 64, "wrote"));
-    }
-    if (use == Use::read) {
-      reader = others(reader) ? track.epoch * 64 + LdsTrack::kSeveral : mine;
-    } else {
-      if (others(reader)) {
-        report(w, op, Check::races, which(), lds_text("writes", dword * 4, reader % 64, "read"));
-      }
-      writer = mine;
-    }
-  }
+  // Atomic operations are in order with each other, and may have put plain accesses in order, until
+  // the next barrier; which may be atomic loads and stores themselves: those have no instructions
+  // of their own.
+  if (use == Use::atomic) track.atomics_in = track.epoch;
+  if (w->group->waves_begun < 2 || !w->launch->check_races || track.atomics_in == track.epoch)
+    return;
+  const uint32_t mine = track.epoch * 64 + w->index % LdsTrack::kSeveral;
+  const auto others = [&](uint32_t tag) { return tag / 64 == track.epoch && tag != mine; };
+  const TagArrays tags{track.writer.data(), track.reader.data(), track.byte_writer.data(),
+                       track.byte_reader.data(), track.epoch};
+  const auto mark_of = [&](uint64_t line) -> uint32_t& { return track.narrow[line]; };
+  const auto tell = [&](uint64_t at, uint32_t tag, const char* other) {
+    at = std::max(at, offset);
+    report(w, op, Check::races, lane_at(lane, at - offset),
+           lds_text(use == Use::read ? "reads" : "writes", at, tag % 64, other));
+  };
+  note_each(tags, offset, offset + bytes, track.writer.size() * 4, mark_of,
+            [&](uint64_t at, uint32_t& writer, uint32_t& reader) {
+              if (others(writer)) tell(at, writer, "wrote");
+              if (use == Use::read) {
+                reader = others(reader) ? track.epoch * 64 + LdsTrack::kSeveral : mine;
+              } else {
+                if (others(reader)) tell(at, reader, "read");
+                writer = mine;
+              }
+            });
 }
 
 namespace {
@@ -93,19 +153,20 @@ T* reserve(size_t count) {
 
 // Quick looks may go a little beyond the arena's end.
 RaceShadow::RaceShadow(uintptr_t arena, size_t arena_bytes) : base(arena), bytes(arena_bytes) {
-  writers = reserve<uint32_t>(2 * (bytes / 4 + 16));
-  readers = writers + bytes / 4 + 16;
+  const size_t dwords = bytes / 4 + 16, each = bytes + 64;
+  writers = reserve<uint32_t>(2 * dwords);
+  readers = writers + dwords;
+  byte_writers = reserve<uint32_t>(2 * each);
+  byte_readers = byte_writers + each;
   lines = reserve<Line>(bytes / kLine + 2);
 }
 
 RaceShadow::~RaceShadow() {
-  munmap(writers, 2 * (bytes / 4 + 16) * sizeof(uint32_t));
-  munmap(lines, (bytes / kLine + 2) * sizeof(Line));
+  for_all([](void* room, size_t room_bytes) { munmap(room, room_bytes); });
 }
 
 void RaceShadow::forget() {
-  madvise(writers, 2 * (bytes / 4 + 16) * sizeof(uint32_t), MADV_DONTNEED);
-  madvise(lines, (bytes / kLine + 2) * sizeof(Line), MADV_DONTNEED);
+  for_all([](void* room, size_t room_bytes) { madvise(room, room_bytes, MADV_DONTNEED); });
 }
 
 void divide_line(RaceShadow& shadow, uint64_t line, uint32_t launch) {
@@ -126,32 +187,35 @@ void use_global(Wave* w, const Op* op, uint64_t address, uint32_t bytes, int lan
     return;
   }
   if (address - shadow.base >= shadow.bytes || w->group->synchronised) return;
-  const uint32_t mine = RaceShadow::tag_of(w->launch->race_tag, w->group->number);
-  const auto others = [&](uint32_t tag) {
-    return tag >> 24 == w->launch->race_tag >> 24 && tag != mine;
+  const uint64_t offset = address - shadow.base;
+  const uint32_t launch = w->launch->race_tag, mine = RaceShadow::tag_of(launch, w->group->number);
+  const auto others = [&](uint32_t tag) { return tag >> 24 == launch >> 24 && tag != mine; };
+  const TagArrays tags{shadow.writers, shadow.readers, shadow.byte_writers, shadow.byte_readers,
+                       launch | RaceShadow::kNarrow};
+  const auto mark_of = [&](uint64_t line) -> uint32_t& { return shadow.lines[line].divided; };
+  const auto tell = [&](uint64_t at, uint32_t tag, const char* what) {
+    at = std::max(at, offset);
+    const uint32_t other = tag & 0xffffff;
+    const std::string whose = other == RaceShadow::kSeveral
+                                  ? "other workgroups"
+                                  : "workgroup number " + std::to_string(other - 1);
+    report(w, op, Check::races, lane_at(lane, at - offset),
+           std::string(use == Use::read ? "reads" : "writes") + " memory at " +
+               place_of(w, shadow.base + at) + " that " + whose + " " + what + " in this launch");
   };
-  const size_t end = (address - shadow.base + bytes + 3) / 4;
-  for (size_t dword = (address - shadow.base) / 4; dword < end; ++dword) {
-    uint32_t &writer = shadow.writers[dword], &reader = shadow.readers[dword];
-    const bool after_write = others(writer);
-    const bool after_read = use == Use::write && others(reader);
-    if (after_write || after_read) [[unlikely]] {
-      const uint32_t other = (after_write ? writer : reader) & 0xffffff;
-      const std::string whose = other == RaceShadow::kSeveral
-                                    ? "other workgroups"
-                                    : "workgroup number " + std::to_string(other - 1);
-      const uint64_t at = std::max(shadow.base + dword * 4, address);
-      report(w, op, Check::races, lane_at(lane, at - address),
-             std::string(use == Use::read ? "reads" : "writes") + " memory at " +
-                 place_of(w, shadow.base + dword * 4) + " that " + whose + " " +
-                 (after_write ? "wrote" : "read") + " in this launch");
-    }
-    if (use == Use::read) {
-      reader = others(reader) ? w->launch->race_tag | RaceShadow::kSeveral : mine;
-    } else {
-      writer = mine;
-    }
-  }
+  note_each(tags, offset, offset + bytes, shadow.bytes, mark_of,
+            [&](uint64_t at, uint32_t& writer, uint32_t& reader) {
+              if (others(writer)) {
+                tell(at, writer, "wrote");
+              } else if (use == Use::write && others(reader)) {
+                tell(at, reader, "read");
+              }
+              if (use == Use::read) {
+                reader = others(reader) ? launch | RaceShadow::kSeveral : mine;
+              } else {
+                writer = mine;
+              }
+            });
 }
 
 void report_overwritten(Wave* w, const Op* op, uint64_t base, const uint32_t* offsets,
@@ -159,8 +223,8 @@ void report_overwritten(Wave* w, const Op* op, uint64_t base, const uint32_t* of
   const int first = std::countr_zero(lanes);
   for (uint32_t left = lanes & (lanes - 1); left != 0; left &= left - 1) {
     const int lane = std::countr_zero(left);
-    const uint32_t distance = std::max(offsets[lane], offsets[first]) -
-                              std::min(offsets[lane], offsets[first]);
+    const uint32_t distance =
+        std::max(offsets[lane], offsets[first]) - std::min(offsets[lane], offsets[first]);
     if (distance >= bytes) continue;
     const uint64_t address = base + offsets[first];
     const auto lds = reinterpret_cast<uint64_t>(w->lds);

@@ -4,6 +4,7 @@
 // barrier, or between workgroups nothing at all, has put in order.
 
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "emu/exec/wave.h"
@@ -15,9 +16,16 @@ struct LdsTrack {
   std::vector<uint8_t> written;  // of each byte: something was
   std::vector<uint32_t> writer;  // epoch * 64 + wave of the last write; 0: none
   std::vector<uint32_t> reader;  // the same of the last read; kSeveral for the wave: several
+  // Lines of which a part of a dword is used have tags for each byte, in the epoch of `narrow`.
+  std::vector<uint32_t> byte_writer, byte_reader, narrow;
   uint32_t epoch = 1;            // counts barriers
-  static constexpr uint32_t kSeveral = 63;
+  uint32_t atomics_in = 0;       // the epoch in which a wave has last used an atomic operation
+  static constexpr uint32_t kSeveral = 63, kLine = 64;
 
+  bool is_written(size_t offset, uint32_t bytes) const {
+    return offset + bytes <= written.size() && std::memchr(&written[offset], 0, bytes) == nullptr;
+  }
+  bool is_narrow(uint64_t offset) const { return narrow[offset / kLine] == epoch; }
   /// A workgroup starts: nothing is written.
   void start(uint32_t bytes);
 };
@@ -40,20 +48,24 @@ void use_lds(Wave* w, const Op* op, uint64_t offset, uint32_t bytes, int lane, U
 
 /// Two tags for each dword of the arena: the workgroups that wrote and read it last in a launch.
 /// Most launches use whole lines of 64 bytes: those have one pair of tags, as long as nobody uses a
-/// part.
+/// part. Lines of which somebody uses a part of a dword have tags for each byte.
 struct RaceShadow {
   static constexpr uint32_t kSeveral = 0xffffff;
   static constexpr uint64_t kLine = 64;
+  static constexpr uint32_t kNarrow = 1;
 
   struct Line {
     uint32_t writer, reader;  // as below, of all its dwords
-    uint32_t divided;         // the launch << 24 in which its dwords have tags of their own
+    // The launch << 24 in which its dwords have tags of their own; with kNarrow, its bytes, too.
+    uint32_t divided;
   };
 
   uintptr_t base = 0;  // of the arena
   size_t bytes = 0;
   uint32_t* writers = nullptr;  // launch << 24 | group + 1; kSeveral for the group: several
   uint32_t* readers = nullptr;
+  uint32_t* byte_writers = nullptr;
+  uint32_t* byte_readers = nullptr;
   Line* lines = nullptr;
 
   RaceShadow(uintptr_t base, size_t bytes);
@@ -64,6 +76,12 @@ struct RaceShadow {
     return launch_tag | (group % (kSeveral - 1) + 1);
   }
   ~RaceShadow();
+  template <class F>
+  void for_all(const F& f) {
+    f(writers, 2 * (bytes / 4 + 16) * sizeof(uint32_t));
+    f(byte_writers, 2 * (bytes + 64) * sizeof(uint32_t));
+    f(lines, (bytes / kLine + 2) * sizeof(Line));
+  }
   RaceShadow(const RaceShadow&) = delete;
   RaceShadow& operator=(const RaceShadow&) = delete;
 };

@@ -1,5 +1,8 @@
+#include <optional>
+#include <algorithm>
 #include <cstdio>
 
+#include "emu/exec/fault.h"
 #include "emu/exec/launch.h"
 
 namespace emu {
@@ -32,6 +35,7 @@ bool bad_global(Wave* w, const Op* op, const char* what, uint32_t bytes, uint64_
   if (launch.mapped && launch.mapped(address, bytes)) return true;
   const std::string whose = launch.describe ? ": " + launch.describe(address) : "";
   fail(w, op, describe(what, bytes, address, lane) + whose);
+  refuse_access();
   return false;
 }
 
@@ -41,26 +45,68 @@ void report(Wave* w, const Op* op, Check check, int lane, const std::string& wha
   static constexpr const char* kNames[] = {"memory", "lds",      "registers", "waits",
                                            "races",  "barriers", "leaks",     "alignment"};
   Launch& launch = *w->launch;
+  const FaultPause pause;
+  {
+    constexpr size_t kMost = 100;
+    std::lock_guard lock(launch.mutex);
+    const auto key = std::make_pair(origin_of(w, op).address, static_cast<int>(check));
+    if (launch.reported.size() >= kMost || !launch.reported.insert(key).second) return;
+  }
+  // Line tables are read, which takes its time, while others go on.
+  std::string finding = std::string(kNames[static_cast<int>(check)]) + ": " + place(w, op, lane) +
+                        ": " + what;
   std::lock_guard lock(launch.mutex);
-  constexpr size_t kMost = 100;
-  const auto key = std::make_pair(origin_of(w, op).address, static_cast<int>(check));
-  if (launch.findings.size() >= kMost || !launch.reported.insert(key).second) return;
-  launch.findings.push_back(std::string(kNames[static_cast<int>(check)]) + ": " +
-                            place(w, op, lane) + ": " + what);
+  launch.findings.push_back(std::move(finding));
+}
+
+Stop fail(Wave* w, const Op* op, const std::string& what) {
+  Launch& launch = *w->launch;
+  const FaultPause pause;
+  const auto failed = [&] {
+    std::lock_guard lock(launch.mutex);
+    return !launch.error.empty();
+  };
+  if (!failed()) {
+    std::string error = place(w, op, -1) + ": " + what;
+    std::lock_guard lock(launch.mutex);
+    if (launch.error.empty()) launch.error = std::move(error);
+  }
+  launch.stop = true;
+  return Stop::fault;
 }
 
 bool was_reported(Wave* w, const Op* op, Check check) {
+  const FaultPause pause;
   std::lock_guard lock(w->launch->mutex);
   return w->launch->reported.contains({origin_of(w, op).address, static_cast<int>(check)});
 }
 
+namespace {
+
+/// The first byte of a dword, as far as the access has it, of which nothing is written. Dwords that are
+/// written in part are taken to be: the rest is padding, or the bits beside a bitfield.
+std::optional<uint64_t> first_unwritten(const Shadow& shadow, uint64_t address, uint32_t bytes) {
+  for (uint64_t from = address, end = address + bytes; from < end;) {
+    const uint64_t to = std::min(end, (from / 4 + 1) * 4);
+    bool any = false;
+    for (uint64_t byte = from; byte < to; ++byte) any |= shadow.readable(byte, 1);
+    if (!any) return from;
+    from = to;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 bool bad_read(Wave* w, const Op* op, uint64_t address, uint32_t bytes, int lane) {
   const Shadow& shadow = *w->launch->shadow;
   if (shadow.writable(address, bytes)) {
+    const std::optional<uint64_t> first = first_unwritten(shadow, address, bytes);
+    if (!first) return true;
     const auto& describe_memory = w->launch->describe;
     report(w, op, Check::memory, lane,
            describe("reads", bytes, address, lane) + ", which nothing has written" +
-               (describe_memory ? ": " + describe_memory(address) : ""));
+               (describe_memory ? ": " + describe_memory(*first) : ""));
     return true;
   }
   return bad_global(w, op, "reads", bytes, address, lane);

@@ -125,10 +125,12 @@ void start_tracking(const Launch& launch, Wave& w, char* room) {
   track.scc_known = true;
   track.started = w.exec();
   std::memset(track.scalar_pending, 0, sizeof track.scalar_pending);
-  std::memset(track.scalar_known, 0, sizeof track.scalar_known);
-  const int scalars = launch.descriptor.user_sgprs() + 5;  // workgroup ids and what may follow them
-  std::memset(track.scalar_known, 1, static_cast<size_t>(scalars));
-  std::memset(track.scalar_known + kTtmp, 1, kSgprs - kTtmp);
+  // Workgroup ids and what may follow them; and what isn't a register of the kernel's own.
+  const int scalars = launch.descriptor.user_sgprs() + 5;
+  track.scalar_partial = {};
+  track.scalar_known = ScalarSet::below(static_cast<uint32_t>(scalars));
+  constexpr ScalarSet kOwn = ScalarSet::below(kTtmp);
+  track.scalar_known.add(ScalarSet{{~kOwn.words[0], ~kOwn.words[1]}});
 }
 
 uint64_t lanes_from(uint32_t items, uint32_t first, uint32_t lanes) {
@@ -153,23 +155,6 @@ std::array<uint32_t, 3> Launch::block_of(const std::array<uint32_t, 3>& id) cons
     if (grid[axis] != 0) size[axis] = std::min(block[axis], grid[axis] - id[axis] * block[axis]);
   }
   return size;
-}
-
-Stop fail(Wave* w, const Op* op, const std::string& what) {
-  const Origin& origin = origin_of(w, op);
-  char where[96];
-  std::snprintf(where, sizeof where, "' at 0x%llx, workgroup (%u, %u, %u), wave %u: ",
-                static_cast<unsigned long long>(origin.address), w->group->id[0], w->group->id[1],
-                w->group->id[2], w->index);
-  Launch& launch = *w->launch;
-  std::lock_guard lock(launch.mutex);
-  if (launch.error.empty()) {
-    const std::string line = launch.line ? launch.line(origin.address) : "";
-    launch.error = "kernel " + launch.kernel + (line.empty() ? "" : " (" + line + ")") + ": '" +
-                   origin.text + where + what;
-  }
-  launch.stop = true;
-  return Stop::fault;
 }
 
 void Worker::prepare(Launch& launch) {
@@ -262,7 +247,7 @@ void enter(Wave* w, const Program& program, const Op* op) {
 const Op* enter(Wave* w, uint64_t address) {
   const Program& program = w->launch->code->at(address);
   const Op* op = program.find(address);
-  if (op == nullptr) throw std::runtime_error("a jump into the middle of an instruction");
+  if (op == nullptr) throw std::runtime_error("the middle of an instruction");
   enter(w, program, op);
   return op;
 }

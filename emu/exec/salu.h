@@ -34,48 +34,65 @@ EMU_INLINE T scalar_source(Wave* w, uint32_t offset) {
   }
 }
 
-/// Of logic or a shift: whether the result's dwords are known though some of a source's aren't.
-/// They are where those as zeros and as ones give the same.
-template <auto F>
-void known_dwords(Wave* w, const Op* op, bool& low_known, bool& known) {
-  using S = SignatureOf<F>;
-  using A = typename S::template Arg<0>;
-  using B = typename S::template Arg<1>;
-  const auto unknown_bits = [&](uint32_t offset, size_t dwords) {
-    uint64_t bits = 0;
-    for (uint32_t i = 0; i < dwords; ++i) {
-      if (!pass_scalar(w, op, offset + 4 * i, 1)) bits |= uint64_t{0xffffffff} << (32 * i);
-    }
-    return bits;
-  };
-  const uint64_t of_a = unknown_bits(op->a, sizeof(A) / 4);
-  const uint64_t of_b = unknown_bits(op->b, sizeof(B) / 4);
-  if (of_a != 0 && of_b != 0) return;
-  const auto a = static_cast<uint64_t>(scalar_source<A>(w, op->a));
-  const auto b = static_cast<uint64_t>(scalar_source<B>(w, op->b));
-  uint32_t scc = 0;
-  const auto zeros =
-      static_cast<uint64_t>(F(static_cast<A>(a & ~of_a), static_cast<B>(b & ~of_b), scc));
-  const auto ones =
-      static_cast<uint64_t>(F(static_cast<A>(a | of_a), static_cast<B>(b | of_b), scc));
-  low_known = ((zeros ^ ones) & 0xffffffff) == 0;
-  known = (zeros ^ ones) >> 32 == 0;
+/// The bits of a source that aren't known.
+template <class T>
+EMU_INLINE uint64_t unknown_bits(Wave* w, const Op* op, uint32_t offset) {
+  uint64_t known = uint64_t{~0u} << 32 | known_bits(w, op, offset);
+  if constexpr (sizeof(T) == 8) {
+    known = uint64_t{known_bits(w, op, offset + 4)} << 32 | (known & ~0u);
+  }
+  return ~known;
 }
 
-/// What a scalar instruction's sources say of its result.
-struct KnownResult {
-  bool low = true, high = true;  // dwords
-};
+/// Of logic, a shift or a move: the bits of the result that are known. They are where the unknown bits of
+/// the sources as zeros and as ones give the same.
+template <auto F>
+uint64_t result_bits(Wave* w, const Op* op, uint64_t of_a, uint64_t of_b) {
+  using S = SignatureOf<F>;
+  using A = typename S::template Arg<0>;
+  const auto a = static_cast<uint64_t>(scalar_source<A>(w, op->a));
+  uint32_t scc = 0;
+  if constexpr (scalar_sources<F>() == 1) {
+    const auto result = [&](uint64_t x) {
+      if constexpr (S::kCount == 1) {
+        return static_cast<uint64_t>(F(static_cast<A>(x)));
+      } else {
+        return static_cast<uint64_t>(F(static_cast<A>(x), scc));
+      }
+    };
+    return ~(result(a & ~of_a) ^ result(a | of_a));
+  } else {
+    using B = typename S::template Arg<1>;
+    const auto b = static_cast<uint64_t>(scalar_source<B>(w, op->b));
+    const auto result = [&](uint64_t x, uint64_t y) {
+      return static_cast<uint64_t>(F(static_cast<A>(x), static_cast<B>(y), scc));
+    };
+    const uint64_t first = result(a & ~of_a, b & ~of_b);
+    return ~((first ^ result(a | of_a, b & ~of_b)) | (first ^ result(a & ~of_a, b | of_b)) |
+             (first ^ result(a | of_a, b | of_b)));
+  }
+}
 
-/// kBits: logic and shifts. Of those and of moves a result is unknown where a source is; everything
-/// else that reads what was never written is a mistake at once.
+/// kBits: logic, shifts and moves, of whose result those bits are unknown that unknown ones decide. Of
+/// others the result is unknown where a source is if they have nothing to do with SCC (functions save
+/// what their callers may never have written), and it is a mistake at once if they have.
 template <auto F, bool kBits>
-EMU_INLINE KnownResult scalar_known(Wave* w, const Op* op) {
+EMU_INLINE uint64_t scalar_known(Wave* w, const Op* op) {
   using S = SignatureOf<F>;
   constexpr int kSources = scalar_sources<F>();
-  // Functions save registers that their callers may never have written.
-  constexpr bool kPasses = (kBits || kSources == S::kCount) && !std::is_void_v<typename S::Result>;
   const bool to_exec = is_sgpr(op->dst) && op->dst >= sgpr_offset(kExec);
+  if constexpr (kBits) {
+    const uint64_t of_a = unknown_bits<typename S::template Arg<0>>(w, op, op->a);
+    uint64_t of_b = 0;
+    if constexpr (kSources > 1) of_b = unknown_bits<typename S::template Arg<1>>(w, op, op->b);
+    if ((of_a | of_b) == 0) [[likely]]
+      return ~uint64_t{0};
+    uint64_t known = result_bits<F>(w, op, of_a, of_b);
+    if (sizeof(typename S::Result) == 4) known |= uint64_t{~0u} << 32;
+    if (to_exec && known != ~uint64_t{0}) unknown_scalar(w, op, (of_a != 0 ? op->a : op->b) / 4);
+    return known;
+  }
+  constexpr bool kPasses = kSources == S::kCount && !std::is_void_v<typename S::Result>;
   bool known = true;
   const auto note = [&](uint32_t offset, uint32_t dwords) {
     if (kPasses && !to_exec) {
@@ -87,15 +104,7 @@ EMU_INLINE KnownResult scalar_known(Wave* w, const Op* op) {
   if constexpr (kSources > 0) note(op->a, sizeof(typename S::template Arg<0>) / 4);
   if constexpr (kSources > 1) note(op->b, sizeof(typename S::template Arg<1>) / 4);
   if constexpr (kSources > 2) note(op->c, sizeof(typename S::template Arg<2>) / 4);
-  KnownResult result{known, known};
-  if constexpr (kBits) {
-    // Compilers let a mask of lanes begin as anything: with EXEC in it the lanes that count are
-    // known.
-    const bool of_exec = op->a == sgpr_offset(kExec) || op->b == sgpr_offset(kExec);
-    if (of_exec) return {};
-    if (!known) known_dwords<F>(w, op, result.low, result.high);
-  }
-  return result;
+  return known ? ~uint64_t{0} : 0;
 }
 
 /// Calls use(sources...).
@@ -140,12 +149,10 @@ template <auto F, bool kBits = false>
 Stop scalar(Wave* w, const Op* op) {
   using S = SignatureOf<F>;
   constexpr bool kWithScc = scalar_sources<F>() < S::kCount;
-  KnownResult known;
+  uint64_t known = ~uint64_t{0};
   if constexpr (kChecked) {
     known = scalar_known<F, kBits>(w, op);
-    if constexpr (kBits) {
-      w->track->scc_known = known.low && known.high;
-    } else if constexpr (kWithScc) {
+    if constexpr (!kBits && kWithScc) {
       if (!w->track->scc_known) [[unlikely]]
         meet_unknown_scc<F>(w, op);
     }
@@ -163,10 +170,13 @@ Stop scalar(Wave* w, const Op* op) {
     result();
   } else {
     const auto value = result();
-    write_scalar(w, op, op->dst, 1, known.low);
+    if constexpr (kChecked && kBits && kWithScc) {  // whether a bit is set
+      w->track->scc_known = known == ~uint64_t{0} || (static_cast<uint64_t>(value) & known) != 0;
+    }
+    write_bits(w, op->dst, static_cast<uint32_t>(known));
     at<uint32_t>(w, op->dst) = static_cast<uint32_t>(value);
     if constexpr (sizeof(value) == 8) {
-      write_scalar(w, op, op->dst + 4, 1, known.high);
+      write_bits(w, op->dst + 4, static_cast<uint32_t>(known >> 32));
       at<uint32_t>(w, op->dst + 4) = static_cast<uint32_t>(static_cast<uint64_t>(value) >> 32);
     }
   }

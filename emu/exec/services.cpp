@@ -1,8 +1,10 @@
 #include "emu/exec/services.h"
 
 #include <chrono>
+#include <cstdio>
 #include <exception>
 
+#include "emu/exec/fault.h"
 #include "emu/exec/launch.h"
 #include "emu/exec/mode.h"
 
@@ -26,10 +28,14 @@ uint64_t nanoseconds() {
 Stop fail(Wave* w, const Op* op, const char* what) { return fail(w, op, std::string(what)); }
 
 const Op* jump(Wave* w, const Op* op, uint64_t address) {
+  const FaultPause pause;  // code is lowered under a lock
   try {
     return enter(w, address - w->launch->base);
   } catch (const std::exception& error) {
-    fail(w, op, error.what());
+    char where[48];
+    std::snprintf(where, sizeof where,
+                  "a jump to 0x%llx: ", static_cast<unsigned long long>(address));
+    fail(w, op, std::string(where) + error.what());
     return nullptr;
   }
 }

@@ -113,47 +113,61 @@ void StretchBuilder::add(std::span<const Access> accesses) {
 }
 
 Stretch StretchBuilder::finish() const {
-  Stretch stretch{{read_.begin(), read_.end()},
-                  {written_.begin(), written_.end()},
-                  {scalar_read_.begin(), scalar_read_.end()},
-                  {scalar_written_.begin(), scalar_written_.end()},
-                  {}};
+  Stretch stretch{{read_.begin(), read_.end()}, {written_.begin(), written_.end()}, {}, {}, {}};
+  for (const uint8_t reg : scalar_read_) stretch.scalar_reads.add(reg);
+  for (const uint8_t reg : scalar_written_) stretch.scalar_writes.add(reg);
   for (const auto& [to, from] : flowing_) {
     stretch.flows.push_back({to, {from.begin(), from.end()}});
   }
   return stretch;
 }
 
+namespace {
+
+bool all_known(const Stretch& stretch, const LaneMask* known, LaneMask enabled) {
+  LaneMask all = kAllLanes;
+  for (const int16_t reg : stretch.reads) all &= known[reg];
+  return (enabled & ~all) == 0;
+}
+
+bool settled(const Wave* w, const Stretch& stretch) {
+  const Track& track = *w->track;
+  if (!track.scalar_known.holds(stretch.scalar_reads) || !track.scc_known) return false;
+  if (!all_known(stretch, track.known[0], w->s[kExec])) return false;
+  if (w->lanes == 64 && !all_known(stretch, track.known[1], w->s[kExec + 1])) return false;
+  uint8_t pending = 0;
+  for (const int16_t reg : stretch.writes) pending |= track.pending[reg];
+  return pending == 0;
+}
+
+[[gnu::noinline]] void mark_with_flows(const Stretch& stretch, LaneMask* known, LaneMask enabled) {
+  LaneMask flowing[Stretch::kFlows];
+  for (size_t i = 0; i < stretch.flows.size(); ++i) {
+    LaneMask all = kAllLanes;
+    for (const int16_t reg : stretch.flows[i].from) all &= known[reg];
+    flowing[i] = (known[stretch.flows[i].to] & ~enabled) | (all & enabled);
+  }
+  for (const int16_t reg : stretch.writes) known[reg] |= enabled;
+  for (size_t i = 0; i < stretch.flows.size(); ++i) known[stretch.flows[i].to] = flowing[i];
+}
+
+void mark(const Stretch& stretch, LaneMask* known, LaneMask enabled) {
+  if (!stretch.flows.empty()) return mark_with_flows(stretch, known, enabled);
+  for (const int16_t reg : stretch.writes) known[reg] |= enabled;
+}
+
+}  // namespace
+
 Stop enter_stretch(Wave* w, const Op* op) {
   const auto& stretch = *static_cast<const Stretch*>(op->data);
-  Track& track = *w->track;
-  uint8_t scalars = 1, pending = 0;
-  for (const uint8_t reg : stretch.scalar_reads) scalars &= track.scalar_known[reg];
-  for (const int16_t reg : stretch.writes) pending |= track.pending[reg];
-  bool settled = scalars != 0 && pending == 0 && track.scc_known;
-  const int halves = w->lanes == 64 ? 2 : 1;
-  for (int half = 0; half < halves; ++half) {
-    LaneMask known = kAllLanes;
-    for (const int16_t reg : stretch.reads) known &= track.known[half][reg];
-    settled &= (w->s[kExec + half] & ~known) == 0;
-  }
-  if (!settled) [[unlikely]] {
+  if (!settled(w, stretch)) [[unlikely]] {
     const Op* checked = op->target;
     [[clang::musttail]] return checked->fn(w, checked);
   }
-  for (const uint8_t reg : stretch.scalar_writes) track.scalar_known[reg] = 1;
-  for (int half = 0; half < halves; ++half) {
-    const LaneMask enabled = w->s[kExec + half];
-    LaneMask* known = track.known[half];
-    LaneMask flowing[Stretch::kFlows];
-    for (size_t i = 0; i < stretch.flows.size(); ++i) {
-      LaneMask all = kAllLanes;
-      for (const int16_t reg : stretch.flows[i].from) all &= known[reg];
-      flowing[i] = (known[stretch.flows[i].to] & ~enabled) | (all & enabled);
-    }
-    for (const int16_t reg : stretch.writes) known[reg] |= enabled;
-    for (size_t i = 0; i < stretch.flows.size(); ++i) known[stretch.flows[i].to] = flowing[i];
-  }
+  Track& track = *w->track;
+  track.scalar_known.add(stretch.scalar_writes);
+  mark(stretch, track.known[0], w->s[kExec]);
+  if (w->lanes == 64) mark(stretch, track.known[1], w->s[kExec + 1]);
   EMU_NEXT;
 }
 

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "emu/exec/lowering.h"
+#include "emu/exec/track.h"
 
 namespace emu {
 
@@ -31,7 +32,7 @@ struct Stretch {
   static constexpr size_t kFlows = 8;
 
   std::vector<int16_t> reads, writes;  // vector registers; reads: those from outside
-  std::vector<uint8_t> scalar_reads, scalar_writes;
+  ScalarSet scalar_reads, scalar_writes;
   std::vector<Flow> flows;  // of registers that are among the writes
 };
 

@@ -8,6 +8,7 @@ namespace emu {
 namespace {
 
 std::string register_name(bool scalar, int32_t reg) {
+  if (scalar && (reg == kVcc || reg == kVcc + 1)) return reg == kVcc ? "vcc_lo" : "vcc_hi";
   return (scalar ? "s" : "v") + std::to_string(reg);
 }
 
@@ -18,7 +19,7 @@ void arrive(Wave* w, const Pending& entry) {
   Track& track = *w->track;
   for (uint32_t reg = entry.first; reg < uint32_t{entry.first} + entry.count; ++reg) {
     if (entry.scalar) {
-      if (--track.scalar_pending[reg] == 0) track.scalar_known[reg] = 1;
+      if (--track.scalar_pending[reg] == 0) track.scalar_known.add(reg);
     } else if (--track.pending[reg] == 0) {
       for (int half = 0; half < halves(w); ++half) track.known[half][reg] |= entry.known[half];
     }
@@ -73,7 +74,10 @@ bool unknown_scalar(Wave* w, const Op* op, uint32_t reg) {
   if (check == Check::waits) {
     report(w, op, Check::waits, -1, name + " is used before a wait for the load that fills it");
   } else {
-    report(w, op, Check::registers, -1, name + " is read and was never written");
+    report(w, op, Check::registers, -1,
+           name + (w->track->scalar_partial.has(reg)
+                       ? " decides here and has bits of what was never written"
+                       : " is read and was never written"));
   }
   return true;
 }
@@ -105,7 +109,8 @@ void add_pending(Wave* w, uint8_t counters, bool scalar, uint32_t first, uint32_
   for (uint32_t reg = first; reg < first + count; ++reg) {
     if (scalar) {
       ++track.scalar_pending[reg];
-      track.scalar_known[reg] = 0;
+      track.scalar_known.remove(reg);
+      track.scalar_partial.remove(reg);
       continue;
     }
     const bool again = track.pending[reg]++ != 0;

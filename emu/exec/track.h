@@ -39,10 +39,36 @@ struct PendingRing {
   Pending& at(uint32_t i) { return entries[(first + i) % kRoom]; }
 };
 
+/// Some of the scalar registers.
+struct ScalarSet {
+  static_assert(kSgprs == 128);
+  uint64_t words[2];
+
+  /// Those with numbers below `end`, of 1 … 127.
+  static constexpr ScalarSet below(uint32_t end) {
+    return end < 64 ? ScalarSet{{(uint64_t{1} << end) - 1, 0}}
+                    : ScalarSet{{~uint64_t{0}, (uint64_t{1} << (end - 64)) - 1}};
+  }
+  bool has(uint32_t reg) const { return (words[reg / 64] >> reg % 64 & 1) != 0; }
+  void add(uint32_t reg) { words[reg / 64] |= uint64_t{1} << reg % 64; }
+  void remove(uint32_t reg) { words[reg / 64] &= ~(uint64_t{1} << reg % 64); }
+  void set(uint32_t reg, bool member) { member ? add(reg) : remove(reg); }
+  bool holds(const ScalarSet& other) const {
+    return ((other.words[0] & ~words[0]) | (other.words[1] & ~words[1])) == 0;
+  }
+  void add(const ScalarSet& other) {
+    words[0] |= other.words[0];
+    words[1] |= other.words[1];
+  }
+};
+
 /// What is tracked of a wave, beside its registers. The arrays by vector register start two before
 /// register 0: the wave's spare registers.
 struct Track {
-  uint8_t scalar_known[kSgprs];
+  ScalarSet scalar_known;
+  // Of those that aren't: some of the bits may be, as in masks of lanes.
+  ScalarSet scalar_partial;
+  uint32_t scalar_bits[kSgprs];
   uint8_t scalar_pending[kSgprs];  // loads under way
   bool scc_known;                  // what SCC was last set from
   PendingRing vmem, lds, smem;
@@ -88,7 +114,7 @@ EMU_INLINE void read_scalar(Wave* w, const Op* op, uint32_t offset, uint32_t dwo
   if constexpr (kChecked) {
     if (!is_sgpr(offset)) return;
     for (uint32_t i = 0; i < dwords; ++i) {
-      if (w->track->scalar_known[offset / 4 + i] == 0) [[unlikely]] {
+      if (!w->track->scalar_known.has(offset / 4 + i)) [[unlikely]] {
         unknown_scalar(w, op, offset / 4 + i);
       }
     }
@@ -99,7 +125,36 @@ EMU_INLINE void write_scalar(Wave* w, const Op*, uint32_t offset, uint32_t dword
                              bool known = true) {
   if constexpr (kChecked) {
     if (!is_sgpr(offset)) return;
-    for (uint32_t i = 0; i < dwords; ++i) w->track->scalar_known[offset / 4 + i] = known;
+    for (uint32_t i = 0; i < dwords; ++i) {
+      w->track->scalar_known.set(offset / 4 + i, known);
+      if (!known) w->track->scalar_partial.remove(offset / 4 + i);
+    }
+  }
+}
+
+/// The bits of a scalar dword that are known; reports nothing but a missing wait.
+EMU_INLINE uint32_t known_bits(Wave* w, const Op* op, uint32_t offset) {
+  if constexpr (kChecked) {
+    if (!is_sgpr(offset)) return ~0u;
+    const uint32_t reg = offset / 4;
+    if (w->track->scalar_known.has(reg)) [[likely]]
+      return ~0u;
+    if (w->track->scalar_pending[reg] != 0) unknown_scalar(w, op, reg);
+    return w->track->scalar_partial.has(reg) ? w->track->scalar_bits[reg] : 0;
+  }
+  return ~0u;
+}
+
+/// A scalar dword is written, of which these bits are known then.
+EMU_INLINE void write_bits(Wave* w, uint32_t offset, uint32_t known) {
+  if constexpr (kChecked) {
+    if (!is_sgpr(offset)) return;
+    const uint32_t reg = offset / 4;
+    w->track->scalar_known.set(reg, known == ~0u);
+    if (known == ~0u) [[likely]]
+      return;
+    w->track->scalar_partial.add(reg);
+    w->track->scalar_bits[reg] = known;
   }
 }
 
@@ -110,7 +165,7 @@ EMU_INLINE bool pass_scalar(Wave* w, const Op* op, uint32_t offset, uint32_t dwo
   if constexpr (kChecked) {
     if (!is_sgpr(offset)) return true;
     for (uint32_t i = 0; i < dwords; ++i) {
-      if (w->track->scalar_known[offset / 4 + i] != 0) [[likely]]
+      if (w->track->scalar_known.has(offset / 4 + i)) [[likely]]
         continue;
       known = false;
       if (w->track->scalar_pending[offset / 4 + i] != 0) unknown_scalar(w, op, offset / 4 + i);

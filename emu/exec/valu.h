@@ -76,8 +76,7 @@ template <class T>
 EMU_INLINE LaneMask source_known(Wave* w, const Op* op, uint32_t offset, bool vector, int half,
                                  LaneMask enabled, bool decides) {
   if constexpr (kIsLanes<T>) {
-    read_scalar(w, op, offset + 4 * static_cast<uint32_t>(half), 1);
-    return kAllLanes;
+    return known_bits(w, op, offset + 4 * static_cast<uint32_t>(half));
   } else {
     constexpr uint32_t kDwords = kIsWide<T> ? 2 : 1;
     if (vector) return read_vector(w, op, offset, kDwords, half, enabled, decides);
@@ -100,11 +99,14 @@ EMU_INLINE Known sources_known(Wave* w, const Op* op, unsigned vectors, int half
   using S = SignatureOf<F>;
   const LaneMask enabled = w->s[kExec + half];
   const uint32_t from[] = {op->a, op->b, op->c};
+  // Lanes of a mask are known one by one; EXEC has to be.
+  const bool decides =
+      kIsLanes<typename S::Result> && is_sgpr(op->dst) && op->dst >= sgpr_offset(kExec);
   Known known;
   const auto use = [&]<class T>(std::type_identity<T>, uint32_t offset, bool vector)
       __attribute__((always_inline)) {
     const LaneMask lanes =
-        source_known<T>(w, op, offset, vector, half, enabled, kIsLanes<typename S::Result>);
+        source_known<T>(w, op, offset, vector, half, enabled, decides);
     known.all &= lanes;
     known.low &= kIsWide<T> && vector ? w->track->known[half][vgpr_of(offset)] : lanes;
   };
@@ -124,7 +126,10 @@ template <class R>
 EMU_INLINE void result_known(Wave* w, const Op* op, int half, const Known& known) {
   if constexpr (!kChecked) return;
   if constexpr (kIsLanes<R>) {
-    write_scalar(w, op, op->dst + 4 * static_cast<uint32_t>(half), 1);
+    const uint32_t to = op->dst + 4 * static_cast<uint32_t>(half);
+    // Lanes that are off give zeros.
+    const bool to_exec = is_sgpr(op->dst) && op->dst >= sgpr_offset(kExec);
+    write_bits(w, to, to_exec ? kAllLanes : known.all | ~w->s[kExec + half]);
   } else if constexpr (requires(R r) { r.lanes; }) {
     write_scalar(w, op, op->dst2 + 4 * static_cast<uint32_t>(half), 1);
     result_known<decltype(R::value)>(w, op, half, known);

@@ -99,13 +99,16 @@ void refuse_in_capture(Stream& stream) {
   throw Error{hipErrorStreamCaptureUnsupported};
 }
 
-void refuse_in_any_capture() {
+namespace {
+
+/// Those of other threads count only where they were begun to forbid it to all.
+void refuse_in_captures(bool of_others) {
   std::lock_guard lock(graph_mutex());
   bool any = false;
   for (const auto& capture : captures()) {
     const bool ours = capture->thread == std::this_thread::get_id();
-    const bool forbids = capture->mode == hipStreamCaptureModeGlobal ||
-                         (capture->mode == hipStreamCaptureModeThreadLocal && ours);
+    const bool forbids = ours ? capture->mode != hipStreamCaptureModeRelaxed
+                              : of_others && capture->mode == hipStreamCaptureModeGlobal;
     if (!forbids) continue;
     capture->invalid = true;
     any = true;
@@ -113,9 +116,13 @@ void refuse_in_any_capture() {
   if (any) throw Error{hipErrorStreamCaptureUnsupported};
 }
 
+}  // namespace
+
+void refuse_in_any_capture() { refuse_in_captures(true); }
+
 void refuse_unsafe_in_capture() {
   if (thread().capture_mode == hipStreamCaptureModeRelaxed) return;
-  refuse_in_any_capture();
+  refuse_in_captures(thread().capture_mode == hipStreamCaptureModeGlobal);
 }
 
 SignalPtr submit(Stream& stream, Operation operation) {

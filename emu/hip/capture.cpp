@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "emu/hip/api.h"
+#include "emu/hip/graph_handles.h"
 
 namespace emu::hip {
 namespace {
@@ -10,14 +10,16 @@ namespace {
 /// Ends the watching of all its streams.
 void release(const std::shared_ptr<Capture>& capture) {
   for (const StreamPtr& stream : capture->streams) stream->capture = nullptr;
+  capture->ended = true;
   std::erase(captures(), capture);
 }
 
-/// Whether all that was begun in other streams was waited for in the one that the capture ends in.
+/// Whether all that was begun in other streams was waited for in the one that the capture ends in,
+/// or let go by the caller.
 bool joined(const Capture& capture) {
   const auto at = capture.frontier.find(capture.origin);
   for (const auto& node : capture.graph->nodes) {
-    if (!node->before.empty()) continue;
+    if (!node->before.empty() || capture.let_go.contains(node.get())) continue;
     if (at == capture.frontier.end()) return false;
     const std::vector<Node*>& last = at->second;
     if (std::find(last.begin(), last.end(), node.get()) == last.end()) return false;
@@ -43,10 +45,19 @@ void begin(Stream& stream, hipStreamCaptureMode mode) {
   captures().push_back(std::move(capture));
 }
 
+/// A stream to be asked about; the null stream can't be while work in it would wait for a capture.
+StreamPtr find_for_question(hipStream_t handle) {
+  StreamPtr stream = find_stream(handle);
+  if (!stream->null_stream) return stream;
+  for (const auto& capture : captures()) {
+    for (const StreamPtr& s : capture->streams) {
+      require(!s->blocking() || s->device != stream->device, hipErrorStreamCaptureImplicit);
+    }
+  }
+  return stream;
+}
+
 }  // namespace
-
-Handles<Graph>& graphs();
-
 }  // namespace emu::hip
 
 using namespace emu;
@@ -76,8 +87,11 @@ EMU_API hipError_t hipStreamEndCapture(hipStream_t handle, hipGraph_t* graph) {
                 capture->thread == std::this_thread::get_id(),
             hipErrorStreamCaptureWrongThread);
     release(capture);
+    const bool whole = !capture->invalid && joined(*capture);
+    // It may have been given out before its end.
+    if (!whole) graphs().remove(capture->graph.get());
     require(!capture->invalid, hipErrorStreamCaptureInvalidated);
-    require(joined(*capture), hipErrorStreamCaptureUnjoined);
+    require(whole, hipErrorStreamCaptureUnjoined);
     *graph = graphs().add<hipGraph_t>(capture->graph);
   });
 }
@@ -85,8 +99,8 @@ EMU_API hipError_t hipStreamEndCapture(hipStream_t handle, hipGraph_t* graph) {
 EMU_API hipError_t hipStreamIsCapturing(hipStream_t handle, hipStreamCaptureStatus* status) {
   EMU_CALL({
     require(status != nullptr);
-    const StreamPtr stream = find_stream(handle);
     std::lock_guard lock(graph_mutex());
+    const StreamPtr stream = find_for_question(handle);
     *status = status_of(*stream);
   });
 }
@@ -95,8 +109,8 @@ EMU_API hipError_t hipStreamGetCaptureInfo(hipStream_t handle, hipStreamCaptureS
                                            unsigned long long* id) {
   EMU_CALL({
     require(status != nullptr);
-    const StreamPtr stream = find_stream(handle);
     std::lock_guard lock(graph_mutex());
+    const StreamPtr stream = find_for_question(handle);
     *status = status_of(*stream);
     if (id != nullptr) *id = stream->capture == nullptr ? 0 : stream->capture->id;
   });
@@ -107,8 +121,8 @@ EMU_API hipError_t hipStreamGetCaptureInfo_v2(hipStream_t handle, hipStreamCaptu
                                               const hipGraphNode_t** nodes, size_t* count) {
   EMU_CALL({
     require(status != nullptr);
-    const StreamPtr stream = find_stream(handle);
     std::lock_guard lock(graph_mutex());
+    const StreamPtr stream = find_for_question(handle);
     *status = status_of(*stream);
     if (*status != hipStreamCaptureStatusActive) return;
     Capture& capture = *stream->capture;
@@ -127,13 +141,20 @@ EMU_API hipError_t hipStreamUpdateCaptureDependencies(hipStream_t handle, hipGra
     const StreamPtr stream = find_stream(handle);
     std::lock_guard lock(graph_mutex());
     require(stream->capture != nullptr, hipErrorIllegalState);
-    std::vector<Node*>& frontier = stream->capture->frontier[stream.get()];
-    if (flags == hipStreamSetCaptureDependencies) frontier.clear();
+    Capture& capture = *stream->capture;
+    require(!capture.invalid, hipErrorStreamCaptureInvalidated);
+    std::vector<Node*>& frontier = capture.frontier[stream.get()];
+    std::vector<Node*> wanted;
+    if (flags == hipStreamAddCaptureDependencies) wanted = frontier;
     for (size_t i = 0; i < count; ++i) {
       auto* node = reinterpret_cast<Node*>(nodes[i]);
-      require(stream->capture->graph->holds(node));
-      frontier.push_back(node);
+      require(capture.graph->holds(node));
+      if (std::find(wanted.begin(), wanted.end(), node) == wanted.end()) wanted.push_back(node);
     }
+    if (flags == hipStreamSetCaptureDependencies) {
+      capture.let_go.insert(frontier.begin(), frontier.end());
+    }
+    frontier = std::move(wanted);
   });
 }
 

@@ -1,4 +1,8 @@
-// Contexts, as far as programs of the driver's kind use them: a device each.
+// Contexts, as far as programs of the driver's kind use them: a device each, and what was current
+// before they were pushed. Making a device fresh again.
+
+#include <algorithm>
+#include <iterator>
 
 #include "emu/hip/api.h"
 
@@ -14,6 +18,45 @@ Device& device_of(hipCtx_t context) {
   throw Error{hipErrorInvalidContext};
 }
 
+/// The devices that were this thread's before each push that isn't popped yet.
+std::vector<int>& beneath() {
+  thread_local std::vector<int> ordinals;
+  return ordinals;
+}
+
+void push(Device& device) {
+  beneath().push_back(thread().device);
+  thread().device = device.ordinal;
+}
+
+Device& pop() {
+  require(!beneath().empty(), hipErrorInvalidContext);
+  Device& popped = current_device();
+  thread().device = beneath().back();
+  beneath().pop_back();
+  return popped;
+}
+
+/// Ends its work, destroys its streams, frees what callers have allocated on it, and sets what can
+/// be set as it was in the beginning. What pools hold is theirs.
+void make_fresh(Device& device) {
+  device.synchronize();
+  for (const StreamPtr& stream : device.streams()) {
+    if (runtime().streams.remove(stream.get()) != nullptr) device.drop_stream(stream.get());
+  }
+  for (const Allocation& a : memory().live()) {
+    const bool own = a.kind == MemoryKind::device || a.kind == MemoryKind::managed;
+    if (own && a.device == device.ordinal && a.pool == nullptr) memory().free(a.base);
+  }
+  std::lock_guard lock(device.settings);
+  const Device fresh(device.ordinal, device.architecture, device.bytes);
+  device.flags = fresh.flags;
+  std::copy(std::begin(fresh.limits), std::end(fresh.limits), device.limits);
+  device.peers.assign(device.peers.size(), false);
+}
+
+constexpr int kApiVersion = 4;
+
 }  // namespace
 }  // namespace emu::hip
 
@@ -23,13 +66,17 @@ using namespace emu::hip;
 EMU_API hipError_t hipCtxCreate(hipCtx_t* context, unsigned flags, hipDevice_t ordinal) {
   EMU_CALL({
     require(context != nullptr && (flags & ~0x1fu) == 0);
-    *context = context_of(hip::device(ordinal));
-    thread().device = ordinal;
+    Device& d = hip::device(ordinal);
+    push(d);
+    *context = context_of(d);
   });
 }
 
 EMU_API hipError_t hipCtxDestroy(hipCtx_t context) {
-  EMU_CALL({ device_of(context); });
+  EMU_CALL({
+    require(context != nullptr);
+    if (&device_of(context) == &current_device() && !beneath().empty()) pop();
+  });
 }
 
 EMU_API hipError_t hipCtxGetCurrent(hipCtx_t* context) {
@@ -46,12 +93,13 @@ EMU_API hipError_t hipCtxSetCurrent(hipCtx_t context) {
 }
 
 EMU_API hipError_t hipCtxPushCurrent(hipCtx_t context) {
-  EMU_CALL({ thread().device = device_of(context).ordinal; });
+  EMU_CALL({ push(device_of(context)); });
 }
 
 EMU_API hipError_t hipCtxPopCurrent(hipCtx_t* context) {
   EMU_CALL({
-    if (context != nullptr) *context = context_of(current_device());
+    Device& popped = pop();
+    if (context != nullptr) *context = context_of(popped);
   });
 }
 
@@ -66,6 +114,40 @@ EMU_API hipError_t hipCtxSynchronize() {
   EMU_CALL({ return current_device().synchronize(); });
 }
 
+EMU_API hipError_t hipCtxGetApiVersion(hipCtx_t context, int* version) {
+  EMU_CALL({
+    require(version != nullptr);
+    if (context != nullptr) device_of(context);
+    *version = kApiVersion;
+  });
+}
+
+EMU_API hipError_t hipCtxGetFlags(unsigned* flags) { return hipGetDeviceFlags(flags); }
+
+EMU_API hipError_t hipCtxGetCacheConfig(hipFuncCache_t* config) {
+  return hipDeviceGetCacheConfig(config);
+}
+
+EMU_API hipError_t hipCtxSetCacheConfig(hipFuncCache_t config) {
+  return hipDeviceSetCacheConfig(config);
+}
+
+EMU_API hipError_t hipCtxGetSharedMemConfig(hipSharedMemConfig* config) {
+  return hipDeviceGetSharedMemConfig(config);
+}
+
+EMU_API hipError_t hipCtxSetSharedMemConfig(hipSharedMemConfig config) {
+  return hipDeviceSetSharedMemConfig(config);
+}
+
+EMU_API hipError_t hipCtxEnablePeerAccess(hipCtx_t peer, unsigned flags) {
+  EMU_CALL({ return hipDeviceEnablePeerAccess(device_of(peer).ordinal, flags); });
+}
+
+EMU_API hipError_t hipCtxDisablePeerAccess(hipCtx_t peer) {
+  EMU_CALL({ return hipDeviceDisablePeerAccess(device_of(peer).ordinal); });
+}
+
 EMU_API hipError_t hipDevicePrimaryCtxRetain(hipCtx_t* context, hipDevice_t ordinal) {
   EMU_CALL({
     require(context != nullptr);
@@ -78,7 +160,7 @@ EMU_API hipError_t hipDevicePrimaryCtxRelease(hipDevice_t ordinal) {
 }
 
 EMU_API hipError_t hipDevicePrimaryCtxReset(hipDevice_t ordinal) {
-  EMU_CALL({ hip::device(ordinal).synchronize(); });
+  EMU_CALL({ make_fresh(hip::device(ordinal)); });
 }
 
 EMU_API hipError_t hipDevicePrimaryCtxGetState(hipDevice_t ordinal, unsigned* flags, int* active) {
@@ -95,5 +177,12 @@ EMU_API hipError_t hipDevicePrimaryCtxSetFlags(hipDevice_t ordinal, unsigned) {
   EMU_CALL({
     hip::device(ordinal);
     throw Error{hipErrorContextAlreadyInUse};
+  });
+}
+
+EMU_API hipError_t hipDeviceReset() {
+  EMU_CALL({
+    refuse_in_any_capture();
+    make_fresh(current_device());
   });
 }

@@ -37,20 +37,36 @@ bool from_device(hipMemcpyKind kind) {
          kind == hipMemcpyDeviceToDeviceNoCU;
 }
 
+/// Waits for work of another device than the stream's that the memory is of: nothing else orders
+/// them. Whether there is one.
+bool finish_other(const void* pointer, const Stream& stream) {
+  const std::optional<Allocation> a = memory().find(address(pointer));
+  if (!a || a->device == stream.device->ordinal) return false;
+  for (const StreamPtr& other : device(a->device).streams()) {
+    if (other->blocking()) other->wait();
+  }
+  return true;
+}
+
 /// Queues the copy. An asynchronous one waits for its end all the same where ordinary host memory
-/// takes part; a synchronous one between devices' memories doesn't.
+/// takes part; a synchronous one between memories of one device doesn't.
 void copy(const CopyOp& op, hipStream_t handle, bool async) {
   if (op.width == 0 || op.height == 0 || op.depth == 0) return;
   const StreamPtr stream = find_stream(handle);
   const bool devices = on_device(op.to) && on_device(op.from);
   const bool ordinary = !pinned(op.to) || !pinned(op.from);
-  const bool wait = async ? ordinary : !devices;
+  bool wait = async ? ordinary : !devices;
   {
     std::lock_guard lock(graph_mutex());
     if (stream->capture != nullptr) {
       if (!async) refuse_in_capture(*stream);
       submit(*stream, op);
       return;
+    }
+  }
+  if (!async && devices) {
+    for (const char* side : {static_cast<const char*>(op.to), op.from}) {
+      if (finish_other(side, *stream)) wait = true;
     }
   }
   const SignalPtr signal = submit(*stream, op);
@@ -64,9 +80,11 @@ void fill(const FillOp& op, hipStream_t handle, bool async) {
   if (op.width == 0 || op.height == 0 || op.depth == 0) return;
   const StreamPtr stream = find_stream(handle);
   if (!async) refuse_in_capture(*stream);
+  const bool elsewhere = !async && finish_other(op.to, *stream);
   const SignalPtr signal = submit(*stream, op);
-  // The host goes on, as the documentation allows, unless the memory is its own.
-  if (signal != nullptr && !async && !on_device(op.to)) signal->wait();
+  // The host goes on, as the documentation allows, unless the memory is its own or another
+  // device's.
+  if (signal != nullptr && !async && (elsewhere || !on_device(op.to))) signal->wait();
 }
 
 /// No box of bytes can be larger than this: what is multiplied below stays in range.
@@ -78,15 +96,49 @@ void check_box(size_t width, size_t height, size_t depth, size_t pitch, size_t s
   require(depth == 0 || slice < kMost / depth);
 }
 
+/// How far into its memory a box starts: at (x, y, z), x in bytes.
+size_t offset_of(const hipPos& at, size_t pitch, size_t slice) {
+  require(at.x < kMost && (at.y == 0 || pitch < kMost / at.y) &&
+          (at.z == 0 || slice < kMost / at.z));
+  return at.z * slice + at.y * pitch + at.x;
+}
+
+/// The bytes of a layer, where there are several. It holds what is to be reached of it.
+size_t slice_of(const hipPitchedPtr& p, const hipPos& at, const hipExtent& e) {
+  if (e.depth <= 1 && at.z == 0) return 0;
+  require(p.pitch == 0 || p.ysize < kMost / p.pitch);
+  require(e.height <= p.ysize && at.y <= p.ysize - e.height);
+  return p.pitch * p.ysize;
+}
+
 void check_fill(const FillOp& op) {
+  if (op.width == 0 || op.height == 0 || op.depth == 0) return;
   require(op.to != nullptr);
   check_box(op.width, op.height, op.depth, op.height > 1 ? op.pitch : 0,
             op.depth > 1 ? op.slice : 0);
   const size_t row = op.width * op.element;
-  if (row == 0 || op.height == 0 || op.depth == 0) return;
   const size_t last = (op.depth - 1) * op.slice + (op.height - 1) * op.pitch + row;
   check_side(op.to, last, true, "what is to be filled");
   require(address(op.to) % op.element == 0);
+}
+
+/// A kind that goes to a variable of a kernel's, or comes from one.
+void check_symbol_kind(hipMemcpyKind kind, hipMemcpyKind host) {
+  require(kind == host || kind == hipMemcpyDefault || kind == hipMemcpyDeviceToDevice ||
+              kind == hipMemcpyDeviceToDeviceNoCU,
+          hipErrorInvalidMemcpyDirection);
+}
+
+CopyOp copy_to_symbol(const void* symbol, const void* from, size_t bytes, size_t offset,
+                      hipMemcpyKind kind) {
+  check_symbol_kind(kind, hipMemcpyHostToDevice);
+  return copy_op(symbol_address(symbol, offset, bytes), from, bytes, kind);
+}
+
+CopyOp copy_from_symbol(void* to, const void* symbol, size_t bytes, size_t offset,
+                        hipMemcpyKind kind) {
+  check_symbol_kind(kind, hipMemcpyDeviceToHost);
+  return copy_op(to, symbol_address(symbol, offset, bytes), bytes, kind);
 }
 
 FillOp fill_2d(void* to, size_t pitch, int value, size_t width, size_t height) {
@@ -104,7 +156,7 @@ FillOp fill_3d(const hipPitchedPtr& to, int value, const hipExtent& extent) {
             extent.height,
             extent.depth,
             to.pitch,
-            to.pitch * to.ysize};
+            slice_of(to, {}, extent)};
   require(extent.width <= to.pitch);
   check_fill(op);
   return op;
@@ -122,11 +174,20 @@ CopyOp copy_param(const hip_Memcpy2D& p) {
   const void* from = side_of<const void*>(p.srcMemoryType, p.srcHost, p.srcDevice);
   void* to = side_of<void*>(p.dstMemoryType, p.dstHost, p.dstDevice);
   require(from != nullptr && to != nullptr);
+  require(p.WidthInBytes < kMost && p.srcXInBytes < kMost && p.dstXInBytes < kMost);
   const size_t from_pitch = p.srcPitch == 0 ? p.WidthInBytes + p.srcXInBytes : p.srcPitch;
   const size_t to_pitch = p.dstPitch == 0 ? p.WidthInBytes + p.dstXInBytes : p.dstPitch;
-  return copy_op(static_cast<char*>(to) + p.dstY * to_pitch + p.dstXInBytes, to_pitch,
-                 static_cast<const char*>(from) + p.srcY * from_pitch + p.srcXInBytes, from_pitch,
-                 p.WidthInBytes, p.Height, hipMemcpyDefault);
+  require(p.WidthInBytes <= from_pitch && p.WidthInBytes <= to_pitch, hipErrorInvalidPitchValue);
+  require(p.srcXInBytes <= from_pitch - p.WidthInBytes);
+  require(p.dstXInBytes <= to_pitch - p.WidthInBytes);
+  const bool host_from = p.srcMemoryType == hipMemoryTypeHost;
+  const bool host_to = p.dstMemoryType == hipMemoryTypeHost;
+  require(host_from || pinned(from));
+  require(host_to || pinned(to));
+  return copy_op(
+      static_cast<char*>(to) + offset_of({p.dstXInBytes, p.dstY, 0}, to_pitch, 0), to_pitch,
+      static_cast<const char*>(from) + offset_of({p.srcXInBytes, p.srcY, 0}, from_pitch, 0),
+      from_pitch, p.WidthInBytes, p.Height, hipMemcpyDefault);
 }
 
 }  // namespace
@@ -173,8 +234,9 @@ CopyOp copy_op(const hipMemcpy3DParms& p) {
   require(p.srcArray == nullptr && p.dstArray == nullptr, hipErrorNotSupported);
   require(p.srcPtr.ptr != nullptr && p.dstPtr.ptr != nullptr);
   const hipExtent& e = p.extent;
-  require(e.height <= 1 || (e.width <= p.srcPtr.pitch && e.width <= p.dstPtr.pitch),
-          hipErrorInvalidPitchValue);
+  require(
+      (e.height <= 1 && e.depth <= 1) || (e.width <= p.srcPtr.pitch && e.width <= p.dstPtr.pitch),
+      hipErrorInvalidPitchValue);
   CopyOp op = copy_op(p.dstPtr.ptr, p.srcPtr.ptr, 0, p.kind);
   op.asked = p;
   op.width = e.width;
@@ -182,11 +244,14 @@ CopyOp copy_op(const hipMemcpy3DParms& p) {
   op.depth = e.depth;
   op.to_pitch = p.dstPtr.pitch;
   op.from_pitch = p.srcPtr.pitch;
-  op.to_slice = p.dstPtr.pitch * p.dstPtr.ysize;
-  op.from_slice = p.srcPtr.pitch * p.srcPtr.ysize;
-  op.to += p.dstPos.z * op.to_slice + p.dstPos.y * op.to_pitch + p.dstPos.x;
-  op.from += p.srcPos.z * op.from_slice + p.srcPos.y * op.from_pitch + p.srcPos.x;
   if (e.width == 0 || e.height == 0 || e.depth == 0) return op;
+  const bool rows = e.height > 1 || e.depth > 1;
+  require(!rows || p.dstPos.x <= p.dstPtr.pitch - e.width);
+  require(!rows || p.srcPos.x <= p.srcPtr.pitch - e.width);
+  op.to_slice = slice_of(p.dstPtr, p.dstPos, e);
+  op.from_slice = slice_of(p.srcPtr, p.srcPos, e);
+  op.to += offset_of(p.dstPos, op.to_pitch, op.to_slice);
+  op.from += offset_of(p.srcPos, op.from_pitch, op.from_slice);
   check_box(e.width, e.height, e.depth, e.height > 1 ? std::max(op.to_pitch, op.from_pitch) : 0,
             e.depth > 1 ? std::max(op.to_slice, op.from_slice) : 0);
   check_side(op.to, (e.depth - 1) * op.to_slice + (e.height - 1) * op.to_pitch + e.width,
@@ -326,26 +391,22 @@ EMU_API hipError_t hipMemcpy3DAsync(const hipMemcpy3DParms* parms, hipStream_t s
 
 EMU_API hipError_t hipMemcpyToSymbol(const void* symbol, const void* from, size_t bytes,
                                      size_t offset, hipMemcpyKind kind) {
-  EMU_CALL(
-      { copy(copy_op(symbol_address(symbol, offset, bytes), from, bytes, kind), nullptr, false); });
+  EMU_CALL({ copy(copy_to_symbol(symbol, from, bytes, offset, kind), nullptr, false); });
 }
 
 EMU_API hipError_t hipMemcpyToSymbolAsync(const void* symbol, const void* from, size_t bytes,
                                           size_t offset, hipMemcpyKind kind, hipStream_t stream) {
-  EMU_CALL(
-      { copy(copy_op(symbol_address(symbol, offset, bytes), from, bytes, kind), stream, true); });
+  EMU_CALL({ copy(copy_to_symbol(symbol, from, bytes, offset, kind), stream, true); });
 }
 
 EMU_API hipError_t hipMemcpyFromSymbol(void* to, const void* symbol, size_t bytes, size_t offset,
                                        hipMemcpyKind kind) {
-  EMU_CALL(
-      { copy(copy_op(to, symbol_address(symbol, offset, bytes), bytes, kind), nullptr, false); });
+  EMU_CALL({ copy(copy_from_symbol(to, symbol, bytes, offset, kind), nullptr, false); });
 }
 
 EMU_API hipError_t hipMemcpyFromSymbolAsync(void* to, const void* symbol, size_t bytes,
                                             size_t offset, hipMemcpyKind kind, hipStream_t stream) {
-  EMU_CALL(
-      { copy(copy_op(to, symbol_address(symbol, offset, bytes), bytes, kind), stream, true); });
+  EMU_CALL({ copy(copy_from_symbol(to, symbol, bytes, offset, kind), stream, true); });
 }
 
 EMU_API hipError_t hipMemset(void* to, int value, size_t bytes) {

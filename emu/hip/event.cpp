@@ -19,11 +19,17 @@ void create(hipEvent_t* handle, unsigned flags) {
   *handle = runtime().events.add<hipEvent_t>(std::make_shared<Event>(flags, thread().device));
 }
 
+/// The capture that the event is a mark in. The graphs' mutex must be held.
+std::shared_ptr<Capture> capture_of(Event& event) {
+  if (event.capture != nullptr && event.capture->ended) event.capture = nullptr;
+  return event.capture;
+}
+
 /// The mark's signal; throws for marks in graphs.
 SignalPtr signal_of(Event& event) {
   std::lock_guard lock(graph_mutex());
-  if (event.capture != nullptr) {
-    event.capture->invalid = true;
+  if (const std::shared_ptr<Capture> capture = capture_of(event)) {
+    capture->invalid = true;
     throw Error{hipErrorCapturedEvent};
   }
   return event.current();
@@ -53,11 +59,11 @@ void join_capture(Stream& stream, const EventPtr& event) {
   }
 }
 
-void record(hipEvent_t handle, hipStream_t stream_handle) {
+void record(hipEvent_t handle, hipStream_t stream_handle, bool external = false) {
   const EventPtr event = find_event(handle);
   const StreamPtr stream = find_stream(stream_handle);
   require(stream->device->ordinal == event->device, hipErrorInvalidHandle);
-  submit(*stream, RecordOp{event});
+  submit(*stream, RecordOp{event, external});
 }
 
 }  // namespace
@@ -91,8 +97,8 @@ EMU_API hipError_t hipEventRecord_spt(hipEvent_t event, hipStream_t stream) {
 
 EMU_API hipError_t hipEventRecordWithFlags(hipEvent_t event, hipStream_t stream, unsigned flags) {
   EMU_CALL({
-    require(flags <= 1);
-    record(event, stream);
+    require(flags == hipEventRecordDefault || flags == hipEventRecordExternal);
+    record(event, stream, flags == hipEventRecordExternal);
   });
 }
 
@@ -134,11 +140,15 @@ EMU_API hipError_t hipEventElapsedTime(float* milliseconds, hipEvent_t start, hi
 
 EMU_API hipError_t hipStreamWaitEvent(hipStream_t handle, hipEvent_t event_handle, unsigned flags) {
   EMU_CALL({
-    require(flags == 0);
+    require(flags == hipEventWaitDefault || flags == hipEventWaitExternal);
     const EventPtr event = find_event(event_handle);
     const StreamPtr stream = find_stream(handle);
     std::lock_guard lock(graph_mutex());
-    if (event->capture != nullptr) return join_capture(*stream, event);
+    if (stream->capture != nullptr && flags == hipEventWaitExternal) {
+      submit(*stream, WaitOp{event});
+      return;
+    }
+    if (capture_of(*event) != nullptr) return join_capture(*stream, event);
     if (stream->capture != nullptr) {
       if (event->current() == nullptr) return;  // never recorded: nothing to wait for
       stream->capture->invalid = true;

@@ -28,6 +28,7 @@ hipError_t hipGetDevicePropertiesR0600(hipDeviceProp_tR0600* properties, int ord
 hipError_t hipGetDeviceProperties(hipDeviceProp_tR0000* properties, int ordinal);
 hipError_t hipDeviceGetAttribute(int* value, hipDeviceAttribute_t attribute, int ordinal);
 hipError_t hipChooseDeviceR0600(int* ordinal, const hipDeviceProp_tR0600* wanted);
+hipError_t hipChooseDevice(int* ordinal, const hipDeviceProp_tR0000* wanted);
 hipError_t hipDeviceGetName(char* name, int length, hipDevice_t ordinal);
 hipError_t hipDeviceGetUuid(hipUUID* uuid, hipDevice_t ordinal);
 hipError_t hipDeviceTotalMem(size_t* bytes, hipDevice_t ordinal);
@@ -61,6 +62,14 @@ hipError_t hipCtxPushCurrent(hipCtx_t context);
 hipError_t hipCtxPopCurrent(hipCtx_t* context);
 hipError_t hipCtxGetDevice(hipDevice_t* ordinal);
 hipError_t hipCtxSynchronize();
+hipError_t hipCtxGetApiVersion(hipCtx_t context, int* version);
+hipError_t hipCtxGetFlags(unsigned* flags);
+hipError_t hipCtxGetCacheConfig(hipFuncCache_t* config);
+hipError_t hipCtxSetCacheConfig(hipFuncCache_t config);
+hipError_t hipCtxGetSharedMemConfig(hipSharedMemConfig* config);
+hipError_t hipCtxSetSharedMemConfig(hipSharedMemConfig config);
+hipError_t hipCtxEnablePeerAccess(hipCtx_t peer, unsigned flags);
+hipError_t hipCtxDisablePeerAccess(hipCtx_t peer);
 hipError_t hipDevicePrimaryCtxRetain(hipCtx_t* context, hipDevice_t ordinal);
 hipError_t hipDevicePrimaryCtxRelease(hipDevice_t ordinal);
 hipError_t hipDevicePrimaryCtxReset(hipDevice_t ordinal);
@@ -96,6 +105,10 @@ hipError_t hipDrvPointerGetAttributes(unsigned count, hipPointer_attribute* attr
                                       hipDeviceptr_t pointer);
 hipError_t hipMemAdvise(const void* pointer, size_t bytes, hipMemoryAdvise, int ordinal);
 hipError_t hipMemPrefetchAsync(const void* pointer, size_t bytes, int ordinal, hipStream_t stream);
+hipError_t hipMemRangeGetAttribute(void* data, size_t bytes, hipMemRangeAttribute attribute,
+                                   const void* pointer, size_t count);
+hipError_t hipMemRangeGetAttributes(void** data, size_t* bytes, hipMemRangeAttribute* attributes,
+                                    size_t number, const void* pointer, size_t count);
 hipError_t hipStreamAttachMemAsync(hipStream_t stream, void* pointer, size_t, unsigned flags);
 
 // --- copy

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <set>
 
 #include "emu/hip/graph_handles.h"
 
@@ -27,6 +28,16 @@ std::vector<Node*> all_nodes(const Graph& graph) {
   return nodes;
 }
 
+/// Gives it a copy of a graph to run.
+void set_graph(GraphExec& exec, std::shared_ptr<Graph> copy) {
+  exec.node_of.clear();
+  size_t place = 0;
+  for (const auto& node : copy->nodes) {
+    exec.node_of[node->origin] = exec.node_of[exec.first[place++]] = node.get();
+  }
+  exec.graph = std::move(copy);
+}
+
 void instantiate(hipGraphExec_t* handle, hipGraph_t graph_handle, unsigned long long flags) {
   constexpr unsigned long long known =
       hipGraphInstantiateFlagAutoFreeOnLaunch | hipGraphInstantiateFlagUpload |
@@ -36,10 +47,9 @@ void instantiate(hipGraphExec_t* handle, hipGraph_t graph_handle, unsigned long 
   const std::shared_ptr<Graph> graph = find_graph(graph_handle);
   require(graph->sorted().size() == graph->nodes.size());
   auto exec = std::make_shared<GraphExec>();
-  exec->graph = graph->clone();
-  exec->source = graph.get();
   exec->flags = flags;
-  for (const auto& node : exec->graph->nodes) exec->node_of[node->origin] = node.get();
+  for (const auto& node : graph->nodes) exec->first.push_back(node->serial);
+  set_graph(*exec, graph->clone());
   *handle = graph_execs().add<hipGraphExec_t>(std::move(exec));
 }
 
@@ -55,28 +65,38 @@ void connect_all(hipGraph_t handle, const hipGraphNode_t* from, const hipGraphNo
   }
 }
 
-/// What of an updated graph no longer fits; success where it all does.
-hipGraphExecUpdateResult compare(const GraphExec& exec, const Graph& wanted, Node*& culprit) {
-  const std::vector<Node*> now = all_nodes(*exec.graph), then = all_nodes(wanted);
-  if (now.size() != then.size()) return hipGraphExecUpdateErrorTopologyChanged;
-  const auto index = [](const std::vector<Node*>& nodes, const Node* node) {
-    return std::find(nodes.begin(), nodes.end(), node) - nodes.begin();
-  };
-  for (size_t i = 0; i < now.size(); ++i) {
-    culprit = then[i];
-    if (type_of(now[i]->operation) != type_of(then[i]->operation)) {
-      return hipGraphExecUpdateErrorNodeTypeChanged;
-    }
-    if (now[i]->after.size() != then[i]->after.size())
-      return hipGraphExecUpdateErrorTopologyChanged;
-    for (size_t k = 0; k < now[i]->after.size(); ++k) {
-      if (index(now, now[i]->after[k]) != index(then, then[i]->after[k])) {
-        return hipGraphExecUpdateErrorTopologyChanged;
-      }
+/// For each node, which of the graph's nodes it waits for, by their places.
+std::vector<std::set<size_t>> edges_of(const Graph& graph) {
+  std::unordered_map<const Node*, size_t> place;
+  std::vector<std::set<size_t>> edges;
+  for (const auto& node : graph.nodes) place.emplace(node.get(), place.size());
+  for (const auto& node : graph.nodes) {
+    edges.emplace_back();
+    for (const Node* from : node->after) edges.back().insert(place[from]);
+  }
+  return edges;
+}
+
+/// Whether a node of a graph that is ready to run can become another of its type.
+hipGraphExecUpdateResult compare_operations(const Operation& now, const Operation& then) {
+  if (const auto* kernel = std::get_if<KernelOp>(&now)) {
+    const Device& device = std::get<KernelOp>(then).kernel->module->device;
+    if (&device != &kernel->kernel->module->device) {
+      return hipGraphExecUpdateErrorUnsupportedFunctionChange;
     }
   }
-  culprit = nullptr;
+  if (const auto* copy = std::get_if<CopyOp>(&now)) {
+    if (copy->kind != std::get<CopyOp>(then).kind) return hipGraphExecUpdateErrorParametersChanged;
+  }
+  if (const auto* child = std::get_if<GraphOp>(&now)) {
+    Node* within = nullptr;
+    return compare(*child->graph, *std::get<GraphOp>(then).graph, within);
+  }
   return hipGraphExecUpdateSuccess;
+}
+
+bool can_be_disabled(const Node& node) {
+  return type_of(node.operation) <= hipGraphNodeTypeMemset;  // kernels, copies and fills
 }
 
 std::string dot(const Graph& graph) {
@@ -101,6 +121,24 @@ std::string dot(const Graph& graph) {
 
 }  // namespace
 
+hipGraphExecUpdateResult compare(const Graph& ready, const Graph& wanted, Node*& culprit) {
+  culprit = nullptr;
+  const std::vector<Node*> now = all_nodes(ready), then = all_nodes(wanted);
+  if (now.size() != then.size()) return hipGraphExecUpdateErrorTopologyChanged;
+  const std::vector<std::set<size_t>> edges_now = edges_of(ready), edges_then = edges_of(wanted);
+  for (size_t i = 0; i < now.size(); ++i) {
+    culprit = then[i];
+    if (type_of(now[i]->operation) != type_of(then[i]->operation)) {
+      return hipGraphExecUpdateErrorNodeTypeChanged;
+    }
+    if (edges_now[i] != edges_then[i]) return hipGraphExecUpdateErrorTopologyChanged;
+    const auto result = compare_operations(now[i]->operation, then[i]->operation);
+    if (result != hipGraphExecUpdateSuccess) return result;
+  }
+  culprit = nullptr;
+  return hipGraphExecUpdateSuccess;
+}
+
 Handles<Graph>& graphs() {
   static auto* all = new Handles<Graph>;
   return *all;
@@ -108,11 +146,6 @@ Handles<Graph>& graphs() {
 
 Handles<GraphExec>& graph_execs() {
   static auto* all = new Handles<GraphExec>;
-  return *all;
-}
-
-Handles<UserObject>& user_objects() {
-  static auto* all = new Handles<UserObject>;
   return *all;
 }
 
@@ -135,7 +168,7 @@ Node* find_node(hipGraphNode_t handle) {
 }
 
 Node* node_of(GraphExec& exec, hipGraphNode_t handle) {
-  const auto at = exec.node_of.find(reinterpret_cast<const Node*>(handle));
+  const auto at = exec.node_of.find(find_node(handle)->serial);
   require(at != exec.node_of.end());
   return at->second;
 }
@@ -172,8 +205,10 @@ EMU_API hipError_t hipGraphCreate(hipGraph_t* graph, unsigned flags) {
 
 EMU_API hipError_t hipGraphDestroy(hipGraph_t graph) {
   EMU_CALL({
+    std::shared_ptr<Graph> gone;  // with no lock held: it may call its user objects' functions
     std::lock_guard lock(graph_mutex());
-    require(graphs().remove(graph) != nullptr);
+    gone = graphs().remove(graph);
+    require(gone != nullptr);
   });
 }
 
@@ -190,7 +225,7 @@ EMU_API hipError_t hipGraphNodeFindInClone(hipGraphNode_t* node, hipGraphNode_t 
   EMU_CALL({
     require(node != nullptr && original != nullptr);
     std::lock_guard lock(graph_mutex());
-    const Node* found = find_graph(clone)->copy_of(find_node(original));
+    const Node* found = find_graph(clone)->copy_of(*find_node(original));
     require(found != nullptr);
     *node = handle_of(found);
   });
@@ -286,8 +321,10 @@ EMU_API hipError_t hipGraphInstantiateWithFlags(hipGraphExec_t* exec, hipGraph_t
 
 EMU_API hipError_t hipGraphExecDestroy(hipGraphExec_t exec) {
   EMU_CALL({
+    std::shared_ptr<GraphExec> gone;  // as above
     std::lock_guard lock(graph_mutex());
-    require(graph_execs().remove(exec) != nullptr);
+    gone = graph_execs().remove(exec);
+    require(gone != nullptr);
   });
 }
 
@@ -321,20 +358,21 @@ EMU_API hipError_t hipGraphExecUpdate(hipGraphExec_t handle, hipGraph_t graph,
                                       hipGraphExecUpdateResult* result_out) {
   EMU_CALL({
     require(culprit_out != nullptr && result_out != nullptr);
+    std::shared_ptr<Graph> before;  // as above
     std::lock_guard lock(graph_mutex());
     const std::shared_ptr<GraphExec> exec = find_exec(handle);
+    before = exec->graph;
     const std::shared_ptr<Graph> wanted = find_graph(graph);
     Node* culprit = nullptr;
-    *result_out = compare(*exec, *wanted, culprit);
+    *result_out = compare(*exec->graph, *wanted, culprit);
     *culprit_out = handle_of(culprit);
     require(*result_out == hipGraphExecUpdateSuccess, hipErrorGraphExecUpdateFailure);
-    const std::vector<Node*> now = all_nodes(*exec->graph), then = all_nodes(*wanted);
-    exec->node_of.clear();
-    for (size_t i = 0; i < now.size(); ++i) {
-      now[i]->operation = then[i]->operation;
-      now[i]->origin = then[i];
-      exec->node_of[then[i]] = now[i];
-    }
+    // What still runs of the graph before goes on with what that holds.
+    const std::shared_ptr<Graph> fresh = wanted->clone();
+    const std::vector<Node*> now = all_nodes(*exec->graph), then = all_nodes(*fresh);
+    for (size_t i = 0; i < now.size(); ++i) then[i]->enabled = now[i]->enabled;
+    fresh->follow(*exec->graph);
+    set_graph(*exec, fresh);
   });
 }
 
@@ -343,8 +381,7 @@ EMU_API hipError_t hipGraphNodeSetEnabled(hipGraphExec_t handle, hipGraphNode_t 
   EMU_CALL({
     std::lock_guard lock(graph_mutex());
     Node* found = node_of(*find_exec(handle), node);
-    const hipGraphNodeType type = type_of(found->operation);
-    require(type <= hipGraphNodeTypeMemset);
+    require(can_be_disabled(*found));
     found->enabled = enabled != 0;
   });
 }
@@ -354,7 +391,9 @@ EMU_API hipError_t hipGraphNodeGetEnabled(hipGraphExec_t handle, hipGraphNode_t 
   EMU_CALL({
     require(enabled != nullptr);
     std::lock_guard lock(graph_mutex());
-    *enabled = node_of(*find_exec(handle), node)->enabled ? 1 : 0;
+    const Node* found = node_of(*find_exec(handle), node);
+    require(can_be_disabled(*found));
+    *enabled = found->enabled ? 1 : 0;
   });
 }
 

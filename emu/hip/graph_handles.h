@@ -2,13 +2,14 @@
 
 // Graphs by their handles.
 
+#include <memory>
+
 #include "emu/hip/api.h"
 
 namespace emu::hip {
 
 Handles<Graph>& graphs();
 Handles<GraphExec>& graph_execs();
-Handles<UserObject>& user_objects();
 
 /// All of these throw where the handle isn't known. The graphs' mutex must be held.
 std::shared_ptr<Graph> find_graph(hipGraph_t handle);
@@ -21,6 +22,13 @@ hipGraphNode_t handle_of(const Node* node);
 /// Adds a node with what it waits for.
 void add_node(hipGraphNode_t* node, hipGraph_t graph, const hipGraphNode_t* after, size_t count,
               Operation operation);
+
+/// Memory of a graph's own, freed when nothing holds it any more. Throws.
+std::shared_ptr<void> graph_block(size_t bytes, int device);
+bool is_of_graph(const Allocation& allocation);
+
+/// What of an updated graph no longer fits one that is ready to run; success where it all does.
+hipGraphExecUpdateResult compare(const Graph& ready, const Graph& wanted, Node*& culprit);
 
 /// The operation of a node as the type that it must have; throws where it has another.
 template <class Op>

@@ -1,5 +1,7 @@
 // A graph's nodes of each kind: adding them, asking for and changing what they do.
 
+#include <climits>
+
 #include "emu/hip/copy.h"
 #include "emu/hip/graph_handles.h"
 #include "emu/hip/launch.h"
@@ -7,11 +9,25 @@
 namespace emu::hip {
 namespace {
 
-/// A node of the graph, or its counterpart in the one that is ready to run.
+/// Sets what a node does.
 template <class Op, class Make>
-void change(Node* node, const Make& make) {
-  Op& op = operation_of<Op>(node);
-  op = make();
+void change(hipGraphNode_t node, const Make& make) {
+  std::lock_guard lock(graph_mutex());
+  operation_of<Op>(find_node(node)) = make();
+}
+
+/// The same in a graph that is ready to run, by the original's node.
+template <class Op, class Make>
+void change(hipGraphExec_t exec, hipGraphNode_t node, const Make& make) {
+  std::lock_guard lock(graph_mutex());
+  operation_of<Op>(node_of(*find_exec(exec), node)) = make();
+}
+
+template <class Op>
+void put_event(hipGraphNode_t node, hipEvent_t* event) {
+  require(event != nullptr);
+  std::lock_guard lock(graph_mutex());
+  *event = reinterpret_cast<hipEvent_t>(operation_of<Op>(find_node(node)).event.get());
 }
 
 KernelOp kernel_of(const hipKernelNodeParams* params) {
@@ -19,12 +35,47 @@ KernelOp kernel_of(const hipKernelNodeParams* params) {
   return kernel_op(request_of(*params), current_device());
 }
 
+CopyOp copy_of(const hipMemcpy3DParms* params) {
+  require(params != nullptr);
+  return copy_op(*params);
+}
+
+CopyOp copy_of(void* to, const void* from, size_t bytes, hipMemcpyKind kind) {
+  require(bytes != 0);
+  return copy_op(to, from, bytes, kind);
+}
+
+FillOp fill_of(const hipMemsetParams* params) {
+  require(params != nullptr);
+  return fill_op(*params);
+}
+
 HostOp host_of(const hipHostNodeParams* params) {
   require(params != nullptr && params->fn != nullptr);
   return {params->fn, params->userData};
 }
 
+constexpr char kOfGraph[] = "of a graph";
+
 }  // namespace
+
+std::shared_ptr<void> graph_block(size_t bytes, int device) {
+  Allocation wanted;
+  wanted.bytes = bytes;
+  wanted.device = device;
+  wanted.label = kOfGraph;
+  const uintptr_t at = memory().allocate(wanted);
+  require(at != 0, hipErrorOutOfMemory);
+  // Whoever has freed it before may have made room for another's block.
+  const uint64_t serial = memory().find(at)->serial;
+  return {reinterpret_cast<void*>(at), [serial](const void* block) {
+            const std::optional<Allocation> a = memory().find(address(block));
+            if (a && a->serial == serial) memory().free(a->base);
+          }};
+}
+
+bool is_of_graph(const Allocation& allocation) { return allocation.label == kOfGraph; }
+
 }  // namespace emu::hip
 
 using namespace emu;
@@ -63,35 +114,23 @@ EMU_API hipError_t hipGraphKernelNodeGetParams(hipGraphNode_t node, hipKernelNod
 
 EMU_API hipError_t hipGraphKernelNodeSetParams(hipGraphNode_t node,
                                                const hipKernelNodeParams* params) {
-  EMU_CALL({
-    std::lock_guard lock(graph_mutex());
-    change<KernelOp>(find_node(node), [&] { return kernel_of(params); });
-  });
+  EMU_CALL({ change<KernelOp>(node, [&] { return kernel_of(params); }); });
 }
 
 EMU_API hipError_t hipGraphExecKernelNodeSetParams(hipGraphExec_t exec, hipGraphNode_t node,
                                                    const hipKernelNodeParams* params) {
-  EMU_CALL({
-    std::lock_guard lock(graph_mutex());
-    change<KernelOp>(node_of(*find_exec(exec), node), [&] { return kernel_of(params); });
-  });
+  EMU_CALL({ change<KernelOp>(exec, node, [&] { return kernel_of(params); }); });
 }
 
 // --- copies
 
 EMU_API hipError_t hipGraphAddMemcpyNode(EMU_NODE_ARGUMENTS, const hipMemcpy3DParms* params) {
-  EMU_CALL({
-    require(params != nullptr);
-    add_node(node, graph, after, count, copy_op(*params));
-  });
+  EMU_CALL({ add_node(node, graph, after, count, copy_of(params)); });
 }
 
 EMU_API hipError_t hipGraphAddMemcpyNode1D(EMU_NODE_ARGUMENTS, void* to, const void* from,
                                            size_t bytes, hipMemcpyKind kind) {
-  EMU_CALL({
-    require(bytes != 0);
-    add_node(node, graph, after, count, copy_op(to, from, bytes, kind));
-  });
+  EMU_CALL({ add_node(node, graph, after, count, copy_of(to, from, bytes, kind)); });
 }
 
 EMU_API hipError_t hipGraphAddMemcpyNodeToSymbol(EMU_NODE_ARGUMENTS, const void* symbol,
@@ -122,48 +161,29 @@ EMU_API hipError_t hipGraphMemcpyNodeGetParams(hipGraphNode_t node, hipMemcpy3DP
 
 EMU_API hipError_t hipGraphMemcpyNodeSetParams(hipGraphNode_t node,
                                                const hipMemcpy3DParms* params) {
-  EMU_CALL({
-    require(params != nullptr);
-    std::lock_guard lock(graph_mutex());
-    change<CopyOp>(find_node(node), [&] { return copy_op(*params); });
-  });
+  EMU_CALL({ change<CopyOp>(node, [&] { return copy_of(params); }); });
 }
 
 EMU_API hipError_t hipGraphMemcpyNodeSetParams1D(hipGraphNode_t node, void* to, const void* from,
                                                  size_t bytes, hipMemcpyKind kind) {
-  EMU_CALL({
-    require(bytes != 0);
-    std::lock_guard lock(graph_mutex());
-    change<CopyOp>(find_node(node), [&] { return copy_op(to, from, bytes, kind); });
-  });
+  EMU_CALL({ change<CopyOp>(node, [&] { return copy_of(to, from, bytes, kind); }); });
 }
 
 EMU_API hipError_t hipGraphExecMemcpyNodeSetParams(hipGraphExec_t exec, hipGraphNode_t node,
                                                    hipMemcpy3DParms* params) {
-  EMU_CALL({
-    require(params != nullptr);
-    std::lock_guard lock(graph_mutex());
-    change<CopyOp>(node_of(*find_exec(exec), node), [&] { return copy_op(*params); });
-  });
+  EMU_CALL({ change<CopyOp>(exec, node, [&] { return copy_of(params); }); });
 }
 
 EMU_API hipError_t hipGraphExecMemcpyNodeSetParams1D(hipGraphExec_t exec, hipGraphNode_t node,
                                                      void* to, const void* from, size_t bytes,
                                                      hipMemcpyKind kind) {
-  EMU_CALL({
-    require(bytes != 0);
-    std::lock_guard lock(graph_mutex());
-    change<CopyOp>(node_of(*find_exec(exec), node), [&] { return copy_op(to, from, bytes, kind); });
-  });
+  EMU_CALL({ change<CopyOp>(exec, node, [&] { return copy_of(to, from, bytes, kind); }); });
 }
 
 // --- fills
 
 EMU_API hipError_t hipGraphAddMemsetNode(EMU_NODE_ARGUMENTS, const hipMemsetParams* params) {
-  EMU_CALL({
-    require(params != nullptr);
-    add_node(node, graph, after, count, fill_op(*params));
-  });
+  EMU_CALL({ add_node(node, graph, after, count, fill_of(params)); });
 }
 
 EMU_API hipError_t hipGraphMemsetNodeGetParams(hipGraphNode_t node, hipMemsetParams* params) {
@@ -176,20 +196,12 @@ EMU_API hipError_t hipGraphMemsetNodeGetParams(hipGraphNode_t node, hipMemsetPar
 }
 
 EMU_API hipError_t hipGraphMemsetNodeSetParams(hipGraphNode_t node, const hipMemsetParams* params) {
-  EMU_CALL({
-    require(params != nullptr);
-    std::lock_guard lock(graph_mutex());
-    change<FillOp>(find_node(node), [&] { return fill_op(*params); });
-  });
+  EMU_CALL({ change<FillOp>(node, [&] { return fill_of(params); }); });
 }
 
 EMU_API hipError_t hipGraphExecMemsetNodeSetParams(hipGraphExec_t exec, hipGraphNode_t node,
                                                    const hipMemsetParams* params) {
-  EMU_CALL({
-    require(params != nullptr);
-    std::lock_guard lock(graph_mutex());
-    change<FillOp>(node_of(*find_exec(exec), node), [&] { return fill_op(*params); });
-  });
+  EMU_CALL({ change<FillOp>(exec, node, [&] { return fill_of(params); }); });
 }
 
 // --- functions of the host
@@ -208,18 +220,12 @@ EMU_API hipError_t hipGraphHostNodeGetParams(hipGraphNode_t node, hipHostNodePar
 }
 
 EMU_API hipError_t hipGraphHostNodeSetParams(hipGraphNode_t node, const hipHostNodeParams* params) {
-  EMU_CALL({
-    std::lock_guard lock(graph_mutex());
-    change<HostOp>(find_node(node), [&] { return host_of(params); });
-  });
+  EMU_CALL({ change<HostOp>(node, [&] { return host_of(params); }); });
 }
 
 EMU_API hipError_t hipGraphExecHostNodeSetParams(hipGraphExec_t exec, hipGraphNode_t node,
                                                  const hipHostNodeParams* params) {
-  EMU_CALL({
-    std::lock_guard lock(graph_mutex());
-    change<HostOp>(node_of(*find_exec(exec), node), [&] { return host_of(params); });
-  });
+  EMU_CALL({ change<HostOp>(exec, node, [&] { return host_of(params); }); });
 }
 
 // --- events
@@ -233,49 +239,29 @@ EMU_API hipError_t hipGraphAddEventWaitNode(EMU_NODE_ARGUMENTS, hipEvent_t event
 }
 
 EMU_API hipError_t hipGraphEventRecordNodeGetEvent(hipGraphNode_t node, hipEvent_t* event) {
-  EMU_CALL({
-    require(event != nullptr);
-    std::lock_guard lock(graph_mutex());
-    *event = reinterpret_cast<hipEvent_t>(operation_of<RecordOp>(find_node(node)).event.get());
-  });
+  EMU_CALL({ put_event<RecordOp>(node, event); });
 }
 
 EMU_API hipError_t hipGraphEventWaitNodeGetEvent(hipGraphNode_t node, hipEvent_t* event) {
-  EMU_CALL({
-    require(event != nullptr);
-    std::lock_guard lock(graph_mutex());
-    *event = reinterpret_cast<hipEvent_t>(operation_of<WaitOp>(find_node(node)).event.get());
-  });
+  EMU_CALL({ put_event<WaitOp>(node, event); });
 }
 
 EMU_API hipError_t hipGraphEventRecordNodeSetEvent(hipGraphNode_t node, hipEvent_t event) {
-  EMU_CALL({
-    std::lock_guard lock(graph_mutex());
-    operation_of<RecordOp>(find_node(node)).event = find_event(event);
-  });
+  EMU_CALL({ change<RecordOp>(node, [&] { return RecordOp{find_event(event)}; }); });
 }
 
 EMU_API hipError_t hipGraphEventWaitNodeSetEvent(hipGraphNode_t node, hipEvent_t event) {
-  EMU_CALL({
-    std::lock_guard lock(graph_mutex());
-    operation_of<WaitOp>(find_node(node)).event = find_event(event);
-  });
+  EMU_CALL({ change<WaitOp>(node, [&] { return WaitOp{find_event(event)}; }); });
 }
 
 EMU_API hipError_t hipGraphExecEventRecordNodeSetEvent(hipGraphExec_t exec, hipGraphNode_t node,
                                                        hipEvent_t event) {
-  EMU_CALL({
-    std::lock_guard lock(graph_mutex());
-    operation_of<RecordOp>(node_of(*find_exec(exec), node)).event = find_event(event);
-  });
+  EMU_CALL({ change<RecordOp>(exec, node, [&] { return RecordOp{find_event(event)}; }); });
 }
 
 EMU_API hipError_t hipGraphExecEventWaitNodeSetEvent(hipGraphExec_t exec, hipGraphNode_t node,
                                                      hipEvent_t event) {
-  EMU_CALL({
-    std::lock_guard lock(graph_mutex());
-    operation_of<WaitOp>(node_of(*find_exec(exec), node)).event = find_event(event);
-  });
+  EMU_CALL({ change<WaitOp>(exec, node, [&] { return WaitOp{find_event(event)}; }); });
 }
 
 // --- graphs within graphs
@@ -299,8 +285,11 @@ EMU_API hipError_t hipGraphExecChildGraphNodeSetParams(hipGraphExec_t exec, hipG
                                                        hipGraph_t child) {
   EMU_CALL({
     std::lock_guard lock(graph_mutex());
-    Node* found = node_of(*find_exec(exec), node);
-    operation_of<GraphOp>(found).graph = find_graph(child)->clone();
+    auto& [now] = operation_of<GraphOp>(node_of(*find_exec(exec), node));
+    const std::shared_ptr<Graph> wanted = find_graph(child);
+    Node* culprit = nullptr;
+    require(compare(*now, *wanted, culprit) == hipGraphExecUpdateSuccess);
+    now = wanted->clone();
   });
 }
 
@@ -311,17 +300,14 @@ EMU_API hipError_t hipGraphAddMemAllocNode(EMU_NODE_ARGUMENTS, hipMemAllocNodePa
     require(params != nullptr && params->bytesize != 0);
     require(params->poolProps.allocType == hipMemAllocationTypePinned);
     require(params->poolProps.location.type == hipMemLocationTypeDevice);
-    Allocation wanted;
-    wanted.bytes = params->bytesize;
-    wanted.device = hip::device(params->poolProps.location.id).ordinal;
+    const int ordinal = hip::device(params->poolProps.location.id).ordinal;
     std::lock_guard lock(graph_mutex());
-    const std::shared_ptr<Graph> owner = find_graph(graph);
-    const uintptr_t at = memory().allocate(wanted);
-    require(at != 0, hipErrorOutOfMemory);
-    owner->memory.emplace_back(reinterpret_cast<void*>(at),
-                               [](void* block) { memory().free(address(block)); });
-    params->dptr = reinterpret_cast<void*>(at);
-    add_node(node, graph, after, count, AllocOp{at, *params});
+    const std::shared_ptr<void> block = graph_block(params->bytesize, ordinal);
+    hipMemAllocNodeParams asked = *params;
+    asked.dptr = block.get();
+    add_node(node, graph, after, count, AllocOp{address(block.get()), asked});
+    find_graph(graph)->memory.push_back(block);
+    params->dptr = block.get();
   });
 }
 
@@ -337,8 +323,14 @@ EMU_API hipError_t hipGraphMemAllocNodeGetParams(hipGraphNode_t node,
 // A graph's memory is had until the graph goes: the node only orders.
 EMU_API hipError_t hipGraphAddMemFreeNode(EMU_NODE_ARGUMENTS, void* pointer) {
   EMU_CALL({
-    require(pointer != nullptr);
-    add_node(node, graph, after, count, FreeOp{address(pointer), true});
+    const std::optional<Allocation> a = memory().find(address(pointer));
+    require(a && a->base == address(pointer) && is_of_graph(*a));
+    std::lock_guard lock(graph_mutex());
+    for (const auto& other : find_graph(graph)->nodes) {
+      const auto* free = std::get_if<FreeOp>(&other->operation);
+      require(free == nullptr || free->address != a->base);
+    }
+    add_node(node, graph, after, count, FreeOp{a->base, true});
   });
 }
 
@@ -356,44 +348,51 @@ EMU_API hipError_t hipDeviceGraphMemTrim(int ordinal) {
 
 // --- objects that live as long as a graph
 
-EMU_API hipError_t hipUserObjectCreate(hipUserObject_t* object, void* data, hipHostFn_t destroy,
-                                       unsigned references, unsigned flags) {
-  EMU_CALL({
-    require(object != nullptr && destroy != nullptr && references != 0 && flags == 1);
-    auto made = std::make_shared<UserObject>();
-    made->data = data;
-    made->destroy = destroy;
-    made->references = static_cast<int>(references);
-    *object = user_objects().add<hipUserObject_t>(std::move(made));
-  });
-}
-
 namespace {
 
-void release_object(hipUserObject_t handle, unsigned count) {
-  const std::shared_ptr<UserObject> object = user_objects().find(handle);
-  require(object != nullptr && count != 0 && static_cast<int>(count) <= object->references);
-  object->references -= static_cast<int>(count);
-  if (object->references != 0) return;
-  user_objects().remove(handle);
-  object->destroy(object->data);
+Handles<UserObject>& user_objects() {
+  static auto* all = new Handles<UserObject>;
+  return *all;
+}
+
+/// The object, of which as many references are to be taken or given.
+std::shared_ptr<UserObject> find_object(hipUserObject_t handle, unsigned count) {
+  std::shared_ptr<UserObject> object = user_objects().find(handle);
+  require(object != nullptr && count != 0 && count <= INT_MAX);
+  return object;
 }
 
 }  // namespace
 
+EMU_API hipError_t hipUserObjectCreate(hipUserObject_t* object, void* data, hipHostFn_t destroy,
+                                       unsigned references, unsigned flags) {
+  EMU_CALL({
+    require(object != nullptr && destroy != nullptr && flags == hipUserObjectNoDestructorSync);
+    require(references != 0 && references <= INT_MAX);
+    auto made = std::make_shared<UserObject>();
+    made->data = data;
+    made->destroy = destroy;
+    made->references = references;
+    made->forget = [](const UserObject* gone) { user_objects().remove(gone); };
+    *object = user_objects().add<hipUserObject_t>(std::move(made));
+  });
+}
+
 EMU_API hipError_t hipUserObjectRelease(hipUserObject_t object, unsigned count) {
   EMU_CALL({
-    std::lock_guard lock(graph_mutex());
-    release_object(object, count);
+    std::unique_lock lock(graph_mutex());
+    const std::shared_ptr<UserObject> found = find_object(object, count);
+    require(count <= found->references);
+    const bool last = found->release(count);
+    lock.unlock();
+    if (last) found->destroy(found->data);
   });
 }
 
 EMU_API hipError_t hipUserObjectRetain(hipUserObject_t object, unsigned count) {
   EMU_CALL({
     std::lock_guard lock(graph_mutex());
-    const std::shared_ptr<UserObject> found = user_objects().find(object);
-    require(found != nullptr && count != 0);
-    found->references += static_cast<int>(count);
+    find_object(object, count)->references += count;
   });
 }
 
@@ -401,26 +400,27 @@ EMU_API hipError_t hipGraphRetainUserObject(hipGraph_t graph, hipUserObject_t ob
                                             unsigned count, unsigned flags) {
   EMU_CALL({
     std::lock_guard lock(graph_mutex());
-    const std::shared_ptr<UserObject> found = user_objects().find(object);
-    require(found != nullptr && count != 0 && flags <= 1);
+    const std::shared_ptr<UserObject> found = find_object(object, count);
+    require(flags == 0 || flags == hipGraphUserObjectMove);
     const std::shared_ptr<Graph> owner = find_graph(graph);
-    if (flags == 0) found->references += static_cast<int>(count);
-    for (unsigned i = 0; i < count; ++i) owner->objects.push_back(found);
+    require(flags == 0 || count <= found->references);
+    owner->retain(found, count);
+    if (flags == hipGraphUserObjectMove) found->references -= count;
   });
 }
 
 EMU_API hipError_t hipGraphReleaseUserObject(hipGraph_t graph, hipUserObject_t object,
                                              unsigned count) {
   EMU_CALL({
-    std::lock_guard lock(graph_mutex());
+    std::unique_lock lock(graph_mutex());
     const std::shared_ptr<Graph> owner = find_graph(graph);
-    const std::shared_ptr<UserObject> found = user_objects().find(object);
-    require(found != nullptr);
-    for (unsigned i = 0; i < count; ++i) {
-      const auto at = std::find(owner->objects.begin(), owner->objects.end(), found);
-      require(at != owner->objects.end());
-      owner->objects.erase(at);
-      release_object(object, 1);
-    }
+    const std::shared_ptr<UserObject> found = find_object(object, count);
+    const auto at = owner->objects.find(found);
+    require(at != owner->objects.end() && count <= at->second);
+    at->second -= count;
+    if (at->second == 0) owner->objects.erase(at);
+    const bool last = found->release(count);
+    lock.unlock();
+    if (last) found->destroy(found->data);
   });
 }

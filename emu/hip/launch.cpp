@@ -1,6 +1,8 @@
 #include "emu/hip/launch.h"
 
+#include <algorithm>
 #include <cstring>
+#include <span>
 
 #include "emu/hip/program.h"
 
@@ -75,7 +77,7 @@ void check_sizes(const Kernel& kernel, const LaunchRequest& r) {
            "compiled for blocks of " + std::to_string(kernel.info.max_items) + " items, not " +
                std::to_string(items));
   }
-  const uint64_t lds = uint64_t{kernel.descriptor.lds_bytes} + r.lds;
+  const uint64_t lds = kernel.descriptor.lds_bytes + std::min<uint64_t>(r.lds, 1u << 31);
   if (lds > a.lds_bytes) {
     refuse(hipErrorInvalidValue, kernel,
            std::to_string(lds) + " bytes of LDS, a workgroup has " + std::to_string(a.lds_bytes));
@@ -91,19 +93,31 @@ void check_cooperative(const Kernel& kernel, const LaunchRequest& r) {
   const int held = resident_groups(kernel, items, r.lds);
   const auto all = static_cast<uint64_t>(held) *
                    static_cast<uint64_t>(kernel.module->device.architecture.processors);
-  if (r.groups[0] * r.groups[1] * r.groups[2] > all) {
+  // One axis after the other: all of a grid's groups may be more than 64 bits hold.
+  uint64_t groups = 1;
+  for (const uint64_t along : r.groups) groups = groups > all ? groups : groups * along;
+  if (groups > all) {
     refuse(hipErrorCooperativeLaunchTooLarge, kernel,
            "a cooperative launch of more groups than run at once: " + std::to_string(all));
   }
+}
+
+/// An event that is to be recorded around a kernel, if there is one.
+EventPtr find_mark(hipEvent_t handle, const Stream& stream) {
+  if (handle == nullptr) return nullptr;
+  EventPtr event = find_event(handle);
+  require(event->device == stream.device->ordinal, hipErrorInvalidHandle);
+  return event;
 }
 
 SignalPtr submit_launch(const LaunchRequest& request, hipStream_t handle,
                         hipEvent_t start = nullptr, hipEvent_t stop = nullptr) {
   const StreamPtr stream = find_stream(handle);
   KernelOp op = kernel_op(request, *stream->device);
-  if (start != nullptr) submit(*stream, RecordOp{find_event(start)});
+  const EventPtr before = find_mark(start, *stream), after = find_mark(stop, *stream);
+  if (before != nullptr) submit(*stream, RecordOp{before});
   SignalPtr signal = submit(*stream, std::move(op));
-  if (stop != nullptr) submit(*stream, RecordOp{find_event(stop)});
+  if (after != nullptr) submit(*stream, RecordOp{after});
   return signal;
 }
 
@@ -115,6 +129,27 @@ LaunchRequest launch_of(const void* function, dim3 grid, dim3 block, void** para
   r.params = params;
   r.lds = lds;
   return r;
+}
+
+/// Kernels on several devices, one each: all are launched, or none.
+void launch_all(const hipLaunchParams* list, int count, unsigned flags, bool cooperative) {
+  constexpr unsigned known =
+      hipCooperativeLaunchMultiDeviceNoPreSync | hipCooperativeLaunchMultiDeviceNoPostSync;
+  require(list != nullptr && count > 0 && (flags & ~known) == 0);
+  require(static_cast<size_t>(count) <= runtime().devices.size());
+  std::vector<std::pair<StreamPtr, KernelOp>> ready;
+  for (const hipLaunchParams& p : std::span(list, static_cast<size_t>(count))) {
+    require(p.stream != nullptr, hipErrorInvalidHandle);
+    require(p.func != nullptr, hipErrorInvalidDeviceFunction);
+    const StreamPtr stream = find_stream(p.stream);
+    for (const auto& [other, op] : ready) {
+      require(other->device != stream->device, hipErrorInvalidDevice);
+    }
+    LaunchRequest r = launch_of(p.func, p.gridDim, p.blockDim, p.args, p.sharedMem);
+    r.cooperative = cooperative;
+    ready.emplace_back(stream, kernel_op(r, *stream->device));
+  }
+  for (auto& [stream, op] : ready) submit(*stream, std::move(op));
 }
 
 /// Functions of modules: an unknown handle is refused as such.
@@ -266,25 +301,10 @@ EMU_API hipError_t hipLaunchCooperativeKernel(const void* function, dim3 grid, d
 
 EMU_API hipError_t hipLaunchCooperativeKernelMultiDevice(hipLaunchParams* list, int count,
                                                          unsigned flags) {
-  EMU_CALL({
-    require(list != nullptr && count > 0 && flags <= 3);
-    for (int i = 0; i < count; ++i) {
-      LaunchRequest r = launch_of(list[i].func, list[i].gridDim, list[i].blockDim, list[i].args,
-                                  list[i].sharedMem);
-      r.cooperative = true;
-      submit_launch(r, list[i].stream);
-    }
-  });
+  EMU_CALL({ launch_all(list, count, flags, true); });
 }
 
 EMU_API hipError_t hipExtLaunchMultiKernelMultiDevice(hipLaunchParams* list, int count,
                                                       unsigned flags) {
-  EMU_CALL({
-    require(list != nullptr && count > 0 && flags <= 3);
-    for (int i = 0; i < count; ++i) {
-      submit_launch(launch_of(list[i].func, list[i].gridDim, list[i].blockDim, list[i].args,
-                              list[i].sharedMem),
-                    list[i].stream);
-    }
-  });
+  EMU_CALL({ launch_all(list, count, flags, false); });
 }

@@ -15,9 +15,11 @@ void* allocate(Device& device, size_t bytes, MemoryKind kind, unsigned flags) {
   wanted.flags = flags;
   const uintptr_t at = memory().allocate(wanted);
   if (at == 0) {
+    const Memory::Fill fill = memory().fill_of(wanted);
     throw Error{hipErrorOutOfMemory, std::to_string(bytes) + " bytes are asked for, " +
-                                         std::to_string(memory().used(device.ordinal)) + " of " +
-                                         std::to_string(device.bytes) + " are taken"};
+                                         std::to_string(fill.used) + " of " +
+                                         std::to_string(fill.total) + " are taken" +
+                                         (kind == MemoryKind::host ? " of pinned memory" : "")};
   }
   return reinterpret_cast<void*>(at);
 }
@@ -60,7 +62,21 @@ void free_block(void* pointer) {
   memory().free(a->base);
 }
 
-size_t pitch_of(size_t width) { return (width + 255) / 256 * 256; }
+/// Larger than any device; sums and products of what is at most this stay in range.
+constexpr size_t kMost = size_t{1} << 46;
+
+/// Rows of `width` bytes, each at a boundary that kernels like. The pitch.
+size_t malloc_rows(void** pointer, size_t width, size_t height, size_t depth) {
+  require(pointer != nullptr);
+  *pointer = nullptr;
+  const bool none = width == 0 || height == 0 || depth == 0;
+  const bool possible =
+      none || (width <= kMost && height <= kMost / width && depth <= kMost / (width * height));
+  require(possible, hipErrorOutOfMemory);
+  const size_t pitch = (std::min(width, kMost) + 255) / 256 * 256;
+  malloc_into(pointer, none ? 0 : pitch * height * depth, MemoryKind::device, 0);
+  return pitch;
+}
 
 }  // namespace
 }  // namespace emu::hip
@@ -92,8 +108,7 @@ EMU_API hipError_t hipMallocManaged(void** pointer, size_t bytes, unsigned flags
 EMU_API hipError_t hipMallocPitch(void** pointer, size_t* pitch, size_t width, size_t height) {
   EMU_CALL({
     require(pitch != nullptr);
-    *pitch = pitch_of(width);
-    malloc_into(pointer, *pitch * height, MemoryKind::device, 0);
+    *pitch = malloc_rows(pointer, width, height, 1);
   });
 }
 
@@ -102,17 +117,15 @@ EMU_API hipError_t hipMemAllocPitch(hipDeviceptr_t* pointer, size_t* pitch, size
   EMU_CALL({
     require(pitch != nullptr && width != 0 && height != 0);
     require(element_bytes == 4 || element_bytes == 8 || element_bytes == 16);
-    *pitch = pitch_of(width);
-    malloc_into(pointer, *pitch * height, MemoryKind::device, 0);
+    *pitch = malloc_rows(pointer, width, height, 1);
   });
 }
 
 EMU_API hipError_t hipMalloc3D(hipPitchedPtr* pitched, hipExtent extent) {
   EMU_CALL({
     require(pitched != nullptr);
-    const size_t pitch = pitch_of(extent.width);
     void* pointer = nullptr;
-    malloc_into(&pointer, pitch * extent.height * extent.depth, MemoryKind::device, 0);
+    const size_t pitch = malloc_rows(&pointer, extent.width, extent.height, extent.depth);
     *pitched = {pointer, pitch, extent.width, extent.height};
   });
 }
@@ -150,6 +163,7 @@ EMU_API hipError_t hipHostRegister(void* pointer, size_t bytes, unsigned flags) 
     const unsigned known = hipHostRegisterPortable | hipHostRegisterMapped |
                            hipHostRegisterIoMemory | hipHostRegisterReadOnly;
     require(pointer != nullptr && bytes != 0 && (flags & ~known) == 0);
+    require(bytes <= ~uintptr_t{0} - address(pointer));
     require(!memory().in_arena(address(pointer)), hipErrorHostMemoryAlreadyRegistered);
     require(memory().add_registered(address(pointer), bytes, flags, thread().device),
             hipErrorHostMemoryAlreadyRegistered);
@@ -186,6 +200,7 @@ EMU_API hipError_t hipHostGetFlags(unsigned* flags, void* host) {
 
 EMU_API hipError_t hipMemGetInfo(size_t* free, size_t* total) {
   EMU_CALL({
+    require(free != nullptr || total != nullptr);
     const Device& d = current_device();
     if (free != nullptr) *free = d.bytes - memory().used(d.ordinal);
     if (total != nullptr) *total = d.bytes;
@@ -295,38 +310,9 @@ EMU_API hipError_t hipDrvPointerGetAttributes(unsigned count, hipPointer_attribu
                                               void** data, hipDeviceptr_t pointer) {
   EMU_CALL({
     require(count != 0 && attributes != nullptr && data != nullptr && pointer != nullptr);
-    for (unsigned i = 0; i < count; ++i) put_attribute(data[i], attributes[i], pointer);
-  });
-}
-
-EMU_API hipError_t hipMemAdvise(const void* pointer, size_t bytes, hipMemoryAdvise, int ordinal) {
-  EMU_CALL({
-    require(pointer != nullptr && bytes != 0);
-    if (ordinal != -1) hip::device(ordinal);
-    const std::optional<Allocation> a = memory().find(address(pointer));
-    require(a && a->kind == MemoryKind::managed);
-  });
-}
-
-EMU_API hipError_t hipMemPrefetchAsync(const void* pointer, size_t bytes, int ordinal,
-                                       hipStream_t stream) {
-  EMU_CALL({
-    require(pointer != nullptr && bytes != 0);
-    if (ordinal != -1) hip::device(ordinal);
-    const std::optional<Allocation> a = memory().find(address(pointer));
-    require(a && a->kind == MemoryKind::managed);
-    find_stream(stream);
-  });
-}
-
-EMU_API hipError_t hipStreamAttachMemAsync(hipStream_t stream, void* pointer, size_t,
-                                           unsigned flags) {
-  EMU_CALL({
-    find_stream(stream);
-    require(pointer != nullptr);
-    require(flags == hipMemAttachGlobal || flags == hipMemAttachHost ||
-            flags == hipMemAttachSingle);
-    const std::optional<Allocation> a = memory().find(address(pointer));
-    require(a && a->kind == MemoryKind::managed);
+    for (unsigned i = 0; i < count; ++i) {
+      require(data[i] != nullptr);
+      put_attribute(data[i], attributes[i], pointer);
+    }
   });
 }

@@ -197,7 +197,6 @@ EMU_API hipError_t hipFuncSetAttribute(const void* function, hipFuncAttribute at
     require(attribute == hipFuncAttributeMaxDynamicSharedMemorySize);
     require(value >= 0 &&
             value <= attribute_of(*kernel, HIP_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES));
-    kernel->max_dynamic_lds = value;
   });
 }
 

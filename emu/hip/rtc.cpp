@@ -166,10 +166,12 @@ std::string architecture_of(const std::vector<std::string>& options) {
 }
 
 hiprtcResult compile(RtcProgram& program, const std::vector<std::string>& options) {
+  program.compiled = false;
+  program.lowered.clear();
   const Folder folder;
   for (const auto& [name, text] : program.headers) {
     const fs::path path = (folder.path / name).lexically_normal();
-    if (!path.string().starts_with(folder.path.string())) return HIPRTC_ERROR_INVALID_INPUT;
+    if (!path.string().starts_with(folder.path.string() + "/")) return HIPRTC_ERROR_INVALID_INPUT;
     fs::create_directories(path.parent_path());
     std::ofstream(path, std::ios::binary) << text;
   }
@@ -301,7 +303,10 @@ EMU_API hiprtcResult hiprtcCreateProgram(hiprtcProgram* handle, const char* sour
     auto program = std::make_shared<RtcProgram>();
     program->source = source;
     program->name = name == nullptr ? "CompileSource" : name;
-    for (int i = 0; i < count; ++i) program->headers.emplace_back(names[i], texts[i]);
+    for (int i = 0; i < count; ++i) {
+      need(names[i] != nullptr && texts[i] != nullptr);
+      program->headers.emplace_back(names[i], texts[i]);
+    }
     *handle = programs().add<hiprtcProgram>(std::move(program));
   });
 }

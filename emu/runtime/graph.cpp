@@ -11,14 +11,32 @@ Graph::~Graph() {
   {
     std::lock_guard lock(graph_mutex());
     for (const auto& node : nodes) known_nodes().erase(node.get());
+    std::erase_if(objects, [](const auto& held) { return !held.first->release(held.second); });
   }
-  for (const auto& object : objects) {
-    if (--object->references == 0 && object->destroy != nullptr) object->destroy(object->data);
-  }
+  for (const auto& [object, count] : objects) object->destroy(object->data);
+}
+
+bool UserObject::release(int64_t count) {
+  references -= count;
+  if (references != 0) return false;
+  forget(this);
+  return true;
+}
+
+void Graph::retain(const std::shared_ptr<UserObject>& object, int64_t count) {
+  object->references += count;
+  objects[object] += count;
+}
+
+void Graph::follow(const Graph& before) {
+  lanes_ = before.lanes_;
+  last_ = before.last_;
 }
 
 Node* Graph::add(Operation operation, const std::vector<Node*>& after) {
+  static uint64_t made = 0;  // under the graphs' mutex
   auto node = std::make_unique<Node>();
+  node->serial = ++made;
   node->operation = std::move(operation);
   node->graph = this;
   Node* raw = node.get();
@@ -61,14 +79,12 @@ bool Graph::disconnect(Node* from, Node* to) {
 
 std::shared_ptr<Graph> Graph::clone() const {
   auto copy = std::make_shared<Graph>();
-  copy->origin = this;
   copy->memory = memory;
+  for (const auto& [object, count] : objects) copy->retain(object, count);
   std::unordered_map<const Node*, Node*> copies;
   for (const auto& node : nodes) {
-    Operation operation = node->operation;
-    if (auto* child = std::get_if<GraphOp>(&operation)) child->graph = child->graph->clone();
-    Node* made = copy->add(std::move(operation), {});
-    made->origin = node.get();
+    Node* made = copy->add(own(node->operation), {});
+    made->origin = node->serial;
     made->enabled = node->enabled;
     copies[node.get()] = made;
   }
@@ -96,9 +112,9 @@ std::vector<Node*> Graph::sorted() const {
   return order;
 }
 
-Node* Graph::copy_of(const Node* original) const {
+Node* Graph::copy_of(const Node& original) const {
   for (const auto& node : nodes) {
-    if (node->origin == original) return node.get();
+    if (node->origin == original.serial) return node.get();
   }
   return nullptr;
 }
@@ -134,7 +150,7 @@ SignalPtr Graph::launch(Stream& stream, std::vector<SignalPtr> after) {
     if (node->before.empty()) ends.push_back(std::move(signal));
   }
   last_ = stream.push(
-      [lanes = lanes_] {
+      [lanes = lanes_, self = shared_from_this()] {  // its memory stays until it has run
         hipError_t first = hipSuccess;
         for (const StreamPtr& lane : lanes) {
           const hipError_t error = lane->take_error();
@@ -179,20 +195,27 @@ std::vector<std::shared_ptr<Capture>>& captures() {
   return *all;
 }
 
+Operation own(Operation operation) {
+  if (auto* child = std::get_if<GraphOp>(&operation)) child->graph = child->graph->clone();
+  return operation;
+}
+
 hipError_t capture_operation(Stream& stream, Operation operation) {
   Capture& capture = *stream.capture;
   if (capture.invalid) return hipErrorStreamCaptureInvalidated;
   std::vector<Node*>& frontier = capture.frontier[&stream];
-  if (auto* record = std::get_if<RecordOp>(&operation)) {
+  if (auto* record = std::get_if<RecordOp>(&operation); record != nullptr && !record->external) {
     std::lock_guard lock(record->event->mutex);
     record->event->capture = stream.capture;
     record->event->nodes = frontier;
     record->event->signal = nullptr;
     return hipSuccess;
   }
-  if (std::holds_alternative<ValueOp>(operation)) return hipErrorStreamCaptureUnsupported;
-  if (auto* child = std::get_if<GraphOp>(&operation)) child->graph = child->graph->clone();
-  frontier = {capture.graph->add(std::move(operation), frontier)};
+  if (std::holds_alternative<ValueOp>(operation)) {
+    capture.invalid = true;
+    return hipErrorStreamCaptureUnsupported;
+  }
+  frontier = {capture.graph->add(own(std::move(operation)), frontier)};
   return hipSuccess;
 }
 

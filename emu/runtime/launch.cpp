@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "emu/exec/fault.h"
 #include "emu/runtime/operation.h"
 #include "emu/runtime/runtime.h"
 
@@ -148,9 +149,14 @@ void describe(const KernelOp& op, uintptr_t segment, Launch& launch) {
 /// What the checks look at, and what reports of faults ask.
 void watch(Launch& launch, Module& module) {
   Runtime& runtime = Runtime::get();
+  // What knows of the memory is asked under a lock: see FaultPause.
   launch.line = [&](uint64_t address) { return module.line(address); };
-  launch.describe = [&](uint64_t address) { return runtime.memory->describe(address); };
+  launch.describe = [&](uint64_t address) {
+    const FaultPause pause;
+    return runtime.memory->describe(address);
+  };
   launch.mapped = [&](uint64_t address, size_t bytes) {
+    const FaultPause pause;
     return !runtime.memory->in_arena(address) && runtime.memory->covers(address, bytes);
   };
   if (!runtime.options.checks()) return;

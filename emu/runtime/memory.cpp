@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <new>
 
@@ -11,10 +12,14 @@ namespace {
 
 constexpr size_t kChunk = size_t{2} << 20;  // committed at once
 constexpr size_t kRoom = 256;               // after every block, at the least
+constexpr size_t kSpread = 4;  // addresses for each byte: for room, freed blocks, and holes
 constexpr size_t kHostBytes = size_t{32} << 30;
 constexpr size_t kReturned = size_t{16} << 20;  // freed blocks of this size go back to the system
 
 size_t up(size_t value, size_t unit) { return (value + unit - 1) / unit * unit; }
+
+/// Of a shadow's plane, which words are read from at any byte.
+size_t plane_bytes(size_t bytes) { return bytes / 8 + 8; }
 
 void* reserve(size_t bytes, int protection) {
   void* at = mmap(nullptr, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -37,6 +42,50 @@ std::string kind_name(const Allocation& a) {
   return "";
 }
 
+/// The eight bits of a plane from any one on.
+uint8_t eight_bits(const uint8_t* plane, size_t bit) {
+  uint16_t pair;
+  std::memcpy(&pair, plane + bit / 8, sizeof pair);
+  return static_cast<uint8_t>(pair >> bit % 8);
+}
+
+/// Changes those bits of a byte that the mask names. The others may be of a block in use.
+void put_bits(uint8_t* byte, uint8_t mask, unsigned bits) {
+  __atomic_fetch_or(byte, static_cast<uint8_t>(bits & mask), __ATOMIC_RELAXED);
+  __atomic_fetch_and(byte, static_cast<uint8_t>(bits | ~unsigned{mask}), __ATOMIC_RELAXED);
+}
+
+constexpr size_t kPiece = size_t{1} << 15;  // bits that are copied at once
+
+/// Copies at most kPiece bits within a plane. The places may overlap: all is read before anything
+/// is written.
+void copy_piece(uint8_t* plane, size_t to, size_t from, size_t count) {
+  const size_t head = std::min(count, (8 - to % 8) % 8), whole = (count - head) / 8;
+  const size_t tail = (count - head) % 8;
+  const unsigned first = eight_bits(plane, from);
+  uint8_t bytes[kPiece / 8];
+  if ((from + head) % 8 == 0) {
+    std::memcpy(bytes, plane + (from + head) / 8, whole);
+  } else {
+    for (size_t i = 0; i < whole; ++i) bytes[i] = eight_bits(plane, from + head + 8 * i);
+  }
+  const unsigned last = eight_bits(plane, from + head + 8 * whole);
+  if (head != 0) put_bits(plane + to / 8, ((1u << head) - 1) << to % 8, first << to % 8);
+  uint8_t* rest = plane + (to + head) / 8;
+  std::memcpy(rest, bytes, whole);
+  if (tail != 0) put_bits(rest + whole, (1u << tail) - 1, last);
+}
+
+void copy_bits(uint8_t* plane, size_t to, size_t from, size_t count) {
+  const bool backwards = to > from;  // what is still to be read mustn't have been written
+  for (size_t done = 0; done < count;) {
+    const size_t piece = std::min(kPiece, count - done);
+    const size_t at = backwards ? count - done - piece : done;
+    copy_piece(plane, to + at, from + at, piece);
+    done += piece;
+  }
+}
+
 }  // namespace
 
 std::string describe(const Allocation& a) {
@@ -48,16 +97,16 @@ Memory::Memory(std::vector<size_t> device_bytes, bool checks) : checks_(checks) 
   for (const size_t limit : device_bytes) {
     Region region;
     region.limit = limit;
-    region.bytes = up(limit, kChunk) * 2;  // room for freed blocks, and between blocks
+    region.bytes = up(limit, kChunk) * kSpread;
     regions_.push_back(std::move(region));
   }
   Region host;
   host.bytes = host.limit = kHostBytes;
   regions_.push_back(std::move(host));
   for (const Region& region : regions_) bytes_ += region.bytes;
-  void* arena = reserve(bytes_ + kChunk, PROT_NONE);
-  if (arena == nullptr) throw std::bad_alloc();
-  base_ = up(reinterpret_cast<uintptr_t>(arena), kChunk);
+  reserved_ = reserve(bytes_ + kChunk, PROT_NONE);
+  if (reserved_ == nullptr) throw std::bad_alloc();
+  base_ = up(reinterpret_cast<uintptr_t>(reserved_), kChunk);
   uintptr_t at = base_;
   for (Region& region : regions_) {
     region.base = at;
@@ -68,20 +117,20 @@ Memory::Memory(std::vector<size_t> device_bytes, bool checks) : checks_(checks) 
   shadow_.base = base_;
   shadow_.bytes = bytes_;
   if (!checks) return;
-  shadow_.addressable = static_cast<uint8_t*>(reserve(bytes_ / 8 + 8, PROT_READ | PROT_WRITE));
-  shadow_.initialised = static_cast<uint8_t*>(reserve(bytes_ / 8 + 8, PROT_READ | PROT_WRITE));
+  shadow_.addressable = static_cast<uint8_t*>(reserve(plane_bytes(bytes_), PROT_READ | PROT_WRITE));
+  shadow_.initialised = static_cast<uint8_t*>(reserve(plane_bytes(bytes_), PROT_READ | PROT_WRITE));
   if (shadow_.addressable == nullptr || shadow_.initialised == nullptr) throw std::bad_alloc();
 }
 
 Memory::~Memory() {
-  munmap(reinterpret_cast<void*>(base_), bytes_);
-  if (shadow_.addressable != nullptr) munmap(shadow_.addressable, bytes_ / 8);
-  if (shadow_.initialised != nullptr) munmap(shadow_.initialised, bytes_ / 8);
+  munmap(reserved_, bytes_ + kChunk);
+  if (shadow_.addressable != nullptr) munmap(shadow_.addressable, plane_bytes(bytes_));
+  if (shadow_.initialised != nullptr) munmap(shadow_.initialised, plane_bytes(bytes_));
 }
 
-Memory::Region& Memory::region_of(const Allocation& allocation) {
-  if (allocation.kind == MemoryKind::host) return regions_.back();
-  return regions_[static_cast<size_t>(allocation.device)];
+size_t Memory::region_number(const Allocation& allocation) const {
+  if (allocation.kind == MemoryKind::host) return regions_.size() - 1;
+  return static_cast<size_t>(allocation.device);
 }
 
 bool Memory::commit(Region& region, uintptr_t from, uintptr_t to) {
@@ -174,7 +223,11 @@ uintptr_t Memory::allocate(const Allocation& wanted, size_t alignment) {
   if (bytes > region.limit || up(bytes, 256) > region.limit - region.used) return 0;
   alignment = std::max<size_t>(alignment, bytes >= kChunk ? kChunk : bytes >= 4096 ? 4096 : 256);
   const size_t span = up(bytes, 256) + kRoom;
-  const std::optional<uintptr_t> base = take_gap(region, span, alignment);
+  std::optional<uintptr_t> base = take_gap(region, span, alignment);
+  while (!base && !region.quarantine.empty()) {  // what is apart for the checks' sake goes first
+    release(region, region.quarantined / 2);
+    base = take_gap(region, span, alignment);
+  }
   if (!base) return 0;
   if (!commit(region, *base, *base + span)) {
     give_gap(region, *base, span);
@@ -207,13 +260,18 @@ bool Memory::free(uintptr_t address) {
   const size_t keep = checks_ ? region.limit / 2 : 0;
   region.quarantined += block.span;
   region.quarantine.push_back(std::move(block));
+  release(region, keep);
+  return true;
+}
+
+/// Makes freed blocks that are kept apart gaps, the oldest first, until so many bytes are left.
+void Memory::release(Region& region, size_t keep) {
   while (region.quarantined > keep) {
     const Block& oldest = region.quarantine.front();
     give_gap(region, oldest.allocation.base, oldest.span);
     region.quarantined -= oldest.span;
     region.quarantine.pop_front();
   }
-  return true;
 }
 
 bool Memory::add_registered(uintptr_t address, size_t bytes, unsigned flags, int device) {
@@ -267,7 +325,8 @@ std::string Memory::describe(uintptr_t address) const {
   std::string text;
   if (after != blocks_.begin()) {
     const Allocation& a = std::prev(after)->second.allocation;
-    text = std::to_string(address - a.base - a.bytes) + " bytes past the end of " + emu::describe(a);
+    text =
+        std::to_string(address - a.base - a.bytes) + " bytes past the end of " + emu::describe(a);
     if (after == blocks_.end() || address - a.base - a.bytes < after->first - address) return text;
   }
   if (after == blocks_.end()) return "no allocation";
@@ -275,9 +334,21 @@ std::string Memory::describe(uintptr_t address) const {
   return std::to_string(a.base - address) + " bytes before " + emu::describe(a);
 }
 
+void Memory::copied(uintptr_t to, uintptr_t from, size_t bytes) const {
+  if (!checks_ || !shadow_.covers(to, bytes)) return;
+  if (!shadow_.covers(from, bytes)) return shadow_.written(to, bytes);
+  copy_bits(shadow_.initialised, to - base_, from - base_, bytes);
+}
+
 size_t Memory::used(int device) const {
   std::lock_guard lock(mutex_);
   return regions_[static_cast<size_t>(device)].used;
+}
+
+Memory::Fill Memory::fill_of(const Allocation& wanted) const {
+  std::lock_guard lock(mutex_);
+  const Region& region = regions_[region_number(wanted)];
+  return {region.used, region.limit};
 }
 
 std::vector<Allocation> Memory::live() const {

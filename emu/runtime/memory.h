@@ -61,7 +61,15 @@ class Memory {
 
   size_t total(int device) const { return regions_[static_cast<size_t>(device)].limit; }
   size_t used(int device) const;
+  /// How much of what such a block would be a part of is taken, and how much that is in all.
+  struct Fill {
+    size_t used = 0, total = 0;
+  };
+  Fill fill_of(const Allocation& wanted) const;
   const Shadow& shadow() const { return shadow_; }
+  /// Notes that bytes were copied: those that nothing wrote stay so. Of bytes outside of the arena
+  /// nothing is known, and they count as written.
+  void copied(uintptr_t to, uintptr_t from, size_t bytes) const;
   /// Whether the address is in the arena, allocated or not.
   bool in_arena(uintptr_t address) const { return address - base_ < bytes_; }
   /// Blocks of callers that are still there.
@@ -81,17 +89,20 @@ class Memory {
     std::deque<Block> quarantine;
   };
 
-  Region& region_of(const Allocation& allocation);
+  size_t region_number(const Allocation& allocation) const;
+  Region& region_of(const Allocation& a) { return regions_[region_number(a)]; }
   bool commit(Region& region, uintptr_t from, uintptr_t to);
   void decommit(Region& region, uintptr_t from, uintptr_t to);
   static void add_gap(Region& region, uintptr_t base, size_t span);
   static void remove_gap(Region& region, uintptr_t base);
   static void give_gap(Region& region, uintptr_t base, size_t span);
+  static void release(Region& region, size_t keep);
   static std::optional<uintptr_t> take_gap(Region& region, size_t span, size_t alignment);
   void mark(const Allocation& allocation);
 
   uintptr_t base_ = 0;
   size_t bytes_ = 0;
+  void* reserved_ = nullptr;  // that the arena lies in
   Shadow shadow_;
   bool checks_;
   mutable std::mutex mutex_;

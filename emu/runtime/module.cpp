@@ -7,6 +7,7 @@
 #include <list>
 #include <new>
 
+#include "emu/exec/fault.h"
 #include "emu/runtime/device.h"
 #include "emu/runtime/memory.h"
 
@@ -175,6 +176,17 @@ Module::Global Module::variable(const std::string& name) const {
   return {};
 }
 
+std::string Module::line(uint64_t address) {
+  std::lock_guard lock(lines_mutex_);
+  if (lines_ == nullptr) return "";
+  std::string line;
+  FaultGuard guard;
+  if (survives(guard, [&] { line = lines_->at(address); })) return line;
+  // A hostile object's tables. What their reader was at isn't known: it can't even be destroyed.
+  (void)lines_.release();
+  return "";
+}
+
 std::shared_ptr<Code> Module::code(bool wave64) {
   std::lock_guard lock(mutex_);
   std::shared_ptr<Code>& code = codes_[wave64 ? 1 : 0];
@@ -203,13 +215,16 @@ int resident_groups(const Kernel& kernel, int items, size_t dynamic_lds) {
   const bool wave32 = kernel.descriptor.wave32();
   const int lanes = wave32 ? 32 : 64;
   const int waves = (items + lanes - 1) / lanes;
-  int vgprs = std::max(1, kernel.descriptor.vgprs(a.generation));
+  // Of gfx9, what is held counts: accumulation registers have names far behind the others.
+  int vgprs = a.generation < 10 ? (static_cast<int>(kernel.descriptor.rsrc1 & 63) + 1) * 8
+                                : std::max(1, kernel.descriptor.vgprs(a.generation));
   // A wave of 64 lanes takes twice the room in registers where they are made for 32.
   if (a.wave == 32 && !wave32) vgprs *= 2;
   const int by_registers =
       a.vgprs / ((vgprs + a.vgpr_granule - 1) / a.vgpr_granule * a.vgpr_granule);
   const int waves_held = std::min(a.waves_per_simd, by_registers) * a.simds;
   int groups = waves_held / std::max(waves, 1);
+  if (dynamic_lds > a.lds_bytes) return 0;
   const size_t lds = kernel.descriptor.lds_bytes + dynamic_lds;
   if (lds > a.lds_bytes) return 0;
   if (lds > 0) {

@@ -20,7 +20,6 @@ struct Kernel {
   class Module* module = nullptr;
   KernelInfo info;
   Descriptor descriptor;
-  int max_dynamic_lds = 0;  // as asked for by the caller; 0: not
 };
 
 /// Workgroups of a kernel that a processor of its device holds at once.
@@ -53,7 +52,8 @@ class Module {
   uintptr_t base() const { return base_; }
   /// The code for waves of that width.
   std::shared_ptr<Code> code(bool wave64);
-  std::string line(uint64_t address) { return lines_->at(address); }
+  /// The source line of an address of the object, empty where it isn't known.
+  std::string line(uint64_t address);
   const CodeObject& object() const { return object_; }
 
  private:
@@ -62,7 +62,8 @@ class Module {
 
   Memory& memory_;
   CodeObject object_;
-  std::unique_ptr<Lines> lines_;
+  std::mutex lines_mutex_;
+  std::unique_ptr<Lines> lines_;  // null where reading them went wrong
   std::vector<std::unique_ptr<Kernel>> kernels_;
   uintptr_t base_ = 0;
   const CodeKind kind_;

@@ -1,36 +1,49 @@
 #include "emu/runtime/operation.h"
 
-#include <sched.h>
-
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
+#include <ctime>
 
+#include "emu/exec/fault.h"
 #include "emu/runtime/graph.h"
 #include "emu/runtime/runtime.h"
 
 namespace emu {
 namespace {
 
-/// What is copied counts as written, whatever is known of where it came from.
-void copy_row(const Memory& memory, char* to, const char* from, size_t bytes) {
-  std::memmove(to, from, bytes);
-  memory.shadow().written(reinterpret_cast<uintptr_t>(to), bytes);
+/// Does what uses memory that a caller named; an error where it isn't there, or mustn't be written.
+template <class Work>
+hipError_t reach(const char* what, const Work& work) {
+  FaultGuard guard;
+  if (survives(guard, work)) return hipSuccess;
+  std::string where = "a non-canonical address";
+  if (!guard.non_canonical) {
+    char address[32];
+    std::snprintf(address, sizeof address, "0x%zx", static_cast<size_t>(guard.address));
+    where = address + (", " + Runtime::get().memory->describe(guard.address));
+  }
+  complain(std::string(what) + " can't access " + where);
+  return hipErrorInvalidValue;
 }
 
-hipError_t run(const CopyOp& op) {
+void copy_row(const Memory& memory, char* to, const char* from, size_t bytes) {
+  std::memmove(to, from, bytes);
+  memory.copied(reinterpret_cast<uintptr_t>(to), reinterpret_cast<uintptr_t>(from), bytes);
+}
+
+void copy(const CopyOp& op) {
   const Memory& memory = *Runtime::get().memory;
-  const bool plain = op.height == 1 && op.depth == 1;
-  if (plain) {
-    copy_row(memory, op.to, op.from, op.width);
-    return hipSuccess;
-  }
   for (size_t z = 0; z < op.depth; ++z) {
     for (size_t y = 0; y < op.height; ++y) {
       copy_row(memory, op.to + z * op.to_slice + y * op.to_pitch,
                op.from + z * op.from_slice + y * op.from_pitch, op.width);
     }
   }
-  return hipSuccess;
+}
+
+hipError_t run(const CopyOp& op) {
+  return reach("a copy", [&] { copy(op); });
 }
 
 void fill_row(char* to, const FillOp& op) {
@@ -43,7 +56,7 @@ void fill_row(char* to, const FillOp& op) {
   }
 }
 
-hipError_t run(const FillOp& op) {
+void fill(const FillOp& op) {
   const Shadow& shadow = Runtime::get().memory->shadow();
   for (size_t z = 0; z < op.depth; ++z) {
     for (size_t y = 0; y < op.height; ++y) {
@@ -52,7 +65,10 @@ hipError_t run(const FillOp& op) {
       shadow.written(reinterpret_cast<uintptr_t>(row), op.width * op.element);
     }
   }
-  return hipSuccess;
+}
+
+hipError_t run(const FillOp& op) {
+  return reach("a fill", [&] { fill(op); });
 }
 
 uint64_t load(const ValueOp& op) {
@@ -64,8 +80,7 @@ bool fulfilled(const ValueOp& op) {
   const uint64_t found = load(op) & op.mask, wanted = op.value;
   switch (op.condition) {
     case hipStreamWaitValueGte:
-      return op.wide ? static_cast<int64_t>(found - wanted) >= 0
-                     : static_cast<int32_t>(static_cast<uint32_t>(found - wanted)) >= 0;
+      return found >= wanted;
     case hipStreamWaitValueEq:
       return found == wanted;
     case hipStreamWaitValueAnd:
@@ -75,11 +90,17 @@ bool fulfilled(const ValueOp& op) {
   }
 }
 
-hipError_t run(const ValueOp& op) {
-  if (!op.write) {
-    while (!fulfilled(op)) sched_yield();
-    return hipSuccess;
+/// Looks again and again, less and less often: it may take long, and others want the processor.
+void wait_for(const ValueOp& op) {
+  constexpr long kFirst = 1000, kLongest = 100000;  // nanoseconds
+  timespec pause{0, kFirst};
+  while (!fulfilled(op)) {
+    nanosleep(&pause, nullptr);
+    pause.tv_nsec = std::min(pause.tv_nsec * 2, kLongest);
   }
+}
+
+void write(const ValueOp& op) {
   if (op.wide) {
     __atomic_store_n(static_cast<uint64_t*>(op.address), op.value, __ATOMIC_RELEASE);
   } else {
@@ -87,7 +108,11 @@ hipError_t run(const ValueOp& op) {
                      __ATOMIC_RELEASE);
   }
   Runtime::get().memory->shadow().written(reinterpret_cast<uintptr_t>(op.address), op.wide ? 8 : 4);
-  return hipSuccess;
+}
+
+hipError_t run(const ValueOp& op) {
+  if (op.write) return reach("the write of a value", [&] { write(op); });
+  return reach("the wait for a value", [&] { wait_for(op); });
 }
 
 hipError_t run(const KernelOp& op) { return run_kernel(op); }

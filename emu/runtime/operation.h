@@ -54,6 +54,7 @@ struct CallbackOp {  // of hipStreamAddCallback
 
 struct RecordOp {
   EventPtr event;
+  bool external = false;  // a node even where a graph is captured, not a mark in its making
 };
 
 struct WaitOp {

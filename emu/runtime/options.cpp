@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <iterator>
 #include <sstream>
+#include <string_view>
 #include <thread>
 
 namespace emu {
@@ -25,32 +26,23 @@ std::vector<std::string> split(const std::string& text) {
   return parts;
 }
 
+constexpr size_t kPage = 4096;
+
 size_t bytes_of(const std::string& text) {
   char* end = nullptr;
   const double number = std::strtod(text.c_str(), &end);
   double unit = 1;
-  switch (*end) {
-    case 'k':
-    case 'K':
-      unit = 1024.0;
-      break;
-    case 'm':
-    case 'M':
-      unit = 1024.0 * 1024;
-      break;
-    case 'g':
-    case 'G':
-      unit = 1024.0 * 1024 * 1024;
-      break;
-    default:
-      break;
+  if (const size_t power = std::string_view("kmg").find(static_cast<char>(*end | 0x20));
+      power != std::string_view::npos) {
+    for (size_t i = 0; i <= power; ++i) unit *= 1024;
+    ++end;
   }
   const double bytes = number * unit;
-  if (!(bytes >= 1 << 16) || bytes > 1e13) {
+  if (!(bytes >= 1 << 16) || bytes > 1e13 || *end != 0) {
     complain("WICK_EMU_MEMORY: '" + text + "' is no size of a memory; 8G are taken");
     return size_t{8} << 30;
   }
-  return static_cast<size_t>(bytes);
+  return static_cast<size_t>(bytes) / kPage * kPage;
 }
 
 /// A number that isn't negative; else a line on stderr, and `otherwise`.

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <random>
 
-#include "emu/runtime/fault.h"
+#include "emu/exec/fault.h"
 
 namespace emu {
 namespace {
@@ -74,7 +74,7 @@ class Share {
   template <class Take, class Expired>
   Outcome run(const Take& take, const Expired& expired);
 
-  uintptr_t fault_address = 0;
+  FaultGuard guard;
 
  private:
   struct Slot {
@@ -82,7 +82,7 @@ class Share {
     int pauses = 0;
   };
 
-  Worker::Progress turn(Slot& slot, int64_t budget, FaultGuard& guard);
+  Worker::Progress turn(Slot& slot, int64_t budget);
 
   Launch& launch_;
   const size_t limit_;
@@ -90,7 +90,7 @@ class Share {
 };
 
 /// Nothing with a destructor may live in here: a fault leaves by a jump.
-Worker::Progress Share::turn(Slot& slot, int64_t budget, FaultGuard& guard) {
+Worker::Progress Share::turn(Slot& slot, int64_t budget) {
   Worker* worker = slot.worker.get();
   if (sigsetjmp(guard.back, 0) != 0) return Worker::Progress::failed;
   guard_faults(&guard);
@@ -115,22 +115,19 @@ Outcome Share::run(const Take& take, const Expired& expired) {
     slots_.back().worker->begin(launch_, group);
     return true;
   };
-  FaultGuard guard;
   bool more = begin();
   for (size_t at = 0; !slots_.empty();) {
     if (at >= slots_.size()) at = 0;
     Slot& slot = slots_[at];
     const bool alone = slots_.size() == 1 && (!more || slot.pauses == 0);
-    const Worker::Progress progress = turn(slot, alone ? kLongTurn : kShortTurn, guard);
+    const Worker::Progress progress = turn(slot, alone ? kLongTurn : kShortTurn);
     if (progress == Worker::Progress::failed) {
-      const bool fault = guard.address != 0 || launch_.error.empty();
-      fault_address = guard.address;
-      if (fault) {  // its registers are in no order: it isn't used again
+      if (guard.caught) {  // its registers are in no order: it isn't used again
         slot.worker.reset();
         slots_.erase(slots_.begin() + static_cast<ptrdiff_t>(at));
       }
       put_back();
-      return fault ? Outcome::illegal_address : Outcome::failed;
+      return guard.caught || guard.refused ? Outcome::illegal_address : Outcome::failed;
     }
     if (progress == Worker::Progress::done) {
       uint64_t group;
@@ -155,6 +152,14 @@ Outcome Share::run(const Take& take, const Expired& expired) {
   }
   put_back();
   return Outcome::done;
+}
+
+/// What a bad access was to.
+std::string touched(const Launch& launch, const FaultGuard& guard) {
+  if (guard.non_canonical) return "a non-canonical address";
+  char address[32];
+  std::snprintf(address, sizeof address, "0x%zx", static_cast<size_t>(guard.address));
+  return address + (launch.describe ? ", " + launch.describe(guard.address) : "");
 }
 
 }  // namespace
@@ -189,11 +194,8 @@ void Scheduler::work(Job& job) {
     fault(job,
           "kernel " + launch.kernel + ": still not at its end after the time of WICK_EMU_TIMEOUT");
   }
-  if (outcome == Outcome::illegal_address) {
-    char address[32];
-    std::snprintf(address, sizeof address, "0x%zx", static_cast<size_t>(share.fault_address));
-    fault(job, "kernel " + launch.kernel + ": access to " + address +
-                   (launch.describe ? ", " + launch.describe(share.fault_address) : ""));
+  if (share.guard.caught) {
+    fault(job, "kernel " + launch.kernel + ": access to " + touched(launch, share.guard));
   }
 }
 

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <span>
 
+#include "emu/tests/gfx9_names.h"
 #include "emu/tests/reference.h"
 #include "emu/tests/suites.h"
 
@@ -101,6 +103,12 @@ constexpr Atomic kAtomics[] = {
     {"", "min_f64", 64, false, &on<double, least<double>>},
     {"", "max_f64", 64, false, &on<double, greatest<double>>},
 };
+/// Those that gfx90a alone has in all memories.
+constexpr Atomic kGfx9Atomics[] = {
+    {"add_f64", "add_f64", 64, false, &on<double, sum<double>>},
+    {"min_f64", "", 64, false, &on<double, least<double>>},
+    {"max_f64", "", 64, false, &on<double, greatest<double>>},
+};
 
 bool is_float(const Atomic& a) {
   const std::string name = a.lds[0] != 0 ? a.lds : a.name;
@@ -124,7 +132,9 @@ std::string pair_or_one(char file, int first, int dwords) {
          std::to_string(first + dwords - 1) + "]";
 }
 
-std::string text_of(const Atomic& a, Space space, bool returns, std::string& name) {
+/// An empty name: the target hasn't such an instruction.
+std::string text_of(const Target& target, const Atomic& a, Space space, bool returns,
+                    std::string& name) {
   const int dwords = a.bits / 32;
   const std::string result = pair_or_one('v', 40, dwords) + ", ";
   if (space == Space::lds) {
@@ -132,11 +142,12 @@ std::string text_of(const Atomic& a, Space space, bool returns, std::string& nam
     const size_t bar = op.find('_');
     // storexchg has only the returning form.
     if (returns) op.insert(bar, "_rtn");
-    name = "ds_" + op;
+    name = name_on(target, "ds_" + op);
     return name + " " + (returns ? result : "") + "v2, " + pair_or_one('v', 20, dwords) +
            (a.compares ? ", " + pair_or_one('v', 20 + dwords, dwords) : "") + " offset:8";
   }
-  name = (space == Space::flat ? "flat_atomic_" : "global_atomic_") + std::string(a.name);
+  name = name_on(target,
+                 (space == Space::flat ? "flat_atomic_" : "global_atomic_") + std::string(a.name));
   const std::string data = pair_or_one('v', 20, a.compares ? 2 * dwords : dwords);
   const std::string address = space == Space::global_base ? "v2" : "v[2:3]";
   const std::string base = space == Space::flat     ? ""
@@ -146,11 +157,12 @@ std::string text_of(const Atomic& a, Space space, bool returns, std::string& nam
          (returns ? " glc" : "");
 }
 
-/// LDS: of compare-and-store the data come first, the compared value second, as in global memory.
+/// Of a comparing exchange the data come first, the compared value second, but in gfx9's LDS.
 void check(const Hand::Run& run, const Atomic& a, Space space, bool returns, bool same_address,
            u64 exec) {
   const int lanes = run.batch.target().lanes();
   const int dwords = a.bits / 32;
+  const bool compared_first = is_gfx9(run.batch.target()) && space == Space::lds && a.compares;
   Random random(a.bits + (same_address ? 100u : 0u) + exec);
   State state = random_state(run.batch.target(), 51);
   state.exec &= exec;
@@ -172,8 +184,11 @@ void check(const Hand::Run& run, const Atomic& a, Space space, bool returns, boo
     std::memcpy(&old, &want[at + 8], a.bits / 8);
     const u64 compare = random.chance(2) ? old : operand(a, random);
     for (int d = 0; d < dwords; ++d) {
-      state.v[20 + d][lane] = static_cast<u32>(data >> (32 * d));
-      state.v[20 + dwords + d][lane] = static_cast<u32>(compare >> (32 * d));
+      const auto put = [&](int reg, u64 value) {
+        state.v[reg + d][lane] = static_cast<u32>(value >> (32 * d));
+      };
+      put(compared_first ? 20 + dwords : 20, data);
+      put(compared_first ? 20 : 20 + dwords, compare);
     }
     if (space == Space::lds)
       state.v[2][lane] = at;
@@ -214,7 +229,8 @@ void add_atomic(Hand& hand, const Atomic& a, Space space, bool returns) {
   if (space != Space::lds && plain.starts_with("csub") && (!returns || space == Space::flat))
     return;
   std::string name;
-  const std::string text = text_of(a, space, returns, name);
+  const std::string text = text_of(hand.target(), a, space, returns, name);
+  if (name.empty()) return;
   static constexpr const char* kSpaces[] = {"_pair", "_base", "_flat", "_lds"};
   hand.add(name + kSpaces[static_cast<int>(space)] + (returns ? "_returns" : ""), text, {name},
            [&a, space, returns](const Hand::Run& run) {
@@ -232,14 +248,23 @@ void add_atomic(Hand& hand, const Atomic& a, Space space, bool returns) {
            });
 }
 
+void add_all(Hand& hand, std::span<const Atomic> atomics) {
+  for (const Atomic& a : atomics) {
+    for (const Space space : {Space::global, Space::global_base, Space::flat, Space::lds}) {
+      for (const bool returns : {false, true}) add_atomic(hand, a, space, returns);
+    }
+  }
+}
+
 void add_lds_rest(Hand& hand) {
+  const int lanes = hand.target().lanes();
   hand.add("ds_wrap_rtn_b32", "ds_wrap_rtn_b32 v40, v2, v20, v21", {"ds_wrap_rtn_b32"},
-           [](const Hand::Run& run) {
+           [lanes](const Hand::Run& run) {
              State state = random_state(run.batch.target(), 61);
-             for (int lane = 0; lane < 32; ++lane) state.v[2][lane] = static_cast<u32>(lane) * 4;
+             for (int lane = 0; lane < lanes; ++lane) state.v[2][lane] = static_cast<u32>(lane) * 4;
              const State before = state;
              if (!run(state)) return;
-             for (int lane = 0; lane < 32; ++lane) {
+             for (int lane = 0; lane < lanes; ++lane) {
                u32 old, now;
                std::memcpy(&old, &before.lds[static_cast<size_t>(lane) * 4], 4);
                std::memcpy(&now, &state.lds[static_cast<size_t>(lane) * 4], 4);
@@ -248,30 +273,32 @@ void add_lds_rest(Hand& hand) {
                ASSERT_EQ(now, old >= a ? old - a : old + b);
              }
            });
-  hand.add("ds_mskor_b32", "ds_mskor_b32 v2, v20, v21", {"ds_mskor_b32"}, [](const Hand::Run& run) {
-    State state = random_state(run.batch.target(), 62);
-    for (int lane = 0; lane < 32; ++lane) state.v[2][lane] = static_cast<u32>(lane) * 4;
-    const State before = state;
-    if (!run(state)) return;
-    for (int lane = 0; lane < 32; ++lane) {
-      u32 old, now;
-      std::memcpy(&old, &before.lds[static_cast<size_t>(lane) * 4], 4);
-      std::memcpy(&now, &state.lds[static_cast<size_t>(lane) * 4], 4);
-      ASSERT_EQ(now, (old & ~before.v[20][lane]) | before.v[21][lane]);
-    }
-  });
+  hand.add("ds_mskor_b32", "ds_mskor_b32 v2, v20, v21", {"ds_mskor_b32"},
+           [lanes](const Hand::Run& run) {
+             State state = random_state(run.batch.target(), 62);
+             for (int lane = 0; lane < lanes; ++lane) state.v[2][lane] = static_cast<u32>(lane) * 4;
+             const State before = state;
+             if (!run(state)) return;
+             for (int lane = 0; lane < lanes; ++lane) {
+               u32 old, now;
+               std::memcpy(&old, &before.lds[static_cast<size_t>(lane) * 4], 4);
+               std::memcpy(&now, &state.lds[static_cast<size_t>(lane) * 4], 4);
+               ASSERT_EQ(now, (old & ~before.v[20][lane]) | before.v[21][lane]);
+             }
+           });
   for (const bool append : {true, false}) {
     const std::string name = append ? "ds_append" : "ds_consume";
     hand.add(name, "s_mov_b32 m0, 0\n" + name + " v40 offset:16", {name},
              [append](const Hand::Run& run) {
                State state = random_state(run.batch.target(), 63);
-               state.exec = 0x00ff00f1;
+               state.exec &= 0x0c000003'00ff00f1;
+               const u32 count = static_cast<u32>(__builtin_popcountll(state.exec));
                u32 old, now;
                std::memcpy(&old, &state.lds[16], 4);
                if (!run(state)) return;
                std::memcpy(&now, &state.lds[16], 4);
                EXPECT_EQ(state.v[40][0], old);
-               EXPECT_EQ(now, append ? old + 13 : old - 13);
+               EXPECT_EQ(now, append ? old + count : old - count);
              });
   }
 }
@@ -281,13 +308,13 @@ void add_lds_rest(Hand& hand) {
 void register_atomics() {
   for (const bool wave64 : {false, true}) {
     Hand hand("Atomics", {"gfx1100", wave64});
-    for (const Atomic& a : kAtomics) {
-      for (const Space space : {Space::global, Space::global_base, Space::flat, Space::lds}) {
-        for (const bool returns : {false, true}) add_atomic(hand, a, space, returns);
-      }
-    }
+    add_all(hand, kAtomics);
     if (!wave64) add_lds_rest(hand);
   }
+  Hand gfx9("Atomics", {"gfx90a", true});
+  add_all(gfx9, kAtomics);
+  add_all(gfx9, kGfx9Atomics);
+  add_lds_rest(gfx9);
 }
 
 }  // namespace emu::test

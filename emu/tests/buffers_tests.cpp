@@ -4,13 +4,14 @@
 
 #include <cstring>
 
+#include "emu/tests/gfx9_names.h"
 #include "emu/tests/reference.h"
 #include "emu/tests/suites.h"
 
 namespace emu::test {
 namespace {
 
-constexpr u32 kRawWord3 = 0x31004000;         // bounds in bytes
+constexpr u32 kRawWord3 = 0x31004000;         // bounds in bytes, which gfx9 has without a stride
 constexpr u32 kStructuredWord3 = 0x01004000;  // bounds in records
 
 void set_resource(State& s, const void* base, u32 bytes, u32 stride = 0) {
@@ -64,26 +65,30 @@ std::string range(int first, int dwords) {
 
 void add_loads(Hand& hand) {
   for (const Load& load : loads()) {
-    hand.add(load.name,
-             std::string(load.name) + " " + range(40, load.dwords) +
-                 ", v2, s[20:23], s10 offen offset:12",
-             {load.name}, [load](const Hand::Run& run) {
-               alignas(64) uint8_t memory[1024];
-               for (int i = 0; i < 1024; ++i) memory[i] = static_cast<uint8_t>(i * 73 + 5);
+    const std::string name = name_on(hand.target(), load.name);
+    if (name.empty()) continue;
+    hand.add(name, name + " " + range(40, load.dwords) + ", v2, s[20:23], s10 offen offset:12",
+             {name}, [load](const Hand::Run& run) {
+               alignas(64) uint8_t memory[2048];
+               for (int i = 0; i < 2048; ++i) memory[i] = static_cast<uint8_t>(i * 73 + 5);
+               const int lanes = run.batch.target().lanes();
+               const u32 end = lanes == 64 ? 900 : 400;
                State state = random_state(run.batch.target(), 1);
-               set_resource(state, memory, 400);
+               set_resource(state, memory, end);
                state.s[10] = 16;
-               state.exec &= 0xffff0fff;
+               state.exec &= 0xfff0fffdffff0fff;
                // The last lanes lie past the end: they read zero.
-               for (int lane = 0; lane < 32; ++lane) state.v[2][lane] = static_cast<u32>(lane) * 16;
+               for (int lane = 0; lane < lanes; ++lane) {
+                 state.v[2][lane] = static_cast<u32>(lane) * 16;
+               }
                const State before = state;
                if (!run(state)) return;
                static const uint8_t zero[16] = {};
-               for (int lane = 0; lane < 32; ++lane) {
+               for (int lane = 0; lane < lanes; ++lane) {
                  for (int d = 0; d < load.dwords; ++d) {
                    const u32 at = before.v[2][lane] + 12, old = before.v[40 + d][lane];
-                   const bool inside = at + 16 + static_cast<u32>(4 * load.dwords) <= 400;
-                   if (!inside && at + 16 < 400 + 16) continue;  // across the end: rules differ
+                   const bool inside = at + 16 + static_cast<u32>(4 * load.dwords) <= end;
+                   if (!inside && at + 16 < end + 16) continue;  // across the end: rules differ
                    u32 want = load.value(inside ? memory + at + 16 : zero, d, old);
                    if (!(state.exec >> lane & 1)) want = old;
                    ASSERT_EQ(state.v[40 + d][lane], want) << load.name << " lane " << lane;
@@ -103,16 +108,17 @@ void add_stores(Hand& hand) {
                                                        {"b128", 16, false},
                                                        {"d16_hi_b16", 2, true},
                                                        {"d16_hi_b8", 1, true}}) {
-    const std::string op = "buffer_store_" + name;
+    const std::string op = name_on(hand.target(), "buffer_store_" + name);
     hand.add(op, op + " " + range(30, (bytes + 3) / 4) + ", v2, s[20:23], 0 offen offset:4", {op},
              [bytes = bytes, hi = hi](const Hand::Run& run) {
-               alignas(64) uint8_t memory[1024] = {}, want[1024] = {};
+               alignas(64) uint8_t memory[2048] = {}, want[2048] = {};
+               const int lanes = run.batch.target().lanes();
                State state = random_state(run.batch.target(), 1);
-               set_resource(state, memory, 516);
-               state.exec = 0xfffffff7;
-               for (int lane = 0; lane < 32; ++lane) {
+               set_resource(state, memory, static_cast<u32>(lanes) * 16 + 4);
+               state.exec &= ~u64{8};
+               for (int lane = 0; lane < lanes; ++lane) {
                  state.v[2][lane] = static_cast<u32>(lane) * 32;
-                 if (lane >= 16 || lane == 3) continue;  // out of bounds: dropped
+                 if (lane >= lanes / 2 || lane == 3) continue;  // out of bounds: dropped
                  for (int i = 0; i < bytes; ++i) {
                    const int at = i + (hi ? 2 : 0);
                    want[lane * 32 + 4 + i] =
@@ -125,55 +131,63 @@ void add_stores(Hand& hand) {
   }
 }
 
-void add_forms(Hand& hand) {
+void add_structured(Hand& hand) {
+  const std::string load = name_on(hand.target(), "buffer_load_b32");
   // A record of 24 bytes: index in one register, offset in the next.
-  hand.add("structured", "buffer_load_b32 v40, v[2:3], s[20:23], 0 idxen offen offset:4", {},
+  hand.add("structured", load + " v40, v[2:3], s[20:23], 0 idxen offen offset:4", {},
            [](const Hand::Run& run) {
-             alignas(64) u32 memory[256];
-             for (u32 i = 0; i < 256; ++i) memory[i] = i * 3 + 1;
+             alignas(64) u32 memory[512];
+             for (u32 i = 0; i < 512; ++i) memory[i] = i * 3 + 1;
+             const auto lanes = static_cast<u32>(run.batch.target().lanes());
              State state = random_state(run.batch.target(), 1);
-             set_resource(state, memory, 30, 24);
-             for (int lane = 0; lane < 32; ++lane) {
-               state.v[2][lane] = static_cast<u32>(lane);
-               state.v[3][lane] = static_cast<u32>(lane % 4) * 4;
+             set_resource(state, memory, lanes - 2, 24);
+             for (u32 lane = 0; lane < lanes; ++lane) {
+               state.v[2][lane] = lane;
+               state.v[3][lane] = lane % 4 * 4;
              }
              if (!run(state)) return;
-             for (u32 lane = 0; lane < 32; ++lane) {
+             for (u32 lane = 0; lane < lanes; ++lane) {
                const u32 at = lane * 6 + lane % 4 + 1;
-               EXPECT_EQ(state.v[40][lane], lane < 30 ? at * 3 + 1 : 0u) << lane;
+               EXPECT_EQ(state.v[40][lane], lane < lanes - 2 ? at * 3 + 1 : 0u) << lane;
              }
            });
-  hand.add("index_alone", "buffer_load_b32 v40, v2, s[20:23], 0 idxen offset:8", {},
+  hand.add("index_alone", load + " v40, v2, s[20:23], 0 idxen offset:8", {},
            [](const Hand::Run& run) {
              alignas(64) u32 memory[256];
              for (u32 i = 0; i < 256; ++i) memory[i] = i * 3 + 1;
+             const auto lanes = static_cast<u32>(run.batch.target().lanes());
              State state = random_state(run.batch.target(), 1);
              set_resource(state, memory, 64, 16);
-             for (u32 lane = 0; lane < 32; ++lane) state.v[2][lane] = 31 - lane;
+             for (u32 lane = 0; lane < lanes; ++lane) state.v[2][lane] = lanes - 1 - lane;
              if (!run(state)) return;
-             for (u32 lane = 0; lane < 32; ++lane) {
-               EXPECT_EQ(state.v[40][lane], ((31 - lane) * 4 + 2) * 3 + 1);
+             for (u32 lane = 0; lane < lanes; ++lane) {
+               EXPECT_EQ(state.v[40][lane], ((lanes - 1 - lane) * 4 + 2) * 3 + 1);
              }
            });
-  hand.add("no_register", "buffer_load_b32 v40, off, s[20:23], 0 offset:20", {},
-           [](const Hand::Run& run) {
-             alignas(64) u32 memory[16] = {0, 1, 2, 3, 4, 55};
-             State state = random_state(run.batch.target(), 1);
-             set_resource(state, memory, 64);
-             if (run(state)) EXPECT_EQ(state.v[40][9], 55u);
-           });
-  for (const std::string name : {"add_u32", "swap_b32", "or_b32", "umax"}) {
-    if (name == "umax") continue;
-    const std::string op = "buffer_atomic_" + name;
+  hand.add("no_register", load + " v40, off, s[20:23], 0 offset:20", {}, [](const Hand::Run& run) {
+    alignas(64) u32 memory[16] = {0, 1, 2, 3, 4, 55};
+    State state = random_state(run.batch.target(), 1);
+    set_resource(state, memory, 64);
+    if (!run(state)) return;
+    for (int lane = 0; lane < run.batch.target().lanes(); ++lane) {
+      EXPECT_EQ(state.v[40][lane], 55u);
+    }
+  });
+}
+
+void add_buffer_atomics(Hand& hand) {
+  for (const std::string name : {"add_u32", "swap_b32", "or_b32"}) {
+    const std::string op = name_on(hand.target(), "buffer_atomic_" + name);
     hand.add(op, op + " v40, v2, s[20:23], 0 offen glc", {op}, [name](const Hand::Run& run) {
       alignas(64) u32 memory[64];
       for (u32 i = 0; i < 64; ++i) memory[i] = i * 1000;
+      const auto lanes = static_cast<u32>(run.batch.target().lanes());
       State state = random_state(run.batch.target(), 1);
-      set_resource(state, memory, 128);
-      for (u32 lane = 0; lane < 32; ++lane) state.v[2][lane] = lane * 4;
+      set_resource(state, memory, 4 * lanes);
+      for (u32 lane = 0; lane < lanes; ++lane) state.v[2][lane] = lane * 4;
       const State before = state;
       if (!run(state)) return;
-      for (u32 lane = 0; lane < 32; ++lane) {
+      for (u32 lane = 0; lane < lanes; ++lane) {
         const u32 data = before.v[40][lane], old = lane * 1000;
         EXPECT_EQ(state.v[40][lane], old);
         EXPECT_EQ(memory[lane], name == "add_u32"  ? old + data
@@ -182,8 +196,11 @@ void add_forms(Hand& hand) {
       }
     });
   }
+}
+
+void add_scalar_loads(Hand& hand) {
   for (int dwords : {1, 2, 4, 8, 16}) {
-    const std::string op = "s_buffer_load_b" + std::to_string(32 * dwords);
+    const std::string op = name_on(hand.target(), "s_buffer_load_b" + std::to_string(32 * dwords));
     const std::string to = dwords == 1 ? "s40" : "s[40:" + std::to_string(39 + dwords) + "]";
     hand.add(op, op + " " + to + ", s[20:23], 0x10", {op}, [dwords](const Hand::Run& run) {
       alignas(64) u32 memory[64];
@@ -199,10 +216,14 @@ void add_forms(Hand& hand) {
 }  // namespace
 
 void register_buffers() {
-  Hand hand("Buffers", {"gfx1100", false});
-  add_loads(hand);
-  add_stores(hand);
-  add_forms(hand);
+  for (const Target& target : {Target{"gfx1100", false}, {"gfx90a", true}}) {
+    Hand hand("Buffers", target);
+    add_loads(hand);
+    add_stores(hand);
+    add_structured(hand);
+    add_buffer_atomics(hand);
+    add_scalar_loads(hand);
+  }
 }
 
 }  // namespace emu::test

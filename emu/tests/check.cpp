@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "emu/tests/forms.h"
+#include "emu/tests/gfx9_names.h"
 
 namespace emu::test {
 namespace {
@@ -14,6 +15,19 @@ bool is_half(Type type) { return type == Type::b16 || type == Type::f16; }
 uint64_t sign_bit(Type type) {
   if (type == Type::f64) return uint64_t{1} << 63;
   return type == Type::f32 ? 0x80000000 : 0x8000;
+}
+
+int part_width(int part) { return part == kWhole ? 32 : part >= kFirstWord ? 16 : 8; }
+int part_start(int part) {
+  return part == kWhole ? 0 : part >= kFirstWord ? 16 * (part - kFirstWord) : 8 * part;
+}
+
+/// A part of a register as a number of 32 bits.
+uint64_t part_of(uint64_t bits, int part, bool sext) {
+  const int width = part_width(part);
+  const auto value = static_cast<int64_t>(bits >> part_start(part)) & ((int64_t{1} << width) - 1);
+  const bool negative = sext && (value >> (width - 1) & 1) != 0;
+  return static_cast<uint32_t>(negative ? value - (int64_t{1} << width) : value);
 }
 
 /// The bits of a source as the function gets them.
@@ -34,6 +48,7 @@ uint64_t source_bits(const Spec& spec, const Form& form, const State& state, siz
   else
     raw = state.v64(vgpr, lane);
   if (!is_wide(type)) raw &= 0xffffffff;
+  if (form.sdwa) raw = part_of(raw, s.part, s.sext);
   if (type == Type::pk_b16 || type == Type::pk_f16) {
     uint64_t lo = s.hi ? raw >> 16 : raw & 0xffff, hi = s.hi_hi ? raw >> 16 : raw & 0xffff;
     if (s.neg) lo ^= 0x8000;
@@ -214,12 +229,31 @@ bool flushed(const Spec& spec, const Form& form, Type type, uint64_t want, uint6
 }
 
 /// Before gfx10 only instructions of three operands leave the other half alone (and a result that
-/// is written to an upper half, which they alone can do).
+/// is written to an upper half, which they alone can do). Those called legacy do as the others.
 bool zeroes_other_half(const Spec& spec, const Target& target) {
-  if (!target.arch.starts_with("gfx9")) return false;
+  if (!is_gfx9(target)) return false;
+  if (spec.name.find("_legacy_") != spec.name.npos) return true;
   const bool sum = spec.name == "v_add_i16" || spec.name == "v_sub_i16";
   const bool keeps = (spec.sources.size() == 3 && !spec.reads_vcc) || sum;
   return !keeps;
+}
+
+/// A result that went to a part of its register, and what became of the rest.
+std::string check_part(const Spec& spec, const Form& form, uint64_t old, uint64_t now,
+                       uint64_t want, int lane, const std::vector<uint64_t>& in) {
+  const int width = part_width(form.dst_part), start = part_start(form.dst_part);
+  const uint64_t mask = (uint64_t{1} << width) - 1, got = now >> start & mask;
+  const bool right = spec.result == Type::f16 ? same(spec, Type::f16, want, got) ||
+                                                    flushed(spec, form, Type::f16, want, got)
+                                              : got == (want & mask);
+  if (!right) return describe("the part", lane, want & mask, got, in);
+  const uint64_t others = ~(mask << start) & 0xffffffff;
+  const uint64_t above = others & ~((uint64_t{1} << start) - 1);
+  const bool negative = (got >> (width - 1) & 1) != 0;
+  const uint64_t rest = form.dst_unused == 2   ? old & others
+                        : form.dst_unused == 1 ? (negative ? above : 0)
+                                               : 0;
+  return (now & others) == rest ? "" : describe("the rest", lane, rest, now & others, in);
 }
 
 std::string check_value(const Spec& spec, const Form& form, const Target& target, int lane,
@@ -227,6 +261,7 @@ std::string check_value(const Spec& spec, const Form& form, const Target& target
                         uint64_t want) {
   const auto old = is_wide(spec.result) ? before.v64(kDst, lane) : before.v[kDst][lane];
   const auto now = is_wide(spec.result) ? after.v64(kDst, lane) : after.v[kDst][lane];
+  if (form.dst_part != kWhole) return check_part(spec, form, old, now, want, lane, in);
   if (!is_half(spec.result)) {
     if (same(spec, spec.result, want, now) || flushed(spec, form, spec.result, want, now))
       return "";
@@ -302,8 +337,10 @@ std::string compare(const Spec& spec, const Form& form, const Target& target, co
                     saturate ? want.bits : output_bits(form, spec.result, want.bits));
     if (!wrong.empty()) return wrong;
   }
+  const uint64_t mask = after.s64(form.vcc ? 106 : kMaskOut);
+  if (spec.is_cmpx && is_gfx9(target) && mask != after.exec) return "the mask isn't EXEC";
   if (spec.has_bit) {
-    uint64_t got = spec.is_cmpx ? after.exec : after.s64(form.vcc ? 106 : kMaskOut);
+    uint64_t got = spec.is_cmpx ? after.exec : mask;
     if (target.lanes() == 32) got &= 0xffffffff;
     if (got != bits) {
       const int lane = __builtin_ctzll(got ^ bits);

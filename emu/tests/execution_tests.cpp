@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <span>
+
+#include "emu/tests/gfx9_names.h"
 #include "emu/tests/reference.h"
 #include "emu/tests/suites.h"
 
@@ -30,7 +33,8 @@ void add_saveexec(Hand& hand) {
   const bool wide = hand.target().wave64;
   const u64 live = wide ? ~u64{0} : 0xffffffff;
   for (const ExecOp& op : kExecOps) {
-    const std::string name = std::string("s_") + op.name + "_saveexec_b" + (wide ? "64" : "32");
+    const std::string name =
+        name_on(hand.target(), std::string("s_") + op.name + "_saveexec_b" + (wide ? "64" : "32"));
     hand.add(name, name + (wide ? " s[40:41], s[10:11]" : " s40, s10"), {name},
              [op, live, wide](const Hand::Run& run) {
                for (u64 seed = 0; seed < 40; ++seed) {
@@ -46,7 +50,8 @@ void add_saveexec(Hand& hand) {
              });
   }
   for (const char* which : {"0", "1"}) {
-    const std::string name = std::string("s_and_not") + which + "_wrexec_b" + (wide ? "64" : "32");
+    const std::string name = name_on(
+        hand.target(), std::string("s_and_not") + which + "_wrexec_b" + (wide ? "64" : "32"));
     hand.add(name, name + (wide ? " s[40:41], s[10:11]" : " s40, s10"), {name},
              [which, live, wide](const Hand::Run& run) {
                State state = random_state(run.batch.target(), 5);
@@ -114,28 +119,44 @@ void add_branches(Hand& hand) {
            });
 }
 
+constexpr u64 kRealTimeHertz = 100'000'000, kCoreHertz = 10'000'000'000;  // no core is faster
+
+/// A clock goes on, and between two runs no minute goes by.
+void add_clock(Hand& hand, const std::string& name, const std::string& operand, u64 hertz) {
+  hand.add(
+      name,
+      name + " s[10:11]" + operand + "\n" + name + " s[12:13]" + operand + "\ns_waitcnt lgkmcnt(0)",
+      {name}, [hertz](const Hand::Run& run) {
+        State first, second;
+        if (!run(first) || !run(second)) return;
+        EXPECT_GT(first.s64(10), u64{0});
+        EXPECT_LE(first.s64(10), first.s64(12));
+        EXPECT_LE(first.s64(12), second.s64(10));
+        EXPECT_LT(second.s64(12) - first.s64(10), 60 * hertz);
+      });
+}
+
 void add_ends(Hand& hand) {
-  hand.add("s_endpgm", "s_mov_b32 s40, 1\ns_endpgm\ns_code_end\ns_mov_b32 s40, 2",
-           {"s_endpgm", "s_code_end"}, [](const Hand::Run& run) {
-             State state;
-             if (run(state)) EXPECT_EQ(state.s[40], 1u);
-           });
+  const bool gfx9 = is_gfx9(hand.target());
+  std::vector<std::string> ends = {"s_endpgm"};
+  if (!gfx9) ends.push_back("s_code_end");
+  std::string past_end = "s_mov_b32 s40, 1\n";
+  for (const std::string& end : ends) past_end += end + "\n";
+  hand.add("s_endpgm", past_end + "s_mov_b32 s40, 2", ends, [](const Hand::Run& run) {
+    State state;
+    if (run(state)) EXPECT_EQ(state.s[40], 1u);
+  });
   hand.add("s_barrier", "s_mov_b32 s40, 1\ns_barrier\ns_add_i32 s40, s40, 2", {"s_barrier"},
            [](const Hand::Run& run) {
              State state;
              if (run(state)) EXPECT_EQ(state.s[40], 3u);
            });
-  hand.add("s_sendmsg_rtn_b64",
-           "s_sendmsg_rtn_b64 s[10:11], sendmsg(MSG_RTN_GET_REALTIME)\n"
-           "s_sendmsg_rtn_b64 s[12:13], sendmsg(MSG_RTN_GET_REALTIME)\ns_waitcnt lgkmcnt(0)",
-           {"s_sendmsg_rtn_b64"}, [](const Hand::Run& run) {
-             State first, second;
-             if (!run(first) || !run(second)) return;
-             EXPECT_LE(first.s64(10), first.s64(12));
-             EXPECT_LE(first.s64(12), second.s64(10));
-             // At 100 MHz: between two runs nothing like a minute goes by.
-             EXPECT_LT(second.s64(12) - first.s64(10), u64{60} * 100'000'000);
-           });
+  if (!gfx9) {
+    add_clock(hand, "s_sendmsg_rtn_b64", ", sendmsg(MSG_RTN_GET_REALTIME)", kRealTimeHertz);
+    return;
+  }
+  add_clock(hand, "s_memrealtime", "", kRealTimeHertz);
+  add_clock(hand, "s_memtime", "", kCoreHertz);
 }
 
 void add_mode(Hand& hand) {
@@ -147,13 +168,14 @@ void add_mode(Hand& hand) {
            {"s_setreg_imm32_b32", "s_getreg_b32"}, [](const Hand::Run& run) {
              State state = random_state(run.batch.target(), 1);
              const float a = 1.0f, b = 0x1p-30f;
-             for (int lane = 0; lane < 32; ++lane) {
+             const int lanes = run.batch.target().lanes();
+             for (int lane = 0; lane < lanes; ++lane) {
                state.v[10][lane] = static_cast<u32>(to_bits(lane % 2 ? a : -a));
                state.v[20][lane] = static_cast<u32>(to_bits(lane % 2 ? b : -b));
              }
              if (!run(state)) return;
              const float up = std::nextafter(1.0f, 2.0f);
-             for (int lane = 0; lane < 32; ++lane) {
+             for (int lane = 0; lane < lanes; ++lane) {
                const bool positive = lane % 2 != 0;
                EXPECT_EQ(from_bits<float>(state.v[40][lane]), positive ? up : -a) << "upwards";
                EXPECT_EQ(from_bits<float>(state.v[41][lane]), positive ? a : -up) << "downwards";
@@ -166,7 +188,7 @@ void add_mode(Hand& hand) {
            "s_getreg_b32 s40, hwreg(HW_REG_MODE, 0, 8)\nv_add_f64 v[40:41], v[10:11], v[20:21]",
            {"s_setreg_b32"}, [](const Hand::Run& run) {
              State state = random_state(run.batch.target(), 1);
-             for (int lane = 0; lane < 32; ++lane) {
+             for (int lane = 0; lane < run.batch.target().lanes(); ++lane) {
                state.set_v64(10, lane, to_bits(-1.0));
                state.set_v64(20, lane, to_bits(-0x1p-80));
              }
@@ -207,36 +229,20 @@ void add_moves(Hand& hand) {
              EXPECT_EQ(state.s[40], from);
              EXPECT_EQ(state.s[53], put);
            });
-  hand.add("v_movrels", "s_mov_b32 m0, 5\nv_movrels_b32 v40, v10\nv_movreld_b32 v50, v11",
-           {"v_movrels_b32", "v_movreld_b32"}, [](const Hand::Run& run) {
-             State state = random_state(run.batch.target(), 2);
-             const auto from = state.v[15], put = state.v[11];
-             if (!run(state)) return;
-             EXPECT_EQ(state.v[40], from);
-             EXPECT_EQ(state.v[55], put);
-           });
   hand.add("v_swap_b32", "v_swap_b32 v10, v20", {"v_swap_b32"}, [](const Hand::Run& run) {
     State state = random_state(run.batch.target(), 2);
     const State before = state;
-    state.exec = 0x0ff0ff0f;
+    state.exec = before.exec & 0xff00f00f0ff0ff0f;
     if (!run(state)) return;
-    for (int lane = 0; lane < 32; ++lane) {
-      const bool on = 0x0ff0ff0f >> lane & 1;
+    for (int lane = 0; lane < run.batch.target().lanes(); ++lane) {
+      const bool on = state.exec >> lane & 1;
       EXPECT_EQ(state.v[10][lane], before.v[on ? 20 : 10][lane]);
       EXPECT_EQ(state.v[20][lane], before.v[on ? 10 : 20][lane]);
     }
   });
-  hand.add("null_and_literals",
-           "s_add_u32 null, s10, s11\nv_mov_b32 v40, null\ns_mov_b32 s40, null", {},
-           [](const Hand::Run& run) {
-             State state = random_state(run.batch.target(), 2);
-             if (!run(state)) return;
-             EXPECT_EQ(state.s[40], 0u);
-             EXPECT_EQ(state.v[40][7], 0u);
-           });
   hand.add("scc_and_vcc_as_sources",
-           "v_mov_b32 v40, src_scc\ns_mov_b32 s40, vcc_hi\n"
-           "v_add_nc_u32 v41, vcc_lo, v10\ns_mov_b32 s41, exec_lo",
+           "v_mov_b32 v40, src_scc\ns_mov_b32 s40, vcc_hi\n" +
+               name_on(hand.target(), "v_add_nc_u32") + " v41, vcc_lo, v10\ns_mov_b32 s41, exec_lo",
            {}, [](const Hand::Run& run) {
              State state = random_state(run.batch.target(), 2);
              state.scc = 1;
@@ -246,6 +252,26 @@ void add_moves(Hand& hand) {
              EXPECT_EQ(state.s[40], before.s[107]);
              EXPECT_EQ(state.s[41], static_cast<u32>(before.exec));
              EXPECT_EQ(state.v[41][3], before.s[106] + before.v[10][3]);
+           });
+}
+
+/// What gfx9 does otherwise, or hasn't: vector registers named by M0, and a register of nothing.
+void add_later_moves(Hand& hand) {
+  hand.add("v_movrels", "s_mov_b32 m0, 5\nv_movrels_b32 v40, v10\nv_movreld_b32 v50, v11",
+           {"v_movrels_b32", "v_movreld_b32"}, [](const Hand::Run& run) {
+             State state = random_state(run.batch.target(), 2);
+             const auto from = state.v[15], put = state.v[11];
+             if (!run(state)) return;
+             EXPECT_EQ(state.v[40], from);
+             EXPECT_EQ(state.v[55], put);
+           });
+  hand.add("null_and_literals",
+           "s_add_u32 null, s10, s11\nv_mov_b32 v40, null\ns_mov_b32 s40, null", {},
+           [](const Hand::Run& run) {
+             State state = random_state(run.batch.target(), 2);
+             if (!run(state)) return;
+             EXPECT_EQ(state.s[40], 0u);
+             EXPECT_EQ(state.v[40][7], 0u);
            });
 }
 
@@ -263,92 +289,103 @@ constexpr char kDivide64[] =
     "v_div_fmas_f64 v[0:1], v[0:1], v[2:3], v[6:7]\n"
     "v_div_fixup_f64 v[40:41], v[0:1], v[20:21], v[10:11]";
 
+/// The text as the target writes carries: gfx9 has no register of nothing, and pairs for masks.
+std::string with_masks(const Target& target, std::string text) {
+  if (!target.wave64) return text;
+  for (const auto& [from, to] : {std::pair("vcc_lo", "vcc"), std::pair("null", "s[50:51]")}) {
+    for (size_t at; (at = text.find(from)) != text.npos;) {
+      text.replace(at, std::string(from).size(), to);
+    }
+  }
+  return text;
+}
+
 /// clang's division: its result is the correctly rounded quotient, whatever v_rcp's last bits.
-void add_division(Hand& hand) {
-  hand.add("division_f32", kDivide32, {"v_div_scale_f32"}, [](const Hand::Run& run) {
-    Random random(7);
-    for (int round = 0; round < 400 && !testing::Test::HasFailure(); ++round) {
+template <class T>
+void add_division(Hand& hand, const std::string& name, const char* text, Type type) {
+  hand.add("division_" + name, with_masks(hand.target(), text), {"v_div_scale_" + name},
+           [type](const Hand::Run& run) {
+             Random random(7);
+             const int lanes = run.batch.target().lanes();
+             for (int round = 0; round < 400 && !testing::Test::HasFailure(); ++round) {
+               State state = random_state(run.batch.target(), 1);
+               std::vector<std::pair<T, T>> operands;
+               for (int lane = 0; lane < lanes; ++lane) {
+                 const u64 a = interesting(type, random), b = interesting(type, random);
+                 state.set_v64(10, lane, a);
+                 state.set_v64(20, lane, b);
+                 operands.emplace_back(from_bits<T>(a), from_bits<T>(b));
+               }
+               if (!run(state)) return;
+               for (int lane = 0; lane < lanes; ++lane) {
+                 const auto [a, b] = operands[static_cast<size_t>(lane)];
+                 const T got = from_bits<T>(state.v64(40, lane)), want = a / b;
+                 if (want != want ? got != got : to_bits(want) == to_bits(got)) continue;
+                 ADD_FAILURE() << a << " / " << b << " = " << want << ", got " << got;
+               }
+             }
+           });
+}
+
+constexpr const char* kNothingAnywhere[] = {
+    "s_nop 3",      "s_waitcnt vmcnt(0)", "s_sleep 1", "s_setprio 2", "s_icache_inv",
+    "s_dcache_inv", "s_ttracedata",       "v_nop",     "s_sethalt 0"};
+constexpr const char* kNothingOnGfx11[] = {"s_clause 0x1",
+                                           "s_delay_alu instid0(VALU_DEP_1)",
+                                           "s_waitcnt_vscnt null, 0x0",
+                                           "s_waitcnt_depctr 0xfffe",
+                                           "buffer_gl0_inv",
+                                           "buffer_gl1_inv",
+                                           "s_set_inst_prefetch_distance 0x1",
+                                           "s_sendmsg sendmsg(MSG_DEALLOC_VGPRS)",
+                                           "s_waitcnt_lgkmcnt null, 0x0",
+                                           "s_waitcnt_vmcnt null, 0x0",
+                                           "s_waitcnt_expcnt null, 0x0",
+                                           "s_denorm_mode 15",
+                                           "s_round_mode 0",
+                                           "s_wait_event 0",
+                                           "v_pipeflush"};
+constexpr const char* kNothingOnGfx9[] = {"buffer_wbinvl1", "buffer_wbinvl1_vol", "buffer_invl2",
+                                          "buffer_wbl2",    "s_dcache_wb",        "v_clrexcp"};
+
+void add_nothing(Hand& hand, std::span<const char* const> texts) {
+  for (const std::string text : texts) {
+    const std::string name = text.substr(0, text.find(' '));
+    hand.add(name + "_does_nothing", text, {name}, [](const Hand::Run& run) {
       State state = random_state(run.batch.target(), 1);
-      for (int lane = 0; lane < 32; ++lane) {
-        state.v[10][lane] = static_cast<u32>(interesting(Type::f32, random));
-        state.v[20][lane] = static_cast<u32>(interesting(Type::f32, random));
-      }
+      const State before = state;
       if (!run(state)) return;
-      for (int lane = 0; lane < 32; ++lane) {
-        const auto a = from_bits<float>(state.v[10][lane]), b = from_bits<float>(state.v[20][lane]);
-        const auto got = from_bits<float>(state.v[40][lane]);
-        const float want = a / b;
-        if (want != want ? got != got : to_bits(want) == to_bits(got)) continue;
-        ADD_FAILURE() << a << " / " << b << " = " << want << ", got " << got;
-      }
-    }
-  });
-  hand.add("division_f64", kDivide64, {"v_div_scale_f64"}, [](const Hand::Run& run) {
-    Random random(8);
-    for (int round = 0; round < 400 && !testing::Test::HasFailure(); ++round) {
-      State state = random_state(run.batch.target(), 1);
-      for (int lane = 0; lane < 32; ++lane) {
-        state.set_v64(10, lane, interesting(Type::f64, random));
-        state.set_v64(20, lane, interesting(Type::f64, random));
-      }
-      if (!run(state)) return;
-      for (int lane = 0; lane < 32; ++lane) {
-        const auto a = from_bits<double>(state.v64(10, lane)),
-                   b = from_bits<double>(state.v64(20, lane)),
-                   got = from_bits<double>(state.v64(40, lane));
-        const double want = a / b;
-        if (want != want ? got != got : to_bits(want) == to_bits(got)) continue;
-        ADD_FAILURE() << a << " / " << b << " = " << want << ", got " << got;
-      }
-    }
-  });
+      EXPECT_EQ(state.v, before.v);
+      EXPECT_TRUE(std::equal(before.s.begin(), before.s.begin() + 108, state.s.begin()));
+      EXPECT_EQ(state.exec, before.exec);
+      EXPECT_EQ(state.mode, before.mode);
+    });
+  }
+}
+
+void add_once(Hand& hand) {
+  add_mode(hand);
+  add_moves(hand);
+  add_division<float>(hand, "f32", kDivide32, Type::f32);
+  add_division<double>(hand, "f64", kDivide64, Type::f64);
+  add_nothing(hand, kNothingAnywhere);
 }
 
 }  // namespace
 
 void register_execution() {
-  for (const bool wave64 : {false, true}) {
-    Hand hand("Execution", {"gfx1100", wave64});
+  for (const Target& target : {Target{"gfx1100", false}, {"gfx1100", true}, {"gfx90a", true}}) {
+    Hand hand("Execution", target);
     add_saveexec(hand);
     add_branches(hand);
     add_ends(hand);
-    if (wave64) continue;
-    add_mode(hand);
-    add_moves(hand);
-    add_division(hand);
-    for (const char* nothing : {"s_nop 3",
-                                "s_clause 0x1",
-                                "s_delay_alu instid0(VALU_DEP_1)",
-                                "s_waitcnt vmcnt(0)",
-                                "s_waitcnt_vscnt null, 0x0",
-                                "s_waitcnt_depctr 0xfffe",
-                                "s_sleep 1",
-                                "s_setprio 2",
-                                "s_icache_inv",
-                                "s_dcache_inv",
-                                "buffer_gl0_inv",
-                                "buffer_gl1_inv",
-                                "s_ttracedata",
-                                "s_set_inst_prefetch_distance 0x1",
-                                "s_sendmsg sendmsg(MSG_DEALLOC_VGPRS)",
-                                "s_waitcnt_lgkmcnt null, 0x0",
-                                "s_waitcnt_vmcnt null, 0x0",
-                                "s_waitcnt_expcnt null, 0x0",
-                                "s_denorm_mode 15",
-                                "s_round_mode 0",
-                                "v_nop",
-                                "s_wait_event 0",
-                                "s_sethalt 0",
-                                "v_pipeflush"}) {
-      const std::string text = nothing, name = text.substr(0, text.find(' '));
-      hand.add(name + "_does_nothing", text, {name}, [](const Hand::Run& run) {
-        State state = random_state(run.batch.target(), 1);
-        const State before = state;
-        if (!run(state)) return;
-        EXPECT_EQ(state.v, before.v);
-        EXPECT_EQ(state.s[10], before.s[10]);
-        EXPECT_EQ(state.mode, before.mode);
-      });
+    if (is_gfx9(target)) {
+      add_once(hand);
+      add_nothing(hand, kNothingOnGfx9);
+    } else if (!target.wave64) {
+      add_once(hand);
+      add_later_moves(hand);
+      add_nothing(hand, kNothingOnGfx11);
     }
   }
 }

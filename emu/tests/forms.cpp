@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "emu/tests/gfx9_names.h"
+
 namespace emu::test {
 namespace {
 
@@ -37,6 +39,7 @@ std::string source_text(const Spec& spec, const Form& form, const Target& target
       return "";
   }
   if (is_packed(type)) return text;
+  if (s.sext) text = "sext(" + text + ")";
   if (s.abs) text = "|" + text + "|";
   if (s.neg) text = "-" + text;
   return text;
@@ -73,10 +76,25 @@ void append_selects(const Spec& spec, const Form& form, std::string& text) {
   if (any(neg_hi, 1)) text += list("neg_hi", neg_hi);
 }
 
+void append_parts(const Spec& spec, const Form& form, std::string& text) {
+  static constexpr const char* kParts[] = {"BYTE_0", "BYTE_1", "BYTE_2", "BYTE_3",
+                                           "WORD_0", "WORD_1", "DWORD"};
+  static constexpr const char* kUnused[] = {"UNUSED_PAD", "UNUSED_SEXT", "UNUSED_PRESERVE"};
+  if (spec.has_value) {
+    text += std::string(" dst_sel:") + kParts[form.dst_part] + " dst_unused:";
+    text += kUnused[form.dst_unused];
+  }
+  for (size_t i = 0; i < form.sources.size(); ++i) {
+    if (spec.sources[i] == Type::bit) continue;
+    text += " src" + std::to_string(i) + "_sel:" + kParts[form.sources[i].part];
+  }
+}
+
 void write_text(const Spec& spec, const Target& target, const std::string& suffix, Form& form) {
   std::vector<std::string> operands;
   if (spec.has_value) operands.push_back(reg('v', kDst, is_wide(spec.result)));
-  if (spec.has_bit && !spec.is_cmpx) {
+  // gfx9 has a mask of those comparisons, too, that change EXEC.
+  if (spec.has_bit && (!spec.is_cmpx || is_gfx9(target))) {
     operands.push_back(form.vcc ? (target.wave64 ? "vcc" : "vcc_lo")
                                 : reg('s', kMaskOut, target.wave64));
   }
@@ -92,6 +110,7 @@ void write_text(const Spec& spec, const Target& target, const std::string& suffi
   if (form.omod == 2) text += " mul:4";
   if (form.omod == 3) text += " div:2";
   text += form.dpp.text;
+  if (form.sdwa) append_parts(spec, form, text);
   form.text = text;
 }
 
@@ -132,7 +151,13 @@ std::vector<Dpp> dpp_controls(int lanes, bool gfx9) {
       make_dpp("row_mirror", -1, lanes, 15, 15, false, false),
       make_dpp("row_half_mirror", -1, lanes, 10, 6, false, false),
   };
-  if (gfx9) return all;
+  if (gfx9) {
+    all.push_back(make_dpp("row_newbcast", 6, lanes, 15, 15, false, false));
+    all.push_back(make_dpp("row_bcast", 15, lanes, 10, 15, false, false));
+    all.push_back(make_dpp("row_bcast", 31, lanes, 12, 15, false, false));
+    all.push_back(make_dpp("wave_ror", 1, lanes, 15, 15, false, false));
+    return all;
+  }
   all.push_back(make_dpp("row_share", 6, lanes, 15, 15, false, true));
   all.push_back(make_dpp("row_xmask", 9, lanes, 15, 15, true, true));
   for (const bool fi : {false, true}) {
@@ -181,6 +206,7 @@ class Maker {
     selects();
     output();
     cross_lane();
+    parts();
     return std::move(forms_);
   }
 
@@ -340,6 +366,60 @@ class Maker {
     }
   }
 
+  /// SDWA, which takes parts of registers and puts its result into one.
+  void parts() {
+    if (!is_gfx9(target_) || !has_parts()) return;
+    struct Pick {
+      int from[2];
+      bool sext[2];
+      int to, unused;
+    };
+    static constexpr Pick kPicks[] = {
+        {{0, 3}, {false, false}, kWhole, 0}, {{1, 5}, {true, false}, 4, 0},
+        {{4, 2}, {false, true}, 5, 2},       {{kWhole, 1}, {false, true}, 0, 1},
+        {{5, 4}, {true, true}, 1, 2},        {{2, kWhole}, {true, false}, 3, 1},
+        {{3, 0}, {true, true}, 2, 0},        {{kWhole, 4}, {false, false}, 4, 1},
+        {{1, kWhole}, {false, false}, 1, 1}, {{5, 5}, {false, true}, 4, 2}};
+    Form form = plain_;
+    form.sdwa = true;
+    form.rounds = 2;
+    form.vcc = spec_.has_value;  // carries; a comparison's mask may be any pair
+    for (const Pick& pick : kPicks) {
+      for (size_t i = 0; i < std::min<size_t>(form.sources.size(), 2); ++i) {
+        pick_part(spec_.sources[i], pick.from[i], pick.sext[i], form.sources[i]);
+      }
+      form.dst_part = spec_.result == Type::f32   ? kWhole
+                      : spec_.result == Type::f16 ? std::max(pick.to, kFirstWord)
+                                                  : pick.to;
+      form.dst_unused = pick.unused;
+      form.exec = form.exec == 0 ? 2 : 0;
+      add(form, "_sdwa");
+    }
+    form.in_place = spec_.has_value;
+    add(form, "_sdwa");
+    form.in_place = false;
+    form.sources[0].kind = Source::sgpr;
+    add(form, "_sdwa");
+    form.sources[0].kind = Source::vgpr;
+    form.clamp = spec_.clamp_reference || (spec_.has_value && is_float(spec_.result));
+    form.sources[0].neg = form.sources[0].abs = is_float(spec_.sources[0]);
+    if (form.clamp || form.sources[0].neg) add(form, "_sdwa");
+  }
+
+  bool has_parts() const {
+    const auto narrow = [](Type type) { return !is_wide(type) && !is_packed(type); };
+    const auto& types = spec_.sources;
+    const bool carry = types.size() == 3 && types[2] == Type::bit && !spec_.reads_vcc;
+    return !spec_.is_accumulate && !types.empty() && (types.size() < 3 || carry) &&
+           narrow(spec_.result) && std::all_of(types.begin(), types.end(), narrow);
+  }
+
+  /// Of floats the words, of f32 all: bytes of them make no sense, though a register has them.
+  static void pick_part(Type type, int part, bool sext, Source& to) {
+    to.part = type == Type::f32 ? kWhole : type == Type::f16 ? kFirstWord + part % 2 : part;
+    to.sext = sext && !is_float(type) && to.part != kWhole;
+  }
+
   const Spec& spec_;
   const Target& target_;
   Form plain_;
@@ -357,7 +437,9 @@ int dpp_lane(const std::string& control, int amount, int lane) {
   if (control == "row_ror") return row + (i + 16 - amount) % 16;
   if (control == "row_mirror") return row + 15 - i;
   if (control == "row_half_mirror") return row + (i < 8 ? 7 - i : 23 - i);
-  if (control == "row_share") return row + amount;
+  if (control == "row_share" || control == "row_newbcast") return row + amount;
+  if (control == "row_bcast") return lane / (amount + 1) * (amount + 1) - 1;
+  if (control == "wave_ror") return (lane + 63) % 64;
   return row + (i ^ amount);  // row_xmask
 }
 

@@ -9,12 +9,17 @@
 
 namespace emu::test {
 
+/// SDWA's parts of a register by their encoding: four bytes, two words, all of it.
+inline constexpr int kFirstWord = 4, kWhole = 6;
+
 struct Source {
   enum Kind : uint8_t { vgpr, sgpr, constant, destination } kind = vgpr;
   bool neg = false, abs = false;
   bool hi = false, hi_hi = true, neg_hi = false;  // op_sel, op_sel_hi, neg_hi
   uint64_t value = 0;                             // of a constant, as the instruction sees it
   std::string text;                               // of a constant
+  int part = kWhole;                              // SDWA
+  bool sext = false;
 };
 
 struct Dpp {
@@ -28,6 +33,8 @@ struct Form {
   std::vector<Source> sources;
   bool clamp = false, dst_hi = false, in_place = false, vcc = false;
   int omod = 0;  // 1: times 2, 2: times 4, 3: halved
+  bool sdwa = false;
+  int dst_part = kWhole, dst_unused = 0;  // the rest becomes 0: zero, 1: the sign, or 2: stays
   Dpp dpp;
   int rounds = 4;
   int exec = 0;  // 0: all lanes, 1: alternating, 2: random, 3: none

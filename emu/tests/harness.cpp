@@ -157,12 +157,11 @@ void Batch::assemble() {
 }
 
 void Batch::Impl::make_wave() {
-  const size_t bytes = sizeof(Wave) + size_t{kTestVgprs} * 256;
+  const size_t bytes = sizeof(Wave) + size_t{kMostVgprs} * 256;
   wave.reset(static_cast<Wave*>(std::aligned_alloc(128, (bytes + 127) / 128 * 128)));
   std::memset(static_cast<void*>(wave.get()), 0, bytes);
   launch.code = &object->code(target.wave64);
   launch.base = object->base();
-  launch.vgprs = kTestVgprs;
   launch.kernel = "a test";
   launch.descriptor.properties = target.wave64 ? 0 : 1 << 10;
   group.launch = &launch;
@@ -176,8 +175,9 @@ void Batch::Impl::put(State& state) {
   w.group = &group;
   w.index = 0;
   w.lanes = static_cast<uint32_t>(target.lanes());
-  w.vgprs = kTestVgprs;
-  w.half_bytes = kTestVgprs * 128;
+  w.vgprs = static_cast<uint32_t>(state.v.size());
+  w.half_bytes = w.vgprs * 128;
+  launch.vgprs = static_cast<int>(w.vgprs);
   std::memcpy(w.s, state.s.data(), sizeof w.s);
   w.s[kExec] = static_cast<uint32_t>(state.exec);
   w.s[kExec + 1] = target.wave64 ? static_cast<uint32_t>(state.exec >> 32) : 0;
@@ -185,8 +185,8 @@ void Batch::Impl::put(State& state) {
   w.mode = state.mode;
   w.budget = 1 << 20;
   for (int half = 0; half < target.lanes() / 32; ++half) {
-    for (int reg = 0; reg < kTestVgprs; ++reg) {
-      std::memcpy(&w.vgpr(half, reg), &state.v[static_cast<size_t>(reg)][half * 32], 128);
+    for (size_t reg = 0; reg < state.v.size(); ++reg) {
+      std::memcpy(&w.vgpr(half, static_cast<int>(reg)), &state.v[reg][half * 32], 128);
     }
   }
   std::memcpy(lds.data(), state.lds.data(), state.lds.size());
@@ -207,8 +207,8 @@ void Batch::Impl::take(State& state) const {
   state.scc = w.scc;
   state.mode = w.mode;
   for (int half = 0; half < target.lanes() / 32; ++half) {
-    for (int reg = 0; reg < kTestVgprs; ++reg) {
-      std::memcpy(&state.v[static_cast<size_t>(reg)][half * 32], &w.vgpr(half, reg), 128);
+    for (size_t reg = 0; reg < state.v.size(); ++reg) {
+      std::memcpy(&state.v[reg][half * 32], &w.vgpr(half, static_cast<int>(reg)), 128);
     }
   }
   std::memcpy(state.lds.data(), lds.data(), state.lds.size());

@@ -13,6 +13,8 @@
 namespace emu::test {
 
 inline constexpr int kTestVgprs = 128;
+/// gfx9's accumulation registers lie from kTestAgprs on, where a state's `v` is made that long.
+inline constexpr int kTestAgprs = 256, kMostVgprs = 384;
 
 /// What amdhsa kernels start with: denormals kept, to nearest, IEEE and clamp bits set.
 inline constexpr uint32_t kDefaultMode = 0x3f0;

@@ -12,6 +12,7 @@ function(emu_kernels output source)
     OUTPUT ${EMU_TEST_KERNELS}/${output}
     COMMAND ${EMU_CLANG} ${EMU_HIP_FLAGS} ${ARGN} -c ${from} -o ${EMU_TEST_KERNELS}/${output}
     DEPENDS ${from} ${CMAKE_CURRENT_SOURCE_DIR}/kernels/device.h
+            ${CMAKE_CURRENT_SOURCE_DIR}/kernels/inlined.h
     VERBATIM)
   set(EMU_KERNEL_FILES ${EMU_KERNEL_FILES} ${EMU_TEST_KERNELS}/${output} PARENT_SCOPE)
 endfunction()
@@ -20,6 +21,9 @@ set(plain --no-gpu-bundle-output)
 emu_kernels(basic.gfx1100.hsaco basic.hip ${plain} --offload-arch=gfx1100)
 emu_kernels(basic.gfx90a.hsaco basic.hip ${plain} --offload-arch=gfx90a)
 emu_kernels(planted.gfx1100.hsaco planted.hip ${plain} --offload-arch=gfx1100 -gline-tables-only)
+emu_kernels(clean.gfx1100.hsaco clean.hip ${plain} --offload-arch=gfx1100)
+emu_kernels(clean_O0.gfx1100.hsaco clean.hip ${plain} --offload-arch=gfx1100 -O0)
+emu_kernels(inlined.gfx1100.hsaco inlined.hip ${plain} --offload-arch=gfx1100 -gline-tables-only)
 emu_kernels(profile.gfx1100.hsaco profile.hip ${plain} --offload-arch=gfx1100)
 emu_kernels(basic.v4.hsaco basic.hip ${plain} --offload-arch=gfx1100 -mcode-object-version=4)
 emu_kernels(basic.v6.hsaco basic.hip ${plain} --offload-arch=gfx1100 -mcode-object-version=6)
@@ -68,13 +72,15 @@ function(emu_hip_ctest name filter)
   add_test(NAME ${name} COMMAND emu_hip_test --gtest_filter=${filter})
   set_tests_properties(${name} PROPERTIES LABELS emu TIMEOUT 120 ENVIRONMENT "${ARGN}")
 endfunction()
-emu_hip_ctest(emu_hip "*:-HipTimeout.*:HipDevices.*:HipHostile.*:HipChecks.*:HipCorpus.*")
-emu_hip_ctest(emu_hip_checked "*:-HipTimeout.*:HipDevices.*:HipHostile.*:HipObject.SurvivesMutatedCode" WICK_EMU_CHECK=all)
-emu_hip_ctest(emu_hip_seed "HipLaunch.*:HipStream.*:HipGraph.*" WICK_EMU_SEED=12345)
-emu_hip_ctest(emu_hip_gfx90a "HipLaunch.*:HipStream.*:HipBadInput.*:HipCorpus.*:-*BlocksDontDivide:*UnknownInstruction"
+emu_hip_ctest(emu_hip "*:-HipTimeout.*:HipDevices.*:HipAllocator.*:HipHostile.*:HipChecks.*:HipCorpus.*")
+emu_hip_ctest(emu_hip_checked "*:-HipTimeout.*:HipDevices.*:HipAllocator.*:HipHostile.*:HipObject.SurvivesMutatedCode" WICK_EMU_CHECK=all)
+emu_hip_ctest(emu_hip_seed "HipLaunch.*:HipStream.*:HipGraph.*:HipPool.*:HipEvent.*:HipCapture.*" WICK_EMU_SEED=12345)
+emu_hip_ctest(emu_hip_gfx90a "HipLaunch.*:HipStream.*:HipProgram.*:HipBadInput.*:HipCorpus.*:-*BlocksDontDivide:*UnknownInstruction"
               WICK_EMU_DEVICES=gfx90a WICK_EMU_CHECK=all)
 emu_hip_ctest(emu_hip_devices "HipDevices.*" WICK_EMU_DEVICES=gfx1100,gfx90a
               WICK_EMU_MEMORY=1G,2G WICK_EMU_CHECK=all WICK_EMU_THREADS=1)
+emu_hip_ctest(emu_hip_allocator "HipAllocator.*" WICK_EMU_MEMORY=16M)
+emu_hip_ctest(emu_hip_allocator_checked "HipAllocator.*" WICK_EMU_MEMORY=16M WICK_EMU_CHECK=all)
 foreach(check races waits registers barriers alignment)
   set(tests_races "HipChecks.RacesInLds:HipChecks.RacesOfLanes:HipChecks.RacesBetweenWorkgroups:HipChecks.NoRaces*")
   set(tests_waits "HipChecks.MissingWaits")

@@ -39,6 +39,54 @@ TEST(HipChecks, MemoryThatNothingWrote) {
   HIP_OK(hipFree(b));
 }
 
+/// A copy of what nothing wrote is still that, wherever it lies within its bytes of the shadow.
+TEST(HipChecks, CopiesOfMemoryThatNothingWrote) {
+  const Kernels kernels;
+  constexpr size_t kCount = 48;
+  const Buffer<float> result(1), one(1);
+  float* from = nullptr;
+  char* between = nullptr;
+  HIP_OK(hipMalloc(reinterpret_cast<void**>(&from), kCount * sizeof(float)));
+  HIP_OK(hipMalloc(reinterpret_cast<void**>(&between), kCount * sizeof(float) + 64));
+  for (size_t i = 0; i < kCount; i += 3) HIP_OK(hipMemset(from + i, 0, sizeof(float)));
+  for (const size_t shift : {0u, 3u, 8u, 13u}) {
+    float* to = nullptr;
+    HIP_OK(hipMalloc(reinterpret_cast<void**>(&to), kCount * sizeof(float)));
+    const size_t bytes = kCount * sizeof(float);
+    HIP_OK(hipMemcpy(between + shift, from, bytes, hipMemcpyDeviceToDevice));
+    HIP_OK(hipMemcpy(between + shift + 5, between + shift, bytes, hipMemcpyDeviceToDevice));
+    HIP_OK(hipMemcpy(between + 1, between + shift + 5, bytes, hipMemcpyDeviceToDevice));
+    HIP_OK(hipMemcpy(to, between + 1, bytes, hipMemcpyDeviceToDevice));
+    for (size_t i = 0; i < kCount; ++i) {
+      const std::string text = said(kernels["add"], 1, 1, 0, result.data, one.data, to + i, 1);
+      EXPECT_EQ(i % 3 != 0, has(text, "which nothing has written")) << shift << " " << i << text;
+    }
+    HIP_OK(hipFree(to));
+  }
+  HIP_OK(hipFree(from));
+  HIP_OK(hipFree(between));
+}
+
+/// Of memory larger than what is copied at once.
+TEST(HipChecks, LargeCopiesOfMemoryThatNothingWrote) {
+  const Kernels kernels;
+  constexpr size_t kBytes = 300000;
+  const Buffer<float> result(1), one(1);
+  char *from = nullptr, *to = nullptr;
+  HIP_OK(hipMalloc(reinterpret_cast<void**>(&from), kBytes));
+  HIP_OK(hipMalloc(reinterpret_cast<void**>(&to), kBytes));
+  HIP_OK(hipMemset(from, 0, 100004));
+  HIP_OK(hipMemset(from + 200000, 0, kBytes - 200000));
+  HIP_OK(hipMemcpy(to + 4, from, kBytes - 4, hipMemcpyDeviceToDevice));
+  HIP_OK(hipMemcpy(to, to + 4, kBytes - 4, hipMemcpyDeviceToDevice));
+  for (const size_t at : {0u, 100000u, 100004u, 199996u, 200000u, 299992u}) {
+    const std::string text = said(kernels["add"], 1, 1, 0, result.data, one.data, to + at, 1);
+    EXPECT_EQ(at > 100000 && at < 200000, has(text, "which nothing has written")) << at << text;
+  }
+  HIP_OK(hipFree(from));
+  HIP_OK(hipFree(to));
+}
+
 TEST(HipChecks, LdsThatNothingWrote) {
   const Kernels kernels;
   const Buffer<int> data(32);
@@ -85,7 +133,9 @@ TEST(HipChecks, MissingWaits) {
 }
 
 TEST(HipChecks, RegistersThatNothingWrote) {
-  expect_finding("unwritten_register", 32, 0, "registers", "v60 decides here");
+  expect_finding("unwritten_register", 32, 0, "registers",
+                 "vcc_lo decides here and has bits of what was never written");
+  expect_finding("unwritten_address", 32, 0, "registers", "v61 decides here");
   expect_finding("unwritten_scalar", 32, 0, "registers", "s90 is read and was never written");
   expect_finding("unwritten_condition", 32, 0, "registers", "SCC decides here");
 }
@@ -146,6 +196,40 @@ TEST(HipChecks, LeaksAtExit) {
         std::exit(made ? 0 : 1);
       },
       testing::ExitedWithCode(0), "never freed: 12345 bytes");
+}
+
+TEST(HipChecks, NoRacesBetweenNeighboursInADword) {
+  const Kernels kernels("planted.gfx1100.hsaco");
+  const Buffer<int> data(32);
+  EXPECT_EQ("", said(kernels["halves"], 2, 32, 0, data.data));
+  EXPECT_EQ(data.get(), std::vector<int>(32, 0x10001));
+  EXPECT_EQ("", said(kernels["lds_halves"], 1, 64, 128, data.data));
+  const std::string text = said(kernels["one_byte"], 2, 1, 0, data.data);
+  EXPECT_TRUE(has(text, "races: kernel one_byte") && has(text, "lane 0: writes memory")) << text;
+}
+
+TEST(HipChecks, AreSilentWhereRightProgramsLookWrong) {
+  for (const char* file : {"clean.gfx1100.hsaco", "clean_O0.gfx1100.hsaco"}) {
+    const Kernels kernels(file);
+    Buffer<int> data(64);
+    std::vector<int> values(64);
+    std::iota(values.begin(), values.end(), 0);
+    data.set(values);
+    EXPECT_EQ("", said(kernels["reversed"], 1, 64, 0, data.data)) << file;
+    for (int i = 0; i < 64; ++i) {
+      EXPECT_EQ(data.get()[static_cast<size_t>(i)], i + i / 2 * 1000) << file;
+    }
+    const Buffer<float> from(40);
+    EXPECT_EQ("", said(kernels["largest"], 2, 32, 0, from.data, data.data, 40)) << file;
+    for (const char* kernel : {"padding", "exchanged"}) {
+      int* fresh = nullptr;
+      HIP_OK(hipMalloc(reinterpret_cast<void**>(&fresh), 128 * 12));
+      EXPECT_EQ("", said(kernels[kernel], 1, 64, 0, fresh)) << file << " " << kernel;
+      HIP_OK(hipFree(fresh));
+    }
+    EXPECT_EQ("", said(kernels["handed_over"], 1, 64, 0, data.data)) << file;
+    EXPECT_EQ(data.get()[0], 42) << file;
+  }
 }
 
 TEST(HipChecks, RacesBetweenWorkgroups) {

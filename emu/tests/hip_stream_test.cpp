@@ -1,38 +1,9 @@
-#include <atomic>
 #include <chrono>
 #include <thread>
 
-#include "emu/tests/hip_support.h"
+#include "emu/tests/hip_stream_support.h"
 
 namespace {
-
-/// Holds a stream up until it is opened.
-struct Gate {
-  std::atomic<bool> open{false}, reached{false};
-  static void wait(void* gate) {
-    auto* self = static_cast<Gate*>(gate);
-    self->reached = true;
-    while (!self->open) std::this_thread::yield();
-  }
-};
-
-struct Stream {
-  explicit Stream(unsigned flags = hipStreamNonBlocking) {
-    EXPECT_EQ(hipSuccess, hipStreamCreateWithFlags(&handle, flags));
-  }
-  ~Stream() { EXPECT_EQ(hipSuccess, hipStreamDestroy(handle)); }
-  operator hipStream_t() const { return handle; }
-  hipStream_t handle = nullptr;
-};
-
-struct Event {
-  explicit Event(unsigned flags = hipEventDefault) {
-    EXPECT_EQ(hipSuccess, hipEventCreateWithFlags(&handle, flags));
-  }
-  ~Event() { EXPECT_EQ(hipSuccess, hipEventDestroy(handle)); }
-  operator hipEvent_t() const { return handle; }
-  hipEvent_t handle = nullptr;
-};
 
 TEST(HipStream, WorkOfOneStreamIsInOrder) {
   const Kernels kernels;

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "emu/tests/gfx9_names.h"
 #include "emu/tests/reference.h"
 #include "emu/tests/suites.h"
 
@@ -89,8 +90,12 @@ void add_reads(Hand& hand) {
                EXPECT_EQ(state.s[40], want);
              }
            });
-  hand.add("v_writelane_b32", "v_writelane_b32 v40, s10, s11\nv_writelane_b32 v41, s10, 7",
-           {"v_writelane_b32"}, [lanes](const Hand::Run& run) {
+  // gfx9 reads one scalar register an instruction, beside M0.
+  const std::string named = is_gfx9(hand.target())
+                                ? "s_mov_b32 m0, s11\nv_writelane_b32 v40, s10, m0\n"
+                                : "v_writelane_b32 v40, s10, s11\n";
+  hand.add("v_writelane_b32", named + "v_writelane_b32 v41, s10, 7", {"v_writelane_b32"},
+           [lanes](const Hand::Run& run) {
              for (u32 i = 0; i < 100; ++i) {
                State state = random_state(run.batch.target(), i);
                if (i % 4 == 0) state.exec = 0;
@@ -120,7 +125,7 @@ void add_reads(Hand& hand) {
                return below(s.v[13][lane], lane, true) + s.v[12][lane];
              });
            });
-  if (lanes == 32) return;
+  if (lanes == 32 || is_gfx9(hand.target())) return;
   hand.add("v_permlane64_b32", "v_permlane64_b32 v40, v12", {"v_permlane64_b32"},
            [](const Hand::Run& run) {
              each_lane(run, [](const State& s, int lane) { return s.v[12][lane ^ 32]; });
@@ -146,28 +151,43 @@ void add_lds_lanes(Hand& hand) {
                });
              });
   }
-  if (hand.target().wave64) return;
+  for (const int offset : {0xc021, 0xe001}) {  // rotations, reversals
+    const std::string text = "ds_swizzle_b32 v40, v12 offset:" + std::to_string(offset);
+    hand.add("unknown_swizzle_" + std::to_string(offset), text, {}, [](const Hand::Run& run) {
+      State state = random_state(run.batch.target(), 1);
+      const Outcome outcome = run.batch.run(run.id, state);
+      EXPECT_EQ(outcome.ran, Ran::missing);
+      EXPECT_NE(outcome.message.find("ds_swizzle_b32"), std::string::npos) << outcome.message;
+    });
+  }
+  // Later waves of 64 permute within their halves.
+  const bool gfx9 = is_gfx9(hand.target());
+  if (hand.target().wave64 && !gfx9) return;
+  const int lanes = gfx9 ? 64 : 32;
+  const auto named = [lanes](u32 address) {
+    return static_cast<int>(address / 4 % static_cast<u32>(lanes));
+  };
   hand.add("ds_bpermute_b32", "ds_bpermute_b32 v40, v11, v12\ns_waitcnt lgkmcnt(0)",
-           {"ds_bpermute_b32"}, [](const Hand::Run& run) {
-             each_lane(run, [](const State& s, int lane) {
-               const int from = static_cast<int>(s.v[11][lane] / 4 % 32);
+           {"ds_bpermute_b32"}, [named](const Hand::Run& run) {
+             each_lane(run, [named](const State& s, int lane) {
+               const int from = named(s.v[11][lane]);
                return on(s, from) ? s.v[12][from] : 0;
              });
            });
   hand.add("ds_bpermute_b32_offset",
            "ds_bpermute_b32 v40, v11, v40 offset:20\ns_waitcnt lgkmcnt(0)", {},
-           [](const Hand::Run& run) {
-             each_lane(run, [](const State& s, int lane) {
-               const int from = static_cast<int>((s.v[11][lane] + 20) / 4 % 32);
+           [named](const Hand::Run& run) {
+             each_lane(run, [named](const State& s, int lane) {
+               const int from = named(s.v[11][lane] + 20);
                return on(s, from) ? s.v[40][from] : 0;
              });
            });
   hand.add("ds_permute_b32", "ds_permute_b32 v40, v11, v12\ns_waitcnt lgkmcnt(0)",
-           {"ds_permute_b32"}, [](const Hand::Run& run) {
-             each_lane(run, [](const State& s, int lane) {
+           {"ds_permute_b32"}, [named, lanes](const Hand::Run& run) {
+             each_lane(run, [named, lanes](const State& s, int lane) {
                u32 value = 0;  // the last lane that sends here wins
-               for (int i = 0; i < 32; ++i) {
-                 if (on(s, i) && s.v[11][i] / 4 % 32 == static_cast<u32>(lane)) value = s.v[12][i];
+               for (int i = 0; i < lanes; ++i) {
+                 if (on(s, i) && named(s.v[11][i]) == lane) value = s.v[12][i];
                }
                return value;
              });
@@ -233,18 +253,65 @@ void add_mix(Hand& hand) {
   }
 }
 
-void add_dots(Hand& hand) {
-  const auto dot = [](u32 a, u32 b, u32 c, int bits, bool signed_a, bool signed_b) {
-    i64 total = static_cast<i32>(c);
-    for (int i = 0; i < 32; i += bits) {
-      const auto part = [&](u32 x, bool is_signed) {
-        const i64 n = x >> i & ((1 << bits) - 1);
-        return is_signed && n >> (bits - 1) ? n - (1 << bits) : n;
-      };
-      total += part(a, signed_a) * part(b, signed_b);
-    }
-    return total;
+/// c plus the products of the parts of `bits` bits that two registers hold.
+i64 dot(u32 a, u32 b, i64 c, int bits, bool signed_a, bool signed_b) {
+  for (int i = 0; i < 32; i += bits) {
+    const auto part = [&](u32 x, bool is_signed) {
+      const i64 n = x >> i & ((1 << bits) - 1);
+      return is_signed && n >> (bits - 1) ? n - (1 << bits) : n;
+    };
+    c += part(a, signed_a) * part(b, signed_b);
+  }
+  return c;
+}
+
+/// Addends whose sums leave the range.
+void put_limits(State& s, size_t reg) {
+  s.v[reg][3] = 0x7fffffff;
+  s.v[reg][4] = 0x80000001;
+  s.v[reg][5] = 0xfffffffe;
+  s.v[reg][6] = 0xffffffff;
+  s.v[10][6] = s.v[20][6] = 0x80008000;
+}
+
+/// Dot products whose name says what is signed; those of gfx9 alone. With `c` in their name the
+/// destination is the addend.
+void add_named_dots(Hand& hand) {
+  struct Named {
+    const char* name;
+    int bits;
+    bool is_signed, accumulates;
   };
+  static constexpr Named kNamed[] = {
+      {"v_dot4_i32_i8", 8, true, false},   {"v_dot8_i32_i4", 4, true, false},
+      {"v_dot2_i32_i16", 16, true, false}, {"v_dot2_u32_u16", 16, false, false},
+      {"v_dot4c_i32_i8", 8, true, true},   {"v_dot8c_i32_i4", 4, true, true},
+      {"v_dot2c_i32_i16", 16, true, true}};
+  for (const Named& n : kNamed) {
+    for (const bool clamp : {false, true}) {
+      if (clamp && n.accumulates) continue;
+      const std::string text = std::string(n.name) + " v40, v10, v20" +
+                               (n.accumulates ? "" : ", v30") + (clamp ? " clamp" : "");
+      const size_t addend = n.accumulates ? 40 : 30;
+      hand.add(text, text, {n.name}, [&n, clamp, addend](const Hand::Run& run) {
+        each_lane(
+            run,
+            [&n, clamp, addend](const State& s, int lane) {
+              const u32 c = s.v[addend][lane];
+              const i64 total =
+                  dot(s.v[10][lane], s.v[20][lane], n.is_signed ? i64{static_cast<i32>(c)} : i64{c},
+                      n.bits, n.is_signed, n.is_signed);
+              if (!clamp) return static_cast<u32>(total);
+              return n.is_signed ? static_cast<u32>(saturate<i32>(total)) : saturate<u32>(total);
+            },
+            [addend](State& s) { put_limits(s, addend); });
+      });
+    }
+  }
+}
+
+/// Dot products of integers whose signs neg_lo tells: those of gfx11.
+void add_mixed_dots(Hand& hand) {
   for (int bits : {8, 4}) {
     const std::string name = bits == 8 ? "v_dot4_i32_iu8" : "v_dot8_i32_iu4";
     for (int neg = 0; neg < 4; ++neg) {
@@ -255,40 +322,44 @@ void add_dots(Hand& hand) {
           each_lane(
               run,
               [=](const State& s, int lane) {
-                const i64 total =
-                    dot(s.v[10][lane], s.v[20][lane], s.v[30][lane], bits, neg & 1, neg & 2);
+                const i64 total = dot(s.v[10][lane], s.v[20][lane], static_cast<i32>(s.v[30][lane]),
+                                      bits, neg & 1, neg & 2);
                 return static_cast<u32>(clamp ? saturate<i32>(total) : static_cast<i32>(total));
               },
-              [](State& s) {
-                s.v[30][3] = 0x7fffffff;
-                s.v[30][4] = 0x80000001;
-              });
+              [](State& s) { put_limits(s, 30); });
         });
       }
     }
   }
-  // The inner order of the sum isn't told: values whose sums are exact.
-  const auto small = [](State& s, bool bf16) {
-    Random random(3);
-    for (int reg : {10, 20}) {
-      for (u32& x : s.v[reg]) {
-        const auto one = [&] {
-          const float f = static_cast<float>(static_cast<int>(random.below(17)) - 8) / 4;
-          return bf16 ? static_cast<u32>(to_bits(f)) >> 16
-                      : static_cast<u32>(to_bits(static_cast<half>(f)));
-        };
-        x = one() | one() << 16;
-      }
+}
+
+/// Halves whose products' sums are exact: in which order they are added isn't told.
+void put_small_halves(State& s, bool bf16) {
+  Random random(3);
+  for (int reg : {10, 20}) {
+    for (u32& x : s.v[reg]) {
+      const auto one = [&] {
+        const float f = static_cast<float>(static_cast<int>(random.below(17)) - 8) / 4;
+        return bf16 ? static_cast<u32>(to_bits(f)) >> 16
+                    : static_cast<u32>(to_bits(static_cast<half>(f)));
+      };
+      x = one() | one() << 16;
     }
-    for (u32& x : s.v[30]) x = static_cast<u32>(to_bits(static_cast<float>(random.below(64)) / 8));
-    for (u32& x : s.v[40]) x = static_cast<u32>(to_bits(static_cast<float>(random.below(64)) / 8));
-  };
+  }
+  for (int reg : {30, 40}) {
+    for (u32& x : s.v[reg]) x = static_cast<u32>(to_bits(static_cast<float>(random.below(64)) / 8));
+  }
+}
+
+void add_float_dots(Hand& hand) {
   const auto h = [](u32 bits) {
     return static_cast<float>(static_cast<double>(from_bits<half>(bits & 0xffff)));
   };
   const auto b = [](u32 bits) { return bf16_value(static_cast<u16>(bits)); };
   const auto add_float = [&](const char* name, const char* operands, auto part, bool bf16, int c) {
-    hand.add(name, std::string(name) + operands, {name}, [=](const Hand::Run& run) {
+    const std::string on_target = name_on(hand.target(), name);
+    if (on_target.empty()) return;
+    hand.add(on_target, on_target + operands, {on_target}, [=](const Hand::Run& run) {
       each_lane(
           run,
           [=](const State& s, int lane) {
@@ -296,12 +367,13 @@ void add_dots(Hand& hand) {
             const float sum = part(x) * part(y) + part(x >> 16) * part(y >> 16);
             return static_cast<u32>(to_bits(sum + from_bits<float>(s.v[c][lane])));
           },
-          [=](State& s) { small(s, bf16); });
+          [=](State& s) { put_small_halves(s, bf16); });
     });
   };
   add_float("v_dot2_f32_f16", " v40, v10, v20, v30", h, false, 30);
   add_float("v_dot2_f32_bf16", " v40, v10, v20, v30", b, true, 30);
   add_float("v_dot2acc_f32_f16", " v40, v10, v20", h, false, 40);
+  if (name_on(hand.target(), "v_dot2_f16_f16").empty()) return;
   hand.add("v_dot2_f16_f16", "v_dot2_f16_f16 v40, v10, v20, v30", {"v_dot2_f16_f16"},
            [=](const Hand::Run& run) {
              each_lane(
@@ -313,7 +385,7 @@ void add_dots(Hand& hand) {
                           static_cast<u32>(to_bits(static_cast<half>(sum)));
                  },
                  [=](State& s) {
-                   small(s, false);
+                   put_small_halves(s, false);
                    for (u32& x : s.v[30]) x = 0x3c00;
                  });
            });
@@ -329,8 +401,15 @@ void register_lanes() {
     add_lds_lanes(hand);
     if (wave64) continue;
     add_mix(hand);
-    add_dots(hand);
+    add_mixed_dots(hand);
+    add_float_dots(hand);
   }
+  Hand gfx9("Lanes", {"gfx90a", true});
+  add_reads(gfx9);
+  add_lds_lanes(gfx9);
+  add_mix(gfx9);
+  add_named_dots(gfx9);
+  add_float_dots(gfx9);
 }
 
 }  // namespace emu::test

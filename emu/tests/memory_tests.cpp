@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "emu/tests/gfx9_names.h"
 #include "emu/tests/reference.h"
 #include "emu/tests/suites.h"
 
@@ -120,7 +121,11 @@ std::string with_offset(int offset) {
   return offset == 0 ? "" : " offset:" + std::to_string(offset);
 }
 
-std::string load_text(const Form& form, const Access& access, std::string& name) {
+constexpr char kLoadsDone[] = "\ns_waitcnt vmcnt(0) lgkmcnt(0)";
+
+/// Empty names: the target hasn't such an instruction.
+std::string load_text(const Target& target, const Form& form, const Access& access,
+                      std::string& name) {
   std::string suffix = access.suffix;
   if (form.space == "ds" && access.d16) {
     static const std::vector<std::pair<std::string, std::string>> kNames = {
@@ -130,19 +135,19 @@ std::string load_text(const Form& form, const Access& access, std::string& name)
       if (suffix == from) suffix = to;
     }
   }
-  name = form.space + "_load_" + suffix;
+  name = name_on(target, form.space + "_load_" + suffix);
   return name + " " + registers(40, access.bytes) + ", " + form.address +
-         (form.base.empty() ? "" : ", " + form.base) + with_offset(form.offset) +
-         "\ns_waitcnt vmcnt(0) lgkmcnt(0)";
+         (form.base.empty() ? "" : ", " + form.base) + with_offset(form.offset) + kLoadsDone;
 }
 
-std::string store_text(const Form& form, const Access& access, std::string& name) {
+std::string store_text(const Target& target, const Form& form, const Access& access,
+                       std::string& name) {
   std::string suffix = access.suffix;
   if (form.space == "ds" && access.hi) suffix = suffix == "d16_hi_b8" ? "b8_d16_hi" : "b16_d16_hi";
-  name = form.space + "_store_" + suffix;
+  name = name_on(target, form.space + "_store_" + suffix);
   return name + " " + form.address + ", " + registers(20, access.bytes) +
          (form.base.empty() ? "" : ", " + form.base) + with_offset(form.offset) +
-         "\ns_waitcnt_vscnt null, 0x0";
+         (is_gfx9(target) ? kLoadsDone : "\ns_waitcnt_vscnt null, 0x0");
 }
 
 /// The memory that a form's addresses point at after a run: LDS lies 256 bytes up.
@@ -220,7 +225,8 @@ void add_vector_memory(Hand& hand) {
     const std::string tail = "_" + form.name + "_" + std::to_string(form.offset + 100);
     for (const Access& access : kLoads) {
       std::string name;
-      const std::string text = load_text(form, access, name);
+      const std::string text = load_text(hand.target(), form, access, name);
+      if (name.empty()) continue;
       hand.add(name + tail, text, {name}, [form, access](const Hand::Run& run) {
         for (const Pattern pattern : kPatterns) {
           for (const u64 exec : {~u64{0}, kSome, u64{0}})
@@ -230,7 +236,7 @@ void add_vector_memory(Hand& hand) {
     }
     for (const Access& access : kStores) {
       std::string name;
-      const std::string text = store_text(form, access, name);
+      const std::string text = store_text(hand.target(), form, access, name);
       hand.add(name + tail, text, {name}, [form, access](const Hand::Run& run) {
         for (const Pattern pattern : kPatterns) {
           for (const u64 exec : {~u64{0}, kSome, u64{0}})
@@ -243,15 +249,18 @@ void add_vector_memory(Hand& hand) {
 
 /// Scratch is read back through itself: what a lane stores, the lane alone finds.
 void add_scratch(Hand& hand) {
+  const std::string store = name_on(hand.target(), "scratch_store_b32"),
+                    load = name_on(hand.target(), "scratch_load_b128");
   for (const Access& access : kLoads) {
-    const std::string name = std::string("scratch_load_") + access.suffix;
+    const std::string name = name_on(hand.target(), std::string("scratch_load_") + access.suffix);
+    if (name.empty()) continue;
     std::string fill;
     for (int i = 0; i < 4; ++i) {
-      fill += "scratch_store_b32 v2, v" + std::to_string(20 + i) +
+      fill += store + " v2, v" + std::to_string(20 + i) +
               ", off offset:" + std::to_string(16 + 4 * i) + "\n";
     }
     hand.add(name, fill + name + " " + registers(40, access.bytes) + ", v2, off offset:16",
-             {name, "scratch_store_b32"}, [access](const Hand::Run& run) {
+             {name, store}, [access](const Hand::Run& run) {
                const int lanes = run.batch.target().lanes();
                State state = random_state(run.batch.target(), 31);
                for (int lane = 0; lane < lanes; ++lane)
@@ -269,11 +278,11 @@ void add_scratch(Hand& hand) {
              });
   }
   for (const Access& access : kStores) {
-    const std::string name = std::string("scratch_store_") + access.suffix;
+    const std::string name = name_on(hand.target(), std::string("scratch_store_") + access.suffix);
     hand.add(name,
-             "scratch_store_b32 off, v50, s10\n" + name + " off, " + registers(20, access.bytes) +
-                 ", s10\nscratch_load_b128 v[40:43], off, s10",
-             {name, "scratch_load_b128"}, [access](const Hand::Run& run) {
+             store + " off, v50, s10\n" + name + " off, " + registers(20, access.bytes) +
+                 ", s10\n" + load + " v[40:43], off, s10",
+             {name, load}, [access](const Hand::Run& run) {
                State state = random_state(run.batch.target(), 32);
                state.s[10] = 48;
                state.scratch.assign(256 * 64, 0);
@@ -301,9 +310,10 @@ void add_two_addresses(Hand& hand) {
       const std::string tail =
           std::string("_2addr_") + (far ? "stride64_" : "") + (wide ? "b64" : "b32");
       const std::string to = wide ? "v[40:43]" : "v[40:41]";
+      const std::string load = name_on(hand.target(), "ds_load" + tail),
+                        store = name_on(hand.target(), "ds_store" + tail);
       hand.add(
-          "ds_load" + tail, "ds_load" + tail + " " + to + ", v2 offset0:3 offset1:1",
-          {"ds_load" + tail}, [=](const Hand::Run& run) {
+          load, load + " " + to + ", v2 offset0:3 offset1:1", {load}, [=](const Hand::Run& run) {
             State state = random_state(run.batch.target(), 41);
             for (int lane = 0; lane < 64; ++lane)
               state.v[2][lane] = static_cast<u32>(lane * 24 % 512);
@@ -324,33 +334,71 @@ void add_two_addresses(Hand& hand) {
               }
             }
           });
-      hand.add("ds_store" + tail,
-               "ds_store" + tail + (wide ? " v2, v[20:21], v[30:31]" : " v2, v20, v30") +
-                   " offset0:2 offset1:5",
-               {"ds_store" + tail}, [=](const Hand::Run& run) {
-                 State state = random_state(run.batch.target(), 42);
-                 state.lds.assign(8192, 0);
-                 const int lanes = far ? 1 : run.batch.target().lanes();
-                 state.exec = far ? 1 : state.exec;
-                 std::vector<uint8_t> want = state.lds;
-                 for (int lane = 0; lane < lanes; ++lane) {
-                   state.v[2][lane] = static_cast<u32>(lane * 64);
-                   for (int part = 0; part < 2; ++part) {
-                     const u32 at = state.v[2][lane] + static_cast<u32>((part == 0 ? 2 : 5) * unit);
-                     const u64 value = state.v64(part == 0 ? 20 : 30, lane);
-                     std::memcpy(&want[at], &value, wide ? 8 : 4);
-                   }
-                 }
-                 if (!run(state)) return;
-                 EXPECT_EQ(state.lds, want);
-               });
+      hand.add(
+          store,
+          store + (wide ? " v2, v[20:21], v[30:31]" : " v2, v20, v30") + " offset0:2 offset1:5",
+          {store}, [=](const Hand::Run& run) {
+            State state = random_state(run.batch.target(), 42);
+            state.lds.assign(8192, 0);
+            const int lanes = far ? 1 : run.batch.target().lanes();
+            state.exec = far ? 1 : state.exec;
+            std::vector<uint8_t> want = state.lds;
+            for (int lane = 0; lane < lanes; ++lane) {
+              state.v[2][lane] = static_cast<u32>(lane * 64);
+              for (int part = 0; part < 2; ++part) {
+                const u32 at = state.v[2][lane] + static_cast<u32>((part == 0 ? 2 : 5) * unit);
+                const u64 value = state.v64(part == 0 ? 20 : 30, lane);
+                std::memcpy(&want[at], &value, wide ? 8 : 4);
+              }
+            }
+            if (!run(state)) return;
+            EXPECT_EQ(state.lds, want);
+          });
     }
   }
 }
 
+/// Registers below zero and offsets that bring them back: the sum wraps at 32 bits.
+void add_wrapping_lds(Hand& hand) {
+  const std::string store = name_on(hand.target(), "ds_store_b32"),
+                    load = name_on(hand.target(), "ds_load_b32"),
+                    store2 = name_on(hand.target(), "ds_store_2addr_b32"),
+                    load2 = name_on(hand.target(), "ds_load_2addr_b32"),
+                    add = name_on(hand.target(), "ds_add_u32"),
+                    swap = name_on(hand.target(), "ds_cmpstore_b32");
+  const bool compare_first = swap.find("cmpst_") != swap.npos;
+  hand.add("lds_addresses_wrap",
+           store + " v2, v20 offset:256\n" + store2 + " v3, v21, v22 offset0:128 offset1:192\n" +
+               add + " v2, v23 offset:256\n" + swap + " v4, " +
+               (compare_first ? "v24, v25" : "v25, v24") + " offset:1024\n" + load +
+               " v40, v2 offset:256\n" + load2 + " v[44:45], v3 offset0:128 offset1:192\n" + load +
+               " v43, v4 offset:1024\ns_waitcnt lgkmcnt(0)",
+           {store, store2, add, swap, load, load2}, [=](const Hand::Run& run) {
+             State state = random_state(run.batch.target(), 43);
+             const int lanes = run.batch.target().lanes();
+             state.lds.assign(2048, 0);
+             for (int lane = 0; lane < lanes; ++lane) {
+               const auto back = static_cast<u32>(-4 * lane - 4);
+               state.v[2][lane] = back;                        // 256 - 4 (lane + 1)
+               state.v[3][lane] = back;                        // 512 and 768 less that
+               state.v[4][lane] = back - 768;                  // 256 - 4 (lane + 1), too
+               state.v[24][lane] = state.v[20][lane] + state.v[23][lane];  // what is there by then
+             }
+             state.exec = lanes == 64 ? ~u64{0} : 0xffffffff;
+             const State before = state;
+             if (!run(state)) return;
+             for (int lane = 0; lane < lanes; ++lane) {
+               ASSERT_EQ(state.v[40][lane], before.v[25][lane]) << "lane " << lane;
+               ASSERT_EQ(state.v[44][lane], before.v[21][lane]) << "lane " << lane;
+               ASSERT_EQ(state.v[45][lane], before.v[22][lane]) << "lane " << lane;
+               ASSERT_EQ(state.v[43][lane], before.v[25][lane]) << "lane " << lane;
+             }
+           });
+}
+
 void add_scalar_loads(Hand& hand) {
   for (int dwords : {1, 2, 4, 8, 16}) {
-    const std::string name = "s_load_b" + std::to_string(32 * dwords);
+    const std::string name = name_on(hand.target(), "s_load_b" + std::to_string(32 * dwords));
     const std::string to = dwords == 1 ? "s40" : "s[40:" + std::to_string(39 + dwords) + "]";
     for (const std::string offset : {"0x0", "0x24", "-0x10", "s20", "s20 offset:0x8"}) {
       hand.add(name + "_" + std::to_string(offset.size()) + std::to_string(offset[0]),
@@ -378,29 +426,33 @@ void add_scalar_loads(Hand& hand) {
 
 /// Flat addresses with an aperture's upper half are LDS and scratch.
 void add_apertures(Hand& hand) {
-  hand.add("flat_shared",
-           "s_mov_b64 s[20:21], src_shared_base\nv_mov_b32 v3, s21\nflat_load_b32 v40, v[2:3]\n"
-           "flat_store_b32 v[2:3], v20 offset:4",
-           {}, [](const Hand::Run& run) {
-             State state = random_state(run.batch.target(), 3);
-             for (int lane = 0; lane < 32; ++lane) state.v[2][lane] = static_cast<u32>(lane) * 8;
-             const State before = state;
-             if (!run(state)) return;
-             for (int lane = 0; lane < 32; ++lane) {
-               u32 want, got;
-               std::memcpy(&want, &before.lds[static_cast<size_t>(lane) * 8], 4);
-               std::memcpy(&got, &state.lds[static_cast<size_t>(lane) * 8 + 4], 4);
-               ASSERT_EQ(state.v[40][lane], want);
-               ASSERT_EQ(got, before.v[20][lane]);
-             }
-           });
+  const auto named = [&hand](const char* name) { return name_on(hand.target(), name); };
+  const std::string load = named("flat_load_b32") + " v40, v[2:3]\n",
+                    store = named("flat_store_b32") + " v[2:3], ";
+  hand.add(
+      "flat_shared",
+      "s_mov_b64 s[20:21], src_shared_base\nv_mov_b32 v3, s21\n" + load + store + "v20 offset:4",
+      {}, [](const Hand::Run& run) {
+        const int lanes = run.batch.target().lanes();
+        State state = random_state(run.batch.target(), 3);
+        for (int lane = 0; lane < lanes; ++lane) state.v[2][lane] = static_cast<u32>(lane) * 8;
+        const State before = state;
+        if (!run(state)) return;
+        for (int lane = 0; lane < lanes; ++lane) {
+          u32 want, got;
+          std::memcpy(&want, &before.lds[static_cast<size_t>(lane) * 8], 4);
+          std::memcpy(&got, &state.lds[static_cast<size_t>(lane) * 8 + 4], 4);
+          ASSERT_EQ(state.v[40][lane], want);
+          ASSERT_EQ(got, before.v[20][lane]);
+        }
+      });
   hand.add("flat_private",
-           "s_mov_b64 s[20:21], src_private_base\nv_mov_b32 v3, s21\n"
-           "scratch_store_b32 v2, v20, off\nflat_load_b32 v40, v[2:3]\n"
-           "flat_store_b32 v[2:3], v22 offset:4\nscratch_load_b32 v41, v2, off offset:4",
+           "s_mov_b64 s[20:21], src_private_base\nv_mov_b32 v3, s21\n" +
+               named("scratch_store_b32") + " v2, v20, off\n" + load + store + "v22 offset:4\n" +
+               named("scratch_load_b32") + " v41, v2, off offset:4",
            {}, [](const Hand::Run& run) {
              State state = random_state(run.batch.target(), 3);
-             for (int lane = 0; lane < 32; ++lane)
+             for (int lane = 0; lane < run.batch.target().lanes(); ++lane)
                state.v[2][lane] = static_cast<u32>(lane % 4) * 8;
              const State before = state;
              if (!run(state)) return;
@@ -412,12 +464,13 @@ void add_apertures(Hand& hand) {
 }  // namespace
 
 void register_memory() {
-  for (const bool wave64 : {false, true}) {
-    Hand hand("Memory", {"gfx1100", wave64});
+  for (const Target& target : {Target{"gfx1100", false}, {"gfx1100", true}, {"gfx90a", true}}) {
+    Hand hand("Memory", target);
     add_vector_memory(hand);
     add_scratch(hand);
     add_two_addresses(hand);
-    if (wave64) continue;
+    add_wrapping_lds(hand);
+    if (target.wave64 && !is_gfx9(target)) continue;
     add_scalar_loads(hand);
     add_apertures(hand);
   }

@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
-#include <map>
 #include <memory>
 #include <set>
 
 #include "emu/tests/forms.h"
+#include "emu/tests/gfx9_names.h"
 
 namespace emu::test {
 namespace {
@@ -80,53 +80,6 @@ class OpTest : public testing::Test {
 
 }  // namespace
 
-namespace {
-
-/// What gfx9 calls the opcode; empty where it has none of the kind.
-std::string gfx9_name(const std::string& name) {
-  static const std::map<std::string, std::string> kNames = {
-      {"v_add_nc_u32", "v_add_u32"},
-      {"v_sub_nc_u32", "v_sub_u32"},
-      {"v_subrev_nc_u32", "v_subrev_u32"},
-      {"v_add_nc_i32", "v_add_i32"},
-      {"v_sub_nc_i32", "v_sub_i32"},
-      {"v_add_nc_u16", "v_add_u16"},
-      {"v_sub_nc_u16", "v_sub_u16"},
-      {"v_add_nc_i16", "v_add_i16"},
-      {"v_sub_nc_i16", "v_sub_i16"},
-      {"v_add_co_ci_u32", "v_addc_co_u32"},
-      {"v_sub_co_ci_u32", "v_subb_co_u32"},
-      {"v_subrev_co_ci_u32", "v_subbrev_co_u32"},
-      {"v_clz_i32_u32", "v_ffbh_u32"},
-      {"v_cls_i32", "v_ffbh_i32"},
-      {"v_ctz_i32_b32", "v_ffbl_b32"},
-      {"v_cvt_floor_i32_f32", "v_cvt_flr_i32_f32"},
-      {"v_cvt_nearest_i32_f32", "v_cvt_rpi_i32_f32"},
-      {"v_cvt_pk_rtz_f16_f32", "v_cvt_pkrtz_f16_f32"},
-      {"v_cvt_pk_norm_i16_f32", "v_cvt_pknorm_i16_f32"},
-      {"v_cvt_pk_norm_u16_f32", "v_cvt_pknorm_u16_f32"},
-      {"v_cvt_pk_norm_i16_f16", "v_cvt_pknorm_i16_f16"},
-      {"v_cvt_pk_norm_u16_f16", "v_cvt_pknorm_u16_f16"},
-      {"v_mul_dx9_zero_f32", "v_mul_legacy_f32"}};
-  // Of these gfx90a has nothing: logic of 16 bits, constants within a fused multiply-add, two
-  // limits at once, dot products of mixed signs.
-  static const std::set<std::string> kLater = {
-      "v_and_b16",      "v_or_b16",         "v_xor_b16",
-      "v_not_b16",      "v_cndmask_b16",    "v_cvt_i32_i16",
-      "v_cvt_u32_u16",  "v_cvt_pk_i16_f32", "v_cvt_pk_u16_f32",
-      "v_dot4_i32_iu8", "v_dot8_i32_iu4",   "v_fma_dx9_zero_f32",
-      "v_fmaak_f16",    "v_fmaak_f32",      "v_fmamk_f16",
-      "v_fmamk_f32",    "v_fmac_f16",       "v_fmac_dx9_zero_f32",
-      "v_maxmin_f16",   "v_maxmin_f32",     "v_maxmin_i32",
-      "v_maxmin_u32",   "v_minmax_f16",     "v_minmax_f32",
-      "v_minmax_i32",   "v_minmax_u32",     "v_xor3_b32"};
-  if (kLater.contains(name)) return "";
-  const auto it = kNames.find(name);
-  return it == kNames.end() ? name : it->second;
-}
-
-}  // namespace
-
 bool ieee_mode() { return g_ieee; }
 
 void note_tested(const std::string& arch, const std::string& mnemonic) {
@@ -147,9 +100,7 @@ void register_ops(const Target& target) {
   add_convert(suite->table);
   add_packed(suite->table);
   add_compare(suite->table);
-  if (target.arch.starts_with("gfx9")) {
-    for (Spec& spec : suite->table.specs) spec.name = gfx9_name(spec.name);
-  }
+  for (Spec& spec : suite->table.specs) spec.name = name_on(target, spec.name);
   std::erase_if(suite->table.specs, [&](const Spec& spec) {
     return spec.name.empty() || !std::string_view(target.arch).starts_with(spec.only);
   });

@@ -30,6 +30,23 @@ i32 exponent_of(F x) {
   return exponent;
 }
 
+/// A denormal's sign alone.
+F normal(F x) { return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0f, x) : x; }
+
+/// Rounds the product, too, and takes and gives no denormals whatever MODE says.
+F two_roundings(F a, F b, F c) {
+  const F product = normal(normal(a) * normal(b));
+  return normal(product + normal(c));
+}
+
+/// gfx9's multiply-adds; what came later is fused.
+void add_unfused(Table& t) {
+  t.op("v_mad_f32", [](F a, F b, F c) { return two_roundings(a, b, c); }).on("gfx9");
+  t.op("v_mac_f32", [](F a, F b, F c) { return two_roundings(a, b, c); }).accumulate().on("gfx9");
+  t.op("v_madmk_f32", [](F a, F k, F b) { return two_roundings(a, k, b); }).literal(1).on("gfx9");
+  t.op("v_madak_f32", [](F a, F b, F k) { return two_roundings(a, b, k); }).literal(2).on("gfx9");
+}
+
 void add_approximate(Table& t) {
   t.op("v_rcp_f32", [](F a) { return static_cast<F>(1.0 / a); }).ulp(1).normal();
   t.op("v_rcp_iflag_f32", [](F a) { return static_cast<F>(1.0 / a); }).ulp(1).normal();
@@ -128,6 +145,7 @@ void add_float32(Table& t) {
      return std::abs(c) >= 2 ? x * 0x1p64f : x * 0x1p-64f;
    }).with_vcc();
   add_approximate(t);
+  add_unfused(t);
   add_cube(t);
 }
 

@@ -95,6 +95,19 @@ void add_products(Table& t) {
    }).clamped([](i16 a, i16 b, i32 c) { return saturate<i32>(__int128{a} * b + c); });
 }
 
+/// gfx9 has these under two names each: the older ones zero the upper half of their register.
+void add_legacy(Table& t) {
+  t.op("v_mad_legacy_u16", [](u16 a, u16 b, u16 c) { return static_cast<u16>(u32{a} * b + c); })
+      .clamped([](u16 a, u16 b, u16 c) { return saturate<u16>(__int128{a} * b + c); })
+      .on("gfx9");
+  t.op("v_mad_legacy_i16", [](u16 a, u16 b, u16 c) { return static_cast<u16>(u32{a} * b + c); })
+      .clamped([](i16 a, i16 b, i16 c) { return saturate<i16>(__int128{a} * b + c); })
+      .on("gfx9");
+  t.op("v_subrev_u16", [](u16 a, u16 b) { return static_cast<u16>(b - a); })
+      .clamped([](u16 a, u16 b) { return saturate<u16>(b - a); })
+      .on("gfx9");
+}
+
 template <class T>
 void add_order(Table& t, const std::string& type, bool two, bool mixed) {
   t.op("v_min_" + type, [](T a, T b) { return std::min(a, b); });
@@ -180,6 +193,7 @@ void add_differences(Table& t) {
 void add_integer(Table& t) {
   add_sums(t);
   add_products(t);
+  add_legacy(t);
   add_order<u32>(t, "u32", true, true);
   add_order<i32>(t, "i32", true, true);
   add_order<u16>(t, "u16", true, false);

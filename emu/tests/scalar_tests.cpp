@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "emu/tests/gfx9_names.h"
 #include "emu/tests/reference.h"
 #include "emu/tests/suites.h"
 
@@ -315,6 +316,7 @@ class ScalarTest : public testing::Test {
   void run(const ScalarCase& each, int round) {
     Random random(static_cast<u64>(round) * 977 + static_cast<u64>(each.id));
     State state;
+    state.v.clear();  // nobody looks at them
     for (u32& s : state.s) s = static_cast<u32>(random.next());
     const size_t count = spec_.sources.size();
     std::vector<u64> in(count);
@@ -394,6 +396,25 @@ std::vector<ScalarCase> cases_of(Batch& batch, const ScalarSpec& spec) {
   return cases;
 }
 
+void register_scalar_on(const Target& target) {
+  auto named = std::make_shared<std::vector<ScalarSpec>>(specs());
+  for (ScalarSpec& spec : *named) spec.name = name_on(target, spec.name);
+  std::erase_if(*named, [](const ScalarSpec& spec) { return spec.name.empty(); });
+  auto batch = std::make_shared<Batch>(target);
+  auto once = std::make_shared<bool>(false);
+  const std::string suite = "Scalar_" + target.arch;
+  for (const ScalarSpec& spec : *named) {
+    note_tested(target.arch, spec.name);
+    auto cases = cases_of(*batch, spec);
+    testing::RegisterTest(suite.c_str(), spec.name.c_str(), nullptr, nullptr, __FILE__, __LINE__,
+                          [named, batch, once, &spec, cases]() -> testing::Test* {
+                            if (!*once) batch->assemble();
+                            *once = true;
+                            return new ScalarTest(batch, spec, cases);
+                          });
+  }
+}
+
 }  // namespace
 
 void register_scalar() {
@@ -405,19 +426,8 @@ void register_scalar() {
   add_compare<u32>("u32");
   add_compare<u64>("u64");
   add_constants();
-  const Target target{"gfx1100", false};
-  auto batch = std::make_shared<Batch>(target);
-  auto once = std::make_shared<bool>(false);
-  for (const ScalarSpec& spec : specs()) {
-    note_tested(target.arch, spec.name);
-    auto cases = cases_of(*batch, spec);
-    testing::RegisterTest("Scalar_gfx1100", spec.name.c_str(), nullptr, nullptr, __FILE__, __LINE__,
-                          [batch, once, &spec, cases]() -> testing::Test* {
-                            if (!*once) batch->assemble();
-                            *once = true;
-                            return new ScalarTest(batch, spec, cases);
-                          });
-  }
+  register_scalar_on({"gfx1100", false});
+  register_scalar_on({"gfx90a", true});
 }
 
 }  // namespace emu::test

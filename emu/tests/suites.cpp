@@ -39,8 +39,13 @@ void Hand::add(const std::string& name, const std::string& text, std::vector<std
 }
 
 State random_state(const Target& target, uint64_t seed) {
+  return random_state_of(target, seed, kTestVgprs);
+}
+
+State random_state_of(const Target& target, uint64_t seed, size_t registers) {
   Random random(seed);
   State state;
+  state.v.resize(registers);
   for (auto& reg : state.v) {
     for (uint32_t& lane : reg) lane = static_cast<uint32_t>(random.next());
   }

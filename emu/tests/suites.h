@@ -21,6 +21,8 @@ void register_matrix();
 void register_dual();
 void register_mistakes();
 void register_gfx9();
+void register_gfx9_registers();
+void register_gfx9_matrix();
 
 /// A suite of hand-made cases: each adds its texts first, all are assembled at once, then run.
 class Hand {
@@ -50,5 +52,7 @@ class Hand {
 
 /// Registers with random contents and all lanes on.
 State random_state(const Target& target, uint64_t seed);
+/// And with more vector registers than most tests need.
+State random_state_of(const Target& target, uint64_t seed, size_t registers);
 
 }  // namespace emu::test

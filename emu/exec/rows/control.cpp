@@ -9,9 +9,26 @@
 namespace emu::EMU_VARIANT {
 namespace {
 
-template <auto kTaken, bool kOfScc>
+enum class Of : uint8_t { exec, scc, vcc };
+
+/// Whether a lane of VCC is set decides.
+EMU_INLINE void read_vcc(Wave* w, const Op* op) {
+  if constexpr (kChecked) {
+    uint32_t unknown = 0, set = 0;
+    for (uint32_t half = 0; half < w->lanes / 32; ++half) {
+      const uint32_t known = known_bits(w, op, sgpr_offset(kVcc) + 4 * half);
+      unknown |= ~known;
+      set |= w->s[kVcc + half] & known;
+    }
+    if (unknown != 0 && set == 0) [[unlikely]]
+      unknown_scalar(w, op, kVcc);
+  }
+}
+
+template <auto kTaken, Of kOf>
 Stop branch(Wave* w, const Op* op) {
-  if (kOfScc) read_scc(w, op);
+  if (kOf == Of::scc) read_scc(w, op);
+  if (kOf == Of::vcc) read_vcc(w, op);
   const Op* to = op + 1;
   if (kTaken(w)) {
     to = op->target;
@@ -23,14 +40,14 @@ Stop branch(Wave* w, const Op* op) {
   [[clang::musttail]] return to->fn(w, to);
 }
 
-template <auto kTaken, bool kOfScc>
+template <auto kTaken, Of kOf>
 void lower_branch(Lowering& l, const Inst&) {
-  l.emit(&branch<kTaken, kOfScc>);  // the target is set when the whole function is lowered
+  l.emit(&branch<kTaken, kOf>);  // the target is set when the whole function is lowered
 }
 
-template <auto kTaken, bool kOfScc = false>
+template <auto kTaken, Of kOf = Of::exec>
 constexpr Row branch_row(const char* name) {
-  return {name, &lower_branch<kTaken, kOfScc>};
+  return {name, &lower_branch<kTaken, kOf>};
 }
 
 template <uint32_t kValue>
@@ -278,10 +295,10 @@ void lower_halt(Lowering& l, const Inst& inst) {
 
 constexpr Row kRows[] = {
     branch_row<[](const Wave*) { return true; }>("s_branch"),
-    branch_row<kOnScc<0>, true>("s_cbranch_scc0"),
-    branch_row<kOnScc<1>, true>("s_cbranch_scc1"),
-    branch_row<[](const Wave* w) { return live(w, vcc(w)) == 0; }>("s_cbranch_vccz"),
-    branch_row<[](const Wave* w) { return live(w, vcc(w)) != 0; }>("s_cbranch_vccnz"),
+    branch_row<kOnScc<0>, Of::scc>("s_cbranch_scc0"),
+    branch_row<kOnScc<1>, Of::scc>("s_cbranch_scc1"),
+    branch_row<[](const Wave* w) { return live(w, vcc(w)) == 0; }, Of::vcc>("s_cbranch_vccz"),
+    branch_row<[](const Wave* w) { return live(w, vcc(w)) != 0; }, Of::vcc>("s_cbranch_vccnz"),
     branch_row<[](const Wave* w) { return live(w, w->exec()) == 0; }>("s_cbranch_execz"),
     branch_row<[](const Wave* w) { return live(w, w->exec()) != 0; }>("s_cbranch_execnz"),
     branch_row<[](const Wave*) { return false; }>("s_cbranch_cdbgsys"),

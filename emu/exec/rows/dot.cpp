@@ -1,5 +1,7 @@
 // Dot products of the small numbers in two registers, added to a third.
 
+#include <limits>
+
 #include "emu/exec/rows/rows.h"
 #include "emu/exec/valu.h"
 
@@ -26,16 +28,33 @@ EMU_INLINE I32 products(U32 a, U32 b) {
 
 template <int kBits, bool kA, bool kB>
 inline constexpr auto kDot = [](U32 a, U32 b, I32 c) { return products<kBits, kA, kB>(a, b) + c; };
+/// Two products of 16 bits need one bit more than a dword has.
 template <int kBits, bool kA, bool kB>
 inline constexpr auto kDotSaturated = [](U32 a, U32 b, I32 c) {
-  return __builtin_elementwise_add_sat(products<kBits, kA, kB>(a, b), c);
+  if constexpr (kBits < 16) {
+    return __builtin_elementwise_add_sat(products<kBits, kA, kB>(a, b), c);
+  } else {
+    I64 total = convert<I64>(c);
+    for (int i = 0; i < 2; ++i) {
+      total += convert<I64>(element<kBits, kA>(a, i) * element<kBits, kB>(b, i));
+    }
+    constexpr int64_t kLeast = std::numeric_limits<int32_t>::min();
+    constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+    total = total < kLeast ? splat<I64>(kLeast) : total > kMost ? splat<I64>(kMost) : total;
+    return convert<I32>(total);
+  }
 };
 template <int kBits>
 inline constexpr auto kDotUnsigned =
     [](U32 a, U32 b, U32 c) { return bits_as<U32>(products<kBits, false, false>(a, b)) + c; };
 template <int kBits>
 inline constexpr auto kDotUnsignedSaturated = [](U32 a, U32 b, U32 c) {
-  return __builtin_elementwise_add_sat(bits_as<U32>(products<kBits, false, false>(a, b)), c);
+  U32 total = c;  // nothing takes a sum down again: it may stay at its limit
+  for (int i = 0; i < 32 / kBits; ++i) {
+    const I32 product = element<kBits, false>(a, i) * element<kBits, false>(b, i);
+    total = __builtin_elementwise_add_sat(total, bits_as<U32>(product));
+  }
+  return total;
 };
 
 template <int kBits, bool kA, bool kB>

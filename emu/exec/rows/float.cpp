@@ -12,6 +12,15 @@ EMU_INLINE F32 multiply_dx9(F32 a, F32 b) {
 }
 EMU_INLINE F32 fma_dx9(F32 a, F32 b, F32 c) { return (a == 0.0f) | (b == 0.0f) ? c : fma(a, b, c); }
 
+/// gfx9's unfused multiply-adds know no denormals, whatever MODE says.
+EMU_INLINE F32 without_denormals(F32 x) {
+  return is_denormal(x) ? bits_as<F32>(bits_as<U32>(x) & 0x80000000) : x;
+}
+EMU_INLINE F32 multiply_add(F32 a, F32 b, F32 c) {
+  const F32 product = without_denormals(without_denormals(a) * without_denormals(b));
+  return without_denormals(product + without_denormals(c));
+}
+
 /// Below one, though the difference may round to it.
 EMU_INLINE F32 fract(F32 x) {
   const F32 r = x - round_down(x);
@@ -64,10 +73,10 @@ constexpr Row kRows[] = {
     warm<[](F32 a, F32 k, F32 b) { return fma(a, k, b); }>("v_fmamk_f32"),
     warm<[](F32 a, F32 b, F32 k) { return fma(a, b, k); }>("v_fmaak_f32"),
     warm<[](Mixed a, Mixed b, Mixed c) { return fma(a.value, b.value, c.value); }>("v_fma_mix_f32"),
-    vop<[](F32 a, F32 b, F32 c) { return a * b + c; }>("v_mad_f32"),
-    vop_accumulate<[](F32 a, F32 b, F32 c) { return a * b + c; }>("v_mac_f32"),
-    vop<[](F32 a, F32 k, F32 b) { return a * k + b; }>("v_madmk_f32"),
-    vop<[](F32 a, F32 b, F32 k) { return a * b + k; }>("v_madak_f32"),
+    vop<[](F32 a, F32 b, F32 c) { return multiply_add(a, b, c); }>("v_mad_f32"),
+    vop_accumulate<[](F32 a, F32 b, F32 c) { return multiply_add(a, b, c); }>("v_mac_f32"),
+    vop<[](F32 a, F32 k, F32 b) { return multiply_add(a, k, b); }>("v_madmk_f32"),
+    vop<[](F32 a, F32 b, F32 k) { return multiply_add(a, b, k); }>("v_madak_f32"),
     vop<[](F32 a, F32 b) { return multiply_dx9(a, b); }>("v_mul_dx9_zero_f32"),
     vop<[](F32 a, F32 b) { return multiply_dx9(a, b); }>("v_mul_legacy_f32"),
     vop<[](F32 a, F32 b, F32 c) { return fma_dx9(a, b, c); }>("v_fma_dx9_zero_f32"),

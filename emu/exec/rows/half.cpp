@@ -116,8 +116,10 @@ constexpr Row kRows[] = {
                         [](I16 a, I16 b, I16 c) { return mad_clamped(a, b, c); }, Heat::rare>(l, inst);
        l.extras.back().keep_high = true;
      }},
-    vop<[](U16 a, U16 b, U16 c) { return a * b + c; }>("v_mad_legacy_u16"),
-    vop<[](I16 a, I16 b, I16 c) { return a * b + c; }>("v_mad_legacy_i16"),
+    saturating<[](U16 a, U16 b, U16 c) { return a * b + c; },
+               [](U16 a, U16 b, U16 c) { return mad_clamped(a, b, c); }>("v_mad_legacy_u16"),
+    saturating<[](I16 a, I16 b, I16 c) { return a * b + c; },
+               [](I16 a, I16 b, I16 c) { return mad_clamped(a, b, c); }>("v_mad_legacy_i16"),
     saturating<[](U16 a, U16 b, U32 c) { return wide(a) * wide(b) + c; },
                [](U16 a, U16 b, U32 c) { return mad_wide_clamped(a, b, c); }>("v_mad_u32_u16"),
     saturating<[](I16 a, I16 b, I32 c) { return wide(a) * wide(b) + c; },

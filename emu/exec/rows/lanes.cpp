@@ -37,7 +37,7 @@ Stop readlane(Wave* w, const Op* op) {
     const bool known =
         op->imm == 0 ||
         (known_lanes(w, op->a, static_cast<int>(lane / kLanes)) >> (lane & 31) & 1) != 0;
-    if (is_sgpr(op->dst)) w->track->scalar_known[op->dst / 4] = known ? 1 : 0;
+    if (is_sgpr(op->dst)) w->track->scalar_known.set(op->dst / 4, known);
   }
   at<uint32_t>(w, op->dst) = read_lane(w, op->a, op->imm != 0, lane);
   EMU_NEXT;
@@ -47,9 +47,12 @@ Stop writelane(Wave* w, const Op* op) {  // whether the lane is on or not
   read_scalar(w, op, op->b, 1);
   const uint32_t lane = at<uint32_t>(w, op->b) & (w->lanes - 1);
   if constexpr (kChecked) {  // functions keep registers of their callers, whatever they hold
-    const bool kept = is_sgpr(op->a) && w->track->scalar_known[op->a / 4] == 0 &&
+    // Nor is a mask of which some lanes are unknown looked at: what is kept of it is taken as known.
+    const bool kept = is_sgpr(op->a) && !w->track->scalar_known.has(op->a / 4) &&
+                      !w->track->scalar_partial.has(op->a / 4) &&
                       w->track->scalar_pending[op->a / 4] == 0;
-    if (!kept) read_scalar(w, op, op->a, 1);
+    const bool partial = is_sgpr(op->a) && w->track->scalar_partial.has(op->a / 4);
+    if (!kept && !partial) read_scalar(w, op, op->a, 1);
     write_vector(w, op, op->dst, 1, static_cast<int>(lane / kLanes), LaneMask{1} << (lane & 31),
                  kept ? 0 : kAllLanes);
   }

@@ -31,27 +31,51 @@ EMU_INLINE I16 mad_clamped(I16 a, I16 b, I16 c) {
   return convert<I16>(clip(sum, -0x8000, 0x7fff));
 }
 
-/// A source of the 32-bit pair instructions: which dword each result takes, and its sign.
-EMU_INLINE U32 pair_part(Wave* w, uint32_t offset, const SourceForm& form, bool second, int half) {
-  const bool high = second ? form.hi_hi : form.hi;
+/// A source of the 32-bit pair instructions: which dword each result takes, and its sign. The other
+/// dword isn't read, and compilers may leave it as it was. `known` keeps the lanes that are.
+EMU_INLINE U32 pair_part(Wave* w, const Op* op, int index, bool second, int half, LaneMask& known) {
+  const uint32_t sources[] = {op->a, op->b, op->c};
+  const SourceForm& form = op->extra->src[index];
   const uint32_t step = form.vector ? 128 : 4;
-  const U32 bits = load_dword(w, offset + (high ? step : 0), form.vector, half);
+  const uint32_t offset = sources[index] + ((second ? form.hi_hi : form.hi) ? step : 0);
+  if (form.vector) {
+    known &= read_vector(w, op, offset, 1, half, w->s[kExec + half]);
+  } else if (!pass_scalar(w, op, offset, 1)) {
+    known = 0;
+  }
+  const U32 bits = load_dword(w, offset, form.vector, half);
   return bits ^ ((second ? form.neg_hi : form.neg) ? 0x80000000u : 0u);
 }
 
-template <auto kOp>
+/// Both results from all sources; kMove: the first from source 0, the second from source 1.
+template <auto kOp, int kSources, bool kMove>
 Stop pair_op(Wave* w, const Op* op) {
   const Extra& x = *op->extra;
-  note_read(w, op, op->a, x.src[0].vector, 2);
-  note_read(w, op, op->b, x.src[1].vector, 2);
-  note_read(w, op, op->c, x.src[2].vector, 2);
-  note_write(w, op, op->dst, 2);
   for (int h = 0; h * kLanes < static_cast<int>(w->lanes); ++h) {
     U32 results[2];
+    LaneMask known[2] = {kAllLanes, kAllLanes};
     for (int i = 0; i < 2; ++i) {
-      results[i] =
-          kOp(pair_part(w, op->a, x.src[0], i != 0, h), pair_part(w, op->b, x.src[1], i != 0, h),
-              pair_part(w, op->c, x.src[2], i != 0, h), i);
+      const auto part = [&](int index) {
+        return pair_part(w, op, index, i != 0, h, known[i]);
+      };
+      if constexpr (kMove) {
+        results[i] = part(i);
+      } else if constexpr (kSources == 2) {
+        results[i] = kOp(part(0), part(1));
+      } else {
+        results[i] = kOp(part(0), part(1), part(2));
+      }
+    }
+    for (uint32_t i = 0; i < 2; ++i) {
+      write_vector(w, op, op->dst + 128 * i, 1, h, w->s[kExec + h], known[i]);
+    }
+    if (x.clamp) {
+      Op result = *op;
+      for (const U32& bits : results) {
+        put(w, &result, h, w->s[kExec + h], bits, Shape::f32);
+        result.dst += 128;
+      }
+      continue;
     }
     const uint32_t to = op->dst + static_cast<uint32_t>(h) * w->half_bytes;
     for (uint32_t i = 0; i < 2; ++i) store_dword(w, to + 128 * i, w->s[kExec + h], results[i]);
@@ -59,12 +83,11 @@ Stop pair_op(Wave* w, const Op* op) {
   EMU_NEXT;
 }
 
-template <auto kOp, int kSources>
+template <auto kOp, int kSources, bool kMove = false>
 void lower_pair(Lowering& l, const Inst& inst) {
   constexpr Value kValues[] = {Value::f32, Value::f32, Value::f32};
   l.place_vector(inst, {}, std::span(kValues, kSources));
-  l.ops.back().fn = &pair_op<kOp>;
-  if (kSources < 3) l.ops.back().c = l.constant(0);
+  l.ops.back().fn = &pair_op<kOp, kSources, kMove>;
 }
 
 EMU_INLINE F32 f(U32 bits) { return bits_as<F32>(bits); }
@@ -92,18 +115,18 @@ constexpr Row kRows[] = {
     vop<EMU_EACH(PU, b << (a & 15))>("v_pk_lshlrev_b16"),
     vop<EMU_EACH(PU, b >> (a & 15))>("v_pk_lshrrev_b16"),
     vop<EMU_EACH(PI, b >> (a & 15))>("v_pk_ashrrev_i16"),
-    {"v_pk_fma_f32", &lower_pair<[](U32 a, U32 b, U32 c, int) {
+    {"v_pk_fma_f32", &lower_pair<[](U32 a, U32 b, U32 c) {
        return bits_as<U32>(fma(f(a), f(b), f(c)));
      }, 3>},
-    {"v_pk_mul_f32", &lower_pair<[](U32 a, U32 b, U32, int) {
+    {"v_pk_mul_f32", &lower_pair<[](U32 a, U32 b) {
        return bits_as<U32>(f(a) * f(b));
      }, 2>},
-    {"v_pk_add_f32", &lower_pair<[](U32 a, U32 b, U32, int) {
+    {"v_pk_add_f32", &lower_pair<[](U32 a, U32 b) {
        return bits_as<U32>(f(a) + f(b));
      }, 2>},
     // The first result comes from source 0, the second from source 1, where op_sel says for each.
     {"v_pk_mov_b32", [](Lowering& l, const Inst& inst) {
-       lower_pair<[](U32 a, U32 b, U32, int i) { return i == 0 ? a : b; }, 2>(l, inst);
+       lower_pair<nullptr, 2, true>(l, inst);
        SourceForm& second = l.extras.back().src[1];
        second.hi_hi = second.hi;
      }},

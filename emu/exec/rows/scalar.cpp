@@ -89,8 +89,8 @@ void lower_movrel(Lowering& l, const Inst& inst) {
 }
 
 constexpr Row kRows[] = {
-    sop<[](u32 a) { return a; }>("s_mov_b32"),
-    sop<[](u64 a) { return a; }>("s_mov_b64"),
+    sop_bits<[](u32 a) { return a; }>("s_mov_b32"),
+    sop_bits<[](u64 a) { return a; }>("s_mov_b64"),
     sop<[](u32 k) { return word(k); }>("s_movk_i32"),
     sop_accumulate<[](u32 a, u32 old, u32& scc) { return scc != 0 ? a : old; }>("s_cmov_b32"),
     sop_accumulate<[](u64 a, u64 old, u32& scc) { return scc != 0 ? a : old; }>("s_cmov_b64"),

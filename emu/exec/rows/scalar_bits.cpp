@@ -23,10 +23,15 @@ T nonzero(T value, u32& scc) {
 /// EXEC), SCC whether any lane is left.
 template <class T, auto kCombine, bool kWrite>
 Stop save_exec(Wave* w, const Op* op) {
-  read_scalar(w, op, op->a, sizeof(T) / 4);
-  write_scalar(w, op, op->dst, sizeof(T) / 4);
   const auto source = scalar_source<T>(w, op->a);
   const auto exec = scalar_source<T>(w, sgpr_offset(kExec));
+  if constexpr (kChecked) {
+    const auto unknown = static_cast<T>(unknown_bits<T>(w, op, op->a));
+    const bool matters =
+        kCombine(static_cast<T>(source & ~unknown), exec) != kCombine(static_cast<T>(source | unknown), exec);
+    if (matters) unknown_scalar(w, op, op->a / 4);
+    write_scalar(w, op, op->dst, sizeof(T) / 4);
+  }
   const auto put = [&](u32 to, T value) {
     at<u32>(w, to) = static_cast<u32>(value);
     if constexpr (sizeof(T) == 8) at<u32>(w, to + 4) = static_cast<u32>(value >> 32);
@@ -171,8 +176,8 @@ constexpr Row kRows[] = {
     EMU_LOGIC("or_not1", a | ~b),
     EMU_LOGIC("andn2", a & ~b),
     EMU_LOGIC("orn2", a | ~b),
-    sop<[](u32 a, u32& scc) { return nonzero(~a, scc); }>("s_not_b32"),
-    sop<[](u64 a, u32& scc) { return nonzero(~a, scc); }>("s_not_b64"),
+    sop_bits<[](u32 a, u32& scc) { return nonzero(~a, scc); }>("s_not_b32"),
+    sop_bits<[](u64 a, u32& scc) { return nonzero(~a, scc); }>("s_not_b64"),
     sop_bits<[](u32 a, u32 b, u32& scc) { return nonzero(a << (b & 31), scc); }>("s_lshl_b32"),
     sop_bits<[](u64 a, u32 b, u32& scc) { return nonzero(a << (b & 63), scc); }>("s_lshl_b64"),
     sop_bits<[](u32 a, u32 b, u32& scc) { return nonzero(a >> (b & 31), scc); }>("s_lshr_b32"),

@@ -155,3 +155,21 @@ KERNEL lds_transpose(ARGUMENTS) {
   }
   out.put(sum);
 }
+
+/// Indices that fall as items rise: addresses below zero, with offsets that bring them back.
+KERNEL lds_reversed(ARGUMENTS) {
+  ENTER;
+  LDS u32 words[64];
+  LDS u64 wide[64];
+  LDS u32 counts[64];
+  const u32 t = item() % 64;
+  if (item() < 64) {
+    words[63 - t] = in.i[0];
+    wide[63 - t] = in.i[1];
+    counts[63 - t] = t;
+  }
+  barrier();
+  out.put(words[63 - t] ^ words[60 - t / 2]);
+  out.put(static_cast<u32>(wide[63 - t] + wide[62 - t / 4]));
+  out.put(counts[63 - t / 2] + counts[40 - t / 2]);
+}

@@ -16,8 +16,25 @@ extern "C" __global__ void no_wait(int* data) {
 }
 
 extern "C" __global__ void unwritten_register(int* data) {
-  asm volatile("v_cmp_eq_u32_e32 vcc_lo, 0, v60" ::: "vcc", "v60");
+  asm volatile(
+      "v_cmp_eq_u32_e32 vcc_lo, 0, v60\n"
+      "s_cbranch_vccz 0\n" ::
+          : "vcc", "v60");
   data[item()] = 1;
+}
+
+extern "C" __global__ void unwritten_address(int* data) {
+  int x;
+  asm volatile(
+      "v_and_b32_e32 v61, 0, v61\n"
+      "v_or_b32_e32 v61, v61, v60\n"
+      "v_and_b32_e32 v61, 12, v61\n"
+      "global_load_b32 %0, v61, %1\n"
+      "s_waitcnt vmcnt(0)"
+      : "=v"(x)
+      : "s"(data)
+      : "v60", "v61");
+  data[item()] = x;
 }
 
 extern "C" __global__ void unwritten_scalar(int* data) {
@@ -83,6 +100,22 @@ extern "C" __global__ void lds_lanes_collide(int* data) {
 extern "C" __global__ void lanes_agree(int* data) {
   dynamic_lds[item() / 2] = static_cast<int>(item() / 2);
   data[item() / 4] = dynamic_lds[item() / 2] / 2;
+}
+
+/// Group g writes the short g of every dword and adds what was there: no two share a byte.
+extern "C" __global__ void halves(short* data) {
+  short& own = data[item() * 2 + group()];
+  own = static_cast<short>(own + 1);
+}
+
+/// All groups write the first byte.
+extern "C" __global__ void one_byte(char* data) { data[0] = static_cast<char>(group() + 1); }
+
+/// Item i of one wave and of the other write neighbouring shorts.
+extern "C" __global__ void lds_halves(short* data) {
+  auto* lds = reinterpret_cast<short*>(dynamic_lds);
+  lds[item() % 32 * 2 + item() / 32] = static_cast<short>(item());
+  data[item()] = lds[item() % 32 * 2 + item() / 32];
 }
 
 /// Comes to barrier after barrier, until somebody writes.

@@ -1,7 +1,8 @@
-#include "emu/runtime/fault.h"
+#include "emu/exec/fault.h"
 
 #include <csignal>
 #include <mutex>
+#include <utility>
 
 namespace emu {
 namespace {
@@ -12,7 +13,10 @@ struct sigaction previous_segv, previous_bus;
 void on_fault(int signal, siginfo_t* info, void* context) {
   if (FaultGuard* guard = current; guard != nullptr) {
     current = nullptr;
+    guard->caught = true;
     guard->address = reinterpret_cast<uintptr_t>(info->si_addr);
+    // The processor tells the address of a page that isn't there, not of what can't be one.
+    guard->non_canonical = guard->address == 0 && info->si_code == SI_KERNEL;
     siglongjmp(guard->back, 1);
   }
   const struct sigaction& before = signal == SIGSEGV ? previous_segv : previous_bus;
@@ -37,10 +41,14 @@ void install() {
 
 }  // namespace
 
-void guard_faults(FaultGuard* guard) {
+FaultGuard* guard_faults(FaultGuard* guard) {
   static std::once_flag once;
   std::call_once(once, install);
-  current = guard;
+  return std::exchange(current, guard);
+}
+
+void refuse_access() {
+  if (current != nullptr) current->refused = true;
 }
 
 }  // namespace emu

@@ -1,0 +1,237 @@
+// gfx90a's matrix instructions, held against where AMD's description puts each element. The inner
+// order of summation isn't told, so sums here are exact.
+
+#include <gtest/gtest.h>
+
+#include "emu/tests/reference.h"
+#include "emu/tests/suites.h"
+
+namespace emu::test {
+namespace {
+
+constexpr int kA = 10, kB = 20, kC = 32, kD = 64;
+
+enum class In { f32, f16, bf16, i8, f64 };
+
+/// D = A * B + C for `blocks` pairs of matrices at once: A has `size` rows, B `size` columns, and a
+/// lane has `each` neighbouring values of the `depth` that are summed.
+struct Shape {
+  const char* name;
+  In in;
+  int size, depth, blocks, each;
+};
+
+constexpr Shape kShapes[] = {
+    {"v_mfma_f32_32x32x1f32", In::f32, 32, 1, 2, 1},
+    {"v_mfma_f32_16x16x1f32", In::f32, 16, 1, 4, 1},
+    {"v_mfma_f32_4x4x1f32", In::f32, 4, 1, 16, 1},
+    {"v_mfma_f32_32x32x2f32", In::f32, 32, 2, 1, 1},
+    {"v_mfma_f32_16x16x4f32", In::f32, 16, 4, 1, 1},
+    {"v_mfma_f32_32x32x4f16", In::f16, 32, 4, 2, 4},
+    {"v_mfma_f32_16x16x4f16", In::f16, 16, 4, 4, 4},
+    {"v_mfma_f32_4x4x4f16", In::f16, 4, 4, 16, 4},
+    {"v_mfma_f32_32x32x8f16", In::f16, 32, 8, 1, 4},
+    {"v_mfma_f32_16x16x16f16", In::f16, 16, 16, 1, 4},
+    {"v_mfma_f32_32x32x2bf16", In::bf16, 32, 2, 2, 2},
+    {"v_mfma_f32_16x16x2bf16", In::bf16, 16, 2, 4, 2},
+    {"v_mfma_f32_4x4x2bf16", In::bf16, 4, 2, 16, 2},
+    {"v_mfma_f32_32x32x4bf16", In::bf16, 32, 4, 1, 2},
+    {"v_mfma_f32_16x16x8bf16", In::bf16, 16, 8, 1, 2},
+    {"v_mfma_f32_32x32x4bf16_1k", In::bf16, 32, 4, 2, 4},
+    {"v_mfma_f32_16x16x4bf16_1k", In::bf16, 16, 4, 4, 4},
+    {"v_mfma_f32_4x4x4bf16_1k", In::bf16, 4, 4, 16, 4},
+    {"v_mfma_f32_32x32x8bf16_1k", In::bf16, 32, 8, 1, 4},
+    {"v_mfma_f32_16x16x16bf16_1k", In::bf16, 16, 16, 1, 4},
+    {"v_mfma_i32_32x32x4i8", In::i8, 32, 4, 2, 4},
+    {"v_mfma_i32_16x16x4i8", In::i8, 16, 4, 4, 4},
+    {"v_mfma_i32_4x4x4i8", In::i8, 4, 4, 16, 4},
+    {"v_mfma_i32_32x32x8i8", In::i8, 32, 8, 1, 4},
+    {"v_mfma_i32_16x16x16i8", In::i8, 16, 16, 1, 4},
+    {"v_mfma_f64_16x16x4f64", In::f64, 16, 4, 1, 1},
+    {"v_mfma_f64_4x4x4f64", In::f64, 4, 4, 4, 1},
+};
+
+int bits_of(In in) { return in == In::f64 ? 64 : in == In::f32 ? 32 : in == In::i8 ? 8 : 16; }
+int source_dwords(const Shape& s) { return s.each * bits_of(s.in) / 32; }
+int result_dwords(const Shape& s) {
+  return s.size * s.size * s.blocks / 64 * (s.in == In::f64 ? 2 : 1);
+}
+
+/// A register after the first and a lane.
+struct Place {
+  int reg, lane;
+};
+
+/// Row `i` of A, or column of B, of a block: lanes count rows, then blocks, then parts of the sum.
+int source_lane(const Shape& s, int block, int i, int k) {
+  return i + s.size * (block + s.blocks * (k / s.each));
+}
+
+/// Element (row, column) of C and D.
+Place result_place(const Shape& s, int block, int row, int column) {
+  if (s.in == In::f64 && s.size == 16) return {2 * (row / 4), 16 * (row % 4) + column};
+  if (s.in == In::f64) return {0, 16 * row + 4 * block + column};
+  if (s.size == 32) return {16 * block + 4 * (row / 8) + row % 4, 32 * (row / 4 % 2) + column};
+  if (s.size == 16) return {4 * block + row % 4, 16 * (row / 4) + column};
+  return {row, 4 * block + column};
+}
+
+/// A source's value as its bits: a small multiple of 1/4, or any byte.
+u64 encoded(In in, double x) {
+  const auto f = static_cast<float>(x);
+  switch (in) {
+    case In::f64:
+      return to_bits(x);
+    case In::f32:
+      return to_bits(f);
+    case In::f16:
+      return to_bits(static_cast<half>(f));
+    case In::bf16:
+      return to_bits(f) >> 16;
+    case In::i8:
+      return static_cast<u64>(static_cast<i64>(x)) & 255;
+  }
+  return 0;
+}
+
+double some(In in, Random& random) {
+  if (in == In::i8) return static_cast<double>(random.below(256)) - 128;
+  return (static_cast<double>(random.below(17)) - 8) / 4;
+}
+
+/// Matrices by block, row or column, and depth; C by block, row and column.
+struct Matrices {
+  explicit Matrices(const Shape& shape, Random& random) : s(shape) {
+    const auto count = static_cast<size_t>(s.blocks * s.size);
+    for (auto* m : {&a, &b}) {
+      m->resize(count * static_cast<size_t>(s.depth));
+      for (double& x : *m) x = some(s.in, random);
+    }
+    c.resize(count * static_cast<size_t>(s.size));
+    for (double& x : c) x = some(s.in, random) * 3;
+  }
+  double source(const std::vector<double>& m, int block, int i, int k) const {
+    return m[static_cast<size_t>((block * s.size + i) * s.depth + k)];
+  }
+  double addend(int block, int row, int column) const {
+    return c[static_cast<size_t>((block * s.size + row) * s.size + column)];
+  }
+  double product(int block, int row, int column) const {
+    double sum = 0;
+    for (int k = 0; k < s.depth; ++k) sum += source(a, block, row, k) * source(b, block, column, k);
+    return sum;
+  }
+
+  const Shape& s;
+  std::vector<double> a, b, c;
+};
+
+void put_source(const Matrices& m, const std::vector<double>& values, State& state, int reg) {
+  const Shape& s = m.s;
+  const int bits = bits_of(s.in);
+  for (int i = 0; i < source_dwords(s); ++i) state.v[static_cast<size_t>(reg + i)].fill(0);
+  for (int block = 0; block < s.blocks; ++block) {
+    for (int i = 0; i < s.size; ++i) {
+      for (int k = 0; k < s.depth; ++k) {
+        const int lane = source_lane(s, block, i, k), at = k % s.each * bits;
+        const u64 value = encoded(s.in, m.source(values, block, i, k));
+        if (bits == 64) {
+          state.set_v64(reg, lane, value);
+        } else {
+          state.v[static_cast<size_t>(reg + at / 32)][static_cast<size_t>(lane)] |=
+              static_cast<u32>(value << (at % 32));
+        }
+      }
+    }
+  }
+}
+
+u64 result_bits(In in, double x) {
+  if (in == In::f64) return to_bits(x);
+  return in == In::i8 ? static_cast<u32>(static_cast<i64>(x)) : to_bits(static_cast<float>(x));
+}
+
+template <class Each>
+void for_results(const Shape& s, const Each& each) {
+  for (int block = 0; block < s.blocks; ++block) {
+    for (int row = 0; row < s.size; ++row) {
+      for (int column = 0; column < s.size; ++column) each(block, row, column);
+    }
+  }
+}
+
+/// How the operands are named: registers of either kind, C a constant or the destination.
+struct Variant {
+  const char* name;
+  bool a_is_acc, b_is_acc, d_is_acc, in_place;
+  int constant;  // of C, where it isn't 0
+};
+constexpr Variant kVariants[] = {{"", false, false, false, false, 0},
+                                 {"_in_place", false, true, false, true, 0},
+                                 {"_accumulation", true, false, true, false, 0},
+                                 {"_accumulation_in_place", true, true, true, true, 0},
+                                 {"_constant", false, false, true, false, 4}};
+
+std::string range(bool accumulation, int first, int count) {
+  const std::string file = accumulation ? "a" : "v", n = std::to_string(first);
+  return count == 1 ? file + n : file + "[" + n + ":" + std::to_string(first + count - 1) + "]";
+}
+
+std::string text_of(const Shape& s, const Variant& v) {
+  const std::string d = range(v.d_is_acc, kD, result_dwords(s));
+  const std::string c = v.constant != 0 ? std::to_string(v.constant) + (s.in == In::i8 ? "" : ".0")
+                        : v.in_place    ? d
+                                        : range(v.d_is_acc, kC, result_dwords(s));
+  return std::string(s.name) + " " + d + ", " + range(v.a_is_acc, kA, source_dwords(s)) + ", " +
+         range(v.b_is_acc, kB, source_dwords(s)) + ", " + c;
+}
+
+/// All lanes take part, whatever EXEC says, and no other register changes.
+void check(const Hand::Run& run, const Shape& s, const Variant& v, u64 seed, u64 exec) {
+  Random random(seed);
+  const Matrices m(s, random);
+  State state = random_state_of(run.batch.target(), seed, kMostVgprs);
+  state.exec = exec;
+  const int d_from = kD + (v.d_is_acc ? kTestAgprs : 0);
+  const int c_from = v.in_place ? d_from : kC + (v.d_is_acc ? kTestAgprs : 0);
+  put_source(m, m.a, state, kA + (v.a_is_acc ? kTestAgprs : 0));
+  put_source(m, m.b, state, kB + (v.b_is_acc ? kTestAgprs : 0));
+  const auto put = [&s](State& to, int first, const Place& place, u64 bits) {
+    if (s.in == In::f64) return to.set_v64(first + place.reg, place.lane, bits);
+    to.v[static_cast<size_t>(first + place.reg)][static_cast<size_t>(place.lane)] =
+        static_cast<u32>(bits);
+  };
+  for_results(s, [&](int block, int row, int column) {
+    put(state, c_from, result_place(s, block, row, column),
+        result_bits(s.in, m.addend(block, row, column)));
+  });
+  State want = state;
+  for_results(s, [&](int block, int row, int column) {
+    const double c = v.constant != 0 ? v.constant : m.addend(block, row, column);
+    put(want, d_from, result_place(s, block, row, column),
+        result_bits(s.in, m.product(block, row, column) + c));
+  });
+  if (!run(state)) return;
+  for (size_t reg = 0; reg < want.v.size(); ++reg) {
+    ASSERT_EQ(state.v[reg], want.v[reg]) << run.batch.text(run.id) << ": register " << reg;
+  }
+}
+
+}  // namespace
+
+void register_gfx9_matrix() {
+  Hand hand("Gfx9Matrix", {"gfx90a", true});
+  for (const Shape& shape : kShapes) {
+    for (const Variant& variant : kVariants) {
+      hand.add(std::string(shape.name) + variant.name, text_of(shape, variant), {shape.name},
+               [&shape, &variant](const Hand::Run& run) {
+                 for (u64 seed = 1; seed <= 3; ++seed) {
+                   check(run, shape, variant, seed, seed == 1 ? ~u64{0} : seed - 2);
+                   if (testing::Test::HasFailure()) return;
+                 }
+               });
+    }
+  }
+}
+
+}  // namespace emu::test

@@ -1,0 +1,234 @@
+// What two devices have to do with each other: run with WICK_EMU_DEVICES=gfx1100,gfx90a.
+
+#include <cstring>
+
+#include "emu/tests/hip_support.h"
+
+namespace {
+
+/// Back to the first device at the end, whatever came between.
+struct FirstAfter {
+  ~FirstAfter() {
+    EXPECT_EQ(hipSuccess, hipSetDevice(0));
+    (void)hipGetLastError();
+  }
+};
+
+TEST(HipDevices, ReachTheirPeers) {
+  const FirstAfter first;
+  for (int device = 0; device < 2; ++device) {
+    int can = -1;
+    HIP_OK(hipDeviceCanAccessPeer(&can, device, 1 - device));
+    EXPECT_EQ(1, can);
+    HIP_OK(hipDeviceCanAccessPeer(&can, device, device));
+    EXPECT_EQ(0, can);
+    EXPECT_EQ(hipErrorInvalidDevice, hipDeviceCanAccessPeer(&can, device, 2));
+    EXPECT_EQ(hipErrorInvalidDevice, hipDeviceCanAccessPeer(&can, -1, device));
+    EXPECT_EQ(hipErrorInvalidValue, hipDeviceCanAccessPeer(nullptr, device, 1 - device));
+  }
+}
+
+TEST(HipDevices, PeerAccessIsEnabledOnceAndDisabledOnce) {
+  const FirstAfter first;
+  for (int device = 0; device < 2; ++device) {
+    HIP_OK(hipSetDevice(device));
+    const int peer = 1 - device;
+    EXPECT_EQ(hipErrorPeerAccessNotEnabled, hipDeviceDisablePeerAccess(peer));
+    HIP_OK(hipDeviceEnablePeerAccess(peer, 0));
+    EXPECT_EQ(hipErrorPeerAccessAlreadyEnabled, hipDeviceEnablePeerAccess(peer, 0));
+    EXPECT_EQ(hipErrorPeerAccessAlreadyEnabled, hipGetLastError());
+    HIP_OK(hipDeviceDisablePeerAccess(peer));
+    EXPECT_EQ(hipErrorPeerAccessNotEnabled, hipDeviceDisablePeerAccess(peer));
+    EXPECT_EQ(hipErrorInvalidValue, hipDeviceEnablePeerAccess(peer, 1));
+    EXPECT_EQ(hipErrorInvalidDevice, hipDeviceEnablePeerAccess(device, 0));
+    EXPECT_EQ(hipErrorInvalidDevice, hipDeviceEnablePeerAccess(2, 0));
+    EXPECT_EQ(hipErrorInvalidDevice, hipDeviceDisablePeerAccess(-1));
+  }
+}
+
+TEST(HipDevices, PeerAccessOfContextsIsThatOfTheirDevices) {
+  const FirstAfter first;
+  HIP_OK(hipSetDevice(0));
+  hipCtx_t other = nullptr;
+  HIP_OK(hipDevicePrimaryCtxRetain(&other, 1));
+  HIP_OK(hipCtxEnablePeerAccess(other, 0));
+  EXPECT_EQ(hipErrorPeerAccessAlreadyEnabled, hipDeviceEnablePeerAccess(1, 0));
+  HIP_OK(hipCtxDisablePeerAccess(other));
+  EXPECT_EQ(hipErrorPeerAccessNotEnabled, hipDeviceDisablePeerAccess(1));
+  EXPECT_EQ(hipErrorPeerAccessNotEnabled, hipCtxDisablePeerAccess(other));
+}
+
+TEST(HipDevices, AttributesBetweenThem) {
+  int value = -1;
+  HIP_OK(hipDeviceGetP2PAttribute(&value, hipDevP2PAttrAccessSupported, 0, 1));
+  EXPECT_EQ(1, value);
+  HIP_OK(hipDeviceGetP2PAttribute(&value, hipDevP2PAttrHipArrayAccessSupported, 0, 1));
+  EXPECT_EQ(0, value);
+  EXPECT_EQ(hipErrorInvalidValue,
+            hipDeviceGetP2PAttribute(nullptr, hipDevP2PAttrAccessSupported, 0, 1));
+  EXPECT_EQ(hipErrorInvalidValue,
+            hipDeviceGetP2PAttribute(&value, static_cast<hipDeviceP2PAttr>(4), 0, 1));
+  EXPECT_EQ(hipErrorInvalidDevice,
+            hipDeviceGetP2PAttribute(&value, hipDevP2PAttrAccessSupported, 0, 2));
+  EXPECT_EQ(hipErrorInvalidDevice,
+            hipDeviceGetP2PAttribute(&value, hipDevP2PAttrAccessSupported, 1, 1));
+  (void)hipGetLastError();
+}
+
+TEST(HipDevices, ContextsAreAStackOfThem) {
+  const FirstAfter first;
+  HIP_OK(hipSetDevice(0));
+  hipCtx_t zero = nullptr, one = nullptr, popped = nullptr;
+  hipDevice_t device = -1;
+  HIP_OK(hipCtxGetCurrent(&zero));
+  HIP_OK(hipCtxCreate(&one, 0, 1));
+  EXPECT_NE(zero, one);
+  HIP_OK(hipCtxGetDevice(&device));
+  EXPECT_EQ(1, device);
+  HIP_OK(hipCtxPushCurrent(zero));
+  HIP_OK(hipCtxGetDevice(&device));
+  EXPECT_EQ(0, device);
+  HIP_OK(hipCtxPopCurrent(&popped));
+  EXPECT_EQ(zero, popped);
+  HIP_OK(hipGetDevice(&device));
+  EXPECT_EQ(1, device);
+  HIP_OK(hipCtxSetCurrent(zero));  // in the place of the one on top
+  HIP_OK(hipCtxPopCurrent(&popped));
+  EXPECT_EQ(zero, popped);
+  HIP_OK(hipGetDevice(&device));
+  EXPECT_EQ(0, device);
+  EXPECT_EQ(hipErrorInvalidContext, hipCtxPopCurrent(&popped));
+  HIP_OK(hipCtxPushCurrent(one));
+  HIP_OK(hipCtxDestroy(one));
+  HIP_OK(hipGetDevice(&device));
+  EXPECT_EQ(0, device);
+}
+
+TEST(HipDevices, CopiesBetweenPeersRefuseBadArguments) {
+  const FirstAfter first;
+  HIP_OK(hipSetDevice(0));
+  const Buffer<int> a(64);
+  HIP_OK(hipSetDevice(1));
+  const Buffer<int> b(64);
+  HIP_OK(hipMemcpyPeer(b.data, 1, a.data, 0, 0));
+  EXPECT_EQ(hipErrorInvalidDevice, hipMemcpyPeer(b.data, 2, a.data, 0, 4));
+  EXPECT_EQ(hipErrorInvalidDevice, hipMemcpyPeer(b.data, 1, a.data, -1, 4));
+  EXPECT_EQ(hipErrorInvalidValue, hipMemcpyPeer(nullptr, 1, a.data, 0, 4));
+  EXPECT_EQ(hipErrorInvalidValue, hipMemcpyPeer(b.data, 1, nullptr, 0, 4));
+  EXPECT_EQ(hipErrorInvalidValue, hipMemcpyPeer(b.data, 1, a.data, 0, 257));
+  EXPECT_EQ(hipErrorInvalidDevice, hipMemcpyPeerAsync(b.data, 2, a.data, 0, 4, nullptr));
+  EXPECT_EQ(hipErrorInvalidValue, hipMemcpyPeerAsync(b.data, 1, a.data, 0, 257, nullptr));
+  EXPECT_EQ(hipErrorInvalidHandle,
+            hipMemcpyPeerAsync(b.data, 1, a.data, 0, 4, reinterpret_cast<hipStream_t>(0x1234)));
+  int own[64] = {};
+  EXPECT_EQ(hipErrorInvalidValue, hipMemcpyPeer(own, 1, a.data, 0, 256));
+}
+
+/// A copy between two devices comes after what either has been given, and before what follows.
+TEST(HipDevices, CopiesBetweenPeersAreInOrderWithBoth) {
+  const FirstAfter first;
+  const Kernels zero("basic.gfx1100.hsaco");
+  HIP_OK(hipSetDevice(1));
+  const Kernels one("basic.gfx90a.hsaco");
+  const Buffer<int> b(64);
+  HIP_OK(hipSetDevice(0));
+  const Buffer<int> a(64);
+  for (int round = 1; round <= 5; ++round) {
+    HIP_OK(hipSetDevice(0));
+    HIP_OK(launch(zero["slow_set"], 1, 64, 0, nullptr, a.data, round, 300000));
+    HIP_OK(hipSetDevice(1));
+    HIP_OK(hipMemcpyPeer(b.data, 1, a.data, 0, 64 * sizeof(int)));
+    HIP_OK(hipSetDevice(0));
+    HIP_OK(hipMemset(a.data, 0, 64 * sizeof(int)));
+    HIP_OK(hipSetDevice(1));
+    HIP_OK(launch(one["add_one"], 1, 64, 0, nullptr, b.data, 64));
+    EXPECT_EQ(b.get(), std::vector<int>(64, round + 1));
+    // And by kind, from a stream of neither.
+    HIP_OK(launch(one["slow_set"], 1, 64, 0, nullptr, b.data, round * 10, 300000));
+    HIP_OK(hipSetDevice(0));
+    HIP_OK(hipMemcpy(a.data, b.data, 64 * sizeof(int), hipMemcpyDeviceToDevice));
+    HIP_OK(hipSetDevice(1));
+    HIP_OK(hipMemset(b.data, 0, 64 * sizeof(int)));
+    HIP_OK(hipSetDevice(0));
+    EXPECT_EQ(a.get(), std::vector<int>(64, round * 10));
+  }
+}
+
+TEST(HipDevices, FillsOfAPeersMemoryAreInItsOrder) {
+  const FirstAfter first;
+  HIP_OK(hipSetDevice(1));
+  const Kernels one("basic.gfx90a.hsaco");
+  const Buffer<int> b(64);
+  for (int round = 1; round <= 5; ++round) {
+    HIP_OK(hipSetDevice(1));
+    HIP_OK(launch(one["slow_set"], 1, 64, 0, nullptr, b.data, 99, 300000));
+    HIP_OK(hipSetDevice(0));
+    HIP_OK(hipMemsetD32(b.data, round, 64));
+    HIP_OK(hipSetDevice(1));
+    HIP_OK(launch(one["add_one"], 1, 64, 0, nullptr, b.data, 64));
+    EXPECT_EQ(b.get(), std::vector<int>(64, round + 1));
+  }
+}
+
+TEST(HipDevices, ResetsLeaveTheOther) {
+  const FirstAfter first;
+  HIP_OK(hipSetDevice(0));
+  Buffer<int> kept(64);
+  kept.set(std::vector<int>(64, 9));
+  HIP_OK(hipSetDevice(1));
+  HIP_OK(hipDeviceEnablePeerAccess(0, 0));
+  void* lost = nullptr;
+  HIP_OK(hipMalloc(&lost, 4096));
+  HIP_OK(hipDeviceReset());
+  EXPECT_EQ(hipErrorInvalidValue, hipFree(lost));
+  EXPECT_EQ(hipErrorPeerAccessNotEnabled, hipDeviceDisablePeerAccess(0));
+  EXPECT_EQ(kept.get(), std::vector<int>(64, 9));
+}
+
+TEST(HipDevices, PciAddressesAndUuidsTellThemApart) {
+  char ids[2][32] = {};
+  hipUUID uuids[2] = {};
+  for (int device = 0; device < 2; ++device) {
+    HIP_OK(hipDeviceGetPCIBusId(ids[device], sizeof ids[device], device));
+    int found = -1;
+    HIP_OK(hipDeviceGetByPCIBusId(&found, ids[device]));
+    EXPECT_EQ(device, found);
+    HIP_OK(hipDeviceGetUuid(&uuids[device], device));
+  }
+  EXPECT_STRNE(ids[0], ids[1]);
+  EXPECT_NE(0, std::memcmp(&uuids[0], &uuids[1], sizeof uuids[0]));
+}
+
+TEST(HipDevices, AreChosenByWhatTheyHave) {
+  int chosen = -1;
+  hipDeviceProp_tR0600 wanted = {};
+  HIP_OK(hipChooseDeviceR0600(&chosen, &wanted));
+  EXPECT_EQ(0, chosen);
+  wanted.totalGlobalMem = size_t{3} << 29;  // the second one's 2 GiB only
+  HIP_OK(hipChooseDeviceR0600(&chosen, &wanted));
+  EXPECT_EQ(1, chosen);
+  wanted.major = 11;  // none has both: the first
+  HIP_OK(hipChooseDeviceR0600(&chosen, &wanted));
+  EXPECT_EQ(0, chosen);
+  hipDeviceProp_tR0000 before = {};
+  before.totalGlobalMem = size_t{3} << 29;
+  HIP_OK(hipChooseDevice(&chosen, &before));
+  EXPECT_EQ(1, chosen);
+}
+
+TEST(HipDevices, PointersKnowWhoseTheyAre) {
+  const FirstAfter first;
+  for (int device = 0; device < 2; ++device) {
+    HIP_OK(hipSetDevice(device));
+    const Buffer<int> data(16);
+    HIP_OK(hipSetDevice(1 - device));
+    hipPointerAttribute_t attributes = {};
+    HIP_OK(hipPointerGetAttributes(&attributes, data.data));
+    EXPECT_EQ(device, attributes.device);
+    int ordinal = -1;
+    HIP_OK(hipPointerGetAttribute(&ordinal, HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL, data.data));
+    EXPECT_EQ(device, ordinal);
+  }
+}
+
+}  // namespace
