@@ -43,7 +43,7 @@ void install() {
 
 FaultGuard* guard_faults(FaultGuard* guard) {
   static std::once_flag once;
-  std::call_once(once, install);
+  if (guard != nullptr) std::call_once(once, install);
   return std::exchange(current, guard);
 }
 

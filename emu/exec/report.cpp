@@ -1,6 +1,6 @@
-#include <optional>
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 
 #include "emu/exec/fault.h"
 #include "emu/exec/launch.h"
@@ -53,8 +53,8 @@ void report(Wave* w, const Op* op, Check check, int lane, const std::string& wha
     if (launch.reported.size() >= kMost || !launch.reported.insert(key).second) return;
   }
   // Line tables are read, which takes its time, while others go on.
-  std::string finding = std::string(kNames[static_cast<int>(check)]) + ": " + place(w, op, lane) +
-                        ": " + what;
+  std::string finding =
+      std::string(kNames[static_cast<int>(check)]) + ": " + place(w, op, lane) + ": " + what;
   std::lock_guard lock(launch.mutex);
   launch.findings.push_back(std::move(finding));
 }
@@ -83,8 +83,8 @@ bool was_reported(Wave* w, const Op* op, Check check) {
 
 namespace {
 
-/// The first byte of a dword, as far as the access has it, of which nothing is written. Dwords that are
-/// written in part are taken to be: the rest is padding, or the bits beside a bitfield.
+/// The first byte of a dword, as far as the access has it, of which nothing is written. Dwords that
+/// are written in part are taken to be: the rest is padding, or the bits beside a bitfield.
 std::optional<uint64_t> first_unwritten(const Shadow& shadow, uint64_t address, uint32_t bytes) {
   for (uint64_t from = address, end = address + bytes; from < end;) {
     const uint64_t to = std::min(end, (from / 4 + 1) * 4);

@@ -187,8 +187,7 @@ hipError_t run_kernel(const KernelOp& op) {
   Runtime& runtime = Runtime::get();
   const Kernel& kernel = *op.kernel;
   Module& module = *kernel.module;
-  Segment segment(*runtime.memory, module.device.ordinal,
-                  packet_offset(kernel) + sizeof(Packet));
+  Segment segment(*runtime.memory, module.device.ordinal, packet_offset(kernel) + sizeof(Packet));
   if (segment.address == 0) {
     complain("kernel " + kernel.info.name + ": no device memory left for its arguments");
     return hipErrorOutOfMemory;

@@ -160,8 +160,7 @@ TEST(HipBadInput, UnknownInstruction) {
   data.set(std::vector<int>(64, 5));
   for (int i = 0; i < 3; ++i) {
     const std::string said = said_by([&] {
-      EXPECT_EQ(hipSuccess,
-                launch(planted["unknown_instruction"], 1, 64, 0, nullptr, data.data));
+      EXPECT_EQ(hipSuccess, launch(planted["unknown_instruction"], 1, 64, 0, nullptr, data.data));
       EXPECT_NE(hipSuccess, hipDeviceSynchronize());
     });
     EXPECT_SAYS(said, "unknown_instruction");
