@@ -71,7 +71,7 @@ class DeviceBuffer {
  public:
   DeviceBuffer(gpu::Gpu& gpu, size_t bytes) : gpu_(gpu), bytes_(bytes) {
     gpu_.enter();
-    gpu_.check(gpu_.driver.api.mem_alloc(&data, bytes), "allocating");
+    data = gpu_.pool.take(bytes);
   }
   template <class T>
   DeviceBuffer(gpu::Gpu& gpu, const std::vector<T>& from)
@@ -82,7 +82,7 @@ class DeviceBuffer {
     gpu_.check(gpu_.driver.api.copy_to_device(data, from.data(), bytes_, gpu_.stream()), "copying");
     gpu_.synchronize();
   }
-  ~DeviceBuffer() { gpu_.driver.api.mem_free(data); }
+  ~DeviceBuffer() { gpu_.pool.give(data); }
   DeviceBuffer(const DeviceBuffer&) = delete;
   template <class T>
   std::vector<T> get(size_t count) const {

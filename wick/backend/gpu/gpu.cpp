@@ -34,6 +34,7 @@ Gpu::Gpu(Device which)
     : device(which),
       driver(driver_of(which)),
       info(driver.info(which.index)),
+      pool(driver, which, info.bytes),
       images_(images_of(info, which, images_for_)) {
   enter();
   constexpr unsigned kNonBlocking = 1;

@@ -11,6 +11,7 @@
 
 #include "wick/backend/gpu/driver.h"
 #include "wick/backend/gpu/images.h"
+#include "wick/backend/gpu/pool.h"
 
 namespace wick::gpu {
 
@@ -33,6 +34,7 @@ class Gpu {
   const Device device;
   Driver& driver;
   const GpuInfo info;
+  Pool pool;
 
   void* stream() const { return stream_; }
   /// How many modules were loaded so far.
