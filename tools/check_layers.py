@@ -10,7 +10,8 @@ SOURCES = {".h", ".cpp", ".gpu", ".def", ".in"}
 INCLUDE = re.compile(r'#include "(wick/[^"]+)"')
 VENDOR = re.compile(r"\bcu[A-Z]\w*|\bhip[A-Z]\w*|__shfl|\bwarpSize\b|amdgcn")
 VENDOR_HOMES = ("wick/backend/gpu/cuda/", "wick/backend/gpu/hip/",
-                "wick/backend/gpu/kernels/device.h", "wick/ir/print_", "emu/", "tests/emu/")
+                "wick/backend/gpu/kernels/device.h", "wick/ir/print_", "emu/", "tests/emu/",
+                "tests/backend/stand_in_")
 HEAVY = re.compile(r"#include\s+[<\"](fmt/|nlohmann/|CLI/|pcre2)")
 
 
