@@ -14,7 +14,7 @@
 namespace wick::gpu {
 
 /// Of a block of 32 activations; their int8 values lie apart.
-struct BlockScale {
+struct alignas(8) BlockScale {
   float d;  // value = d · q
   i32 sum;  // Σ q
 };
