@@ -119,9 +119,12 @@ class Probe {
     copy_rate_ = measure_copy();
     fmt::print(
         "{{\"device\": \"{}\", \"name\": \"{}\", \"architecture\": \"{}\", \"driver\": "
-        "\"{}\", \"copy_gb_s\": {:.0f}, \"rows\": [",
+        "\"{}\", \"copy_gb_s\": {}, \"rows\": [",
         device.str(), gpu_.info.name, gpu_.info.architecture, gpu_.driver.version(),
-        copy_rate_ / 1e9);
+        small_ ? "null" : fmt::format("{:.0f}", copy_rate_ / 1e9));
+  }
+  ~Probe() {
+    for (void* event : events_) gpu_.driver.api.event_destroy(event);
   }
 
   void run() {

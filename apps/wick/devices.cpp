@@ -40,13 +40,15 @@ Json driver_json(const DriverDescription& driver) {
 }
 
 void print_gpus() {
-  for (const GpuDescription& gpu : gpus()) {
+  const std::vector<GpuDescription> all = gpus();
+  for (const GpuDescription& gpu : all) {
     print(fmt::format(
         "{}  {} ({}), {} memory, {} processors, waves of {} ({})\n", gpu.device.str(), gpu.name,
         gpu.architecture, human_bytes(static_cast<int64_t>(gpu.memory_bytes)), gpu.processors,
         gpu.wave,
         gpu.kernels.empty() ? "no kernels for it in this binary" : "kernels for " + gpu.kernels));
   }
+  if (!all.empty()) print("  models run on the CPU alone for now\n");
   for (const DriverDescription& driver : gpu_drivers()) {
     if (driver.found) {
       print(fmt::format("  {}: {} {}\n", use_of(driver.kind), driver.library, driver.version));
@@ -84,11 +86,11 @@ int run(bool json) {
 
 void add_devices(CLI::App& app) {
   auto json = std::make_shared<bool>(false);
-  CLI::App* command =
-      add_command(app, "devices", "List what models can run on",
-                  "WICK_CPU_ISA=v3 makes the CPU use the kernels of another instruction set;\n"
-                  "WICK_CUDA_LIBRARY and WICK_HIP_LIBRARY name other libraries for the GPUs' drivers.",
-                  [json] { return run(*json); });
+  CLI::App* command = add_command(
+      app, "devices", "List the devices of this machine",
+      "WICK_CPU_ISA=v3 makes the CPU use the kernels of another instruction set;\n"
+      "WICK_CUDA_LIBRARY and WICK_HIP_LIBRARY name other libraries for the GPUs' drivers.",
+      [json] { return run(*json); });
   command->add_flag("--json", *json, "Print JSON");
 }
 

@@ -39,8 +39,9 @@ EMU_INLINE auto is_movable(V x, uint32_t ulps) {
          (magnitude < static_cast<E>(Layout<V>::kInfinity - ulps));
 }
 
-/// Moves `nearest`, which is `exact` rounded, to that value's other neighbour or not: an error below
-/// one unit in the last place, as is documented. Functions that are exact where they can be stay so.
+/// Moves `nearest`, which is `exact` rounded, to that value's other neighbour or not: an error
+/// below one unit in the last place, as is documented. Functions that are exact where they can be
+/// stay so.
 template <class V, class Wide>
 EMU_INLINE V approximate(V nearest, Wide exact) {
   if (approximation_seed == 0) [[likely]]

@@ -49,8 +49,8 @@ struct Global {
     }
     return true;
   }
-  /// `value`: what will be written, where that is known. Writing what is there is no race: so groups set
-  /// flags.
+  /// `value`: what will be written, where that is known. Writing what is there is no race: so
+  /// groups set flags.
   EMU_INLINE bool writable(Wave* w, const Op* op, const char* at, uint32_t bytes, int lane,
                            const char* value = nullptr) {
     if constexpr (kChecked) {
@@ -164,12 +164,13 @@ EMU_INLINE bool load_half(Wave* w, const Op* op, const char* base, const uint32_
       std::memcpy(&chunk, offsets + first, sizeof chunk);
       const char* from = base + chunk[0];
       const Pattern kind = pattern<Format::kBytes>(chunk);
-      if (kind == Pattern::consecutive &&
-          Space::readable(w, op, from, kChunk * Format::kBytes, lanes_from(first, Format::kBytes))) {
+      if (kind == Pattern::consecutive && Space::readable(w, op, from, kChunk * Format::kBytes,
+                                                          lanes_from(first, Format::kBytes))) {
         Format::load_chunk(from, to + 4 * first);
         continue;
       }
-      if (kind == Pattern::uniform && Space::readable(w, op, from, Format::kBytes, lanes_from(first, Format::kBytes))) {
+      if (kind == Pattern::uniform &&
+          Space::readable(w, op, from, Format::kBytes, lanes_from(first, Format::kBytes))) {
         Format::load_uniform(from, to + 4 * first);
         continue;
       }

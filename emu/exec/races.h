@@ -18,8 +18,8 @@ struct LdsTrack {
   std::vector<uint32_t> reader;  // the same of the last read; kSeveral for the wave: several
   // Lines of which a part of a dword is used have tags for each byte, in the epoch of `narrow`.
   std::vector<uint32_t> byte_writer, byte_reader, narrow;
-  uint32_t epoch = 1;            // counts barriers
-  uint32_t atomics_in = 0;       // the epoch in which a wave has last used an atomic operation
+  uint32_t epoch = 1;       // counts barriers
+  uint32_t atomics_in = 0;  // the epoch in which a wave has last used an atomic operation
   static constexpr uint32_t kSeveral = 63, kLine = 64;
 
   bool is_written(size_t offset, uint32_t bytes) const {

@@ -44,8 +44,8 @@ EMU_INLINE uint64_t unknown_bits(Wave* w, const Op* op, uint32_t offset) {
   return ~known;
 }
 
-/// Of logic, a shift or a move: the bits of the result that are known. They are where the unknown bits of
-/// the sources as zeros and as ones give the same.
+/// Of logic, a shift or a move: the bits of the result that are known. They are where the unknown
+/// bits of the sources as zeros and as ones give the same.
 template <auto F>
 uint64_t result_bits(Wave* w, const Op* op, uint64_t of_a, uint64_t of_b) {
   using S = SignatureOf<F>;
@@ -73,9 +73,9 @@ uint64_t result_bits(Wave* w, const Op* op, uint64_t of_a, uint64_t of_b) {
   }
 }
 
-/// kBits: logic, shifts and moves, of whose result those bits are unknown that unknown ones decide. Of
-/// others the result is unknown where a source is if they have nothing to do with SCC (functions save
-/// what their callers may never have written), and it is a mistake at once if they have.
+/// kBits: logic, shifts and moves, of whose result those bits are unknown that unknown ones decide.
+/// Of others the result is unknown where a source is if they have nothing to do with SCC (functions
+/// save what their callers may never have written), and it is a mistake at once if they have.
 template <auto F, bool kBits>
 EMU_INLINE uint64_t scalar_known(Wave* w, const Op* op) {
   using S = SignatureOf<F>;
@@ -126,8 +126,8 @@ EMU_INLINE auto with_sources(Wave* w, const Op* op, const Use& use) {
   }
 }
 
-/// An instruction with SCC, which may be unknown: it decides where the result or the new SCC depends
-/// on it; it stays unknown where the instruction leaves it alone.
+/// An instruction with SCC, which may be unknown: it decides where the result or the new SCC
+/// depends on it; it stays unknown where the instruction leaves it alone.
 template <auto F>
 void meet_unknown_scc(Wave* w, const Op* op) {
   bool matters = false, stays = false;

@@ -52,8 +52,8 @@ Rows rows_of(int generation) {
 
 RowChoice select_rows(bool checked, int generation) {
   const char* asked = std::getenv("WICK_EMU_ISA");
-  const bool wide = __builtin_cpu_supports("x86-64-v4") &&
-                    (asked == nullptr || std::string_view(asked) != "v3");
+  const bool wide =
+      __builtin_cpu_supports("x86-64-v4") && (asked == nullptr || std::string_view(asked) != "v3");
   const Rows unchecked = wide ? rows_of<&v4::tables>(generation) : rows_of<&v3::tables>(generation);
   if (!checked) return {unchecked, nullptr};
   return {

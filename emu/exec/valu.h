@@ -105,8 +105,7 @@ EMU_INLINE Known sources_known(Wave* w, const Op* op, unsigned vectors, int half
   Known known;
   const auto use = [&]<class T>(std::type_identity<T>, uint32_t offset, bool vector)
       __attribute__((always_inline)) {
-    const LaneMask lanes =
-        source_known<T>(w, op, offset, vector, half, enabled, decides);
+    const LaneMask lanes = source_known<T>(w, op, offset, vector, half, enabled, decides);
     known.all &= lanes;
     known.low &= kIsWide<T> && vector ? w->track->known[half][vgpr_of(offset)] : lanes;
   };

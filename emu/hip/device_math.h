@@ -1,7 +1,7 @@
 #pragma once
 
-// The mathematics of device_library.h, which includes it and defines WICK_DEVICE: functions of doubles, of
-// which the float ones are made.
+// The mathematics of device_library.h, which includes it and defines WICK_DEVICE: functions of
+// doubles, of which the float ones are made.
 
 #pragma clang system_header
 

@@ -379,9 +379,9 @@ void add_wrapping_lds(Hand& hand) {
              state.lds.assign(2048, 0);
              for (int lane = 0; lane < lanes; ++lane) {
                const auto back = static_cast<u32>(-4 * lane - 4);
-               state.v[2][lane] = back;                        // 256 - 4 (lane + 1)
-               state.v[3][lane] = back;                        // 512 and 768 less that
-               state.v[4][lane] = back - 768;                  // 256 - 4 (lane + 1), too
+               state.v[2][lane] = back;        // 256 - 4 (lane + 1)
+               state.v[3][lane] = back;        // 512 and 768 less that
+               state.v[4][lane] = back - 768;  // 256 - 4 (lane + 1), too
                state.v[24][lane] = state.v[20][lane] + state.v[23][lane];  // what is there by then
              }
              state.exec = lanes == 64 ? ~u64{0} : 0xffffffff;

@@ -199,8 +199,8 @@ class Writer {
   }
 
   /// An unsigned number of which the compiler can't tell that its upper bits are copies of a sign:
-  /// clang 19 divides such ones as if they were as short as signed ones, and where the upper half of
-  /// one side of a 64-bit | is known to be ones for some lanes, it may put a lane mask there.
+  /// clang 19 divides such ones as if they were as short as signed ones, and where the upper half
+  /// of one side of a 64-bit | is known to be ones for some lanes, it may put a lane mask there.
   static std::string full(T t, const std::string& x) {
     return "(" + x + (t == T::i64 ? " ^ static_cast<u64>(in.l[3]))" : " ^ in.i[7])");
   }

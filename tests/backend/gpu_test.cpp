@@ -73,6 +73,17 @@ TEST(Gpu, RefusesAnIndexThatIsNone) {
   EXPECT_THROW(Gpu(Device{DeviceKind::hip, 99}), Error);
 }
 
+TEST(Gpu, TensorsOnOneAreRefusedByTheirOwnWords) {
+  SKIP_WITHOUT_GPU();
+  try {
+    backend(Device::parse("hip:0"));
+    FAIL() << "a backend";
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()), "device: tensors can't be on a GPU yet: hip:0");
+  }
+  EXPECT_THROW(backend(Device::parse("hip:99")), Error);
+}
+
 TEST(Gpu, LoadsAModuleOnce) {
   SKIP_WITHOUT_GPU();
   Gpu gpu(Device::parse("hip:0"));

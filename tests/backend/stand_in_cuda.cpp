@@ -141,10 +141,6 @@ STAND_IN cuDeviceGetAttribute(int* value, int attribute, int device) {
   *value = kValues.at(attribute);
   return kSuccess;
 }
-STAND_IN cuDeviceCanAccessPeer(int* can, int, int) {
-  *can = 0;
-  return kSuccess;
-}
 STAND_IN cuDevicePrimaryCtxRetain(void** context, int device) {
   if (device != 0) return kInvalidDevice;
   *context = &context_object;
@@ -186,22 +182,6 @@ STAND_IN cuMemFree_v2(void* data) {
     return kSuccess;
   });
 }
-STAND_IN cuMemGetInfo_v2(size_t* free, size_t* total) {
-  *total = kMemory;
-  *free = kMemory - used;
-  return ready();
-}
-STAND_IN cuMemHostAlloc(void** data, size_t bytes, unsigned flags) {
-  return guarded([&]() -> int {
-    if (flags > 7) return kInvalidValue;
-    *data = std::malloc(bytes);
-    return kSuccess;
-  });
-}
-STAND_IN cuMemFreeHost(void* data) {
-  std::free(data);
-  return ready();
-}
 STAND_IN cuMemcpyHtoDAsync_v2(void* to, const void* from, size_t bytes, void* stream) {
   return copy(to, from, bytes, stream, true, false);
 }
@@ -210,9 +190,6 @@ STAND_IN cuMemcpyDtoHAsync_v2(void* to, const void* from, size_t bytes, void* st
 }
 STAND_IN cuMemcpyDtoDAsync_v2(void* to, const void* from, size_t bytes, void* stream) {
   return copy(to, from, bytes, stream, true, true);
-}
-STAND_IN cuMemcpyPeerAsync(void*, void*, const void*, void*, size_t, void*) {
-  return kInvalidDevice;
 }
 STAND_IN cuMemsetD8Async(void* to, unsigned char value, size_t bytes, void* stream) {
   return guarded([&]() -> int {
@@ -228,20 +205,18 @@ STAND_IN cuStreamDestroy_v2(void* stream) { return destroy(streams, stream); }
 STAND_IN cuStreamSynchronize(void* stream) {
   return guarded([&]() -> int { return is_stream(stream) ? kSuccess : kInvalidHandle; });
 }
-STAND_IN cuStreamWaitEvent(void* stream, void* event, unsigned) {
+STAND_IN cuEventCreate(void** event, unsigned flags) { return make(events, event, flags, 7); }
+STAND_IN cuEventDestroy_v2(void* event) { return destroy(events, event); }
+STAND_IN cuEventRecord(void* event, void* stream) {
   return guarded([&]() -> int {
     return is_stream(stream) && events.contains(event) ? kSuccess : kInvalidHandle;
   });
 }
-STAND_IN cuEventCreate(void** event, unsigned flags) { return make(events, event, flags, 7); }
-STAND_IN cuEventDestroy_v2(void* event) { return destroy(events, event); }
-STAND_IN cuEventRecord(void* event, void* stream) { return cuStreamWaitEvent(stream, event, 0); }
-STAND_IN cuEventSynchronize(void* event) { return cuStreamWaitEvent(nullptr, event, 0); }
-STAND_IN cuEventQuery(void* event) { return cuStreamWaitEvent(nullptr, event, 0); }
+STAND_IN cuEventSynchronize(void* event) { return cuEventRecord(event, nullptr); }
 STAND_IN cuEventElapsedTime(float* milliseconds, void* start, void* stop) {
   *milliseconds = 1;
-  const int code = cuEventQuery(start);
-  return code != kSuccess ? code : cuEventQuery(stop);
+  const int code = cuEventSynchronize(start);
+  return code != kSuccess ? code : cuEventSynchronize(stop);
 }
 
 STAND_IN cuModuleLoadData(void** module, const void* image) {

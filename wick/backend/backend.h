@@ -60,8 +60,8 @@ class WICK_API Backend {
   virtual void download(void* to_host, const void* from_device, size_t bytes) = 0;
   virtual void synchronize() = 0;
   virtual MemoryInfo memory_info() const = 0;
-  /// Rows of activations of a layer that caches hold at once: longer prompts gain from going through
-  /// a layer in slices of so many. 0: slices gain nothing.
+  /// Rows of activations of a layer that caches hold at once: longer prompts gain from going
+  /// through a layer in slices of so many. 0: slices gain nothing.
   virtual int64_t rows_in_cache() const = 0;
   /// Gives cached memory back to the system.
   virtual void trim() = 0;
@@ -112,7 +112,7 @@ class WICK_API Backend {
                          const ConstView& v, const AttentionParams& params) = 0;
 };
 
-/// The backend of a device. Errors: no such device here.
+/// The backend of a device. Errors: no such device here, tensors can't be on a GPU yet.
 WICK_API Backend& backend(Device device);
 
 }  // namespace wick

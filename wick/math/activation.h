@@ -7,35 +7,56 @@
 namespace wick::math {
 
 /// What a quantised block of activations carries beside its 32 int8 values.
-struct ActivationScale {
+struct alignas(8) ActivationScale {
   float d;  ///< value = d·q
   i32 sum;  ///< Σ q
 };
 
+/// What the largest magnitude of a block says of all its values. The steps are part of the numeric
+/// contract, so every backend has the same bits.
+class ActivationStep {
+ public:
+  /// The largest |x| as a bit pattern, where NaN stands above infinity above every finite
+  /// magnitude.
+  WICK_FN explicit ActivationStep(u32 largest) {
+    const float amax = bits_f32(largest);
+    const bool special = largest >= 0x7f800000u;
+    const bool zero = amax <= 1e-30f;
+    const bool dead = special | zero;
+    inverse_ = 127.0f / (dead ? 1.0f : amax);
+    keep_ = dead ? 0u : ~0u;
+    const float d = amax / 127.0f;
+    d_ = special ? detail::kNaNF32 : (zero ? 0.0f : d);
+  }
+
+  /// A value of the block, in -127 … 127.
+  WICK_FN i32 quantize(float x) const {
+    return static_cast<i32>(rint(bits_f32(f32_bits(x) & keep_) * inverse_));
+  }
+  WICK_FN float d() const { return d_; }
+
+ private:
+  float inverse_, d_;
+  u32 keep_;
+};
+
 /// Quantises 32 floats to int8 with the scale d = max|x|/127: q = rint(x·(127/max|x|)).
 /// Every input: a block with an infinity or a NaN gets d = NaN and q = 0, one with max|x| ≤ 1e-30
-/// d = 0 and q = 0. The steps are part of the numeric contract, so every backend has the same bits.
+/// d = 0 and q = 0.
 WICK_FN ActivationScale quantize_activation(const float* x, i8* q) {
-  u32 largest = 0;  // as bit patterns: NaN above infinity above every finite magnitude
+  u32 largest = 0;
   for (int j = 0; j < 32; ++j) {
     const u32 magnitude = f32_bits(x[j]) & 0x7fffffffu;
     largest = magnitude > largest ? magnitude : largest;
   }
-  const float amax = bits_f32(largest);
-  const bool special = largest >= 0x7f800000u;
-  const bool zero = amax <= 1e-30f;
-  const bool dead = special | zero;
-  const float inverse = 127.0f / (dead ? 1.0f : amax);
-  const u32 keep = dead ? 0u : ~0u;
+  const ActivationStep step(largest);
   i32 sum = 0;
   for (int j = 0; j < 32; ++j) {
-    const float scaled = bits_f32(f32_bits(x[j]) & keep) * inverse;
-    const i32 value = static_cast<i32>(rint(scaled));
+    const i32 value = step.quantize(x[j]);
     q[j] = static_cast<i8>(value);
     sum += value;
   }
-  const float d = amax / 127.0f;
-  return {special ? detail::kNaNF32 : (zero ? 0.0f : d), sum};
+  return {step.d(), sum};
 }
 
 }  // namespace wick::math

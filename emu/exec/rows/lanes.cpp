@@ -47,7 +47,8 @@ Stop writelane(Wave* w, const Op* op) {  // whether the lane is on or not
   read_scalar(w, op, op->b, 1);
   const uint32_t lane = at<uint32_t>(w, op->b) & (w->lanes - 1);
   if constexpr (kChecked) {  // functions keep registers of their callers, whatever they hold
-    // Nor is a mask of which some lanes are unknown looked at: what is kept of it is taken as known.
+    // Nor is a mask of which some lanes are unknown looked at: what is kept of it is taken as
+    // known.
     const bool kept = is_sgpr(op->a) && !w->track->scalar_known.has(op->a / 4) &&
                       !w->track->scalar_partial.has(op->a / 4) &&
                       w->track->scalar_pending[op->a / 4] == 0;

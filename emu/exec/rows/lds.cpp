@@ -11,7 +11,8 @@ namespace {
 EMU_INLINE char* lds_base(Wave* w) { return reinterpret_cast<char*>(w->lds); }
 
 /// Where in LDS the lanes' elements are. The sum wraps at 32 bits: compilers count on it, with
-/// registers below zero and offsets that bring them back. A copy: the addresses may be the destination.
+/// registers below zero and offsets that bring them back. A copy: the addresses may be the
+/// destination.
 struct LaneAddresses {
   uint32_t at[kLanes];
 

@@ -55,9 +55,7 @@ Stop pair_op(Wave* w, const Op* op) {
     U32 results[2];
     LaneMask known[2] = {kAllLanes, kAllLanes};
     for (int i = 0; i < 2; ++i) {
-      const auto part = [&](int index) {
-        return pair_part(w, op, index, i != 0, h, known[i]);
-      };
+      const auto part = [&](int index) { return pair_part(w, op, index, i != 0, h, known[i]); };
       if constexpr (kMove) {
         results[i] = part(i);
       } else if constexpr (kSources == 2) {

@@ -27,8 +27,8 @@ Stop save_exec(Wave* w, const Op* op) {
   const auto exec = scalar_source<T>(w, sgpr_offset(kExec));
   if constexpr (kChecked) {
     const auto unknown = static_cast<T>(unknown_bits<T>(w, op, op->a));
-    const bool matters =
-        kCombine(static_cast<T>(source & ~unknown), exec) != kCombine(static_cast<T>(source | unknown), exec);
+    const bool matters = kCombine(static_cast<T>(source & ~unknown), exec) !=
+                         kCombine(static_cast<T>(source | unknown), exec);
     if (matters) unknown_scalar(w, op, op->a / 4);
     write_scalar(w, op, op->dst, sizeof(T) / 4);
   }
@@ -147,29 +147,29 @@ constexpr auto kCls64 = [](u64 a) { return leading_signs(a); };
 
 // clang-format off: it takes & between names in macros for references.
 constexpr Row kRows[] = {
-    EMU_EXEC_ROWS("and_saveexec", s & e, false),
+    EMU_EXEC_ROWS("and_saveexec", s& e, false),
     EMU_EXEC_ROWS("or_saveexec", s | e, false),
     EMU_EXEC_ROWS("xor_saveexec", s ^ e, false),
-    EMU_EXEC_ROWS("nand_saveexec", ~(s & e), false),
+    EMU_EXEC_ROWS("nand_saveexec", ~(s& e), false),
     EMU_EXEC_ROWS("nor_saveexec", ~(s | e), false),
     EMU_EXEC_ROWS("xnor_saveexec", ~(s ^ e), false),
     // Which of the two is inverted: gfx11's names, then the older ones.
-    EMU_EXEC_ROWS("and_not0_saveexec", ~s & e, false),
+    EMU_EXEC_ROWS("and_not0_saveexec", ~s& e, false),
     EMU_EXEC_ROWS("and_not1_saveexec", s & ~e, false),
     EMU_EXEC_ROWS("or_not0_saveexec", ~s | e, false),
     EMU_EXEC_ROWS("or_not1_saveexec", s | ~e, false),
-    EMU_EXEC_ROWS("and_not0_wrexec", ~s & e, true),
+    EMU_EXEC_ROWS("and_not0_wrexec", ~s& e, true),
     EMU_EXEC_ROWS("and_not1_wrexec", s & ~e, true),
-    EMU_EXEC_ROWS("andn1_saveexec", ~s & e, false),
+    EMU_EXEC_ROWS("andn1_saveexec", ~s& e, false),
     EMU_EXEC_ROWS("andn2_saveexec", s & ~e, false),
     EMU_EXEC_ROWS("orn1_saveexec", ~s | e, false),
     EMU_EXEC_ROWS("orn2_saveexec", s | ~e, false),
-    EMU_EXEC_ROWS("andn1_wrexec", ~s & e, true),
+    EMU_EXEC_ROWS("andn1_wrexec", ~s& e, true),
     EMU_EXEC_ROWS("andn2_wrexec", s & ~e, true),
-    EMU_LOGIC("and", a & b),
+    EMU_LOGIC("and", a& b),
     EMU_LOGIC("or", a | b),
     EMU_LOGIC("xor", a ^ b),
-    EMU_LOGIC("nand", ~(a & b)),
+    EMU_LOGIC("nand", ~(a& b)),
     EMU_LOGIC("nor", ~(a | b)),
     EMU_LOGIC("xnor", ~(a ^ b)),
     EMU_LOGIC("and_not1", a & ~b),

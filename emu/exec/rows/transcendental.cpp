@@ -115,7 +115,8 @@ EMU_INLINE F64 rcp_64(F64 x) { return 1.0 / x; }
 EMU_INLINE F64 rsq_64(F64 x) { return 1.0 / __builtin_elementwise_sqrt(x); }
 
 // For a divisor whose fraction is all ones, Newton's steps end at the right quotient only if they
-// start from the nearest reciprocal (Markstein 1990). Compiled divisions are right, so cards give it.
+// start from the nearest reciprocal (Markstein 1990). Compiled divisions are right, so cards give
+// it.
 constexpr auto kRcp = [](F32 x) {
   const F32 in = flush(x), nearest = flush(1.0f / in);
   const F32 moved = approximate(nearest, 1.0 / convert<F64>(in));
@@ -127,8 +128,7 @@ constexpr auto kRsq = [](F32 x) {
 };
 constexpr auto kSqrt = [](F32 x) {
   const F32 in = flush(x);
-  return approximate(__builtin_elementwise_sqrt(in),
-                     __builtin_elementwise_sqrt(convert<F64>(in)));
+  return approximate(__builtin_elementwise_sqrt(in), __builtin_elementwise_sqrt(convert<F64>(in)));
 };
 constexpr auto kLog = [](F32 x) {
   const F32 in = flush(x);

@@ -1,8 +1,9 @@
 #include "wick/backend/gpu/driver.h"
 
 #include <dlfcn.h>
+#include <fmt/format.h>
 
-#include <array>
+#include "wick/base/error.h"
 
 namespace wick::gpu {
 namespace {
@@ -17,6 +18,7 @@ const Found& found(DeviceKind kind) {
   const auto open = [](auto* function) {
     auto* result = new Found;
     result->driver = function(result->trace);
+    if (result->driver != nullptr && !result->driver->start(result->trace)) result->driver.reset();
     return result;
   };
   static const Found none;
@@ -37,6 +39,44 @@ Driver* Driver::of(DeviceKind kind) { return found(kind).driver.get(); }
 
 std::string Driver::missing(DeviceKind kind) { return found(kind).trace; }
 
+bool Driver::start(std::string& trace) {
+  int code = api.init(0);
+  if (code == 0) code = api.device_count(&count_);
+  if (code != 0) {
+    trace += fmt::format("{}: {}", library, text(code));
+  } else if (count_ == 0) {
+    trace += library + ": no device";
+  }
+  return code == 0 && count_ > 0;
+}
+
+void Driver::enter(int device) const {
+  const int code = set_current(device);
+  if (code == 0) return;
+  throw Error("device", "the device can't be used", Device{kind_, device}.str(), text(code));
+}
+
+int Driver::launch_early(void* function, const unsigned (&groups)[3], unsigned items,
+                         unsigned shared_bytes, void* stream, void** arguments) const {
+  return api.launch(function, groups[0], groups[1], groups[2], items, 1, 1, shared_bytes, stream,
+                    arguments, nullptr);
+}
+
+int Driver::attribute(int which, int device) const {
+  int value = 0;
+  api.device_attribute(&value, which, device);
+  return value;
+}
+
+GpuInfo Driver::basic_info(int device) const {
+  GpuInfo info;
+  char name[256] = {};
+  api.device_name(name, sizeof name - 1, device);
+  info.name = name;
+  api.device_memory(&info.bytes, device);
+  return info;
+}
+
 std::unique_ptr<Library> Library::open(const std::vector<std::string>& names, std::string& trace) {
   for (const std::string& name : names) {
     if (void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) {
@@ -52,12 +92,8 @@ std::unique_ptr<Library> Library::open(const std::vector<std::string>& names, st
 void* Library::symbol(const char* name) const { return dlsym(handle_, name); }
 
 bool find_functions(const Library& library, const ApiNames& names, Api& api, std::string& trace) {
-#define WICK_GPU_FN(role, arguments)                                               \
-  api.role = reinterpret_cast<int(*) arguments>(library.symbol(names.role));       \
-  if (api.role == nullptr) {                                                       \
-    trace += library.file() + " has no " + names.role + ": the driver is too old"; \
-    return false;                                                                  \
-  }
+#define WICK_GPU_FN(role, arguments) \
+  if (!find_function(library, names.role, api.role, trace)) return false;
 #include "wick/backend/gpu/api.def"
   return true;
 }

@@ -66,25 +66,35 @@ class Driver {
   virtual std::string version() const = 0;
   virtual GpuInfo info(int device) const = 0;
   /// Makes the device the calling thread's: before any call that allocates, copies or launches.
-  virtual void enter(int device) const = 0;
+  /// Errors: the device can't be used.
+  void enter(int device) const;
   /// What a code means, in the vendor's words: "out of memory (2)".
   virtual std::string text(int code) const = 0;
   /// Whether a code says that memory ran out.
   virtual bool is_out_of_memory(int code) const = 0;
-  /// Whether a code says that the device is gone, and this process can't use it any more.
-  virtual bool is_lost(int code) const = 0;
-  /// Copies between two devices of this driver.
-  virtual int copy_peer(void* to, int to_device, const void* from, int from_device, size_t bytes,
-                        void* stream) const = 0;
   /// Lets a function be launched with so much dynamic shared memory.
   virtual int allow_shared(void* function, int bytes) const = 0;
   /// Launches so that the kernel may start before the one in front of it in the stream has ended,
   /// and waits for it itself, where the driver can do that; otherwise as api.launch.
   virtual int launch_early(void* function, const unsigned (&groups)[3], unsigned items,
-                           unsigned shared_bytes, void* stream, void** arguments) const = 0;
+                           unsigned shared_bytes, void* stream, void** arguments) const;
+
+  /// Initialises the driver and counts its devices. False with a reason in `trace` where it doesn't
+  /// work or has none.
+  bool start(std::string& trace);
 
  protected:
-  Driver(const Api& functions, std::string file) : api(functions), library(std::move(file)) {}
+  Driver(DeviceKind kind, const Api& functions, std::string file)
+      : api(functions), library(std::move(file)), kind_(kind) {}
+  int attribute(int which, int device) const;
+  /// What `info` says the same way at every vendor: name and memory.
+  GpuInfo basic_info(int device) const;
+
+ private:
+  /// Makes the device the calling thread's, and gives the vendor's code.
+  virtual int set_current(int device) const = 0;
+
+  const DeviceKind kind_;
   int count_ = 0;
 };
 
@@ -102,10 +112,19 @@ class Library {
   std::string file_;
 };
 
-/// Finds all functions. False where the library lacks one, which `trace` then names.
+/// Finds a function. False where the library lacks it, which `trace` then says.
+template <class F>
+bool find_function(const Library& library, const char* name, F*& function, std::string& trace) {
+  function = reinterpret_cast<F*>(library.symbol(name));
+  if (function == nullptr) {
+    trace += library.file() + " has no " + name + ": the driver is too old";
+  }
+  return function != nullptr;
+}
+/// Finds all functions of api.def.
 bool find_functions(const Library& library, const ApiNames& names, Api& api, std::string& trace);
 
-/// The vendors' drivers; null with a reason in `trace` where there is none that works.
+/// The vendors' drivers, not started; null with a reason in `trace` where there is none.
 std::unique_ptr<Driver> open_cuda(std::string& trace);
 std::unique_ptr<Driver> open_hip(std::string& trace);
 

@@ -28,6 +28,9 @@ Files images_of(const GpuInfo& info, Device device, std::string& chosen) {
               fmt::format("this binary has them for {}", fmt::join(image_architectures(), " ")));
 }
 
+/// Whether kernels of these images wait for the ones in front of them by themselves (device.h).
+bool wait_for_earlier(std::string_view architecture) { return cuda_number(architecture) >= 90; }
+
 }  // namespace
 
 Gpu::Gpu(Device which)
@@ -35,7 +38,8 @@ Gpu::Gpu(Device which)
       driver(driver_of(which)),
       info(driver.info(which.index)),
       pool(driver, which, info.bytes),
-      images_(images_of(info, which, images_for_)) {
+      images_(images_of(info, which, images_for_)),
+      early_(wait_for_earlier(images_for_)) {
   enter();
   constexpr unsigned kNonBlocking = 1;
   check(driver.api.stream_create(&stream_, kNonBlocking), "creating a stream");
@@ -67,35 +71,35 @@ Gpu::Module& Gpu::module(std::string_view file) {
   return modules_.emplace(file, std::move(module)).first->second;
 }
 
-Gpu::Function& Gpu::find(std::string_view file, std::string_view kernel) {
+void* Gpu::function(std::string_view file, std::string_view kernel, unsigned shared_bytes) {
   std::lock_guard lock(mutex_);
   Module& in = module(file);
-  const auto at = in.functions.find(kernel);
-  if (at != in.functions.end()) return at->second;
-  const std::string name(kernel);
-  Function function;
-  check(driver.api.module_function(&function.handle, in.handle, name.c_str()),
-        fmt::format("finding {} in {}.gpu", kernel, file));
-  return in.functions.emplace(name, function).first->second;
-}
-
-void* Gpu::function(std::string_view file, std::string_view kernel) {
-  return find(file, kernel).handle;
+  auto at = in.functions.find(kernel);
+  if (at == in.functions.end()) {
+    const std::string name(kernel);
+    Function function;
+    check(driver.api.module_function(&function.handle, in.handle, name.c_str()),
+          fmt::format("finding {} in {}.gpu", kernel, file));
+    at = in.functions.emplace(name, function).first;
+  }
+  Function& function = at->second;
+  if (shared_bytes > function.allowed_shared_bytes) {
+    check(driver.allow_shared(function.handle, static_cast<int>(shared_bytes)),
+          fmt::format("asking for {} bytes of shared memory for {}", shared_bytes, kernel));
+    function.allowed_shared_bytes = shared_bytes;
+  }
+  return function.handle;
 }
 
 void Gpu::launch_list(std::string_view file, std::string_view kernel, const Grid& grid,
                       void** arguments) {
-  Function& function = find(file, kernel);
-  if (grid.shared_bytes > function.allowed_shared_bytes) {
-    check(driver.allow_shared(function.handle, static_cast<int>(grid.shared_bytes)),
-          fmt::format("asking for {} bytes of shared memory for {}", grid.shared_bytes, kernel));
-    function.allowed_shared_bytes = grid.shared_bytes;
-  }
+  void* const handle = function(file, kernel, grid.shared_bytes);
   const auto& [x, y, z] = grid.groups;
-  const int code = grid.early ? driver.launch_early(function.handle, grid.groups, grid.items,
-                                                    grid.shared_bytes, stream_, arguments)
-                              : driver.api.launch(function.handle, x, y, z, grid.items, 1, 1,
-                                                  grid.shared_bytes, stream_, arguments, nullptr);
+  const int code = grid.early && early_
+                       ? driver.launch_early(handle, grid.groups, grid.items, grid.shared_bytes,
+                                             stream_, arguments)
+                       : driver.api.launch(handle, x, y, z, grid.items, 1, 1, grid.shared_bytes,
+                                           stream_, arguments, nullptr);
   check(code, fmt::format("launching {} ({}x{}x{} groups of {})", kernel, x, y, z, grid.items));
 }
 

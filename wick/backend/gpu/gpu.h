@@ -20,7 +20,7 @@ struct Grid {
   unsigned groups[3] = {1, 1, 1};
   unsigned items = 256;       ///< of a group
   unsigned shared_bytes = 0;  ///< dynamic
-  bool early = false;         ///< may start before the one in front has ended: it waits by itself
+  bool early = false;         ///< may start before the one in front has ended, where kernels wait
 };
 
 class Gpu {
@@ -46,8 +46,8 @@ class Gpu {
   void check(int code, std::string_view what) const;
 
   /// A kernel of a file in kernels/, e.g. ("map", "silu_f32"). Its module is loaded at the first
-  /// use.
-  void* function(std::string_view file, std::string_view kernel);
+  /// use. It may then be launched with so many bytes of dynamic shared memory.
+  void* function(std::string_view file, std::string_view kernel, unsigned shared_bytes = 0);
   /// Launches a kernel on the stream; each argument by value, of exactly the kernel's type.
   template <class... Arguments>
   void launch(std::string_view file, std::string_view kernel, const Grid& grid,
@@ -75,11 +75,11 @@ class Gpu {
 
   void launch_list(std::string_view file, std::string_view kernel, const Grid& grid,
                    void** arguments);
-  Function& find(std::string_view file, std::string_view kernel);
   Module& module(std::string_view file);
 
   std::string images_for_;
   Files images_;
+  bool early_ = false;
   void* stream_ = nullptr;
   std::mutex mutex_;
   int loaded_ = 0;

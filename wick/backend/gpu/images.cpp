@@ -71,13 +71,6 @@ std::string generic_of(std::string_view gfx) {
   return "";
 }
 
-/// "sm_86" → 86, and 0 for anything else.
-int cuda_number(std::string_view name) {
-  int number = 0;
-  if (name.starts_with("sm_")) std::from_chars(name.data() + 3, name.data() + name.size(), number);
-  return number;
-}
-
 /// Machine code runs on devices of its own generation (the tens) that aren't older.
 const WickGpuArchive* closest_cuda(int device) {
   const WickGpuArchive* best = nullptr;
@@ -97,6 +90,13 @@ const WickGpuArchive* archive_for(std::string_view architecture) {
 }
 
 }  // namespace
+
+int cuda_number(std::string_view architecture) {
+  int number = 0;
+  const char* const end = architecture.data() + architecture.size();
+  if (architecture.starts_with("sm_")) std::from_chars(architecture.data() + 3, end, number);
+  return number;
+}
 
 std::vector<std::string> image_architectures() {
   std::vector<std::string> names;

@@ -15,6 +15,9 @@ namespace wick::gpu {
 /// Files by name.
 using Files = std::map<std::string, std::string, std::less<>>;
 
+/// "sm_86" and "sm_90a" → 86 and 90; 0 for anything else.
+int cuda_number(std::string_view architecture);
+
 /// Architectures that the binary has images for ("sm_90a", "gfx1100"), of both vendors.
 std::vector<std::string> image_architectures();
 

@@ -74,8 +74,8 @@ void column_chunk(const Plan& plan, int64_t x_offset, int64_t chunk, int64_t wid
 
 using Partials = std::array<double, static_cast<size_t>(kBestColumns)>;  // of any type
 
-/// Joins the partial results of a row's chunks, `bytes` apart, into the first: neighbours by twos, what
-/// they give by twos, and so on.
+/// Joins the partial results of a row's chunks, `bytes` apart, into the first: neighbours by twos,
+/// what they give by twos, and so on.
 void join_all(const Plan& plan, char* first, int64_t bytes, int64_t width) {
   for (int64_t step = 1; step < plan.chunks; step *= 2) {
     for (int64_t c = 0; c + step < plan.chunks; c += 2 * step) {
@@ -181,18 +181,19 @@ void reduce_columns(const Plan& plan) {
     }
     return;
   }
-  parallel_for(
-      tiles, kElemsPerThread / std::max<int64_t>(tile_elems, 1), [&](int64_t begin, int64_t end) {
-        std::vector<Partials> waiting;
-        for (int64_t i = begin; i < end; ++i) {
-          int64_t x_offset, y_offset;
-          const int64_t width = tile(i, &x_offset, &y_offset);
-          join_as_they_come(plan, waiting, width, [&](int64_t chunk, void* result) {
-            column_chunk(plan, x_offset, chunk, width, result);
-          });
-          plan.finish(waiting.front().data(), width, plan.divisor, plan.y + y_offset * elem, plan.y_step);
-        }
-      });
+  parallel_for(tiles, kElemsPerThread / std::max<int64_t>(tile_elems, 1),
+               [&](int64_t begin, int64_t end) {
+                 std::vector<Partials> waiting;
+                 for (int64_t i = begin; i < end; ++i) {
+                   int64_t x_offset, y_offset;
+                   const int64_t width = tile(i, &x_offset, &y_offset);
+                   join_as_they_come(plan, waiting, width, [&](int64_t chunk, void* result) {
+                     column_chunk(plan, x_offset, chunk, width, result);
+                   });
+                   plan.finish(waiting.front().data(), width, plan.divisor,
+                               plan.y + y_offset * elem, plan.y_step);
+                 }
+               });
 }
 
 /// The kept dim whose neighbours lie side by side, if no reduced dim's do and it is worth a vector;

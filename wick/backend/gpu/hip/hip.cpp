@@ -8,7 +8,6 @@
 #include <cstring>
 
 #include "wick/backend/gpu/driver.h"
-#include "wick/base/error.h"
 
 namespace wick::gpu {
 namespace {
@@ -20,12 +19,8 @@ constexpr ApiNames kNames = {
     .device_name = "hipDeviceGetName",
     .device_memory = "hipDeviceTotalMem",
     .device_attribute = "hipDeviceGetAttribute",
-    .can_access_peer = "hipDeviceCanAccessPeer",
     .mem_alloc = "hipMalloc",
     .mem_free = "hipFree",
-    .mem_info = "hipMemGetInfo",
-    .host_alloc = "hipHostMalloc",
-    .host_free = "hipHostFree",
     .copy_to_device = "hipMemcpyHtoDAsync",
     .copy_to_host = "hipMemcpyDtoHAsync",
     .copy_on_device = "hipMemcpyDtoDAsync",
@@ -33,12 +28,10 @@ constexpr ApiNames kNames = {
     .stream_create = "hipStreamCreateWithFlags",
     .stream_destroy = "hipStreamDestroy",
     .stream_synchronize = "hipStreamSynchronize",
-    .stream_wait_event = "hipStreamWaitEvent",
     .event_create = "hipEventCreateWithFlags",
     .event_destroy = "hipEventDestroy",
     .event_record = "hipEventRecord",
     .event_synchronize = "hipEventSynchronize",
-    .event_query = "hipEventQuery",
     .event_elapsed = "hipEventElapsedTime",
     .module_load = "hipModuleLoadData",
     .module_unload = "hipModuleUnload",
@@ -58,8 +51,6 @@ struct Extra {
   int (*set_device)(int device);
   const char* (*error_name)(int code);
   const char* (*error_string)(int code);
-  int (*copy_peer)(void* to, int to_device, const void* from, int from_device, size_t bytes,
-                   void* stream);
   int (*properties)(void* properties, int device);      // hipDeviceProp_tR0600, null on old ones
   int (*old_properties)(void* properties, int device);  // of HIP 5
 };
@@ -72,9 +63,7 @@ constexpr size_t kArchitectureAt = 1160, kOldArchitectureAt = 396;
 class HipDriver final : public Driver {
  public:
   HipDriver(const Api& functions, const Extra& extra, std::string file)
-      : Driver(functions, std::move(file)), extra_(extra) {
-    if (api.device_count(&count_) != 0) count_ = 0;
-  }
+      : Driver(DeviceKind::hip, functions, std::move(file)), extra_(extra) {}
 
   std::string version() const override {
     int number = 0;
@@ -83,24 +72,13 @@ class HipDriver final : public Driver {
   }
 
   GpuInfo info(int device) const override {
-    GpuInfo info;
-    char name[256] = {};
-    api.device_name(name, sizeof name - 1, device);
-    info.name = name;
-    api.device_memory(&info.bytes, device);
+    GpuInfo info = basic_info(device);
     info.architecture = architecture(device);
     info.processors = attribute(kMultiprocessors, device);
     info.wave = attribute(kWave, device);
     info.shared_bytes = attribute(kSharedPerBlock, device);
     info.integrated = attribute(kIntegrated, device) != 0;
     return info;
-  }
-
-  void enter(int device) const override {
-    const int code = extra_.set_device(device);
-    if (code != 0) {
-      throw Error("hip", "the device can't be used", fmt::format("hip:{}", device), text(code));
-    }
   }
 
   std::string text(int code) const override {
@@ -111,31 +89,10 @@ class HipDriver final : public Driver {
 
   bool is_out_of_memory(int code) const override { return code == kOutOfMemory; }
 
-  /// Illegal address, a launch that took too long, a context destroyed, assertions, launch
-  /// failures.
-  bool is_lost(int code) const override {
-    return code == 700 || code == 702 || code == 709 || code == 710 || code == 719 || code == 214;
-  }
-
-  int copy_peer(void* to, int to_device, const void* from, int from_device, size_t bytes,
-                void* stream) const override {
-    return extra_.copy_peer(to, to_device, from, from_device, bytes, stream);
-  }
-
   int allow_shared(void*, int) const override { return 0; }  // as much as a group has
 
-  int launch_early(void* function, const unsigned (&groups)[3], unsigned items,
-                   unsigned shared_bytes, void* stream, void** arguments) const override {
-    return api.launch(function, groups[0], groups[1], groups[2], items, 1, 1, shared_bytes, stream,
-                      arguments, nullptr);
-  }
-
  private:
-  int attribute(int which, int device) const {
-    int value = 0;
-    api.device_attribute(&value, which, device);
-    return value;
-  }
+  int set_current(int device) const override { return extra_.set_device(device); }
 
   /// "gfx90a", without the features after it.
   std::string architecture(int device) const {
@@ -153,18 +110,14 @@ class HipDriver final : public Driver {
 };
 
 bool find_extra(const Library& library, Extra& extra, std::string& trace) {
-  const auto find = [&](auto& function, const char* name, bool needed = true) {
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(library.symbol(name));
-    if (function == nullptr && needed) {
-      trace += library.file() + " has no " + name + ": the runtime is too old";
-    }
-    return function != nullptr || !needed;
+  const auto find = [&](auto& function, const char* name) {
+    return find_function(library, name, function, trace);
   };
-  find(extra.properties, "hipGetDevicePropertiesR0600", false);
-  return find(extra.old_properties, "hipGetDeviceProperties", extra.properties == nullptr) &&
+  std::string ignored;
+  const bool now = find_function(library, "hipGetDevicePropertiesR0600", extra.properties, ignored);
+  return (now || find(extra.old_properties, "hipGetDeviceProperties")) &&
          find(extra.set_device, "hipSetDevice") && find(extra.error_name, "hipGetErrorName") &&
-         find(extra.error_string, "hipGetErrorString") &&
-         find(extra.copy_peer, "hipMemcpyPeerAsync");
+         find(extra.error_string, "hipGetErrorString");
 }
 
 /// The runtime takes its time to find that there is no card: the kernel driver's device tells
@@ -191,17 +144,7 @@ std::unique_ptr<Driver> open_hip(std::string& trace) {
       !find_extra(*library, extra, trace)) {
     return nullptr;
   }
-  if (const int code = api.init(0); code != 0) {
-    const char* words = extra.error_string(code);
-    trace += fmt::format("{}: {}", library->file(), words == nullptr ? "unknown error" : words);
-    return nullptr;
-  }
-  auto driver = std::make_unique<HipDriver>(api, extra, library->file());
-  if (driver->device_count() == 0) {
-    trace += library->file() + ": no device";
-    return nullptr;
-  }
-  return driver;
+  return std::make_unique<HipDriver>(api, extra, library->file());
 }
 
 }  // namespace wick::gpu

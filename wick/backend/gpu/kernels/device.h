@@ -1,7 +1,7 @@
 #pragma once
 
-// The whole dialect of GPU kernels: nothing else in this folder names a vendor. Compiled by clang for
-// AMD, by nvcc and by both vendors' run-time compilers, without any of their headers.
+// The whole dialect of GPU kernels: nothing else in this folder names a vendor. Compiled by clang
+// for AMD, by nvcc and by both vendors' run-time compilers, without any of their headers.
 //
 // Items are the threads of a group, groups the blocks of a grid. Lanes are counted in logical teams
 // of 32 everywhere: a wave of 64 works as two teams, so that the order of a reduction is the same.
@@ -15,15 +15,14 @@
 #define WICK_SHARED __attribute__((shared))
 #define WICK_GLOBAL __attribute__((global))
 #define WICK_BOUNDS(...) __attribute__((launch_bounds(__VA_ARGS__)))
-#define WICK_RESTRICT __restrict__
 #else
 #define WICK_AMD 0
 #define WICK_DEVICE __device__ __forceinline__
 #define WICK_SHARED __shared__
 #define WICK_GLOBAL __global__
 #define WICK_BOUNDS(...) __launch_bounds__(__VA_ARGS__)
-#define WICK_RESTRICT __restrict__
 #endif
+#define WICK_RESTRICT __restrict__
 
 /// WICK_KERNEL(name, items)(arguments) { … }: a kernel by that very name, for groups of `items`.
 /// Further arguments: the least groups that a processor is to hold at once.
@@ -36,20 +35,17 @@ using namespace wick::math;
 /// Lanes of a team.
 inline constexpr u32 kTeam = 32;
 
-#if WICK_AMD
+/// What a load or a store moves at most.
+struct alignas(16) Bytes16 {
+  u32 w[4];
+};
 
-#if defined(__AMDGCN_WAVEFRONT_SIZE__)
-inline constexpr u32 kWave = __AMDGCN_WAVEFRONT_SIZE__;
-#else
-inline constexpr u32 kWave = 64;  // the host's pass over this text
-#endif
+#if WICK_AMD
 
 WICK_DEVICE u32 item() { return __builtin_amdgcn_workitem_id_x(); }
 /// Items of a group.
 WICK_DEVICE u32 items() { return __builtin_amdgcn_workgroup_size_x(); }
 WICK_DEVICE u32 group() { return __builtin_amdgcn_workgroup_id_x(); }
-WICK_DEVICE u32 group_y() { return __builtin_amdgcn_workgroup_id_y(); }
-WICK_DEVICE u32 group_z() { return __builtin_amdgcn_workgroup_id_z(); }
 /// Groups along the first axis. Source: the hidden arguments of code objects from version 5 on.
 WICK_DEVICE u32 groups() {
   return *(const __attribute__((address_space(4))) u32*)__builtin_amdgcn_implicitarg_ptr();
@@ -60,24 +56,6 @@ WICK_DEVICE void sync() {
   __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
   __builtin_amdgcn_s_barrier();
   __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
-}
-/// The same within a team, which runs in lockstep here.
-WICK_DEVICE void sync_team() {
-  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "wavefront");
-  __builtin_amdgcn_wave_barrier();
-  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "wavefront");
-}
-
-/// The lane within the hardware's wave.
-WICK_DEVICE u32 wave_lane() {
-  return __builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0u));
-}
-
-/// x of the team's lane with that number.
-WICK_DEVICE u32 shuffle(u32 x, u32 lane) {
-  const u32 first = kWave == kTeam ? 0 : wave_lane() & ~(kTeam - 1);
-  return static_cast<u32>(__builtin_amdgcn_ds_bpermute(static_cast<int>((first + lane) * 4),
-                                                       static_cast<int>(x)));
 }
 
 /// x of the lane whose number differs in the bits of kMask.
@@ -95,13 +73,13 @@ WICK_DEVICE u32 shuffle_xor(u32 x) {
 
 /// c + Σ a_i·b_i over the four signed bytes of each.
 WICK_DEVICE i32 dot4(i32 a, i32 b, i32 c) {
-#if defined(__gfx1100__) || defined(__gfx1101__) || defined(__gfx1102__) ||                   \
-    defined(__gfx1103__) || defined(__gfx1150__) || defined(__gfx1151__) ||                   \
-    defined(__gfx1200__) || defined(__gfx1201__) || defined(__gfx11_generic__) ||             \
+#if defined(__gfx1100__) || defined(__gfx1101__) || defined(__gfx1102__) ||       \
+    defined(__gfx1103__) || defined(__gfx1150__) || defined(__gfx1151__) ||       \
+    defined(__gfx1200__) || defined(__gfx1201__) || defined(__gfx11_generic__) || \
     defined(__gfx12_generic__)
   return __builtin_amdgcn_sudot4(true, a, true, b, c, false);
-#elif defined(__gfx906__) || defined(__gfx908__) || defined(__gfx90a__) ||                    \
-    defined(__gfx942__) || defined(__gfx1030__) || defined(__gfx10_3_generic__)
+#elif defined(__gfx906__) || defined(__gfx908__) || defined(__gfx90a__) || defined(__gfx942__) || \
+    defined(__gfx1030__) || defined(__gfx10_3_generic__)
   return __builtin_amdgcn_sdot4(a, b, c, false);
 #else
   for (int i = 0; i < 4; ++i) c += static_cast<i8>(a >> 8 * i) * static_cast<i8>(b >> 8 * i);
@@ -109,8 +87,8 @@ WICK_DEVICE i32 dot4(i32 a, i32 b, i32 c) {
 #endif
 }
 
-/// Makes the compiler forget what it knows of a register's value, and with it what it has computed from
-/// it: so that it computes it again rather than keep it.
+/// Makes the compiler forget what it knows of a register's value, and with it what it has computed
+/// from it: so that it computes it again rather than keep it.
 WICK_DEVICE void forget(u32& x) { asm volatile("" : "+v"(x)); }
 
 /// For kernels of a chain that were launched early: see Driver::launch_early.
@@ -118,17 +96,10 @@ WICK_DEVICE void wait_for_earlier() {}
 WICK_DEVICE void let_later_start() {}
 
 /// 16 bytes that nobody will read again soon.
-struct alignas(16) Bytes16 {
-  u32 w[4];
-};
 WICK_DEVICE Bytes16 load_streamed(const Bytes16* from) {
   typedef u32 Four __attribute__((ext_vector_type(4)));
   const Four v = __builtin_nontemporal_load(reinterpret_cast<const Four*>(from));
   return {{v.x, v.y, v.z, v.w}};
-}
-WICK_DEVICE void store_streamed(Bytes16* to, Bytes16 x) {
-  typedef u32 Four __attribute__((ext_vector_type(4)));
-  __builtin_nontemporal_store(Four{x.w[0], x.w[1], x.w[2], x.w[3]}, reinterpret_cast<Four*>(to));
 }
 
 /// Two values in a 16-bit type, the first in the lower half of the word.
@@ -139,28 +110,23 @@ WICK_DEVICE u32 narrow_two(float low, float high) {
 
 #else  // NVIDIA
 
-inline constexpr u32 kWave = 32;
-
 WICK_DEVICE u32 item() { return threadIdx.x; }
 WICK_DEVICE u32 items() { return blockDim.x; }
 WICK_DEVICE u32 group() { return blockIdx.x; }
-WICK_DEVICE u32 group_y() { return blockIdx.y; }
-WICK_DEVICE u32 group_z() { return blockIdx.z; }
 WICK_DEVICE u32 groups() { return gridDim.x; }
 WICK_DEVICE void sync() { __syncthreads(); }
-WICK_DEVICE void sync_team() { __syncwarp(); }
-WICK_DEVICE u32 wave_lane() { return threadIdx.x % 32; }
-WICK_DEVICE u32 shuffle(u32 x, u32 lane) {
-  return __shfl_sync(~0u, x, static_cast<int>(lane));
-}
 template <u32 kMask>
 WICK_DEVICE u32 shuffle_xor(u32 x) {
   return __shfl_xor_sync(~0u, x, kMask);
 }
 WICK_DEVICE i32 dot4(i32 a, i32 b, i32 c) { return __dp4a(a, b, c); }
+#if __CUDA_ARCH__ >= 900
 WICK_DEVICE void wait_for_earlier() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 WICK_DEVICE void let_later_start() { asm volatile("griddepcontrol.launch_dependents;"); }
-
+#else
+WICK_DEVICE void wait_for_earlier() {}
+WICK_DEVICE void let_later_start() {}
+#endif
 WICK_DEVICE void forget(u32& x) { asm volatile("" : "+r"(x)); }
 template <class T>
 WICK_DEVICE u32 narrow_two(float low, float high) {
@@ -173,20 +139,12 @@ WICK_DEVICE u32 narrow_two(float low, float high) {
   return y;
 }
 
-struct alignas(16) Bytes16 {
-  u32 w[4];
-};
 WICK_DEVICE Bytes16 load_streamed(const Bytes16* from) {
   Bytes16 x;
   asm volatile("ld.global.cs.v4.u32 {%0, %1, %2, %3}, [%4];"
                : "=r"(x.w[0]), "=r"(x.w[1]), "=r"(x.w[2]), "=r"(x.w[3])
                : "l"(from));
   return x;
-}
-WICK_DEVICE void store_streamed(Bytes16* to, Bytes16 x) {
-  asm volatile("st.global.cs.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(x.w[0]), "r"(x.w[1]),
-               "r"(x.w[2]), "r"(x.w[3])
-               : "memory");
 }
 
 #endif
@@ -195,15 +153,6 @@ WICK_DEVICE u32 lane() { return item() % kTeam; }
 /// The team within the group.
 WICK_DEVICE u32 team() { return item() / kTeam; }
 
-WICK_DEVICE float shuffle(float x, u32 from) { return bits_f32(shuffle(f32_bits(x), from)); }
-WICK_DEVICE i32 shuffle(i32 x, u32 from) {
-  return static_cast<i32>(shuffle(static_cast<u32>(x), from));
-}
-WICK_DEVICE double shuffle(double x, u32 from) {
-  const u64 b = f64_bits(x);
-  const u64 low = shuffle(static_cast<u32>(b), from), high = shuffle(static_cast<u32>(b >> 32), from);
-  return bits_f64(low | high << 32);
-}
 template <u32 kMask>
 WICK_DEVICE float shuffle_xor(float x) {
   return bits_f32(shuffle_xor<kMask>(f32_bits(x)));

@@ -35,8 +35,8 @@ WICK_DEVICE T narrow(Compute<T> x) {
   }
 }
 
-/// N neighbouring elements, loaded and stored at once: as words, because compilers take structures of
-/// short members apart. At least four bytes.
+/// N neighbouring elements, loaded and stored at once: as words, because compilers take structures
+/// of short members apart. At least four bytes.
 template <class T, u32 N>
 struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Pack {
   static constexpr u32 kWords = sizeof(T) * N / 4;

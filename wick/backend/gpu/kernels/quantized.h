@@ -2,22 +2,18 @@
 
 // Weights of block dtypes as they lie on a device, and blocks of activations.
 //
-// A unit is 16 rows times a chunk of 8 blocks (256 values); units of a row group follow one another.
+// A unit is 16 rows times a chunk of 8 blocks (256 values); units of a row group follow one
+// another.
 //   q4_0  {8 blocks × 16 rows × 16 B of nibbles}{16 rows × 8 × d}                 2304 B
 //   q4_1  {8 blocks × 16 rows × 16 B of nibbles}{16 rows × 8 × d}{16 × 8 × m}     2560 B
 //   q8_0  {8 blocks × 2 halves × 16 rows × 16 B}{16 rows × 8 × d}                 4352 B
 // Nibbles as in the file: byte j has the values j and j + 16.
 
 #include "wick/backend/gpu/kernels/device.h"
+#include "wick/math/activation.h"
 #include "wick/math/half.h"
 
 namespace wick::gpu {
-
-/// Of a block of 32 activations; their int8 values lie apart.
-struct alignas(8) BlockScale {
-  float d;  // value = d · q
-  i32 sum;  // Σ q
-};
 
 struct Q4_0 {
   static constexpr u32 kPieces = 8, kScales = 1;  // of 16 bytes a row: quants, then scales
@@ -41,7 +37,8 @@ WICK_DEVICE float scale_at(const Bytes16& s, u32 j) {
 
 /// Σ u·q of block j of a unit's row, whose pieces are `w`, with activations at `q` (32 bytes).
 template <class Q>
-WICK_DEVICE i32 block_dot(const Bytes16* w, u32 j, const Bytes16& low, const Bytes16& high, i32 sum) {
+WICK_DEVICE i32 block_dot(const Bytes16* w, u32 j, const Bytes16& low, const Bytes16& high,
+                          i32 sum) {
   i32 dot = 0;
   if constexpr (Q::kPieces == 16) {
 #pragma unroll

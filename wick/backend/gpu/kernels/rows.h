@@ -2,9 +2,9 @@
 
 // The order of row sums (docs/design/numerics/reduce.md) on a GPU.
 //
-// An item holds kEach neighbouring accumulators, so 128 / kEach items share a chunk of 4096 elements and
-// read 128 neighbouring ones at a time. Rows of few elements take fewer items, since accumulators
-// without elements add nothing; rows of several chunks take as many times the items.
+// An item holds kEach neighbouring accumulators, so 128 / kEach items share a chunk of 4096
+// elements and read 128 neighbouring ones at a time. Rows of few elements take fewer items, since
+// accumulators without elements add nothing; rows of several chunks take as many times the items.
 
 #include "wick/backend/gpu/kernels/device.h"
 #include "wick/backend/gpu/kernels/element.h"
@@ -14,7 +14,8 @@ namespace wick::gpu {
 inline constexpr u32 kChunk = 4096, kAccumulators = 128, kMostChunks = 8;
 
 /// Which row and which elements of it an item has. A row takes 2^width_log items for each of
-/// 2^chunks_log chunks; only rows of at most kEach << width_log elements take less than 128 / kEach.
+/// 2^chunks_log chunks; only rows of at most kEach << width_log elements take less than 128 /
+/// kEach.
 template <u32 kEach>
 struct RowPlace {
   u64 row;
@@ -37,8 +38,8 @@ struct RowPlace {
   }
 };
 
-/// Neighbouring elements from c on; zeros from n on. kWhole: rows lie at multiples of kEach elements and
-/// have as many.
+/// Neighbouring elements from c on; zeros from n on. kWhole: rows lie at multiples of kEach
+/// elements and have as many.
 template <u32 kEach, bool kWhole, class T>
 WICK_DEVICE Pack<T, kEach> load_each(const T* x, u32 c, u32 n) {
   Pack<T, kEach> y = {};
@@ -88,7 +89,8 @@ WICK_DEVICE A row_sum(const A (&acc)[kEach], const RowPlace<kEach>& place, A* sh
     shared[item()] = s;
     sync();
     if constexpr (kEach == 2) s = s + shared[item() ^ 32];
-    if constexpr (kEach == 1) s = (s + shared[item() ^ 64]) + (shared[item() ^ 32] + shared[item() ^ 96]);
+    if constexpr (kEach == 1)
+      s = (s + shared[item() ^ 64]) + (shared[item() ^ 32] + shared[item() ^ 96]);
   }
   if (kLane * 16 < kTeam && place.width > kLane * 16) s = s + shuffle_xor<kLane * 16 % kTeam>(s);
   if (kLane * 8 < kTeam && place.width > kLane * 8) s = s + shuffle_xor<kLane * 8 % kTeam>(s);
