@@ -378,7 +378,7 @@ class Probe {
           const ConstView part{blocks.data(), dtype, Layout::contiguous({n, k})};
           const auto prepared = b.prepare(std::span(&part, 1), false);
           b.linear({out, DType::f32, Layout::contiguous({1, n})},
-                   {x.data(), DType::f32, Layout::contiguous({1, k})}, *prepared);
+                   {x.data(), DType::f32, Layout::contiguous({1, k})}, *prepared, {});
         });
     report(fmt::format("matvec.{}[{},{}]", name, n, k), differ, time,
            static_cast<double>(packed.size()));

@@ -106,7 +106,8 @@ void run_case(DType weight_dtype, DType dtype, Form form, cpu::Isa isa, int64_t 
   const std::vector<char> before = out.bytes;
   Layout x_layout = x.layout, out_layout = out.layout;
   if (form == Form::rank1) x_layout = x_layout.squeeze(0), out_layout = out_layout.squeeze(0);
-  backend.linear({out.bytes.data(), dtype, out_layout}, {x.bytes.data(), dtype, x_layout}, *weight);
+  backend.linear({out.bytes.data(), dtype, out_layout}, {x.bytes.data(), dtype, x_layout}, *weight,
+                 {});
 
   // bf16 weights meet activations rounded to bf16.
   std::vector<double> xs(static_cast<size_t>(rows * k)), ws(static_cast<size_t>(n * k));
@@ -206,7 +207,7 @@ std::vector<float> linear_f32(cpu::Isa isa, const PreparedWeight& weight,
   cpu::CpuBackend backend(isa);
   std::vector<float> out(static_cast<size_t>(rows * weight.n));
   backend.linear({out.data(), DType::f32, dense({rows, weight.n})},
-                 {x.data(), DType::f32, dense({rows, weight.k})}, weight);
+                 {x.data(), DType::f32, dense({rows, weight.k})}, weight, {});
   return out;
 }
 

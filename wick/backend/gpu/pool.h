@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <unordered_map>
 
@@ -29,6 +30,12 @@ class Pool {
   void* take(size_t bytes);
   void give(void* data) noexcept;
 
+  /// Blocks that stay together: what a recording uses stays its own until nobody holds the arena.
+  class Arena;
+  std::shared_ptr<Arena> make_arena();
+  /// The arena that the calling thread's blocks come from; null: none.
+  static void use(std::shared_ptr<Arena> arena);
+
   /// Most that may be held, in use and cached; 0: whatever the device has.
   void set_limit(size_t bytes);
   /// Gives cached blocks back. Work that still uses them is waited for by the driver.
@@ -36,16 +43,25 @@ class Pool {
   MemoryInfo info() const;
 
  private:
+  using Free = std::multimap<size_t, void*>;
+  struct Used {
+    size_t bytes = 0;
+    std::weak_ptr<Arena> arena;
+  };
+
   void* from_driver(size_t bytes);
+  /// A free block that fits; null if there is none. `taken` gets its size.
+  static void* from_free(Free& free, size_t size, size_t& taken);
   void trim_locked() noexcept;
+  void close(Arena& arena) noexcept;
 
   const Driver& driver_;
   const Device device_;
   mutable std::mutex mutex_;
   size_t limit_ = 0;
   MemoryInfo info_;
-  std::multimap<size_t, void*> free_;
-  std::unordered_map<void*, size_t> used_;
+  Free free_;
+  std::unordered_map<void*, Used> used_;
 };
 
 }  // namespace wick::gpu
