@@ -14,6 +14,7 @@
 
 #include "wick/backend/backend.h"
 #include "wick/backend/cpu/cpu.h"
+#include "wick/backend/devices.h"
 #include "wick/base/error.h"
 
 namespace wick::cli {
@@ -69,7 +70,7 @@ std::shared_ptr<const serve::Engine> ModelOptions::load() const {
   if (threads) cpu::set_threads(*threads);
   session();
   models::LoadOptions options;
-  options.device = device == "auto" ? Device::cpu() : Device::parse(device);
+  options.device = device == "auto" ? best_device() : Device::parse(device);
   backend(options.device);  // named before the file is touched, if there is none such
   Progress progress("loading");
   options.progress = [&](int64_t done, int64_t total) { progress.update(done, total); };

@@ -48,7 +48,6 @@ void print_gpus() {
         gpu.wave,
         gpu.kernels.empty() ? "no kernels for it in this binary" : "kernels for " + gpu.kernels));
   }
-  if (!all.empty()) print("  models run on the CPU alone for now\n");
   for (const DriverDescription& driver : gpu_drivers()) {
     if (driver.found) {
       print(fmt::format("  {}: {} {}\n", use_of(driver.kind), driver.library, driver.version));

@@ -43,7 +43,7 @@ int context_object;
 thread_local void* current = nullptr;
 std::map<uintptr_t, size_t> blocks;
 size_t used = 0;
-std::set<void*> streams, events, functions, capturing;
+std::set<void*> streams, events, functions, capturing, pinned;
 std::map<void*, Module> modules;
 
 int ready() {
@@ -182,6 +182,29 @@ STAND_IN cuMemFree_v2(void* data) {
     return kSuccess;
   });
 }
+STAND_IN cuMemGetInfo_v2(size_t* free, size_t* total) {
+  return guarded([&]() -> int {
+    if (free == nullptr || total == nullptr) return kInvalidValue;
+    *free = kMemory - used;
+    *total = kMemory;
+    return kSuccess;
+  });
+}
+STAND_IN cuMemHostAlloc(void** data, size_t bytes, unsigned flags) {
+  return guarded([&]() -> int {
+    if (data == nullptr || bytes == 0 || (flags & ~7u) != 0) return kInvalidValue;
+    *data = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+    pinned.insert(*data);
+    return kSuccess;
+  });
+}
+STAND_IN cuMemFreeHost(void* data) {
+  return guarded([&]() -> int {
+    if (pinned.erase(data) == 0) return kInvalidValue;
+    std::free(data);
+    return kSuccess;
+  });
+}
 STAND_IN cuMemcpyHtoDAsync_v2(void* to, const void* from, size_t bytes, void* stream) {
   return copy(to, from, bytes, stream, true, false);
 }
@@ -204,6 +227,12 @@ STAND_IN cuStreamCreate(void** stream, unsigned flags) { return make(streams, st
 STAND_IN cuStreamDestroy_v2(void* stream) { return destroy(streams, stream); }
 STAND_IN cuStreamSynchronize(void* stream) {
   return guarded([&]() -> int { return is_stream(stream) ? kSuccess : kInvalidHandle; });
+}
+STAND_IN cuStreamWaitEvent(void* stream, void* event, unsigned flags) {
+  return guarded([&]() -> int {
+    if (flags != 0) return kInvalidValue;
+    return is_stream(stream) && events.contains(event) ? kSuccess : kInvalidHandle;
+  });
 }
 STAND_IN cuEventCreate(void** event, unsigned flags) { return make(events, event, flags, 7); }
 STAND_IN cuEventDestroy_v2(void* event) { return destroy(events, event); }

@@ -16,7 +16,8 @@ struct GpuDescription {
   std::string architecture;  ///< "sm_90", "gfx1100"
   std::string kernels;       ///< whose kernels of this binary it runs; empty: there are none for it
   size_t memory_bytes = 0;
-  int wave = 0;  ///< lanes that run in lockstep
+  bool integrated = false;  ///< shares the host's memory
+  int wave = 0;             ///< lanes that run in lockstep
   int processors = 0;
 };
 
@@ -28,6 +29,10 @@ struct DriverDescription {
   std::string version;
   std::string missing;  ///< why it isn't there
 };
+
+/// Where models run best: the GPU with kernels that has the most memory of its own, else one that
+/// shares the host's, else the CPU. Loads the drivers that are there.
+WICK_API Device best_device();
 
 /// All GPUs of all drivers. Loads the drivers that are there.
 WICK_API std::vector<GpuDescription> gpus();

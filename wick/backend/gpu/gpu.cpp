@@ -183,12 +183,12 @@ Gpu::Recorder::Recorder(Gpu& gpu) : gpu_(gpu), arena_(gpu.pool.make_arena()) {
   }
   open_ = true;
   recording = {&gpu_, stream_};
-  Pool::use(arena_);
+  gpu_.pool.use(arena_);
 }
 
 Gpu::Recorder::~Recorder() {
   recording = {};
-  Pool::use(nullptr);
+  gpu_.pool.use(nullptr);
   if (open_) {  // something was thrown
     void* graph = nullptr;
     if (gpu_.driver.api.capture_end(stream_, &graph) == 0 && graph != nullptr) {
