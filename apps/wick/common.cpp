@@ -66,7 +66,8 @@ void ModelOptions::add_to(CLI::App& command, bool with_context) {
       ->capture_default_str();
 }
 
-std::shared_ptr<const serve::Engine> ModelOptions::load() const {
+template <class Load>
+auto ModelOptions::load_with(const Load& load) const {
   if (threads) cpu::set_threads(*threads);
   session();
   models::LoadOptions options;
@@ -74,7 +75,17 @@ std::shared_ptr<const serve::Engine> ModelOptions::load() const {
   backend(options.device);  // named before the file is touched, if there is none such
   Progress progress("loading");
   options.progress = [&](int64_t done, int64_t total) { progress.update(done, total); };
-  return serve::Engine::load(file, options);
+  return load(options);
+}
+
+std::shared_ptr<const serve::Engine> ModelOptions::load() const {
+  return load_with([&](const models::LoadOptions& o) { return serve::Engine::load(file, o); });
+}
+
+std::unique_ptr<models::CausalLm> ModelOptions::load_model() const {
+  return load_with([&](const models::LoadOptions& o) {
+    return models::CausalLm::load(*io::Gguf::open(file), o);
+  });
 }
 
 serve::SessionOptions ModelOptions::session() const {
