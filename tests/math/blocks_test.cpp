@@ -190,6 +190,14 @@ TEST_P(Quantize, RoundTrip) {
 
 INSTANTIATE_TEST_SUITE_P(Math, Quantize, testing::Values(kQ4_0, kQ4_1, kQ8_0));
 
+/// amax/127 with four significant bits, rounded up.
+float activation_scale(float amax) {
+  const float quotient = amax / 127.0f;
+  const int exponent = std::ilogb(quotient) - 3;
+  return static_cast<float>(
+      std::ldexp(std::ceil(std::ldexp(static_cast<double>(quotient), -exponent)), exponent));
+}
+
 struct Activation {
   std::vector<signed char> q;
   std::vector<float> d;
@@ -223,18 +231,44 @@ TEST(ActivationBlocks, FollowTheContract) {
       if (!finite) {
         ASSERT_TRUE(std::isnan(a.d[b])) << set.name << ' ' << b;
       } else {
-        ASSERT_EQ(view<std::uint32_t>(a.d[b]), view<std::uint32_t>(zero ? 0.0f : amax / 127.0f));
+        ASSERT_EQ(view<std::uint32_t>(a.d[b]),
+                  view<std::uint32_t>(zero ? 0.0f : activation_scale(amax)));
       }
       int sum = 0;
       for (int j = 0; j < 32; ++j) {
-        const int q =
-            finite && !zero ? static_cast<int>(std::nearbyint(v[j] * (127.0f / amax))) : 0;
+        const int q = finite && !zero
+                          ? static_cast<int>(std::nearbyint(v[j] * (1.0f / activation_scale(amax))))
+                          : 0;
         ASSERT_EQ(a.q[32 * b + static_cast<std::size_t>(j)], q) << set.name << ' ' << b << ' ' << j;
         ASSERT_LE(std::abs(q), 127);
         sum += q;
       }
       ASSERT_EQ(a.sum[b], sum) << set.name << ' ' << b;
     }
+  }
+}
+
+/// Every mantissa of the largest magnitude, at the ends and in the middle of the range of live
+/// blocks: 127 is never passed without a clamp, and the scale is the least of four significant
+/// bits.
+TEST(ActivationBlocks, EveryMantissa) {
+  for (const std::uint32_t exponent : {27u, 28u, 127u, 130u, 253u, 254u}) {
+    int largest = 0, smallest = 127;
+    for (std::uint32_t mantissa = 0; mantissa < 1u << 23; ++mantissa) {
+      const float amax = view<float>(exponent << 23 | mantissa);
+      if (amax <= 1e-30f) continue;
+      const math::ActivationStep step(view<std::uint32_t>(amax));
+      const int q = step.quantize(amax);
+      largest = std::max(largest, q);
+      smallest = std::min(smallest, q);
+      const float least = amax / 127.0f;
+      const float below = view<float>(view<std::uint32_t>(step.d()) - 0x00100000u);
+      ASSERT_TRUE(step.quantize(-amax) == -q && step.d() >= least && std::isfinite(step.d()) &&
+                  (view<std::uint32_t>(step.d()) & 0x000fffffu) == 0 && below < least)
+          << amax;
+    }
+    EXPECT_EQ(largest, 127) << exponent;
+    EXPECT_EQ(smallest, exponent == 27 ? smallest : 113) << exponent;
   }
 }
 
