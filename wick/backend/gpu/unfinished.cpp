@@ -1,4 +1,5 @@
 #include "wick/backend/gpu/gpu_backend.h"
+#include "wick/backend/gpu/linear/float_weight.h"
 #include "wick/base/error.h"
 
 // Methods that have no kernels yet. Each goes as its kernels come.
@@ -29,15 +30,15 @@ void GpuBackend::reduce(Op, const View&, const ConstView&, uint32_t) { unfinishe
 void GpuBackend::arg_reduce(Op, const View&, const ConstView&, int) { unfinished("arg_reduce"); }
 // linear/matmul.cpp
 void GpuBackend::matmul(const View&, const ConstView&, const ConstView&) { unfinished("matmul"); }
-// linear/weight.cpp
-std::unique_ptr<PreparedWeight> GpuBackend::prepare(std::span<const ConstView>, bool) {
-  unfinished("prepare");
-}
-void GpuBackend::linear(const View&, const ConstView&, const PreparedWeight&, const LinearFusion&) {
-  unfinished("linear");
-}
 void GpuBackend::quantize(const View&, const ConstView&) { unfinished("quantize"); }
 void GpuBackend::dequantize(const View&, const ConstView&) { unfinished("dequantize"); }
+// linear/float_weight.cpp
+std::unique_ptr<PreparedWeight> prepare_float(Gpu&, std::span<const ConstView>) {
+  unfinished("prepare");
+}
+void linear_float(Gpu&, const View&, const ConstView&, const PreparedWeight&, const ConstView*) {
+  unfinished("linear");
+}
 // norm.cpp
 void GpuBackend::softmax(const View&, const ConstView&, int, bool) { unfinished("softmax"); }
 void GpuBackend::rms_norm(const View&, const ConstView&, const ConstView&, float) {
