@@ -27,15 +27,7 @@ void GpuBackend::affine(const View&, const ConstView&, Scalar, Scalar) { unfinis
 // reduce.cpp
 void GpuBackend::reduce(Op, const View&, const ConstView&, uint32_t) { unfinished("reduce"); }
 void GpuBackend::arg_reduce(Op, const View&, const ConstView&, int) { unfinished("arg_reduce"); }
-// linear/matmul.cpp
-void GpuBackend::matmul(const View&, const ConstView&, const ConstView&) { unfinished("matmul"); }
-// linear/weight.cpp
-std::unique_ptr<PreparedWeight> GpuBackend::prepare(std::span<const ConstView>, bool) {
-  unfinished("prepare");
-}
-void GpuBackend::linear(const View&, const ConstView&, const PreparedWeight&, const LinearFusion&) {
-  unfinished("linear");
-}
+// linear/
 void GpuBackend::quantize(const View&, const ConstView&) { unfinished("quantize"); }
 void GpuBackend::dequantize(const View&, const ConstView&) { unfinished("dequantize"); }
 // norm.cpp
