@@ -28,17 +28,9 @@ void GpuBackend::affine(const View&, const ConstView&, Scalar, Scalar) { unfinis
 // reduce.cpp
 void GpuBackend::reduce(Op, const View&, const ConstView&, uint32_t) { unfinished("reduce"); }
 void GpuBackend::arg_reduce(Op, const View&, const ConstView&, int) { unfinished("arg_reduce"); }
-// linear/matmul.cpp
-void GpuBackend::matmul(const View&, const ConstView&, const ConstView&) { unfinished("matmul"); }
+// linear/
 void GpuBackend::quantize(const View&, const ConstView&) { unfinished("quantize"); }
 void GpuBackend::dequantize(const View&, const ConstView&) { unfinished("dequantize"); }
-// linear/float_weight.cpp
-std::unique_ptr<PreparedWeight> prepare_float(Gpu&, std::span<const ConstView>) {
-  unfinished("prepare");
-}
-void linear_float(Gpu&, const View&, const ConstView&, const PreparedWeight&, const ConstView*) {
-  unfinished("linear");
-}
 // norm.cpp
 void GpuBackend::softmax(const View&, const ConstView&, int, bool) { unfinished("softmax"); }
 void GpuBackend::rms_norm(const View&, const ConstView&, const ConstView&, float) {

@@ -16,7 +16,7 @@
 // byte 8·(w mod 2) + 4·t + b of block w / 2's nibbles, the low ones for h = 0.
 
 #include "wick/backend/gpu/kernels/element.h"
-#include "wick/backend/gpu/kernels/product.h"
+#include "wick/backend/gpu/kernels/product_out.h"
 #include "wick/math/activation.h"
 
 namespace wick::gpu {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "wick/backend/gpu/kernels/product.h"
+#include "wick/backend/gpu/kernels/product_out.h"
 #include "wick/backend/gpu/linear/quantized_weight.h"
 #include "wick/backend/gpu/space.h"
 
