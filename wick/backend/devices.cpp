@@ -1,5 +1,6 @@
 #include "wick/backend/devices.h"
 
+#include "wick/backend/gpu/code.h"
 #include "wick/backend/gpu/driver.h"
 #include "wick/backend/gpu/images.h"
 
@@ -16,9 +17,12 @@ std::vector<GpuDescription> gpus() {
     const gpu::Driver* driver = gpu::Driver::of(kind);
     for (int i = 0; driver != nullptr && i < driver->device_count(); ++i) {
       const gpu::GpuInfo info = driver->info(i);
-      GpuDescription description{Device{kind, i}, info.name, info.architecture, "",
+      GpuDescription description{Device{kind, i}, info.name, info.architecture, "", "",
                                  info.bytes,      info.wave, info.processors};
-      if (!gpu::has_images(info.architecture, description.kernels)) description.kernels.clear();
+      if (!gpu::images_allowed() || !gpu::has_images(info.architecture, description.kernels)) {
+        description.kernels.clear();
+        if (const auto* compiler = gpu::Compiler::of(kind)) description.compiler = compiler->name;
+      }
       all.push_back(std::move(description));
     }
   }

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "wick/backend/gpu/code.h"
 #include "wick/backend/gpu/driver.h"
-#include "wick/backend/gpu/images.h"
 #include "wick/backend/gpu/pool.h"
 
 namespace wick::gpu {
@@ -39,6 +39,8 @@ class Gpu {
   void* stream() const { return stream_; }
   /// How many modules were loaded so far.
   int modules_loaded() const { return loaded_; }
+  /// Where their code comes from.
+  const Code& code() const { return code_; }
 
   /// Makes this the calling thread's device.
   void enter() const { driver.enter(device.index); }
@@ -77,8 +79,7 @@ class Gpu {
                    void** arguments);
   Module& module(std::string_view file);
 
-  std::string images_for_;
-  Files images_;
+  Code code_;
   bool early_ = false;
   void* stream_ = nullptr;
   std::mutex mutex_;
