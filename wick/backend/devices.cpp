@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "wick/backend/gpu/code.h"
 #include "wick/backend/gpu/driver.h"
 #include "wick/backend/gpu/images.h"
 
@@ -19,9 +20,12 @@ std::vector<GpuDescription> gpus() {
     const gpu::Driver* driver = gpu::Driver::of(kind);
     for (int i = 0; driver != nullptr && i < driver->device_count(); ++i) {
       const gpu::GpuInfo info = driver->info(i);
-      GpuDescription description{Device{kind, i}, info.name, info.architecture, "", info.bytes,
-                                 info.integrated, info.wave, info.processors};
-      if (!gpu::has_images(info.architecture, description.kernels)) description.kernels.clear();
+      GpuDescription description{Device{kind, i}, info.name, info.architecture, "", "",
+                                 info.bytes,      info.integrated, info.wave, info.processors};
+      if (!gpu::images_allowed() || !gpu::has_images(info.architecture, description.kernels)) {
+        description.kernels.clear();
+        if (const auto* compiler = gpu::Compiler::of(kind)) description.compiler = compiler->name;
+      }
       all.push_back(std::move(description));
     }
   }
@@ -31,7 +35,7 @@ std::vector<GpuDescription> gpus() {
 Device best_device() {
   std::optional<GpuDescription> best;
   for (const GpuDescription& gpu : gpus()) {
-    if (gpu.kernels.empty()) continue;
+    if (gpu.kernels.empty() && gpu.compiler.empty()) continue;
     const auto rank = [](const GpuDescription& g) {
       return std::pair(!g.integrated, g.memory_bytes);
     };

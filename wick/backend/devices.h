@@ -15,6 +15,7 @@ struct GpuDescription {
   std::string name;          ///< "NVIDIA H200"
   std::string architecture;  ///< "sm_90", "gfx1100"
   std::string kernels;       ///< whose kernels of this binary it runs; empty: there are none for it
+  std::string compiler;      ///< what makes its kernels at their first use where there are none
   size_t memory_bytes = 0;
   bool integrated = false;  ///< shares the host's memory
   int wave = 0;             ///< lanes that run in lockstep

@@ -11,8 +11,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "wick/backend/gpu/code.h"
 #include "wick/backend/gpu/driver.h"
-#include "wick/backend/gpu/images.h"
 #include "wick/backend/gpu/kernels/fault.h"
 #include "wick/backend/gpu/pool.h"
 #include "wick/backend/gpu/staging.h"
@@ -48,6 +48,8 @@ class Gpu {
   void* main_stream() const { return stream_; }
   /// How many modules were loaded so far.
   int modules_loaded() const { return loaded_; }
+  /// Where their code comes from.
+  const Code& code() const { return code_; }
 
   /// Makes this the calling thread's device.
   void enter() const { driver.enter(device.index); }
@@ -122,8 +124,7 @@ class Gpu {
 
   void make_fault_line();
 
-  std::string images_for_;
-  Files images_;
+  Code code_;
   bool early_ = false;
   void* stream_ = nullptr;
   std::mutex mutex_;
