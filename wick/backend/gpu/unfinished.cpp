@@ -39,13 +39,5 @@ void GpuBackend::rms_norm(const View&, const ConstView&, const ConstView&, float
 void GpuBackend::rope(const View&, const ConstView&, const ConstView&, const ConstView&, bool) {
   unfinished("rope");
 }
-// attention.cpp
-void GpuBackend::attention(const View&, const ConstView&, const ConstView&, const ConstView&,
-                           const AttentionParams&) {
-  unfinished("attention");
-}
-void GpuBackend::cached_attention(const View&, const ConstView&, const CachedAttention&) {
-  unfinished("cached_attention");
-}
 
 }  // namespace wick::gpu
