@@ -24,9 +24,6 @@ void GpuBackend::binary(Op, const View&, const ConstView&, const ConstView&) {
   unfinished("binary");
 }
 void GpuBackend::affine(const View&, const ConstView&, Scalar, Scalar) { unfinished("affine"); }
-// reduce.cpp
-void GpuBackend::reduce(Op, const View&, const ConstView&, uint32_t) { unfinished("reduce"); }
-void GpuBackend::arg_reduce(Op, const View&, const ConstView&, int) { unfinished("arg_reduce"); }
 // linear/matmul.cpp
 void GpuBackend::matmul(const View&, const ConstView&, const ConstView&) { unfinished("matmul"); }
 // linear/weight.cpp
@@ -39,10 +36,6 @@ void GpuBackend::linear(const View&, const ConstView&, const PreparedWeight&, co
 void GpuBackend::quantize(const View&, const ConstView&) { unfinished("quantize"); }
 void GpuBackend::dequantize(const View&, const ConstView&) { unfinished("dequantize"); }
 // norm.cpp
-void GpuBackend::softmax(const View&, const ConstView&, int, bool) { unfinished("softmax"); }
-void GpuBackend::rms_norm(const View&, const ConstView&, const ConstView&, float) {
-  unfinished("rms_norm");
-}
 void GpuBackend::rope(const View&, const ConstView&, const ConstView&, const ConstView&, bool) {
   unfinished("rope");
 }
