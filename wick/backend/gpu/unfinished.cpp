@@ -1,5 +1,4 @@
 #include "wick/backend/gpu/gpu_backend.h"
-#include "wick/backend/gpu/linear/float_weight.h"
 #include "wick/base/error.h"
 
 // Methods that have no kernels yet. Each goes as its kernels come.
@@ -25,17 +24,10 @@ void GpuBackend::binary(Op, const View&, const ConstView&, const ConstView&) {
   unfinished("binary");
 }
 void GpuBackend::affine(const View&, const ConstView&, Scalar, Scalar) { unfinished("affine"); }
-// reduce.cpp
-void GpuBackend::reduce(Op, const View&, const ConstView&, uint32_t) { unfinished("reduce"); }
-void GpuBackend::arg_reduce(Op, const View&, const ConstView&, int) { unfinished("arg_reduce"); }
 // linear/
 void GpuBackend::quantize(const View&, const ConstView&) { unfinished("quantize"); }
 void GpuBackend::dequantize(const View&, const ConstView&) { unfinished("dequantize"); }
 // norm.cpp
-void GpuBackend::softmax(const View&, const ConstView&, int, bool) { unfinished("softmax"); }
-void GpuBackend::rms_norm(const View&, const ConstView&, const ConstView&, float) {
-  unfinished("rms_norm");
-}
 void GpuBackend::rope(const View&, const ConstView&, const ConstView&, const ConstView&, bool) {
   unfinished("rope");
 }

@@ -195,10 +195,13 @@ WICK_DEVICE i32 shuffle_xor(i32 x) {
   return static_cast<i32>(shuffle_xor<kMask>(static_cast<u32>(x)));
 }
 template <u32 kMask>
+WICK_DEVICE u64 shuffle_xor(u64 x) {
+  const u64 low = shuffle_xor<kMask>(static_cast<u32>(x));
+  return low | u64{shuffle_xor<kMask>(static_cast<u32>(x >> 32))} << 32;
+}
+template <u32 kMask>
 WICK_DEVICE double shuffle_xor(double x) {
-  const u64 b = f64_bits(x);
-  const u64 low = shuffle_xor<kMask>(static_cast<u32>(b));
-  return bits_f64(low | u64{shuffle_xor<kMask>(static_cast<u32>(b >> 32))} << 32);
+  return bits_f64(shuffle_xor<kMask>(f64_bits(x)));
 }
 
 /// Reports a mistake in what the kernel was given; the first one counts.
