@@ -30,8 +30,21 @@ struct DriverDescription {
   std::string missing;  ///< why it isn't there
 };
 
+/// A vendor's library that wick uses where it is there and does without where it isn't.
+struct LibraryDescription {
+  DeviceKind kind = DeviceKind::cuda;
+  std::string name;  ///< "rocBLAS"
+  std::string use;   ///< "products of matrices"
+  bool found = false;
+  std::string library;  ///< the file that was loaded
+  std::string version;
+  std::string missing;  ///< why it isn't there
+};
+
 /// All GPUs of all drivers. Loads the drivers that are there.
 WICK_API std::vector<GpuDescription> gpus();
 WICK_API std::vector<DriverDescription> gpu_drivers();
+/// The optional libraries of the vendors whose driver is there. Loads those that are found.
+WICK_API std::vector<LibraryDescription> gpu_libraries();
 
 }  // namespace wick
