@@ -1,7 +1,7 @@
 #pragma once
 
-// What the stand-ins for AMD's libraries of matrix products share: device memory by way of the
-// software GPU's runtime, products by plain loops, and complaints. A complaint is a line on stderr,
+// What the stand-ins for libraries of matrix products share: device memory by way of the runtime
+// that the test runs on, products by plain loops, and complaints. A complaint is a line on stderr,
 // "stand-in: …", which fails the test that didn't mean it.
 
 #include <dlfcn.h>
@@ -17,40 +17,46 @@
 
 namespace stand_in {
 
-/// The runtime's functions that are needed here.
+/// The functions of the device's runtime that are needed here. Its variable names the library.
 struct Runtime {
   int (*synchronize)(void* stream);
-  int (*to_host)(void* to, void* from, size_t bytes);
-  int (*to_device)(void* to, void* from, size_t bytes);
-  int (*device)(int* device);
+  int (*to_host)(void* to, const void* from, size_t bytes, void* stream);
+  int (*to_device)(void* to, const void* from, size_t bytes, void* stream);
+  int (*device)(int* device);  ///< null where there is but one
 };
+struct RuntimeNames {
+  const char *variable, *synchronize, *to_host, *to_device, *device;
+};
+/// Whose they are: each stand-in says.
+extern const RuntimeNames kRuntime;
 
 inline const Runtime& runtime() {
   static const Runtime found = [] {
-    const char* path = std::getenv("WICK_HIP_LIBRARY");
-    void* const library = dlopen(path == nullptr ? "libamdhip64.so.6" : path, RTLD_NOW);
+    const char* path = std::getenv(kRuntime.variable);
+    void* const library = path == nullptr ? nullptr : dlopen(path, RTLD_NOW);
     if (library == nullptr) {
-      std::fprintf(stderr, "stand-in: no HIP runtime: %s\n", dlerror());
+      std::fprintf(stderr, "stand-in: %s names no runtime\n", kRuntime.variable);
       std::abort();
     }
-    Runtime r;
+    Runtime r = {};
     const auto find = [&](auto& function, const char* name) {
+      if (name == nullptr) return;
       function =
           reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
       if (function == nullptr) std::abort();
     };
-    find(r.synchronize, "hipStreamSynchronize");
-    find(r.to_host, "hipMemcpyDtoH");
-    find(r.to_device, "hipMemcpyHtoD");
-    find(r.device, "hipGetDevice");
+    find(r.synchronize, kRuntime.synchronize);
+    find(r.to_host, kRuntime.to_host);
+    find(r.to_device, kRuntime.to_device);
+    find(r.device, kRuntime.device);
     return r;
   }();
   return found;
 }
 
 inline int current_device() {
-  int device = -1;
-  runtime().device(&device);
+  int device = 0;
+  if (runtime().device != nullptr) runtime().device(&device);
   return device;
 }
 
@@ -59,8 +65,12 @@ inline int complain(int code, const char* function, const char* what) {
   return code;
 }
 
-inline int to_device(void* to, const void* from, size_t bytes) {
-  return runtime().to_device(to, const_cast<void*>(from), bytes);
+/// Copies after all that is on the stream, and waits.
+inline bool to_host(void* to, const void* from, size_t bytes, void* stream) {
+  return runtime().to_host(to, from, bytes, stream) == 0 && runtime().synchronize(stream) == 0;
+}
+inline bool to_device(void* to, const void* from, size_t bytes, void* stream) {
+  return runtime().to_device(to, from, bytes, stream) == 0 && runtime().synchronize(stream) == 0;
 }
 
 enum class Type { f16, f32, bf16 };
@@ -99,25 +109,25 @@ struct Matrices {
     return const_cast<char*>(static_cast<const char*>(data)) + at;
   }
   /// One of them, as floats, tightly packed. False where it isn't all in device memory.
-  bool fetch(int64_t batch, std::vector<float>& out) const {
+  bool fetch(int64_t batch, std::vector<float>& out, void* stream) const {
     out.clear();
     std::vector<char> bytes(static_cast<size_t>(rows) * size_of(type));
     for (int64_t col = 0; col < cols; ++col) {
-      if (runtime().to_host(bytes.data(), column(batch, col), bytes.size()) != 0) return false;
+      if (!to_host(bytes.data(), column(batch, col), bytes.size(), stream)) return false;
       for (int64_t row = 0; row < rows; ++row) {
         out.push_back(read(type, bytes.data() + static_cast<size_t>(row) * size_of(type)));
       }
     }
     return true;
   }
-  bool put(int64_t batch, const std::vector<float>& from) const {
+  bool put(int64_t batch, const std::vector<float>& from, void* stream) const {
     std::vector<char> bytes(static_cast<size_t>(rows) * size_of(type));
     for (int64_t col = 0; col < cols; ++col) {
       for (int64_t row = 0; row < rows; ++row) {
         write(type, bytes.data() + static_cast<size_t>(row) * size_of(type),
               from[static_cast<size_t>(col * rows + row)]);
       }
-      if (to_device(column(batch, col), bytes.data(), bytes.size()) != 0) return false;
+      if (!to_device(column(batch, col), bytes.data(), bytes.size(), stream)) return false;
     }
     return true;
   }
@@ -127,10 +137,9 @@ struct Matrices {
 /// isn't in device memory.
 inline bool multiply(void* stream, int64_t batches, int64_t k, float alpha, const Matrices& a,
                      bool transpose_a, const Matrices& b, bool transpose_b, const Matrices& d) {
-  if (runtime().synchronize(stream) != 0) return false;
   std::vector<float> x, y, z;
   for (int64_t batch = 0; batch < batches; ++batch) {
-    if (!a.fetch(batch, x) || !b.fetch(batch, y)) return false;
+    if (!a.fetch(batch, x, stream) || !b.fetch(batch, y, stream)) return false;
     z.assign(static_cast<size_t>(d.rows * d.cols), 0.0f);
     for (int64_t col = 0; col < d.cols; ++col) {
       for (int64_t row = 0; row < d.rows; ++row) {
@@ -143,7 +152,7 @@ inline bool multiply(void* stream, int64_t batches, int64_t k, float alpha, cons
         z[static_cast<size_t>(col * d.rows + row)] = alpha * sum;
       }
     }
-    if (!d.put(batch, z)) return false;
+    if (!d.put(batch, z, stream)) return false;
   }
   return true;
 }

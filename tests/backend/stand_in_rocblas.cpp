@@ -8,6 +8,10 @@
 
 #define STAND_IN extern "C" __attribute__((visibility("default")))
 
+const stand_in::RuntimeNames stand_in::kRuntime = {"WICK_HIP_LIBRARY", "hipStreamSynchronize",
+                                                   "hipMemcpyDtoHAsync", "hipMemcpyHtoDAsync",
+                                                   "hipGetDevice"};
+
 namespace {
 
 using stand_in::complain;
