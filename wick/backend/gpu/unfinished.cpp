@@ -10,20 +10,6 @@ namespace {
 
 }  // namespace
 
-// move.cpp
-void GpuBackend::fill(const View&, Scalar) { unfinished("fill"); }
-void GpuBackend::iota(const View&, Scalar, Scalar) { unfinished("iota"); }
-void GpuBackend::copy(const View&, const ConstView&) { unfinished("copy"); }
-void GpuBackend::cast(const View&, const ConstView&) { unfinished("cast"); }
-void GpuBackend::index_select(const View&, const ConstView&, const ConstView&, int) {
-  unfinished("index_select");
-}
-// map.cpp
-void GpuBackend::unary(Op, const View&, const ConstView&) { unfinished("unary"); }
-void GpuBackend::binary(Op, const View&, const ConstView&, const ConstView&) {
-  unfinished("binary");
-}
-void GpuBackend::affine(const View&, const ConstView&, Scalar, Scalar) { unfinished("affine"); }
 // reduce.cpp
 void GpuBackend::reduce(Op, const View&, const ConstView&, uint32_t) { unfinished("reduce"); }
 void GpuBackend::arg_reduce(Op, const View&, const ConstView&, int) { unfinished("arg_reduce"); }
@@ -36,15 +22,10 @@ std::unique_ptr<PreparedWeight> GpuBackend::prepare(std::span<const ConstView>, 
 void GpuBackend::linear(const View&, const ConstView&, const PreparedWeight&, const LinearFusion&) {
   unfinished("linear");
 }
-void GpuBackend::quantize(const View&, const ConstView&) { unfinished("quantize"); }
-void GpuBackend::dequantize(const View&, const ConstView&) { unfinished("dequantize"); }
 // norm.cpp
 void GpuBackend::softmax(const View&, const ConstView&, int, bool) { unfinished("softmax"); }
 void GpuBackend::rms_norm(const View&, const ConstView&, const ConstView&, float) {
   unfinished("rms_norm");
-}
-void GpuBackend::rope(const View&, const ConstView&, const ConstView&, const ConstView&, bool) {
-  unfinished("rope");
 }
 // attention.cpp
 void GpuBackend::attention(const View&, const ConstView&, const ConstView&, const ConstView&,
