@@ -104,10 +104,10 @@ WICK_API Tensor linear(const Tensor& x, const Weight& weight);
 
 /// What comes before a product and after it, in one op with it: fewer, larger steps on a GPU.
 struct FusedLinear {
-  Tensor norm;            ///< [k] f32; defined: x's rows go through rms_norm with it first
+  Tensor norm = {};       ///< [k] f32; defined: x's rows go through rms_norm with it first
   float eps = 0;          ///< of that
   bool silu_mul = false;  ///< x is [.., 2k]: silu of its first half times its second
-  Tensor residual;        ///< [.., n]; defined: added to the product
+  Tensor residual = {};   ///< [.., n]; defined: added to the product
 };
 /// linear(rms_norm(x, norm, eps), weight) + residual, and the like: the same bits as the ops one
 /// after another. f32. Class that of linear. Errors: sizes that don't fit, norm and silu_mul at

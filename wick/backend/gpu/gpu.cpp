@@ -19,15 +19,6 @@ Driver& driver_of(Device device) {
   return *driver;
 }
 
-Files images_of(const GpuInfo& info, Device device, std::string& chosen) {
-  if (std::optional<Files> images = find_images(info.architecture, chosen)) {
-    return std::move(*images);
-  }
-  throw Error("device", "no kernels for its architecture",
-              fmt::format("{} {} ({})", device.str(), info.name, info.architecture),
-              fmt::format("this binary has them for {}", fmt::join(image_architectures(), " ")));
-}
-
 /// What the thread records, if it does.
 struct Recording {
   const Gpu* gpu = nullptr;
@@ -46,8 +37,8 @@ Gpu::Gpu(Device which)
       info(driver.info(which.index)),
       pool(driver, which, info.bytes),
       staging(driver),
-      images_(images_of(info, which, images_for_)),
-      early_(wait_for_earlier(images_for_)) {
+      code_(which, info),
+      early_(wait_for_earlier(code_.architecture())) {
   enter();
   constexpr unsigned kNonBlocking = 1;
   check(driver.api.stream_create(&stream_, kNonBlocking), "creating a stream");
@@ -71,13 +62,10 @@ void Gpu::check(int code, std::string_view what) const {
 Gpu::Module& Gpu::module(std::string_view file) {
   const auto at = modules_.find(file);
   if (at != modules_.end()) return at->second;
-  const auto image = images_.find(file);
-  if (image == images_.end()) {
-    throw Error(device.str(), "no such kernels", fmt::format("{}.gpu", file), images_for_);
-  }
+  const std::string image = code_.image(file);
   Module module;
-  check(driver.api.module_load(&module.handle, image->second.data()),
-        fmt::format("loading {}.gpu for {}", file, images_for_));
+  check(driver.api.module_load(&module.handle, image.data()),
+        fmt::format("loading {}.gpu for {}", file, code_.architecture()));
   ++loaded_;
   return modules_.emplace(file, std::move(module)).first->second;
 }
@@ -184,12 +172,12 @@ Gpu::Recorder::Recorder(Gpu& gpu) : gpu_(gpu), arena_(gpu.pool.make_arena()) {
   }
   open_ = true;
   recording = {&gpu_, stream_};
-  Pool::use(arena_);
+  gpu_.pool.use(arena_);
 }
 
 Gpu::Recorder::~Recorder() {
   recording = {};
-  Pool::use(nullptr);
+  gpu_.pool.use(nullptr);
   if (open_) {  // something was thrown
     void* graph = nullptr;
     if (gpu_.driver.api.capture_end(stream_, &graph) == 0 && graph != nullptr) {
