@@ -155,7 +155,7 @@ class GpuCompiles : public testing::Test {
     gpu.enter();
     void* data = gpu.pool.take(sizeof x);
     gpu.check(gpu.driver.api.copy_to_device(data, &x, sizeof x, gpu.stream()), "copying");
-    gpu.launch("map", "silu_f32", Grid{}, data, data, uint64_t{1});
+    gpu.launch("map_f32", "silu_f32", Grid{}, data, data, uint64_t{1});
     gpu.check(gpu.driver.api.copy_to_host(&x, data, sizeof x, gpu.stream()), "copying");
     gpu.synchronize();
     gpu.pool.give(data);
@@ -173,7 +173,7 @@ TEST_F(GpuCompiles, AFileAtItsFirstUseAndOnceAMachine) {
     EXPECT_EQ(gpu.code().compiled(), 1);
     EXPECT_EQ(gpu.code().cached(), 0);
     EXPECT_EQ(gpu.modules_loaded(), 1);
-    EXPECT_THROW(gpu.function("map", "no_such_kernel"), Error);
+    EXPECT_THROW(gpu.function("map_f32", "no_such_kernel"), Error);
     EXPECT_THROW(gpu.function("no_such_file", "silu_f32"), Error);
     EXPECT_EQ(gpu.modules_loaded(), 1);
   }

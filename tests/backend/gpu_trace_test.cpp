@@ -92,10 +92,10 @@ class GpuTrace : public testing::Test {
     const Api& api = gpu.driver.api;
     gpu.check(api.set_bytes(data, 0, 4096, gpu.stream()), "filling");
     gpu.check(api.copy_to_device(data, x.data(), 4096, gpu.stream()), "copying");
-    gpu.launch("map", "silu_f32", Grid{}, data, data, uint64_t{1024});
+    gpu.launch("map_f32", "silu_f32", Grid{}, data, data, uint64_t{1024});
     Grid early;
     early.early = true;
-    gpu.launch("map", "neg_f32", early, data, data, uint64_t{1024});
+    gpu.launch("map_f32", "neg_f32", early, data, data, uint64_t{1024});
     gpu.check(api.copy_to_host(x.data(), data, 4096, gpu.stream()), "copying");
     gpu.pool.give(data);
   }
@@ -159,10 +159,10 @@ TEST_F(GpuTrace, AGraphIsOneSpan) {
   const Api& api = gpu.driver.api;
   void* data = gpu.pool.take(4096);
   gpu.check(api.set_bytes(data, 0, 4096, gpu.stream()), "filling");
-  gpu.function("map", "silu_f32");
+  gpu.function("map_f32", "silu_f32");
   void *graph = nullptr, *exec = nullptr;
   gpu.check(api.capture_begin(gpu.stream(), 1), "capturing");
-  for (int i = 0; i < 3; ++i) gpu.launch("map", "silu_f32", Grid{}, data, data, uint64_t{1024});
+  for (int i = 0; i < 3; ++i) gpu.launch("map_f32", "silu_f32", Grid{}, data, data, uint64_t{1024});
   gpu.check(api.capture_end(gpu.stream(), &graph), "capturing");
   gpu.check(api.graph_instantiate(&exec, graph, 0), "making a graph");
   for (int i = 0; i < 2; ++i) gpu.check(api.graph_launch(exec, gpu.stream()), "launching");

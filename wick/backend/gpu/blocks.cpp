@@ -65,7 +65,8 @@ void launch_dequantize(Gpu& gpu, const View& out, const ConstView& in, Space<3> 
 
 }  // namespace
 
-void select_blocks(Gpu& gpu, const View& out, const ConstView& in, const ConstView& ids, Ids chosen) {
+void select_blocks(Gpu& gpu, const View& out, const ConstView& in, const ConstView& ids,
+                   Ids chosen) {
   check_readable("index_select", in.dtype);
   if (in.layout.rank() != 2 || !is_float(out.dtype)) {
     throw Error("index_select", "block weights can't be read this way", in.layout.shape().str(),
