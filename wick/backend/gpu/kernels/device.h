@@ -15,7 +15,9 @@
 #define WICK_DEVICE __attribute__((device, always_inline)) inline
 #define WICK_SHARED __attribute__((shared))
 #define WICK_GLOBAL __attribute__((global))
-#define WICK_BOUNDS(...) __attribute__((launch_bounds(__VA_ARGS__)))
+// clang takes launch_bounds and ignores it for AMD: without this it reckons with 1024 items, and with
+// as few registers each. The groups a processor is to hold it chooses by itself.
+#define WICK_BOUNDS(items, ...) __attribute__((amdgpu_flat_work_group_size(1, items)))
 #else
 #define WICK_AMD 0
 #define WICK_DEVICE __device__ __forceinline__
@@ -177,6 +179,12 @@ WICK_DEVICE Bytes16 load_streamed(const Bytes16* from) {
 WICK_DEVICE u32 lane() { return item() % kTeam; }
 /// The team within the group.
 WICK_DEVICE u32 team() { return item() / kTeam; }
+
+WICK_DEVICE void forget(float& x) {
+  u32 b = f32_bits(x);
+  forget(b);
+  x = bits_f32(b);
+}
 
 template <u32 kMask>
 WICK_DEVICE float shuffle_xor(float x) {
