@@ -48,8 +48,12 @@ class QuantizedRows {
 /// Whether there are kernels for weights of a block dtype.
 bool has_products(DType dtype);
 std::unique_ptr<PreparedWeight> prepare_quantized(Gpu& gpu, std::span<const ConstView> parts);
-/// The kernels that a device has for products with a type: "dot", "int8", "f16". WICK_GPU_LINEAR
-/// may name one of them, which is then taken wherever it can be.
+/// The kernels that a device has for products with a type, by the names that WICK_GPU_LINEAR may
+/// take one by; empty: whichever suits the number of columns.
+///   dot   dot products of four bytes: one column, and devices without matrix units
+///   few   matrix units for bytes, up to 16 columns at once
+///   many  so, too, in larger tiles
+///   int8  few or many
 std::vector<std::string_view> product_paths(const Gpu& gpu, DType dtype);
 void quantize_rows(Gpu& gpu, const QuantizedRows& to, const ConstView& x);
 /// residual: null, or what is added to the product, f32 as out is then.

@@ -9,7 +9,7 @@ namespace wick::gpu {
 enum class Stored : u32 { f32, f16, bf16 };
 
 /// Where y[column][row] goes: a column is a row of activations, a row one of the weight.
-struct ProductOut {
+struct LinearOut {
   void* data = nullptr;
   const float* residual = nullptr;  ///< null: none; else added to the product, which is f32
   Nest<2> columns;                  ///< of the result, of the residual
