@@ -15,8 +15,8 @@
 #define WICK_DEVICE __attribute__((device, always_inline)) inline
 #define WICK_SHARED __attribute__((shared))
 #define WICK_GLOBAL __attribute__((global))
-// clang takes launch_bounds and ignores it for AMD: without this it reckons with 1024 items, and with
-// as few registers each. The groups a processor is to hold it chooses by itself.
+// clang takes launch_bounds and ignores it for AMD: without this it reckons with 1024 items, and
+// with as few registers each. The groups a processor is to hold it chooses by itself.
 #define WICK_BOUNDS(items, ...) __attribute__((amdgpu_flat_work_group_size(1, items)))
 #else
 #define WICK_AMD 0
@@ -115,6 +115,9 @@ WICK_DEVICE void forget(u32& x) { asm volatile("" : "+v"(x)); }
 WICK_DEVICE void wait_for_earlier() {}
 WICK_DEVICE void let_later_start() {}
 
+/// Brings a line of memory nearer, where hardware takes such hints. It may be changed afterwards.
+WICK_DEVICE void prefetch(const void*) {}
+
 /// 16 bytes that nobody will read again soon.
 WICK_DEVICE Bytes16 load_streamed(const Bytes16* from) {
   typedef u32 Four __attribute__((ext_vector_type(4)));
@@ -155,6 +158,9 @@ WICK_DEVICE void wait_for_earlier() {}
 WICK_DEVICE void let_later_start() {}
 #endif
 WICK_DEVICE void forget(u32& x) { asm volatile("" : "+r"(x)); }
+WICK_DEVICE void prefetch(const void* line) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(line));
+}
 template <class T>
 WICK_DEVICE u32 narrow_two(float low, float high) {
   u32 y;
