@@ -14,6 +14,11 @@ WICK_DEVICE void start_copy(Bytes16* shared_to, const Bytes16* from) {
   const u32 to = static_cast<u32>(__cvta_generic_to_shared(shared_to));
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 }
+/// The same for 4 bytes.
+WICK_DEVICE void start_copy(u32* shared_to, const u32* from) {
+  const u32 to = static_cast<u32>(__cvta_generic_to_shared(shared_to));
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(from) : "memory");
+}
 /// Ends a set of copies of this item's.
 WICK_DEVICE void end_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 /// Waits for all sets of this item's copies but the last kSets. The group sees them after a sync().
@@ -25,6 +30,7 @@ WICK_DEVICE void wait_for_copies() {
 #else
 
 WICK_DEVICE void start_copy(Bytes16* shared_to, const Bytes16* from) { *shared_to = *from; }
+WICK_DEVICE void start_copy(u32* shared_to, const u32* from) { *shared_to = *from; }
 WICK_DEVICE void end_copies() {}
 template <u32 kSets>
 WICK_DEVICE void wait_for_copies() {}
