@@ -167,6 +167,15 @@ void Gpu::check_faults() {
   if (fault.kind == kDividedByZero) {
     throw Error(note.op, "division by zero", describe(note.x));
   }
+  if (fault.kind == kBadLogit) {
+    throw fault.value < 0 ? Error(note.op, "every logit is -inf", describe(note.x))
+                          : Error(note.op, "bad logit",
+                                  fmt::format("{}, token {}", describe(note.x), fault.value),
+                                  "need finite numbers or -inf");
+  }
+  if (fault.kind == kHistoryFull) {
+    throw Error(note.op, "the history is full", fmt::format("{}", fault.value));
+  }
   throw Error(note.op, "id out of range",
               fmt::format("{}, ids {}", describe(note.x), describe(note.ids)),
               fmt::format("{} isn't below {}", fault.value, note.limit));
