@@ -75,6 +75,10 @@ class Gpu {
   /// error finds the op and its operands.
   FaultLine* fault_line() const { return fault_line_; }
   uint32_t note(std::string_view op, const ConstView& x, const ConstView& ids, int64_t limit);
+  /// Zeros in the device's memory, kZeros of them: groups count each other in there and leave zeros
+  /// behind.
+  uint32_t* zeros() const { return zeros_; }
+  static constexpr int64_t kZeros = 1 << 16;
   /// Throws for a fault that a kernel has reported. The work up to there must have ended.
   void check_faults();
 
@@ -135,6 +139,7 @@ class Gpu {
 
   FaultLine* fault_line_ = nullptr;  // on the device
   Fault* fault_ = nullptr;           // on the host
+  uint32_t* zeros_ = nullptr;
   std::mutex notes_mutex_;
   std::vector<Note> notes_;           // the newest, in a ring
   std::vector<Note> recorded_notes_;  // of recordings, which may be replayed at any time
