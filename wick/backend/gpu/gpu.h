@@ -46,6 +46,8 @@ class Gpu {
   /// it is making.
   void* stream() const;
   void* main_stream() const { return stream_; }
+  /// What the kernels in use were compiled for: "sm_90a", "ptx", "gfx11-generic".
+  const std::string& compiled_for() const { return images_for_; }
   /// How many modules were loaded so far.
   int modules_loaded() const { return loaded_; }
 

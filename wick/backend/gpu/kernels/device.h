@@ -15,7 +15,9 @@
 #define WICK_DEVICE __attribute__((device, always_inline)) inline
 #define WICK_SHARED __attribute__((shared))
 #define WICK_GLOBAL __attribute__((global))
-#define WICK_BOUNDS(...) __attribute__((launch_bounds(__VA_ARGS__)))
+// clang takes launch_bounds and ignores it for AMD: without this it reckons with 1024 items, and
+// with as few registers each. The groups a processor is to hold it chooses by itself.
+#define WICK_BOUNDS(items, ...) __attribute__((amdgpu_flat_work_group_size(1, items)))
 #else
 #define WICK_AMD 0
 #define WICK_DEVICE __device__ __forceinline__

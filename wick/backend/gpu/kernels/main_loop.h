@@ -155,7 +155,7 @@ class PlainLoop {
   WICK_DEVICE static u32 first_column() { return team() % 2 * (kN / 2) + lane() % 8 * 4; }
 
   WICK_DEVICE void multiply(const Sum* a, const Sum* b) {
-#pragma unroll
+#pragma unroll 4  // more takes registers
     for (u32 p = 0; p < kDepth; ++p) {
       Four<Sum> x[kBlocks], y[kBlocks];
 #pragma unroll
@@ -246,18 +246,18 @@ WICK_DEVICE void store_tile(const Loop& loop, void* out, const Product& p, const
   });
 }
 
-/// A kernel's work: the loop for its tile, then the stores.
-template <class A, class B, class Loop>
-WICK_DEVICE void multiply_tile(void* out, const A* a, const B* b, const Product& p, u32* shared) {
+/// A kernel's work: the loop for its tile, then the stores. T: how a's elements are stored.
+template <class T, class A, class B, class Loop, class Shared>
+WICK_DEVICE void multiply_tile(Loop& loop, void* out, const A* a, const B* b, const Product& p,
+                               Shared* shared) {
   TilePlace place(group(), (p.m + Loop::kM - 1) / Loop::kM, (p.n + Loop::kN - 1) / Loop::kN);
   place.matrix += p.first;
   i64 start[4];
   p.batch.locate(place.matrix, start);
   const u32 row = place.row * Loop::kM, column = place.column * Loop::kN;
-  Loop loop;
   loop.run(TileRows<A>{a + start[1] + row * p.a_row, p.a_row, p.a_k, p.m - row},
            TileRows<B>{b + start[2] + column * p.b_row, p.b_row, p.b_k, p.n - column}, p.k, shared);
-  store_tile<A>(loop, out, p, start, place);
+  store_tile<T>(loop, out, p, start, place);
 }
 
 }  // namespace wick::gpu
