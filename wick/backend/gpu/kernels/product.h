@@ -20,7 +20,7 @@ struct Product {
   const float* scale = nullptr;     ///< of each row of the whole batch; null: 1
   const float* residual = nullptr;  ///< null: 0
   u32 format = kStoreF32;           ///< of floats; other sums are stored in a's dtype
-  u32 fours = 0;  ///< not 0: four neighbouring columns of out may be stored at once
+  u32 fours = 0;  ///< not 0: out and residual may be accessed four columns at a time
   u32 first = 0;  ///< the batch's matrix that the first groups take
   Nest<4> batch;  ///< where the matrices of out, a, b and residual start
 };

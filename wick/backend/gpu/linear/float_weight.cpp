@@ -6,6 +6,7 @@
 #include <string>
 
 #include "wick/backend/gpu/gpu_backend.h"
+#include "wick/backend/gpu/linear/pack_rows.h"
 #include "wick/backend/gpu/linear/product.h"
 #include "wick/math/half.h"
 
@@ -20,7 +21,7 @@ struct FloatWeight final : PreparedWeight {
   bool finite = true;  // of f16: no infinities, no NaN
 };
 
-constexpr int64_t kPackItems = 256, kPackEach = 8;
+constexpr int64_t kItems = 256;
 /// Most rows of x for which weights go by once in matvec_float.gpu.
 constexpr int64_t kFewRows = 8;
 
@@ -30,34 +31,6 @@ int64_t pitch_of(DType dtype, int64_t k) {
   return (k + line - 1) / line * line;
 }
 
-/// Writes the rows of a view [.., k], in their order, to dense rows of a pitch.
-void pack_rows(Gpu& gpu, void* out, DType dtype, int64_t pitch, const ConstView& in) {
-  const Layout& layout = in.layout;
-  const int last = layout.rank() - 1;
-  const int64_t k = layout.shape()[last], row_items = (pitch + kPackEach - 1) / kPackEach;
-  if (layout.elems() == 0) return;
-  const int64_t rows = layout.elems() / k, items = rows * row_items;
-  constexpr int64_t kMost = int64_t{1} << 30;  // items of a launch
-  if (items > kMost && last > 0) {
-    const int64_t size = layout.shape()[0], some = (size + 1) / 2;
-    const Layout first = layout.narrow(0, 0, some), rest = layout.narrow(0, some, size - some);
-    pack_rows(gpu, out, dtype, pitch, {in.data, in.dtype, first});
-    return pack_rows(gpu, advance(out, dtype, rows / size * some * pitch), dtype, pitch,
-                     {in.data, in.dtype, rest});
-  }
-  const Space<1> space = space_of<1>({&layout}, (1u << last) - 1);
-  space.for_each_piece([&](const Nest<1>& nest, const std::array<int64_t, 1>& start) {
-    gpu.launch("pack_rows", "pack_rows",
-               Grid{.groups = {static_cast<unsigned>((items + kPackItems - 1) / kPackItems), 1, 1},
-                    .items = kPackItems,
-                    .early = true},
-               out, advance(in.data, in.dtype, start[0]), nest,
-               Divider(static_cast<uint32_t>(row_items)), static_cast<uint32_t>(k),
-               layout.stride(last), pitch, uint32_t{out_format(dtype)},
-               uint32_t{out_format(in.dtype)});
-  });
-}
-
 /// Whether there is neither an infinity nor a NaN among so many f16, a multiple of 64.
 bool all_finite(Gpu& gpu, const void* data, int64_t elems) {
   const Scratch flag(gpu, sizeof(uint32_t));
@@ -65,9 +38,9 @@ bool all_finite(Gpu& gpu, const void* data, int64_t elems) {
   gpu.check(gpu.driver.api.set_bytes(flag.data(), 0, sizeof found, gpu.stream()),
             "clearing a flag");
   const int64_t packs = elems / 8;
-  const auto groups = std::clamp<int64_t>(packs / kPackItems, 1, gpu.info.processors * 8);
+  const auto groups = std::clamp<int64_t>(packs / kItems, 1, gpu.info.processors * 8);
   gpu.launch("pack_rows", "find_nonfinite",
-             Grid{.groups = {static_cast<unsigned>(groups), 1, 1}, .items = kPackItems},
+             Grid{.groups = {static_cast<unsigned>(groups), 1, 1}, .items = kItems},
              flag.data<uint32_t>(), data, static_cast<uint64_t>(packs));
   gpu.staging.download(&found, flag.data(), sizeof found, gpu.stream());
   return found == 0;

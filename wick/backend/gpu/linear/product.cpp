@@ -76,6 +76,7 @@ MainLoop forced_main_loop() {
     const std::string_view wanted = text == nullptr ? "" : text;
     if (wanted == "plain") return MainLoop::plain;
     if (wanted == "mma") return MainLoop::matrix;
+    if (wanted == "wgmma") return MainLoop::wide;
     if (!wanted.empty()) throw Error("WICK_GPU_GEMM", "no such main loop", std::string(wanted));
     return MainLoop::best;
   }();
@@ -101,6 +102,11 @@ void ProductJob::store_to(DType dtype) {
   bool fours = shape.out_col == 1 && fourth(shape.n) && fourth(shape.out_row) &&
                fourth(batch.start[0]) && reinterpret_cast<uintptr_t>(out) % (4 * out_bytes) == 0;
   for (const auto& dim : batch.dims) fours = fours && fourth(dim.stride[0]);
+  if (shape.residual != nullptr) {
+    fours = fours && shape.residual_col == 1 && fourth(shape.residual_row) &&
+            fourth(batch.start[3]) && reinterpret_cast<uintptr_t>(shape.residual) % 16 == 0;
+    for (const auto& dim : batch.dims) fours = fours && fourth(dim.stride[3]);
+  }
   shape.fours = fours ? 1 : 0;
 }
 
@@ -111,6 +117,7 @@ void multiply(Gpu& gpu, const ProductJob& job) {
   const bool large = tiles(p, 128) * job.batch.elems >= gpu.info.processors;
   const bool halves = job.a_dtype == DType::f16 || job.a_dtype == DType::bf16;
   if (halves && job.a_dtype == job.b_dtype && has_matrix_unit(gpu)) {
+    if (multiply_wide(gpu, job)) return;
     MatrixRows rows = {layout_of(job, 1), layout_of(job, 2), job.k_of_b};
     if (rows.k_of_b == 0) rows.k_of_b = p.k;
     const std::string kernel = plain_kernel(job) + (large ? "_128" : "_64");

@@ -26,14 +26,16 @@ struct ProductJob {
   void store_to(DType dtype);
 };
 
-/// Main loops, for tests: WICK_GPU_GEMM=plain or mma asks for one.
-enum class MainLoop : uint8_t { best, plain, matrix };
+/// Main loops, for tests: WICK_GPU_GEMM=plain, mma or wgmma asks for one wherever it can be had.
+enum class MainLoop : uint8_t { best, plain, matrix, wide };
 MainLoop forced_main_loop();
 /// Whether f16 and bf16 are multiplied by a matrix unit. Only such products take k_of_b.
 bool has_matrix_unit(const Gpu& gpu);
 
 /// How floats of a dtype lie in memory.
 OutFormat out_format(DType dtype);
+/// Multiplies f16 or bf16 by Hopper's matrix unit (wide.cpp). False where that can't be.
+bool multiply_wide(Gpu& gpu, const ProductJob& job);
 /// Multiplies with the fastest main loop that takes the operands: two of one dtype, or f32 and f16.
 void multiply(Gpu& gpu, const ProductJob& job);
 
