@@ -46,8 +46,8 @@ class Gpu {
   /// it is making.
   void* stream() const;
   void* main_stream() const { return stream_; }
-  /// What its kernels were compiled for: "sm_90a", "gfx11-generic".
-  const std::string& compiled_for() const { return images_for_; }
+  /// What the kernels in use were compiled for: "sm_90a", "ptx", "gfx11-generic".
+  const std::string& compiled_for() const { return code_.architecture(); }
   /// How many modules were loaded so far.
   int modules_loaded() const { return loaded_; }
   /// Where their code comes from.
