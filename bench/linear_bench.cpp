@@ -241,7 +241,7 @@ struct Products {
     const View to{out.data(), DType::f32, Layout::contiguous({columns, w.n})};
     const ConstView from{x.data(), DType::f32, Layout::contiguous({columns, w.k})};
     const double start = now();
-    backend.linear(to, from, *w.packed);
+    backend.linear(to, from, *w.packed, {});
     return now() - start;
   }
 };

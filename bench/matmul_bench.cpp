@@ -346,7 +346,7 @@ void make_linear(const Options& o, Work& work) {
   work.call = [=, &work] {
     for (const auto& w : work.weights) {
       work.backend.linear({y, DType::f32, matrix(rows, w->n, false)},
-                          {x, DType::f32, matrix(rows, w->k, false)}, *w);
+                          {x, DType::f32, matrix(rows, w->k, false)}, *w, {});
     }
   };
 }

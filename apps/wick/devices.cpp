@@ -65,7 +65,6 @@ void print_gpus() {
                       human_bytes(static_cast<int64_t>(gpu.memory_bytes)), gpu.processors, gpu.wave,
                       kernels_text(gpu)));
   }
-  if (!all.empty()) print("  models run on the CPU alone for now\n");
   for (const DriverDescription& driver : gpu_drivers()) {
     if (driver.found) {
       print(fmt::format("  {}: {} {}\n", use_of(driver.kind), driver.library, driver.version));

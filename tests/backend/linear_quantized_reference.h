@@ -70,6 +70,14 @@ struct Block {
   }
 };
 
+/// amax/127 with four significant bits, rounded up.
+inline float activation_scale(float amax) {
+  const float quotient = amax / 127.0f;
+  const int exponent = std::ilogb(quotient) - 3;
+  return static_cast<float>(
+      std::ldexp(std::ceil(std::ldexp(static_cast<double>(quotient), -exponent)), exponent));
+}
+
 struct Activations {
   std::vector<float> d;
   std::vector<int> q;
@@ -83,8 +91,9 @@ struct Activations {
         if (finite) amax = std::fmax(amax, std::fabs(x[b * 32 + i]));
       }
       const bool live = finite && amax > 1e-30f;
-      d.push_back(!finite ? std::numeric_limits<float>::quiet_NaN() : live ? amax / 127.0f : 0.0f);
-      const float inverse = live ? 127.0f / amax : 0.0f;
+      const float scale = live ? activation_scale(amax) : 0.0f;
+      d.push_back(finite ? scale : std::numeric_limits<float>::quiet_NaN());
+      const float inverse = live ? 1.0f / scale : 0.0f;
       for (int i = 0; i < 32; ++i) {
         q.push_back(live ? static_cast<int>(std::nearbyintf(x[b * 32 + i] * inverse)) : 0);
       }

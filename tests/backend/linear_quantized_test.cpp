@@ -144,7 +144,7 @@ void check(cpu::CpuBackend& backend, const Problem& p, const PreparedWeight& wei
            int64_t batch) {
   Floats out(p.dtype, batch * p.n);
   backend.linear({out.bytes.data(), p.dtype, Layout::contiguous({batch, p.n})},
-                 {p.x.bytes.data(), p.dtype, Layout::contiguous({batch, p.k})}, weight);
+                 {p.x.bytes.data(), p.dtype, Layout::contiguous({batch, p.k})}, weight, {});
   int wrong = 0;
   for (int64_t i = 0; i < batch * p.n && wrong < 5; ++i) {
     const float want = p.out[static_cast<size_t>(i)], got = out.get(i);
@@ -232,7 +232,7 @@ void layout_case(Isa isa, DType type, DType dtype) {
         }
         const Floats untouched = out;
         std::vector<bool> written(out.bytes.size());
-        backend.linear({out.bytes.data(), dtype, to}, {x.bytes.data(), dtype, from}, *weight);
+        backend.linear({out.bytes.data(), dtype, to}, {x.bytes.data(), dtype, from}, *weight, {});
         for (int64_t c = 0; c < a * b; ++c) {
           for (int64_t r = 0; r < n; ++r) {
             const int64_t at =
@@ -253,7 +253,7 @@ void layout_case(Isa isa, DType type, DType dtype) {
     // One row for all: a stride of 0.
     Floats out(dtype, a * b * n);
     backend.linear({out.bytes.data(), dtype, Layout::contiguous({a, b, n})},
-                   {p.x.bytes.data(), dtype, Layout({a, b, k}, {0, 0, 1}, 0)}, *weight);
+                   {p.x.bytes.data(), dtype, Layout({a, b, k}, {0, 0, 1}, 0)}, *weight, {});
     for (int64_t i = 0; i < a * b * n; ++i) {
       ASSERT_TRUE(same(out.get(i), p.out[static_cast<size_t>(i % n)]));
     }

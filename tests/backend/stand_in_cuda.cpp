@@ -79,6 +79,7 @@ size_t used = 0;
 double clock_ms = 0;
 std::map<void*, std::shared_ptr<Stream>> streams;
 std::map<void*, std::shared_ptr<Event>> events;
+std::map<void*, size_t> pinned;
 std::map<void*, Module> modules;
 std::set<void*> functions;
 std::map<void*, Graph> graphs, execs;
@@ -96,6 +97,14 @@ struct LeakReport {
     }
   }
 } leak_report;
+
+bool is_pinned(const void* at) {
+  const auto* const bytes = static_cast<const char*>(at);
+  for (const auto& [data, size] : pinned) {
+    if (bytes >= data && bytes < static_cast<const char*>(data) + size) return true;
+  }
+  return false;
+}
 
 int complain(int code, const char* what) {
   std::fprintf(stderr, "stand-in: %s\n", what);
@@ -262,13 +271,36 @@ STAND_IN cuMemFree_v2(void* data) {
     return kSuccess;
   });
 }
+STAND_IN cuMemGetInfo_v2(size_t* free, size_t* total) {
+  return guarded([&]() -> int {
+    if (free == nullptr || total == nullptr) return kInvalidValue;
+    *free = kMemory - used;
+    *total = kMemory;
+    return kSuccess;
+  });
+}
+STAND_IN cuMemHostAlloc(void** data, size_t bytes, unsigned flags) {
+  return guarded([&]() -> int {
+    if (data == nullptr || bytes == 0 || (flags & ~7u) != 0) return kInvalidValue;
+    *data = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+    pinned[*data] = bytes;
+    return kSuccess;
+  });
+}
+STAND_IN cuMemFreeHost(void* data) {
+  return guarded([&]() -> int {
+    if (pinned.erase(data) == 0) return kInvalidValue;
+    std::free(data);
+    return kSuccess;
+  });
+}
 STAND_IN cuMemcpyHtoDAsync_v2(void* to, const void* from, size_t bytes, void* stream) {
   return guarded([&]() -> int {
     if (!on_device(to, bytes) || on_device(from, 1)) return kInvalidValue;
     // From memory that isn't pinned: the source may change as soon as the call returns, but what a
     // graph copies is read when that runs.
     const Stream* const found = find_stream(stream);
-    if (found != nullptr && found->capturing) {
+    if (found != nullptr && (found->capturing || is_pinned(from))) {
       return submit(stream, [=] { std::memcpy(to, from, bytes); });
     }
     auto staged = std::make_shared<std::string>(static_cast<const char*>(from), bytes);
@@ -280,7 +312,9 @@ STAND_IN cuMemcpyDtoHAsync_v2(void* to, const void* from, size_t bytes, void* st
     if (!on_device(from, bytes) || on_device(to, 1)) return kInvalidValue;
     const int code = submit(stream, [=] { std::memcpy(to, from, bytes); });
     // To memory that isn't pinned the call returns when all is done.
-    if (code == kSuccess && !find_stream(stream)->capturing) drain(*find_stream(stream));
+    if (code == kSuccess && !find_stream(stream)->capturing && !is_pinned(to)) {
+      drain(*find_stream(stream));
+    }
     return code;
   });
 }
@@ -336,6 +370,12 @@ STAND_IN cuStreamSynchronize(void* stream) {
   });
 }
 
+STAND_IN cuStreamWaitEvent(void* stream, void* event, unsigned flags) {
+  return guarded([&]() -> int {
+    if (flags != 0) return kInvalidValue;
+    return find_stream(stream) != nullptr && events.contains(event) ? kSuccess : kInvalidHandle;
+  });
+}
 STAND_IN cuEventCreate(void** event, unsigned flags) {
   return guarded([&]() -> int {
     if (event == nullptr || (flags & ~kEventFlags) != 0) return kInvalidValue;

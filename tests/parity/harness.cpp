@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <deque>
 #include <numeric>
+#include <sstream>
 #include <stdexcept>
 
 #include "wick/backend/cpu/cpu_backend.h"
@@ -308,10 +309,51 @@ std::span<const Target> targets() {
     for (cpu::Isa isa : cpu::available_isas()) {
       all.push_back({fmt::format("cpu-{}", cpu::name(isa)), &backends.emplace_back(isa)});
     }
+    const char* names = std::getenv("WICK_TEST_DEVICES");
+    if (names == nullptr || *names == '\0') return all;
+    all.erase(all.begin(), all.end() - 1);
+    std::stringstream words(names);
+    for (std::string word; std::getline(words, word, ',');) {
+      all.push_back({word, &wick::backend(Device::parse(word))});
+    }
     return all;
   }();
   return list;
 }
+
+namespace {
+
+/// A test tensor's bytes in a device's memory; on the CPU its own.
+class OnDevice {
+ public:
+  OnDevice(Backend& backend, std::span<const std::byte> host)
+      : backend_(backend), bytes_(host.size()) {
+    if (backend.device().kind == DeviceKind::cpu) return;
+    data_ = backend.alloc(bytes_);
+    backend.upload(data_, host.data(), bytes_);
+  }
+  ~OnDevice() {
+    if (data_ != nullptr) backend_.free(data_, bytes_);
+  }
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+
+  template <class V>
+  V view(V host) const {
+    if (data_ != nullptr) host.data = data_;
+    return host;
+  }
+  void fetch(std::span<std::byte> host) const {
+    if (data_ != nullptr) backend_.download(host.data(), data_, bytes_);
+  }
+
+ private:
+  Backend& backend_;
+  size_t bytes_;
+  void* data_ = nullptr;
+};
+
+}  // namespace
 
 bool same_bits(DType dtype, uint64_t a, uint64_t b) {
   return a == b ||
@@ -331,7 +373,15 @@ bool run_everywhere(std::string_view what, TestTensor& out,
   for (const Target& target : targets()) {
     out.wipe();
     try {
-      call(*target.backend, out.view(), views);
+      const OnDevice out_there(*target.backend, out.storage());
+      std::deque<OnDevice> there;
+      std::vector<ConstView> views_there;
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        there.emplace_back(*target.backend, inputs[i]->storage());
+        views_there.push_back(there.back().view(views[i]));
+      }
+      call(*target.backend, out_there.view(out.view()), views_there);
+      out_there.fetch(out.storage());
     } catch (const std::exception& error) {
       ADD_FAILURE() << what << " on " << target.name << " threw: " << error.what();
       return false;

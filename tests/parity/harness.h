@@ -146,7 +146,9 @@ struct Target {
   std::string name;
   Backend* backend;
 };
-/// One CPU backend for each instruction set that this machine runs, slowest first.
+/// One CPU backend for each instruction set that this machine runs, slowest first; then the GPUs
+/// that WICK_TEST_DEVICES names ("cuda:0,hip:0"). With GPUs there is one CPU, the fastest: the
+/// others are compared elsewhere.
 std::span<const Target> targets();
 
 /// Runs call(backend, out, inputs) on every target and expects: equal bits from all of them

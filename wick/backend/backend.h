@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -31,6 +32,38 @@ struct AttentionParams {
   float soft_cap = 0.0f;  ///< > 0: score = cap * tanh(score / cap), before masks
 };
 
+/// What `linear` computes of its input before the product, and adds to it afterwards. The result
+/// has the bits of the ops it stands for, one after another, in f32.
+struct LinearFusion {
+  enum class Input : uint8_t {
+    plain,
+    rms_norm,  ///< of x's rows, with `norm` and `eps`
+    silu_mul,  ///< silu of the first half of x's rows times their second half: x is [.., 2k]
+  };
+  Input input = Input::plain;
+  ConstView norm;  ///< [k] f32
+  float eps = 0;
+  bool add = false;    ///< whether there is a residual
+  ConstView residual;  ///< [.., n] of x's dtype, added to the product
+};
+
+/// Where new positions and what they attend to lie, in `cached_attention`. The caches are written.
+struct CachedAttention {
+  ConstView cos, sin;      ///< [positions, r/2] f32
+  ConstView positions;     ///< [t] u32: of the rows, ascending by one, on the device
+  View keys;               ///< [g, capacity, d]
+  View values;             ///< [g, capacity, e], of keys' dtype
+  AttentionParams params;  ///< causal; row i sees the keys of positions up to its own
+};
+
+/// Work that was recorded once, to be done again and again.
+class WICK_API Recording {
+ public:
+  virtual ~Recording();
+  /// Does the work, behind what was given to the device so far.
+  virtual void replay() = 0;
+};
+
 /// Memory of a device as its allocator sees it.
 struct MemoryInfo {
   size_t in_use_bytes = 0;  ///< held by live storages
@@ -58,7 +91,12 @@ class WICK_API Backend {
   virtual void free(void* data, size_t bytes) noexcept = 0;
   virtual void upload(void* to_device, const void* from_host, size_t bytes) = 0;
   virtual void download(void* to_host, const void* from_device, size_t bytes) = 0;
+  /// Waits for all work. Errors: what went wrong in it, with the op's name.
   virtual void synchronize() = 0;
+  /// Does `work`, whose calls of this backend become a recording. They write to tensors made
+  /// before; what they allocate lives as long as the recording. They don't copy to or from the
+  /// host.
+  virtual std::unique_ptr<Recording> record(const std::function<void()>& work) = 0;
   virtual MemoryInfo memory_info() const = 0;
   /// Rows of activations of a layer that caches hold at once: longer prompts gain from going
   /// through a layer in slices of so many. 0: slices gain nothing.
@@ -93,8 +131,9 @@ class WICK_API Backend {
   /// proceeds. Memory of another kind would lose its contents.
   virtual std::unique_ptr<PreparedWeight> prepare(std::span<const ConstView> parts,
                                                   bool release) = 0;
-  /// x [.., k] → out [.., n], same float dtype.
-  virtual void linear(const View& out, const ConstView& x, const PreparedWeight& weight) = 0;
+  /// x [.., k] → out [.., n], same float dtype. A fusion has x and out in f32.
+  virtual void linear(const View& out, const ConstView& x, const PreparedWeight& weight,
+                      const LinearFusion& fusion) = 0;
   /// f32 [.., k] → block dtype, k a multiple of its block.
   virtual void quantize(const View& out, const ConstView& in) = 0;
   virtual void dequantize(const View& out, const ConstView& in) = 0;
@@ -110,9 +149,14 @@ class WICK_API Backend {
   /// share a dtype, which may be narrower than q's; out has q's.
   virtual void attention(const View& out, const ConstView& q, const ConstView& k,
                          const ConstView& v, const AttentionParams& params) = 0;
+  /// qkv [t, h·d + g·d + g·e] f32, h query heads, g key heads and g value heads a row: rotates
+  /// queries and keys (rope_interleaved) by their positions, stores keys and values in the caches,
+  /// and attends. out [t, h·e] f32.
+  virtual void cached_attention(const View& out, const ConstView& qkv,
+                                const CachedAttention& where) = 0;
 };
 
-/// The backend of a device. Errors: no such device here, tensors can't be on a GPU yet.
+/// The backend of a device. Errors: no such device here, no kernels for it.
 WICK_API Backend& backend(Device device);
 
 }  // namespace wick

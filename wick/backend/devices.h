@@ -17,7 +17,8 @@ struct GpuDescription {
   std::string kernels;       ///< whose kernels of this binary it runs; empty: there are none for it
   std::string compiler;      ///< what makes its kernels at their first use where there are none
   size_t memory_bytes = 0;
-  int wave = 0;  ///< lanes that run in lockstep
+  bool integrated = false;  ///< shares the host's memory
+  int wave = 0;             ///< lanes that run in lockstep
   int processors = 0;
 };
 
@@ -40,6 +41,10 @@ struct LibraryDescription {
   std::string version;
   std::string missing;  ///< why it isn't there
 };
+
+/// Where models run best: the GPU with kernels that has the most memory of its own, else one that
+/// shares the host's, else the CPU. Loads the drivers that are there.
+WICK_API Device best_device();
 
 /// All GPUs of all drivers. Loads the drivers that are there.
 WICK_API std::vector<GpuDescription> gpus();

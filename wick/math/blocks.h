@@ -8,8 +8,11 @@
 
 namespace wick::math {
 
-/// Values in a block.
+/// Values in a block of the formats here.
 inline constexpr int kBlock = 32;
+/// Values in a block of any format.
+template <class Block>
+inline constexpr int kBlockValues = kBlock;
 
 /// value = d·(q − 8); byte j holds q of value j (low nibble) and of value j + 16 (high nibble).
 struct BlockQ4_0 {

@@ -80,7 +80,10 @@ class WICK_API Weight {
   /// another dtype, dtypes or k that differ, no memory.
   explicit Weight(const Tensor& matrix, bool release = false)
       : Weight(std::span(&matrix, 1), release) {}
-  explicit Weight(std::span<const Tensor> matrices, bool release = false);
+  explicit Weight(std::span<const Tensor> matrices, bool release = false)
+      : Weight(matrices, matrices.empty() ? Device() : matrices.front().device(), release) {}
+  /// The same on a device, wherever the matrices are.
+  Weight(std::span<const Tensor> matrices, Device device, bool release);
 
   bool defined() const { return prepared_ != nullptr; }
   DType dtype() const { return prepared().dtype; }
@@ -98,6 +101,18 @@ class WICK_API Weight {
 /// x times the transpose of a weight. x [.., k], weight [n, k] → [.., n]. x f32 f16 bf16, kept.
 /// Class blocked for block dtypes, bound for float weights. Errors: k differs, an undefined weight.
 WICK_API Tensor linear(const Tensor& x, const Weight& weight);
+
+/// What comes before a product and after it, in one op with it: fewer, larger steps on a GPU.
+struct FusedLinear {
+  Tensor norm = {};       ///< [k] f32; defined: x's rows go through rms_norm with it first
+  float eps = 0;          ///< of that
+  bool silu_mul = false;  ///< x is [.., 2k]: silu of its first half times its second
+  Tensor residual = {};   ///< [.., n]; defined: added to the product
+};
+/// linear(rms_norm(x, norm, eps), weight) + residual, and the like: the same bits as the ops one
+/// after another. f32. Class that of linear. Errors: sizes that don't fit, norm and silu_mul at
+/// once.
+WICK_API Tensor linear(const Tensor& x, const Weight& weight, const FusedLinear& fusion);
 /// Rounded to a weight dtype by the format's reference. [.., k], kept, k a multiple of the block.
 /// f32 → q4_0 q4_1 q8_0. Class exact. Errors: another dtype, k no multiple of the block.
 WICK_API Tensor quantize(const Tensor& x, DType dtype);
@@ -125,5 +140,14 @@ WICK_API Tensor rope_interleaved(const Tensor& x, const Tensor& cos, const Tenso
 /// tree. Errors: sizes that don't fit.
 WICK_API Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                           const AttentionParams& params);
+/// One step of attention with a cache: of qkv [t, h·d + g·d + g·e] the queries and keys are rotated
+/// (rope_interleaved) by their positions, keys and values go into the caches at them, and every row
+/// attends to the positions up to its own → [t, h·e]. cos and sin [p, r/2]; positions u32 [t],
+/// ascending by one, on the device; keys [g, capacity, d] and values [g, capacity, e] in f32 f16 or
+/// bf16, written in place. qkv f32. Class tree. Errors: sizes that don't fit, params that aren't
+/// causal; a position outside the cache (on a GPU at the next synchronisation).
+WICK_API Tensor cached_attention(const Tensor& qkv, const Tensor& cos, const Tensor& sin,
+                                 const Tensor& positions, const Tensor& keys, const Tensor& values,
+                                 const AttentionParams& params);
 
 }  // namespace wick

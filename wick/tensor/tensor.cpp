@@ -221,6 +221,29 @@ Tensor Tensor::to(DType dtype) const {
   return defined() && dtype == dtype_ ? *this : cast(*this, dtype);
 }
 
+Tensor Tensor::to(Device device) const {
+  if (!defined() || device == this->device()) return *this;
+  if (is_block(dtype_) && !layout_.is_contiguous()) {
+    throw Error("to", "blocks in rows that aren't neighbours", str(), "take the whole tensor");
+  }
+  const Tensor dense = contiguous();
+  Tensor out = empty(shape(), dtype_, device);
+  const auto bytes = static_cast<size_t>(bytes_of(dtype_, elems()));
+  const char* const from =
+      static_cast<const char*>(dense.storage_->data()) + bytes_of(dtype_, dense.layout_.offset());
+  Backend &here = backend(this->device()), &there = backend(device);
+  if (this->device().kind == DeviceKind::cpu) {
+    there.upload(out.storage_->data(), from, bytes);
+  } else if (device.kind == DeviceKind::cpu) {
+    here.download(out.storage_->data(), from, bytes);
+  } else {
+    const std::shared_ptr<Storage> host = Storage::allocate(Device::cpu(), bytes);
+    here.download(host->data(), from, bytes);
+    there.upload(out.storage_->data(), host->data(), bytes);
+  }
+  return out;
+}
+
 void Tensor::require_copyable(DType dtype) const {
   if (dtype != this->dtype()) {
     throw Error(

@@ -24,6 +24,7 @@ class CpuBackend final : public Backend {
   void upload(void* to_device, const void* from_host, size_t bytes) override;
   void download(void* to_host, const void* from_device, size_t bytes) override;
   void synchronize() override {}
+  std::unique_ptr<Recording> record(const std::function<void()>& work) override;
   MemoryInfo memory_info() const override;
   int64_t rows_in_cache() const override;
   void trim() override;
@@ -47,7 +48,8 @@ class CpuBackend final : public Backend {
   // linear/
   void matmul(const View& out, const ConstView& a, const ConstView& b) override;
   std::unique_ptr<PreparedWeight> prepare(std::span<const ConstView> parts, bool release) override;
-  void linear(const View& out, const ConstView& x, const PreparedWeight& weight) override;
+  void linear(const View& out, const ConstView& x, const PreparedWeight& weight,
+              const LinearFusion& fusion) override;
   void quantize(const View& out, const ConstView& in) override;
   void dequantize(const View& out, const ConstView& in) override;
 
@@ -58,6 +60,8 @@ class CpuBackend final : public Backend {
             bool interleaved) override;
   void attention(const View& out, const ConstView& q, const ConstView& k, const ConstView& v,
                  const AttentionParams& params) override;
+  void cached_attention(const View& out, const ConstView& qkv,
+                        const CachedAttention& where) override;
 
  private:
   Isa isa_;

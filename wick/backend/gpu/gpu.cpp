@@ -19,6 +19,13 @@ Driver& driver_of(Device device) {
   return *driver;
 }
 
+/// What the thread records, if it does.
+struct Recording {
+  const Gpu* gpu = nullptr;
+  void* stream = nullptr;
+};
+thread_local Recording recording;
+
 /// Whether kernels of these images wait for the ones in front of them by themselves (device.h).
 bool wait_for_earlier(std::string_view architecture) { return cuda_number(architecture) >= 90; }
 
@@ -29,16 +36,20 @@ Gpu::Gpu(Device which)
       driver(driver_of(which)),
       info(driver.info(which.index)),
       pool(driver, which, info.bytes),
+      staging(driver),
       code_(which, info),
       early_(wait_for_earlier(code_.architecture())) {
   enter();
   constexpr unsigned kNonBlocking = 1;
   check(driver.api.stream_create(&stream_, kNonBlocking), "creating a stream");
+  make_fault_line();
 }
 
 Gpu::~Gpu() {
-  enter();
+  driver.enter(device.index);
   driver.api.stream_synchronize(stream_);
+  driver.api.mem_free(fault_line_);
+  driver.api.host_free(fault_);
   for (const auto& [file, module] : modules_) driver.api.module_unload(module.handle);
   driver.api.stream_destroy(stream_);
 }
@@ -81,19 +92,108 @@ void* Gpu::function(std::string_view file, std::string_view kernel, unsigned sha
 
 void Gpu::launch_list(std::string_view file, std::string_view kernel, const Grid& grid,
                       void** arguments) {
+  enter();
   void* const handle = function(file, kernel, grid.shared_bytes);
   const auto& [x, y, z] = grid.groups;
   const int code = grid.early && early_
                        ? driver.launch_early(handle, grid.groups, grid.items, grid.shared_bytes,
-                                             stream_, arguments)
+                                             stream(), arguments)
                        : driver.api.launch(handle, x, y, z, grid.items, 1, 1, grid.shared_bytes,
-                                           stream_, arguments, nullptr);
+                                           stream(), arguments, nullptr);
   check(code, fmt::format("launching {} ({}x{}x{} groups of {})", kernel, x, y, z, grid.items));
 }
 
 void Gpu::synchronize() {
   enter();
-  check(driver.api.stream_synchronize(stream_), "waiting for the device");
+  check(driver.api.stream_synchronize(stream()), "waiting for the device");
+  check_faults();
+}
+
+// ---- Faults ----
+
+void Gpu::make_fault_line() {
+  constexpr unsigned kMapped = 2;  // devices may write to it
+  void *host = nullptr, *line = nullptr;
+  check(driver.api.host_alloc(&host, sizeof(Fault), kMapped), "allocating pinned memory");
+  fault_ = static_cast<Fault*>(host);
+  *fault_ = {};
+  check(driver.api.mem_alloc(&line, sizeof(FaultLine)), "allocating memory");
+  fault_line_ = static_cast<FaultLine*>(line);
+  const FaultLine empty = {0, fault_};
+  staging.upload(fault_line_, &empty, sizeof empty, stream_);
+}
+
+uint32_t Gpu::note(std::string_view op, const ConstView& x, const ConstView& ids, int64_t limit) {
+  std::lock_guard lock(notes_mutex_);
+  if (recording.gpu == this) {
+    recorded_notes_.push_back({op, x, ids, limit});
+    return static_cast<uint32_t>(kNotes + recorded_notes_.size() - 1);
+  }
+  notes_.resize(kNotes);
+  const uint32_t number = next_note_++ % kNotes;
+  notes_[number] = {op, x, ids, limit};
+  return number;
+}
+
+void Gpu::check_faults() {
+  if (fault_->kind == kNoFault) return;
+  std::lock_guard lock(notes_mutex_);
+  const Fault fault = *fault_;
+  *fault_ = {};
+  check(driver.api.set_bytes(&fault_line_->taken, 0, sizeof fault_line_->taken, stream_),
+        "clearing a fault");
+  const Note note =
+      fault.note < kNotes ? notes_.at(fault.note) : recorded_notes_.at(fault.note - kNotes);
+  const auto describe = [&](const ConstView& v) {
+    return fmt::format("{}{}@{}", name(v.dtype), v.layout.shape().str(), device.str());
+  };
+  if (fault.kind == kDividedByZero) {
+    throw Error(note.op, "division by zero", describe(note.x));
+  }
+  throw Error(note.op, "id out of range",
+              fmt::format("{}, ids {}", describe(note.x), describe(note.ids)),
+              fmt::format("{} isn't below {}", fault.value, note.limit));
+}
+
+// ---- Recordings ----
+
+void* Gpu::stream() const { return recording.gpu == this ? recording.stream : stream_; }
+
+Gpu::Recorder::Recorder(Gpu& gpu) : gpu_(gpu), arena_(gpu.pool.make_arena()) {
+  if (recording.gpu != nullptr) throw Error("record", "a recording is being made already");
+  constexpr unsigned kNonBlocking = 1;
+  constexpr int kRelaxed = 2;  // other threads go on as they like
+  gpu_.enter();
+  gpu_.check(gpu_.driver.api.stream_create(&stream_, kNonBlocking), "creating a stream");
+  if (const int code = gpu_.driver.api.capture_begin(stream_, kRelaxed)) {
+    gpu_.driver.api.stream_destroy(stream_);
+    gpu_.check(code, "starting to record");
+  }
+  open_ = true;
+  recording = {&gpu_, stream_};
+  gpu_.pool.use(arena_);
+}
+
+Gpu::Recorder::~Recorder() {
+  recording = {};
+  gpu_.pool.use(nullptr);
+  if (open_) {  // something was thrown
+    void* graph = nullptr;
+    if (gpu_.driver.api.capture_end(stream_, &graph) == 0 && graph != nullptr) {
+      gpu_.driver.api.graph_destroy(graph);
+    }
+  }
+  gpu_.driver.api.stream_destroy(stream_);
+}
+
+void* Gpu::Recorder::finish() {
+  void *graph = nullptr, *exec = nullptr;
+  open_ = false;
+  gpu_.check(gpu_.driver.api.capture_end(stream_, &graph), "ending a recording");
+  const int code = gpu_.driver.api.graph_instantiate(&exec, graph, 0);
+  gpu_.driver.api.graph_destroy(graph);
+  gpu_.check(code, "making a graph");
+  return exec;
 }
 
 }  // namespace wick::gpu

@@ -4,14 +4,19 @@
 
 #include <array>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "wick/backend/gpu/code.h"
 #include "wick/backend/gpu/driver.h"
+#include "wick/backend/gpu/kernels/fault.h"
 #include "wick/backend/gpu/pool.h"
+#include "wick/backend/gpu/staging.h"
+#include "wick/backend/view.h"
 
 namespace wick::gpu {
 
@@ -35,8 +40,12 @@ class Gpu {
   Driver& driver;
   const GpuInfo info;
   Pool pool;
+  Staging staging;
 
-  void* stream() const { return stream_; }
+  /// The stream that the calling thread's work goes to: the device's one, or that of the recording
+  /// it is making.
+  void* stream() const;
+  void* main_stream() const { return stream_; }
   /// How many modules were loaded so far.
   int modules_loaded() const { return loaded_; }
   /// Where their code comes from.
@@ -57,7 +66,33 @@ class Gpu {
     std::array<void*, sizeof...(Arguments)> addresses{&arguments...};
     launch_list(file, kernel, grid, addresses.data());
   }
+  /// Waits for the device's work. Errors: what went wrong in it, see check_faults.
   void synchronize();
+
+  /// For kernels that look at what they are given: where they report, and a number by which an
+  /// error finds the op and its operands.
+  FaultLine* fault_line() const { return fault_line_; }
+  uint32_t note(std::string_view op, const ConstView& x, const ConstView& ids, int64_t limit);
+  /// Throws for a fault that a kernel has reported. The work up to there must have ended.
+  void check_faults();
+
+  /// While it lives, what the thread gives to this device is recorded, not done.
+  class Recorder {
+   public:
+    explicit Recorder(Gpu& gpu);
+    ~Recorder();
+    Recorder(const Recorder&) = delete;
+    Recorder& operator=(const Recorder&) = delete;
+    /// Ends the recording. The result belongs to the caller: graph_exec_destroy.
+    void* finish();
+    const std::shared_ptr<Pool::Arena>& arena() const { return arena_; }
+
+   private:
+    Gpu& gpu_;
+    void* stream_ = nullptr;
+    std::shared_ptr<Pool::Arena> arena_;
+    bool open_ = false;
+  };
 
  private:
   struct Hash {
@@ -79,12 +114,29 @@ class Gpu {
                    void** arguments);
   Module& module(std::string_view file);
 
+  /// What a kernel's fault is told with.
+  struct Note {
+    std::string_view op;
+    ConstView x, ids;
+    int64_t limit = 0;
+  };
+  static constexpr size_t kNotes = 1024;
+
+  void make_fault_line();
+
   Code code_;
   bool early_ = false;
   void* stream_ = nullptr;
   std::mutex mutex_;
   int loaded_ = 0;
   ByName<Module> modules_;
+
+  FaultLine* fault_line_ = nullptr;  // on the device
+  Fault* fault_ = nullptr;           // on the host
+  std::mutex notes_mutex_;
+  std::vector<Note> notes_;           // the newest, in a ring
+  std::vector<Note> recorded_notes_;  // of recordings, which may be replayed at any time
+  uint32_t next_note_ = 0;
 };
 
 }  // namespace wick::gpu

@@ -19,12 +19,77 @@ size_t rounded(size_t bytes) {
 
 }  // namespace
 
+/// The pool's mutex guards it.
+class Pool::Arena {
+ public:
+  explicit Arena(Pool& of) : pool(of) {}
+  ~Arena() { pool.close(*this); }
+
+  struct Held {
+    void* data;
+    size_t bytes;
+    uint64_t birth;
+  };
+  Pool& pool;
+  Free free;               // taken while it was made, free for more of it
+  std::vector<Held> held;  // given back since, but perhaps named by the recording
+  uint64_t whole_at = UINT64_MAX;
+};
+
+namespace {
+thread_local std::shared_ptr<Pool::Arena> current_arena;
+}  // namespace
+
+std::shared_ptr<Pool::Arena> Pool::make_arena() {
+  auto arena = std::make_shared<Arena>(*this);
+  std::lock_guard lock(mutex_);
+  arenas_.push_back(arena.get());
+  return arena;
+}
+
+void Pool::use(std::shared_ptr<Arena> arena) {
+  std::lock_guard lock(mutex_);
+  if (current_arena != nullptr) current_arena->whole_at = ++clock_;
+  current_arena.swap(arena);
+}
+
+void Pool::close(Arena& arena) noexcept {
+  std::lock_guard lock(mutex_);
+  std::erase(arenas_, &arena);
+  for (const auto& [bytes, data] : arena.free) put_back(data, bytes, clock_);
+  for (const Arena::Held& block : arena.held) put_back(block.data, block.bytes, block.birth);
+}
+
+void Pool::put_back(void* data, size_t bytes, uint64_t birth) noexcept {
+  try {
+    for (Arena* arena : arenas_) {
+      if (birth >= arena->whole_at) continue;
+      arena->held.push_back({data, bytes, birth});
+      return;
+    }
+    free_.emplace(bytes, data);
+    info_.cached_bytes += bytes;
+  } catch (const std::bad_alloc&) {
+    driver_.api.mem_free(data);  // waits for all that runs
+  }
+  info_.in_use_bytes -= bytes;
+}
+
+void* Pool::from_free(Free& free, size_t size, size_t& taken) {
+  const auto at = free.lower_bound(size);
+  if (at == free.end() || at->first > 2 * size) return nullptr;
+  void* const data = at->second;
+  taken = at->first;
+  free.erase(at);
+  return data;
+}
+
 Pool::Pool(const Driver& driver, Device device, size_t total) : driver_(driver), device_(device) {
   info_.total_bytes = total;
 }
 
 Pool::~Pool() {
-  for (const auto& [data, bytes] : used_) driver_.api.mem_free(data);
+  for (const auto& [data, block] : used_) driver_.api.mem_free(data);
   trim_locked();
 }
 
@@ -43,13 +108,18 @@ void* Pool::take(size_t bytes) {
   std::lock_guard lock(mutex_);
   const bool countable = bytes < (size_t{1} << 62);
   const size_t size = countable ? rounded(bytes) : bytes;
-  void* data = nullptr;
+  const std::shared_ptr<Arena> arena =
+      current_arena != nullptr && &current_arena->pool == this ? current_arena : nullptr;
   size_t taken = size;
-  if (const auto at = free_.lower_bound(size); at != free_.end() && at->first <= 2 * size) {
-    data = at->second;
-    taken = at->first;
+  if (arena != nullptr && countable) {
+    if (void* const again = from_free(arena->free, size, taken)) {
+      used_[again] = {taken, arena, ++clock_};  // has been counted as in use all along
+      return again;
+    }
+  }
+  void* data = countable ? from_free(free_, size, taken) : nullptr;
+  if (data != nullptr) {
     info_.cached_bytes -= taken;
-    free_.erase(at);
   } else if (countable) {
     data = from_driver(size);
     if (data == nullptr) {
@@ -63,24 +133,27 @@ void* Pool::take(size_t bytes) {
                             device_.str(), info_.in_use_bytes, info_.cached_bytes,
                             limit_ == 0 ? info_.total_bytes : limit_));
   }
-  used_[data] = taken;
+  used_[data] = {taken, arena, ++clock_};
   info_.in_use_bytes += taken;
   info_.peak_bytes = std::max(info_.peak_bytes, info_.in_use_bytes);
   return data;
 }
 
 void Pool::give(void* data) noexcept {
+  std::shared_ptr<Arena> arena;  // outlives the lock, which its end takes too
   std::lock_guard lock(mutex_);
   const auto at = used_.find(data);
   if (at == used_.end()) return;
-  info_.in_use_bytes -= at->second;
+  const Used block = at->second;
+  arena = block.arena.lock();
+  used_.erase(at);
+  if (arena == nullptr) return put_back(data, block.bytes, block.birth);
   try {
-    free_.emplace(at->second, data);
-    info_.cached_bytes += at->second;
+    arena->free.emplace(block.bytes, data);
   } catch (const std::bad_alloc&) {
+    info_.in_use_bytes -= block.bytes;
     driver_.api.mem_free(data);
   }
-  used_.erase(at);
 }
 
 void Pool::set_limit(size_t bytes) {

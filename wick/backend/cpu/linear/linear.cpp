@@ -9,12 +9,4 @@ std::unique_ptr<PreparedWeight> CpuBackend::prepare(std::span<const ConstView> p
                                        : prepare_float(isa_, parts, release);
 }
 
-void CpuBackend::linear(const View& out, const ConstView& x, const PreparedWeight& weight) {
-  if (is_block(weight.dtype)) {
-    linear_quantized(isa_, out, x, weight);
-  } else {
-    linear_float(isa_, out, x, weight);
-  }
-}
-
 }  // namespace wick::cpu

@@ -92,9 +92,12 @@ WICK_LANES void quantize_sixteen(const float* const* x, const TileBlock* to) {
   }
   const __m512 amax = _mm512_castsi512_ps(largest);
   const __mmask16 live = _mm512_cmp_ps_mask(amax, _mm512_set1_ps(1e-30f), _CMP_GT_OQ);
-  const __m512 d = _mm512_maskz_div_ps(live, amax, _mm512_set1_ps(127.0f));
+  const __m512i least = _mm512_castps_si512(_mm512_div_ps(amax, _mm512_set1_ps(127.0f)));
+  // ActivationStep::round_up
+  const __m512 d = _mm512_castsi512_ps(_mm512_maskz_and_epi32(
+      live, _mm512_add_epi32(least, _mm512_set1_epi32(0x000fffff)), _mm512_set1_epi32(~0xfffff)));
   alignas(64) float inverse[16], scale[16];
-  _mm512_store_ps(inverse, _mm512_maskz_div_ps(live, _mm512_set1_ps(127.0f), amax));
+  _mm512_store_ps(inverse, _mm512_maskz_div_ps(live, _mm512_set1_ps(1.0f), d));
   _mm512_store_ps(scale, d);
 #pragma GCC unroll 8
   for (int i = 0; i < 16; i += 2) {

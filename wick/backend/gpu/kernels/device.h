@@ -6,6 +6,7 @@
 // Items are the threads of a group, groups the blocks of a grid. Lanes are counted in logical teams
 // of 32 everywhere: a wave of 64 works as two teams, so that the order of a reduction is the same.
 
+#include "wick/backend/gpu/kernels/fault.h"
 #include "wick/math/fn.h"
 #include "wick/math/half.h"
 
@@ -46,6 +47,8 @@ WICK_DEVICE u32 item() { return __builtin_amdgcn_workitem_id_x(); }
 /// Items of a group.
 WICK_DEVICE u32 items() { return __builtin_amdgcn_workgroup_size_x(); }
 WICK_DEVICE u32 group() { return __builtin_amdgcn_workgroup_id_x(); }
+WICK_DEVICE u32 group_y() { return __builtin_amdgcn_workgroup_id_y(); }
+WICK_DEVICE u32 group_z() { return __builtin_amdgcn_workgroup_id_z(); }
 /// Groups along the first axis. Source: the hidden arguments of code objects from version 5 on.
 WICK_DEVICE u32 groups() {
   return *(const __attribute__((address_space(4))) u32*)__builtin_amdgcn_implicitarg_ptr();
@@ -87,6 +90,21 @@ WICK_DEVICE i32 dot4(i32 a, i32 b, i32 c) {
 #endif
 }
 
+/// Puts `wanted` where `expected` is, as one step among all items of the device; gives what was
+/// there.
+WICK_DEVICE u32 compare_and_swap(u32* at, u32 expected, u32 wanted) {
+  __hip_atomic_compare_exchange_strong(at, &expected, wanted, __ATOMIC_RELAXED, __ATOMIC_RELAXED,
+                                       __HIP_MEMORY_SCOPE_AGENT);
+  return expected;
+}
+/// Adds one, as one step among all items of the device; gives what was there.
+WICK_DEVICE u32 count_up(u32* at) {
+  return __hip_atomic_fetch_add(at, 1u, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+}
+/// What this item has written is seen by all items of the device before what it writes from here
+/// on.
+WICK_DEVICE void device_fence() { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agent"); }
+
 /// Makes the compiler forget what it knows of a register's value, and with it what it has computed
 /// from it: so that it computes it again rather than keep it.
 WICK_DEVICE void forget(u32& x) { asm volatile("" : "+v"(x)); }
@@ -113,6 +131,8 @@ WICK_DEVICE u32 narrow_two(float low, float high) {
 WICK_DEVICE u32 item() { return threadIdx.x; }
 WICK_DEVICE u32 items() { return blockDim.x; }
 WICK_DEVICE u32 group() { return blockIdx.x; }
+WICK_DEVICE u32 group_y() { return blockIdx.y; }
+WICK_DEVICE u32 group_z() { return blockIdx.z; }
 WICK_DEVICE u32 groups() { return gridDim.x; }
 WICK_DEVICE void sync() { __syncthreads(); }
 template <u32 kMask>
@@ -120,6 +140,11 @@ WICK_DEVICE u32 shuffle_xor(u32 x) {
   return __shfl_xor_sync(~0u, x, kMask);
 }
 WICK_DEVICE i32 dot4(i32 a, i32 b, i32 c) { return __dp4a(a, b, c); }
+WICK_DEVICE u32 compare_and_swap(u32* at, u32 expected, u32 wanted) {
+  return atomicCAS(at, expected, wanted);
+}
+WICK_DEVICE u32 count_up(u32* at) { return atomicAdd(at, 1u); }
+WICK_DEVICE void device_fence() { __threadfence(); }
 #if __CUDA_ARCH__ >= 900
 WICK_DEVICE void wait_for_earlier() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 WICK_DEVICE void let_later_start() { asm volatile("griddepcontrol.launch_dependents;"); }
@@ -166,6 +191,11 @@ WICK_DEVICE double shuffle_xor(double x) {
   const u64 b = f64_bits(x);
   const u64 low = shuffle_xor<kMask>(static_cast<u32>(b));
   return bits_f64(low | u64{shuffle_xor<kMask>(static_cast<u32>(b >> 32))} << 32);
+}
+
+/// Reports a mistake in what the kernel was given; the first one counts.
+WICK_DEVICE void report(FaultLine* line, FaultKind kind, u32 note, i64 value) {
+  if (compare_and_swap(&line->taken, 0, 1) == 0) *line->to = {kind, note, value};
 }
 
 /// lane + lane^16, then ^8, ^4, ^2, ^1: the last five steps of the order of row sums.

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "wick/backend/backend.h"
+#include "wick/backend/gpu/gpu.h"
+
+namespace wick::gpu {
+
+/// A GPU of either vendor. All work goes to the device's one stream, in the order of the calls;
+/// methods return before it is done. What goes wrong in it is said at the next synchronisation.
+class GpuBackend final : public Backend {
+ public:
+  /// Errors: no such device, no kernels for it.
+  explicit GpuBackend(Device device) : gpu_(device) {}
+  ~GpuBackend() override;
+  Gpu& gpu() { return gpu_; }
+
+  // memory.cpp
+  Device device() const override { return gpu_.device; }
+  std::string description() const override;
+  void* alloc(size_t bytes) override;
+  void free(void* data, size_t bytes) noexcept override;
+  void upload(void* to_device, const void* from_host, size_t bytes) override;
+  void download(void* to_host, const void* from_device, size_t bytes) override;
+  void synchronize() override;
+  std::unique_ptr<Recording> record(const std::function<void()>& work) override;
+  MemoryInfo memory_info() const override;
+  int64_t rows_in_cache() const override { return 0; }
+  void trim() override;
+
+  // move.cpp
+  void fill(const View& out, Scalar value) override;
+  void iota(const View& out, Scalar start, Scalar step) override;
+  void copy(const View& out, const ConstView& in) override;
+  void cast(const View& out, const ConstView& in) override;
+  void index_select(const View& out, const ConstView& in, const ConstView& ids, int dim) override;
+
+  // map.cpp
+  void unary(Op op, const View& out, const ConstView& in) override;
+  void binary(Op op, const View& out, const ConstView& a, const ConstView& b) override;
+  void affine(const View& out, const ConstView& in, Scalar mul, Scalar add) override;
+
+  // reduce.cpp
+  void reduce(Op op, const View& out, const ConstView& in, uint32_t dims) override;
+  void arg_reduce(Op op, const View& out, const ConstView& in, int dim) override;
+
+  // linear/
+  void matmul(const View& out, const ConstView& a, const ConstView& b) override;
+  std::unique_ptr<PreparedWeight> prepare(std::span<const ConstView> parts, bool release) override;
+  void linear(const View& out, const ConstView& x, const PreparedWeight& weight,
+              const LinearFusion& fusion) override;
+  void quantize(const View& out, const ConstView& in) override;
+  void dequantize(const View& out, const ConstView& in) override;
+
+  // norm.cpp
+  void softmax(const View& out, const ConstView& in, int dim, bool log) override;
+  void rms_norm(const View& out, const ConstView& in, const ConstView& weight, float eps) override;
+  void rope(const View& out, const ConstView& in, const ConstView& cos, const ConstView& sin,
+            bool interleaved) override;
+
+  // attention.cpp
+  void attention(const View& out, const ConstView& q, const ConstView& k, const ConstView& v,
+                 const AttentionParams& params) override;
+  void cached_attention(const View& out, const ConstView& qkv,
+                        const CachedAttention& where) override;
+
+ private:
+  Gpu gpu_;
+};
+
+/// The backend of a GPU, made when it is first asked for. Errors: no such device, no kernels for
+/// it.
+GpuBackend& backend_of(Device device);
+
+/// Device memory for the length of a scope.
+class Scratch {
+ public:
+  Scratch(Gpu& gpu, size_t bytes) : gpu_(gpu), data_(gpu.pool.take(bytes)) {}
+  ~Scratch() { gpu_.pool.give(data_); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  template <class T = void>
+  T* data() const {
+    return static_cast<T*>(data_);
+  }
+
+ private:
+  Gpu& gpu_;
+  void* data_;
+};
+
+}  // namespace wick::gpu

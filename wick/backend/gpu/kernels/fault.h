@@ -1,0 +1,24 @@
+#pragma once
+
+// How a kernel says that what it was given is wrong: the host reads it at the next synchronisation.
+
+#include "wick/math/fn.h"
+
+namespace wick::gpu {
+
+enum FaultKind : math::u32 { kNoFault = 0, kIdOutOfRange = 1, kDividedByZero = 2 };
+
+/// The first mistake since the host last looked, in memory of the host's that devices write to.
+struct Fault {
+  math::u32 kind;  ///< a FaultKind
+  math::u32 note;  ///< which launch: Gpu::note
+  math::i64 value;
+};
+
+/// Where kernels report, in the device's memory.
+struct FaultLine {
+  math::u32 taken;  ///< not 0: somebody has reported
+  Fault* to;
+};
+
+}  // namespace wick::gpu

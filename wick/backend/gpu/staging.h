@@ -1,0 +1,43 @@
+#pragma once
+
+// Copies between the host's memory and a device's through pinned memory, which the device reads and
+// writes by itself while the host goes on.
+
+#include <array>
+#include <cstddef>
+#include <mutex>
+
+#include "wick/backend/gpu/driver.h"
+
+namespace wick::gpu {
+
+class Staging {
+ public:
+  explicit Staging(const Driver& driver) : driver_(driver) {}
+  ~Staging();
+  Staging(const Staging&) = delete;
+  Staging& operator=(const Staging&) = delete;
+
+  /// Copies in the order of the stream. `from` may be changed on return; the copy may be under way.
+  void upload(void* to, const void* from, size_t bytes, void* stream);
+  /// Copies what the stream's work so far has left there, and waits for it.
+  void download(void* to, const void* from, size_t bytes, void* stream);
+
+ private:
+  static constexpr size_t kSlotBytes = size_t{4} << 20;
+  struct Slot {
+    char* host = nullptr;
+    void* done = nullptr;  // an event, after which the slot is free
+  };
+
+  /// A slot whose copy has ended.
+  Slot& next();
+  void check(int code) const;
+
+  const Driver& driver_;
+  std::mutex mutex_;
+  std::array<Slot, 4> slots_;
+  size_t turn_ = 0;
+};
+
+}  // namespace wick::gpu
