@@ -158,16 +158,17 @@ std::vector<uint64_t> check(const Case& c, DType dtype, DType cache, Values valu
   // The same queries one at a time: decode and prompts give the same bits.
   if (c.m > 1 && c.params.causal && c.m <= c.n && !testing::Test::HasFailure()) {
     const std::vector<uint64_t> all = out.bits();
-    Backend& backend = *targets().back().backend;
     for (int64_t i = 0; i < c.m; i += 1 + c.m / 7) {
       const int64_t keys = c.n - c.m + i + 1;
-      ConstView q = in.q.view(), k = in.k.view(), v = in.v.view();
-      if (c.key_major) k.layout = k.layout.transpose(2, 3);
-      q.layout = q.layout.narrow(2, i, 1);
-      k.layout = k.layout.narrow(2, 0, keys);
-      v.layout = v.layout.narrow(2, 0, keys);
       TestTensor one(dtype, Place::contiguous, {c.b, c.h, 1, c.e}, 4, true);
-      backend.attention(one.view(), q, k, v, c.params);
+      run_everywhere(what + " one query", one, inputs, [&](Backend& b, const View& o, auto views) {
+        ConstView q = views[0], k = views[1], v = views[2];
+        if (c.key_major) k.layout = k.layout.transpose(2, 3);
+        q.layout = q.layout.narrow(2, i, 1);
+        k.layout = k.layout.narrow(2, 0, keys);
+        v.layout = v.layout.narrow(2, 0, keys);
+        b.attention(o, q, k, v, c.params);
+      });
       const std::vector<uint64_t> got = one.bits();
       for (size_t x = 0; x < got.size(); ++x) {
         const auto bh = x / static_cast<size_t>(c.e), ex = x % static_cast<size_t>(c.e);

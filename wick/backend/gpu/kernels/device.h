@@ -15,7 +15,9 @@
 #define WICK_DEVICE __attribute__((device, always_inline)) inline
 #define WICK_SHARED __attribute__((shared))
 #define WICK_GLOBAL __attribute__((global))
-#define WICK_BOUNDS(...) __attribute__((launch_bounds(__VA_ARGS__)))
+// clang takes launch_bounds and ignores it for AMD: without this it reckons with 1024 items, and with
+// as few registers each. The groups a processor is to hold it chooses by itself.
+#define WICK_BOUNDS(items, ...) __attribute__((amdgpu_flat_work_group_size(1, items)))
 #else
 #define WICK_AMD 0
 #define WICK_DEVICE __device__ __forceinline__
@@ -178,6 +180,12 @@ WICK_DEVICE u32 lane() { return item() % kTeam; }
 /// The team within the group.
 WICK_DEVICE u32 team() { return item() / kTeam; }
 
+WICK_DEVICE void forget(float& x) {
+  u32 b = f32_bits(x);
+  forget(b);
+  x = bits_f32(b);
+}
+
 template <u32 kMask>
 WICK_DEVICE float shuffle_xor(float x) {
   return bits_f32(shuffle_xor<kMask>(f32_bits(x)));
@@ -187,10 +195,13 @@ WICK_DEVICE i32 shuffle_xor(i32 x) {
   return static_cast<i32>(shuffle_xor<kMask>(static_cast<u32>(x)));
 }
 template <u32 kMask>
+WICK_DEVICE u64 shuffle_xor(u64 x) {
+  const u64 low = shuffle_xor<kMask>(static_cast<u32>(x));
+  return low | u64{shuffle_xor<kMask>(static_cast<u32>(x >> 32))} << 32;
+}
+template <u32 kMask>
 WICK_DEVICE double shuffle_xor(double x) {
-  const u64 b = f64_bits(x);
-  const u64 low = shuffle_xor<kMask>(static_cast<u32>(b));
-  return bits_f64(low | u64{shuffle_xor<kMask>(static_cast<u32>(b >> 32))} << 32);
+  return bits_f64(shuffle_xor<kMask>(f64_bits(x)));
 }
 
 /// Reports a mistake in what the kernel was given; the first one counts.

@@ -110,4 +110,56 @@ WICK_DEVICE A row_sum(const A (&acc)[kEach], const RowPlace<kEach>& place, A* sh
   return ((t[0] + t[1]) + (t[2] + t[3])) + ((t[4] + t[5]) + (t[6] + t[7]));
 }
 
+/// Sums of a row's blocks of 2^k chunks, which join by twos as they come.
+template <class A>
+class JoinedSums {
+ public:
+  WICK_DEVICE void add(A sum) {
+    bool carries = true;
+#pragma unroll
+    for (u32 i = 0; i < kLevels; ++i) {
+      if (!carries) continue;
+      if ((count_ >> i & 1) != 0) {
+        sum = level_[i] + sum;
+      } else {
+        level_[i] = sum;
+        carries = false;
+      }
+    }
+    ++count_;
+  }
+  /// Of at least one.
+  WICK_DEVICE A total() const {
+    A sum = A(0);  // changes nothing: no sum is −0
+#pragma unroll
+    for (u32 i = 0; i < kLevels; ++i) {
+      if ((count_ >> i & 1) != 0) sum = level_[i] + sum;
+    }
+    return sum;
+  }
+
+ private:
+  static constexpr u32 kLevels = 20;
+  A level_[kLevels] = {};
+  u32 count_ = 0;
+};
+
+/// The largest of what a row's items have, in all of them; NaN wins. Every item of the group has to
+/// come here. `shared` has room for each item.
+template <class A>
+WICK_DEVICE A row_max(A x, u32 row_items, A* shared) {
+  if (row_items > 1) x = maximum(x, shuffle_xor<1>(x));
+  if (row_items > 2) x = maximum(x, shuffle_xor<2>(x));
+  if (row_items > 4) x = maximum(x, shuffle_xor<4>(x));
+  if (row_items > 8) x = maximum(x, shuffle_xor<8>(x));
+  if (row_items > 16) x = maximum(x, shuffle_xor<16>(x));
+  for (u32 step = kTeam; step < row_items; step *= 2) {
+    shared[item()] = x;
+    sync();
+    x = maximum(x, shared[item() ^ step]);
+    sync();
+  }
+  return x;
+}
+
 }  // namespace wick::gpu
