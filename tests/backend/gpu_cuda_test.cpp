@@ -121,6 +121,31 @@ TEST_F(GpuCuda, WorkIsDoneWhenItIsWaitedFor) {
   gpu.pool.give(data);
 }
 
+TEST_F(GpuCuda, AStreamWaitsForAnothersEvent) {
+  Gpu gpu(Device::parse("cuda:0"));
+  gpu.enter();
+  const Api& api = gpu.driver.api;
+  auto* data = static_cast<unsigned char*>(gpu.pool.take(4096));
+  void *other = nullptr, *host = nullptr;
+  gpu.check(api.stream_create(&other, 1), "making a stream");
+  gpu.check(api.host_alloc(&host, 4096, 0), "allocating");
+  {
+    Event filled(gpu, 2);
+    gpu.check(api.set_bytes(data, 9, 4096, gpu.stream()), "filling");
+    filled.record();
+    gpu.check(api.stream_wait_event(other, filled.handle, 0), "waiting");
+    gpu.check(api.copy_to_host(host, data, 4096, other), "copying");
+    EXPECT_NE(*static_cast<unsigned char*>(host), 9) << "to pinned memory nobody waits";
+    gpu.check(api.stream_synchronize(other), "waiting");
+    EXPECT_EQ(*static_cast<unsigned char*>(host), 9);
+  }
+  EXPECT_NE(api.stream_wait_event(other, other, 0), 0) << "no event";
+  gpu.synchronize();
+  gpu.check(api.host_free(host), "freeing");
+  gpu.check(api.stream_destroy(other), "destroying");
+  gpu.pool.give(data);
+}
+
 TEST_F(GpuCuda, AGraphDoesItsWorkWhenItIsLaunched) {
   Gpu gpu(Device::parse("cuda:0"));
   gpu.enter();
