@@ -36,6 +36,20 @@ Json driver_json(const DriverDescription& driver) {
   return json;
 }
 
+Json library_json(const LibraryDescription& library) {
+  Json json = {{"name", library.name},
+               {"vendor", name_of(library.kind)},
+               {"found", library.found},
+               {"use", library.use}};
+  if (library.found) {
+    json["file"] = library.library;
+    json["version"] = library.version;
+  } else {
+    json["missing"] = library.missing;
+  }
+  return json;
+}
+
 /// Where a GPU's kernels come from.
 std::string kernels_text(const GpuDescription& gpu) {
   if (!gpu.kernels.empty()) return "kernels for " + gpu.kernels;
@@ -58,6 +72,15 @@ void print_gpus() {
       print(fmt::format("  {}: none: {}\n", use_of(driver.kind), driver.missing));
     }
   }
+  for (const LibraryDescription& library : gpu_libraries()) {
+    if (library.found) {
+      print(fmt::format("  {} {}: {} ({})\n", library.name, library.version, library.use,
+                        library.library));
+    } else {
+      print(fmt::format("  {}: not found, does without: {} ({})\n", library.name, library.use,
+                        library.missing));
+    }
+  }
 }
 
 int run(bool json) {
@@ -73,6 +96,9 @@ int run(bool json) {
     Json devices = Json::array({device}), libraries = Json::array();
     for (const GpuDescription& gpu : gpus()) devices.push_back(gpu_json(gpu));
     for (const DriverDescription& driver : gpu_drivers()) libraries.push_back(driver_json(driver));
+    for (const LibraryDescription& library : gpu_libraries()) {
+      libraries.push_back(library_json(library));
+    }
     print_json({{"devices", devices}, {"libraries", libraries}});
     return kOk;
   }

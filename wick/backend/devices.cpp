@@ -6,6 +6,7 @@
 #include "wick/backend/gpu/code.h"
 #include "wick/backend/gpu/driver.h"
 #include "wick/backend/gpu/images.h"
+#include "wick/backend/gpu/matrix_library.h"
 
 namespace wick {
 namespace {
@@ -52,6 +53,31 @@ std::vector<DriverDescription> gpu_drivers() {
       all.push_back({kind, false, "", "", gpu::Driver::missing(kind)});
     } else {
       all.push_back({kind, true, driver->library, driver->version(), ""});
+    }
+  }
+  return all;
+}
+
+std::vector<LibraryDescription> gpu_libraries() {
+  constexpr const char *kCompiles = "kernels that this binary has no image of",
+                       *kMultiplies = "products of float matrices";
+  std::vector<LibraryDescription> all;
+  for (const DeviceKind kind : kGpuKinds) {
+    if (gpu::Driver::of(kind) == nullptr) continue;
+    if (const gpu::Compiler* compiler = gpu::Compiler::of(kind)) {
+      const size_t space = compiler->name.find(' ');
+      all.push_back({kind, compiler->name.substr(0, space), kCompiles, true, compiler->library,
+                     compiler->name.substr(space + 1), ""});
+    } else {
+      all.push_back(
+          {kind, "run-time compiler", kCompiles, false, "", "", gpu::Compiler::missing(kind)});
+    }
+    for (const auto& library : gpu::MatrixLibrary::of(kind)) {
+      all.push_back(
+          {kind, library->name, kMultiplies, true, library->library, library->version(), ""});
+    }
+    for (const auto& missing : gpu::MatrixLibrary::missing(kind)) {
+      all.push_back({kind, missing.name, kMultiplies, false, "", "", missing.reason});
     }
   }
   return all;

@@ -93,6 +93,27 @@ WICK_FN void dequantize(const BlockQ8_0& b, float* out) {
   for (int j = 0; j < kBlock; ++j) out[j] = d * static_cast<float>(b.qs[j]);
 }
 
+/// Value j of a block: what dequantize writes there.
+WICK_FN float value_of(const BlockQ4_0& b, int j) {
+  const int q = b.qs[j & 15] >> (j < 16 ? 0 : 4) & 15;
+  return to_f32(b.d) * static_cast<float>(q - 8);
+}
+WICK_FN float value_of(const BlockQ4_1& b, int j) {
+  const int q = b.qs[j & 15] >> (j < 16 ? 0 : 4) & 15;
+  return fma(to_f32(b.d), static_cast<float>(q), to_f32(b.m));
+}
+WICK_FN float value_of(const BlockQ5_0& b, int j) {
+  const int q = (b.qs[j & 15] >> (j < 16 ? 0 : 4) & 15) | (b.qh[j / 8] >> j % 8 & 1) << 4;
+  return to_f32(b.d) * static_cast<float>(q - 16);
+}
+WICK_FN float value_of(const BlockQ5_1& b, int j) {
+  const int q = (b.qs[j & 15] >> (j < 16 ? 0 : 4) & 15) | (b.qh[j / 8] >> j % 8 & 1) << 4;
+  return fma(to_f32(b.d), static_cast<float>(q), to_f32(b.m));
+}
+WICK_FN float value_of(const BlockQ8_0& b, int j) {
+  return to_f32(b.d) * static_cast<float>(b.qs[j]);
+}
+
 namespace detail {
 
 /// 1/d, or 0 for d = 0.

@@ -148,11 +148,12 @@ void Gpu::check_faults() {
     return fmt::format("{}{}@{}", name(v.dtype), v.layout.shape().str(), device.str());
   };
   if (fault.kind == kDividedByZero) {
-    throw Error(note.op, "division by zero", describe(note.x));
+    throw Error(note.op, "integer division by zero",
+                fmt::format("{} / {}", describe(note.x), describe(note.ids)));
   }
   throw Error(note.op, "id out of range",
-              fmt::format("{}, ids {}", describe(note.x), describe(note.ids)),
-              fmt::format("{} isn't below {}", fault.value, note.limit));
+              fmt::format("id {}, x {}, ids {}", fault.value, describe(note.x), describe(note.ids)),
+              fmt::format("need 0 <= id < {}", note.limit));
 }
 
 // ---- Recordings ----
