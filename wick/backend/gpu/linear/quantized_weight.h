@@ -54,6 +54,7 @@ std::unique_ptr<PreparedWeight> prepare_quantized(Gpu& gpu, std::span<const Cons
 ///   few   matrix units for bytes, up to 16 columns at once
 ///   many  so, too, in larger tiles
 ///   int8  few or many
+///   f16   exact products of f16, on NVIDIA's sm_90a
 std::vector<std::string_view> product_paths(const Gpu& gpu, DType dtype);
 void quantize_rows(Gpu& gpu, const QuantizedRows& to, const ConstView& x);
 /// residual: null, or what is added to the product, f32 as out is then.
