@@ -16,6 +16,8 @@
 
 #include "wick/backend/cpu/cpu_backend.h"
 #include "wick/backend/gpu/gpu.h"
+#include "wick/backend/gpu/linear/quantized_weight.h"
+#include "wick/backend/gpu/map_space.h"
 #include "wick/base/error.h"
 #include "wick/math/blocks.h"
 #include "wick/math/half.h"
@@ -149,9 +151,9 @@ class Probe {
     const std::pair<int64_t, int64_t> tiny[] = {{64, 576}, {48, 1536}};
     for (const auto& [n, k] : small_ ? std::span<const std::pair<int64_t, int64_t>>(tiny)
                                      : std::span<const std::pair<int64_t, int64_t>>(large)) {
-      matvec<math::BlockQ4_0>("q4_0", DType::q4_0, n, k, 8, 1);
-      matvec<math::BlockQ4_1>("q4_1", DType::q4_1, n, k, 8, 2);
-      matvec<math::BlockQ8_0>("q8_0", DType::q8_0, n, k, 16, 1);
+      matvec<math::BlockQ4_0>("q4_0", DType::q4_0, n, k);
+      matvec<math::BlockQ4_1>("q4_1", DType::q4_1, n, k);
+      matvec<math::BlockQ8_0>("q8_0", DType::q8_0, n, k);
     }
     fmt::print("\n], \"modules_loaded\": {}, \"different\": {}}}\n", gpu_.modules_loaded(),
                different_);
@@ -252,11 +254,16 @@ class Probe {
   void silu(const char* name, DType dtype, int64_t n) {
     const auto in = shared_numbers<T>(static_cast<size_t>(n));
     DeviceBuffer x(gpu_, in), y(gpu_, in.size() * sizeof(T));
-    const uint64_t per_group = 256 * 16;
-    const gpu::Grid grid{{static_cast<unsigned>((in.size() + per_group - 1) / per_group), 1, 1}};
-    const std::string kernel = fmt::format("silu_{}", name);
+    gpu::Space<2> packs;
+    const int64_t pack = 16 / static_cast<int64_t>(sizeof(T));
+    packs.add(n / pack, {pack, pack});
+    const std::string file = fmt::format("map_{}", name), kernel = fmt::format("silu_{}", name);
     const double time = seconds(20, [&](int) {
-      gpu_.launch("map", kernel, grid, y.data, x.data, static_cast<uint64_t>(n));
+      packs.for_each_piece([&](const gpu::Nest<2>& nest, const auto&) {
+        const auto unroll = gpu::map_unroll(sizeof(T), sizeof(T));
+        gpu_.launch(file, kernel, gpu::spread(gpu_, nest.elems, unroll), y.data, x.data, nest,
+                    static_cast<uint32_t>(n % pack));
+      });
     });
     const Layout layout = Layout::contiguous({n});
     const std::string differ = compare(y.get<T>(in.size()), [&](cpu::CpuBackend& b, T* out) {
@@ -310,33 +317,8 @@ class Probe {
            2.0 * static_cast<double>(rows * n) * sizeof(T));
   }
 
-  /// The device's layout, see kernels/quantized.h.
   template <class Block>
-  static std::vector<uint8_t> pack(const std::vector<Block>& blocks, int64_t n, int64_t k,
-                                   int pieces, int scales) {
-    const int64_t per_row = k / 32, chunks = (per_row + 7) / 8, groups = (n + 15) / 16;
-    const auto unit_bytes = static_cast<size_t>(256 * (pieces + scales));
-    std::vector<uint8_t> out(static_cast<size_t>(groups * chunks) * unit_bytes);
-    for (int64_t row = 0; row < n; ++row) {
-      for (int64_t b = 0; b < per_row; ++b) {
-        const Block& block = blocks[static_cast<size_t>(row * per_row + b)];
-        uint8_t* unit = out.data() + static_cast<size_t>(row / 16 * chunks + b / 8) * unit_bytes;
-        const auto r = static_cast<size_t>(row % 16), j = static_cast<size_t>(b % 8);
-        const size_t halves = static_cast<size_t>(pieces) / 8;
-        for (size_t h = 0; h < halves; ++h) {
-          std::memcpy(unit + (j * halves + h) * 256 + r * 16,
-                      reinterpret_cast<const uint8_t*>(block.qs) + h * 16, 16);
-        }
-        uint8_t* scale = unit + pieces * 256 + r * 16 + j * 2;
-        std::memcpy(scale, &block.d, 2);
-        if constexpr (requires { block.m; }) std::memcpy(scale + 256, &block.m, 2);
-      }
-    }
-    return out;
-  }
-
-  template <class Block>
-  void matvec(const char* name, DType dtype, int64_t n, int64_t k, int pieces, int scales) {
+  void matvec(const char* name, DType dtype, int64_t n, int64_t k) {
     std::vector<Block> blocks(static_cast<size_t>(n * k / 32));
     Numbers random(7);
     for (Block& block : blocks) {
@@ -346,42 +328,33 @@ class Probe {
         block.m = math::from_f32<math::f16>(random.uniform() * 0.05f);
     }
     const auto x = numbers<float>(static_cast<size_t>(k), 8);
-    const std::vector<uint8_t> packed = pack(blocks, n, k, pieces, scales);
+    DeviceBuffer in(gpu_, x), y(gpu_, static_cast<size_t>(n) * 4);
+    const View out{y.data, DType::f32, Layout::contiguous({1, n})};
     // Copies enough that weights come out of memory, not of the cache.
-    const int copies =
-        small_ ? 1 : static_cast<int>(std::max<size_t>(1, (size_t{400} << 20) / packed.size()));
-    DeviceBuffer weights(gpu_, packed.size() * static_cast<size_t>(copies));
-    for (int i = 0; i < copies; ++i) {
-      gpu_.check(gpu_.driver.api.copy_to_device(
-                     weights.as<uint8_t>() + packed.size() * static_cast<size_t>(i), packed.data(),
-                     packed.size(), gpu_.stream()),
-                 "copying");
+    std::vector<std::unique_ptr<PreparedWeight>> weights;
+    {
+      const DeviceBuffer file(gpu_, blocks);
+      const ConstView on_device{file.data, dtype, Layout::contiguous({n, k})};
+      const size_t most = small_ ? 1 : size_t{400} << 20;
+      do {
+        weights.push_back(gpu::prepare_quantized(gpu_, std::span(&on_device, 1)));
+      } while (weights.size() * weights[0]->bytes < most);
     }
-    const auto blocks_k = static_cast<uint32_t>(k / 32), chunks = (blocks_k + 7) / 8;
-    DeviceBuffer in(gpu_, x), q(gpu_, chunks * 256), s(gpu_, chunks * 64),
-        y(gpu_, static_cast<size_t>(n) * 4);
-    gpu_.launch("quantize", "quantize_activations_f32", gpu::Grid{{chunks, 1, 1}}, q.data, s.data,
-                in.data, uint32_t{1}, blocks_k, chunks * 8, static_cast<uint64_t>(k));
-    const uint32_t row_groups = chunks < 16 && n % 32 == 0 ? 2 : 1;
-    gpu::Grid grid{{static_cast<unsigned>((n / 16 + row_groups - 1) / row_groups), 1, 1}};
-    grid.shared_bytes = chunks * 320 + row_groups * chunks * 64;
-    grid.early = true;
-    const std::string kernel = fmt::format("matvec_{}", name);
-    const double time = seconds(2 * copies, [&](int i) {
-      gpu_.launch("matvec", kernel, grid, y.data,
-                  static_cast<void*>(weights.as<uint8_t>() +
-                                     packed.size() * static_cast<size_t>(i % copies)),
-                  q.data, s.data, chunks, static_cast<uint32_t>(n), row_groups);
+    const gpu::QuantizedRows rows(gpu_, 1, k);
+    gpu::quantize_rows(gpu_, rows, {in.data, DType::f32, Layout::contiguous({1, k})});
+    const double time = seconds(static_cast<int>(2 * weights.size()), [&](int i) {
+      const auto& weight = *weights[static_cast<size_t>(i) % weights.size()];
+      gpu::multiply(out, rows, static_cast<const gpu::QuantizedWeight&>(weight), nullptr);
     });
     const std::string differ =
-        compare(y.get<float>(static_cast<size_t>(n)), [&](cpu::CpuBackend& b, float* out) {
+        compare(y.get<float>(static_cast<size_t>(n)), [&](cpu::CpuBackend& b, float* want) {
           const ConstView part{blocks.data(), dtype, Layout::contiguous({n, k})};
           const auto prepared = b.prepare(std::span(&part, 1), false);
-          b.linear({out, DType::f32, Layout::contiguous({1, n})},
+          b.linear({want, DType::f32, Layout::contiguous({1, n})},
                    {x.data(), DType::f32, Layout::contiguous({1, k})}, *prepared, {});
         });
     report(fmt::format("matvec.{}[{},{}]", name, n, k), differ, time,
-           static_cast<double>(packed.size()));
+           static_cast<double>(weights[0]->bytes));
   }
 
   gpu::Gpu gpu_;

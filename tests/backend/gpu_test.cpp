@@ -22,7 +22,7 @@ TEST(GpuImages, SourcesAreInTheBinary) {
   const Files& sources = kernel_sources();
   ASSERT_TRUE(sources.contains("wick/backend/gpu/kernels/device.h"));
   EXPECT_TRUE(sources.contains("wick/math/scalar.h"));
-  EXPECT_NE(sources.at("wick/backend/gpu/kernels/map.gpu").find("WICK_UNARY"), std::string::npos);
+  EXPECT_NE(sources.at("wick/backend/gpu/kernels/map.h").find("WICK_UNARY"), std::string::npos);
 }
 
 TEST(GpuImages, TheClosestIsTaken) {
@@ -33,7 +33,7 @@ TEST(GpuImages, TheClosestIsTaken) {
     const std::optional<Files> images = find_images(device, chosen);
     ASSERT_TRUE(images) << name;
     EXPECT_EQ(chosen, name);
-    EXPECT_GT(images->at("map").size(), 1000u);
+    EXPECT_GT(images->at("map_f32").size(), 1000u);
   }
   EXPECT_FALSE(find_images("gfx000", chosen));
   EXPECT_FALSE(find_images("", chosen));
@@ -94,11 +94,11 @@ TEST(Gpu, LoadsAModuleOnce) {
   SKIP_WITHOUT_GPU();
   Gpu gpu(Device::parse("hip:0"));
   EXPECT_EQ(gpu.modules_loaded(), 0);
-  void* const silu = gpu.function("map", "silu_f32");
-  EXPECT_EQ(gpu.function("map", "silu_f32"), silu);
-  EXPECT_NE(gpu.function("map", "silu_bf16"), silu);
+  void* const silu = gpu.function("map_f32", "silu_f32");
+  EXPECT_EQ(gpu.function("map_f32", "silu_f32"), silu);
+  EXPECT_NE(gpu.function("map_f32", "exp_f32"), silu);
   EXPECT_EQ(gpu.modules_loaded(), 1);
-  EXPECT_THROW(gpu.function("map", "no_such_kernel"), Error);
+  EXPECT_THROW(gpu.function("map_f32", "no_such_kernel"), Error);
   EXPECT_THROW(gpu.function("no_such_file", "silu_f32"), Error);
   EXPECT_EQ(gpu.modules_loaded(), 1);
 }
@@ -108,7 +108,7 @@ TEST(Gpu, ErrorsNameTheKernelAndItsGrid) {
   Gpu gpu(Device::parse("hip:0"));
   gpu.enter();
   try {
-    gpu.launch("map", "silu_f32", Grid{{1, 1, 1}, 4096}, static_cast<void*>(nullptr),
+    gpu.launch("map_f32", "silu_f32", Grid{{1, 1, 1}, 4096}, static_cast<void*>(nullptr),
                static_cast<void*>(nullptr), uint64_t{0});
     FAIL() << "a group of 4096";
   } catch (const Error& error) {

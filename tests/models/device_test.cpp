@@ -36,7 +36,7 @@ std::vector<int32_t> some_tokens(int64_t count) {
 
 std::unique_ptr<CausalLm> load(TinyLlama& tiny, const TempFolder& folder, Device device) {
   tiny.write(folder.path("m.gguf"));
-  return CausalLm::load(*io::Gguf::open(folder.path("m.gguf")), {.device = device});
+  return CausalLm::load(*io::Gguf::open(folder.path("m.gguf")), {.device = device, .progress = {}});
 }
 
 /// The logits after each token from `first` on: those before it as a prompt, the others one by one.

@@ -19,15 +19,6 @@ Driver& driver_of(Device device) {
   return *driver;
 }
 
-Files images_of(const GpuInfo& info, Device device, std::string& chosen) {
-  if (std::optional<Files> images = find_images(info.architecture, chosen)) {
-    return std::move(*images);
-  }
-  throw Error("device", "no kernels for its architecture",
-              fmt::format("{} {} ({})", device.str(), info.name, info.architecture),
-              fmt::format("this binary has them for {}", fmt::join(image_architectures(), " ")));
-}
-
 /// What the thread records, if it does.
 struct Recording {
   const Gpu* gpu = nullptr;
@@ -46,8 +37,8 @@ Gpu::Gpu(Device which)
       info(driver.info(which.index)),
       pool(driver, which, info.bytes),
       staging(driver),
-      images_(images_of(info, which, images_for_)),
-      early_(wait_for_earlier(images_for_)) {
+      code_(which, info),
+      early_(wait_for_earlier(code_.architecture())) {
   enter();
   constexpr unsigned kNonBlocking = 1;
   check(driver.api.stream_create(&stream_, kNonBlocking), "creating a stream");
@@ -76,13 +67,10 @@ void Gpu::check(int code, std::string_view what) const {
 Gpu::Module& Gpu::module(std::string_view file) {
   const auto at = modules_.find(file);
   if (at != modules_.end()) return at->second;
-  const auto image = images_.find(file);
-  if (image == images_.end()) {
-    throw Error(device.str(), "no such kernels", fmt::format("{}.gpu", file), images_for_);
-  }
+  const std::string image = code_.image(file);
   Module module;
-  check(driver.api.module_load(&module.handle, image->second.data()),
-        fmt::format("loading {}.gpu for {}", file, images_for_));
+  check(driver.api.module_load(&module.handle, image.data()),
+        fmt::format("loading {}.gpu for {}", file, code_.architecture()));
   ++loaded_;
   return modules_.emplace(file, std::move(module)).first->second;
 }
@@ -165,7 +153,8 @@ void Gpu::check_faults() {
     return fmt::format("{}{}@{}", name(v.dtype), v.layout.shape().str(), device.str());
   };
   if (fault.kind == kDividedByZero) {
-    throw Error(note.op, "division by zero", describe(note.x));
+    throw Error(note.op, "integer division by zero",
+                fmt::format("{} / {}", describe(note.x), describe(note.ids)));
   }
   if (fault.kind == kBadLogit) {
     throw fault.value < 0 ? Error(note.op, "every logit is -inf", describe(note.x))
@@ -177,8 +166,8 @@ void Gpu::check_faults() {
     throw Error(note.op, "the history is full", fmt::format("{}", fault.value));
   }
   throw Error(note.op, "id out of range",
-              fmt::format("{}, ids {}", describe(note.x), describe(note.ids)),
-              fmt::format("{} isn't below {}", fault.value, note.limit));
+              fmt::format("id {}, x {}, ids {}", fault.value, describe(note.x), describe(note.ids)),
+              fmt::format("need 0 <= id < {}", note.limit));
 }
 
 // ---- Recordings ----

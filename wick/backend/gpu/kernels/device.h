@@ -143,6 +143,29 @@ WICK_DEVICE Bytes16 load_streamed(const Bytes16* from) {
   return {{v.x, v.y, v.z, v.w}};
 }
 
+/// The larger of two numbers, or the other one of a NaN; of two zeros either.
+WICK_DEVICE float larger(float a, float b) { return __builtin_fmaxf(a, b); }
+WICK_DEVICE float smaller(float a, float b) { return __builtin_fminf(a, b); }
+
+/// The same of two pairs of a 16-bit type.
+template <class T>
+WICK_DEVICE u32 larger_two(u32 a, u32 b) {
+  if constexpr (kSame<T, bf16>) {
+    const float low = larger(bits_f32(a << 16), bits_f32(b << 16));
+    const float high = larger(bits_f32(a & 0xffff0000u), bits_f32(b & 0xffff0000u));
+    return f32_bits(low) >> 16 | (f32_bits(high) & 0xffff0000u);
+  } else {
+    typedef _Float16 Two __attribute__((ext_vector_type(2)));
+    return __builtin_bit_cast(
+        u32, __builtin_elementwise_max(__builtin_bit_cast(Two, a), __builtin_bit_cast(Two, b)));
+  }
+}
+template <class T>
+WICK_DEVICE u32 smaller_two(u32 a, u32 b) {
+  constexpr u32 kSigns = 0x80008000u;
+  return larger_two<T>(a ^ kSigns, b ^ kSigns) ^ kSigns;
+}
+
 /// Two values in a 16-bit type, the first in the lower half of the word.
 template <class T>
 WICK_DEVICE u32 narrow_two(float low, float high) {
@@ -184,6 +207,28 @@ WICK_DEVICE void forget(u32& x) { asm volatile("" : "+r"(x)); }
 WICK_DEVICE void prefetch(const void* line) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(line));
 }
+WICK_DEVICE float larger(float a, float b) { return fmaxf(a, b); }
+WICK_DEVICE float smaller(float a, float b) { return fminf(a, b); }
+template <class T>
+WICK_DEVICE u32 larger_two(u32 a, u32 b) {
+  u32 y;
+  if constexpr (kSame<T, bf16>) {
+    asm("max.bf16x2 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b));
+  } else {
+    asm("max.f16x2 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b));
+  }
+  return y;
+}
+template <class T>
+WICK_DEVICE u32 smaller_two(u32 a, u32 b) {
+  u32 y;
+  if constexpr (kSame<T, bf16>) {
+    asm("min.bf16x2 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b));
+  } else {
+    asm("min.f16x2 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b));
+  }
+  return y;
+}
 template <class T>
 WICK_DEVICE u32 narrow_two(float low, float high) {
   u32 y;
@@ -224,10 +269,13 @@ WICK_DEVICE i32 shuffle_xor(i32 x) {
   return static_cast<i32>(shuffle_xor<kMask>(static_cast<u32>(x)));
 }
 template <u32 kMask>
+WICK_DEVICE u64 shuffle_xor(u64 x) {
+  const u64 low = shuffle_xor<kMask>(static_cast<u32>(x));
+  return low | u64{shuffle_xor<kMask>(static_cast<u32>(x >> 32))} << 32;
+}
+template <u32 kMask>
 WICK_DEVICE double shuffle_xor(double x) {
-  const u64 b = f64_bits(x);
-  const u64 low = shuffle_xor<kMask>(static_cast<u32>(b));
-  return bits_f64(low | u64{shuffle_xor<kMask>(static_cast<u32>(b >> 32))} << 32);
+  return bits_f64(shuffle_xor<kMask>(f64_bits(x)));
 }
 
 /// Reports a mistake in what the kernel was given; the first one counts.

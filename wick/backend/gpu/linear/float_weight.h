@@ -1,0 +1,18 @@
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "wick/backend/backend.h"
+#include "wick/backend/gpu/gpu.h"
+
+namespace wick::gpu {
+
+/// Packs matrices [n_i, k] of f32, f16 or bf16, stacked along n.
+std::unique_ptr<PreparedWeight> prepare_float(Gpu& gpu, std::span<const ConstView> parts);
+/// x [.., k] → out [.., n], of one float dtype. residual: null, or [.., n] f32 that is added to an
+/// f32 product.
+void linear_float(Gpu& gpu, const View& out, const ConstView& x, const PreparedWeight& weight,
+                  const ConstView* residual);
+
+}  // namespace wick::gpu

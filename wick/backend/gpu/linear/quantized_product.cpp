@@ -1,0 +1,160 @@
+// Which kernel takes a product with quantised weights.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "wick/backend/gpu/kernels/linear_out.h"
+#include "wick/backend/gpu/linear/quantized_weight.h"
+#include "wick/backend/gpu/space.h"
+#include "wick/base/error.h"
+
+namespace wick::gpu {
+namespace {
+
+LinearOut linear_out(const View& out, const ConstView* residual) {
+  const Layout& other = residual != nullptr ? residual->layout : out.layout;
+  const int last = out.layout.rank() - 1;
+  LinearOut to;
+  space_of<2>({&out.layout, &other}, ~(1u << last))
+      .for_each_piece([&](const Nest<2>& columns, const std::array<int64_t, 2>& start) {
+        to.columns = columns;
+        to.data = advance(out.data, out.dtype, start[0]);
+        if (residual != nullptr) {
+          to.residual = static_cast<const float*>(residual->data) + start[1];
+        }
+      });
+  to.row[0] = out.layout.stride(last);
+  to.row[1] = other.stride(last);
+  to.stored = out.dtype == DType::f32   ? Stored::f32
+              : out.dtype == DType::f16 ? Stored::f16
+                                        : Stored::bf16;
+  return to;
+}
+
+struct Product {
+  const LinearOut& out;
+  const QuantizedRows& x;
+  const QuantizedWeight& weight;
+  uint32_t chunks = weight.chunks();
+  uint32_t rows = static_cast<uint32_t>(weight.n);
+
+  template <class... More>
+  void launch(std::string_view file, const std::string& kernel, const Grid& grid,
+              More... more) const {
+    weight.gpu.launch(file, kernel, grid, out, weight.units, x.values(), x.scales(), chunks, rows,
+                      more...);
+  }
+};
+
+/// Shared memory that groups take without asking, at every vendor.
+constexpr uint32_t kSharedBytes = 48 << 10;
+
+/// One column. False where the activations don't fit into shared memory.
+bool matvec(const Product& p) {
+  // Short rows leave groups with too little to do.
+  const uint32_t row_groups = p.chunks < 16 && p.weight.row_groups() % 2 == 0 ? 2 : 1;
+  Grid grid{{p.weight.row_groups() / row_groups, 1, 1}};
+  grid.shared_bytes = p.chunks * 320 + row_groups * (p.chunks * 64 + 64);
+  if (grid.shared_bytes > kSharedBytes) return false;
+  grid.early = true;
+  p.launch("matvec", fmt::format("matvec_{}", name(p.weight.dtype)), grid, row_groups);
+  return true;
+}
+
+/// Any number of columns.
+void matvec_columns(const Product& p) {
+  constexpr uint32_t kColumns = 4, kHalves = 16;
+  uint32_t segment = p.chunks;
+  if (segment * kColumns * 384 > kSharedBytes) {
+    segment = kSharedBytes / (kColumns * 384) / kHalves * kHalves;
+  }
+  const std::string kernel = fmt::format("matvec_columns_{}", name(p.weight.dtype));
+  Grid grid{{p.weight.row_groups(), (p.x.rows() + kColumns - 1) / kColumns, 1}};
+  grid.shared_bytes = segment * kColumns * 384;
+  grid.early = true;
+  p.launch("matvec", kernel, grid, p.x.rows(), segment);
+}
+
+/// Whether kernels have a matrix unit for bytes: as in kernels/device_imma.h.
+bool has_byte_unit(const Gpu& gpu) {
+  const std::string& name = gpu.compiled_for();
+  return gpu.device.kind == DeviceKind::cuda || name.starts_with("gfx11") ||
+         name.starts_with("gfx12") || name == "gfx908" || name == "gfx90a" || name == "gfx942";
+}
+
+/// Columns in shared memory: kernels/quantized_tile.h.
+uint32_t staged_column_bytes(DType type) {
+  const bool extra = type != DType::q8_0 && type != DType::q6_k;
+  return 256 + 16 + 8 * 4 * (extra ? 2 : 1);
+}
+
+/// Up to 16 columns at once.
+void few(const Product& p) {
+  const bool cuda = p.weight.gpu.device.kind == DeviceKind::cuda;
+  const uint32_t waves = p.weight.gpu.info.wave == 64 ? 4 : 8;
+  const uint32_t columns = cuda && p.x.rows() <= 8 ? 8 : 16;
+  constexpr uint32_t kRowGroups = 2, kPitch = 36;
+  Grid grid{{(p.weight.row_groups() + kRowGroups - 1) / kRowGroups,
+             (p.x.rows() + columns - 1) / columns, 1}};
+  grid.shared_bytes = waves * columns * (staged_column_bytes(p.weight.dtype) + kPitch * 4);
+  grid.early = true;
+  p.launch("quantized_few", fmt::format("few_{}_{}", name(p.weight.dtype), columns), grid,
+           p.x.rows());
+}
+
+/// Tiles of 128 rows and 64 columns.
+void many(const Product& p) {
+  constexpr uint32_t kUnits = 8, kColumns = 64;
+  const DType type = p.weight.dtype;
+  const uint32_t pieces = type == DType::q8_0 ? 16 : type == DType::q6_k ? 12 : 8;
+  const uint32_t tables = type == DType::q6_k                          ? 3
+                          : type == DType::q4_1 || type == DType::q4_k ? 2
+                                                                       : 1;
+  Grid grid{
+      {(p.weight.row_groups() + kUnits - 1) / kUnits, (p.x.rows() + kColumns - 1) / kColumns, 1}};
+  grid.shared_bytes = kUnits * (pieces * 256 + tables * 512) + kColumns * staged_column_bytes(type);
+  grid.early = true;
+  p.launch("quantized_many", fmt::format("many_{}", name(type)), grid, p.x.rows());
+}
+
+/// What WICK_GPU_LINEAR says; empty: nothing.
+std::string_view forced_path() {
+  const char* text = std::getenv("WICK_GPU_LINEAR");
+  const std::string_view path = text == nullptr ? "" : text;
+  if (!path.empty() && path != "dot" && path != "few" && path != "many" && path != "int8") {
+    throw Error("linear", "no such kernels", fmt::format("WICK_GPU_LINEAR={}", path),
+                "dot, few, many or int8");
+  }
+  return path;
+}
+
+/// Columns up to which weights are read again rather than take larger tiles.
+constexpr uint32_t kFewColumns = 32;
+
+}  // namespace
+
+std::vector<std::string_view> product_paths(const Gpu& gpu, DType) {
+  if (!has_byte_unit(gpu)) return {"dot"};
+  return {"dot", "few", "many", ""};
+}
+
+void multiply(const View& out, const QuantizedRows& x, const QuantizedWeight& weight,
+              const ConstView* residual) {
+  if (out.layout.elems() == 0) return;
+  const LinearOut to = linear_out(out, residual);
+  const Product product{to, x, weight};
+  const std::string_view path = forced_path();
+  const bool dot = path == "dot" || (path.empty() && x.rows() == 1) || !has_byte_unit(weight.gpu);
+  if (dot && x.rows() == 1 && matvec(product)) return;
+  if (dot && (path == "dot" || !has_byte_unit(weight.gpu))) {
+    matvec_columns(product);
+  } else if (path == "few" || (path != "many" && x.rows() <= kFewColumns)) {
+    few(product);
+  } else {
+    many(product);
+  }
+}
+
+}  // namespace wick::gpu
