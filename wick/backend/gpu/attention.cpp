@@ -182,6 +182,62 @@ bool launch_decode(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DTy
   return true;
 }
 
+// ---- Many queries ----
+
+/// Whether results have to have the CPU's bits where the contract lets them be free: attention of
+/// many queries then takes the ordered form, too.
+bool ordered_attention() {
+  static const bool ordered = [] {
+    const char* value = std::getenv("WICK_REPRODUCIBLE");
+    return value != nullptr && std::string_view(value) != "" && std::string_view(value) != "0";
+  }();
+  return ordered;
+}
+
+constexpr int64_t kFlashRows = 64, kLeastSplitKeys = 256;
+
+/// The kernel for matrix units; false where there are none for this.
+bool launch_flash(Gpu& gpu, const AttentionCall& c, DType cache) {
+  const bool by_key = c.k_key == 1, sizes = c.d <= 128 && c.e <= 128 && c.d % 8 == 0;
+  const auto whole = [](int64_t stride) { return stride % 8 == 0; };
+  if (gpu.device.kind != DeviceKind::cuda || ordered_attention() || cache == DType::f32 || !sizes ||
+      !(by_key ? whole(c.k_step) : c.k_step == 1 && whole(c.k_key)) || c.v_step != 1 ||
+      !whole(c.k_head) || !whole(c.k_batch) || !whole(c.v_key) || !whole(c.v_head) ||
+      !whole(c.v_batch) || c.e % 8 != 0 || !is_multiple(c.k, 16) || !is_multiple(c.v, 16)) {
+    return false;
+  }
+  const int64_t width = c.d <= 64 && c.e <= 64 ? 64 : 128, parts_of_q = cache == DType::f16 ? 2 : 3;
+  const int64_t shared = width * 2 * (parts_of_q * kFlashRows + 4 * 64) + kFlashRows * 4;
+  if (shared > gpu.info.shared_bytes) return false;
+  const int64_t blocks = ceil_div(int64_t{c.queries} * c.group, kFlashRows);
+  const int64_t groups = blocks * c.batch * (c.heads / c.group);
+  const int64_t most_splits = std::max<int64_t>(1, c.keys / kLeastSplitKeys);
+  const int64_t splits =
+      Parts::fit(c) ? std::clamp<int64_t>(2 * gpu.info.processors / groups, 1, most_splits) : 1;
+  const Parts parts(gpu, c, splits > 1);
+  AttentionParts where = parts.get();
+  where.chunks = static_cast<uint32_t>(splits);
+  const std::string name = width == 64 ? "flash_64_" : "flash_128_";
+  gpu.launch("flash", name + std::string(suffix(cache)),
+             Grid{.groups = {count32(groups * splits), 1, 1},
+                  .items = 128,
+                  .shared_bytes = static_cast<unsigned>(shared),
+                  .early = true},
+             c, where, static_cast<uint32_t>(blocks), static_cast<uint32_t>(splits));
+  if (splits > 1) {
+    gpu.launch("flash", "flash_join",
+               Grid{.groups = {count32(Parts::rows_of(c)), 1, 1}, .items = 128, .early = true}, c,
+               where);
+  }
+  return true;
+}
+
+/// Few queries always take the ordered form.
+void launch_many(Gpu& gpu, const AttentionCall& c, DType dtype) {
+  if (c.queries > kMostDecodeQueries && launch_flash(gpu, c, dtype)) return;
+  launch_rows(gpu, c, dtype);
+}
+
 CacheCall make_cache_call(Gpu& gpu, const AttentionCall& call, const ConstView& qkv,
                           const CachedAttention& where) {
   const Layout &keys = where.keys.layout, &values = where.values.layout;
@@ -214,7 +270,7 @@ void GpuBackend::attention(const View& out, const ConstView& q, const ConstView&
                            const ConstView& v, const AttentionParams& params) {
   if (out.layout.elems() == 0) return;
   const AttentionCall call = make_call(out, q, k, v, params);
-  if (!launch_decode(gpu_, call, {}, k.dtype)) launch_rows(gpu_, call, k.dtype);
+  if (!launch_decode(gpu_, call, {}, k.dtype)) launch_many(gpu_, call, k.dtype);
 }
 
 void GpuBackend::cached_attention(const View& out, const ConstView& qkv,
@@ -244,7 +300,7 @@ void GpuBackend::cached_attention(const View& out, const ConstView& qkv,
   gpu_.launch("attention", std::string("fill_cache_") + std::string(suffix(where.keys.dtype)),
               Grid{.groups = {count32(t * (h + 2 * g)), 1, 1}, .items = 64}, fill,
               rotated.data<float>());
-  launch_rows(gpu_, call, where.keys.dtype);
+  launch_many(gpu_, call, where.keys.dtype);
 }
 
 }  // namespace wick::gpu
