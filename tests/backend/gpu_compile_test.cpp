@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "tests/backend/gpu_launch.h"
 #include "tests/expect_error.h"
 #include "wick/backend/gpu/gpu.h"
 #include "wick/backend/gpu/kernel_cache.h"
@@ -155,13 +156,15 @@ class GpuCompiles : public testing::Test {
   static void* find(Gpu& gpu) { return gpu.function("quantize", "quantize_activations_f32"); }
   static float silu(Gpu& gpu, float x) {
     gpu.enter();
-    void* data = gpu.pool.take(sizeof x);
-    gpu.check(gpu.driver.api.copy_to_device(data, &x, sizeof x, gpu.stream()), "copying");
-    gpu.launch("map", "silu_f32", Grid{}, data, data, uint64_t{1});
-    gpu.check(gpu.driver.api.copy_to_host(&x, data, sizeof x, gpu.stream()), "copying");
+    float values[4] = {x, x, x, x};
+    void* data = gpu.pool.take(sizeof values);
+    const Api& api = gpu.driver.api;
+    gpu.check(api.copy_to_device(data, values, sizeof values, gpu.stream()), "copying");
+    launch_unary(gpu, "silu_f32", data, 4);
+    gpu.check(api.copy_to_host(values, data, sizeof values, gpu.stream()), "copying");
     gpu.synchronize();
     gpu.pool.give(data);
-    return x;
+    return values[3];
   }
 };
 

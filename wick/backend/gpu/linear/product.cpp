@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "wick/backend/gpu/linear/library_product.h"
+
 namespace wick::gpu {
 namespace {
 
@@ -59,7 +61,7 @@ void ProductJob::store_to(DType dtype) {
 
 void multiply(Gpu& gpu, const ProductJob& job) {
   const Product& p = job.shape;
-  if (p.m == 0 || p.n == 0) return;
+  if (p.m == 0 || p.n == 0 || multiply_by_library(gpu, job)) return;
   // Enough large tiles to keep the device busy are faster than four times as many small ones.
   const int64_t large = int64_t{(p.m + 127) / 128} * ((p.n + 127) / 128) * job.batch.elems;
   if (job.a_dtype == DType::f32 && job.b_dtype == DType::f32 && large >= gpu.info.processors) {
