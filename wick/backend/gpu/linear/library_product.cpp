@@ -17,7 +17,7 @@ bool wanted(const ProductJob& job) {
   if (use == LibraryUse::only) return true;
   const Product& p = job.shape;
   // Measured on an H200: a tenth faster than our own for such sizes and within the class's bound.
-  // For others cuBLASLt chooses forms that round partial sums, up to 26 times the bound at
+  // For others the library chooses forms that round partial sums, up to 26 times the bound at
   // [300,500,700].
   const auto fits = [](uint32_t size) { return size >= kLeast && size % 8 == 0; };
   return job.a_dtype != DType::f32 && fits(p.m) && fits(p.n) && fits(p.k);
