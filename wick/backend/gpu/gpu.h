@@ -79,6 +79,8 @@ class Gpu {
   /// behind.
   uint32_t* zeros() const { return zeros_; }
   static constexpr int64_t kZeros = 1 << 16;
+  /// Whether a kernel has reported a fault, as far as one sees from here.
+  bool has_fault() const { return static_cast<const volatile Fault*>(fault_)->kind != kNoFault; }
   /// Throws for a fault that a kernel has reported. The work up to there must have ended.
   void check_faults();
 

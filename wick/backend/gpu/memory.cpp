@@ -31,6 +31,23 @@ class GpuRecording final : public Recording {
   std::shared_ptr<Pool::Arena> arena_;
 };
 
+class GpuReadback final : public Readback {
+ public:
+  GpuReadback(Gpu& gpu, const void* from, size_t bytes)
+      : gpu_(gpu), bytes_(bytes), copy_(gpu.staging.start(from, bytes, gpu.stream())) {}
+  ~GpuReadback() override { gpu_.staging.release(copy_); }
+  void finish(void* to_host) override {
+    gpu_.enter();
+    gpu_.staging.finish(copy_, to_host, bytes_);
+    if (gpu_.has_fault()) gpu_.synchronize();  // throws
+  }
+
+ private:
+  Gpu& gpu_;
+  size_t bytes_;
+  Staging::Copy* copy_;
+};
+
 }  // namespace
 
 GpuBackend& backend_of(Device device) {
@@ -66,6 +83,11 @@ void GpuBackend::download(void* to_host, const void* from_device, size_t bytes) 
   gpu_.enter();
   gpu_.staging.download(to_host, from_device, bytes, gpu_.stream());
   gpu_.check_faults();
+}
+
+std::unique_ptr<Readback> GpuBackend::start_readback(const void* from_device, size_t bytes) {
+  gpu_.enter();
+  return std::make_unique<GpuReadback>(gpu_, from_device, bytes);
 }
 
 void GpuBackend::synchronize() { gpu_.synchronize(); }
