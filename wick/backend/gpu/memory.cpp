@@ -13,12 +13,14 @@ namespace {
 /// A graph of kernels. It keeps the memory that they use.
 class GpuRecording final : public Recording {
  public:
-  GpuRecording(Gpu& gpu, void* graph, std::shared_ptr<Pool::Arena> arena)
-      : gpu_(gpu), graph_(graph), arena_(std::move(arena)) {}
+  GpuRecording(Gpu& gpu, void* graph, std::shared_ptr<Pool::Arena> arena,
+               std::vector<uint32_t> notes)
+      : gpu_(gpu), graph_(graph), arena_(std::move(arena)), notes_(std::move(notes)) {}
   ~GpuRecording() override {
     gpu_.driver.enter(gpu_.device.index);
     gpu_.driver.api.stream_synchronize(gpu_.main_stream());  // it may be running
     gpu_.driver.api.graph_exec_destroy(graph_);
+    gpu_.forget_notes(notes_);
   }
   void replay() override {
     gpu_.enter();
@@ -29,6 +31,7 @@ class GpuRecording final : public Recording {
   Gpu& gpu_;
   void* graph_;
   std::shared_ptr<Pool::Arena> arena_;
+  std::vector<uint32_t> notes_;
 };
 
 class GpuReadback final : public Readback {
@@ -96,7 +99,7 @@ std::unique_ptr<wick::Recording> GpuBackend::record(const std::function<void()>&
   Gpu::Recorder recorder(gpu_);
   work();
   void* const graph = recorder.finish();
-  return std::make_unique<GpuRecording>(gpu_, graph, recorder.arena());
+  return std::make_unique<GpuRecording>(gpu_, graph, recorder.arena(), recorder.take_notes());
 }
 
 MemoryInfo GpuBackend::memory_info() const { return gpu_.pool.info(); }
