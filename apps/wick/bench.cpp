@@ -34,7 +34,7 @@ std::vector<int32_t> some_tokens(int64_t count, int64_t vocabulary) {
   return tokens;
 }
 
-/// A model under measurement, with a cache and on a GPU the recorded step.
+/// A model under measurement, with a cache.
 struct Subject {
   const models::CausalLm& model;
   nn::KvCache cache;
@@ -44,20 +44,16 @@ struct Subject {
       : model(measured), cache(model.make_cache(context, cache_dtype)) {
     cache.reserve(context);  // as much room in the first repetition as in the last
     if (model.device().kind != DeviceKind::cpu) {
-      decoder = std::make_unique<models::Decoder>(model, cache, model.device());
+      decoder = std::make_unique<models::Decoder>(model, cache);
     }
   }
   void run(std::span<const int32_t> tokens) {
-    if (tokens.size() == 1 && decoder != nullptr) {
-      decoder->step(tokens.front());
-    } else {
-      model.forward(tokens, cache, models::Logits::last);
-    }
-    backend(model.device()).synchronize();  // whoever generates waits for each token
+    model.forward(tokens, cache, models::Logits::last);
+    backend(model.device()).synchronize();
   }
 };
 
-/// Tokens a second of one repetition: the prompt at once, or its tokens one by one.
+/// Tokens a second of one repetition: the prompt in batches.
 double measure(Subject& subject, const std::vector<int32_t>& tokens, int64_t depth, int64_t batch) {
   subject.cache.truncate(depth);
   const auto total = static_cast<int64_t>(tokens.size());
@@ -66,6 +62,23 @@ double measure(Subject& subject, const std::vector<int32_t>& tokens, int64_t dep
     const auto count = static_cast<size_t>(std::min(batch, total - at));
     subject.run(std::span(tokens).subspan(static_cast<size_t>(at), count));
   }
+  return static_cast<double>(total) / (now_seconds() - start);
+}
+
+/// The same for tokens one by one: on a GPU the likeliest, as the device draws them and the host
+/// reads them, else given ones.
+double measure_steps(Subject& subject, const std::vector<int32_t>& tokens, int64_t depth) {
+  if (subject.decoder == nullptr) return measure(subject, tokens, depth, 1);
+  subject.cache.truncate(depth);
+  const Tensor logits =
+      Tensor::zeros({1, subject.model.vocab_size()}, DType::f32, subject.model.device());
+  SamplerOptions likeliest;
+  likeliest.temperature = 0;
+  const auto total = static_cast<int64_t>(tokens.size());
+  const double start = now_seconds();
+  subject.decoder->start(logits, {}, likeliest);
+  for (int64_t i = 0; i < total && !interrupted(); ++i) subject.decoder->next(true);
+  subject.decoder->next(false);
   return static_cast<double>(total) / (now_seconds() - start);
 }
 
@@ -80,13 +93,16 @@ Row run_test(Subject& subject, const Options& o, bool prompt, int64_t length, in
   if (interrupted()) return row;
   subject.cache.truncate(0);
   if (o.depth > 0) measure(subject, some_tokens(o.depth, vocabulary), 0, o.model.batch);
-  const int64_t batch = prompt ? o.model.batch : 1;
+  const auto once = [&](const std::vector<int32_t>& some) {
+    return prompt ? measure(subject, some, o.depth, o.model.batch)
+                  : measure_steps(subject, some, o.depth);
+  };
   // The first repetition warms caches and the allocator and isn't counted.
   const std::vector<int32_t> warm(tokens.begin(),
                                   tokens.begin() + std::min<int64_t>(length, prompt ? length : 8));
-  measure(subject, warm, o.depth, batch);
+  once(warm);
   for (int i = 0; i < o.repeats && !interrupted(); ++i) {
-    row.tps.push_back(measure(subject, tokens, o.depth, batch));
+    row.tps.push_back(once(tokens));
   }
   std::sort(row.tps.begin(), row.tps.end());
   return row;

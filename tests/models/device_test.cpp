@@ -44,7 +44,7 @@ std::vector<float> decoded(const CausalLm& model, const std::vector<int32_t>& to
                            DType cache_dtype) {
   nn::KvCache cache = model.make_cache(static_cast<int64_t>(tokens.size()), cache_dtype);
   if (first > 0) model.forward(std::span(tokens).first(first), cache, Logits::last);
-  Decoder decoder(model, cache, model.device());
+  Decoder decoder(model, cache);
   std::vector<float> all;
   for (size_t i = first; i < tokens.size(); ++i) {
     const auto logits = decoder.step(tokens[i]).to_vector<float>();
@@ -150,16 +150,84 @@ TEST(ModelOnDevice, RecordingsKeepTheirMemory) {
     const auto model = load(tiny, folder, device);
     nn::KvCache first = model->make_cache(700, DType::f16),
                 second = model->make_cache(700, DType::f16);
-    Decoder one(*model, first, device);
+    Decoder one(*model, first);
     model->forward(std::span(tokens).first(500), first, Logits::last);
     std::vector<float> all;
-    Decoder other(*model, second, device);
+    Decoder other(*model, second);
     for (size_t i = 500; i < tokens.size(); ++i) {
       const auto logits = one.step(tokens[i]).to_vector<float>();
       all.insert(all.end(), logits.begin(), logits.end());
       other.step(tokens[i - 500]);
     }
     EXPECT_EQ(different(all, expected), 0u);
+  }
+}
+
+SamplerOptions drawing(float temperature, float penalty, uint64_t seed) {
+  SamplerOptions options;
+  options.temperature = temperature;
+  options.repetition_penalty = penalty;
+  options.seed = seed;
+  return options;
+}
+
+/// Tokens drawn on the device, a step ahead of the host, are those that Sampler draws from the
+/// logits, in one conversation after the other of changing options.
+TEST(ModelOnDevice, DrawsTheSamplersTokens) {
+  setenv("WICK_REPRODUCIBLE", "1", 1);
+  const TempFolder folder;
+  TinyLlama tiny{.context = 640, .dtype = DType::q8_0};
+  const std::vector<int32_t> prompt = some_tokens(9);
+  const auto cpu = load(tiny, folder, Device::cpu());
+  const int64_t vocabulary = cpu->vocab_size() - 3;
+  for (const Device device : devices()) {
+    SCOPED_TRACE(device.str());
+    const auto model = load(tiny, folder, device);
+    nn::KvCache cache = model->make_cache(640, DType::f16);
+    Decoder decoder(*model, cache, vocabulary);
+    for (const SamplerOptions& options :
+         {drawing(0, 1, 0), drawing(0.9f, 1, 7), drawing(1.3f, 1.4f, 8), drawing(1.3f, 1.4f, 9)}) {
+      std::vector<int32_t> tokens = prompt, drawn = prompt;
+      cache.truncate(0);
+      const Tensor first = model->forward(prompt, cache, Logits::last);
+      decoder.start(first, prompt, options);
+      constexpr int kTokens = 24;
+      for (int i = 0; i < kTokens; ++i) drawn.push_back(decoder.next(i + 1 < kTokens));
+      EXPECT_EQ(cache.length(), static_cast<int64_t>(drawn.size()) - 1);
+      EXPECT_THROW(decoder.next(false), Error);
+
+      nn::KvCache host = cpu->make_cache(640, DType::f16);
+      Sampler sampler(options);
+      Tensor logits = cpu->forward(prompt, host, Logits::last);
+      while (tokens.size() < drawn.size()) {
+        const auto row = logits.to_vector<float>();
+        tokens.push_back(
+            sampler.sample(std::span(row).first(static_cast<size_t>(vocabulary)), tokens));
+        logits = cpu->forward(std::span(tokens).last(1), host, Logits::last);
+      }
+      EXPECT_EQ(drawn, tokens);
+    }
+  }
+}
+
+/// Up to the last position of the cache, over the growth of its room, with penalties for all of it.
+TEST(ModelOnDevice, DrawsUntilTheCacheIsFull) {
+  const TempFolder folder;
+  TinyLlama tiny{.layers = 1, .context = 530, .dtype = DType::q8_0};
+  const std::vector<int32_t> prompt = some_tokens(505);
+  SamplerOptions options = drawing(0.8f, 1.1f, 3);
+  options.penalty_window = -1;
+  for (const Device device : devices()) {
+    SCOPED_TRACE(device.str());
+    const auto model = load(tiny, folder, device);
+    nn::KvCache cache = model->make_cache(530, DType::f16);
+    Decoder decoder(*model, cache);
+    decoder.start(model->forward(prompt, cache, Logits::last), prompt, options);
+    int64_t drawn = 0;
+    while (cache.length() < cache.context()) decoder.next(true), ++drawn;
+    EXPECT_EQ(drawn, 25);
+    EXPECT_THROW(decoder.next(true), Error);
+    EXPECT_LT(decoder.next(false), model->vocab_size());
   }
 }
 

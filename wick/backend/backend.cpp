@@ -8,6 +8,7 @@ namespace wick {
 PreparedWeight::~PreparedWeight() = default;
 Backend::~Backend() = default;
 Recording::~Recording() = default;
+Readback::~Readback() = default;
 
 Backend& backend(Device device) {
   if (device.kind == DeviceKind::cpu) {

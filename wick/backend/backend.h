@@ -73,6 +73,14 @@ class WICK_API Recording {
   virtual void replay() = 0;
 };
 
+/// A copy to the host that was started.
+class WICK_API Readback {
+ public:
+  virtual ~Readback();
+  /// Waits for it and gives the bytes, once. Errors: what went wrong in the work in front of it.
+  virtual void finish(void* to_host) = 0;
+};
+
 /// Memory of a device as its allocator sees it.
 struct MemoryInfo {
   size_t in_use_bytes = 0;  ///< held by live storages
@@ -100,6 +108,9 @@ class WICK_API Backend {
   virtual void free(void* data, size_t bytes) noexcept = 0;
   virtual void upload(void* to_device, const void* from_host, size_t bytes) = 0;
   virtual void download(void* to_host, const void* from_device, size_t bytes) = 0;
+  /// Starts to copy what the device's work so far leaves there, beside the work that follows, which
+  /// must leave these bytes alone until the copy is finished.
+  virtual std::unique_ptr<Readback> start_readback(const void* from_device, size_t bytes) = 0;
   /// Waits for all work. Errors: what went wrong in it, with the op's name.
   virtual void synchronize() = 0;
   /// Does `work`, whose calls of this backend become a recording. They write to tensors made

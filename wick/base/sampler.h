@@ -19,6 +19,8 @@ struct SamplerOptions {
   float frequency_penalty = 0.0f;   ///< taken from it once per occurrence
   int penalty_window = 64;          ///< ≥ -1: tokens of history that count as seen; -1: all
   uint64_t seed = 0;
+
+  bool operator==(const SamplerOptions&) const = default;
 };
 
 /// Draws tokens from logits. One seed gives one sequence of draws, on every machine.

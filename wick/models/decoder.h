@@ -1,31 +1,56 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
+#include <optional>
 
 #include "wick/base/export.h"
+#include "wick/base/sampler.h"
 #include "wick/models/causal_lm.h"
 #include "wick/tensor/recording.h"
 
 namespace wick::models {
 
-/// Runs a model one token at a time on a device that gains from recording the step: after the first
-/// token its kernels are launched as one. Belongs to one cache, which outlives it.
+/// Runs a model one token at a time on its device: after the first token a step's kernels are
+/// launched as one recording. Tokens are given (step), or drawn on the device (start, next), which
+/// then is a step ahead of the host. Belongs to one cache, which outlives it, and serves one
+/// thread.
 class WICK_API Decoder {
  public:
-  Decoder(const CausalLm& model, nn::KvCache& cache, Device device);
+  /// Tokens are drawn from the first `vocabulary` logits; 0: all.
+  Decoder(const CausalLm& model, nn::KvCache& cache, int64_t vocabulary = 0);
 
   /// The logits after a token at position cache.length(): f32 [1, vocabulary], overwritten by the
   /// next step. Errors: those of CausalLm::forward.
   Tensor step(int32_t token);
 
+  /// Begins to draw: the first token from logits [1, vocabulary] after all that the cache holds.
+  /// history: the tokens so far, oldest first, for the penalties. Errors: those of Sampler.
+  void start(const Tensor& logits, std::span<const int32_t> history, const SamplerOptions& options);
+  /// The next token, as Sampler draws it. `more`: the device runs it meanwhile, for which the cache
+  /// gets longer by one, and draws the one after it; else there is none until the next start.
+  /// Errors: those of Sampler::sample, a full cache.
+  int32_t next(bool more);
+
  private:
+  void run(const std::optional<SamplerOptions>& sampler);
+  void draw(const Tensor& logits, const SamplerOptions& options) const;
+  void expect_token();
+
   const CausalLm& model_;
   nn::KvCache& cache_;
   Device device_;
-  Tensor input_;                          // u32 [2]: the token and its position
-  Tensor logits_;                         // of the recording
-  std::unique_ptr<Recording> recording_;  // for the cache's capacity at the time
+  int64_t vocabulary_;
+  Tensor state_;    // u32 [4]: the token, its position, tokens in the history, draws
+  Tensor history_;  // u32 [context + 1]
+  std::optional<SamplerOptions> options_;  // of the tokens being drawn
+  int64_t drawn_ = 0;                      // the history's length
+  std::deque<std::unique_ptr<Readback>> coming_;
+
+  Tensor logits_;                           // of the recording
+  std::unique_ptr<Recording> recording_;    // for the cache's capacity at the time
+  std::optional<SamplerOptions> recorded_;  // with which it draws
   int64_t capacity_ = 0;
 };
 

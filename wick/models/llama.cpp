@@ -29,7 +29,8 @@ int64_t slice_count(int64_t tokens, Device device, bool blocks) {
 
 struct Llama::Step {
   nn::KvCache& cache;
-  Tensor cos, sin;  // [t, r/2]
+  Tensor cos, sin;   // [t, r/2]; where there are positions: of all that the cache has room for
+  Tensor positions;  // u32 [t], on devices that rotate, store and attend in one go; else undefined
 };
 
 Llama::Llama(const io::Gguf& file, const LoadOptions& options)
@@ -118,8 +119,13 @@ Tensor Llama::forward(std::span<const int32_t> tokens, nn::KvCache& cache, Logit
     }
   }
   cache.reserve(count);
-  Step step{cache, {}, {}};
-  rotation(cache.length(), count, step.cos, step.sin);
+  Step step{cache, {}, {}, {}};
+  if (device_.kind == DeviceKind::cpu) {
+    rotation(cache.length(), count, step.cos, step.sin);
+  } else {
+    rotation(0, cache.capacity(), step.cos, step.sin);
+    step.positions = Tensor::arange(cache.length(), count, 1, DType::u32, device_);
+  }
 
   const int64_t slices = slice_count(count, device_, block_weights_);
   const auto begin_of = [&](int64_t slice) { return count * slice / slices; };
@@ -160,18 +166,10 @@ Tensor Llama::mlp(const Block& block, const Tensor& x) {
 }
 
 Tensor Llama::decode(const Tensor& token, const Tensor& position, nn::KvCache& cache) const {
-  const LlamaConfig& c = config_;
-  const AttentionParams params{.scale = c.attention_scale, .causal = true, .window = c.window};
-  Tensor cos, sin;
-  rotation(0, cache.capacity(), cos, sin);
+  Step step{cache, {}, {}, position};
+  rotation(0, cache.capacity(), step.cos, step.sin);
   Tensor x = embedding_(token);
-  for (int64_t i = 0; i < c.layers; ++i) {
-    const Block& block = blocks_[static_cast<size_t>(i)];
-    const Tensor qkv = block.qkv.joined(x, block.attention_norm.before());
-    const Tensor y =
-        cached_attention(qkv, cos, sin, position, cache.key_room(i), cache.value_room(i), params);
-    x = mlp(block, block.output(y, {.residual = x}));
-  }
+  for (int64_t layer = 0; layer < config_.layers; ++layer) x = run(layer, std::move(x), 0, 1, step);
   return head_(x, output_norm_.before());
 }
 
@@ -180,18 +178,24 @@ Tensor Llama::attend(int64_t layer, const Tensor& x, int64_t begin, int64_t want
                      Step& step) const {
   const LlamaConfig& c = config_;
   const int64_t count = x.size(0), skipped = count - wanted;
-  const Tensor cos = step.cos.narrow(0, begin, count), sin = step.sin.narrow(0, begin, count);
   const auto heads = [](const Tensor& y, int64_t n, int64_t size) {  // → [1, n, t, size]
     return y.reshape({1, y.size(0), n, size}).transpose(1, 2);
   };
   const Block& block = blocks_[static_cast<size_t>(layer)];
+  const AttentionParams params{.scale = c.attention_scale, .causal = true, .window = c.window};
+  if (step.positions.defined()) {
+    const Tensor y = cached_attention(block.qkv.joined(x, block.attention_norm.before()), step.cos,
+                                      step.sin, step.positions, step.cache.key_room(layer),
+                                      step.cache.value_room(layer), params);
+    return skipped == 0 ? y : y.narrow(0, skipped, wanted);
+  }
+  const Tensor cos = step.cos.narrow(0, begin, count), sin = step.sin.narrow(0, begin, count);
   const std::vector<Tensor> qkv = block.qkv(x, block.attention_norm.before());
   const Tensor k = rope_interleaved(heads(qkv[1], c.kv_heads, c.head_size), cos, sin);
   step.cache.append(layer, k, heads(qkv[2], c.kv_heads, c.value_size), begin);
   if (wanted == 0) return {};
   const Tensor q = rope_interleaved(heads(qkv[0].narrow(0, skipped, wanted), c.heads, c.head_size),
                                     cos.narrow(0, skipped, wanted), sin.narrow(0, skipped, wanted));
-  const AttentionParams params{.scale = c.attention_scale, .causal = true, .window = c.window};
   const int64_t keys = step.cache.length() + begin + count;
   const Tensor y =
       attention(q, step.cache.keys(layer, keys), step.cache.values(layer, keys), params);

@@ -85,7 +85,8 @@ Session::Session(std::shared_ptr<const Engine> engine, const SessionOptions& opt
   const models::CausalLm& model = engine_->model();
   cache_ = std::make_unique<nn::KvCache>(model.make_cache(options_.context, options_.cache_dtype));
   if (model.device().kind != DeviceKind::cpu) {
-    decoder_ = std::make_unique<models::Decoder>(model, *cache_, model.device());
+    // Rows of the embedding past the vocabulary are padding.
+    decoder_ = std::make_unique<models::Decoder>(model, *cache_, engine_->tokenizer().vocab_size());
   }
 }
 
@@ -112,10 +113,8 @@ bool Session::catch_up(const std::function<bool()>& cancelled) {
         history_.resize(static_cast<size_t>(cache_->length()));
         return false;
       }
-      const bool one = rest.size() == 1 && decoder_ != nullptr;
       host_logits_ = {};
-      logits_ = one ? decoder_->step(rest.front())
-                    : engine_->model().forward(rest, *cache_, models::Logits::last);
+      logits_ = engine_->model().forward(rest, *cache_, models::Logits::last);
     }
   } catch (...) {
     history_.resize(static_cast<size_t>(cache_->length()));  // a token that can't be run isn't held
@@ -124,10 +123,14 @@ bool Session::catch_up(const std::function<bool()>& cancelled) {
   return true;
 }
 
-std::span<const float> Session::logits() {
+void Session::newest_logits() {
   if (!logits_.defined() && cache_->length() > 0) cache_->truncate(cache_->length() - 1);
   catch_up({});
   if (!logits_.defined()) throw Error("session", "nothing was fed yet");
+}
+
+std::span<const float> Session::logits() {
+  newest_logits();
   if (!host_logits_.defined()) host_logits_ = logits_.to(Device::cpu());
   const auto* data = static_cast<const float*>(host_logits_.storage()->data());
   return {data + host_logits_.layout().offset(), static_cast<size_t>(host_logits_.elems())};
@@ -158,20 +161,30 @@ bool Session::feed_whole(std::span<const int32_t> tokens, const std::function<bo
   return feed(tokens.subspan(same), cancelled);
 }
 
-int32_t Session::draw(text::Sampler& sampler) {
-  // Rows of the embedding past the vocabulary are padding.
-  const auto vocabulary = static_cast<size_t>(engine_->tokenizer().vocab_size());
-  const std::span<const float> scores = logits().first(vocabulary);
-  try {
-    return sampler.sample(scores, history_);
-  } catch (const Error& e) {
-    throw Error(printable(engine_->path()), e.what());
-  }
+/// What gives one token after the other; `more`: there will be another one.
+std::function<int32_t(bool more)> Session::source(const text::SamplerOptions& options) {
+  // Throws for options out of range, and what it can't sample from.
+  return [this, options, sampler = text::Sampler(options), started = false](bool more) mutable {
+    if (decoder_ == nullptr || !started) newest_logits();
+    try {
+      if (decoder_ == nullptr) {
+        const auto vocabulary = static_cast<size_t>(engine_->tokenizer().vocab_size());
+        return sampler.sample(logits().first(vocabulary), history_);
+      }
+      if (!started) {
+        decoder_->start(std::exchange(logits_, {}), history_, options);
+        host_logits_ = {};
+        started = true;
+      }
+      return decoder_->next(more && cache_->length() < context());
+    } catch (const Error& e) {
+      throw Error(printable(engine_->path()), e.what());
+    }
+  };
 }
 
 Generated Session::generate(const GenerateOptions& options) {
   const text::Tokenizer& tokenizer = engine_->tokenizer();
-  text::Sampler sampler(options.sampler);
   text::StreamDecoder decoder(tokenizer);
   Generated result;
   auto emit = [&](std::string_view piece) {
@@ -180,13 +193,17 @@ Generated Session::generate(const GenerateOptions& options) {
   };
   const auto start = Clock::now();
   auto first = start;
+  const auto next = source(options.sampler);
+  // What was run ahead is forgotten at the end.
+  const std::unique_ptr<nn::KvCache, std::function<void(nn::KvCache*)>> settled(
+      cache_.get(), [this](nn::KvCache* cache) { cache->truncate(length()); });
   for (int64_t n = 0;; ++n) {
     if (options.max_tokens >= 0 && n >= options.max_tokens) break;
     if (options.cancelled && options.cancelled()) {
       result.finish = FinishReason::cancelled;
       break;
     }
-    const int32_t token = draw(sampler);
+    const int32_t token = next(options.max_tokens < 0 || n + 1 < options.max_tokens);
     if (n == 0) {
       first = Clock::now();
       result.first_token_ms = std::chrono::duration<double, std::milli>(first - start).count();

@@ -55,7 +55,8 @@ struct GenerateOptions {
   int64_t max_tokens = -1;  ///< < 0: until the model ends its answer or the context is full
   text::SamplerOptions sampler;
   bool ignore_end = false;  ///< go on past end-of-generation tokens
-  /// Called with each piece of text as it is made (whole UTF-8 characters).
+  /// Called with each piece of text as it is made (whole UTF-8 characters). Must leave the session
+  /// alone.
   std::function<void(std::string_view)> on_text;
   /// Asked before each token; true ends the generation.
   std::function<bool()> cancelled;
@@ -99,7 +100,8 @@ class WICK_API Session {
  private:
   /// Runs the tokens of the history that the cache doesn't hold yet.
   bool catch_up(const std::function<bool()>& cancelled);
-  int32_t draw(text::Sampler& sampler);
+  void newest_logits();
+  std::function<int32_t(bool more)> source(const text::SamplerOptions& options);
 
   std::shared_ptr<const Engine> engine_;
   SessionOptions options_;

@@ -197,6 +197,26 @@ void CpuBackend::download(void* to_host, const void* from_device, size_t bytes) 
   if (bytes > 0) std::memcpy(to_host, from_device, bytes);
 }
 
+namespace {
+
+class CpuReadback final : public Readback {
+ public:
+  CpuReadback(const void* from, size_t bytes)
+      : bytes_(static_cast<const std::byte*>(from), static_cast<const std::byte*>(from) + bytes) {}
+  void finish(void* to_host) override {
+    std::copy(bytes_.begin(), bytes_.end(), static_cast<std::byte*>(to_host));
+  }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+}  // namespace
+
+std::unique_ptr<Readback> CpuBackend::start_readback(const void* from_device, size_t bytes) {
+  return std::make_unique<CpuReadback>(from_device, bytes);
+}
+
 MemoryInfo CpuBackend::memory_info() const { return Allocator::global().info(); }
 
 int64_t CpuBackend::rows_in_cache() const {

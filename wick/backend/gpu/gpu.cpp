@@ -23,6 +23,7 @@ Driver& driver_of(Device device) {
 struct Recording {
   const Gpu* gpu = nullptr;
   void* stream = nullptr;
+  std::vector<uint32_t>* notes = nullptr;
 };
 thread_local Recording recording;
 
@@ -131,13 +132,27 @@ void Gpu::make_fault_line() {
 uint32_t Gpu::note(std::string_view op, const ConstView& x, const ConstView& ids, int64_t limit) {
   std::lock_guard lock(notes_mutex_);
   if (recording.gpu == this) {
-    recorded_notes_.push_back({op, x, ids, limit});
-    return static_cast<uint32_t>(kNotes + recorded_notes_.size() - 1);
+    uint32_t at = static_cast<uint32_t>(recorded_notes_.size());
+    if (free_notes_.empty()) {
+      free_notes_.reserve(recorded_notes_.size() + 1);  // so that forgetting needs no memory
+      recorded_notes_.emplace_back();
+    } else {
+      at = free_notes_.back();
+      free_notes_.pop_back();
+    }
+    recording.notes->push_back(at);
+    recorded_notes_[at] = {op, x, ids, limit};
+    return static_cast<uint32_t>(kNotes) + at;
   }
   notes_.resize(kNotes);
   const uint32_t number = next_note_++ % kNotes;
   notes_[number] = {op, x, ids, limit};
   return number;
+}
+
+void Gpu::forget_notes(const std::vector<uint32_t>& notes) noexcept {
+  std::lock_guard lock(notes_mutex_);
+  free_notes_.insert(free_notes_.end(), notes.begin(), notes.end());
 }
 
 void Gpu::check_faults() {
@@ -185,7 +200,7 @@ Gpu::Recorder::Recorder(Gpu& gpu) : gpu_(gpu), arena_(gpu.pool.make_arena()) {
     gpu_.check(code, "starting to record");
   }
   open_ = true;
-  recording = {&gpu_, stream_};
+  recording = {&gpu_, stream_, &notes_};
   gpu_.pool.use(arena_);
 }
 
@@ -199,6 +214,7 @@ Gpu::Recorder::~Recorder() {
     }
   }
   gpu_.driver.api.stream_destroy(stream_);
+  gpu_.forget_notes(notes_);  // where nobody took them
 }
 
 void* Gpu::Recorder::finish() {

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "wick/backend/gpu/code.h"
@@ -79,6 +80,8 @@ class Gpu {
   /// behind.
   uint32_t* zeros() const { return zeros_; }
   static constexpr int64_t kZeros = 1 << 16;
+  /// Whether a kernel has reported a fault, as far as one sees from here.
+  bool has_fault() const { return static_cast<const volatile Fault*>(fault_)->kind != kNoFault; }
   /// Throws for a fault that a kernel has reported. The work up to there must have ended.
   void check_faults();
 
@@ -92,13 +95,18 @@ class Gpu {
     /// Ends the recording. The result belongs to the caller: graph_exec_destroy.
     void* finish();
     const std::shared_ptr<Pool::Arena>& arena() const { return arena_; }
+    /// The notes of its kernels, to be kept as long as they may run: forget_notes.
+    std::vector<uint32_t> take_notes() { return std::exchange(notes_, {}); }
 
    private:
     Gpu& gpu_;
     void* stream_ = nullptr;
     std::shared_ptr<Pool::Arena> arena_;
+    std::vector<uint32_t> notes_;
     bool open_ = false;
   };
+  /// Notes of a recording that won't be replayed any more.
+  void forget_notes(const std::vector<uint32_t>& notes) noexcept;
 
  private:
   struct Hash {
@@ -143,6 +151,7 @@ class Gpu {
   std::mutex notes_mutex_;
   std::vector<Note> notes_;           // the newest, in a ring
   std::vector<Note> recorded_notes_;  // of recordings, which may be replayed at any time
+  std::vector<uint32_t> free_notes_;  // of those: numbers to be used again
   uint32_t next_note_ = 0;
 };
 

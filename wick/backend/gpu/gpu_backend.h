@@ -24,6 +24,7 @@ class GpuBackend final : public Backend {
   void free(void* data, size_t bytes) noexcept override;
   void upload(void* to_device, const void* from_host, size_t bytes) override;
   void download(void* to_host, const void* from_device, size_t bytes) override;
+  std::unique_ptr<Readback> start_readback(const void* from_device, size_t bytes) override;
   void synchronize() override;
   std::unique_ptr<Recording> record(const std::function<void()>& work) override;
   MemoryInfo memory_info() const override;

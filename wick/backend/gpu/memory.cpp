@@ -13,12 +13,14 @@ namespace {
 /// A graph of kernels. It keeps the memory that they use.
 class GpuRecording final : public Recording {
  public:
-  GpuRecording(Gpu& gpu, void* graph, std::shared_ptr<Pool::Arena> arena)
-      : gpu_(gpu), graph_(graph), arena_(std::move(arena)) {}
+  GpuRecording(Gpu& gpu, void* graph, std::shared_ptr<Pool::Arena> arena,
+               std::vector<uint32_t> notes)
+      : gpu_(gpu), graph_(graph), arena_(std::move(arena)), notes_(std::move(notes)) {}
   ~GpuRecording() override {
     gpu_.driver.enter(gpu_.device.index);
     gpu_.driver.api.stream_synchronize(gpu_.main_stream());  // it may be running
     gpu_.driver.api.graph_exec_destroy(graph_);
+    gpu_.forget_notes(notes_);
   }
   void replay() override {
     gpu_.enter();
@@ -29,6 +31,24 @@ class GpuRecording final : public Recording {
   Gpu& gpu_;
   void* graph_;
   std::shared_ptr<Pool::Arena> arena_;
+  std::vector<uint32_t> notes_;
+};
+
+class GpuReadback final : public Readback {
+ public:
+  GpuReadback(Gpu& gpu, const void* from, size_t bytes)
+      : gpu_(gpu), bytes_(bytes), copy_(gpu.staging.start(from, bytes, gpu.stream())) {}
+  ~GpuReadback() override { gpu_.staging.release(copy_); }
+  void finish(void* to_host) override {
+    gpu_.enter();
+    gpu_.staging.finish(copy_, to_host, bytes_);
+    if (gpu_.has_fault()) gpu_.synchronize();  // throws
+  }
+
+ private:
+  Gpu& gpu_;
+  size_t bytes_;
+  Staging::Copy* copy_;
 };
 
 }  // namespace
@@ -68,13 +88,18 @@ void GpuBackend::download(void* to_host, const void* from_device, size_t bytes) 
   gpu_.check_faults();
 }
 
+std::unique_ptr<Readback> GpuBackend::start_readback(const void* from_device, size_t bytes) {
+  gpu_.enter();
+  return std::make_unique<GpuReadback>(gpu_, from_device, bytes);
+}
+
 void GpuBackend::synchronize() { gpu_.synchronize(); }
 
 std::unique_ptr<wick::Recording> GpuBackend::record(const std::function<void()>& work) {
   Gpu::Recorder recorder(gpu_);
   work();
   void* const graph = recorder.finish();
-  return std::make_unique<GpuRecording>(gpu_, graph, recorder.arena());
+  return std::make_unique<GpuRecording>(gpu_, graph, recorder.arena(), recorder.take_notes());
 }
 
 MemoryInfo GpuBackend::memory_info() const { return gpu_.pool.info(); }

@@ -5,7 +5,9 @@
 
 #include <array>
 #include <cstddef>
+#include <memory>
 #include <mutex>
+#include <vector>
 
 #include "wick/backend/gpu/driver.h"
 
@@ -13,7 +15,7 @@ namespace wick::gpu {
 
 class Staging {
  public:
-  explicit Staging(const Driver& driver) : driver_(driver) {}
+  explicit Staging(const Driver& driver);
   ~Staging();
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
@@ -22,6 +24,15 @@ class Staging {
   void upload(void* to, const void* from, size_t bytes, void* stream);
   /// Copies what the stream's work so far has left there, and waits for it.
   void download(void* to, const void* from, size_t bytes, void* stream);
+
+  /// A copy to the host, beside the stream's later work.
+  struct Copy;
+  /// Starts to copy what the stream's work so far leaves there.
+  Copy* start(const void* from, size_t bytes, void* stream);
+  /// Waits for it and hands it over.
+  void finish(const Copy* copy, void* to, size_t bytes);
+  /// Its memory may serve again.
+  void release(Copy* copy) noexcept;
 
  private:
   static constexpr size_t kSlotBytes = size_t{4} << 20;
@@ -38,6 +49,10 @@ class Staging {
   std::mutex mutex_;
   std::array<Slot, 4> slots_;
   size_t turn_ = 0;
+
+  void* copies_ = nullptr;  // a stream
+  std::vector<std::unique_ptr<Copy>> all_copies_;
+  std::vector<Copy*> free_copies_;
 };
 
 }  // namespace wick::gpu
