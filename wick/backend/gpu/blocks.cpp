@@ -23,6 +23,8 @@ void check_readable(const char* op, DType dtype) {
     case DType::q5_0:
     case DType::q5_1:
     case DType::q8_0:
+    case DType::q4_k:
+    case DType::q6_k:
       return;
     default:
       throw Error(op, "block dtype not supported on GPUs", name(dtype));
