@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "tests/backend/gpu_launch.h"
 #include "wick/backend/gpu/gpu.h"
 #include "wick/base/error.h"
 
@@ -53,7 +54,7 @@ TEST_F(GpuCuda, KernelsAreFoundAndLaunched) {
   Gpu gpu(Device::parse("cuda:0"));
   gpu.enter();
   void* data = gpu.pool.take(4096);
-  gpu.launch("map_f32", "silu_f32", Grid{}, data, data, uint64_t{1024});
+  launch_unary(gpu, "silu_f32", data, 1024);
   Grid early;
   early.early = true;
   early.shared_bytes = 100 << 10;  // more than a kernel gets unasked
@@ -96,7 +97,7 @@ TEST_F(GpuCuda, EventsTellTheTimeOnceItIsKnown) {
   EXPECT_NE(api.event_elapsed(&ms, start.handle, stop.handle), 0);  // nothing recorded
   void* data = gpu.pool.take(4096);
   start.record();
-  gpu.launch("map_f32", "silu_f32", Grid{}, data, data, uint64_t{1024});
+  launch_unary(gpu, "silu_f32", data, 1024);
   stop.record();
   untimed.record();
   EXPECT_NE(api.event_elapsed(&ms, start.handle, stop.handle), 0);  // not yet
@@ -121,6 +122,31 @@ TEST_F(GpuCuda, WorkIsDoneWhenItIsWaitedFor) {
   gpu.pool.give(data);
 }
 
+TEST_F(GpuCuda, AStreamWaitsForAnothersEvent) {
+  Gpu gpu(Device::parse("cuda:0"));
+  gpu.enter();
+  const Api& api = gpu.driver.api;
+  auto* data = static_cast<unsigned char*>(gpu.pool.take(4096));
+  void *other = nullptr, *host = nullptr;
+  gpu.check(api.stream_create(&other, 1), "making a stream");
+  gpu.check(api.host_alloc(&host, 4096, 0), "allocating");
+  {
+    Event filled(gpu, 2);
+    gpu.check(api.set_bytes(data, 9, 4096, gpu.stream()), "filling");
+    filled.record();
+    gpu.check(api.stream_wait_event(other, filled.handle, 0), "waiting");
+    gpu.check(api.copy_to_host(host, data, 4096, other), "copying");
+    EXPECT_NE(*static_cast<unsigned char*>(host), 9) << "to pinned memory nobody waits";
+    gpu.check(api.stream_synchronize(other), "waiting");
+    EXPECT_EQ(*static_cast<unsigned char*>(host), 9);
+  }
+  EXPECT_NE(api.stream_wait_event(other, other, 0), 0) << "no event";
+  gpu.synchronize();
+  gpu.check(api.host_free(host), "freeing");
+  gpu.check(api.stream_destroy(other), "destroying");
+  gpu.pool.give(data);
+}
+
 TEST_F(GpuCuda, AGraphDoesItsWorkWhenItIsLaunched) {
   Gpu gpu(Device::parse("cuda:0"));
   gpu.enter();
@@ -134,7 +160,7 @@ TEST_F(GpuCuda, AGraphDoesItsWorkWhenItIsLaunched) {
   gpu.check(api.capture_begin(gpu.stream(), 1), "capturing");
   EXPECT_NE(api.capture_begin(gpu.stream(), 1), 0) << "twice";
   gpu.check(api.set_bytes(data, 2, 4096, gpu.stream()), "filling");
-  gpu.launch("map_f32", "silu_f32", Grid{}, data, data, uint64_t{1024});
+  launch_unary(gpu, "silu_f32", data, 1024);
   gpu.check(api.capture_end(gpu.stream(), &graph), "capturing");
   gpu.synchronize();
   EXPECT_EQ(data[0], 1) << "captured work isn't done";

@@ -94,17 +94,15 @@ WICK_FN void dequantize(const BlockQ6_K& b, float* out) {
 /// Value j of a superblock: what dequantize writes there.
 WICK_FN float value_of(const BlockQ4_K& b, int j) {
   const SixBits bits = read_six_bits(b.scales, j / 32);
-  const float scale = to_f32(b.d) * static_cast<float>(bits.scale);
-  const float minimum = -(to_f32(b.dmin) * static_cast<float>(bits.minimum));
   const int q = b.qs[j / 64 * 32 + j % 32] >> (j / 32 % 2 * 4) & 15;
-  return fma(scale, static_cast<float>(q), minimum);
+  const float minimum = -(to_f32(b.dmin) * static_cast<float>(bits.minimum));
+  return fma(to_f32(b.d) * static_cast<float>(bits.scale), static_cast<float>(q), minimum);
 }
 WICK_FN float value_of(const BlockQ6_K& b, int j) {
-  const float scale = to_f32(b.d) * static_cast<float>(b.scales[j / 16]);
   const int n = j / 128, r = j / 32 % 4, l = j % 32;
-  const int low = b.ql[64 * n + 32 * (r % 2) + l] >> (r / 2 * 4) & 15;
-  const int high = b.qh[32 * n + l] >> (2 * r) & 3;
-  return scale * static_cast<float>((low | high << 4) - 32);
+  const int q = (b.ql[64 * n + 32 * (r % 2) + l] >> (r / 2 * 4) & 15) |
+                (b.qh[32 * n + l] >> (2 * r) & 3) << 4;
+  return to_f32(b.d) * static_cast<float>(b.scales[j / 16]) * static_cast<float>(q - 32);
 }
 
 namespace detail {

@@ -97,7 +97,7 @@ void GpuBackend::dequantize(const View& out, const ConstView& in) {
 void GpuBackend::quantize(const View& out, const ConstView& in) {
   if (!is_block(out.dtype)) return cast(out, in);
   if (in.layout.elems() == 0) return;
-  if (out.dtype != DType::q4_0 && out.dtype != DType::q4_1 && out.dtype != DType::q8_0) {
+  if (!dtypes::kWeights.contains(out.dtype)) {
     throw Error("quantize", "block dtype can't be written on GPUs", name(out.dtype));
   }
   const int last = in.layout.rank() - 1;

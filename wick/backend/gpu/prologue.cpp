@@ -39,7 +39,7 @@ Spread spread_of(const void* data, DType dtype, int64_t start, const Layout& lay
 
 /// rms_norm_quantize of rows too long for a group to hold.
 void norm_then_quantize(Gpu& gpu, const LinearFusion& fusion, const ConstView& x, int64_t k,
-                        const QuantizedRows& out) {
+                        const RowBlocks& out) {
   const Scratch normed(gpu, static_cast<size_t>(bytes_of(DType::f32, x.layout.elems())));
   const View y{normed.data(), DType::f32, Layout::contiguous(x.layout.shape())};
   rms_norm(gpu, y, x, fusion.norm, fusion.eps);
@@ -49,7 +49,7 @@ void norm_then_quantize(Gpu& gpu, const LinearFusion& fusion, const ConstView& x
 }  // namespace
 
 void quantize_rows(Gpu& gpu, const LinearFusion& fusion, const ConstView& x, int64_t k,
-                   const QuantizedRows& out) {
+                   const RowBlocks& out) {
   using Input = LinearFusion::Input;
   if (x.layout.elems() == 0) return;
   const bool norm = fusion.input == Input::rms_norm, silu = fusion.input == Input::silu_mul;

@@ -10,7 +10,7 @@ namespace wick::gpu {
 
 /// Rows of blocks of 32 activations, one row after another, each padded with dead blocks: d = 0,
 /// q = 0.
-struct QuantizedRows {
+struct RowBlocks {
   int8_t* q = nullptr;                      ///< [rows][padded · 32]
   math::ActivationScale* scales = nullptr;  ///< [rows][padded]
   int64_t padded = 0;                       ///< blocks of a row, at least k / 32
@@ -23,6 +23,6 @@ struct QuantizedRows {
 /// x: f32, f16 or bf16, of any layout; f32 for inputs other than `plain`. One launch, which may
 /// start early: a kernel behind it that is launched early has to wait for it.
 void quantize_rows(Gpu& gpu, const LinearFusion& fusion, const ConstView& x, int64_t k,
-                   const QuantizedRows& out);
+                   const RowBlocks& out);
 
 }  // namespace wick::gpu
