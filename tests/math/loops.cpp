@@ -3,6 +3,7 @@
 #include "wick/math/activation.h"
 #include "wick/math/half.h"
 #include "wick/math/k_blocks.h"
+#include "wick/math/narrow.h"
 #include "wick/math/random.h"
 #include "wick/math/scalar.h"
 
@@ -11,18 +12,18 @@ namespace {
 
 using namespace wick::math;  // NOLINT(google-build-using-namespace)
 
-#define X(name)                                                                         \
-  void f32_##name(const float* __restrict in, float* __restrict out, std::size_t n) {   \
-    for (std::size_t i = 0; i < n; ++i) out[i] = math::name(in[i]);                     \
-  }                                                                                     \
-  void f64_##name(const double* __restrict in, double* __restrict out, std::size_t n) { \
-    for (std::size_t i = 0; i < n; ++i) out[i] = math::name(in[i]);                     \
-  }                                                                                     \
-  template <class T>                                                                    \
-  void half_##name(const void* in, void* out, std::size_t n) {                          \
-    const T* __restrict x = static_cast<const T*>(in);                                  \
-    T* __restrict y = static_cast<T*>(out);                                             \
-    for (std::size_t i = 0; i < n; ++i) y[i] = from_f32<T>(math::name(to_f32(x[i])));   \
+#define X(name)                                                                               \
+  void f32_##name(const float* __restrict in, float* __restrict out, std::size_t n) {         \
+    for (std::size_t i = 0; i < n; ++i) out[i] = math::name(in[i]);                           \
+  }                                                                                           \
+  void f64_##name(const double* __restrict in, double* __restrict out, std::size_t n) {       \
+    for (std::size_t i = 0; i < n; ++i) out[i] = math::name(in[i]);                           \
+  }                                                                                           \
+  template <class T>                                                                          \
+  void half_##name(const void* in, void* out, std::size_t n) {                                \
+    const T* __restrict x = static_cast<const T*>(in);                                        \
+    T* __restrict y = static_cast<T*>(out);                                                   \
+    for (std::size_t i = 0; i < n; ++i) y[i] = from_f32<T>(math::narrow::name(to_f32(x[i]))); \
   }
 WICK_MATH_UNARY(X)
 #undef X

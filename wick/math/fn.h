@@ -86,6 +86,26 @@ WICK_FN float abs(float x) { return __builtin_fabsf(x); }
 WICK_FN double abs(double x) { return __builtin_fabs(x); }
 #endif
 
+/// x, or a limit that it is beyond; NaN stays. The limit isn't 0. Exact.
+WICK_FN float at_most(float x, float limit) {
+#if WICK_FN_NVCC_DEVICE
+  float y;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(x), "f"(limit));
+  return y;
+#else
+  return x > limit ? limit : x;
+#endif
+}
+WICK_FN float at_least(float x, float limit) {
+#if WICK_FN_NVCC_DEVICE
+  float y;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(x), "f"(limit));
+  return y;
+#else
+  return x < limit ? limit : x;
+#endif
+}
+
 /// Whether two types are one.
 template <class A, class B>
 inline constexpr bool kSame = false;

@@ -55,20 +55,19 @@ WICK_FN float recip_1_to_2(float d) {
   return fma(r, fma(e, e, e), r);
 }
 
-/// sigmoid(x) = ratio·scale for |x| ≤ 120. The ratio is a normal number, for NaN any.
+/// sigmoid(x) = whole·part² for |x| ≤ 120, else or for NaN anything. Both are normal numbers, and
+/// part is 1 for x ≥ 0.
 struct Sigmoid {
-  float ratio, scale;
+  float whole, part;
 };
 WICK_FN Sigmoid sigmoid_parts(float x) {
-  // z = exp(−|x|), times 2^64 as long as it could be too small.
-  constexpr float kScaled = kShift + 64.0f;
+  // part² = exp(−|x|), whole = 1/(1 + part²).
+  constexpr float kHalf = -0.5f * kLog2E;
   const float y = abs(x);
-  const float t = fma(y, -kLog2E, kScaled);
-  const float p = exp2_fraction(fma(y, -kLog2E, kScaled - t));
-  const float z = bits_f32(f32_bits(p) + (f32_bits(t) << 23));
-  const float r = recip_1_to_2(fma(z, 0x1p-64f, 1.0f));
-  const bool negative = x < 0.0f;
-  return {(negative ? z : 1.0f) * r, negative ? 0x1p-64f : 1.0f};
+  const float t = fma(y, kHalf, kShift);
+  const float p = exp2_fraction(fma(y, kHalf, kShift - t));
+  const float s = bits_f32(f32_bits(p) + (f32_bits(t) << 23));
+  return {recip_1_to_2(fma(s, s, 1.0f)), x < 0.0f ? s : 1.0f};
 }
 
 }  // namespace detail
@@ -88,14 +87,14 @@ WICK_FN float exp(float x) {
 WICK_FN float sigmoid(float x) {
   x = at_most(at_least(x, -120.0f), 120.0f);
   const detail::Sigmoid s = detail::sigmoid_parts(x);
-  return fma(s.ratio, s.scale, x - x);  // plus 0, or NaN
+  return fma(s.whole * s.part, s.part, x - x);  // plus 0, or NaN
 }
 
 /// x·sigmoid(x). Every input; silu(−inf) is the limit −0.
 WICK_FN float silu(float x) {
   x = at_least(x, -120.0f);
   const detail::Sigmoid s = detail::sigmoid_parts(at_most(x, 120.0f));
-  return (x * s.ratio) * s.scale;
+  return ((x * s.whole) * s.part) * s.part;
 }
 WICK_FN float silu_mul(float a, float b) { return silu(a) * b; }
 

@@ -5,6 +5,7 @@
 
 #include "wick/backend/cpu/tile.h"
 #include "wick/math/arithmetic.h"
+#include "wick/math/narrow.h"
 #include "wick/math/scalar.h"
 
 namespace wick::cpu::WICK_ISA {
@@ -32,5 +33,14 @@ inline T div(T a, T b) {
 }
 
 }  // namespace fn
+
+/// Calls the function of a row with numbers that came from elements of S and go back to one.
+#define WICK_ROW_CALL(name, ...)            \
+  if constexpr (kNarrow<S>) {               \
+    return math::narrow::name(__VA_ARGS__); \
+  } else {                                  \
+    return fn::name(__VA_ARGS__);           \
+  }
+
 }  // namespace
 }  // namespace wick::cpu::WICK_ISA
