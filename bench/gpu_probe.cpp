@@ -15,11 +15,8 @@
 #include <vector>
 
 #include "wick/backend/cpu/cpu_backend.h"
-#include "wick/backend/gpu/gpu.h"
+#include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/linear/quantized_weight.h"
-#include "wick/backend/gpu/map_space.h"
-#include "wick/backend/gpu/norm.h"
-#include "wick/backend/gpu/reduce.h"
 #include "wick/base/error.h"
 #include "wick/math/blocks.h"
 #include "wick/math/half.h"
@@ -117,7 +114,7 @@ bool same(T a, T b) {
 
 class Probe {
  public:
-  Probe(Device device, bool small) : gpu_(device), small_(small) {
+  Probe(Device device, bool small) : backend_(device), small_(small) {
     gpu_.enter();
     for (void*& event : events_) gpu_.check(gpu_.driver.api.event_create(&event, 0), "an event");
     copy_rate_ = measure_copy();
@@ -171,7 +168,7 @@ class Probe {
     }
     void *captured = nullptr, *graph = nullptr;
     call(0);  // loads what is to be loaded
-    gpu_.check(gpu_.driver.api.capture_begin(gpu_.stream(), 0), "beginning a capture");
+    gpu_.check(gpu_.driver.api.capture_begin(gpu_.stream(), 2), "beginning a capture");
     for (int i = 0; i < times; ++i) call(i);
     gpu_.check(gpu_.driver.api.capture_end(gpu_.stream(), &captured), "ending a capture");
     gpu_.check(gpu_.driver.api.graph_instantiate(&graph, captured, 0), "making a graph");
@@ -240,18 +237,10 @@ class Probe {
   void silu(const char* name, DType dtype, int64_t n) {
     const auto in = shared_numbers<T>(static_cast<size_t>(n));
     DeviceBuffer x(gpu_, in), y(gpu_, in.size() * sizeof(T));
-    gpu::Space<2> packs;
-    const int64_t pack = 16 / static_cast<int64_t>(sizeof(T));
-    packs.add(n / pack, {pack, pack});
-    const std::string file = fmt::format("map_{}", name), kernel = fmt::format("silu_{}", name);
-    const double time = seconds(20, [&](int) {
-      packs.for_each_piece([&](const gpu::Nest<2>& nest, const auto&) {
-        const auto unroll = gpu::map_unroll(sizeof(T), sizeof(T));
-        gpu_.launch(file, kernel, gpu::spread(gpu_, nest.elems, unroll), y.data, x.data, nest,
-                    static_cast<uint32_t>(n % pack));
-      });
-    });
     const Layout layout = Layout::contiguous({n});
+    const double time = seconds(20, [&](int) {
+      backend_.unary(Op::silu, {y.data, dtype, layout}, {x.data, dtype, layout});
+    });
     const std::string differ = compare(y.get<T>(in.size()), [&](cpu::CpuBackend& b, T* out) {
       b.unary(Op::silu, {out, dtype, layout}, {in.data(), dtype, layout});
     });
@@ -265,7 +254,7 @@ class Probe {
     DeviceBuffer x(gpu_, in), y(gpu_, static_cast<size_t>(rows) * sizeof(T));
     const Layout wide = Layout::contiguous({rows, n}), narrow = Layout::contiguous({rows, 1});
     const double time = seconds(20, [&](int) {
-      gpu::reduce(gpu_, Op::sum, {y.data, dtype, narrow}, {x.data, dtype, wide}, 2);
+      backend_.reduce(Op::sum, {y.data, dtype, narrow}, {x.data, dtype, wide}, 2);
     });
     const std::string differ =
         compare(y.get<T>(static_cast<size_t>(rows)), [&](cpu::CpuBackend& b, T* out) {
@@ -281,14 +270,14 @@ class Probe {
     const auto weight = numbers<T>(static_cast<size_t>(n), 4);
     DeviceBuffer x(gpu_, in), w(gpu_, weight), y(gpu_, in.size() * sizeof(T));
     const float eps = 1e-5f;
-    const Layout layout = Layout::contiguous({rows, n});
+    const Layout layout = Layout::contiguous({rows, n}), line = Layout::contiguous({n});
     const double time = seconds(20, [&](int) {
-      gpu::rms_norm(gpu_, {y.data, dtype, layout}, {x.data, dtype, layout},
-                    {w.data, dtype, Layout::contiguous({n})}, eps);
+      backend_.rms_norm({y.data, dtype, layout}, {x.data, dtype, layout}, {w.data, dtype, line},
+                        eps);
     });
     const std::string differ = compare(y.get<T>(in.size()), [&](cpu::CpuBackend& b, T* out) {
-      b.rms_norm({out, dtype, layout}, {in.data(), dtype, layout},
-                 {weight.data(), dtype, Layout::contiguous({n})}, eps);
+      b.rms_norm({out, dtype, layout}, {in.data(), dtype, layout}, {weight.data(), dtype, line},
+                 eps);
     });
     report(fmt::format("rms_norm.{}[{},{}]", name, rows, n), differ, time,
            2.0 * static_cast<double>(rows * n) * sizeof(T));
@@ -334,7 +323,8 @@ class Probe {
            static_cast<double>(weights[0]->bytes));
   }
 
-  gpu::Gpu gpu_;
+  gpu::GpuBackend backend_;
+  gpu::Gpu& gpu_ = backend_.gpu();
   const bool small_;
   bool first_ = true;
   int64_t different_ = 0;

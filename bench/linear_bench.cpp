@@ -55,7 +55,8 @@ double now() {
 
 struct Options {
   cpu::Isa isa = cpu::available_isas().back();
-  std::vector<DType> types = {DType::q4_0, DType::q4_1, DType::q8_0, DType::q4_k, DType::q6_k};
+  std::vector<DType> types = {DType::q4_0, DType::q4_1, DType::q5_0,
+                              DType::q8_0, DType::q4_k, DType::q6_k};
   int64_t rows = 2048, depth = 2048;
   std::vector<int64_t> columns = {1, 2, 4, 8, 16, 24, 32, 64, 512};
   int threads = 1;

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "tests/backend/gpu_launch.h"
 #include "wick/backend/gpu/gpu.h"
 #include "wick/base/error.h"
 
@@ -53,23 +54,23 @@ TEST_F(GpuCuda, KernelsAreFoundAndLaunched) {
   Gpu gpu(Device::parse("cuda:0"));
   gpu.enter();
   void* data = gpu.pool.take(4096);
-  gpu.launch("map", "silu_f32", Grid{}, data, data, uint64_t{1024});
+  launch_unary(gpu, "silu_f32", data, 1024);
   Grid early;
   early.early = true;
   early.shared_bytes = 100 << 10;  // more than a kernel gets unasked
   gpu.launch("matvec", "matvec_q4_0", early, data, data, data, data, uint32_t{1}, uint32_t{16},
              uint32_t{1});
   EXPECT_EQ(gpu.modules_loaded(), 2);
-  EXPECT_THROW(gpu.function("map", "no_such_kernel"), Error);
+  EXPECT_THROW(gpu.function("map_f32", "no_such_kernel"), Error);
   Grid wrong;
   wrong.items = 2048;
-  EXPECT_THROW(gpu.launch("map", "silu_f32", wrong, data, data, uint64_t{1}), Error);
+  EXPECT_THROW(gpu.launch("map_f32", "silu_f32", wrong, data, data, uint64_t{1}), Error);
   wrong = Grid{};
   wrong.groups[1] = 70'000;
-  EXPECT_THROW(gpu.launch("map", "silu_f32", wrong, data, data, uint64_t{1}), Error);
+  EXPECT_THROW(gpu.launch("map_f32", "silu_f32", wrong, data, data, uint64_t{1}), Error);
   wrong = Grid{};
   wrong.shared_bytes = 300 << 10;
-  EXPECT_THROW(gpu.launch("map", "silu_f32", wrong, data, data, uint64_t{1}), Error);
+  EXPECT_THROW(gpu.launch("map_f32", "silu_f32", wrong, data, data, uint64_t{1}), Error);
   gpu.pool.give(data);
 }
 
@@ -96,7 +97,7 @@ TEST_F(GpuCuda, EventsTellTheTimeOnceItIsKnown) {
   EXPECT_NE(api.event_elapsed(&ms, start.handle, stop.handle), 0);  // nothing recorded
   void* data = gpu.pool.take(4096);
   start.record();
-  gpu.launch("map", "silu_f32", Grid{}, data, data, uint64_t{1024});
+  launch_unary(gpu, "silu_f32", data, 1024);
   stop.record();
   untimed.record();
   EXPECT_NE(api.event_elapsed(&ms, start.handle, stop.handle), 0);  // not yet
@@ -121,12 +122,37 @@ TEST_F(GpuCuda, WorkIsDoneWhenItIsWaitedFor) {
   gpu.pool.give(data);
 }
 
+TEST_F(GpuCuda, AStreamWaitsForAnothersEvent) {
+  Gpu gpu(Device::parse("cuda:0"));
+  gpu.enter();
+  const Api& api = gpu.driver.api;
+  auto* data = static_cast<unsigned char*>(gpu.pool.take(4096));
+  void *other = nullptr, *host = nullptr;
+  gpu.check(api.stream_create(&other, 1), "making a stream");
+  gpu.check(api.host_alloc(&host, 4096, 0), "allocating");
+  {
+    Event filled(gpu, 2);
+    gpu.check(api.set_bytes(data, 9, 4096, gpu.stream()), "filling");
+    filled.record();
+    gpu.check(api.stream_wait_event(other, filled.handle, 0), "waiting");
+    gpu.check(api.copy_to_host(host, data, 4096, other), "copying");
+    EXPECT_NE(*static_cast<unsigned char*>(host), 9) << "to pinned memory nobody waits";
+    gpu.check(api.stream_synchronize(other), "waiting");
+    EXPECT_EQ(*static_cast<unsigned char*>(host), 9);
+  }
+  EXPECT_NE(api.stream_wait_event(other, other, 0), 0) << "no event";
+  gpu.synchronize();
+  gpu.check(api.host_free(host), "freeing");
+  gpu.check(api.stream_destroy(other), "destroying");
+  gpu.pool.give(data);
+}
+
 TEST_F(GpuCuda, AGraphDoesItsWorkWhenItIsLaunched) {
   Gpu gpu(Device::parse("cuda:0"));
   gpu.enter();
   const Api& api = gpu.driver.api;
   auto* data = static_cast<unsigned char*>(gpu.pool.take(4096));
-  gpu.function("map", "silu_f32");
+  gpu.function("map_f32", "silu_f32");
   gpu.check(api.set_bytes(data, 1, 4096, gpu.stream()), "filling");
   gpu.synchronize();
 
@@ -134,7 +160,7 @@ TEST_F(GpuCuda, AGraphDoesItsWorkWhenItIsLaunched) {
   gpu.check(api.capture_begin(gpu.stream(), 1), "capturing");
   EXPECT_NE(api.capture_begin(gpu.stream(), 1), 0) << "twice";
   gpu.check(api.set_bytes(data, 2, 4096, gpu.stream()), "filling");
-  gpu.launch("map", "silu_f32", Grid{}, data, data, uint64_t{1024});
+  launch_unary(gpu, "silu_f32", data, 1024);
   gpu.check(api.capture_end(gpu.stream(), &graph), "capturing");
   gpu.synchronize();
   EXPECT_EQ(data[0], 1) << "captured work isn't done";

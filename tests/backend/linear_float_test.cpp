@@ -282,6 +282,40 @@ TEST(LinearFloat, NanAndInfinityPropagate) {
   }
 }
 
+// Weights and activations beyond what 16 bits hold side by side: rows of very different sizes, and
+// infinite weights.
+TEST(LinearFloat, ExtremesOfF16Weights) {
+  constexpr int64_t kN = 66, kK = 96, kRows = 40;
+  std::vector<Buffer> w{make_weight(DType::f16, Form::contiguous, 0, kN, kK)};
+  std::vector<float> x;
+  for (int64_t i = 0; i < kRows * kK; ++i) {
+    // From 2^-120 to 2^114 by row, and by 2^±6 within it.
+    const int size = static_cast<int>(i / kK * 6 - 120 + i % kK % 13 - 6);
+    x.push_back(std::ldexp(static_cast<float>(value(DType::f32, 0, i / kK, i % kK)), size));
+  }
+  for (const bool infinite : {false, true}) {
+    if (infinite) w[0].set(5 * kK + 3, 0xfc00);  // output 5, input 3: -infinity
+    for (const Machine& machine : test::machines()) {
+      const auto weight = prepare(machine, w);
+      const std::vector<float> out = linear_f32(machine, *weight, x, kRows);
+      for (int64_t r = 0; r < kRows; ++r) {
+        for (int64_t i = 0; i < kN; ++i) {
+          Truth truth;
+          for (int64_t p = 0; p < kK; ++p) {
+            const double product = static_cast<double>(x[static_cast<size_t>(r * kK + p)]) *
+                                   test::decode(DType::f16, w[0].get(i * kK + p));
+            truth.value += product;
+            truth.magnitude += std::fabs(product);
+          }
+          const float got = out[static_cast<size_t>(r * kN + i)];
+          EXPECT_EQ(test::outside_bound(DType::f32, got, truth, kK), "")
+              << machine.name << " row " << r << " output " << i;
+        }
+      }
+    }
+  }
+}
+
 TEST(LinearFloat, AddsAResidual) {
   constexpr int64_t kN = 37, kK = 70;
   for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {

@@ -76,6 +76,10 @@ struct Block {
         case DType::q4_1:
           quant[i] = i < 16 ? p[4 + i] & 15 : p[4 + i - 16] >> 4;
           break;
+        case DType::q5_0:
+          quant[i] =
+              (i < 16 ? p[6 + i] & 15 : p[6 + i - 16] >> 4) + (p[2 + i / 8] >> i % 8 & 1) * 16 - 16;
+          break;
         default:  // q8_0
           quant[i] = p[2 + i] < 128 ? p[2 + i] : p[2 + i] - 256;
       }

@@ -22,7 +22,8 @@ namespace {
 
 using cpu::Isa;
 
-constexpr DType kTypes[] = {DType::q4_0, DType::q4_1, DType::q8_0, DType::q4_k, DType::q6_k};
+constexpr DType kTypes[] = {DType::q4_0, DType::q4_1, DType::q5_0,
+                            DType::q8_0, DType::q4_k, DType::q6_k};
 constexpr DType kFloats[] = {DType::f32, DType::f16, DType::bf16};
 
 int mantissa_bits(DType dtype) { return dtype == DType::f16 ? 10 : 7; }

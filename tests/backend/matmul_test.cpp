@@ -247,6 +247,9 @@ std::vector<Dims> shapes(Form form, int threads) {
     all.push_back({1, 17, 40, 8230});  // more than one pass over k
     all.push_back({1, 2, 600, 520});   // more than one strip
     all.push_back({1, 600, 2, 520});
+    // Every row on 16 bytes, and a tile of 128 by 256 and some more.
+    all.push_back({1, 264, 520, 200});
+    all.push_back({2, 136, 264, 64});
   }
   if (form == Form::contiguous && threads > 1) {
     all.push_back({1, 233, 33, 8200});  // more than one row block
@@ -263,7 +266,13 @@ class ProductTest : public testing::Test {
     for (const int threads : {1, 2}) {
       if (threads > 1 && !machine_.is_cpu()) continue;
       cpu::ThreadPool::global().set_threads(threads);
-      for (const Dims& dims : shapes(form_, threads)) {
+      std::vector<Dims> all = shapes(form_, threads);
+      // More large tiles than a GPU has processors.
+      const bool dense = form_ == Form::contiguous || form_ == Form::transposed;
+      if (!machine_.is_cpu() && dense && is_float(dtype_) && dtype_ != DType::f64) {
+        all.push_back({1, 1100, 2302, 72});
+      }
+      for (const Dims& dims : all) {
         run_case(dtype_, form_, machine_, dims);
         if (HasFatalFailure()) {
           FAIL() << threads << " threads, batch " << dims.batch << ", " << dims.m << 'x' << dims.n
@@ -295,11 +304,12 @@ class ProductTest : public testing::Test {
   return true;
 }();
 
-/// The product of dense matrices [m, k] and [k, n].
+/// The product of dense matrices [m, k] and [k, n]: of numbers, or of bytes of any dtype.
 template <class T>
 std::vector<T> dense_product(const Machine& machine, DType dtype, int64_t m, int64_t n, int64_t k,
                              std::vector<T> a, std::vector<T> b) {
-  std::vector<T> out(static_cast<size_t>(m * n));
+  const size_t bytes = static_cast<size_t>(m * n * info(dtype).block_bytes);
+  std::vector<T> out(bytes / sizeof(T));
   const OnMachine a_there(machine, a.data(), a.size() * sizeof(T));
   const OnMachine b_there(machine, b.data(), b.size() * sizeof(T));
   OnMachine out_there(machine, out.data(), out.size() * sizeof(T));
@@ -352,28 +362,38 @@ TEST(Matmul, SameBitsOnEveryFmaIsaAndThreadCount) {
 }
 
 TEST(Matmul, NanAndInfinityPropagate) {
-  constexpr float kInf = std::numeric_limits<float>::infinity();
-  for (const Machine& machine : test::machines()) {
-    for (const auto& [m, n, k] :
-         std::initializer_list<std::array<int64_t, 3>>{{1, 20, 9}, {30, 2, 40}, {20, 40, 300}}) {
-      std::vector<float> a(static_cast<size_t>(m * k), 1.0f), b(static_cast<size_t>(k * n), 1.0f);
-      a[static_cast<size_t>(k - 1)] = std::nanf("");   // row 0
-      b[static_cast<size_t>((k - 1) * n + 1)] = kInf;  // column 1
-      const std::vector<float> out = product_f32(machine, 1, m, n, k, a, b);
-      for (int64_t i = 0; i < m; ++i) {
-        for (int64_t j = 0; j < n; ++j) {
-          const float got = out[static_cast<size_t>(i * n + j)];
-          if (i == 0) {
-            EXPECT_TRUE(std::isnan(got));
-          } else {
-            EXPECT_EQ(got, j == 1 ? kInf : static_cast<float>(k));
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+    const auto size = static_cast<size_t>(info(dtype).block_bytes);
+    // 0x7c00, 0x7f80 and 0x7f800000; one more bit for NaN.
+    const uint64_t inf = dtype == DType::f32 ? 0x7f800000 : dtype == DType::f16 ? 0x7c00 : 0x7f80;
+    const uint64_t nan = inf | inf >> 1, one = test::encode(dtype, 1.0);
+    for (const Machine& machine : test::machines()) {
+      for (const auto& [m, n, k] : std::initializer_list<std::array<int64_t, 3>>{
+               {1, 20, 9}, {30, 2, 40}, {20, 40, 300}, {136, 136, 64}}) {
+        Buffer a(dtype, dense({m, k}), m * k), b(dtype, dense({k, n}), k * n);
+        for (int64_t i = 0; i < m * k; ++i) a.set(i, one);
+        for (int64_t i = 0; i < k * n; ++i) b.set(i, one);
+        a.set(k - 1, nan);            // row 0
+        b.set((k - 1) * n + 1, inf);  // column 1
+        const std::vector<char> out = dense_product(machine, dtype, m, n, k, a.bytes, b.bytes);
+        ASSERT_EQ(out.size(), static_cast<size_t>(m * n) * size);
+        for (int64_t i = 0; i < m; ++i) {
+          for (int64_t j = 0; j < n; ++j) {
+            const double got = test::decode(dtype, test::read_bits(dtype, out.data(), i * n + j));
+            if (i == 0) {
+              EXPECT_TRUE(std::isnan(got)) << machine.name;
+            } else {
+              EXPECT_EQ(got, j == 1 ? kInf : static_cast<double>(k)) << machine.name;
+            }
           }
         }
+        b.set(0, inf);
+        a.set((m - 1) * k, 0);  // 0 · ∞ in the last row, column 0
+        const std::vector<char> again = dense_product(machine, dtype, m, n, k, a.bytes, b.bytes);
+        const uint64_t corner = test::read_bits(dtype, again.data(), (m - 1) * n);
+        EXPECT_TRUE(std::isnan(test::decode(dtype, corner))) << machine.name;
       }
-      b[0] = kInf;
-      a[static_cast<size_t>((m - 1) * k)] = 0.0f;  // 0 · ∞ in the last row, column 0
-      const std::vector<float> again = product_f32(machine, 1, m, n, k, a, b);
-      EXPECT_TRUE(std::isnan(again[static_cast<size_t>((m - 1) * n)]));
     }
   }
 }

@@ -38,6 +38,7 @@ enum Code : int {
   kNotReady = 600,
   kCaptureUnsupported = 900,
   kCaptureInvalidated = 901,
+  kCaptureIsolation = 905,
   kCapturedEvent = 907,
   kCaptureWrongThread = 908,
 };
@@ -89,9 +90,10 @@ struct LeakReport {
   ~LeakReport() {
     if (std::getenv("WICK_STAND_IN_LEAKS") == nullptr) return;
     const std::pair<const char*, size_t> left[] = {
-        {"blocks of memory", blocks.size()}, {"streams", streams.size()},
-        {"events", events.size()},           {"modules", modules.size()},
-        {"graphs", graphs.size()},           {"executable graphs", execs.size()}};
+        {"blocks of memory", blocks.size()}, {"blocks of pinned memory", pinned.size()},
+        {"streams", streams.size()},         {"events", events.size()},
+        {"modules", modules.size()},         {"graphs", graphs.size()},
+        {"executable graphs", execs.size()}};
     for (const auto& [what, count] : left) {
       if (count != 0) std::fprintf(stderr, "stand-in: %zu %s are left\n", count, what);
     }
@@ -283,13 +285,19 @@ STAND_IN cuMemHostAlloc(void** data, size_t bytes, unsigned flags) {
   return guarded([&]() -> int {
     if (data == nullptr || bytes == 0 || (flags & ~7u) != 0) return kInvalidValue;
     *data = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+    std::memset(*data, 0xcd, bytes);
     pinned[*data] = bytes;
     return kSuccess;
   });
 }
 STAND_IN cuMemFreeHost(void* data) {
   return guarded([&]() -> int {
-    if (pinned.erase(data) == 0) return kInvalidValue;
+    if (pinned.erase(data) == 0) {
+      return complain(kInvalidValue, "pinned memory that isn't there is freed");
+    }
+    for (const auto& [handle, stream] : streams) {
+      if (!stream->waiting.empty()) complain(kInvalidValue, "pinned memory goes while work waits");
+    }
     std::free(data);
     return kSuccess;
   });
@@ -372,8 +380,16 @@ STAND_IN cuStreamSynchronize(void* stream) {
 
 STAND_IN cuStreamWaitEvent(void* stream, void* event, unsigned flags) {
   return guarded([&]() -> int {
+    const auto at = events.find(event);
+    const Stream* const found = find_stream(stream);
     if (flags != 0) return kInvalidValue;
-    return find_stream(stream) != nullptr && events.contains(event) ? kSuccess : kInvalidHandle;
+    if (found == nullptr || at == events.end()) return kInvalidHandle;
+    // A stream that doesn't capture would join the event's capture; nobody here means that.
+    if (at->second->captured != found->capturing) return kCaptureIsolation;
+    // One that was never recorded is there already.
+    return submit(stream, [e = at->second] {
+      if (!e->done && e->recorded_on != nullptr) drain(*e->recorded_on);
+    });
   });
 }
 STAND_IN cuEventCreate(void** event, unsigned flags) {

@@ -135,15 +135,23 @@ void put(std::vector<unsigned char>* out, std::uint32_t half) {
 std::vector<unsigned char> reference(Format f, const float* x) {
   std::vector<unsigned char> out;
   std::vector<int> q(32);
-  if (f == kQ4_0) {
+  if (f == kQ4_0 || f == kQ5_0) {
+    const int half = f == kQ4_0 ? 8 : 16;
     std::size_t best = 0;
     for (std::size_t j = 0; j < 32; ++j) best = std::fabs(x[j]) > std::fabs(x[best]) ? j : best;
-    const float d = x[best] / -8;
+    const float d = x[best] / static_cast<float>(-half);
     const float inverse = d != 0 ? 1 / d : 0;
     put(&out, small_f16().nearest(d));
     for (std::size_t j = 0; j < 32; ++j) {
       const float product = x[j] * inverse;
-      q[j] = std::min(15, static_cast<int>(product + 8.5f));
+      q[j] = std::min(2 * half - 1, static_cast<int>(product + static_cast<float>(half) + 0.5f));
+    }
+    if (f == kQ5_0) {
+      std::uint32_t fifth = 0;
+      for (std::size_t j = 0; j < 32; ++j) fifth |= static_cast<std::uint32_t>(q[j] / 16) << j;
+      put(&out, fifth & 0xffff);
+      put(&out, fifth >> 16);
+      for (int& v : q) v %= 16;
     }
   } else if (f == kQ4_1) {
     const float low = *std::min_element(x, x + 32), high = *std::max_element(x, x + 32);
@@ -189,8 +197,8 @@ TEST_P(Quantize, IsTheReferenceRounding) {
   }
 }
 
-/// Back and forth: within half a step (a whole one at the clamped end of Q4_0), and a block that is
-/// already on the grid comes back unchanged.
+/// Back and forth: within half a step (a whole one at the clamped end of Q4_0 and Q5_0), and a
+/// block that is already on the grid comes back unchanged.
 TEST_P(Quantize, RoundTrip) {
   const Format f = GetParam();
   const std::vector<float> x = values_to_quantize();
@@ -206,14 +214,17 @@ TEST_P(Quantize, RoundTrip) {
     const float low = *std::min_element(block, block + 32),
                 high = *std::max_element(block, block + 32);
     const float amax = std::max(std::fabs(low), std::fabs(high));
-    const float step = f == kQ4_0 ? amax / 8 : (f == kQ4_1 ? (high - low) / 15 : amax / 127);
+    const float step = f == kQ4_0   ? amax / 8
+                       : f == kQ5_0 ? amax / 16
+                                    : (f == kQ4_1 ? (high - low) / 15 : amax / 127);
     // d and m are f16: 2^-11 of the largest value, or half of the smallest f16 times the largest q.
     const float rounding = amax * 0x1p-10f + 0x1p-25f * 128;
-    ASSERT_LE(std::fabs(x[i] - y[i]), (f == kQ4_0 ? 1.0f : 0.501f) * step + rounding) << i;
+    ASSERT_LE(std::fabs(x[i] - y[i]), (f == kQ4_0 || f == kQ5_0 ? 1.0f : 0.501f) * step + rounding)
+        << i;
   }
   std::vector<float> grid(32);
   for (int j = 0; j < 32; ++j)
-    grid[static_cast<std::size_t>(j)] = static_cast<float>(j % 16) - 8.0f;
+    grid[static_cast<std::size_t>(j)] = static_cast<float>(f == kQ5_0 ? j - 16 : j % 16 - 8);
   if (f == kQ8_0) grid[0] = 127.0f;
   std::vector<unsigned char> block(size);
   std::vector<float> back(32);
@@ -222,7 +233,7 @@ TEST_P(Quantize, RoundTrip) {
   EXPECT_EQ(back, grid);
 }
 
-INSTANTIATE_TEST_SUITE_P(Math, Quantize, testing::Values(kQ4_0, kQ4_1, kQ8_0));
+INSTANTIATE_TEST_SUITE_P(Math, Quantize, testing::Values(kQ4_0, kQ4_1, kQ5_0, kQ8_0));
 
 /// What rows of values become and how far they then are from what they were.
 struct RoundTrip {

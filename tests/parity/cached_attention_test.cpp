@@ -7,6 +7,7 @@
 #include <deque>
 
 #include "tests/parity/harness.h"
+#include "wick/backend/gpu/attention.h"
 #include "wick/base/error.h"
 
 namespace wick::parity {
@@ -188,6 +189,23 @@ void check_all(DType cache) {
   run({14, 2, 24, 40, 0, 799, cache, plain}, 3, few, Values::normal, true);
 }
 
+/// Keys and values through shared memory, which GPUs without copies of their own do only here.
+void check_staged(DType cache) {
+  gpu::attention_staging = gpu::AttentionStaging::always;
+  Random random(78);
+  const int64_t ends[] = {0, 1, 7, 8, 100, 254, 255, 256, 257, 511, 512, 513, 767, 768};
+  const AttentionParams plain{.scale = 0.2f};
+  for (int64_t t : {1, 2, 5, 8}) {
+    for (int64_t group : {1, 3, 4}) {
+      check({group, 1, 16, 24, 8, 800, cache, plain}, t, ends, Values::normal, t == 2, random);
+      check({2 * group, 2, 24, 16, 8, 800, cache, {.scale = 0.2f, .window = 20}}, t, ends,
+            Values::special, false, random);
+      if (testing::Test::HasFailure()) break;
+    }
+  }
+  gpu::attention_staging = gpu::AttentionStaging::where_copies_run_alone;
+}
+
 void check_outside() {
   Random random(5);
   const Case c{4, 2, 16, 16, 8, 40, DType::f16, {.scale = 0.2f}};
@@ -214,6 +232,9 @@ void check_outside() {
 const bool added = [] {
   for (DType cache : {DType::bf16, DType::f16, DType::f32}) {
     add(fmt::format("cached_attention.{}_cache", name(cache)), [=] { check_all(cache); });
+  }
+  for (DType cache : {DType::bf16, DType::f16, DType::f32}) {
+    add(fmt::format("cached_attention.{}_staged", name(cache)), [=] { check_staged(cache); });
   }
   add("cached_attention.outside", check_outside);
   return true;

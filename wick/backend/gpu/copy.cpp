@@ -12,8 +12,8 @@ namespace {
 /// Rows and columns from which a tile through shared memory is worth it.
 constexpr int64_t kShort = 8;
 
-/// The dim that is dense in the input while the innermost, dense in the output, isn't; −1: none that
-/// is long enough.
+/// The dim that is dense in the input while the innermost, dense in the output, isn't; −1: none
+/// that is long enough.
 int input_columns(const Space<2>& space) {
   if (space.dims.size() < 2) return -1;
   const auto& inner = space.dims.back();
@@ -55,8 +55,7 @@ void copy_turned(Gpu& gpu, const Space<2>& space, const std::array<Operand, 2>& 
   const uint32_t together = units_together(space, operands, across);
   const auto side = static_cast<int64_t>(tile_side(bytes, together));
   const int64_t high = (rows.size + side - 1) / side, wide = (cols.size + side - 1) / side;
-  const std::string kernel =
-      fmt::format("transpose_{}{}", bytes, together > 1 ? "_together" : "");
+  const std::string kernel = fmt::format("transpose_{}{}", bytes, together > 1 ? "_together" : "");
 
   Transposition t;
   t.rows = static_cast<uint32_t>(rows.size);

@@ -67,6 +67,8 @@ int Driver::launch_early(void* function, const unsigned (&groups)[3], unsigned i
                     arguments, nullptr);
 }
 
+bool Driver::make_copy_map(CopyMap&, const CopyBoxes&) const { return false; }
+
 int Driver::attribute(int which, int device) const {
   int value = 0;
   api.device_attribute(&value, which, device);

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "wick/backend/gpu/kernels/copy_map.h"
 #include "wick/base/device.h"
 
 namespace wick::gpu {
@@ -45,6 +46,14 @@ struct GpuInfo {
   bool integrated = false;   ///< shares the host's memory
 };
 
+/// Matrices of 16-bit elements, of which a device copies boxes by itself: see device_wgmma.h.
+struct CopyBoxes {
+  const void* data = nullptr;  ///< on 16 bytes
+  uint64_t columns = 0, rows = 0, matrices = 1;
+  uint64_t row_bytes = 0, matrix_bytes = 0;  ///< from one to the next; multiples of 16
+  uint32_t box_rows = 0;                     ///< by 64 columns
+};
+
 class Driver {
  public:
   virtual ~Driver() = default;
@@ -78,6 +87,10 @@ class Driver {
   /// and waits for it itself, where the driver can do that; otherwise as api.launch.
   virtual int launch_early(void* function, const unsigned (&groups)[3], unsigned items,
                            unsigned shared_bytes, void* stream, void** arguments) const;
+
+  /// Describes matrices to kernels that copy boxes of them, whose pieces are mixed as those kernels
+  /// expect. False where the driver can't.
+  virtual bool make_copy_map(CopyMap& map, const CopyBoxes& of) const;
 
   /// Initialises the driver and counts its devices. False with a reason in `trace` where it doesn't
   /// work or has none.

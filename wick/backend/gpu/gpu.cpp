@@ -43,12 +43,17 @@ Gpu::Gpu(Device which)
   constexpr unsigned kNonBlocking = 1;
   check(driver.api.stream_create(&stream_, kNonBlocking), "creating a stream");
   make_fault_line();
+  void* zeros = nullptr;
+  check(driver.api.mem_alloc(&zeros, kZeros * sizeof(uint32_t)), "allocating memory");
+  check(driver.api.set_bytes(zeros, 0, kZeros * sizeof(uint32_t), stream_), "clearing memory");
+  zeros_ = static_cast<uint32_t*>(zeros);
 }
 
 Gpu::~Gpu() {
   driver.enter(device.index);
   driver.api.stream_synchronize(stream_);
   driver.api.mem_free(fault_line_);
+  driver.api.mem_free(zeros_);
   driver.api.host_free(fault_);
   for (const auto& [file, module] : modules_) driver.api.module_unload(module.handle);
   driver.api.stream_destroy(stream_);
@@ -150,6 +155,15 @@ void Gpu::check_faults() {
   if (fault.kind == kDividedByZero) {
     throw Error(note.op, "integer division by zero",
                 fmt::format("{} / {}", describe(note.x), describe(note.ids)));
+  }
+  if (fault.kind == kBadLogit) {
+    throw fault.value < 0
+        ? Error(note.op, "every logit is -inf", describe(note.x))
+        : Error(note.op, "bad logit", fmt::format("{}, token {}", describe(note.x), fault.value),
+                "need finite numbers or -inf");
+  }
+  if (fault.kind == kHistoryFull) {
+    throw Error(note.op, "the history is full", fmt::format("{}", fault.value));
   }
   throw Error(note.op, "id out of range",
               fmt::format("id {}, x {}, ids {}", fault.value, describe(note.x), describe(note.ids)),

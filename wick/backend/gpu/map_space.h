@@ -55,10 +55,10 @@ Space<N> map_space(const std::array<const Layout*, N>& layouts) {
 /// A space in packs.
 template <uint32_t N>
 struct PackedSpace {
-  bool fits = false;     ///< else it has to be walked element by element
-  Space<N> space;        ///< its dims count packs, its strides elements
-  uint32_t rest = 0;     ///< elements behind the packs, of one dense dim
-  uint32_t repeated = 0; ///< bit k: input k is one element along the innermost dim
+  bool fits = false;      ///< else it has to be walked element by element
+  Space<N> space;         ///< its dims count packs, its strides elements
+  uint32_t rest = 0;      ///< elements behind the packs, of one dense dim
+  uint32_t repeated = 0;  ///< bit k: input k is one element along the innermost dim
 };
 
 /// `may_repeat`: whether inputs may be one element along the innermost dim.
@@ -91,17 +91,17 @@ PackedSpace<N> pack(const Space<N>& space, const std::array<Operand, N>& operand
   return packed;
 }
 
-/// A space in units, the largest up to 16 bytes that all layouts let through, and operands that count
-/// in them.
+/// A space in units, the largest up to 16 bytes that all layouts let through, and operands that
+/// count in them.
 template <uint32_t N>
 struct UnitSpace {
   Space<N> space;
   std::array<Operand, N> operands;
 };
 
-/// The first `moved` operands are of one dtype and counted in units; the others have no stride along
-/// the innermost dim where units are larger than an element. `steps`: further distances in elements
-/// that have to be whole units.
+/// The first `moved` operands are of one dtype and counted in units; the others have no stride
+/// along the innermost dim where units are larger than an element. `steps`: further distances in
+/// elements that have to be whole units.
 template <uint32_t N>
 UnitSpace<N> in_units(const Space<N>& space, const std::array<Operand, N>& operands,
                       size_t moved = N, int64_t steps = 0) {

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <limits>
 
+#include "wick/backend/gpu/trace.h"
 #include "wick/base/error.h"
 
 namespace wick::gpu {
@@ -130,7 +131,12 @@ bool MatrixLibrary::gemm(Device device, const GemmCall& call, void* stream) {
                  stderr);
     }
   }
-  return at->second != nullptr && at->second->gemm(call, stream);
+  if (at->second == nullptr) return false;
+  if (!tracing()) return at->second->gemm(call, stream);
+  return trace_work(
+             kind_, stream, name,
+             fmt::format(R"("shape":"{}x{}x{}","batch":{})", call.m, call.n, call.k, call.batch),
+             [&] { return at->second->gemm(call, stream) ? 0 : 1; }) == 0;
 }
 
 void MatrixLibrary::release(Device device) {

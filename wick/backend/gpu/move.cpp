@@ -82,10 +82,11 @@ void GpuBackend::cast(const View& out, const ConstView& in) {
   const std::array operands{Operand(out), Operand(in)};
   const auto to_bytes = static_cast<uint32_t>(operands[0].bytes);
   const auto from_bytes = static_cast<uint32_t>(operands[1].bytes);
-  const std::string_view file = from_bytes == 8                                    ? "cast_from_long"
-                                : from_bytes == 4                                  ? "cast_from_words"
-                                : in.dtype == DType::f16 || in.dtype == DType::bf16 ? "cast_from_halves"
-                                                                                   : "cast_from_short";
+  const std::string_view file = from_bytes == 8   ? "cast_from_long"
+                                : from_bytes == 4 ? "cast_from_words"
+                                : in.dtype == DType::f16 || in.dtype == DType::bf16
+                                    ? "cast_from_halves"
+                                    : "cast_from_short";
   const auto packed = pack<2>(space, operands, map_pack(to_bytes, from_bytes), false);
   if (packed.fits) {
     const std::string kernel = fmt::format("cast_{}_{}", name(in.dtype), name(out.dtype));

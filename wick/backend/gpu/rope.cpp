@@ -20,10 +20,9 @@ Space<4> pair_space(const Rope& rope, int64_t pair) {
   Space<4> space;
   space.start = {y.offset(), x.offset(), rope.cos.offset(), rope.sin.offset()};
   for (int d = 0; d < t; ++d) space.add(x.shape()[d], {y.stride(d), x.stride(d), 0, 0});
-  space.add(x.shape()[t],
-            {y.stride(t), x.stride(t), rope.cos.stride(0), rope.sin.stride(0)});
-  space.add(rope.half, {pair * y.stride(last), pair * x.stride(last), rope.cos.stride(1),
-                        rope.sin.stride(1)});
+  space.add(x.shape()[t], {y.stride(t), x.stride(t), rope.cos.stride(0), rope.sin.stride(0)});
+  space.add(rope.half,
+            {pair * y.stride(last), pair * x.stride(last), rope.cos.stride(1), rope.sin.stride(1)});
   arrange(space);
   return space;
 }

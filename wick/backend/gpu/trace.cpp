@@ -408,4 +408,12 @@ void trace_device(Device device) {
   if (tracing()) current_device = device;
 }
 
+int trace_work(DeviceKind kind, void* stream, const std::string& name, const std::string& arguments,
+               const std::function<int()>& act) {
+  if (!tracing()) return act();
+  return kind == DeviceKind::cuda
+             ? Traced<DeviceKind::cuda>::submit(stream, "library", name, arguments, act)
+             : Traced<DeviceKind::hip>::submit(stream, "library", name, arguments, act);
+}
+
 }  // namespace wick::gpu

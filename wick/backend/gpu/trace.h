@@ -7,6 +7,9 @@
 // WICK_TRACE the table stays as it is. Kernels are kept from starting early (Driver::launch_early)
 // by events between them; captured work is one span, of the graph that it became.
 
+#include <functional>
+#include <string>
+
 #include "wick/backend/gpu/driver.h"
 
 namespace wick::gpu {
@@ -18,5 +21,10 @@ bool tracing();
 Api traced(DeviceKind kind, const Api& functions);
 /// Says that the calling thread uses a device from now on.
 void trace_device(Device device);
+
+/// Does something on a stream that doesn't go through the table, and gives its code; a span where
+/// that is 0. `act` may not use functions of the table that put work on a stream.
+int trace_work(DeviceKind kind, void* stream, const std::string& name, const std::string& arguments,
+               const std::function<int()>& act);
 
 }  // namespace wick::gpu

@@ -51,14 +51,10 @@ constexpr HalfCodec half() {
 }  // namespace
 
 extern const BlockKernels block_kernels = {
-    both<math::BlockQ4_0>(),
-    both<math::BlockQ4_1>(),
-    {nullptr, dequantize<math::BlockQ5_0>},
-    {nullptr, dequantize<math::BlockQ5_1>},
-    both<math::BlockQ8_0>(),
-    both<math::BlockQ4_K>(),
-    both<math::BlockQ6_K>(),
-    half<math::f16>(),
+    both<math::BlockQ4_0>(), both<math::BlockQ4_1>(),
+    both<math::BlockQ5_0>(), {nullptr, dequantize<math::BlockQ5_1>},
+    both<math::BlockQ8_0>(), both<math::BlockQ4_K>(),
+    both<math::BlockQ6_K>(), half<math::f16>(),
     half<math::bf16>(),
 };
 

@@ -354,14 +354,14 @@ constexpr QuantizedTypeKernels type_kernels(int prompt_columns) {
 extern const QuantizedKernels quantized_kernels = {
     load_row,
 #if defined(__AVX512VNNI__)
-    {type_kernels<Q4_0, 2, 5>(40), type_kernels<Q4_1, 2, 5>(40), type_kernels<Q8_0, 2, 5>(32),
-     type_kernels<Q4_K, 2, 5>(40), type_kernels<Q6_K, 2, 4>(40)}
+    {type_kernels<Q4_0, 2, 5>(40), type_kernels<Q4_1, 2, 5>(40), type_kernels<Q5_0, 2, 5>(40),
+     type_kernels<Q8_0, 2, 5>(32), type_kernels<Q4_K, 2, 5>(40), type_kernels<Q6_K, 2, 4>(40)}
 #elif defined(__AVX512BW__)
-    {type_kernels<Q4_0, 2, 5>(24), type_kernels<Q4_1, 2, 5>(24), type_kernels<Q8_0, 1, 6>(30),
-     type_kernels<Q4_K, 2, 5>(24), type_kernels<Q6_K, 1, 6>(30)}
+    {type_kernels<Q4_0, 2, 5>(24), type_kernels<Q4_1, 2, 5>(24), type_kernels<Q5_0, 1, 6>(30),
+     type_kernels<Q8_0, 1, 6>(30), type_kernels<Q4_K, 2, 5>(24), type_kernels<Q6_K, 1, 6>(30)}
 #else
-    {type_kernels<Q4_0, 1, 4>(24), type_kernels<Q4_1, 1, 4>(24), type_kernels<Q8_0, 1, 4>(24),
-     type_kernels<Q4_K, 1, 4>(24), type_kernels<Q6_K, 1, 4>(24)}
+    {type_kernels<Q4_0, 1, 4>(24), type_kernels<Q4_1, 1, 4>(24), type_kernels<Q5_0, 1, 4>(16),
+     type_kernels<Q8_0, 1, 4>(24), type_kernels<Q4_K, 1, 4>(24), type_kernels<Q6_K, 1, 4>(16)}
 #endif
 };
 

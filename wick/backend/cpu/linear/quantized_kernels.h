@@ -59,7 +59,7 @@ struct QuantizedTypeKernels {
 };
 
 inline constexpr int kDecodeWidth = 8;
-inline constexpr int kQuantizedTypes = 5;  // q4_0 q4_1 q8_0 q4_k q6_k
+inline constexpr int kQuantizedTypes = 6;  // q4_0 q4_1 q5_0 q8_0 q4_k q6_k
 
 struct QuantizedKernels {
   /// Converts n activations at x + i·stride to floats.

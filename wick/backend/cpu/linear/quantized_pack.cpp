@@ -48,10 +48,29 @@ struct File<Q4_1> {
   static constexpr uint32_t kFlip = 0;
 };
 template <>
+struct File<Q5_0> {
+  static constexpr int kBytes = 22, kQuants = 6;
+  static constexpr uint32_t kFlip = 0;
+};
+template <>
 struct File<Q8_0> {
   static constexpr int kBytes = 34, kQuants = 2;
   static constexpr uint32_t kFlip = 0x80808080u;
 };
+
+/// The bits above a Q5_0 block's nibbles: those of columns j, j + 4, … in byte j.
+uint32_t fifth_bits(const uint8_t* file) {
+  uint32_t bits;
+  std::memcpy(&bits, file, sizeof bits);
+  uint32_t bytes = 0;
+  for (int j = 0; j < 4; ++j) {
+    uint32_t x = bits >> j & 0x11111111u;
+    x = (x | x >> 3) & 0x03030303u;
+    x = (x | x >> 6) & 0x000f000fu;
+    bytes |= (x | x >> 12) % 256 << (8 * j);
+  }
+  return bytes;
+}
 
 /// Blocks of 32, whose quants lie in the file as they do here.
 template <class T>
@@ -78,6 +97,10 @@ void pack_panel(const uint8_t* const* rows, int64_t blocks, uint8_t* panel) {
       }
     }
     for (int r = 0; r < kPanelRows; ++r) {
+      if (T::kQuants == Quants::five) {
+        const uint32_t bits = fifth_bits(rows[r] + at + 2);
+        std::memcpy(quants + P::kHighBits + 4 * r, &bits, 4);
+      }
       std::memcpy(scales + 2 * r, rows[r] + at, 2);
       if (T::kHasMin) std::memcpy(minima + 2 * r, rows[r] + at + 2, 2);
     }
@@ -179,9 +202,10 @@ constexpr QuantizedPacking super_packing(int kernels) {
 
 constexpr QuantizedPacking kQ4_0 = packing<Q4_0>(0);
 constexpr QuantizedPacking kQ4_1 = packing<Q4_1>(1);
-constexpr QuantizedPacking kQ8_0 = packing<Q8_0>(2);
-constexpr QuantizedPacking kQ4_K = super_packing<Q4_K>(3);
-constexpr QuantizedPacking kQ6_K = super_packing<Q6_K>(4);
+constexpr QuantizedPacking kQ5_0 = packing<Q5_0>(2);
+constexpr QuantizedPacking kQ8_0 = packing<Q8_0>(3);
+constexpr QuantizedPacking kQ4_K = super_packing<Q4_K>(4);
+constexpr QuantizedPacking kQ6_K = super_packing<Q6_K>(5);
 
 }  // namespace
 
@@ -191,6 +215,8 @@ const QuantizedPacking& quantized_packing(DType dtype) {
       return kQ4_0;
     case DType::q4_1:
       return kQ4_1;
+    case DType::q5_0:
+      return kQ5_0;
     case DType::q8_0:
       return kQ8_0;
     case DType::q4_k:

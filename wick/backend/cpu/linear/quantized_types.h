@@ -65,6 +65,16 @@ struct Q8_0 {
   static constexpr int kOffset = 128;
 };
 
+/// value = d·(q − 16).
+struct Q5_0 {
+  static constexpr Quants kQuants = Quants::five;
+  static constexpr int kUnitBlocks = 2;
+  static constexpr bool kHasMin = false;
+  static constexpr bool kSuper = false;
+  static constexpr int kParts = 1;
+  static constexpr int kOffset = 16;
+};
+
 /// value = (d·sc)·q + (−dmin)·m, the factors sc and m of a block.
 struct Q4_K {
   static constexpr Quants kQuants = Quants::nibbles;
@@ -122,6 +132,6 @@ struct Packed {
 };
 static_assert(Packed<Q4_0>::kUnitBytes == 576 && Packed<Q4_1>::kUnitBytes == 320);
 static_assert(Packed<Q8_0>::kUnitBytes == 1088 && Packed<Q4_K>::kUnitBytes == 2368);
-static_assert(Packed<Q6_K>::kUnitBytes == 3392);
+static_assert(Packed<Q6_K>::kUnitBytes == 3392 && Packed<Q5_0>::kUnitBytes == 704);
 
 }  // namespace wick::cpu

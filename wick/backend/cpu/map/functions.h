@@ -1,7 +1,7 @@
 #pragma once
 
-// The function of each row of ops.def by the row's name: those of wick/math, but for a division that
-// vectors can do. Included by kernel sources only.
+// The function of each row of ops.def by the row's name: those of wick/math, but for a division
+// that vectors can do. Included by kernel sources only.
 
 #include "wick/backend/cpu/tile.h"
 #include "wick/math/arithmetic.h"

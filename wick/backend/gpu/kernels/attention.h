@@ -120,6 +120,21 @@ WICK_DEVICE void store_as(void* data, u32 dtype, i64 at, float x) {
   }
 }
 
+/// Two elements of a row that turn together, or are kept (from 2 · half on).
+struct Turned {
+  float x0, x1;
+  WICK_DEVICE Turned(const CacheCall& c, const float* row, u32 pair, u32 position) {
+    x0 = row[2 * pair * c.qkv_step];
+    x1 = 2 * pair + 1 < c.d ? row[(2 * pair + 1) * c.qkv_step] : 0.0f;
+    if (pair >= c.half) return;
+    const float cos = c.cos[position * c.cos_row + pair * c.cos_step];
+    const float sin = c.sin[position * c.sin_row + pair * c.sin_step];
+    const float y0 = x0 * cos - x1 * sin;
+    x1 = x0 * sin + x1 * cos;
+    x0 = y0;
+  }
+};
+
 /// Element x of a row's result, from what its chunks [first, end) gave.
 WICK_DEVICE float join_chunks(const AttentionParts& parts, u64 row, u32 first, u32 end, u32 e,
                               u32 x) {

@@ -56,4 +56,11 @@ struct AttentionParts {
   u32 chunks;
 };
 
+/// How the groups of decode.gpu share the work.
+struct DecodePlan {
+  u32 rows, tiles;  ///< heads that a group takes at most; groups for the heads of a key head
+  u32 splits;       ///< groups that share the chunks of the same heads
+  u32* arrived;     ///< a zero for every (batch, query, key head, tile)
+};
+
 }  // namespace wick::gpu

@@ -103,6 +103,24 @@ WICK_DEVICE u32 compare_and_swap(u32* at, u32 expected, u32 wanted) {
 WICK_DEVICE u32 count_up(u32* at) {
   return __hip_atomic_fetch_add(at, 1u, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
 }
+/// The same in a group's shared memory.
+WICK_DEVICE u32 count_in_group(u32* at) {
+  return __hip_atomic_fetch_add(at, 1u, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);
+}
+WICK_DEVICE void add_in_group(u64* at, u64 x) {
+  __hip_atomic_fetch_add(at, x, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);
+}
+/// For how many lanes of the team x is true. All of them come here.
+WICK_DEVICE u32 team_count(bool x) {
+#if __AMDGCN_WAVEFRONT_SIZE__ == 64
+  const u64 lanes = __builtin_amdgcn_ballot_w64(x);
+  return static_cast<u32>(
+      __builtin_popcount(static_cast<u32>(item() % 64 < 32 ? lanes : lanes >> 32)));
+#else
+  return static_cast<u32>(__builtin_popcount(__builtin_amdgcn_ballot_w32(x)));
+#endif
+}
+
 /// What this item has written is seen by all items of the device before what it writes from here
 /// on.
 WICK_DEVICE void device_fence() { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agent"); }
@@ -114,6 +132,9 @@ WICK_DEVICE void forget(u32& x) { asm volatile("" : "+v"(x)); }
 /// For kernels of a chain that were launched early: see Driver::launch_early.
 WICK_DEVICE void wait_for_earlier() {}
 WICK_DEVICE void let_later_start() {}
+
+/// Brings a line of memory nearer, where hardware takes such hints. It may be changed afterwards.
+WICK_DEVICE void prefetch(const void*) {}
 
 /// 16 bytes that nobody will read again soon.
 WICK_DEVICE Bytes16 load_streamed(const Bytes16* from) {
@@ -169,6 +190,11 @@ WICK_DEVICE u32 compare_and_swap(u32* at, u32 expected, u32 wanted) {
   return atomicCAS(at, expected, wanted);
 }
 WICK_DEVICE u32 count_up(u32* at) { return atomicAdd(at, 1u); }
+WICK_DEVICE u32 count_in_group(u32* at) { return atomicAdd(at, 1u); }
+WICK_DEVICE void add_in_group(u64* at, u64 x) {
+  atomicAdd(reinterpret_cast<unsigned long long*>(at), static_cast<unsigned long long>(x));
+}
+WICK_DEVICE u32 team_count(bool x) { return static_cast<u32>(__popc(__ballot_sync(~0u, x))); }
 WICK_DEVICE void device_fence() { __threadfence(); }
 #if __CUDA_ARCH__ >= 900
 WICK_DEVICE void wait_for_earlier() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
@@ -178,6 +204,9 @@ WICK_DEVICE void wait_for_earlier() {}
 WICK_DEVICE void let_later_start() {}
 #endif
 WICK_DEVICE void forget(u32& x) { asm volatile("" : "+r"(x)); }
+WICK_DEVICE void prefetch(const void* line) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(line));
+}
 WICK_DEVICE float larger(float a, float b) { return fmaxf(a, b); }
 WICK_DEVICE float smaller(float a, float b) { return fminf(a, b); }
 template <class T>
@@ -252,6 +281,24 @@ WICK_DEVICE double shuffle_xor(double x) {
 /// Reports a mistake in what the kernel was given; the first one counts.
 WICK_DEVICE void report(FaultLine* line, FaultKind kind, u32 note, i64 value) {
   if (compare_and_swap(&line->taken, 0, 1) == 0) *line->to = {kind, note, value};
+}
+
+/// The largest of the team's.
+WICK_DEVICE u32 largest_of_team(u32 x) {
+#if !WICK_AMD && __CUDA_ARCH__ >= 800
+  return __reduce_max_sync(~0u, x);
+#else
+  u32 y = shuffle_xor<16>(x);
+  x = y > x ? y : x;
+  y = shuffle_xor<8>(x);
+  x = y > x ? y : x;
+  y = shuffle_xor<4>(x);
+  x = y > x ? y : x;
+  y = shuffle_xor<2>(x);
+  x = y > x ? y : x;
+  y = shuffle_xor<1>(x);
+  return y > x ? y : x;
+#endif
 }
 
 /// lane + lane^16, then ^8, ^4, ^2, ^1: the last five steps of the order of row sums.

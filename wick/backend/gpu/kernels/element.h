@@ -62,8 +62,7 @@ struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Pack {
     } else if constexpr (kSame<T, bf16>) {
       return bits_f32(i % 2 == 0 ? w[i / 2] << 16 : w[i / 2] & 0xffff0000u);
     } else if constexpr (sizeof(T) == 2) {
-      return widen(
-          __builtin_bit_cast(T, static_cast<u16>(i % 2 == 0 ? w[i / 2] : w[i / 2] >> 16)));
+      return widen(__builtin_bit_cast(T, static_cast<u16>(i % 2 == 0 ? w[i / 2] : w[i / 2] >> 16)));
     } else {
       return widen(__builtin_bit_cast(T, static_cast<u8>(w[i / 4] >> i % 4 * 8)));
     }

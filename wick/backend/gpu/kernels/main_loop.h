@@ -155,7 +155,7 @@ class PlainLoop {
   WICK_DEVICE static u32 first_column() { return team() % 2 * (kN / 2) + lane() % 8 * 4; }
 
   WICK_DEVICE void multiply(const Sum* a, const Sum* b) {
-#pragma unroll
+#pragma unroll 4  // more takes registers
     for (u32 p = 0; p < kDepth; ++p) {
       Four<Sum> x[kBlocks], y[kBlocks];
 #pragma unroll
@@ -179,85 +179,129 @@ class PlainLoop {
 
 // ---- What is done with sums.
 
-/// One sum of floats, as OutFormat says.
+/// The bits of a sum as OutFormat says.
+WICK_DEVICE u32 encode(u32 format, float x) {
+  if (format == kStoreF32) return f32_bits(x);
+  return format == kStoreF16 ? from_f32<f16>(x).bits : from_f32<bf16>(x).bits;
+}
+/// Stores it as one element.
 WICK_DEVICE void store_as(void* out, u32 format, i64 at, float x) {
+  const u32 bits = encode(format, x);
   if (format == kStoreF32) {
-    static_cast<float*>(out)[at] = x;
-  } else if (format == kStoreF16) {
-    static_cast<f16*>(out)[at] = from_f32<f16>(x);
+    static_cast<u32*>(out)[at] = bits;
   } else {
-    static_cast<bf16*>(out)[at] = from_f32<bf16>(x);
+    static_cast<u16*>(out)[at] = static_cast<u16>(bits);
   }
 }
 /// Four neighbours at once.
-WICK_DEVICE void store_four_as(void* out, u32 format, i64 at, const float (&x)[4]) {
+WICK_DEVICE void store_four_as(void* out, u32 format, const float (&x)[4]) {
+  struct alignas(8) Words {
+    u32 w[2];
+  };
   if (format == kStoreF32) {
-    *reinterpret_cast<Pack<float, 4>*>(static_cast<float*>(out) + at) = Pack<float, 4>::of(x);
-  } else if (format == kStoreF16) {
-    *reinterpret_cast<Pack<f16, 4>*>(static_cast<f16*>(out) + at) = Pack<f16, 4>::of(x);
+    *static_cast<Pack<float, 4>*>(out) = Pack<float, 4>::of(x);
   } else {
-    *reinterpret_cast<Pack<bf16, 4>*>(static_cast<bf16*>(out) + at) = Pack<bf16, 4>::of(x);
+    Words words;
+#pragma unroll
+    for (u32 i = 0; i < 2; ++i) {
+      words.w[i] = format == kStoreF16 ? narrow_two<f16>(x[2 * i], x[2 * i + 1])
+                                       : narrow_two<bf16>(x[2 * i], x[2 * i + 1]);
+    }
+    *static_cast<Words*>(out) = words;
   }
 }
 
-/// Stores a tile's sums: of floats scaled, with the residual, in the format asked for; others in T.
+/// Stores a tile's sums of floats: scaled, with the residual, in the format asked for.
+template <class Loop>
+WICK_DEVICE void store_floats(const Loop& loop, void* out, const Product& p, const i64 (&start)[4],
+                              const TilePlace& place) {
+  const u32 first_row = place.row * Loop::kM, first_column = place.column * Loop::kN;
+  const u32 rows = p.m - first_row, columns = p.n - first_column;
+  const u32 shift = p.format == kStoreF32 ? 2 : 1;
+  char* const to = static_cast<char*>(out) +
+                   ((start[0] + first_row * p.out_row + first_column * p.out_col) << shift);
+  const float* const residual =
+      p.residual + start[3] + first_row * p.residual_row + first_column * p.residual_col;
+  const float* const scales = p.scale + u64{place.matrix} * p.m + first_row;
+  if (p.fours != 0) {
+    loop.each([&](u32 row, u32 column, const float* sums) {
+      if (row >= rows || column >= columns) return;
+      const float scale = p.scale != nullptr ? scales[row] : 1.0f;
+      float x[4];
+#pragma unroll
+      for (u32 j = 0; j < 4; ++j) x[j] = sums[j] * scale;
+      if (p.residual != nullptr) {
+        const Four<float> added =
+            *reinterpret_cast<const Four<float>*>(residual + row * p.residual_row + column);
+#pragma unroll
+        for (u32 j = 0; j < 4; ++j) x[j] = x[j] + added.v[j];
+      }
+      store_four_as(to + (row * p.out_row << shift) + (column << shift), p.format, x);
+    });
+  } else {
+    loop.each([&](u32 row, u32 column, const float* sums) {
+      if (row >= rows) return;
+      const float scale = p.scale != nullptr ? scales[row] : 1.0f;
+      float x[4] = {sums[0], sums[1], sums[2], sums[3]};
+#pragma unroll 1  // for the code's size
+      for (u32 j = 0; j < 4 && column < columns; ++j, ++column) {
+        float y = x[0] * scale;
+        if (p.residual != nullptr) {
+          y = y + residual[row * p.residual_row + column * p.residual_col];
+        }
+        store_as(to, p.format, row * p.out_row + column * p.out_col, y);
+        x[0] = x[1];
+        x[1] = x[2];
+        x[2] = x[3];
+      }
+    });
+  }
+}
+
+/// Stores a tile's sums in T.
 template <class T, class Loop>
-WICK_DEVICE void store_tile(const Loop& loop, void* out, const Product& p, const i64 (&start)[4],
-                            const TilePlace& place) {
-  constexpr bool kFormats = kSame<T, float> || kSame<T, f16> || kSame<T, bf16>;
+WICK_DEVICE void store_plainly(const Loop& loop, void* out, const Product& p, const i64 (&start)[4],
+                               const TilePlace& place) {
   loop.each([&](u32 row, u32 column, const typename Loop::Sum* sums) {
     row += place.row * Loop::kM;
     column += place.column * Loop::kN;
-    if (row >= p.m || column >= p.n) return;
-    const i64 at = start[0] + row * p.out_row + column * p.out_col;
-    if constexpr (kFormats) {
-      float x[4];
+    if (row >= p.m) return;
 #pragma unroll
-      for (u32 j = 0; j < 4; ++j) x[j] = sums[j];
-      if (p.scale != nullptr) {
-        const float scale = p.scale[u64{place.matrix} * p.m + row];
-#pragma unroll
-        for (u32 j = 0; j < 4; ++j) x[j] = x[j] * scale;
-      }
-      if (p.residual != nullptr) {
-        const float* r = p.residual + start[3] + row * p.residual_row;
-#pragma unroll
-        for (u32 j = 0; j < 4; ++j) {
-          if (column + j < p.n) x[j] = x[j] + r[(column + j) * p.residual_col];
-        }
-      }
-      if (p.fours != 0) return store_four_as(out, p.format, at, x);
-#pragma unroll
-      for (u32 j = 0; j < 4; ++j) {
-        if (column + j < p.n) store_as(out, p.format, at + j * p.out_col, x[j]);
-      }
-    } else {
-#pragma unroll
-      for (u32 j = 0; j < 4; ++j) {
-        if (column + j >= p.n) break;
-        T& to = static_cast<T*>(out)[at + j * p.out_col];
-        if constexpr (kSame<T, f8e4m3> || kSame<T, double>) {
-          to = narrow<T>(sums[j]);
-        } else {
-          to = static_cast<T>(sums[j]);
-        }
+    for (u32 j = 0; j < 4; ++j) {
+      if (column + j >= p.n) break;
+      T& to = static_cast<T*>(out)[start[0] + row * p.out_row + (column + j) * p.out_col];
+      if constexpr (kSame<T, f8e4m3> || kSame<T, double>) {
+        to = narrow<T>(sums[j]);
+      } else {
+        to = static_cast<T>(sums[j]);
       }
     }
   });
 }
 
-/// A kernel's work: the loop for its tile, then the stores.
-template <class A, class B, class Loop>
-WICK_DEVICE void multiply_tile(void* out, const A* a, const B* b, const Product& p, u32* shared) {
+/// Stores a tile's sums; T is what a's elements are stored as.
+template <class T, class Loop>
+WICK_DEVICE void store_tile(const Loop& loop, void* out, const Product& p, const i64 (&start)[4],
+                            const TilePlace& place) {
+  if constexpr (kSame<T, float> || kSame<T, f16> || kSame<T, bf16>) {
+    store_floats(loop, out, p, start, place);
+  } else {
+    store_plainly<T>(loop, out, p, start, place);
+  }
+}
+
+/// A kernel's work: the loop for its tile, then the stores. T: how a's elements are stored.
+template <class T, class A, class B, class Loop, class Shared>
+WICK_DEVICE void multiply_tile(Loop& loop, void* out, const A* a, const B* b, const Product& p,
+                               Shared* shared) {
   TilePlace place(group(), (p.m + Loop::kM - 1) / Loop::kM, (p.n + Loop::kN - 1) / Loop::kN);
   place.matrix += p.first;
   i64 start[4];
   p.batch.locate(place.matrix, start);
   const u32 row = place.row * Loop::kM, column = place.column * Loop::kN;
-  Loop loop;
   loop.run(TileRows<A>{a + start[1] + row * p.a_row, p.a_row, p.a_k, p.m - row},
            TileRows<B>{b + start[2] + column * p.b_row, p.b_row, p.b_k, p.n - column}, p.k, shared);
-  store_tile<A>(loop, out, p, start, place);
+  store_tile<T>(loop, out, p, start, place);
 }
 
 }  // namespace wick::gpu

@@ -26,28 +26,28 @@ struct Real {};
 template <class T, class Dtypes>
 inline constexpr bool kHas = kSame<Dtypes, Real> || math::Real<Compute<T>>;
 
-#define WICK_UNARY(name, dtypes, ...)                                         \
-  struct name##_row {                                                         \
-    using Dtypes = dtypes;                                                    \
-    template <class C>                                                        \
-    WICK_DEVICE static C call(C x) {                                          \
-      return math::name(x);                                                   \
-    }                                                                         \
+#define WICK_UNARY(name, dtypes, ...) \
+  struct name##_row {                 \
+    using Dtypes = dtypes;            \
+    template <class C>                \
+    WICK_DEVICE static C call(C x) {  \
+      return math::name(x);           \
+    }                                 \
   };
-#define WICK_BINARY(name, dtypes, ...)                                        \
-  struct name##_row {                                                         \
-    using Dtypes = dtypes;                                                    \
-    static constexpr bool kDivides = BinaryRow::name == BinaryRow::div;       \
-    template <class C>                                                        \
-    WICK_DEVICE static C call(C a, C b, const Divisions& divisions) {         \
-      if constexpr (kDivides && math::Whole<C>) {                             \
-        if (b == C{0}) {                                                      \
-          report(divisions.line, kDividedByZero, u32(divisions.note), 0);     \
-          return C{0};                                                        \
-        }                                                                     \
-      }                                                                       \
-      return math::name(a, b);                                                \
-    }                                                                         \
+#define WICK_BINARY(name, dtypes, ...)                                    \
+  struct name##_row {                                                     \
+    using Dtypes = dtypes;                                                \
+    static constexpr bool kDivides = BinaryRow::name == BinaryRow::div;   \
+    template <class C>                                                    \
+    WICK_DEVICE static C call(C a, C b, const Divisions& divisions) {     \
+      if constexpr (kDivides && math::Whole<C>) {                         \
+        if (b == C{0}) {                                                  \
+          report(divisions.line, kDividedByZero, u32(divisions.note), 0); \
+          return C{0};                                                    \
+        }                                                                 \
+      }                                                                   \
+      return math::name(a, b);                                            \
+    }                                                                     \
   };
 #include "wick/op/ops.def"
 
@@ -82,9 +82,8 @@ WICK_DEVICE void map_packs(T* WICK_RESTRICT out, const T* WICK_RESTRICT in, cons
 
 /// Bit k of `repeated`: operand k of the inputs is one element along the innermost dim.
 template <class T, class F>
-WICK_DEVICE void map_packs(T* WICK_RESTRICT out, const T* WICK_RESTRICT a,
-                           const T* WICK_RESTRICT b, const Nest<3>& nest, u32 rest, u32 repeated,
-                           F f) {
+WICK_DEVICE void map_packs(T* WICK_RESTRICT out, const T* WICK_RESTRICT a, const T* WICK_RESTRICT b,
+                           const Nest<3>& nest, u32 rest, u32 repeated, F f) {
   constexpr u32 kPack = map_pack(sizeof(T), sizeof(T)), kUnroll = map_unroll(sizeof(T), sizeof(T));
   using P = Pack<T, kPack>;
   const bool one_a = (repeated & 1) != 0, one_b = (repeated & 2) != 0;
@@ -118,9 +117,9 @@ WICK_DEVICE void map_packs(T* WICK_RESTRICT out, const T* WICK_RESTRICT a,
 template <class T, class Body>
 WICK_DEVICE void with_row(UnaryRow row, Body body) {
   switch (row) {
-#define WICK_UNARY(name, ...)                                                 \
-  case UnaryRow::name:                                                        \
-    if constexpr (kHas<T, typename name##_row::Dtypes>) body(name##_row());   \
+#define WICK_UNARY(name, ...)                                               \
+  case UnaryRow::name:                                                      \
+    if constexpr (kHas<T, typename name##_row::Dtypes>) body(name##_row()); \
     break;
 #include "wick/op/ops.def"
   }
@@ -128,9 +127,9 @@ WICK_DEVICE void with_row(UnaryRow row, Body body) {
 template <class T, class Body>
 WICK_DEVICE void with_row(BinaryRow row, Body body) {
   switch (row) {
-#define WICK_BINARY(name, ...)                                                \
-  case BinaryRow::name:                                                       \
-    if constexpr (kHas<T, typename name##_row::Dtypes>) body(name##_row());   \
+#define WICK_BINARY(name, ...)                                              \
+  case BinaryRow::name:                                                     \
+    if constexpr (kHas<T, typename name##_row::Dtypes>) body(name##_row()); \
     break;
 #include "wick/op/ops.def"
   }

@@ -6,21 +6,21 @@
 #define WICK_MAP_NAME(name) WICK_MAP_JOIN(name, WICK_MAP_DTYPE)
 #define WICK_MAP_TYPE wick::gpu::WICK_MAP_JOIN(Storage, WICK_MAP_DTYPE)
 
-#define WICK_MAP_UNARY(name)                                                                   \
-  WICK_KERNEL(WICK_MAP_NAME(name), wick::gpu::kMapItems)                                       \
-  (WICK_MAP_TYPE * out, const WICK_MAP_TYPE* in, const wick::gpu::Nest<2> nest,                \
-   wick::math::u32 rest) {                                                                     \
-    wick::gpu::map_packs(out, in, nest, rest,                                                  \
-                         [](auto x) { return wick::gpu::name##_row::call(x); });               \
+#define WICK_MAP_UNARY(name)                                                     \
+  WICK_KERNEL(WICK_MAP_NAME(name), wick::gpu::kMapItems)                         \
+  (WICK_MAP_TYPE * out, const WICK_MAP_TYPE* in, const wick::gpu::Nest<2> nest,  \
+   wick::math::u32 rest) {                                                       \
+    wick::gpu::map_packs(out, in, nest, rest,                                    \
+                         [](auto x) { return wick::gpu::name##_row::call(x); }); \
   }
-#define WICK_MAP_BINARY(name)                                                                  \
-  WICK_KERNEL(WICK_MAP_NAME(name), wick::gpu::kMapItems)                                       \
-  (WICK_MAP_TYPE * out, const WICK_MAP_TYPE* a, const WICK_MAP_TYPE* b,                        \
-   const wick::gpu::Nest<3> nest, wick::math::u32 rest, wick::math::u32 repeated,              \
-   wick::gpu::Divisions divisions) {                                                           \
-    wick::gpu::map_packs(out, a, b, nest, rest, repeated, [&](auto x, auto y) {                \
-      return wick::gpu::name##_row::call(x, y, divisions);                                     \
-    });                                                                                        \
+#define WICK_MAP_BINARY(name)                                                     \
+  WICK_KERNEL(WICK_MAP_NAME(name), wick::gpu::kMapItems)                          \
+  (WICK_MAP_TYPE * out, const WICK_MAP_TYPE* a, const WICK_MAP_TYPE* b,           \
+   const wick::gpu::Nest<3> nest, wick::math::u32 rest, wick::math::u32 repeated, \
+   wick::gpu::Divisions divisions) {                                              \
+    wick::gpu::map_packs(out, a, b, nest, rest, repeated, [&](auto x, auto y) {   \
+      return wick::gpu::name##_row::call(x, y, divisions);                        \
+    });                                                                           \
   }
 #define WICK_MAP_UNARY_Real(name) WICK_MAP_UNARY(name)
 #define WICK_MAP_BINARY_Real(name) WICK_MAP_BINARY(name)

@@ -20,9 +20,22 @@ struct Product {
   const float* scale = nullptr;     ///< of each row of the whole batch; null: 1
   const float* residual = nullptr;  ///< null: 0
   u32 format = kStoreF32;           ///< of floats; other sums are stored in a's dtype
-  u32 fours = 0;  ///< not 0: four neighbouring columns of out may be stored at once
+  u32 fours = 0;  ///< not 0: out and residual may be accessed four columns at a time
   u32 first = 0;  ///< the batch's matrix that the first groups take
   Nest<4> batch;  ///< where the matrices of out, a, b and residual start
+};
+
+/// How rows of 16-bit elements lie in memory, and so how they are read.
+enum RowLayout : u32 {
+  kPiecesOfK,    ///< k are neighbours, and every eighth lies on 16 bytes; k is a multiple of 8
+  kPairsOfRows,  ///< rows are neighbours, and every second lies on 4 bytes; rows are even
+  kSingles,      ///< anything else
+};
+
+/// What the matrix units' kernels are told besides.
+struct MatrixRows {
+  u32 a = kSingles, b = kSingles;  ///< RowLayout of either
+  u32 k_of_b = 0;  ///< behind so many k, b starts again; a multiple of 64 if it is below k
 };
 
 /// The tile of a group: groups take `kBand` rows of tiles column by column, so that those that run

@@ -5,7 +5,8 @@
 
 namespace wick::gpu {
 
-/// The id at a place; −1 for one that gives zeros, reported unless it is the one that asks for them.
+/// The id at a place; −1 for one that gives zeros, reported unless it is the one that asks for
+/// them.
 WICK_DEVICE i64 read_id(const Ids& ids, i64 at) {
   i64 id;
   bool zeros = false;

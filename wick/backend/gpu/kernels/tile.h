@@ -6,8 +6,8 @@
 
 namespace wick::gpu {
 
-/// Matrices of rows × cols units: dense along columns in the input, along rows in the output. `outer`
-/// counts matrices.
+/// Matrices of rows × cols units: dense along columns in the input, along rows in the output.
+/// `outer` counts matrices.
 struct Transposition {
   u32 rows = 0, cols = 0;
   i64 in_row = 0;      ///< units from one row to the next in the input

@@ -6,53 +6,44 @@
 #include <string>
 
 #include "wick/backend/gpu/gpu_backend.h"
+#include "wick/backend/gpu/linear/pack_rows.h"
 #include "wick/backend/gpu/linear/product.h"
+#include "wick/math/half.h"
 
 namespace wick::gpu {
 namespace {
 
-/// Rows of the weights one below the other, each on 16 bytes with zeros behind k.
+/// Rows of the weights one below the other, a pitch apart, with zeros behind k.
 struct FloatWeight final : PreparedWeight {
   FloatWeight(Gpu& gpu, size_t size) : memory(gpu, size) {}
   Scratch memory;
-  int64_t pitch = 0;  // elements
+  int64_t pitch = 0;   // elements
+  bool finite = true;  // of f16: no infinities, no NaN
 };
 
-constexpr int64_t kPackItems = 256, kPackEach = 8;
+constexpr int64_t kItems = 256;
 /// Most rows of x for which weights go by once in matvec_float.gpu.
 constexpr int64_t kFewRows = 8;
 
+/// Whole lines of the cache, and whole slabs of main loops.
 int64_t pitch_of(DType dtype, int64_t k) {
-  const int64_t pack = 16 / info(dtype).block_bytes;
-  return (k + pack - 1) / pack * pack;
+  const int64_t line = 128 / info(dtype).block_bytes;
+  return (k + line - 1) / line * line;
 }
 
-/// Writes the rows of a view [.., k], in their order, to dense rows of a pitch.
-void pack_rows(Gpu& gpu, void* out, DType dtype, int64_t pitch, const ConstView& in) {
-  const Layout& layout = in.layout;
-  const int last = layout.rank() - 1;
-  const int64_t k = layout.shape()[last], row_items = (pitch + kPackEach - 1) / kPackEach;
-  if (layout.elems() == 0) return;
-  const int64_t rows = layout.elems() / k, items = rows * row_items;
-  constexpr int64_t kMost = int64_t{1} << 30;  // items of a launch
-  if (items > kMost && last > 0) {
-    const int64_t size = layout.shape()[0], some = (size + 1) / 2;
-    const Layout first = layout.narrow(0, 0, some), rest = layout.narrow(0, some, size - some);
-    pack_rows(gpu, out, dtype, pitch, {in.data, in.dtype, first});
-    return pack_rows(gpu, advance(out, dtype, rows / size * some * pitch), dtype, pitch,
-                     {in.data, in.dtype, rest});
-  }
-  const Space<1> space = space_of<1>({&layout}, (1u << last) - 1);
-  space.for_each_piece([&](const Nest<1>& nest, const std::array<int64_t, 1>& start) {
-    gpu.launch("pack_rows", "pack_rows",
-               Grid{.groups = {static_cast<unsigned>((items + kPackItems - 1) / kPackItems), 1, 1},
-                    .items = kPackItems,
-                    .early = true},
-               out, advance(in.data, in.dtype, start[0]), nest,
-               Divider(static_cast<uint32_t>(row_items)), static_cast<uint32_t>(k),
-               layout.stride(last), pitch, uint32_t{out_format(dtype)},
-               uint32_t{out_format(in.dtype)});
-  });
+/// Whether there is neither an infinity nor a NaN among so many f16, a multiple of 64.
+bool all_finite(Gpu& gpu, const void* data, int64_t elems) {
+  const Scratch flag(gpu, sizeof(uint32_t));
+  uint32_t found = 0;
+  gpu.check(gpu.driver.api.set_bytes(flag.data(), 0, sizeof found, gpu.stream()),
+            "clearing a flag");
+  const int64_t packs = elems / 8;
+  const auto groups = std::clamp<int64_t>(packs / kItems, 1, gpu.info.processors * 8);
+  gpu.launch("pack_rows", "find_nonfinite",
+             Grid{.groups = {static_cast<unsigned>(groups), 1, 1}, .items = kItems},
+             flag.data<uint32_t>(), data, static_cast<uint64_t>(packs));
+  gpu.staging.download(&found, flag.data(), sizeof found, gpu.stream());
+  return found == 0;
 }
 
 /// Items of a group of matvec_float.gpu: large groups share x, but every processor is to have one.
@@ -160,10 +151,43 @@ std::unique_ptr<PreparedWeight> prepare_float(Gpu& gpu, std::span<const ConstVie
     pack_rows(gpu, to, dtype, pitch, part);
     to = advance(to, dtype, part.layout.shape()[0] * pitch);
   }
-  // Kernels that start early read weights before they wait for the ones in front.
-  gpu.synchronize();
+  if (dtype == DType::f16) {
+    weight->finite = all_finite(gpu, weight->memory.data(), n * pitch);
+  } else {
+    // Kernels that start early read weights before they wait for the ones in front.
+    gpu.synchronize();
+  }
   return weight;
 }
+
+namespace {
+
+/// x with f16 weights in the matrix unit: as f16 with a power of two for each row, and what f16
+/// leaves out of an f32 as a second f16, which meets the weights again.
+void multiply_split(Gpu& gpu, const View& out, const ConstView& x, const FloatWeight& w,
+                    const ConstView* residual) {
+  const int last = x.layout.rank() - 1;
+  const int64_t rows = out.layout.elems() / w.n;
+  const int64_t parts = x.dtype == DType::f32 ? 2 : 1, pitch = parts * w.pitch;
+  const Scratch split(gpu, static_cast<size_t>(rows * pitch) * 2 + 1);
+  const Scratch scale(gpu, static_cast<size_t>(rows) * sizeof(float));
+  const auto shape_of_rows = space_of<1>({&x.layout}, (1u << last) - 1);
+  shape_of_rows.for_each_piece([&](const Nest<1>& nest, const std::array<int64_t, 1>& start) {
+    gpu.launch(
+        "split_rows", "split_rows", Grid{.groups = {nest.elems, 1, 1}, .items = 256, .early = true},
+        split.data<math::f16>(), scale.data<float>(), advance(x.data, x.dtype, start[0]), nest,
+        static_cast<uint32_t>(w.k), x.layout.stride(last), static_cast<uint32_t>(w.pitch),
+        static_cast<uint32_t>(parts), uint32_t{out_format(x.dtype)});
+  });
+  ProductJob job =
+      job_of(out, {split.data(), DType::f16, rows_of_pitch(x.layout, pitch)}, w, residual);
+  job.shape.scale = scale.data<float>();
+  job.shape.k = static_cast<uint32_t>(pitch);
+  job.k_of_b = static_cast<uint32_t>(w.pitch);
+  multiply(gpu, job);
+}
+
+}  // namespace
 
 void linear_float(Gpu& gpu, const View& out, const ConstView& x, const PreparedWeight& weight,
                   const ConstView* residual) {
@@ -171,13 +195,23 @@ void linear_float(Gpu& gpu, const View& out, const ConstView& x, const PreparedW
   if (out.layout.elems() == 0) return;
   const int64_t rows = out.layout.elems() / w.n;
   if (rows <= kFewRows) return multiply_few(gpu, job_of(out, x, w, residual), x.dtype);
+  const bool unit = has_matrix_unit(gpu);
+  if (unit && w.dtype == DType::f16 && x.dtype != DType::f16 && w.finite) {
+    return multiply_split(gpu, out, x, w, residual);
+  }
 
   const DType wanted = product_dtype(x.dtype, w.dtype);
-  if (x.dtype == wanted) return multiply(gpu, job_of(out, x, w, residual));
+  // Rows that the main loops take at once may be used as they are.
+  if (x.dtype == wanted && (wanted == DType::f32 || w.k % 8 == 0)) {
+    return multiply(gpu, job_of(out, x, w, residual));
+  }
   const int64_t pitch = pitch_of(wanted, w.k);
   const Scratch packed(gpu, static_cast<size_t>(rows * pitch) * info(wanted).block_bytes + 1);
   pack_rows(gpu, packed.data(), wanted, pitch, x);
-  multiply(gpu, job_of(out, {packed.data(), wanted, rows_of_pitch(x.layout, pitch)}, w, residual));
+  ProductJob job =
+      job_of(out, {packed.data(), wanted, rows_of_pitch(x.layout, pitch)}, w, residual);
+  if (pitch == w.pitch) job.shape.k = static_cast<uint32_t>(pitch);
+  multiply(gpu, job);
 }
 
 }  // namespace wick::gpu

@@ -16,6 +16,8 @@ namespace wick::gpu {
 struct QuantizedWeight final : PreparedWeight {
   explicit QuantizedWeight(Gpu& device) : gpu(device) {}
   ~QuantizedWeight() override { gpu.pool.give(units); }
+  /// Whose kernels compute with it: five bits are kept as eight, with the same scales.
+  DType format() const { return dtype == DType::q5_0 ? DType::q8_0 : dtype; }
   uint32_t blocks() const { return static_cast<uint32_t>(k / 32); }
   uint32_t chunks() const { return (blocks() + 7) / 8; }
   uint32_t row_groups() const { return static_cast<uint32_t>((n + 15) / 16); }
@@ -48,8 +50,13 @@ class QuantizedRows {
 /// Whether there are kernels for weights of a block dtype.
 bool has_products(DType dtype);
 std::unique_ptr<PreparedWeight> prepare_quantized(Gpu& gpu, std::span<const ConstView> parts);
-/// The kernels that a device has for products with a type: "dot", "int8", "f16". WICK_GPU_LINEAR
-/// may name one of them, which is then taken wherever it can be.
+/// The kernels that a device has for products with a type, by the names that WICK_GPU_LINEAR may
+/// take one by; empty: whichever suits the number of columns.
+///   dot   dot products of four bytes: one column, and devices without matrix units
+///   few   matrix units for bytes, up to 16 columns at once
+///   many  so, too, in larger tiles
+///   int8  few or many
+///   f16   exact products of f16, on NVIDIA's sm_90a
 std::vector<std::string_view> product_paths(const Gpu& gpu, DType dtype);
 void quantize_rows(Gpu& gpu, const QuantizedRows& to, const ConstView& x);
 /// residual: null, or what is added to the product, f32 as out is then.
