@@ -98,7 +98,7 @@ struct HeldRows {
     const u64 row = first_row + j * step;
     at[0] = at[1] = 0;
     if (row >= rows.kept.elems) return 0;
-    rows.kept.locate(static_cast<u32>(row), at);
+    locate_once(rows.kept, static_cast<u32>(row), at);
     at[0] += start;
     at[1] += start;
     return left;
