@@ -2,8 +2,9 @@
 //
 //   gpu_bench DEVICE [--small] [--filter TEXT]
 //
-// Times are the device's, of calls in a row on memory that isn't in its caches. Rows are in the
-// files gpu_bench_*.cpp.
+// Times are the device's, of recorded calls in a row on memory that isn't in its caches: the median
+// of nine rounds, each behind a copy of a gigabyte that its share is of. Rows are in the files
+// gpu_bench_*.cpp; gpu_table.py makes tables of them.
 
 #include "bench/gpu_bench.h"
 
@@ -22,6 +23,11 @@ namespace {
 std::vector<std::function<void(GpuBench&)>>& families() {
   static std::vector<std::function<void(GpuBench&)>> all;
   return all;
+}
+
+double median(std::vector<double> of) {
+  std::nth_element(of.begin(), of.begin() + static_cast<std::ptrdiff_t>(of.size() / 2), of.end());
+  return of[of.size() / 2];
 }
 
 }  // namespace
@@ -48,8 +54,11 @@ Arrays::Arrays(gpu::GpuBackend& backend, DType dtype, int64_t elems, int copies)
   for (int copy = 0; copy < copies; ++copy) {
     auto* const data = static_cast<char*>(backend.alloc(bytes_));
     data_.push_back(data);
-    for (size_t at = 0; at < bytes_; at += bits.size()) {
-      backend.upload(data + at, bits.data(), std::min(bits.size(), bytes_ - at));
+    backend.upload(data, bits.data(), bits.size());
+    for (size_t done = bits.size(); done < bytes_; done *= 2) {
+      const auto more = static_cast<int64_t>(std::min(done, bytes_ - done));
+      const Layout piece = Layout::contiguous({more});
+      backend.copy({data + done, DType::u8, piece}, {data, DType::u8, piece});
     }
   }
 }
@@ -67,77 +76,68 @@ GpuBench::GpuBench(Device device, bool small, std::string filter)
   gpu::Gpu& gpu = backend_.gpu();
   gpu.enter();
   for (void*& event : events_) gpu.check(gpu.driver.api.event_create(&event, 0), "an event");
-  copy_rate_ = measure_copy();
+  std::string rate = "null";
+  if (!small_) {
+    const int64_t bytes = int64_t{1} << 30;
+    const Layout layout = Layout::contiguous({bytes});
+    copied_ = arrays(DType::u8, bytes, 1), copy_ = arrays(DType::u8, bytes, 1);
+    copy_bytes_ = 2.0 * static_cast<double>(bytes);
+    copying_ =
+        recorded(1, [&](int) { backend_.copy(copy_->view(0, layout), copied_->view(0, layout)); });
+    std::vector<double> times;
+    for (int round = 0; round < 20; ++round) times.push_back(seconds(*copying_));
+    rate = fmt::format("{:.0f}", copy_bytes_ / median(times) / 1e9);
+  }
   fmt::print(
       "{{\"device\": \"{}\", \"name\": \"{}\", \"architecture\": \"{}\", \"driver\": \"{}\", "
       "\"copy_gb_s\": {}}}\n",
-      device.str(), gpu.info.name, gpu.info.architecture, gpu.driver.version(),
-      small_ ? "null" : fmt::format("{:.0f}", copy_rate_ / 1e9));
+      device.str(), gpu.info.name, gpu.compiled_for(), gpu.driver.version(), rate);
 }
 
 GpuBench::~GpuBench() {
   for (void* event : events_) backend_.gpu().driver.api.event_destroy(event);
 }
 
-double GpuBench::measure_copy() {
-  if (small_) return NAN;
-  const int64_t bytes = int64_t{1} << 30;
-  const Arrays a(backend_, DType::u8, bytes, 1), b(backend_, DType::u8, bytes, 1);
-  const Layout layout = Layout::contiguous({bytes});
-  return 2.0 * static_cast<double>(bytes) /
-         seconds([&](int) { backend_.copy(b.view(0, layout), a.view(0, layout)); });
+std::unique_ptr<Recording> GpuBench::recorded(int times, const std::function<void(int)>& call) {
+  return backend_.record([&] {
+    for (int i = 0; i < times; ++i) call(i);
+  });
 }
 
-double GpuBench::seconds(const std::function<void(int run)>& call) {
-  constexpr int kTimes = 20;
+double GpuBench::seconds(Recording& recording) {
   gpu::Gpu& gpu = backend_.gpu();
-  call(0);  // loads what is to be loaded
-  gpu.synchronize();
-  if (small_) return NAN;
   const auto& api = gpu.driver.api;
-  void *captured = nullptr, *graph = nullptr;
-  gpu.check(api.capture_begin(gpu.stream(), 0), "beginning a capture");
-  for (int i = 0; i < kTimes; ++i) call(i);
-  gpu.check(api.capture_end(gpu.stream(), &captured), "ending a capture");
-  gpu.check(api.graph_instantiate(&graph, captured, 0), "making a graph");
-  double best = INFINITY;
-  for (int round = 0; round < 5; ++round) {
-    gpu.check(api.event_record(events_[0], gpu.stream()), "an event");
-    gpu.check(api.graph_launch(graph, gpu.stream()), "launching a graph");
-    gpu.check(api.event_record(events_[1], gpu.stream()), "an event");
-    gpu.check(api.event_synchronize(events_[1]), "waiting");
-    float ms = 0;
-    gpu.check(api.event_elapsed(&ms, events_[0], events_[1]), "an event");
-    best = std::min(best, static_cast<double>(ms) * 1e-3 / kTimes);
-  }
-  api.graph_exec_destroy(graph);
-  api.graph_destroy(captured);
-  gpu.check_faults();
-  return best;
+  gpu.check(api.event_record(events_[0], gpu.stream()), "an event");
+  recording.replay();
+  gpu.check(api.event_record(events_[1], gpu.stream()), "an event");
+  gpu.check(api.event_synchronize(events_[1]), "waiting");
+  float ms = 0;
+  gpu.check(api.event_elapsed(&ms, events_[0], events_[1]), "an event");
+  return static_cast<double>(ms) * 1e-3;
 }
 
-void GpuBench::memory_row(std::string_view row, double bytes,
-                          const std::function<void(int run)>& call) {
-  if (!wants(row)) return;
-  const double time = seconds(call);
+void GpuBench::row(std::string_view name, double bytes, const std::function<void(int run)>& call) {
+  if (!wants(name)) return;
+  call(0);  // loads what is to be loaded
+  backend_.synchronize();
   if (small_) {
-    fmt::print("{{\"op\": \"{}\"}}\n", row);
+    fmt::print("{{\"op\": \"{}\"}}\n", name);
   } else {
+    constexpr int kRounds = 9;
+    // Some two milliseconds.
+    const double guess = 2e-6 + bytes / 4e12;
+    const int times = static_cast<int>(std::clamp(2e-3 / guess, 8.0, 200.0));
+    const auto calls = recorded(times, call);
+    calls->replay();
+    std::vector<double> microseconds, shares;
+    for (int round = 0; round < kRounds; ++round) {
+      const double copying = seconds(*copying_), time = seconds(*calls) / times;
+      microseconds.push_back(1e6 * time);
+      shares.push_back(bytes / time / (copy_bytes_ / copying));
+    }
+    const double us = median(microseconds);
     fmt::print("{{\"op\": \"{}\", \"us\": {:.2f}, \"gb_s\": {:.0f}, \"share_of_copy\": {:.3f}}}\n",
-               row, time * 1e6, bytes / time / 1e9, bytes / time / copy_rate_);
-  }
-  std::fflush(stdout);
-}
-
-void GpuBench::compute_row(std::string_view row, double operations,
-                           const std::function<void(int run)>& call) {
-  if (!wants(row)) return;
-  const double time = seconds(call);
-  if (small_) {
-    fmt::print("{{\"op\": \"{}\"}}\n", row);
-  } else {
-    fmt::print("{{\"op\": \"{}\", \"us\": {:.2f}, \"tera_ops\": {:.2f}}}\n", row, time * 1e6,
-               operations / time / 1e12);
+               name, us, bytes / us / 1e3, median(shares));
   }
   std::fflush(stdout);
 }

@@ -50,24 +50,23 @@ class GpuBench {
     return std::make_unique<Arrays>(backend_, dtype, elems, copies);
   }
 
-  /// Seconds of a call, timed by the device over some in a row, the best of five. The number counts
-  /// them.
-  double seconds(const std::function<void(int run)>& call);
-  /// A row of work that memory limits: the share of the speed of copying. `bytes`: read and
-  /// written.
-  void memory_row(std::string_view row, double bytes, const std::function<void(int run)>& call);
-  /// A row of work that arithmetic limits.
-  void compute_row(std::string_view row, double operations,
-                   const std::function<void(int run)>& call);
+  /// A row: the time of a call as the device counts it, and the share of the speed of copying,
+  /// which is measured in between. `bytes`: read and written.
+  void row(std::string_view name, double bytes, const std::function<void(int run)>& call);
 
  private:
-  double measure_copy();
+  /// Calls in a row, recorded.
+  std::unique_ptr<Recording> recorded(int times, const std::function<void(int run)>& call);
+  /// Seconds of a recording.
+  double seconds(Recording& recording);
 
   gpu::GpuBackend& backend_;
   const bool small_;
   const std::string filter_;
   void* events_[2] = {};
-  double copy_rate_ = 0;  ///< bytes a second, read and written
+  std::unique_ptr<Arrays> copied_, copy_;
+  std::unique_ptr<Recording> copying_;
+  double copy_bytes_ = 0;  ///< that copying_ reads and writes
 };
 
 /// Adds rows to the benchmark: `const bool added = add_rows([](GpuBench& bench) { … });`.

@@ -16,22 +16,20 @@ void functions(GpuBench& bench, DType dtype) {
   const auto row = [&](Op op) { return fmt::format("{}.{}[{}]", name(op), name(dtype), n); };
   for (const Op op : {Op::neg, Op::sqrt, Op::recip, Op::rsqrt, Op::exp, Op::log, Op::tanh,
                       Op::sigmoid, Op::silu}) {
-    bench.memory_row(row(op), 2 * bytes(dtype, n), [&](int i) {
-      bench.backend().unary(op, out->view(i, flat), a->view(i, flat));
-    });
+    bench.row(row(op), 2 * bytes(dtype, n),
+              [&](int i) { bench.backend().unary(op, out->view(i, flat), a->view(i, flat)); });
   }
-  bench.memory_row(row(Op::affine), 2 * bytes(dtype, n), [&](int i) {
-    bench.backend().affine(out->view(i, flat), a->view(i, flat), 0.5, 2.0);
-  });
+  bench.row(row(Op::affine), 2 * bytes(dtype, n),
+            [&](int i) { bench.backend().affine(out->view(i, flat), a->view(i, flat), 0.5, 2.0); });
   for (const Op op : {Op::add, Op::mul, Op::div, Op::maximum, Op::silu_mul}) {
-    bench.memory_row(row(op), 3 * bytes(dtype, n), [&](int i) {
+    bench.row(row(op), 3 * bytes(dtype, n), [&](int i) {
       bench.backend().binary(op, out->view(i, flat), a->view(i, flat), b->view(i, flat));
     });
   }
-  bench.memory_row(row(Op::fill), bytes(dtype, n),
-                   [&](int i) { bench.backend().fill(out->view(i, flat), 1.5); });
-  bench.memory_row(row(Op::iota), bytes(dtype, n),
-                   [&](int i) { bench.backend().iota(out->view(i, flat), 0, 1); });
+  bench.row(row(Op::fill), bytes(dtype, n),
+            [&](int i) { bench.backend().fill(out->view(i, flat), 1.5); });
+  bench.row(row(Op::iota), bytes(dtype, n),
+            [&](int i) { bench.backend().iota(out->view(i, flat), 0, 1); });
 }
 
 void broadcasts(GpuBench& bench, DType dtype) {
@@ -50,11 +48,11 @@ void broadcasts(GpuBench& bench, DType dtype) {
                         {"transposed", Layout(shape, {1, m}, 0), 3}};
   const Layout dense = Layout::contiguous(shape);
   for (const Case& c : cases) {
-    bench.memory_row(fmt::format("add {}.{}{}", c.what, name(dtype), shape.str()),
-                     c.operands * bytes(dtype, m * n), [&](int i) {
-                       bench.backend().binary(Op::add, out->view(i, dense), a->view(i, dense),
-                                              b->view(i, c.b));
-                     });
+    bench.row(fmt::format("add {}.{}{}", c.what, name(dtype), shape.str()),
+              c.operands * bytes(dtype, m * n), [&](int i) {
+                bench.backend().binary(Op::add, out->view(i, dense), a->view(i, dense),
+                                       b->view(i, c.b));
+              });
   }
 }
 
@@ -81,9 +79,9 @@ void copies(GpuBench& bench, DType dtype) {
   };
   for (const Case& c : cases) {
     const Layout to = Layout::contiguous(c.in.shape());
-    bench.memory_row(fmt::format("copy {}.{}{}", c.what, name(dtype), c.in.shape().str()),
-                     2 * bytes(dtype, c.in.elems()),
-                     [&](int i) { bench.backend().copy(out->view(i, to), in->view(i, c.in)); });
+    bench.row(fmt::format("copy {}.{}{}", c.what, name(dtype), c.in.shape().str()),
+              2 * bytes(dtype, c.in.elems()),
+              [&](int i) { bench.backend().copy(out->view(i, to), in->view(i, c.in)); });
   }
 }
 
@@ -101,8 +99,8 @@ void casts(GpuBench& bench) {
     const std::string row = fmt::format("cast.{}.{}[{}]", name(from), name(to), n);
     if (!bench.wants(row)) continue;
     const auto in = bench.arrays(from, n), out = bench.arrays(to, n);
-    bench.memory_row(row, bytes(from, n) + bytes(to, n),
-                     [&](int i) { bench.backend().cast(out->view(i, flat), in->view(i, flat)); });
+    bench.row(row, bytes(from, n) + bytes(to, n),
+              [&](int i) { bench.backend().cast(out->view(i, flat), in->view(i, flat)); });
   }
 }
 
@@ -116,12 +114,12 @@ void selects(GpuBench& bench, DType dtype) {
   const auto mixed = bench.arrays(DType::u32, rows, 1);
   const int64_t count = rows / 8 * 8;
   bench.backend().copy(mixed->view(0, Layout::contiguous(ids.shape())), order->view(0, ids));
-  bench.memory_row(fmt::format("index_select.{}[{},{}]", name(dtype), count, n),
-                   2 * bytes(dtype, count * n), [&](int i) {
-                     bench.backend().index_select(out->view(i, Layout::contiguous({count, n})),
-                                                  table->view(i, Layout::contiguous({rows, n})),
-                                                  mixed->view(0, Layout::contiguous({count})), 0);
-                   });
+  bench.row(fmt::format("index_select.{}[{},{}]", name(dtype), count, n),
+            2 * bytes(dtype, count * n), [&](int i) {
+              bench.backend().index_select(out->view(i, Layout::contiguous({count, n})),
+                                           table->view(i, Layout::contiguous({rows, n})),
+                                           mixed->view(0, Layout::contiguous({count})), 0);
+            });
 }
 
 void ropes(GpuBench& bench, DType dtype) {
@@ -134,11 +132,11 @@ void ropes(GpuBench& bench, DType dtype) {
   for (const bool interleaved : {false, true}) {
     const char* const what = interleaved ? "rope_interleaved" : "rope";
     const auto row = [&](const char* how, const Layout& x, const Layout& y) {
-      bench.memory_row(fmt::format("{}{}.{}{}", what, how, name(dtype), shape.str()),
-                       2 * bytes(dtype, h * t * d), [&](int i) {
-                         bench.backend().rope(out->view(i, y), in->view(i, x), cos->view(i, table),
-                                              sin->view(i, table), interleaved);
-                       });
+      bench.row(fmt::format("{}{}.{}{}", what, how, name(dtype), shape.str()),
+                2 * bytes(dtype, h * t * d), [&](int i) {
+                  bench.backend().rope(out->view(i, y), in->view(i, x), cos->view(i, table),
+                                       sin->view(i, table), interleaved);
+                });
     };
     row("", by_head, by_head);
     row(" of tokens", by_token, by_head);
@@ -153,17 +151,15 @@ void blocks(GpuBench& bench) {
     for (const DType dtype : {DType::f32, DType::bf16}) {
       const auto floats = bench.arrays(dtype, rows * k);
       const double moved = bytes(type, rows * k) + bytes(dtype, rows * k);
-      bench.memory_row(
-          fmt::format("dequantize.{}.{}{}", name(type), name(dtype), layout.shape().str()), moved,
-          [&](int i) {
-            bench.backend().dequantize(floats->view(i, layout), packed->view(i, layout));
-          });
+      bench.row(fmt::format("dequantize.{}.{}{}", name(type), name(dtype), layout.shape().str()),
+                moved, [&](int i) {
+                  bench.backend().dequantize(floats->view(i, layout), packed->view(i, layout));
+                });
       if (dtype != DType::f32) continue;
-      bench.memory_row(
-          fmt::format("quantize.{}.{}{}", name(type), name(dtype), layout.shape().str()), moved,
-          [&](int i) {
-            bench.backend().quantize(packed->view(i, layout), floats->view(i, layout));
-          });
+      bench.row(fmt::format("quantize.{}.{}{}", name(type), name(dtype), layout.shape().str()),
+                moved, [&](int i) {
+                  bench.backend().quantize(packed->view(i, layout), floats->view(i, layout));
+                });
     }
   }
 }
