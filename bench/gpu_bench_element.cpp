@@ -9,8 +9,11 @@ namespace {
 
 double bytes(DType dtype, int64_t elems) { return static_cast<double>(bytes_of(dtype, elems)); }
 
+/// As many elements as make 256 MB.
+int64_t many(DType dtype) { return (int64_t{1} << 28) / bytes_of(dtype, 1); }
+
 void functions(GpuBench& bench, DType dtype) {
-  const int64_t n = bench.size(int64_t{64} << 20, 10'007);
+  const int64_t n = bench.size(many(dtype), 10'007);
   const auto a = bench.arrays(dtype, n), b = bench.arrays(dtype, n), out = bench.arrays(dtype, n);
   const Layout flat = Layout::contiguous({n});
   const auto row = [&](Op op) { return fmt::format("{}.{}[{}]", name(op), name(dtype), n); };
@@ -33,7 +36,7 @@ void functions(GpuBench& bench, DType dtype) {
 }
 
 void broadcasts(GpuBench& bench, DType dtype) {
-  const int64_t m = bench.size(16384, 24), n = bench.size(4096, 96);
+  const int64_t n = bench.size(4096, 96), m = bench.size(many(dtype) / n, 24);
   const Shape shape{m, n};
   const auto a = bench.arrays(dtype, m * n), b = bench.arrays(dtype, m * n);
   const auto out = bench.arrays(dtype, m * n);
@@ -57,7 +60,7 @@ void broadcasts(GpuBench& bench, DType dtype) {
 }
 
 void copies(GpuBench& bench, DType dtype) {
-  const int64_t m = bench.size(8192, 40), n = bench.size(8192, 72);
+  const int64_t n = bench.size(8192, 72), m = bench.size(many(dtype) / n, 40);
   const auto in = bench.arrays(dtype, (m + 1) * (n + 64)), out = bench.arrays(dtype, m * n);
   struct Case {
     const char* what;

@@ -12,9 +12,10 @@ constexpr DType kFloats[] = {DType::f32, DType::bf16, DType::f16};
 
 double bytes(DType dtype, int64_t elems) { return static_cast<double>(bytes_of(dtype, elems)); }
 
-/// As large as wanted, or of some thousand elements in a small run.
-Shape fit(const GpuBench& bench, const Shape& shape) {
-  Shape result = shape;
+/// As many bytes as the shape has in f32, by the size of one dim; or some thousand elements in a
+/// small run.
+Shape fit(const GpuBench& bench, const Shape& shape, DType dtype, int dim) {
+  Shape result = shape.with(dim, shape[dim] * 4 / bytes_of(dtype, 1));
   for (int d = 0; bench.small() && result.elems() > 20'000; d = (d + 1) % shape.rank()) {
     if (result[d] > 40) result = result.with(d, result[d] / 2 + 1);
   }
@@ -35,7 +36,7 @@ void measure(GpuBench& bench, const std::string& row, DType in, const Shape& in_
 }
 
 void reduce(GpuBench& bench, Op op, DType dtype, const Shape& wanted, uint32_t dims) {
-  const Shape shape = fit(bench, wanted);
+  const Shape shape = fit(bench, wanted, dtype, (dims & 1) != 0 ? wanted.rank() - 1 : 0);
   Shape out = shape;
   for (int d = 0; d < shape.rank(); ++d) {
     if ((dims >> d & 1) != 0) out = out.with(d, 1);
@@ -45,7 +46,7 @@ void reduce(GpuBench& bench, Op op, DType dtype, const Shape& wanted, uint32_t d
           [&](const View& y, const ConstView& x) { bench.backend().reduce(op, y, x, dims); });
 }
 void arg_reduce(GpuBench& bench, Op op, DType dtype, const Shape& wanted, int dim) {
-  const Shape shape = fit(bench, wanted);
+  const Shape shape = fit(bench, wanted, dtype, dim == 0 ? wanted.rank() - 1 : 0);
   measure(bench, fmt::format("{}.{}{} dim {}", name(op), name(dtype), shape.str(), dim), dtype,
           shape, DType::u32, shape.with(dim, 1),
           [&](const View& y, const ConstView& x) { bench.backend().arg_reduce(op, y, x, dim); });
@@ -83,7 +84,7 @@ void columns(GpuBench& bench) {
 
 void softmaxes(GpuBench& bench) {
   const auto softmax = [&](DType dtype, const Shape& wanted, int dim, bool log) {
-    const Shape shape = fit(bench, wanted);
+    const Shape shape = fit(bench, wanted, dtype, dim == 0 ? wanted.rank() - 1 : 0);
     measure(bench,
             fmt::format("{}softmax.{}{} dim {}", log ? "log_" : "", name(dtype), shape.str(), dim),
             dtype, shape, dtype, shape,
@@ -100,7 +101,7 @@ void softmaxes(GpuBench& bench) {
 
 void norms(GpuBench& bench) {
   const auto rms_norm = [&](DType dtype, DType weight_dtype, const Shape& wanted) {
-    const Shape shape = fit(bench, wanted);
+    const Shape shape = fit(bench, wanted, dtype, 0);
     const auto weight = bench.arrays(weight_dtype, shape[1], 1);
     measure(bench, fmt::format("rms_norm.{}.{}{}", name(dtype), name(weight_dtype), shape.str()),
             dtype, shape, dtype, shape, [&](const View& y, const ConstView& x) {

@@ -27,11 +27,13 @@ struct Real {};
 template <class T, class Dtypes>
 inline constexpr bool kHas = kSame<Dtypes, Real> || math::Real<Compute<T>>;
 
-#define WICK_ROW_CALL(name, ...)            \
-  if constexpr (kNarrow<T>) {               \
-    return math::narrow::name(__VA_ARGS__); \
-  } else {                                  \
-    return math::name(__VA_ARGS__);         \
+#define WICK_ROW_CALL(name, ...)             \
+  if constexpr (kSame<T, bf16>) {            \
+    return math::of_bf16::name(__VA_ARGS__); \
+  } else if constexpr (kNarrow<T>) {         \
+    return math::of_f16::name(__VA_ARGS__);  \
+  } else {                                   \
+    return math::name(__VA_ARGS__);          \
   }
 #define WICK_UNARY(name, dtypes, ...)                  \
   struct name##_row {                                  \
