@@ -170,9 +170,9 @@ void softmax(Gpu& gpu, const View& out, const ConstView& in, int dim, bool log) 
     Grid grid;
     if (plan.can_be_held()) {
       const NormRows rows = plan.spread_held(kept, grid);
-      // Of 16 bits, a group takes up to four times its rows, where there are groups enough.
+      // Of long rows of 16 bits, a group takes up to four, where there are groups enough.
       const unsigned enough = 8 * static_cast<unsigned>(gpu.info.processors);
-      const unsigned most = in.dtype == DType::f32 ? 1u : 4u;
+      const unsigned most = in.dtype == DType::f32 || plan.steps() < 16 ? 1u : 4u;
       const unsigned turns = std::clamp(grid.groups[0] / enough, 1u, most);
       grid.groups[0] = (grid.groups[0] + turns - 1) / turns;
       gpu.launch("softmax", fmt::format("softmax_{}_{}", name(in.dtype), plan.steps()), grid, y, x,

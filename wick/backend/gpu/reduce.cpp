@@ -111,6 +111,12 @@ class SumLauncher {
         ceil_log(static_cast<uint64_t>(divide_up(std::min(reduction_.n, kAccumulators), kEach)));
     const auto pieces = static_cast<uint32_t>(divide_up(c.columns, wide ? most : 1));
     const unsigned items = c.lanes_log == 5 ? kColumnItems : kItems;
+    // Enough columns to do without lanes side by side.
+    const uint64_t enough = uint64_t{512} * static_cast<unsigned>(gpu_.info.processors);
+    if (reduction_.n <= kAccumulators && line_.rank == 1 &&
+        uint64_t{c.outer.elems} * pieces >= enough) {
+      c.lanes_log = 0;
+    }
     c.across_log = std::min(ceil_log(pieces), ceil_log(items >> c.lanes_log));
     c.across_log = std::max(c.across_log, 5 - c.lanes_log);
     c.strips = (pieces + (1u << c.across_log) - 1) >> c.across_log;
@@ -309,7 +315,7 @@ class BestLauncher {
     parts.kept = kept;
     parts.columns = columns;
     parts.blocks = blocks;
-    if (columns == 1) parts.width_log = std::min(ceil_log((blocks + 3) / 4), 8u);
+    parts.width_log = std::min(ceil_log((blocks + 3) / 4), 8u);
     const uint64_t items = uint64_t{kept.elems} << parts.width_log;
     Grid grid{{static_cast<unsigned>((items + kItems - 1) / kItems), 1, 1}};
     grid.early = true;
