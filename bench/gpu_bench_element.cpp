@@ -9,6 +9,18 @@ namespace {
 
 double bytes(DType dtype, int64_t elems) { return static_cast<double>(bytes_of(dtype, elems)); }
 
+/// Functions of 8M elements of 16 bits, which stay in a cache: their speed without memory's limit,
+/// but for what starts and ends of kernels cost: no more than that of the arithmetic.
+void functions_in_cache(GpuBench& bench, DType dtype) {
+  const int64_t n = bench.size(int64_t{8} << 20, 10'007);
+  const auto a = bench.arrays(dtype, n, 1), out = bench.arrays(dtype, n, 1);
+  const Layout flat = Layout::contiguous({n});
+  for (const Op op : {Op::neg, Op::exp, Op::log, Op::tanh, Op::sigmoid, Op::silu}) {
+    bench.row(fmt::format("{}.{}[{}] in cache", name(op), name(dtype), n), 2 * bytes(dtype, n),
+              [&](int) { bench.backend().unary(op, out->view(0, flat), a->view(0, flat)); });
+  }
+}
+
 /// As many elements as make 256 MB.
 int64_t many(DType dtype) { return (int64_t{1} << 28) / bytes_of(dtype, 1); }
 
@@ -169,6 +181,7 @@ void blocks(GpuBench& bench) {
 
 const bool added = add_rows([](GpuBench& bench) {
   for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) functions(bench, dtype);
+  for (const DType dtype : {DType::bf16, DType::f16}) functions_in_cache(bench, dtype);
   for (const DType dtype : {DType::f32, DType::bf16}) {
     broadcasts(bench, dtype);
     selects(bench, dtype);

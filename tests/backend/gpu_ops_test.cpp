@@ -316,6 +316,102 @@ TEST_F(GpuOps, BlocksToFloatsAndBack) {
   });
 }
 
+// ---- Reductions ----
+
+TEST_F(GpuOps, RowsOfEveryShortLength) {
+  on_each([&](GpuBackend& gpu) {
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      const int64_t rows = 37;
+      Buffer in(gpu, dtype, 140 * rows), out(gpu, dtype, 140 * rows), weight(gpu, dtype, 140);
+      Buffer index(gpu, DType::u32, rows);
+      in.randomise(11), weight.randomise(12);
+      for (const int64_t n : {1, 3, 4, 5, 8, 12, 16, 20, 32, 36, 60, 64, 100, 120, 128, 132}) {
+        const Layout x = Layout::contiguous({rows, n}), one = Layout::contiguous({rows, 1});
+        const Layout w = Layout::contiguous({n});
+        const auto same = [&](const char* what, Buffer& y, const Layout& layout, const auto& call) {
+          expect_same(gpu, y, fmt::format("{} {} of {}", what, name(dtype), n),
+                      [&](Backend& backend, bool there) {
+                        if (there) {
+                          call(backend, y.there(layout), in.there(x), weight.there(w));
+                        } else {
+                          call(backend, y.here(layout), in.here(x), weight.here(w));
+                        }
+                      });
+        };
+        same("sum", out, one, [](Backend& b, const View& y, const ConstView& v, const ConstView&) {
+          b.reduce(Op::sum, y, v, 2);
+        });
+        same("max", out, one, [](Backend& b, const View& y, const ConstView& v, const ConstView&) {
+          b.reduce(Op::max, y, v, 2);
+        });
+        same("argmax", index, one,
+             [](Backend& b, const View& y, const ConstView& v, const ConstView&) {
+               b.arg_reduce(Op::argmax, y, v, 1);
+             });
+        same("softmax", out, x,
+             [](Backend& b, const View& y, const ConstView& v, const ConstView&) {
+               b.softmax(y, v, 1, false);
+             });
+        same("rms_norm", out, x,
+             [](Backend& b, const View& y, const ConstView& v, const ConstView& by) {
+               b.rms_norm(y, v, by, 1e-5f);
+             });
+        if (HasFatalFailure()) return;
+      }
+    }
+  });
+}
+
+TEST_F(GpuOps, ColumnsOfManyRows) {
+  on_each([&](GpuBackend& gpu) {
+    for (const DType dtype : {DType::f32, DType::bf16, DType::u8}) {
+      Buffer in(gpu, dtype, 3000 * 24), out(gpu, dtype, 24), index(gpu, DType::u32, 24);
+      in.randomise(13);
+      for (const int64_t rows : {1, 7, 130, 3000}) {
+        for (const int64_t columns : {5, 24}) {
+          const Layout x = Layout::contiguous({rows, columns});
+          const Layout one = Layout::contiguous({1, columns});
+          const auto what = fmt::format("{} [{}, {}]", name(dtype), rows, columns);
+          expect_same(gpu, out, "min " + what, [&](Backend& backend, bool there) {
+            backend.reduce(Op::min, there ? out.there(one) : out.here(one),
+                           there ? in.there(x) : in.here(x), 1);
+          });
+          expect_same(gpu, index, "argmin " + what, [&](Backend& backend, bool there) {
+            backend.arg_reduce(Op::argmin, there ? index.there(one) : index.here(one),
+                               there ? in.there(x) : in.here(x), 0);
+          });
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
+  });
+}
+
+TEST_F(GpuOps, FewRowsOfManyColumns) {
+  // Columns enough for an item each, or one for eight, or no more than a group has; from places
+  // that packs can be at, or not.
+  const std::pair<int64_t, int64_t> cases[] = {{6, 1 << 20}, {33, 1 << 17}, {100, 1 << 15},
+                                               {3, 1 << 15}, {5, 40},       {100, 40}};
+  on_each([&](GpuBackend& gpu) {
+    for (const DType dtype : {DType::f32, DType::f16, DType::u8}) {
+      Buffer in(gpu, dtype, int64_t{6} << 20), out(gpu, dtype, 1 << 20);
+      in.randomise(14);
+      for (const auto& [rows, columns] : cases) {
+        for (const int64_t start : {0, 1}) {
+          const Layout from = Layout::contiguous({rows, columns}).narrow(1, start, columns - start);
+          const Layout one = Layout::contiguous({1, columns}).narrow(1, start, columns - start);
+          expect_same(gpu, out, fmt::format("{} [{}, {}]", name(dtype), rows, columns),
+                      [&](Backend& backend, bool there) {
+                        backend.reduce(Op::sum, there ? out.there(one) : out.here(one),
+                                       there ? in.there(from) : in.here(from), 1);
+                      });
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
+  });
+}
+
 // ---- Mistakes in data ----
 
 TEST_F(GpuOps, IdsOutOfRangeAreNamed) {

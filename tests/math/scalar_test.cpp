@@ -9,6 +9,7 @@
 #include "tests/math/loops.h"
 #include "tests/math/oracle.h"
 #include "tests/math/samples.h"
+#include "wick/math/half.h"
 
 namespace wick::math_test {
 namespace {

@@ -201,8 +201,8 @@ namespace detail {
 /// select between a result and constants into branches where a conversion with selects follows.
 WICK_FN float log_special(float x) {
 #if WICK_FN_NVCC_DEVICE
-  float y;  // has the same specials, in one instruction
-  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  float y;  // has the same specials, in one instruction, but for negative denormals
+  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * 0x1p64f));
   return (x > 0.0f) & (x < kInfF32) ? 0.0f : y;
 #else
   const float above = x < kInfF32 ? 0.0f : x;

@@ -64,7 +64,12 @@ class RowPlan {
   }
   /// For the kernels that hold their rows.
   NormRows spread_held(const Nest<2>& kept, Grid& grid) const {
-    return steps_ == 1 ? spread(kept, each(), 128, 4, grid) : spread(kept, each(), 64, 1, grid);
+    if (steps_ > 1) return spread(kept, each(), 64, 1, grid);
+    NormRows rows = spread(kept, each(), 128, 1, grid);
+    rows.width_log = short_width_log(rows.width_log);
+    const unsigned a_group = grid.items >> rows.width_log << 1;  // two of each item
+    grid.groups[0] = (kept.elems + a_group - 1) / a_group;
+    return rows;
   }
   /// For those that look at elements one by one. Smaller groups where there would be few.
   NormRows spread_lines(const Nest<2>& kept, Grid& grid) const {
@@ -165,6 +170,11 @@ void softmax(Gpu& gpu, const View& out, const ConstView& in, int dim, bool log) 
     Grid grid;
     if (plan.can_be_held()) {
       const NormRows rows = plan.spread_held(kept, grid);
+      // Of long rows of 16 bits, a group takes up to four, where there are groups enough.
+      const unsigned enough = 8 * static_cast<unsigned>(gpu.info.processors);
+      const unsigned most = in.dtype == DType::f32 || plan.steps() < 16 ? 1u : 4u;
+      const unsigned turns = std::clamp(grid.groups[0] / enough, 1u, most);
+      grid.groups[0] = (grid.groups[0] + turns - 1) / turns;
       gpu.launch("softmax", fmt::format("softmax_{}_{}", name(in.dtype), plan.steps()), grid, y, x,
                  rows, wants_log);
     } else if (reduction.is_across()) {

@@ -11,7 +11,7 @@ namespace wick::gpu {
 namespace {
 
 constexpr int64_t kChunk = 4096, kAccumulators = 128, kEach = 4;
-constexpr unsigned kItems = 256, kColumnItems = 512, kJoined = 16, kShortRows = 4;
+constexpr unsigned kItems = 256, kColumnItems = 512, kJoined = 16, kShortRows = 4, kShortSums = 2;
 
 /// How sums of a dtype are computed: by which kernels, in what.
 struct SumType {
@@ -85,15 +85,16 @@ class SumLauncher {
     rows.chunks_log = std::min(ceil_log(static_cast<uint64_t>(divide_up(n, kChunk))), 3u);
     rows.block = static_cast<uint64_t>(kChunk << rows.chunks_log);
     rows.blocks = static_cast<uint32_t>(divide_up(n, kChunk << rows.chunks_log));
+    const bool is_short = n <= kAccumulators && (dense || line_.rank == 1);
+    const uint32_t row_log =
+        is_short ? short_width_log(rows.width_log) : rows.width_log + rows.chunks_log;
     // Smaller groups where there would be few.
-    const uint64_t items = rows.total() << (rows.width_log + rows.chunks_log);
+    const uint64_t items = divide_up(rows.total(), is_short ? kShortSums : 1) << row_log;
     Grid grid;
     const auto enough = 2 * static_cast<uint64_t>(gpu_.info.processors);
-    const unsigned least = std::max(1u << (rows.width_log + rows.chunks_log), 64u);
+    const unsigned least = std::max(1u << row_log, 64u);
     while (grid.items > least && items < enough * grid.items) grid.items /= 2;
-    const bool is_short = n <= kAccumulators && (dense || line_.rank == 1);
-    const uint64_t a_group = uint64_t{grid.items} * (is_short ? kShortRows : 1);
-    grid.groups[0] = static_cast<unsigned>((items + a_group - 1) / a_group);
+    grid.groups[0] = static_cast<unsigned>((items + grid.items - 1) / grid.items);
     with_parts(y, kept, 1, rows.blocks, [&](void* parts) {
       gpu_.launch("reduce", fmt::format("sum_{}_{}", dense ? "rows" : "lines", type_.elements),
                   grid, y, parts, x, rows, line_, divisor_);
@@ -110,6 +111,12 @@ class SumLauncher {
         ceil_log(static_cast<uint64_t>(divide_up(std::min(reduction_.n, kAccumulators), kEach)));
     const auto pieces = static_cast<uint32_t>(divide_up(c.columns, wide ? most : 1));
     const unsigned items = c.lanes_log == 5 ? kColumnItems : kItems;
+    // Enough columns to do without lanes side by side.
+    const uint64_t enough = uint64_t{512} * static_cast<unsigned>(gpu_.info.processors);
+    if (reduction_.n <= kAccumulators && line_.rank == 1 &&
+        uint64_t{c.outer.elems} * pieces >= enough) {
+      c.lanes_log = 0;
+    }
     c.across_log = std::min(ceil_log(pieces), ceil_log(items >> c.lanes_log));
     c.across_log = std::max(c.across_log, 5 - c.lanes_log);
     c.strips = (pieces + (1u << c.across_log) - 1) >> c.across_log;
@@ -308,7 +315,7 @@ class BestLauncher {
     parts.kept = kept;
     parts.columns = columns;
     parts.blocks = blocks;
-    if (columns == 1) parts.width_log = std::min(ceil_log((blocks + 3) / 4), 8u);
+    parts.width_log = std::min(ceil_log((blocks + 3) / 4), 8u);
     const uint64_t items = uint64_t{kept.elems} << parts.width_log;
     Grid grid{{static_cast<unsigned>((items + kItems - 1) / kItems), 1, 1}};
     grid.early = true;

@@ -82,6 +82,11 @@ struct Rows {
   }
 };
 
+/// Lanes of the order that an item has of a row of at most 128 elements; and the items that such a
+/// row of 2^width_log lanes takes.
+inline constexpr u32 kShortLanes = 4;
+WICK_FN constexpr u32 short_width_log(u32 width_log) { return width_log > 2 ? width_log - 2 : 0; }
+
 /// Rows that become rows: norms and softmax.
 struct NormRows {
   Nest<2> kept;  // where rows start in the input, and in the output
