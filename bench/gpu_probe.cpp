@@ -17,6 +17,7 @@
 #include "wick/backend/cpu/cpu_backend.h"
 #include "wick/backend/gpu/gpu.h"
 #include "wick/backend/gpu/linear/quantized_weight.h"
+#include "wick/backend/gpu/map_space.h"
 #include "wick/base/error.h"
 #include "wick/math/blocks.h"
 #include "wick/math/half.h"
@@ -253,11 +254,16 @@ class Probe {
   void silu(const char* name, DType dtype, int64_t n) {
     const auto in = shared_numbers<T>(static_cast<size_t>(n));
     DeviceBuffer x(gpu_, in), y(gpu_, in.size() * sizeof(T));
-    const uint64_t per_group = 256 * 16;
-    const gpu::Grid grid{{static_cast<unsigned>((in.size() + per_group - 1) / per_group), 1, 1}};
-    const std::string kernel = fmt::format("silu_{}", name);
+    gpu::Space<2> packs;
+    const int64_t pack = 16 / static_cast<int64_t>(sizeof(T));
+    packs.add(n / pack, {pack, pack});
+    const std::string file = fmt::format("map_{}", name), kernel = fmt::format("silu_{}", name);
     const double time = seconds(20, [&](int) {
-      gpu_.launch("map", kernel, grid, y.data, x.data, static_cast<uint64_t>(n));
+      packs.for_each_piece([&](const gpu::Nest<2>& nest, const auto&) {
+        const auto unroll = gpu::map_unroll(sizeof(T), sizeof(T));
+        gpu_.launch(file, kernel, gpu::spread(gpu_, nest.elems, unroll), y.data, x.data, nest,
+                    static_cast<uint32_t>(n % pack));
+      });
     });
     const Layout layout = Layout::contiguous({n});
     const std::string differ = compare(y.get<T>(in.size()), [&](cpu::CpuBackend& b, T* out) {

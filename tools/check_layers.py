@@ -11,7 +11,7 @@ INCLUDE = re.compile(r'#include "(wick/[^"]+)"')
 VENDOR = re.compile(r"\bcu[A-Z]\w*|\bhip[A-Z]\w*|__shfl|\bwarpSize\b|amdgcn")
 VENDOR_HOMES = ("wick/backend/gpu/cuda/", "wick/backend/gpu/hip/",
                 "wick/backend/gpu/kernels/device.h", "wick/ir/print_", "emu/", "tests/emu/",
-                "tests/backend/stand_in_", "wick/backend/gpu/kernels/device_")
+                "tests/backend/stand_in_", "bench/peers/", "wick/backend/gpu/kernels/device_")
 HEAVY = re.compile(r"#include\s+[<\"](fmt/|nlohmann/|CLI/|pcre2)")
 
 

@@ -18,7 +18,7 @@ import time
 import unittest
 
 COMMANDS = ["generate", "chat", "bench", "perplexity", "tokenize", "inspect", "quantize", "devices"]
-TYPES = ["f32", "f16", "bf16", "q4_0", "q4_1", "q8_0"]
+TYPES = ["f32", "f16", "bf16", "q4_0", "q4_1", "q5_0", "q8_0", "q4_k", "q6_k"]
 GENERATE_KEYS = ["prompt_tokens", "tokens", "text", "prompt_tps", "generate_tps", "load_ms",
                  "first_token_ms", "peak_bytes"]
 ARGS = None
@@ -205,7 +205,7 @@ class Generation(Cli):
 
     def test_every_isa_and_thread_count_gives_the_same_tokens(self):
         isas = self.json("devices")["devices"][0]["isas"]
-        for kind in ["q4_0", "q4_1", "q8_0"]:
+        for kind in TYPES[3:]:
             model = str(self.folder / f"tiny-{kind}.gguf")
             results = [self.generate("--seed", "5", "-t", str(threads), model=model,
                                      env={"WICK_CPU_ISA": isa})["tokens"]
@@ -315,7 +315,8 @@ class BadInput(Cli):
 
     def test_unknown_words(self):
         self.fails("quantize", self.model, str(self.folder / "out.gguf"), "q9_9",
-                   says="not a weight type: 'q9_9': use f32, f16, bf16, q4_0, q4_1 or q8_0")
+                   says="not a weight type: 'q9_9': use f32, f16, bf16, q4_0, q4_1, q5_0, "
+                        "q8_0, q4_k or q6_k")
         self.fails("quantize", self.model, str(self.folder / "out.gguf"), "q4_k", says="'q4_k'")
         self.run_fails("--device", "tpu", says="not a device: 'tpu': use cpu, cuda:N or hip:N")
         self.run_fails("--device", "cuda:99", says="no such device here: cuda:99")

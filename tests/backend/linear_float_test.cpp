@@ -6,13 +6,15 @@
 #include <memory>
 
 #include "tests/backend/float_reference.h"
-#include "wick/backend/cpu/cpu_backend.h"
+#include "tests/backend/machine.h"
 #include "wick/backend/cpu/thread_pool.h"
 
 namespace wick {
 namespace {
 
 using test::Buffer;
+using test::Machine;
+using test::OnMachine;
 using test::Truth;
 
 uint64_t element(DType dtype, int which, int64_t row, int64_t col) {
@@ -74,9 +76,19 @@ Buffer make_weight(DType dtype, Form form, int64_t first, int64_t n, int64_t k) 
   return w;
 }
 
-void run_case(DType weight_dtype, DType dtype, Form form, cpu::Isa isa, int64_t rows, int64_t n,
-              int64_t k) {
-  cpu::CpuBackend backend(isa);
+/// Packs the parts where the machine has its memory.
+std::unique_ptr<PreparedWeight> prepare(const Machine& machine, std::vector<Buffer>& parts) {
+  std::deque<OnMachine> there;
+  std::vector<ConstView> views;
+  for (Buffer& part : parts) {
+    there.emplace_back(machine, part.bytes.data(), part.bytes.size());
+    views.push_back({there.back().data(), part.dtype, part.layout});
+  }
+  return machine.backend->prepare(views, false);
+}
+
+void run_case(DType weight_dtype, DType dtype, Form form, const Machine& machine, int64_t rows,
+              int64_t n, int64_t k) {
   std::vector<Buffer> parts;
   if (form == Form::stacked) {
     for (int64_t first = 0; first < n;) {
@@ -87,9 +99,7 @@ void run_case(DType weight_dtype, DType dtype, Form form, cpu::Isa isa, int64_t 
   } else {
     parts.push_back(make_weight(weight_dtype, form, 0, n, k));
   }
-  std::vector<ConstView> views;
-  for (const Buffer& part : parts) views.push_back({part.bytes.data(), part.dtype, part.layout});
-  const std::unique_ptr<PreparedWeight> weight = backend.prepare(views, false);
+  const std::unique_ptr<PreparedWeight> weight = prepare(machine, parts);
   ASSERT_EQ(weight->n, n);
   ASSERT_EQ(weight->k, k);
   ASSERT_EQ(weight->dtype, weight_dtype);
@@ -106,8 +116,11 @@ void run_case(DType weight_dtype, DType dtype, Form form, cpu::Isa isa, int64_t 
   const std::vector<char> before = out.bytes;
   Layout x_layout = x.layout, out_layout = out.layout;
   if (form == Form::rank1) x_layout = x_layout.squeeze(0), out_layout = out_layout.squeeze(0);
-  backend.linear({out.bytes.data(), dtype, out_layout}, {x.bytes.data(), dtype, x_layout}, *weight,
-                 {});
+  const OnMachine x_there(machine, x.bytes.data(), x.bytes.size());
+  OnMachine out_there(machine, out.bytes.data(), out.bytes.size());
+  machine.backend->linear({out_there.data(), dtype, out_layout}, {x_there.data(), dtype, x_layout},
+                          *weight, {});
+  out_there.fetch();
 
   // bf16 weights meet activations rounded to bf16.
   std::vector<double> xs(static_cast<size_t>(rows * k)), ws(static_cast<size_t>(n * k));
@@ -148,11 +161,12 @@ void run_case(DType weight_dtype, DType dtype, Form form, cpu::Isa isa, int64_t 
 
 class LinearTest : public testing::Test {
  public:
-  LinearTest(DType weight, DType dtype, Form form, cpu::Isa isa)
-      : weight_(weight), dtype_(dtype), form_(form), isa_(isa) {}
+  LinearTest(DType weight, DType dtype, Form form, const Machine& machine)
+      : weight_(weight), dtype_(dtype), form_(form), machine_(machine) {}
   void TearDown() override { cpu::ThreadPool::global().set_threads(1); }
   void TestBody() override {
     for (const int threads : {1, 2}) {
+      if (threads > 1 && !machine_.is_cpu()) continue;
       cpu::ThreadPool::global().set_threads(threads);
       for (const int64_t rows : {1, 2, 3, 4, 7, 8, 9, 14, 30}) {
         if (form_ == Form::rank1 && rows > 1) continue;
@@ -175,25 +189,23 @@ class LinearTest : public testing::Test {
   void check(int threads, int64_t rows, int64_t n, int64_t k) {
     SCOPED_TRACE(std::to_string(threads) + " threads, " + std::to_string(rows) + "x" +
                  std::to_string(n) + "x" + std::to_string(k));
-    run_case(weight_, dtype_, form_, isa_, rows, n, k);
+    run_case(weight_, dtype_, form_, machine_, rows, n, k);
   }
   DType weight_, dtype_;
   Form form_;
-  cpu::Isa isa_;
+  const Machine& machine_;
 };
 
 [[maybe_unused]] const bool registered = [] {
   for (const DType weight : {DType::f32, DType::f16, DType::bf16}) {
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
       for (const auto& [form, form_name] : kForms) {
-        for (const cpu::Isa isa : cpu::available_isas()) {
-          if (isa == cpu::Isa::v4_vnni) continue;  // shares v4's kernels
+        for (const Machine& machine : test::machines()) {
           const std::string suite = "Parity/linear." + std::string(name(weight));
-          const std::string test =
-              std::string(name(dtype)) + '.' + form_name + ".cpu-" + std::string(name(isa));
+          const std::string test = std::string(name(dtype)) + '.' + form_name + '.' + machine.name;
           testing::RegisterTest(suite.c_str(), test.c_str(), nullptr, nullptr, __FILE__, __LINE__,
-                                [weight, dtype, form = form, isa]() -> testing::Test* {
-                                  return new LinearTest(weight, dtype, form, isa);
+                                [weight, dtype, form = form, &machine]() -> testing::Test* {
+                                  return new LinearTest(weight, dtype, form, machine);
                                 });
         }
       }
@@ -202,12 +214,14 @@ class LinearTest : public testing::Test {
   return true;
 }();
 
-std::vector<float> linear_f32(cpu::Isa isa, const PreparedWeight& weight,
-                              const std::vector<float>& x, int64_t rows) {
-  cpu::CpuBackend backend(isa);
+std::vector<float> linear_f32(const Machine& machine, const PreparedWeight& weight,
+                              std::vector<float> x, int64_t rows, LinearFusion fusion = {}) {
   std::vector<float> out(static_cast<size_t>(rows * weight.n));
-  backend.linear({out.data(), DType::f32, dense({rows, weight.n})},
-                 {x.data(), DType::f32, dense({rows, weight.k})}, weight, {});
+  const OnMachine x_there(machine, x.data(), x.size() * sizeof(float));
+  OnMachine out_there(machine, out.data(), out.size() * sizeof(float));
+  machine.backend->linear({out_there.data(), DType::f32, dense({rows, weight.n})},
+                          {x_there.data(), DType::f32, dense({rows, weight.k})}, weight, fusion);
+  out_there.fetch();
   return out;
 }
 
@@ -215,13 +229,11 @@ std::vector<float> linear_f32(cpu::Isa isa, const PreparedWeight& weight,
 TEST(LinearFloat, SameBitsAloneAndInABatch) {
   constexpr int64_t kN = 83, kK = 700;
   for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
-    Buffer w = make_weight(dtype, Form::contiguous, 0, kN, kK);
+    std::vector<Buffer> w{make_weight(dtype, Form::contiguous, 0, kN, kK)};
     std::vector<float> expected;
-    for (const cpu::Isa isa : cpu::available_isas()) {
-      if (isa == cpu::Isa::v2) continue;
-      cpu::CpuBackend backend(isa);
-      const ConstView view{w.bytes.data(), dtype, w.layout};
-      const auto weight = backend.prepare({&view, 1}, false);
+    for (const Machine& machine : test::machines()) {
+      if (!machine.is_cpu() || machine.isa == cpu::Isa::v2) continue;
+      const auto weight = prepare(machine, w);
       std::vector<float> x;
       for (int64_t i = 0; i < 20 * kK; ++i) {
         x.push_back(static_cast<float>(value(DType::f32, 0, i / kK, i % kK)));
@@ -229,16 +241,17 @@ TEST(LinearFloat, SameBitsAloneAndInABatch) {
       std::vector<float> alone;
       for (int64_t r = 0; r < 20; ++r) {
         const std::vector<float> row(x.begin() + r * kK, x.begin() + (r + 1) * kK);
-        const std::vector<float> out = linear_f32(isa, *weight, row, 1);
+        const std::vector<float> out = linear_f32(machine, *weight, row, 1);
         alone.insert(alone.end(), out.begin(), out.end());
       }
       if (expected.empty()) expected = alone;
-      EXPECT_EQ(alone, expected) << name(dtype) << ' ' << name(isa);
+      EXPECT_EQ(alone, expected) << name(dtype) << ' ' << machine.name;
       if (dtype != DType::bf16 || !cpu::has_avx512_bf16()) {
-        EXPECT_EQ(linear_f32(isa, *weight, x, 20), expected) << name(dtype) << ' ' << name(isa);
+        EXPECT_EQ(linear_f32(machine, *weight, x, 20), expected)
+            << name(dtype) << ' ' << machine.name;
       }
       const std::vector<float> six(x.begin(), x.begin() + 6 * kK);
-      EXPECT_EQ(linear_f32(isa, *weight, six, 6),
+      EXPECT_EQ(linear_f32(machine, *weight, six, 6),
                 std::vector<float>(expected.begin(), expected.begin() + 6 * kN));
     }
   }
@@ -248,23 +261,88 @@ TEST(LinearFloat, NanAndInfinityPropagate) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
   constexpr int64_t kN = 40, kK = 65;
   for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
-    Buffer w(dtype, dense({kN, kK}), kN * kK);
-    for (int64_t i = 0; i < kN * kK; ++i) w.set(i, test::encode(dtype, 1.0));
-    w.set(3 * kK + 5, test::encode(dtype, 0.0));
-    for (const cpu::Isa isa : cpu::available_isas()) {
-      cpu::CpuBackend backend(isa);
-      const ConstView view{w.bytes.data(), dtype, w.layout};
-      const auto weight = backend.prepare({&view, 1}, false);
+    std::vector<Buffer> w{Buffer(dtype, dense({kN, kK}), kN * kK)};
+    for (int64_t i = 0; i < kN * kK; ++i) w[0].set(i, test::encode(dtype, 1.0));
+    w[0].set(3 * kK + 5, test::encode(dtype, 0.0));
+    for (const Machine& machine : test::machines()) {
+      const auto weight = prepare(machine, w);
       for (const int64_t rows : {3, 12}) {
         std::vector<float> x(static_cast<size_t>(rows * kK), 1.0f);
         x[kK - 1] = std::nanf("");
         x[static_cast<size_t>(kK + 5)] = kInf;
-        const std::vector<float> out = linear_f32(isa, *weight, x, rows);
+        const std::vector<float> out = linear_f32(machine, *weight, x, rows);
         for (int64_t i = 0; i < kN; ++i) {
           EXPECT_TRUE(std::isnan(out[static_cast<size_t>(i)]));
           const float second = out[static_cast<size_t>(kN + i)];
           EXPECT_TRUE(i == 3 ? std::isnan(second) : second == kInf) << i << ' ' << second;
           EXPECT_EQ(out[static_cast<size_t>(2 * kN + i)], i == 3 ? kK - 1.0f : kK);
+        }
+      }
+    }
+  }
+}
+
+// Weights and activations beyond what 16 bits hold side by side: rows of very different sizes, and
+// infinite weights.
+TEST(LinearFloat, ExtremesOfF16Weights) {
+  constexpr int64_t kN = 66, kK = 96, kRows = 40;
+  std::vector<Buffer> w{make_weight(DType::f16, Form::contiguous, 0, kN, kK)};
+  std::vector<float> x;
+  for (int64_t i = 0; i < kRows * kK; ++i) {
+    // From 2^-120 to 2^114 by row, and by 2^±6 within it.
+    const int size = static_cast<int>(i / kK * 6 - 120 + i % kK % 13 - 6);
+    x.push_back(std::ldexp(static_cast<float>(value(DType::f32, 0, i / kK, i % kK)), size));
+  }
+  for (const bool infinite : {false, true}) {
+    if (infinite) w[0].set(5 * kK + 3, 0xfc00);  // output 5, input 3: -infinity
+    for (const Machine& machine : test::machines()) {
+      const auto weight = prepare(machine, w);
+      const std::vector<float> out = linear_f32(machine, *weight, x, kRows);
+      for (int64_t r = 0; r < kRows; ++r) {
+        for (int64_t i = 0; i < kN; ++i) {
+          Truth truth;
+          for (int64_t p = 0; p < kK; ++p) {
+            const double product = static_cast<double>(x[static_cast<size_t>(r * kK + p)]) *
+                                   test::decode(DType::f16, w[0].get(i * kK + p));
+            truth.value += product;
+            truth.magnitude += std::fabs(product);
+          }
+          const float got = out[static_cast<size_t>(r * kN + i)];
+          EXPECT_EQ(test::outside_bound(DType::f32, got, truth, kK), "")
+              << machine.name << " row " << r << " output " << i;
+        }
+      }
+    }
+  }
+}
+
+TEST(LinearFloat, AddsAResidual) {
+  constexpr int64_t kN = 37, kK = 70;
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+    std::vector<Buffer> w{make_weight(dtype, Form::contiguous, 0, kN, kK)};
+    for (const Machine& machine : test::machines()) {
+      const auto weight = prepare(machine, w);
+      for (const int64_t rows : {1, 3, 20, 70}) {
+        std::vector<float> x, residual;
+        for (int64_t i = 0; i < rows * kK; ++i) {
+          x.push_back(static_cast<float>(value(DType::f32, 0, i / kK, i % kK)));
+        }
+        // Rows lie in a wider matrix.
+        for (int64_t i = 0; i < rows * (kN + 3); ++i) {
+          residual.push_back(static_cast<float>(value(DType::f32, 2, i, 0)));
+        }
+        const OnMachine there(machine, residual.data(), residual.size() * sizeof(float));
+        LinearFusion fusion;
+        fusion.add = true;
+        fusion.residual = {there.data(), DType::f32, dense({rows, kN + 3}).narrow(1, 2, kN)};
+        const std::vector<float> without = linear_f32(machine, *weight, x, rows);
+        const std::vector<float> with = linear_f32(machine, *weight, x, rows, fusion);
+        for (int64_t r = 0; r < rows; ++r) {
+          for (int64_t i = 0; i < kN; ++i) {
+            const auto at = static_cast<size_t>(r * kN + i);
+            const float added = residual[static_cast<size_t>(r * (kN + 3) + 2 + i)];
+            EXPECT_EQ(with[at], without[at] + added) << machine.name << ' ' << r << ' ' << i;
+          }
         }
       }
     }
@@ -286,11 +364,11 @@ TEST(LinearFloat, ReleasedSourceStaysReadable) {
   const ConstView whole{w.bytes.data(), DType::f16, w.layout};
   std::vector<float> x;
   for (int64_t p = 0; p < kK; ++p) x.push_back(static_cast<float>(value(DType::f32, 0, 0, p)));
-  for (const cpu::Isa isa : cpu::available_isas()) {
-    cpu::CpuBackend backend(isa);
-    const auto released = backend.prepare(views, true);
-    const auto kept = backend.prepare({&whole, 1}, false);
-    EXPECT_EQ(linear_f32(isa, *released, x, 1), linear_f32(isa, *kept, x, 1));
+  for (const Machine& machine : test::machines()) {
+    if (!machine.is_cpu()) continue;
+    const auto released = machine.backend->prepare(views, true);
+    const auto kept = machine.backend->prepare({&whole, 1}, false);
+    EXPECT_EQ(linear_f32(machine, *released, x, 1), linear_f32(machine, *kept, x, 1));
     EXPECT_EQ(std::memcmp(mapped, w.bytes.data(), w.bytes.size()), 0);
   }
   munmap(mapped, w.bytes.size());

@@ -4,13 +4,15 @@
 #include <tuple>
 
 #include "tests/backend/float_reference.h"
-#include "wick/backend/cpu/cpu_backend.h"
+#include "tests/backend/machine.h"
 #include "wick/backend/cpu/thread_pool.h"
 
 namespace wick {
 namespace {
 
 using test::Buffer;
+using test::Machine;
+using test::OnMachine;
 using test::Truth;
 
 struct Dims {
@@ -158,7 +160,7 @@ Layout with_rank(const Layout& layout, Form form, int64_t batch) {
   return layout;
 }
 
-void run_case(DType dtype, Form form, cpu::Isa isa, const Dims& d) {
+void run_case(DType dtype, Form form, const Machine& machine, const Dims& d) {
   Buffer a = make(dtype, form, 0, d.batch, d.m, d.k);
   Buffer b = make(dtype, form, 1, d.batch, d.k, d.n);
   const auto fill = [&](Buffer& buffer, int which) {
@@ -176,11 +178,14 @@ void run_case(DType dtype, Form form, cpu::Isa isa, const Dims& d) {
   fill(b, 1);
   Buffer out = make(dtype, form, 2, d.batch, d.m, d.n);
   const std::vector<char> before = out.bytes;
-  cpu::CpuBackend backend(isa);
-  const auto view = [&](Buffer& buffer) {
-    return View{buffer.bytes.data(), dtype, with_rank(buffer.layout, form, d.batch)};
+  OnMachine a_there(machine, a.bytes.data(), a.bytes.size());
+  OnMachine b_there(machine, b.bytes.data(), b.bytes.size());
+  OnMachine out_there(machine, out.bytes.data(), out.bytes.size());
+  const auto view = [&](const OnMachine& there, const Buffer& buffer) {
+    return View{there.data(), dtype, with_rank(buffer.layout, form, d.batch)};
   };
-  backend.matmul(view(out), view(a), view(b));
+  machine.backend->matmul(view(out_there, out), view(a_there, a), view(b_there, b));
+  out_there.fetch();
 
   std::vector<bool> written(static_cast<size_t>(out.storage_elems()));
   for (int64_t z = 0; z < d.batch; ++z) {
@@ -242,6 +247,9 @@ std::vector<Dims> shapes(Form form, int threads) {
     all.push_back({1, 17, 40, 8230});  // more than one pass over k
     all.push_back({1, 2, 600, 520});   // more than one strip
     all.push_back({1, 600, 2, 520});
+    // Every row on 16 bytes, and a tile of 128 by 256 and some more.
+    all.push_back({1, 264, 520, 200});
+    all.push_back({2, 136, 264, 64});
   }
   if (form == Form::contiguous && threads > 1) {
     all.push_back({1, 233, 33, 8200});  // more than one row block
@@ -251,13 +259,21 @@ std::vector<Dims> shapes(Form form, int threads) {
 
 class ProductTest : public testing::Test {
  public:
-  ProductTest(DType dtype, Form form, cpu::Isa isa) : dtype_(dtype), form_(form), isa_(isa) {}
+  ProductTest(DType dtype, Form form, const Machine& machine)
+      : dtype_(dtype), form_(form), machine_(machine) {}
   void TearDown() override { cpu::ThreadPool::global().set_threads(1); }
   void TestBody() override {
     for (const int threads : {1, 2}) {
+      if (threads > 1 && !machine_.is_cpu()) continue;
       cpu::ThreadPool::global().set_threads(threads);
-      for (const Dims& dims : shapes(form_, threads)) {
-        run_case(dtype_, form_, isa_, dims);
+      std::vector<Dims> all = shapes(form_, threads);
+      // More large tiles than a GPU has processors.
+      const bool dense = form_ == Form::contiguous || form_ == Form::transposed;
+      if (!machine_.is_cpu() && dense && is_float(dtype_) && dtype_ != DType::f64) {
+        all.push_back({1, 1100, 2302, 72});
+      }
+      for (const Dims& dims : all) {
+        run_case(dtype_, form_, machine_, dims);
         if (HasFatalFailure()) {
           FAIL() << threads << " threads, batch " << dims.batch << ", " << dims.m << 'x' << dims.n
                  << 'x' << dims.k;
@@ -269,20 +285,18 @@ class ProductTest : public testing::Test {
  private:
   DType dtype_;
   Form form_;
-  cpu::Isa isa_;
+  const Machine& machine_;
 };
 
 [[maybe_unused]] const bool registered = [] {
   for (int d = 0; d < kRealDTypeCount; ++d) {
     const auto dtype = static_cast<DType>(d);
     for (const auto& [form, form_name] : kForms) {
-      for (const cpu::Isa isa : cpu::available_isas()) {
-        if (isa == cpu::Isa::v4_vnni) continue;  // shares v4's kernels
-        const std::string test =
-            std::string(name(dtype)) + '.' + form_name + ".cpu-" + std::string(name(isa));
+      for (const Machine& machine : test::machines()) {
+        const std::string test = std::string(name(dtype)) + '.' + form_name + '.' + machine.name;
         testing::RegisterTest("Parity/matmul", test.c_str(), nullptr, nullptr, __FILE__, __LINE__,
-                              [dtype, form = form, isa]() -> testing::Test* {
-                                return new ProductTest(dtype, form, isa);
+                              [dtype, form = form, &machine]() -> testing::Test* {
+                                return new ProductTest(dtype, form, machine);
                               });
       }
     }
@@ -290,13 +304,26 @@ class ProductTest : public testing::Test {
   return true;
 }();
 
-std::vector<float> product_f32(cpu::Isa isa, int threads, int64_t m, int64_t n, int64_t k,
+/// The product of dense matrices [m, k] and [k, n]: of numbers, or of bytes of any dtype.
+template <class T>
+std::vector<T> dense_product(const Machine& machine, DType dtype, int64_t m, int64_t n, int64_t k,
+                             std::vector<T> a, std::vector<T> b) {
+  const size_t bytes = static_cast<size_t>(m * n * info(dtype).block_bytes);
+  std::vector<T> out(bytes / sizeof(T));
+  const OnMachine a_there(machine, a.data(), a.size() * sizeof(T));
+  const OnMachine b_there(machine, b.data(), b.size() * sizeof(T));
+  OnMachine out_there(machine, out.data(), out.size() * sizeof(T));
+  machine.backend->matmul({out_there.data(), dtype, dense({m, n})},
+                          {a_there.data(), dtype, dense({m, k})},
+                          {b_there.data(), dtype, dense({k, n})});
+  out_there.fetch();
+  return out;
+}
+
+std::vector<float> product_f32(const Machine& machine, int threads, int64_t m, int64_t n, int64_t k,
                                const std::vector<float>& a, const std::vector<float>& b) {
   cpu::ThreadPool::global().set_threads(threads);
-  std::vector<float> out(static_cast<size_t>(m * n));
-  cpu::CpuBackend backend(isa);
-  backend.matmul({out.data(), DType::f32, dense({m, n})}, {a.data(), DType::f32, dense({m, k})},
-                 {b.data(), DType::f32, dense({k, n})});
+  std::vector<float> out = dense_product(machine, DType::f32, m, n, k, a, b);
   cpu::ThreadPool::global().set_threads(1);
   return out;
 }
@@ -324,39 +351,49 @@ TEST(Matmul, SameBitsOnEveryFmaIsaAndThreadCount) {
         chain[static_cast<size_t>(i * n + j)] = sum;
       }
     }
-    for (const cpu::Isa isa : cpu::available_isas()) {
-      if (isa == cpu::Isa::v2) continue;
+    for (const Machine& machine : test::machines()) {
+      if (!machine.is_cpu() || machine.isa == cpu::Isa::v2) continue;
       for (const int threads : {1, 2}) {
-        EXPECT_EQ(product_f32(isa, threads, m, n, k, a, b), chain)
-            << name(isa) << ' ' << m << 'x' << n << 'x' << k;
+        EXPECT_EQ(product_f32(machine, threads, m, n, k, a, b), chain)
+            << machine.name << ' ' << m << 'x' << n << 'x' << k;
       }
     }
   }
 }
 
 TEST(Matmul, NanAndInfinityPropagate) {
-  constexpr float kInf = std::numeric_limits<float>::infinity();
-  for (const cpu::Isa isa : cpu::available_isas()) {
-    for (const auto& [m, n, k] :
-         std::initializer_list<std::array<int64_t, 3>>{{1, 20, 9}, {30, 2, 40}, {20, 40, 300}}) {
-      std::vector<float> a(static_cast<size_t>(m * k), 1.0f), b(static_cast<size_t>(k * n), 1.0f);
-      a[static_cast<size_t>(k - 1)] = std::nanf("");   // row 0
-      b[static_cast<size_t>((k - 1) * n + 1)] = kInf;  // column 1
-      const std::vector<float> out = product_f32(isa, 1, m, n, k, a, b);
-      for (int64_t i = 0; i < m; ++i) {
-        for (int64_t j = 0; j < n; ++j) {
-          const float got = out[static_cast<size_t>(i * n + j)];
-          if (i == 0) {
-            EXPECT_TRUE(std::isnan(got));
-          } else {
-            EXPECT_EQ(got, j == 1 ? kInf : static_cast<float>(k));
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+    const auto size = static_cast<size_t>(info(dtype).block_bytes);
+    // 0x7c00, 0x7f80 and 0x7f800000; one more bit for NaN.
+    const uint64_t inf = dtype == DType::f32 ? 0x7f800000 : dtype == DType::f16 ? 0x7c00 : 0x7f80;
+    const uint64_t nan = inf | inf >> 1, one = test::encode(dtype, 1.0);
+    for (const Machine& machine : test::machines()) {
+      for (const auto& [m, n, k] : std::initializer_list<std::array<int64_t, 3>>{
+               {1, 20, 9}, {30, 2, 40}, {20, 40, 300}, {136, 136, 64}}) {
+        Buffer a(dtype, dense({m, k}), m * k), b(dtype, dense({k, n}), k * n);
+        for (int64_t i = 0; i < m * k; ++i) a.set(i, one);
+        for (int64_t i = 0; i < k * n; ++i) b.set(i, one);
+        a.set(k - 1, nan);            // row 0
+        b.set((k - 1) * n + 1, inf);  // column 1
+        const std::vector<char> out = dense_product(machine, dtype, m, n, k, a.bytes, b.bytes);
+        ASSERT_EQ(out.size(), static_cast<size_t>(m * n) * size);
+        for (int64_t i = 0; i < m; ++i) {
+          for (int64_t j = 0; j < n; ++j) {
+            const double got = test::decode(dtype, test::read_bits(dtype, out.data(), i * n + j));
+            if (i == 0) {
+              EXPECT_TRUE(std::isnan(got)) << machine.name;
+            } else {
+              EXPECT_EQ(got, j == 1 ? kInf : static_cast<double>(k)) << machine.name;
+            }
           }
         }
+        b.set(0, inf);
+        a.set((m - 1) * k, 0);  // 0 · ∞ in the last row, column 0
+        const std::vector<char> again = dense_product(machine, dtype, m, n, k, a.bytes, b.bytes);
+        const uint64_t corner = test::read_bits(dtype, again.data(), (m - 1) * n);
+        EXPECT_TRUE(std::isnan(test::decode(dtype, corner))) << machine.name;
       }
-      b[0] = kInf;
-      a[static_cast<size_t>((m - 1) * k)] = 0.0f;  // 0 · ∞ in the last row, column 0
-      const std::vector<float> again = product_f32(isa, 1, m, n, k, a, b);
-      EXPECT_TRUE(std::isnan(again[static_cast<size_t>((m - 1) * n)]));
     }
   }
 }

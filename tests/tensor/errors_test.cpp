@@ -214,8 +214,10 @@ TEST(OpErrors, OperandsThatDontMatch) {
   EXPECT_THAT(error_of([&] { quantize(make({}), DType::q4_0); }), HasSubstr("whole blocks"));
   EXPECT_THAT(error_of([&] { quantize(make({32}, DType::f16), DType::q4_0); }),
               HasSubstr("quantize: not this conversion: f16[32]@cpu to q4_0"));
-  EXPECT_THAT(error_of([&] { quantize(make({256}), DType::q4_k); }),
+  EXPECT_THAT(error_of([&] { quantize(make({256}), DType::q5_k); }),
               HasSubstr("not this conversion"));
+  EXPECT_EQ(error_of([&] { quantize(make({288}), DType::q4_k); }),
+            "quantize: rows aren't whole blocks: f32[288]@cpu to q4_k: need a multiple of 256");
   EXPECT_THAT(error_of([&] { dequantize(a); }), HasSubstr("dequantize: not this conversion"));
 }
 

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "wick/backend/gpu/kernels/copy_map.h"
 #include "wick/base/device.h"
 
 namespace wick::gpu {
@@ -43,6 +44,14 @@ struct GpuInfo {
   int wave = 32;             ///< lanes that run in lockstep
   int shared_bytes = 0;      ///< shared memory that a block may ask for
   bool integrated = false;   ///< shares the host's memory
+};
+
+/// Matrices of 16-bit elements, of which a device copies boxes by itself: see device_wgmma.h.
+struct CopyBoxes {
+  const void* data = nullptr;  ///< on 16 bytes
+  uint64_t columns = 0, rows = 0, matrices = 1;
+  uint64_t row_bytes = 0, matrix_bytes = 0;  ///< from one to the next; multiples of 16
+  uint32_t box_rows = 0;                     ///< by 64 columns
 };
 
 class Driver {
@@ -79,13 +88,17 @@ class Driver {
   virtual int launch_early(void* function, const unsigned (&groups)[3], unsigned items,
                            unsigned shared_bytes, void* stream, void** arguments) const;
 
+  /// Describes matrices to kernels that copy boxes of them, whose pieces are mixed as those kernels
+  /// expect. False where the driver can't.
+  virtual bool make_copy_map(CopyMap& map, const CopyBoxes& of) const;
+
   /// Initialises the driver and counts its devices. False with a reason in `trace` where it doesn't
   /// work or has none.
   bool start(std::string& trace);
 
  protected:
-  Driver(DeviceKind kind, const Api& functions, std::string file)
-      : api(functions), library(std::move(file)), kind_(kind) {}
+  /// Errors: see traced.
+  Driver(DeviceKind kind, const Api& functions, std::string file);
   int attribute(int which, int device) const;
   /// What `info` says the same way at every vendor: name and memory.
   GpuInfo basic_info(int device) const;

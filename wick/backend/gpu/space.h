@@ -71,7 +71,7 @@ struct Space {
     int64_t inner = 1;  // elements of all dims but the outermost
     for (size_t d = 1; d < dims.size(); ++d) inner *= dims[d].size;
     const int64_t outer = dims.empty() ? 1 : dims[0].size;
-    if (inner > kMost) {
+    if (!dims.empty() && inner > kMost) {
       const Dim first = dims[0];
       const std::vector<Dim> rest(dims.begin() + 1, dims.end());
       for (int64_t i = 0; i < outer; ++i) {

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "wick/backend/gpu/driver.h"
+#include "wick/backend/gpu/trace.h"
 
 namespace wick::gpu {
 namespace {
@@ -58,6 +59,11 @@ struct Extra {
   int (*error_string)(int code, const char** text);
   int (*function_set_attribute)(void* function, int attribute, int value);
   int (*launch_extended)(const void* config, void* function, void** arguments, void** extra);
+  // Of drivers from 12.0 on; null on others.
+  int (*encode_copy_map)(void* map, int type, uint32_t rank, const void* data,
+                         const uint64_t* sizes, const uint64_t* strides, const uint32_t* box,
+                         const uint32_t* steps, int interleave, int swizzle, int promotion,
+                         int fill);
 };
 
 /// CUlaunchAttribute and CUlaunchConfig.
@@ -86,6 +92,8 @@ enum Attribute : int {
 };
 constexpr int kProgrammaticSerialization = 6, kMaxDynamicShared = 8;
 constexpr int kOutOfMemory = 2;
+// Of copy maps: 16-bit elements, pieces mixed within 128 bytes, 256 bytes at a time into the cache.
+constexpr int kWord16 = 1, kNoInterleave = 0, kSwizzle128 = 3, kPromote256 = 3, kFillZeros = 0;
 
 class CudaDriver final : public Driver {
  public:
@@ -124,12 +132,24 @@ class CudaDriver final : public Driver {
 
   int launch_early(void* function, const unsigned (&groups)[3], unsigned items,
                    unsigned shared_bytes, void* stream, void** arguments) const override {
+    if (tracing()) {
+      return Driver::launch_early(function, groups, items, shared_bytes, stream, arguments);
+    }
     LaunchAttribute attribute = {};
     attribute.id = kProgrammaticSerialization;
     attribute.value = 1;
     const LaunchConfig config = {
         {groups[0], groups[1], groups[2]}, {items, 1, 1}, shared_bytes, stream, &attribute, 1};
     return extra_.launch_extended(&config, function, arguments, nullptr);
+  }
+
+  bool make_copy_map(CopyMap& map, const CopyBoxes& of) const override {
+    if (extra_.encode_copy_map == nullptr) return false;
+    const uint64_t sizes[3] = {of.columns, of.rows, of.matrices};
+    const uint64_t strides[2] = {of.row_bytes, of.matrix_bytes};
+    const uint32_t box[3] = {64, of.box_rows, 1}, steps[3] = {1, 1, 1};
+    return extra_.encode_copy_map(&map, kWord16, 3, of.data, sizes, strides, box, steps,
+                                  kNoInterleave, kSwizzle128, kPromote256, kFillZeros) == 0;
   }
 
  private:
@@ -150,6 +170,8 @@ bool find_extra(const Library& library, Extra& extra, std::string& trace) {
   const auto find = [&](auto& function, const char* name) {
     return find_function(library, name, function, trace);
   };
+  extra.encode_copy_map =
+      reinterpret_cast<decltype(extra.encode_copy_map)>(library.symbol("cuTensorMapEncodeTiled"));
   return find(extra.context_retain, "cuDevicePrimaryCtxRetain") &&
          find(extra.context_set, "cuCtxSetCurrent") && find(extra.error_name, "cuGetErrorName") &&
          find(extra.error_string, "cuGetErrorString") &&

@@ -8,9 +8,10 @@
 
 namespace wick::gpu {
 
-// Weights with float products: f32 f16 bf16 (float_weight.cpp).
+/// Packs matrices [n_i, k] of f32, f16 or bf16, stacked along n.
 std::unique_ptr<PreparedWeight> prepare_float(Gpu& gpu, std::span<const ConstView> parts);
-/// residual: null, or what is added to the product, f32 as x and out are then.
+/// x [.., k] → out [.., n], of one float dtype. residual: null, or [.., n] f32 that is added to an
+/// f32 product.
 void linear_float(Gpu& gpu, const View& out, const ConstView& x, const PreparedWeight& weight,
                   const ConstView* residual);
 

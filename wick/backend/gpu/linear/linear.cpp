@@ -3,6 +3,7 @@
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/linear/float_weight.h"
 #include "wick/backend/gpu/linear/quantized_weight.h"
+#include "wick/backend/gpu/prologue.h"
 
 namespace wick::gpu {
 namespace {
@@ -20,17 +21,6 @@ class Temporary {
   Scratch memory_;
 };
 
-void product(Gpu& gpu, const View& out, const ConstView& x, const PreparedWeight& weight,
-             const ConstView* residual) {
-  if (!is_block(weight.dtype)) {
-    linear_float(gpu, out, x, weight, residual);
-    return;
-  }
-  const QuantizedRows rows(gpu, out.layout.elems() / weight.n, weight.k);
-  quantize_rows(gpu, rows, x);
-  multiply(out, rows, static_cast<const QuantizedWeight&>(weight), residual);
-}
-
 }  // namespace
 
 std::unique_ptr<PreparedWeight> GpuBackend::prepare(std::span<const ConstView> parts, bool) {
@@ -43,8 +33,16 @@ void GpuBackend::linear(const View& out, const ConstView& x, const PreparedWeigh
   using Input = LinearFusion::Input;
   if (out.layout.elems() == 0) return;
   const ConstView* const residual = fusion.add ? &fusion.residual : nullptr;
+  if (is_block(weight.dtype)) {
+    const QuantizedRows rows(gpu_, out.layout.elems() / weight.n, weight.k);
+    quantize_rows(gpu_, fusion, x, weight.k,
+                  {static_cast<int8_t*>(rows.values()),
+                   static_cast<math::ActivationScale*>(rows.scales()), rows.padded()});
+    multiply(out, rows, static_cast<const QuantizedWeight&>(weight), residual);
+    return;
+  }
   if (fusion.input == Input::plain) {
-    product(gpu_, out, x, weight, residual);
+    linear_float(gpu_, out, x, weight, residual);
     return;
   }
   const int last = x.layout.rank() - 1;
@@ -55,7 +53,7 @@ void GpuBackend::linear(const View& out, const ConstView& x, const PreparedWeigh
     binary(Op::silu_mul, input.view(), {x.data, x.dtype, x.layout.narrow(last, 0, weight.k)},
            {x.data, x.dtype, x.layout.narrow(last, weight.k, weight.k)});
   }
-  product(gpu_, out, input.view(), weight, residual);
+  linear_float(gpu_, out, input.view(), weight, residual);
 }
 
 }  // namespace wick::gpu

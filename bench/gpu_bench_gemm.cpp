@@ -1,0 +1,372 @@
+// Products of matrices on a GPU: each is checked against f64 on some of its elements, and timed.
+//
+//   gpu_bench_gemm DEVICE [--small] [--only TEXT]
+//
+// One line of JSON a product: its time; TFLOP/s, and the ratio to the vendor's library in the same
+// run where that is installed; for few rows the bytes of the weights a second, and their share of the
+// device's copies. `worst` is the largest error as a share of what the class `bound` allows.
+// WICK_GPU_GEMM=plain|mma|wgmma chooses the main loop. --small takes shapes an emulator can do.
+// Exits with 1 if an error is too large.
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bench/peers/cublas.h"
+#include "wick/backend/gpu/gpu_backend.h"
+#include "wick/base/error.h"
+#include "wick/math/half.h"
+
+namespace {
+
+using namespace wick;
+
+/// Element i of the numbers that all operands are made of: in (-1, 1).
+float number(int64_t i) {
+  auto x = static_cast<uint64_t>(i) * 0x9e3779b97f4a7c15u;
+  x = (x ^ x >> 29) * 0xbf58476d1ce4e5b9u;
+  return static_cast<float>(static_cast<int32_t>(x >> 32)) * 0x1p-31f;
+}
+
+/// As a dtype holds it.
+uint32_t encode(DType dtype, float x) {
+  if (dtype == DType::f16) return math::from_f32<math::f16>(x).bits;
+  if (dtype == DType::bf16) return math::from_f32<math::bf16>(x).bits;
+  return math::f32_bits(x);
+}
+double decode(DType dtype, uint32_t bits) {
+  if (dtype == DType::f16) return math::to_f32(math::f16{static_cast<uint16_t>(bits)});
+  if (dtype == DType::bf16) return math::to_f32(math::bf16{static_cast<uint16_t>(bits)});
+  return math::bits_f32(bits);
+}
+double stored(DType dtype, int64_t i) { return decode(dtype, encode(dtype, number(i))); }
+/// What half of the last bit of a result is worth.
+double half_ulp(DType dtype, double x) {
+  const int bits = dtype == DType::f16 ? 10 : dtype == DType::bf16 ? 7 : 23;
+  return std::ldexp(0.5, (x == 0 ? -126 : std::ilogb(x)) - bits);
+}
+
+class Memory {
+ public:
+  Memory(gpu::GpuBackend& backend, size_t bytes)
+      : backend_(backend), bytes_(bytes), data_(backend.alloc(bytes)) {}
+  ~Memory() { backend_.free(data_, bytes_); }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  void* data() const { return data_; }
+
+ private:
+  gpu::GpuBackend& backend_;
+  size_t bytes_;
+  void* data_;
+};
+
+struct Shape2 {
+  int64_t m, n, k;
+};
+
+class Bench {
+ public:
+  Bench(Device device, bool small, std::string only)
+      : backend_(device), gpu_(backend_.gpu()), small_(small), only_(std::move(only)) {
+    gpu_.enter();
+    for (void*& event : events_) gpu_.check(gpu_.driver.api.event_create(&event, 0), "an event");
+    if (device.kind == DeviceKind::cuda) peer_ = bench::Cublas::open(gpu_.main_stream());
+    if (!small_) copy_rate_ = measure_copy();
+    const char* loop = std::getenv("WICK_GPU_GEMM");
+    fmt::print(
+        "{{\"device\": \"{}\", \"name\": \"{}\", \"architecture\": \"{}\", \"main_loop\": "
+        "\"{}\", \"cublas\": {}, \"copy_gb_s\": {:.0f}}}\n",
+        device.str(), gpu_.info.name, gpu_.compiled_for(), loop == nullptr ? "best" : loop,
+        peer_ != nullptr, copy_rate_ / 1e9);
+  }
+
+  void run() {
+    const auto both = {DType::bf16, DType::f16};
+    if (small_) {
+      for (const DType dtype : {DType::bf16, DType::f16, DType::f32}) {
+        for (const char* layout : {"nn", "nt", "tn", "tt"}) matmul(dtype, layout, {72, 136, 96});
+        linear(dtype, DType::f32, 1, {1, 200, 264});
+        linear(dtype, DType::f32, 20, {1, 200, 264});
+      }
+      return;
+    }
+    for (const DType dtype : both) {
+      for (const char* layout : {"nn", "nt", "tn", "tt"}) {
+        matmul(dtype, layout, {4096, 4096, 4096});
+      }
+    }
+    for (const Shape2 s : {Shape2{512, 4096, 11008},
+                           {512, 11008, 4096},
+                           {2048, 4096, 4096},
+                           {8192, 8192, 8192},
+                           {16, 4096, 4096},
+                           {64, 4096, 4096},
+                           {128, 4096, 4096},
+                           {1, 4096, 4096},
+                           {4095, 4095, 4095},
+                           {4097, 4099, 4101},
+                           {1000, 1000, 1000},
+                           {300, 500, 700}}) {
+      matmul(DType::bf16, "nn", s);
+      matmul(DType::bf16, "nt", s);
+    }
+    for (const char* layout : {"nn", "nt", "tn", "tt"}) {
+      matmul(DType::f32, layout, {4096, 4096, 4096});
+    }
+    matmul(DType::f32, "nn", {512, 4096, 11008});
+    matmul(DType::f32, "nn", {4095, 4095, 4095});
+    matmul(DType::f32, "nn", {1000, 1000, 1000});
+    for (const DType dtype : {DType::bf16, DType::f16, DType::f32}) {
+      for (const auto& [n, k] : std::initializer_list<std::pair<int64_t, int64_t>>{
+               {4096, 4096}, {14336, 4096}, {4096, 14336}, {6144, 4096}, {128256, 4096}}) {
+        for (const int64_t rows : {1, 2, 4, 8}) linear(dtype, DType::f32, rows, {1, n, k});
+      }
+      for (const int64_t rows : {1, 9, 16, 24, 32, 64, 128, 512, 2048}) {
+        linear(dtype, DType::f32, rows, {1, 4096, 4096});
+        if (rows > 1) linear(dtype, DType::f32, rows, {1, 28672, 4096});
+      }
+      linear(dtype, DType::f32, 1, {1, 576, 576});
+      linear(dtype, DType::f32, 1, {1, 1536, 576});
+    }
+    for (const int64_t rows : {1, 512}) {
+      linear(DType::bf16, DType::bf16, rows, {1, 4096, 4096});
+      linear(DType::f16, DType::f16, rows, {1, 4096, 4096});
+    }
+  }
+  bool failed() const { return failed_; }
+
+ private:
+  /// Seconds of one of `times` calls: the best of some rounds, between events.
+  template <class F>
+  double seconds(int times, const F& round) {
+    double best = INFINITY;
+    for (int i = 0; i < (small_ ? 1 : 7); ++i) {
+      gpu_.check(gpu_.driver.api.event_record(events_[0], gpu_.main_stream()), "an event");
+      round();
+      gpu_.check(gpu_.driver.api.event_record(events_[1], gpu_.main_stream()), "an event");
+      gpu_.check(gpu_.driver.api.event_synchronize(events_[1]), "waiting");
+      float ms = 0;
+      gpu_.check(gpu_.driver.api.event_elapsed(&ms, events_[0], events_[1]), "an event");
+      best = std::min(best, static_cast<double>(ms) * 1e-3 / times);
+    }
+    return best;
+  }
+  /// Of `times` calls recorded once.
+  template <class F>
+  double seconds_recorded(int times, const F& call) {
+    if (small_) return NAN;
+    const auto recording = backend_.record([&] {
+      for (int i = 0; i < times; ++i) call(i);
+    });
+    recording->replay();
+    return seconds(times, [&] { recording->replay(); });
+  }
+
+  double measure_copy() {
+    const size_t bytes = size_t{1} << 30;
+    const Memory a(backend_, bytes), b(backend_, bytes);
+    const double time = seconds(1, [&] {
+      gpu_.check(gpu_.driver.api.copy_on_device(b.data(), a.data(), bytes, gpu_.main_stream()),
+                 "copying");
+    });
+    return 2.0 * static_cast<double>(bytes) / time;
+  }
+
+  /// The first numbers of a dtype on the device, made once: operands are parts of them.
+  const void* numbers(DType dtype, int64_t count) {
+    auto& [memory, held] = numbers_[static_cast<size_t>(dtype)];
+    if (held < count) {
+      const auto bytes = static_cast<size_t>(info(dtype).block_bytes);
+      std::vector<char> host(static_cast<size_t>(count) * bytes);
+      for (int64_t i = 0; i < count; ++i) {
+        const uint32_t bits = encode(dtype, number(i));
+        std::memcpy(&host[static_cast<size_t>(i) * bytes], &bits, bytes);
+      }
+      memory = std::make_unique<Memory>(backend_, host.size());
+      backend_.upload(memory->data(), host.data(), host.size());
+      held = count;
+    }
+    return memory->data();
+  }
+
+  /// The largest error of some elements, as a share of what is allowed. a(i, p) and b(p, j) are
+  /// the operands' elements.
+  template <class A, class B>
+  double worst(DType dtype, const Shape2& s, const void* out, const A& a, const B& b) {
+    std::vector<char> host(static_cast<size_t>(s.m * s.n * info(dtype).block_bytes));
+    backend_.download(host.data(), out, host.size());
+    double most = 0;
+    const auto bytes = static_cast<size_t>(info(dtype).block_bytes);
+    for (int64_t sample = 0; sample < 400; ++sample) {
+      int64_t at = (sample * 7919 + sample * sample * 104729) % (s.m * s.n);
+      if (sample < 4) at = sample / 2 * (s.m - 1) * s.n + sample % 2 * (s.n - 1);  // the corners
+      const int64_t i = at / s.n, j = at % s.n;
+      double sum = 0, magnitude = 0;
+      for (int64_t p = 0; p < s.k; ++p) {
+        const double product = a(i, p) * b(p, j);
+        sum += product;
+        magnitude += std::fabs(product);
+      }
+      uint32_t bits = 0;
+      std::memcpy(&bits, &host[static_cast<size_t>(at) * bytes], bytes);
+      const double got = decode(dtype, bits);
+      const double limit = half_ulp(dtype, std::max(std::fabs(got), std::fabs(sum))) +
+                           4 * std::sqrt(static_cast<double>(s.k)) * 0x1p-24 * magnitude;
+      const double share = std::fabs(got - sum) / limit;
+      if (!(share <= most)) most = share;
+    }
+    failed_ = failed_ || !(most <= 1);
+    return most;
+  }
+
+  void matmul(DType dtype, std::string_view layout, const Shape2& s) {
+    const std::string what =
+        fmt::format("matmul.{}.{}[{},{},{}]", name(dtype), layout, s.m, s.n, s.k);
+    if (what.find(only_) == std::string::npos) return;
+    const bool a_turned = layout[0] == 't', b_turned = layout[1] == 't';
+    const int64_t start_b = 4096;
+    const void* const all = numbers(dtype, start_b + std::max(s.m * s.k, s.k * s.n));
+    const Memory out(backend_, static_cast<size_t>(s.m * s.n * 4));
+    const auto matrix = [&](int64_t rows, int64_t columns, bool turned, int64_t start) {
+      Layout l = Layout::contiguous(turned ? Shape{columns, rows} : Shape{rows, columns}, start);
+      return ConstView{all, dtype, turned ? l.transpose(0, 1) : l};
+    };
+    const ConstView a = matrix(s.m, s.k, a_turned, 0), b = matrix(s.k, s.n, b_turned, start_b);
+    const View to{out.data(), dtype, Layout::contiguous({s.m, s.n})};
+    backend_.matmul(to, a, b);
+    backend_.synchronize();
+    const double error = worst(
+        dtype, s, out.data(),
+        [&](int64_t i, int64_t p) { return stored(dtype, a_turned ? p * s.m + i : i * s.k + p); },
+        [&](int64_t p, int64_t j) {
+          return stored(dtype, start_b + (b_turned ? j * s.k + p : p * s.n + j));
+        });
+    const double operations = 2.0 * static_cast<double>(s.m * s.n) * static_cast<double>(s.k);
+    const int times = operations > 1e11 ? 10 : 30;
+    const double time = seconds_recorded(times, [&](int) { backend_.matmul(to, a, b); });
+    fmt::print("{{\"op\": \"{}\", \"worst\": {:.3f}", what, error);
+    if (!small_) {
+      fmt::print(
+          ", \"us\": {:.1f}, \"tflops\": {:.1f}, \"gb_s\": {:.0f}", time * 1e6,
+          operations / time / 1e12,
+          static_cast<double>((s.m * s.k + s.k * s.n + s.m * s.n) * info(dtype).block_bytes) /
+              time / 1e9);
+      if (const auto peer = peer_seconds(dtype, a_turned, b_turned, s, to.data, times)) {
+        fmt::print(", \"cublas_tflops\": {:.1f}, \"of_cublas\": {:.3f}", operations / *peer / 1e12,
+                   *peer / time);
+      }
+    }
+    fmt::print("}}\n");
+    std::fflush(stdout);
+  }
+
+  std::optional<double> peer_seconds(DType dtype, bool a_turned, bool b_turned, const Shape2& s,
+                                     void* out, int times) {
+    if (peer_ == nullptr) return std::nullopt;
+    const char* const all = static_cast<const char*>(numbers(dtype, 0));
+    const char* const b = all + 4096 * info(dtype).block_bytes;
+    bool done = true;
+    const auto round = [&] {
+      for (int i = 0; i < times; ++i) {
+        done = done && peer_->multiply(dtype, a_turned, b_turned, static_cast<int>(s.m),
+                                       static_cast<int>(s.n), static_cast<int>(s.k), all, b, out);
+      }
+    };
+    round();
+    const double time = seconds(times, round);
+    return done ? std::optional(time) : std::nullopt;
+  }
+
+  /// rows of x through weights [n, k].
+  void linear(DType dtype, DType x_dtype, int64_t rows, Shape2 s) {
+    s.m = rows;
+    const std::string what =
+        fmt::format("linear.{}.{}[{},{},{}]", name(dtype), name(x_dtype), s.m, s.n, s.k);
+    if (what.find(only_) == std::string::npos) return;
+    const ConstView w{numbers(dtype, s.n * s.k), dtype, Layout::contiguous({s.n, s.k})};
+    const ConstView x{numbers(x_dtype, s.m * s.k), x_dtype, Layout::contiguous({s.m, s.k})};
+    const Memory out(backend_, static_cast<size_t>(s.m * s.n * 4));
+    const View to{out.data(), x_dtype, Layout::contiguous({s.m, s.n})};
+    // As many copies as don't fit in any cache.
+    const double bytes = static_cast<double>(s.n * s.k * info(dtype).block_bytes);
+    const int copies = small_ ? 1 : static_cast<int>(std::ceil(4e8 / bytes));
+    std::vector<std::unique_ptr<PreparedWeight>> weights;
+    for (int i = 0; i < std::min(copies, 64); ++i) {
+      weights.push_back(backend_.prepare({&w, 1}, false));
+    }
+    backend_.linear(to, x, *weights[0], {});
+    backend_.synchronize();
+    const auto rounded = [&](double v) {
+      return dtype == DType::bf16 ? decode(DType::bf16, encode(DType::bf16, static_cast<float>(v)))
+                                  : v;
+    };
+    const double error = worst(
+        x_dtype, s, out.data(),
+        [&](int64_t i, int64_t p) { return rounded(stored(x_dtype, i * s.k + p)); },
+        [&](int64_t p, int64_t j) { return stored(dtype, j * s.k + p); });
+    const int times = std::max(30, static_cast<int>(weights.size()));
+    const double time = seconds_recorded(times, [&](int i) {
+      backend_.linear(to, x, *weights[static_cast<size_t>(i) % weights.size()], {});
+    });
+    fmt::print("{{\"op\": \"{}\", \"worst\": {:.3f}", what, error);
+    if (!small_) {
+      fmt::print(
+          ", \"us\": {:.2f}, \"tflops\": {:.1f}, \"weights_gb_s\": {:.0f}, "
+          "\"share_of_copy\": {:.3f}",
+          time * 1e6, 2.0 * static_cast<double>(s.m * s.n * s.k) / time / 1e12, bytes / time / 1e9,
+          bytes / time / copy_rate_);
+    }
+    fmt::print("}}\n");
+    std::fflush(stdout);
+  }
+
+  gpu::GpuBackend backend_;
+  gpu::Gpu& gpu_;
+  std::unique_ptr<bench::Cublas> peer_;
+  struct Numbers {
+    std::unique_ptr<Memory> memory;
+    int64_t held = 0;
+  };
+  Numbers numbers_[kRealDTypeCount];
+  const bool small_;
+  const std::string only_;
+  bool failed_ = false;
+  double copy_rate_ = NAN;
+  void* events_[2] = {};
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  bool small = false;
+  std::string device, only;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word == "--small") {
+      small = true;
+    } else if (word == "--only" && i + 1 < argc) {
+      only = argv[++i];
+    } else {
+      device = word;
+    }
+  }
+  if (device.empty()) {
+    fmt::print(stderr, "gpu_bench_gemm DEVICE [--small] [--only TEXT]\n");
+    return 2;
+  }
+  try {
+    Bench bench(Device::parse(device), small, only);
+    bench.run();
+    return bench.failed() ? 1 : 0;
+  } catch (const Error& error) {
+    fmt::print(stderr, "gpu_bench_gemm: {}\n", error.what());
+    return 2;
+  }
+}

@@ -1,0 +1,217 @@
+#include "wick/backend/gpu/linear/float_weight.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "wick/backend/gpu/gpu_backend.h"
+#include "wick/backend/gpu/linear/pack_rows.h"
+#include "wick/backend/gpu/linear/product.h"
+#include "wick/math/half.h"
+
+namespace wick::gpu {
+namespace {
+
+/// Rows of the weights one below the other, a pitch apart, with zeros behind k.
+struct FloatWeight final : PreparedWeight {
+  FloatWeight(Gpu& gpu, size_t size) : memory(gpu, size) {}
+  Scratch memory;
+  int64_t pitch = 0;   // elements
+  bool finite = true;  // of f16: no infinities, no NaN
+};
+
+constexpr int64_t kItems = 256;
+/// Most rows of x for which weights go by once in matvec_float.gpu.
+constexpr int64_t kFewRows = 8;
+
+/// Whole lines of the cache, and whole slabs of main loops.
+int64_t pitch_of(DType dtype, int64_t k) {
+  const int64_t line = 128 / info(dtype).block_bytes;
+  return (k + line - 1) / line * line;
+}
+
+/// Whether there is neither an infinity nor a NaN among so many f16, a multiple of 64.
+bool all_finite(Gpu& gpu, const void* data, int64_t elems) {
+  const Scratch flag(gpu, sizeof(uint32_t));
+  uint32_t found = 0;
+  gpu.check(gpu.driver.api.set_bytes(flag.data(), 0, sizeof found, gpu.stream()),
+            "clearing a flag");
+  const int64_t packs = elems / 8;
+  const auto groups = std::clamp<int64_t>(packs / kItems, 1, gpu.info.processors * 8);
+  gpu.launch("pack_rows", "find_nonfinite",
+             Grid{.groups = {static_cast<unsigned>(groups), 1, 1}, .items = kItems},
+             flag.data<uint32_t>(), data, static_cast<uint64_t>(packs));
+  gpu.staging.download(&found, flag.data(), sizeof found, gpu.stream());
+  return found == 0;
+}
+
+/// Items of a group of matvec_float.gpu: large groups share x, but every processor is to have one.
+unsigned matvec_items(const Gpu& gpu, int64_t n, int64_t rows_of_team) {
+  unsigned items = 512;
+  while (items > 64 && n < gpu.info.processors * (items / 32) * rows_of_team) items /= 2;
+  return items;
+}
+
+/// Few rows: matvec_float.gpu, which takes x as it is.
+void multiply_few(Gpu& gpu, const ProductJob& job, DType x_dtype) {
+  const std::string dtype(name(job.b_dtype));
+  job.batch.for_each_piece([&](const Nest<4>& nest, const std::array<int64_t, 4>& start) {
+    for (uint32_t matrix = 0; matrix < nest.elems; ++matrix) {
+      i64 at[4];
+      nest.locate(matrix, at);
+      Product p = job.shape;
+      if (p.residual != nullptr) p.residual += start[3] + at[3];
+      const unsigned kernel_rows = p.m <= 2 ? p.m : p.m <= 4 ? 4 : 8;
+      const unsigned team_rows = p.m <= 2 ? 2 : 4, items = matvec_items(gpu, p.n, team_rows);
+      const unsigned group_rows = items / 32 * team_rows;
+      gpu.launch(
+          "matvec_float", fmt::format("matvec_{}_{}", dtype, kernel_rows),
+          Grid{
+              .groups = {(p.n + group_rows - 1) / group_rows, 1, 1}, .items = items, .early = true},
+          advance(job.out, x_dtype, start[0] + at[0]), advance(job.a, x_dtype, start[1] + at[1]),
+          job.b, p, uint32_t{out_format(x_dtype)});
+    }
+  });
+}
+
+/// What x [.., k] is multiplied as: see docs/design/numerics/matmul.md.
+DType product_dtype(DType x, DType weight) {
+  if (x == weight || weight != DType::f16) return weight;
+  return DType::f32;
+}
+
+/// A layout of the same shape whose rows lie behind one another, a pitch apart.
+Layout rows_of_pitch(const Layout& layout, int64_t pitch) {
+  Layout::Strides strides = {};
+  const int last = layout.rank() - 1;
+  strides[static_cast<size_t>(last)] = 1;
+  for (int d = last - 1; d >= 0; --d) {
+    strides[static_cast<size_t>(d)] = pitch;
+    pitch *= layout.shape()[d];
+  }
+  return Layout(layout.shape(), strides, 0);
+}
+
+/// The product; the innermost dim of rows is m, others are a batch.
+ProductJob job_of(const View& out, const ConstView& x, const FloatWeight& weight,
+                  const ConstView* residual) {
+  const int last = out.layout.rank() - 1;
+  ProductJob job;
+  job.out = out.data;
+  job.a = x.data;
+  job.b = weight.memory.data();
+  job.a_dtype = x.dtype;
+  job.b_dtype = weight.dtype;
+  const Layout none(out.layout.shape(), {}, 0);
+  const Layout& added = residual != nullptr ? residual->layout : none;
+  job.batch = space_of<4>({&out.layout, &x.layout, &none, &added}, (1u << last) - 1);
+  Product& p = job.shape;
+  p.m = 1;
+  p.n = static_cast<uint32_t>(weight.n);
+  p.k = static_cast<uint32_t>(weight.k);
+  p.b_row = weight.pitch;
+  p.b_k = 1;
+  p.a_k = x.layout.stride(last);
+  p.out_col = out.layout.stride(last);
+  if (!job.batch.dims.empty()) {
+    const auto [size, stride] = job.batch.dims.back();
+    job.batch.dims.pop_back();
+    job.batch.elems /= size;
+    p.m = static_cast<uint32_t>(size);
+    p.out_row = stride[0];
+    p.a_row = stride[1];
+    p.residual_row = stride[3];
+  }
+  if (residual != nullptr) {
+    p.residual = static_cast<const float*>(residual->data);
+    p.residual_col = added.stride(last);
+  }
+  job.store_to(out.dtype);
+  return job;
+}
+
+}  // namespace
+
+std::unique_ptr<PreparedWeight> prepare_float(Gpu& gpu, std::span<const ConstView> parts) {
+  const DType dtype = parts.front().dtype;
+  const int64_t k = parts.front().layout.shape()[1], pitch = pitch_of(dtype, k);
+  int64_t n = 0;
+  for (const ConstView& part : parts) n += part.layout.shape()[0];
+  const size_t bytes = static_cast<size_t>(n * pitch) * info(dtype).block_bytes;
+  auto weight = std::make_unique<FloatWeight>(gpu, bytes + 1);  // there may be none
+  weight->dtype = dtype;
+  weight->n = n;
+  weight->k = k;
+  weight->bytes = bytes;
+  weight->pitch = pitch;
+  gpu.enter();
+  void* to = weight->memory.data();
+  for (const ConstView& part : parts) {
+    pack_rows(gpu, to, dtype, pitch, part);
+    to = advance(to, dtype, part.layout.shape()[0] * pitch);
+  }
+  if (dtype == DType::f16) {
+    weight->finite = all_finite(gpu, weight->memory.data(), n * pitch);
+  } else {
+    // Kernels that start early read weights before they wait for the ones in front.
+    gpu.synchronize();
+  }
+  return weight;
+}
+
+namespace {
+
+/// x with f16 weights in the matrix unit: as f16 with a power of two for each row, and what f16
+/// leaves out of an f32 as a second f16, which meets the weights again.
+void multiply_split(Gpu& gpu, const View& out, const ConstView& x, const FloatWeight& w,
+                    const ConstView* residual) {
+  const int last = x.layout.rank() - 1;
+  const int64_t rows = out.layout.elems() / w.n;
+  const int64_t parts = x.dtype == DType::f32 ? 2 : 1, pitch = parts * w.pitch;
+  const Scratch split(gpu, static_cast<size_t>(rows * pitch) * 2 + 1);
+  const Scratch scale(gpu, static_cast<size_t>(rows) * sizeof(float));
+  const auto shape_of_rows = space_of<1>({&x.layout}, (1u << last) - 1);
+  shape_of_rows.for_each_piece([&](const Nest<1>& nest, const std::array<int64_t, 1>& start) {
+    gpu.launch(
+        "split_rows", "split_rows", Grid{.groups = {nest.elems, 1, 1}, .items = 256, .early = true},
+        split.data<math::f16>(), scale.data<float>(), advance(x.data, x.dtype, start[0]), nest,
+        static_cast<uint32_t>(w.k), x.layout.stride(last), static_cast<uint32_t>(w.pitch),
+        static_cast<uint32_t>(parts), uint32_t{out_format(x.dtype)});
+  });
+  ProductJob job =
+      job_of(out, {split.data(), DType::f16, rows_of_pitch(x.layout, pitch)}, w, residual);
+  job.shape.scale = scale.data<float>();
+  job.shape.k = static_cast<uint32_t>(pitch);
+  job.k_of_b = static_cast<uint32_t>(w.pitch);
+  multiply(gpu, job);
+}
+
+}  // namespace
+
+void linear_float(Gpu& gpu, const View& out, const ConstView& x, const PreparedWeight& weight,
+                  const ConstView* residual) {
+  const auto& w = static_cast<const FloatWeight&>(weight);
+  if (out.layout.elems() == 0) return;
+  const int64_t rows = out.layout.elems() / w.n;
+  if (rows <= kFewRows) return multiply_few(gpu, job_of(out, x, w, residual), x.dtype);
+  const bool unit = has_matrix_unit(gpu);
+  if (unit && w.dtype == DType::f16 && x.dtype != DType::f16 && w.finite) {
+    return multiply_split(gpu, out, x, w, residual);
+  }
+
+  const DType wanted = product_dtype(x.dtype, w.dtype);
+  // Rows that the main loops take at once may be used as they are.
+  if (x.dtype == wanted && (wanted == DType::f32 || w.k % 8 == 0)) {
+    return multiply(gpu, job_of(out, x, w, residual));
+  }
+  const int64_t pitch = pitch_of(wanted, w.k);
+  const Scratch packed(gpu, static_cast<size_t>(rows * pitch) * info(wanted).block_bytes + 1);
+  pack_rows(gpu, packed.data(), wanted, pitch, x);
+  ProductJob job =
+      job_of(out, {packed.data(), wanted, rows_of_pitch(x.layout, pitch)}, w, residual);
+  if (pitch == w.pitch) job.shape.k = static_cast<uint32_t>(pitch);
+  multiply(gpu, job);
+}
+
+}  // namespace wick::gpu

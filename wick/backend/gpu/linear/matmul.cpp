@@ -1,0 +1,73 @@
+#include <cstdlib>
+#include <utility>
+
+#include "wick/backend/gpu/gpu_backend.h"
+#include "wick/backend/gpu/linear/product.h"
+
+namespace wick::gpu {
+namespace {
+
+/// The leading dims as a batch. Inner ones whose matrices share b and follow each other in memory
+/// become rows of one product.
+void fold_batch(ProductJob& job) {
+  Product& p = job.shape;
+  auto& dims = job.batch.dims;
+  while (!dims.empty()) {
+    const auto& [size, stride] = dims.back();
+    if (p.m == 1) {  // the row strides mean nothing yet
+      p.out_row = stride[0];
+      p.a_row = stride[1];
+    }
+    if (stride[2] != 0 || stride[0] != p.m * p.out_row || stride[1] != p.m * p.a_row ||
+        p.m * size > UINT32_MAX / 2) {
+      return;
+    }
+    p.m *= static_cast<uint32_t>(size);
+    job.batch.elems /= size;
+    dims.pop_back();
+  }
+}
+
+/// The same product with rows and columns exchanged.
+void transpose(ProductJob& job) {
+  Product& p = job.shape;
+  std::swap(p.m, p.n);
+  std::swap(p.out_row, p.out_col);
+  std::swap(p.a_row, p.b_row);
+  std::swap(p.a_k, p.b_k);
+  std::swap(job.a, job.b);
+  std::swap(job.batch.start[1], job.batch.start[2]);
+  for (auto& dim : job.batch.dims) std::swap(dim.stride[1], dim.stride[2]);
+}
+
+}  // namespace
+
+void GpuBackend::matmul(const View& out, const ConstView& a, const ConstView& b) {
+  const Layout &lo = out.layout, &la = a.layout, &lb = b.layout;
+  const int last = lo.rank() - 1;
+  if (lo.elems() == 0) return;
+  ProductJob job;
+  job.out = out.data;
+  job.a = a.data;
+  job.b = b.data;
+  job.a_dtype = job.b_dtype = out.dtype;
+  Product& p = job.shape;
+  p.m = static_cast<uint32_t>(lo.shape()[last - 1]);
+  p.n = static_cast<uint32_t>(lo.shape()[last]);
+  p.k = static_cast<uint32_t>(la.shape()[last]);
+  p.a_row = la.stride(last - 1);
+  p.a_k = la.stride(last);
+  p.b_row = lb.stride(last);
+  p.b_k = lb.stride(last - 1);
+  p.out_row = lo.stride(last - 1);
+  p.out_col = lo.stride(last);
+  const Layout none(lo.shape(), {}, 0);
+  job.batch = space_of<4>({&lo, &la, &lb, &none}, (1u << (last - 1)) - 1);
+  fold_batch(job);
+  // Neighbouring items store neighbours of a row.
+  if (p.out_row == 1 && p.out_col != 1) transpose(job);
+  job.store_to(out.dtype);
+  multiply(gpu_, job);
+}
+
+}  // namespace wick::gpu

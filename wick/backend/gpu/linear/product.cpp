@@ -1,0 +1,133 @@
+#include "wick/backend/gpu/linear/product.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "wick/backend/gpu/linear/library_product.h"
+#include "wick/base/error.h"
+
+namespace wick::gpu {
+namespace {
+
+/// Groups of one launch.
+constexpr int64_t kMostGroups = 1 << 23;
+
+/// The kernel of product.gpu for these operands; sums of u32 and i32 are the same.
+std::string plain_kernel(const ProductJob& job) {
+  const DType a = job.a_dtype == DType::i32 ? DType::u32 : job.a_dtype;
+  std::string kernel = "product_" + std::string(name(a));
+  if (job.a_dtype != job.b_dtype) kernel += '_' + std::string(name(job.b_dtype));
+  return kernel;
+}
+
+int64_t tiles(const Product& p, int64_t side) {
+  return (p.m + side - 1) / side * ((p.n + side - 1) / side);
+}
+
+/// Launches a kernel whose groups take tiles of the result; `more` are its last arguments.
+template <class... More>
+void launch_tiles(Gpu& gpu, const ProductJob& job, std::string_view file, std::string_view kernel,
+                  int64_t side, More... more) {
+  Product p = job.shape;
+  const int64_t of_each = tiles(p, side);
+  const int64_t matrices = std::max<int64_t>(kMostGroups / of_each, 1);
+  job.batch.for_each_piece([&](const Nest<4>& nest, const std::array<int64_t, 4>& start) {
+    p.batch = nest;
+    void* const out = static_cast<char*>(job.out) + start[0] * job.out_bytes;
+    if (job.shape.residual != nullptr) p.residual = job.shape.residual + start[3];
+    for (int64_t first = 0; first < nest.elems; first += matrices) {
+      p.first = static_cast<uint32_t>(first);
+      const int64_t now = std::min<int64_t>(matrices, nest.elems - first);
+      gpu.launch(file, kernel,
+                 Grid{.groups = {static_cast<unsigned>(of_each * now), 1, 1}, .items = 256}, out,
+                 advance(job.a, job.a_dtype, start[1]), advance(job.b, job.b_dtype, start[2]), p,
+                 more...);
+    }
+    if (p.scale != nullptr) p.scale += int64_t{nest.elems} * p.m;
+  });
+}
+
+/// How the rows of an operand of 16-bit elements lie: operand 1 or 2 of the batch.
+RowLayout layout_of(const ProductJob& job, size_t operand) {
+  const Product& p = job.shape;
+  const bool is_a = operand == 1;
+  const int64_t rows = is_a ? p.m : p.n, row = is_a ? p.a_row : p.b_row, k = is_a ? p.a_k : p.b_k;
+  const auto at = reinterpret_cast<uintptr_t>(is_a ? job.a : job.b) / 2;
+  // Whether every matrix starts at a multiple of so many elements.
+  const auto starts_at = [&](int64_t elems) {
+    bool all =
+        (at + static_cast<uintptr_t>(job.batch.start[operand])) % static_cast<uintptr_t>(elems) ==
+        0;
+    for (const auto& dim : job.batch.dims) all = all && dim.stride[operand] % elems == 0;
+    return all;
+  };
+  if (k == 1 && p.k % 8 == 0 && (row % 8 == 0 || rows == 1) && starts_at(8)) return kPiecesOfK;
+  if (row == 1 && rows % 2 == 0 && k % 2 == 0 && starts_at(2)) return kPairsOfRows;
+  return kSingles;
+}
+
+}  // namespace
+
+MainLoop forced_main_loop() {
+  static const MainLoop forced = [] {
+    const char* text = std::getenv("WICK_GPU_GEMM");
+    const std::string_view wanted = text == nullptr ? "" : text;
+    if (wanted == "plain") return MainLoop::plain;
+    if (wanted == "mma") return MainLoop::matrix;
+    if (wanted == "wgmma") return MainLoop::wide;
+    if (!wanted.empty()) throw Error("WICK_GPU_GEMM", "no such main loop", std::string(wanted));
+    return MainLoop::best;
+  }();
+  return forced;
+}
+
+bool has_matrix_unit(const Gpu& gpu) {
+  const std::string_view in = gpu.compiled_for();
+  for (const std::string_view without : {"gfx906", "gfx9-", "gfx10"}) {
+    if (in.starts_with(without)) return false;
+  }
+  return forced_main_loop() != MainLoop::plain;
+}
+
+OutFormat out_format(DType dtype) {
+  return dtype == DType::f16 ? kStoreF16 : dtype == DType::bf16 ? kStoreBf16 : kStoreF32;
+}
+
+void ProductJob::store_to(DType dtype) {
+  out_bytes = info(dtype).block_bytes;
+  shape.format = out_format(dtype);
+  const auto fourth = [](int64_t x) { return x % 4 == 0; };
+  bool fours = shape.out_col == 1 && fourth(shape.n) && fourth(shape.out_row) &&
+               fourth(batch.start[0]) && reinterpret_cast<uintptr_t>(out) % (4 * out_bytes) == 0;
+  for (const auto& dim : batch.dims) fours = fours && fourth(dim.stride[0]);
+  if (shape.residual != nullptr) {
+    fours = fours && shape.residual_col == 1 && fourth(shape.residual_row) &&
+            fourth(batch.start[3]) && reinterpret_cast<uintptr_t>(shape.residual) % 16 == 0;
+    for (const auto& dim : batch.dims) fours = fours && fourth(dim.stride[3]);
+  }
+  shape.fours = fours ? 1 : 0;
+}
+
+void multiply(Gpu& gpu, const ProductJob& job) {
+  const Product& p = job.shape;
+  if (p.m == 0 || p.n == 0 || multiply_by_library(gpu, job)) return;
+  // Large tiles are faster where there are enough to keep the device busy.
+  const bool large = tiles(p, 128) * job.batch.elems >= gpu.info.processors;
+  const bool halves = job.a_dtype == DType::f16 || job.a_dtype == DType::bf16;
+  if (halves && job.a_dtype == job.b_dtype && has_matrix_unit(gpu)) {
+    if (multiply_wide(gpu, job)) return;
+    MatrixRows rows = {layout_of(job, 1), layout_of(job, 2), job.k_of_b};
+    if (rows.k_of_b == 0) rows.k_of_b = p.k;
+    const std::string kernel = plain_kernel(job) + (large ? "_128" : "_64");
+    return launch_tiles(gpu, job, "product_matrix", kernel, large ? 128 : 64, rows);
+  }
+  if (large && job.a_dtype == DType::f32 && job.b_dtype == DType::f32) {
+    return launch_tiles(gpu, job, "product", "product_f32_large", 128);
+  }
+  launch_tiles(gpu, job, "product", plain_kernel(job), 64);
+}
+
+}  // namespace wick::gpu
