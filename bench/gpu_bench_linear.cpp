@@ -225,7 +225,7 @@ class Bench {
       const View out{y.data, DType::f32, Layout::contiguous({count, n})};
       const ConstView in{x.data, DType::f32, Layout::contiguous({count, k})};
       const gpu::QuantizedRows quantized(gpu_, count, k);
-      const double before = seconds(20, [&](int) { gpu::quantize_rows(gpu_, quantized, in); });
+      const double before = seconds(20, [&](int) { gpu::quantize_rows(gpu_, {}, in, k, quantized.blocks()); });
       setenv("WICK_GPU_LINEAR", std::string(path).c_str(), 1);
       const int times = static_cast<int>(std::max<size_t>(copies.size(), 8));
       const double time = seconds(times, [&](int i) {

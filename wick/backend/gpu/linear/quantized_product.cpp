@@ -50,13 +50,14 @@ struct Product {
   const LinearOut& out;
   const QuantizedRows& x;
   const QuantizedWeight& weight;
+  RowBlocks blocks = x.blocks();
   uint32_t chunks = weight.chunks();
   uint32_t rows = static_cast<uint32_t>(weight.n);
 
   template <class... More>
   void launch(std::string_view file, const std::string& kernel, const Grid& grid,
               More... more) const {
-    weight.gpu.launch(file, kernel, grid, out, weight.units, x.values(), x.scales(), chunks, rows,
+    weight.gpu.launch(file, kernel, grid, out, weight.units, blocks.q, blocks.scales, chunks, rows,
                       more...);
   }
 };
@@ -149,7 +150,7 @@ void wide(const Product& p) {
   const Scratch records(gpu, size_t{tiles} * p.chunks * 2 * (kValues + kPowers + kSums));
   Grid tile{{tiles * kColumns * p.chunks * 16 / 256, 1, 1}};
   tile.early = true;
-  gpu.launch("quantized_wide", "tile_columns", tile, records.data(), p.x.values(), p.x.scales(),
+  gpu.launch("quantized_wide", "tile_columns", tile, records.data(), p.blocks.q, p.blocks.scales,
              p.chunks, p.x.rows());
 
   const uint32_t quants = (type == DType::q8_0 ? 16 : 8) * 256 / 2;
