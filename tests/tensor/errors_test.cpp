@@ -255,8 +255,8 @@ TEST(OpErrors, HostCopies) {
               make({4, 2}).flatten(1, 0);
             }),
             "flatten: dimensions out of order: f32[4,2]@cpu, 1 to 0");
-  EXPECT_EQ(error_of([] { Tensor::zeros({1}, DType::f32, Device::parse("cuda:0")); }),
-            "device: no such device here: cuda:0: `wick devices` lists what there is");
+  EXPECT_THAT(error_of([] { Tensor::zeros({1}, DType::f32, Device::parse("cuda:99")); }),
+              testing::HasSubstr("device: no such device here: cuda:99: "));
 }
 
 }  // namespace

@@ -73,7 +73,7 @@ bool matvec(const Product& p) {
   grid.shared_bytes = p.chunks * 320 + row_groups * (p.chunks * 64 + 64);
   if (grid.shared_bytes > kSharedBytes) return false;
   grid.early = true;
-  p.launch("matvec", fmt::format("matvec_{}", name(p.weight.dtype)), grid, row_groups);
+  p.launch("matvec", fmt::format("matvec_{}", name(p.weight.format())), grid, row_groups);
   return true;
 }
 
@@ -84,7 +84,7 @@ void matvec_columns(const Product& p) {
   if (segment * kColumns * 384 > kSharedBytes) {
     segment = kSharedBytes / (kColumns * 384) / kHalves * kHalves;
   }
-  const std::string kernel = fmt::format("matvec_columns_{}", name(p.weight.dtype));
+  const std::string kernel = fmt::format("matvec_columns_{}", name(p.weight.format()));
   Grid grid{{p.weight.row_groups(), (p.x.rows() + kColumns - 1) / kColumns, 1}};
   grid.shared_bytes = segment * kColumns * 384;
   grid.early = true;
@@ -112,16 +112,16 @@ void few(const Product& p) {
   constexpr uint32_t kRowGroups = 2, kPitch = 36;
   Grid grid{{(p.weight.row_groups() + kRowGroups - 1) / kRowGroups,
              (p.x.rows() + columns - 1) / columns, 1}};
-  grid.shared_bytes = waves * columns * (staged_column_bytes(p.weight.dtype) + kPitch * 4);
+  grid.shared_bytes = waves * columns * (staged_column_bytes(p.weight.format()) + kPitch * 4);
   grid.early = true;
-  p.launch("quantized_few", fmt::format("few_{}_{}", name(p.weight.dtype), columns), grid,
+  p.launch("quantized_few", fmt::format("few_{}_{}", name(p.weight.format()), columns), grid,
            p.x.rows());
 }
 
 /// Tiles of 128 rows and 64 columns.
 void many(const Product& p) {
   constexpr uint32_t kUnits = 8, kColumns = 64;
-  const DType type = p.weight.dtype;
+  const DType type = p.weight.format();
   const uint32_t pieces = type == DType::q8_0 ? 16 : type == DType::q6_k ? 12 : 8;
   const uint32_t tables = type == DType::q6_k                          ? 3
                           : type == DType::q4_1 || type == DType::q4_k ? 2
@@ -143,7 +143,7 @@ void wide(const Product& p) {
   constexpr uint32_t kUnits = 8, kColumns = 128;
   // Of half a chunk of 128 columns: values in f16, powers of two, sums.
   constexpr uint32_t kValues = kColumns * 4 * 64, kPowers = kColumns * 4, kSums = 4 * kColumns * 4;
-  const DType type = p.weight.dtype;
+  const DType type = p.weight.format();
   const bool minima = type == DType::q4_1 || type == DType::q4_k;
   const uint32_t tiles = (p.x.rows() + kColumns - 1) / kColumns;
   Gpu& gpu = p.weight.gpu;
@@ -187,7 +187,7 @@ Path choose(const Product& p) {
   if (forced == "dot" || !has_byte_unit(gpu) || p.chunks == 0) return Path::dot;
   if (forced == "few") return Path::few;
   if (forced == "many") return Path::many;
-  const bool has_f16 = has_wide(gpu, p.weight.dtype);
+  const bool has_f16 = has_wide(gpu, p.weight.format());
   if (forced == "f16" && has_f16) return Path::wide;
   if (forced.empty() && p.x.rows() == 1) return Path::dot;
   if (p.x.rows() <= kFewColumns) return Path::few;

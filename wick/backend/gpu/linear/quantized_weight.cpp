@@ -16,6 +16,7 @@ struct Format {
 };
 constexpr Format kFormats[] = {{DType::q4_0, 9, 0},
                                {DType::q4_1, 10, 0},
+                               {DType::q5_0, 17, 0},
                                {DType::q8_0, 17, 0},
                                {DType::q4_k, 9, 0},
                                {DType::q6_k, 13, 2}};

@@ -17,6 +17,8 @@ namespace wick::gpu {
 struct QuantizedWeight final : PreparedWeight {
   explicit QuantizedWeight(Gpu& device) : gpu(device) {}
   ~QuantizedWeight() override { gpu.pool.give(units); }
+  /// Whose kernels compute with it: five bits are kept as eight, with the same scales.
+  DType format() const { return dtype == DType::q5_0 ? DType::q8_0 : dtype; }
   uint32_t blocks() const { return static_cast<uint32_t>(k / 32); }
   uint32_t chunks() const { return (blocks() + 7) / 8; }
   uint32_t row_groups() const { return static_cast<uint32_t>((n + 15) / 16); }
