@@ -9,14 +9,18 @@ namespace {
 
 /// `auto` gives the libraries what has at least so many rows, columns and terms, in 16 bits: there
 /// they use matrix units, and the way to them is short against the work.
-constexpr uint32_t kLeast = 64;
+constexpr uint32_t kLeast = 512;
 
 bool wanted(const ProductJob& job) {
   const LibraryUse use = library_use();
   if (use == LibraryUse::off) return false;
   if (use == LibraryUse::only) return true;
   const Product& p = job.shape;
-  return job.a_dtype != DType::f32 && p.m >= kLeast && p.n >= kLeast && p.k >= kLeast;
+  // Measured on an H200: a tenth faster than our own for such sizes and within the class's bound.
+  // For others the library chooses forms that round partial sums, up to 26 times the bound at
+  // [300,500,700].
+  const auto fits = [](uint32_t size) { return size >= kLeast && size % 8 == 0; };
+  return job.a_dtype != DType::f32 && fits(p.m) && fits(p.n) && fits(p.k);
 }
 
 /// Rows of an operand as libraries take them.
