@@ -15,6 +15,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "wick/backend/cpu/cpu_backend.h"
@@ -113,6 +114,7 @@ class Bench {
     const std::pair<int64_t, int64_t> tiny[] = {{144, 512}, {48, 1536}};
     const auto shapes =
         options_.small ? std::span<const std::pair<int64_t, int64_t>>(tiny) : std::span(large);
+    if (!options_.small) prologues();
     for (const DType type : options_.types) {
       for (const auto& [n, k] : shapes) weight(type, n, k);
     }
@@ -198,6 +200,34 @@ class Bench {
     return y;
   }
 
+  /// What comes in front of products: one after another, each waiting for the one before.
+  void prologues() {
+    using Input = LinearFusion::Input;
+    const std::tuple<Input, std::string_view, int64_t> all[] = {
+        {Input::plain, "plain", 4096},
+        {Input::rms_norm, "rms_norm", 2048},
+        {Input::rms_norm, "rms_norm", 4096},
+        {Input::silu_mul, "silu_mul", 8192},
+        {Input::silu_mul, "silu_mul", 14336}};
+    for (const int64_t rows : {1, 512}) {
+      for (const auto& [input, what, k] : all) {
+        const int64_t width = input == Input::silu_mul ? 2 * k : k;
+        const Columns columns(rows, width);
+        const Buffer x(backend_, columns.x.data(), columns.x.size() * 4);
+        const gpu::QuantizedRows quantized(gpu_, rows, k);
+        LinearFusion fusion;
+        fusion.input = input;
+        fusion.norm = {x.data, DType::f32, Layout::contiguous({k})};
+        fusion.eps = 1e-5f;
+        const ConstView in{x.data, DType::f32, Layout::contiguous({rows, width})};
+        const double time =
+            seconds(50, [&](int) { gpu::quantize_rows(gpu_, fusion, in, k, quantized.blocks()); });
+        fmt::print("{{\"prologue\": \"{}\", \"rows\": {}, \"k\": {}, \"us\": {:.2f}}}\n", what,
+                   rows, k, time * 1e6);
+      }
+    }
+  }
+
   void weight(DType type, int64_t n, int64_t k) {
     const std::vector<uint8_t> file = random_weight(type, n, k);
     std::vector<std::unique_ptr<PreparedWeight>> copies;
@@ -225,7 +255,8 @@ class Bench {
       const View out{y.data, DType::f32, Layout::contiguous({count, n})};
       const ConstView in{x.data, DType::f32, Layout::contiguous({count, k})};
       const gpu::QuantizedRows quantized(gpu_, count, k);
-      const double before = seconds(20, [&](int) { gpu::quantize_rows(gpu_, {}, in, k, quantized.blocks()); });
+      const double before =
+          seconds(20, [&](int) { gpu::quantize_rows(gpu_, {}, in, k, quantized.blocks()); });
       setenv("WICK_GPU_LINEAR", std::string(path).c_str(), 1);
       const int times = static_cast<int>(std::max<size_t>(copies.size(), 8));
       const double time = seconds(times, [&](int i) {
@@ -261,7 +292,10 @@ class Bench {
       std::fflush(stdout);
     };
     if (options_.decode) {
-      for (const int64_t count : {1, 2, 4, 8, 16, 32}) measure(count, "");
+      for (const int64_t count : {1, 2, 4, 8, 16, 32}) {
+        measure(count, "");
+        if (count == 2 || count == 4) measure(count, "dot");
+      }
     }
     if (options_.prompt) {
       for (const int64_t count : {48, 64, 128}) {

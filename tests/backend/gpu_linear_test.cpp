@@ -455,7 +455,8 @@ TEST_P(GpuLinear, Fusions) {
   const int64_t n = 37, k = 768;
   cpu::CpuBackend cpu(cpu::available_isas().back());
   for (Backend* device : devices()) {
-    const Problem p(type(), dtype(), n, k, 130);  // whose columns also serve as halves of longer ones
+    const Problem p(type(), dtype(), n, k,
+                    130);  // whose columns also serve as halves of longer ones
     const Prepared prepared(*device, p);
     const ConstView part{p.weight.data(), type(), Layout::contiguous({n, k})};
     const auto cpu_weight = cpu.prepare(std::span(&part, 1), false);
@@ -469,8 +470,7 @@ TEST_P(GpuLinear, Fusions) {
     for (const Input input : {Input::plain, Input::rms_norm, Input::silu_mul}) {
       for (const bool add : {false, true}) {
         for (const int64_t batch : {1, 3, 8, 17, 33, 65}) {
-          const Layout x_layout =
-              Layout::contiguous({batch, input == Input::silu_mul ? 2 * k : k});
+          const Layout x_layout = Layout::contiguous({batch, input == Input::silu_mul ? 2 * k : k});
           const Layout y_layout = Layout::contiguous({batch, n});
           LinearFusion fusion;
           fusion.input = input;
