@@ -3,7 +3,6 @@
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/linear/float_weight.h"
 #include "wick/backend/gpu/linear/quantized_weight.h"
-#include "wick/backend/gpu/prologue.h"
 
 namespace wick::gpu {
 namespace {
@@ -35,9 +34,7 @@ void GpuBackend::linear(const View& out, const ConstView& x, const PreparedWeigh
   const ConstView* const residual = fusion.add ? &fusion.residual : nullptr;
   if (is_block(weight.dtype)) {
     const QuantizedRows rows(gpu_, out.layout.elems() / weight.n, weight.k);
-    quantize_rows(gpu_, fusion, x, weight.k,
-                  {static_cast<int8_t*>(rows.values()),
-                   static_cast<math::ActivationScale*>(rows.scales()), rows.padded()});
+    quantize_rows(gpu_, fusion, x, weight.k, rows.blocks());
     multiply(out, rows, static_cast<const QuantizedWeight&>(weight), residual);
     return;
   }

@@ -50,13 +50,14 @@ struct Product {
   const LinearOut& out;
   const QuantizedRows& x;
   const QuantizedWeight& weight;
+  RowBlocks blocks = x.blocks();
   uint32_t chunks = weight.chunks();
   uint32_t rows = static_cast<uint32_t>(weight.n);
 
   template <class... More>
   void launch(std::string_view file, const std::string& kernel, const Grid& grid,
               More... more) const {
-    weight.gpu.launch(file, kernel, grid, out, weight.units, x.values(), x.scales(), chunks, rows,
+    weight.gpu.launch(file, kernel, grid, out, weight.units, blocks.q, blocks.scales, chunks, rows,
                       more...);
   }
 };
@@ -136,6 +137,10 @@ void many(const Product& p) {
 bool has_wide(const Gpu& gpu, DType type) {
   return gpu.compiled_for() == "sm_90a" && type != DType::q6_k;
 }
+/// And a result: rows side by side, columns at one distance.
+bool wide_stores(const LinearOut& out) {
+  return out.columns.rank <= 1 && out.row[0] == 1 && (out.residual == nullptr || out.row[1] == 1);
+}
 
 /// Tiles of 128 rows and 128 columns, by exact products of f16.
 void wide(const Product& p) {
@@ -149,18 +154,20 @@ void wide(const Product& p) {
   const Scratch records(gpu, size_t{tiles} * p.chunks * 2 * (kValues + kPowers + kSums));
   Grid tile{{tiles * kColumns * p.chunks * 16 / 256, 1, 1}};
   tile.early = true;
-  gpu.launch("quantized_wide", "tile_columns", tile, records.data(), p.x.values(), p.x.scales(),
+  gpu.launch("quantized_wide", "tile_columns", tile, records.data(), p.blocks.q, p.blocks.scales,
              p.chunks, p.x.rows());
 
   const uint32_t quants = (type == DType::q8_0 ? 16 : 8) * 256 / 2;
   const uint32_t scales = (type == DType::q4_1 ? 2 : 1) * 256;
   const uint32_t used = kValues + kPowers + (minima ? kSums : 0) + kUnits * (quants + scales);
   const uint32_t stage = (used + 1023) / 1024 * 1024, stages = stage > 46080 ? 4 : 5;
-  Grid grid{{tiles, (p.weight.row_groups() + kUnits - 1) / kUnits, 1}};
+  const uint32_t all = tiles * ((p.weight.row_groups() + kUnits - 1) / kUnits);
+  Grid grid{{std::min(all, static_cast<uint32_t>(gpu.info.processors)), 1, 1}};
   grid.items = 384;
-  grid.shared_bytes = stages * (stage + 2 * 8) + 16;
+  grid.shared_bytes = stages * (stage + 2 * 8);
   grid.early = true;
-  p.launch("quantized_wide", fmt::format("wide_{}", name(type)), grid, p.x.rows(), records.data());
+  p.launch("quantized_wide", fmt::format("wide_{}", name(type)), grid, p.x.rows(), records.data(),
+           tiles, all);
 }
 
 /// What WICK_GPU_LINEAR says; empty: nothing.
@@ -186,7 +193,7 @@ Path choose(const Product& p) {
   if (forced == "dot" || !has_byte_unit(gpu) || p.chunks == 0) return Path::dot;
   if (forced == "few") return Path::few;
   if (forced == "many") return Path::many;
-  const bool has_f16 = has_wide(gpu, p.weight.format());
+  const bool has_f16 = has_wide(gpu, p.weight.format()) && wide_stores(p.out);
   if (forced == "f16" && has_f16) return Path::wide;
   if (forced.empty() && p.x.rows() == 1) return Path::dot;
   if (p.x.rows() <= kFewColumns) return Path::few;
