@@ -157,8 +157,10 @@ bool launch_decode(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DTy
     tiles = ceil_div(c.group, kDecodeRows);
     rows = ceil_div(c.group, tiles);
   }
-  int64_t shared = decode_shared(c, rows, cache.qkv != nullptr ? c.queries + 1 : 1);
-  const int64_t most_shared = gpu.info.shared_bytes, with_tile = shared + tile_bytes(c, dtype);
+  const int64_t fresh = cache.qkv != nullptr ? c.queries + 1 : 1;
+  int64_t shared = decode_shared(c, rows, fresh);
+  const int64_t most_shared = gpu.info.shared_bytes,
+                with_tile = decode_shared(c, rows, 0) + tile_bytes(c, dtype);
   const bool copies = gpu.device.kind == DeviceKind::cuda
                           ? attention_staging != AttentionStaging::never
                           : attention_staging == AttentionStaging::always;
@@ -172,7 +174,8 @@ bool launch_decode(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DTy
   if (chunks > 1 && (sets * tiles > Gpu::kZeros || !Parts::fit(c))) return false;
   const Parts parts(gpu, c, chunks > 1);
   const DecodePlan plan{static_cast<uint32_t>(rows), static_cast<uint32_t>(tiles),
-                        static_cast<uint32_t>(splits), gpu.zeros()};
+                        static_cast<uint32_t>(splits), staged ? 0 : static_cast<uint32_t>(fresh),
+                        gpu.zeros()};
   const std::string name = staged ? "decode_staged_" : "decode_";
   gpu.launch("decode", name + std::string(suffix(dtype)),
              Grid{.groups = {count32(sets * tiles * splits), 1, 1},
@@ -196,19 +199,30 @@ bool ordered_attention() {
 
 constexpr int64_t kFlashRows = 64, kLeastSplitKeys = 256;
 
-/// The kernel for matrix units; false where there are none for this.
-bool launch_flash(Gpu& gpu, const AttentionCall& c, DType cache) {
-  const bool by_key = c.k_key == 1, sizes = c.d <= 128 && c.e <= 128 && c.d % 8 == 0;
-  const auto whole = [](int64_t stride) { return stride % 8 == 0; };
-  if (gpu.device.kind != DeviceKind::cuda || ordered_attention() || cache == DType::f32 || !sizes ||
-      !(by_key ? whole(c.k_step) : c.k_step == 1 && whole(c.k_key)) || c.v_step != 1 ||
-      !whole(c.k_head) || !whole(c.k_batch) || !whole(c.v_key) || !whole(c.v_head) ||
-      !whole(c.v_batch) || c.e % 8 != 0 || !is_multiple(c.k, 16) || !is_multiple(c.v, 16)) {
-    return false;
+/// How the matrix units take a call: padded to so many elements a head, with so much shared memory.
+struct FlashPlan {
+  int64_t width, shared;
+  FlashPlan(const AttentionCall& c, DType cache) {
+    const int64_t parts = cache == DType::f16 ? 2 : 3, tiles = 4 * 64;
+    width = c.d <= 64 && c.e <= 64 ? 64 : 128;
+    shared = width * 2 * (parts * kFlashRows + tiles) + kFlashRows * 4;
   }
-  const int64_t width = c.d <= 64 && c.e <= 64 ? 64 : 128, parts_of_q = cache == DType::f16 ? 2 : 3;
-  const int64_t shared = width * 2 * (parts_of_q * kFlashRows + 4 * 64) + kFlashRows * 4;
-  if (shared > gpu.info.shared_bytes) return false;
+};
+
+/// Whether a call goes to them. Few queries always take the ordered form.
+bool takes_flash(const Gpu& gpu, const AttentionCall& c, DType cache) {
+  const auto whole = [](auto... strides) { return ((strides % 8 == 0) && ...); };
+  const bool keys = c.k_key == 1 ? whole(c.k_step) : c.k_step == 1 && whole(c.k_key);
+  return gpu.device.kind == DeviceKind::cuda && !ordered_attention() &&
+         c.queries > kMostDecodeQueries && cache != DType::f32 && c.d <= 128 && c.e <= 128 &&
+         keys && c.v_step == 1 &&
+         whole(c.d, c.e, c.k_head, c.k_batch, c.v_key, c.v_head, c.v_batch) &&
+         is_multiple(c.k, 16) && is_multiple(c.v, 16) &&
+         FlashPlan(c, cache).shared <= gpu.info.shared_bytes;
+}
+
+void launch_flash(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DType dtype) {
+  const FlashPlan plan(c, dtype);
   const int64_t blocks = ceil_div(int64_t{c.queries} * c.group, kFlashRows);
   const int64_t groups = blocks * c.batch * (c.heads / c.group);
   const int64_t most_splits = std::max<int64_t>(1, c.keys / kLeastSplitKeys);
@@ -217,25 +231,27 @@ bool launch_flash(Gpu& gpu, const AttentionCall& c, DType cache) {
   const Parts parts(gpu, c, splits > 1);
   AttentionParts where = parts.get();
   where.chunks = static_cast<uint32_t>(splits);
-  const std::string name = width == 64 ? "flash_64_" : "flash_128_";
-  gpu.launch("flash", name + std::string(suffix(cache)),
+  const std::string name = plan.width == 64 ? "flash_64_" : "flash_128_";
+  gpu.launch("flash", name + std::string(suffix(dtype)),
              Grid{.groups = {count32(groups * splits), 1, 1},
                   .items = 128,
-                  .shared_bytes = static_cast<unsigned>(shared),
+                  .shared_bytes = static_cast<unsigned>(plan.shared),
                   .early = true},
-             c, where, static_cast<uint32_t>(blocks), static_cast<uint32_t>(splits));
+             c, cache, where, static_cast<uint32_t>(blocks), static_cast<uint32_t>(splits));
   if (splits > 1) {
     gpu.launch("flash", "flash_join",
                Grid{.groups = {count32(Parts::rows_of(c)), 1, 1}, .items = 128, .early = true}, c,
                where);
   }
-  return true;
 }
 
-/// Few queries always take the ordered form.
-void launch_many(Gpu& gpu, const AttentionCall& c, DType dtype) {
-  if (c.queries > kMostDecodeQueries && launch_flash(gpu, c, dtype)) return;
-  launch_rows(gpu, c, dtype);
+/// Keys and values of the projections into the cache, and the rotated queries to `q` if there is
+/// any.
+void fill_cache(Gpu& gpu, const CacheCall& c, DType dtype, float* q) {
+  const int64_t heads = 2 * int64_t{c.key_heads} + (q == nullptr ? 0 : c.heads);
+  const unsigned groups = count32(heads * ceil_div(c.t, kFillTokens));
+  gpu.launch("attention", "fill_cache_" + std::string(suffix(dtype)),
+             Grid{.groups = {groups, 1, 1}}, c, q);
 }
 
 CacheCall make_cache_call(Gpu& gpu, const AttentionCall& call, const ConstView& qkv,
@@ -270,13 +286,18 @@ void GpuBackend::attention(const View& out, const ConstView& q, const ConstView&
                            const ConstView& v, const AttentionParams& params) {
   if (out.layout.elems() == 0) return;
   const AttentionCall call = make_call(out, q, k, v, params);
-  if (!launch_decode(gpu_, call, {}, k.dtype)) launch_many(gpu_, call, k.dtype);
+  if (launch_decode(gpu_, call, {}, k.dtype)) return;
+  if (takes_flash(gpu_, call, k.dtype)) {
+    launch_flash(gpu_, call, {}, k.dtype);
+  } else {
+    launch_rows(gpu_, call, k.dtype);
+  }
 }
 
 void GpuBackend::cached_attention(const View& out, const ConstView& qkv,
                                   const CachedAttention& where) {
   const Layout &keys = where.keys.layout, &values = where.values.layout;
-  const int64_t t = qkv.layout.shape()[0], g = keys.shape()[0];
+  const int64_t t = qkv.layout.shape()[0];
   const int64_t d = keys.shape()[2], e = values.shape()[2];
   if (out.layout.elems() == 0) return;
   const int64_t h = out.layout.shape()[1] / e;
@@ -293,14 +314,17 @@ void GpuBackend::cached_attention(const View& out, const ConstView& qkv,
   call.causal = 1;
   const CacheCall fill = make_cache_call(gpu_, call, qkv, where);
   call.keys = fill.limit;
-  if (launch_decode(gpu_, call, fill, where.keys.dtype)) return;
-
+  const DType dtype = where.keys.dtype;
+  if (launch_decode(gpu_, call, fill, dtype)) return;
+  if (takes_flash(gpu_, call, dtype)) {
+    fill_cache(gpu_, fill, dtype, nullptr);
+    launch_flash(gpu_, call, fill, dtype);
+    return;
+  }
   const Scratch rotated(gpu_, static_cast<size_t>(h * t * d) * 4);
   call.q = rotated.data();
-  gpu_.launch("attention", std::string("fill_cache_") + std::string(suffix(where.keys.dtype)),
-              Grid{.groups = {count32(t * (h + 2 * g)), 1, 1}, .items = 64}, fill,
-              rotated.data<float>());
-  launch_many(gpu_, call, where.keys.dtype);
+  fill_cache(gpu_, fill, dtype, rotated.data<float>());
+  launch_rows(gpu_, call, dtype);
 }
 
 }  // namespace wick::gpu

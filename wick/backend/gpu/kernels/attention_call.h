@@ -35,6 +35,9 @@ struct AttentionCall {
   u32 dtype;  ///< of q and out
 };
 
+/// Tokens whose keys or values a group of fill_cache stores.
+inline constexpr u32 kFillTokens = 32;
+
 /// Rows that a call of attention computes on their way into the caches (Backend::cached_attention).
 struct CacheCall {
   const float *qkv, *cos, *sin;
@@ -60,6 +63,7 @@ struct AttentionParts {
 struct DecodePlan {
   u32 rows, tiles;  ///< heads that a group takes at most; groups for the heads of a key head
   u32 splits;       ///< groups that share the chunks of the same heads
+  u32 fresh;        ///< room for keys that aren't in the cache
   u32* arrived;     ///< a zero for every (batch, query, key head, tile)
 };
 
