@@ -3,8 +3,8 @@
 //   gpu_bench_gemm DEVICE [--small] [--only TEXT]
 //
 // One line of JSON a product: its time; TFLOP/s, and the ratio to the vendor's library in the same
-// run where that is installed; for few rows the bytes of the weights a second, and their share of the
-// device's copies. `worst` is the largest error as a share of what the class `bound` allows.
+// run where that is installed; for few rows the bytes of the weights a second, and their share of
+// the device's copies. `worst` is the largest error as a share of what the class `bound` allows.
 // WICK_GPU_GEMM=plain|mma|wgmma chooses the main loop. --small takes shapes an emulator can do.
 // Exits with 1 if an error is too large.
 

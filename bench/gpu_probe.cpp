@@ -15,9 +15,8 @@
 #include <vector>
 
 #include "wick/backend/cpu/cpu_backend.h"
-#include "wick/backend/gpu/gpu.h"
+#include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/linear/quantized_weight.h"
-#include "wick/backend/gpu/map_space.h"
 #include "wick/base/error.h"
 #include "wick/math/blocks.h"
 #include "wick/math/half.h"
@@ -115,7 +114,7 @@ bool same(T a, T b) {
 
 class Probe {
  public:
-  Probe(Device device, bool small) : gpu_(device), small_(small) {
+  Probe(Device device, bool small) : backend_(device), small_(small) {
     gpu_.enter();
     for (void*& event : events_) gpu_.check(gpu_.driver.api.event_create(&event, 0), "an event");
     copy_rate_ = measure_copy();
@@ -141,10 +140,8 @@ class Probe {
     }
     for (const int64_t n : {64, 576, 1024, 2048, 4096, 8192, 14336}) {
       const int64_t rows = small_ ? 5 : many / n;
-      for (const unsigned items : {64u, 128u, 256u}) {
-        rms_norm<float>("f32", DType::f32, rows, n, items);
-        rms_norm<math::bf16>("bf16", DType::bf16, rows, n, items);
-      }
+      rms_norm<float>("f32", DType::f32, rows, n);
+      rms_norm<math::bf16>("bf16", DType::bf16, rows, n);
     }
     const std::pair<int64_t, int64_t> large[] = {
         {2048, 2048}, {4096, 4096}, {14336, 4096}, {4096, 14336}, {128256, 4096}};
@@ -171,7 +168,7 @@ class Probe {
     }
     void *captured = nullptr, *graph = nullptr;
     call(0);  // loads what is to be loaded
-    gpu_.check(gpu_.driver.api.capture_begin(gpu_.stream(), 0), "beginning a capture");
+    gpu_.check(gpu_.driver.api.capture_begin(gpu_.stream(), 2), "beginning a capture");
     for (int i = 0; i < times; ++i) call(i);
     gpu_.check(gpu_.driver.api.capture_end(gpu_.stream(), &captured), "ending a capture");
     gpu_.check(gpu_.driver.api.graph_instantiate(&graph, captured, 0), "making a graph");
@@ -236,36 +233,14 @@ class Probe {
     return text;
   }
 
-  /// How rows are spread over teams: see kernels/rows.h.
-  struct Rows {
-    uint32_t width_log = 0, chunks_log = 0;
-    gpu::Grid grid;
-    Rows(int64_t rows, int64_t n, uint32_t each, unsigned items) {
-      while (each << width_log < std::min<int64_t>(n, 128)) ++width_log;
-      while (int64_t{4096} << chunks_log < n) ++chunks_log;
-      const uint32_t a_row = 1u << (width_log + chunks_log);
-      grid.items = std::max(items, a_row);
-      const int64_t per_group = grid.items / a_row;
-      grid.groups[0] = static_cast<unsigned>((rows + per_group - 1) / per_group);
-    }
-  };
-
   template <class T>
   void silu(const char* name, DType dtype, int64_t n) {
     const auto in = shared_numbers<T>(static_cast<size_t>(n));
     DeviceBuffer x(gpu_, in), y(gpu_, in.size() * sizeof(T));
-    gpu::Space<2> packs;
-    const int64_t pack = 16 / static_cast<int64_t>(sizeof(T));
-    packs.add(n / pack, {pack, pack});
-    const std::string file = fmt::format("map_{}", name), kernel = fmt::format("silu_{}", name);
-    const double time = seconds(20, [&](int) {
-      packs.for_each_piece([&](const gpu::Nest<2>& nest, const auto&) {
-        const auto unroll = gpu::map_unroll(sizeof(T), sizeof(T));
-        gpu_.launch(file, kernel, gpu::spread(gpu_, nest.elems, unroll), y.data, x.data, nest,
-                    static_cast<uint32_t>(n % pack));
-      });
-    });
     const Layout layout = Layout::contiguous({n});
+    const double time = seconds(20, [&](int) {
+      backend_.unary(Op::silu, {y.data, dtype, layout}, {x.data, dtype, layout});
+    });
     const std::string differ = compare(y.get<T>(in.size()), [&](cpu::CpuBackend& b, T* out) {
       b.unary(Op::silu, {out, dtype, layout}, {in.data(), dtype, layout});
     });
@@ -277,14 +252,10 @@ class Probe {
   void sum(const char* name, DType dtype, int64_t rows, int64_t n) {
     const auto in = shared_numbers<T>(static_cast<size_t>(rows * n));
     DeviceBuffer x(gpu_, in), y(gpu_, static_cast<size_t>(rows) * sizeof(T));
-    const Rows place(rows, n, 4, 256);
-    const std::string kernel = fmt::format("sum{}_rows_{}", n % 4 == 0 ? "" : "_odd", name);
-    const double time = seconds(20, [&](int) {
-      gpu_.launch("reduce", kernel, place.grid, y.data, x.data, static_cast<uint64_t>(rows),
-                  static_cast<uint32_t>(n), static_cast<uint64_t>(n), place.width_log,
-                  place.chunks_log);
-    });
     const Layout wide = Layout::contiguous({rows, n}), narrow = Layout::contiguous({rows, 1});
+    const double time = seconds(20, [&](int) {
+      backend_.reduce(Op::sum, {y.data, dtype, narrow}, {x.data, dtype, wide}, 2);
+    });
     const std::string differ =
         compare(y.get<T>(static_cast<size_t>(rows)), [&](cpu::CpuBackend& b, T* out) {
           b.reduce(Op::sum, {out, dtype, narrow}, {in.data(), dtype, wide}, 2);
@@ -294,26 +265,21 @@ class Probe {
   }
 
   template <class T>
-  void rms_norm(const char* name, DType dtype, int64_t rows, int64_t n, unsigned items) {
+  void rms_norm(const char* name, DType dtype, int64_t rows, int64_t n) {
     const auto in = shared_numbers<T>(static_cast<size_t>(rows * n));
     const auto weight = numbers<T>(static_cast<size_t>(n), 4);
     DeviceBuffer x(gpu_, in), w(gpu_, weight), y(gpu_, in.size() * sizeof(T));
-    const Rows place(rows, n, sizeof(T) == 4 ? 2 : 4, items);
-    int steps = 1;
-    while (steps * 128 < std::min<int64_t>(n, 4096)) steps *= 2;
-    const std::string kernel = fmt::format("rms_norm_{}_{}", name, steps);
     const float eps = 1e-5f;
+    const Layout layout = Layout::contiguous({rows, n}), line = Layout::contiguous({n});
     const double time = seconds(20, [&](int) {
-      gpu_.launch("norm", kernel, place.grid, y.data, x.data, w.data, static_cast<uint64_t>(rows),
-                  static_cast<uint32_t>(n), static_cast<uint64_t>(n), static_cast<uint64_t>(n),
-                  place.width_log, place.chunks_log, eps);
+      backend_.rms_norm({y.data, dtype, layout}, {x.data, dtype, layout}, {w.data, dtype, line},
+                        eps);
     });
-    const Layout layout = Layout::contiguous({rows, n});
     const std::string differ = compare(y.get<T>(in.size()), [&](cpu::CpuBackend& b, T* out) {
-      b.rms_norm({out, dtype, layout}, {in.data(), dtype, layout},
-                 {weight.data(), dtype, Layout::contiguous({n})}, eps);
+      b.rms_norm({out, dtype, layout}, {in.data(), dtype, layout}, {weight.data(), dtype, line},
+                 eps);
     });
-    report(fmt::format("rms_norm.{}[{},{}] by {}", name, rows, n, place.grid.items), differ, time,
+    report(fmt::format("rms_norm.{}[{},{}]", name, rows, n), differ, time,
            2.0 * static_cast<double>(rows * n) * sizeof(T));
   }
 
@@ -357,7 +323,8 @@ class Probe {
            static_cast<double>(weights[0]->bytes));
   }
 
-  gpu::Gpu gpu_;
+  gpu::GpuBackend backend_;
+  gpu::Gpu& gpu_ = backend_.gpu();
   const bool small_;
   bool first_ = true;
   int64_t different_ = 0;

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "tests/backend/gpu_launch.h"
 #include "wick/backend/gpu/gpu.h"
 #include "wick/base/error.h"
 
@@ -53,7 +54,7 @@ TEST_F(GpuCuda, KernelsAreFoundAndLaunched) {
   Gpu gpu(Device::parse("cuda:0"));
   gpu.enter();
   void* data = gpu.pool.take(4096);
-  gpu.launch("map_f32", "silu_f32", Grid{}, data, data, uint64_t{1024});
+  launch_unary(gpu, "silu_f32", data, 1024);
   Grid early;
   early.early = true;
   early.shared_bytes = 100 << 10;  // more than a kernel gets unasked
@@ -96,7 +97,7 @@ TEST_F(GpuCuda, EventsTellTheTimeOnceItIsKnown) {
   EXPECT_NE(api.event_elapsed(&ms, start.handle, stop.handle), 0);  // nothing recorded
   void* data = gpu.pool.take(4096);
   start.record();
-  gpu.launch("map_f32", "silu_f32", Grid{}, data, data, uint64_t{1024});
+  launch_unary(gpu, "silu_f32", data, 1024);
   stop.record();
   untimed.record();
   EXPECT_NE(api.event_elapsed(&ms, start.handle, stop.handle), 0);  // not yet
@@ -159,7 +160,7 @@ TEST_F(GpuCuda, AGraphDoesItsWorkWhenItIsLaunched) {
   gpu.check(api.capture_begin(gpu.stream(), 1), "capturing");
   EXPECT_NE(api.capture_begin(gpu.stream(), 1), 0) << "twice";
   gpu.check(api.set_bytes(data, 2, 4096, gpu.stream()), "filling");
-  gpu.launch("map_f32", "silu_f32", Grid{}, data, data, uint64_t{1024});
+  launch_unary(gpu, "silu_f32", data, 1024);
   gpu.check(api.capture_end(gpu.stream(), &graph), "capturing");
   gpu.synchronize();
   EXPECT_EQ(data[0], 1) << "captured work isn't done";

@@ -20,7 +20,8 @@
 namespace wick {
 namespace {
 
-constexpr DType kTypes[] = {DType::q4_0, DType::q4_1, DType::q8_0, DType::q4_k, DType::q6_k};
+constexpr DType kTypes[] = {DType::q4_0, DType::q4_1, DType::q5_0,
+                            DType::q8_0, DType::q4_k, DType::q6_k};
 constexpr DType kFloats[] = {DType::f32, DType::f16, DType::bf16};
 
 // ---- The contract, one value after the other ----

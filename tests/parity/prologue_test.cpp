@@ -123,7 +123,7 @@ void check(gpu::GpuBackend& backend, Input input, DType dtype, const Case& c, Va
   backend.upload(w_there.data, w.storage().data(), w.storage().size());
 
   const int64_t rows = k == 0 ? 0 : c.shape.elems() / k;
-  const int64_t padded = gpu::QuantizedRows::padded_blocks(k);
+  const int64_t padded = gpu::RowBlocks::padded_blocks(k);
   const auto blocks = static_cast<size_t>(rows * padded);
   Buffer<int8_t> q(backend, blocks * 32);
   Buffer<math::ActivationScale> scales(backend, blocks);

@@ -21,8 +21,8 @@ std::vector<GpuDescription> gpus() {
     const gpu::Driver* driver = gpu::Driver::of(kind);
     for (int i = 0; driver != nullptr && i < driver->device_count(); ++i) {
       const gpu::GpuInfo info = driver->info(i);
-      GpuDescription description{Device{kind, i}, info.name, info.architecture, "", "",
-                                 info.bytes,      info.integrated, info.wave, info.processors};
+      GpuDescription description{Device{kind, i}, info.name, info.architecture, "", "", info.bytes,
+                                 info.integrated, info.wave, info.processors};
       if (!gpu::images_allowed() || !gpu::has_images(info.architecture, description.kernels)) {
         description.kernels.clear();
         if (const auto* compiler = gpu::Compiler::of(kind)) description.compiler = compiler->name;

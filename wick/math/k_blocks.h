@@ -91,6 +91,20 @@ WICK_FN void dequantize(const BlockQ6_K& b, float* out) {
   }
 }
 
+/// Value j of a superblock: what dequantize writes there.
+WICK_FN float value_of(const BlockQ4_K& b, int j) {
+  const SixBits bits = read_six_bits(b.scales, j / 32);
+  const int q = b.qs[j / 64 * 32 + j % 32] >> (j / 32 % 2 * 4) & 15;
+  const float minimum = -(to_f32(b.dmin) * static_cast<float>(bits.minimum));
+  return fma(to_f32(b.d) * static_cast<float>(bits.scale), static_cast<float>(q), minimum);
+}
+WICK_FN float value_of(const BlockQ6_K& b, int j) {
+  const int n = j / 128, r = j / 32 % 4, l = j % 32;
+  const int q = (b.ql[64 * n + 32 * (r % 2) + l] >> (r / 2 * 4) & 15) |
+                (b.qh[32 * n + l] >> (2 * r) & 3) << 4;
+  return to_f32(b.d) * static_cast<float>(b.scales[j / 16]) * static_cast<float>(q - 32);
+}
+
 namespace detail {
 
 /// Σ t[i] over n values, a power of two: halves added to each other, an order that vectors have

@@ -2,9 +2,24 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
+#include <string_view>
+
 #include "wick/base/error.h"
 
 namespace wick::models {
+namespace {
+
+/// WICK_GPU_RECORD=off launches kernel by kernel, for traces that show each.
+bool records() {
+  static const bool wanted = [] {
+    const char* word = std::getenv("WICK_GPU_RECORD");
+    return word == nullptr || std::string_view(word) != "off";
+  }();
+  return wanted;
+}
+
+}  // namespace
 
 Decoder::Decoder(const CausalLm& model, nn::KvCache& cache, Device device)
     : model_(model),
@@ -21,7 +36,7 @@ Tensor Decoder::step(int32_t token) {
   const uint32_t input[] = {static_cast<uint32_t>(token), static_cast<uint32_t>(cache_.length())};
   overwrite(input_, input);
   const Tensor id = input_.narrow(0, 0, 1), position = input_.narrow(0, 1, 1);
-  if (cache_.capacity() != capacity_) {
+  if (cache_.capacity() != capacity_ || !records()) {
     // The first step is done as it comes: what it needs once, such as kernels, is then there.
     recording_.reset();
     logits_ = model_.decode(id, position, cache_);

@@ -23,6 +23,8 @@ void check_readable(const char* op, DType dtype) {
     case DType::q5_0:
     case DType::q5_1:
     case DType::q8_0:
+    case DType::q4_k:
+    case DType::q6_k:
       return;
     default:
       throw Error(op, "block dtype not supported on GPUs", name(dtype));
@@ -95,7 +97,7 @@ void GpuBackend::dequantize(const View& out, const ConstView& in) {
 void GpuBackend::quantize(const View& out, const ConstView& in) {
   if (!is_block(out.dtype)) return cast(out, in);
   if (in.layout.elems() == 0) return;
-  if (out.dtype != DType::q4_0 && out.dtype != DType::q4_1 && out.dtype != DType::q8_0) {
+  if (!dtypes::kWeights.contains(out.dtype)) {
     throw Error("quantize", "block dtype can't be written on GPUs", name(out.dtype));
   }
   const int last = in.layout.rank() - 1;

@@ -157,10 +157,10 @@ void Gpu::check_faults() {
                 fmt::format("{} / {}", describe(note.x), describe(note.ids)));
   }
   if (fault.kind == kBadLogit) {
-    throw fault.value < 0 ? Error(note.op, "every logit is -inf", describe(note.x))
-                          : Error(note.op, "bad logit",
-                                  fmt::format("{}, token {}", describe(note.x), fault.value),
-                                  "need finite numbers or -inf");
+    throw fault.value < 0
+        ? Error(note.op, "every logit is -inf", describe(note.x))
+        : Error(note.op, "bad logit", fmt::format("{}, token {}", describe(note.x), fault.value),
+                "need finite numbers or -inf");
   }
   if (fault.kind == kHistoryFull) {
     throw Error(note.op, "the history is full", fmt::format("{}", fault.value));

@@ -58,8 +58,8 @@ class Gpu {
   /// Throws for a code that isn't 0; `what` was attempted.
   void check(int code, std::string_view what) const;
 
-  /// A kernel of a file in kernels/, e.g. ("map_f32", "silu_f32"). Its module is loaded at the first
-  /// use. It may then be launched with so many bytes of dynamic shared memory.
+  /// A kernel of a file in kernels/, e.g. ("map_f32", "silu_f32"). Its module is loaded at the
+  /// first use. It may then be launched with so many bytes of dynamic shared memory.
   void* function(std::string_view file, std::string_view kernel, unsigned shared_bytes = 0);
   /// Launches a kernel on the stream; each argument by value, of exactly the kernel's type.
   template <class... Arguments>

@@ -42,26 +42,25 @@ Key key_of(const GemmCall& c) {
 
 }  // namespace
 
-/// A handle, a workspace for each stream, and a plan for each shape.
+/// A handle, a workspace and a plan for each shape.
 class LtLibrary::Device final : public OnDevice {
  public:
   Device(const LtLibrary& of, void* handle)
       : api_(of.api_), numbers_(of.numbers_), driver_(of.driver()), handle_(handle) {}
   ~Device() override {
     plans_.clear();
-    for (const auto& [stream, memory] : workspaces_) driver_.api.mem_free(memory);
+    if (workspace_ != nullptr) driver_.api.mem_free(workspace_);
     api_.destroy(handle_);
   }
 
   bool gemm(const GemmCall& call, void* stream) override {
     const Plan* plan = find_plan(call);
-    void* const memory = plan == nullptr ? nullptr : workspace(stream);
-    if (memory == nullptr) return false;
+    if (plan == nullptr || !has_workspace()) return false;
     const ColumnMajorGemm g(call);
     const float one = 1, zero = 0;
     return api_.multiply(handle_, plan->product, &one, g.first.data, plan->first, g.second.data,
                          plan->second, &zero, g.out, plan->out, g.out, plan->out,
-                         plan->algorithm.data(), memory, kWorkspaceBytes, stream) == 0;
+                         plan->algorithm.data(), workspace_, kWorkspaceBytes, stream) == 0;
   }
 
  private:
@@ -158,13 +157,11 @@ class LtLibrary::Device final : public OnDevice {
     return at->second->usable ? at->second.get() : nullptr;
   }
 
-  /// Products of one stream follow each other, so they share it.
-  void* workspace(void* stream) {
-    void*& memory = workspaces_[stream];
-    if (memory == nullptr && driver_.api.mem_alloc(&memory, kWorkspaceBytes) != 0) {
-      memory = nullptr;
-    }
-    return memory;
+  /// One, because a device's products follow each other.
+  bool has_workspace() {
+    if (workspace_ != nullptr) return true;
+    if (driver_.api.mem_alloc(&workspace_, kWorkspaceBytes) != 0) workspace_ = nullptr;
+    return workspace_ != nullptr;
   }
 
   const LtApi& api_;
@@ -172,7 +169,7 @@ class LtLibrary::Device final : public OnDevice {
   Driver& driver_;
   void* const handle_;
   std::map<Key, std::unique_ptr<Plan>> plans_;
-  std::map<void*, void*> workspaces_;
+  void* workspace_ = nullptr;
 };
 
 std::unique_ptr<MatrixLibrary::OnDevice> LtLibrary::prepare(wick::Device device,

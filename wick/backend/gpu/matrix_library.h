@@ -44,7 +44,8 @@ struct ColumnMajorGemm {
   int64_t rows, cols, inner, ld, stride, batch;
 };
 
-/// WICK_GPU_LIBRARIES: `off`, never; `auto`, where they are faster; `only`, wherever they can.
+/// WICK_GPU_LIBRARIES: `off`, never; `auto`, where they are likely to be faster; `only`, wherever
+/// they can.
 enum class LibraryUse { off, automatic, only };
 /// Errors: the variable holds something else.
 LibraryUse library_use();
@@ -71,11 +72,12 @@ class MatrixLibrary {
   /// "4.4.1"; empty where it can't be told.
   virtual std::string version() const = 0;
 
-  /// Puts the product on a stream of the device, which is the calling thread's. False where the
-  /// library can't do it; nothing has been done then. A device that it has no kernels for is named
-  /// once on stderr. Errors: matrices that overlap themselves.
+  /// Puts the product on a stream of the device, which is the calling thread's. Products of a
+  /// device follow each other: they share memory, on one stream and in graphs that it launches.
+  /// False where the library can't do it; nothing has been done then. A device that it has no
+  /// kernels for is named once on stderr. Errors: matrices that overlap themselves.
   bool gemm(Device device, const GemmCall& call, void* stream);
-  /// Gives back what the library holds on a device: handle and workspaces. Its work has ended.
+  /// Gives back what the library holds on a device: handle and workspace. Its work has ended.
   void release(Device device);
 
  protected:

@@ -15,6 +15,7 @@ struct LinearOut {
   Nest<2> columns;                  ///< of the result, of the residual
   i64 row[2] = {1, 1};              ///< elements from one row to the next, of either
   Stored stored = Stored::f32;
+  u32 fours = 0;  ///< not 0: four neighbouring rows, from a multiple of four on, go at once
 };
 
 }  // namespace wick::gpu

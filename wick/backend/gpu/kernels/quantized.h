@@ -156,18 +156,70 @@ WICK_DEVICE float residual_at(const LinearOut& out, u32 column, u32 row) {
   return out.residual[at[1] + row * out.row[1]];
 }
 
-/// Stores one result: residual + y where there is one, rounded to the dtype.
-WICK_DEVICE void store_result(const LinearOut& out, u32 column, u32 row, float y, float residual) {
-  i64 at[2];
-  out.columns.locate(column, at);
-  const i64 place = at[0] + row * out.row[0];
-  if (out.residual != nullptr) y = residual + y;
+/// One result, rounded to the dtype, `place` elements from the first.
+WICK_DEVICE void store_value(const LinearOut& out, i64 place, float y) {
   if (out.stored == Stored::f32) {
     static_cast<float*>(out.data)[place] = y;
   } else if (out.stored == Stored::f16) {
     static_cast<f16*>(out.data)[place] = from_f32<f16>(y);
   } else {
     static_cast<bf16*>(out.data)[place] = from_f32<bf16>(y);
+  }
+}
+
+/// Stores one result: residual + y where there is one.
+WICK_DEVICE void store_result(const LinearOut& out, u32 column, u32 row, float y, float residual) {
+  i64 at[2];
+  out.columns.locate(column, at);
+  store_value(out, at[0] + row * out.row[0], out.residual != nullptr ? residual + y : y);
+}
+
+/// Stores results of rows from `row` on, below `rows`, of a column that lies at `at`; row is a
+/// multiple of four.
+WICK_DEVICE void store_four(const LinearOut& out, const i64 (&at)[2], u32 row, u32 rows,
+                            const Pack<float, 4>& four) {
+  float y[4];
+#pragma unroll
+  for (u32 i = 0; i < 4; ++i) y[i] = four[i];
+  if (out.fours != 0 && row + 4 <= rows) {
+    if (out.residual != nullptr) {
+      const auto residual = *reinterpret_cast<const Pack<float, 4>*>(out.residual + at[1] + row);
+#pragma unroll
+      for (u32 i = 0; i < 4; ++i) y[i] = residual[i] + y[i];
+    }
+    const i64 place = at[0] + row;
+    if (out.stored == Stored::f32) {
+      *reinterpret_cast<Pack<float, 4>*>(static_cast<float*>(out.data) + place) =
+          Pack<float, 4>::of(y);
+    } else if (out.stored == Stored::f16) {
+      *reinterpret_cast<Pack<f16, 4>*>(static_cast<f16*>(out.data) + place) = Pack<f16, 4>::of(y);
+    } else {
+      *reinterpret_cast<Pack<bf16, 4>*>(static_cast<bf16*>(out.data) + place) =
+          Pack<bf16, 4>::of(y);
+    }
+    return;
+  }
+#pragma unroll 1
+  for (u32 i = 0; i < 4 && row + i < rows; ++i) {
+    float value = four[i];
+    if (out.residual != nullptr) {
+      value = out.residual[at[1] + (row + i) * out.row[1]] + value;
+    }
+    store_value(out, at[0] + (row + i) * out.row[0], value);
+  }
+}
+
+/// Stores a tile of 128 rows that lies in shared memory, column after column, kTilePitch apart: a
+/// team of the first `teams` takes a column at a time.
+inline constexpr u32 kTileRows = 128, kTilePitch = kTileRows + 4;
+WICK_DEVICE void store_tile(const LinearOut& out, const float* tile, u32 first_row, u32 rows,
+                            u32 first_column, u32 columns, u32 width, u32 teams) {
+  for (u32 c = team(); c < width && first_column + c < columns; c += teams) {
+    i64 at[2];
+    out.columns.locate(first_column + c, at);
+    const u32 row = first_row + lane() * 4;
+    const auto* from = reinterpret_cast<const Pack<float, 4>*>(tile + c * kTilePitch);
+    if (row < rows) store_four(out, at, row, rows, from[lane()]);
   }
 }
 

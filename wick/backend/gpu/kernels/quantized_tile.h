@@ -109,6 +109,17 @@ WICK_DEVICE RowBlock row_block(const UnitScales<Q>& scales, u32 j) {
   return r;
 }
 
+/// What a type needs of a block of activations beside d: of those with minima the bits of d·Σq, of
+/// q4_0, whose nibbles are 8 too large, what sums start with.
+template <class Q>
+WICK_DEVICE u32 extra_of(const ActivationScale& s) {
+  if constexpr (Q::kMinimum) {
+    return f32_bits(s.d * static_cast<float>(s.sum));
+  } else {
+    return static_cast<u32>(ByteUnit::from(-8 * s.sum));
+  }
+}
+
 /// Blocks of activations of kColumns columns of at most kChunks chunks, in shared memory: their
 /// values, and for each d and what else a type needs of it.
 template <class Q, u32 kColumns, u32 kChunks>
@@ -119,7 +130,7 @@ struct StagedColumns {
       kChunks * kColumns * (kChunkBytes + kChunkBlocks * 4 * (kExtra ? 2 : 1));
   u8* values;   // [chunk][column] of kChunkBytes
   u32* scales;  // [chunk][block][column in the order of places]: bits of d
-  u32* extras;  // so, too: from(−8·Σq), or the bits of d·Σq
+  u32* extras;  // so, too: extra_of
 
   WICK_DEVICE explicit StagedColumns(u8* shared) {
     values = shared;
@@ -148,11 +159,7 @@ struct StagedColumns {
       constexpr u32 kUnit = ByteUnit::kColumns;
       const u32 to = at * kColumns + c / kUnit * kUnit + ByteUnit::place(c % kUnit);
       scales[to] = f32_bits(s.d);
-      if constexpr (Q::kMinimum) {
-        extras[to] = f32_bits(s.d * static_cast<float>(s.sum));
-      } else if constexpr (kExtra) {
-        extras[to] = static_cast<u32>(ByteUnit::from(-8 * s.sum));
-      }
+      if constexpr (kExtra) extras[to] = extra_of<Q>(s);
     }
   }
 
@@ -175,19 +182,15 @@ struct StagedColumns {
   }
 };
 
-/// p = fma(d·d_x, I, fma(m, d_x·Σq, p)) for the results of a lane, of block j of a chunk.
-template <class Q, u32 kColumns, u32 kChunks>
+/// p = fma(d·d_x, I, fma(m, d_x·Σq, p)) for the results of a lane. Of each of its columns: the bits
+/// of d_x, and what StagedColumns calls extra.
+template <class Q>
 WICK_DEVICE void add_block(float (&p)[ByteUnit::kResults], const ByteUnit::Rows& rows,
                            const RowBlock (&of_row)[ByteUnit::kResultRows],
-                           const StagedColumns<Q, kColumns, kChunks>& columns, u32 chunk, u32 j,
-                           u32 tile, const ByteUnit::Columns& operands) {
+                           const ByteUnit::Columns& columns,
+                           const u32 (&scale)[ByteUnit::kResultColumns],
+                           const u32 (&extra)[ByteUnit::kResultColumns]) {
   constexpr u32 kEach = ByteUnit::kResultColumns;
-  const u32 at = (chunk * kChunkBlocks + j) * kColumns + tile * ByteUnit::kColumns +
-                 ByteUnit::result_place(wave_lane());
-  u32 scale[kEach], extra[kEach] = {};
-  load_words<kEach, false>(scale, columns.scales + at);
-  if constexpr (StagedColumns<Q, kColumns, kChunks>::kExtra)
-    load_words<kEach, false>(extra, columns.extras + at);
   i32 sums[ByteUnit::kResults], second[ByteUnit::kResults];
 #pragma unroll
   for (u32 i = 0; i < ByteUnit::kResults; ++i) {
@@ -195,10 +198,10 @@ WICK_DEVICE void add_block(float (&p)[ByteUnit::kResults], const ByteUnit::Rows&
     second[i] = ByteUnit::from(0);
   }
   if constexpr (kSame<Q, Q6_K>) {
-    ByteUnit::low(sums, rows, operands);
-    ByteUnit::high(second, rows, operands);
+    ByteUnit::low(sums, rows, columns);
+    ByteUnit::high(second, rows, columns);
   } else {
-    ByteUnit::multiply(sums, rows, operands);
+    ByteUnit::multiply(sums, rows, columns);
   }
 #pragma unroll
   for (u32 i = 0; i < ByteUnit::kResults; ++i) {
@@ -211,6 +214,23 @@ WICK_DEVICE void add_block(float (&p)[ByteUnit::kResults], const ByteUnit::Rows&
     p[i] = fma(r.scale * bits_f32(scale[i % kEach]), dot, p[i]);
     forget(p[i]);  // or clang puts it off until registers run out
   }
+}
+
+/// So, of block j of a chunk that lies in shared memory, for number `tile` of the units' columns.
+template <class Q, u32 kColumns, u32 kChunks>
+WICK_DEVICE void add_block(float (&p)[ByteUnit::kResults], const ByteUnit::Rows& rows,
+                           const RowBlock (&of_row)[ByteUnit::kResultRows],
+                           const StagedColumns<Q, kColumns, kChunks>& columns, u32 chunk, u32 j,
+                           u32 tile, const ByteUnit::Columns& operands) {
+  constexpr u32 kEach = ByteUnit::kResultColumns;
+  const u32 at = (chunk * kChunkBlocks + j) * kColumns + tile * ByteUnit::kColumns +
+                 ByteUnit::result_place(wave_lane());
+  u32 scale[kEach], extra[kEach] = {};
+  load_words<kEach, false>(scale, columns.scales + at);
+  if constexpr (StagedColumns<Q, kColumns, kChunks>::kExtra) {
+    load_words<kEach, false>(extra, columns.extras + at);
+  }
+  add_block<Q>(p, rows, of_row, operands, scale, extra);
 }
 
 }  // namespace wick::gpu

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "wick/backend/gpu/linear/library_product.h"
 #include "wick/base/error.h"
 
 namespace wick::gpu {
@@ -112,7 +113,7 @@ void ProductJob::store_to(DType dtype) {
 
 void multiply(Gpu& gpu, const ProductJob& job) {
   const Product& p = job.shape;
-  if (p.m == 0 || p.n == 0) return;
+  if (p.m == 0 || p.n == 0 || multiply_by_library(gpu, job)) return;
   // Large tiles are faster where there are enough to keep the device busy.
   const bool large = tiles(p, 128) * job.batch.elems >= gpu.info.processors;
   const bool halves = job.a_dtype == DType::f16 || job.a_dtype == DType::bf16;

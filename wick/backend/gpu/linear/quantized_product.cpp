@@ -13,6 +13,18 @@
 namespace wick::gpu {
 namespace {
 
+/// Whether four neighbours of a row can be used at once.
+bool in_fours(const ConstView& view) {
+  const int last = view.layout.rank() - 1;
+  int64_t places = view.layout.offset() +
+                   static_cast<int64_t>(reinterpret_cast<uintptr_t>(view.data) /
+                                        static_cast<size_t>(info(view.dtype).block_bytes));
+  for (int d = 0; d < last; ++d) {
+    if (view.layout.shape()[d] > 1) places |= view.layout.stride(d);
+  }
+  return places % 4 == 0 && (view.layout.stride(last) == 1 || view.layout.shape()[last] == 1);
+}
+
 LinearOut linear_out(const View& out, const ConstView* residual) {
   const Layout& other = residual != nullptr ? residual->layout : out.layout;
   const int last = out.layout.rank() - 1;
@@ -27,6 +39,7 @@ LinearOut linear_out(const View& out, const ConstView* residual) {
       });
   to.row[0] = out.layout.stride(last);
   to.row[1] = other.stride(last);
+  to.fours = in_fours(out) && (residual == nullptr || in_fours(*residual)) ? 1 : 0;
   to.stored = out.dtype == DType::f32   ? Stored::f32
               : out.dtype == DType::f16 ? Stored::f16
                                         : Stored::bf16;
@@ -59,7 +72,7 @@ bool matvec(const Product& p) {
   grid.shared_bytes = p.chunks * 320 + row_groups * (p.chunks * 64 + 64);
   if (grid.shared_bytes > kSharedBytes) return false;
   grid.early = true;
-  p.launch("matvec", fmt::format("matvec_{}", name(p.weight.dtype)), grid, row_groups);
+  p.launch("matvec", fmt::format("matvec_{}", name(p.weight.format())), grid, row_groups);
   return true;
 }
 
@@ -70,7 +83,7 @@ void matvec_columns(const Product& p) {
   if (segment * kColumns * 384 > kSharedBytes) {
     segment = kSharedBytes / (kColumns * 384) / kHalves * kHalves;
   }
-  const std::string kernel = fmt::format("matvec_columns_{}", name(p.weight.dtype));
+  const std::string kernel = fmt::format("matvec_columns_{}", name(p.weight.format()));
   Grid grid{{p.weight.row_groups(), (p.x.rows() + kColumns - 1) / kColumns, 1}};
   grid.shared_bytes = segment * kColumns * 384;
   grid.early = true;
@@ -98,16 +111,16 @@ void few(const Product& p) {
   constexpr uint32_t kRowGroups = 2, kPitch = 36;
   Grid grid{{(p.weight.row_groups() + kRowGroups - 1) / kRowGroups,
              (p.x.rows() + columns - 1) / columns, 1}};
-  grid.shared_bytes = waves * columns * (staged_column_bytes(p.weight.dtype) + kPitch * 4);
+  grid.shared_bytes = waves * columns * (staged_column_bytes(p.weight.format()) + kPitch * 4);
   grid.early = true;
-  p.launch("quantized_few", fmt::format("few_{}_{}", name(p.weight.dtype), columns), grid,
+  p.launch("quantized_few", fmt::format("few_{}_{}", name(p.weight.format()), columns), grid,
            p.x.rows());
 }
 
 /// Tiles of 128 rows and 64 columns.
 void many(const Product& p) {
   constexpr uint32_t kUnits = 8, kColumns = 64;
-  const DType type = p.weight.dtype;
+  const DType type = p.weight.format();
   const uint32_t pieces = type == DType::q8_0 ? 16 : type == DType::q6_k ? 12 : 8;
   const uint32_t tables = type == DType::q6_k                          ? 3
                           : type == DType::q4_1 || type == DType::q4_k ? 2
@@ -119,13 +132,45 @@ void many(const Product& p) {
   p.launch("quantized_many", fmt::format("many_{}", name(type)), grid, p.x.rows());
 }
 
+/// Whether kernels of sm_90a take a type: kernels/quantized_wide.gpu.
+bool has_wide(const Gpu& gpu, DType type) {
+  return gpu.compiled_for() == "sm_90a" && type != DType::q6_k;
+}
+
+/// Tiles of 128 rows and 128 columns, by exact products of f16.
+void wide(const Product& p) {
+  constexpr uint32_t kUnits = 8, kColumns = 128;
+  // Of half a chunk of 128 columns: values in f16, powers of two, sums.
+  constexpr uint32_t kValues = kColumns * 4 * 64, kPowers = kColumns * 4, kSums = 4 * kColumns * 4;
+  const DType type = p.weight.format();
+  const bool minima = type == DType::q4_1 || type == DType::q4_k;
+  const uint32_t tiles = (p.x.rows() + kColumns - 1) / kColumns;
+  Gpu& gpu = p.weight.gpu;
+  const Scratch records(gpu, size_t{tiles} * p.chunks * 2 * (kValues + kPowers + kSums));
+  Grid tile{{tiles * kColumns * p.chunks * 16 / 256, 1, 1}};
+  tile.early = true;
+  gpu.launch("quantized_wide", "tile_columns", tile, records.data(), p.x.values(), p.x.scales(),
+             p.chunks, p.x.rows());
+
+  const uint32_t quants = (type == DType::q8_0 ? 16 : 8) * 256 / 2;
+  const uint32_t scales = (type == DType::q4_1 ? 2 : 1) * 256;
+  const uint32_t used = kValues + kPowers + (minima ? kSums : 0) + kUnits * (quants + scales);
+  const uint32_t stage = (used + 1023) / 1024 * 1024, stages = stage > 46080 ? 4 : 5;
+  Grid grid{{tiles, (p.weight.row_groups() + kUnits - 1) / kUnits, 1}};
+  grid.items = 384;
+  grid.shared_bytes = stages * (stage + 2 * 8) + 16;
+  grid.early = true;
+  p.launch("quantized_wide", fmt::format("wide_{}", name(type)), grid, p.x.rows(), records.data());
+}
+
 /// What WICK_GPU_LINEAR says; empty: nothing.
 std::string_view forced_path() {
   const char* text = std::getenv("WICK_GPU_LINEAR");
   const std::string_view path = text == nullptr ? "" : text;
-  if (!path.empty() && path != "dot" && path != "few" && path != "many" && path != "int8") {
+  if (!path.empty() && path != "dot" && path != "few" && path != "many" && path != "int8" &&
+      path != "f16") {
     throw Error("linear", "no such kernels", fmt::format("WICK_GPU_LINEAR={}", path),
-                "dot, few, many or int8");
+                "dot, few, many, int8 or f16");
   }
   return path;
 }
@@ -133,11 +178,27 @@ std::string_view forced_path() {
 /// Columns up to which weights are read again rather than take larger tiles.
 constexpr uint32_t kFewColumns = 32;
 
+enum class Path : uint8_t { dot, few, many, wide };
+
+Path choose(const Product& p) {
+  const std::string_view forced = forced_path();
+  const Gpu& gpu = p.weight.gpu;
+  if (forced == "dot" || !has_byte_unit(gpu) || p.chunks == 0) return Path::dot;
+  if (forced == "few") return Path::few;
+  if (forced == "many") return Path::many;
+  const bool has_f16 = has_wide(gpu, p.weight.format());
+  if (forced == "f16" && has_f16) return Path::wide;
+  if (forced.empty() && p.x.rows() == 1) return Path::dot;
+  if (p.x.rows() <= kFewColumns) return Path::few;
+  return has_f16 && forced.empty() ? Path::wide : Path::many;
+}
+
 }  // namespace
 
-std::vector<std::string_view> product_paths(const Gpu& gpu, DType) {
+std::vector<std::string_view> product_paths(const Gpu& gpu, DType type) {
   if (!has_byte_unit(gpu)) return {"dot"};
-  return {"dot", "few", "many", ""};
+  if (!has_wide(gpu, type)) return {"dot", "few", "many", ""};
+  return {"dot", "few", "many", "f16", ""};
 }
 
 void multiply(const View& out, const QuantizedRows& x, const QuantizedWeight& weight,
@@ -145,15 +206,19 @@ void multiply(const View& out, const QuantizedRows& x, const QuantizedWeight& we
   if (out.layout.elems() == 0) return;
   const LinearOut to = linear_out(out, residual);
   const Product product{to, x, weight};
-  const std::string_view path = forced_path();
-  const bool dot = path == "dot" || (path.empty() && x.rows() == 1) || !has_byte_unit(weight.gpu);
-  if (dot && x.rows() == 1 && matvec(product)) return;
-  if (dot && (path == "dot" || !has_byte_unit(weight.gpu))) {
-    matvec_columns(product);
-  } else if (path == "few" || (path != "many" && x.rows() <= kFewColumns)) {
-    few(product);
-  } else {
-    many(product);
+  switch (choose(product)) {
+    case Path::dot:
+      if (x.rows() > 1 || !matvec(product)) matvec_columns(product);
+      break;
+    case Path::few:
+      few(product);
+      break;
+    case Path::many:
+      many(product);
+      break;
+    case Path::wide:
+      wide(product);
+      break;
   }
 }
 

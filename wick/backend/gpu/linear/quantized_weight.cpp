@@ -15,11 +15,8 @@ struct Format {
   DType dtype;
   uint32_t pieces, tail;
 };
-constexpr Format kFormats[] = {{DType::q4_0, 9, 0},
-                               {DType::q4_1, 10, 0},
-                               {DType::q8_0, 17, 0},
-                               {DType::q4_k, 9, 0},
-                               {DType::q6_k, 13, 2}};
+constexpr Format kFormats[] = {{DType::q4_0, 9, 0},  {DType::q4_1, 10, 0}, {DType::q5_0, 17, 0},
+                               {DType::q8_0, 17, 0}, {DType::q4_k, 9, 0},  {DType::q6_k, 13, 2}};
 constexpr uint32_t kUnitRows = 16;
 
 const Format* find_format(DType dtype) {
