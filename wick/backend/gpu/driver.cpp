@@ -61,8 +61,9 @@ void Driver::enter(int device) const {
   throw Error("device", "the device can't be used", Device{kind_, device}.str(), text(code));
 }
 
-int Driver::launch_early(void* function, const unsigned (&groups)[3], unsigned items,
-                         unsigned shared_bytes, void* stream, void** arguments) const {
+int Driver::launch_with(const LaunchWishes&, void* function, const unsigned (&groups)[3],
+                        unsigned items, unsigned shared_bytes, void* stream,
+                        void** arguments) const {
   return api.launch(function, groups[0], groups[1], groups[2], items, 1, 1, shared_bytes, stream,
                     arguments, nullptr);
 }

@@ -1,113 +1,36 @@
 #pragma once
 
-// The parts of decode.gpu: chains of fma over pairs of elements, and one group's work.
+// One group's work in decode.gpu.
 
 #include "wick/backend/gpu/kernels/attention.h"
+#include "wick/backend/gpu/kernels/block_store.h"
+#include "wick/backend/gpu/kernels/decode_chain.h"
+#include "wick/backend/gpu/kernels/decode_shared.h"
 #include "wick/backend/gpu/kernels/device_copy.h"
+#include "wick/backend/gpu/kernels/device_parts.h"
 
 namespace wick::gpu {
 
-inline constexpr u32 kDecodeItems = 256, kDecodeTeams = kDecodeItems / kTeam;
-
-/// a[r][0], a[r][1] += factors[r · row + i] · the two elements at base[i · step + offset], i from
-/// first to end, one after another, for kRows rows. Loads of one block are under way while the one
-/// before is added; what is left in the end comes in blocks of kTail. All of it lies within 4 GiB.
-template <u32 kRows, u32 kBlock, u32 kTail, class T>
-WICK_DEVICE void add_chain(float (&a)[kRows][2], const T* base, u32 offset, u32 step,
-                           const float* factors, u32 row, i32 first, i32 end) {
-  u32 at = (static_cast<u32>(first) * step + offset) * sizeof(T);
-  const u32 step_bytes = step * sizeof(T);
-  const auto load = [&]() WICK_INLINE {
-    const auto x = *reinterpret_cast<const Pack<T, 2>*>(reinterpret_cast<const char*>(base) + at);
-    at += step_bytes;
-    return x;
-  };
-  const auto add = [&](const Pack<T, 2>& x, u32 r, float factor) WICK_INLINE {
-    a[r][0] = fma(factor, x[0], a[r][0]);
-    a[r][1] = fma(factor, x[1], a[r][1]);
-  };
-  i32 i = first;
-#pragma unroll 1
-  for (; i < end && i % 4 != 0; ++i) {
-    const Pack<T, 2> x = load();
-#pragma unroll
-    for (u32 r = 0; r < kRows; ++r) add(x, r, factors[r * row + i]);
-  }
-  constexpr i32 kWhole = kBlock;
-  Pack<T, 2> now[kBlock] = {}, next[kBlock] = {};
-#pragma unroll 1
-  for (i32 ahead = i; ahead + kWhole <= end || i < ahead; ahead += kWhole) {
-    if (ahead + kWhole <= end) {
-#pragma unroll
-      for (u32 n = 0; n < kBlock; ++n) next[n] = load();
-    }
-    if (i < ahead) {
-#pragma unroll
-      for (u32 n = 0; n < kBlock; n += 4) {
-#pragma unroll
-        for (u32 r = 0; r < kRows; ++r) {
-          const auto f = *reinterpret_cast<const Pack<float, 4>*>(factors + r * row + i + n);
-#pragma unroll
-          for (u32 j = 0; j < 4; ++j) add(now[n + j], r, f[j]);
-        }
-      }
-      i += kWhole;
-    }
-    if (ahead + kWhole > end) break;
-#pragma unroll
-    for (u32 n = 0; n < kBlock; ++n) now[n] = next[n];
-  }
-#pragma unroll 1
-  for (; i < end; i += static_cast<i32>(kTail)) {
-    Pack<T, 2> x[kTail];
-#pragma unroll
-    for (u32 n = 0; n < kTail; ++n) {
-      if (i + static_cast<i32>(n) < end) x[n] = load();
-    }
-#pragma unroll
-    for (u32 n = 0; n < kTail; ++n) {
-      if (i + static_cast<i32>(n) < end) {
-#pragma unroll
-        for (u32 r = 0; r < kRows; ++r) add(x[n], r, factors[r * row + i + n]);
-      }
-    }
-  }
-}
-
-/// A group's shared memory. Rows are padded to 16 bytes.
-struct DecodeShared {
-  float *q, *s;  // [rows][d]; [rows][256], dot products and then exponentials
-  float *k, *v;  // not staged: what isn't in the cache, [fresh][d], [fresh][e]
-  float* soft;   // [rows][2]: the chunk's largest score and its sum
-  u32* last;     // whether the group is the last to arrive
-  char* tile;    // staged: a chunk's keys [d][256] and values [256][e]
-
-  WICK_DEVICE DecodeShared(char* memory, u32 rows, u32 fresh, u32 d, u32 e) {
-    q = reinterpret_cast<float*>(memory);
-    s = q + rows * padded(d);
-    k = s + rows * kAttentionChunk;
-    v = k + fresh * padded(d);
-    soft = v + fresh * padded(e);
-    last = reinterpret_cast<u32*>(soft + 2 * rows);
-    tile = reinterpret_cast<char*>(soft + (2 * rows + 4) / 4 * 4);
-  }
-  static WICK_DEVICE u32 padded(u32 n) { return (n + 3) / 4 * 4; }
-};
-
 /// One group's work; see decode.gpu. T: the cache's type.
-template <class T, bool kStaged>
+template <class T, DecodeForm kForm>
 struct Decode {
+  static constexpr bool kStaged = kForm != DecodeForm::direct, kShared = kForm == DecodeForm::parts;
   // Enough loads under way; staged, they are short.
   static constexpr u32 kBlock = kStaged ? 16 : 128 / (2 * sizeof(T)),
                        kTail = kStaged || sizeof(T) == 4 ? 8 : 16;
+  static constexpr u32 kPer = 16 / sizeof(T);  // elements that are copied at once
 
   const AttentionCall& c;
   const CacheCall& cache;
   const DecodePlan& plan;
   DecodeShared shared;
-  u32 split, tile, key_head, query, batch;
-  u32 head, rows;  // the first of the group's heads, and how many
+  u32 part, split, tile, key_head, query, batch;
+  u32 head, rows;            // the first of the group's heads, and how many
+  u32 first_row, some_rows;  // of those whose outputs the group computes
+  u32 each_rows;             // how many of them other groups have
+  u32 first_x, width;        // and which elements of them
   const T *k, *v;
+  static constexpr u32 kPitch = kShared ? kPartPitch : kAttentionChunk;  // of the tile of keys
   u32 keys, start;  // of all; of those before this call's
   i32 fresh;        // the first key that isn't taken from the cache as it lies there, even
   KeyRange seen;
@@ -119,6 +42,8 @@ struct Decode {
         plan(the_plan),
         shared(memory, the_plan.rows, the_plan.fresh, call.d, call.e) {
     u32 at = group();
+    part = kShared ? at % plan.parts : 0;
+    if constexpr (kShared) at /= plan.parts;
     split = at % plan.splits;
     at /= plan.splits;
     tile = at % plan.tiles;
@@ -129,6 +54,17 @@ struct Decode {
     batch = at / c.queries;
     head = key_head * c.group + tile * plan.rows;
     rows = c.group - tile * plan.rows < plan.rows ? c.group - tile * plan.rows : plan.rows;
+    first_row = 0, some_rows = each_rows = rows, first_x = 0, width = c.e;
+    if constexpr (kShared) {
+      const u32 sets = plan.parts / plan.slices;
+      each_rows = (plan.rows + sets - 1) / sets;
+      first_row = part / plan.slices * each_rows;
+      some_rows = rows <= first_row              ? 0
+                  : rows - first_row < each_rows ? rows - first_row
+                                                 : each_rows;
+      width = kPartWidth;
+      first_x = part % plan.slices * width;
+    }
     k = static_cast<const T*>(c.k) + batch * c.k_batch + key_head * c.k_head;
     v = static_cast<const T*>(c.v) + batch * c.v_batch + key_head * c.v_head;
   }
@@ -148,138 +84,205 @@ struct Decode {
     return (static_cast<u32>(seen.end) + kAttentionChunk - 1) / kAttentionChunk;
   }
   WICK_DEVICE u32 own_chunk() const { return first_chunk() + split; }
-  /// What the query sees of a chunk, counted from its first key; and what of that is in the cache.
-  WICK_DEVICE KeyRange seen_of(u32 chunk) const {
-    const i32 from = static_cast<i32>(chunk * kAttentionChunk);
-    return {larger(seen.begin - from, 0), smaller(seen.end - from, kAttentionChunk)};
+  /// A chunk of keys. Ranges count from its first one.
+  struct Chunk {
+    u32 first;      // its first key
+    KeyRange seen;  // what the query sees
+    KeyRange own;   // of that, the keys whose scores the group computes
+    u32 column;     // the key in the first column of the tile
+  };
+  WICK_DEVICE Chunk chunk_at(u32 number) const {
+    Chunk chunk;
+    chunk.first = number * kAttentionChunk;
+    const i32 from = static_cast<i32>(chunk.first);
+    chunk.seen = {larger(seen.begin - from, 0), smaller(seen.end - from, kAttentionChunk)};
+    chunk.own = chunk.seen;
+    chunk.column = 0;
+    if (!kShared || chunk.seen.empty()) return chunk;
+    const u32 begin = static_cast<u32>(chunk.seen.begin), end = static_cast<u32>(chunk.seen.end);
+    const u32 pieces = (end + kPer - 1) / kPer - begin / kPer;
+    const u32 each = (pieces + plan.parts - 1) / plan.parts * kPer;
+    chunk.column = begin / kPer * kPer + part * each;
+    const i32 column = static_cast<i32>(chunk.column);
+    chunk.own = {larger(chunk.seen.begin, column),
+                 smaller(chunk.seen.end, column + static_cast<i32>(each))};
+    return chunk;
   }
-  WICK_DEVICE KeyRange old_of(u32 chunk) const {
-    const KeyRange here = seen_of(chunk);
-    const i32 from = static_cast<i32>(chunk * kAttentionChunk);
-    return {here.begin, smaller(here.end, larger(fresh - from, here.begin))};
+  /// What of some keys of a chunk is in the cache.
+  WICK_DEVICE KeyRange old_of(const Chunk& chunk, KeyRange some) const {
+    const i32 from = static_cast<i32>(chunk.first);
+    return {some.begin, smaller(some.end, larger(fresh - from, some.begin))};
   }
 
-  /// Brings near what the group will read. It may change until the work in front has ended, and so
-  /// may the position; here both are near enough.
-  WICK_DEVICE void prefetch_chunk() const {
-    const KeyRange here = seen_of(own_chunk());
+  /// Brings near what the groups of a chunk will read. It may change until the work in front has
+  /// ended, and so may the position; here both are near enough.
+  WICK_DEVICE void prefetch_chunk(const Chunk& chunk) const {
+    const KeyRange here = chunk.seen;
     if (here.empty()) return;
-    const u32 from = own_chunk() * kAttentionChunk;
+    const u32 from = chunk.first;
     constexpr u32 kLine = 128 / sizeof(T);
     const u32 count = static_cast<u32>(here.end), lines = (count + kLine - 1) / kLine;
-    for (u32 i = item(); i < c.d * lines; i += kDecodeItems) {
+    const u32 first = part * kDecodeItems + item();
+    const u32 step = (kShared ? plan.parts : 1) * kDecodeItems;
+    for (u32 i = first; i < c.d * lines; i += step) {
       prefetch(k + (i / lines) * c.k_step + from + (i % lines) * kLine);
     }
     const u32 lines_of_row = (c.e + kLine - 1) / kLine;
-    for (u32 i = item(); i < count * lines_of_row; i += kDecodeItems) {
+    for (u32 i = first; i < count * lines_of_row; i += step) {
       prefetch(v + (from + i / lines_of_row) * c.v_key + (i % lines_of_row) * kLine);
     }
   }
 
-  // ---- What comes from the projections ----
+  // ---- What isn't in the cache ----
 
-  WICK_DEVICE const float* projections(u32 token) const {
-    return cache.qkv + token * cache.qkv_row;
+  /// Queries, and a chunk's fresh keys and values, counted by pairs of elements.
+  struct NewPairs {
+    u32 queries, keys, values;  // how many
+    u32 first_key, first_value;
+    u32 column;  // the key in the first column of the tile
+  };
+  WICK_DEVICE NewPairs new_pairs(const Chunk& chunk, bool queries) const {
+    const u32 from = chunk.first, pairs = (c.d + 1) / 2;
+    const auto count = [&](KeyRange some, u32& first) {
+      first = from + (static_cast<u32>(some.begin) & ~1u);  // with its pair's other key
+      first = larger(fresh, static_cast<i32>(first));
+      const u32 end = from + static_cast<u32>(some.end);
+      return some.empty() || end <= first ? 0 : end - first;
+    };
+    NewPairs n;
+    n.queries = queries ? rows * pairs : 0;
+    n.keys = count(chunk.own, n.first_key) * pairs;
+    n.values = count(chunk.seen, n.first_value) * (width / 2);
+    n.column = from + chunk.column;
+    return n;
   }
-
-  /// Two elements of a row's query to shared memory, rotated if it comes from the projections.
-  WICK_DEVICE void load_query(u32 r, u32 pair) {
-    float* to = shared.q + r * DecodeShared::padded(c.d) + 2 * pair;
-    const bool both = 2 * pair + 1 < c.d;
-    if (cached()) {
-      const float* row = projections(query) + (head + r) * u64{c.d} * cache.qkv_step;
-      const Turned y(cache, row, pair, start + query);
-      to[0] = y.x0;
-      if (both) to[1] = y.x1;
-    } else {
-      const i64 from = batch * c.q_batch + (head + r) * c.q_head + query * c.q_query;
-      to[0] = load_as(c.q, c.dtype, from + 2 * pair * c.q_step);
-      if (both) to[1] = load_as(c.q, c.dtype, from + (2 * pair + 1) * c.q_step);
-    }
+  WICK_DEVICE const float* projection(u32 token, u64 column) const {
+    return cache.qkv + token * cache.qkv_row + column * cache.qkv_step;
   }
-
-  /// An element of a fresh key or value to where the chains find it.
-  WICK_DEVICE void put_key(u32 key, u32 x, T y) const {
-    if constexpr (kStaged) {
-      keys_staged()[x * kAttentionChunk + key % kAttentionChunk] = y;
-    } else {
-      shared.k[(key - static_cast<u32>(fresh)) * DecodeShared::padded(c.d) + x] = widen(y);
-    }
+  WICK_DEVICE void turn(NewPair& p, const float* row, u32 position) const {
+    p.from = row + p.x * cache.qkv_step;
+    p.turn = p.x / 2 < cache.half;
+    p.cos = cache.cos + position * cache.cos_row + p.x / 2 * cache.cos_step;
+    p.sin = cache.sin + position * cache.sin_row + p.x / 2 * cache.sin_step;
   }
-  WICK_DEVICE void put_value(u32 key, u32 x, T y) const {
-    if constexpr (kStaged) {
-      values_staged()[key % kAttentionChunk * c.e + x] = y;
-    } else {
-      shared.v[(key - static_cast<u32>(fresh)) * DecodeShared::padded(c.e) + x] = widen(y);
+  /// The i-th pair: which it is and where it lies.
+  WICK_DEVICE NewPair find(const NewPairs& n, u32 i) const {
+    NewPair p;
+    const u32 pairs = (c.d + 1) / 2;
+    if (i < n.queries) {
+      p.kind = NewPair::kQuery;
+      p.at = i / pairs, p.x = 2 * (i % pairs), p.both = p.x + 1 < c.d;
+      if (cached()) turn(p, projection(query, (head + p.at) * u64{c.d}), start + query);
+      return p;
     }
-  }
-  /// Whether the group is the one that stores a key in the cache: the first of its own query's.
-  WICK_DEVICE bool stores(u32 key) const { return tile == 0 && key == start + query; }
-
-  WICK_DEVICE void load_fresh_key(u32 key, u32 pair) const {
-    const bool both = 2 * pair + 1 < c.d;
-    if (kStaged && key % 2 == 0 && static_cast<i32>(key) + 1 == seen.end) {
-      // Its pair's other key is read, though it counts for nothing.
-      put_key(key + 1, 2 * pair, T{});
-      if (both) put_key(key + 1, 2 * pair + 1, T{});
+    i -= n.queries;
+    if (i < n.keys) {
+      p.at = n.first_key + i / pairs, p.x = 2 * (i % pairs), p.both = p.x + 1 < c.d;
+      p.kind = p.at < start ? NewPair::kStoredKey : NewPair::kKey;
+      if (p.kind == NewPair::kStoredKey) return p;
+      turn(p, projection(p.at - start, (c.heads + key_head) * u64{c.d}), p.at);
+      return p;
     }
-    if (key < start) {
-      put_key(key, 2 * pair, k[key + 2 * pair * c.k_step]);
-      if (both) put_key(key, 2 * pair + 1, k[key + (2 * pair + 1) * c.k_step]);
-      return;
-    }
-    const float* row = projections(key - start) + (c.heads + key_head) * u64{c.d} * cache.qkv_step;
-    const Turned y(cache, row, pair, key);
-    const T y0 = narrow<T>(y.x0), y1 = narrow<T>(y.x1);
-    put_key(key, 2 * pair, y0);
-    if (both) put_key(key, 2 * pair + 1, y1);
-    if (!stores(key)) return;
-    T* to = static_cast<T*>(cache.keys) + key_head * cache.key_head + key;
-    to[2 * pair * cache.key_step] = y0;
-    if (both) to[(2 * pair + 1) * cache.key_step] = y1;
-  }
-  WICK_DEVICE void load_fresh_value(u32 key, u32 x) const {
-    if (key < start) {
-      put_value(key, x, v[key * c.v_key + x]);
-      return;
-    }
+    i -= n.keys;
+    if (i >= n.values) return p;
+    p.at = n.first_value + i / (width / 2), p.x = first_x + 2 * (i % (width / 2));
+    p.kind = p.at < start ? NewPair::kStoredValue : NewPair::kValue;
+    if (p.kind == NewPair::kStoredValue) return p;
     const u64 before = u64{c.heads + c.heads / c.group} * c.d + key_head * u64{c.e};
-    const T y = narrow<T>(projections(key - start)[(before + x) * cache.qkv_step]);
-    put_value(key, x, y);
-    if (!stores(key)) return;
-    T* to = static_cast<T*>(cache.values) + key_head * cache.value_head;
-    to[key * cache.value_position + x] = y;
+    p.from = projection(p.at - start, before + p.x);
+    return p;
+  }
+  WICK_DEVICE void load(NewPair& p) const {
+    if (p.from != nullptr) {
+      p.x0 = p.from[0];
+      if (p.both) p.x1 = p.from[cache.qkv_step];
+      if (p.turn) p.c = *p.cos, p.s = *p.sin;
+    } else if (p.kind == NewPair::kQuery) {
+      const i64 from = batch * c.q_batch + (head + p.at) * c.q_head + query * c.q_query;
+      p.x0 = load_as(c.q, c.dtype, from + p.x * c.q_step);
+      if (p.both) p.x1 = load_as(c.q, c.dtype, from + (p.x + 1) * c.q_step);
+    } else if (p.kind == NewPair::kStoredKey) {
+      p.x0 = widen(k[p.at + p.x * c.k_step]);
+      if (p.both) p.x1 = widen(k[p.at + (p.x + 1) * c.k_step]);
+    } else if (p.kind == NewPair::kStoredValue) {
+      p.x0 = widen(v[p.at * c.v_key + p.x]);
+      p.x1 = widen(v[p.at * c.v_key + p.x + 1]);
+    }
   }
 
-  /// The chunk's fresh keys and values, and with `queries` those too, all of them at once.
-  WICK_DEVICE void load_new(u32 chunk, bool queries) {
-    const u32 from = chunk * kAttentionChunk, pairs = (c.d + 1) / 2;
-    const u32 end = smaller(seen.end, static_cast<i32>(from + kAttentionChunk));
-    const u32 first = larger(fresh, static_cast<i32>(from)), count = end > first ? end - first : 0;
-    const u32 of_queries = queries ? rows * pairs : 0, of_keys = count * pairs;
-    for (u32 i = item(); i < of_queries + of_keys + count * c.e; i += kDecodeItems) {
-      if (i < of_queries) {
-        load_query(i / pairs, i % pairs);
-      } else if (i - of_queries < of_keys) {
-        load_fresh_key(first + (i - of_queries) / pairs, (i - of_queries) % pairs);
-      } else {
-        const u32 x = i - of_queries - of_keys;
-        load_fresh_value(first + x / c.e, x % c.e);
+  WICK_DEVICE void put_query(const NewPair& p) const {
+    float* to = shared.q + p.at * DecodeShared::padded(c.d) + p.x;
+    to[0] = p.x0;
+    if (p.both) to[1] = p.x1;
+  }
+  WICK_DEVICE void put_key(const NewPairs& n, const NewPair& p) const {
+    const T y0 = narrow<T>(p.x0), y1 = narrow<T>(p.x1);
+    if constexpr (kStaged) {
+      T* to = keys_staged() + p.x * kPitch + (p.at - n.column);
+      to[0] = y0;
+      if (p.both) to[kPitch] = y1;
+      if (p.at % 2 == 0 && static_cast<i32>(p.at) + 1 == seen.end) {
+        // Its pair's other key is read, though it counts for nothing.
+        to[1] = T{};
+        if (p.both) to[kPitch + 1] = T{};
       }
+    } else {
+      float* to = shared.k + (p.at - static_cast<u32>(fresh)) * DecodeShared::padded(c.d) + p.x;
+      to[0] = widen(y0);
+      if (p.both) to[1] = widen(y1);
+    }
+    // The first group of the key's own query stores it.
+    if (p.kind != NewPair::kKey || tile != 0 || p.at != start + query) return;
+    T* to = static_cast<T*>(cache.keys) + key_head * cache.key_head + p.at;
+    to[p.x * cache.key_step] = y0;
+    if (p.both) to[(p.x + 1) * cache.key_step] = y1;
+  }
+  WICK_DEVICE void put_value(const NewPair& p) const {
+    const Pack<T, 2> y = Pack<T, 2>::of({p.x0, p.x1});
+    if constexpr (kStaged) {
+      T* to = values_staged() + p.at % kAttentionChunk * width + (p.x - first_x);
+      *reinterpret_cast<Pack<T, 2>*>(to) = y;
+    } else {
+      float* to = shared.v + (p.at - static_cast<u32>(fresh)) * DecodeShared::padded(c.e) + p.x;
+      to[0] = y[0], to[1] = y[1];
+    }
+    if (p.kind != NewPair::kValue || tile != 0 || first_row != 0 || p.at != start + query) return;
+    T* to = static_cast<T*>(cache.values) + key_head * cache.value_head;
+    *reinterpret_cast<Pack<T, 2>*>(to + p.at * cache.value_position + p.x) = y;
+  }
+  WICK_DEVICE void put(const NewPairs& n, NewPair& p) const {
+    if (p.turn) {
+      const float y0 = p.x0 * p.c - p.x1 * p.s;
+      p.x1 = p.x0 * p.s + p.x1 * p.c;
+      p.x0 = y0;
+    }
+    if (p.kind == NewPair::kQuery) put_query(p);
+    if (p.kind == NewPair::kKey || p.kind == NewPair::kStoredKey) put_key(n, p);
+    if (p.kind == NewPair::kValue || p.kind == NewPair::kStoredValue) put_value(p);
+  }
+  /// Pairs from the `first` on.
+  WICK_DEVICE void load_new(const NewPairs& n, u32 first) const {
+    const u32 all = n.queries + n.keys + n.values;
+#pragma unroll 1
+    for (u32 i = first + item(); i < all; i += kDecodeItems) {
+      NewPair p = find(n, i);
+      load(p);
+      put(n, p);
     }
   }
 
   // ---- What comes out of the cache, staged ----
 
   WICK_DEVICE T* keys_staged() const { return reinterpret_cast<T*>(shared.tile); }
-  WICK_DEVICE T* values_staged() const { return keys_staged() + c.d * kAttentionChunk; }
+  WICK_DEVICE T* values_staged() const { return keys_staged() + c.d * kPitch; }
 
-  /// Starts copies of a chunk's keys that are in the cache. Keys behind them may be being written:
-  /// the last ones, fewer than 16 bytes, go by pairs.
-  WICK_DEVICE void stage_keys(u32 chunk) const {
-    constexpr u32 kPer = 16 / sizeof(T), kWord = 4 / sizeof(T), kWords = 4;
-    const KeyRange old = old_of(chunk);
-    const T* from = k + chunk * kAttentionChunk;
+  /// Starts copies of the group's keys of a chunk that are in the cache. Keys behind them may be
+  /// being written: the last ones, fewer than 16 bytes, go by pairs.
+  WICK_DEVICE void stage_keys(const Chunk& chunk) const {
+    constexpr u32 kWord = 4 / sizeof(T), kWords = 4;
+    const KeyRange old = old_of(chunk, chunk.own);
+    const T* from = k + chunk.first;
+    T* to = keys_staged() - chunk.column;
     const u32 first = static_cast<u32>(old.begin) / kPer;
     const u32 end = old.empty() ? first : static_cast<u32>(old.end) / kPer;
     u32 log = 0;
@@ -287,32 +290,31 @@ struct Decode {
     const u32 piece = (first + (item() & ((1u << log) - 1))) * kPer;
     if (piece < end * kPer) {
       for (u32 i = item() >> log; i < c.d; i += kDecodeItems >> log) {
-        start_copy(reinterpret_cast<Bytes16*>(keys_staged() + i * kAttentionChunk + piece),
+        start_copy(reinterpret_cast<Bytes16*>(to + i * kPitch + piece),
                    reinterpret_cast<const Bytes16*>(from + i * c.k_step + piece));
       }
     }
     const u32 word = end * kPer + item() % kWords * kWord;
     if (!old.empty() && word < static_cast<u32>(old.end)) {
       for (u32 i = item() / kWords; i < c.d; i += kDecodeItems / kWords) {
-        start_copy(reinterpret_cast<u32*>(keys_staged() + i * kAttentionChunk + word),
+        start_copy(reinterpret_cast<u32*>(to + i * kPitch + word),
                    reinterpret_cast<const u32*>(from + i * c.k_step + word));
       }
     }
     end_copies();
   }
-  WICK_DEVICE void stage_values(u32 chunk) const {
-    constexpr u32 kPer = 16 / sizeof(T);
-    const KeyRange old = old_of(chunk);
+  WICK_DEVICE void stage_values(const Chunk& chunk) const {
+    const KeyRange old = old_of(chunk, chunk.seen);
     u32 log = 0;
-    while ((1u << log) < c.e / kPer) ++log;
+    while ((1u << log) < width / kPer) ++log;
     const u32 x = (item() & ((1u << log) - 1)) * kPer;
-    if (x < c.e) {
+    if (x < width && some_rows != 0) {
       for (i32 j = old.begin + static_cast<i32>(item() >> log); j < old.end;
            j += static_cast<i32>(kDecodeItems >> log)) {
         const u32 row = static_cast<u32>(j);
-        start_copy(
-            reinterpret_cast<Bytes16*>(values_staged() + row * c.e + x),
-            reinterpret_cast<const Bytes16*>(v + (chunk * kAttentionChunk + row) * c.v_key + x));
+        const T* from = v + (chunk.first + row) * c.v_key + first_x;
+        start_copy(reinterpret_cast<Bytes16*>(values_staged() + row * width + x),
+                   reinterpret_cast<const Bytes16*>(from + x));
       }
     }
     end_copies();
@@ -322,13 +324,13 @@ struct Decode {
 
   /// Dot products of kRows rows at a time with two neighbouring keys an item.
   template <u32 kRows>
-  WICK_DEVICE void scores(u32 chunk) {
-    const KeyRange here = kStaged ? seen_of(chunk) : old_of(chunk);
+  WICK_DEVICE void scores(const Chunk& chunk) {
+    const KeyRange here = kStaged ? chunk.seen : old_of(chunk, chunk.seen);
     const u32 first = static_cast<u32>(here.begin) / 2, width_of_q = DecodeShared::padded(c.d);
     const u32 pairs = here.empty() ? 0 : (static_cast<u32>(here.end) + 1) / 2 - first;
-    const u32 width = (pairs + kTeam - 1) / kTeam * kTeam;
-    for (u32 task = item(); task < width * ((rows + kRows - 1) / kRows); task += kDecodeItems) {
-      const u32 r = task / width * kRows, pair = first + task % width;
+    const u32 wide = (pairs + kTeam - 1) / kTeam * kTeam;
+    for (u32 task = item(); task < wide * ((rows + kRows - 1) / kRows); task += kDecodeItems) {
+      const u32 r = task / wide * kRows, pair = first + task % wide;
       if (pair >= first + pairs) continue;
       float a[kRows][2] = {};
       // An odd last row goes twice.
@@ -339,8 +341,8 @@ struct Decode {
         add_chain<kRows, kBlock, kTail>(a, keys_staged(), 2 * pair, kAttentionChunk, q, to_next, 0,
                                         d);
       } else {
-        add_chain<kRows, kBlock, kTail>(a, k + chunk * kAttentionChunk, 2 * pair,
-                                        static_cast<u32>(c.k_step), q, to_next, 0, d);
+        add_chain<kRows, kBlock, kTail>(a, k + chunk.first, 2 * pair, static_cast<u32>(c.k_step), q,
+                                        to_next, 0, d);
       }
 #pragma unroll
       for (u32 i = 0; i < kRows; ++i) {
@@ -351,14 +353,35 @@ struct Decode {
     }
   }
 
+  /// The same of the group's keys, one of one row an item, for all parts that compute outputs of
+  /// the row.
+  WICK_DEVICE void share_scores(const Chunk& chunk) {
+    const u32 count = chunk.own.empty() ? 0 : static_cast<u32>(chunk.own.end - chunk.own.begin);
+    const u32 log = count <= kTeam ? 5 : 6, key = item() & ((1u << log) - 1);
+    const u32 column = static_cast<u32>(chunk.own.begin) - chunk.column + key;
+    wait_for_parts();  // nobody reads the last chunk's any more
+    if (key < count) {
+      for (u32 r = item() >> log; r < rows; r += kDecodeItems >> log) {
+        const u32 to = r / each_rows * plan.slices;
+        float* s = shared.s + r * kAttentionChunk + chunk.own.begin + key;
+        const float a =
+            single_chain<kPitch>(keys_staged() + column, shared.q + r * DecodeShared::padded(c.d),
+                                 0, static_cast<i32>(c.d));
+        for (u32 i = 0; i < plan.slices; ++i) store_in_part(to + i, s, a);
+      }
+    }
+    arrive_at_parts();
+    wait_for_parts();
+  }
+
   /// The same for fresh keys, one an item, by items that have nothing else to do if there are any.
-  WICK_DEVICE void fresh_scores(u32 chunk) {
-    const KeyRange here = seen_of(chunk);
-    const i32 first = larger(here.begin, old_of(chunk).end);
+  WICK_DEVICE void fresh_scores(const Chunk& chunk) {
+    const KeyRange here = chunk.seen;
+    const i32 first = larger(here.begin, old_of(chunk, here).end);
     const u32 count = static_cast<u32>(larger(here.end - first, 0));
     for (u32 task = kDecodeItems - 1 - item(); task < count * rows; task += kDecodeItems) {
       const u32 r = task / count, key = static_cast<u32>(first) + task % count;
-      const u32 at = chunk * kAttentionChunk + key - static_cast<u32>(fresh);
+      const u32 at = chunk.first + key - static_cast<u32>(fresh);
       const float* of = shared.k + at * DecodeShared::padded(c.d);
       const float* q = shared.q + r * DecodeShared::padded(c.d);
       float a = 0.0f;
@@ -376,11 +399,11 @@ struct Decode {
   }
 
   /// Exponentials in place of dot products, a team a row.
-  WICK_DEVICE void softmax(u32 chunk) {
-    for (u32 r = team(); r < rows; r += kDecodeTeams) {
+  WICK_DEVICE void softmax(const Chunk& chunk) {
+    for (u32 r = first_row + team(); r < first_row + some_rows; r += kDecodeTeams) {
       float s[8];
       load_row(r, s);
-      const float largest = chunk_exponentials(c, s, seen_of(chunk));
+      const float largest = chunk_exponentials(c, s, chunk.seen);
       auto* row = reinterpret_cast<Pack<float, 4>*>(shared.s + r * kAttentionChunk);
       row[lane()] = Pack<float, 4>::of({s[0], s[1], s[2], s[3]});
       row[kTeam + lane()] = Pack<float, 4>::of({s[4], s[5], s[6], s[7]});
@@ -390,7 +413,8 @@ struct Decode {
 
   /// Their sums, by teams that have little else to do if there are any.
   WICK_DEVICE void sum_rows() {
-    for (u32 r = kDecodeTeams - 1 - team(); r < rows; r += kDecodeTeams) {
+    const u32 after = kDecodeTeams - 1 - team();
+    for (u32 r = first_row + after; r < first_row + some_rows; r += kDecodeTeams) {
       float e[8];
       load_row(r, e);
       const float sum = chunk_sum(e);
@@ -407,19 +431,45 @@ struct Decode {
              y);
   }
 
-  /// Two elements of a chunk's output: to their place if there is no other chunk, else to the
-  /// parts.
-  WICK_DEVICE void put_output(u32 chunk, u32 r, u32 x, const float (&o)[2],
+  /// The blocks behind a row's values: the caller is the only group that does it.
+  WICK_DEVICE void store_dead_blocks() const {
+    if (plan.blocks.q == nullptr) return;
+    const u32 blocks = c.heads * c.e / 32, padded = plan.blocks.padded, dead = padded - blocks;
+    for (u32 i = item(); i < c.queries * dead * 8; i += kDecodeItems) {
+      const u32 at = i / 8 / dead * padded + blocks + i / 8 % dead;
+      reinterpret_cast<u32*>(plan.blocks.q)[at * 8 + i % 8] = 0;
+      if (i % 8 == 0) plan.blocks.scales[at] = {0.0f, 0};
+    }
+  }
+
+  /// Neighbours of a row's result to where it is wanted. All lanes of a team come here with
+  /// neighbours of one row.
+  template <u32 kWide>
+  WICK_DEVICE void put_result(u32 r, u32 x, const float (&y)[kWide]) const {
+    if (plan.blocks.q != nullptr) {
+      store_in_block(plan.blocks, query, x < c.e ? (head + r) * c.e + x : ~0u, y);
+    } else if (x < c.e) {
+#pragma unroll
+      for (u32 i = 0; i < kWide; ++i) store(r, x + i, y[i]);
+    }
+  }
+
+  /// Neighbours of a chunk's output: to their place if there is no other chunk, else to the parts.
+  template <u32 kWide>
+  WICK_DEVICE void put_output(const Chunk& chunk, u32 r, u32 x, const float (&o)[kWide],
                               const AttentionParts& parts) const {
     if (end_chunk() - first_chunk() == 1) {
       const float l = shared.soft[2 * r + 1];
-      store(r, x, o[0] / l);
-      store(r, x + 1, o[1] / l);
+      float y[kWide];
+#pragma unroll
+      for (u32 i = 0; i < kWide; ++i) y[i] = o[i] / l;
+      put_result(r, x, y);
       return;
     }
-    const u64 at = row_number(r) * parts.chunks + chunk;
-    *reinterpret_cast<Pack<float, 2>*>(parts.out + at * c.e + x) = Pack<float, 2>::of(o);
-    if (x == 0) {
+    if (x >= c.e) return;
+    const u64 at = row_number(r) * parts.chunks + chunk.first / kAttentionChunk;
+    *reinterpret_cast<Pack<float, kWide>*>(parts.out + at * c.e + x) = Pack<float, kWide>::of(o);
+    if (x == first_x) {
       *reinterpret_cast<Pack<float, 2>*>(parts.largest_sum + 2 * at) =
           Pack<float, 2>::of({shared.soft[2 * r], shared.soft[2 * r + 1]});
     }
@@ -427,26 +477,25 @@ struct Decode {
 
   /// The chunk's output, two neighbouring elements of kRows rows an item. All items come here.
   template <u32 kRows>
-  WICK_DEVICE void outputs(u32 chunk, const AttentionParts& parts) {
-    const KeyRange here = seen_of(chunk), old = kStaged ? here : old_of(chunk);
-    const u32 width = (c.e / 2 + kTeam - 1) / kTeam * kTeam;
-    const u32 tasks = width * ((rows + kRows - 1) / kRows);
+  WICK_DEVICE void outputs(const Chunk& chunk, const AttentionParts& parts) {
+    const KeyRange here = chunk.seen, old = kStaged ? here : old_of(chunk, here);
+    const u32 wide = (c.e / 2 + kTeam - 1) / kTeam * kTeam;
+    const u32 tasks = wide * ((rows + kRows - 1) / kRows);
     for (u32 round = 0; round < tasks; round += kDecodeItems) {
-      const u32 task = round + item(), r = task / width * kRows, x = 2 * (task % width);
-      const bool mine = task < tasks && x < c.e;
+      const u32 task = round + item(), r = task / wide * kRows, x = 2 * (task % wide);
       float o[kRows][2] = {};
-      if (mine) {
+      if (task < tasks && x < c.e) {
         const float* e = shared.s + r * kAttentionChunk;
         const u32 to_next = r + kRows <= rows ? kAttentionChunk : 0;
         if constexpr (kStaged) {
           add_chain<kRows, kBlock, kTail>(o, values_staged(), x, c.e, e, to_next, old.begin,
                                           old.end);
         } else {
-          add_chain<kRows, kBlock, kTail>(o, v + chunk * kAttentionChunk * c.v_key, x,
+          add_chain<kRows, kBlock, kTail>(o, v + chunk.first * c.v_key, x,
                                           static_cast<u32>(c.v_key), e, to_next, old.begin,
                                           old.end);
           for (i32 key = larger(here.begin, old.end); key < here.end; ++key) {
-            const u32 at = chunk * kAttentionChunk + static_cast<u32>(key - fresh);
+            const u32 at = chunk.first + static_cast<u32>(key - fresh);
             const auto vv = *reinterpret_cast<const Pack<float, 2>*>(
                 shared.v + at * DecodeShared::padded(c.e) + x);
 #pragma unroll
@@ -463,29 +512,50 @@ struct Decode {
       }
 #pragma unroll
       for (u32 i = 0; i < kRows; ++i) {
-        if (mine && r + i < rows) put_output(chunk, r + i, x, o[i], parts);
+        if (task < tasks && r + i < rows) put_output(chunk, r + i, x, o[i], parts);
       }
     }
   }
 
-  /// All of the group's chunks. Staged: the first one's copies are under way, and a chunk's keys
-  /// arrive while the one before is multiplied with its values, and its values afterwards.
-  WICK_DEVICE void attend(const AttentionParts& parts) {
+  /// The same of the group's elements and rows, one element of one row an item.
+  WICK_DEVICE void own_outputs(const Chunk& chunk, const AttentionParts& parts) {
+    const u32 r = first_row + team();
+    const bool mine = team() < some_rows;
+    const float o[1] = {mine ? single_chain<kPartWidth>(values_staged() + lane(),
+                                                        shared.s + r * kAttentionChunk,
+                                                        chunk.seen.begin, chunk.seen.end)
+                             : 0.0f};
+    sum_rows();
+    sync();
+    if (mine) put_output(chunk, r, first_x + lane(), o, parts);
+  }
+
+  /// All of the group's chunks; what is new in the first one is there. Staged: that one's copies
+  /// are under way, and a chunk's keys arrive while the one before is multiplied with its values,
+  /// and its values afterwards.
+  WICK_DEVICE void attend(Chunk chunk, NewPairs fresh_pairs, const AttentionParts& parts) {
     const u32 end = end_chunk();
-    for (u32 chunk = own_chunk(); chunk < end; chunk += plan.splits) {
-      const u32 next = chunk + plan.splits;
-      load_new(chunk, chunk == own_chunk());
+    u32 first_new = 2 * kDecodeItems;  // those before are there
+    for (u32 number = own_chunk(); number < end; number += plan.splits) {
+      const bool more = number + plan.splits < end;
+      load_new(fresh_pairs, first_new);
       if constexpr (kStaged) wait_for_copies<1>();
       sync();
-      if (plan.rows == 1) {
-        scores<1>(chunk);
+      if constexpr (kShared) {
+        share_scores(chunk);
       } else {
-        scores<2>(chunk);
+        if (plan.rows == 1) {
+          scores<1>(chunk);
+        } else {
+          scores<2>(chunk);
+        }
+        if constexpr (!kStaged) fresh_scores(chunk);
+        sync();
       }
-      if constexpr (!kStaged) fresh_scores(chunk);
-      sync();
+      Chunk next = chunk;
+      if (more) next = chunk_at(number + plan.splits);
       if constexpr (kStaged) {
-        if (next < end) {
+        if (more) {
           stage_keys(next);
         } else {
           end_copies();
@@ -494,93 +564,20 @@ struct Decode {
       softmax(chunk);
       if constexpr (kStaged) wait_for_copies<1>();
       sync();
-      if (plan.rows == 1) {
+      if constexpr (kShared) {
+        own_outputs(chunk, parts);
+      } else if (plan.rows == 1) {
         outputs<1>(chunk, parts);
       } else {
         outputs<2>(chunk, parts);
       }
-      if (next < end) {
-        sync();
-        if constexpr (kStaged) stage_values(next);
-      }
-    }
-  }
-
-  // ---- The join ----
-
-  /// True in the last group to arrive of those with the same rows.
-  WICK_DEVICE bool is_last() {
-    const u32 chunks = end_chunk() - first_chunk();
-    const u32 arriving = chunks < plan.splits ? chunks : plan.splits;
-    device_fence();
-    sync();
-    u32* arrived = plan.arrived + group() / plan.splits;
-    if (item() == 0) *shared.last = count_up(arrived) == arriving - 1 ? 1 : 0;
-    sync();
-    if (*shared.last == 0) return false;
-    device_fence();
-    if (item() == 0) *arrived = 0;
-    return true;
-  }
-
-  static constexpr u32 kJoined = 64;  // chunks whose factors are in shared memory at once
-
-  /// Per row, in place of exponentials: [64] of the chunks' sums, of the factors of what came
-  /// before, of the factors of the chunk, and of largest scores.
-  struct Factors {
-    float *sum, *by_earlier, *by_chunk, *largest;
-    WICK_DEVICE Factors(float* s, u32 r) {
-      sum = s + r * kAttentionChunk;
-      by_earlier = sum + kJoined, by_chunk = by_earlier + kJoined, largest = by_chunk + kJoined;
-    }
-  };
-
-  /// Of `count` chunks from `first` on; the largest score before them is in `soft` unless there are
-  /// none. All items come here.
-  WICK_DEVICE void find_factors(const AttentionParts& parts, u32 first, u32 count) {
-    sync();
-    for (u32 i = item(); i < rows * kJoined; i += kDecodeItems) {
-      const u32 r = i / kJoined, at = i % kJoined;
-      if (at >= count) continue;
-      const Factors row(shared.s, r);
-      const auto ml = *reinterpret_cast<const Pack<float, 2>*>(
-          parts.largest_sum + 2 * (row_number(r) * parts.chunks + first + at));
-      row.largest[at] = ml[0], row.sum[at] = ml[1];
-    }
-    sync();
-    for (u32 i = item(); i < rows * kJoined; i += kDecodeItems) {
-      const u32 r = i / kJoined, at = i % kJoined;
-      if (at >= count) continue;
-      const Factors row(shared.s, r);
-      float before = first == first_chunk() ? row.largest[0] : shared.soft[2 * r];
-      for (u32 j = 0; j < at; ++j) before = row.largest[j] > before ? row.largest[j] : before;
-      const Join join(before, row.largest[at]);
-      row.by_earlier[at] = join.by_earlier, row.by_chunk[at] = join.by_chunk;
-      if (at + 1 == count) shared.soft[2 * r + 1] = join.largest;
-    }
-    sync();
-    if (item() < rows) shared.soft[2 * item()] = shared.soft[2 * item() + 1];
-  }
-
-  WICK_DEVICE void join(const AttentionParts& parts) {
-    for (u32 round = 0; round < rows * c.e; round += kDecodeItems) {
-      const bool mine = round + item() < rows * c.e;
-      const u32 r = mine ? (round + item()) / c.e : 0, x = mine ? (round + item()) % c.e : 0;
-      const Factors row(shared.s, r);
-      const float* from = parts.out + row_number(r) * parts.chunks * c.e + x;
-      float o = 0.0f, l = 0.0f;
-      for (u32 first = first_chunk(); first < end_chunk(); first += kJoined) {
-        const u32 rest = end_chunk() - first, count = rest < kJoined ? rest : kJoined;
-        find_factors(parts, first, count);
-#pragma unroll 8
-        for (u32 i = 0; i < count; ++i) {
-          const float chunk = from[u64{first + i} * c.e];
-          const bool start_here = first + i == first_chunk();
-          o = start_here ? chunk : fma(o, row.by_earlier[i], chunk * row.by_chunk[i]);
-          l = start_here ? row.sum[i] : fma(l, row.by_earlier[i], row.sum[i] * row.by_chunk[i]);
-        }
-      }
-      if (mine) store(r, x, o / l);
+      if (!more) break;
+      if constexpr (kShared) arrive_at_parts();
+      sync();
+      if constexpr (kStaged) stage_values(next);
+      chunk = next;
+      fresh_pairs = new_pairs(chunk, false);
+      first_new = 0;
     }
   }
 };

@@ -13,7 +13,8 @@
 #if defined(__AMDGCN__) || (defined(__HIP__) && defined(__clang__))
 #define WICK_AMD 1
 #define WICK_DEVICE __attribute__((device, always_inline)) inline
-/// After the arguments of a lambda: arrays that it refers to stay in registers only if it is inlined.
+/// After the arguments of a lambda: arrays that it refers to stay in registers only if it is
+/// inlined.
 #define WICK_INLINE __attribute__((always_inline))
 #define WICK_SHARED __attribute__((shared))
 #define WICK_GLOBAL __attribute__((global))
@@ -132,7 +133,7 @@ WICK_DEVICE void device_fence() { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agen
 /// from it: so that it computes it again rather than keep it.
 WICK_DEVICE void forget(u32& x) { asm volatile("" : "+v"(x)); }
 
-/// For kernels of a chain that were launched early: see Driver::launch_early.
+/// For kernels of a chain that were launched early: see LaunchWishes.
 WICK_DEVICE void wait_for_earlier() {}
 WICK_DEVICE void let_later_start() {}
 
