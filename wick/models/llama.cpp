@@ -168,9 +168,8 @@ Tensor Llama::decode(const Tensor& token, const Tensor& position, nn::KvCache& c
   for (int64_t i = 0; i < c.layers; ++i) {
     const Block& block = blocks_[static_cast<size_t>(i)];
     const Tensor qkv = block.qkv.joined(x, block.attention_norm.before());
-    const Tensor y =
-        cached_attention(qkv, cos, sin, position, cache.key_room(i), cache.value_room(i), params);
-    x = mlp(block, block.output(y, {.residual = x}));
+    const AttentionStep step{cos, sin, position, cache.key_room(i), cache.value_room(i), params};
+    x = mlp(block, block.output(qkv, {.residual = x, .attention = &step}));
   }
   return head_(x, output_norm_.before());
 }
