@@ -621,9 +621,15 @@ STAND_IN cuLaunchKernelEx(const void* config, void* function, void** arguments, 
     unsigned count;
   } c;
   std::memcpy(&c, config, sizeof c);
-  // The one attribute that is in use: programmatic serialisation, allowed.
-  if (extra != nullptr || c.count != 1 || c.attributes[0] != 6 || c.attributes[2] != 1) {
-    return kInvalidValue;
+  // Those in use: programmatic serialisation, allowed; parts of one, up to 8 along the first axis.
+  if (extra != nullptr || c.count > 2) return kInvalidValue;
+  for (unsigned i = 0; i < c.count; ++i) {
+    const int* const attribute = c.attributes + i * 18;
+    const bool early = attribute[0] == 6 && attribute[2] == 1;
+    const bool parts = attribute[0] == 4 && attribute[2] > 0 && attribute[2] <= 8 &&
+                       c.groups[0] % static_cast<unsigned>(attribute[2]) == 0 &&
+                       attribute[3] == 1 && attribute[4] == 1;
+    if (!early && !parts) return kInvalidValue;
   }
   return launch(function, c.groups, c.items, c.shared, c.stream, arguments);
 }

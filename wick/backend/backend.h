@@ -33,21 +33,6 @@ struct AttentionParams {
   float soft_cap = 0.0f;  ///< > 0: score = cap * tanh(score / cap), before masks
 };
 
-/// What `linear` computes of its input before the product, and adds to it afterwards. The result
-/// has the bits of the ops it stands for, one after another, in f32.
-struct LinearFusion {
-  enum class Input : uint8_t {
-    plain,
-    rms_norm,  ///< of x's rows, with `norm` and `eps`
-    silu_mul,  ///< silu of the first half of x's rows times their second half: x is [.., 2k]
-  };
-  Input input = Input::plain;
-  ConstView norm;  ///< [k] f32
-  float eps = 0;
-  bool add = false;    ///< whether there is a residual
-  ConstView residual;  ///< [.., n] of x's dtype, added to the product
-};
-
 /// Where new positions and what they attend to lie, in `cached_attention`. The caches are written.
 struct CachedAttention {
   ConstView cos, sin;      ///< [positions, r/2] f32
@@ -55,6 +40,23 @@ struct CachedAttention {
   View keys;               ///< [g, capacity, d]
   View values;             ///< [g, capacity, e], of keys' dtype
   AttentionParams params;  ///< causal; row i sees the keys of positions up to its own
+};
+
+/// What `linear` computes of its input before the product, and adds to it afterwards. The result
+/// has the bits of the ops it stands for, one after another, in f32.
+struct LinearFusion {
+  enum class Input : uint8_t {
+    plain,
+    rms_norm,   ///< of x's rows, with `norm` and `eps`
+    silu_mul,   ///< silu of the first half of x's rows times their second half: x is [.., 2k]
+    attention,  ///< cached_attention of x, its qkv, with `attention`
+  };
+  Input input = Input::plain;
+  ConstView norm;  ///< [k] f32
+  float eps = 0;
+  const CachedAttention* attention = nullptr;
+  bool add = false;    ///< whether there is a residual
+  ConstView residual;  ///< [.., n] of x's dtype, added to the product
 };
 
 /// What choosing a token reads and changes on the device, in `sample`.

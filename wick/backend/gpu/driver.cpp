@@ -101,8 +101,9 @@ void Driver::check(int code, int device, std::string_view what) const {
   fail_lost(device);
 }
 
-int Driver::launch_early(void* function, const unsigned (&groups)[3], unsigned items,
-                         unsigned shared_bytes, void* stream, void** arguments) const {
+int Driver::launch_with(const LaunchWishes&, void* function, const unsigned (&groups)[3],
+                        unsigned items, unsigned shared_bytes, void* stream,
+                        void** arguments) const {
   return api.launch(function, groups[0], groups[1], groups[2], items, 1, 1, shared_bytes, stream,
                     arguments, nullptr);
 }

@@ -55,6 +55,16 @@ struct CopyBoxes {
   uint32_t box_rows = 0;                     ///< by 64 columns
 };
 
+/// What kernels may be launched with where hardware has it.
+struct LaunchWishes {
+  /// The kernel may start before the one in front of it in the stream has ended, and waits for it
+  /// itself.
+  bool early = false;
+  /// So many neighbouring groups run at the same time and reach each other's shared memory. More
+  /// than one only where Gpu::has_parts.
+  unsigned parts = 1;
+};
+
 class Driver {
  public:
   virtual ~Driver() = default;
@@ -98,10 +108,10 @@ class Driver {
   virtual bool is_lost(int code) const = 0;
   /// Lets a function be launched with so much dynamic shared memory.
   virtual int allow_shared(void* function, int bytes) const = 0;
-  /// Launches so that the kernel may start before the one in front of it in the stream has ended,
-  /// and waits for it itself, where the driver can do that; otherwise as api.launch.
-  virtual int launch_early(void* function, const unsigned (&groups)[3], unsigned items,
-                           unsigned shared_bytes, void* stream, void** arguments) const;
+  /// Launches with what the driver can do of `wishes`; otherwise as api.launch.
+  virtual int launch_with(const LaunchWishes& wishes, void* function, const unsigned (&groups)[3],
+                          unsigned items, unsigned shared_bytes, void* stream,
+                          void** arguments) const;
 
   /// Describes matrices to kernels that copy boxes of them, whose pieces are mixed as those kernels
   /// expect. False where the driver can't.

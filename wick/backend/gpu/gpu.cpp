@@ -27,8 +27,9 @@ struct Recording {
 };
 thread_local Recording recording;
 
-/// Whether kernels of these images wait for the ones in front of them by themselves (device.h).
-bool wait_for_earlier(std::string_view architecture) { return cuda_number(architecture) >= 90; }
+/// Whether kernels of these images wait for the ones in front of them by themselves (device.h), and
+/// have parts (device_parts.h).
+bool is_modern(std::string_view architecture) { return cuda_number(architecture) >= 90; }
 
 }  // namespace
 
@@ -40,7 +41,7 @@ Gpu::Gpu(Device which)
       staging(driver, which),
       peers(*this),
       code_(which, info),
-      early_(wait_for_earlier(code_.architecture())) {
+      modern_(is_modern(code_.architecture())) {
   enter();
   constexpr unsigned kNonBlocking = 1;
   check(driver.api.stream_create(&stream_, kNonBlocking), "creating a stream");
@@ -104,9 +105,10 @@ void Gpu::launch_list(std::string_view file, std::string_view kernel, const Grid
   enter();
   void* const handle = function(file, kernel, grid.shared_bytes);
   const auto& [x, y, z] = grid.groups;
-  const int code = grid.early && early_
-                       ? driver.launch_early(handle, grid.groups, grid.items, grid.shared_bytes,
-                                             stream(), arguments)
+  const LaunchWishes wishes{.early = grid.early && modern_, .parts = grid.parts};
+  const int code = wishes.early || wishes.parts > 1
+                       ? driver.launch_with(wishes, handle, grid.groups, grid.items,
+                                            grid.shared_bytes, stream(), arguments)
                        : driver.api.launch(handle, x, y, z, grid.items, 1, 1, grid.shared_bytes,
                                            stream(), arguments, nullptr);
   check(code, fmt::format("launching {} ({}x{}x{} groups of {})", kernel, x, y, z, grid.items));

@@ -28,6 +28,7 @@ struct Grid {
   unsigned items = 256;       ///< of a group
   unsigned shared_bytes = 0;  ///< dynamic
   bool early = false;         ///< may start before the one in front has ended, where kernels wait
+  unsigned parts = 1;         ///< neighbouring groups that are parts of one: see has_parts
 };
 
 class Gpu {
@@ -53,6 +54,8 @@ class Gpu {
   bool records() const { return stream() != stream_; }
   /// What the kernels in use were compiled for: "sm_90a", "ptx", "gfx11-generic".
   const std::string& compiled_for() const { return code_.architecture(); }
+  /// Whether groups can be launched as parts of one (kernels/device_parts.h).
+  bool has_parts() const { return modern_; }
   /// How many modules were loaded so far.
   int modules_loaded() const { return loaded_; }
   /// Where their code comes from.
@@ -151,7 +154,7 @@ class Gpu {
   void make_fault_line();
 
   Code code_;
-  bool early_ = false;
+  bool modern_ = false;  // kernels wait for the ones in front by themselves, and have parts
   void* stream_ = nullptr;
   std::mutex mutex_;
   int loaded_ = 0;

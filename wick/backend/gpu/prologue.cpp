@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "wick/backend/gpu/gpu_backend.h"
+#include "wick/backend/gpu/kernels/blocks_call.h"
 #include "wick/backend/gpu/norm.h"
 #include "wick/backend/gpu/space.h"
 
@@ -12,11 +13,6 @@ namespace wick::gpu {
 namespace {
 
 // As in kernels/prologue.gpu.
-struct Blocks {
-  int8_t* q;
-  math::ActivationScale* scales;
-  uint32_t padded;
-};
 struct Spread {
   int64_t step;
   uint32_t wide;

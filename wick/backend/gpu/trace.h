@@ -4,7 +4,7 @@
 //
 // The functions of a driver's table are replaced, when it is opened, by ones that put an event in
 // front of and behind what they do; the times are read when somebody waits for the stream. Without
-// WICK_TRACE the table stays as it is. Kernels are kept from starting early (Driver::launch_early)
+// WICK_TRACE the table stays as it is. Kernels are kept from starting early (Driver::launch_with)
 // by events between them; captured work is one span, of the graph that it became.
 
 #include <functional>

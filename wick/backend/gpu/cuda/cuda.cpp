@@ -79,6 +79,7 @@ struct LaunchAttribute {
   union {
     char all[64];
     int value;
+    unsigned groups[3];
   };
 };
 struct LaunchConfig {
@@ -96,7 +97,7 @@ enum Attribute : int {
   kMinor = 76,
   kSharedOptin = 97,
 };
-constexpr int kProgrammaticSerialization = 6, kMaxDynamicShared = 8;
+constexpr int kClusterDimension = 4, kProgrammaticSerialization = 6, kMaxDynamicShared = 8;
 constexpr int kOutOfMemory = 2, kInvalidDevice = 101, kReachesAlready = 704;
 /// No image, none for the device, PTX that isn't right, is too new or has nobody to compile it.
 constexpr std::array kRefusedImage = {200, 209, 218, 221, 222};
@@ -162,16 +163,23 @@ class CudaDriver final : public Driver {
     return extra_.function_set_attribute(function, kMaxDynamicShared, bytes);
   }
 
-  int launch_early(void* function, const unsigned (&groups)[3], unsigned items,
-                   unsigned shared_bytes, void* stream, void** arguments) const override {
-    if (tracing()) {
-      return Driver::launch_early(function, groups, items, shared_bytes, stream, arguments);
+  int launch_with(const LaunchWishes& wishes, void* function, const unsigned (&groups)[3],
+                  unsigned items, unsigned shared_bytes, void* stream,
+                  void** arguments) const override {
+    LaunchAttribute attributes[2] = {};
+    unsigned count = 0;
+    if (wishes.early && !tracing()) {
+      attributes[count].id = kProgrammaticSerialization;
+      attributes[count++].value = 1;
     }
-    LaunchAttribute attribute = {};
-    attribute.id = kProgrammaticSerialization;
-    attribute.value = 1;
+    if (wishes.parts > 1) {
+      attributes[count].id = kClusterDimension;
+      attributes[count].groups[0] = wishes.parts;
+      attributes[count].groups[1] = 1;
+      attributes[count++].groups[2] = 1;
+    }
     const LaunchConfig config = {
-        {groups[0], groups[1], groups[2]}, {items, 1, 1}, shared_bytes, stream, &attribute, 1};
+        {groups[0], groups[1], groups[2]}, {items, 1, 1}, shared_bytes, stream, attributes, count};
     return extra_.launch_extended(&config, function, arguments, nullptr);
   }
 

@@ -13,6 +13,9 @@
 #if defined(__AMDGCN__) || (defined(__HIP__) && defined(__clang__))
 #define WICK_AMD 1
 #define WICK_DEVICE __attribute__((device, always_inline)) inline
+/// After the arguments of a lambda: arrays that it refers to stay in registers only if it is
+/// inlined.
+#define WICK_INLINE __attribute__((always_inline))
 #define WICK_SHARED __attribute__((shared))
 #define WICK_GLOBAL __attribute__((global))
 // clang takes launch_bounds and ignores it for AMD: without this it reckons with 1024 items, and
@@ -21,6 +24,7 @@
 #else
 #define WICK_AMD 0
 #define WICK_DEVICE __device__ __forceinline__
+#define WICK_INLINE
 #define WICK_SHARED __shared__
 #define WICK_GLOBAL __global__
 #define WICK_BOUNDS(...) __launch_bounds__(__VA_ARGS__)
@@ -129,9 +133,12 @@ WICK_DEVICE void device_fence() { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agen
 /// from it: so that it computes it again rather than keep it.
 WICK_DEVICE void forget(u32& x) { asm volatile("" : "+v"(x)); }
 
-/// For kernels of a chain that were launched early: see Driver::launch_early.
+/// For kernels of a chain that were launched early: see LaunchWishes.
 WICK_DEVICE void wait_for_earlier() {}
 WICK_DEVICE void let_later_start() {}
+
+/// A word as memory has it now, where work in front may be changing it.
+WICK_DEVICE u32 load_now(const u32* from) { return *from; }
 
 /// Brings a line of memory nearer, where hardware takes such hints. It may be changed afterwards.
 WICK_DEVICE void prefetch(const void*) {}
@@ -212,6 +219,11 @@ WICK_DEVICE void wait_for_earlier() {}
 WICK_DEVICE void let_later_start() {}
 #endif
 WICK_DEVICE void forget(u32& x) { asm volatile("" : "+r"(x)); }
+WICK_DEVICE u32 load_now(const u32* from) {  // past the caches of the processor
+  u32 x;
+  asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(x) : "l"(from) : "memory");
+  return x;
+}
 WICK_DEVICE void prefetch(const void* line) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(line));
 }

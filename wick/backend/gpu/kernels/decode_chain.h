@@ -1,0 +1,123 @@
+#pragma once
+
+// Chains of fma for decode.gpu: one product after another, with loads of the next ones under way.
+
+#include "wick/backend/gpu/kernels/element.h"
+
+namespace wick::gpu {
+
+/// a[r][0], a[r][1] += factors[r · row + i] · the two elements at base[i · step + offset], i from
+/// first to end, one after another, for kRows rows. Loads of one block are under way while the one
+/// before is added; what is left in the end comes in blocks of kTail. All of it lies within 4 GiB.
+template <u32 kRows, u32 kBlock, u32 kTail, class T>
+WICK_DEVICE void add_chain(float (&a)[kRows][2], const T* base, u32 offset, u32 step,
+                           const float* factors, u32 row, i32 first, i32 end) {
+  u32 at = (static_cast<u32>(first) * step + offset) * sizeof(T);
+  const u32 step_bytes = step * sizeof(T);
+  const auto load = [&]() WICK_INLINE {
+    const auto x = *reinterpret_cast<const Pack<T, 2>*>(reinterpret_cast<const char*>(base) + at);
+    at += step_bytes;
+    return x;
+  };
+  const auto add = [&](const Pack<T, 2>& x, u32 r, float factor) WICK_INLINE {
+    a[r][0] = fma(factor, x[0], a[r][0]);
+    a[r][1] = fma(factor, x[1], a[r][1]);
+  };
+  i32 i = first;
+#pragma unroll 1
+  for (; i < end && i % 4 != 0; ++i) {
+    const Pack<T, 2> x = load();
+#pragma unroll
+    for (u32 r = 0; r < kRows; ++r) add(x, r, factors[r * row + i]);
+  }
+  constexpr i32 kWhole = kBlock;
+  Pack<T, 2> now[kBlock] = {}, next[kBlock] = {};
+#pragma unroll 1
+  for (i32 ahead = i; ahead + kWhole <= end || i < ahead; ahead += kWhole) {
+    if (ahead + kWhole <= end) {
+#pragma unroll
+      for (u32 n = 0; n < kBlock; ++n) next[n] = load();
+    }
+    if (i < ahead) {
+#pragma unroll
+      for (u32 n = 0; n < kBlock; n += 4) {
+#pragma unroll
+        for (u32 r = 0; r < kRows; ++r) {
+          const auto f = *reinterpret_cast<const Pack<float, 4>*>(factors + r * row + i + n);
+#pragma unroll
+          for (u32 j = 0; j < 4; ++j) add(now[n + j], r, f[j]);
+        }
+      }
+      i += kWhole;
+    }
+    if (ahead + kWhole > end) break;
+#pragma unroll
+    for (u32 n = 0; n < kBlock; ++n) now[n] = next[n];
+  }
+#pragma unroll 1
+  for (; i < end; i += static_cast<i32>(kTail)) {
+    Pack<T, 2> x[kTail];
+#pragma unroll
+    for (u32 n = 0; n < kTail; ++n) {
+      if (i + static_cast<i32>(n) < end) x[n] = load();
+    }
+#pragma unroll
+    for (u32 n = 0; n < kTail; ++n) {
+      if (i + static_cast<i32>(n) < end) {
+#pragma unroll
+        for (u32 r = 0; r < kRows; ++r) add(x[n], r, factors[r * row + i + n]);
+      }
+    }
+  }
+}
+
+/// factors[i] · base[i · kStep] added up, i from first to end, one after another: for items that
+/// have little to do at once, where what counts is how soon the chain ends.
+template <u32 kStep, class T>
+WICK_DEVICE float single_chain(const T* base, const float* factors, i32 first, i32 end) {
+  constexpr u32 kBlock = 16;
+  float a = 0.0f, x[2][kBlock];
+  i32 i = first;
+#pragma unroll 1
+  for (; i < end && i % 4 != 0; ++i) a = fma(factors[i], widen(base[i * i32{kStep}]), a);
+  const T* from = base + i * i32{kStep};
+  const auto load = [&](float(&to)[kBlock]) WICK_INLINE {
+#pragma unroll
+    for (u32 n = 0; n < kBlock; ++n) to[n] = widen(from[n * kStep]);
+    from += kBlock * kStep;
+  };
+  const auto add = [&](const float(&y)[kBlock]) WICK_INLINE {
+#pragma unroll
+    for (u32 n = 0; n < kBlock; n += 4) {
+      const auto f = *reinterpret_cast<const Pack<float, 4>*>(factors + i + n);
+#pragma unroll
+      for (u32 j = 0; j < 4; ++j) a = fma(f[j], y[n + j], a);
+    }
+    i += i32{kBlock};
+  };
+  i32 blocks = (end - i) / i32{kBlock};
+  if (blocks > 0) load(x[0]);
+#pragma unroll 1
+  while (blocks > 0) {
+    if (blocks > 1) load(x[1]);
+    add(x[0]);
+    if (blocks == 1) break;
+    if (blocks > 2) load(x[0]);
+    add(x[1]);
+    blocks -= 2;
+  }
+  float f[kBlock];
+#pragma unroll
+  for (u32 n = 0; n < kBlock; ++n) {
+    const bool there = i + static_cast<i32>(n) < end;
+    x[0][n] = there ? widen(from[n * kStep]) : 0.0f;
+    f[n] = there ? factors[i + static_cast<i32>(n)] : 0.0f;
+  }
+#pragma unroll
+  for (u32 n = 0; n < kBlock; ++n) {
+    if (i + static_cast<i32>(n) < end) a = fma(f[n], x[0][n], a);
+  }
+  return a;
+}
+
+}  // namespace wick::gpu
