@@ -134,13 +134,21 @@ void Gpu::make_fault_line() {
 uint32_t Gpu::note(std::string_view op, const ConstView& x, const ConstView& ids, int64_t limit) {
   std::lock_guard lock(notes_mutex_);
   if (recording.gpu == this) {
-    recorded_notes_.push_back({op, x, ids, limit});
-    return static_cast<uint32_t>(kNotes + recorded_notes_.size() - 1);
+    const auto number = static_cast<uint32_t>(kRecorded + recorded_notes_.size());
+    recorded_notes_.push_back({number, op, x, ids, limit});
+    return number;
   }
   notes_.resize(kNotes);
-  const uint32_t number = next_note_++ % kNotes;
-  notes_[number] = {op, x, ids, limit};
+  const uint32_t number = next_note_;
+  next_note_ = (number + 1) % kRecorded;
+  notes_[number % kNotes] = {number, op, x, ids, limit};
   return number;
+}
+
+const Gpu::Note* Gpu::find_note(uint32_t number) const {
+  if (number >= kRecorded) return &recorded_notes_.at(number - kRecorded);
+  const Note& note = notes_.at(number % kNotes);
+  return note.number == number ? &note : nullptr;
 }
 
 void Gpu::check_faults() {
@@ -150,8 +158,13 @@ void Gpu::check_faults() {
   *fault_ = {};
   check(driver.api.set_bytes(&fault_line_->taken, 0, sizeof fault_line_->taken, stream_),
         "clearing a fault");
-  const Note note =
-      fault.note < kNotes ? notes_.at(fault.note) : recorded_notes_.at(fault.note - kNotes);
+  const Note* const found = find_note(fault.note);
+  if (found == nullptr) {
+    throw Error(device.str(), "an op was given what it can't take",
+                fmt::format("value {}", fault.value),
+                fmt::format("{} others followed: wait more often to see which", kNotes));
+  }
+  const Note note = *found;
   const auto describe = [&](const ConstView& v) {
     return fmt::format("{}{}@{}", name(v.dtype), v.layout.shape().str(), device.str());
   };
