@@ -37,6 +37,7 @@ enum Code : int {
   kInvalidValue = 1,
   kOutOfMemory = 2,
   kNotInitialized = 3,
+  kDeinitialized = 4,
   kInvalidDevice = 101,
   kInvalidImage = 200,
   kInvalidContext = 201,
@@ -85,7 +86,7 @@ struct Event {
 };
 
 std::mutex mutex;
-bool initialized = false;
+bool initialized = false, ended = false;
 /// A device, whose address is its context.
 struct Context {
   size_t used = 0;
@@ -158,6 +159,7 @@ Context* find_context(void* handle) {
 
 int ready() {
   if (!initialized) return kNotInitialized;
+  if (ended) return kDeinitialized;
   if (current == nullptr) return kInvalidContext;
   return current->lost;
 }
@@ -306,6 +308,9 @@ STAND_IN cuDeviceCanAccessPeer(int* whether, int device, int peer) {
 }
 STAND_IN cuDevicePrimaryCtxRetain(void** context, int device) {
   if (!is_device(device)) return kInvalidDevice;
+  // A driver is of no use any more to what the process does at its end before this.
+  static const int once = std::atexit([] { ended = true; });
+  if (once != 0) return kOutOfMemory;
   *context = &contexts[static_cast<size_t>(device)];
   return kSuccess;
 }

@@ -146,18 +146,25 @@ uint32_t Gpu::note(std::string_view op, const ConstView& x, const ConstView& ids
       free_notes_.pop_back();
     }
     recording.notes->push_back(at);
-    recorded_notes_[at] = {op, x, ids, limit};
-    return static_cast<uint32_t>(kNotes) + at;
+    recorded_notes_[at] = {kRecorded + at, op, x, ids, limit};
+    return kRecorded + at;
   }
   notes_.resize(kNotes);
-  const uint32_t number = next_note_++ % kNotes;
-  notes_[number] = {op, x, ids, limit};
+  const uint32_t number = next_note_;
+  next_note_ = (number + 1) % kRecorded;
+  notes_[number % kNotes] = {number, op, x, ids, limit};
   return number;
 }
 
 void Gpu::forget_notes(const std::vector<uint32_t>& notes) noexcept {
   std::lock_guard lock(notes_mutex_);
   free_notes_.insert(free_notes_.end(), notes.begin(), notes.end());
+}
+
+const Gpu::Note* Gpu::find_note(uint32_t number) const {
+  if (number >= kRecorded) return &recorded_notes_.at(number - kRecorded);
+  const Note& note = notes_.at(number % kNotes);
+  return note.number == number ? &note : nullptr;
 }
 
 void Gpu::check_faults() {
@@ -167,8 +174,13 @@ void Gpu::check_faults() {
   *fault_ = {};
   check(driver.api.set_bytes(&fault_line_->taken, 0, sizeof fault_line_->taken, stream_),
         "clearing a fault");
-  const Note note =
-      fault.note < kNotes ? notes_.at(fault.note) : recorded_notes_.at(fault.note - kNotes);
+  const Note* const found = find_note(fault.note);
+  if (found == nullptr) {
+    throw Error(device.str(), "an op was given what it can't take",
+                fmt::format("value {}", fault.value),
+                fmt::format("{} others followed: wait more often to see which", kNotes));
+  }
+  const Note note = *found;
   const auto describe = [&](const ConstView& v) {
     return fmt::format("{}{}@{}", name(v.dtype), v.layout.shape().str(), device.str());
   };

@@ -145,13 +145,16 @@ class Gpu {
 
   /// What a kernel's fault is told with.
   struct Note {
+    uint32_t number = 0;
     std::string_view op;
     ConstView x, ids;
     int64_t limit = 0;
   };
-  static constexpr size_t kNotes = 1024;
+  static constexpr uint32_t kNotes = 1024, kRecorded = uint32_t{1} << 31;
 
   void make_fault_line();
+  /// The note of that number; null where newer ones have taken its place.
+  const Note* find_note(uint32_t number) const;
 
   Code code_;
   bool modern_ = false;  // kernels wait for the ones in front by themselves, and have parts
@@ -167,7 +170,7 @@ class Gpu {
   std::vector<Note> notes_;           // the newest, in a ring
   std::vector<Note> recorded_notes_;  // of recordings, which may be replayed at any time
   std::vector<uint32_t> free_notes_;  // of those: numbers to be used again
-  uint32_t next_note_ = 0;
+  uint32_t next_note_ = 0;            // below kRecorded
 };
 
 }  // namespace wick::gpu

@@ -149,11 +149,12 @@ void Peers::copy_directly(Link& link, void* to, Gpu& from_gpu, const void* from,
   own_.enter();
   void* const stream = own_.stream();
   own_.check(driver.api.stream_wait_event(stream, link.ready, 0), "waiting for an event");
-  const int code = trace_work(own_.device.kind, stream, "copy from " + from_gpu.device.str(),
-                              fmt::format("\"bytes\":{}", bytes), [&] {
-                                return driver.copy_from_peer(to, own_.device.index, from,
-                                                             from_gpu.device.index, bytes, stream);
-                              });
+  const int code =
+      trace_work(own_.device.kind, stream, "copy", "copy from " + from_gpu.device.str(),
+                 fmt::format("\"bytes\":{}", bytes), [&] {
+                   return driver.copy_from_peer(to, own_.device.index, from, from_gpu.device.index,
+                                                bytes, stream);
+                 });
   own_.check(code, "copying from " + from_gpu.device.str());
   own_.check(driver.api.event_record(link.done, stream), "recording an event");
   // Whoever gets the source's memory next is behind the copy.

@@ -399,21 +399,24 @@ Api traced(DeviceKind kind, const Api& functions) {
   if (!tracing()) return functions;
   Api api = kind == DeviceKind::cuda ? wrap<DeviceKind::cuda>(functions)
                                      : wrap<DeviceKind::hip>(functions);
-  // After the driver's own, which its library registered when it was loaded: so before them.
-  std::atexit([] { tracer()->finish(); });
+  std::atexit([] { tracer()->finish(); });  // where no device is used
   return api;
 }
 
 void trace_device(Device device) {
-  if (tracing()) current_device = device;
+  if (!tracing()) return;
+  current_device = device;
+  // After what the driver registered when it began to use a device: so before that.
+  static const int once = std::atexit([] { tracer()->finish(); });
+  (void)once;
 }
 
-int trace_work(DeviceKind kind, void* stream, const std::string& name, const std::string& arguments,
-               const std::function<int()>& act) {
+int trace_work(DeviceKind kind, void* stream, const char* category, const std::string& name,
+               const std::string& arguments, const std::function<int()>& act) {
   if (!tracing()) return act();
   return kind == DeviceKind::cuda
-             ? Traced<DeviceKind::cuda>::submit(stream, "library", name, arguments, act)
-             : Traced<DeviceKind::hip>::submit(stream, "library", name, arguments, act);
+             ? Traced<DeviceKind::cuda>::submit(stream, category, name, arguments, act)
+             : Traced<DeviceKind::hip>::submit(stream, category, name, arguments, act);
 }
 
 }  // namespace wick::gpu

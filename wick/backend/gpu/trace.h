@@ -24,7 +24,7 @@ void trace_device(Device device);
 
 /// Does something on a stream that doesn't go through the table, and gives its code; a span where
 /// that is 0. `act` may not use functions of the table that put work on a stream.
-int trace_work(DeviceKind kind, void* stream, const std::string& name, const std::string& arguments,
-               const std::function<int()>& act);
+int trace_work(DeviceKind kind, void* stream, const char* category, const std::string& name,
+               const std::string& arguments, const std::function<int()>& act);
 
 }  // namespace wick::gpu
