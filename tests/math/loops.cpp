@@ -3,6 +3,7 @@
 #include "wick/math/activation.h"
 #include "wick/math/half.h"
 #include "wick/math/k_blocks.h"
+#include "wick/math/narrow.h"
 #include "wick/math/random.h"
 #include "wick/math/scalar.h"
 
@@ -11,18 +12,22 @@ namespace {
 
 using namespace wick::math;  // NOLINT(google-build-using-namespace)
 
-#define X(name)                                                                         \
-  void f32_##name(const float* __restrict in, float* __restrict out, std::size_t n) {   \
-    for (std::size_t i = 0; i < n; ++i) out[i] = math::name(in[i]);                     \
-  }                                                                                     \
-  void f64_##name(const double* __restrict in, double* __restrict out, std::size_t n) { \
-    for (std::size_t i = 0; i < n; ++i) out[i] = math::name(in[i]);                     \
-  }                                                                                     \
-  template <class T>                                                                    \
-  void half_##name(const void* in, void* out, std::size_t n) {                          \
-    const T* __restrict x = static_cast<const T*>(in);                                  \
-    T* __restrict y = static_cast<T*>(out);                                             \
-    for (std::size_t i = 0; i < n; ++i) y[i] = from_f32<T>(math::name(to_f32(x[i])));   \
+#define X(name)                                                                            \
+  void f32_##name(const float* __restrict in, float* __restrict out, std::size_t n) {      \
+    for (std::size_t i = 0; i < n; ++i) out[i] = math::name(in[i]);                        \
+  }                                                                                        \
+  void f64_##name(const double* __restrict in, double* __restrict out, std::size_t n) {    \
+    for (std::size_t i = 0; i < n; ++i) out[i] = math::name(in[i]);                        \
+  }                                                                                        \
+  template <class T>                                                                       \
+  void narrow_##name(const void* in, void* out, std::size_t n) {                           \
+    const T* __restrict x = static_cast<const T*>(in);                                     \
+    T* __restrict y = static_cast<T*>(out);                                                \
+    if constexpr (kSame<T, math::bf16>) {                                                  \
+      for (std::size_t i = 0; i < n; ++i) y[i] = from_f32<T>(of_bf16::name(to_f32(x[i]))); \
+    } else {                                                                               \
+      for (std::size_t i = 0; i < n; ++i) y[i] = from_f32<T>(of_f16::name(to_f32(x[i])));  \
+    }                                                                                      \
   }
 WICK_MATH_UNARY(X)
 #undef X
@@ -100,10 +105,13 @@ extern const Loops WICK_MATH_LOOPS = {
 #define X(name) f64_##name,
     {WICK_MATH_UNARY(X) f64_sin, f64_cos},
 #undef X
-#define X(name) half_##name<math::f16>,
+#define X(name) narrow_##name<math::f16>,
     {WICK_MATH_UNARY(X)},
 #undef X
-#define X(name) half_##name<math::bf16>,
+#define X(name) narrow_##name<math::bf16>,
+    {WICK_MATH_UNARY(X)},
+#undef X
+#define X(name) narrow_##name<math::f8e4m3>,
     {WICK_MATH_UNARY(X)},
 #undef X
     maximum_loop<float>,

@@ -55,9 +55,10 @@ inline constexpr int kFormatValues[kFormats] = {32, 32, 32, 32, 32, 256, 256};
 struct Loops {
   void (*f32[kUnaryF32])(const float*, float*, std::size_t);
   void (*f64[kUnaryF64])(const double*, double*, std::size_t);
-  /// A 16-bit type through an f32 function and back: computed in f32, rounded once.
+  /// A narrow type through an f32 function and back: computed in f32, rounded once.
   void (*f16[kUnaryF32])(const void*, void*, std::size_t);
   void (*bf16[kUnaryF32])(const void*, void*, std::size_t);
+  void (*f8e4m3[kUnaryF32])(const void*, void*, std::size_t);
   void (*maximum_f32)(const float*, const float*, float*, std::size_t);
   void (*minimum_f32)(const float*, const float*, float*, std::size_t);
   void (*maximum_f64)(const double*, const double*, double*, std::size_t);

@@ -104,6 +104,34 @@ void check_half(Unary f, const SmallFloat& format, bool is_f16) {
         << "at " << format.value(i);
   }
 }
+/// All values of a narrow type: the functions that narrow.h has for it give, rounded, the bits that
+/// those of f32 give.
+template <class T, class Bits>
+void check_narrow(void (*narrow)(const void*, void*, std::size_t),
+                  void (*whole)(const float*, float*, std::size_t)) {
+  constexpr std::uint32_t kAll = 1u << 8 * sizeof(Bits);
+  std::vector<T> x(kAll), got(kAll);
+  std::vector<float> wide(kAll), want(kAll);
+  for (std::uint32_t i = 0; i < kAll; ++i) {
+    x[i] = T{static_cast<Bits>(i)};
+    wide[i] = math::to_f32(x[i]);
+  }
+  narrow(x.data(), got.data(), kAll);
+  whole(wide.data(), want.data(), kAll);
+  for (std::uint32_t i = 0; i < kAll; ++i) {
+    if (std::isnan(want[i]) && std::isnan(math::to_f32(got[i]))) continue;
+    ASSERT_EQ(got[i].bits, math::from_f32<T>(want[i]).bits) << "at " << wide[i];
+  }
+}
+TEST_P(F32, NarrowTypesHaveTheBitsOfF32) {
+  const auto f = static_cast<Unary>(GetParam());
+  for (const NamedLoops& set : available_loops()) {
+    const Loops& loops = *set.loops;
+    check_narrow<math::f16, std::uint16_t>(loops.f16[f], loops.f32[f]);
+    check_narrow<math::bf16, std::uint16_t>(loops.bf16[f], loops.f32[f]);
+    check_narrow<math::f8e4m3, std::uint8_t>(loops.f8e4m3[f], loops.f32[f]);
+  }
+}
 TEST_P(F32, AllOfF16) { check_half(static_cast<Unary>(GetParam()), small_f16(), true); }
 TEST_P(F32, AllOfBF16) { check_half(static_cast<Unary>(GetParam()), small_bf16(), false); }
 

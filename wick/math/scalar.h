@@ -81,20 +81,23 @@ WICK_FN ExpF64 exp_parts(double x) {
 WICK_FN float inverse_power(float s) { return bits_f32(0x7f000000u - f32_bits(s)); }
 WICK_FN double inverse_power(double s) { return bits_f64(0x7fe0000000000000u - f64_bits(s)); }
 
-/// a/(1 + exp(−x)) with x clamped to ±limit; scaled so that the quotient is rounded in the normal
-/// range and once more only where the result is below it.
+/// 1 + exp(−x), x clamped to ±limit, times a power of two that keeps it in the middle of the range:
+/// a quotient by it is rounded there, and once more only where times the scale it is below it.
 template <class F>
-WICK_FN F over_one_plus_exp_neg(F a, F x, F limit) {
-  x = x > limit ? limit : x;
-  const auto e = exp_parts(-x);
-  const F scale = inverse_power(e.s2);
-  // (1 + exp(−x))·scale = s1 + scale + r·s1·q. The sum of the two powers of two can lose one of
-  // them where they are 24 binary places apart; what it loses goes into the small term.
-  const F powers = e.s1 + scale;
-  const F lost = scale - (powers - e.s1);
-  const F sum = fma(e.r * e.s1, e.q, lost) + powers;
-  return (a / sum) * scale;
-}
+struct OnePlusExpNeg {
+  F sum, scale;
+
+  WICK_FN OnePlusExpNeg(F x, F limit) {
+    x = x > limit ? limit : x;
+    const auto e = exp_parts(-x);
+    scale = inverse_power(e.s2);
+    // (1 + exp(−x))·scale = s1 + scale + r·s1·q. The sum of the two powers of two can lose one of
+    // them where they are 24 binary places apart; what it loses goes into the small term.
+    const F powers = e.s1 + scale;
+    const F lost = scale - (powers - e.s1);
+    sum = fma(e.r * e.s1, e.q, lost) + powers;
+  }
+};
 
 }  // namespace detail
 
@@ -132,21 +135,25 @@ WICK_FN double exp(double x) {
 /// Worst 1.810 ulp (f32), 1.69 (f64).
 WICK_FN float sigmoid(float x) {
   x = x < -110.0f ? -110.0f : x;
-  return detail::over_one_plus_exp_neg(1.0f, x, 110.0f);
+  const detail::OnePlusExpNeg<float> d(x, 110.0f);
+  return recip_moderate(d.sum) * d.scale;
 }
 WICK_FN double sigmoid(double x) {
   x = x < -760.0 ? -760.0 : x;
-  return detail::over_one_plus_exp_neg(1.0, x, 760.0);
+  const detail::OnePlusExpNeg<double> d(x, 760.0);
+  return (1.0 / d.sum) * d.scale;
 }
 
 /// x·sigmoid(x). Every input; silu(−inf) is the limit −0. Worst 1.867 ulp (f32), 1.73 (f64).
 WICK_FN float silu(float x) {
   x = x < -120.0f ? -120.0f : x;
-  return detail::over_one_plus_exp_neg(x, x, 120.0f);
+  const detail::OnePlusExpNeg<float> d(x, 120.0f);
+  return (x / d.sum) * d.scale;
 }
 WICK_FN double silu(double x) {
   x = x < -780.0 ? -780.0 : x;
-  return detail::over_one_plus_exp_neg(x, x, 780.0);
+  const detail::OnePlusExpNeg<double> d(x, 780.0);
+  return (x / d.sum) * d.scale;
 }
 
 /// Hyperbolic tangent: an odd polynomial below 0.55, 1 − 2/(1 + exp(2|x|)) above. Every input.
@@ -163,7 +170,7 @@ WICK_FN float tanh(float x) {
   const float clamped = y > 10.0f ? 10.0f : y;
   const detail::ExpF32 e = detail::exp_parts(clamped + clamped);
   const float s = e.s1 * e.s2;
-  const float large = 1.0f - 2.0f / fma(e.r * s, e.q, s + 1.0f);
+  const float large = 1.0f - 2.0f * recip_moderate(fma(e.r * s, e.q, s + 1.0f));
   return bits_f32(f32_bits(y < 0.55f ? small : large) | (f32_bits(x) & 0x80000000u));
 }
 WICK_FN double tanh(double x) {
@@ -193,8 +200,14 @@ namespace detail {
 /// What log adds for arguments that are not positive and finite. A sum, because compilers turn a
 /// select between a result and constants into branches where a conversion with selects follows.
 WICK_FN float log_special(float x) {
+#if WICK_FN_NVCC_DEVICE
+  float y;  // has the same specials, in one instruction
+  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return (x > 0.0f) & (x < kInfF32) ? 0.0f : y;
+#else
   const float above = x < kInfF32 ? 0.0f : x;
   return x > 0.0f ? above : (x == 0.0f ? -kInfF32 : kNaNF32);
+#endif
 }
 WICK_FN double log_special(double x) {
   const double above = x < kInfF64 ? 0.0 : x;
@@ -203,10 +216,13 @@ WICK_FN double log_special(double x) {
 
 }  // namespace detail
 
-/// Natural logarithm. log(±0) = −inf, NaN below zero; denormals are right. Worst 0.838 ulp (f32).
-WICK_FN float log(float x) {
+namespace detail {
+
+/// log(x); kDenormals: also of denormal numbers.
+template <bool kDenormals>
+WICK_FN float log_f32(float x) {
   constexpr u32 kLow = 0x3f2aaaabu;  // 2/3: x = 2^k·m with m in [2/3, 4/3)
-  const bool denormal = x < 0x1p-126f;
+  const bool denormal = kDenormals && x < 0x1p-126f;
   const u32 b = f32_bits(denormal ? x * 0x1p23f : x) - kLow;
   const float k = static_cast<float>(static_cast<i32>(b) >> 23) - (denormal ? 23.0f : 0.0f);
   const float f = bits_f32((b & 0x007fffffu) + kLow) - 1.0f;
@@ -222,8 +238,13 @@ WICK_FN float log(float x) {
   float y = fma(k, -0x1.05c61p-29f, (f * f2) * p);
   y = fma(f2, -0.5f, y);
   y = fma(k, 0x1.62e43p-1f, f + y);
-  return y + detail::log_special(x);
+  return y + log_special(x);
 }
+
+}  // namespace detail
+
+/// Natural logarithm. log(±0) = −inf, NaN below zero; denormals are right. Worst 0.838 ulp (f32).
+WICK_FN float log(float x) { return detail::log_f32<true>(x); }
 /// Natural logarithm, worst 0.85 ulp (f64). With s = f/(2 + f), log(1 + f) = 2·artanh(s) is taken
 /// as f − f²/2 + s·(f²/2 + R(s²)). Source: K. C. Ng's arrangement in Sun's fdlibm, e_log.c, 1993.
 WICK_FN double log(double x) {
@@ -318,7 +339,17 @@ WICK_FN float recip(float x) { return 1.0f / x; }
 WICK_FN double recip(double x) { return 1.0 / x; }
 
 /// 1/√x, two roundings. NaN below zero, ±inf at ±0. Worst 1.491 ulp (f32), 1.49 (f64).
-WICK_FN float rsqrt(float x) { return 1.0f / sqrt(x); }
+WICK_FN float rsqrt(float x) {
+#if WICK_FN_NVCC_DEVICE
+  const RootF32 root(x);
+  float r;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(root.root));
+  const float near = fma(r, -fma(root.root, r, -1.0f), r);  // NaN at the ends, where r is right
+  return (root.ends ? r : near) * (root.small ? 0x1p48f : 1.0f);
+#else
+  return 1.0f / sqrt(x);
+#endif
+}
 WICK_FN double rsqrt(double x) { return 1.0 / sqrt(x); }
 
 /// −x. Every input; exact.

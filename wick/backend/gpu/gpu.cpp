@@ -37,7 +37,8 @@ Gpu::Gpu(Device which)
       driver(driver_of(which)),
       info(driver.info(which.index)),
       pool(driver, which, info.bytes),
-      staging(driver),
+      staging(driver, which),
+      peers(*this),
       code_(which, info),
       early_(wait_for_earlier(code_.architecture())) {
   enter();
@@ -51,7 +52,7 @@ Gpu::Gpu(Device which)
 }
 
 Gpu::~Gpu() {
-  driver.enter(device.index);
+  if (!driver.try_enter(device.index)) return;
   driver.api.stream_synchronize(stream_);
   driver.api.mem_free(fault_line_);
   driver.api.mem_free(zeros_);
@@ -60,18 +61,20 @@ Gpu::~Gpu() {
   driver.api.stream_destroy(stream_);
 }
 
-void Gpu::check(int code, std::string_view what) const {
-  if (code == 0) return;
-  throw Error(device.str(), fmt::format("{} failed", what), info.name, driver.text(code));
-}
-
 Gpu::Module& Gpu::module(std::string_view file) {
   const auto at = modules_.find(file);
   if (at != modules_.end()) return at->second;
   const std::string image = code_.image(file);
   Module module;
-  check(driver.api.module_load(&module.handle, image.data()),
-        fmt::format("loading {}.gpu for {}", file, code_.architecture()));
+  const int code = with_room([&] { return driver.api.module_load(&module.handle, image.data()); });
+  if (driver.is_refused_image(code)) {
+    throw Error(device.str(), "the driver refuses a kernel's image",
+                fmt::format("{}.gpu for {}: {}", file, code_.architecture(), driver.text(code)),
+                fmt::format("driver {} may be too old: install a newer one, or set "
+                            "WICK_GPU_IMAGES=off to compile kernels here",
+                            driver.version()));
+  }
+  check(code, fmt::format("loading {}.gpu for {}", file, code_.architecture()));
   ++loaded_;
   return modules_.emplace(file, std::move(module)).first->second;
 }
@@ -221,7 +224,8 @@ void* Gpu::Recorder::finish() {
   void *graph = nullptr, *exec = nullptr;
   open_ = false;
   gpu_.check(gpu_.driver.api.capture_end(stream_, &graph), "ending a recording");
-  const int code = gpu_.driver.api.graph_instantiate(&exec, graph, 0);
+  const int code =
+      gpu_.with_room([&] { return gpu_.driver.api.graph_instantiate(&exec, graph, 0); });
   gpu_.driver.api.graph_destroy(graph);
   gpu_.check(code, "making a graph");
   return exec;

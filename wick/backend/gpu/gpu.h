@@ -15,6 +15,7 @@
 #include "wick/backend/gpu/code.h"
 #include "wick/backend/gpu/driver.h"
 #include "wick/backend/gpu/kernels/fault.h"
+#include "wick/backend/gpu/peer.h"
 #include "wick/backend/gpu/pool.h"
 #include "wick/backend/gpu/staging.h"
 #include "wick/backend/view.h"
@@ -42,11 +43,14 @@ class Gpu {
   const GpuInfo info;
   Pool pool;
   Staging staging;
+  Peers peers;
 
   /// The stream that the calling thread's work goes to: the device's one, or that of the recording
   /// it is making.
   void* stream() const;
   void* main_stream() const { return stream_; }
+  /// Whether the calling thread makes a recording of this device's work.
+  bool records() const { return stream() != stream_; }
   /// What the kernels in use were compiled for: "sm_90a", "ptx", "gfx11-generic".
   const std::string& compiled_for() const { return code_.architecture(); }
   /// How many modules were loaded so far.
@@ -56,8 +60,8 @@ class Gpu {
 
   /// Makes this the calling thread's device.
   void enter() const { driver.enter(device.index); }
-  /// Throws for a code that isn't 0; `what` was attempted.
-  void check(int code, std::string_view what) const;
+  /// Throws for a code that isn't 0; `what` was attempted: see Driver.
+  void check(int code, std::string_view what) const { driver.check(code, device.index, what); }
 
   /// A kernel of a file in kernels/, e.g. ("map_f32", "silu_f32"). Its module is loaded at the
   /// first use. It may then be launched with so many bytes of dynamic shared memory.
@@ -124,6 +128,14 @@ class Gpu {
     ByName<Function> functions;
   };
 
+  /// Does what takes memory behind the pool's back: cached blocks make room where there is none.
+  template <class F>
+  int with_room(const F& call) {
+    const int code = call();
+    if (!driver.is_out_of_memory(code)) return code;
+    pool.trim();
+    return call();
+  }
   void launch_list(std::string_view file, std::string_view kernel, const Grid& grid,
                    void** arguments);
   Module& module(std::string_view file);

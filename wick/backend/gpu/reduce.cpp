@@ -1,3 +1,5 @@
+#include "wick/backend/gpu/reduce.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,7 +11,7 @@ namespace wick::gpu {
 namespace {
 
 constexpr int64_t kChunk = 4096, kAccumulators = 128, kEach = 4;
-constexpr unsigned kItems = 256, kColumnItems = 512, kJoined = 16;
+constexpr unsigned kItems = 256, kColumnItems = 512, kJoined = 16, kShortRows = 4;
 
 /// How sums of a dtype are computed: by which kernels, in what.
 struct SumType {
@@ -89,7 +91,9 @@ class SumLauncher {
     const auto enough = 2 * static_cast<uint64_t>(gpu_.info.processors);
     const unsigned least = std::max(1u << (rows.width_log + rows.chunks_log), 64u);
     while (grid.items > least && items < enough * grid.items) grid.items /= 2;
-    grid.groups[0] = static_cast<unsigned>((items + grid.items - 1) / grid.items);
+    const bool is_short = n <= kAccumulators && (dense || line_.rank == 1);
+    const uint64_t a_group = uint64_t{grid.items} * (is_short ? kShortRows : 1);
+    grid.groups[0] = static_cast<unsigned>((items + a_group - 1) / a_group);
     with_parts(y, kept, 1, rows.blocks, [&](void* parts) {
       gpu_.launch("reduce", fmt::format("sum_{}_{}", dense ? "rows" : "lines", type_.elements),
                   grid, y, parts, x, rows, line_, divisor_);
@@ -241,19 +245,22 @@ class BestLauncher {
     const int64_t n = reduction_.n, pack = 16 / elem_;
     const bool dense = reduction_.is_dense(in_.data, in_.dtype, pack, 16);
     const int64_t packs = dense ? n / pack : n;
-    // An item takes some eight packs, unless there are few rows.
+    // An item takes some eight packs, or one of several rows.
     const int64_t processors = gpu_.info.processors;
     Rows rows;
     rows.kept = kept;
     rows.n = static_cast<uint64_t>(n);
-    rows.width_log = std::min(ceil_log(static_cast<uint64_t>(divide_up(packs, 8))), 8u);
+    const bool is_short = dense && packs <= 8;
+    rows.width_log = ceil_log(static_cast<uint64_t>(is_short ? packs : divide_up(packs, 8)));
+    rows.width_log = std::min(rows.width_log, 8u);
     int64_t blocks = std::min(divide_up(packs, 8 * kItems), divide_up(8 * processors, kept.elems));
     const int64_t a_block = divide_up(packs, blocks);
     blocks = divide_up(packs, a_block);
     rows.block = static_cast<uint64_t>(dense ? a_block * pack : a_block);
     rows.blocks = static_cast<uint32_t>(blocks);
     const uint64_t items = rows.total() << rows.width_log;
-    const Grid grid{{static_cast<unsigned>((items + kItems - 1) / kItems), 1, 1}};
+    const unsigned a_group = kItems * (is_short ? kShortRows : 1);
+    const Grid grid{{static_cast<unsigned>((items + a_group - 1) / a_group), 1, 1}};
     with_parts<K>(
         y, kept, 1, rows.blocks, [&](const BestTarget& target, const BestParts<K>& parts) {
           gpu_.launch("best", fmt::format("best_{}_u{}", dense ? "rows" : "lines", 8 * elem_), grid,
@@ -320,21 +327,29 @@ class BestLauncher {
 
 }  // namespace
 
-void GpuBackend::reduce(Op op, const View& out, const ConstView& in, uint32_t dims) {
+void reduce(Gpu& gpu, Op op, const View& out, const ConstView& in, uint32_t dims) {
   if (out.layout.elems() == 0) return;
   const Reduction reduction(in.layout, out.layout, dims);
   if (op == Op::sum || op == Op::mean) {
     const double divisor = op == Op::mean ? static_cast<double>(reduction.n) : 1.0;
-    SumLauncher(gpu_, out, in, reduction, divisor).run();
+    SumLauncher(gpu, out, in, reduction, divisor).run();
   } else {
-    BestLauncher(gpu_, out, in, reduction, op == Op::max, false).run();
+    BestLauncher(gpu, out, in, reduction, op == Op::max, false).run();
   }
 }
 
-void GpuBackend::arg_reduce(Op op, const View& out, const ConstView& in, int dim) {
+void arg_reduce(Gpu& gpu, Op op, const View& out, const ConstView& in, int dim) {
   if (out.layout.elems() == 0) return;
   const Reduction reduction(in.layout, out.layout, 1u << dim);
-  BestLauncher(gpu_, out, in, reduction, op == Op::argmax, true).run();
+  BestLauncher(gpu, out, in, reduction, op == Op::argmax, true).run();
+}
+
+void GpuBackend::reduce(Op op, const View& out, const ConstView& in, uint32_t dims) {
+  gpu::reduce(gpu_, op, out, in, dims);
+}
+
+void GpuBackend::arg_reduce(Op op, const View& out, const ConstView& in, int dim) {
+  gpu::arg_reduce(gpu_, op, out, in, dim);
 }
 
 }  // namespace wick::gpu

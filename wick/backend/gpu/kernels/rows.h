@@ -98,7 +98,7 @@ struct HeldRows {
     const u64 row = first_row + j * step;
     at[0] = at[1] = 0;
     if (row >= rows.kept.elems) return 0;
-    rows.kept.locate(static_cast<u32>(row), at);
+    locate_once(rows.kept, static_cast<u32>(row), at);
     at[0] += start;
     at[1] += start;
     return left;
@@ -170,29 +170,52 @@ WICK_DEVICE A row_sum(const A (&acc)[kEach], const RowPlace<kEach>& place, A* sh
   return ((t[0] + t[1]) + (t[2] + t[3])) + ((t[4] + t[5]) + (t[6] + t[7]));
 }
 
-/// Calls f(c, i, x) for elements c = first, first + 1, … first + 3 and those at multiples of 128
-/// further, below end; i = c - first modulo 4. They lie a step apart. Some are loaded at once.
+/// Calls f(c, x, left) for four elements x at a time, those from c = first on and those at
+/// multiples of 128 further, below n: `left` are there from c on. They lie a step apart; packs:
+/// side by side, four of them aligned to their size, and n a multiple of four. Some are loaded at
+/// once.
 template <class T, class F>
-WICK_DEVICE void for_fours(const T* x, i64 step, u64 first, u64 end, const F& f) {
+WICK_DEVICE void for_fours(const T* x, i64 step, bool packs, u32 first, u32 n, const F& f) {
   constexpr u32 kAtOnce = 2, kFour = 4;
+  using A = Compute<T>;
 #pragma unroll 1
-  for (u64 base = first; base < end; base += kAtOnce * kAccumulators) {
-    T raw[kAtOnce][kFour];
+  for (u32 base = first; base < n; base += kAtOnce * kAccumulators) {
+    A v[kAtOnce][kFour] = {};
+    if (packs) {
 #pragma unroll
-    for (u32 k = 0; k < kAtOnce; ++k) {
+      for (u32 k = 0; k < kAtOnce; ++k) {
+        const auto pack = load_each<kFour, true>(x, base + k * kAccumulators, n);
 #pragma unroll
-      for (u32 i = 0; i < kFour; ++i) {
-        const u64 c = base + k * kAccumulators + i;
-        raw[k][i] = c < end ? x[static_cast<i64>(c) * step] : T{};
+        for (u32 i = 0; i < kFour; ++i) v[k][i] = pack[i];
+      }
+    } else {
+      const T* from = x + base * step;
+#pragma unroll
+      for (u32 k = 0; k < kAtOnce; ++k) {
+#pragma unroll
+        for (u32 i = 0; i < kFour; ++i) {
+          const u32 c = k * kAccumulators + i;
+          if (c < n - base) v[k][i] = widen(from[c * step]);
+        }
       }
     }
 #pragma unroll
     for (u32 k = 0; k < kAtOnce; ++k) {
+      const u32 c = base + k * kAccumulators;
+      if (c < n) f(c, v[k], n - c);
+    }
+  }
+}
+
+/// Puts four elements, of which `left` are there, a step apart; packs: as above.
+template <class T>
+WICK_DEVICE void store_four(T* y, i64 step, bool packs, const Compute<T> (&v)[4], u32 left) {
+  if (packs) {
+    *reinterpret_cast<Pack<T, 4>*>(y) = Pack<T, 4>::of(v);
+  } else {
 #pragma unroll
-      for (u32 i = 0; i < kFour; ++i) {
-        const u64 c = base + k * kAccumulators + i;
-        if (c < end) f(c, i, widen(raw[k][i]));
-      }
+    for (u32 i = 0; i < 4; ++i) {
+      if (i < left) y[i * step] = narrow<T>(v[i]);
     }
   }
 }
