@@ -20,25 +20,26 @@ WICK_DEVICE void copy_piece(void* to, const void* from, u32 bytes, Barrier& b) {
       : "memory");
 }
 
-/// Some of the group's items, whole warps, meet at a barrier of number 1 … 15.
-WICK_DEVICE void sync_some(u32 number, u32 count) {
-  asm volatile("barrier.cta.sync %0, %1;" ::"r"(number), "r"(count) : "memory");
+/// Copies 16 bytes to an address in shared memory, both aligned to them.
+WICK_DEVICE void copy_sixteen(u32 to, const void* from) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 }
+/// Arrives when what this item has asked for by copy_sixteen has come.
+WICK_DEVICE void arrive_when_copied(Barrier& b) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(&b))
+               : "memory");
+}
+
 /// The lanes of a warp meet.
 WICK_DEVICE void sync_warp() { __syncwarp(); }
 /// Whether it is so in any of a warp's lanes.
 WICK_DEVICE bool any_lane(bool is) { return __any_sync(~0u, is) != 0; }
 
-/// Two f16 at once: x + y, x·y + z, rounded once.
+/// Two f16 at once: x + y.
 WICK_DEVICE u32 add_halves(u32 x, u32 y) {
   u32 z;
   asm("add.rn.f16x2 %0, %1, %2;" : "=r"(z) : "r"(x), "r"(y));
   return z;
-}
-WICK_DEVICE u32 fma_halves(u32 x, u32 y, u32 z) {
-  u32 w;
-  asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(w) : "r"(x), "r"(y), "r"(z));
-  return w;
 }
 /// Byte i of the result is number (which >> 4·i) & 7 of the eight bytes of x and y.
 WICK_DEVICE u32 pick_bytes(u32 x, u32 y, u32 which) { return __byte_perm(x, y, which); }
