@@ -15,7 +15,8 @@
 #include <vector>
 
 #include "wick/backend/cpu/cpu_backend.h"
-#include "wick/backend/gpu/gpu.h"
+#include "wick/backend/gpu/gpu_backend.h"
+#include "wick/backend/gpu/linear/quantized_weight.h"
 #include "wick/base/error.h"
 #include "wick/math/blocks.h"
 #include "wick/math/half.h"
@@ -113,7 +114,7 @@ bool same(T a, T b) {
 
 class Probe {
  public:
-  Probe(Device device, bool small) : gpu_(device), small_(small) {
+  Probe(Device device, bool small) : backend_(device), small_(small) {
     gpu_.enter();
     for (void*& event : events_) gpu_.check(gpu_.driver.api.event_create(&event, 0), "an event");
     copy_rate_ = measure_copy();
@@ -139,19 +140,17 @@ class Probe {
     }
     for (const int64_t n : {64, 576, 1024, 2048, 4096, 8192, 14336}) {
       const int64_t rows = small_ ? 5 : many / n;
-      for (const unsigned items : {64u, 128u, 256u}) {
-        rms_norm<float>("f32", DType::f32, rows, n, items);
-        rms_norm<math::bf16>("bf16", DType::bf16, rows, n, items);
-      }
+      rms_norm<float>("f32", DType::f32, rows, n);
+      rms_norm<math::bf16>("bf16", DType::bf16, rows, n);
     }
     const std::pair<int64_t, int64_t> large[] = {
         {2048, 2048}, {4096, 4096}, {14336, 4096}, {4096, 14336}, {128256, 4096}};
     const std::pair<int64_t, int64_t> tiny[] = {{64, 576}, {48, 1536}};
     for (const auto& [n, k] : small_ ? std::span<const std::pair<int64_t, int64_t>>(tiny)
                                      : std::span<const std::pair<int64_t, int64_t>>(large)) {
-      matvec<math::BlockQ4_0>("q4_0", DType::q4_0, n, k, 8, 1);
-      matvec<math::BlockQ4_1>("q4_1", DType::q4_1, n, k, 8, 2);
-      matvec<math::BlockQ8_0>("q8_0", DType::q8_0, n, k, 16, 1);
+      matvec<math::BlockQ4_0>("q4_0", DType::q4_0, n, k);
+      matvec<math::BlockQ4_1>("q4_1", DType::q4_1, n, k);
+      matvec<math::BlockQ8_0>("q8_0", DType::q8_0, n, k);
     }
     fmt::print("\n], \"modules_loaded\": {}, \"different\": {}}}\n", gpu_.modules_loaded(),
                different_);
@@ -169,7 +168,7 @@ class Probe {
     }
     void *captured = nullptr, *graph = nullptr;
     call(0);  // loads what is to be loaded
-    gpu_.check(gpu_.driver.api.capture_begin(gpu_.stream(), 0), "beginning a capture");
+    gpu_.check(gpu_.driver.api.capture_begin(gpu_.stream(), 2), "beginning a capture");
     for (int i = 0; i < times; ++i) call(i);
     gpu_.check(gpu_.driver.api.capture_end(gpu_.stream(), &captured), "ending a capture");
     gpu_.check(gpu_.driver.api.graph_instantiate(&graph, captured, 0), "making a graph");
@@ -234,31 +233,14 @@ class Probe {
     return text;
   }
 
-  /// How rows are spread over teams: see kernels/rows.h.
-  struct Rows {
-    uint32_t width_log = 0, chunks_log = 0;
-    gpu::Grid grid;
-    Rows(int64_t rows, int64_t n, uint32_t each, unsigned items) {
-      while (each << width_log < std::min<int64_t>(n, 128)) ++width_log;
-      while (int64_t{4096} << chunks_log < n) ++chunks_log;
-      const uint32_t a_row = 1u << (width_log + chunks_log);
-      grid.items = std::max(items, a_row);
-      const int64_t per_group = grid.items / a_row;
-      grid.groups[0] = static_cast<unsigned>((rows + per_group - 1) / per_group);
-    }
-  };
-
   template <class T>
   void silu(const char* name, DType dtype, int64_t n) {
     const auto in = shared_numbers<T>(static_cast<size_t>(n));
     DeviceBuffer x(gpu_, in), y(gpu_, in.size() * sizeof(T));
-    const uint64_t per_group = 256 * 16;
-    const gpu::Grid grid{{static_cast<unsigned>((in.size() + per_group - 1) / per_group), 1, 1}};
-    const std::string kernel = fmt::format("silu_{}", name);
-    const double time = seconds(20, [&](int) {
-      gpu_.launch("map", kernel, grid, y.data, x.data, static_cast<uint64_t>(n));
-    });
     const Layout layout = Layout::contiguous({n});
+    const double time = seconds(20, [&](int) {
+      backend_.unary(Op::silu, {y.data, dtype, layout}, {x.data, dtype, layout});
+    });
     const std::string differ = compare(y.get<T>(in.size()), [&](cpu::CpuBackend& b, T* out) {
       b.unary(Op::silu, {out, dtype, layout}, {in.data(), dtype, layout});
     });
@@ -270,14 +252,10 @@ class Probe {
   void sum(const char* name, DType dtype, int64_t rows, int64_t n) {
     const auto in = shared_numbers<T>(static_cast<size_t>(rows * n));
     DeviceBuffer x(gpu_, in), y(gpu_, static_cast<size_t>(rows) * sizeof(T));
-    const Rows place(rows, n, 4, 256);
-    const std::string kernel = fmt::format("sum{}_rows_{}", n % 4 == 0 ? "" : "_odd", name);
-    const double time = seconds(20, [&](int) {
-      gpu_.launch("reduce", kernel, place.grid, y.data, x.data, static_cast<uint64_t>(rows),
-                  static_cast<uint32_t>(n), static_cast<uint64_t>(n), place.width_log,
-                  place.chunks_log);
-    });
     const Layout wide = Layout::contiguous({rows, n}), narrow = Layout::contiguous({rows, 1});
+    const double time = seconds(20, [&](int) {
+      backend_.reduce(Op::sum, {y.data, dtype, narrow}, {x.data, dtype, wide}, 2);
+    });
     const std::string differ =
         compare(y.get<T>(static_cast<size_t>(rows)), [&](cpu::CpuBackend& b, T* out) {
           b.reduce(Op::sum, {out, dtype, narrow}, {in.data(), dtype, wide}, 2);
@@ -287,56 +265,26 @@ class Probe {
   }
 
   template <class T>
-  void rms_norm(const char* name, DType dtype, int64_t rows, int64_t n, unsigned items) {
+  void rms_norm(const char* name, DType dtype, int64_t rows, int64_t n) {
     const auto in = shared_numbers<T>(static_cast<size_t>(rows * n));
     const auto weight = numbers<T>(static_cast<size_t>(n), 4);
     DeviceBuffer x(gpu_, in), w(gpu_, weight), y(gpu_, in.size() * sizeof(T));
-    const Rows place(rows, n, sizeof(T) == 4 ? 2 : 4, items);
-    int steps = 1;
-    while (steps * 128 < std::min<int64_t>(n, 4096)) steps *= 2;
-    const std::string kernel = fmt::format("rms_norm_{}_{}", name, steps);
     const float eps = 1e-5f;
+    const Layout layout = Layout::contiguous({rows, n}), line = Layout::contiguous({n});
     const double time = seconds(20, [&](int) {
-      gpu_.launch("norm", kernel, place.grid, y.data, x.data, w.data, static_cast<uint64_t>(rows),
-                  static_cast<uint32_t>(n), static_cast<uint64_t>(n), static_cast<uint64_t>(n),
-                  place.width_log, place.chunks_log, eps);
+      backend_.rms_norm({y.data, dtype, layout}, {x.data, dtype, layout}, {w.data, dtype, line},
+                        eps);
     });
-    const Layout layout = Layout::contiguous({rows, n});
     const std::string differ = compare(y.get<T>(in.size()), [&](cpu::CpuBackend& b, T* out) {
-      b.rms_norm({out, dtype, layout}, {in.data(), dtype, layout},
-                 {weight.data(), dtype, Layout::contiguous({n})}, eps);
+      b.rms_norm({out, dtype, layout}, {in.data(), dtype, layout}, {weight.data(), dtype, line},
+                 eps);
     });
-    report(fmt::format("rms_norm.{}[{},{}] by {}", name, rows, n, place.grid.items), differ, time,
+    report(fmt::format("rms_norm.{}[{},{}]", name, rows, n), differ, time,
            2.0 * static_cast<double>(rows * n) * sizeof(T));
   }
 
-  /// The device's layout, see kernels/quantized.h.
   template <class Block>
-  static std::vector<uint8_t> pack(const std::vector<Block>& blocks, int64_t n, int64_t k,
-                                   int pieces, int scales) {
-    const int64_t per_row = k / 32, chunks = (per_row + 7) / 8, groups = (n + 15) / 16;
-    const auto unit_bytes = static_cast<size_t>(256 * (pieces + scales));
-    std::vector<uint8_t> out(static_cast<size_t>(groups * chunks) * unit_bytes);
-    for (int64_t row = 0; row < n; ++row) {
-      for (int64_t b = 0; b < per_row; ++b) {
-        const Block& block = blocks[static_cast<size_t>(row * per_row + b)];
-        uint8_t* unit = out.data() + static_cast<size_t>(row / 16 * chunks + b / 8) * unit_bytes;
-        const auto r = static_cast<size_t>(row % 16), j = static_cast<size_t>(b % 8);
-        const size_t halves = static_cast<size_t>(pieces) / 8;
-        for (size_t h = 0; h < halves; ++h) {
-          std::memcpy(unit + (j * halves + h) * 256 + r * 16,
-                      reinterpret_cast<const uint8_t*>(block.qs) + h * 16, 16);
-        }
-        uint8_t* scale = unit + pieces * 256 + r * 16 + j * 2;
-        std::memcpy(scale, &block.d, 2);
-        if constexpr (requires { block.m; }) std::memcpy(scale + 256, &block.m, 2);
-      }
-    }
-    return out;
-  }
-
-  template <class Block>
-  void matvec(const char* name, DType dtype, int64_t n, int64_t k, int pieces, int scales) {
+  void matvec(const char* name, DType dtype, int64_t n, int64_t k) {
     std::vector<Block> blocks(static_cast<size_t>(n * k / 32));
     Numbers random(7);
     for (Block& block : blocks) {
@@ -346,45 +294,37 @@ class Probe {
         block.m = math::from_f32<math::f16>(random.uniform() * 0.05f);
     }
     const auto x = numbers<float>(static_cast<size_t>(k), 8);
-    const std::vector<uint8_t> packed = pack(blocks, n, k, pieces, scales);
+    DeviceBuffer in(gpu_, x), y(gpu_, static_cast<size_t>(n) * 4);
+    const View out{y.data, DType::f32, Layout::contiguous({1, n})};
     // Copies enough that weights come out of memory, not of the cache.
-    const int copies =
-        small_ ? 1 : static_cast<int>(std::max<size_t>(1, (size_t{400} << 20) / packed.size()));
-    DeviceBuffer weights(gpu_, packed.size() * static_cast<size_t>(copies));
-    for (int i = 0; i < copies; ++i) {
-      gpu_.check(gpu_.driver.api.copy_to_device(
-                     weights.as<uint8_t>() + packed.size() * static_cast<size_t>(i), packed.data(),
-                     packed.size(), gpu_.stream()),
-                 "copying");
+    std::vector<std::unique_ptr<PreparedWeight>> weights;
+    {
+      const DeviceBuffer file(gpu_, blocks);
+      const ConstView on_device{file.data, dtype, Layout::contiguous({n, k})};
+      const size_t most = small_ ? 1 : size_t{400} << 20;
+      do {
+        weights.push_back(gpu::prepare_quantized(gpu_, std::span(&on_device, 1)));
+      } while (weights.size() * weights[0]->bytes < most);
     }
-    const auto blocks_k = static_cast<uint32_t>(k / 32), chunks = (blocks_k + 7) / 8;
-    DeviceBuffer in(gpu_, x), q(gpu_, chunks * 256), s(gpu_, chunks * 64),
-        y(gpu_, static_cast<size_t>(n) * 4);
-    gpu_.launch("quantize", "quantize_activations_f32", gpu::Grid{{chunks, 1, 1}}, q.data, s.data,
-                in.data, uint32_t{1}, blocks_k, chunks * 8, static_cast<uint64_t>(k));
-    const uint32_t row_groups = chunks < 16 && n % 32 == 0 ? 2 : 1;
-    gpu::Grid grid{{static_cast<unsigned>((n / 16 + row_groups - 1) / row_groups), 1, 1}};
-    grid.shared_bytes = chunks * 320 + row_groups * chunks * 64;
-    grid.early = true;
-    const std::string kernel = fmt::format("matvec_{}", name);
-    const double time = seconds(2 * copies, [&](int i) {
-      gpu_.launch("matvec", kernel, grid, y.data,
-                  static_cast<void*>(weights.as<uint8_t>() +
-                                     packed.size() * static_cast<size_t>(i % copies)),
-                  q.data, s.data, chunks, static_cast<uint32_t>(n), row_groups);
+    const gpu::QuantizedRows rows(gpu_, 1, k);
+    gpu::quantize_rows(gpu_, rows, {in.data, DType::f32, Layout::contiguous({1, k})});
+    const double time = seconds(static_cast<int>(2 * weights.size()), [&](int i) {
+      const auto& weight = *weights[static_cast<size_t>(i) % weights.size()];
+      gpu::multiply(out, rows, static_cast<const gpu::QuantizedWeight&>(weight), nullptr);
     });
     const std::string differ =
-        compare(y.get<float>(static_cast<size_t>(n)), [&](cpu::CpuBackend& b, float* out) {
+        compare(y.get<float>(static_cast<size_t>(n)), [&](cpu::CpuBackend& b, float* want) {
           const ConstView part{blocks.data(), dtype, Layout::contiguous({n, k})};
           const auto prepared = b.prepare(std::span(&part, 1), false);
-          b.linear({out, DType::f32, Layout::contiguous({1, n})},
+          b.linear({want, DType::f32, Layout::contiguous({1, n})},
                    {x.data(), DType::f32, Layout::contiguous({1, k})}, *prepared, {});
         });
     report(fmt::format("matvec.{}[{},{}]", name, n, k), differ, time,
-           static_cast<double>(packed.size()));
+           static_cast<double>(weights[0]->bytes));
   }
 
-  gpu::Gpu gpu_;
+  gpu::GpuBackend backend_;
+  gpu::Gpu& gpu_ = backend_.gpu();
   const bool small_;
   bool first_ = true;
   int64_t different_ = 0;

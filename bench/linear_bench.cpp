@@ -55,7 +55,8 @@ double now() {
 
 struct Options {
   cpu::Isa isa = cpu::available_isas().back();
-  std::vector<DType> types = {DType::q4_0, DType::q4_1, DType::q8_0};
+  std::vector<DType> types = {DType::q4_0, DType::q4_1, DType::q5_0,
+                              DType::q8_0, DType::q4_k, DType::q6_k};
   int64_t rows = 2048, depth = 2048;
   std::vector<int64_t> columns = {1, 2, 4, 8, 16, 24, 32, 64, 512};
   int threads = 1;
@@ -223,8 +224,8 @@ struct Weight {
     for (uint8_t& b : raw)
       b = static_cast<uint8_t>((state = state * 6364136223846793005u + 1) >> 56);
     for (size_t at = 0; at < raw.size(); at += static_cast<size_t>(info(type).block_bytes)) {
-      raw[at + 1] = 0x20;  // f16 scales near 0.01
-      if (type == DType::q4_1) raw[at + 3] = 0xA4;
+      raw[at + (type == DType::q6_k ? 209 : 1)] = 0x20;  // f16 scales near 0.01
+      if (type == DType::q4_1 || type == DType::q4_k) raw[at + 3] = 0xA4;
     }
     const ConstView part{raw.data(), type, Layout::contiguous({n, k})};
     packed = backend.prepare(std::span(&part, 1), false);

@@ -240,7 +240,7 @@ def main():
     harness.add_wick_option(parser)
     parser.add_argument("--types", nargs="+", choices=models.TYPES, metavar="TYPE",
                         default=["Q4_0", "Q4_1", "Q8_0", "F16", "BF16"],
-                        help=f"of {' '.join(models.TYPES)} (default: all but F32)")
+                        help=f"of {' '.join(models.TYPES)} (default: those with targets)")
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2], metavar="T")
     parser.add_argument("--tests", nargs="+", choices=TESTS, default=TESTS, metavar="TEST",
                         help=f"of {' '.join(TESTS)} (default: all)")

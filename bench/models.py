@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Make the model set of the benchmarks: SmolLM2-135M-Instruct as Q4_1 (as fetched), F32, F16, BF16,
-Q4_0 and Q8_0, by the peer's own llama-quantize, in ${XDG_CACHE_HOME:-~/.cache}/wick/models/.
+Q4_0, Q5_0, Q8_0, Q4_K_M and Q6_K, by the peer's own llama-quantize, in
+${XDG_CACHE_HOME:-~/.cache}/wick/models/.
 
 All come from the Q4_1 file: their values are its values, which for a comparison of two programs on
-the same file is as good as any, but says nothing of a type's own quality. Files already there are
-kept. Prints JSON: {type: path}.
+the same file is as good as any, but says nothing of a type's own quality. Its rows of 576 are no
+whole superblocks: most of Q4_K_M and Q6_K becomes Q5_0 and Q8_0. Files already there are kept.
+Prints JSON: {type: path}.
 """
 
 import argparse
@@ -14,7 +16,7 @@ import struct
 
 import harness
 
-TYPES = ["F32", "F16", "BF16", "Q4_0", "Q4_1", "Q8_0"]
+TYPES = ["F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q8_0", "Q4_K_M", "Q6_K"]
 
 
 def looks_whole(path):

@@ -34,41 +34,59 @@ std::vector<int32_t> some_tokens(int64_t count, int64_t vocabulary) {
   return tokens;
 }
 
+/// A model under measurement, with a cache and on a GPU the recorded step.
+struct Subject {
+  const models::CausalLm& model;
+  nn::KvCache cache;
+  std::unique_ptr<models::Decoder> decoder;
+
+  Subject(const models::CausalLm& measured, int64_t context, DType cache_dtype)
+      : model(measured), cache(model.make_cache(context, cache_dtype)) {
+    cache.reserve(context);  // as much room in the first repetition as in the last
+    if (model.device().kind != DeviceKind::cpu) {
+      decoder = std::make_unique<models::Decoder>(model, cache, model.device());
+    }
+  }
+  void run(std::span<const int32_t> tokens) {
+    if (tokens.size() == 1 && decoder != nullptr) {
+      decoder->step(tokens.front());
+    } else {
+      model.forward(tokens, cache, models::Logits::last);
+    }
+    backend(model.device()).synchronize();  // whoever generates waits for each token
+  }
+};
+
 /// Tokens a second of one repetition: the prompt at once, or its tokens one by one.
-double measure(const serve::Engine& engine, nn::KvCache& cache, const std::vector<int32_t>& tokens,
-               int64_t depth, int64_t batch) {
-  cache.truncate(depth);
+double measure(Subject& subject, const std::vector<int32_t>& tokens, int64_t depth, int64_t batch) {
+  subject.cache.truncate(depth);
   const auto total = static_cast<int64_t>(tokens.size());
   const double start = now_seconds();
   for (int64_t at = 0; at < total && !interrupted(); at += batch) {
     const auto count = static_cast<size_t>(std::min(batch, total - at));
-    engine.model().forward(std::span(tokens).subspan(static_cast<size_t>(at), count), cache,
-                           models::Logits::last);
+    subject.run(std::span(tokens).subspan(static_cast<size_t>(at), count));
   }
   return static_cast<double>(total) / (now_seconds() - start);
 }
 
-Row run_test(const serve::Engine& engine, nn::KvCache& cache, const Options& o, bool prompt,
-             int64_t length, int threads) {
+Row run_test(Subject& subject, const Options& o, bool prompt, int64_t length, int threads) {
   Row row{fmt::format("{}{}{}", prompt ? "pp" : "tg", length,
                       o.depth > 0 ? fmt::format("@{}", o.depth) : ""),
           threads,
           {}};
   cpu::set_threads(threads);
-  const int64_t vocabulary = engine.model().vocab_size();
+  const int64_t vocabulary = subject.model.vocab_size();
   const std::vector<int32_t> tokens = some_tokens(length, vocabulary);
   if (interrupted()) return row;
-  cache.truncate(0);
-  if (o.depth > 0) {
-    measure(engine, cache, some_tokens(o.depth, vocabulary), 0, o.model.batch);
-  }
+  subject.cache.truncate(0);
+  if (o.depth > 0) measure(subject, some_tokens(o.depth, vocabulary), 0, o.model.batch);
   const int64_t batch = prompt ? o.model.batch : 1;
   // The first repetition warms caches and the allocator and isn't counted.
   const std::vector<int32_t> warm(tokens.begin(),
                                   tokens.begin() + std::min<int64_t>(length, prompt ? length : 8));
-  measure(engine, cache, warm, o.depth, batch);
+  measure(subject, warm, o.depth, batch);
   for (int i = 0; i < o.repeats && !interrupted(); ++i) {
-    row.tps.push_back(measure(engine, cache, tokens, o.depth, batch));
+    row.tps.push_back(measure(subject, tokens, o.depth, batch));
   }
   std::sort(row.tps.begin(), row.tps.end());
   return row;
@@ -104,14 +122,14 @@ int run(Options o) {
   for (int threads : o.threads) cpu::set_threads(threads);  // refuse a bad count before loading
   cpu::set_threads(*std::max_element(o.threads.begin(), o.threads.end()));
   const double start = now_seconds();
-  const auto engine = o.model.load();
+  const auto model = o.model.load_model();
   const double load_ms = (now_seconds() - start) * 1e3;
-  nn::KvCache cache = engine->model().make_cache(longest + o.depth, o.model.session().cache_dtype);
+  Subject subject(*model, longest + o.depth, o.model.session().cache_dtype);
 
   std::vector<Row> rows;
   for (int threads : o.threads) {
-    for (int64_t n : o.prompts) rows.push_back(run_test(*engine, cache, o, true, n, threads));
-    for (int64_t n : o.lengths) rows.push_back(run_test(*engine, cache, o, false, n, threads));
+    for (int64_t n : o.prompts) rows.push_back(run_test(subject, o, true, n, threads));
+    for (int64_t n : o.lengths) rows.push_back(run_test(subject, o, false, n, threads));
   }
   if (interrupted()) return kInterrupted;
   if (o.json) {

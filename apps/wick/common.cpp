@@ -14,6 +14,7 @@
 
 #include "wick/backend/backend.h"
 #include "wick/backend/cpu/cpu.h"
+#include "wick/backend/devices.h"
 #include "wick/base/error.h"
 
 namespace wick::cli {
@@ -65,15 +66,26 @@ void ModelOptions::add_to(CLI::App& command, bool with_context) {
       ->capture_default_str();
 }
 
-std::shared_ptr<const serve::Engine> ModelOptions::load() const {
+template <class Load>
+auto ModelOptions::load_with(const Load& load) const {
   if (threads) cpu::set_threads(*threads);
   session();
   models::LoadOptions options;
-  options.device = device == "auto" ? Device::cpu() : Device::parse(device);
+  options.device = device == "auto" ? best_device() : Device::parse(device);
   backend(options.device);  // named before the file is touched, if there is none such
   Progress progress("loading");
   options.progress = [&](int64_t done, int64_t total) { progress.update(done, total); };
-  return serve::Engine::load(file, options);
+  return load(options);
+}
+
+std::shared_ptr<const serve::Engine> ModelOptions::load() const {
+  return load_with([&](const models::LoadOptions& o) { return serve::Engine::load(file, o); });
+}
+
+std::unique_ptr<models::CausalLm> ModelOptions::load_model() const {
+  return load_with([&](const models::LoadOptions& o) {
+    return models::CausalLm::load(*io::Gguf::open(file), o);
+  });
 }
 
 serve::SessionOptions ModelOptions::session() const {

@@ -70,7 +70,13 @@ struct ModelOptions {
   void add_to(CLI::App& command, bool with_context = true);
   /// Checks the options, applies threads and device, and loads the model under a progress bar.
   std::shared_ptr<const serve::Engine> load() const;
+  /// The same for a model whose tokenizer isn't wanted.
+  std::unique_ptr<models::CausalLm> load_model() const;
   serve::SessionOptions session() const;
+
+ private:
+  template <class Load>
+  auto load_with(const Load& load) const;
 };
 
 /// The text a command works on: given with -p, or in a file with -f.

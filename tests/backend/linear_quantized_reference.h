@@ -43,14 +43,31 @@ inline float round_to_half(float x, int mantissa) {
 
 inline uint16_t read_u16(const uint8_t* p) { return static_cast<uint16_t>(p[0] | p[1] << 8); }
 
-/// Weight i of a block: d·quant + m.
+inline float read_f16(const uint8_t* p) { return static_cast<float>(decode_half(read_u16(p), 10)); }
+
+/// Weight i of 32: d·factor[i / 16]·quant + m.
 struct Block {
   float d = 0, m = 0;
   int quant[32];
+  int factor[2] = {1, 1};
   bool has_min = false;
 
-  Block(DType type, const uint8_t* p) {
-    d = static_cast<float>(decode_half(read_u16(p), 10));
+  /// Block b of a row in file layout.
+  Block(DType type, const uint8_t* row, size_t b) {
+    const auto bytes = static_cast<size_t>(info(type).block_bytes);
+    if (type == DType::q4_k) {
+      read_q4_k(row + b / 8 * bytes, static_cast<int>(b % 8));
+    } else if (type == DType::q6_k) {
+      read_q6_k(row + b / 8 * bytes, static_cast<int>(b % 8));
+    } else {
+      read_plain(type, row + b * bytes);
+    }
+  }
+
+  void read_plain(DType type, const uint8_t* p) {
+    d = read_f16(p);
+    has_min = type == DType::q4_1;
+    if (has_min) m = read_f16(p + 2);
     for (int i = 0; i < 32; ++i) {
       switch (type) {
         case DType::q4_0:
@@ -59,16 +76,49 @@ struct Block {
         case DType::q4_1:
           quant[i] = i < 16 ? p[4 + i] & 15 : p[4 + i - 16] >> 4;
           break;
+        case DType::q5_0:
+          quant[i] =
+              (i < 16 ? p[6 + i] & 15 : p[6 + i - 16] >> 4) + (p[2 + i / 8] >> i % 8 & 1) * 16 - 16;
+          break;
         default:  // q8_0
           quant[i] = p[2 + i] < 128 ? p[2 + i] : p[2 + i] - 256;
       }
     }
-    if (type == DType::q4_1) {
-      has_min = true;
-      m = static_cast<float>(decode_half(read_u16(p + 2), 10));
+  }
+
+  void read_q4_k(const uint8_t* p, int b) {
+    const uint8_t* s = p + 4;
+    const int scale = b < 4 ? s[b] % 64 : s[b + 4] % 16 + s[b - 4] / 64 * 16;
+    const int minimum = b < 4 ? s[b + 4] % 64 : s[b + 4] / 16 + s[b] / 64 * 16;
+    d = read_f16(p) * static_cast<float>(scale);
+    m = -(read_f16(p + 2) * static_cast<float>(minimum));
+    has_min = true;
+    for (int i = 0; i < 32; ++i) {
+      const int byte = p[16 + b / 2 * 32 + i];
+      quant[i] = b % 2 == 0 ? byte % 16 : byte / 16;
     }
   }
+
+  void read_q6_k(const uint8_t* p, int b) {
+    const int half = b / 4, quarter = b % 4;
+    d = read_f16(p + 208);
+    for (int i = 0; i < 32; ++i) {
+      const int byte = p[64 * half + quarter % 2 * 32 + i];
+      const int low = quarter < 2 ? byte % 16 : byte / 16;
+      const int high = p[128 + 32 * half + i] / (1 << 2 * quarter) % 4;
+      quant[i] = low + 16 * high - 32;
+    }
+    for (int i = 0; i < 2; ++i) factor[i] = static_cast<int8_t>(p[192 + 2 * b + i]);
+  }
 };
+
+/// amax/127 with four significant bits, rounded up.
+inline float activation_scale(float amax) {
+  const float quotient = amax / 127.0f;
+  const int exponent = std::ilogb(quotient) - 3;
+  return static_cast<float>(
+      std::ldexp(std::ceil(std::ldexp(static_cast<double>(quotient), -exponent)), exponent));
+}
 
 struct Activations {
   std::vector<float> d;
@@ -83,8 +133,9 @@ struct Activations {
         if (finite) amax = std::fmax(amax, std::fabs(x[b * 32 + i]));
       }
       const bool live = finite && amax > 1e-30f;
-      d.push_back(!finite ? std::numeric_limits<float>::quiet_NaN() : live ? amax / 127.0f : 0.0f);
-      const float inverse = live ? 127.0f / amax : 0.0f;
+      const float scale = live ? activation_scale(amax) : 0.0f;
+      d.push_back(finite ? scale : std::numeric_limits<float>::quiet_NaN());
+      const float inverse = live ? 1.0f / scale : 0.0f;
       for (int i = 0; i < 32; ++i) {
         q.push_back(live ? static_cast<int>(std::nearbyintf(x[b * 32 + i] * inverse)) : 0);
       }
@@ -94,16 +145,15 @@ struct Activations {
 
 /// One output: `row` in file layout.
 inline float dot(DType type, const uint8_t* row, const Activations& x) {
-  const int bytes = info(type).block_bytes;
   const size_t blocks = x.d.size();
   float y = 0;
   for (size_t first = 0; first < blocks; first += 8) {
     float p = 0;
     for (size_t b = first; b < blocks && b < first + 8; ++b) {
-      const Block w(type, row + b * static_cast<size_t>(bytes));
+      const Block w(type, row, b);
       int dot = 0, sum = 0;
       for (size_t i = 0; i < 32; ++i) {
-        dot += w.quant[i] * x.q[b * 32 + i];
+        dot += w.factor[i / 16] * w.quant[i] * x.q[b * 32 + i];
         sum += x.q[b * 32 + i];
       }
       if (w.has_min) {

@@ -22,7 +22,8 @@ namespace {
 
 using cpu::Isa;
 
-constexpr DType kTypes[] = {DType::q4_0, DType::q4_1, DType::q8_0};
+constexpr DType kTypes[] = {DType::q4_0, DType::q4_1, DType::q5_0,
+                            DType::q8_0, DType::q4_k, DType::q6_k};
 constexpr DType kFloats[] = {DType::f32, DType::f16, DType::bf16};
 
 int mantissa_bits(DType dtype) { return dtype == DType::f16 ? 10 : 7; }
@@ -70,6 +71,12 @@ struct Floats {
   }
 };
 
+/// The f16 scale of a block, and the minimum of a type that has one.
+void write_scales(DType type, uint8_t* block, uint16_t d, uint16_t m) {
+  std::memcpy(block + (type == DType::q6_k ? 208 : 0), &d, 2);
+  if (type == DType::q4_1 || type == DType::q4_k) std::memcpy(block + 2, &m, 2);
+}
+
 /// Rows of blocks with any quants and scales of either sign.
 std::vector<uint8_t> random_blocks(DType type, int64_t n, int64_t k, std::mt19937& rng) {
   std::vector<uint8_t> bytes(static_cast<size_t>(bytes_of(type, n * k)));
@@ -78,10 +85,15 @@ std::vector<uint8_t> random_blocks(DType type, int64_t n, int64_t k, std::mt1993
   const auto block = static_cast<size_t>(info(type).block_bytes);
   for (size_t at = 0; at < bytes.size(); at += block) {
     const uint16_t d = half_bits(scale(rng), 10), m = half_bits(scale(rng) * 4, 10);
-    std::memcpy(&bytes[at], &d, 2);
-    if (type == DType::q4_1) std::memcpy(&bytes[at + 2], &m, 2);
+    write_scales(type, &bytes[at], d, m);
   }
   return bytes;
+}
+
+/// k for a case that is about numbers of blocks: whole superblocks where the type has them.
+int64_t depth(DType type, int64_t blocks) {
+  const int64_t each = info(type).block_elems;
+  return each == 32 ? 32 * blocks : each * ((blocks + 7) / 8);
 }
 
 ConstView block_view(DType type, const void* data, int64_t n, int64_t k) {
@@ -178,13 +190,13 @@ void shape_case(Isa isa, DType type, DType dtype, int64_t n, int64_t k, int64_t 
 
 void parts_case(Isa isa, DType type, DType dtype) {
   cpu::CpuBackend backend(isa);
-  const int64_t k = 160;
+  const int64_t k = depth(type, 5), block = info(type).block_elems;
   const Problem p(type, dtype, 75, k, 30);
   // Rows 0..4, none, 5..40 from a wider matrix, 41..74 bottom up.
-  const int64_t wide = k + 64;
+  const int64_t wide = k + 2 * block;
   std::vector<uint8_t> padded(static_cast<size_t>(bytes_of(type, 36 * wide)), 0xFF);
   for (int64_t r = 0; r < 36; ++r) {
-    std::memcpy(padded.data() + bytes_of(type, r * wide + 32),
+    std::memcpy(padded.data() + bytes_of(type, r * wide + block),
                 p.weight.data() + bytes_of(type, (5 + r) * k),
                 static_cast<size_t>(bytes_of(type, k)));
   }
@@ -196,7 +208,7 @@ void parts_case(Isa isa, DType type, DType dtype) {
   const std::vector<ConstView> parts = {
       block_view(type, p.weight.data(), 5, k),
       block_view(type, p.weight.data(), 0, k),
-      {padded.data(), type, Layout({36, k}, {wide, 1}, 32)},
+      {padded.data(), type, Layout({36, k}, {wide, 1}, block)},
       {reversed.data(), type, Layout({34, k}, {-k, 1}, 33 * k)},
   };
   for (int threads : {1, 2}) {
@@ -209,7 +221,7 @@ void parts_case(Isa isa, DType type, DType dtype) {
 /// Activations and results under layouts that aren't contiguous.
 void layout_case(Isa isa, DType type, DType dtype) {
   cpu::CpuBackend backend(isa);
-  const int64_t n = 37, k = 96;
+  const int64_t n = 37, k = depth(type, 3);
   for (const auto& [a, b] : {std::pair<int64_t, int64_t>{1, 1}, {2, 3}, {5, 8}, {3, 40}}) {
     const Problem p(type, dtype, n, k, a * b);
     const ConstView part = block_view(type, p.weight.data(), n, k);
@@ -265,7 +277,7 @@ void special_case(Isa isa, DType type, DType dtype) {
   cpu::CpuBackend backend(isa);
   const float inf = std::numeric_limits<float>::infinity();
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  const Problem p(type, dtype, 33, 32 * 19, 30, [&](int64_t c, int64_t i, float x) {
+  const Problem p(type, dtype, 33, depth(type, 19), 30, [&](int64_t c, int64_t i, float x) {
     const int64_t block = i / 32;
     switch (c % 10) {
       case 0:
@@ -298,25 +310,29 @@ void special_case(Isa isa, DType type, DType dtype) {
 /// The largest integer sums there are, and scales that overflow, vanish or aren't numbers.
 void extreme_case(Isa isa, DType type, DType dtype) {
   cpu::CpuBackend backend(isa);
-  Problem p(type, dtype, 48, 32 * 11, 30, [](int64_t c, int64_t i, float) {
-    return c % 3 == 0 ? 1.0f : c % 3 == 1 ? -1.0f : (i % 2 != 0 ? 1.0f : -1.0f);
+  Problem p(type, dtype, 48, depth(type, 11), 30, [](int64_t c, int64_t i, float) {
+    return c % 3 == 0 ? 127.0f : c % 3 == 1 ? -127.0f : (i % 2 != 0 ? 127.0f : -127.0f);
   });
   const auto block = static_cast<size_t>(info(type).block_bytes);
-  const size_t quants = type == DType::q4_1 ? 4 : 2;
   for (size_t at = 0; at < p.weight.size(); at += block) {
-    const size_t row = at / block / static_cast<size_t>(p.k / 32);
+    const size_t row = at / static_cast<size_t>(bytes_of(type, p.k));
     const auto fill = static_cast<uint8_t>(row % 4 == 0   ? 0xFF
                                            : row % 4 == 1 ? 0x00
                                            : row % 4 == 2 ? 0x80
                                                           : 0x7F);
-    std::fill_n(p.weight.begin() + static_cast<ptrdiff_t>(at + quants), block - quants, fill);
     const uint16_t d = row == 5   ? 0x7C00
                        : row == 6 ? 0x7E00
                        : row == 7 ? 0x0001
                        : row == 8 ? 0x8000
                        : row == 9 ? 0x7BFF
                                   : 0x3C00;
-    std::memcpy(&p.weight[at], &d, 2);
+    const uint16_t m = row == 10 ? 0x7C00 : row == 11 ? 0xFBFF : 0x8400;
+    std::fill_n(p.weight.begin() + static_cast<ptrdiff_t>(at), block, fill);
+    // Factors of both ends with the quants of both ends.
+    if (type == DType::q6_k && row >= 12) {
+      std::fill_n(&p.weight[at + 192], 16, static_cast<uint8_t>(row % 8 < 4 ? 0x80 : 0x7F));
+    }
+    write_scales(type, &p.weight[at], d, m);
   }
   p.solve();
   const ConstView part = block_view(type, p.weight.data(), p.n, p.k);
@@ -363,14 +379,16 @@ void release_case(Isa isa, DType type, DType dtype) {
 
 const bool kRegistered = [] {
   // n, k, columns: whole and partial panels, units, chunks and passes.
-  const int64_t shapes[][3] = {{1, 32, 40},    {16, 64, 40},   {17, 96, 40},  {48, 256, 40},
-                               {50, 288, 40},  {100, 576, 70}, {33, 992, 40}, {7, 0, 3},
-                               {20, 32, 1100}, {0, 64, 5}};
+  const int64_t shapes[][3] = {{1, 32, 40},    {16, 64, 40},    {17, 96, 40},   {48, 256, 40},
+                               {50, 288, 40},  {100, 576, 70},  {33, 992, 40},  {7, 0, 3},
+                               {20, 32, 1100}, {20, 256, 1100}, {100, 512, 70}, {33, 1280, 40},
+                               {1, 256, 40},   {0, 256, 5},     {0, 64, 5}};
   for (Isa isa : parity::all_isas()) {
     for (DType type : kTypes) {
       for (DType dtype : kFloats) {
         for (const auto& s : shapes) {
           const int64_t n = s[0], k = s[1], columns = s[2];
+          if (k % info(type).block_elems != 0) continue;
           parity::add_case("linear", isa, type, dtype, fmt::format("{}x{}", n, k),
                            [=](Isa i, DType t, DType d) { shape_case(i, t, d, n, k, columns); });
         }

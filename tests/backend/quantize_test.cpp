@@ -13,6 +13,7 @@
 #include "tests/backend/parity_case.h"
 #include "wick/backend/cpu/cpu_backend.h"
 #include "wick/backend/cpu/thread_pool.h"
+#include "wick/math/k_blocks.h"
 
 namespace wick {
 namespace {
@@ -54,18 +55,25 @@ std::vector<uint8_t> reference_quantize(DType type, const float* x) {
     return out;
   }
   int q[32];
-  if (type == DType::q4_0) {
+  if (type == DType::q4_0 || type == DType::q5_0) {
+    const int half = type == DType::q4_0 ? 8 : 16;
     int largest = 0;
     for (int i = 1; i < 32; ++i) {
       if (std::fabs(x[i]) > std::fabs(x[largest])) largest = i;
     }
-    const float d = x[largest] / -8.0f;
+    const float d = x[largest] / static_cast<float>(-half);
     const float inverse = d != 0.0f ? 1.0f / d : 0.0f;
     write_u16(out, f16_bits(d));
     for (int i = 0; i < 32; ++i) {
       const float scaled = x[i] * inverse;
-      q[i] = std::min(15, static_cast<int>(scaled + 8.5f));
+      q[i] = std::min(2 * half - 1, static_cast<int>(scaled + static_cast<float>(half) + 0.5f));
     }
+    for (int byte = 0; type == DType::q5_0 && byte < 4; ++byte) {
+      int bits = 0;
+      for (int i = 0; i < 8; ++i) bits |= q[8 * byte + i] / 16 << i;
+      out.push_back(static_cast<uint8_t>(bits));
+    }
+    for (int& v : q) v %= 16;
   } else {
     const float low = *std::min_element(x, x + 32), high = *std::max_element(x, x + 32);
     const float d = (high - low) / 15.0f;
@@ -83,6 +91,17 @@ std::vector<uint8_t> reference_quantize(DType type, const float* x) {
 
 /// The values of one block, from the formats' definitions.
 void reference_dequantize(DType type, const uint8_t* block, float* out) {
+  if (info(type).block_elems > 32) {
+    for (size_t b = 0; b < 8; ++b) {
+      const reference::Block part(type, block, b);
+      for (int i = 0; i < 32; ++i) {
+        const auto q = static_cast<float>(part.quant[i]);
+        const float scale = part.d * static_cast<float>(part.factor[i / 16]);
+        *out++ = part.has_min ? std::fma(scale, q, part.m) : scale * q;
+      }
+    }
+    return;
+  }
   const float d = static_cast<float>(reference::decode_half(reference::read_u16(block), 10));
   const bool has_min = type == DType::q4_1 || type == DType::q5_1;
   const float m =
@@ -175,7 +194,7 @@ void quantize_case(Isa isa, DType type, DType) {
 
 void dequantize_case(Isa isa, DType type, DType dtype) {
   cpu::CpuBackend backend(isa);
-  const int64_t rows = 9, k = 32 * 37;
+  const int64_t rows = 9, size = info(type).block_elems, k = size * (size == 32 ? 37 : 5);
   std::mt19937 rng(5);
   std::vector<uint8_t> in(static_cast<size_t>(bytes_of(type, 2 * rows * k)));
   for (uint8_t& b : in) b = static_cast<uint8_t>(rng());  // every f16 there is, and every quant
@@ -184,12 +203,12 @@ void dequantize_case(Isa isa, DType type, DType dtype) {
     backend.dequantize({out.data(), dtype, layout},
                        {in.data(), type, Layout::contiguous({2, rows, k})});
     for (int64_t r = 0; r < 2 * rows; ++r) {
-      for (int64_t b = 0; b < k / 32; ++b) {
-        float want[32];
-        reference_dequantize(type, in.data() + bytes_of(type, r * k + b * 32), want);
-        for (int64_t i = 0; i < 32; ++i) {
+      for (int64_t b = 0; b < k / size; ++b) {
+        float want[256];
+        reference_dequantize(type, in.data() + bytes_of(type, r * k + b * size), want);
+        for (int64_t i = 0; i < size; ++i) {
           const int64_t at = layout.offset() + r / rows * layout.stride(0) +
-                             r % rows * layout.stride(1) + (b * 32 + i) * layout.stride(2);
+                             r % rows * layout.stride(1) + (b * size + i) * layout.stride(2);
           float y = want[i];
           if (dtype != DType::f32) y = reference::round_to_half(y, dtype == DType::f16 ? 10 : 7);
           ASSERT_TRUE(same(y, element(dtype, out, at))) << fmt::format(
@@ -200,12 +219,51 @@ void dequantize_case(Isa isa, DType type, DType dtype) {
   }
 }
 
+/// Superblocks have no reference rounding: every instruction set makes what one block after the
+/// other gives, under every layout.
+void quantize_super_case(Isa isa, DType type, DType) {
+  cpu::CpuBackend backend(isa);
+  const int64_t rows = 5, k = 256 * 3, pitch = k + 256;
+  std::mt19937 rng(11);
+  std::normal_distribution<float> normal;
+  const auto block = static_cast<size_t>(info(type).block_bytes);
+  for (const Layout& layout : layouts(rows, k)) {
+    std::vector<float> x(static_cast<size_t>(4 * rows * k));
+    for (float& v : x) v = normal(rng);
+    std::vector<uint8_t> out(static_cast<size_t>(bytes_of(type, 2 * rows * pitch)), 0xCD);
+    backend.quantize({out.data(), type, Layout({2, rows, k}, {rows * pitch, pitch, 1}, 0)},
+                     {x.data(), DType::f32, layout});
+    for (int64_t r = 0; r < 2 * rows; ++r) {
+      for (int64_t b = 0; b < pitch / 256; ++b) {
+        std::vector<uint8_t> want(block, 0xCD);
+        float values[256];
+        for (int64_t i = 0; b < k / 256 && i < 256; ++i) {
+          values[i] = x[static_cast<size_t>(layout.offset() + r / rows * layout.stride(0) +
+                                            r % rows * layout.stride(1) +
+                                            (b * 256 + i) * layout.stride(2))];
+        }
+        if (b < k / 256 && type == DType::q4_k) {
+          math::quantize(values, reinterpret_cast<math::BlockQ4_K*>(want.data()));
+        } else if (b < k / 256) {
+          math::quantize(values, reinterpret_cast<math::BlockQ6_K*>(want.data()));
+        }
+        const uint8_t* got = out.data() + bytes_of(type, r * pitch + b * 256);
+        ASSERT_EQ(want, std::vector<uint8_t>(got, got + block)) << "row " << r << " block " << b;
+      }
+    }
+  }
+}
+
 const bool kRegistered = [] {
   for (Isa isa : parity::all_isas()) {
-    for (DType type : {DType::q4_0, DType::q4_1, DType::q8_0}) {
+    for (DType type : {DType::q4_0, DType::q4_1, DType::q5_0, DType::q8_0}) {
       parity::add_case("quantize", isa, type, DType::f32, "9x1184", quantize_case);
     }
-    for (DType type : {DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1, DType::q8_0}) {
+    for (DType type : {DType::q4_k, DType::q6_k}) {
+      parity::add_case("quantize", isa, type, DType::f32, "5x768", quantize_super_case);
+    }
+    for (DType type : {DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1, DType::q8_0, DType::q4_k,
+                       DType::q6_k}) {
       for (DType dtype : {DType::f32, DType::f16, DType::bf16}) {
         parity::add_case("dequantize", isa, type, dtype, "9x1184", dequantize_case);
       }

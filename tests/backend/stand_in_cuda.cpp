@@ -1,14 +1,25 @@
-// A driver that runs nothing and checks every argument: libcuda's part for tests on machines
+// A driver that runs no kernel and checks every argument: libcuda's part for tests on machines
 // without one. Written from the CUDA driver API's documentation. What a real driver refuses is
-// refused here, and some things that a real one would let pass.
+// refused here, and some things that a real one would let pass: work on the default stream, a
+// module that goes while work waits.
+//
+// Work on a stream is done as late as it may be, when somebody waits for it, so that whoever
+// doesn't wait sees what was there before. What a code would not show, because destructors ignore
+// it, is said on stderr: "stand-in: …".
 
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #define STAND_IN extern "C" __attribute__((visibility("default"))) int
 
@@ -24,17 +35,40 @@ enum Code : int {
   kInvalidContext = 201,
   kInvalidHandle = 400,
   kNotFound = 500,
+  kNotReady = 600,
+  kCaptureUnsupported = 900,
+  kCaptureInvalidated = 901,
+  kCaptureIsolation = 905,
+  kCapturedEvent = 907,
+  kCaptureWrongThread = 908,
 };
 
 constexpr size_t kMemory = size_t{256} << 20;
 constexpr unsigned kShared = 48 << 10, kSharedOptin = 227 << 10;
+constexpr unsigned kEventFlags = 7, kEventWithoutTime = 2;
+constexpr int kCaptureGlobal = 0, kCaptureThread = 1, kCaptureRelaxed = 2;
 
+using Work = std::function<void()>;
 struct Function {
   unsigned shared = kShared;
 };
 struct Module {
   std::string image;
   std::map<std::string, Function> functions;
+};
+using Graph = std::vector<Work>;
+struct Stream {
+  std::vector<Work> waiting;
+  bool capturing = false, invalid = false;
+  int mode = 0;
+  std::thread::id thread;
+  Graph captured;
+};
+struct Event {
+  bool timed = false, captured = false;
+  Stream* recorded_on = nullptr;
+  bool done = false;
+  double time_ms = 0;
 };
 
 std::mutex mutex;
@@ -43,14 +77,85 @@ int context_object;
 thread_local void* current = nullptr;
 std::map<uintptr_t, size_t> blocks;
 size_t used = 0;
-std::set<void*> streams, events, functions, capturing;
+double clock_ms = 0;
+std::map<void*, std::shared_ptr<Stream>> streams;
+std::map<void*, std::shared_ptr<Event>> events;
+std::map<void*, size_t> pinned;
 std::map<void*, Module> modules;
+std::set<void*> functions;
+std::map<void*, Graph> graphs, execs;
+
+/// Says at the end what was never given back.
+struct LeakReport {
+  ~LeakReport() {
+    if (std::getenv("WICK_STAND_IN_LEAKS") == nullptr) return;
+    const std::pair<const char*, size_t> left[] = {
+        {"blocks of memory", blocks.size()}, {"blocks of pinned memory", pinned.size()},
+        {"streams", streams.size()},         {"events", events.size()},
+        {"modules", modules.size()},         {"graphs", graphs.size()},
+        {"executable graphs", execs.size()}};
+    for (const auto& [what, count] : left) {
+      if (count != 0) std::fprintf(stderr, "stand-in: %zu %s are left\n", count, what);
+    }
+  }
+} leak_report;
+
+bool is_pinned(const void* at) {
+  const auto* const bytes = static_cast<const char*>(at);
+  for (const auto& [data, size] : pinned) {
+    if (bytes >= data && bytes < static_cast<const char*>(data) + size) return true;
+  }
+  return false;
+}
+
+int complain(int code, const char* what) {
+  std::fprintf(stderr, "stand-in: %s\n", what);
+  return code;
+}
 
 int ready() {
   if (!initialized) return kNotInitialized;
   return current == &context_object ? kSuccess : kInvalidContext;
 }
-bool is_stream(void* stream) { return stream == nullptr || streams.contains(stream); }
+
+template <class Check>
+int guarded(const Check& check) {
+  std::lock_guard lock(mutex);
+  const int code = ready();
+  return code != kSuccess ? code : check();
+}
+
+Stream* find_stream(void* stream) {
+  const auto at = streams.find(stream);
+  return at == streams.end() ? nullptr : at->second.get();
+}
+
+void drain(Stream& stream) {
+  for (const Work& work : std::exchange(stream.waiting, {})) work();
+}
+
+/// Puts work on a stream, or into the graph that it captures.
+int submit(void* handle, Work work) {
+  Stream* stream = find_stream(handle);
+  if (stream == nullptr) return kInvalidHandle;
+  if (stream->invalid) return kCaptureInvalidated;
+  (stream->capturing ? stream->captured : stream->waiting).push_back(std::move(work));
+  return kSuccess;
+}
+
+/// Calls that may need the device's attention are forbidden while somebody captures, unless both
+/// agree that it is fine; the capture is lost.
+int forbidden_while_capturing() {
+  int code = kSuccess;
+  for (auto& [handle, stream] : streams) {
+    const bool mine = stream->thread == std::this_thread::get_id();
+    if (!stream->capturing || stream->mode == kCaptureRelaxed) continue;
+    if (stream->mode == kCaptureThread && !mine) continue;
+    stream->invalid = true;
+    code = kCaptureUnsupported;
+  }
+  return code;
+}
 
 /// Whether all of a range is within one block.
 bool on_device(const void* data, size_t bytes) {
@@ -61,34 +166,12 @@ bool on_device(const void* data, size_t bytes) {
   return at - block->first <= block->second && bytes <= block->second - (at - block->first);
 }
 
-template <class Check>
-int guarded(const Check& check) {
-  std::lock_guard lock(mutex);
-  const int code = ready();
-  return code != kSuccess ? code : check();
-}
+void* new_handle() { return std::malloc(1); }
 
-int copy(void* to, const void* from, size_t bytes, void* stream, bool to_device, bool from_device) {
+template <class Map>
+int destroy(Map& map, void* handle, const char* twice) {
   return guarded([&]() -> int {
-    if (!is_stream(stream)) return kInvalidHandle;
-    if (to_device && !on_device(to, bytes)) return kInvalidValue;
-    if (from_device && !on_device(from, bytes)) return kInvalidValue;
-    if (bytes != 0) std::memmove(to, from, bytes);
-    return kSuccess;
-  });
-}
-
-int make(std::set<void*>& set, void** handle, unsigned flags, unsigned known) {
-  return guarded([&]() -> int {
-    if (handle == nullptr || (flags & ~known) != 0) return kInvalidValue;
-    *handle = std::malloc(1);
-    set.insert(*handle);
-    return kSuccess;
-  });
-}
-int destroy(std::set<void*>& set, void* handle) {
-  return guarded([&]() -> int {
-    if (set.erase(handle) == 0) return kInvalidHandle;
+    if (map.erase(handle) == 0) return complain(kInvalidHandle, twice);
     std::free(handle);
     return kSuccess;
   });
@@ -97,7 +180,7 @@ int destroy(std::set<void*>& set, void* handle) {
 int launch(void* function, const unsigned* groups, const unsigned* items, unsigned shared,
            void* stream, void** arguments) {
   return guarded([&]() -> int {
-    if (!functions.contains(function) || !is_stream(stream)) return kInvalidHandle;
+    if (!functions.contains(function)) return kInvalidHandle;
     const uint64_t all = uint64_t{items[0]} * items[1] * items[2];
     if (all == 0 || all > 1024 || items[2] > 64) return kInvalidValue;
     if (groups[0] == 0 || groups[0] > 0x7fffffff || groups[1] == 0 || groups[1] > 65535 ||
@@ -105,7 +188,8 @@ int launch(void* function, const unsigned* groups, const unsigned* items, unsign
       return kInvalidValue;
     }
     if (shared > static_cast<Function*>(function)->shared) return kInvalidValue;
-    return arguments == nullptr ? kInvalidValue : kSuccess;
+    if (arguments == nullptr) return kInvalidValue;
+    return submit(stream, [] { clock_ms += 0.5; });
   });
 }
 
@@ -156,17 +240,20 @@ STAND_IN cuGetErrorName(int code, const char** name) {
   return kSuccess;
 }
 STAND_IN cuGetErrorString(int code, const char** text) {
-  *text = code == kOutOfMemory ? "out of memory"
-          : code == kNotFound  ? "named symbol not found"
-                               : "an error";
+  *text = code == kOutOfMemory          ? "out of memory"
+          : code == kNotFound           ? "named symbol not found"
+          : code == kCaptureUnsupported ? "operation not permitted when stream is capturing"
+                                        : "an error";
   return kSuccess;
 }
 
 STAND_IN cuMemAlloc_v2(void** data, size_t bytes) {
   return guarded([&]() -> int {
     if (data == nullptr || bytes == 0) return kInvalidValue;
+    if (const int code = forbidden_while_capturing(); code != kSuccess) return code;
     if (bytes > kMemory - used) return kOutOfMemory;
     *data = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+    std::memset(*data, 0xcd, bytes);  // memory isn't cleared
     blocks[reinterpret_cast<uintptr_t>(*data)] = bytes;
     used += bytes;
     return kSuccess;
@@ -175,48 +262,185 @@ STAND_IN cuMemAlloc_v2(void** data, size_t bytes) {
 STAND_IN cuMemFree_v2(void* data) {
   return guarded([&]() -> int {
     const auto at = blocks.find(reinterpret_cast<uintptr_t>(data));
-    if (at == blocks.end()) return kInvalidValue;
+    if (at == blocks.end()) return complain(kInvalidValue, "memory that isn't there is freed");
+    if (const int code = forbidden_while_capturing(); code != kSuccess) {
+      return complain(code, "memory is freed during a capture");
+    }
+    for (auto& [handle, stream] : streams) drain(*stream);
     used -= at->second;
     blocks.erase(at);
     std::free(data);
     return kSuccess;
   });
 }
+STAND_IN cuMemGetInfo_v2(size_t* free, size_t* total) {
+  return guarded([&]() -> int {
+    if (free == nullptr || total == nullptr) return kInvalidValue;
+    *free = kMemory - used;
+    *total = kMemory;
+    return kSuccess;
+  });
+}
+STAND_IN cuMemHostAlloc(void** data, size_t bytes, unsigned flags) {
+  return guarded([&]() -> int {
+    if (data == nullptr || bytes == 0 || (flags & ~7u) != 0) return kInvalidValue;
+    *data = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+    std::memset(*data, 0xcd, bytes);
+    pinned[*data] = bytes;
+    return kSuccess;
+  });
+}
+STAND_IN cuMemFreeHost(void* data) {
+  return guarded([&]() -> int {
+    if (pinned.erase(data) == 0) {
+      return complain(kInvalidValue, "pinned memory that isn't there is freed");
+    }
+    for (const auto& [handle, stream] : streams) {
+      if (!stream->waiting.empty()) complain(kInvalidValue, "pinned memory goes while work waits");
+    }
+    std::free(data);
+    return kSuccess;
+  });
+}
 STAND_IN cuMemcpyHtoDAsync_v2(void* to, const void* from, size_t bytes, void* stream) {
-  return copy(to, from, bytes, stream, true, false);
+  return guarded([&]() -> int {
+    if (!on_device(to, bytes) || on_device(from, 1)) return kInvalidValue;
+    // From memory that isn't pinned: the source may change as soon as the call returns, but what a
+    // graph copies is read when that runs.
+    const Stream* const found = find_stream(stream);
+    if (found != nullptr && (found->capturing || is_pinned(from))) {
+      return submit(stream, [=] { std::memcpy(to, from, bytes); });
+    }
+    auto staged = std::make_shared<std::string>(static_cast<const char*>(from), bytes);
+    return submit(stream, [=] { std::memcpy(to, staged->data(), bytes); });
+  });
 }
 STAND_IN cuMemcpyDtoHAsync_v2(void* to, const void* from, size_t bytes, void* stream) {
-  return copy(to, from, bytes, stream, false, true);
+  return guarded([&]() -> int {
+    if (!on_device(from, bytes) || on_device(to, 1)) return kInvalidValue;
+    const int code = submit(stream, [=] { std::memcpy(to, from, bytes); });
+    // To memory that isn't pinned the call returns when all is done.
+    if (code == kSuccess && !find_stream(stream)->capturing && !is_pinned(to)) {
+      drain(*find_stream(stream));
+    }
+    return code;
+  });
 }
 STAND_IN cuMemcpyDtoDAsync_v2(void* to, const void* from, size_t bytes, void* stream) {
-  return copy(to, from, bytes, stream, true, true);
+  return guarded([&]() -> int {
+    if (!on_device(to, bytes) || !on_device(from, bytes)) return kInvalidValue;
+    const char *const a = static_cast<const char*>(from), *const b = static_cast<char*>(to);
+    if (bytes != 0 && a < b + bytes && b < a + bytes) return kInvalidValue;
+    return submit(stream, [=] {
+      std::memcpy(to, from, bytes);
+      clock_ms += 0.25;
+    });
+  });
 }
 STAND_IN cuMemsetD8Async(void* to, unsigned char value, size_t bytes, void* stream) {
   return guarded([&]() -> int {
-    if (!is_stream(stream)) return kInvalidHandle;
     if (!on_device(to, bytes)) return kInvalidValue;
-    std::memset(to, value, bytes);
+    return submit(stream, [=] { std::memset(to, value, bytes); });
+  });
+}
+
+STAND_IN cuStreamCreate(void** stream, unsigned flags) {
+  return guarded([&]() -> int {
+    if (stream == nullptr || flags > 1) return kInvalidValue;
+    *stream = new_handle();
+    streams[*stream] = std::make_shared<Stream>();
+    return kSuccess;
+  });
+}
+STAND_IN cuStreamDestroy_v2(void* stream) {
+  {
+    std::lock_guard lock(mutex);
+    if (Stream* found = find_stream(stream)) {
+      if (found->capturing) return complain(kCaptureUnsupported, "a stream goes that captures");
+      drain(*found);
+      for (auto& [handle, event] : events) {
+        if (event->recorded_on == found) event->recorded_on = nullptr;
+      }
+    }
+  }
+  return destroy(streams, stream, "a stream is destroyed that isn't there");
+}
+STAND_IN cuStreamSynchronize(void* stream) {
+  return guarded([&]() -> int {
+    Stream* const found = find_stream(stream);
+    if (found == nullptr) return kInvalidHandle;
+    if (found->capturing) {
+      found->invalid = true;
+      return kCaptureUnsupported;
+    }
+    drain(*found);
     return kSuccess;
   });
 }
 
-STAND_IN cuStreamCreate(void** stream, unsigned flags) { return make(streams, stream, flags, 1); }
-STAND_IN cuStreamDestroy_v2(void* stream) { return destroy(streams, stream); }
-STAND_IN cuStreamSynchronize(void* stream) {
-  return guarded([&]() -> int { return is_stream(stream) ? kSuccess : kInvalidHandle; });
-}
-STAND_IN cuEventCreate(void** event, unsigned flags) { return make(events, event, flags, 7); }
-STAND_IN cuEventDestroy_v2(void* event) { return destroy(events, event); }
-STAND_IN cuEventRecord(void* event, void* stream) {
+STAND_IN cuStreamWaitEvent(void* stream, void* event, unsigned flags) {
   return guarded([&]() -> int {
-    return is_stream(stream) && events.contains(event) ? kSuccess : kInvalidHandle;
+    const auto at = events.find(event);
+    const Stream* const found = find_stream(stream);
+    if (flags != 0) return kInvalidValue;
+    if (found == nullptr || at == events.end()) return kInvalidHandle;
+    // A stream that doesn't capture would join the event's capture; nobody here means that.
+    if (at->second->captured != found->capturing) return kCaptureIsolation;
+    // One that was never recorded is there already.
+    return submit(stream, [e = at->second] {
+      if (!e->done && e->recorded_on != nullptr) drain(*e->recorded_on);
+    });
   });
 }
-STAND_IN cuEventSynchronize(void* event) { return cuEventRecord(event, nullptr); }
+STAND_IN cuEventCreate(void** event, unsigned flags) {
+  return guarded([&]() -> int {
+    if (event == nullptr || (flags & ~kEventFlags) != 0) return kInvalidValue;
+    *event = new_handle();
+    events[*event] = std::make_shared<Event>();
+    events[*event]->timed = (flags & kEventWithoutTime) == 0;
+    return kSuccess;
+  });
+}
+STAND_IN cuEventDestroy_v2(void* event) {
+  return destroy(events, event, "an event is destroyed that isn't there");
+}
+STAND_IN cuEventRecord(void* event, void* stream) {
+  return guarded([&]() -> int {
+    const auto at = events.find(event);
+    Stream* const found = find_stream(stream);
+    if (at == events.end() || found == nullptr) return kInvalidHandle;
+    const std::shared_ptr<Event> e = at->second;
+    e->captured = found->capturing;
+    e->recorded_on = found;
+    e->done = false;
+    return submit(stream, [e] {
+      e->done = true;
+      e->time_ms = clock_ms;
+    });
+  });
+}
+STAND_IN cuEventSynchronize(void* event) {
+  return guarded([&]() -> int {
+    const auto at = events.find(event);
+    if (at == events.end()) return kInvalidHandle;
+    if (at->second->captured) return kCapturedEvent;
+    if (at->second->recorded_on != nullptr) drain(*at->second->recorded_on);
+    return kSuccess;
+  });
+}
 STAND_IN cuEventElapsedTime(float* milliseconds, void* start, void* stop) {
-  *milliseconds = 1;
-  const int code = cuEventSynchronize(start);
-  return code != kSuccess ? code : cuEventSynchronize(stop);
+  return guarded([&]() -> int {
+    const auto first = events.find(start), last = events.find(stop);
+    if (milliseconds == nullptr) return kInvalidValue;
+    if (first == events.end() || last == events.end()) return kInvalidHandle;
+    for (const Event* event : {first->second.get(), last->second.get()}) {
+      if (event->captured) return kCapturedEvent;
+      if (!event->timed) return kInvalidHandle;
+      if (!event->done) return event->recorded_on == nullptr ? kInvalidHandle : kNotReady;
+    }
+    *milliseconds = static_cast<float>(last->second->time_ms - first->second->time_ms);
+    return kSuccess;
+  });
 }
 
 STAND_IN cuModuleLoadData(void** module, const void* image) {
@@ -224,12 +448,13 @@ STAND_IN cuModuleLoadData(void** module, const void* image) {
     // An ELF file of machine code; how long it is its section table says, which comes last.
     const auto* bytes = static_cast<const unsigned char*>(image);
     if (image == nullptr || std::memcmp(bytes, "\177ELF", 4) != 0) return kInvalidImage;
+    if (const int code = forbidden_while_capturing(); code != kSuccess) return code;
     uint64_t sections;
     uint16_t size, count;
     std::memcpy(&sections, bytes + 0x28, sizeof sections);
     std::memcpy(&size, bytes + 0x3a, sizeof size);
     std::memcpy(&count, bytes + 0x3c, sizeof count);
-    *module = std::malloc(1);
+    *module = new_handle();
     modules[*module].image.assign(static_cast<const char*>(image), sections + size * count);
     return kSuccess;
   });
@@ -237,7 +462,10 @@ STAND_IN cuModuleLoadData(void** module, const void* image) {
 STAND_IN cuModuleUnload(void* module) {
   return guarded([&]() -> int {
     const auto at = modules.find(module);
-    if (at == modules.end()) return kInvalidHandle;
+    if (at == modules.end()) return complain(kInvalidHandle, "a module goes that isn't there");
+    for (const auto& [handle, stream] : streams) {
+      if (!stream->waiting.empty()) complain(kInvalidValue, "a module goes while work waits");
+    }
     for (auto& [name, function] : at->second.functions) functions.erase(&function);
     modules.erase(at);
     std::free(module);
@@ -288,20 +516,54 @@ STAND_IN cuLaunchKernelEx(const void* config, void* function, void** arguments, 
 
 STAND_IN cuStreamBeginCapture_v2(void* stream, int mode) {
   return guarded([&]() -> int {
-    if (!streams.contains(stream) || mode < 0 || mode > 2) return kInvalidValue;
-    return capturing.insert(stream).second ? kSuccess : kInvalidValue;
+    Stream* const found = find_stream(stream);
+    if (found == nullptr) return kInvalidHandle;
+    if (mode < kCaptureGlobal || mode > kCaptureRelaxed || found->capturing) return kInvalidValue;
+    found->capturing = true;
+    found->invalid = false;
+    found->mode = mode;
+    found->thread = std::this_thread::get_id();
+    found->captured.clear();
+    return kSuccess;
   });
 }
 STAND_IN cuStreamEndCapture(void* stream, void** graph) {
   return guarded([&]() -> int {
-    *graph = stream;
-    return capturing.erase(stream) == 1 ? kSuccess : kInvalidValue;
+    Stream* const found = find_stream(stream);
+    if (found == nullptr) return kInvalidHandle;
+    if (graph == nullptr || !found->capturing) return kInvalidValue;
+    if (found->mode != kCaptureRelaxed && found->thread != std::this_thread::get_id()) {
+      return kCaptureWrongThread;
+    }
+    *graph = nullptr;
+    found->capturing = false;
+    if (std::exchange(found->invalid, false)) return kCaptureInvalidated;
+    *graph = new_handle();
+    graphs[*graph] = std::exchange(found->captured, {});
+    return kSuccess;
   });
 }
 STAND_IN cuGraphInstantiateWithFlags(void** exec, void* graph, unsigned long long flags) {
-  *exec = graph;
-  return flags == 0 && graph != nullptr ? ready() : kInvalidValue;
+  return guarded([&]() -> int {
+    const auto at = graphs.find(graph);
+    if (exec == nullptr || at == graphs.end() || flags != 0) return kInvalidValue;
+    *exec = new_handle();
+    execs[*exec] = at->second;
+    return kSuccess;
+  });
 }
-STAND_IN cuGraphLaunch(void* exec, void*) { return exec != nullptr ? ready() : kInvalidValue; }
-STAND_IN cuGraphExecDestroy(void* exec) { return exec != nullptr ? ready() : kInvalidValue; }
-STAND_IN cuGraphDestroy(void* graph) { return graph != nullptr ? ready() : kInvalidValue; }
+STAND_IN cuGraphLaunch(void* exec, void* stream) {
+  return guarded([&]() -> int {
+    const auto at = execs.find(exec);
+    if (at == execs.end()) return kInvalidValue;
+    return submit(stream, [graph = at->second] {
+      for (const Work& work : graph) work();
+    });
+  });
+}
+STAND_IN cuGraphExecDestroy(void* exec) {
+  return destroy(execs, exec, "an executable graph is destroyed that isn't there");
+}
+STAND_IN cuGraphDestroy(void* graph) {
+  return destroy(graphs, graph, "a graph is destroyed that isn't there");
+}

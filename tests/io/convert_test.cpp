@@ -8,8 +8,8 @@
 
 #include "tests/io/gguf_builder.h"
 #include "tests/io/temp_folder.h"
-#include "wick/math/blocks.h"
 #include "wick/math/half.h"
+#include "wick/math/k_blocks.h"
 
 namespace wick::io::test {
 namespace {
@@ -24,8 +24,9 @@ struct Type {
   uint32_t number;
   uint32_t file_type;
 };
-constexpr Type kTypes[] = {{DType::f32, 0, 0},  {DType::f16, 1, 1},  {DType::bf16, 30, 32},
-                           {DType::q4_0, 2, 2}, {DType::q4_1, 3, 3}, {DType::q8_0, 8, 7}};
+constexpr Type kTypes[] = {{DType::f32, 0, 0},  {DType::f16, 1, 1},    {DType::bf16, 30, 32},
+                           {DType::q4_0, 2, 2}, {DType::q4_1, 3, 3},   {DType::q8_0, 8, 7},
+                           {DType::q5_0, 6, 8}, {DType::q4_k, 12, 14}, {DType::q6_k, 14, 18}};
 
 std::vector<float> weights(size_t count, float seed) {
   std::vector<float> values(count);
@@ -38,7 +39,7 @@ std::vector<float> weights(size_t count, float seed) {
 template <class Block>
 std::string quantized(const std::vector<float>& values) {
   std::string out;
-  for (size_t i = 0; i < values.size(); i += 32) {
+  for (size_t i = 0; i < values.size(); i += math::kBlockValues<Block>) {
     Block block{};
     math::quantize(values.data() + i, &block);
     out += B::raw(block);
@@ -47,11 +48,12 @@ std::string quantized(const std::vector<float>& values) {
 }
 template <class Block>
 std::vector<float> dequantized(std::string_view bytes) {
-  std::vector<float> values(bytes.size() / sizeof(Block) * 32);
-  for (size_t i = 0; i < values.size() / 32; ++i) {
+  constexpr size_t kValues = math::kBlockValues<Block>;
+  std::vector<float> values(bytes.size() / sizeof(Block) * kValues);
+  for (size_t i = 0; i < values.size() / kValues; ++i) {
     Block block{};
     std::memcpy(&block, bytes.data() + i * sizeof(Block), sizeof(Block));
-    math::dequantize(block, values.data() + i * 32);
+    math::dequantize(block, values.data() + i * kValues);
   }
   return values;
 }
@@ -83,8 +85,14 @@ std::string encode(DType type, const std::vector<float>& values) {
       return quantized<math::BlockQ4_0>(values);
     case DType::q4_1:
       return quantized<math::BlockQ4_1>(values);
+    case DType::q5_0:
+      return quantized<math::BlockQ5_0>(values);
     case DType::q8_0:
       return quantized<math::BlockQ8_0>(values);
+    case DType::q4_k:
+      return quantized<math::BlockQ4_K>(values);
+    case DType::q6_k:
+      return quantized<math::BlockQ6_K>(values);
     default:
       return B::bytes_of(values);
   }
@@ -99,8 +107,14 @@ std::vector<float> decode(DType type, std::string_view bytes) {
       return dequantized<math::BlockQ4_0>(bytes);
     case DType::q4_1:
       return dequantized<math::BlockQ4_1>(bytes);
+    case DType::q5_0:
+      return dequantized<math::BlockQ5_0>(bytes);
     case DType::q8_0:
       return dequantized<math::BlockQ8_0>(bytes);
+    case DType::q4_k:
+      return dequantized<math::BlockQ4_K>(bytes);
+    case DType::q6_k:
+      return dequantized<math::BlockQ6_K>(bytes);
     default: {
       std::vector<float> values(bytes.size() / 4);
       std::memcpy(values.data(), bytes.data(), bytes.size());
@@ -114,9 +128,9 @@ GgufBuilder model(const Type& type) {
   B b;
   b.string("general.architecture", "llama").u32("general.file_type", 99);
   b.u32("split.count", 1).string("quantize.imatrix.file", "x");
-  const auto embedding = weights(5 * 64, 1), matrix = weights(3 * 96, 2), norm = weights(64, 3);
-  b.tensor("token_embd.weight", {64, 5}, type.number, encode(type.dtype, embedding));
-  b.tensor("blk.0.attn_q.weight", {96, 3}, type.number, encode(type.dtype, matrix));
+  const auto embedding = weights(5 * 256, 1), matrix = weights(3 * 512, 2), norm = weights(64, 3);
+  b.tensor("token_embd.weight", {256, 5}, type.number, encode(type.dtype, embedding));
+  b.tensor("blk.0.attn_q.weight", {512, 3}, type.number, encode(type.dtype, matrix));
   b.tensor("blk.0.attn_norm.weight", {64}, 0, B::bytes_of(norm));
   b.tensor("ids", {3}, 26, B::bytes_of<int32_t>({1, 2, 3}));
   return b;
@@ -146,7 +160,11 @@ TEST(Quantize, EveryPairOfTypesFollowsTheFormats) {
       EXPECT_FALSE(f->contains("split.count"));
       EXPECT_FALSE(f->contains("quantize.imatrix.file"));
 
-      const bool four_bits = to.dtype == DType::q4_0 || to.dtype == DType::q4_1;
+      const bool short_types =
+          to.dtype == DType::q4_0 || to.dtype == DType::q4_1 || to.dtype == DType::q5_0;
+      const DType logits = short_types               ? DType::q8_0
+                           : to.dtype == DType::q4_k ? DType::q6_k
+                                                     : to.dtype;
       const auto check = [&](const char* tensor, DType type) {
         EXPECT_EQ(f->require_tensor(tensor).dtype, type);
         EXPECT_EQ(f->require_tensor(tensor).shape, source->require_tensor(tensor).shape);
@@ -156,7 +174,7 @@ TEST(Quantize, EveryPairOfTypesFollowsTheFormats) {
         EXPECT_EQ(bytes_of(*f, tensor), expected) << tensor;
       };
       check("blk.0.attn_q.weight", to.dtype);
-      check("token_embd.weight", four_bits ? DType::q8_0 : to.dtype);
+      check("token_embd.weight", logits);
       EXPECT_EQ(f->require_tensor("blk.0.attn_norm.weight").dtype, DType::f32);
       EXPECT_EQ(bytes_of(*f, "blk.0.attn_norm.weight"),
                 bytes_of(*source, "blk.0.attn_norm.weight"));
@@ -198,6 +216,37 @@ TEST(Quantize, ChoosesTypesAsUsersExpect) {
   EXPECT_EQ(result.types[0].bytes, 288u);
 }
 
+/// Rows that aren't whole superblocks take the next type of small blocks.
+TEST(Quantize, SuperblocksThatDontFit) {
+  TempFolder folder;
+  B b;
+  const auto f32s = [](size_t n) { return B::bytes_of(weights(n, 1)); };
+  b.tensor("token_embd.weight", {96, 4}, 0, f32s(384));
+  b.tensor("blk.0.attn_q.weight", {256, 2}, 0, f32s(512));
+  b.tensor("blk.0.attn_k.weight", {288, 2}, 0, f32s(576));
+  b.tensor("blk.0.odd.weight", {33, 2}, 0, f32s(66));
+  const std::string in = folder.write("in.gguf", b.build());
+  const auto types = [&](DType to, std::vector<std::string>* notes) {
+    *notes = quantize_gguf(in, folder.path("out.gguf"), to).notes;
+    const auto f = Gguf::open(folder.path("out.gguf"));
+    std::vector<DType> found;
+    for (const GgufTensor& t : f->tensors()) found.push_back(*t.dtype);
+    return found;
+  };
+  std::vector<std::string> notes;
+  EXPECT_THAT(types(DType::q4_k, &notes),
+              ElementsAre(DType::q8_0, DType::q4_k, DType::q5_0, DType::f16));
+  EXPECT_THAT(
+      notes,
+      ElementsAre(
+          "token_embd.weight f32[4,96] becomes q8_0: its rows of 96 are no multiple of 256",
+          "blk.0.attn_k.weight f32[2,288] becomes q5_0: its rows of 288 are no multiple of 256",
+          "blk.0.odd.weight f32[2,33] becomes f16: its rows of 33 are no multiple of 256"));
+  EXPECT_THAT(types(DType::q6_k, &notes),
+              ElementsAre(DType::q8_0, DType::q6_k, DType::q8_0, DType::f16));
+  EXPECT_EQ(notes.size(), 3u);
+}
+
 TEST(Quantize, LargeTensorsGoInPieces) {
   TempFolder folder;
   B b;
@@ -230,8 +279,9 @@ TEST(Quantize, Errors) {
   };
   EXPECT_EQ(error(in, in, DType::f16), "quantize: input and output are the same file: " + in);
   EXPECT_THAT(error(in, folder.path("./in.gguf"), DType::f16), HasSubstr("the same file"));
-  EXPECT_EQ(error(in, out, DType::q4_k),
-            "quantize: can't convert to this type: q4_k: use f32, f16, bf16, q4_0, q4_1 or q8_0");
+  EXPECT_EQ(error(in, out, DType::q5_k),
+            "quantize: can't convert to this type: q5_k: use f32, f16, bf16, q4_0, q4_1, q5_0, "
+            "q8_0, q4_k or q6_k");
   EXPECT_THAT(error(folder.path("none"), out, DType::f16), HasSubstr("No such file"));
   EXPECT_THAT(error(in, "/no/such/folder/out.gguf", DType::f16), HasSubstr("cannot write"));
   EXPECT_EQ(error(in, out, DType::q8_0, [](const QuantizeProgress&) { return false; }),
@@ -242,9 +292,9 @@ TEST(Quantize, Errors) {
   EXPECT_THAT(error(folder.write("split", split.build()), out, DType::f16),
               HasSubstr("one part of a split model"));
   B k_quant;
-  k_quant.tensor("a.weight", {256, 1}, 12, std::string(144, '\0'));
+  k_quant.tensor("a.weight", {256, 1}, 13, std::string(176, '\0'));
   EXPECT_THAT(error(folder.write("k", k_quant.build()), out, DType::f16),
-              HasSubstr("can't convert from this type: a.weight q4_k[1,256]"));
+              HasSubstr("can't convert from this type: a.weight q5_k[1,256]"));
   B unknown;
   unknown.tensor("a.weight", {256, 1}, 16, std::string(66, '\0'));
   EXPECT_THAT(error(folder.write("u", unknown.build()), out, DType::f16),
@@ -256,10 +306,10 @@ TEST(Quantize, Errors) {
 TEST(Quantize, ValuesThatDontFitAreErrors) {
   TempFolder folder;
   const auto error = [&](float value, DType type) {
-    std::vector<float> values = weights(64, 1);
+    std::vector<float> values = weights(512, 1);
     values[37] = value;
     B b;
-    b.tensor("a.weight", {32, 2}, 0, B::bytes_of(values));
+    b.tensor("a.weight", {256, 2}, 0, B::bytes_of(values));
     const std::string in = folder.write("in.gguf", b.build());
     return error_of([&] { quantize_gguf(in, folder.path("out.gguf"), type); });
   };
@@ -270,12 +320,18 @@ TEST(Quantize, ValuesThatDontFitAreErrors) {
     EXPECT_EQ(error(60000.0f, type.dtype), "") << name(type.dtype);
   }
   EXPECT_EQ(error(-70000.0f, DType::f16),
-            "quantize: value doesn't fit in f16: a.weight f32[2,32], 70000: magnitudes must be "
+            "quantize: value doesn't fit in f16: a.weight f32[2,256], 70000: magnitudes must be "
             "below 65520");
   EXPECT_EQ(error(70000.0f, DType::bf16), "");
   EXPECT_EQ(error(70000.0f, DType::q4_0), "");
   EXPECT_NE(error(6e5f, DType::q4_0), "");
   EXPECT_NE(error(70000.0f, DType::q4_1), "");
+  EXPECT_EQ(error(1e6f, DType::q5_0), "");
+  EXPECT_NE(error(2e6f, DType::q5_0), "");
+  EXPECT_EQ(error(2e6f, DType::q4_k), "");
+  EXPECT_NE(error(3e6f, DType::q4_k), "");
+  EXPECT_EQ(error(1e8f, DType::q6_k), "");
+  EXPECT_NE(error(2e8f, DType::q6_k), "");
   EXPECT_EQ(error(8e6f, DType::q8_0), "");
   EXPECT_NE(error(9e6f, DType::q8_0), "");
 }

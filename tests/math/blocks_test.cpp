@@ -20,6 +20,34 @@ float half_at(const unsigned char* p) {
 }
 unsigned bit(const unsigned char* p, std::size_t i) { return p[i / 8] >> (i % 8) & 1u; }
 
+/// `count` bits from bit `first` of a byte.
+int bits(unsigned char byte, int first, int count) { return byte >> first & ((1 << count) - 1); }
+
+/// d, dmin, 12 bytes of scales, 128 of nibbles. The scales of blocks 0 to 3 are the low six bits of
+/// bytes 0 to 3, their minima those of bytes 4 to 7; of blocks 4 to 7 byte 8 + i has the low four
+/// bits of both, the top two are those of bytes i and 4 + i.
+float q4_k_element(const unsigned char* b, std::size_t j) {
+  const unsigned char* s = b + 4;
+  const std::size_t block = j / 32, i = block % 4;
+  const int scale = block < 4 ? bits(s[i], 0, 6) : bits(s[8 + i], 0, 4) + 16 * bits(s[i], 6, 2);
+  const int minimum =
+      block < 4 ? bits(s[4 + i], 0, 6) : bits(s[8 + i], 4, 4) + 16 * bits(s[4 + i], 6, 2);
+  // 64 values share 32 bytes, the first half the low nibbles.
+  const int q = bits(b[16 + j / 64 * 32 + j % 32], j % 64 < 32 ? 0 : 4, 4);
+  const float product = half_at(b) * static_cast<float>(scale) * static_cast<float>(q);
+  return product - half_at(b + 2) * static_cast<float>(minimum);
+}
+
+/// 128 bytes of low bits, 64 of high bits, 16 scales, d. 128 values share 64 low bytes (64 values
+/// the low nibbles) and 32 high ones (32 values two bits each).
+float q6_k_element(const unsigned char* b, std::size_t j) {
+  const std::size_t half = j / 128, in_half = j % 128;
+  const int low = bits(b[64 * half + in_half % 64], in_half < 64 ? 0 : 4, 4);
+  const int high = bits(b[128 + 32 * half + in_half % 32], static_cast<int>(in_half / 32 * 2), 2);
+  const auto scale = static_cast<float>(static_cast<signed char>(b[192 + j / 16]));
+  return half_at(b + 208) * scale * static_cast<float>(low + 16 * high - 32);
+}
+
 /// Value j of a block, from the bytes as the format's description numbers them.
 float element(Format f, const unsigned char* b, std::size_t j) {
   const float d = half_at(b);
@@ -41,6 +69,10 @@ float element(Format f, const unsigned char* b, std::size_t j) {
     }
     case kQ8_0:
       return d * static_cast<float>(static_cast<signed char>(b[2 + j]));
+    case kQ4_K:
+      return q4_k_element(b, j);
+    case kQ6_K:
+      return q6_k_element(b, j);
     case kFormats:
       break;
   }
@@ -56,18 +88,20 @@ TEST_P(Blocks, DequantizeIsTheDefinition) {
   std::mt19937 g(static_cast<unsigned>(f));
   std::vector<unsigned char> bytes(size * kBlocks);
   for (unsigned char& b : bytes) b = static_cast<unsigned char>(g());
-  std::vector<float> out(32 * kBlocks);
+  const auto values = static_cast<std::size_t>(kFormatValues[f]);
+  std::vector<float> out(values * kBlocks);
   for (const NamedLoops& set : available_loops()) {
     set.loops->dequantize[f](bytes.data(), out.data(), kBlocks);
     for (std::size_t i = 0; i < out.size(); ++i) {
-      const float want = element(f, &bytes[i / 32 * size], i % 32);
+      const float want = element(f, &bytes[i / values * size], i % values);
       if (std::isnan(want) && std::isnan(out[i])) continue;
       ASSERT_EQ(view<std::uint32_t>(out[i]), view<std::uint32_t>(want)) << set.name << ' ' << i;
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Math, Blocks, testing::Values(kQ4_0, kQ4_1, kQ5_0, kQ5_1, kQ8_0));
+INSTANTIATE_TEST_SUITE_P(Math, Blocks,
+                         testing::Values(kQ4_0, kQ4_1, kQ5_0, kQ5_1, kQ8_0, kQ4_K, kQ6_K));
 
 /// Blocks of normal values at many scales, constant blocks, zeros, ties of the largest magnitude.
 std::vector<float> values_to_quantize() {
@@ -101,15 +135,23 @@ void put(std::vector<unsigned char>* out, std::uint32_t half) {
 std::vector<unsigned char> reference(Format f, const float* x) {
   std::vector<unsigned char> out;
   std::vector<int> q(32);
-  if (f == kQ4_0) {
+  if (f == kQ4_0 || f == kQ5_0) {
+    const int half = f == kQ4_0 ? 8 : 16;
     std::size_t best = 0;
     for (std::size_t j = 0; j < 32; ++j) best = std::fabs(x[j]) > std::fabs(x[best]) ? j : best;
-    const float d = x[best] / -8;
+    const float d = x[best] / static_cast<float>(-half);
     const float inverse = d != 0 ? 1 / d : 0;
     put(&out, small_f16().nearest(d));
     for (std::size_t j = 0; j < 32; ++j) {
       const float product = x[j] * inverse;
-      q[j] = std::min(15, static_cast<int>(product + 8.5f));
+      q[j] = std::min(2 * half - 1, static_cast<int>(product + static_cast<float>(half) + 0.5f));
+    }
+    if (f == kQ5_0) {
+      std::uint32_t fifth = 0;
+      for (std::size_t j = 0; j < 32; ++j) fifth |= static_cast<std::uint32_t>(q[j] / 16) << j;
+      put(&out, fifth & 0xffff);
+      put(&out, fifth >> 16);
+      for (int& v : q) v %= 16;
     }
   } else if (f == kQ4_1) {
     const float low = *std::min_element(x, x + 32), high = *std::max_element(x, x + 32);
@@ -155,8 +197,8 @@ TEST_P(Quantize, IsTheReferenceRounding) {
   }
 }
 
-/// Back and forth: within half a step (a whole one at the clamped end of Q4_0), and a block that is
-/// already on the grid comes back unchanged.
+/// Back and forth: within half a step (a whole one at the clamped end of Q4_0 and Q5_0), and a
+/// block that is already on the grid comes back unchanged.
 TEST_P(Quantize, RoundTrip) {
   const Format f = GetParam();
   const std::vector<float> x = values_to_quantize();
@@ -172,14 +214,17 @@ TEST_P(Quantize, RoundTrip) {
     const float low = *std::min_element(block, block + 32),
                 high = *std::max_element(block, block + 32);
     const float amax = std::max(std::fabs(low), std::fabs(high));
-    const float step = f == kQ4_0 ? amax / 8 : (f == kQ4_1 ? (high - low) / 15 : amax / 127);
+    const float step = f == kQ4_0   ? amax / 8
+                       : f == kQ5_0 ? amax / 16
+                                    : (f == kQ4_1 ? (high - low) / 15 : amax / 127);
     // d and m are f16: 2^-11 of the largest value, or half of the smallest f16 times the largest q.
     const float rounding = amax * 0x1p-10f + 0x1p-25f * 128;
-    ASSERT_LE(std::fabs(x[i] - y[i]), (f == kQ4_0 ? 1.0f : 0.501f) * step + rounding) << i;
+    ASSERT_LE(std::fabs(x[i] - y[i]), (f == kQ4_0 || f == kQ5_0 ? 1.0f : 0.501f) * step + rounding)
+        << i;
   }
   std::vector<float> grid(32);
   for (int j = 0; j < 32; ++j)
-    grid[static_cast<std::size_t>(j)] = static_cast<float>(j % 16) - 8.0f;
+    grid[static_cast<std::size_t>(j)] = static_cast<float>(f == kQ5_0 ? j - 16 : j % 16 - 8);
   if (f == kQ8_0) grid[0] = 127.0f;
   std::vector<unsigned char> block(size);
   std::vector<float> back(32);
@@ -188,7 +233,123 @@ TEST_P(Quantize, RoundTrip) {
   EXPECT_EQ(back, grid);
 }
 
-INSTANTIATE_TEST_SUITE_P(Math, Quantize, testing::Values(kQ4_0, kQ4_1, kQ8_0));
+INSTANTIATE_TEST_SUITE_P(Math, Quantize, testing::Values(kQ4_0, kQ4_1, kQ5_0, kQ8_0));
+
+/// What rows of values become and how far they then are from what they were.
+struct RoundTrip {
+  std::vector<unsigned char> bytes;
+  std::vector<float> back;
+
+  RoundTrip(const Loops& loops, Format f, const std::vector<float>& x)
+      : bytes(x.size() / static_cast<std::size_t>(kFormatValues[f]) *
+              static_cast<std::size_t>(kFormatBytes[f])),
+        back(x.size()) {
+    const std::size_t blocks = x.size() / static_cast<std::size_t>(kFormatValues[f]);
+    loops.quantize[f](x.data(), bytes.data(), blocks);
+    loops.dequantize[f](bytes.data(), back.data(), blocks);
+  }
+};
+
+double relative_error(const std::vector<float>& x, const std::vector<float>& y) {
+  double error = 0, all = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    error += (static_cast<double>(x[i]) - y[i]) * (static_cast<double>(x[i]) - y[i]);
+    all += static_cast<double>(x[i]) * x[i];
+  }
+  return std::sqrt(error / all);
+}
+
+class QuantizeK : public testing::TestWithParam<Format> {};
+
+TEST_P(QuantizeK, IsTheSameEverywhere) {
+  std::vector<float> x = values_to_quantize();
+  x.resize(x.size() / 256 * 256);
+  std::mt19937 g(5);
+  for (int i = 0; i < 256 * 64; ++i) {  // infinities and NaNs do no harm
+    x.push_back(view<float>(static_cast<std::uint32_t>(g())));
+  }
+  const RoundTrip scalar(kLoopsScalar, GetParam(), x);
+  for (const NamedLoops& set : available_loops()) {
+    const RoundTrip other(*set.loops, GetParam(), x);
+    // Blocks are specified where values are finite.
+    const auto size = static_cast<std::size_t>(kFormatBytes[GetParam()]);
+    for (std::size_t b = 0; b < x.size() / 256; ++b) {
+      if (std::any_of(&x[256 * b], &x[256 * b] + 256,
+                      [](float v) { return !(std::fabs(v) < 1e6f); })) {
+        continue;
+      }
+      ASSERT_EQ(std::memcmp(&scalar.bytes[b * size], &other.bytes[b * size], size), 0)
+          << set.name << " block " << b;
+    }
+  }
+}
+
+/// No value further off than its block's step and what rounding scales to 6 or 8 bits can shift.
+TEST_P(QuantizeK, ErrorOfAValue) {
+  const Format f = GetParam();
+  std::vector<float> x = values_to_quantize();
+  x.resize(x.size() / 256 * 256);
+  const RoundTrip trip(*available_loops().back().loops, f, x);
+  const std::size_t part = f == kQ4_K ? 32 : 16;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const float *all = &x[i / 256 * 256], *block = &x[i / part * part];
+    const auto range = [](const float* v, std::size_t n) {
+      return std::max(0.0f, *std::max_element(v, v + n)) -
+             std::min(0.0f, *std::min_element(v, v + n));
+    };
+    float largest = 0;
+    for (std::size_t p = 0; p < 256; p += part) largest = std::max(largest, range(all + p, part));
+    // A step of the block, and half a unit of its scale for each step of the range; of its
+    // minimum another half.
+    const float rounding = f == kQ4_K ? 1.0f : 0.5f;
+    const float steps = f == kQ4_K ? 15.0f : 31.0f, units = f == kQ4_K ? 63.0f : 127.0f;
+    const float bound = 1.1f * range(block, part) / steps + rounding * largest / units +
+                        largest * 0x1p-10f + 0x1p-24f * units * 32;
+    ASSERT_LE(std::fabs(x[i] - trip.back[i]), bound) << i;
+  }
+}
+
+/// The search and the finer scales pay: closer than the plain formats of as many bits or more.
+TEST(QuantizeKError, BelowThePlainFormats) {
+  std::mt19937 g(9);
+  std::normal_distribution<float> normal;
+  std::vector<float> x(256 * 400);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    x[i] = normal(g) * std::exp(0.5f * static_cast<float>(i / 32 % 4));
+  }
+  const Loops& loops = *available_loops().back().loops;
+  const auto error = [&](Format f) { return relative_error(x, RoundTrip(loops, f, x).back); };
+  EXPECT_LT(error(kQ4_K), 0.95 * error(kQ4_1));
+  EXPECT_LT(error(kQ4_K), 0.075);
+  EXPECT_LT(error(kQ6_K), 0.019);
+}
+
+/// Values that a superblock can hold come back as they are.
+TEST_P(QuantizeK, TheGridStays) {
+  const Format f = GetParam();
+  std::vector<float> grid(256);
+  for (std::size_t j = 0; j < 256; ++j) {
+    const std::size_t block = j / (f == kQ4_K ? 32 : 16);
+    const auto q = static_cast<float>(f == kQ4_K ? j % 16 : j % 16 * 4 % 63);
+    // 63 twice a power of two on top: scales that 6 and 8 bits have exactly.
+    const float scale = f == kQ4_K ? (block == 3 ? 63.0f : static_cast<float>(7 * block + 7))
+                                   : (block == 3 ? -128.0f : static_cast<float>(block) - 20.0f);
+    grid[j] = f == kQ4_K ? scale * q - 63.0f * static_cast<float>(block % 2)
+                         : scale * (q - (j % 16 == 0 ? 32.0f : 31.0f));
+  }
+  const RoundTrip trip(*available_loops().back().loops, f, grid);
+  EXPECT_EQ(trip.back, grid);
+}
+
+INSTANTIATE_TEST_SUITE_P(Math, QuantizeK, testing::Values(kQ4_K, kQ6_K));
+
+/// amax/127 with four significant bits, rounded up.
+float activation_scale(float amax) {
+  const float quotient = amax / 127.0f;
+  const int exponent = std::ilogb(quotient) - 3;
+  return static_cast<float>(
+      std::ldexp(std::ceil(std::ldexp(static_cast<double>(quotient), -exponent)), exponent));
+}
 
 struct Activation {
   std::vector<signed char> q;
@@ -223,18 +384,44 @@ TEST(ActivationBlocks, FollowTheContract) {
       if (!finite) {
         ASSERT_TRUE(std::isnan(a.d[b])) << set.name << ' ' << b;
       } else {
-        ASSERT_EQ(view<std::uint32_t>(a.d[b]), view<std::uint32_t>(zero ? 0.0f : amax / 127.0f));
+        ASSERT_EQ(view<std::uint32_t>(a.d[b]),
+                  view<std::uint32_t>(zero ? 0.0f : activation_scale(amax)));
       }
       int sum = 0;
       for (int j = 0; j < 32; ++j) {
-        const int q =
-            finite && !zero ? static_cast<int>(std::nearbyint(v[j] * (127.0f / amax))) : 0;
+        const int q = finite && !zero
+                          ? static_cast<int>(std::nearbyint(v[j] * (1.0f / activation_scale(amax))))
+                          : 0;
         ASSERT_EQ(a.q[32 * b + static_cast<std::size_t>(j)], q) << set.name << ' ' << b << ' ' << j;
         ASSERT_LE(std::abs(q), 127);
         sum += q;
       }
       ASSERT_EQ(a.sum[b], sum) << set.name << ' ' << b;
     }
+  }
+}
+
+/// Every mantissa of the largest magnitude, at the ends and in the middle of the range of live
+/// blocks: 127 is never passed without a clamp, and the scale is the least of four significant
+/// bits.
+TEST(ActivationBlocks, EveryMantissa) {
+  for (const std::uint32_t exponent : {27u, 28u, 127u, 130u, 253u, 254u}) {
+    int largest = 0, smallest = 127;
+    for (std::uint32_t mantissa = 0; mantissa < 1u << 23; ++mantissa) {
+      const float amax = view<float>(exponent << 23 | mantissa);
+      if (amax <= 1e-30f) continue;
+      const math::ActivationStep step(view<std::uint32_t>(amax));
+      const int q = step.quantize(amax);
+      largest = std::max(largest, q);
+      smallest = std::min(smallest, q);
+      const float least = amax / 127.0f;
+      const float below = view<float>(view<std::uint32_t>(step.d()) - 0x00100000u);
+      ASSERT_TRUE(step.quantize(-amax) == -q && step.d() >= least && std::isfinite(step.d()) &&
+                  (view<std::uint32_t>(step.d()) & 0x000fffffu) == 0 && below < least)
+          << amax;
+    }
+    EXPECT_EQ(largest, 127) << exponent;
+    EXPECT_EQ(smallest, exponent == 27 ? smallest : 113) << exponent;
   }
 }
 

@@ -1,8 +1,8 @@
 #include "tests/math/loops.h"
 
 #include "wick/math/activation.h"
-#include "wick/math/blocks.h"
 #include "wick/math/half.h"
+#include "wick/math/k_blocks.h"
 #include "wick/math/random.h"
 #include "wick/math/scalar.h"
 
@@ -53,12 +53,12 @@ void cast_loop(const void* in, void* out, std::size_t n) {
 template <class Block>
 void dequantize_loop(const void* in, float* __restrict out, std::size_t blocks) {
   const Block* __restrict b = static_cast<const Block*>(in);
-  for (std::size_t i = 0; i < blocks; ++i) dequantize(b[i], out + 32 * i);
+  for (std::size_t i = 0; i < blocks; ++i) dequantize(b[i], out + kBlockValues<Block> * i);
 }
 template <class Block>
 void quantize_loop(const float* __restrict in, void* out, std::size_t blocks) {
   Block* __restrict b = static_cast<Block*>(out);
-  for (std::size_t i = 0; i < blocks; ++i) quantize(in + 32 * i, b + i);
+  for (std::size_t i = 0; i < blocks; ++i) quantize(in + kBlockValues<Block> * i, b + i);
 }
 
 void activation_loop(const float* __restrict x, signed char* __restrict q, float* __restrict d,
@@ -114,9 +114,10 @@ extern const Loops WICK_MATH_LOOPS = {
      WICK_CAST_ROW(i64), WICK_CAST_ROW(bf16), WICK_CAST_ROW(f16), WICK_CAST_ROW(float),
      WICK_CAST_ROW(double), WICK_CAST_ROW(f8e4m3)},
     {dequantize_loop<BlockQ4_0>, dequantize_loop<BlockQ4_1>, dequantize_loop<BlockQ5_0>,
-     dequantize_loop<BlockQ5_1>, dequantize_loop<BlockQ8_0>},
-    {quantize_loop<BlockQ4_0>, quantize_loop<BlockQ4_1>, nullptr, nullptr,
-     quantize_loop<BlockQ8_0>},
+     dequantize_loop<BlockQ5_1>, dequantize_loop<BlockQ8_0>, dequantize_loop<BlockQ4_K>,
+     dequantize_loop<BlockQ6_K>},
+    {quantize_loop<BlockQ4_0>, quantize_loop<BlockQ4_1>, quantize_loop<BlockQ5_0>, nullptr,
+     quantize_loop<BlockQ8_0>, quantize_loop<BlockQ4_K>, quantize_loop<BlockQ6_K>},
     activation_loop,
     uniform_f32_loop,
     uniform_f64_loop,

@@ -48,8 +48,9 @@ inline constexpr const char* kRealNames[kReals] = {"u8",   "u32", "i16", "i32", 
                                                    "bf16", "f16", "f32", "f64", "f8e4m3"};
 inline constexpr int kRealBytes[kReals] = {1, 4, 2, 4, 8, 2, 2, 4, 8, 1};
 
-enum Format { kQ4_0, kQ4_1, kQ5_0, kQ5_1, kQ8_0, kFormats };
-inline constexpr int kFormatBytes[kFormats] = {18, 20, 22, 24, 34};
+enum Format { kQ4_0, kQ4_1, kQ5_0, kQ5_1, kQ8_0, kQ4_K, kQ6_K, kFormats };
+inline constexpr int kFormatBytes[kFormats] = {18, 20, 22, 24, 34, 144, 210};
+inline constexpr int kFormatValues[kFormats] = {32, 32, 32, 32, 32, 256, 256};
 
 struct Loops {
   void (*f32[kUnaryF32])(const float*, float*, std::size_t);

@@ -117,8 +117,12 @@ TEST(Llama, EveryWeightType) {
                               {DType::bf16, 5e-3},
                               {DType::q8_0, 0.03},
                               {DType::q4_0, 0.03},
-                              {DType::q4_1, 0.03}}) {
-    TinyLlama tiny{.biases = true, .dtype = dtype};
+                              {DType::q4_1, 0.03},
+                              {DType::q5_0, 0.03},
+                              {DType::q4_k, 0.03},
+                              {DType::q6_k, 0.03}}) {
+    TinyLlama tiny = TinyLlama::of_type(dtype);
+    tiny.biases = true;
     const auto model = load(tiny, folder);
     EXPECT_LT(relative_error(logits_by(*model, tokens, 24, DType::f32), tiny.reference(tokens)),
               bound)
@@ -129,9 +133,11 @@ TEST(Llama, EveryWeightType) {
 TEST(Llama, PromptsInBatchesEqualTokenByToken) {
   TempFolder folder;
   const auto tokens = some_tokens(50);
-  for (DType dtype : {DType::q4_0, DType::q4_1, DType::q8_0, DType::f32, DType::f16, DType::bf16}) {
-    TinyLlama tiny{
-        .window = dtype == DType::q4_1 ? 7 : 0, .biases = dtype == DType::q8_0, .dtype = dtype};
+  for (DType dtype : {DType::q4_0, DType::q4_1, DType::q5_0, DType::q8_0, DType::q4_k, DType::q6_k,
+                      DType::f32, DType::f16, DType::bf16}) {
+    TinyLlama tiny = TinyLlama::of_type(dtype);
+    tiny.window = dtype == DType::q4_1 ? 7 : 0;
+    tiny.biases = dtype == DType::q8_0;
     const auto model = load(tiny, folder);
     for (DType cache : {DType::f32, DType::f16}) {
       const auto one_by_one = logits_by(*model, tokens, 1, cache);

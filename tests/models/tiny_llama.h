@@ -36,6 +36,17 @@ struct TinyLlama {
   /// Values as the file's types hold them, by tensor name.
   std::map<std::string, std::vector<float>> weights = {};
 
+  /// Wide enough for rows of whole blocks of the type.
+  static TinyLlama of_type(DType type) {
+    TinyLlama tiny;
+    tiny.dtype = type;
+    if (info(type).block_elems > 32) {
+      tiny.hidden = tiny.intermediate = 256;
+      tiny.key_size = tiny.value_size = tiny.rope_dims = 64;
+    }
+    return tiny;
+  }
+
   /// Writes the model and fills `weights`.
   void write(const std::string& path);
   /// The logits of every position, [tokens][vocabulary], in f64 by the equations.

@@ -50,8 +50,8 @@ TEST(Layers, ProjectionsOfOneAndOfSeveralDtypes) {
     std::vector<Tensor> w = {whole({4, 32}, 1), whole({6, 32}, 3), whole({2, 32}, 5)};
     if (mixed) w[1] = w[1].to(DType::bf16);
     const std::vector<Tensor> biases = {Tensor(), whole({6}, 4), Tensor()};
-    const auto y = Projections(w, {}, false)(x);
-    const auto z = Projections(w, biases, false)(x);
+    const auto y = Projections(w, {}, Device::cpu(), false)(x);
+    const auto z = Projections(w, biases, Device::cpu(), false)(x);
     ASSERT_EQ(y.size(), 3u);
     for (size_t i = 0; i < 3; ++i) {
       EXPECT_EQ(y[i].shape(), (Shape{3, w[i].size(0)}));

@@ -261,15 +261,17 @@ void TestTensor::fill(Values values, Random& random) {
     fill_bits([&](int64_t i) { return random_bits(dtype_, values, random, i); });
     return;
   }
-  // Random quants; the f16 scales in front of each block are kept finite (these formats begin with
-  // one or two of them).
+  // Random quants; the f16 scales are kept finite. Blocks begin with one or two of them, but for
+  // q6_k, which ends with one.
   const int64_t block = info(dtype_).block_elems, bytes = info(dtype_).block_bytes;
   for_each_element(layout_, [&](int64_t, int64_t at) {
     if (at % block != 0) return;
     std::byte* b = storage_ + at / block * bytes;
     for (int64_t i = 0; i < bytes; ++i) b[i] = static_cast<std::byte>(random.next() >> 56);
-    for (int64_t i = 0; i < std::min<int64_t>(bytes, 4); i += 2) {
-      if (i == 2 && dtype_ != DType::q4_1 && dtype_ != DType::q5_1 && dtype_ != DType::q8_1) break;
+    const bool two = dtype_ == DType::q4_1 || dtype_ == DType::q5_1 || dtype_ == DType::q8_1 ||
+                     dtype_ == DType::q4_k || dtype_ == DType::q5_k;
+    const int64_t first = dtype_ == DType::q6_k ? bytes - 2 : 0;
+    for (int64_t i = first; i < first + (two ? 4 : 2); i += 2) {
       const auto scale =
           static_cast<uint16_t>(encode(DType::f16, static_cast<long double>(random.normal()) / 8));
       std::memcpy(b + i, &scale, 2);
@@ -320,40 +322,6 @@ std::span<const Target> targets() {
   }();
   return list;
 }
-
-namespace {
-
-/// A test tensor's bytes in a device's memory; on the CPU its own.
-class OnDevice {
- public:
-  OnDevice(Backend& backend, std::span<const std::byte> host)
-      : backend_(backend), bytes_(host.size()) {
-    if (backend.device().kind == DeviceKind::cpu) return;
-    data_ = backend.alloc(bytes_);
-    backend.upload(data_, host.data(), bytes_);
-  }
-  ~OnDevice() {
-    if (data_ != nullptr) backend_.free(data_, bytes_);
-  }
-  OnDevice(const OnDevice&) = delete;
-  OnDevice& operator=(const OnDevice&) = delete;
-
-  template <class V>
-  V view(V host) const {
-    if (data_ != nullptr) host.data = data_;
-    return host;
-  }
-  void fetch(std::span<std::byte> host) const {
-    if (data_ != nullptr) backend_.download(host.data(), data_, bytes_);
-  }
-
- private:
-  Backend& backend_;
-  size_t bytes_;
-  void* data_ = nullptr;
-};
-
-}  // namespace
 
 bool same_bits(DType dtype, uint64_t a, uint64_t b) {
   return a == b ||

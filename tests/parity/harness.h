@@ -151,6 +151,36 @@ struct Target {
 /// others are compared elsewhere.
 std::span<const Target> targets();
 
+/// A test tensor's bytes in a device's memory; on the CPU its own.
+class OnDevice {
+ public:
+  OnDevice(Backend& backend, std::span<const std::byte> host)
+      : backend_(backend), bytes_(host.size()) {
+    if (backend.device().kind == DeviceKind::cpu) return;
+    data_ = backend.alloc(bytes_);
+    backend.upload(data_, host.data(), bytes_);
+  }
+  ~OnDevice() {
+    if (data_ != nullptr) backend_.free(data_, bytes_);
+  }
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+
+  template <class V>
+  V view(V host) const {
+    if (data_ != nullptr) host.data = data_;
+    return host;
+  }
+  void fetch(std::span<std::byte> host) const {
+    if (data_ != nullptr) backend_.download(host.data(), data_, bytes_);
+  }
+
+ private:
+  Backend& backend_;
+  size_t bytes_;
+  void* data_ = nullptr;
+};
+
 /// Runs call(backend, out, inputs) on every target and expects: equal bits from all of them
 /// (NaN-ness, not payloads), inputs and everything around the output untouched. Leaves the first
 /// target's result in `out`. False when anything failed (then reported).

@@ -31,6 +31,9 @@ std::vector<Case> cases() {
     list.push_back({Place::contiguous, {2, n}});
     list.push_back({Place::stepped, {2, n}});
   }
+  list.push_back({Place::contiguous, {2, 33000}});
+  list.push_back({Place::sliced, {2, 70001}});
+  list.push_back({Place::contiguous, {1500, 8}});
   return list;
 }
 
@@ -109,6 +112,9 @@ void check_softmax(DType dtype, bool log) {
   }
   list.push_back({{Place::contiguous, {1, 49152}}, 1});
   list.push_back({{Place::sliced, {16500, 3}}, 0});
+  list.push_back({{Place::contiguous, {600, 72}}, 0});
+  list.push_back({{Place::contiguous, {5000, 16}}, 0});
+  list.push_back({{Place::contiguous, {2, 200, 40}}, 1});
   for (const auto& [c, dim] : list) {
     for (Values values : {Values::normal, Values::special}) {
       if (values == Values::special && c.shape.elems() > 20000) continue;

@@ -70,6 +70,26 @@ std::vector<Case> cases() {
   list.push_back({Place::scattered, {40, 30, 50}, 7});
   list.push_back({Place::scattered, {40, 30, 50}, 5});
   list.push_back({Place::contiguous, {40, 30, 50}, 5});
+  // What GPUs do in other ways: rows of more chunks than a group takes, many short rows, packs of
+  // columns, runs inside of several dims.
+  list.push_back({Place::contiguous, {3, 33000}, 2});
+  list.push_back({Place::sliced, {3, 37000}, 2});
+  list.push_back({Place::contiguous, {40000, 5}, 2});
+  list.push_back({Place::contiguous, {20000, 8}, 2});
+  list.push_back({Place::contiguous, {5000, 48}, 1});
+  list.push_back({Place::contiguous, {3, 4500, 17}, 2});
+  list.push_back({Place::contiguous, {100, 520}, 1});
+  list.push_back({Place::contiguous, {20, 3, 64}, 5});
+  list.push_back({Place::contiguous, {40, 3, 320}, 5});
+  return list;
+}
+
+/// For some dtypes also rows and columns of hundreds of chunks.
+std::vector<Case> cases_of(DType dtype) {
+  std::vector<Case> list = cases();
+  if (dtype != DType::f32 && dtype != DType::bf16 && dtype != DType::u8) return list;
+  list.push_back({Place::contiguous, {1, 4'100'000}, 2});
+  list.push_back({Place::contiguous, {1'100'000, 4}, 1});
   return list;
 }
 
@@ -114,7 +134,7 @@ uint64_t reduce_group(Op op, DType dtype, std::span<const uint64_t> x) {
 
 void check_reduce(Op op, DType dtype) {
   Random random(51);
-  for (const Case& c : cases()) {
+  for (const Case& c : cases_of(dtype)) {
     const bool empty = c.shape.elems() == 0;
     if (empty && (op == Op::max || op == Op::min)) continue;
     for (Values values : kAllValues) {
@@ -163,7 +183,7 @@ void check_reduce(Op op, DType dtype) {
 
 void check_arg(Op op, DType dtype) {
   Random random(52);
-  for (const Case& c : cases()) {
+  for (const Case& c : cases_of(dtype)) {
     if ((c.dims & (c.dims - 1)) != 0 || c.dims == 0 || c.shape.elems() == 0) continue;
     const int dim = __builtin_ctz(c.dims);
     for (Values values : kAllValues) {

@@ -11,6 +11,7 @@
 #include "wick/backend/view.h"
 #include "wick/base/device.h"
 #include "wick/base/export.h"
+#include "wick/base/sampler.h"
 #include "wick/op/op.h"
 
 namespace wick {
@@ -54,6 +55,14 @@ struct CachedAttention {
   View keys;               ///< [g, capacity, d]
   View values;             ///< [g, capacity, e], of keys' dtype
   AttentionParams params;  ///< causal; row i sees the keys of positions up to its own
+};
+
+/// What choosing a token reads and changes on the device, in `sample`.
+struct SampleState {
+  View token;     ///< u32 [1]: the token chosen
+  View position;  ///< u32 [1]: goes up by one
+  View history;   ///< u32 [n]: the tokens so far, oldest first; the chosen one is added
+  View counts;    ///< u32 [2]: how many tokens the history has, and how many were drawn
 };
 
 /// Work that was recorded once, to be done again and again.
@@ -154,6 +163,12 @@ class WICK_API Backend {
   /// and attends. out [t, h·e] f32.
   virtual void cached_attention(const View& out, const ConstView& qkv,
                                 const CachedAttention& where) = 0;
+  /// The next token as Sampler chooses it from logits [vocabulary] f32, its history and the draws
+  /// so far; all of that stays on the device. A history of no room takes none, where nothing is
+  /// penalised. Errors: those of Sampler::sample, a full history (on a GPU at the next
+  /// synchronisation; the state then stays as it was).
+  virtual void sample(const SampleState& state, const ConstView& logits,
+                      const SamplerOptions& options) = 0;
 };
 
 /// The backend of a device. Errors: no such device here, no kernels for it.

@@ -1,7 +1,12 @@
 #include "wick/backend/devices.h"
 
+#include <optional>
+#include <utility>
+
+#include "wick/backend/gpu/code.h"
 #include "wick/backend/gpu/driver.h"
 #include "wick/backend/gpu/images.h"
+#include "wick/backend/gpu/matrix_library.h"
 
 namespace wick {
 namespace {
@@ -16,13 +21,28 @@ std::vector<GpuDescription> gpus() {
     const gpu::Driver* driver = gpu::Driver::of(kind);
     for (int i = 0; driver != nullptr && i < driver->device_count(); ++i) {
       const gpu::GpuInfo info = driver->info(i);
-      GpuDescription description{Device{kind, i}, info.name, info.architecture, "",
-                                 info.bytes,      info.wave, info.processors};
-      if (!gpu::has_images(info.architecture, description.kernels)) description.kernels.clear();
+      GpuDescription description{Device{kind, i}, info.name, info.architecture, "", "", info.bytes,
+                                 info.integrated, info.wave, info.processors};
+      if (!gpu::images_allowed() || !gpu::has_images(info.architecture, description.kernels)) {
+        description.kernels.clear();
+        if (const auto* compiler = gpu::Compiler::of(kind)) description.compiler = compiler->name;
+      }
       all.push_back(std::move(description));
     }
   }
   return all;
+}
+
+Device best_device() {
+  std::optional<GpuDescription> best;
+  for (const GpuDescription& gpu : gpus()) {
+    if (gpu.kernels.empty() && gpu.compiler.empty()) continue;
+    const auto rank = [](const GpuDescription& g) {
+      return std::pair(!g.integrated, g.memory_bytes);
+    };
+    if (!best || rank(gpu) > rank(*best)) best = gpu;
+  }
+  return best ? best->device : Device::cpu();
 }
 
 std::vector<DriverDescription> gpu_drivers() {
@@ -33,6 +53,31 @@ std::vector<DriverDescription> gpu_drivers() {
       all.push_back({kind, false, "", "", gpu::Driver::missing(kind)});
     } else {
       all.push_back({kind, true, driver->library, driver->version(), ""});
+    }
+  }
+  return all;
+}
+
+std::vector<LibraryDescription> gpu_libraries() {
+  constexpr const char *kCompiles = "kernels that this binary has no image of",
+                       *kMultiplies = "products of float matrices";
+  std::vector<LibraryDescription> all;
+  for (const DeviceKind kind : kGpuKinds) {
+    if (gpu::Driver::of(kind) == nullptr) continue;
+    if (const gpu::Compiler* compiler = gpu::Compiler::of(kind)) {
+      const size_t space = compiler->name.find(' ');
+      all.push_back({kind, compiler->name.substr(0, space), kCompiles, true, compiler->library,
+                     compiler->name.substr(space + 1), ""});
+    } else {
+      all.push_back(
+          {kind, "run-time compiler", kCompiles, false, "", "", gpu::Compiler::missing(kind)});
+    }
+    for (const auto& library : gpu::MatrixLibrary::of(kind)) {
+      all.push_back(
+          {kind, library->name, kMultiplies, true, library->library, library->version(), ""});
+    }
+    for (const auto& missing : gpu::MatrixLibrary::missing(kind)) {
+      all.push_back({kind, missing.name, kMultiplies, false, "", "", missing.reason});
     }
   }
   return all;

@@ -15,8 +15,10 @@ struct GpuDescription {
   std::string name;          ///< "NVIDIA H200"
   std::string architecture;  ///< "sm_90", "gfx1100"
   std::string kernels;       ///< whose kernels of this binary it runs; empty: there are none for it
+  std::string compiler;      ///< what makes its kernels at their first use where there are none
   size_t memory_bytes = 0;
-  int wave = 0;  ///< lanes that run in lockstep
+  bool integrated = false;  ///< shares the host's memory
+  int wave = 0;             ///< lanes that run in lockstep
   int processors = 0;
 };
 
@@ -29,8 +31,25 @@ struct DriverDescription {
   std::string missing;  ///< why it isn't there
 };
 
+/// A vendor's library that wick uses where it is there and does without where it isn't.
+struct LibraryDescription {
+  DeviceKind kind = DeviceKind::cuda;
+  std::string name;  ///< "rocBLAS"
+  std::string use;   ///< "products of matrices"
+  bool found = false;
+  std::string library;  ///< the file that was loaded
+  std::string version;
+  std::string missing;  ///< why it isn't there
+};
+
+/// Where models run best: the GPU with kernels that has the most memory of its own, else one that
+/// shares the host's, else the CPU. Loads the drivers that are there.
+WICK_API Device best_device();
+
 /// All GPUs of all drivers. Loads the drivers that are there.
 WICK_API std::vector<GpuDescription> gpus();
 WICK_API std::vector<DriverDescription> gpu_drivers();
+/// The optional libraries of the vendors whose driver is there. Loads those that are found.
+WICK_API std::vector<LibraryDescription> gpu_libraries();
 
 }  // namespace wick

@@ -82,7 +82,8 @@ inline constexpr DTypeSet kIds = DTypeSet::of(DType::u8, DType::u32, DType::i32,
 inline constexpr DTypeSet kActivations = DTypeSet::of(DType::bf16, DType::f16, DType::f32);
 /// Types a weight matrix of `linear` may have.
 inline constexpr DTypeSet kWeights =
-    DTypeSet::of(DType::f32, DType::f16, DType::bf16, DType::q4_0, DType::q4_1, DType::q8_0);
+    DTypeSet::of(DType::f32, DType::f16, DType::bf16, DType::q4_0, DType::q4_1, DType::q5_0,
+                 DType::q8_0, DType::q4_k, DType::q6_k);
 }  // namespace dtypes
 
 }  // namespace wick

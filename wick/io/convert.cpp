@@ -36,6 +36,10 @@ constexpr std::array kTargets = {
     Target{DType::q4_0, 2, kF16Overflow * 8},
     Target{DType::q4_1, 3, kF16Overflow},
     Target{DType::q8_0, 7, kF16Overflow * 127},
+    Target{DType::q5_0, 8, kF16Overflow * 16},
+    // Lines through a block's values may reach a little past them.
+    Target{DType::q4_k, 14, kF16Overflow * 32},
+    Target{DType::q6_k, 18, kF16Overflow * 2048},
     // The largest f32 values round to infinity.
     Target{DType::bf16, 32, 0x1.ffp127f},
 };
@@ -50,12 +54,11 @@ const Target* find_target(DType type) {
 const Target& require_target(DType type) {
   if (const Target* target = find_target(type)) return *target;
   throw Error(kOp, "can't convert to this type", name(type),
-              "use f32, f16, bf16, q4_0, q4_1 or q8_0");
+              "use f32, f16, bf16, q4_0, q4_1, q5_0, q8_0, q4_k or q6_k");
 }
 
 bool can_read(DType type) {
-  return find_target(type) != nullptr || type == DType::f64 || type == DType::q5_0 ||
-         type == DType::q5_1;
+  return find_target(type) != nullptr || type == DType::f64 || type == DType::q5_1;
 }
 
 /// Small tables whose precision decides much: other programs leave them alone too, and expect them
@@ -67,6 +70,16 @@ bool keeps_type(std::string_view tensor) {
   return std::any_of(kKept.begin(), kKept.end(), [&](std::string_view part) {
     return tensor.find(part) != std::string_view::npos;
   });
+}
+
+/// More bits for the matrix that the output hangs on most.
+DType type_for_logits(DType type) {
+  return type == DType::q4_k || type == DType::q6_k ? DType::q6_k : DType::q8_0;
+}
+
+/// What takes the place of a type for rows that aren't whole blocks: no fewer bits, smaller blocks.
+DType fallback(DType type) {
+  return type == DType::q4_k ? DType::q5_0 : type == DType::q6_k ? DType::q8_0 : DType::f16;
 }
 
 class Converter {
@@ -120,22 +133,29 @@ class Converter {
     if (!can_read(from)) {
       throw Error(kOp, "can't convert from this type",
                   fmt::format("{} {}", printable(tensor.name), tensor.str()),
-                  "start from f32, f16, bf16, q4_0, q4_1, q5_0, q5_1 or q8_0");
+                  "start from f32, f16, bf16, q4_0, q4_1, q5_0, q5_1, q8_0, q4_k or q6_k");
     }
     const DType to = target_.dtype;
     const bool is_norm = tensor.name.find("_norm") != std::string_view::npos;
     if (to == DType::f32 || tensor.shape.rank() <= 1 || is_norm) return DType::f32;
     if (keeps_type(tensor.name)) return from;
     if (!is_block(to)) return to;
-    const int64_t k = tensor.shape.back();
-    if (const int32_t block = info(to).block_elems; k % block != 0) {
-      result_.notes.push_back(fmt::format("{} {} becomes f16: its rows of {} are no multiple of {}",
-                                          printable(tensor.name), tensor.str(), k, block));
-      return DType::f16;
-    }
     const bool tied = source_->find_tensor("output.weight") == nullptr;
     const bool makes_logits = tensor.name == (tied ? "token_embd.weight" : "output.weight");
-    return makes_logits ? DType::q8_0 : to;
+    return fit_rows(tensor, makes_logits ? type_for_logits(to) : to);
+  }
+
+  /// The type itself, or the next that a tensor's rows are whole blocks of.
+  DType fit_rows(const GgufTensor& tensor, DType wanted) {
+    const int64_t k = tensor.shape.back();
+    DType type = wanted;
+    while (k % info(type).block_elems != 0) type = fallback(type);
+    if (type != wanted) {
+      result_.notes.push_back(fmt::format("{} {} becomes {}: its rows of {} are no multiple of {}",
+                                          printable(tensor.name), tensor.str(), name(type), k,
+                                          info(wanted).block_elems));
+    }
+    return type;
   }
 
   void announce(GgufWriter& writer, const GgufTensor& tensor, DType type) {

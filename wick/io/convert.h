@@ -37,13 +37,14 @@ struct QuantizeResult {
   uint64_t bytes_out = 0;          ///< size of the new file
 };
 
-/// Writes a copy of a GGUF model with its weights in another type: f32, f16, bf16, q4_0, q4_1 or
-/// q8_0, from any of these or f64, q5_0 and q5_1 (by way of f32; tensors that have their type
-/// already are copied as they are).
+/// Writes a copy of a GGUF model with its weights in another type: f32, f16, bf16, q4_0, q4_1,
+/// q5_0, q8_0, q4_k or q6_k, from any of these or f64 and q5_1 (by way of f32; tensors that have
+/// their type already are copied as they are).
 ///
 /// One-dimensional tensors and norms become f32; integers, routers of experts and tables of
-/// positions stay as they are. With q4_0 and q4_1 the output matrix, or the embedding that doubles
-/// as one, becomes q8_0. A weight whose rows are no multiple of a block becomes f16, with a note.
+/// positions stay as they are. With four or five bits the output matrix, or the embedding that
+/// doubles as one, becomes q8_0, with q4_k q6_k. A weight whose rows are no multiple of the type's
+/// block becomes, with a note, q5_0 in place of q4_k, q8_0 in place of q6_k, else f16.
 /// Errors: `out` is `in`, one part of a split model, a source type that can't be converted, values
 /// that are not finite or past the type's range, disk full, stopped. `out` is then not written.
 WICK_API QuantizeResult quantize_gguf(const std::string& in, const std::string& out, DType type,

@@ -14,6 +14,12 @@ struct alignas(8) ActivationScale {
 
 /// What the largest magnitude of a block says of all its values. The steps are part of the numeric
 /// contract, so every backend has the same bits.
+///
+/// The scale has four significant bits, so that its products with the int8 values fit into the
+/// eleven of an f16 and those with a weight's scale or an integer sum into an f32: whoever scales
+/// early, as f16 matrix units must, and whoever scales late get the same bits. It is rounded up,
+/// which keeps |q| ≤ 127 without a clamp: d ≥ rn(amax/127) makes |x|/d at most 127·(1 + 2^-24), and
+/// two more roundings don't reach 127.5.
 class ActivationStep {
  public:
   /// The largest |x| as a bit pattern, where NaN stands above infinity above every finite
@@ -23,10 +29,16 @@ class ActivationStep {
     const bool special = largest >= 0x7f800000u;
     const bool zero = amax <= 1e-30f;
     const bool dead = special | zero;
-    inverse_ = 127.0f / (dead ? 1.0f : amax);
+    // Far from denormals (1e-30/127) and from infinity (2.7e36): a carry only moves the exponent.
+    const float d = round_up(dead ? 1.0f : amax / 127.0f);
+    inverse_ = 1.0f / d;
     keep_ = dead ? 0u : ~0u;
-    const float d = amax / 127.0f;
     d_ = special ? detail::kNaNF32 : (zero ? 0.0f : d);
+  }
+
+  /// The least float of four significant bits that is no less than a positive normal x.
+  WICK_FN static float round_up(float x) {
+    return bits_f32((f32_bits(x) + 0x000fffffu) & 0xfff00000u);
   }
 
   /// A value of the block, in -127 … 127.
@@ -40,7 +52,8 @@ class ActivationStep {
   u32 keep_;
 };
 
-/// Quantises 32 floats to int8 with the scale d = max|x|/127: q = rint(x·(127/max|x|)).
+/// Quantises 32 floats to int8 with the scale d = max|x|/127, rounded up to four significant bits:
+/// q = rint(x·(1/d)).
 /// Every input: a block with an infinity or a NaN gets d = NaN and q = 0, one with max|x| ≤ 1e-30
 /// d = 0 and q = 0.
 WICK_FN ActivationScale quantize_activation(const float* x, i8* q) {

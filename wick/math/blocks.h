@@ -8,8 +8,11 @@
 
 namespace wick::math {
 
-/// Values in a block.
+/// Values in a block of the formats here.
 inline constexpr int kBlock = 32;
+/// Values in a block of any format.
+template <class Block>
+inline constexpr int kBlockValues = kBlock;
 
 /// value = d·(q − 8); byte j holds q of value j (low nibble) and of value j + 16 (high nibble).
 struct BlockQ4_0 {
@@ -90,17 +93,39 @@ WICK_FN void dequantize(const BlockQ8_0& b, float* out) {
   for (int j = 0; j < kBlock; ++j) out[j] = d * static_cast<float>(b.qs[j]);
 }
 
+/// Value j of a block: what dequantize writes there.
+WICK_FN float value_of(const BlockQ4_0& b, int j) {
+  const int q = b.qs[j & 15] >> (j < 16 ? 0 : 4) & 15;
+  return to_f32(b.d) * static_cast<float>(q - 8);
+}
+WICK_FN float value_of(const BlockQ4_1& b, int j) {
+  const int q = b.qs[j & 15] >> (j < 16 ? 0 : 4) & 15;
+  return fma(to_f32(b.d), static_cast<float>(q), to_f32(b.m));
+}
+WICK_FN float value_of(const BlockQ5_0& b, int j) {
+  const int q = (b.qs[j & 15] >> (j < 16 ? 0 : 4) & 15) | (b.qh[j / 8] >> j % 8 & 1) << 4;
+  return to_f32(b.d) * static_cast<float>(q - 16);
+}
+WICK_FN float value_of(const BlockQ5_1& b, int j) {
+  const int q = (b.qs[j & 15] >> (j < 16 ? 0 : 4) & 15) | (b.qh[j / 8] >> j % 8 & 1) << 4;
+  return fma(to_f32(b.d), static_cast<float>(q), to_f32(b.m));
+}
+WICK_FN float value_of(const BlockQ8_0& b, int j) {
+  return to_f32(b.d) * static_cast<float>(b.qs[j]);
+}
+
 namespace detail {
 
 /// 1/d, or 0 for d = 0.
 WICK_FN float recip_or_zero(float d) { return d == 0.0f ? 0.0f : 1.0f / d; }
 
-/// Truncated and clamped to 0..15; NaN gives 0.
-WICK_FN u8 to_nibble(float x) {
+/// Truncated and clamped to 0..largest; NaN gives 0.
+WICK_FN u8 to_quant(float x, float largest) {
   float y = x > 0.0f ? x : 0.0f;
-  y = y < 15.0f ? y : 15.0f;
+  y = y < largest ? y : largest;
   return static_cast<u8>(static_cast<i32>(y));
 }
+WICK_FN u8 to_nibble(float x) { return to_quant(x, 15.0f); }
 
 }  // namespace detail
 
@@ -136,6 +161,24 @@ WICK_FN void quantize(const float* in, BlockQ4_1* out) {
     const u8 second = detail::to_nibble((in[j + 16] - low) * inverse + 0.5f);
     out->qs[j] = static_cast<u8>(first | second << 4);
   }
+}
+
+/// Quantises 32 values: d = (the first value of largest magnitude)/−16, q = trunc(x/d + 16.5) ≤ 31,
+/// with a product by 1/d and a separate sum. Finite values; anything else gives unspecified quants.
+WICK_FN void quantize(const float* in, BlockQ5_0* out) {
+  float largest = in[0];
+  for (int j = 1; j < kBlock; ++j) largest = abs(in[j]) > abs(largest) ? in[j] : largest;
+  const float d = largest / -16.0f;
+  const float inverse = detail::recip_or_zero(d);
+  out->d = from_f32<f16>(d);
+  u32 high = 0;
+  for (int j = 0; j < 16; ++j) {
+    const u32 first = detail::to_quant(in[j] * inverse + 16.5f, 31.0f);
+    const u32 second = detail::to_quant(in[j + 16] * inverse + 16.5f, 31.0f);
+    out->qs[j] = static_cast<u8>((first & 15) | (second & 15) << 4);
+    high |= first >> 4 << j | second >> 4 << (j + 16);
+  }
+  for (int i = 0; i < 4; ++i) out->qh[i] = static_cast<u8>(high >> 8 * i);
 }
 
 /// Quantises 32 values: d = max|x|/127, q = x/d rounded half away from zero, with a product by 1/d.

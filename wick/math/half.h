@@ -71,6 +71,9 @@ WICK_FN f16 f16_from(float x) {
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x));
   return {y};
 #elif WICK_FN_AMD_DEVICE
+  // Clang isn't to see where x comes from: it would divide in f16, which loses last bits, and take
+  // products as fma with +0, which loses the sign of −0.
+  asm("" : "+v"(x));
   return {__builtin_bit_cast(u16, static_cast<_Float16>(x))};
 #else
   const u32 b = f32_bits(x);

@@ -30,6 +30,16 @@ struct ExpF64 {
   double r, q, s1, s2;
 };
 
+/// (exp(r) − 1)/r for |r| ≤ ln(2)/2.
+WICK_FN float exp_quotient(float r) {
+  float q = 0x1.694ca6p-10f;
+  q = fma(q, r, 0x1.12398p-7f);
+  q = fma(q, r, 0x1.555a26p-5f);
+  q = fma(q, r, 0x1.555492p-3f);
+  q = fma(q, r, 0x1.fffffap-2f);
+  return fma(q, r, 1.0f);
+}
+
 /// Splits exp(x) for |x| ≤ 120. A NaN makes r a NaN.
 WICK_FN ExpF32 exp_parts(float x) {
   // Adding 1.5·2^23 leaves round(x / ln 2) in the low bits; 254 is the bias of two exponents.
@@ -38,12 +48,7 @@ WICK_FN ExpF32 exp_parts(float x) {
   const float n = t - kShift;
   float r = fma(n, -0x1.62e43p-1f, x);
   r = fma(n, 0x1.05c61p-29f, r);
-  float q = 0x1.694ca6p-10f;
-  q = fma(q, r, 0x1.12398p-7f);
-  q = fma(q, r, 0x1.555a26p-5f);
-  q = fma(q, r, 0x1.555492p-3f);
-  q = fma(q, r, 0x1.fffffap-2f);
-  q = fma(q, r, 1.0f);
+  const float q = exp_quotient(r);
   const u32 sum = f32_bits(t);
   const u32 half = sum >> 1;
   return {r, q, bits_f32(half << 23), bits_f32((sum - half) << 23)};
@@ -106,6 +111,15 @@ WICK_FN float exp_of_negative(float x) {
   x = x < -104.0f ? -104.0f : x;
   const detail::ExpF32 e = detail::exp_parts(x);
   return fma(e.r * e.s1, e.q, e.s1) * e.s2;
+}
+/// The same bits for −87 ≤ x ≤ 0 or NaN: no result is denormal, so one power of two does.
+WICK_FN float exp_of_small(float x) {
+  constexpr float kShift = 0x1.8p23f + 127.0f;
+  const float t = fma(x, 0x1.715476p0f, kShift);
+  const float n = t - kShift;
+  float r = fma(n, -0x1.62e43p-1f, x);
+  r = fma(n, 0x1.05c61p-29f, r);
+  return fma(r, detail::exp_quotient(r), 1.0f) * bits_f32(f32_bits(t) << 23);
 }
 WICK_FN double exp(double x) {
   x = x > 710.0 ? 710.0 : x;

@@ -46,6 +46,12 @@ class WICK_API CausalLm {
   /// cache.
   virtual Tensor forward(std::span<const int32_t> tokens, nn::KvCache& cache,
                          Logits logits) const = 0;
+  /// The same for one token, with what changes from step to step in the device's memory, so that
+  /// the step can be recorded: token and position u32 [1]; the cache has room for the position and
+  /// isn't advanced. Returns f32 [1, vocabulary].
+  virtual Tensor decode(const Tensor& token, const Tensor& position, nn::KvCache& cache) const = 0;
+  /// Where it was loaded.
+  virtual Device device() const = 0;
 };
 
 }  // namespace wick::models

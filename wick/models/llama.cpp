@@ -40,7 +40,7 @@ Llama::Llama(const io::Gguf& file, const LoadOptions& options)
   const bool release = options.release_file_pages;
 
   const Tensor table = weights.matrix("token_embd.weight", c.vocabulary, c.hidden);
-  embedding_ = nn::Embedding(table);
+  embedding_ = nn::Embedding(table, device_);
   for (int64_t i = 0; i < c.layers; ++i) {
     const Weights w = weights / fmt::format("blk.{}.", i);
     auto group = [&](std::initializer_list<const char*> names,
@@ -52,13 +52,15 @@ Llama::Llama(const io::Gguf& file, const LoadOptions& options)
         biases.push_back(w.optional_vector(fmt::format("{}.bias", name), *n++));
         block_weights_ = block_weights_ || is_block(matrices.back().dtype());
       }
-      return nn::Projections(matrices, biases, release);
+      return nn::Projections(matrices, biases, device_, release);
     };
     auto single = [&](const char* name, int64_t n, int64_t k) {
       return nn::Linear(w.matrix(fmt::format("{}.weight", name), n, k),
-                        w.optional_vector(fmt::format("{}.bias", name), n), release);
+                        w.optional_vector(fmt::format("{}.bias", name), n), device_, release);
     };
-    auto norm = [&](const char* name) { return nn::RmsNorm(w.vector(name, c.hidden), c.norm_eps); };
+    auto norm = [&](const char* name) {
+      return nn::RmsNorm(w.vector(name, c.hidden), c.norm_eps, device_);
+    };
     blocks_.push_back({
         .attention_norm = norm("attn_norm.weight"),
         .mlp_norm = norm("ffn_norm.weight"),
@@ -70,12 +72,12 @@ Llama::Llama(const io::Gguf& file, const LoadOptions& options)
     });
     if (options.progress) options.progress(i + 1, c.layers);
   }
-  output_norm_ = nn::RmsNorm(weights.vector("output_norm.weight", c.hidden), c.norm_eps);
+  output_norm_ = nn::RmsNorm(weights.vector("output_norm.weight", c.hidden), c.norm_eps, device_);
   const bool tied = !weights.contains("output.weight");
   // A tied table is read row by row as the embedding too, from the file: its pages come back as
   // used.
   head_ = nn::Linear(tied ? table : weights.matrix("output.weight", c.vocabulary, c.hidden), {},
-                     release);
+                     device_, release);
 
   nn::RopeOptions rope = c.rope;
   if (const Tensor divisors = weights.optional_vector("rope_freqs.weight", rope.dims / 2);
@@ -138,21 +140,42 @@ Tensor Llama::forward(std::span<const int32_t> tokens, nn::KvCache& cache, Logit
   }
   cache.advance(count);
   const bool joined = slices > 1 && logits == Logits::all;
-  return head_(output_norm_(joined ? cat(xs, 0) : xs.back()));
+  return head_(joined ? cat(xs, 0) : xs.back(), output_norm_.before());
 }
 
 /// One layer: x [t, hidden] at positions from `begin` of the call on → its last `wanted` rows. With
 /// none wanted it stores keys and values and returns an undefined tensor.
 Tensor Llama::run(int64_t layer, Tensor x, int64_t begin, int64_t wanted, Step& step) const {
   const Block& block = blocks_[static_cast<size_t>(layer)];
-  const Tensor y = attend(layer, block.attention_norm(x), begin, wanted, step);
+  const Tensor y = attend(layer, x, begin, wanted, step);
   if (wanted == 0) return {};
   if (wanted < x.size(0)) x = x.narrow(0, x.size(0) - wanted, wanted);
-  x = x + block.output(y);
-  return x + mlp(block, block.mlp_norm(x));
+  return mlp(block, block.output(y, {.residual = x}));
 }
 
-/// x [t, hidden] → the heads of its last `wanted` rows [wanted, heads · value_size]
+/// x [t, hidden] → x + the block's MLP of it
+Tensor Llama::mlp(const Block& block, const Tensor& x) {
+  const Tensor gate_up = block.gate_up.joined(x, block.mlp_norm.before());
+  return block.down(gate_up, {.silu_mul = true, .residual = x});
+}
+
+Tensor Llama::decode(const Tensor& token, const Tensor& position, nn::KvCache& cache) const {
+  const LlamaConfig& c = config_;
+  const AttentionParams params{.scale = c.attention_scale, .causal = true, .window = c.window};
+  Tensor cos, sin;
+  rotation(0, cache.capacity(), cos, sin);
+  Tensor x = embedding_(token);
+  for (int64_t i = 0; i < c.layers; ++i) {
+    const Block& block = blocks_[static_cast<size_t>(i)];
+    const Tensor qkv = block.qkv.joined(x, block.attention_norm.before());
+    const Tensor y =
+        cached_attention(qkv, cos, sin, position, cache.key_room(i), cache.value_room(i), params);
+    x = mlp(block, block.output(y, {.residual = x}));
+  }
+  return head_(x, output_norm_.before());
+}
+
+/// x [t, hidden], not normed yet → the heads of its last `wanted` rows [wanted, heads · value_size]
 Tensor Llama::attend(int64_t layer, const Tensor& x, int64_t begin, int64_t wanted,
                      Step& step) const {
   const LlamaConfig& c = config_;
@@ -161,7 +184,8 @@ Tensor Llama::attend(int64_t layer, const Tensor& x, int64_t begin, int64_t want
   const auto heads = [](const Tensor& y, int64_t n, int64_t size) {  // → [1, n, t, size]
     return y.reshape({1, y.size(0), n, size}).transpose(1, 2);
   };
-  const std::vector<Tensor> qkv = blocks_[static_cast<size_t>(layer)].qkv(x);
+  const Block& block = blocks_[static_cast<size_t>(layer)];
+  const std::vector<Tensor> qkv = block.qkv(x, block.attention_norm.before());
   const Tensor k = rope_interleaved(heads(qkv[1], c.kv_heads, c.head_size), cos, sin);
   step.cache.append(layer, k, heads(qkv[2], c.kv_heads, c.value_size), begin);
   if (wanted == 0) return {};
@@ -172,12 +196,6 @@ Tensor Llama::attend(int64_t layer, const Tensor& x, int64_t begin, int64_t want
   const Tensor y =
       attention(q, step.cache.keys(layer, keys), step.cache.values(layer, keys), params);
   return y.transpose(1, 2).reshape({wanted, c.heads * c.value_size});
-}
-
-/// x [t, hidden] → [t, hidden]
-Tensor Llama::mlp(const Block& block, const Tensor& x) const {
-  const std::vector<Tensor> gate_up = block.gate_up(x);
-  return block.down(silu_mul(gate_up[0], gate_up[1]));
 }
 
 }  // namespace wick::models

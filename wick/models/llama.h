@@ -34,6 +34,8 @@ class WICK_API Llama final : public CausalLm {
   int64_t parameters() const override { return parameters_; }
   nn::KvCache make_cache(int64_t context, DType dtype) const override;
   Tensor forward(std::span<const int32_t> tokens, nn::KvCache& cache, Logits logits) const override;
+  Tensor decode(const Tensor& token, const Tensor& position, nn::KvCache& cache) const override;
+  Device device() const override { return device_; }
 
  private:
   struct Block {
@@ -45,7 +47,7 @@ class WICK_API Llama final : public CausalLm {
 
   Tensor run(int64_t layer, Tensor x, int64_t begin, int64_t wanted, Step& step) const;
   Tensor attend(int64_t layer, const Tensor& x, int64_t begin, int64_t wanted, Step& step) const;
-  Tensor mlp(const Block& block, const Tensor& x) const;
+  static Tensor mlp(const Block& block, const Tensor& x);
   void rotation(int64_t start, int64_t count, Tensor& cos, Tensor& sin) const;
 
   LlamaConfig config_;

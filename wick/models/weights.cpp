@@ -33,7 +33,7 @@ Tensor Weights::matrix(std::string_view name, int64_t n, int64_t k) const {
   if (!dtypes::kWeights.contains(t.dtype())) {
     throw Error(file_.path(), "weight type not supported",
                 fmt::format("{}{} {}", prefix_, name, t.str()),
-                "this version computes with f32 f16 bf16 q4_0 q4_1 q8_0");
+                "this version computes with f32 f16 bf16 q4_0 q4_1 q5_0 q8_0 q4_k q6_k");
   }
   return t;
 }

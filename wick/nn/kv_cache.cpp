@@ -117,4 +117,10 @@ Tensor KvCache::values(int64_t index, int64_t count) const {
   return layer(index).values.narrow(2, 0, count);
 }
 
+Tensor KvCache::key_room(int64_t index) const {
+  return layer(index).keys.narrow(3, 0, capacity_).transpose(2, 3).squeeze(0);
+}
+
+Tensor KvCache::value_room(int64_t index) const { return layer(index).values.squeeze(0); }
+
 }  // namespace wick::nn

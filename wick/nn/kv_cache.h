@@ -33,6 +33,8 @@ class WICK_API KvCache {
   explicit KvCache(const KvCacheOptions& options);
 
   int64_t length() const { return length_; }
+  /// Positions there is room for without moving what is held.
+  int64_t capacity() const { return capacity_; }
   int64_t context() const { return options_.context; }
   /// Bytes of a cache that holds `context` positions.
   size_t full_bytes() const;
@@ -51,6 +53,10 @@ class WICK_API KvCache {
   /// reserved.
   Tensor keys(int64_t layer, int64_t count) const;
   Tensor values(int64_t layer, int64_t count) const;
+
+  /// All of a layer's room, for cached_attention: [heads, capacity, size]. Errors: no such layer.
+  Tensor key_room(int64_t layer) const;
+  Tensor value_room(int64_t layer) const;
 
  private:
   struct Layer {

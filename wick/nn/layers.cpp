@@ -19,7 +19,7 @@ Tensor joined_bias(std::span<const Tensor> biases, std::span<const int64_t> size
       throw Error("projections", "bias of another size", biases[i].str(),
                   fmt::format("need [{}]", sizes[i]));
     }
-    parts.push_back(present ? biases[i].to(DType::f32)
+    parts.push_back(present ? biases[i].to(device).to(DType::f32)
                             : Tensor::zeros({sizes[i]}, DType::f32, device));
   }
   return cat(parts, 0);
@@ -28,7 +28,7 @@ Tensor joined_bias(std::span<const Tensor> biases, std::span<const int64_t> size
 }  // namespace
 
 Projections::Projections(std::span<const Tensor> matrices, std::span<const Tensor> biases,
-                         bool release) {
+                         Device device, bool release) {
   for (size_t begin = 0; begin < matrices.size();) {
     size_t end = begin + 1;
     while (end < matrices.size() && matrices[end].dtype() == matrices[begin].dtype()) ++end;
@@ -38,28 +38,46 @@ Projections::Projections(std::span<const Tensor> matrices, std::span<const Tenso
     const auto group_biases = begin < biases.size()
                                   ? biases.subspan(begin, std::min(end, biases.size()) - begin)
                                   : std::span<const Tensor>{};
-    Tensor bias = joined_bias(group_biases, sizes, group.front().device());
-    groups_.push_back({Weight(group, release), std::move(bias), std::move(sizes)});
+    Tensor bias = joined_bias(group_biases, sizes, device);
+    groups_.push_back({Weight(group, device, release), std::move(bias), std::move(sizes)});
     begin = end;
   }
 }
 
-std::vector<Tensor> Projections::operator()(const Tensor& x) const {
+std::vector<Tensor> Projections::products(const Tensor& x, const FusedLinear& fusion) const {
+  // A norm that several products share is computed once.
+  const bool shared = groups_.size() > 1 && fusion.norm.defined();
+  const Tensor input = shared ? rms_norm(x, fusion.norm, fusion.eps) : x;
+  FusedLinear each = fusion;
+  if (shared) each.norm = {};
   std::vector<Tensor> outputs;
   for (const Group& group : groups_) {
-    Tensor y = linear(x, group.weight);
-    if (group.bias.defined()) y = y + group.bias.to(x.dtype());
-    if (group.sizes.size() == 1) {
-      outputs.push_back(std::move(y));
-      continue;
-    }
+    if (group.bias.defined()) each.residual = {};  // the bias comes first
+    Tensor y = linear(input, group.weight, each);
+    if (group.bias.defined()) y = y + group.bias.to(y.dtype());
+    if (group.bias.defined() && fusion.residual.defined()) y = fusion.residual + y;
+    outputs.push_back(std::move(y));
+  }
+  return outputs;
+}
+
+std::vector<Tensor> Projections::operator()(const Tensor& x, const FusedLinear& fusion) const {
+  const std::vector<Tensor> products = this->products(x, fusion);
+  std::vector<Tensor> outputs;
+  for (size_t i = 0; i < groups_.size(); ++i) {
     int64_t start = 0;
-    for (int64_t size : group.sizes) {
-      outputs.push_back(y.narrow(-1, start, size));
+    for (int64_t size : groups_[i].sizes) {
+      const bool whole = groups_[i].sizes.size() == 1;
+      outputs.push_back(whole ? products[i] : products[i].narrow(-1, start, size));
       start += size;
     }
   }
   return outputs;
+}
+
+Tensor Projections::joined(const Tensor& x, const FusedLinear& fusion) const {
+  const std::vector<Tensor> products = this->products(x, fusion);
+  return products.size() == 1 ? products.front() : cat(products, -1);
 }
 
 }  // namespace wick::nn

@@ -14,7 +14,8 @@ namespace wick::nn {
 class WICK_API Embedding {
  public:
   Embedding() = default;
-  explicit Embedding(Tensor table) : table_(std::move(table)) {}
+  explicit Embedding(const Tensor& table) : Embedding(table, table.device()) {}
+  Embedding(const Tensor& table, Device device) : table_(table.to(device)) {}
   /// ids [..] (u32) → [.., hidden] f32. Errors: an id out of range.
   Tensor operator()(const Tensor& ids) const { return index_select(table_, ids, 0).to(DType::f32); }
 
@@ -26,9 +27,12 @@ class WICK_API Embedding {
 class WICK_API RmsNorm {
  public:
   RmsNorm() = default;
-  RmsNorm(Tensor weight, float eps) : weight_(std::move(weight)), eps_(eps) {}
+  RmsNorm(const Tensor& weight, float eps) : RmsNorm(weight, eps, weight.device()) {}
+  RmsNorm(const Tensor& weight, float eps, Device device) : weight_(weight.to(device)), eps_(eps) {}
   /// [.., hidden] → [.., hidden]
   Tensor operator()(const Tensor& x) const { return rms_norm(x, weight_, eps_); }
+  /// For a product that the norm is part of.
+  FusedLinear before() const { return {.norm = weight_, .eps = eps_}; }
 
  private:
   Tensor weight_;
@@ -42,10 +46,14 @@ class WICK_API Projections {
   Projections() = default;
   /// One matrix [n_i, k] each, and as many biases [n_i] or undefined tensors (or none at all).
   /// `release`: see Weight.
-  Projections(std::span<const Tensor> matrices, std::span<const Tensor> biases, bool release);
+  Projections(std::span<const Tensor> matrices, std::span<const Tensor> biases, Device device,
+              bool release);
 
   /// x [.., k] → the outputs [.., n_i], views into as few tensors as products were computed.
-  std::vector<Tensor> operator()(const Tensor& x) const;
+  /// A fusion has no residual unless there is one matrix.
+  std::vector<Tensor> operator()(const Tensor& x, const FusedLinear& fusion = {}) const;
+  /// The outputs side by side: [.., Σ n_i].
+  Tensor joined(const Tensor& x, const FusedLinear& fusion = {}) const;
 
  private:
   struct Group {
@@ -53,6 +61,9 @@ class WICK_API Projections {
     Tensor bias;                 // of the whole group, or undefined
     std::vector<int64_t> sizes;  // n_i
   };
+  /// What each group computes.
+  std::vector<Tensor> products(const Tensor& x, const FusedLinear& fusion) const;
+
   std::vector<Group> groups_;
 };
 
@@ -60,11 +71,13 @@ class WICK_API Projections {
 class WICK_API Linear {
  public:
   Linear() = default;
-  explicit Linear(const Tensor& matrix, const Tensor& bias = {}, bool release = false)
-      : projections_(std::span(&matrix, 1), std::span(&bias, 1), release) {}
+  explicit Linear(const Tensor& matrix, const Tensor& bias = {})
+      : Linear(matrix, bias, matrix.device(), false) {}
+  Linear(const Tensor& matrix, const Tensor& bias, Device device, bool release)
+      : projections_(std::span(&matrix, 1), std::span(&bias, 1), device, release) {}
   /// [.., k] → [.., n]. Errors: without a matrix.
-  Tensor operator()(const Tensor& x) const {
-    std::vector<Tensor> y = projections_(x);
+  Tensor operator()(const Tensor& x, const FusedLinear& fusion = {}) const {
+    std::vector<Tensor> y = projections_(x, fusion);
     if (y.empty()) throw Error("linear", "undefined weight");
     return std::move(y.front());
   }

@@ -82,7 +82,11 @@ Session::Session(std::shared_ptr<const Engine> engine, const SessionOptions& opt
                 fmt::format("context {}, batch {}", options_.context, options_.batch),
                 "need at least 1");
   }
-  cache_ = engine_->model().make_cache(options_.context, options_.cache_dtype);
+  const models::CausalLm& model = engine_->model();
+  cache_ = std::make_unique<nn::KvCache>(model.make_cache(options_.context, options_.cache_dtype));
+  if (model.device().kind != DeviceKind::cpu) {
+    decoder_ = std::make_unique<models::Decoder>(model, *cache_, model.device());
+  }
 }
 
 bool Session::feed(std::span<const int32_t> tokens, const std::function<bool()>& cancelled) {
@@ -99,38 +103,43 @@ bool Session::feed(std::span<const int32_t> tokens, const std::function<bool()>&
 
 bool Session::catch_up(const std::function<bool()>& cancelled) {
   try {
-    while (cache_.length() < length()) {
-      auto rest = std::span<const int32_t>(history_).subspan(static_cast<size_t>(cache_.length()));
+    while (cache_->length() < length()) {
+      auto rest = std::span<const int32_t>(history_).subspan(static_cast<size_t>(cache_->length()));
       if (static_cast<int64_t>(rest.size()) > options_.batch) {
         rest = rest.first(static_cast<size_t>(options_.batch));
       }
       if (cancelled && cancelled()) {
-        history_.resize(static_cast<size_t>(cache_.length()));
+        history_.resize(static_cast<size_t>(cache_->length()));
         return false;
       }
-      logits_ = engine_->model().forward(rest, cache_, models::Logits::last);
+      const bool one = rest.size() == 1 && decoder_ != nullptr;
+      host_logits_ = {};
+      logits_ = one ? decoder_->step(rest.front())
+                    : engine_->model().forward(rest, *cache_, models::Logits::last);
     }
   } catch (...) {
-    history_.resize(static_cast<size_t>(cache_.length()));  // a token that can't be run isn't held
+    history_.resize(static_cast<size_t>(cache_->length()));  // a token that can't be run isn't held
     throw;
   }
   return true;
 }
 
 std::span<const float> Session::logits() {
-  if (!logits_.defined() && cache_.length() > 0) cache_.truncate(cache_.length() - 1);
+  if (!logits_.defined() && cache_->length() > 0) cache_->truncate(cache_->length() - 1);
   catch_up({});
   if (!logits_.defined()) throw Error("session", "nothing was fed yet");
-  const auto* data = static_cast<const float*>(logits_.storage()->data());
-  return {data + logits_.layout().offset(), static_cast<size_t>(logits_.elems())};
+  if (!host_logits_.defined()) host_logits_ = logits_.to(Device::cpu());
+  const auto* data = static_cast<const float*>(host_logits_.storage()->data());
+  return {data + host_logits_.layout().offset(), static_cast<size_t>(host_logits_.elems())};
 }
 
 void Session::truncate(int64_t length) {
   length = std::clamp<int64_t>(length, 0, this->length());
   history_.resize(static_cast<size_t>(length));
-  if (cache_.length() <= length) return;
-  cache_.truncate(length);
+  if (cache_->length() <= length) return;
+  cache_->truncate(length);
   logits_ = {};
+  host_logits_ = {};
 }
 
 bool Session::feed_whole(std::span<const int32_t> tokens, const std::function<bool()>& cancelled) {
@@ -140,7 +149,7 @@ bool Session::feed_whole(std::span<const int32_t> tokens, const std::function<bo
                 "shorten it or ask for a longer context");
   }
   const size_t most =
-      std::min({history_.size(), static_cast<size_t>(cache_.length()), tokens.size()});
+      std::min({history_.size(), static_cast<size_t>(cache_->length()), tokens.size()});
   size_t same = 0;
   while (same < most && history_[same] == tokens[same]) ++same;
   // The newest token is always run again: its logits are what generation starts from.

@@ -9,6 +9,7 @@
 #include "wick/base/export.h"
 #include "wick/io/gguf.h"
 #include "wick/models/causal_lm.h"
+#include "wick/models/decoder.h"
 #include "wick/text/sampler.h"
 #include "wick/text/stream_decoder.h"
 #include "wick/text/tokenizer.h"
@@ -77,7 +78,7 @@ class WICK_API Session {
   /// Errors: a context longer than memory allows, batch below 1.
   Session(std::shared_ptr<const Engine> engine, const SessionOptions& options = {});
 
-  int64_t context() const { return cache_.context(); }
+  int64_t context() const { return cache_->context(); }
   /// Tokens fed and generated so far.
   int64_t length() const { return static_cast<int64_t>(history_.size()); }
   const std::vector<int32_t>& tokens() const { return history_; }
@@ -87,8 +88,8 @@ class WICK_API Session {
   bool feed(std::span<const int32_t> tokens, const std::function<bool()>& cancelled = {});
   /// Continues from what was fed. Errors: nothing fed yet.
   Generated generate(const GenerateOptions& options);
-  /// The logits after the newest token, f32 [vocabulary], valid until the session runs again. Runs
-  /// what hasn't been run yet. Errors: nothing fed yet.
+  /// The logits after the newest token, f32 [vocabulary] on the host, valid until the session runs
+  /// again. Runs what hasn't been run yet. Errors: nothing fed yet.
   std::span<const float> logits();
   /// Forgets all tokens from `length` on.
   void truncate(int64_t length);
@@ -102,9 +103,12 @@ class WICK_API Session {
 
   std::shared_ptr<const Engine> engine_;
   SessionOptions options_;
-  nn::KvCache cache_;
+  // On the heap: the decoder refers to it, and sessions move.
+  std::unique_ptr<nn::KvCache> cache_;
+  std::unique_ptr<models::Decoder> decoder_;  // on a GPU
   std::vector<int32_t> history_;
-  Tensor logits_;  // after the last token of the cache; undefined where they aren't known
+  Tensor logits_;       // after the last token of the cache; undefined where they aren't known
+  Tensor host_logits_;  // the same on the host; undefined until asked for
 };
 
 /// Scores of a text, in nats.

@@ -123,7 +123,7 @@ Tensor quantize(const Tensor& x, DType dtype) {
   if (!x.defined() || x.dtype() != DType::f32 || !is_block(dtype) ||
       !dtypes::kWeights.contains(dtype)) {
     throw Error("quantize", "not this conversion", fmt::format("{} to {}", x.str(), name(dtype)),
-                "f32 to q4_0, q4_1 or q8_0");
+                "f32 to q4_0, q4_1, q5_0, q8_0, q4_k or q6_k");
   }
   const int32_t block = info(dtype).block_elems;
   if (x.rank() == 0 || x.shape().back() % block != 0) {
@@ -140,7 +140,7 @@ Tensor dequantize(const Tensor& x, DType dtype) {
   if (!x.defined() || !is_block(x.dtype()) || !dtypes::kWeights.contains(x.dtype()) ||
       !dtypes::kActivations.contains(dtype)) {
     throw Error("dequantize", "not this conversion", fmt::format("{} to {}", x.str(), name(dtype)),
-                "q4_0, q4_1 or q8_0 to f32, f16 or bf16");
+                "q4_0, q4_1, q5_0, q8_0, q4_k or q6_k to f32, f16 or bf16");
   }
   Tensor out = Tensor::empty(x.shape(), dtype, x.device());
   backend(x.device()).dequantize(out.mutable_view(), x.view());

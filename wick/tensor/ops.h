@@ -70,7 +70,8 @@ WICK_API Tensor index_select(const Tensor& x, const Tensor& ids, int dim, DType 
 /// a rank below 2, inner dimensions differ, batches don't broadcast.
 WICK_API Tensor matmul(const Tensor& a, const Tensor& b);
 
-/// A weight matrix [n, k] in the form its device multiplies fastest. f32 f16 bf16 q4_0 q4_1 q8_0.
+/// A weight matrix [n, k] in the form its device multiplies fastest. f32 f16 bf16
+/// q4_0 q4_1 q5_0 q8_0 q4_k q6_k.
 class WICK_API Weight {
  public:
   Weight() = default;
@@ -104,19 +105,21 @@ WICK_API Tensor linear(const Tensor& x, const Weight& weight);
 
 /// What comes before a product and after it, in one op with it: fewer, larger steps on a GPU.
 struct FusedLinear {
-  Tensor norm;            ///< [k] f32; defined: x's rows go through rms_norm with it first
+  Tensor norm = {};       ///< [k] f32; defined: x's rows go through rms_norm with it first
   float eps = 0;          ///< of that
   bool silu_mul = false;  ///< x is [.., 2k]: silu of its first half times its second
-  Tensor residual;        ///< [.., n]; defined: added to the product
+  Tensor residual = {};   ///< [.., n]; defined: added to the product
 };
 /// linear(rms_norm(x, norm, eps), weight) + residual, and the like: the same bits as the ops one
 /// after another. f32. Class that of linear. Errors: sizes that don't fit, norm and silu_mul at
 /// once.
 WICK_API Tensor linear(const Tensor& x, const Weight& weight, const FusedLinear& fusion);
 /// Rounded to a weight dtype by the format's reference. [.., k], kept, k a multiple of the block.
-/// f32 → q4_0 q4_1 q8_0. Class exact. Errors: another dtype, k no multiple of the block.
+/// f32 → q4_0 q4_1 q5_0 q8_0 q4_k q6_k. Class exact. Errors: another dtype, k no multiple of the
+/// block.
 WICK_API Tensor quantize(const Tensor& x, DType dtype);
-/// The values that blocks stand for. Any shape, kept. q4_0 q4_1 q8_0 → f32 f16 bf16. Class exact.
+/// The values that blocks stand for. Any shape, kept. q4_0 q4_1 q5_0 q8_0 q4_k q6_k →
+/// f32 f16 bf16. Class exact.
 /// Errors: another dtype.
 WICK_API Tensor dequantize(const Tensor& x, DType dtype = DType::f32);
 

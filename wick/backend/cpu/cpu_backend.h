@@ -62,6 +62,8 @@ class CpuBackend final : public Backend {
                  const AttentionParams& params) override;
   void cached_attention(const View& out, const ConstView& qkv,
                         const CachedAttention& where) override;
+  void sample(const SampleState& state, const ConstView& logits,
+              const SamplerOptions& options) override;
 
  private:
   Isa isa_;

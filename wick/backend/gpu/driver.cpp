@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include "wick/backend/gpu/trace.h"
 #include "wick/base/error.h"
 
 namespace wick::gpu {
@@ -35,6 +36,9 @@ const Found& found(DeviceKind kind) {
 
 }  // namespace
 
+Driver::Driver(DeviceKind kind, const Api& functions, std::string file)
+    : api(traced(kind, functions)), library(std::move(file)), kind_(kind) {}
+
 Driver* Driver::of(DeviceKind kind) { return found(kind).driver.get(); }
 
 std::string Driver::missing(DeviceKind kind) { return found(kind).trace; }
@@ -52,6 +56,7 @@ bool Driver::start(std::string& trace) {
 
 void Driver::enter(int device) const {
   const int code = set_current(device);
+  trace_device({kind_, device});
   if (code == 0) return;
   throw Error("device", "the device can't be used", Device{kind_, device}.str(), text(code));
 }

@@ -97,8 +97,8 @@ class Driver {
   bool start(std::string& trace);
 
  protected:
-  Driver(DeviceKind kind, const Api& functions, std::string file)
-      : api(functions), library(std::move(file)), kind_(kind) {}
+  /// Errors: see traced.
+  Driver(DeviceKind kind, const Api& functions, std::string file);
   int attribute(int which, int device) const;
   /// What `info` says the same way at every vendor: name and memory.
   GpuInfo basic_info(int device) const;

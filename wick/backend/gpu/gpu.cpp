@@ -19,15 +19,6 @@ Driver& driver_of(Device device) {
   return *driver;
 }
 
-Files images_of(const GpuInfo& info, Device device, std::string& chosen) {
-  if (std::optional<Files> images = find_images(info.architecture, chosen)) {
-    return std::move(*images);
-  }
-  throw Error("device", "no kernels for its architecture",
-              fmt::format("{} {} ({})", device.str(), info.name, info.architecture),
-              fmt::format("this binary has them for {}", fmt::join(image_architectures(), " ")));
-}
-
 /// What the thread records, if it does.
 struct Recording {
   const Gpu* gpu = nullptr;
@@ -46,18 +37,23 @@ Gpu::Gpu(Device which)
       info(driver.info(which.index)),
       pool(driver, which, info.bytes),
       staging(driver),
-      images_(images_of(info, which, images_for_)),
-      early_(wait_for_earlier(images_for_)) {
+      code_(which, info),
+      early_(wait_for_earlier(code_.architecture())) {
   enter();
   constexpr unsigned kNonBlocking = 1;
   check(driver.api.stream_create(&stream_, kNonBlocking), "creating a stream");
   make_fault_line();
+  void* zeros = nullptr;
+  check(driver.api.mem_alloc(&zeros, kZeros * sizeof(uint32_t)), "allocating memory");
+  check(driver.api.set_bytes(zeros, 0, kZeros * sizeof(uint32_t), stream_), "clearing memory");
+  zeros_ = static_cast<uint32_t*>(zeros);
 }
 
 Gpu::~Gpu() {
   driver.enter(device.index);
   driver.api.stream_synchronize(stream_);
   driver.api.mem_free(fault_line_);
+  driver.api.mem_free(zeros_);
   driver.api.host_free(fault_);
   for (const auto& [file, module] : modules_) driver.api.module_unload(module.handle);
   driver.api.stream_destroy(stream_);
@@ -71,13 +67,10 @@ void Gpu::check(int code, std::string_view what) const {
 Gpu::Module& Gpu::module(std::string_view file) {
   const auto at = modules_.find(file);
   if (at != modules_.end()) return at->second;
-  const auto image = images_.find(file);
-  if (image == images_.end()) {
-    throw Error(device.str(), "no such kernels", fmt::format("{}.gpu", file), images_for_);
-  }
+  const std::string image = code_.image(file);
   Module module;
-  check(driver.api.module_load(&module.handle, image->second.data()),
-        fmt::format("loading {}.gpu for {}", file, images_for_));
+  check(driver.api.module_load(&module.handle, image.data()),
+        fmt::format("loading {}.gpu for {}", file, code_.architecture()));
   ++loaded_;
   return modules_.emplace(file, std::move(module)).first->second;
 }
@@ -160,11 +153,21 @@ void Gpu::check_faults() {
     return fmt::format("{}{}@{}", name(v.dtype), v.layout.shape().str(), device.str());
   };
   if (fault.kind == kDividedByZero) {
-    throw Error(note.op, "division by zero", describe(note.x));
+    throw Error(note.op, "integer division by zero",
+                fmt::format("{} / {}", describe(note.x), describe(note.ids)));
+  }
+  if (fault.kind == kBadLogit) {
+    throw fault.value < 0
+        ? Error(note.op, "every logit is -inf", describe(note.x))
+        : Error(note.op, "bad logit", fmt::format("{}, token {}", describe(note.x), fault.value),
+                "need finite numbers or -inf");
+  }
+  if (fault.kind == kHistoryFull) {
+    throw Error(note.op, "the history is full", fmt::format("{}", fault.value));
   }
   throw Error(note.op, "id out of range",
-              fmt::format("{}, ids {}", describe(note.x), describe(note.ids)),
-              fmt::format("{} isn't below {}", fault.value, note.limit));
+              fmt::format("id {}, x {}, ids {}", fault.value, describe(note.x), describe(note.ids)),
+              fmt::format("need 0 <= id < {}", note.limit));
 }
 
 // ---- Recordings ----
@@ -183,12 +186,12 @@ Gpu::Recorder::Recorder(Gpu& gpu) : gpu_(gpu), arena_(gpu.pool.make_arena()) {
   }
   open_ = true;
   recording = {&gpu_, stream_};
-  Pool::use(arena_);
+  gpu_.pool.use(arena_);
 }
 
 Gpu::Recorder::~Recorder() {
   recording = {};
-  Pool::use(nullptr);
+  gpu_.pool.use(nullptr);
   if (open_) {  // something was thrown
     void* graph = nullptr;
     if (gpu_.driver.api.capture_end(stream_, &graph) == 0 && graph != nullptr) {

@@ -11,8 +11,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "wick/backend/gpu/code.h"
 #include "wick/backend/gpu/driver.h"
-#include "wick/backend/gpu/images.h"
 #include "wick/backend/gpu/kernels/fault.h"
 #include "wick/backend/gpu/pool.h"
 #include "wick/backend/gpu/staging.h"
@@ -47,17 +47,19 @@ class Gpu {
   void* stream() const;
   void* main_stream() const { return stream_; }
   /// What the kernels in use were compiled for: "sm_90a", "ptx", "gfx11-generic".
-  const std::string& compiled_for() const { return images_for_; }
+  const std::string& compiled_for() const { return code_.architecture(); }
   /// How many modules were loaded so far.
   int modules_loaded() const { return loaded_; }
+  /// Where their code comes from.
+  const Code& code() const { return code_; }
 
   /// Makes this the calling thread's device.
   void enter() const { driver.enter(device.index); }
   /// Throws for a code that isn't 0; `what` was attempted.
   void check(int code, std::string_view what) const;
 
-  /// A kernel of a file in kernels/, e.g. ("map", "silu_f32"). Its module is loaded at the first
-  /// use. It may then be launched with so many bytes of dynamic shared memory.
+  /// A kernel of a file in kernels/, e.g. ("map_f32", "silu_f32"). Its module is loaded at the
+  /// first use. It may then be launched with so many bytes of dynamic shared memory.
   void* function(std::string_view file, std::string_view kernel, unsigned shared_bytes = 0);
   /// Launches a kernel on the stream; each argument by value, of exactly the kernel's type.
   template <class... Arguments>
@@ -73,6 +75,10 @@ class Gpu {
   /// error finds the op and its operands.
   FaultLine* fault_line() const { return fault_line_; }
   uint32_t note(std::string_view op, const ConstView& x, const ConstView& ids, int64_t limit);
+  /// Zeros in the device's memory, kZeros of them: groups count each other in there and leave zeros
+  /// behind.
+  uint32_t* zeros() const { return zeros_; }
+  static constexpr int64_t kZeros = 1 << 16;
   /// Throws for a fault that a kernel has reported. The work up to there must have ended.
   void check_faults();
 
@@ -124,8 +130,7 @@ class Gpu {
 
   void make_fault_line();
 
-  std::string images_for_;
-  Files images_;
+  Code code_;
   bool early_ = false;
   void* stream_ = nullptr;
   std::mutex mutex_;
@@ -134,6 +139,7 @@ class Gpu {
 
   FaultLine* fault_line_ = nullptr;  // on the device
   Fault* fault_ = nullptr;           // on the host
+  uint32_t* zeros_ = nullptr;
   std::mutex notes_mutex_;
   std::vector<Note> notes_;           // the newest, in a ring
   std::vector<Note> recorded_notes_;  // of recordings, which may be replayed at any time

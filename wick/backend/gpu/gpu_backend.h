@@ -65,6 +65,8 @@ class GpuBackend final : public Backend {
                  const AttentionParams& params) override;
   void cached_attention(const View& out, const ConstView& qkv,
                         const CachedAttention& where) override;
+  void sample(const SampleState& state, const ConstView& logits,
+              const SamplerOptions& options) override;
 
  private:
   Gpu gpu_;

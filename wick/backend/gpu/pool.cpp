@@ -19,29 +19,60 @@ size_t rounded(size_t bytes) {
 
 }  // namespace
 
-/// Its free blocks are its own; the pool's mutex guards them.
+/// The pool's mutex guards it.
 class Pool::Arena {
  public:
   explicit Arena(Pool& of) : pool(of) {}
   ~Arena() { pool.close(*this); }
 
+  struct Held {
+    void* data;
+    size_t bytes;
+    uint64_t birth;
+  };
   Pool& pool;
-  Free free;
+  Free free;               // taken while it was made, free for more of it
+  std::vector<Held> held;  // given back since, but perhaps named by the recording
+  uint64_t whole_at = UINT64_MAX;
 };
 
 namespace {
 thread_local std::shared_ptr<Pool::Arena> current_arena;
 }  // namespace
 
-std::shared_ptr<Pool::Arena> Pool::make_arena() { return std::make_shared<Arena>(*this); }
+std::shared_ptr<Pool::Arena> Pool::make_arena() {
+  auto arena = std::make_shared<Arena>(*this);
+  std::lock_guard lock(mutex_);
+  arenas_.push_back(arena.get());
+  return arena;
+}
 
-void Pool::use(std::shared_ptr<Arena> arena) { current_arena = std::move(arena); }
+void Pool::use(std::shared_ptr<Arena> arena) {
+  std::lock_guard lock(mutex_);
+  if (current_arena != nullptr) current_arena->whole_at = ++clock_;
+  current_arena.swap(arena);
+}
 
 void Pool::close(Arena& arena) noexcept {
   std::lock_guard lock(mutex_);
-  for (const auto& [bytes, data] : arena.free) info_.cached_bytes += bytes;
-  for (const auto& [bytes, data] : arena.free) info_.in_use_bytes -= bytes;
-  free_.merge(arena.free);
+  std::erase(arenas_, &arena);
+  for (const auto& [bytes, data] : arena.free) put_back(data, bytes, clock_);
+  for (const Arena::Held& block : arena.held) put_back(block.data, block.bytes, block.birth);
+}
+
+void Pool::put_back(void* data, size_t bytes, uint64_t birth) noexcept {
+  try {
+    for (Arena* arena : arenas_) {
+      if (birth >= arena->whole_at) continue;
+      arena->held.push_back({data, bytes, birth});
+      return;
+    }
+    free_.emplace(bytes, data);
+    info_.cached_bytes += bytes;
+  } catch (const std::bad_alloc&) {
+    driver_.api.mem_free(data);  // waits for all that runs
+  }
+  info_.in_use_bytes -= bytes;
 }
 
 void* Pool::from_free(Free& free, size_t size, size_t& taken) {
@@ -82,7 +113,7 @@ void* Pool::take(size_t bytes) {
   size_t taken = size;
   if (arena != nullptr && countable) {
     if (void* const again = from_free(arena->free, size, taken)) {
-      used_[again] = {taken, arena};  // has been counted as in use all along
+      used_[again] = {taken, arena, ++clock_};  // has been counted as in use all along
       return again;
     }
   }
@@ -102,7 +133,7 @@ void* Pool::take(size_t bytes) {
                             device_.str(), info_.in_use_bytes, info_.cached_bytes,
                             limit_ == 0 ? info_.total_bytes : limit_));
   }
-  used_[data] = {taken, arena};
+  used_[data] = {taken, arena, ++clock_};
   info_.in_use_bytes += taken;
   info_.peak_bytes = std::max(info_.peak_bytes, info_.in_use_bytes);
   return data;
@@ -113,15 +144,14 @@ void Pool::give(void* data) noexcept {
   std::lock_guard lock(mutex_);
   const auto at = used_.find(data);
   if (at == used_.end()) return;
-  const size_t bytes = at->second.bytes;
-  arena = at->second.arena.lock();
+  const Used block = at->second;
+  arena = block.arena.lock();
   used_.erase(at);
-  if (arena == nullptr) info_.in_use_bytes -= bytes;
+  if (arena == nullptr) return put_back(data, block.bytes, block.birth);
   try {
-    (arena != nullptr ? arena->free : free_).emplace(bytes, data);
-    if (arena == nullptr) info_.cached_bytes += bytes;
+    arena->free.emplace(block.bytes, data);
   } catch (const std::bad_alloc&) {
-    if (arena != nullptr) info_.in_use_bytes -= bytes;
+    info_.in_use_bytes -= block.bytes;
     driver_.api.mem_free(data);
   }
 }

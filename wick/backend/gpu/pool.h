@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <vector>
 
 #include "wick/backend/backend.h"
 #include "wick/backend/gpu/driver.h"
@@ -30,11 +31,13 @@ class Pool {
   void* take(size_t bytes);
   void give(void* data) noexcept;
 
-  /// Blocks that stay together: what a recording uses stays its own until nobody holds the arena.
+  /// The memory of a recording, until nobody holds it: what was taken while it was made, and what
+  /// was in use at that time, which the recording may name, even if it is given back later.
   class Arena;
   std::shared_ptr<Arena> make_arena();
-  /// The arena that the calling thread's blocks come from; null: none.
-  static void use(std::shared_ptr<Arena> arena);
+  /// The arena that the calling thread's blocks come from; null: none. An arena that was in use is
+  /// whole from then on.
+  void use(std::shared_ptr<Arena> arena);
 
   /// Most that may be held, in use and cached; 0: whatever the device has.
   void set_limit(size_t bytes);
@@ -47,6 +50,7 @@ class Pool {
   struct Used {
     size_t bytes = 0;
     std::weak_ptr<Arena> arena;
+    uint64_t birth = 0;
   };
 
   void* from_driver(size_t bytes);
@@ -54,6 +58,8 @@ class Pool {
   static void* from_free(Free& free, size_t size, size_t& taken);
   void trim_locked() noexcept;
   void close(Arena& arena) noexcept;
+  /// A block that nobody uses goes to a recording that may name it, else to the free ones.
+  void put_back(void* data, size_t bytes, uint64_t birth) noexcept;
 
   const Driver& driver_;
   const Device device_;
@@ -62,6 +68,8 @@ class Pool {
   MemoryInfo info_;
   Free free_;
   std::unordered_map<void*, Used> used_;
+  std::vector<Arena*> arenas_;  // that live
+  uint64_t clock_ = 0;
 };
 
 }  // namespace wick::gpu

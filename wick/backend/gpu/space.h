@@ -71,11 +71,11 @@ struct Space {
     int64_t inner = 1;  // elements of all dims but the outermost
     for (size_t d = 1; d < dims.size(); ++d) inner *= dims[d].size;
     const int64_t outer = dims.empty() ? 1 : dims[0].size;
-    if (inner > kMost) {
+    if (!dims.empty() && inner > kMost) {
       const Dim first = dims[0];
-      dims.erase(dims.begin());
+      const std::vector<Dim> rest(dims.begin() + 1, dims.end());
       for (int64_t i = 0; i < outer; ++i) {
-        piece(dims, start, body);
+        piece(rest, start, body);
         for (size_t k = 0; k < N; ++k) start[k] += first.stride[k];
       }
       return;

@@ -1,11 +1,11 @@
-// Blocks of 32 values to floats and back; compiled once for every instruction set.
+// Blocks to floats and back; compiled once for every instruction set.
 //
-// Computes what wick/math/blocks.h defines, block by block and in order; the bits don't depend on
-// the instruction set. Bytes moved: each once in and once out.
+// Computes what wick/math/blocks.h and k_blocks.h define, block by block and in order; the bits
+// don't depend on the instruction set. Bytes moved: each once in and once out.
 
 #include "wick/backend/cpu/linear/block_kernels.h"
 
-#include "wick/math/blocks.h"
+#include "wick/math/k_blocks.h"
 
 namespace wick::cpu::WICK_ISA {
 namespace {
@@ -14,7 +14,7 @@ template <class Block>
 void quantize(const float* in, int64_t blocks, uint8_t* out) {
   for (int64_t b = 0; b < blocks; ++b) {
     Block block;
-    math::quantize(in + b * math::kBlock, &block);
+    math::quantize(in + b * math::kBlockValues<Block>, &block);
     __builtin_memcpy(out + b * static_cast<int64_t>(sizeof block), &block, sizeof block);
   }
 }
@@ -24,7 +24,7 @@ void dequantize(const uint8_t* in, int64_t blocks, float* out) {
   for (int64_t b = 0; b < blocks; ++b) {
     Block block;
     __builtin_memcpy(&block, in + b * static_cast<int64_t>(sizeof block), sizeof block);
-    math::dequantize(block, out + b * math::kBlock);
+    math::dequantize(block, out + b * math::kBlockValues<Block>);
   }
 }
 
@@ -51,12 +51,10 @@ constexpr HalfCodec half() {
 }  // namespace
 
 extern const BlockKernels block_kernels = {
-    both<math::BlockQ4_0>(),
-    both<math::BlockQ4_1>(),
-    {nullptr, dequantize<math::BlockQ5_0>},
-    {nullptr, dequantize<math::BlockQ5_1>},
-    both<math::BlockQ8_0>(),
-    half<math::f16>(),
+    both<math::BlockQ4_0>(), both<math::BlockQ4_1>(),
+    both<math::BlockQ5_0>(), {nullptr, dequantize<math::BlockQ5_1>},
+    both<math::BlockQ8_0>(), both<math::BlockQ4_K>(),
+    both<math::BlockQ6_K>(), half<math::f16>(),
     half<math::bf16>(),
 };
 

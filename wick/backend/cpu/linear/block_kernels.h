@@ -19,7 +19,7 @@ struct HalfCodec {
 };
 
 struct BlockKernels {
-  BlockCodec q4_0, q4_1, q5_0, q5_1, q8_0;
+  BlockCodec q4_0, q4_1, q5_0, q5_1, q8_0, q4_k, q6_k;
   HalfCodec f16, bf16;
 };
 

@@ -11,8 +11,8 @@
 namespace wick::cpu {
 namespace {
 
-constexpr int64_t kRunBlocks = 16;  // converted at a time, by way of the stack
-constexpr int64_t kGrainBlocks = 512;
+constexpr int64_t kRunElems = 512;  // converted at a time, by way of the stack
+constexpr int64_t kGrainElems = 16384;
 
 BlockCodec codec_of(const BlockKernels& kernels, const char* op, DType dtype) {
   switch (dtype) {
@@ -26,6 +26,10 @@ BlockCodec codec_of(const BlockKernels& kernels, const char* op, DType dtype) {
       return kernels.q5_1;
     case DType::q8_0:
       return kernels.q8_0;
+    case DType::q4_k:
+      return kernels.q4_k;
+    case DType::q6_k:
+      return kernels.q6_k;
     default:
       throw Error(op, "block dtype not supported on cpu", std::string(name(dtype)));
   }
@@ -45,7 +49,7 @@ void gather(const BlockKernels& kernels, const ConstView& view, int64_t at, int6
     codec.to_f32(from, n, out);
     return;
   }
-  uint16_t dense[kRunBlocks * 32];
+  uint16_t dense[kRunElems];
   for (int64_t i = 0; i < n; ++i) dense[i] = from[i * stride];
   codec.to_f32(dense, n, out);
 }
@@ -63,22 +67,25 @@ void scatter(const BlockKernels& kernels, const View& view, int64_t at, int64_t 
     codec.from_f32(in, n, to);
     return;
   }
-  uint16_t dense[kRunBlocks * 32];
+  uint16_t dense[kRunElems];
   codec.from_f32(in, n, dense);
   for (int64_t i = 0; i < n; ++i) to[i * stride] = dense[i];
 }
 
-/// Calls body(row, first block in it, blocks) for runs that cover all rows, on all threads.
+/// Calls body(row, first element in it, blocks) for runs of whole blocks that cover all rows, on
+/// all threads.
 template <class Body>
-void for_each_run(int64_t rows, int64_t row_blocks, Body&& body) {
-  parallel_for(rows * row_blocks, kGrainBlocks, [&](int64_t begin, int64_t end) {
-    while (begin < end) {
-      const int64_t row = begin / row_blocks, first = begin % row_blocks;
-      const int64_t blocks = std::min({end - begin, row_blocks - first, kRunBlocks});
-      body(row, first, blocks);
-      begin += blocks;
-    }
-  });
+void for_each_run(const Layout& floats, int64_t block, Body&& body) {
+  const int64_t row_blocks = floats.shape().back() / block;
+  parallel_for(
+      row_count(floats) * row_blocks, kGrainElems / block, [&](int64_t begin, int64_t end) {
+        while (begin < end) {
+          const int64_t row = begin / row_blocks, first = begin % row_blocks;
+          const int64_t blocks = std::min({end - begin, row_blocks - first, kRunElems / block});
+          body(row, first * block, blocks);
+          begin += blocks;
+        }
+      });
 }
 
 }  // namespace
@@ -92,14 +99,14 @@ void CpuBackend::quantize(const View& out, const ConstView& in) {
     throw Error("quantize", "block dtype can only be read", std::string(name(out.dtype)));
   }
   const int64_t stride = in.layout.stride(in.layout.rank() - 1);
-  for_each_run(row_count(in.layout), in.layout.shape().back() / 32,
-               [&](int64_t row, int64_t first, int64_t blocks) {
-                 float values[kRunBlocks * 32];
-                 gather(kernels, in, row_offset(in.layout, row) + first * 32 * stride, stride,
-                        blocks * 32, values);
-                 const int64_t to = bytes_of(out.dtype, row_offset(out.layout, row) + first * 32);
-                 codec.quantize(values, blocks, static_cast<uint8_t*>(out.data) + to);
-               });
+  const int64_t block = info(out.dtype).block_elems;
+  for_each_run(in.layout, block, [&](int64_t row, int64_t first, int64_t blocks) {
+    float values[kRunElems];
+    gather(kernels, in, row_offset(in.layout, row) + first * stride, stride, blocks * block,
+           values);
+    const int64_t to = bytes_of(out.dtype, row_offset(out.layout, row) + first);
+    codec.quantize(values, blocks, static_cast<uint8_t*>(out.data) + to);
+  });
 }
 
 void CpuBackend::dequantize(const View& out, const ConstView& in) {
@@ -108,14 +115,14 @@ void CpuBackend::dequantize(const View& out, const ConstView& in) {
   const BlockKernels& kernels = WICK_SELECT_KERNELS(isa_, block_kernels, v4);
   const BlockCodec codec = codec_of(kernels, "dequantize", in.dtype);
   const int64_t stride = out.layout.stride(out.layout.rank() - 1);
-  for_each_run(row_count(out.layout), out.layout.shape().back() / 32,
-               [&](int64_t row, int64_t first, int64_t blocks) {
-                 float values[kRunBlocks * 32];
-                 const int64_t from = bytes_of(in.dtype, row_offset(in.layout, row) + first * 32);
-                 codec.dequantize(static_cast<const uint8_t*>(in.data) + from, blocks, values);
-                 scatter(kernels, out, row_offset(out.layout, row) + first * 32 * stride, stride,
-                         blocks * 32, values);
-               });
+  const int64_t block = info(in.dtype).block_elems;
+  for_each_run(out.layout, block, [&](int64_t row, int64_t first, int64_t blocks) {
+    float values[kRunElems];
+    const int64_t from = bytes_of(in.dtype, row_offset(in.layout, row) + first);
+    codec.dequantize(static_cast<const uint8_t*>(in.data) + from, blocks, values);
+    scatter(kernels, out, row_offset(out.layout, row) + first * stride, stride, blocks * block,
+            values);
+  });
 }
 
 }  // namespace wick::cpu

@@ -11,17 +11,19 @@ namespace wick::cpu::WICK_ISA {
 namespace {
 
 /// Where a tile keeps what belongs to one block of one column.
+template <class T>
 struct TileBlock {
   int8_t* q;
   float* d;
   uint8_t* extra;
 };
 
-WICK_LANES TileBlock tile_block(uint8_t* tile, int64_t width, int64_t block, int64_t column) {
-  uint8_t* at = tile + block * width * kTileBlockBytes;
+template <class T>
+WICK_LANES TileBlock<T> tile_block(uint8_t* tile, int64_t width, int64_t block, int64_t column) {
+  uint8_t* at = tile + block * width * Packed<T>::kTileBlockBytes;
   return {reinterpret_cast<int8_t*>(at + column * kBlockElems),
           reinterpret_cast<float*>(at + width * kBlockElems + column * 4),
-          at + width * (kBlockElems + 4) + column * 4};
+          at + width * (kBlockElems + 4) + column * 4 * Packed<T>::kExtras};
 }
 
 template <class T>
@@ -35,11 +37,26 @@ WICK_LANES void store_extra(uint8_t* extra, float d, int32_t sum) {
   }
 }
 
+/// The sum of the first part of a block's q, where there are two.
 template <class T>
-WICK_LANES void quantize_one(const float* x, const TileBlock& to) {
+WICK_LANES int32_t first_sum(const int8_t* q) {
+  static_assert(T::kParts == 2);
+  int32_t sum = 0;
+  for (int i = 0; i < kBlockElems / 2; ++i) sum += q[i];
+  return sum;
+}
+
+template <class T>
+WICK_LANES void quantize_one(const float* x, const TileBlock<T>& to) {
   const math::ActivationScale scale = math::quantize_activation(x, to.q);
   *to.d = scale.d;
-  store_extra<T>(to.extra, scale.d, scale.sum);
+  if constexpr (T::kParts == 1) {
+    store_extra<T>(to.extra, scale.d, scale.sum);
+  } else {
+    const int32_t first = first_sum<T>(to.q);
+    store_extra<T>(to.extra, scale.d, first);
+    store_extra<T>(to.extra + 4, scale.d, scale.sum - first);
+  }
 }
 
 #if defined(__AVX512BW__)
@@ -75,9 +92,9 @@ WICK_LANES void store_two_blocks(__m512i packed, int8_t* first, int8_t* second) 
 
 /// Sixteen blocks at once, so that divisions and reductions are shared.
 template <class T>
-WICK_LANES void quantize_sixteen(const float* const* x, const TileBlock* to) {
+WICK_LANES void quantize_sixteen(const float* const* x, const TileBlock<T>* to) {
   const __m512i magnitude = _mm512_set1_epi32(0x7fffffff);
-  __m512i v[16];
+  __m512i v[16], second[16];
 #pragma GCC unroll 16
   for (int i = 0; i < 16; ++i) {
     v[i] = _mm512_max_epu32(_mm512_and_si512(_mm512_loadu_si512(x[i]), magnitude),
@@ -92,9 +109,12 @@ WICK_LANES void quantize_sixteen(const float* const* x, const TileBlock* to) {
   }
   const __m512 amax = _mm512_castsi512_ps(largest);
   const __mmask16 live = _mm512_cmp_ps_mask(amax, _mm512_set1_ps(1e-30f), _CMP_GT_OQ);
-  const __m512 d = _mm512_maskz_div_ps(live, amax, _mm512_set1_ps(127.0f));
+  const __m512i least = _mm512_castps_si512(_mm512_div_ps(amax, _mm512_set1_ps(127.0f)));
+  // ActivationStep::round_up
+  const __m512 d = _mm512_castsi512_ps(_mm512_maskz_and_epi32(
+      live, _mm512_add_epi32(least, _mm512_set1_epi32(0x000fffff)), _mm512_set1_epi32(~0xfffff)));
   alignas(64) float inverse[16], scale[16];
-  _mm512_store_ps(inverse, _mm512_maskz_div_ps(live, _mm512_set1_ps(127.0f), amax));
+  _mm512_store_ps(inverse, _mm512_maskz_div_ps(live, _mm512_set1_ps(1.0f), d));
   _mm512_store_ps(scale, d);
 #pragma GCC unroll 8
   for (int i = 0; i < 16; i += 2) {
@@ -105,22 +125,28 @@ WICK_LANES void quantize_sixteen(const float* const* x, const TileBlock* to) {
       const __m512i a = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x[i + j]), s));
       const __m512i b = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x[i + j] + 16), s));
       words[j] = _mm512_packs_epi32(a, b);
-      v[i + j] = _mm512_add_epi32(a, b);
+      v[i + j] = T::kParts == 1 ? _mm512_add_epi32(a, b) : a;
+      if (T::kParts == 2) second[i + j] = b;
     }
     store_two_blocks(_mm512_packs_epi16(words[0], words[1]), to[i].q, to[i + 1].q);
   }
-  const __m512i sum = reduce_rows(
-      v,
-      [](__m512i a, __m512i b) __attribute__((always_inline)) { return _mm512_add_epi32(a, b); });
-  alignas(64) int32_t extra[16];
-  if constexpr (T::kHasMin) {
-    _mm512_store_ps(extra, _mm512_mul_ps(d, _mm512_cvtepi32_ps(sum)));
-  } else {
-    _mm512_store_si512(extra, _mm512_mullo_epi32(sum, _mm512_set1_epi32(-T::kOffset)));
+  alignas(64) int32_t extra[T::kParts][16];
+#pragma GCC unroll 2
+  for (int part = 0; part < T::kParts; ++part) {
+    const __m512i sum = reduce_rows(
+        part == 0 ? v : second,
+        [](__m512i a, __m512i b) __attribute__((always_inline)) { return _mm512_add_epi32(a, b); });
+    if constexpr (T::kHasMin) {
+      _mm512_store_ps(extra[part], _mm512_mul_ps(d, _mm512_cvtepi32_ps(sum)));
+    } else {
+      _mm512_store_si512(extra[part], _mm512_mullo_epi32(sum, _mm512_set1_epi32(-T::kOffset)));
+    }
   }
   for (int i = 0; i < 16; ++i) {
     *to[i].d = scale[i];
-    __builtin_memcpy(to[i].extra, &extra[i], 4);
+    for (int part = 0; part < T::kParts; ++part) {
+      __builtin_memcpy(to[i].extra + 4 * part, &extra[part][i], 4);
+    }
   }
 }
 
@@ -133,12 +159,12 @@ template <class T>
 void quantize_tile(const float* const* columns, int64_t width, int64_t blocks, uint8_t* tile) {
 #if defined(__AVX512BW__)
   const float* from[16];
-  TileBlock to[16];
+  TileBlock<T> to[16];
   int filled = 0;
   for (int64_t c = 0; c < width; ++c) {
     for (int64_t b = 0; b < blocks; ++b) {
       from[filled] = columns[c] + b * kBlockElems;
-      to[filled] = tile_block(tile, width, b, c);
+      to[filled] = tile_block<T>(tile, width, b, c);
       if (++filled < 16) continue;
       quantize_sixteen<T>(from, to);
       filled = 0;
@@ -154,7 +180,7 @@ void quantize_tile(const float* const* columns, int64_t width, int64_t blocks, u
 #else
   for (int64_t c = 0; c < width; ++c) {
     for (int64_t b = 0; b < blocks; ++b) {
-      quantize_one<T>(columns[c] + b * kBlockElems, tile_block(tile, width, b, c));
+      quantize_one<T>(columns[c] + b * kBlockElems, tile_block<T>(tile, width, b, c));
     }
   }
 #endif

@@ -22,146 +22,29 @@
 
 #include "wick/backend/cpu/linear/quantized_activations.h"
 #include "wick/backend/cpu/linear/quantized_lanes.h"
+#include "wick/backend/cpu/linear/quantized_sources.h"
 #include "wick/backend/cpu/linear/quantized_types.h"
-
-#if defined(WICK_PORTABLE_LANES)
-#define WICK_UNROLL
-#else
-#define WICK_UNROLL _Pragma("GCC unroll 16")
-#endif
 
 namespace wick::cpu::WICK_ISA {
 namespace {
 
-// ---- Where weights come from. A source names a block by its unit and its place in it, and has:
-// ---- unpack quad `k` (columns 4k to 4k + 3) of a block; scale and minimum of a block.
-
-/// A packed panel, unpacked in registers.
-template <class T>
-struct FromPanel {
-  static constexpr int kUnitBlocks = T::kUnitBlocks;
-  const uint8_t* panel;
-  int64_t ahead;  // how far the memory lies that is asked for
-
-  WICK_LANES const uint8_t* at(const FromPanel& s, int64_t unit) {
-    return s.panel + unit * Packed<T>::kUnitBytes;
-  }
-  WICK_LANES auto quad(const FromPanel& s, int64_t unit, int g, int k) {
-    const uint8_t* quants = at(s, unit) + g * T::kQuantBytes;
-    if constexpr (T::kNibbles) {
-      const Bytes v = load_bytes(quants + (k & 3) * 64);
-      return k < 4 ? low_nibbles(v) : high_nibbles(v);
-    } else {
-      return byte_weights(load_bytes(quants + k * 64));
-    }
-  }
-  WICK_LANES F32 scale(const FromPanel& s, int64_t unit, int g) {
-    return load_f16(at(s, unit) + Packed<T>::kScales + g * 2 * kPanelRows);
-  }
-  WICK_LANES F32 minimum(const FromPanel& s, int64_t unit, int g) {
-    return load_f16(at(s, unit) + Packed<T>::kMinima + g * 2 * kPanelRows);
-  }
-  WICK_LANES void prefetch(const FromPanel& s, int64_t unit, int g) {
-    constexpr int kLines = Packed<T>::kUnitBytes / 64;
-    WICK_UNROLL
-    for (int line = kLines * g / kUnitBlocks; line < kLines * (g + 1) / kUnitBlocks; ++line) {
-      __builtin_prefetch(at(s, unit) + s.ahead + line * 64);
-    }
-  }
-};
-
-/// A panel unpacked in scratch memory: per block the bytes of eight quads (two planes of nibbles
-/// where the product wants them), 16 f32 scales, 16 f32 minima.
-template <class T>
-struct FromScratch {
-  static constexpr int kUnitBlocks = 1;
-  static constexpr int kPlanes = T::kNibbles ? 1 : kBytePlanes;
-  static constexpr int kScales = kPlanes * kPlaneBytes;
-  static constexpr int kBlockBytes = kScales + 64 + (T::kHasMin ? 64 : 0);
-  const uint8_t* panel;
-
-  WICK_LANES const uint8_t* at(const FromScratch& s, int64_t unit) {
-    return s.panel + unit * kBlockBytes;
-  }
-  WICK_LANES auto quad(const FromScratch& s, int64_t unit, int, int k) {
-    if constexpr (T::kNibbles) {
-      return load_bytes(at(s, unit) + k * 64);
-    } else {
-      return load_weights(at(s, unit) + k * 64);
-    }
-  }
-  WICK_LANES F32 scale(const FromScratch& s, int64_t unit, int) {
-    return load(reinterpret_cast<const float*>(at(s, unit) + kScales));
-  }
-  WICK_LANES F32 minimum(const FromScratch& s, int64_t unit, int) {
-    return load(reinterpret_cast<const float*>(at(s, unit) + kScales + 64));
-  }
-  WICK_LANES void prefetch(const FromScratch&, int64_t, int) {}
-
-  static void fill(uint8_t* to, const FromPanel<T>& from, int64_t blocks) {
-    using Panel = FromPanel<T>;
-    for (int64_t b = 0; b < blocks; ++b, to += kBlockBytes) {
-      const int64_t unit = b / T::kUnitBlocks;
-      const int g = static_cast<int>(b % T::kUnitBlocks);
-      WICK_UNROLL
-      for (int k = 0; k < 8; ++k) {
-        const auto w = Panel::quad(from, unit, g, k);
-        if constexpr (T::kNibbles) {
-          store_bytes(to + k * 64, w);
-        } else {
-          store_weights(to + k * 64, w);
-        }
-      }
-      store(reinterpret_cast<float*>(to + kScales), Panel::scale(from, unit, g));
-      if constexpr (T::kHasMin) {
-        store(reinterpret_cast<float*>(to + kScales + 64), Panel::minimum(from, unit, g));
-      }
-      Panel::prefetch(from, unit, g);
-    }
-  }
-};
-
-/// A packed panel that needs no unpacking, read where it lies by one tile after another.
-template <class T>
-struct InPlace : FromPanel<T> {
-  WICK_LANES void prefetch(const InPlace&, int64_t, int) {}
-};
-#if defined(__AVX512VNNI__)
-template <class T>
-constexpr bool kReadInPlace = !T::kNibbles;
-#else
-template <class T>
-constexpr bool kReadInPlace = false;
-#endif
-
-/// One block of a register tile: sums += scaled integer dot products.
+/// Integer products of part `part` of a block: quads·activations, from what unsigned quants have
+/// too much on.
 template <class T, class Source, int kRows, int kColumns>
-WICK_LANES void add_block(const Source (&w)[kRows], const uint8_t* x, int64_t unit, int g,
-                          F32 (&sums)[kRows][kColumns]) {
-  WICK_UNROLL
-  for (int m = 0; m < kRows; ++m) Source::prefetch(w[m], unit, g);
-  x += (unit * Source::kUnitBlocks + g) * kColumns * kTileBlockBytes;
-  const auto* d = reinterpret_cast<const float*>(x + kColumns * kBlockElems);
-  const uint8_t* extra = x + kColumns * (kBlockElems + 4);
-  int32_t from[kColumns];
-  float scaled_sum[kColumns];
-  WICK_UNROLL
-  for (int j = 0; j < kColumns; ++j) {
-    __builtin_memcpy(&from[j], extra + 4 * j, 4);
-    __builtin_memcpy(&scaled_sum[j], extra + 4 * j, 4);
-    if (T::kHasMin) from[j] = 0;
-  }
-
-  Dot<T::kNibbles> dots[kRows][kColumns];
+WICK_LANES void dot_part(const Source (&w)[kRows], const uint8_t* x, int64_t unit, int g, int part,
+                         const int32_t (&from)[kColumns], F32 (&out)[kRows][kColumns]) {
+  constexpr int kQuads = 8 / T::kParts;
+  constexpr bool kTurns = T::kParts == 1 && T::kQuants != Quants::bytes;
+  Dot<T::kQuants> dots[kRows][kColumns];
   WICK_UNROLL
   for (int m = 0; m < kRows; ++m) {
     WICK_UNROLL
     for (int j = 0; j < kColumns; ++j) start(dots[m][j], from[j]);
   }
   WICK_UNROLL
-  for (int i = 0; i < 8; ++i) {
+  for (int i = 0; i < kQuads; ++i) {
     // The two nibbles of a vector one after the other: it is loaded once.
-    const int k = T::kNibbles ? (i >> 1) + (i & 1) * 4 : i;
+    const int k = kTurns ? (i >> 1) + (i & 1) * 4 : part * kQuads + i;
     decltype(Source::quad(w[0], unit, g, k)) weights[kRows];
     WICK_UNROLL
     for (int m = 0; m < kRows; ++m) weights[m] = Source::quad(w[m], unit, g, k);
@@ -169,17 +52,73 @@ WICK_LANES void add_block(const Source (&w)[kRows], const uint8_t* x, int64_t un
     for (int j = 0; j < kColumns; ++j) {
       const Quad quad = load_quad(x + j * kBlockElems + 4 * k);
       WICK_UNROLL
-      for (int m = 0; m < kRows; ++m) accumulate(dots[m][j], weights[m], quad);
+      for (int m = 0; m < kRows; ++m) {
+        accumulate(dots[m][j], weights[m], quad);
+        if (i % kPairQuads<T::kQuants> == kPairQuads<T::kQuants> - 1) fold(dots[m][j]);
+      }
     }
   }
+  WICK_UNROLL
+  for (int m = 0; m < kRows; ++m) {
+    WICK_UNROLL
+    for (int j = 0; j < kColumns; ++j) out[m][j] = finish(dots[m][j], from[j]);
+  }
+}
+
+/// The integer products of a block, with the parts' factors: below 2^24, so that floats have them
+/// exactly.
+template <class T, class Source, int kRows, int kColumns>
+WICK_LANES void dot_block(const Source (&w)[kRows], const uint8_t* x, int64_t unit, int g,
+                          const uint8_t* extra, F32 (&out)[kRows][kColumns]) {
+  WICK_UNROLL
+  for (int part = 0; part < T::kParts; ++part) {
+    int32_t from[kColumns];
+    WICK_UNROLL
+    for (int j = 0; j < kColumns; ++j) {
+      __builtin_memcpy(&from[j], extra + 4 * (j * T::kParts + part), 4);
+      if (T::kHasMin) from[j] = 0;
+    }
+    F32 dots[kRows][kColumns];
+    dot_part<T>(w, x, unit, g, part, from, dots);
+    WICK_UNROLL
+    for (int m = 0; m < kRows; ++m) {
+      if constexpr (T::kParts == 1) {
+        WICK_UNROLL
+        for (int j = 0; j < kColumns; ++j) out[m][j] = dots[m][j];
+      } else {
+        const F32 factor = Source::factor(w[m], unit, g, part);
+        WICK_UNROLL
+        for (int j = 0; j < kColumns; ++j) {
+          out[m][j] = part == 0 ? mul(factor, dots[m][j]) : fma(factor, dots[m][j], out[m][j]);
+        }
+      }
+    }
+  }
+}
+
+/// One block of a register tile: sums += scaled integer dot products.
+template <class T, class Source, int kRows, int kColumns>
+WICK_LANES void add_block(const Source (&w)[kRows], const uint8_t* x, int64_t unit, int g,
+                          F32 (&sums)[kRows][kColumns]) {
+  WICK_UNROLL
+  for (int m = 0; m < kRows; ++m) Source::prefetch(w[m], unit, g);
+  x += (unit * Source::kUnitBlocks + g) * kColumns * Packed<T>::kTileBlockBytes;
+  const auto* d = reinterpret_cast<const float*>(x + kColumns * kBlockElems);
+  const uint8_t* extra = x + kColumns * (kBlockElems + 4);
+  F32 products[kRows][kColumns];
+  dot_block<T>(w, x, unit, g, extra, products);
   WICK_UNROLL
   for (int m = 0; m < kRows; ++m) {
     const F32 scale = Source::scale(w[m], unit, g);
     const F32 minimum = T::kHasMin ? Source::minimum(w[m], unit, g) : scale;
     WICK_UNROLL
     for (int j = 0; j < kColumns; ++j) {
-      if (T::kHasMin) sums[m][j] = fma(minimum, splat(scaled_sum[j]), sums[m][j]);
-      sums[m][j] = fma(mul(scale, splat(d[j])), finish(dots[m][j], from[j]), sums[m][j]);
+      if (T::kHasMin) {
+        float scaled_sum;
+        __builtin_memcpy(&scaled_sum, extra + 4 * j, 4);
+        sums[m][j] = fma(minimum, splat(scaled_sum), sums[m][j]);
+      }
+      sums[m][j] = fma(mul(scale, splat(d[j])), products[m][j], sums[m][j]);
     }
   }
 }
@@ -202,13 +141,17 @@ WICK_LANES void multiply_tile(const Source (&w)[kRows], const uint8_t* x, int64_
       WICK_UNROLL
       for (int j = 0; j < kColumns; ++j) sums[m][j] = zero();
     }
-    const int64_t whole = end / kUnit;
-    for (int64_t unit = chunk / kUnit; unit < whole; ++unit) {
-      WICK_UNROLL
-      for (int g = 0; g < kUnit; ++g) add_block<T>(w, x, unit, g, sums);
+    if constexpr (kUnit == kChunkBlocks) {
+      for (int g = 0; g < kUnit; ++g) add_block<T>(w, x, chunk / kUnit, g, sums);
+    } else {
+      const int64_t whole = end / kUnit;
+      for (int64_t unit = chunk / kUnit; unit < whole; ++unit) {
+        WICK_UNROLL
+        for (int g = 0; g < kUnit; ++g) add_block<T>(w, x, unit, g, sums);
+      }
+      // The blocks that begin a last unit.
+      for (int g = 0; g < end - whole * kUnit; ++g) add_block<T>(w, x, whole, g, sums);
     }
-    // The blocks that begin a last unit.
-    for (int g = 0; g < end - whole * kUnit; ++g) add_block<T>(w, x, whole, g, sums);
     WICK_UNROLL
     for (int m = 0; m < kRows; ++m) {
       WICK_UNROLL
@@ -331,7 +274,7 @@ void decode(const ProductJob& job) {
     for (int64_t t = 0; t < split.tiles; ++t) {
       const int64_t width = t < split.wide ? split.width : split.width - 1;
       kProducts[width - 1](job, &panel, p, x, column);
-      x += width * job.blocks * kTileBlockBytes;
+      x += width * job.blocks * Packed<T>::kTileBlockBytes;
       column += width;
     }
   }
@@ -363,7 +306,7 @@ WICK_LANES void multiply_panels(const ProductJob& job, const uint8_t* const* pan
     } else {
       product<T, Source, kRows, kColumns - 1>(job, panels, panel, x, column);
     }
-    x += width * job.blocks * kTileBlockBytes;
+    x += width * job.blocks * Packed<T>::kTileBlockBytes;
     column += width;
   }
 }
@@ -395,31 +338,31 @@ void prompt(const ProductJob& job) {
 
 template <class T, int kRows, int kColumns>
 constexpr QuantizedTypeKernels type_kernels(int prompt_columns) {
-  return {
-      quantize_tile<T>, decode<T>,      prompt<T, kRows, kColumns>,
-      kColumns,         prompt_columns, kReadInPlace<T> ? 0 : kRows * FromScratch<T>::kBlockBytes};
+  return {quantize_tile<T>,
+          Packed<T>::kTileBlockBytes,
+          decode<T>,
+          prompt<T, kRows, kColumns>,
+          kColumns,
+          prompt_columns,
+          kReadInPlace<T> ? 0 : kRows * FromScratch<T>::kBlockBytes};
 }
 
 }  // namespace
 
 // Register tiles (panels × columns), from the number of registers: 32 of 16 rows, 16 of 8 rows, or
 // what a compiler makes of it.
+extern const QuantizedKernels quantized_kernels = {
+    load_row,
 #if defined(__AVX512VNNI__)
-extern const QuantizedKernels quantized_kernels = {
-    load_row,
-    {type_kernels<Q4_0, 2, 5>(40), type_kernels<Q4_1, 2, 5>(40), type_kernels<Q8_0, 2, 5>(32)}};
+    {type_kernels<Q4_0, 2, 5>(40), type_kernels<Q4_1, 2, 5>(40), type_kernels<Q5_0, 2, 5>(40),
+     type_kernels<Q8_0, 2, 5>(32), type_kernels<Q4_K, 2, 5>(40), type_kernels<Q6_K, 2, 4>(40)}
 #elif defined(__AVX512BW__)
-extern const QuantizedKernels quantized_kernels = {
-    load_row,
-    {type_kernels<Q4_0, 2, 5>(24), type_kernels<Q4_1, 2, 5>(24), type_kernels<Q8_0, 1, 6>(30)}};
-#elif defined(__AVX2__)
-extern const QuantizedKernels quantized_kernels = {
-    load_row,
-    {type_kernels<Q4_0, 1, 4>(24), type_kernels<Q4_1, 1, 4>(24), type_kernels<Q8_0, 1, 4>(24)}};
+    {type_kernels<Q4_0, 2, 5>(24), type_kernels<Q4_1, 2, 5>(24), type_kernels<Q5_0, 1, 6>(30),
+     type_kernels<Q8_0, 1, 6>(30), type_kernels<Q4_K, 2, 5>(24), type_kernels<Q6_K, 1, 6>(30)}
 #else
-extern const QuantizedKernels quantized_kernels = {
-    load_row,
-    {type_kernels<Q4_0, 1, 4>(24), type_kernels<Q4_1, 1, 4>(24), type_kernels<Q8_0, 1, 4>(24)}};
+    {type_kernels<Q4_0, 1, 4>(24), type_kernels<Q4_1, 1, 4>(24), type_kernels<Q5_0, 1, 4>(16),
+     type_kernels<Q8_0, 1, 4>(24), type_kernels<Q4_K, 1, 4>(24), type_kernels<Q6_K, 1, 4>(16)}
 #endif
+};
 
 }  // namespace wick::cpu::WICK_ISA

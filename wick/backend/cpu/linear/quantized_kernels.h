@@ -43,6 +43,8 @@ struct ProductJob {
 struct QuantizedTypeKernels {
   /// Quantises `width` columns of 32·blocks floats into one tile.
   void (*quantize_tile)(const float* const* columns, int64_t width, int64_t blocks, uint8_t* tile);
+  /// Bytes of a block of one column in a tile.
+  int tile_block_bytes;
   /// Few columns: streams the panels once, unpacking in registers. Tiles as split_columns cuts them
   /// with kDecodeWidth.
   void (*decode)(const ProductJob&);
@@ -57,7 +59,7 @@ struct QuantizedTypeKernels {
 };
 
 inline constexpr int kDecodeWidth = 8;
-inline constexpr int kQuantizedTypes = 3;  // q4_0 q4_1 q8_0
+inline constexpr int kQuantizedTypes = 6;  // q4_0 q4_1 q5_0 q8_0 q4_k q6_k
 
 struct QuantizedKernels {
   /// Converts n activations at x + i·stride to floats.

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "wick/backend/cpu/intrinsics.h"
+#include "wick/backend/cpu/linear/quantized_types.h"
 #include "wick/math/half.h"
 
 // Sixteen rows side by side, in the widest registers of the instruction set that this is compiled
@@ -11,10 +12,12 @@
 // F32     16 floats
 // Bytes   64 unsigned bytes: four columns of 16 rows
 // Quad    four int8 activations, repeated for every row
-// Weights what four columns of a type's rows unpack to, and Dot<kNibbles>, the sums of their
-//         products with activations over one block. With VNNI that is one instruction. Elsewhere
-//         pairs of products are summed in 16 bits, which nibbles never overflow: a lane sees two
-//         products in each of eight steps, 16·15·127 = 30480 < 2^15. Bytes take twice the work.
+// Weights what four columns of a type's rows unpack to, and Dot<kQuants>, the sums of their
+// products
+//         with activations over a block or a part of one. With VNNI that is one instruction.
+//         Elsewhere pairs of products are summed in 16 bits, as many quads' as these hold, a lane
+//         seeing two products a quad: eight of nibbles, 16·15·127 = 30480 < 2^15; four of five
+//         bits, 8·31·127 = 31496; two of six bits, 4·63·127 = 32004. Bytes take twice the work.
 
 #define WICK_LANES static inline __attribute__((always_inline))
 
@@ -43,6 +46,31 @@ WICK_LANES void store_bytes(uint8_t* p, Bytes v) { _mm512_store_si512(p, v); }
 WICK_LANES Bytes low_nibbles(Bytes v) { return _mm512_and_si512(v, _mm512_set1_epi8(15)); }
 WICK_LANES Bytes high_nibbles(Bytes v) {
   return _mm512_and_si512(_mm512_srli_epi16(v, 4), _mm512_set1_epi8(15));
+}
+using Halves = uint16_t __attribute__((vector_size(64)));
+/// low | bit `bit` of each byte as bit 4.
+WICK_LANES Bytes add_bit(Bytes low, Bytes bits, int bit) {
+  const auto v = reinterpret_cast<Halves>(bits);
+  const auto moved = reinterpret_cast<Bytes>(bit < 4 ? v << (4 - bit) : v >> (bit - 4));
+  return _mm512_ternarylogic_epi32(low, moved, _mm512_set1_epi8(16), 0xf8);  // a | (b & c)
+}
+WICK_LANES Bytes low_six(Bytes v) { return _mm512_and_si512(v, _mm512_set1_epi8(63)); }
+/// The top two bits of each byte of a, b and c, those of a lowest.
+WICK_LANES Bytes top_pairs(Bytes a, Bytes b, Bytes c) {
+  constexpr int kSelect = 0xe4;  // c ? a : b
+  const Bytes high = _mm512_ternarylogic_epi32(_mm512_srli_epi16(c, 2), _mm512_srli_epi16(b, 4),
+                                               _mm512_set1_epi8(0x30), kSelect);
+  const Bytes all =
+      _mm512_ternarylogic_epi32(high, _mm512_srli_epi16(a, 6), _mm512_set1_epi8(0x3c), kSelect);
+  return low_six(all);
+}
+WICK_LANES F32 load_u8(const uint8_t* p) {
+  return _mm512_cvtepi32_ps(
+      _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+}
+WICK_LANES F32 load_i8(const uint8_t* p) {
+  return _mm512_cvtepi32_ps(
+      _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
 }
 WICK_LANES Quad load_quad(const uint8_t* p) {
   int32_t q;
@@ -105,6 +133,41 @@ WICK_LANES Bytes low_nibbles(Bytes v) {
 }
 WICK_LANES Bytes high_nibbles(Bytes v) {
   return low_nibbles({_mm256_srli_epi16(v.a, 4), _mm256_srli_epi16(v.b, 4)});
+}
+using Halves = uint16_t __attribute__((vector_size(32)));
+WICK_LANES __m256i add_half_bit(__m256i low, __m256i bits, int bit) {
+  const auto v = reinterpret_cast<Halves>(bits);
+  const auto moved = reinterpret_cast<__m256i>(bit < 4 ? v << (4 - bit) : v >> (bit - 4));
+  return _mm256_or_si256(low, _mm256_and_si256(moved, _mm256_set1_epi8(16)));
+}
+/// low | bit `bit` of each byte as bit 4.
+WICK_LANES Bytes add_bit(Bytes low, Bytes bits, int bit) {
+  return {add_half_bit(low.a, bits.a, bit), add_half_bit(low.b, bits.b, bit)};
+}
+WICK_LANES Bytes low_six(Bytes v) {
+  const __m256i mask = _mm256_set1_epi8(63);
+  return {_mm256_and_si256(v.a, mask), _mm256_and_si256(v.b, mask)};
+}
+WICK_LANES __m256i top_half_pairs(__m256i a, __m256i b, __m256i c) {
+  const __m256i low = _mm256_and_si256(_mm256_srli_epi16(a, 6), _mm256_set1_epi8(0x03));
+  const __m256i middle = _mm256_and_si256(_mm256_srli_epi16(b, 4), _mm256_set1_epi8(0x0c));
+  const __m256i high = _mm256_and_si256(_mm256_srli_epi16(c, 2), _mm256_set1_epi8(0x30));
+  return _mm256_or_si256(_mm256_or_si256(low, middle), high);
+}
+/// The top two bits of each byte of a, b and c, those of a lowest.
+WICK_LANES Bytes top_pairs(Bytes a, Bytes b, Bytes c) {
+  return {top_half_pairs(a.a, b.a, c.a), top_half_pairs(a.b, b.b, c.b)};
+}
+WICK_LANES __m128i load_eight(const uint8_t* p) {
+  return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
+}
+WICK_LANES F32 load_u8(const uint8_t* p) {
+  return {_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(load_eight(p))),
+          _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(load_eight(p + 8)))};
+}
+WICK_LANES F32 load_i8(const uint8_t* p) {
+  return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(load_eight(p))),
+          _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(load_eight(p + 8)))};
 }
 WICK_LANES Quad load_quad(const uint8_t* p) {
   int32_t q;
@@ -191,6 +254,34 @@ WICK_LANES Bytes high_nibbles(Bytes v) {
   for (uint8_t& e : v.v) e = static_cast<uint8_t>(e >> 4);
   return v;
 }
+/// low | bit `bit` of each byte as bit 4.
+WICK_LANES Bytes add_bit(Bytes low, const Bytes& bits, int bit) {
+  for (int i = 0; i < 64; ++i) {
+    low.v[i] = static_cast<uint8_t>(low.v[i] | (bits.v[i] >> bit & 1) << 4);
+  }
+  return low;
+}
+WICK_LANES Bytes low_six(Bytes v) {
+  for (uint8_t& e : v.v) e = static_cast<uint8_t>(e & 63);
+  return v;
+}
+/// The top two bits of each byte of a, b and c, those of a lowest.
+WICK_LANES Bytes top_pairs(Bytes a, const Bytes& b, const Bytes& c) {
+  for (int i = 0; i < 64; ++i) {
+    a.v[i] = static_cast<uint8_t>(a.v[i] >> 6 | b.v[i] >> 6 << 2 | c.v[i] >> 6 << 4);
+  }
+  return a;
+}
+WICK_LANES F32 load_u8(const uint8_t* p) {
+  F32 y;
+  for (int r = 0; r < 16; ++r) y.v[r] = static_cast<float>(p[r]);
+  return y;
+}
+WICK_LANES F32 load_i8(const uint8_t* p) {
+  F32 y;
+  for (int r = 0; r < 16; ++r) y.v[r] = static_cast<float>(static_cast<int8_t>(p[r]));
+  return y;
+}
 WICK_LANES Quad load_quad(const uint8_t* p) {
   int8_t x[4];
   __builtin_memcpy(x, p, sizeof x);
@@ -209,25 +300,33 @@ WICK_LANES F32 to_f32(const Sums& v) {
 /// Eight quads of a block, unpacked.
 constexpr int kPlaneBytes = 512;
 
+/// After how many quads a Dot is folded, where sums of pairs need it.
+template <Quants kQuants>
+constexpr int kPairQuads = kQuants == Quants::six    ? 2
+                           : kQuants == Quants::five ? 4
+                                                     : 8;
+
 #if defined(__AVX512VNNI__)
 
 using ByteWeights = Bytes;
 constexpr int kBytePlanes = 1;
 
-template <bool kNibbles>
+template <Quants kQuants>
 struct Dot {
   Sums sums;
 };
-template <bool kNibbles>
-WICK_LANES void start(Dot<kNibbles>& dot, int32_t from) {
+template <Quants kQuants>
+WICK_LANES void start(Dot<kQuants>& dot, int32_t from) {
   dot.sums = splat_sums(from);
 }
-template <bool kNibbles>
-WICK_LANES void accumulate(Dot<kNibbles>& dot, Bytes w, Quad x) {
+template <Quants kQuants>
+WICK_LANES void accumulate(Dot<kQuants>& dot, Bytes w, Quad x) {
   dot.sums = _mm512_dpbusd_epi32(dot.sums, w, x);
 }
-template <bool kNibbles>
-WICK_LANES F32 finish(const Dot<kNibbles>& dot, int32_t) {
+template <Quants kQuants>
+WICK_LANES void fold(Dot<kQuants>&) {}
+template <Quants kQuants>
+WICK_LANES F32 finish(const Dot<kQuants>& dot, int32_t) {
   return to_f32(dot.sums);
 }
 WICK_LANES ByteWeights byte_weights(Bytes v) { return v; }
@@ -245,17 +344,17 @@ template <class Sum>
 struct ByteSums {
   Sum v[64];
 };
-template <bool kNibbles>
-struct Dot;
+template <Quants kQuants>
+struct Dot : ByteSums<int32_t> {};
 template <>
-struct Dot<true> : ByteSums<int16_t> {};
-template <>
-struct Dot<false> : ByteSums<int32_t> {};
+struct Dot<Quants::nibbles> : ByteSums<int16_t> {};
 
-template <bool kNibbles>
-WICK_LANES void start(Dot<kNibbles>& dot, int32_t) {
+template <Quants kQuants>
+WICK_LANES void start(Dot<kQuants>& dot, int32_t) {
   for (auto& sum : dot.v) sum = 0;
 }
+template <Quants kQuants>
+WICK_LANES void fold(Dot<kQuants>&) {}
 template <class Sum>
 WICK_LANES void accumulate(ByteSums<Sum>& dot, const Bytes& w, const Quad& x) {
   for (int i = 0; i < 64; i += 8) {
@@ -279,18 +378,41 @@ WICK_LANES void store_weights(uint8_t* p, const ByteWeights& w) { store_bytes(p,
 
 #else
 
-/// Nibbles, by sums of pairs.
-template <bool kNibbles>
-struct Dot;
-template <>
-struct Dot<true> {
-  Sums pairs;
+/// Five and six bits, by sums of pairs that are folded in between.
+template <Quants kQuants>
+struct Dot {
+  Sums pairs, sums;
 };
-WICK_LANES void start(Dot<true>& dot, int32_t) { dot.pairs = zero_sums(); }
-WICK_LANES void accumulate(Dot<true>& dot, Bytes w, Quad x) {
+template <Quants kQuants>
+WICK_LANES void start(Dot<kQuants>& dot, int32_t from) {
+  dot.pairs = zero_sums();
+  dot.sums = splat_sums(from);
+}
+template <Quants kQuants>
+WICK_LANES void accumulate(Dot<kQuants>& dot, Bytes w, Quad x) {
   dot.pairs = add_pairs(dot.pairs, w, x);
 }
-WICK_LANES F32 finish(const Dot<true>& dot, int32_t from) {
+template <Quants kQuants>
+WICK_LANES void fold(Dot<kQuants>& dot) {
+  dot.sums = join_pairs(dot.pairs, 1, dot.sums);
+  dot.pairs = zero_sums();
+}
+template <Quants kQuants>
+WICK_LANES F32 finish(const Dot<kQuants>& dot, int32_t) {
+  return to_f32(dot.sums);
+}
+
+/// Nibbles, by sums of pairs that hold a whole block.
+template <>
+struct Dot<Quants::nibbles> {
+  Sums pairs;
+};
+WICK_LANES void start(Dot<Quants::nibbles>& dot, int32_t) { dot.pairs = zero_sums(); }
+WICK_LANES void accumulate(Dot<Quants::nibbles>& dot, Bytes w, Quad x) {
+  dot.pairs = add_pairs(dot.pairs, w, x);
+}
+WICK_LANES void fold(Dot<Quants::nibbles>&) {}
+WICK_LANES F32 finish(const Dot<Quants::nibbles>& dot, int32_t from) {
   return to_f32(join_pairs(dot.pairs, 1, splat_sums(from)));
 }
 
@@ -303,15 +425,16 @@ struct ByteWeights {
   Bytes low, high;
 };
 template <>
-struct Dot<false> {
+struct Dot<Quants::bytes> {
   Sums low, high;
 };
-WICK_LANES void start(Dot<false>& dot, int32_t) { dot.low = dot.high = zero_sums(); }
-WICK_LANES void accumulate(Dot<false>& dot, ByteWeights w, Quad x) {
+WICK_LANES void fold(Dot<Quants::bytes>&) {}
+WICK_LANES void start(Dot<Quants::bytes>& dot, int32_t) { dot.low = dot.high = zero_sums(); }
+WICK_LANES void accumulate(Dot<Quants::bytes>& dot, ByteWeights w, Quad x) {
   dot.low = add_pairs(dot.low, w.low, x);
   dot.high = add_pairs(dot.high, w.high, x);
 }
-WICK_LANES F32 finish(const Dot<false>& dot, int32_t from) {
+WICK_LANES F32 finish(const Dot<Quants::bytes>& dot, int32_t from) {
   return to_f32(join_pairs(dot.low, 1, join_pairs(dot.high, 16, splat_sums(from))));
 }
 WICK_LANES ByteWeights byte_weights(Bytes v) { return {low_nibbles(v), high_nibbles(v)}; }
@@ -331,21 +454,22 @@ struct ByteWeights {
   Bytes magnitude, value;
 };
 template <>
-struct Dot<false> {
+struct Dot<Quants::bytes> {
   Sums sums;
 };
-WICK_LANES void start(Dot<false>& dot, int32_t) { dot.sums = zero_sums(); }
+WICK_LANES void fold(Dot<Quants::bytes>&) {}
+WICK_LANES void start(Dot<Quants::bytes>& dot, int32_t) { dot.sums = zero_sums(); }
 WICK_LANES __m256i signed_quads(__m256i sums, __m256i magnitude, __m256i value, Quad x) {
   const __m256i pairs = _mm256_maddubs_epi16(magnitude, _mm256_sign_epi8(x, value));
   sums = _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
   asm("" : "+x"(sums));  // as in add_pairs
   return sums;
 }
-WICK_LANES void accumulate(Dot<false>& dot, ByteWeights w, Quad x) {
+WICK_LANES void accumulate(Dot<Quants::bytes>& dot, ByteWeights w, Quad x) {
   dot.sums.a = signed_quads(dot.sums.a, w.magnitude.a, w.value.a, x);
   dot.sums.b = signed_quads(dot.sums.b, w.magnitude.b, w.value.b, x);
 }
-WICK_LANES F32 finish(const Dot<false>& dot, int32_t) { return to_f32(dot.sums); }
+WICK_LANES F32 finish(const Dot<Quants::bytes>& dot, int32_t) { return to_f32(dot.sums); }
 WICK_LANES ByteWeights byte_weights(Bytes v) {
   const __m256i flip = _mm256_set1_epi8(-128);
   const Bytes value = {_mm256_xor_si256(v.a, flip), _mm256_xor_si256(v.b, flip)};

@@ -1,16 +1,19 @@
 // Packs rows of GGML blocks into panels of 16 rows; see quantized_types.h for the layout.
 //
-// Index map: the 16 quants bytes of a block's row are four words, and word v of the 16 rows makes
-// up the 64-byte vector v: transpositions of 4 × 4 words in registers. Bytes stay as they are in
-// the file (a nibble pair there is already columns j and j + 16), but for Q8_0's sign bits.
-// Bytes moved: each once in and once out.
+// Index map: the 16 bytes of nibbles of a block's row are four words, and word v of the 16 rows
+// makes up the 64-byte vector v: transpositions of 4 × 4 words in registers. Bytes of the small
+// blocks stay as they are in the file (a nibble pair there is already columns j and j + 16), but
+// for Q8_0's sign bits; those of K-quants are brought into that form first. Bytes moved: each once
+// in and once out.
 
 #include "wick/backend/cpu/linear/quantized_pack.h"
 
 #include <cstring>
+#include <type_traits>
 
 #include "wick/backend/cpu/linear/quantized_types.h"
 #include "wick/base/error.h"
+#include "wick/math/k_blocks.h"
 
 namespace wick::cpu {
 namespace {
@@ -31,29 +34,73 @@ inline void transpose_words(const uint8_t* const* rows, int64_t at, uint32_t fli
   for (int v = 0; v < 4; ++v) std::memcpy(to + 64 * v, &out[v], sizeof out[v]);
 }
 
+/// Where the fields of a file's blocks of 32 lie: f16 d, f16 m where there is one, the quants.
+template <class T>
+struct File;
+template <>
+struct File<Q4_0> {
+  static constexpr int kBytes = 18, kQuants = 2;
+  static constexpr uint32_t kFlip = 0;  // what turns four quants into unsigned ones
+};
+template <>
+struct File<Q4_1> {
+  static constexpr int kBytes = 20, kQuants = 4;
+  static constexpr uint32_t kFlip = 0;
+};
+template <>
+struct File<Q5_0> {
+  static constexpr int kBytes = 22, kQuants = 6;
+  static constexpr uint32_t kFlip = 0;
+};
+template <>
+struct File<Q8_0> {
+  static constexpr int kBytes = 34, kQuants = 2;
+  static constexpr uint32_t kFlip = 0x80808080u;
+};
+
+/// The bits above a Q5_0 block's nibbles: those of columns j, j + 4, … in byte j.
+uint32_t fifth_bits(const uint8_t* file) {
+  uint32_t bits;
+  std::memcpy(&bits, file, sizeof bits);
+  uint32_t bytes = 0;
+  for (int j = 0; j < 4; ++j) {
+    uint32_t x = bits >> j & 0x11111111u;
+    x = (x | x >> 3) & 0x03030303u;
+    x = (x | x >> 6) & 0x000f000fu;
+    bytes |= (x | x >> 12) % 256 << (8 * j);
+  }
+  return bytes;
+}
+
+/// Blocks of 32, whose quants lie in the file as they do here.
 template <class T>
 void pack_panel(const uint8_t* const* rows, int64_t blocks, uint8_t* panel) {
+  using P = Packed<T>;
   const int64_t padded = (blocks + T::kUnitBlocks - 1) / T::kUnitBlocks * T::kUnitBlocks;
   for (int64_t b = 0; b < padded; ++b) {
     const int64_t g = b % T::kUnitBlocks;
-    uint8_t* unit = panel + b / T::kUnitBlocks * Packed<T>::kUnitBytes;
-    uint8_t* quants = unit + g * T::kQuantBytes;
-    uint8_t* scales = unit + Packed<T>::kScales + g * 2 * kPanelRows;
-    uint8_t* minima = unit + Packed<T>::kMinima + g * 2 * kPanelRows;
+    uint8_t* unit = panel + b / T::kUnitBlocks * P::kUnitBytes;
+    uint8_t* quants = unit + g * P::kQuantBytes;
+    uint8_t* scales = unit + P::kScales + g * P::kScaleBytes;
+    uint8_t* minima = unit + P::kMinima + g * P::kScaleBytes;
     if (b >= blocks) {
-      std::memset(quants, 0, T::kQuantBytes);
-      std::memset(scales, 0, 2 * kPanelRows);
-      if (T::kHasMin) std::memset(minima, 0, 2 * kPanelRows);
+      std::memset(quants, 0, P::kQuantBytes);
+      std::memset(scales, 0, P::kScaleBytes);
+      if (T::kHasMin) std::memset(minima, 0, P::kScaleBytes);
       continue;
     }
-    const int64_t at = b * T::kFileBytes;
+    const int64_t at = b * File<T>::kBytes;
     for (int r = 0; r < kPanelRows; r += 4) {
-      for (int half = 0; half < T::kQuantBytes / 256; ++half) {
-        transpose_words(rows + r, at + T::kFileQuants + 16 * half, T::kFlip,
+      for (int half = 0; half < P::kQuantBytes / 256; ++half) {
+        transpose_words(rows + r, at + File<T>::kQuants + 16 * half, File<T>::kFlip,
                         quants + 256 * half + 4 * r);
       }
     }
     for (int r = 0; r < kPanelRows; ++r) {
+      if (T::kQuants == Quants::five) {
+        const uint32_t bits = fifth_bits(rows[r] + at + 2);
+        std::memcpy(quants + P::kHighBits + 4 * r, &bits, 4);
+      }
       std::memcpy(scales + 2 * r, rows[r] + at, 2);
       if (T::kHasMin) std::memcpy(minima + 2 * r, rows[r] + at + 2, 2);
     }
@@ -61,13 +108,104 @@ void pack_panel(const uint8_t* const* rows, int64_t blocks, uint8_t* panel) {
 }
 
 template <class T>
+using FileBlock = std::conditional_t<std::is_same_v<T, Q4_K>, math::BlockQ4_K, math::BlockQ6_K>;
+
+/// A superblock of one row, its quants in the order that those of a panel's rows have: 4 bytes for
+/// each vector.
+struct SuperRow {
+  uint8_t quants[8][24];
+  uint8_t factors[2][8];  // scale and minimum of a block, or of its two parts
+  uint16_t d, minimum;
+};
+
+SuperRow read_row(Q4_K, const uint8_t* file) {
+  math::BlockQ4_K block;
+  std::memcpy(&block, file, sizeof block);
+  SuperRow row;
+  row.d = block.d.bits;
+  row.minimum = static_cast<uint16_t>(block.dmin.bits ^ 0x8000u);
+  for (int pair = 0; pair < 4; ++pair) {
+    const uint8_t* qs = block.qs + 32 * pair;
+    for (int j = 0; j < 16; ++j) {
+      row.quants[2 * pair][j] = static_cast<uint8_t>((qs[j] & 15) | (qs[j + 16] & 15) << 4);
+      row.quants[2 * pair + 1][j] = static_cast<uint8_t>(qs[j] >> 4 | (qs[j + 16] & 0xf0));
+    }
+  }
+  for (int b = 0; b < 8; ++b) {
+    const math::SixBits bits = math::read_six_bits(block.scales, b);
+    row.factors[0][b] = bits.scale;
+    row.factors[1][b] = bits.minimum;
+  }
+  return row;
+}
+
+SuperRow read_row(Q6_K, const uint8_t* file) {
+  math::BlockQ6_K block;
+  std::memcpy(&block, file, sizeof block);
+  SuperRow row;
+  row.d = block.d.bits;
+  for (int b = 0; b < 8; ++b) {
+    const int n = b / 4, r = b % 4;
+    const uint8_t *ql = block.ql + 64 * n + 32 * (r % 2), *qh = block.qh + 32 * n;
+    uint8_t q[32];
+    for (int j = 0; j < 32; ++j) {
+      q[j] = static_cast<uint8_t>((ql[j] >> (r / 2 * 4) & 15) | (qh[j] >> (2 * r) & 3) << 4);
+    }
+    for (int part = 0; part < 2; ++part) {
+      const uint8_t *first = q + 16 * part, *last = first + 12;
+      for (int j = 0; j < 12; ++j) {
+        const int pair = last[j % 4] >> (j / 4 * 2) & 3;
+        row.quants[b][12 * part + j] = static_cast<uint8_t>(first[j] | pair << 6);
+      }
+    }
+    row.factors[0][b] = static_cast<uint8_t>(block.scales[2 * b]);
+    row.factors[1][b] = static_cast<uint8_t>(block.scales[2 * b + 1]);
+  }
+  return row;
+}
+
+/// Superblocks, a unit each.
+template <class T>
+void pack_super_panel(const uint8_t* const* rows, int64_t blocks, uint8_t* panel) {
+  using P = Packed<T>;
+  constexpr int64_t kFileBytes = sizeof(FileBlock<T>);
+  for (int64_t unit = 0; unit < blocks / T::kUnitBlocks; ++unit, panel += P::kUnitBytes) {
+    SuperRow row[kPanelRows];
+    for (int r = 0; r < kPanelRows; ++r) row[r] = read_row(T{}, rows[r] + unit * kFileBytes);
+    for (int g = 0; g < T::kUnitBlocks; ++g) {
+      uint8_t* quants = panel + P::kQuants + g * P::kQuantBytes;
+      for (int r = 0; r < kPanelRows; ++r) {
+        for (int v = 0; v < P::kQuantBytes / 64; ++v) {
+          std::memcpy(quants + 64 * v + 4 * r, row[r].quants[g] + 4 * v, 4);
+        }
+      }
+      uint8_t* factors = panel + P::kFactors + g * P::kFactorBytes;
+      for (int r = 0; r < kPanelRows; ++r) factors[r] = row[r].factors[0][g];
+      for (int r = 0; r < kPanelRows; ++r) factors[kPanelRows + r] = row[r].factors[1][g];
+    }
+    for (int r = 0; r < kPanelRows; ++r) {
+      std::memcpy(panel + P::kScales + 2 * r, &row[r].d, 2);
+      if (T::kHasMin) std::memcpy(panel + P::kMinima + 2 * r, &row[r].minimum, 2);
+    }
+    std::memset(panel + P::kHeaderBytes, 0, P::kQuants - P::kHeaderBytes);
+  }
+}
+
+template <class T>
 constexpr QuantizedPacking packing(int kernels) {
   return {kernels, Packed<T>::panel_bytes, pack_panel<T>};
+}
+template <class T>
+constexpr QuantizedPacking super_packing(int kernels) {
+  return {kernels, Packed<T>::panel_bytes, pack_super_panel<T>};
 }
 
 constexpr QuantizedPacking kQ4_0 = packing<Q4_0>(0);
 constexpr QuantizedPacking kQ4_1 = packing<Q4_1>(1);
-constexpr QuantizedPacking kQ8_0 = packing<Q8_0>(2);
+constexpr QuantizedPacking kQ5_0 = packing<Q5_0>(2);
+constexpr QuantizedPacking kQ8_0 = packing<Q8_0>(3);
+constexpr QuantizedPacking kQ4_K = super_packing<Q4_K>(4);
+constexpr QuantizedPacking kQ6_K = super_packing<Q6_K>(5);
 
 }  // namespace
 
@@ -77,8 +215,14 @@ const QuantizedPacking& quantized_packing(DType dtype) {
       return kQ4_0;
     case DType::q4_1:
       return kQ4_1;
+    case DType::q5_0:
+      return kQ5_0;
     case DType::q8_0:
       return kQ8_0;
+    case DType::q4_k:
+      return kQ4_K;
+    case DType::q6_k:
+      return kQ6_K;
     default:
       throw Error("linear", "weight dtype has no int8 products on cpu", std::string(name(dtype)));
   }

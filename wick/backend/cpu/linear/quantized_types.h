@@ -8,15 +8,22 @@
 // A panel is 16 rows, one SIMD lane a row, and one linear stream of units of 64-byte multiples: a
 // product reads it front to back at the speed of memory, and everything that a block needs lies in
 // the same few cache lines (scales as streams of their own lose to that). A unit holds kUnitBlocks
-// consecutive blocks of 32 columns of all 16 rows:
+// consecutive blocks of 32 columns of all 16 rows, for K-quants a superblock:
 //   quants   per block kQuantBytes: 64-byte vectors, byte 4·row + j of vector v belongs to column
-//            4·v + j; for nibbles the low half of the byte, and the high half to column 16 + 4·v +
-//            j
-//   scales   per block 16 f16
-//   minima   per block 16 f16, where the type has them
+//            4·v + j. Nibbles: the low half of the byte, and the high half to column 16 + 4·v + j.
+//            Five bits: nibbles, and behind them a vector of the bits above, bit f of byte 4·row +
+//            j for column 4·f + j. Six bits: of each 16 columns three vectors with four columns in
+//            the low six bits, and in the two above, low ones in the first, the last four columns.
+//   scales   16 f16 per block; of a superblock once
+//   minima   the same, where the type has them; of a superblock with its sign turned, so that
+//            minima are added everywhere
+//   factors  of a superblock, per block: 16 bytes that multiply d and 16 that multiply the minimum,
+//            or 16 for each half block, by which its products are multiplied
+// Superblocks begin with what is behind the quants elsewhere: its first block needs it, and out of
+// order a processor doesn't see the stream.
 // Rows past the last and blocks past the last are zeros: their scale makes them count for nothing.
 //
-// A type is one struct of constants here and its unpacking in quantized_block.h.
+// A type is one struct of constants here; unpacking follows from them (quantized_sources.h).
 
 namespace wick::cpu {
 
@@ -25,53 +32,106 @@ inline constexpr int kBlockElems = 32;
 /// Blocks whose products are summed before they join the total: part of the numeric contract.
 inline constexpr int kChunkBlocks = 8;
 
-/// value = d·(q − 8), q in a nibble.
+/// What a quant is, unsigned: 4, 5 or 6 bits (the low four in nibbles), or a byte.
+enum class Quants : uint8_t { nibbles, five, six, bytes };
+
+/// value = d·(q − 8).
 struct Q4_0 {
-  static constexpr int kUnitBlocks = 2, kQuantBytes = 256;
-  static constexpr bool kNibbles = true, kHasMin = false;
+  static constexpr Quants kQuants = Quants::nibbles;
+  static constexpr int kUnitBlocks = 2;
+  static constexpr bool kHasMin = false;
+  static constexpr bool kSuper = false;  // d is the unit's, and blocks have factors
+  static constexpr int kParts = 1;       // of a block, each with a factor of its own
   static constexpr int kOffset = 8;      // value = d·(q − kOffset) + m, q unsigned as packed
-  static constexpr int kFileBytes = 18;  // f16 d, then the quants
-  static constexpr int kFileQuants = 2;
-  static constexpr uint32_t kFlip = 0;  // what turns four quants of the file into unsigned ones
 };
 
-/// value = d·q + m, q in a nibble.
+/// value = d·q + m.
 struct Q4_1 {
-  static constexpr int kUnitBlocks = 1, kQuantBytes = 256;
-  static constexpr bool kNibbles = true, kHasMin = true;
+  static constexpr Quants kQuants = Quants::nibbles;
+  static constexpr int kUnitBlocks = 1;
+  static constexpr bool kHasMin = true;
+  static constexpr bool kSuper = false;
+  static constexpr int kParts = 1;
   static constexpr int kOffset = 0;
-  static constexpr int kFileBytes = 20;  // f16 d, f16 m, then the quants
-  static constexpr int kFileQuants = 4;
-  static constexpr uint32_t kFlip = 0;
 };
 
 /// value = d·q, q signed in the file; its sign bit is flipped when packed, which adds 128.
 struct Q8_0 {
-  static constexpr int kUnitBlocks = 2, kQuantBytes = 512;
-  static constexpr bool kNibbles = false, kHasMin = false;
+  static constexpr Quants kQuants = Quants::bytes;
+  static constexpr int kUnitBlocks = 2;
+  static constexpr bool kHasMin = false;
+  static constexpr bool kSuper = false;
+  static constexpr int kParts = 1;
   static constexpr int kOffset = 128;
-  static constexpr int kFileBytes = 34;
-  static constexpr int kFileQuants = 2;
-  static constexpr uint32_t kFlip = 0x80808080u;
+};
+
+/// value = d·(q − 16).
+struct Q5_0 {
+  static constexpr Quants kQuants = Quants::five;
+  static constexpr int kUnitBlocks = 2;
+  static constexpr bool kHasMin = false;
+  static constexpr bool kSuper = false;
+  static constexpr int kParts = 1;
+  static constexpr int kOffset = 16;
+};
+
+/// value = (d·sc)·q + (−dmin)·m, the factors sc and m of a block.
+struct Q4_K {
+  static constexpr Quants kQuants = Quants::nibbles;
+  static constexpr int kUnitBlocks = 8;
+  static constexpr bool kHasMin = true;
+  static constexpr bool kSuper = true;
+  static constexpr int kParts = 1;
+  static constexpr int kOffset = 0;
+};
+
+/// value = d·(sc·(q − 32)), the factor sc of a half block.
+struct Q6_K {
+  static constexpr Quants kQuants = Quants::six;
+  static constexpr int kUnitBlocks = 8;
+  static constexpr bool kHasMin = false;
+  static constexpr bool kSuper = true;
+  static constexpr int kParts = 2;
+  static constexpr int kOffset = 32;
 };
 
 /// Offsets inside a unit, and sizes, that follow from a type's constants.
 template <class T>
 struct Packed {
-  static constexpr int kScales = T::kUnitBlocks * T::kQuantBytes;
-  static constexpr int kMinima = kScales + T::kUnitBlocks * 2 * kPanelRows;
-  static constexpr int kUnitBytes = kMinima + (T::kHasMin ? T::kUnitBlocks * 2 * kPanelRows : 0);
-  static_assert(kUnitBytes % 64 == 0 && kChunkBlocks % T::kUnitBlocks == 0);
+  static constexpr int kHighBits = 256;  // of five bits, behind the nibbles of a block
+  static constexpr int kQuantBytes = T::kQuants == Quants::nibbles ? 256
+                                     : T::kQuants == Quants::five  ? 256 + 64
+                                     : T::kQuants == Quants::six   ? 384
+                                                                   : 512;
+  static constexpr int kScaleBytes = 2 * kPanelRows;  // and a block's or superblock's minima
+  static constexpr int kUnitScales = T::kSuper ? 1 : T::kUnitBlocks;
+  static constexpr int kFactorBytes = T::kSuper ? kPanelRows * (T::kHasMin ? 2 : T::kParts) : 0;
+  static constexpr int kHeaderBytes =
+      kUnitScales * kScaleBytes * (T::kHasMin ? 2 : 1) + T::kUnitBlocks * kFactorBytes;
+  static constexpr int kHeader = T::kSuper ? 0 : T::kUnitBlocks * kQuantBytes;
+  static constexpr int kQuants = T::kSuper ? (kHeaderBytes + 63) / 64 * 64 : 0;
+  static constexpr int kScales = kHeader;
+  static constexpr int kMinima = kScales + kUnitScales * kScaleBytes;
+  static constexpr int kFactors = kMinima + (T::kHasMin ? kUnitScales * kScaleBytes : 0);
+  static constexpr int kUnitBytes =
+      T::kSuper ? kQuants + T::kUnitBlocks * kQuantBytes : kHeader + kHeaderBytes;
+  static_assert(kUnitBytes % 64 == 0);
+  static_assert(kChunkBlocks % T::kUnitBlocks == 0);
+
+  /// Quantised activations: tiles of `width` columns. For each block in turn a tile holds
+  ///   width × 32 int8 q | width × f32 d | width × kExtras words of 4 bytes: the integers
+  ///   −kOffset·Σq from which the dot products of the block's parts start, or for types with minima
+  ///   the float d·Σq.
+  static constexpr int kExtras = T::kParts;
+  static constexpr int kTileBlockBytes = kBlockElems + 4 + 4 * kExtras;
 
   // Inlined even in debug builds: see isa.h on what kernel sources may share.
   __attribute__((always_inline)) static constexpr int64_t panel_bytes(int64_t blocks) {
     return (blocks + T::kUnitBlocks - 1) / T::kUnitBlocks * kUnitBytes;
   }
 };
-
-// Quantised activations: tiles of `width` columns. For each block in turn a tile holds
-//   width × 32 int8 q | width × f32 d | width × 4 bytes: the integer −kOffset·Σq from which the
-//   block's dot product starts, or for types with minima the float rn(d·Σq).
-inline constexpr int kTileBlockBytes = kBlockElems + 4 + 4;
+static_assert(Packed<Q4_0>::kUnitBytes == 576 && Packed<Q4_1>::kUnitBytes == 320);
+static_assert(Packed<Q8_0>::kUnitBytes == 1088 && Packed<Q4_K>::kUnitBytes == 2368);
+static_assert(Packed<Q6_K>::kUnitBytes == 3392 && Packed<Q5_0>::kUnitBytes == 704);
 
 }  // namespace wick::cpu

@@ -39,7 +39,7 @@ struct Activations {
   const RowStarts& rows;
   bool direct;  // rows are dense f32 and read in place
 
-  int64_t tile_bytes(int64_t columns) const { return columns * blocks * kTileBlockBytes; }
+  int64_t tile_bytes(int64_t columns) const { return columns * blocks * type.tile_block_bytes; }
   /// Memory that `quantize` needs for a tile of `width` columns.
   int64_t row_bytes(int64_t width) const { return direct ? 0 : align64(width * k * 4); }
 

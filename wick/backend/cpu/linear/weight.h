@@ -8,7 +8,7 @@
 
 namespace wick::cpu {
 
-// Weights with int8 products: q4_0 q4_1 q8_0 (quantized_weight.cpp).
+// Weights with int8 products: the block types of dtypes::kWeights (quantized_weight.cpp).
 std::unique_ptr<PreparedWeight> prepare_quantized(Isa isa, std::span<const ConstView> parts,
                                                   bool release);
 void linear_quantized(Isa isa, const View& out, const ConstView& x, const PreparedWeight& weight);

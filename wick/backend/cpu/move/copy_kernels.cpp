@@ -5,7 +5,7 @@
 
 #include "wick/backend/cpu/move/move_kernels.h"
 #include "wick/backend/cpu/tile.h"
-#include "wick/math/blocks.h"
+#include "wick/math/k_blocks.h"
 
 namespace wick::cpu::WICK_ISA {
 namespace {
@@ -171,7 +171,7 @@ void dequantize(int64_t blocks, float* out, const void* memory) {
   for (int64_t i = 0; i < blocks; ++i) {
     Block block;
     __builtin_memcpy(&block, in + i * static_cast<int64_t>(sizeof(Block)), sizeof(Block));
-    math::dequantize(block, out + i * math::kBlock);
+    math::dequantize(block, out + i * math::kBlockValues<Block>);
   }
 }
 
@@ -189,6 +189,8 @@ constexpr MoveKernels make_table() {
   block(DType::q5_0) = dequantize<math::BlockQ5_0>;
   block(DType::q5_1) = dequantize<math::BlockQ5_1>;
   block(DType::q8_0) = dequantize<math::BlockQ8_0>;
+  block(DType::q4_k) = dequantize<math::BlockQ4_K>;
+  block(DType::q6_k) = dequantize<math::BlockQ6_K>;
   return table;
 }
 

@@ -89,7 +89,7 @@ void gather_line(char* out, int64_t out_stride, const char* in,
 /// Rows of a block dtype: dequantised a few blocks at a time, then cast into the output's row.
 void select_blocks(const View& out, const ConstView& in, const std::vector<int64_t>& offsets,
                    DequantizeKernel dequantize, CastKernel cast) {
-  constexpr int64_t kBlocks = 16;
+  constexpr int64_t kTile = 512;
   const int64_t block = info(in.dtype).block_elems, bytes = info(in.dtype).block_bytes;
   const int64_t elems = in.layout.shape()[1], out_bytes = info(out.dtype).block_bytes;
   const int64_t row_step = out.layout.stride(0) * out_bytes,
@@ -101,13 +101,13 @@ void select_blocks(const View& out, const ConstView& in, const std::vector<int64
       static_cast<int64_t>(offsets.size()),
       std::max<int64_t>(1, kGrain / 4 / std::max<int64_t>(elems, 1)),
       [&](int64_t begin, int64_t end) {
-        alignas(64) float tile[kBlocks * 32];
+        alignas(64) float tile[kTile];
         for (int64_t i = begin; i < end; ++i) {
           const int64_t offset = offsets[static_cast<size_t>(i)];
           char* row = to + i * row_step;
-          if (offset == kZeros) std::fill_n(tile, kBlocks * 32, 0.0f);
-          for (int64_t e = 0; e < elems; e += kBlocks * block) {
-            const int64_t m = std::min(kBlocks * block, elems - e);
+          if (offset == kZeros) std::fill_n(tile, kTile, 0.0f);
+          for (int64_t e = 0; e < elems; e += kTile) {
+            const int64_t m = std::min(kTile, elems - e);
             char* target = row + e * step;
             float* result = direct ? reinterpret_cast<float*>(target) : tile;
             if (offset != kZeros) {
@@ -222,10 +222,10 @@ void CpuBackend::index_select(const View& out, const ConstView& in, const ConstV
   if (is_block(in.dtype)) {
     const DequantizeKernel unpack = move.dequantize[static_cast<int>(in.dtype) - kRealDTypeCount];
     if (unpack == nullptr || in.layout.rank() != 2 || dim != 0 || !is_float(out.dtype)) {
-      throw Error(
-          "index_select", "block weights can't be read this way",
-          fmt::format("x {}, dim {}, out {}", describe(in), dim, name(out.dtype)),
-          "need rows of a matrix (dim 0) of q4_0, q4_1, q5_0, q5_1 or q8_0, to a float type");
+      throw Error("index_select", "block weights can't be read this way",
+                  fmt::format("x {}, dim {}, out {}", describe(in), dim, name(out.dtype)),
+                  "need rows of a matrix (dim 0) of q4_0 q4_1 q5_0 q5_1 q8_0 q4_k or q6_k, to a "
+                  "float type");
     }
     const int64_t row_bytes =
         in.layout.stride(0) / info(in.dtype).block_elems * info(in.dtype).block_bytes;

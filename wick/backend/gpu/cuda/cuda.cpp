@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "wick/backend/gpu/driver.h"
+#include "wick/backend/gpu/trace.h"
 
 namespace wick::gpu {
 namespace {
@@ -131,6 +132,9 @@ class CudaDriver final : public Driver {
 
   int launch_early(void* function, const unsigned (&groups)[3], unsigned items,
                    unsigned shared_bytes, void* stream, void** arguments) const override {
+    if (tracing()) {
+      return Driver::launch_early(function, groups, items, shared_bytes, stream, arguments);
+    }
     LaunchAttribute attribute = {};
     attribute.id = kProgrammaticSerialization;
     attribute.value = 1;

@@ -103,6 +103,24 @@ WICK_DEVICE u32 compare_and_swap(u32* at, u32 expected, u32 wanted) {
 WICK_DEVICE u32 count_up(u32* at) {
   return __hip_atomic_fetch_add(at, 1u, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
 }
+/// The same in a group's shared memory.
+WICK_DEVICE u32 count_in_group(u32* at) {
+  return __hip_atomic_fetch_add(at, 1u, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);
+}
+WICK_DEVICE void add_in_group(u64* at, u64 x) {
+  __hip_atomic_fetch_add(at, x, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);
+}
+/// For how many lanes of the team x is true. All of them come here.
+WICK_DEVICE u32 team_count(bool x) {
+#if __AMDGCN_WAVEFRONT_SIZE__ == 64
+  const u64 lanes = __builtin_amdgcn_ballot_w64(x);
+  return static_cast<u32>(
+      __builtin_popcount(static_cast<u32>(item() % 64 < 32 ? lanes : lanes >> 32)));
+#else
+  return static_cast<u32>(__builtin_popcount(__builtin_amdgcn_ballot_w32(x)));
+#endif
+}
+
 /// What this item has written is seen by all items of the device before what it writes from here
 /// on.
 WICK_DEVICE void device_fence() { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agent"); }
@@ -115,11 +133,40 @@ WICK_DEVICE void forget(u32& x) { asm volatile("" : "+v"(x)); }
 WICK_DEVICE void wait_for_earlier() {}
 WICK_DEVICE void let_later_start() {}
 
+/// Brings a line of memory nearer, where hardware takes such hints. It may be changed afterwards.
+WICK_DEVICE void prefetch(const void*) {}
+
+/// Asks for bytes, a multiple of 16, to be brought nearer: for items that others need not wait for.
+WICK_DEVICE void prefetch_bytes(const void*, u32) {}
+
 /// 16 bytes that nobody will read again soon.
 WICK_DEVICE Bytes16 load_streamed(const Bytes16* from) {
   typedef u32 Four __attribute__((ext_vector_type(4)));
   const Four v = __builtin_nontemporal_load(reinterpret_cast<const Four*>(from));
   return {{v.x, v.y, v.z, v.w}};
+}
+
+/// The larger of two numbers, or the other one of a NaN; of two zeros either.
+WICK_DEVICE float larger(float a, float b) { return __builtin_fmaxf(a, b); }
+WICK_DEVICE float smaller(float a, float b) { return __builtin_fminf(a, b); }
+
+/// The same of two pairs of a 16-bit type.
+template <class T>
+WICK_DEVICE u32 larger_two(u32 a, u32 b) {
+  if constexpr (kSame<T, bf16>) {
+    const float low = larger(bits_f32(a << 16), bits_f32(b << 16));
+    const float high = larger(bits_f32(a & 0xffff0000u), bits_f32(b & 0xffff0000u));
+    return f32_bits(low) >> 16 | (f32_bits(high) & 0xffff0000u);
+  } else {
+    typedef _Float16 Two __attribute__((ext_vector_type(2)));
+    return __builtin_bit_cast(
+        u32, __builtin_elementwise_max(__builtin_bit_cast(Two, a), __builtin_bit_cast(Two, b)));
+  }
+}
+template <class T>
+WICK_DEVICE u32 smaller_two(u32 a, u32 b) {
+  constexpr u32 kSigns = 0x80008000u;
+  return larger_two<T>(a ^ kSigns, b ^ kSigns) ^ kSigns;
 }
 
 /// Two values in a 16-bit type, the first in the lower half of the word.
@@ -146,6 +193,11 @@ WICK_DEVICE u32 compare_and_swap(u32* at, u32 expected, u32 wanted) {
   return atomicCAS(at, expected, wanted);
 }
 WICK_DEVICE u32 count_up(u32* at) { return atomicAdd(at, 1u); }
+WICK_DEVICE u32 count_in_group(u32* at) { return atomicAdd(at, 1u); }
+WICK_DEVICE void add_in_group(u64* at, u64 x) {
+  atomicAdd(reinterpret_cast<unsigned long long*>(at), static_cast<unsigned long long>(x));
+}
+WICK_DEVICE u32 team_count(bool x) { return static_cast<u32>(__popc(__ballot_sync(~0u, x))); }
 WICK_DEVICE void device_fence() { __threadfence(); }
 #if __CUDA_ARCH__ >= 900
 WICK_DEVICE void wait_for_earlier() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
@@ -155,6 +207,38 @@ WICK_DEVICE void wait_for_earlier() {}
 WICK_DEVICE void let_later_start() {}
 #endif
 WICK_DEVICE void forget(u32& x) { asm volatile("" : "+r"(x)); }
+WICK_DEVICE void prefetch(const void* line) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(line));
+}
+#if __CUDA_ARCH__ >= 900
+WICK_DEVICE void prefetch_bytes(const void* from, u32 bytes) {
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes));
+}
+#else
+WICK_DEVICE void prefetch_bytes(const void*, u32) {}
+#endif
+WICK_DEVICE float larger(float a, float b) { return fmaxf(a, b); }
+WICK_DEVICE float smaller(float a, float b) { return fminf(a, b); }
+template <class T>
+WICK_DEVICE u32 larger_two(u32 a, u32 b) {
+  u32 y;
+  if constexpr (kSame<T, bf16>) {
+    asm("max.bf16x2 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b));
+  } else {
+    asm("max.f16x2 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b));
+  }
+  return y;
+}
+template <class T>
+WICK_DEVICE u32 smaller_two(u32 a, u32 b) {
+  u32 y;
+  if constexpr (kSame<T, bf16>) {
+    asm("min.bf16x2 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b));
+  } else {
+    asm("min.f16x2 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b));
+  }
+  return y;
+}
 template <class T>
 WICK_DEVICE u32 narrow_two(float low, float high) {
   u32 y;
@@ -180,6 +264,12 @@ WICK_DEVICE u32 lane() { return item() % kTeam; }
 /// The team within the group.
 WICK_DEVICE u32 team() { return item() / kTeam; }
 
+WICK_DEVICE void forget(float& x) {
+  u32 b = f32_bits(x);
+  forget(b);
+  x = bits_f32(b);
+}
+
 template <u32 kMask>
 WICK_DEVICE float shuffle_xor(float x) {
   return bits_f32(shuffle_xor<kMask>(f32_bits(x)));
@@ -189,15 +279,36 @@ WICK_DEVICE i32 shuffle_xor(i32 x) {
   return static_cast<i32>(shuffle_xor<kMask>(static_cast<u32>(x)));
 }
 template <u32 kMask>
+WICK_DEVICE u64 shuffle_xor(u64 x) {
+  const u64 low = shuffle_xor<kMask>(static_cast<u32>(x));
+  return low | u64{shuffle_xor<kMask>(static_cast<u32>(x >> 32))} << 32;
+}
+template <u32 kMask>
 WICK_DEVICE double shuffle_xor(double x) {
-  const u64 b = f64_bits(x);
-  const u64 low = shuffle_xor<kMask>(static_cast<u32>(b));
-  return bits_f64(low | u64{shuffle_xor<kMask>(static_cast<u32>(b >> 32))} << 32);
+  return bits_f64(shuffle_xor<kMask>(f64_bits(x)));
 }
 
 /// Reports a mistake in what the kernel was given; the first one counts.
 WICK_DEVICE void report(FaultLine* line, FaultKind kind, u32 note, i64 value) {
   if (compare_and_swap(&line->taken, 0, 1) == 0) *line->to = {kind, note, value};
+}
+
+/// The largest of the team's.
+WICK_DEVICE u32 largest_of_team(u32 x) {
+#if !WICK_AMD && __CUDA_ARCH__ >= 800
+  return __reduce_max_sync(~0u, x);
+#else
+  u32 y = shuffle_xor<16>(x);
+  x = y > x ? y : x;
+  y = shuffle_xor<8>(x);
+  x = y > x ? y : x;
+  y = shuffle_xor<4>(x);
+  x = y > x ? y : x;
+  y = shuffle_xor<2>(x);
+  x = y > x ? y : x;
+  y = shuffle_xor<1>(x);
+  return y > x ? y : x;
+#endif
 }
 
 /// lane + lane^16, then ^8, ^4, ^2, ^1: the last five steps of the order of row sums.

@@ -6,7 +6,13 @@
 
 namespace wick::gpu {
 
-enum FaultKind : math::u32 { kNoFault = 0, kIdOutOfRange = 1, kDividedByZero = 2 };
+enum FaultKind : math::u32 {
+  kNoFault = 0,
+  kIdOutOfRange = 1,
+  kDividedByZero = 2,
+  kBadLogit = 3,  ///< of the token `value`; -1: all are -inf
+  kHistoryFull = 4,
+};
 
 /// The first mistake since the host last looked, in memory of the host's that devices write to.
 struct Fault {

@@ -12,7 +12,6 @@
 //
 // This file: the operands, and PlainLoop, for every dtype and architecture.
 
-#include "wick/backend/gpu/kernels/device_async.h"
 #include "wick/backend/gpu/kernels/element.h"
 #include "wick/backend/gpu/kernels/product_store.h"
 
@@ -48,7 +47,6 @@ class PlainStage {
  public:
   using Sum = decltype(widen(T()));
   static constexpr u32 kTile = kRows, kDepth = kOfK;
-  static constexpr bool kAsync = false;
   static constexpr u32 kPitch = kRows + 16 / sizeof(Sum);
   static constexpr u32 kElems = kPitch * kDepth;
 
@@ -93,49 +91,6 @@ class PlainStage {
   bool along_k_;
 };
 
-/// The same for f32 where copies go on by themselves: no register holds them.
-class AsyncStage {
- public:
-  using Sum = float;
-  static constexpr u32 kTile = 128, kDepth = 16, kPitch = kTile + 4, kElems = kPitch * kDepth;
-  static constexpr bool kAsync = true;
-
-  WICK_DEVICE explicit AsyncStage(const TileRows<float>& from) : rows_(from.rows) {
-    const bool along_k = from.row_stride != 1;
-    row_ = along_k ? item() / 8 : item() % kTile;
-    k_ = along_k ? item() % 8 : item() / kTile;
-    row_step_ = along_k ? 32 : 0;
-    k_step_ = along_k ? 0 : kLoopItems / kTile;
-    step_ = row_step_ * from.row_stride + k_step_ * from.k_stride;
-    eight_ = 8 * from.k_stride;
-    at_ = from.data + row_ * from.row_stride + k_ * from.k_stride;
-  }
-
-  /// Asks for the next elements; zeros behind the last `left` k, and for rows there aren't.
-  WICK_DEVICE void load(float* shared, u32 left) {
-#pragma unroll
-    for (u32 eight = 0; eight < kDepth; eight += 8) {  // of k
-      const float* at = at_;
-      float* to = shared + (k_ + eight) * kPitch + row_;
-      u32 row = row_, k = k_ + eight;
-#pragma unroll
-      for (u32 s = 0; s < kTile * 8 / kLoopItems; ++s) {
-        copy_async<4>(to, at, row < rows_ && k < left);
-        at += step_;
-        to += k_step_ * kPitch + row_step_;
-        row += row_step_;
-        k += k_step_;
-      }
-      at_ += eight_;
-    }
-  }
-
- private:
-  u32 rows_, row_, k_, row_step_, k_step_;
-  i64 step_, eight_;
-  const float* at_;
-};
-
 /// Fused multiply-adds, in the order of k: f32, f64 and integer sums have the CPU's bits.
 ///
 /// A team has a quarter of the tile's rows and half of its columns; a lane has blocks of 4 by 4.
@@ -148,16 +103,24 @@ class PlainLoop {
   static constexpr u32 kSlabElems = StageA::kElems + StageB::kElems;
   static constexpr u32 kSharedWords = kSlabs * kSlabElems * sizeof(Sum) / 4;
 
+  /// One slab is multiplied, one is on its way through registers: that one's loads stand in front
+  /// of the products, and behind the last slab they load nothing, so that no compiler moves them.
   template <class A, class B>
   WICK_DEVICE void run(const TileRows<A>& a, const TileRows<B>& b, u32 k, u32* shared_words) {
     Sum* const shared = reinterpret_cast<Sum*>(shared_words);
     StageA stage_a(a);
     StageB stage_b(b);
     const u32 slabs = (k + kDepth - 1) / kDepth;
-    if constexpr (StageA::kAsync) {
-      run_async(stage_a, stage_b, slabs, k, shared);
-    } else {
-      run_held(stage_a, stage_b, slabs, k, shared);
+    stage_a.load(k);
+    stage_b.load(k);
+    for (u32 slab = 0; slab < slabs; ++slab) {
+      Sum* const now = shared + slab % kSlabs * kSlabElems;
+      stage_a.store(now);
+      stage_b.store(now + StageA::kElems);
+      sync();
+      stage_a.load(left(slab + 1, k));
+      stage_b.load(left(slab + 1, k));
+      multiply(now, now + StageA::kElems);
     }
   }
 
@@ -180,41 +143,6 @@ class PlainLoop {
   WICK_DEVICE static u32 first_column() { return team() % 2 * (kN / 2) + lane() % 8 * 4; }
   /// k from a slab's first on.
   WICK_DEVICE static u32 left(u32 slab, u32 k) { return slab * kDepth < k ? k - slab * kDepth : 0; }
-
-  /// One slab is multiplied, one is on its way through registers: that one's loads stand in front
-  /// of the products, and behind the last slab they load nothing, so that no compiler moves them.
-  WICK_DEVICE void run_held(StageA& stage_a, StageB& stage_b, u32 slabs, u32 k, Sum* shared) {
-    stage_a.load(k);
-    stage_b.load(k);
-    for (u32 slab = 0; slab < slabs; ++slab) {
-      Sum* const now = shared + slab % 2 * kSlabElems;
-      stage_a.store(now);
-      stage_b.store(now + StageA::kElems);
-      sync();
-      stage_a.load(left(slab + 1, k));
-      stage_b.load(left(slab + 1, k));
-      multiply(now, now + StageA::kElems);
-    }
-  }
-
-  /// One slab is multiplied, one is on its way.
-  WICK_DEVICE void run_async(StageA& stage_a, StageB& stage_b, u32 slabs, u32 k, Sum* shared) {
-    const auto ask = [&](u32 slab) {
-      Sum* const to = shared + slab % kSlabs * kSlabElems;
-      stage_a.load(to, left(slab, k));
-      stage_b.load(to + StageA::kElems, left(slab, k));
-      commit_copies();
-    };
-    ask(0);
-    for (u32 slab = 0; slab < slabs; ++slab) {
-      wait_copies<0>();
-      sync();  // and all have multiplied what is overwritten now
-      ask(slab + 1);
-      const Sum* const now = shared + slab % kSlabs * kSlabElems;
-      multiply(now, now + StageA::kElems);
-    }
-    wait_copies<0>();
-  }
 
   WICK_DEVICE void multiply(const Sum* a, const Sum* b) {
 #pragma unroll kUnrolled

@@ -12,9 +12,7 @@ namespace wick::gpu {
 /// A tile's rows on their way to shared memory, kDepth of k at a time: there a piece, eight k of a
 /// row, lies behind the same piece of the row before, so that neither the lanes that store nor
 /// those that read fragments meet in a bank.
-///
-/// kAny: the layout is what it was said to be; otherwise kPiecesOfK.
-template <u32 kRows, bool kAny>
+template <u32 kRows>
 class PieceStage {
  public:
   static constexpr u32 kEach = 2;  // pieces an item holds
@@ -23,18 +21,18 @@ class PieceStage {
   static constexpr u32 kPitch = kRows + 2, kSize = kPitch * kChunks;
 
   WICK_DEVICE PieceStage(const TileRows<u16>& from, u32 layout)
-      : k_stride_(from.k_stride), layout_(kAny ? layout : u32{kPiecesOfK}) {
-    if (pieces()) {
+      : k_stride_(from.k_stride), layout_(layout) {
+    if (layout == kPiecesOfK) {
       row_ = item() / kChunks;
       chunk_ = item() % kChunks;
-    } else if (pairs()) {
+    } else if (layout == kPairsOfRows) {
       row_ = item() % (kRows / 2) * 2;
       chunk_ = item() / (kRows / 2);
     } else {
       row_ = item() % kRows;
       chunk_ = item() / kRows;
     }
-    const u32 last = from.rows - (pairs() ? 2 : 1);
+    const u32 last = from.rows - (layout == kPairsOfRows ? 2 : 1);
     for (u32 s = 0; s < kEach; ++s) {
       const u32 row = row_ + row_step(s);
       at_[s] = from.data + (row < last ? row : last) * from.row_stride +
@@ -42,14 +40,9 @@ class PieceStage {
     }
   }
 
-  /// The next elements, zeros behind the last `left` k: into registers, or by copies that go on.
-  WICK_DEVICE void load(Bytes16* shared, u32 left) {
-    if (pieces() && kAsyncCopies) {
-#pragma unroll
-      for (u32 s = 0; s < kEach; ++s) {
-        copy_async<16>(shared + chunk_ * kPitch + row_ + row_step(s), at_[s], chunk_ * 8 < left);
-      }
-    } else if (pieces()) {
+  /// The next elements; zeros behind the last `left` k.
+  WICK_DEVICE void load(u32 left) {
+    if (layout_ == kPiecesOfK) {
 #pragma unroll
       for (u32 s = 0; s < kEach; ++s) {
         Bytes16 piece = {};
@@ -57,7 +50,7 @@ class PieceStage {
 #pragma unroll
         for (u32 i = 0; i < 4; ++i) held_[4 * s + i] = piece.w[i];
       }
-    } else if (pairs()) {
+    } else if (layout_ == kPairsOfRows) {
 #pragma unroll
       for (u32 e = 0; e < 8; ++e) {
         held_[e] = 0;
@@ -83,12 +76,10 @@ class PieceStage {
     for (u32 s = 0; s < kEach; ++s) at_[s] -= k * k_stride_;
   }
 
-  /// Puts what is in registers there.
   WICK_DEVICE void store(Bytes16* shared) const {
-    if (pieces() && kAsyncCopies) return;
     const u32* h = held_;
     Bytes16* const to = shared + chunk_ * kPitch + row_;
-    if (pairs()) {  // element e of both rows lies in one word
+    if (layout_ == kPairsOfRows) {  // element e of both rows lies in one word
 #pragma unroll
       for (u32 s = 0; s < 2; ++s) {
         Bytes16 piece;
@@ -109,10 +100,8 @@ class PieceStage {
   }
 
  private:
-  WICK_DEVICE bool pieces() const { return !kAny || layout_ == kPiecesOfK; }
-  WICK_DEVICE bool pairs() const { return kAny && layout_ == kPairsOfRows; }
-  WICK_DEVICE u32 row_step(u32 s) const { return pieces() ? s * (kRows / 2) : 0; }
-  WICK_DEVICE u32 chunk_step(u32 s) const { return pieces() || pairs() ? 0 : s * (kChunks / 2); }
+  WICK_DEVICE u32 row_step(u32 s) const { return layout_ == kPiecesOfK ? s * (kRows / 2) : 0; }
+  WICK_DEVICE u32 chunk_step(u32 s) const { return layout_ == kSingles ? s * (kChunks / 2) : 0; }
 
   const u16* at_[kEach];
   u32 held_[4 * kEach];
@@ -122,12 +111,11 @@ class PieceStage {
 
 /// Half of a group's waves have its upper rows, half its lower; among them they share its columns.
 /// Order of reduction: the unit's within its depth, then slabs in the order of k.
-/// kAny: of the layouts; otherwise both are kPiecesOfK.
-template <class T, u32 kTile, bool kAny>
+template <class T, u32 kTile>
 class MatrixLoop {
  public:
   using Sum = float;
-  using Stage = PieceStage<kTile, kAny>;
+  using Stage = PieceStage<kTile>;
   static constexpr u32 kM = kTile, kN = kTile;
   // Two slabs where shared memory is plenty; elsewhere one, so that a processor holds more groups.
   static constexpr u32 kSlabs = WICK_AMD ? 1 : 2;
@@ -140,23 +128,21 @@ class MatrixLoop {
   WICK_DEVICE void run(const TileRows<u16>& a, const TileRows<u16>& b, u32 k, Bytes16* shared) {
     Stage stage_a(a, layout_a_), stage_b(b, layout_b_);
     const u32 slabs = (k + Stage::kDepth - 1) / Stage::kDepth;
-    const auto load = [&](u32 slab) {
-      const u32 done = slab * Stage::kDepth;
-      if (done == k_of_b_ && slab > 0) stage_b.rewind(k_of_b_);
-      Bytes16* const to = shared + slab % kSlabs * (2 * Stage::kSize);
-      stage_a.load(to, done < k ? k - done : 0);
-      stage_b.load(to + Stage::kSize, done < k ? k - done : 0);
-      commit_copies();
-    };
-    load(0);
+    if (slabs == 0) return;
+    stage_a.load(k);
+    stage_b.load(k);
     for (u32 slab = 0; slab < slabs; ++slab) {
       Bytes16* const now = shared + slab % kSlabs * (2 * Stage::kSize);
       if (kSlabs == 1 && slab > 0) sync();
       stage_a.store(now);
       stage_b.store(now + Stage::kSize);
-      wait_copies<0>();
       sync();
-      load(slab + 1);  // behind the last it loads nothing
+      if (slab + 1 < slabs) {
+        const u32 done = (slab + 1) * Stage::kDepth;
+        if (done == k_of_b_) stage_b.rewind(k_of_b_);
+        stage_a.load(k - done);
+        stage_b.load(k - done);
+      }
       multiply(now, now + Stage::kSize);
     }
   }

@@ -8,6 +8,7 @@
 
 #include "wick/backend/gpu/kernels/device.h"
 #include "wick/backend/gpu/kernels/element.h"
+#include "wick/backend/gpu/kernels/reduction.h"
 
 namespace wick::gpu {
 
@@ -69,6 +70,65 @@ WICK_DEVICE void store_each(T* y, u32 c, u32 n, const Compute<T> (&v)[kEach]) {
   }
 }
 
+/// Several rows of each item, which holds kSteps packs of each of them: pack s starts s · 128
+/// elements after the item's first. Dense rows, packs aligned to their size.
+template <u32 kSteps, u32 kEach, u32 kRows>
+struct HeldRows {
+  const NormRows& rows;
+  RowPlace<kEach> place;
+  u32 row_items, step;
+  u32 start;      // the item's first element
+  u32 left;       // those from there on, in its chunk
+  u64 first_row;  // rows are `step` apart
+
+  WICK_DEVICE explicit HeldRows(const NormRows& all)
+      : rows(all),
+        place(all.width_log, all.chunks_log),
+        row_items(1u << (all.width_log + all.chunks_log)),
+        step(items() >> (all.width_log + all.chunks_log)),
+        start(place.chunk * kChunk + place.first) {
+    const u32 count = place.count(static_cast<u32>(all.n));
+    left = count > place.first ? count - place.first : 0;
+    first_row = place.row + u64{group()} * (kRows - 1) * step;
+  }
+
+  /// Where the item's elements of its row j start in the input (0) and in the output (1); and how
+  /// many are left there.
+  WICK_DEVICE u32 locate(u32 j, i64 (&at)[2]) const {
+    const u64 row = first_row + j * step;
+    at[0] = at[1] = 0;
+    if (row >= rows.kept.elems) return 0;
+    rows.kept.locate(static_cast<u32>(row), at);
+    at[0] += start;
+    at[1] += start;
+    return left;
+  }
+
+  template <class T>
+  WICK_DEVICE static Pack<T, kEach> load(const T* x, u32 s, u32 left) {
+    Pack<T, kEach> y = {};
+    if (s * kAccumulators < left)
+      y = *reinterpret_cast<const Pack<T, kEach>*>(x + s * kAccumulators);
+    return y;
+  }
+  template <class T>
+  WICK_DEVICE static void store(T* y, u32 s, u32 left, const Compute<T> (&v)[kEach]) {
+    const auto pack = Pack<T, kEach>::of(v);
+    if (s * kAccumulators < left) *reinterpret_cast<Pack<T, kEach>*>(y + s * kAccumulators) = pack;
+  }
+  template <class T>
+  WICK_DEVICE void load_all(Pack<T, kEach> (&held)[kRows][kSteps], const T* in) const {
+#pragma unroll
+    for (u32 j = 0; j < kRows; ++j) {
+      i64 at[2];
+      const u32 n = locate(j, at);
+      const T* x = in + at[0];
+#pragma unroll
+      for (u32 s = 0; s < kSteps; ++s) held[j][s] = load(x, s, n);
+    }
+  }
+};
+
 /// The sum of a row's accumulators, in all of its items. Every item of the group has to come here.
 /// `shared` has room for each item.
 template <u32 kEach, class A>
@@ -108,6 +168,85 @@ WICK_DEVICE A row_sum(const A (&acc)[kEach], const RowPlace<kEach>& place, A* sh
 #pragma unroll
   for (u32 k = 0; k < kMostChunks; ++k) t[k] = k < place.chunks ? sums[k] : A(0);
   return ((t[0] + t[1]) + (t[2] + t[3])) + ((t[4] + t[5]) + (t[6] + t[7]));
+}
+
+/// Calls f(c, i, x) for elements c = first, first + 1, … first + 3 and those at multiples of 128
+/// further, below end; i = c - first modulo 4. They lie a step apart. Some are loaded at once.
+template <class T, class F>
+WICK_DEVICE void for_fours(const T* x, i64 step, u64 first, u64 end, const F& f) {
+  constexpr u32 kAtOnce = 2, kFour = 4;
+#pragma unroll 1
+  for (u64 base = first; base < end; base += kAtOnce * kAccumulators) {
+    T raw[kAtOnce][kFour];
+#pragma unroll
+    for (u32 k = 0; k < kAtOnce; ++k) {
+#pragma unroll
+      for (u32 i = 0; i < kFour; ++i) {
+        const u64 c = base + k * kAccumulators + i;
+        raw[k][i] = c < end ? x[static_cast<i64>(c) * step] : T{};
+      }
+    }
+#pragma unroll
+    for (u32 k = 0; k < kAtOnce; ++k) {
+#pragma unroll
+      for (u32 i = 0; i < kFour; ++i) {
+        const u64 c = base + k * kAccumulators + i;
+        if (c < end) f(c, i, widen(raw[k][i]));
+      }
+    }
+  }
+}
+
+/// Sums of a row's blocks of 2^k chunks, which join by twos as they come.
+template <class A>
+class JoinedSums {
+ public:
+  WICK_DEVICE void add(A sum) {
+    bool carries = true;
+#pragma unroll
+    for (u32 i = 0; i < kLevels; ++i) {
+      if (!carries) continue;
+      if ((count_ >> i & 1) != 0) {
+        sum = level_[i] + sum;
+      } else {
+        level_[i] = sum;
+        carries = false;
+      }
+    }
+    ++count_;
+  }
+  /// Of at least one.
+  WICK_DEVICE A total() const {
+    A sum = A(0);  // changes nothing: no sum is −0
+#pragma unroll
+    for (u32 i = 0; i < kLevels; ++i) {
+      if ((count_ >> i & 1) != 0) sum = level_[i] + sum;
+    }
+    return sum;
+  }
+
+ private:
+  static constexpr u32 kLevels = 20;
+  A level_[kLevels] = {};
+  u32 count_ = 0;
+};
+
+/// The largest of what a row's items have, in all of them, as larger(a, b) says. Every item of the
+/// group has to come here. `shared` has room for each item.
+template <class A, class F>
+WICK_DEVICE A row_max(A x, u32 row_items, A* shared, const F& larger) {
+  if (row_items > 1) x = larger(x, shuffle_xor<1>(x));
+  if (row_items > 2) x = larger(x, shuffle_xor<2>(x));
+  if (row_items > 4) x = larger(x, shuffle_xor<4>(x));
+  if (row_items > 8) x = larger(x, shuffle_xor<8>(x));
+  if (row_items > 16) x = larger(x, shuffle_xor<16>(x));
+  for (u32 step = kTeam; step < row_items; step *= 2) {
+    shared[item()] = x;
+    sync();
+    x = larger(x, shared[item() ^ step]);
+    sync();
+  }
+  return x;
 }
 
 }  // namespace wick::gpu

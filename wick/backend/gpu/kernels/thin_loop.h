@@ -103,8 +103,7 @@ class ThinRows {
 };
 
 /// kUnits times 16 rows of a. kParts: of each element of a, which lie `part` elements apart in a
-/// row and meet the same b. Rows of a have whole turns,
-/// with zeros behind k. Order of reduction: a
+/// row and meet the same b. Rows of a have whole turns, with zeros behind k. Order of reduction: a
 /// wave's turns in their order, each the unit's; then the waves in theirs.
 template <class T, u32 kUnits, u32 kParts, bool kPairs>
 class ThinLoop {

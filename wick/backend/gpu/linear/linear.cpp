@@ -1,20 +1,59 @@
+// Products with prepared weights.
+
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/linear/float_weight.h"
-#include "wick/base/error.h"
+#include "wick/backend/gpu/linear/quantized_weight.h"
+#include "wick/backend/gpu/prologue.h"
 
 namespace wick::gpu {
+namespace {
+
+/// A dense f32 tensor for the length of a scope.
+class Temporary {
+ public:
+  Temporary(Gpu& gpu, const Shape& shape)
+      : layout_(Layout::contiguous(shape)),
+        memory_(gpu, static_cast<size_t>(bytes_of(DType::f32, shape.elems()))) {}
+  View view() const { return {memory_.data(), DType::f32, layout_}; }
+
+ private:
+  Layout layout_;
+  Scratch memory_;
+};
+
+}  // namespace
 
 std::unique_ptr<PreparedWeight> GpuBackend::prepare(std::span<const ConstView> parts, bool) {
-  if (is_block(parts.front().dtype)) throw Error("prepare", "not on GPUs yet");
-  return prepare_float(gpu_, parts);
+  return is_block(parts.front().dtype) ? prepare_quantized(gpu_, parts)
+                                       : prepare_float(gpu_, parts);
 }
 
 void GpuBackend::linear(const View& out, const ConstView& x, const PreparedWeight& weight,
                         const LinearFusion& fusion) {
-  if (is_block(weight.dtype) || fusion.input != LinearFusion::Input::plain) {
-    throw Error("linear", "not on GPUs yet");
+  using Input = LinearFusion::Input;
+  if (out.layout.elems() == 0) return;
+  const ConstView* const residual = fusion.add ? &fusion.residual : nullptr;
+  if (is_block(weight.dtype)) {
+    const QuantizedRows rows(gpu_, out.layout.elems() / weight.n, weight.k);
+    quantize_rows(gpu_, fusion, x, weight.k,
+                  {static_cast<int8_t*>(rows.values()),
+                   static_cast<math::ActivationScale*>(rows.scales()), rows.padded()});
+    multiply(out, rows, static_cast<const QuantizedWeight&>(weight), residual);
+    return;
   }
-  linear_float(gpu_, out, x, weight, fusion.add ? &fusion.residual : nullptr);
+  if (fusion.input == Input::plain) {
+    linear_float(gpu_, out, x, weight, residual);
+    return;
+  }
+  const int last = x.layout.rank() - 1;
+  const Temporary input(gpu_, x.layout.shape().with(last, weight.k));
+  if (fusion.input == Input::rms_norm) {
+    rms_norm(input.view(), x, fusion.norm, fusion.eps);
+  } else {
+    binary(Op::silu_mul, input.view(), {x.data, x.dtype, x.layout.narrow(last, 0, weight.k)},
+           {x.data, x.dtype, x.layout.narrow(last, weight.k, weight.k)});
+  }
+  linear_float(gpu_, out, input.view(), weight, residual);
 }
 
 }  // namespace wick::gpu

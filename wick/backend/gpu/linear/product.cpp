@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "wick/backend/gpu/linear/library_product.h"
 #include "wick/base/error.h"
 
 namespace wick::gpu {
@@ -22,16 +23,33 @@ std::string plain_kernel(const ProductJob& job) {
   return kernel;
 }
 
-int64_t tiles(const Product& p, int64_t side) {
-  return (p.m + side - 1) / side * ((p.n + side - 1) / side);
+/// Sides of a tile of the result.
+struct Tile {
+  int64_t rows, columns;
+
+  int64_t count(const Product& p) const {
+    return (p.m + rows - 1) / rows * ((p.n + columns - 1) / columns);
+  }
+};
+constexpr Tile kSmall = {64, 64}, kLarge = {128, 128};
+/// Of product_f32_large.
+Tile large_f32(const Gpu& gpu) {
+  return gpu.device.kind == DeviceKind::cuda ? Tile{128, 256} : kLarge;
+}
+/// Whether the large tiles of f32, about twice as fast each, keep enough of the device busy.
+bool takes_large_f32(const Gpu& gpu, const ProductJob& job) {
+  if (job.a_dtype != DType::f32 || job.b_dtype != DType::f32) return false;
+  const int64_t count = large_f32(gpu).count(job.shape) * job.batch.elems;
+  const int64_t rounds = (count + gpu.info.processors - 1) / gpu.info.processors;
+  return count * 20 >= rounds * gpu.info.processors * 11;
 }
 
 /// Launches a kernel whose groups take tiles of the result; `more` are its last arguments.
 template <class... More>
 void launch_tiles(Gpu& gpu, const ProductJob& job, std::string_view file, std::string_view kernel,
-                  int64_t side, More... more) {
+                  const Tile& tile, More... more) {
   Product p = job.shape;
-  const int64_t of_each = tiles(p, side);
+  const int64_t of_each = tile.count(p);
   const int64_t matrices = std::max<int64_t>(kMostGroups / of_each, 1);
   job.batch.for_each_piece([&](const Nest<4>& nest, const std::array<int64_t, 4>& start) {
     p.batch = nest;
@@ -72,7 +90,6 @@ bool has_matrix_unit(const Gpu& gpu) {
   return forced_main_loop() != MainLoop::plain;
 }
 
-/// How the rows of an operand of 16-bit elements lie: operand 1 or 2 of the batch.
 namespace {
 
 /// The rows of operand 1 or 2 of the batch.
@@ -128,25 +145,24 @@ void multiply(Gpu& gpu, const ProductJob& job) {
   if (p.m == 0 || p.n == 0) return;
   const bool any = forced_main_loop() == MainLoop::best;
   if (any && multiply_by_rows(gpu, job)) return;
+  if (multiply_by_library(gpu, job)) return;
   // Large tiles are faster where there are enough to keep the device busy.
-  const bool large = tiles(p, 128) * job.batch.elems >= gpu.info.processors;
+  const bool large = kLarge.count(p) * job.batch.elems >= gpu.info.processors;
   const bool halves = job.a_dtype == DType::f16 || job.a_dtype == DType::bf16;
   if (halves && job.a_dtype == job.b_dtype && has_matrix_unit(gpu)) {
     if (any && multiply_thin(gpu, job)) return;
     if (multiply_wide(gpu, job)) return;
     const MatrixRows rows = {layout_of(job, 1), layout_of(job, 2), p.k};
-    const bool pieces = rows.a == kPiecesOfK && rows.b == kPiecesOfK;
-    const std::string kernel =
-        plain_kernel(job) + (large ? "_128" : "_64") + (pieces ? "" : "_any");
+    const std::string kernel = plain_kernel(job) + (large ? "_128" : "_64");
     ProductJob all = job;
     all.shape.k *= job.parts;
-    return launch_tiles(gpu, all, "product_matrix", kernel, large ? 128 : 64, rows);
+    return launch_tiles(gpu, all, "product_matrix", kernel, large ? kLarge : kSmall, rows);
   }
   if (any && multiply_few(gpu, job)) return;
-  if (large && job.a_dtype == DType::f32 && job.b_dtype == DType::f32) {
-    return launch_tiles(gpu, job, "product", "product_f32_large", 128);
+  if (takes_large_f32(gpu, job)) {
+    return launch_tiles(gpu, job, "product", "product_f32_large", large_f32(gpu));
   }
-  launch_tiles(gpu, job, "product", plain_kernel(job), 64);
+  launch_tiles(gpu, job, "product", plain_kernel(job), kSmall);
 }
 
 }  // namespace wick::gpu

@@ -43,7 +43,7 @@ RowLayout layout_of(const ProductJob& job, size_t operand);
 
 // Ways to multiply that don't take everything: false where they don't. few.cpp, wide.cpp.
 
-/// Few rows of a, of any of f32, f16 and bf16, by rows of b as linear has them: matvec_float.gpu.
+/// Few rows of a, of any of f32, f16 and bf16, by rows of b as linear has them: matvec_stream.gpu.
 bool multiply_by_rows(Gpu& gpu, const ProductJob& job);
 /// Up to so many rows, the fastest way. a may be what linear was given.
 int64_t most_rows_by_rows(const Gpu& gpu, DType b);

@@ -1,4 +1,4 @@
-#include "wick/text/sampler.h"
+#include "wick/base/sampler.h"
 
 #include <fmt/format.h>
 
@@ -8,14 +8,12 @@
 #include <limits>
 
 #include "wick/base/error.h"
-#include "wick/math/random.h"
-#include "wick/math/scalar.h"
+#include "wick/math/sampling.h"
 
-namespace wick::text {
+namespace wick {
 namespace {
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr double kUnit = 0x1p40;  // the weight of the most likely token
 
 [[noreturn]] void throw_option(const char* name, double value, const char* rule) {
   throw Error("sampler", "option out of range", fmt::format("{} = {}", name, value), rule);
@@ -150,9 +148,8 @@ std::span<const float> Sampler::penalize(std::span<const float> logits,
   for (auto it = seen_.begin(); it != seen_.end();) {
     const auto next = std::upper_bound(it, seen_.end(), *it);
     float& logit = penalized_[static_cast<size_t>(*it)];
-    logit = logit > 0 ? logit / o.repetition_penalty : logit * o.repetition_penalty;
-    logit -= static_cast<float>(next - it) * o.frequency_penalty;
-    logit -= o.presence_penalty;
+    logit = math::penalized_logit(logit, static_cast<uint32_t>(next - it), o.repetition_penalty,
+                                  o.frequency_penalty, o.presence_penalty);
     it = next;
   }
   return penalized_;
@@ -210,13 +207,13 @@ void Sampler::sort_prefix(size_t count) {
 
 // Cuts candidates_ down by top_p and min_p. Both keep a prefix of the order.
 void Sampler::truncate() {
-  const double least = static_cast<double>(options_.min_p) * kUnit;
+  const double least = static_cast<double>(options_.min_p) * math::kTopWeight;
   if (options_.top_p == 1 && options_.min_p == 0) return;
   sort_prefix(1);
   const double top = candidates_[0].logit;
   uint64_t total = 0;
   for (Candidate& c : candidates_) {
-    c.weight = static_cast<uint64_t>(math::exp(static_cast<double>(c.logit) - top) * kUnit + 0.5);
+    c.weight = math::token_weight(static_cast<double>(c.logit) - top);
     total += c.weight;
   }
   if (options_.top_p == 1) {
@@ -242,18 +239,10 @@ int32_t Sampler::draw() {
   const double top = candidates_[0].logit, temperature = options_.temperature;
   uint64_t total = 0;
   for (Candidate& c : candidates_) {
-    const double scaled = (static_cast<double>(c.logit) - top) / temperature;
-    c.weight = static_cast<uint64_t>(math::exp(scaled) * kUnit + 0.5);
+    c.weight = math::token_weight((static_cast<double>(c.logit) - top) / temperature);
     total += c.weight;
   }
-  const math::Philox4 random = math::philox(options_.seed, 0, draws_++);
-  const uint64_t bits = (static_cast<uint64_t>(random.v[0]) << 32) | random.v[1];
-  // floor(bits / 2^64 · total): total < 2^61, split so that no product overflows.
-  const uint64_t low =
-      (total & 0xffffffffu) * (bits >> 32) + ((total & 0xffffffffu) * (bits & 0xffffffffu) >> 32);
-  const uint64_t middle = (total >> 32) * (bits & 0xffffffffu);
-  const uint64_t carry = ((low & 0xffffffffu) + (middle & 0xffffffffu)) >> 32;
-  const uint64_t point = (total >> 32) * (bits >> 32) + (low >> 32) + (middle >> 32) + carry;
+  const uint64_t point = math::draw_point(total, options_.seed, draws_++);
   uint64_t sum = 0;
   for (size_t i = 0;; ++i) {
     sort_prefix(i + 1);
@@ -262,4 +251,4 @@ int32_t Sampler::draw() {
   }
 }
 
-}  // namespace wick::text
+}  // namespace wick

@@ -1,0 +1,282 @@
+// Attention and sampling on a GPU: time of a call, and whether it gives what the CPU gives. A JSON
+// object a line.
+//
+//   gpu_bench_attention DEVICE [--small]
+//
+// Decoding steps at several depths, prompts, and the choice of a token, each as a recording of many
+// calls. Caches are as many as don't fit the device's cache. WICK_REPRODUCIBLE=1 has prompts in the
+// written order, too. --small: shapes an emulator can do, not timed.
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "wick/backend/backend.h"
+#include "wick/backend/gpu/gpu_backend.h"
+#include "wick/base/error.h"
+#include "wick/math/half.h"
+
+namespace {
+
+using namespace wick;
+
+class Numbers {
+ public:
+  explicit Numbers(uint32_t seed) : state_(seed) {}
+  float next() {  // near a bell, deviation about 1
+    float sum = 0;
+    for (int i = 0; i < 4; ++i) {
+      state_ = state_ * 1664525u + 1013904223u;
+      sum += static_cast<float>(state_ >> 8) * 0x1p-24f - 0.5f;
+    }
+    return 1.7f * sum;
+  }
+
+ private:
+  uint32_t state_;
+};
+
+std::vector<float> floats(int64_t count, uint32_t seed) {
+  Numbers random(seed);
+  std::vector<float> v(static_cast<size_t>(count));
+  for (float& x : v) x = random.next();
+  return v;
+}
+std::vector<uint16_t> halves(int64_t count, uint32_t seed) {
+  Numbers random(seed);
+  std::vector<uint16_t> v(static_cast<size_t>(count));
+  for (uint16_t& x : v) x = math::from_f32<math::f16>(random.next()).bits;
+  return v;
+}
+
+/// Values on a device; on the CPU a copy of them.
+template <class T>
+class There {
+ public:
+  There(Backend& backend, const std::vector<T>& values)
+      : backend_(backend), count_(values.size()), data_(backend.alloc(bytes())) {
+    backend_.upload(data_, values.data(), bytes());
+  }
+  ~There() { backend_.free(data_, bytes()); }
+  There(const There&) = delete;
+  View view(DType dtype, const Shape& shape) const {
+    return {data_, dtype, Layout::contiguous(shape)};
+  }
+  std::vector<T> get() const {
+    std::vector<T> v(count_);
+    backend_.download(v.data(), data_, bytes());
+    return v;
+  }
+
+ private:
+  size_t bytes() const { return count_ * sizeof(T); }
+  Backend& backend_;
+  size_t count_;
+  void* data_;
+};
+
+template <class T>
+int64_t different(const std::vector<T>& a, const std::vector<T>& b) {
+  int64_t count = 0;
+  for (size_t i = 0; i < a.size(); ++i) count += std::memcmp(&a[i], &b[i], sizeof(T)) != 0;
+  return count;
+}
+
+double largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
+  double most = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    most = std::max(most, std::abs(double{a[i]} - double{b[i]}));
+  }
+  return most;
+}
+
+class Bench {
+ public:
+  Bench(Device device, bool small)
+      : gpu_(gpu::backend_of(device)), cpu_(backend({DeviceKind::cpu, 0})), small_(small) {
+    for (void*& event : events_) {
+      gpu_.gpu().check(gpu_.gpu().driver.api.event_create(&event, 0), "an event");
+    }
+    fmt::print("{{\"device\": \"{}\", \"name\": \"{}\"}}\n", device.str(), gpu_.gpu().info.name);
+  }
+  ~Bench() {
+    for (void* event : events_) gpu_.gpu().driver.api.event_destroy(event);
+  }
+
+  /// A step of t tokens behind `depth` others.
+  void step(int64_t t, int64_t depth, int64_t h, int64_t g, int64_t size, int64_t capacity) {
+    const int64_t keys = g * size * (capacity + 32), values = g * capacity * size;
+    const auto make = [&](Backend& b) {
+      return Step{{b, floats(t * (h + 2 * g) * size, 1)},
+                  {b, floats(capacity * size / 2, 2)},
+                  {b, floats(capacity * size / 2, 3)},
+                  {b, positions(t, depth)},
+                  {b, std::vector<float>(static_cast<size_t>(t * h * size))}};
+    };
+    const Step on_gpu = make(gpu_), on_cpu = make(cpu_);
+    const auto run = [&](Backend& b, const Step& s, const There<uint16_t>& k,
+                         const There<uint16_t>& v) {
+      CachedAttention where{.cos = s.cos.view(DType::f32, {capacity, size / 2}),
+                            .sin = s.sin.view(DType::f32, {capacity, size / 2}),
+                            .positions = s.positions.view(DType::u32, {t}),
+                            .keys = k.view(DType::f16, {g, size, capacity + 32}),
+                            .values = v.view(DType::f16, {g, capacity, size}),
+                            .params = {.scale = 1 / std::sqrt(static_cast<float>(size))}};
+      where.keys.layout = where.keys.layout.narrow(2, 0, capacity).transpose(1, 2);
+      b.cached_attention(s.out.view(DType::f32, {t, h * size}),
+                         s.qkv.view(DType::f32, {t, (h + 2 * g) * size}), where);
+    };
+    const auto first_keys = halves(keys, 4), first_values = halves(values, 5);
+    const int64_t bytes = 2 * (keys + values);
+    const int64_t copies = small_ ? 1 : std::max<int64_t>(4, (int64_t{400} << 20) / bytes);
+    std::vector<std::unique_ptr<There<uint16_t>>> k, v;
+    for (int64_t i = 0; i < copies; ++i) {
+      k.push_back(std::make_unique<There<uint16_t>>(gpu_, first_keys));
+      v.push_back(std::make_unique<There<uint16_t>>(gpu_, first_values));
+    }
+    const double time = seconds(copies, [&](int64_t i) {
+      run(gpu_, on_gpu, *k[static_cast<size_t>(i)], *v[static_cast<size_t>(i)]);
+    });
+    const There<uint16_t> cpu_keys(cpu_, first_keys), cpu_values(cpu_, first_values);
+    run(cpu_, on_cpu, cpu_keys, cpu_values);
+    const auto got = on_gpu.out.get(), want = on_cpu.out.get();
+    report(fmt::format("\"op\": \"cached_attention\", \"t\": {}, \"depth\": {}, \"heads\": {}, "
+                       "\"key_heads\": {}, \"size\": {}, \"capacity\": {}",
+                       t, depth, h, g, size, capacity),
+           time,
+           fmt::format(
+               "\"differ\": {}, \"differ_in_cache\": {}, \"largest_difference\": {:.2g}",
+               different(got, want),
+               different(k[0]->get(), cpu_keys.get()) + different(v[0]->get(), cpu_values.get()),
+               largest_difference(got, want)),
+           4.0 * static_cast<double>(g * (depth + t) * size));
+  }
+
+  /// Tokens of one vocabulary, one after another.
+  void sample(int64_t vocabulary, const char* name, const SamplerOptions& options) {
+    auto logits = floats(vocabulary, 9);
+    for (float& x : logits) x *= 4;
+    const auto run = [&](Backend& b, const There<float>& l, const There<uint32_t>& state) {
+      const View all = state.view(DType::u32, {4 + kRoom});
+      const auto part = [&](int64_t from, int64_t count) {
+        return View{all.data, all.dtype, all.layout.narrow(0, from, count)};
+      };
+      b.sample({.token = part(0, 1),
+                .position = part(1, 1),
+                .history = part(4, kRoom),
+                .counts = part(2, 2)},
+               l.view(DType::f32, {vocabulary}), options);
+    };
+    const std::vector<uint32_t> start(4 + kRoom);
+    const There<float> l(gpu_, logits), cpu_logits(cpu_, logits);
+    const There<uint32_t> state(gpu_, start), checked(gpu_, start), cpu_state(cpu_, start);
+    for (int i = 0; i < 8; ++i) {
+      run(gpu_, l, checked);
+      run(cpu_, cpu_logits, cpu_state);
+    }
+    const double time = seconds(50, [&](int64_t) { run(gpu_, l, state); });
+    report(fmt::format("\"op\": \"sample\", \"vocabulary\": {}, \"options\": \"{}\"", vocabulary,
+                       name),
+           time, fmt::format("\"differ\": {}", different(checked.get(), cpu_state.get())),
+           4.0 * static_cast<double>(vocabulary));
+  }
+
+ private:
+  static constexpr int64_t kRoom = 1000;
+  struct Step {
+    There<float> qkv, cos, sin;
+    There<uint32_t> positions;
+    There<float> out;
+  };
+  static std::vector<uint32_t> positions(int64_t t, int64_t from) {
+    std::vector<uint32_t> v;
+    for (int64_t i = 0; i < t; ++i) v.push_back(static_cast<uint32_t>(from + i));
+    return v;
+  }
+
+  /// Of one of `times` calls in a row, recorded; the best of nine.
+  template <class F>
+  double seconds(int64_t times, const F& call) {
+    call(0);  // loads what is to be loaded
+    gpu_.synchronize();
+    if (small_) return NAN;
+    const auto recording = gpu_.record([&] {
+      for (int64_t i = 0; i < times; ++i) call(i);
+    });
+    gpu::Gpu& gpu = gpu_.gpu();
+    double best = 1e9;
+    for (int round = 0; round < 9; ++round) {
+      gpu.check(gpu.driver.api.event_record(events_[0], gpu.stream()), "an event");
+      recording->replay();
+      gpu.check(gpu.driver.api.event_record(events_[1], gpu.stream()), "an event");
+      gpu_.synchronize();
+      float ms = 0;
+      gpu.check(gpu.driver.api.event_elapsed(&ms, events_[0], events_[1]), "an event");
+      best = std::min(best, static_cast<double>(ms) * 1e-3 / static_cast<double>(times));
+    }
+    return best;
+  }
+
+  void report(const std::string& what, double time, const std::string& check, double bytes) {
+    fmt::print("{{{}, {}", what, check);
+    if (!small_) fmt::print(", \"us\": {:.2f}, \"gb_s\": {:.0f}", time * 1e6, bytes / time / 1e9);
+    fmt::print("}}\n");
+    std::fflush(stdout);
+  }
+
+  gpu::GpuBackend& gpu_;
+  Backend& cpu_;
+  const bool small_;
+  void* events_[2] = {};
+};
+
+void run(Device device, bool small) {
+  Bench bench(device, small);
+  if (small) {
+    bench.step(1, 30, 8, 2, 64, 512);
+    bench.step(1, 300, 8, 2, 64, 512);
+    bench.step(20, 30, 8, 2, 64, 512);
+    bench.sample(5000, "top_k 40", {});
+    bench.sample(5000, "greedy", {.temperature = 0});
+    return;
+  }
+  for (int64_t depth : {128, 250, 1024, 4095, 32767}) {
+    bench.step(1, depth, 32, 8, 128, std::max<int64_t>(512, (depth + 512) / 512 * 512));
+  }
+  bench.step(1, 128, 32, 8, 128, 4096);
+  bench.step(1, 128, 32, 8, 128, 131072);
+  for (int64_t depth : {128, 1024}) {
+    bench.step(1, depth, 32, 8, 64, 2048);
+    bench.step(1, depth, 9, 3, 64, 2048);
+  }
+  bench.step(4, 1024, 32, 8, 128, 2048);
+  bench.step(512, 0, 32, 8, 128, 512);
+  bench.step(2048, 0, 32, 8, 128, 2048);
+  bench.step(512, 1536, 32, 8, 128, 2048);
+  bench.step(16, 4000, 32, 8, 128, 4096);
+  bench.step(512, 0, 32, 8, 64, 512);
+  for (int64_t vocabulary : {49152, 128256, 256000}) {
+    bench.sample(vocabulary, "greedy", {.temperature = 0});
+    bench.sample(vocabulary, "top_k 40", {});
+    bench.sample(vocabulary, "top_k 40, penalties", {.repetition_penalty = 1.1f});
+  }
+  bench.sample(128256, "all tokens", {.top_k = 0});
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    fmt::print(stderr, "gpu_bench_attention DEVICE [--small]\n");
+    return 2;
+  }
+  try {
+    run(Device::parse(argv[1]), argc > 2 && std::string(argv[2]) == "--small");
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 1;
+  }
+}

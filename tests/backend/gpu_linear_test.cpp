@@ -1,0 +1,516 @@
+// Products with quantised weights on the GPUs that WICK_TEST_DEVICES names: equal in every bit to
+// the scalar contract, by every kernel that takes them, for every number of columns and layout.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <random>
+#include <sstream>
+
+#include "tests/backend/linear_quantized_reference.h"
+#include "wick/backend/cpu/cpu_backend.h"
+#include "wick/backend/gpu/gpu_backend.h"
+#include "wick/backend/gpu/linear/quantized_weight.h"
+#include "wick/math/half.h"
+
+namespace wick {
+namespace {
+
+constexpr DType kTypes[] = {DType::q4_0, DType::q4_1, DType::q5_0,
+                            DType::q8_0, DType::q4_k, DType::q6_k};
+constexpr DType kFloats[] = {DType::f32, DType::f16, DType::bf16};
+
+// ---- The contract, one value after the other ----
+
+/// A block of 32 of a K-quant: Σ over both halves of scale[h]·Σ quant·q, times d, and m·Σ q.
+struct KBlock {
+  float d = 0, m = 0;
+  int quant[32], scale[2] = {1, 1};
+
+  KBlock(DType type, const uint8_t* p, int block) {
+    if (type == DType::q4_k) {
+      const uint8_t* s = p + 4;
+      const int j = block % 4;
+      const int sc = block < 4 ? s[j] & 63 : (s[8 + j] & 15) | s[j] >> 6 << 4;
+      const int mn = block < 4 ? s[4 + j] & 63 : s[8 + j] >> 4 | s[4 + j] >> 6 << 4;
+      d = static_cast<float>(reference::decode_half(reference::read_u16(p), 10) * sc);
+      m = static_cast<float>(-reference::decode_half(reference::read_u16(p + 2), 10) * mn);
+      for (int i = 0; i < 32; ++i) quant[i] = p[16 + block / 2 * 32 + i] >> block % 2 * 4 & 15;
+    } else {
+      d = static_cast<float>(reference::decode_half(reference::read_u16(p + 208), 10));
+      const int half = block / 4, quarter = block % 4;
+      for (int i = 0; i < 32; ++i) {
+        const int low = p[64 * half + 32 * (quarter % 2) + i] >> (quarter < 2 ? 0 : 4) & 15;
+        const int high = p[128 + 32 * half + i] >> 2 * quarter & 3;
+        quant[i] = (low | high << 4) - 32;
+      }
+      for (int h = 0; h < 2; ++h) scale[h] = static_cast<int8_t>(p[192 + 2 * block + h]);
+    }
+  }
+};
+
+float k_dot(DType type, const uint8_t* row, const reference::Activations& x) {
+  float y = 0;
+  for (size_t first = 0; first < x.d.size(); first += 8) {
+    float p = 0;
+    for (size_t b = first; b < first + 8; ++b) {
+      const KBlock w(type, row + first / 8 * static_cast<size_t>(info(type).block_bytes),
+                     static_cast<int>(b % 8));
+      int dot = 0, sum = 0;
+      for (size_t i = 0; i < 32; ++i) {
+        dot += w.scale[i / 16] * w.quant[i] * x.q[b * 32 + i];
+        sum += x.q[b * 32 + i];
+      }
+      if (type == DType::q4_k) {
+        const float scaled = x.d[b] * static_cast<float>(sum);
+        p = std::fma(w.m, scaled, p);
+      }
+      const float scale = w.d * x.d[b];
+      p = std::fma(scale, static_cast<float>(dot), p);
+    }
+    y = y + p;
+  }
+  return y;
+}
+
+bool is_k(DType type) { return info(type).block_elems == 256; }
+
+float reference_dot(DType type, const uint8_t* row, const reference::Activations& x) {
+  return is_k(type) ? k_dot(type, row, x) : reference::dot(type, row, x);
+}
+
+// ---- Values ----
+
+int mantissa_bits(DType dtype) { return dtype == DType::f16 ? 10 : 7; }
+
+uint32_t stored_bits(float x, DType dtype) {
+  if (dtype == DType::f32) return std::bit_cast<uint32_t>(x);
+  return dtype == DType::f16 ? math::from_f32<math::f16>(x).bits
+                             : math::from_f32<math::bf16>(x).bits;
+}
+float stored_value(uint32_t bits, DType dtype) {
+  if (dtype == DType::f32) return std::bit_cast<float>(bits);
+  return static_cast<float>(
+      reference::decode_half(static_cast<uint16_t>(bits), mantissa_bits(dtype)));
+}
+float stored(float x, DType dtype) {
+  return dtype == DType::f32 ? x : reference::round_to_half(x, mantissa_bits(dtype));
+}
+bool same(float a, float b) {
+  return (std::isnan(a) && std::isnan(b)) ||
+         std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b);
+}
+
+/// Where the f16 of a block lie.
+std::vector<size_t> halves_of(DType type) {
+  switch (type) {
+    case DType::q4_1:
+    case DType::q4_k:
+      return {0, 2};
+    case DType::q6_k:
+      return {208};
+    default:
+      return {0};
+  }
+}
+
+/// Blocks of any bits, with scales of either sign and of some size.
+std::vector<uint8_t> random_blocks(DType type, int64_t n, int64_t k, std::mt19937& rng) {
+  std::vector<uint8_t> bytes(static_cast<size_t>(bytes_of(type, n * k)));
+  for (uint8_t& b : bytes) b = static_cast<uint8_t>(rng());
+  std::uniform_real_distribution<float> scale(-0.02f, 0.02f);
+  for (size_t at = 0; at < bytes.size(); at += static_cast<size_t>(info(type).block_bytes)) {
+    for (const size_t half : halves_of(type)) {
+      const uint16_t d = math::from_f32<math::f16>(scale(rng)).bits;
+      std::memcpy(&bytes[at + half], &d, 2);
+    }
+  }
+  return bytes;
+}
+
+// ---- Devices ----
+
+std::vector<Backend*> devices() {
+  std::vector<Backend*> all;
+  const char* names = std::getenv("WICK_TEST_DEVICES");
+  std::stringstream words(names == nullptr ? "" : names);
+  for (std::string word; std::getline(words, word, ',');) {
+    all.push_back(&backend(Device::parse(word)));
+  }
+  return all;
+}
+
+class OnDevice {
+ public:
+  OnDevice(Backend& where, const std::vector<uint8_t>& bytes)
+      : backend_(where), bytes_(bytes.size()), data_(where.alloc(bytes.size())) {
+    backend_.upload(data_, bytes.data(), bytes_);
+  }
+  ~OnDevice() { backend_.free(data_, bytes_); }
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+  void* data() const { return data_; }
+  std::vector<uint8_t> get() const {
+    std::vector<uint8_t> bytes(bytes_);
+    backend_.download(bytes.data(), data_, bytes_);
+    return bytes;
+  }
+
+ private:
+  Backend& backend_;
+  size_t bytes_;
+  void* data_;
+};
+
+/// A float tensor in a layout of its own, on its way to a device and back.
+struct Floats {
+  DType dtype;
+  Layout layout;
+  std::vector<uint8_t> bytes;
+
+  Floats(DType type, const Layout& where, int64_t elems)
+      : dtype(type), layout(where), bytes(static_cast<size_t>(bytes_of(type, elems)), 0xAB) {}
+  size_t size() const { return static_cast<size_t>(info(dtype).block_bytes); }
+  void set(int64_t at, float x) {
+    const uint32_t bits = stored_bits(x, dtype);
+    std::memcpy(&bytes[static_cast<size_t>(at) * size()], &bits, size());
+  }
+  static float get(const std::vector<uint8_t>& from, DType dtype, int64_t at) {
+    uint32_t bits = 0;
+    const auto size = static_cast<size_t>(info(dtype).block_bytes);
+    std::memcpy(&bits, &from[static_cast<size_t>(at) * size], size);
+    return stored_value(bits, dtype);
+  }
+};
+
+int64_t row_at(const Layout& layout, int64_t row) {
+  int64_t at = layout.offset();
+  for (int d = layout.rank() - 2; d >= 0; --d) {
+    at += layout.stride(d) * (row % layout.shape()[d]);
+    row /= layout.shape()[d];
+  }
+  return at;
+}
+
+/// What a case multiplies, with its answer, before it is rounded to the dtype.
+struct Problem {
+  using Change = std::function<float(int64_t column, int64_t i, float x)>;
+  DType type, dtype;
+  int64_t n, k, columns;
+  std::vector<uint8_t> weight;
+  std::vector<float> x, y;
+
+  Problem(DType weight_type, DType x_type, int64_t rows, int64_t depth, int64_t batch,
+          const Change& change = {})
+      : type(weight_type), dtype(x_type), n(rows), k(depth), columns(batch) {
+    std::mt19937 rng(static_cast<uint32_t>(n * 131 + k));
+    weight = random_blocks(type, n, k, rng);
+    std::normal_distribution<float> normal;
+    for (int64_t c = 0; c < columns; ++c) {
+      for (int64_t i = 0; i < k; ++i) {
+        const float value = normal(rng);
+        x.push_back(stored(change ? change(c, i, value) : value, dtype));
+      }
+    }
+    solve();
+  }
+  void solve() {
+    y.clear();
+    for (int64_t c = 0; c < columns; ++c) {
+      const reference::Activations activations(x.data() + c * k, k);
+      for (int64_t r = 0; r < n; ++r) {
+        y.push_back(reference_dot(type, weight.data() + bytes_of(type, r * k), activations));
+      }
+    }
+  }
+};
+
+/// Takes one kernel, where it has the type; WICK_GPU_LINEAR names it.
+class Forced {
+ public:
+  explicit Forced(std::string_view path) {
+    setenv("WICK_GPU_LINEAR", std::string(path).c_str(), 1);
+  }
+  ~Forced() { unsetenv("WICK_GPU_LINEAR"); }
+};
+
+/// Runs linear over the first `batch` columns, on tensors of these layouts, by every kernel.
+void check(Backend& device, const Problem& p, const PreparedWeight& weight, const Layout& from,
+           const Layout& to, int64_t from_elems, int64_t to_elems, bool residual = false) {
+  auto& gpu = static_cast<gpu::GpuBackend&>(device).gpu();
+  const int64_t batch = to.elems() / std::max<int64_t>(p.n, 1);
+  Floats x(p.dtype, from, from_elems);
+  const Floats out(p.dtype, to, to_elems);
+  for (int64_t c = 0; c < batch; ++c) {
+    for (int64_t i = 0; i < p.k; ++i) {
+      x.set(row_at(from, c) + i * from.stride(from.rank() - 1),
+            p.x[static_cast<size_t>(c * p.k + i)]);
+    }
+  }
+  Floats added(p.dtype, Layout::contiguous(to.shape()), to.elems());
+  for (int64_t i = 0; i < to.elems(); ++i) added.set(i, static_cast<float>(i % 89) * 0.37f - 5);
+  const OnDevice on_x(device, x.bytes), on_added(device, added.bytes);
+  LinearFusion fusion;
+  fusion.add = residual;
+  fusion.residual = {on_added.data(), p.dtype, added.layout};
+
+  for (const std::string_view path : gpu::product_paths(gpu, p.type)) {
+    const Forced forced(path);
+    const OnDevice on_out(device, out.bytes);
+    device.linear({on_out.data(), p.dtype, to}, {on_x.data(), p.dtype, from}, weight, fusion);
+    device.synchronize();
+    const std::vector<uint8_t> got = on_out.get();
+    std::vector<uint8_t> expected = out.bytes;
+    int wrong = 0;
+    for (int64_t c = 0; c < batch; ++c) {
+      for (int64_t r = 0; r < p.n; ++r) {
+        const int64_t at = row_at(to, c) + r * to.stride(to.rank() - 1);
+        float want = p.y[static_cast<size_t>(c * p.n + r)];
+        if (residual) want = Floats::get(added.bytes, p.dtype, c * p.n + r) + want;
+        want = stored(want, p.dtype);
+        const float value = Floats::get(got, p.dtype, at);
+        std::memcpy(&expected[static_cast<size_t>(at) * out.size()],
+                    &got[static_cast<size_t>(at) * out.size()], out.size());
+        if (same(want, value) || ++wrong > 4) continue;
+        ADD_FAILURE() << fmt::format(
+            "{}: {} of {}x{}, {} columns: column {} row {}: want {:a}, "
+            "got {:a}",
+            path, name(p.type), p.n, p.k, batch, c, r, want, value);
+      }
+    }
+    EXPECT_LE(wrong, 4) << wrong << " differ";
+    EXPECT_TRUE(got == expected) << path << ": wrote beside the result";
+  }
+}
+
+void check(Backend& device, const Problem& p, const PreparedWeight& weight, int64_t batch,
+           bool residual = false) {
+  check(device, p, weight, Layout::contiguous({batch, p.k}), Layout::contiguous({batch, p.n}),
+        batch * p.k, batch * p.n, residual);
+}
+
+struct Prepared {
+  OnDevice file;
+  std::unique_ptr<PreparedWeight> weight;
+  Prepared(Backend& device, const Problem& p) : file(device, p.weight) {
+    const ConstView part{file.data(), p.type, Layout::contiguous({p.n, p.k})};
+    weight = device.prepare(std::span(&part, 1), false);
+  }
+};
+
+// ---- Cases ----
+
+class GpuLinear : public testing::TestWithParam<std::tuple<DType, DType>> {
+ protected:
+  void SetUp() override {
+    if (devices().empty()) GTEST_SKIP() << "WICK_TEST_DEVICES names no device";
+  }
+  DType type() const { return std::get<0>(GetParam()); }
+  DType dtype() const { return std::get<1>(GetParam()); }
+  int64_t block() const { return info(type()).block_elems; }
+};
+
+constexpr int64_t kColumns[] = {1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 31, 33, 64, 65, 130};
+
+TEST_P(GpuLinear, ColumnsAndDepths) {
+  for (Backend* device : devices()) {
+    for (const int64_t blocks : {1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 24, 25, 33, 40}) {
+      if (is_k(type()) && blocks > 9) continue;
+      const Problem p(type(), dtype(), blocks % 2 != 0 ? 37 : 16, blocks * block(),
+                      blocks == 9 || blocks == 3 ? 130 : 9);
+      const Prepared prepared(*device, p);
+      EXPECT_EQ(prepared.weight->n, p.n);
+      EXPECT_EQ(prepared.weight->k, p.k);
+      for (const int64_t batch : kColumns) {
+        if (batch <= p.columns) check(*device, p, *prepared.weight, batch);
+      }
+    }
+  }
+}
+
+TEST_P(GpuLinear, RowsOfAllCounts) {
+  for (Backend* device : devices()) {
+    for (const int64_t n : {1, 15, 16, 17, 32, 47, 64, 65, 127, 128, 130, 257}) {
+      const Problem p(type(), dtype(), n, 2 * 256, 33);
+      const Prepared prepared(*device, p);
+      for (const int64_t batch : {1, 2, 8, 33}) check(*device, p, *prepared.weight, batch);
+    }
+  }
+}
+
+TEST_P(GpuLinear, NothingAtAll) {
+  for (Backend* device : devices()) {
+    const Problem none(type(), dtype(), 7, 0, 3);
+    const Prepared prepared(*device, none);
+    for (const int64_t batch : {0, 1, 3}) check(*device, none, *prepared.weight, batch);
+    const Problem empty(type(), dtype(), 0, block(), 3);
+    const Prepared no_rows(*device, empty);
+    check(*device, empty, *no_rows.weight, 3);
+  }
+}
+
+/// More chunks than shared memory has room for.
+TEST_P(GpuLinear, LongRows) {
+  for (Backend* device : devices()) {
+    const Problem p(type(), dtype(), 17, 256 * 131, 9);
+    const Prepared prepared(*device, p);
+    for (const int64_t batch : {1, 3, 9}) check(*device, p, *prepared.weight, batch);
+  }
+}
+
+/// Parts of a weight: rows that don't begin at a unit's, none, with gaps between them, bottom up.
+TEST_P(GpuLinear, Parts) {
+  const int64_t k = 5 * 256, wide = k + 2 * 256;
+  const Problem p(type(), dtype(), 75, k, 30);
+  std::vector<uint8_t> padded(static_cast<size_t>(bytes_of(type(), 36 * wide)), 0xFF);
+  const auto row_bytes = static_cast<size_t>(bytes_of(type(), k));
+  const auto row = [&](int64_t r) { return p.weight.data() + static_cast<size_t>(r) * row_bytes; };
+  for (int64_t r = 0; r < 36; ++r) {
+    std::memcpy(&padded[static_cast<size_t>(bytes_of(type(), r * wide + 256))], row(5 + r),
+                row_bytes);
+  }
+  std::vector<uint8_t> reversed;
+  for (int64_t r = 33; r >= 0; --r) {
+    reversed.insert(reversed.end(), row(41 + r), row(41 + r) + row_bytes);
+  }
+  for (Backend* device : devices()) {
+    const OnDevice whole(*device, p.weight), gaps(*device, padded), upward(*device, reversed);
+    const std::vector<ConstView> parts = {
+        {whole.data(), type(), Layout::contiguous({5, k})},
+        {whole.data(), type(), Layout::contiguous({0, k})},
+        {gaps.data(), type(), Layout({36, k}, {wide, 1}, 256)},
+        {upward.data(), type(), Layout({34, k}, {-k, 1}, 33 * k)},
+    };
+    const auto weight = device->prepare(parts, false);
+    for (const int64_t batch : {1, 3, 30}) check(*device, p, *weight, batch);
+  }
+}
+
+/// Activations and results whose rows aren't dense, of three dims, in other orders.
+TEST_P(GpuLinear, Layouts) {
+  const int64_t n = 37, k = 512;
+  for (Backend* device : devices()) {
+    for (const auto& [a, b] : {std::pair<int64_t, int64_t>{1, 1}, {2, 3}, {5, 8}, {3, 40}}) {
+      const Problem p(type(), dtype(), n, k, a * b);
+      const Prepared prepared(*device, p);
+      const Layout steps({a, b, k}, {3 * k + 2, a * (3 * k + 2), -3}, 3 * k);
+      const Layout pitched({a, b, k}, {b * (k + 8), k + 8, 1}, 5);
+      const Layout dense({a, b, n}, {b * (n + 3), n + 3, 1}, 7);
+      const Layout turned({a, b, n}, {2, 2 * a, 2 * a * b}, 1);
+      const int64_t x_elems = 4 + 3 * (k + 8) * (a * b + 1), elems = 16 + 2 * a * b * (n + 3);
+      for (const bool residual : {false, true}) {
+        if (residual && dtype() != DType::f32) continue;
+        check(*device, p, *prepared.weight, steps, dense, x_elems, elems, residual);
+        check(*device, p, *prepared.weight, pitched, turned, x_elems, elems, residual);
+      }
+    }
+  }
+}
+
+/// Zero, tiny, huge and non-finite activations.
+TEST_P(GpuLinear, SpecialActivations) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const auto change = [&](int64_t c, int64_t i, float x) {
+    const int64_t at = i / 32;
+    switch (c % 10) {
+      case 0:
+        return at % 3 == 1 ? (i % 2 != 0 ? -0.0f : 0.0f) : x;
+      case 1:
+        return x * 1e-30f;
+      case 2:
+        return x * 1e-40f;
+      case 3:
+        return i == 100 ? inf : x;
+      case 4:
+        return i == 32 * 13 + 31 ? nan : x;
+      case 5:
+        return i == 0 ? -inf : x;
+      case 6:
+        return x * 2e37f;
+      case 7:
+        return at == 3 ? 1e-30f : at == 4 ? 1.0001e-30f : x * 1e-3f;
+      case 8:
+        return at % 2 == 0 ? 127.0f * (i % 2 != 0 ? 1.0f : -1.0f) : x;
+      default:
+        return std::round(x * 2.0f) * 0.5f + 0.5f;  // halves: ties
+    }
+  };
+  // Columns that can't share a product with others' range come alone, too.
+  for (Backend* device : devices()) {
+    for (const int64_t only : {-1, 0, 1, 3, 6, 7, 8, 9}) {
+      const Problem p(type(), dtype(), 33, 32 * 16, 30, [&](int64_t c, int64_t i, float x) {
+        return change(only < 0 ? c : only, i, x);
+      });
+      const Prepared prepared(*device, p);
+      for (const int64_t batch : {1, 8, 10, 30}) check(*device, p, *prepared.weight, batch);
+    }
+  }
+}
+
+/// Blocks of one row whose scales are a factor 2^bits apart: as far as f16 reaches, and further.
+TEST_P(GpuLinear, RangeOfScales) {
+  for (Backend* device : devices()) {
+    for (const int bits : {4, 20, 26, 27, 28, 29, 30, 31, 60}) {
+      if (dtype() == DType::f16 && bits > 20) continue;
+      const Problem p(type(), dtype(), 20, 32 * 16, 12, [&](int64_t c, int64_t i, float x) {
+        const float scale = std::ldexp(1.0f, static_cast<int>(c) - 6);
+        return (i / 32 + c) % 4 == 0 ? std::ldexp(x, -bits) * scale : x * scale;
+      });
+      const Prepared prepared(*device, p);
+      for (const int64_t batch : {1, 12}) check(*device, p, *prepared.weight, batch);
+    }
+  }
+}
+
+/// The largest integer sums there are, and scales that overflow, vanish or aren't numbers.
+TEST_P(GpuLinear, ExtremeWeights) {
+  for (Backend* device : devices()) {
+    for (const float magnitude : {1.0f, 1e-20f, 3e4f, 1e24f, 1e36f}) {
+      if (magnitude != stored(magnitude, dtype()) && dtype() == DType::f16) continue;
+      Problem p(type(), dtype(), 48, 32 * 16, 30, [&](int64_t c, int64_t i, float) {
+        const bool negative = c % 3 == 1 || (c % 3 == 2 && i % 2 == 0);
+        return negative ? -magnitude : magnitude;
+      });
+      const auto bytes = static_cast<size_t>(info(type()).block_bytes);
+      const auto blocks_each = static_cast<size_t>(p.k / block());
+      constexpr uint8_t kFills[] = {0xFF, 0x00, 0x80, 0x7F};
+      constexpr uint16_t kScales[] = {0x7C00, 0x7E00, 0x0001, 0x8000, 0x7BFF, 0xFBFF};
+      for (size_t at = 0; at < p.weight.size(); at += bytes) {
+        const size_t row = at / bytes / blocks_each;
+        std::fill_n(p.weight.begin() + static_cast<ptrdiff_t>(at), bytes, kFills[row % 4]);
+        uint16_t d = row < 24 && row % 4 != 3 ? kScales[row / 4] : uint16_t{0x3C00};
+        for (const size_t half : halves_of(type())) {
+          std::memcpy(&p.weight[at + half], &d, 2);
+          d = row % 5 == 0 ? uint16_t{0xBC00} : uint16_t{0x0400};
+        }
+      }
+      p.solve();
+      const Prepared prepared(*device, p);
+      for (const int64_t batch : {1, 3, 9, 30}) check(*device, p, *prepared.weight, batch);
+    }
+  }
+}
+
+TEST_P(GpuLinear, Residual) {
+  if (dtype() != DType::f32) GTEST_SKIP() << "residuals are f32";
+  for (Backend* device : devices()) {
+    const Problem p(type(), dtype(), 50, 512, 130);
+    const Prepared prepared(*device, p);
+    for (const int64_t batch : kColumns) check(*device, p, *prepared.weight, batch, true);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, GpuLinear,
+                         testing::Combine(testing::ValuesIn(kTypes), testing::ValuesIn(kFloats)),
+                         [](const auto& param) {
+                           return fmt::format("{}_{}", name(std::get<0>(param.param)),
+                                              name(std::get<1>(param.param)));
+                         });
+
+}  // namespace
+}  // namespace wick

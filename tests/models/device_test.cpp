@@ -1,0 +1,167 @@
+// Models on the devices that WICK_TEST_DEVICES names, against the CPU.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <sstream>
+
+#include "tests/io/temp_folder.h"
+#include "tests/models/tiny_llama.h"
+#include "wick/models/causal_lm.h"
+#include "wick/models/decoder.h"
+
+namespace wick::models {
+namespace {
+
+using io::test::TempFolder;
+using test::TinyLlama;
+
+/// The CPU, which tests the composed ops, and what the environment names.
+std::vector<Device> devices() {
+  std::vector<Device> list = {Device::cpu()};
+  if (const char* names = std::getenv("WICK_TEST_DEVICES")) {
+    std::stringstream words(names);
+    for (std::string word; std::getline(words, word, ',');) list.push_back(Device::parse(word));
+  }
+  return list;
+}
+
+std::vector<int32_t> some_tokens(int64_t count) {
+  std::vector<int32_t> tokens;
+  for (int64_t i = 0; i < count; ++i) tokens.push_back(static_cast<int32_t>((i * 17 + 5) % 39));
+  return tokens;
+}
+
+std::unique_ptr<CausalLm> load(TinyLlama& tiny, const TempFolder& folder, Device device) {
+  tiny.write(folder.path("m.gguf"));
+  return CausalLm::load(*io::Gguf::open(folder.path("m.gguf")), {.device = device, .progress = {}});
+}
+
+/// The logits after each token from `first` on: those before it as a prompt, the others one by one.
+std::vector<float> decoded(const CausalLm& model, const std::vector<int32_t>& tokens, size_t first,
+                           DType cache_dtype) {
+  nn::KvCache cache = model.make_cache(static_cast<int64_t>(tokens.size()), cache_dtype);
+  if (first > 0) model.forward(std::span(tokens).first(first), cache, Logits::last);
+  Decoder decoder(model, cache, model.device());
+  std::vector<float> all;
+  for (size_t i = first; i < tokens.size(); ++i) {
+    const auto logits = decoder.step(tokens[i]).to_vector<float>();
+    all.insert(all.end(), logits.begin(), logits.end());
+  }
+  return all;
+}
+
+std::vector<float> prompted(const CausalLm& model, const std::vector<int32_t>& tokens,
+                            DType cache_dtype) {
+  nn::KvCache cache = model.make_cache(static_cast<int64_t>(tokens.size()), cache_dtype);
+  return model.forward(tokens, cache, Logits::all).to_vector<float>();
+}
+
+size_t different(const std::vector<float>& a, const std::vector<float>& b) {
+  if (a.size() != b.size()) return SIZE_MAX;
+  size_t count = 0;
+  for (size_t i = 0; i < a.size(); ++i) count += std::memcmp(&a[i], &b[i], sizeof(float)) != 0;
+  return count;
+}
+
+/// Root mean square of the differences over that of the values.
+double relative(const std::vector<float>& got, const std::vector<float>& expected) {
+  if (got.size() != expected.size()) return INFINITY;
+  double difference = 0, size = 0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    const double d = static_cast<double>(got[i]) - static_cast<double>(expected[i]);
+    difference += d * d;
+    size += static_cast<double>(expected[i]) * static_cast<double>(expected[i]);
+  }
+  return std::sqrt(difference / size);
+}
+
+std::vector<TinyLlama> quantised() {
+  std::vector<TinyLlama> list;
+  for (const DType dtype : {DType::q4_0, DType::q4_1, DType::q8_0}) {
+    list.push_back({.dtype = dtype});
+    list.push_back({.layers = 1,
+                    .hidden = 96,
+                    .intermediate = 160,
+                    .heads = 3,
+                    .kv_heads = 1,
+                    .key_size = 32,
+                    .value_size = 32,
+                    .window = 7,
+                    .rope_dims = 24,
+                    .biases = true,
+                    .dtype = dtype});
+  }
+  return list;
+}
+
+TEST(ModelOnDevice, QuantisedWeightsGiveTheCpusLogits) {
+  setenv("WICK_REPRODUCIBLE", "1", 1);
+  const TempFolder folder;
+  const std::vector<int32_t> tokens = some_tokens(40);
+  for (TinyLlama tiny : quantised()) {
+    const auto cpu = load(tiny, folder, Device::cpu());
+    const std::vector<float> expected = prompted(*cpu, tokens, DType::f16);
+    for (const Device device : devices()) {
+      SCOPED_TRACE(device.str() + " " + std::string(name(tiny.dtype)));
+      const auto model = load(tiny, folder, device);
+      EXPECT_EQ(different(prompted(*model, tokens, DType::f16), expected), 0u);
+      const auto rows = static_cast<size_t>(model->vocab_size());
+      for (const size_t first : {size_t{0}, size_t{13}}) {
+        const std::vector<float> steps = decoded(*model, tokens, first, DType::f16);
+        const std::vector<float> tail(expected.begin() + static_cast<ptrdiff_t>(first * rows),
+                                      expected.end());
+        EXPECT_EQ(different(steps, tail), 0u) << "from token " << first;
+      }
+    }
+  }
+}
+
+TEST(ModelOnDevice, FloatWeightsStayWithinTheirBound) {
+  const TempFolder folder;
+  const std::vector<int32_t> tokens = some_tokens(24);
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+    TinyLlama tiny{.dtype = dtype};
+    const auto cpu = load(tiny, folder, Device::cpu());
+    const std::vector<float> expected = prompted(*cpu, tokens, DType::f32);
+    for (const Device device : devices()) {
+      SCOPED_TRACE(device.str() + " " + std::string(name(dtype)));
+      const auto model = load(tiny, folder, device);
+      // bf16 rounds activations, where a last bit may tip over.
+      const double bound = dtype == DType::bf16 ? 5e-3 : 2e-5;
+      EXPECT_LT(relative(prompted(*model, tokens, DType::f32), expected), bound);
+      EXPECT_LT(relative(decoded(*model, tokens, 0, DType::f32), expected), bound);
+    }
+  }
+}
+
+/// Two conversations of one model, and one that outgrows its first room.
+TEST(ModelOnDevice, RecordingsKeepTheirMemory) {
+  const TempFolder folder;
+  TinyLlama tiny{.context = 700, .dtype = DType::q8_0};
+  tiny.layers = 1;
+  const std::vector<int32_t> tokens = some_tokens(540);
+  const auto cpu = load(tiny, folder, Device::cpu());
+  const std::vector<float> expected = decoded(*cpu, tokens, 500, DType::f16);
+  for (const Device device : devices()) {
+    SCOPED_TRACE(device.str());
+    const auto model = load(tiny, folder, device);
+    nn::KvCache first = model->make_cache(700, DType::f16),
+                second = model->make_cache(700, DType::f16);
+    Decoder one(*model, first, device);
+    model->forward(std::span(tokens).first(500), first, Logits::last);
+    std::vector<float> all;
+    Decoder other(*model, second, device);
+    for (size_t i = 500; i < tokens.size(); ++i) {
+      const auto logits = one.step(tokens[i]).to_vector<float>();
+      all.insert(all.end(), logits.begin(), logits.end());
+      other.step(tokens[i - 500]);
+    }
+    EXPECT_EQ(different(all, expected), 0u);
+  }
+}
+
+}  // namespace
+}  // namespace wick::models

@@ -1,0 +1,244 @@
+// cached_attention: what it gives and what it leaves in the caches, to the bit what the CPU's
+// composition of rope, stores and attention gives; steps of one token and more, at the ends of
+// chunks, called directly and recorded once with positions that change on the device.
+
+#include <fmt/format.h>
+
+#include <deque>
+
+#include "tests/parity/harness.h"
+#include "wick/backend/gpu/attention.h"
+#include "wick/base/error.h"
+
+namespace wick::parity {
+namespace {
+
+struct Case {
+  int64_t h, g, d, e, half, capacity;
+  DType cache;
+  AttentionParams params = {};
+  bool key_major = true;  ///< keys stored [g, d, capacity + 32], as KvCache does
+};
+
+std::string describe(const Case& c) {
+  return fmt::format(
+      "cached_attention h {} g {} d {} e {} half {} capacity {} {} window {} cap {}{}", c.h, c.g,
+      c.d, c.e, c.half, c.capacity, name(c.cache), c.params.window, c.params.soft_cap,
+      c.key_major ? "" : " keys by position");
+}
+
+/// The operands of a step of t tokens, on the host.
+struct Step {
+  TestTensor qkv, cos, sin, positions, keys, values, out;
+  Step(const Case& c, int64_t t, Values kind, Random& random)
+      : qkv(DType::f32, Place::contiguous, {t, (c.h + c.g) * c.d + c.g * c.e}, 1),
+        cos(DType::f32, Place::contiguous, {c.capacity, c.half}, 2),
+        sin(DType::f32, Place::contiguous, {c.capacity, c.half}, 3),
+        positions(DType::u32, Place::contiguous, {t}, 4),
+        keys(c.cache, Place::contiguous,
+             c.key_major ? Shape{c.g, c.d, c.capacity + 32} : Shape{c.g, c.capacity, c.d}, 5),
+        values(c.cache, Place::contiguous, {c.g, c.capacity, c.e}, 6),
+        out(DType::f32, Place::contiguous, {t, c.h * c.e}, 7, true) {
+    for (TestTensor* x : {&qkv, &keys, &values}) x->fill(kind, random);
+    for (TestTensor* x : {&cos, &sin}) x->fill(Values::normal, random);
+  }
+  void set_start(int64_t start) {
+    positions.fill_bits([&](int64_t i) { return static_cast<uint64_t>(start + i); });
+  }
+};
+
+/// The same on a device. On the CPU the caches are the host's own.
+struct StepThere {
+  Backend& backend;
+  const Case& c;
+  Step& host;
+  OnDevice qkv, cos, sin, positions, keys, values, out;
+  StepThere(Backend& b, const Case& the_case, Step& s)
+      : backend(b),
+        c(the_case),
+        host(s),
+        qkv(b, s.qkv.storage()),
+        cos(b, s.cos.storage()),
+        sin(b, s.sin.storage()),
+        positions(b, s.positions.storage()),
+        keys(b, s.keys.storage()),
+        values(b, s.values.storage()),
+        out(b, s.out.storage()) {}
+
+  void run() {
+    CachedAttention where{.cos = cos.view(host.cos.view()),
+                          .sin = sin.view(host.sin.view()),
+                          .positions = positions.view(host.positions.view()),
+                          .keys = keys.view(host.keys.view()),
+                          .values = values.view(host.values.view()),
+                          .params = c.params};
+    if (c.key_major) {
+      where.keys.layout = where.keys.layout.narrow(2, 0, c.capacity).transpose(1, 2);
+    }
+    backend.cached_attention(out.view(host.out.view()), qkv.view(host.qkv.view()), where);
+  }
+  void set_start(int64_t start) {
+    host.set_start(start);
+    const View there = positions.view(host.positions.view());
+    if (there.data != host.positions.view().data) {
+      backend.upload(there.data, host.positions.storage().data(), host.positions.storage().size());
+    }
+  }
+  void fetch() {
+    keys.fetch(host.keys.storage());
+    values.fetch(host.values.storage());
+    out.fetch(host.out.storage());
+  }
+};
+
+using Bits = std::vector<uint64_t>;
+
+void expect_same(const std::string& what, DType dtype, const Bits& expected, const Bits& got) {
+  for (size_t i = 0; i < expected.size(); ++i) {
+    if (same_bits(dtype, expected[i], got[i])) continue;
+    ADD_FAILURE() << fmt::format("{}: element {} is {:#x}, expected {:#x}", what, i, got[i],
+                                 expected[i]);
+    return;
+  }
+}
+
+/// Steps of t tokens at each of the starts, one after another in the same caches.
+void check(const Case& c, int64_t t, std::span<const int64_t> starts, Values kind, bool recorded,
+           Random& random) {
+  Step step(c, t, kind, random);
+  const auto storage_of = [](const TestTensor& x) {
+    return std::vector<std::byte>(x.storage().begin(), x.storage().end());
+  };
+  const auto keys = storage_of(step.keys), values = storage_of(step.values);
+  std::vector<Bits> first;
+  for (const Target& target : targets()) {
+    const std::string what = fmt::format("{} t {} {}{} on {}", describe(c), t, name(kind),
+                                         recorded ? " recorded" : "", target.name);
+    std::copy(keys.begin(), keys.end(), step.keys.storage().begin());
+    std::copy(values.begin(), values.end(), step.values.storage().begin());
+    std::vector<Bits> results;
+    try {
+      StepThere there(*target.backend, c, step);
+      std::unique_ptr<Recording> recording;
+      if (recorded) recording = target.backend->record([&] { there.run(); });
+      for (int64_t start : starts) {
+        there.set_start(start);
+        if (recorded) {
+          recording->replay();
+        } else {
+          there.run();
+        }
+        there.fetch();
+        results.push_back(step.out.bits());
+      }
+    } catch (const std::exception& error) {
+      ADD_FAILURE() << what << " threw: " << error.what();
+      return;
+    }
+    results.push_back(step.keys.bits());
+    results.push_back(step.values.bits());
+    if (first.empty()) {
+      first = results;
+      continue;
+    }
+    for (size_t i = 0; i < starts.size(); ++i) {
+      expect_same(fmt::format("{} start {}", what, starts[i]), DType::f32, first[i], results[i]);
+    }
+    expect_same(what + " keys", c.cache, first[starts.size()], results[starts.size()]);
+    expect_same(what + " values", c.cache, first[starts.size() + 1], results[starts.size() + 1]);
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+void check_all(DType cache) {
+  Random random(77);
+  const int64_t ends[] = {0, 1, 100, 254, 255, 256, 257, 511, 512, 513, 767, 768};
+  const int64_t few[] = {0, 254, 256, 513};
+  const AttentionParams plain{.scale = 0.2f};
+  const auto run = [&](const Case& c, int64_t t, std::span<const int64_t> starts,
+                       Values kind = Values::normal, bool recorded = false) {
+    if (!testing::Test::HasFailure()) check(c, t, starts, kind, recorded, random);
+  };
+  run({4, 2, 64, 64, 32, 800, cache, plain}, 1, ends);
+  run({4, 2, 64, 64, 32, 800, cache, plain}, 1, ends, Values::normal, true);
+  run({4, 1, 32, 32, 16, 800, cache, plain}, 1, ends, Values::special);
+  for (int64_t t : {2, 3, 5, 8}) {
+    run({3, 1, 32, 32, 16, 800, cache, plain}, t, few);
+    run({2, 2, 16, 24, 4, 800, cache, {.scale = 0.2f, .window = 3}}, t, few);
+  }
+  for (int64_t t : {9, 40, 260}) {
+    run({3, 1, 32, 32, 16, 800, cache, plain}, t, few);
+  }
+  for (int64_t size : {32, 64, 80, 128, 256}) {
+    for (int64_t group : {1, 3, 4}) {
+      run({group, 1, size, size, size / 2, 520, cache, plain}, 1, few, Values::normal, group == 3);
+    }
+  }
+  for (int64_t window : {1, 2, 100, 255, 256, 257, 600}) {
+    for (int64_t t : {1, 3}) {
+      run({3, 1, 16, 32, 8, 800, cache, {.scale = 0.2f, .window = window}}, t, ends);
+    }
+  }
+  run({6, 2, 32, 16, 16, 800, cache, {.scale = 0.3f, .soft_cap = 4.0f}}, 1, few);
+  run({6, 2, 32, 16, 16, 800, cache, {.scale = 0.3f, .window = 30, .soft_cap = 4.0f}}, 2, few);
+  // Keys by position, odd sizes, more heads than a group takes, a part of each head kept.
+  run({4, 2, 32, 32, 16, 800, cache, plain, false}, 1, few);
+  run({4, 2, 7, 5, 3, 800, cache, plain}, 1, few);
+  run({4, 2, 7, 5, 2, 777, cache, plain}, 4, few);
+  run({20, 1, 32, 32, 8, 799, cache, plain}, 1, few);
+  run({14, 2, 24, 40, 0, 799, cache, plain}, 3, few, Values::normal, true);
+}
+
+/// Keys and values through shared memory, which GPUs without copies of their own do only here.
+void check_staged(DType cache) {
+  gpu::attention_staging = gpu::AttentionStaging::always;
+  Random random(78);
+  const int64_t ends[] = {0, 1, 7, 8, 100, 254, 255, 256, 257, 511, 512, 513, 767, 768};
+  const AttentionParams plain{.scale = 0.2f};
+  for (int64_t t : {1, 2, 5, 8}) {
+    for (int64_t group : {1, 3, 4}) {
+      check({group, 1, 16, 24, 8, 800, cache, plain}, t, ends, Values::normal, t == 2, random);
+      check({2 * group, 2, 24, 16, 8, 800, cache, {.scale = 0.2f, .window = 20}}, t, ends,
+            Values::special, false, random);
+      if (testing::Test::HasFailure()) break;
+    }
+  }
+  gpu::attention_staging = gpu::AttentionStaging::where_copies_run_alone;
+}
+
+void check_outside() {
+  Random random(5);
+  const Case c{4, 2, 16, 16, 8, 40, DType::f16, {.scale = 0.2f}};
+  for (int64_t t : {1, 3, 20}) {
+    Step step(c, t, Values::normal, random);
+    const auto keys = step.keys.bits(), values = step.values.bits();
+    for (const Target& target : targets()) {
+      for (int64_t start : {int64_t{40}, 41 - t, int64_t{41}, int64_t{4294967295}}) {
+        StepThere there(*target.backend, c, step);
+        there.set_start(start);
+        const auto work = [&] {
+          there.run();
+          there.backend.synchronize();
+        };
+        EXPECT_THROW(work(), Error) << target.name << " start " << start << " t " << t;
+        there.fetch();
+        EXPECT_EQ(step.keys.bits(), keys) << target.name << " start " << start << " t " << t;
+        EXPECT_EQ(step.values.bits(), values) << target.name << " start " << start << " t " << t;
+      }
+    }
+  }
+}
+
+const bool added = [] {
+  for (DType cache : {DType::bf16, DType::f16, DType::f32}) {
+    add(fmt::format("cached_attention.{}_cache", name(cache)), [=] { check_all(cache); });
+  }
+  for (DType cache : {DType::bf16, DType::f16, DType::f32}) {
+    add(fmt::format("cached_attention.{}_staged", name(cache)), [=] { check_staged(cache); });
+  }
+  add("cached_attention.outside", check_outside);
+  return true;
+}();
+
+}  // namespace
+}  // namespace wick::parity

@@ -1,0 +1,60 @@
+#include "wick/backend/gpu/code.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "wick/base/error.h"
+
+namespace wick::gpu {
+
+bool images_allowed() {
+  const char* text = std::getenv("WICK_GPU_IMAGES");
+  const std::string_view wanted = text == nullptr ? "" : text;
+  if (wanted == "off") return false;
+  if (wanted.empty() || wanted == "on") return true;
+  throw Error("WICK_GPU_IMAGES", "no such choice", fmt::format("'{}'", wanted), "on or off");
+}
+
+Code::Code(Device device, const GpuInfo& info) : device_(device) {
+  const bool allowed = images_allowed();
+  if (allowed) {
+    if (std::optional<Files> images = find_images(info.architecture, architecture_)) {
+      images_ = std::move(*images);
+      return;
+    }
+  }
+  compiler_ = Compiler::of(device.kind);
+  if (compiler_ != nullptr) {
+    target_ = compiler_->target(info.architecture);
+    architecture_ = target_.architecture;
+    return;
+  }
+  const std::vector<std::string> others = image_architectures();
+  throw Error("device", "no kernels for its architecture",
+              fmt::format("{} {} ({})", device.str(), info.name, info.architecture),
+              fmt::format("{}; and no compiler: {}",
+                          !allowed ? "WICK_GPU_IMAGES=off leaves out those in this binary"
+                          : others.empty()
+                              ? "this binary has none"
+                              : fmt::format("this binary has them for {}", fmt::join(others, " ")),
+                          Compiler::missing(device.kind)));
+}
+
+std::string Code::image(std::string_view file) {
+  if (compiler_ == nullptr) {
+    if (const auto at = images_.find(file); at != images_.end()) return at->second;
+  } else {
+    const std::string path = fmt::format("wick/backend/gpu/kernels/{}.gpu", file);
+    if (const auto at = kernel_sources().find(path); at != kernel_sources().end()) {
+      bool compiled = false;
+      std::string image =
+          compiler_->compile_cached({path, at->second, &kernel_sources()}, target_, compiled);
+      ++(compiled ? compiled_ : cached_);
+      return image;
+    }
+  }
+  throw Error(device_.str(), "no such kernels", fmt::format("{}.gpu", file), architecture_);
+}
+
+}  // namespace wick::gpu

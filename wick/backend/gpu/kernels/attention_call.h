@@ -1,0 +1,66 @@
+#pragma once
+
+// What the host hands to attention kernels, by value.
+
+#include "wick/backend/gpu/kernels/fault.h"
+#include "wick/math/fn.h"
+
+namespace wick::gpu {
+
+using math::i32;
+using math::i64;
+using math::u32;
+using math::u64;
+
+/// Keys that are joined at once: the chunks of docs/design/numerics/attention.md.
+inline constexpr u32 kAttentionChunk = 256;
+
+/// dtypes of queries and results, which kernels tell apart as they run.
+enum AttentionDType : u32 { kAttentionBf16 = 0, kAttentionF16 = 1, kAttentionF32 = 2 };
+
+/// Operands and parameters. Strides count elements; [batch, head, query or key, element].
+struct AttentionCall {
+  const void *q, *k, *v;
+  void* out;
+  i64 q_batch, q_head, q_query, q_step;
+  i64 k_batch, k_head, k_key, k_step;
+  i64 v_batch, v_head, v_key, v_step;
+  i64 out_batch, out_head, out_query, out_step;
+  /// Where on the device the position of query 0 is; null: queries are the last of the keys.
+  const u32* positions;
+  u32 batch, heads, group;  ///< `group` query heads share a key head
+  u32 queries, keys, d, e;  ///< `keys`: with positions the most there may be
+  u32 causal, window;       ///< window 0: none
+  float scale, soft_cap;
+  u32 dtype;  ///< of q and out
+};
+
+/// Rows that a call of attention computes on their way into the caches (Backend::cached_attention).
+struct CacheCall {
+  const float *qkv, *cos, *sin;
+  i64 qkv_row, qkv_step, cos_row, cos_step, sin_row, sin_step;
+  void *keys, *values;
+  i64 key_head, key_position, key_step, value_head, value_position, value_step;
+  const u32* positions;
+  u32 t, heads, key_heads, d, e, half;
+  u32 limit;  ///< of positions: what the caches and the tables of angles hold
+  FaultLine* faults;
+  u32 note;
+};
+
+/// What a chunk of keys gave to a row, for the join: the largest score, the sum of exponentials,
+/// and e elements of output. Rows count as [batch, head, query].
+struct AttentionParts {
+  float* largest_sum;  ///< [rows, chunks, 2]
+  float* out;          ///< [rows, chunks, e]
+  u32 chunks;
+};
+
+/// How the groups of decode.gpu share the work.
+struct DecodePlan {
+  u32 rows, tiles;  ///< heads that a group takes at most; groups for the heads of a key head
+  u32 splits;       ///< groups that share the chunks of the same heads
+  u32* arrived;     ///< a zero for every (batch, query, key head, tile)
+};
+
+}  // namespace wick::gpu

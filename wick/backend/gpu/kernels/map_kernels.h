@@ -1,0 +1,81 @@
+// The kernels of one dtype: included once for each, with WICK_MAP_DTYPE its name and
+// WICK_MAP_FLOATS 1 if it is a float.
+
+#define WICK_MAP_JOIN_(a, b) a##_##b
+#define WICK_MAP_JOIN(a, b) WICK_MAP_JOIN_(a, b)
+#define WICK_MAP_NAME(name) WICK_MAP_JOIN(name, WICK_MAP_DTYPE)
+#define WICK_MAP_TYPE wick::gpu::WICK_MAP_JOIN(Storage, WICK_MAP_DTYPE)
+
+#define WICK_MAP_UNARY(name)                                                     \
+  WICK_KERNEL(WICK_MAP_NAME(name), wick::gpu::kMapItems)                         \
+  (WICK_MAP_TYPE * out, const WICK_MAP_TYPE* in, const wick::gpu::Nest<2> nest,  \
+   wick::math::u32 rest) {                                                       \
+    wick::gpu::map_packs(out, in, nest, rest,                                    \
+                         [](auto x) { return wick::gpu::name##_row::call(x); }); \
+  }
+#define WICK_MAP_BINARY(name)                                                     \
+  WICK_KERNEL(WICK_MAP_NAME(name), wick::gpu::kMapItems)                          \
+  (WICK_MAP_TYPE * out, const WICK_MAP_TYPE* a, const WICK_MAP_TYPE* b,           \
+   const wick::gpu::Nest<3> nest, wick::math::u32 rest, wick::math::u32 repeated, \
+   wick::gpu::Divisions divisions) {                                              \
+    wick::gpu::map_packs(out, a, b, nest, rest, repeated, [&](auto x, auto y) {   \
+      return wick::gpu::name##_row::call(x, y, divisions);                        \
+    });                                                                           \
+  }
+#define WICK_MAP_UNARY_Real(name) WICK_MAP_UNARY(name)
+#define WICK_MAP_BINARY_Real(name) WICK_MAP_BINARY(name)
+#if WICK_MAP_FLOATS
+#define WICK_MAP_UNARY_Floats(name) WICK_MAP_UNARY(name)
+#define WICK_MAP_BINARY_Floats(name) WICK_MAP_BINARY(name)
+#else
+#define WICK_MAP_UNARY_Floats(name)
+#define WICK_MAP_BINARY_Floats(name)
+#endif
+
+#define WICK_UNARY(name, dtypes, ...) WICK_MAP_UNARY_##dtypes(name)
+#define WICK_BINARY(name, dtypes, ...) WICK_MAP_BINARY_##dtypes(name)
+#include "wick/op/ops.def"
+
+WICK_KERNEL(WICK_MAP_NAME(affine), wick::gpu::kMapItems)
+(WICK_MAP_TYPE* out, const WICK_MAP_TYPE* in, const wick::gpu::Nest<2> nest, wick::math::u32 rest,
+ wick::gpu::Affine<wick::gpu::Compute<WICK_MAP_TYPE>> f) {
+  wick::gpu::map_packs(out, in, nest, rest, f);
+}
+
+WICK_KERNEL(WICK_MAP_NAME(affine_singles), wick::gpu::kMapItems)
+(WICK_MAP_TYPE* out, const WICK_MAP_TYPE* in, const wick::gpu::Nest<2> nest,
+ wick::gpu::Affine<wick::gpu::Compute<WICK_MAP_TYPE>> f) {
+  wick::gpu::map_singles(out, in, nest, [&](auto body) { body(f); });
+}
+
+WICK_KERNEL(WICK_MAP_NAME(unary_singles), wick::gpu::kMapItems)
+(WICK_MAP_TYPE* out, const WICK_MAP_TYPE* in, const wick::gpu::Nest<2> nest,
+ wick::gpu::UnaryRow op) {
+  wick::gpu::map_singles(out, in, nest, [&](auto body) {
+    wick::gpu::with_row<WICK_MAP_TYPE>(
+        op, [&](auto row) { body([&](auto x) { return decltype(row)::call(x); }); });
+  });
+}
+
+WICK_KERNEL(WICK_MAP_NAME(binary_singles), wick::gpu::kMapItems)
+(WICK_MAP_TYPE* out, const WICK_MAP_TYPE* a, const WICK_MAP_TYPE* b, const wick::gpu::Nest<3> nest,
+ wick::gpu::BinaryRow op, wick::gpu::Divisions divisions) {
+  wick::gpu::map_singles(out, a, b, nest, [&](auto body) {
+    wick::gpu::with_row<WICK_MAP_TYPE>(op, [&](auto row) {
+      body([&](auto x, auto y) { return decltype(row)::call(x, y, divisions); });
+    });
+  });
+}
+
+#undef WICK_MAP_JOIN_
+#undef WICK_MAP_JOIN
+#undef WICK_MAP_NAME
+#undef WICK_MAP_TYPE
+#undef WICK_MAP_UNARY
+#undef WICK_MAP_BINARY
+#undef WICK_MAP_UNARY_Real
+#undef WICK_MAP_BINARY_Real
+#undef WICK_MAP_UNARY_Floats
+#undef WICK_MAP_BINARY_Floats
+#undef WICK_MAP_DTYPE
+#undef WICK_MAP_FLOATS

@@ -1,0 +1,238 @@
+#pragma once
+
+// Products of tiles by matrix units for bytes: what the kernels for a few columns and for many have
+// in common.
+
+#include "wick/backend/gpu/kernels/device_imma.h"
+#include "wick/backend/gpu/kernels/quantized.h"
+
+#if defined(WICK_BYTE_UNIT)
+
+namespace wick::gpu {
+
+WICK_DEVICE u32 wave_lane() { return item() % ByteUnit::kWave; }
+WICK_DEVICE u32 wave() { return item() / ByteUnit::kWave; }
+
+/// Neighbouring words at once.
+template <u32 kCount, bool kStreamed>
+WICK_DEVICE void load_words(u32* to, const u32* from) {
+  if constexpr (kCount == 8) {
+    load_words<4, kStreamed>(to, from);
+    load_words<4, kStreamed>(to + 4, from + 4);
+  } else if constexpr (kCount == 4) {
+    Bytes16 x;
+    if constexpr (kStreamed) {
+      x = load_streamed(reinterpret_cast<const Bytes16*>(from));
+    } else {
+      x = *reinterpret_cast<const Bytes16*>(from);
+    }
+#pragma unroll
+    for (u32 i = 0; i < 4; ++i) to[i] = x.w[i];
+  } else if constexpr (kCount == 2) {
+    const u64 x = *reinterpret_cast<const u64*>(from);
+    to[0] = static_cast<u32>(x);
+    to[1] = static_cast<u32>(x >> 32);
+  } else {
+    to[0] = *from;
+  }
+}
+
+/// What a lane brings of the quants of a block of 16 rows, as it lies in a unit.
+template <class Q>
+struct BlockWords {
+  static constexpr u32 kSlots = ByteUnit::kSlots, kWords = ByteUnit::kWords;
+  static constexpr bool kWhole = kSame<Q, Q8_0>, kSix = kSame<Q, Q6_K>;
+  static constexpr u32 kHighWords = kWords == 4 ? 2 : 1;  // q6_k: a word serves two of nibbles
+  u32 w[kSlots][kWhole ? 2 * kWords : kWords];
+  u32 high[kSlots][kSix ? kHighWords : 1];
+
+  /// Of block j of a unit. kStreamed: from memory, of which nobody wants it again.
+  template <bool kStreamed>
+  WICK_DEVICE void load(const u8* unit, u32 j) {
+    const u32 lane = wave_lane(), word = ByteUnit::word(lane);
+#pragma unroll
+    for (u32 s = 0; s < kSlots; ++s) {
+      const u32 in_piece = ByteUnit::row(lane, s) * 4;
+      const u32* from = reinterpret_cast<const u32*>(unit) + in_piece;
+      constexpr u32 kPiece = kPieceBytes / 4;
+      if constexpr (kWhole) {
+        load_words<kWords, kStreamed>(w[s], from + 2 * j * kPiece + word);
+        load_words<kWords, kStreamed>(w[s] + kWords, from + (2 * j + 1) * kPiece + word);
+      } else {
+        load_words<kWords, kStreamed>(w[s], from + j * kPiece + word);
+      }
+      if constexpr (kSix) {
+        const u32* bits = from + (8 + j / 2) * kPiece + j % 2 * 2 + word / 2;
+        load_words<kHighWords, kStreamed>(high[s], bits);
+      }
+    }
+  }
+
+  /// As int8; q6_k's are four times too large.
+  WICK_DEVICE ByteUnit::Rows unpack() const {
+    ByteUnit::Rows rows;
+#pragma unroll
+    for (u32 s = 0; s < kSlots; ++s) {
+#pragma unroll
+      for (u32 i = 0; i < kWords; ++i) {
+        u32 &low = rows.low[s * kWords + i], &up = rows.high[s * kWords + i];
+        if constexpr (kWhole) {
+          low = w[s][i];
+          up = w[s][kWords + i];
+        } else if constexpr (kSix) {
+          const u32 odd = (ByteUnit::word(wave_lane()) + i) % 2, bits = high[s][i / 2];
+          low = static_cast<u32>(six_bits<0>(w[s][i], bits, odd));
+          up = static_cast<u32>(six_bits<1>(w[s][i], bits, odd));
+        } else {
+          low = w[s][i] & 0x0f0f0f0fu;
+          up = w[s][i] >> 4 & 0x0f0f0f0fu;
+        }
+      }
+    }
+    return rows;
+  }
+};
+
+/// What belongs to a block of a row beside its quants.
+struct RowBlock {
+  float scale = 0, minimum = 0, part[2] = {0, 0};
+};
+template <class Q>
+WICK_DEVICE RowBlock row_block(const UnitScales<Q>& scales, u32 j) {
+  RowBlock r;
+  r.scale = scales.scale(j);
+  if constexpr (Q::kMinimum) r.minimum = scales.minimum(j);
+  if constexpr (kSame<Q, Q6_K>) {  // quarters, because the quants are four times too large: exact
+    r.part[0] = static_cast<float>(scales.part(j, 0)) * 0.25f;
+    r.part[1] = static_cast<float>(scales.part(j, 1)) * 0.25f;
+  }
+  return r;
+}
+
+/// What a type needs of a block of activations beside d: of those with minima the bits of d·Σq, of
+/// q4_0, whose nibbles are 8 too large, what sums start with.
+template <class Q>
+WICK_DEVICE u32 extra_of(const ActivationScale& s) {
+  if constexpr (Q::kMinimum) {
+    return f32_bits(s.d * static_cast<float>(s.sum));
+  } else {
+    return static_cast<u32>(ByteUnit::from(-8 * s.sum));
+  }
+}
+
+/// Blocks of activations of kColumns columns of at most kChunks chunks, in shared memory: their
+/// values, and for each d and what else a type needs of it.
+template <class Q, u32 kColumns, u32 kChunks>
+struct StagedColumns {
+  static constexpr u32 kChunkBytes = 256 + 16;  // keeps columns clear of each other's banks
+  static constexpr bool kExtra = !kSame<Q, Q8_0> && !kSame<Q, Q6_K>;
+  static constexpr u32 kBytes =
+      kChunks * kColumns * (kChunkBytes + kChunkBlocks * 4 * (kExtra ? 2 : 1));
+  u8* values;   // [chunk][column] of kChunkBytes
+  u32* scales;  // [chunk][block][column in the order of places]: bits of d
+  u32* extras;  // so, too: extra_of
+
+  WICK_DEVICE explicit StagedColumns(u8* shared) {
+    values = shared;
+    scales = reinterpret_cast<u32*>(values + kChunks * kColumns * kChunkBytes);
+    extras = scales + kChunks * kColumns * kChunkBlocks;
+  }
+
+  /// Chunks [first, first + count) of columns from `column` on, of `columns` with `all` chunks
+  /// each. Past the last column comes the last one again.
+  WICK_DEVICE void load(const Bytes16* q, const ActivationScale* from, u32 first, u32 count,
+                        u32 all, u32 column, u32 columns) const {
+    constexpr u32 kInColumn = kChunks * 16;
+    for (u32 i = item(); i < kColumns * kInColumn; i += items()) {
+      const u32 c = i / kInColumn, at = i % kInColumn;
+      if (at >= count * 16) continue;
+      const u64 start = (u64{clamped(column + c, columns)} * all + first) * 16;
+      u8* to = values + (at / 16 * kColumns + c) * kChunkBytes + at % 16 * 16;
+      *reinterpret_cast<Bytes16*>(to) = q[start + at];
+    }
+    constexpr u32 kBlocks = kChunks * kChunkBlocks;
+    for (u32 i = item(); i < kColumns * kBlocks; i += items()) {
+      const u32 c = i / kBlocks, at = i % kBlocks;
+      if (at >= count * kChunkBlocks) continue;
+      const u64 start = (u64{clamped(column + c, columns)} * all + first) * kChunkBlocks;
+      const ActivationScale s = from[start + at];
+      constexpr u32 kUnit = ByteUnit::kColumns;
+      const u32 to = at * kColumns + c / kUnit * kUnit + ByteUnit::place(c % kUnit);
+      scales[to] = f32_bits(s.d);
+      if constexpr (kExtra) extras[to] = extra_of<Q>(s);
+    }
+  }
+
+  /// What a lane brings of block j of a chunk, for number `tile` of the units' columns.
+  WICK_DEVICE ByteUnit::Columns operands(u32 chunk, u32 j, u32 tile) const {
+    const u32 lane = wave_lane();
+    const u32 column = tile * ByteUnit::kColumns + ByteUnit::column(lane);
+    const u32* from =
+        reinterpret_cast<const u32*>(values + (chunk * kColumns + column) * kChunkBytes) + j * 8 +
+        ByteUnit::word(lane);
+    ByteUnit::Columns b;
+    load_words<ByteUnit::kWords, false>(b.low, from);
+    load_words<ByteUnit::kWords, false>(b.high, from + 4);
+    return b;
+  }
+
+ private:
+  WICK_DEVICE static u32 clamped(u32 column, u32 columns) {
+    return column < columns ? column : columns - 1;
+  }
+};
+
+/// p = fma(d·d_x, I, fma(m, d_x·Σq, p)) for the results of a lane. Of each of its columns: the bits
+/// of d_x, and what StagedColumns calls extra.
+template <class Q>
+WICK_DEVICE void add_block(float (&p)[ByteUnit::kResults], const ByteUnit::Rows& rows,
+                           const RowBlock (&of_row)[ByteUnit::kResultRows],
+                           const ByteUnit::Columns& columns,
+                           const u32 (&scale)[ByteUnit::kResultColumns],
+                           const u32 (&extra)[ByteUnit::kResultColumns]) {
+  constexpr u32 kEach = ByteUnit::kResultColumns;
+  i32 sums[ByteUnit::kResults], second[ByteUnit::kResults];
+#pragma unroll
+  for (u32 i = 0; i < ByteUnit::kResults; ++i) {
+    sums[i] = kSame<Q, Q4_0> ? static_cast<i32>(extra[i % kEach]) : ByteUnit::from(0);
+    second[i] = ByteUnit::from(0);
+  }
+  if constexpr (kSame<Q, Q6_K>) {
+    ByteUnit::low(sums, rows, columns);
+    ByteUnit::high(second, rows, columns);
+  } else {
+    ByteUnit::multiply(sums, rows, columns);
+  }
+#pragma unroll
+  for (u32 i = 0; i < ByteUnit::kResults; ++i) {
+    const RowBlock& r = of_row[i / kEach];
+    float dot = ByteUnit::to_float(sums[i]);
+    if constexpr (kSame<Q, Q6_K>) {  // below 2^24
+      dot = fma(r.part[1], ByteUnit::to_float(second[i]), r.part[0] * dot);
+    }
+    if constexpr (Q::kMinimum) p[i] = fma(r.minimum, bits_f32(extra[i % kEach]), p[i]);
+    p[i] = fma(r.scale * bits_f32(scale[i % kEach]), dot, p[i]);
+    forget(p[i]);  // or clang puts it off until registers run out
+  }
+}
+
+/// So, of block j of a chunk that lies in shared memory, for number `tile` of the units' columns.
+template <class Q, u32 kColumns, u32 kChunks>
+WICK_DEVICE void add_block(float (&p)[ByteUnit::kResults], const ByteUnit::Rows& rows,
+                           const RowBlock (&of_row)[ByteUnit::kResultRows],
+                           const StagedColumns<Q, kColumns, kChunks>& columns, u32 chunk, u32 j,
+                           u32 tile, const ByteUnit::Columns& operands) {
+  constexpr u32 kEach = ByteUnit::kResultColumns;
+  const u32 at = (chunk * kChunkBlocks + j) * kColumns + tile * ByteUnit::kColumns +
+                 ByteUnit::result_place(wave_lane());
+  u32 scale[kEach], extra[kEach] = {};
+  load_words<kEach, false>(scale, columns.scales + at);
+  if constexpr (StagedColumns<Q, kColumns, kChunks>::kExtra) {
+    load_words<kEach, false>(extra, columns.extras + at);
+  }
+  add_block<Q>(p, rows, of_row, operands, scale, extra);
+}
+
+}  // namespace wick::gpu
+
+#endif

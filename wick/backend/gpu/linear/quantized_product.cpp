@@ -1,0 +1,225 @@
+// Which kernel takes a product with quantised weights.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "wick/backend/gpu/kernels/linear_out.h"
+#include "wick/backend/gpu/linear/quantized_weight.h"
+#include "wick/backend/gpu/space.h"
+#include "wick/base/error.h"
+
+namespace wick::gpu {
+namespace {
+
+/// Whether four neighbours of a row can be used at once.
+bool in_fours(const ConstView& view) {
+  const int last = view.layout.rank() - 1;
+  int64_t places = view.layout.offset() +
+                   static_cast<int64_t>(reinterpret_cast<uintptr_t>(view.data) /
+                                        static_cast<size_t>(info(view.dtype).block_bytes));
+  for (int d = 0; d < last; ++d) {
+    if (view.layout.shape()[d] > 1) places |= view.layout.stride(d);
+  }
+  return places % 4 == 0 && (view.layout.stride(last) == 1 || view.layout.shape()[last] == 1);
+}
+
+LinearOut linear_out(const View& out, const ConstView* residual) {
+  const Layout& other = residual != nullptr ? residual->layout : out.layout;
+  const int last = out.layout.rank() - 1;
+  LinearOut to;
+  space_of<2>({&out.layout, &other}, ~(1u << last))
+      .for_each_piece([&](const Nest<2>& columns, const std::array<int64_t, 2>& start) {
+        to.columns = columns;
+        to.data = advance(out.data, out.dtype, start[0]);
+        if (residual != nullptr) {
+          to.residual = static_cast<const float*>(residual->data) + start[1];
+        }
+      });
+  to.row[0] = out.layout.stride(last);
+  to.row[1] = other.stride(last);
+  to.fours = in_fours(out) && (residual == nullptr || in_fours(*residual)) ? 1 : 0;
+  to.stored = out.dtype == DType::f32   ? Stored::f32
+              : out.dtype == DType::f16 ? Stored::f16
+                                        : Stored::bf16;
+  return to;
+}
+
+struct Product {
+  const LinearOut& out;
+  const QuantizedRows& x;
+  const QuantizedWeight& weight;
+  uint32_t chunks = weight.chunks();
+  uint32_t rows = static_cast<uint32_t>(weight.n);
+
+  template <class... More>
+  void launch(std::string_view file, const std::string& kernel, const Grid& grid,
+              More... more) const {
+    weight.gpu.launch(file, kernel, grid, out, weight.units, x.values(), x.scales(), chunks, rows,
+                      more...);
+  }
+};
+
+/// Shared memory that groups take without asking, at every vendor.
+constexpr uint32_t kSharedBytes = 48 << 10;
+
+/// One column. False where the activations don't fit into shared memory.
+bool matvec(const Product& p) {
+  // Short rows leave groups with too little to do.
+  const uint32_t row_groups = p.chunks < 16 && p.weight.row_groups() % 2 == 0 ? 2 : 1;
+  Grid grid{{p.weight.row_groups() / row_groups, 1, 1}};
+  grid.shared_bytes = p.chunks * 320 + row_groups * (p.chunks * 64 + 64);
+  if (grid.shared_bytes > kSharedBytes) return false;
+  grid.early = true;
+  p.launch("matvec", fmt::format("matvec_{}", name(p.weight.format())), grid, row_groups);
+  return true;
+}
+
+/// Any number of columns.
+void matvec_columns(const Product& p) {
+  constexpr uint32_t kColumns = 4, kHalves = 16;
+  uint32_t segment = p.chunks;
+  if (segment * kColumns * 384 > kSharedBytes) {
+    segment = kSharedBytes / (kColumns * 384) / kHalves * kHalves;
+  }
+  const std::string kernel = fmt::format("matvec_columns_{}", name(p.weight.format()));
+  Grid grid{{p.weight.row_groups(), (p.x.rows() + kColumns - 1) / kColumns, 1}};
+  grid.shared_bytes = segment * kColumns * 384;
+  grid.early = true;
+  p.launch("matvec", kernel, grid, p.x.rows(), segment);
+}
+
+/// Whether kernels have a matrix unit for bytes: as in kernels/device_imma.h.
+bool has_byte_unit(const Gpu& gpu) {
+  const std::string& name = gpu.compiled_for();
+  return gpu.device.kind == DeviceKind::cuda || name.starts_with("gfx11") ||
+         name.starts_with("gfx12") || name == "gfx908" || name == "gfx90a" || name == "gfx942";
+}
+
+/// Columns in shared memory: kernels/quantized_tile.h.
+uint32_t staged_column_bytes(DType type) {
+  const bool extra = type != DType::q8_0 && type != DType::q6_k;
+  return 256 + 16 + 8 * 4 * (extra ? 2 : 1);
+}
+
+/// Up to 16 columns at once.
+void few(const Product& p) {
+  const bool cuda = p.weight.gpu.device.kind == DeviceKind::cuda;
+  const uint32_t waves = p.weight.gpu.info.wave == 64 ? 4 : 8;
+  const uint32_t columns = cuda && p.x.rows() <= 8 ? 8 : 16;
+  constexpr uint32_t kRowGroups = 2, kPitch = 36;
+  Grid grid{{(p.weight.row_groups() + kRowGroups - 1) / kRowGroups,
+             (p.x.rows() + columns - 1) / columns, 1}};
+  grid.shared_bytes = waves * columns * (staged_column_bytes(p.weight.format()) + kPitch * 4);
+  grid.early = true;
+  p.launch("quantized_few", fmt::format("few_{}_{}", name(p.weight.format()), columns), grid,
+           p.x.rows());
+}
+
+/// Tiles of 128 rows and 64 columns.
+void many(const Product& p) {
+  constexpr uint32_t kUnits = 8, kColumns = 64;
+  const DType type = p.weight.format();
+  const uint32_t pieces = type == DType::q8_0 ? 16 : type == DType::q6_k ? 12 : 8;
+  const uint32_t tables = type == DType::q6_k                          ? 3
+                          : type == DType::q4_1 || type == DType::q4_k ? 2
+                                                                       : 1;
+  Grid grid{
+      {(p.weight.row_groups() + kUnits - 1) / kUnits, (p.x.rows() + kColumns - 1) / kColumns, 1}};
+  grid.shared_bytes = kUnits * (pieces * 256 + tables * 512) + kColumns * staged_column_bytes(type);
+  grid.early = true;
+  p.launch("quantized_many", fmt::format("many_{}", name(type)), grid, p.x.rows());
+}
+
+/// Whether kernels of sm_90a take a type: kernels/quantized_wide.gpu.
+bool has_wide(const Gpu& gpu, DType type) {
+  return gpu.compiled_for() == "sm_90a" && type != DType::q6_k;
+}
+
+/// Tiles of 128 rows and 128 columns, by exact products of f16.
+void wide(const Product& p) {
+  constexpr uint32_t kUnits = 8, kColumns = 128;
+  // Of half a chunk of 128 columns: values in f16, powers of two, sums.
+  constexpr uint32_t kValues = kColumns * 4 * 64, kPowers = kColumns * 4, kSums = 4 * kColumns * 4;
+  const DType type = p.weight.format();
+  const bool minima = type == DType::q4_1 || type == DType::q4_k;
+  const uint32_t tiles = (p.x.rows() + kColumns - 1) / kColumns;
+  Gpu& gpu = p.weight.gpu;
+  const Scratch records(gpu, size_t{tiles} * p.chunks * 2 * (kValues + kPowers + kSums));
+  Grid tile{{tiles * kColumns * p.chunks * 16 / 256, 1, 1}};
+  tile.early = true;
+  gpu.launch("quantized_wide", "tile_columns", tile, records.data(), p.x.values(), p.x.scales(),
+             p.chunks, p.x.rows());
+
+  const uint32_t quants = (type == DType::q8_0 ? 16 : 8) * 256 / 2;
+  const uint32_t scales = (type == DType::q4_1 ? 2 : 1) * 256;
+  const uint32_t used = kValues + kPowers + (minima ? kSums : 0) + kUnits * (quants + scales);
+  const uint32_t stage = (used + 1023) / 1024 * 1024, stages = stage > 46080 ? 4 : 5;
+  Grid grid{{tiles, (p.weight.row_groups() + kUnits - 1) / kUnits, 1}};
+  grid.items = 384;
+  grid.shared_bytes = stages * (stage + 2 * 8) + 16;
+  grid.early = true;
+  p.launch("quantized_wide", fmt::format("wide_{}", name(type)), grid, p.x.rows(), records.data());
+}
+
+/// What WICK_GPU_LINEAR says; empty: nothing.
+std::string_view forced_path() {
+  const char* text = std::getenv("WICK_GPU_LINEAR");
+  const std::string_view path = text == nullptr ? "" : text;
+  if (!path.empty() && path != "dot" && path != "few" && path != "many" && path != "int8" &&
+      path != "f16") {
+    throw Error("linear", "no such kernels", fmt::format("WICK_GPU_LINEAR={}", path),
+                "dot, few, many, int8 or f16");
+  }
+  return path;
+}
+
+/// Columns up to which weights are read again rather than take larger tiles.
+constexpr uint32_t kFewColumns = 32;
+
+enum class Path : uint8_t { dot, few, many, wide };
+
+Path choose(const Product& p) {
+  const std::string_view forced = forced_path();
+  const Gpu& gpu = p.weight.gpu;
+  if (forced == "dot" || !has_byte_unit(gpu) || p.chunks == 0) return Path::dot;
+  if (forced == "few") return Path::few;
+  if (forced == "many") return Path::many;
+  const bool has_f16 = has_wide(gpu, p.weight.format());
+  if (forced == "f16" && has_f16) return Path::wide;
+  if (forced.empty() && p.x.rows() == 1) return Path::dot;
+  if (p.x.rows() <= kFewColumns) return Path::few;
+  return has_f16 && forced.empty() ? Path::wide : Path::many;
+}
+
+}  // namespace
+
+std::vector<std::string_view> product_paths(const Gpu& gpu, DType type) {
+  if (!has_byte_unit(gpu)) return {"dot"};
+  if (!has_wide(gpu, type)) return {"dot", "few", "many", ""};
+  return {"dot", "few", "many", "f16", ""};
+}
+
+void multiply(const View& out, const QuantizedRows& x, const QuantizedWeight& weight,
+              const ConstView* residual) {
+  if (out.layout.elems() == 0) return;
+  const LinearOut to = linear_out(out, residual);
+  const Product product{to, x, weight};
+  switch (choose(product)) {
+    case Path::dot:
+      if (x.rows() > 1 || !matvec(product)) matvec_columns(product);
+      break;
+    case Path::few:
+      few(product);
+      break;
+    case Path::many:
+      many(product);
+      break;
+    case Path::wide:
+      wide(product);
+      break;
+  }
+}
+
+}  // namespace wick::gpu

@@ -1,0 +1,86 @@
+#include "wick/backend/gpu/linear/quantized_weight.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "wick/backend/gpu/space.h"
+#include "wick/base/error.h"
+
+namespace wick::gpu {
+namespace {
+
+/// Of a unit of a type, in bytes: as in kernels/quantized.h.
+struct Format {
+  DType dtype;
+  uint32_t pieces, tail;
+};
+constexpr Format kFormats[] = {{DType::q4_0, 9, 0},  {DType::q4_1, 10, 0}, {DType::q5_0, 17, 0},
+                               {DType::q8_0, 17, 0}, {DType::q4_k, 9, 0},  {DType::q6_k, 13, 2}};
+constexpr uint32_t kUnitRows = 16;
+
+const Format* find_format(DType dtype) {
+  const Format* at = std::find_if(std::begin(kFormats), std::end(kFormats),
+                                  [&](const Format& f) { return f.dtype == dtype; });
+  return at == std::end(kFormats) ? nullptr : at;
+}
+
+}  // namespace
+
+bool has_products(DType dtype) { return find_format(dtype) != nullptr; }
+
+std::unique_ptr<PreparedWeight> prepare_quantized(Gpu& gpu, std::span<const ConstView> parts) {
+  const DType dtype = parts.front().dtype;
+  const Format* format = find_format(dtype);
+  if (format == nullptr) {
+    throw Error("prepare", "no products with this dtype on GPUs", std::string(name(dtype)));
+  }
+  gpu.enter();
+  auto weight = std::make_unique<QuantizedWeight>(gpu);
+  weight->dtype = dtype;
+  weight->k = parts.front().layout.shape()[1];
+  for (const ConstView& part : parts) weight->n += part.layout.shape()[0];
+  const uint32_t chunks = weight->chunks();
+  const size_t unit_bytes = kUnitRows * (16 * size_t{format->pieces} + format->tail);
+  const size_t group_bytes = unit_bytes * chunks;
+  weight->bytes = group_bytes * weight->row_groups();
+  weight->units = gpu.pool.take(weight->bytes);
+  auto* const units = static_cast<char*>(weight->units);
+  if (weight->n % kUnitRows != 0 && group_bytes != 0) {  // rows past the last are zeros
+    gpu.check(
+        gpu.driver.api.set_bytes(units + weight->bytes - group_bytes, 0, group_bytes, gpu.stream()),
+        "clearing memory");
+  }
+
+  uint32_t first = 0;
+  const std::string kernel = fmt::format("repack_{}", name(dtype));
+  for (const ConstView& part : parts) {
+    const auto rows = static_cast<uint32_t>(part.layout.shape()[0]);
+    if (rows == 0 || chunks == 0) continue;
+    const uint64_t groups = (first + rows - 1) / kUnitRows - first / kUnitRows + 1;
+    const uint64_t items = groups * chunks * kUnitRows * format->pieces;
+    const Grid grid{{static_cast<unsigned>((items + 255) / 256), 1, 1}};
+    const auto* in = static_cast<const char*>(part.data) + bytes_of(dtype, part.layout.offset());
+    gpu.launch("repack", kernel, grid, weight->units, static_cast<const void*>(in), first, rows,
+               chunks, weight->blocks(), bytes_of(dtype, part.layout.stride(0)));
+    first += rows;
+  }
+  return weight;
+}
+
+void quantize_rows(Gpu& gpu, const QuantizedRows& to, const ConstView& x) {
+  const int last = x.layout.rank() - 1;
+  const Space<1> space = space_of<1>({&x.layout}, ~(1u << last));
+  const uint64_t teams = uint64_t{to.rows()} * to.padded();
+  if (teams == 0) return;
+  Grid grid{{static_cast<unsigned>((teams + 7) / 8), 1, 1}};
+  grid.early = true;
+  const std::string kernel = fmt::format("quantize_activations_{}", name(x.dtype));
+  space.for_each_piece([&](const Nest<1>& rows, const std::array<int64_t, 1>& start) {
+    gpu.launch("quantize", kernel, grid, to.values(), to.scales(),
+               advance(x.data, x.dtype, start[0]), rows, math::i64{x.layout.stride(last)},
+               to.blocks(), to.padded());
+  });
+}
+
+}  // namespace wick::gpu

@@ -1,0 +1,66 @@
+#pragma once
+
+// Weights of block dtypes on a GPU, and products with them (docs/design/numerics/quantised.md).
+
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "wick/backend/backend.h"
+#include "wick/backend/gpu/gpu_backend.h"
+
+namespace wick::gpu {
+
+/// In units of 16 rows times 256 values: see kernels/quantized.h.
+struct QuantizedWeight final : PreparedWeight {
+  explicit QuantizedWeight(Gpu& device) : gpu(device) {}
+  ~QuantizedWeight() override { gpu.pool.give(units); }
+  /// Whose kernels compute with it: five bits are kept as eight, with the same scales.
+  DType format() const { return dtype == DType::q5_0 ? DType::q8_0 : dtype; }
+  uint32_t blocks() const { return static_cast<uint32_t>(k / 32); }
+  uint32_t chunks() const { return (blocks() + 7) / 8; }
+  uint32_t row_groups() const { return static_cast<uint32_t>((n + 15) / 16); }
+
+  Gpu& gpu;
+  void* units = nullptr;
+};
+
+/// Rows of activations as products with quantised weights take them, in memory of the device:
+/// blocks of 32 int8 values with a scale each (wick/math/activation.h), padded with dead blocks to
+/// whole chunks of eight.
+class QuantizedRows {
+ public:
+  QuantizedRows(Gpu& gpu, int64_t rows, int64_t k)
+      : rows_(static_cast<uint32_t>(rows)),
+        blocks_(static_cast<uint32_t>(k / 32)),
+        values_(gpu, static_cast<size_t>(rows) * padded() * 32),
+        scales_(gpu, static_cast<size_t>(rows) * padded() * 8) {}
+  uint32_t rows() const { return rows_; }
+  uint32_t blocks() const { return blocks_; }
+  uint32_t padded() const { return (blocks_ + 7) / 8 * 8; }
+  void* values() const { return values_.data(); }
+  void* scales() const { return scales_.data(); }
+
+ private:
+  uint32_t rows_, blocks_;
+  Scratch values_, scales_;
+};
+
+/// Whether there are kernels for weights of a block dtype.
+bool has_products(DType dtype);
+std::unique_ptr<PreparedWeight> prepare_quantized(Gpu& gpu, std::span<const ConstView> parts);
+/// The kernels that a device has for products with a type, by the names that WICK_GPU_LINEAR may
+/// take one by; empty: whichever suits the number of columns.
+///   dot   dot products of four bytes: one column, and devices without matrix units
+///   few   matrix units for bytes, up to 16 columns at once
+///   many  so, too, in larger tiles
+///   int8  few or many
+///   f16   exact products of f16, on NVIDIA's sm_90a
+std::vector<std::string_view> product_paths(const Gpu& gpu, DType dtype);
+void quantize_rows(Gpu& gpu, const QuantizedRows& to, const ConstView& x);
+/// residual: null, or what is added to the product, f32 as out is then.
+void multiply(const View& out, const QuantizedRows& x, const QuantizedWeight& weight,
+              const ConstView* residual);
+
+}  // namespace wick::gpu

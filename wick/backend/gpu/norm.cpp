@@ -1,0 +1,182 @@
+#include "wick/backend/gpu/norm.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "wick/backend/gpu/gpu_backend.h"
+#include "wick/backend/gpu/reduce_plan.h"
+
+namespace wick::gpu {
+namespace {
+
+constexpr int64_t kChunk = 4096, kAccumulators = 128;
+constexpr unsigned kColumnItems = 512;
+
+// As in kernels/norm_lines.gpu.
+struct Weights {
+  const void* data;
+  int64_t step;
+  uint32_t f32;
+};
+
+/// How rows along a dim are spread over items.
+class RowPlan {
+ public:
+  RowPlan(const Gpu& gpu, const Reduction& reduction, const View& out, const ConstView& in, int dim)
+      : gpu_(gpu), reduction_(reduction), out_(out), in_(in), n_(reduction.n) {
+    out_step_ = n_ == 1 ? 1 : out.layout.stride(dim);
+    in_step_ = n_ == 1 ? 1 : in.layout.stride(dim);
+    while (steps_ < 32 && steps_ * kAccumulators < n_) steps_ = steps_ == 1 ? 4 : 2 * steps_;
+  }
+
+  /// Packs that an item holds in a kernel whose items hold their rows: 1, 4, 8, 16 or 32.
+  int64_t steps() const { return steps_; }
+  /// Whether such a kernel can take them: 16- and 32-bit floats, dense and not too many.
+  bool can_be_held() const {
+    const int64_t elem = bytes_of(in_.dtype, 1), bytes = each() * elem;
+    return (elem == 2 || in_.dtype == DType::f32) && in_step_ == 1 && out_step_ == 1 &&
+           n_ % each() == 0 && (items_of(each()) <= kMostItems) && n_ <= kChunk << 3 &&
+           aligned<0>(in_.data, bytes) && aligned<1>(out_.data, bytes);
+  }
+  /// Whether a vector along the rows goes with them.
+  bool goes_with(const ConstView& vector) const {
+    const int64_t bytes = each() * bytes_of(vector.dtype, 1);
+    return (n_ == 1 || vector.layout.stride(0) == 1) &&
+           place(vector.data, vector.dtype, vector.layout.offset()) % bytes == 0;
+  }
+
+  /// Rows for a kernel whose items have `each` neighbouring accumulators and take `rows` of them.
+  NormRows spread(const Nest<2>& kept, int64_t each, unsigned least_items, unsigned rows,
+                  Grid& grid) const {
+    NormRows result;
+    result.kept = kept;
+    result.n = static_cast<uint64_t>(n_);
+    result.in_step = in_step_;
+    result.out_step = out_step_;
+    result.width_log = width_log(each);
+    result.chunks_log = chunks_log();
+    const unsigned row_items = 1u << (result.width_log + result.chunks_log);
+    grid.items = std::max(least_items, row_items);
+    const unsigned a_group = grid.items / row_items * rows;
+    grid.groups[0] = (kept.elems + a_group - 1) / a_group;
+    return result;
+  }
+  /// For the kernels that hold their rows.
+  NormRows spread_held(const Nest<2>& kept, Grid& grid) const {
+    return steps_ == 1 ? spread(kept, each(), 128, 4, grid) : spread(kept, each(), 64, 1, grid);
+  }
+  /// For those that look at elements one by one. Smaller groups where there would be few.
+  NormRows spread_lines(const Nest<2>& kept, Grid& grid) const {
+    const bool few = uint64_t{kept.elems} * items_of(4) <
+                     uint64_t{512} * static_cast<unsigned>(gpu_.info.processors);
+    return spread(kept, 4, few ? 64 : 256, 1, grid);
+  }
+
+ private:
+  static constexpr uint64_t kMostItems = 512;
+
+  /// As in kernels/norm.gpu and softmax.gpu.
+  int64_t each() const {
+    const int64_t elem = bytes_of(in_.dtype, 1);
+    return steps_ == 32 ? std::max<int64_t>(4 / elem, 1) : steps_ == 16 && elem == 4 ? 2 : 4;
+  }
+  uint32_t width_log(int64_t each) const {
+    return ceil_log(static_cast<uint64_t>(divide_up(std::min(n_, kAccumulators), each)));
+  }
+  uint32_t chunks_log() const {
+    return std::min(ceil_log(static_cast<uint64_t>(divide_up(n_, kChunk))), 3u);
+  }
+  uint64_t items_of(int64_t each) const { return uint64_t{1} << (width_log(each) + chunks_log()); }
+  static int64_t place(const void* data, DType dtype, int64_t elems) {
+    return reinterpret_cast<intptr_t>(data) + bytes_of(dtype, elems);
+  }
+  template <size_t kOperand>
+  bool aligned(const void* data, int64_t bytes) const {
+    int64_t places = place(data, in_.dtype, reduction_.kept.start[kOperand]);
+    for (const auto& d : reduction_.kept.dims) {
+      places |= bytes_of(in_.dtype, d.stride[kOperand]);
+    }
+    return places % bytes == 0;
+  }
+
+  const Gpu& gpu_;
+  const Reduction& reduction_;
+  const View& out_;
+  const ConstView& in_;
+  const int64_t n_;
+  int64_t in_step_, out_step_, steps_ = 1;
+};
+
+/// Columns for softmax: as many lanes as the order has for so many rows.
+Columns softmax_columns(const Nest<2>& kept, int64_t n, Grid& grid) {
+  Columns c = columns_of(kept, n);
+  c.lanes_log = ceil_log(static_cast<uint64_t>(divide_up(std::min(n, kAccumulators), 4)));
+  c.across_log = std::min(ceil_log(c.columns), ceil_log(kColumnItems >> c.lanes_log));
+  c.across_log = std::max(c.across_log, 5 - c.lanes_log);
+  c.strips = (c.columns + (1u << c.across_log) - 1) >> c.across_log;
+  grid.items = 1u << (c.lanes_log + c.across_log);
+  grid.groups[0] = c.outer.elems * c.strips;
+  return c;
+}
+
+}  // namespace
+
+void rms_norm(Gpu& gpu, const View& out, const ConstView& in, const ConstView& weight, float eps) {
+  if (out.layout.elems() == 0) return;
+  const int dim = in.layout.rank() - 1;
+  const Reduction reduction(in.layout, out.layout, 1u << dim);
+  const RowPlan plan(gpu, reduction, out, in, dim);
+  const void* w = advance(weight.data, weight.dtype, weight.layout.offset());
+  const bool held = plan.can_be_held() && plan.goes_with(weight);
+  reduction.kept.for_each_piece([&](const Nest<2>& kept, const auto& start) {
+    const void* x = advance(in.data, in.dtype, start[0]);
+    void* y = advance(out.data, out.dtype, start[1]);
+    Grid grid;
+    if (held) {
+      grid.early = true;
+      const NormRows rows = plan.spread_held(kept, grid);
+      gpu.launch("norm",
+                 fmt::format("rms_norm_{}{}_{}", name(in.dtype),
+                             weight.dtype == in.dtype ? "" : "_by_f32", plan.steps()),
+                 grid, y, x, w, rows, eps);
+    } else {
+      const Weights weights{w, weight.layout.stride(0), weight.dtype == DType::f32 ? 1u : 0u};
+      const NormRows rows = plan.spread_lines(kept, grid);
+      gpu.launch("norm_lines", fmt::format("rms_norm_lines_{}", name(in.dtype)), grid, y, x,
+                 weights, rows, eps);
+    }
+  });
+}
+
+void GpuBackend::rms_norm(const View& out, const ConstView& in, const ConstView& weight,
+                          float eps) {
+  gpu::rms_norm(gpu_, out, in, weight, eps);
+}
+
+void GpuBackend::softmax(const View& out, const ConstView& in, int dim, bool log) {
+  if (out.layout.elems() == 0) return;
+  const Reduction reduction(in.layout, out.layout, 1u << dim);
+  const RowPlan plan(gpu_, reduction, out, in, dim);
+  const uint32_t wants_log = log ? 1 : 0;
+  reduction.kept.for_each_piece([&](const Nest<2>& kept, const auto& start) {
+    const void* x = advance(in.data, in.dtype, start[0]);
+    void* y = advance(out.data, out.dtype, start[1]);
+    Grid grid;
+    if (plan.can_be_held()) {
+      const NormRows rows = plan.spread_held(kept, grid);
+      gpu_.launch("softmax", fmt::format("softmax_{}_{}", name(in.dtype), plan.steps()), grid, y, x,
+                  rows, wants_log);
+    } else if (reduction.is_across()) {
+      const Columns columns = softmax_columns(kept, reduction.n, grid);
+      gpu_.launch("softmax_lines", fmt::format("softmax_columns_{}", name(in.dtype)), grid, y, x,
+                  columns, reduction.reduced_step(), out.layout.stride(dim), wants_log);
+    } else {
+      const NormRows rows = plan.spread_lines(kept, grid);
+      gpu_.launch("softmax_lines", fmt::format("softmax_lines_{}", name(in.dtype)), grid, y, x,
+                  rows, wants_log);
+    }
+  });
+}
+
+}  // namespace wick::gpu

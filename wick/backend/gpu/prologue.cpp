@@ -1,0 +1,91 @@
+#include "wick/backend/gpu/prologue.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "wick/backend/gpu/gpu_backend.h"
+#include "wick/backend/gpu/norm.h"
+#include "wick/backend/gpu/space.h"
+
+namespace wick::gpu {
+namespace {
+
+// As in kernels/prologue.gpu.
+struct Blocks {
+  int8_t* q;
+  math::ActivationScale* scales;
+  uint32_t padded;
+};
+struct Spread {
+  int64_t step;
+  uint32_t wide;
+};
+
+constexpr unsigned kItems = 256;
+constexpr int64_t kMostHeld = 16384;  // columns of a row that a group of rms_norm_quantize holds
+
+/// How the last dim's elements lie. Rows start `start` elements from `data`, which may be anywhere.
+Spread spread_of(const void* data, DType dtype, int64_t start, const Layout& layout) {
+  const int last = layout.rank() - 1;
+  const int64_t four = bytes_of(dtype, 4);
+  int64_t places = reinterpret_cast<intptr_t>(data) + bytes_of(dtype, start);
+  for (int d = 0; d < last; ++d) {
+    if (layout.shape()[d] > 1) places |= bytes_of(dtype, layout.stride(d));
+  }
+  const bool wide = layout.stride(last) == 1 && places % four == 0;
+  return {layout.stride(last), wide ? 1u : 0u};
+}
+
+/// rms_norm_quantize of rows too long for a group to hold.
+void norm_then_quantize(Gpu& gpu, const LinearFusion& fusion, const ConstView& x, int64_t k,
+                        const RowBlocks& out) {
+  const Scratch normed(gpu, static_cast<size_t>(bytes_of(DType::f32, x.layout.elems())));
+  const View y{normed.data(), DType::f32, Layout::contiguous(x.layout.shape())};
+  rms_norm(gpu, y, x, fusion.norm, fusion.eps);
+  quantize_rows(gpu, {}, y, k, out);
+}
+
+}  // namespace
+
+void quantize_rows(Gpu& gpu, const LinearFusion& fusion, const ConstView& x, int64_t k,
+                   const RowBlocks& out) {
+  using Input = LinearFusion::Input;
+  if (x.layout.elems() == 0) return;
+  const bool norm = fusion.input == Input::rms_norm, silu = fusion.input == Input::silu_mul;
+  if (norm && k > kMostHeld) return norm_then_quantize(gpu, fusion, x, k, out);
+  const int last = x.layout.rank() - 1;
+  const Space<1> rows = space_of<1>({&x.layout}, (1u << last) - 1);
+  const Spread spread = spread_of(x.data, x.dtype, x.layout.offset(), x.layout);
+  const Blocks blocks{out.q, out.scales, static_cast<uint32_t>(out.padded)};
+  const auto columns = static_cast<uint32_t>(k);
+  const auto fours = static_cast<unsigned>(out.padded) * 8;
+  uint64_t first_row = 0;
+  rows.for_each_piece([&](const Nest<1>& nest, const auto& start) {
+    const void* in = advance(x.data, x.dtype, start[0]);
+    Grid grid;
+    grid.early = true;
+    if (norm) {
+      const Layout& w = fusion.norm.layout;
+      const void* weight = advance(fusion.norm.data, DType::f32, w.offset());
+      const Spread weight_spread = spread_of(fusion.norm.data, DType::f32, w.offset(), w);
+      // A row alone wants many items, many rows many groups.
+      const bool many = nest.elems > 2 * static_cast<unsigned>(gpu.info.processors);
+      grid.groups[0] = nest.elems;
+      grid.items = many ? kItems : std::clamp((fours + 31) / 32 * 32, 128u, 1024u);
+      grid.shared_bytes = columns * 4;
+      gpu.launch("prologue",
+                 many && k > kItems * 16 ? "rms_norm_quantize_many" : "rms_norm_quantize_one", grid,
+                 blocks, in, nest, first_row, weight, columns, spread, weight_spread, fusion.eps);
+    } else {
+      const unsigned groups_a_row = (fours + kItems - 1) / kItems;
+      grid.groups[0] = nest.elems * groups_a_row;
+      gpu.launch("prologue",
+                 silu ? "silu_mul_quantize_f32" : fmt::format("quantize_rows_{}", name(x.dtype)),
+                 grid, blocks, in, nest, first_row, Divider(groups_a_row), columns, spread);
+    }
+    first_row += nest.elems;
+  });
+}
+
+}  // namespace wick::gpu

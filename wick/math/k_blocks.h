@@ -1,0 +1,302 @@
+#pragma once
+
+// The GGML block formats of 256 values ("K-quants"), in their file layout, with the arithmetic that
+// defines them. Format: github.com/ggml-org/ggml, docs/gguf.md. The formats define what blocks
+// mean, not how floats are rounded to them: the quantisers here are wick's own, exact in class
+// (every step is written, so all backends have the same blocks).
+
+#include "wick/math/blocks.h"
+
+namespace wick::math {
+
+/// Values in a superblock: eight blocks of 32, each with a scale of its own.
+inline constexpr int kSuperblock = 256;
+
+/// value = (d·sc)·q − dmin·m, with the 6-bit sc and m of its 32 values. Byte 32·p + l of qs holds q
+/// of value 64·p + l (low nibble) and of value 64·p + 32 + l (high nibble).
+struct BlockQ4_K {
+  f16 d, dmin;
+  u8 scales[12];
+  u8 qs[128];
+};
+/// value = (d·sc)·(q − 32), with the int8 sc of its 16 values. Value 128·n + 32·r + l has its low
+/// four bits in a nibble of ql[64·n + 32·(r mod 2) + l] (the low one for r < 2), its high two in
+/// qh[32·n + l] from bit 2·r on.
+struct BlockQ6_K {
+  u8 ql[128];
+  u8 qh[64];
+  i8 scales[16];
+  f16 d;
+};
+static_assert(sizeof(BlockQ4_K) == 144 && alignof(BlockQ4_K) == 2);
+static_assert(sizeof(BlockQ6_K) == 210 && alignof(BlockQ6_K) == 2);
+template <>
+inline constexpr int kBlockValues<BlockQ4_K> = kSuperblock;
+template <>
+inline constexpr int kBlockValues<BlockQ6_K> = kSuperblock;
+
+/// The 6-bit scale and minimum of a block of 32.
+struct SixBits {
+  u8 scale, minimum;
+};
+
+/// Number `block` of the eight pairs of 6 bits in 12 bytes: the first four lie in the low bits of
+/// bytes 0–3 (scales) and 4–7 (minima); of the others the low four bits share bytes 8–11, and the
+/// high two are the high bits of bytes 0–7.
+WICK_FN SixBits read_six_bits(const u8* packed, int block) {
+  const u32 a = packed[block & 3], b = packed[(block & 3) + 4], c = packed[(block & 3) + 8];
+  const bool first = block < 4;
+  const u32 scale = first ? a & 63 : (c & 15) | a >> 6 << 4;
+  const u32 minimum = first ? b & 63 : c >> 4 | b >> 6 << 4;
+  return {static_cast<u8>(scale), static_cast<u8>(minimum)};
+}
+
+WICK_FN void write_six_bits(const SixBits* pairs, u8* packed) {
+  for (int j = 0; j < 4; ++j) {
+    const SixBits low = pairs[j], high = pairs[j + 4];
+    packed[j] = static_cast<u8>(low.scale | high.scale >> 4 << 6);
+    packed[j + 4] = static_cast<u8>(low.minimum | high.minimum >> 4 << 6);
+    packed[j + 8] = static_cast<u8>((high.scale & 15) | (high.minimum & 15) << 4);
+  }
+}
+
+/// Writes the 256 values of a superblock. Every bit pattern; one rounding of the difference.
+WICK_FN void dequantize(const BlockQ4_K& b, float* out) {
+  const float d = to_f32(b.d), dmin = to_f32(b.dmin);
+  for (int block = 0; block < 8; ++block) {
+    const SixBits bits = read_six_bits(b.scales, block);
+    // Exact: 11 bits by 6, and by 4 more below.
+    const float scale = d * static_cast<float>(bits.scale);
+    const float minimum = -(dmin * static_cast<float>(bits.minimum));
+    const u8* qs = b.qs + block / 2 * 32;
+    const int shift = block % 2 * 4;
+    for (int l = 0; l < 32; ++l) {
+      out[32 * block + l] = fma(scale, static_cast<float>(qs[l] >> shift & 15), minimum);
+    }
+  }
+}
+
+/// Writes the 256 values of a superblock. Every bit pattern; exact.
+WICK_FN void dequantize(const BlockQ6_K& b, float* out) {
+  const float d = to_f32(b.d);
+  for (int part = 0; part < 16; ++part) {
+    const float scale = d * static_cast<float>(b.scales[part]);
+    const int n = part / 8, r = part / 2 % 4, at = part % 2 * 16;
+    const u8* ql = b.ql + 64 * n + 32 * (r % 2) + at;
+    const u8* qh = b.qh + 32 * n + at;
+    for (int l = 0; l < 16; ++l) {
+      const int q = (ql[l] >> (r / 2 * 4) & 15) | (qh[l] >> (2 * r) & 3) << 4;
+      out[16 * part + l] = scale * static_cast<float>(q - 32);
+    }
+  }
+}
+
+/// Value j of a superblock: what dequantize writes there.
+WICK_FN float value_of(const BlockQ4_K& b, int j) {
+  const SixBits bits = read_six_bits(b.scales, j / 32);
+  const int q = b.qs[j / 64 * 32 + j % 32] >> (j / 32 % 2 * 4) & 15;
+  const float minimum = -(to_f32(b.dmin) * static_cast<float>(bits.minimum));
+  return fma(to_f32(b.d) * static_cast<float>(bits.scale), static_cast<float>(q), minimum);
+}
+WICK_FN float value_of(const BlockQ6_K& b, int j) {
+  const int n = j / 128, r = j / 32 % 4, l = j % 32;
+  const int q = (b.ql[64 * n + 32 * (r % 2) + l] >> (r / 2 * 4) & 15) |
+                (b.qh[32 * n + l] >> (2 * r) & 3) << 4;
+  return to_f32(b.d) * static_cast<float>(b.scales[j / 16]) * static_cast<float>(q - 32);
+}
+
+namespace detail {
+
+/// Σ t[i] over n values, a power of two: halves added to each other, an order that vectors have
+/// too. Overwrites t.
+template <int n>
+WICK_FN float halving_sum(float* t) {
+  for (int half = n / 2; half > 0; half /= 2) {
+    for (int i = 0; i < half; ++i) t[i] = t[i] + t[i + half];
+  }
+  return t[0];
+}
+
+/// Rounded to an integer in low … high; NaN gives low.
+WICK_FN float to_level(float x, float low, float high) {
+  const float y = rint(x);
+  const float z = y > low ? y : low;
+  return z < high ? z : high;
+}
+
+/// How much an error of each of n values counts: large values more, none nothing.
+template <int n>
+WICK_FN void error_weights(const float* x, float* w) {
+  float t[n];
+  for (int i = 0; i < n; ++i) t[i] = x[i] * x[i];
+  const float typical = sqrt(halving_sum<n>(t) / static_cast<float>(n));
+  for (int i = 0; i < n; ++i) w[i] = typical + abs(x[i]);
+}
+
+/// value ≈ scale·q − minimum.
+struct Fit {
+  float scale, minimum;
+};
+
+/// Σ w·(scale·q − minimum − x)².
+template <int n>
+WICK_FN float squared_error(const float* x, const float* w, const float* q, Fit fit) {
+  float t[n];
+  for (int i = 0; i < n; ++i) {
+    const float error = fma(fit.scale, q[i], -fit.minimum) - x[i];
+    t[i] = w[i] * error * error;
+  }
+  return halving_sum<n>(t);
+}
+
+/// The least-squares line through n points (q, x), or through the origin if it would pass above.
+template <int n>
+WICK_FN Fit fit_line(const float* x, const float* w, const float* q, Fit otherwise) {
+  float sw[n], sx[n], sq[n], sqq[n], sxq[n];
+  for (int i = 0; i < n; ++i) {
+    sw[i] = w[i];
+    sx[i] = w[i] * x[i];
+    sq[i] = w[i] * q[i];
+    sqq[i] = sq[i] * q[i];
+    sxq[i] = sq[i] * x[i];
+  }
+  const float all = halving_sum<n>(sw), x1 = halving_sum<n>(sx), q1 = halving_sum<n>(sq);
+  const float q2 = halving_sum<n>(sqq), xq = halving_sum<n>(sxq);
+  const float determinant = all * q2 - q1 * q1;
+  if (!(determinant > 0.0f)) return otherwise;
+  const Fit line = {(all * xq - x1 * q1) / determinant, (q1 * xq - q2 * x1) / determinant};
+  if (line.minimum >= 0.0f) return line;
+  return q2 > 0.0f ? Fit{xq / q2, 0.0f} : otherwise;
+}
+
+/// The scale ≥ 0 and minimum ≥ 0 for n values with q in 0 … levels: of the lines through 21
+/// roundings of the values, whose steps go around the one that takes the range, the one with the
+/// least weighted error.
+template <int n>
+WICK_FN Fit fit_affine(const float* x, float levels) {
+  float low = 0.0f, high = x[0];
+  for (int i = 0; i < n; ++i) {
+    low = x[i] < low ? x[i] : low;
+    high = x[i] > high ? x[i] : high;
+  }
+  if (!(high > low)) return {0.0f, -low};
+  float w[n], q[n];
+  error_weights<n>(x, w);
+  const float range = high - low;
+  Fit best = {range / levels, -low};
+  float least = 0.0f;
+  // The first candidate is the range's own; the others lie around it.
+  for (int candidate = 0; candidate <= 21; ++candidate) {
+    const float off = candidate == 0 ? 0.0f : static_cast<float>(candidate - 11) * 0.1f;
+    const float inverse = (levels + off) / range;
+    for (int i = 0; i < n; ++i) q[i] = to_level((x[i] - low) * inverse, 0.0f, levels);
+    const Fit fit = candidate == 0 ? best : fit_line<n>(x, w, q, best);
+    const float error = squared_error<n>(x, w, q, fit);
+    const bool better = candidate == 0 || (error < least && fit.scale > 0.0f);
+    best = better ? fit : best;
+    least = better ? error : least;
+  }
+  return best;
+}
+
+/// The scale, of either sign, for n values with q in −levels … levels − 1: of the least-squares
+/// scales of 19 roundings, the one with the least error. Squares of the values weigh them.
+template <int n>
+WICK_FN float fit_scale(const float* x, float levels) {
+  float largest = x[0];
+  for (int i = 1; i < n; ++i) largest = abs(x[i]) > abs(largest) ? x[i] : largest;
+  if (largest == 0.0f) return 0.0f;
+  float w[n], q[n], sqq[n], sxq[n];
+  for (int i = 0; i < n; ++i) {
+    const float relative = x[i] / largest;  // squares of the values themselves could be nothing
+    w[i] = relative * relative;
+  }
+  float best = largest / -levels, least = 0.0f;
+  for (int candidate = 0; candidate <= 19; ++candidate) {
+    const float off = candidate == 0 ? 0.0f : static_cast<float>(candidate - 10) * 0.1f;
+    const float inverse = -(levels + off) / largest;
+    for (int i = 0; i < n; ++i) {
+      q[i] = to_level(x[i] * inverse, -levels, levels - 1.0f);
+      sqq[i] = w[i] * q[i] * q[i];
+      sxq[i] = w[i] * q[i] * x[i];
+    }
+    const float q2 = halving_sum<n>(sqq), xq = halving_sum<n>(sxq);
+    const float scale = candidate == 0 || q2 == 0.0f ? best : xq / q2;
+    const float error = squared_error<n>(x, w, q, {scale, 0.0f});
+    const bool better = candidate == 0 || error < least;
+    best = better ? scale : best;
+    least = better ? error : least;
+  }
+  return best;
+}
+
+/// 1/x, or 0 where that is no finite number.
+WICK_FN float finite_recip(float x) { return abs(x) >= 0x1p-126f ? 1.0f / x : 0.0f; }
+
+}  // namespace detail
+
+/// Quantises 256 values: each block of 32 its own line (fit_affine), d and dmin the largest scale
+/// and minimum over 63, and the values rounded once more with what 6 bits keep of their line.
+/// Finite values; anything else gives unspecified quants.
+WICK_FN void quantize(const float* in, BlockQ4_K* out) {
+  detail::Fit fits[8];
+  float scale = 0.0f, minimum = 0.0f;
+  for (int block = 0; block < 8; ++block) {
+    fits[block] = detail::fit_affine<32>(in + 32 * block, 15.0f);
+    scale = fits[block].scale > scale ? fits[block].scale : scale;
+    minimum = fits[block].minimum > minimum ? fits[block].minimum : minimum;
+  }
+  out->d = from_f32<f16>(scale / 63.0f);
+  out->dmin = from_f32<f16>(minimum / 63.0f);
+  const float d = to_f32(out->d), dmin = to_f32(out->dmin);
+  const float per_d = detail::finite_recip(d), per_dmin = detail::finite_recip(dmin);
+  SixBits bits[8];
+  for (int block = 0; block < 8; ++block) {
+    const float sc = detail::to_level(fits[block].scale * per_d, 0.0f, 63.0f);
+    const float m = detail::to_level(fits[block].minimum * per_dmin, 0.0f, 63.0f);
+    bits[block] = {static_cast<u8>(static_cast<i32>(sc)), static_cast<u8>(static_cast<i32>(m))};
+    const float inverse = detail::finite_recip(d * sc), offset = dmin * m;
+    u8* qs = out->qs + block / 2 * 32;
+    for (int l = 0; l < 32; ++l) {
+      const float level = detail::to_level((in[32 * block + l] + offset) * inverse, 0.0f, 15.0f);
+      const auto q = static_cast<u32>(static_cast<i32>(level));
+      qs[l] = static_cast<u8>(block % 2 == 0 ? q : qs[l] | q << 4);
+    }
+  }
+  write_six_bits(bits, out->scales);
+}
+
+/// Quantises 256 values: each 16 their own scale (fit_scale), d the largest over −128, and the
+/// values rounded once more with what 8 bits keep of their scale. Finite values; anything else
+/// gives unspecified quants.
+WICK_FN void quantize(const float* in, BlockQ6_K* out) {
+  float fits[16], largest = 0.0f;
+  for (int part = 0; part < 16; ++part) {
+    fits[part] = detail::fit_scale<16>(in + 16 * part, 32.0f);
+    largest = abs(fits[part]) > abs(largest) ? fits[part] : largest;
+  }
+  out->d = from_f32<f16>(largest / -128.0f);
+  const float d = to_f32(out->d), per_d = detail::finite_recip(d);
+  u8 q[kSuperblock];
+  for (int part = 0; part < 16; ++part) {
+    const float sc = detail::to_level(fits[part] * per_d, -128.0f, 127.0f);
+    out->scales[part] = static_cast<i8>(static_cast<i32>(sc));
+    const float inverse = detail::finite_recip(d * sc);
+    for (int l = 0; l < 16; ++l) {
+      const float level = detail::to_level(in[16 * part + l] * inverse, -32.0f, 31.0f);
+      q[16 * part + l] = static_cast<u8>(static_cast<i32>(level) + 32);
+    }
+  }
+  for (int n = 0; n < 2; ++n) {
+    const u8* v = q + 128 * n;
+    for (int l = 0; l < 64; ++l) {
+      out->ql[64 * n + l] = static_cast<u8>((v[l] & 15) | (v[l + 64] & 15) << 4);
+    }
+    for (int l = 0; l < 32; ++l) {
+      out->qh[32 * n + l] = static_cast<u8>(v[l] >> 4 | v[l + 32] >> 4 << 2 | v[l + 64] >> 4 << 4 |
+                                            v[l + 96] >> 4 << 6);
+    }
+  }
+}
+
+}  // namespace wick::math
