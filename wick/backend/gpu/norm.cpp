@@ -145,6 +145,7 @@ void rms_norm(Gpu& gpu, const View& out, const ConstView& in, const ConstView& w
     void* y = advance(out.data, out.dtype, start[1]);
     Grid grid;
     if (held) {
+      grid.early = true;
       const NormRows rows = plan.spread_held(kept, grid);
       gpu.launch("norm",
                  fmt::format("rms_norm_{}{}_{}", name(in.dtype),

@@ -150,6 +150,8 @@ WICK_DEVICE Bytes16 load_whole(const Bytes16* from) {
   const Four v = *reinterpret_cast<const Four*>(from);
   return {{v.x, v.y, v.z, v.w}};
 }
+/// Asks for bytes, a multiple of 16, to be brought nearer: for items that others need not wait for.
+WICK_DEVICE void prefetch_bytes(const void*, u32) {}
 
 /// 16 bytes that nobody will read again soon.
 WICK_DEVICE Bytes16 load_streamed(const Bytes16* from) {
@@ -227,6 +229,13 @@ WICK_DEVICE u32 load_now(const u32* from) {  // past the caches of the processor
 WICK_DEVICE void prefetch(const void* line) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(line));
 }
+#if __CUDA_ARCH__ >= 900
+WICK_DEVICE void prefetch_bytes(const void* from, u32 bytes) {
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes));
+}
+#else
+WICK_DEVICE void prefetch_bytes(const void*, u32) {}
+#endif
 WICK_DEVICE float larger(float a, float b) { return fmaxf(a, b); }
 WICK_DEVICE float smaller(float a, float b) { return fminf(a, b); }
 template <class T>
