@@ -35,13 +35,13 @@ inline T div(T a, T b) {
 }  // namespace fn
 
 /// Calls the function of a row with numbers that came from elements of S and go back to one.
-#define WICK_ROW_CALL(name, ...)             \
-  if constexpr (kSame<S, math::bf16>) {      \
-    return math::of_bf16::name(__VA_ARGS__); \
-  } else if constexpr (kNarrow<S>) {         \
-    return math::of_f16::name(__VA_ARGS__);  \
-  } else {                                   \
-    return fn::name(__VA_ARGS__);            \
+#define WICK_ROW_CALL(name, ...)              \
+  if constexpr (math::kSame<S, math::bf16>) { \
+    return math::of_bf16::name(__VA_ARGS__);  \
+  } else if constexpr (kNarrow<S>) {          \
+    return math::of_f16::name(__VA_ARGS__);   \
+  } else {                                    \
+    return fn::name(__VA_ARGS__);             \
   }
 
 }  // namespace
