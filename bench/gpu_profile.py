@@ -32,6 +32,23 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 TARGET = 1.1
 
 
+# Why cases miss a target, by the beginning of their names.
+WHY = {
+    "rms_norm": "the weight, 16 KiB, is read for every row: out of the cache",
+    "quantize_rows": "a team stores four scales, 32 bytes, at a time",
+    "matvec.q4": "each group of rows reads the activations: out of the cache",
+    "matvec.q6_k": "as above, and a unit's 3360 bytes are no multiple of a line: pieces of 256 bytes touch three",
+    "matvec.bf16": "each group of rows reads the activations, some in parts of lines: out of the cache",
+    "decode": "each of the four query heads of a key head loads its keys and values; f16 in parts of lines",
+    "prompt": "f16 are loaded one a lane; exponentials are stored 16 floats apart, eight lanes in a bank",
+    "few": "scales of a column's blocks are stored 16 floats apart: 16 lanes in a bank",
+    "many": "scales of a column's blocks are stored a multiple of 32 floats apart: eight lanes in a bank",
+    "many.bf16": "f32 activations are packed by loads of every eighth float; the loop is matmul's",
+    "matmul": "eight lanes store the eight chunks of a row, two of them in the same banks",
+    "matmul.f32": "rows of k are loaded 8 floats at a time, a quarter of a line",
+}
+
+
 class Failed(Exception):
     pass
 
@@ -128,6 +145,14 @@ def text_of(rows, date):
              "serves counts, too.\n"]
     for architecture in dict.fromkeys(r["architecture"] for r in rows):
         parts += [f"## {architecture}\n", table([r for r in rows if r["architecture"] == architecture]), ""]
+    missed = list(dict.fromkeys(r["case"] for r in rows if r["missed"]))
+    reasons = {case: max((name for name in WHY if case.startswith(name)), key=len, default=None) for case in missed}
+    if missed:
+        parts.append("## Why\n")
+        for name in dict.fromkeys(reasons.values()):
+            cases = ", ".join(case for case in missed if reasons[case] == name)
+            parts.append(f"- {cases}: {WHY.get(name, 'not known yet')}")
+        parts.append("")
     return "\n".join(parts)
 
 

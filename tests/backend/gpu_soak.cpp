@@ -1,14 +1,14 @@
 // A GPU's backend against the CPU's for as long as one likes: random ops, dtypes, layouts, sizes,
 // recordings and errors, and at the end not a byte of the device's memory lost.
 //
-//   gpu_soak --device cuda:0 [--seconds N] [--seed S] [--elems N] [--slack MIB]
+//   gpu_soak --device cuda:0 [--other cuda:1] [--seconds N] [--seed S] [--elems N] [--slack MIB]
 //            [--only CASE] [--from I] [--to I]
 //
 // Case i of a seed is always the same but for the memory it is given: `--seed S --from i --to i`
-// repeats it. --elems: of the largest operands. --slack: what the driver may take of the device's
-// memory for itself, 8 MiB. WICK_REPRODUCIBLE=1 wants the CPU's bits of long
-// prompts' attention, too. Ctrl-C ends it after the case at hand, with the summary. Exits with 1 if
-// a result was wrong or memory was lost.
+// repeats it. --other: a device to which tensors go and from which they come back. --elems: of the
+// largest operands. --slack: what the driver may take of the device's memory for itself, 8 MiB.
+// WICK_REPRODUCIBLE=1 wants the CPU's bits of long prompts' attention, too. Ctrl-C ends it after
+// the case at hand, with the summary. Exits with 1 if a result was wrong or memory was lost.
 
 #include <signal.h>
 
@@ -114,13 +114,16 @@ class Session {
     soak_.chains.clear();
     soak_.gpu.synchronize();
     soak_.gpu.trim();
-    gpu::Gpu& device = soak_.device();
-    device.enter();
     Ground result;
-    size_t total = 0;
-    device.check(device.driver.api.mem_info(&result.free, &total), "asking for the free memory");
+    result.free = soak_.gpu.free_memory();
     result.in_use = soak_.gpu.memory_info().in_use_bytes;
-    result.modules = device.modules_loaded();
+    if (const auto& other = soak_.options.other) {
+      Backend& there = backend(*other);
+      there.synchronize();
+      there.trim();
+      result.in_use += there.memory_info().in_use_bytes;
+    }
+    result.modules = soak_.device().modules_loaded();
     return result;
   }
   /// The device's own memory may shrink when modules are loaded, otherwise by what the driver keeps
@@ -162,6 +165,8 @@ bool parse(int argc, char** argv, Options& options) {
     if (option == "--device") {
       options.device = Device::parse(value);
       named = options.device.kind != DeviceKind::cpu;
+    } else if (option == "--other") {
+      options.other = Device::parse(value);
     } else if (option == "--seconds") {
       fine = number(value, options.seconds);
     } else if (option == "--seed") {
@@ -191,8 +196,8 @@ int main(int argc, char** argv) {
   try {
     if (!parse(argc, argv, options)) {
       fmt::print(stderr,
-                 "gpu_soak --device cuda:0|hip:0 [--seconds N] [--seed S] [--elems N > 1000]\n"
-                 "         [--slack MIB] [--only CASE] [--from I] [--to I]\n");
+                 "gpu_soak --device cuda:0|hip:0 [--other cuda:1|hip:1] [--seconds N] [--seed S]\n"
+                 "         [--elems N > 1000] [--slack MIB] [--only CASE] [--from I] [--to I]\n");
       return 2;
     }
     struct sigaction action = {};

@@ -9,6 +9,7 @@
 #include <deque>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -28,6 +29,7 @@ using parity::Values;
 
 struct Options {
   Device device;
+  std::optional<Device> other;  ///< to which tensors move, and back
   double seconds = 10;
   uint64_t seed = 1;
   int64_t elems = 1 << 14;    ///< most of one operand

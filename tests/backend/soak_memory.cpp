@@ -39,6 +39,38 @@ void too_much(Soak& s) {
   });
 }
 
+/// A limit that a request is beyond of, and then isn't any more.
+void limit(Soak& s) {
+  s.what = "a limit of memory";
+  const size_t bytes = size_t{1} << 20;
+  s.gpu.set_memory_limit(s.gpu.memory_info().in_use_bytes + bytes);
+  s.expect_error("", [&] { s.gpu.free(s.gpu.alloc(2 * bytes), 2 * bytes); });
+  s.gpu.set_memory_limit(0);
+  s.gpu.free(s.gpu.alloc(2 * bytes), 2 * bytes);
+}
+
+/// What comes back beside the work that follows.
+void readback(Soak& s) {
+  const int64_t n = s.size(s.options.elems);
+  s.what = fmt::format("a readback of {}", n);
+  TestTensor in(DType::f32, Place::contiguous, {n}, 1), out(DType::f32, Place::contiguous, {n}, 2);
+  in.fill(Values::normal, s.random);
+  s.cpu.unary(Op::silu, out.view(), std::as_const(in).view());
+  const std::vector<uint64_t> expected = out.bits();
+  const OnDevice in_there(s.gpu, in.storage()), out_there(s.gpu, out.storage());
+  const View result = out_there.view(out.view());
+  s.gpu.fill(result, 0);
+  s.gpu.unary(Op::silu, result, in_there.view(std::as_const(in).view()));
+  const auto back = s.gpu.start_readback(result.data, out.storage().size());
+  if (s.one_in(2)) {
+    const OnDevice beside(s.gpu, in.storage());
+    s.gpu.unary(Op::neg, beside.view(in.view()), in_there.view(std::as_const(in).view()));
+  }
+  if (s.one_in(8)) return;  // dropped
+  back->finish(out.storage().data());
+  s.expect_same("the result", DType::f32, expected, out.bits());
+}
+
 /// Views of a tensor there and here, copied, cast and fetched.
 void tensors(Soak& s) {
   const Shape shape = s.shape(1, 4);
@@ -51,12 +83,15 @@ void tensors(Soak& s) {
     choices.emplace_back(static_cast<int>(s.random.below(shape.rank())),
                          static_cast<int>(s.random.below(shape.rank())));
   }
-  s.what = fmt::format("a tensor {}{} of {} views", name(dtype), shape.str(), views);
+  const bool away = s.options.other.has_value() && s.one_in(2);
+  s.what = fmt::format("a tensor {}{} of {} views{}", name(dtype), shape.str(), views,
+                       away ? ", to the other device and back" : "");
   const auto work = [&](Device device) {
     Tensor t = Tensor::from(values, shape).to(device).to(dtype);
     for (const auto& [a, b] : choices) {
       t = a == b ? t.slice(a, t.size(a) / 3, t.size(a), 2) : t.transpose(a, b);
     }
+    if (away) t = t.to(*s.options.other).to(device);
     return t.clone().to(Device::cpu()).to(DType::f64).to_vector<double>();
   };
   if (work(s.options.device) != work(Device::cpu())) s.fail("differs");
@@ -149,6 +184,8 @@ std::span<const Case> memory_cases() {
       {"trim", trim, 1},
       {"too_much", too_much, 1},
       {"tensors", tensors, 3},
+      {"limit", limit, 1},
+      {"readback", readback, 2},
       {"record", record, 1},
       {"replay", replay, 3},
       {"drop", drop, 1},
