@@ -135,7 +135,7 @@ bool reads_pieces(const AttentionCall& c, DType cache, int64_t elems) {
 /// Bytes of a group's shared memory in decode.gpu, without a tile, and of a tile.
 int64_t decode_shared(const AttentionCall& c, int64_t rows, int64_t fresh) {
   const int64_t d = ceil_div(c.d, 4) * 4, e = ceil_div(c.e, 4) * 4;
-  return 4 * (rows * (d + kAttentionChunk) + fresh * (d + e) + (2 * rows + 4) / 4 * 4);
+  return 4 * (rows * (d + kAttentionChunk) + fresh * (d + e) + (2 * rows + 4) / 4 * 4 + 4);
 }
 int64_t tile_bytes(const AttentionCall& c, DType cache, bool shares) {
   return bytes_of(cache, shares ? c.d * kPartPitch + kAttentionChunk * kPartWidth

@@ -355,7 +355,10 @@ struct Decode {
 
   /// The same of the group's keys, one of one row an item, for all parts that compute outputs of
   /// the row.
-  WICK_DEVICE void share_scores(const Chunk& chunk) {
+  WICK_DEVICE void share_scores(const Chunk& chunk, u32 round) {
+    if (item() == 0) {
+      expect(shared.inbox, static_cast<u32>(chunk.seen.end - chunk.seen.begin) * some_rows * 4);
+    }
     const u32 count = chunk.own.empty() ? 0 : static_cast<u32>(chunk.own.end - chunk.own.begin);
     const u32 log = count <= kTeam ? 5 : 6, key = item() & ((1u << log) - 1);
     const u32 column = static_cast<u32>(chunk.own.begin) - chunk.column + key;
@@ -367,11 +370,10 @@ struct Decode {
         const float a =
             single_chain<kPitch>(keys_staged() + column, shared.q + r * DecodeShared::padded(c.d),
                                  0, static_cast<i32>(c.d));
-        for (u32 i = 0; i < plan.slices; ++i) store_in_part(to + i, s, a);
+        for (u32 i = 0; i < plan.slices; ++i) send(to + i, s, shared.inbox, a);
       }
     }
-    arrive_at_parts();
-    wait_for_parts();
+    wait_for_inbox(shared.inbox, round);
   }
 
   /// The same for fresh keys, one an item, by items that have nothing else to do if there are any.
@@ -535,14 +537,14 @@ struct Decode {
   /// and its values afterwards.
   WICK_DEVICE void attend(Chunk chunk, NewPairs fresh_pairs, const AttentionParts& parts) {
     const u32 end = end_chunk();
-    u32 first_new = 2 * kDecodeItems;  // those before are there
+    u32 first_new = 2 * kDecodeItems, round = 0;  // those before are there
     for (u32 number = own_chunk(); number < end; number += plan.splits) {
       const bool more = number + plan.splits < end;
       load_new(fresh_pairs, first_new);
       if constexpr (kStaged) wait_for_copies<1>();
       sync();
       if constexpr (kShared) {
-        share_scores(chunk);
+        share_scores(chunk, round++);
       } else {
         if (plan.rows == 1) {
           scores<1>(chunk);

@@ -72,50 +72,71 @@ WICK_DEVICE void add_chain(float (&a)[kRows][2], const T* base, u32 offset, u32 
 }
 
 /// factors[i] · base[i · kStep] added up, i from first to end, one after another: for items that
-/// have little to do at once, where what counts is how soon the chain ends.
+/// have little to do at once, where what counts is how soon the chain ends. Whole fours are read,
+/// also behind the end. A block's loads are under way while the one before is added: they stay as
+/// they were stored until then, and none waits for a branch.
 template <u32 kStep, class T>
 WICK_DEVICE float single_chain(const T* base, const float* factors, i32 first, i32 end) {
-  constexpr u32 kBlock = 16;
-  float a = 0.0f, x[2][kBlock];
+  constexpr i32 kBlock = 16;
+  struct Block {
+    u32 x[kBlock];
+    Pack<float, 4> f[kBlock / 4];
+  };
+  const auto stored = [](T x) WICK_INLINE -> u32 {
+    if constexpr (sizeof(T) == 4) {
+      return f32_bits(x);
+    } else {
+      return x.bits;
+    }
+  };
+  const auto value = [](u32 x) WICK_INLINE -> float {
+    if constexpr (sizeof(T) == 4) {
+      return bits_f32(x);
+    } else {
+      return widen(__builtin_bit_cast(T, static_cast<u16>(x)));
+    }
+  };
+  float a = 0.0f;
   i32 i = first;
 #pragma unroll 1
   for (; i < end && i % 4 != 0; ++i) a = fma(factors[i], widen(base[i * i32{kStep}]), a);
-  const T* from = base + i * i32{kStep};
-  const auto load = [&](float(&to)[kBlock]) WICK_INLINE {
+  const i32 blocks = (end - i) / kBlock, start = i;
+  const auto load = [&](Block& to, i32 block) WICK_INLINE {
+    const i32 at = start + (block < blocks ? block : blocks - 1) * kBlock;
+    const T* from = base + at * i32{kStep};
 #pragma unroll
-    for (u32 n = 0; n < kBlock; ++n) to[n] = widen(from[n * kStep]);
-    from += kBlock * kStep;
-  };
-  const auto add = [&](const float(&y)[kBlock]) WICK_INLINE {
+    for (u32 n = 0; n < kBlock; ++n) to.x[n] = stored(from[n * kStep]);
 #pragma unroll
-    for (u32 n = 0; n < kBlock; n += 4) {
-      const auto f = *reinterpret_cast<const Pack<float, 4>*>(factors + i + n);
-#pragma unroll
-      for (u32 j = 0; j < 4; ++j) a = fma(f[j], y[n + j], a);
+    for (u32 n = 0; n < kBlock / 4; ++n) {
+      to.f[n] = *reinterpret_cast<const Pack<float, 4>*>(factors + at + 4 * n);
     }
-    i += i32{kBlock};
   };
-  i32 blocks = (end - i) / i32{kBlock};
-  if (blocks > 0) load(x[0]);
+  const auto add = [&](const Block& y) WICK_INLINE {
+#pragma unroll
+    for (u32 n = 0; n < kBlock; ++n) a = fma(y.f[n / 4][n % 4], value(y.x[n]), a);
+  };
+  if (blocks > 0) {
+    Block even, odd;
+    load(even, 0);
 #pragma unroll 1
-  while (blocks > 0) {
-    if (blocks > 1) load(x[1]);
-    add(x[0]);
-    if (blocks == 1) break;
-    if (blocks > 2) load(x[0]);
-    add(x[1]);
-    blocks -= 2;
+    for (i32 block = 0; block < blocks; block += 2) {
+      load(odd, block + 1);
+      add(even);
+      load(even, block + 2);
+      if (block + 1 < blocks) add(odd);
+    }
+    i += blocks * kBlock;
   }
-  float f[kBlock];
+#pragma unroll 1
+  for (; i < end; i += 4) {
+    const auto f = *reinterpret_cast<const Pack<float, 4>*>(factors + i);
+    u32 x[4];
 #pragma unroll
-  for (u32 n = 0; n < kBlock; ++n) {
-    const bool there = i + static_cast<i32>(n) < end;
-    x[0][n] = there ? widen(from[n * kStep]) : 0.0f;
-    f[n] = there ? factors[i + static_cast<i32>(n)] : 0.0f;
-  }
+    for (i32 n = 0; n < 4; ++n) x[n] = stored(base[(i + n) * i32{kStep}]);
 #pragma unroll
-  for (u32 n = 0; n < kBlock; ++n) {
-    if (i + static_cast<i32>(n) < end) a = fma(f[n], x[0][n], a);
+    for (i32 n = 0; n < 4; ++n) {
+      if (i + n < end) a = fma(f[static_cast<u32>(n)], value(x[n]), a);
+    }
   }
   return a;
 }

@@ -27,6 +27,7 @@ struct DecodeShared {
   float *k, *v;  // direct: what isn't in the cache, [fresh][d], [fresh][e]
   float* soft;   // [rows][2]: the chunk's largest score and its sum
   u32* last;     // whether the group is the last to arrive
+  u64* inbox;    // counts scores that other parts have sent
   char* tile;    // else: the group's keys of a chunk, [d][256] or [d][72], and values, [256][e] or
                  // [256][32]
 
@@ -37,7 +38,8 @@ struct DecodeShared {
     v = k + fresh * padded(d);
     soft = v + fresh * padded(e);
     last = reinterpret_cast<u32*>(soft + 2 * rows);
-    tile = reinterpret_cast<char*>(soft + (2 * rows + 4) / 4 * 4);
+    inbox = reinterpret_cast<u64*>(soft + (2 * rows + 4) / 4 * 4);
+    tile = reinterpret_cast<char*>(inbox + 2);
   }
   static WICK_DEVICE u32 padded(u32 n) { return (n + 3) / 4 * 4; }
 };
