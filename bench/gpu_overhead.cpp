@@ -122,8 +122,9 @@ int run(Device device, bool small, bool host) {
   const Cost launch_early = part([&] { launch(true); });
   const Cost driver_launch = part(
       [&] { gpu.driver.api.launch(fill, 1, 1, 1, 32, 1, 1, 0, gpu.stream(), arguments, nullptr); });
+  const gpu::LaunchWishes early{.early = true};
   const Cost driver_early =
-      part([&] { gpu.driver.launch_early(fill, groups, 32, 0, gpu.stream(), arguments); });
+      part([&] { gpu.driver.launch_with(early, fill, groups, 32, 0, gpu.stream(), arguments); });
 
   fmt::print("{{\n  \"device\": \"{}\", \"ops\": {}, \"first_use_ms\": {:.1f}, \"right\": {},\n",
              device.str(), ops, start_us / 1000, right);
