@@ -124,7 +124,7 @@ class Gpu {
   using ByName = std::unordered_map<std::string, T, Hash, std::equal_to<>>;
   struct Function {
     void* handle = nullptr;
-    unsigned allowed_shared_bytes = 48 << 10;
+    unsigned allowed_shared_bytes = 0;  // beside what is its own
   };
   struct Module {
     void* handle = nullptr;

@@ -22,6 +22,10 @@ Api traced(DeviceKind kind, const Api& functions);
 /// Says that the calling thread uses a device from now on.
 void trace_device(Device device);
 
+/// Launches a kernel on a stream by another way than the table's; a span as of that.
+int trace_launch(DeviceKind kind, void* function, const unsigned (&groups)[3], unsigned items,
+                 unsigned shared_bytes, void* stream, const std::function<int()>& act);
+
 /// Does something on a stream that doesn't go through the table, and gives its code; a span where
 /// that is 0. `act` may not use functions of the table that put work on a stream.
 int trace_work(DeviceKind kind, void* stream, const char* category, const std::string& name,

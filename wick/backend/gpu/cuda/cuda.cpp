@@ -180,7 +180,11 @@ class CudaDriver final : public Driver {
     }
     const LaunchConfig config = {
         {groups[0], groups[1], groups[2]}, {items, 1, 1}, shared_bytes, stream, attributes, count};
-    return extra_.launch_extended(&config, function, arguments, nullptr);
+    const auto launch = [&] {
+      return extra_.launch_extended(&config, function, arguments, nullptr);
+    };
+    if (!tracing()) return launch();
+    return trace_launch(DeviceKind::cuda, function, groups, items, shared_bytes, stream, launch);
   }
 
   bool make_copy_map(CopyMap& map, const CopyBoxes& of) const override {
