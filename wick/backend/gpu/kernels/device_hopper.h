@@ -10,8 +10,8 @@
 
 namespace wick::gpu {
 
-/// Copies bytes, a multiple of 16, from memory into shared memory, both aligned to 16. They count at
-/// the barrier.
+/// Copies bytes, a multiple of 16, from memory into shared memory, both aligned to 16. They count
+/// at the barrier.
 WICK_DEVICE void copy_piece(void* to, const void* from, u32 bytes, Barrier& b) {
   asm volatile(
       "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
@@ -44,9 +44,10 @@ WICK_DEVICE u32 add_halves(u32 x, u32 y) {
 /// Byte i of the result is number (which >> 4·i) & 7 of the eight bytes of x and y.
 WICK_DEVICE u32 pick_bytes(u32 x, u32 y, u32 which) { return __byte_perm(x, y, which); }
 
-/// d = a·bᵀ, or d += a·bᵀ for kAdd: f16, 64 rows of b (describe<false>), and of a, whose rows are in
-/// registers: lane 4·g + t of a warp has of its 16 {row g: k 2t, 2t + 1; row g + 8: the same; row g:
-/// k 2t + 8, 2t + 9; row g + 8: the same}. d[4·j + i] is row g + i / 2 · 8, column 8·j + 2·t + i % 2.
+/// d = a·bᵀ, or d += a·bᵀ for kAdd: f16, 64 rows of b (describe<false>), and of a, whose rows are
+/// in registers: lane 4·g + t of a warp has of its 16 {row g: k 2t, 2t + 1; row g + 8: the same;
+/// row g: k 2t + 8, 2t + 9; row g + 8: the same}. d[4·j + i] is row g + i / 2 · 8, column 8·j + 2·t
+/// + i % 2.
 template <bool kAdd>
 WICK_DEVICE void multiply_held(float (&d)[32], const u32* a, u64 b) {
   asm volatile(
