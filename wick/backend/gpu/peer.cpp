@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "wick/backend/gpu/gpu.h"
+#include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/trace.h"
 #include "wick/base/error.h"
 
@@ -26,22 +26,6 @@ std::vector<uint64_t> pattern() {
   }
   return words;
 }
-
-/// Memory of a device for the length of a scope.
-class Block {
- public:
-  Block(Gpu& gpu, size_t bytes) : gpu_(gpu) {
-    gpu_.enter();
-    data = gpu_.pool.take(bytes);
-  }
-  ~Block() { gpu_.pool.give(data); }
-  Block(const Block&) = delete;
-  Block& operator=(const Block&) = delete;
-  void* data;
-
- private:
-  Gpu& gpu_;
-};
 
 }  // namespace
 
@@ -131,14 +115,14 @@ bool Peers::copies_right(Link& link, Gpu& from_gpu) {
   const std::vector<uint64_t> sent = pattern();
   const size_t bytes = sent.size() * sizeof sent[0];
   std::vector<uint64_t> got(sent.size());
-  const Block source(from_gpu, bytes), target(own_, bytes);
+  const Scratch source(from_gpu, bytes), target(own_, bytes);
   own_.enter();
-  own_.check(own_.driver.api.set_bytes(target.data, 0, bytes, own_.stream()), "clearing memory");
+  own_.check(own_.driver.api.set_bytes(target.data(), 0, bytes, own_.stream()), "clearing memory");
   from_gpu.enter();
-  from_gpu.staging.upload(source.data, sent.data(), bytes, from_gpu.stream());
-  copy_directly(link, target.data, from_gpu, source.data, bytes);
+  from_gpu.staging.upload(source.data(), sent.data(), bytes, from_gpu.stream());
+  copy_directly(link, target.data(), from_gpu, source.data(), bytes);
   own_.enter();
-  own_.staging.download(got.data(), target.data, bytes, own_.stream());
+  own_.staging.download(got.data(), target.data(), bytes, own_.stream());
   return got == sent;
 }
 
@@ -164,10 +148,9 @@ void Peers::copy_directly(Link& link, void* to, Gpu& from_gpu, const void* from,
 }
 
 void Peers::copy_staged(void* to, Gpu& from_gpu, const void* from, size_t bytes) {
-  // It holds the staging memory of both devices: two such copies, there and back, could wait for
+  // It holds the staging memory of both devices: two such copies, there and back, would wait for
   // each other.
-  static std::mutex one_at_a_time;
-  std::lock_guard lock(one_at_a_time);
+  const std::scoped_lock lock(staged_, from_gpu.peers.staged_);
   from_gpu.enter();
   from_gpu.staging.download_pieces(
       from, bytes, from_gpu.stream(), [&](const char* data, size_t at, size_t count) {

@@ -49,7 +49,8 @@ class Peers {
   void copy_staged(void* to, Gpu& from_gpu, const void* from, size_t bytes);
 
   Gpu& own_;
-  std::mutex mutex_;  // of links_ and what is in them
+  std::mutex mutex_;   // of links_ and what is in them
+  std::mutex staged_;  // held at both ends of a copy by way of the host
   std::map<std::pair<DeviceKind, int>, std::unique_ptr<Link>> links_;  // by where from
 };
 
