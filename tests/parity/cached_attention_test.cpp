@@ -105,6 +105,23 @@ void expect_same(const std::string& what, DType dtype, const Bits& expected, con
   }
 }
 
+/// Whether a target's results, outputs for each start and then keys and values, are the first
+/// target's, which are kept.
+bool agrees(std::vector<Bits>& first, std::vector<Bits> results, const std::string& what,
+            DType cache, std::span<const int64_t> starts) {
+  if (first.empty()) {
+    first = std::move(results);
+    return true;
+  }
+  const size_t keys = starts.size(), values = keys + 1;
+  for (size_t i = 0; i < keys; ++i) {
+    expect_same(fmt::format("{} start {}", what, starts[i]), DType::f32, first[i], results[i]);
+  }
+  expect_same(what + " keys", cache, first[keys], results[keys]);
+  expect_same(what + " values", cache, first[values], results[values]);
+  return !testing::Test::HasFailure();
+}
+
 /// Steps of t tokens at each of the starts, one after another in the same caches.
 void check(const Case& c, int64_t t, std::span<const int64_t> starts, Values kind, bool recorded,
            Random& random) {
@@ -140,16 +157,7 @@ void check(const Case& c, int64_t t, std::span<const int64_t> starts, Values kin
     }
     results.push_back(step.keys.bits());
     results.push_back(step.values.bits());
-    if (first.empty()) {
-      first = results;
-      continue;
-    }
-    for (size_t i = 0; i < starts.size(); ++i) {
-      expect_same(fmt::format("{} start {}", what, starts[i]), DType::f32, first[i], results[i]);
-    }
-    expect_same(what + " keys", c.cache, first[starts.size()], results[starts.size()]);
-    expect_same(what + " values", c.cache, first[starts.size() + 1], results[starts.size() + 1]);
-    if (testing::Test::HasFailure()) return;
+    if (!agrees(first, std::move(results), what, c.cache, starts)) return;
   }
 }
 
@@ -247,16 +255,7 @@ void check_product(const Case& c, int64_t t, DType type, std::span<const int64_t
     there.fetch();
     results.push_back(step.keys.bits());
     results.push_back(step.values.bits());
-    if (first.empty()) {
-      first = results;
-      continue;
-    }
-    for (size_t i = 0; i < starts.size(); ++i) {
-      expect_same(fmt::format("{} start {}", what, starts[i]), DType::f32, first[i], results[i]);
-    }
-    expect_same(what + " keys", c.cache, first[starts.size()], results[starts.size()]);
-    expect_same(what + " values", c.cache, first[starts.size() + 1], results[starts.size() + 1]);
-    if (testing::Test::HasFailure()) return;
+    if (!agrees(first, std::move(results), what, c.cache, starts)) return;
   }
 }
 
