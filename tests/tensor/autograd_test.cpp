@@ -88,6 +88,10 @@ TEST(Gradient, Norms) {
   check_gradients("softmax", [](Inputs i) { return softmax(i[0], 0); }, {x});
   check_gradients("log_softmax", [](Inputs i) { return log_softmax(i[0], -1); }, {x});
   check_gradients("rms_norm", [](Inputs i) { return rms_norm(i[0], i[1], 1e-3f); }, {x, w});
+  check_gradients("layer_norm", [](Inputs i) { return layer_norm(i[0], i[1], i[2], 1e-3f); },
+                  {x, w, numbers({6}, 10)});
+  check_gradients("layer_norm alone", [](Inputs i) { return layer_norm(i[0], {}, {}, 1e-3f); },
+                  {x});
   const Tensor angles = numbers({3, 2}, 9).to(DType::f32);
   const Tensor cosines = Tensor::full({3, 2}, 0.6, DType::f32), sines = angles;
   check_gradients("rope", [&](Inputs i) { return rope(i[0], cosines, sines); }, {x});

@@ -54,6 +54,7 @@ std::vector<std::pair<Op, Call>> calls() {
   add(Op::log_softmax, [](const Tensor& x) { log_softmax(x, 0); });
   add(Op::rms_norm, [good](const Tensor& x) { rms_norm(good, x, 1e-5f); });
   add(Op::rms_norm, [ids](const Tensor& x) { rms_norm(x, make({2}), 1e-5f); });
+  add(Op::layer_norm, [](const Tensor& x) { layer_norm(x); });
   add(Op::rope, [table](const Tensor& x) { rope(x, table, table); });
   add(Op::rope, [good, table](const Tensor& x) { rope(good, x, table); });
   add(Op::rope_interleaved, [good, table](const Tensor& x) { rope_interleaved(good, table, x); });

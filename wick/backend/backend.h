@@ -33,6 +33,12 @@ struct AttentionParams {
   float soft_cap = 0.0f;  ///< > 0: score = cap * tanh(score / cap), before masks
 };
 
+/// What `attention` adds to scores, behind their cap: absent where data is null.
+struct AttentionBias {
+  ConstView mask;    ///< [b, h, m, n]: f32, added; or u8, a key whose element is 0 isn't seen
+  ConstView slopes;  ///< [h] f32: times (j - i - (keys - queries)) is added, for key j and query i
+};
+
 /// Where new positions and what they attend to lie, in `cached_attention`. The caches are written.
 struct CachedAttention {
   ConstView cos, sin;      ///< [positions, r/2] f32
@@ -174,13 +180,17 @@ class WICK_API Backend {
   virtual void softmax(const View& out, const ConstView& in, int dim, bool log) = 0;
   virtual void rms_norm(const View& out, const ConstView& in, const ConstView& weight,
                         float eps) = 0;
+  /// weight and bias [d], of in's dtype or f32; either may be absent (data null).
+  virtual void layer_norm(const View& out, const ConstView& in, const ConstView& weight,
+                          const ConstView& bias, float eps) = 0;
   /// in [.., t, d]; cos and sin [t, r/2] f32 with r <= d rotated elements, the rest are copied.
   virtual void rope(const View& out, const ConstView& in, const ConstView& cos,
                     const ConstView& sin, bool interleaved) = 0;
   /// q [b, h, m, d], k [b, g, n, d], v [b, g, n, e] → out [b, h, m, e]; h a multiple of g. k and v
   /// share a dtype, which may be narrower than q's; out has q's.
   virtual void attention(const View& out, const ConstView& q, const ConstView& k,
-                         const ConstView& v, const AttentionParams& params) = 0;
+                         const ConstView& v, const AttentionParams& params,
+                         const AttentionBias& bias) = 0;
   /// qkv [t, h·d + g·d + g·e] f32, h query heads, g key heads and g value heads a row: rotates
   /// queries and keys (rope_interleaved) by their positions, stores keys and values in the caches,
   /// and attends. out [t, h·e] f32.

@@ -64,6 +64,21 @@ void rms_norm_rule(const Vjp& v) {
   v.to_if_wanted(1, [&] { return (v.grad() * x * r).to(v.x(1).dtype()); });
 }
 
+/// y = h w + b with h = c r, c = x − mean(x), r = (mean(c²) + eps)^-½:
+/// dx = r (g w − mean(g w) − h mean(g w h)), dw = Σ g h, db = Σ g.
+void layer_norm_rule(const Vjp& v) {
+  const Tensor &x = v.x(0), &w = v.x(1), &b = v.x(2);
+  const auto eps = static_cast<double>(v.arguments<float>());
+  const Tensor c = x - mean(x, -1, true);
+  const Tensor r = rsqrt(affine(mean(sqr(c), -1, true), 1.0, eps)), h = c * r;
+  v.to_if_wanted(0, [&] {
+    const Tensor gw = w.defined() ? v.grad() * w.to(x.dtype()) : v.grad();
+    return r * (gw - mean(gw, -1, true) - h * mean(gw * h, -1, true));
+  });
+  v.to_if_wanted(1, [&] { return (v.grad() * h).to(w.dtype()); });
+  v.to_if_wanted(2, [&] { return v.grad().to(b.dtype()); });
+}
+
 /// A rotation's transpose turns the other way.
 void rope_rule(const Vjp& v) { v.to_x(rope(v.grad(), v.x(1), neg(v.x(2)))); }
 void rope_interleaved_rule(const Vjp& v) {
@@ -119,6 +134,7 @@ const Row kRows[] = {
     {Op::softmax, {softmax_rule, true}},
     {Op::log_softmax, {log_softmax_rule, true}},
     {Op::rms_norm, {rms_norm_rule}},
+    {Op::layer_norm, {layer_norm_rule}},
     {Op::rope, {rope_rule}},
     {Op::rope_interleaved, {rope_interleaved_rule}},
 };

@@ -144,17 +144,42 @@ WICK_API Tensor log_softmax(const Tensor& x, int dim);
 /// weight of x's dtype or f32. Class tree. Errors: the weight has another size.
 /// Source: Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019.
 WICK_API Tensor rms_norm(const Tensor& x, const Tensor& weight, float eps);
+/// (x − mean) / sqrt(variance + eps) · weight + bias over the last dim. x [.., d], kept; weight and
+/// bias [d], or undefined: 1 and 0. Floats, kept; weight and bias of x's dtype or f32. Class tree.
+/// Errors: a weight or bias of another size. Source: Ba et al., "Layer Normalization", 2016.
+WICK_API Tensor layer_norm(const Tensor& x, const Tensor& weight = {}, const Tensor& bias = {},
+                           float eps = 1e-5f);
 /// Rotary embedding of r <= d elements in pairs (i, i + r/2). x [.., t, d], kept; cos and sin
 /// [t, r/2]. Floats, kept; cos and sin f32. Class exact. Errors: sizes that don't fit.
 /// Source: Su et al., "RoFormer", 2021.
 WICK_API Tensor rope(const Tensor& x, const Tensor& cos, const Tensor& sin);
 /// The same with pairs (2i, 2i + 1). Shapes, dtypes, class and errors of rope.
 WICK_API Tensor rope_interleaved(const Tensor& x, const Tensor& cos, const Tensor& sin);
-/// softmax(scale · q kᵀ + mask) v with grouped heads. q [b, h, m, d], k [b, g, n, d], v [b, g, n,
-/// e] → [b, h, m, e]; h is a multiple of g. f32 f16 bf16: q's dtype, kept; k and v share one. Class
-/// tree. Errors: sizes that don't fit.
+/// softmax(scale · q kᵀ + bias) v with grouped heads. q [b, h, m, d], k [b, g, n, d], v [b, g, n,
+/// e] → [b, h, m, e]; h is a multiple of g. mask broadcasts to [b, h, m, n]: f32 is added, where u8
+/// is 0 a key isn't seen; slopes [h] f32 times (j − i − (n − m)) are added (ALiBi); either may be
+/// undefined. A query that sees no key gives 0. f32 f16 bf16: q's dtype, kept; k and v share one.
+/// Class tree. Errors: sizes that don't fit. Source: Vaswani et al., "Attention Is All You Need",
+/// 2017; Press et al., "Train Short, Test Long", 2022 (ALiBi).
 WICK_API Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
-                          const AttentionParams& params);
+                          const AttentionParams& params, const Tensor& mask = {},
+                          const Tensor& slopes = {});
+/// Attention of sequences that lie one behind another. q [t, h, d], k [s, g, d], v [s, g, e] →
+/// [t, h, e]; sequence i has the queries [query_starts[i], query_starts[i + 1]) and the keys of
+/// key_starts; slopes as in attention. dtypes, class and errors of attention; starts that don't
+/// rise from 0 to the number of rows.
+WICK_API Tensor attention_of_lengths(const Tensor& q, const Tensor& k, const Tensor& v,
+                                     std::span<const int64_t> query_starts,
+                                     std::span<const int64_t> key_starts,
+                                     const AttentionParams& params, const Tensor& slopes = {});
+/// Attention to keys and values in pages. q [b, h, m, d], key_pages [p, g, size, d], value_pages
+/// [p, g, size, e], tables of page numbers [b, n] (an id dtype), lengths[i] keys for batch i → [b,
+/// h, m, e]. dtypes, class and errors of attention; a length that its table has no pages for.
+/// Source: Kwon et al., "PagedAttention", 2023.
+WICK_API Tensor attention_of_pages(const Tensor& q, const Tensor& key_pages,
+                                   const Tensor& value_pages, const Tensor& tables,
+                                   std::span<const int64_t> lengths, const AttentionParams& params,
+                                   const Tensor& slopes = {});
 /// One step of attention with a cache: of qkv [t, h·d + g·d + g·e] the queries and keys are rotated
 /// (rope_interleaved) by their positions, keys and values go into the caches at them, and every row
 /// attends to the positions up to its own → [t, h·e]. qkv f32. Class tree. Errors: sizes that don't

@@ -63,10 +63,12 @@ class CpuBackend final : public Backend {
   // fused/
   void softmax(const View& out, const ConstView& in, int dim, bool log) override;
   void rms_norm(const View& out, const ConstView& in, const ConstView& weight, float eps) override;
+  void layer_norm(const View& out, const ConstView& in, const ConstView& weight,
+                  const ConstView& bias, float eps) override;
   void rope(const View& out, const ConstView& in, const ConstView& cos, const ConstView& sin,
             bool interleaved) override;
   void attention(const View& out, const ConstView& q, const ConstView& k, const ConstView& v,
-                 const AttentionParams& params) override;
+                 const AttentionParams& params, const AttentionBias& bias) override;
   void cached_attention(const View& out, const ConstView& qkv,
                         const CachedAttention& where) override;
   void sample(const SampleState& state, const ConstView& logits,
