@@ -176,6 +176,7 @@ class Bench {
   Bench() {
     add_map(rows_);
     add_index(rows_);
+    add_conv(rows_);
     for (size_t i = 0; i < rows_.size(); ++i) by_key_[rows_[i].key()] = i;
   }
   const std::vector<OpRow>& rows() const { return rows_; }

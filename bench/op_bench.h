@@ -44,5 +44,6 @@ Tensor random_ids(const Shape& shape, int64_t below, DType dtype, uint64_t seed 
 // One function a file of rows.
 void add_map(std::vector<OpRow>& rows);
 void add_index(std::vector<OpRow>& rows);
+void add_conv(std::vector<OpRow>& rows);
 
 }  // namespace wick::bench

@@ -11,6 +11,7 @@ import sys
 import time
 
 import torch
+import torch.nn.functional as F
 
 F32, BF16, F16, F64 = torch.float32, torch.bfloat16, torch.float16, torch.float64
 DTYPES = {"f32": F32, "bf16": BF16, "f16": F16, "f64": F64, "i64": torch.int64, "u8": torch.uint8,
@@ -72,6 +73,74 @@ def index_select(dtype):
     x, i = normal(32000, 512, dtype=dtype), ids(4096, below=32000)
     y = torch.empty(4096, 512, dtype=dtype)
     return lambda: torch.index_select(x, 0, i, out=y)
+
+
+# ---- convolutions, pools, resampling: PyTorch takes no output, its allocator gives the last back ----
+
+def shape_text(*shapes):
+    return ",".join("x".join(map(str, shape)) for shape in shapes)
+
+
+def conv(name, dtypes, x_shape, w_shape, stride, padding, groups, gradients=False):
+    function = F.conv1d if len(x_shape) == 3 else F.conv2d
+    shape = shape_text(x_shape, w_shape)
+
+    @row(name, dtypes, shape)
+    def forward(dtype):
+        x, w = normal(*x_shape, dtype=dtype), normal(*w_shape, dtype=dtype)
+        return lambda: function(x, w, None, stride, padding, 1, groups)
+
+    def gradient(which):
+        def make(dtype):
+            x, w = normal(*x_shape, dtype=dtype), normal(*w_shape, dtype=dtype)
+            grad = torch.randn_like(function(x, w, None, stride, padding, 1, groups))
+            pair = [2 * [size] for size in (stride, padding, 1)]
+            return lambda: torch.ops.aten.convolution_backward(
+                grad, x, w, None, *pair, False, [0, 0], groups,
+                [which == "input", which == "weight", False])
+        return make
+    if gradients:
+        row(f"input_{name}", dtypes, shape)(gradient("input"))
+        row(f"weight_{name}", dtypes, shape)(gradient("weight"))
+
+
+conv("conv2d", "f32", (1, 64, 56, 56), (64, 64, 3, 3), 1, 1, 1, gradients=True)
+conv("conv2d_s2", "f32", (1, 3, 224, 224), (64, 3, 7, 7), 2, 3, 1, gradients=True)
+conv("conv1d", "f32", (1, 512, 1500), (512, 512, 3), 1, 1, 1)
+conv("conv2d", "f32", (1, 128, 28, 28), (128, 128, 3, 3), 1, 1, 1)
+conv("conv2d", "f32", (1, 256, 14, 14), (256, 256, 3, 3), 1, 1, 1, gradients=True)
+conv("conv2d", "f32", (1, 512, 7, 7), (512, 512, 3, 3), 1, 1, 1)
+conv("conv2d", "f32", (8, 512, 7, 7), (512, 512, 3, 3), 1, 1, 1)
+conv("conv2d_s2", "f32", (1, 128, 56, 56), (128, 128, 3, 3), 2, 1, 1, gradients=True)
+conv("conv2d", "f32", (1, 256, 56, 56), (64, 256, 1, 1), 1, 0, 1)
+conv("conv2d", "f32", (1, 64, 128, 128), (3, 64, 3, 3), 1, 1, 1)
+conv("conv2d_g32", "f32", (1, 256, 28, 28), (256, 8, 3, 3), 1, 1, 32)
+conv("conv2d_depthwise", "f32", (1, 128, 56, 56), (128, 1, 3, 3), 1, 1, 128, gradients=True)
+conv("conv2d_depthwise_s2", "f32", (1, 64, 112, 112), (64, 1, 3, 3), 2, 1, 64)
+conv("conv2d", "bf16 f16 f64", (1, 64, 56, 56), (64, 64, 3, 3), 1, 1, 1)
+
+
+def pool(name, function):
+    for kernel in (2, 3):
+        @row(f"{name}_k{kernel}", "f32 bf16", "1x64x112x112")
+        def make(dtype, kernel=kernel):
+            x = normal(1, 64, 112, 112, dtype=dtype)
+            return lambda: function(x, kernel, 2, kernel // 3)
+
+
+pool("max_pool2d", F.max_pool2d)
+pool("avg_pool2d", F.avg_pool2d)
+
+
+def upsample(name, mode):
+    @row(name, "f32 bf16", "1x64x112x112,x2")
+    def make(dtype):
+        x = normal(1, 64, 112, 112, dtype=dtype)
+        return lambda: F.interpolate(x, scale_factor=2, mode=mode)
+
+
+upsample("upsample_nearest2d", "nearest")
+upsample("upsample_bilinear2d", "bilinear")
 
 
 # ---- timing, as in op_bench.cpp ----
