@@ -13,6 +13,73 @@ constexpr i64 kLineBytes = 64;
 template <class T>
 constexpr i64 kLine = kLineBytes / static_cast<i64>(sizeof(T));
 
+/// to[0, n) = from[0, n) in the compute type.
+template <class S, class T>
+WICK_FN void widen_line(const S* from, i64 stride, i64 n, T* to) {
+  i64 i = 0;
+  if (stride == 1) {
+#if defined(__AVX512F__)
+    if constexpr (math::kSame<S, float>) {
+      for (; i + 16 <= n; i += 16) _mm512_storeu_ps(to + i, _mm512_loadu_ps(from + i));
+      const auto rest = static_cast<__mmask16>((1u << (n - i)) - 1);
+      _mm512_mask_storeu_ps(to + i, rest, _mm512_maskz_loadu_ps(rest, from + i));
+      return;
+    }
+#endif
+    widen_run<T>(from, to, n);
+  } else if (stride == 2) {
+#if defined(__AVX512F__)
+    if constexpr (math::kSame<S, float>) {
+      // Every second one of two registers; the last of them isn't there to be read.
+      const __m512i even =
+          _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+      for (; i + 16 <= n; i += 16) {
+        const __m512 low = _mm512_loadu_ps(from + 2 * i);
+        const __m512 high = _mm512_maskz_loadu_ps(0x7fff, from + 2 * i + 16);
+        _mm512_storeu_ps(to + i, _mm512_permutex2var_ps(low, even, high));
+      }
+    }
+#endif
+    for (; i < n; ++i) to[i] = widen<T>(from[2 * i]);
+  } else {
+    for (; i < n; ++i) to[i] = widen<T>(from[i * stride]);
+  }
+}
+
+/// Reads and writes each element once.
+template <class S, class T>
+void fill(const FillArgs& f) {
+  const S* from = static_cast<const S*>(f.from);
+  T* to = static_cast<T*>(f.to);
+  for (i64 row = 0; row < f.rows; ++row, from += f.row_stride, to += f.pitch) {
+    for (i64 i = 0; i < f.left; ++i) to[i] = T{};
+    widen_line<S, T>(from, f.stride, f.count, to + f.left);
+    for (i64 i = 0; i < f.right; ++i) to[f.left + f.count + i] = T{};
+  }
+}
+
+template <class S, class T>
+void store(const StoreArgs& s) {
+  const T* from = static_cast<const T*>(s.from);
+  S* to = static_cast<S*>(s.to);
+  for (i64 row = 0; row < s.rows; ++row, from += s.pitch, to += s.row_stride) {
+    if (s.stride != 1) {
+      for (i64 i = 0; i < s.count; ++i) to[i * s.stride] = narrow<S>(from[i]);
+      continue;
+    }
+#if defined(__AVX512F__)
+    if constexpr (math::kSame<S, float>) {
+      i64 i = 0;
+      for (; i + 16 <= s.count; i += 16) _mm512_storeu_ps(to + i, _mm512_loadu_ps(from + i));
+      const auto rest = static_cast<__mmask16>((1u << (s.count - i)) - 1);
+      _mm512_mask_storeu_ps(to + i, rest, _mm512_maskz_loadu_ps(rest, from + i));
+      continue;
+    }
+#endif
+    narrow_run<S>(from, to, s.count);
+  }
+}
+
 /// B's panels from the slab: for each k as many whole lines as the panel has pieces, in the order
 /// of the lanes; what one writes too much the next one overwrites, and the first of the next k.
 /// Bytes: reads and writes a line for each piece.
@@ -94,7 +161,9 @@ void direct_rows(const DirectArgs& d, i64 row) {
   const T* w = static_cast<const T*>(d.w) + row * d.w_stride;
   T* out = static_cast<T*>(d.out) + row * d.out_stride;
   i64 j = 0;
-  const i64 n = (d.n + kLine<T> - 1) / kLine<T> * kLine<T>;
+  // A plot's rows in one go: what falls between them is thrown away.
+  const i64 whole = (d.plot_rows - 1) * d.pitch + d.cols;
+  const i64 n = (whole + kLine<T> - 1) / kLine<T> * kLine<T>;
   for (; j + kMost * kLanes <= n; j += kMost * kLanes) direct_tile<T, MR, kMost>(d, w, out, j);
   if constexpr (kMost > 4) {
     for (; j + 4 * kLanes <= n; j += 4 * kLanes) direct_tile<T, MR, 4>(d, w, out, j);
@@ -124,6 +193,19 @@ struct Lanes {
 #pragma GCC unroll 8
     for (int i = 0; i < kCount; ++i) v[i] = Simd<T>::load(p + i * Simd<T>::kLanes);
   }
+  /// The first n lanes; the others are 0.
+  WICK_FN void load_first(const T* p, i64 n) {
+#if defined(__AVX512F__)
+    if constexpr (math::kSame<T, float>) {
+      const auto mask = static_cast<__mmask16>((1u << n) - 1);
+      v[0] = reinterpret_cast<typename Simd<T>::V>(_mm512_maskz_loadu_ps(mask, p));
+      return;
+    }
+#endif
+    T lane[kDotLanes] = {};
+    for (i64 i = 0; i < n; ++i) lane[i] = p[i];
+    load(lane);
+  }
   WICK_FN void store(T* p) const {
 #pragma GCC unroll 8
     for (int i = 0; i < kCount; ++i) Simd<T>::store(p + i * Simd<T>::kLanes, v[i]);
@@ -140,49 +222,66 @@ WICK_FN void dot_terms(const DotArgs& d, i64 term) {
   const T* slab = static_cast<const T*>(d.slab);
   T* sums = static_cast<T*>(d.sums) + term * kDotLanes;
   Lanes<T> acc[NT];
-#pragma GCC unroll 4
+#pragma GCC unroll 9
   for (int t = 0; t < NT; ++t) acc[t].load(sums + t * kDotLanes);
   const i64 whole = d.n / kDotLanes * kDotLanes;
   for (i64 j = 0; j < whole; j += kDotLanes) {
     Lanes<T> gv;
     gv.load(g + j);
-#pragma GCC unroll 4
+#pragma GCC unroll 9
     for (int t = 0; t < NT; ++t) {
       Lanes<T> x;
       x.load(slab + d.offsets[term + t] + j);
       acc[t].add_product(gv, x);
     }
   }
-#pragma GCC unroll 4
-  for (int t = 0; t < NT; ++t) acc[t].store(sums + t * kDotLanes);
-  for (int t = 0; t < NT; ++t) {
-    const T* x = slab + d.offsets[term + t];
-    for (i64 j = whole; j < d.n; ++j) {
-      T* sum = sums + t * kDotLanes + (j - whole);
-#if defined(__FMA__) || defined(__aarch64__)
-      *sum =
-          sizeof(T) == 4
-              ? static_cast<T>(__builtin_fmaf(static_cast<float>(g[j]), static_cast<float>(x[j]),
-                                              static_cast<float>(*sum)))
-              : static_cast<T>(__builtin_fma(static_cast<double>(g[j]), static_cast<double>(x[j]),
-                                             static_cast<double>(*sum)));
-#else
-      *sum = g[j] * x[j] + *sum;
-#endif
+  if (whole < d.n) {  // zeros in the lanes behind the end
+    Lanes<T> gv;
+    gv.load_first(g + whole, d.n - whole);
+#pragma GCC unroll 9
+    for (int t = 0; t < NT; ++t) {
+      Lanes<T> x;
+      x.load_first(slab + d.offsets[term + t] + whole, d.n - whole);
+      acc[t].add_product(gv, x);
     }
   }
+#pragma GCC unroll 9
+  for (int t = 0; t < NT; ++t) acc[t].store(sums + t * kDotLanes);
 }
 
 template <class T>
 void dots(const DotArgs& d) {
   i64 t = 0;
+#if defined(__AVX512F__)
+  for (; t + 9 <= d.k; t += 9) dot_terms<T, 9>(d, t);  // 3×3
+#endif
   for (; t + 4 <= d.k; t += 4) dot_terms<T, 4>(d, t);
   for (; t < d.k; ++t) dot_terms<T, 1>(d, t);
 }
 
+template <class S, class T>
+constexpr void add_dtype(ConvKernels& table, DType dtype) {
+  table.fill[static_cast<size_t>(dtype)] = fill<S, T>;
+  table.store[static_cast<size_t>(dtype)] = store<S, T>;
+}
+
+constexpr ConvKernels make_table() {
+  ConvKernels table{{},
+                    {},
+                    {panels<float>, panels<double>},
+                    {direct<float>, direct<double>},
+                    {dots<float>, dots<double>}};
+  add_dtype<math::bf16, float>(table, DType::bf16);
+  add_dtype<math::f16, float>(table, DType::f16);
+  add_dtype<float, float>(table, DType::f32);
+  add_dtype<double, double>(table, DType::f64);
+  add_dtype<math::f8e4m3, float>(table, DType::f8e4m3);
+  return table;
+}
+
 }  // namespace
 
-constexpr ConvKernels conv_kernels = {
-    {panels<float>, panels<double>}, {direct<float>, direct<double>}, {dots<float>, dots<double>}};
+constexpr ConvKernels conv_kernels = make_table();
+static_assert(complete(conv_kernels));
 
 }  // namespace wick::cpu::WICK_ISA

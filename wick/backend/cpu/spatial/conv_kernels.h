@@ -4,6 +4,7 @@
 
 #include "wick/backend/cpu/isa.h"
 #include "wick/backend/cpu/linear/gemm.h"
+#include "wick/op/op.h"
 
 namespace wick::cpu {
 
@@ -15,6 +16,24 @@ namespace wick::cpu {
 struct PanelPiece {
   int64_t base;
   int64_t lane;
+};
+
+/// Rows of an image on their way into a slab: zeros, elements, zeros, in the compute type.
+struct FillArgs {
+  const void* from;  ///< the first element of the first row
+  int64_t row_stride, stride;
+  int64_t rows, left, count, right;
+  void* to;
+  int64_t pitch;
+};
+
+/// Rows of sums on their way into the result, rounded to the dtype.
+struct StoreArgs {
+  const void* from;
+  int64_t pitch;
+  int64_t rows, count;
+  void* to;
+  int64_t row_stride, stride;
 };
 
 /// Panels [panel][k][line] of B, of pixels: panel p consists of pieces [first[p], first[p + 1]).
@@ -29,10 +48,11 @@ struct PanelArgs {
   int64_t panel_stride;  ///< room for k + 1 lines
 };
 
-/// out[r][j] = Σ_t w[r][t] · slab[offsets[t] + j] for few rows r and n neighbouring pixels j, in
-/// the order of t. Writes whole lines.
+/// out[r][j] = Σ_t w[r][t] · slab[offsets[t] + j] for few rows r of weights and the pixels j of a
+/// plot, rows a pitch apart in both, in the order of t. Writes whole lines.
 struct DirectArgs {
-  int64_t rows, n, k;
+  int64_t rows, k;
+  int64_t plot_rows, cols, pitch;  ///< of the plot in the slab
   const void* w;
   int64_t w_stride;
   const void* slab;
@@ -45,19 +65,31 @@ struct DirectArgs {
 /// sums[t][lane] += g[j] · slab[offsets[t] + j] for j in [0, n), j to lane j mod 16.
 struct DotArgs {
   int64_t n, k;
-  const void* g;  ///< a line behind n is readable
+  const void* g;
   const void* slab;
   const int64_t* offsets;
   void* sums;  ///< [k][16]
 };
 inline constexpr int kDotLanes = 16;
 
-/// By Compute; null for types that no convolution computes in.
+/// What is null no convolution needs.
 struct ConvKernels {
+  // By dtype.
+  void (*fill[kRealDTypeCount])(const FillArgs&);
+  void (*store[kRealDTypeCount])(const StoreArgs&);
+  // By Compute.
   void (*panels[2])(const PanelArgs&);
   void (*direct[2])(const DirectArgs&);
   void (*dots[2])(const DotArgs&);
 };
+
+constexpr bool complete(const ConvKernels& table) {
+  for (int d = 0; d < kRealDTypeCount; ++d) {
+    const bool wanted = info(Op::conv2d).dtypes.contains(static_cast<DType>(d));
+    if (wanted != (table.fill[d] != nullptr) || wanted != (table.store[d] != nullptr)) return false;
+  }
+  return true;
+}
 
 WICK_DECLARE_KERNELS(ConvKernels, conv_kernels)
 

@@ -236,7 +236,7 @@ void correlate_as_product(const Setup& s) {
   const int threads = many ? 1 : ThreadPool::global().threads();
   GemmPlan plan =
       plan_gemm(s.gemm, s.compute, job.rows, job.shape.pixels(), s.terms, result, threads);
-  const Patches patches(s.gemm, job.shape, plan.task_cols, plan.k_block);
+  const Patches patches(s.conv, job.shape, plan.task_cols, plan.k_block);
   const auto scratch = PixelColumns::scratch_of(plan, patches, s.gemm.type(s.compute).col_panel);
   plan.b_bytes = scratch.bytes();
 
@@ -264,94 +264,97 @@ void correlate_as_product(const Setup& s) {
 
 // ---- Directly ----
 
-/// Stores the sums of plots, rows of pixels with gaps between them.
-void store_plots(const Setup& s, const Patches& patches, const PixelPlaces& places, int64_t group,
-                 int64_t pixel, int64_t count, const char* sums, int64_t plot_sums,
-                 int64_t row_sums) {
-  const PixelTarget& t = s.job.out;
-  const int64_t nx = s.job.shape.out_size[1], ny = s.job.shape.out_size[0];
-  int64_t batch = pixel / (nx * ny), y = pixel / nx % ny, x = pixel % nx;
-  int64_t start = 0, current = -1;
-  patches.for_each_row(pixel, count, [&](int64_t, int64_t n, int64_t base, int64_t plot) {
-    if (plot != current) {
-      current = plot;
-      start = base;
-    }
-    const int64_t offset = batch * t.batch_stride + y * t.stride[0] + x * t.stride[1];
+/// What direct tasks share: a group's rows over a range of pixels, rows of the image or pieces of
+/// one.
+struct DirectPlan {
+  int64_t pixels, terms;  ///< of a step
+  Patches patches;
+  int64_t plot_sums, row_sums;  ///< elements from one plot's sums, or row's, to the next
+  size_t slab_bytes, offset_bytes, sum_bytes;
+
+  DirectPlan(const Setup& s, int64_t most_pixels, int64_t most_terms)
+      : pixels(most_pixels),
+        terms(most_terms),
+        patches(s.conv, s.job.shape, pixels, terms),
+        plot_sums(static_cast<int64_t>(align64(patches.plot_rows() * patches.pitch() * s.bytes)) /
+                  s.bytes),
+        row_sums(patches.plots() * plot_sums),
+        slab_bytes(patches.slab_bytes()),
+        offset_bytes(align64(static_cast<size_t>(terms) * sizeof(int64_t))),
+        sum_bytes(static_cast<size_t>(s.job.rows * row_sums * s.bytes)) {}
+
+  /// As many pixels and channels as fit.
+  static DirectPlan make(const Setup& s) {
+    const PatchShape& shape = s.job.shape;
+    const int64_t nx = shape.out_size[1];
+    const int64_t whole = nx < kDirectPixels ? kDirectPixels / nx * nx : kDirectPixels;
+    const int64_t pixels = std::min(shape.pixels(), whole);
+    const Patches one(s.conv, shape, pixels, 1);
+    const int64_t plane = static_cast<int64_t>(one.slab_bytes()) / s.bytes;
+    const int64_t channels = std::clamp<int64_t>(kDirectSlab / plane, 1, shape.channels);
+    return DirectPlan(s, pixels, channels * shape.tap_count());
+  }
+};
+
+/// Computes a task; `weights` are the group's.
+void run_direct(const Setup& s, const DirectPlan& plan, const char* weights, int64_t group,
+                int64_t pixel, char* scratch) {
+  const Patches& patches = plan.patches;
+  const int64_t count = std::min(plan.pixels, s.job.shape.pixels() - pixel);
+  auto* const offsets = reinterpret_cast<int64_t*>(scratch + plan.slab_bytes);
+  char* const sums = scratch + plan.slab_bytes + plan.offset_bytes;
+  for (int64_t term = 0; term < s.terms; term += plan.terms) {
+    DirectArgs args{};
+    args.rows = s.job.rows;
+    args.k = std::min(plan.terms, s.terms - term);
+    args.w = weights + term * s.bytes;
+    args.w_stride = s.terms;
+    args.offsets = offsets;
+    args.out_stride = plan.row_sums;
+    args.resume = term > 0;
+    args.pitch = patches.pitch();
+    patches.fill(s.input(group), pixel, count, term, args.k, scratch);
+    patches.term_offsets(term, args.k, offsets);
+    patches.for_each_plot(pixel, count, [&](int64_t index, const PatchPlot& plot) {
+      args.plot_rows = plot.rows;
+      args.cols = plot.cols;
+      args.slab = scratch + index * patches.plot_elems() * s.bytes;
+      args.out = sums + index * plan.plot_sums * s.bytes;
+      s.conv.direct[s.kind()](args);
+    });
+  }
+  const PixelTarget& target = s.job.out;
+  StoreArgs args{};
+  args.pitch = patches.pitch();
+  args.row_stride = target.stride[0];
+  args.stride = target.stride[1];
+  patches.for_each_plot(pixel, count, [&](int64_t index, const PatchPlot& plot) {
+    const int64_t at =
+        plot.batch * target.batch_stride + plot.y * target.stride[0] + plot.x * target.stride[1];
+    args.rows = plot.rows;
+    args.count = plot.cols;
     for (int64_t r = 0; r < s.job.rows; ++r) {
-      const int64_t from = r * row_sums + plot * plot_sums + base - start;
-      places.store(s.output(group), r, offset, n, sums + from * s.bytes);
-    }
-    x = 0;
-    if (++y == ny) {
-      y = 0;
-      ++batch;
+      args.from = sums + (r * plan.row_sums + index * plan.plot_sums) * s.bytes;
+      args.to = s.output(group) + (at + r * target.row_stride) * s.in_bytes;
+      s.conv.store[static_cast<size_t>(target.dtype)](args);
     }
   });
 }
 
 void correlate_directly(const Setup& s) {
   const Correlation& job = s.job;
-  const PatchShape& shape = job.shape;
-  const int64_t pixels = shape.pixels(), taps = shape.tap_count();
-  const Workspace filters(static_cast<size_t>(job.groups * job.rows * s.terms * s.bytes));
+  const int64_t group_bytes = job.rows * s.terms * s.bytes;
+  const Workspace filters(static_cast<size_t>(job.groups * group_bytes));
   gather_filters(s, filters.data());
-
-  const int64_t task_pixels = std::min(pixels, kDirectPixels);
-  const Patches one(s.gemm, shape, task_pixels, 1);
-  const int64_t plane = static_cast<int64_t>(one.slab_bytes()) / s.bytes;
-  const int64_t channels = std::clamp<int64_t>(kDirectSlab / plane, 1, shape.channels);
-  const Patches patches(s.gemm, shape, task_pixels, channels * taps);
-  const int64_t line = 64 / s.bytes;
-  const int64_t plot_sums = (patches.plot_reach() + line - 1) / line * line;
-  const int64_t row_sums = patches.plots() * plot_sums;
-  const size_t slab_bytes = patches.slab_bytes();
-  const size_t offset_bytes = align64(static_cast<size_t>(channels * taps) * sizeof(int64_t));
-  const size_t sum_bytes = static_cast<size_t>(job.rows * row_sums * s.bytes);
-
-  const PixelPlaces places(s);
-  const int64_t pieces = (pixels + task_pixels - 1) / task_pixels;
-  const auto run = [&](int64_t task, char* scratch) {
-    const int64_t group = task / pieces, pixel = task % pieces * task_pixels;
-    const int64_t count = std::min(task_pixels, pixels - pixel);
-    auto* const offsets = reinterpret_cast<int64_t*>(scratch + slab_bytes);
-    char* const sums = scratch + slab_bytes + offset_bytes;
-    const char* const weights = filters.data() + group * job.rows * s.terms * s.bytes;
-    for (int64_t term = 0; term < s.terms; term += channels * taps) {
-      DirectArgs args{};
-      args.k = std::min(channels * taps, s.terms - term);
-      patches.fill(s.input(group), pixel, count, term, args.k, scratch);
-      patches.term_offsets(term, args.k, offsets);
-      args.rows = job.rows;
-      args.w = weights + term * s.bytes;
-      args.w_stride = s.terms;
-      args.offsets = offsets;
-      args.out_stride = row_sums;
-      args.resume = term > 0;
-      // A plot's rows in one go: what falls between them is thrown away.
-      int64_t start = 0, end = 0, current = 0;
-      const auto flush = [&] {
-        args.n = end - start;
-        args.slab = scratch + start * s.bytes;
-        args.out = sums + current * plot_sums * s.bytes;
-        s.conv.direct[s.kind()](args);
-      };
-      patches.for_each_row(pixel, count, [&](int64_t, int64_t n, int64_t base, int64_t plot) {
-        if (plot != current) {
-          flush();
-          current = plot;
-          start = base;
-        } else if (end == 0) {
-          start = base;
-        }
-        end = base + n;
-      });
-      flush();
-    }
-    store_plots(s, patches, places, group, pixel, count, sums, plot_sums, row_sums);
-  };
-  share_tasks(job.groups * pieces, threads_for(s.products()), slab_bytes + offset_bytes + sum_bytes,
-              run);
+  const DirectPlan plan = DirectPlan::make(s);
+  const int64_t pieces = (job.shape.pixels() + plan.pixels - 1) / plan.pixels;
+  share_tasks(job.groups * pieces, threads_for(s.products()),
+              plan.slab_bytes + plan.offset_bytes + plan.sum_bytes,
+              [&](int64_t task, char* scratch) {
+                const int64_t group = task / pieces;
+                run_direct(s, plan, filters.data() + group * group_bytes, group,
+                           task % pieces * plan.pixels, scratch);
+              });
 }
 
 }  // namespace

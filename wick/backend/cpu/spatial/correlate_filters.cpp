@@ -63,21 +63,6 @@ void store_terms(const Setup& s, int64_t group, int64_t row, int64_t term, int64
   }
 }
 
-/// Calls visit(first, count, element) for runs of pixels of grad that lie x's stride apart.
-template <class F>
-void for_each_grad_run(const Setup& s, int64_t pixel, int64_t pixels, F&& visit) {
-  const std::array<int64_t, 2>& size = s.job.shape.out_size;
-  const PixelTarget& g = s.job.grad_at;
-  const int64_t image = size[0] * size[1];
-  for (int64_t done = 0; done < pixels;) {
-    const int64_t at = pixel + done, x = at % size[1];
-    const int64_t n = std::min(size[1] - x, pixels - done);
-    visit(done, n,
-          at / image * g.batch_stride + at % image / size[1] * g.stride[0] + x * g.stride[1]);
-    done += n;
-  }
-}
-
 // ---- As a product ----
 
 /// Rows of the output's gradient, k the pixels.
@@ -179,7 +164,7 @@ void gradient_as_product(const Setup& s) {
   const int threads = many ? 1 : ThreadPool::global().threads();
   GemmPlan plan =
       plan_gemm(s.gemm, s.compute, job.rows, s.terms, job.shape.pixels(), result, threads);
-  const Patches patches(s.gemm, job.shape, plan.k_block, plan.task_cols);
+  const Patches patches(s.conv, job.shape, plan.k_block, plan.task_cols);
   const size_t panel_bytes = plan.b_bytes;
   plan.b_bytes +=
       patches.slab_bytes() + align64(static_cast<size_t>(plan.task_cols) * sizeof(int64_t));
@@ -212,15 +197,42 @@ void join_lanes(const char* sums, int64_t count, char* to) {
   }
 }
 
+/// Adds the products of some pixels of one row of the output's gradient.
+void add_dots(const Setup& s, const Patches& patches, int64_t group, int64_t row, int64_t pixel,
+              int64_t pixels, const char* slab, char* line, DotArgs args) {
+  const PixelTarget& at = s.job.grad_at;
+  const int64_t ny = s.job.shape.out_size[0], nx = s.job.shape.out_size[1];
+  const bool in_place = s.compute_dtype() == s.job.shape.dtype && at.stride[1] == 1;
+  int64_t batch = pixel / (ny * nx), y = pixel / nx % ny, x = pixel % nx;
+  patches.for_each_row(pixel, pixels, [&](int64_t, int64_t n, int64_t base, int64_t) {
+    const char* grad = s.grad(group) + (row * at.row_stride + batch * at.batch_stride +
+                                        y * at.stride[0] + x * at.stride[1]) *
+                                           s.in_bytes;
+    if (!in_place) {
+      s.gemm.load[s.dtype()](grad, at.stride[1], n, line);
+      grad = line;
+    }
+    args.n = n;
+    args.g = grad;
+    args.slab = slab + base * s.bytes;
+    s.conv.dots[s.kind()](args);
+    x = 0;
+    if (++y == ny) {
+      y = 0;
+      ++batch;
+    }
+  });
+}
+
 void gradient_as_dots(const Setup& s) {
   const FilterGradient& job = s.job;
   const PatchShape& shape = job.shape;
   const int64_t pixels = shape.pixels(), taps = shape.tap_count();
   const int64_t step = std::min(pixels, kDotPixels);
-  const Patches one(s.gemm, shape, step, 1);
+  const Patches one(s.conv, shape, step, 1);
   const int64_t plane = static_cast<int64_t>(one.slab_bytes()) / s.bytes;
   const int64_t channels = std::clamp<int64_t>(kDotSlab / plane, 1, shape.channels);
-  const Patches patches(s.gemm, shape, step, channels * taps);
+  const Patches patches(s.conv, shape, step, channels * taps);
   const int64_t terms = channels * taps;
   const int64_t pieces = (shape.channels + channels - 1) / channels;
 
@@ -243,21 +255,11 @@ void gradient_as_dots(const Setup& s) {
       const int64_t now = std::min(step, pixels - pixel);
       patches.fill(s.input(group), pixel, now, term, count, scratch);
       for (int64_t r = 0; r < job.rows; ++r) {
-        const char* const grad = s.grad(group) + r * job.grad_at.row_stride * s.in_bytes;
-        for_each_grad_run(s, pixel, now, [&](int64_t first, int64_t n, int64_t from) {
-          s.gemm.load[s.dtype()](grad + from * s.in_bytes, job.grad_at.stride[1], n,
-                                 line + first * s.bytes);
-        });
-        patches.for_each_row(pixel, now, [&](int64_t first, int64_t n, int64_t base, int64_t) {
-          DotArgs args{};
-          args.n = n;
-          args.k = count;
-          args.g = line + first * s.bytes;
-          args.slab = scratch + base * s.bytes;
-          args.offsets = offsets;
-          args.sums = sums + r * terms * kDotLanes * s.bytes;
-          s.conv.dots[s.kind()](args);
-        });
+        DotArgs args{};
+        args.k = count;
+        args.offsets = offsets;
+        args.sums = sums + r * terms * kDotLanes * s.bytes;
+        add_dots(s, patches, group, r, pixel, now, scratch, line, args);
       }
     }
     for (int64_t r = 0; r < job.rows; ++r) {

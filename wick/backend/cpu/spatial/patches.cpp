@@ -44,10 +44,10 @@ PatchAxis::PatchAxis(int64_t outputs, int64_t step, const std::vector<int64_t>& 
   for (const Run& run : runs) longest = std::max(longest, run.count);
 }
 
-Patches::Patches(const GemmKernels& kernels, const PatchShape& shape, int64_t most_pixels,
+Patches::Patches(const ConvKernels& kernels, const PatchShape& shape, int64_t most_pixels,
                  int64_t most_terms)
     : shape_(shape),
-      load_(kernels.load[static_cast<size_t>(shape.dtype)]),
+      fill_(kernels.fill[static_cast<size_t>(shape.dtype)]),
       bytes_(elem_bytes(compute_of(shape.dtype))),
       by_rows_(shape.out_size[1] >= most_pixels),
       rows_(by_rows_ ? 1 : std::min(shape.out_size[0], (most_pixels - 2) / shape.out_size[1] + 2)),
@@ -88,23 +88,7 @@ void Patches::term_offsets(int64_t term, int64_t terms, int64_t* offsets) const 
   }
 }
 
-template <class F>
-void Patches::for_each_plot(int64_t pixel, int64_t pixels, F&& visit) const {
-  const int64_t nx = shape_.out_size[1], ny = shape_.out_size[0], image = ny * nx;
-  const int64_t size = by_rows_ ? nx : image;
-  for (int64_t done = 0, index = 0; done < pixels; ++index) {
-    const int64_t at = pixel + done, batch = at / image, y = at % image / nx, x = at % nx;
-    const int64_t count = std::min(size - at % size, pixels - done);
-    if (by_rows_) {
-      visit(index, Plot{batch, y, 1, x, count});
-    } else {
-      visit(index, Plot{batch, y, (at % nx + count - 1) / nx + 1, 0, nx});
-    }
-    done += count;
-  }
-}
-
-void Patches::fill_plot(const char* in, const Plot& plot, int64_t channels, char* to) const {
+void Patches::fill_plot(const char* in, const PatchPlot& plot, int64_t channels, char* to) const {
   const int64_t in_bytes = info(shape_.dtype).block_bytes;
   const int64_t pitch_bytes = pitch() * bytes_;
   const char* const image = in + plot.batch * shape_.batch_stride * in_bytes;
@@ -118,28 +102,33 @@ void Patches::fill_plot(const char* in, const Plot& plot, int64_t channels, char
       const int64_t left = xs.first + plot.x * shape_.step[1];
       const int64_t count = xs.count - cols_ + plot.cols;
       const Inside cols(left, shape_.step[1], count, shape_.in_size[1]);
-      const int64_t x_stride = shape_.step[1] * shape_.in_stride[1];
-      // Mostly a word or two: a call would take longer.
-      const auto zero = [&](char* from, int64_t elems) {
-        for (int64_t i = 0; i < elems * bytes_; i += 4) std::memset(from + i, 0, 4);
-      };
-      for (int64_t c = 0; c < channels; ++c) {
-        char* line = to +
-                     (c * plane_elems_ + static_cast<int64_t>(xr) * row_slots_ * pitch()) * bytes_ +
-                     row_start_[yr] * pitch_bytes;
-        const char* const plane = image + c * shape_.channel_stride * in_bytes;
-        for (int64_t slot = 0; slot < slots; ++slot, line += pitch_bytes) {
-          if (slot < rows.low || slot >= rows.high || cols.low == cols.high) {
-            zero(line, count);
-            continue;
-          }
-          const int64_t in_y = top + slot * shape_.step[0];
-          const int64_t in_x = left + cols.low * shape_.step[1];
-          zero(line, cols.low);
-          load_(plane + (in_y * shape_.in_stride[0] + in_x * shape_.in_stride[1]) * in_bytes,
-                x_stride, cols.high - cols.low, line + cols.low * bytes_);
-          zero(line + cols.high * bytes_, count - cols.high);
+      FillArgs args{};
+      args.row_stride = shape_.step[0] * shape_.in_stride[0];
+      args.stride = shape_.step[1] * shape_.in_stride[1];
+      args.rows = cols.low == cols.high ? 0 : rows.high - rows.low;
+      args.left = cols.low;
+      args.count = cols.high - cols.low;
+      args.right = count - cols.high;
+      args.pitch = pitch();
+      const int64_t above = args.rows == 0 ? slots : rows.low;
+      const int64_t below = slots - above - args.rows;
+      const auto zero = [&](char* from, int64_t lines) {
+        for (int64_t i = 0; i < lines; ++i) {
+          std::memset(from + i * pitch_bytes, 0, static_cast<size_t>(count * bytes_));
         }
+      };
+      char* at = to + (static_cast<int64_t>(xr) * row_slots_ + row_start_[yr]) * pitch_bytes;
+      for (int64_t c = 0; c < channels; ++c, at += plane_elems_ * bytes_) {
+        zero(at, above);
+        if (args.rows > 0) {
+          const int64_t y = top + rows.low * shape_.step[0], x = left + cols.low * shape_.step[1];
+          args.from = image + (c * shape_.channel_stride + y * shape_.in_stride[0] +
+                               x * shape_.in_stride[1]) *
+                                  in_bytes;
+          args.to = at + above * pitch_bytes;
+          fill_(args);
+        }
+        zero(at + (above + args.rows) * pitch_bytes, below);
       }
     }
   }
@@ -150,7 +139,7 @@ void Patches::fill(const char* in, int64_t pixel, int64_t pixels, int64_t term, 
   const int64_t taps = shape_.tap_count();
   const int64_t channel = term / taps, channels = (term + terms - 1) / taps + 1 - channel;
   in += channel * shape_.channel_stride * info(shape_.dtype).block_bytes;
-  for_each_plot(pixel, pixels, [&](int64_t index, const Plot& plot) {
+  for_each_plot(pixel, pixels, [&](int64_t index, const PatchPlot& plot) {
     fill_plot(in, plot, channels, static_cast<char*>(slab) + index * plot_elems_ * bytes_);
   });
 }

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "wick/backend/cpu/linear/gemm.h"
+#include "wick/backend/cpu/spatial/conv_kernels.h"
 
 namespace wick::cpu {
 
@@ -52,10 +52,15 @@ struct PatchAxis {
   PatchAxis(int64_t outputs, int64_t step, const std::vector<int64_t>& taps);
 };
 
+/// Outputs of one image that share a slab: rows [y, y + rows), columns [x, x + cols).
+struct PatchPlot {
+  int64_t batch, y, rows, x, cols;
+};
+
 class Patches {
  public:
   /// For at most so many pixels and terms at a time.
-  Patches(const GemmKernels& kernels, const PatchShape& shape, int64_t most_pixels,
+  Patches(const ConvKernels& kernels, const PatchShape& shape, int64_t most_pixels,
           int64_t most_terms);
 
   /// Scratch of a slab, including what kernels read behind its end.
@@ -67,9 +72,29 @@ class Patches {
   void term_offsets(int64_t term, int64_t terms, int64_t* offsets) const;
   /// Elements between the starts of rows that lie in one plot.
   int64_t pitch() const { return x_axis_.longest; }
-  /// Plots there may be, and elements from the first to the last pixel of one, gaps included.
+  /// Plots there may be, and rows of the largest.
   int64_t plots() const { return plots_; }
-  int64_t plot_reach() const { return rows_ * pitch(); }
+  int64_t plot_rows() const { return rows_; }
+  /// Elements of the slab from one plot to the next.
+  int64_t plot_elems() const { return plot_elems_; }
+
+  /// Calls visit(index, plot) for the plots of a range of pixels. Of one that begins or ends inside
+  /// a row its first or last row is whole, unless plots are rows.
+  template <class F>
+  void for_each_plot(int64_t pixel, int64_t pixels, F&& visit) const {
+    const int64_t nx = shape_.out_size[1], ny = shape_.out_size[0], image = ny * nx;
+    const int64_t size = by_rows_ ? nx : image;
+    for (int64_t done = 0, index = 0; done < pixels; ++index) {
+      const int64_t at = pixel + done, batch = at / image, y = at % image / nx, x = at % nx;
+      const int64_t count = std::min(size - at % size, pixels - done);
+      if (by_rows_) {
+        visit(index, PatchPlot{batch, y, 1, x, count});
+      } else {
+        visit(index, PatchPlot{batch, y, (x + count - 1) / nx + 1, 0, nx});
+      }
+      done += count;
+    }
+  }
 
   /// Calls visit(first, count, base, plot) for rows of pixels: pixels [first, first + count) of the
   /// range lie side by side from `base` on.
@@ -92,16 +117,10 @@ class Patches {
   }
 
  private:
-  /// Outputs of one image that share a slab: rows [y, y + rows), columns [x, x + cols).
-  struct Plot {
-    int64_t batch, y, rows, x, cols;
-  };
-  template <class F>
-  void for_each_plot(int64_t pixel, int64_t pixels, F&& visit) const;
-  void fill_plot(const char* in, const Plot& plot, int64_t channels, char* to) const;
+  void fill_plot(const char* in, const PatchPlot& plot, int64_t channels, char* to) const;
 
   const PatchShape& shape_;
-  GemmKernels::Load load_;
+  void (*fill_)(const FillArgs&);
   int64_t bytes_;        // of an element of the compute type
   bool by_rows_;         // plots are rows, or pieces of them; else images, or rows of them
   int64_t rows_, cols_;  // of the largest plot
