@@ -80,11 +80,12 @@ void store(const StoreArgs& s) {
   }
 }
 
-/// B's panels from the slab: for each k as many whole lines as the panel has pieces, in the order
-/// of the lanes; what one writes too much the next one overwrites, and the first of the next k.
-/// Bytes: reads and writes a line for each piece.
-template <class T>
-void panels(const PanelArgs& p) {
+/// Panels from the slab: for each k as many whole lines as the panel has pieces, in the order of
+/// the lanes; what one writes too much the next one overwrites, and the first of the next k. Bytes:
+/// reads and writes a line for each piece.
+template <class T, i64 kElems>
+void panel_lines(const PanelArgs& p) {
+  constexpr size_t kBytes = kElems * sizeof(T);
   const T* slab = static_cast<const T*>(p.slab);
   T* panel = static_cast<T*>(p.panels);
   for (i64 q = 0; q < p.panels_count; ++q, panel += p.panel_stride) {
@@ -93,27 +94,64 @@ void panels(const PanelArgs& p) {
     if (count == 1) {
       const T* from = slab + pieces[0].base;
       for (i64 k = 0; k < p.k; ++k) {
-        __builtin_memcpy(panel + k * kLine<T>, from + p.offsets[k], kLineBytes);
+        __builtin_memcpy(panel + k * kElems, from + p.offsets[k], kBytes);
       }
     } else if (count == 2) {
       const T* from = slab + pieces[0].base;
       const T* second = slab + pieces[1].base;
       const i64 lane = pieces[1].lane;
       for (i64 k = 0; k < p.k; ++k) {
-        __builtin_memcpy(panel + k * kLine<T>, from + p.offsets[k], kLineBytes);
-        __builtin_memcpy(panel + k * kLine<T> + lane, second + p.offsets[k], kLineBytes);
+        __builtin_memcpy(panel + k * kElems, from + p.offsets[k], kBytes);
+        __builtin_memcpy(panel + k * kElems + lane, second + p.offsets[k], kBytes);
       }
     } else {
       for (i64 k = 0; k < p.k; ++k) {
-        T* to = panel + k * kLine<T>;
+        T* to = panel + k * kElems;
         const T* from = slab + p.offsets[k];
         for (i64 i = 0; i < count; ++i) {
-          __builtin_memcpy(to + pieces[i].lane, from + pieces[i].base, kLineBytes);
+          __builtin_memcpy(to + pieces[i].lane, from + pieces[i].base, kBytes);
         }
       }
     }
   }
 }
+
+template <class T>
+void panels(const PanelArgs& p) {
+  if (p.line == 4) return panel_lines<T, 4>(p);
+  if (p.line == 8) return panel_lines<T, 8>(p);
+  panel_lines<T, 16>(p);
+}
+
+#if defined(__AVX512F__)
+/// The same of pairs of terms, the first in the lower half, from a slab of bf16.
+void pair_panels(const PanelArgs& p) {
+  constexpr i64 kElems = 16;
+  const auto* slab = static_cast<const uint16_t*>(p.slab);
+  auto* panel = static_cast<uint32_t*>(p.panels);
+  const auto load = [](const uint16_t* from) {
+    return _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+  };
+  const i64 whole = p.half ? p.k - 1 : p.k;
+  for (i64 q = 0; q < p.panels_count; ++q, panel += p.panel_stride) {
+    const PanelPiece* pieces = p.pieces + p.first[q];
+    const i64 count = p.first[q + 1] - p.first[q];
+    for (i64 k = 0; k < whole; ++k) {
+      const uint16_t* first = slab + p.offsets[2 * k];
+      const uint16_t* second = slab + p.offsets[2 * k + 1];
+      for (i64 i = 0; i < count; ++i) {
+        const __m512i high = _mm512_slli_epi32(load(second + pieces[i].base), 16);
+        _mm512_storeu_si512(panel + k * kElems + pieces[i].lane,
+                            _mm512_or_si512(load(first + pieces[i].base), high));
+      }
+    }
+    for (i64 i = 0; p.half && i < count; ++i) {
+      _mm512_storeu_si512(panel + whole * kElems + pieces[i].lane,
+                          load(slab + p.offsets[2 * whole] + pieces[i].base));
+    }
+  }
+}
+#endif
 
 /// MR rows by NV registers of pixels: an output is one chain over k.
 template <class T, int MR, int NV>
@@ -266,11 +304,17 @@ constexpr void add_dtype(ConvKernels& table, DType dtype) {
 }
 
 constexpr ConvKernels make_table() {
-  ConvKernels table{{},
-                    {},
-                    {panels<float>, panels<double>},
-                    {direct<float>, direct<double>},
-                    {dots<float>, dots<double>}};
+  ConvKernels table{};
+  table.fill_raw = fill<uint16_t, uint16_t>;
+#if defined(__AVX512F__)
+  table.pair_panels = pair_panels;
+#endif
+  table.panels[0] = panels<float>;
+  table.panels[1] = panels<double>;
+  table.direct[0] = direct<float>;
+  table.direct[1] = direct<double>;
+  table.dots[0] = dots<float>;
+  table.dots[1] = dots<double>;
   add_dtype<math::bf16, float>(table, DType::bf16);
   add_dtype<math::f16, float>(table, DType::f16);
   add_dtype<float, float>(table, DType::f32);

@@ -11,8 +11,8 @@ namespace wick::cpu {
 // What convolutions do with a slab (patches.h). Offsets and strides count elements of the compute
 // type; a line is 64 bytes. Kernels may read a line behind what they use.
 
-/// A piece of a panel of 64 bytes of pixels: neighbours in the slab, from `lane` on to the next
-/// piece or the end.
+/// A piece of a panel of pixels: neighbours in the slab, from `lane` on to the next piece or the
+/// end.
 struct PanelPiece {
   int64_t base;
   int64_t lane;
@@ -36,11 +36,14 @@ struct StoreArgs {
   int64_t row_stride, stride;
 };
 
-/// Panels [panel][k][line] of B, of pixels: panel p consists of pieces [first[p], first[p + 1]).
+/// Panels [panel][k][line] of A or B, of pixels: panel p consists of pieces [first[p], first[p +
+/// 1]).
 struct PanelArgs {
+  int64_t line;  ///< elements: 4, 8 or 16
   const void* slab;
-  const int64_t* offsets;  ///< of k terms
+  const int64_t* offsets;  ///< of k terms, or of 2k
   int64_t k;
+  bool half;  ///< pairs: the last one has only a first term; the second is 0
   const PanelPiece* pieces;
   const int64_t* first;
   int64_t panels_count;
@@ -77,6 +80,10 @@ struct ConvKernels {
   // By dtype.
   void (*fill[kRealDTypeCount])(const FillArgs&);
   void (*store[kRealDTypeCount])(const StoreArgs&);
+  /// bf16 into a slab of bf16.
+  void (*fill_raw)(const FillArgs&);
+  /// Panels of pairs of bf16 from such a slab; null without vdpbf16ps.
+  void (*pair_panels)(const PanelArgs&);
   // By Compute.
   void (*panels[2])(const PanelArgs&);
   void (*direct[2])(const DirectArgs&);

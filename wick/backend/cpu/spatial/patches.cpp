@@ -6,8 +6,8 @@
 namespace wick::cpu {
 namespace {
 
-// Kernels read whole lines: up to one behind the last element.
-constexpr int64_t kMarginBytes = 64;
+// Kernels read whole lines, of panels of f64 even two: up to that behind the last element.
+constexpr int64_t kMarginBytes = 128;
 
 int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 
@@ -45,10 +45,10 @@ PatchAxis::PatchAxis(int64_t outputs, int64_t step, const std::vector<int64_t>& 
 }
 
 Patches::Patches(const ConvKernels& kernels, const PatchShape& shape, int64_t most_pixels,
-                 int64_t most_terms)
+                 int64_t most_terms, bool raw)
     : shape_(shape),
-      fill_(kernels.fill[static_cast<size_t>(shape.dtype)]),
-      bytes_(elem_bytes(compute_of(shape.dtype))),
+      fill_(raw ? kernels.fill_raw : kernels.fill[static_cast<size_t>(shape.dtype)]),
+      bytes_(raw ? 2 : elem_bytes(compute_of(shape.dtype))),
       by_rows_(shape.out_size[1] >= most_pixels),
       rows_(by_rows_ ? 1 : std::min(shape.out_size[0], (most_pixels - 2) / shape.out_size[1] + 2)),
       cols_(std::min(shape.out_size[1], most_pixels)),

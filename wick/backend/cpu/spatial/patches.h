@@ -59,9 +59,9 @@ struct PatchPlot {
 
 class Patches {
  public:
-  /// For at most so many pixels and terms at a time.
+  /// For at most so many pixels and terms at a time. A raw slab holds bf16 as it is.
   Patches(const ConvKernels& kernels, const PatchShape& shape, int64_t most_pixels,
-          int64_t most_terms);
+          int64_t most_terms, bool raw = false);
 
   /// Scratch of a slab, including what kernels read behind its end.
   size_t slab_bytes() const;
@@ -75,8 +75,10 @@ class Patches {
   /// Plots there may be, and rows of the largest.
   int64_t plots() const { return plots_; }
   int64_t plot_rows() const { return rows_; }
-  /// Elements of the slab from one plot to the next.
+  /// Elements of the slab from one plot to the next, from one channel to the next, and their bytes.
   int64_t plot_elems() const { return plot_elems_; }
+  int64_t plane_elems() const { return plane_elems_; }
+  int64_t bytes() const { return bytes_; }
 
   /// Calls visit(index, plot) for the plots of a range of pixels. Of one that begins or ends inside
   /// a row its first or last row is whole, unless plots are rows.
@@ -121,7 +123,7 @@ class Patches {
 
   const PatchShape& shape_;
   void (*fill_)(const FillArgs&);
-  int64_t bytes_;        // of an element of the compute type
+  int64_t bytes_;        // of an element of the slab
   bool by_rows_;         // plots are rows, or pieces of them; else images, or rows of them
   int64_t rows_, cols_;  // of the largest plot
   PatchAxis y_axis_, x_axis_;
