@@ -1,0 +1,16 @@
+#pragma once
+
+// What calls are remembered with beside their tensors, where one number isn't all.
+
+#include <cstdint>
+
+#include "wick/base/shape.h"
+
+namespace wick::tape {
+
+/// Of a reduction.
+struct Reduced {
+  Shape kept;  ///< the result's shape with sizes of one where dims were reduced
+};
+
+}  // namespace wick::tape
