@@ -43,9 +43,10 @@ void add_conv(std::vector<OpRow>& rows, const Conv& c, Form form) {
   }
   const double products =
       static_cast<double>(out.elems()) * static_cast<double>(c.w.elems() / c.w[0]);
+  const Limit limit = c.dtype == DType::bf16 ? Limit::dot : Limit::fma;
   const char* prefix = form == Form::forward ? "" : form == Form::input ? "input_" : "weight_";
   rows.push_back(
-      {fmt::format("{}{}", prefix, c.name), c.dtype, text(c.x, c.w), Limit::fma, products, [=] {
+      {fmt::format("{}{}", prefix, c.name), c.dtype, text(c.x, c.w), limit, products, [=] {
          const Tensor x = as_image(random_tensor(c.x, c.dtype, 1));
          const Tensor w = as_image(random_tensor(c.w, c.dtype, 2));
          const Tensor y = as_image(random_tensor(out, c.dtype, 3));

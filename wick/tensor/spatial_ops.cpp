@@ -7,6 +7,7 @@
 #include "wick/base/error.h"
 #include "wick/tensor/checks.h"
 #include "wick/tensor/ops.h"
+#include "wick/tensor/tape.h"
 
 namespace wick {
 namespace {
@@ -120,6 +121,7 @@ Tensor conv(const Called& called, const Tensor& x, const Tensor& weight, const T
   }
   Tensor out = Tensor::empty({x.size(0), weight.size(0), size[0], size[1]}, x.dtype(), x.device());
   backend(x.device()).conv2d(out.mutable_view(), x.view(), weight.view(), params);
+  if (tape::is_wanted(x, weight)) tape::remember(out, Op::conv2d, {x, weight}, params);
   return add_bias(out, bias);
 }
 
@@ -153,6 +155,7 @@ Tensor conv_transpose(const Called& called, const Tensor& x, const Tensor& weigh
   Tensor out = Tensor::empty({x.size(0), weight.size(1) * params.groups, size[0], size[1]},
                              x.dtype(), x.device());
   backend(x.device()).conv2d_input(out.mutable_view(), x.view(), weight.view(), params);
+  if (tape::is_wanted(x, weight)) tape::remember(out, Op::conv_transpose2d, {x, weight}, params);
   return add_bias(out, bias);
 }
 
@@ -202,6 +205,7 @@ Shape check_pool(const Called& called, const Tensor& x, PoolParams& p) {
 Tensor pool(Op op, const Called& called, const Tensor& x, PoolParams params) {
   Tensor out = Tensor::empty(check_pool(called, x, params), x.dtype(), x.device());
   backend(x.device()).pool2d(op, out.mutable_view(), x.view(), params);
+  if (tape::is_wanted(x)) tape::remember(out, op, {x}, params);
   return out;
 }
 
@@ -257,6 +261,7 @@ Tensor upsample(Op op, const Called& called, const Tensor& x, const UpsamplePara
   ResampleParams steps;
   Tensor out = Tensor::empty(check_upsample(called, x, params, &steps), x.dtype(), x.device());
   backend(x.device()).resample(op, out.mutable_view(), x.view(), steps);
+  if (tape::is_wanted(x)) tape::remember(out, op, {x}, params);
   return out;
 }
 

@@ -39,17 +39,24 @@ void for_each_filter_run(const CorrelationSetup& s, F&& visit) {
   const bool joined = ny == 1 || nx == 1 || f.tap_stride[0] == f.tap_stride[1] * nx;
   const int64_t lines = joined ? 1 : ny, run = joined ? ny * nx : nx;
   const int64_t run_stride = nx == 1 ? f.tap_stride[0] : f.tap_stride[1];
-  parallel_for(
-      s.job.groups * s.job.rows, 16384 / std::max<int64_t>(s.terms, 1) + 1,
-      [&](int64_t begin, int64_t end) {
-        for (int64_t row = begin; row < end; ++row) {
-          const int64_t at = row / s.job.rows * f.group_stride + row % s.job.rows * f.row_stride;
-          for (int64_t i = 0; i < shape.channels * lines; ++i) {
-            const int64_t from = at + i / lines * f.channel_stride + i % lines * f.tap_stride[0];
-            visit(row, i * run, run, from, run_stride);
-          }
-        }
-      });
+  // A few rows at a time: neighbours in memory may belong to different ones.
+  constexpr int64_t kRows = 16;
+  const int64_t all = s.job.groups * s.job.rows, runs = shape.channels * lines;
+  parallel_for((all + kRows - 1) / kRows, 1024 / std::max<int64_t>(s.terms, 1) + 1,
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t block = begin; block < end; ++block) {
+                   const int64_t last = std::min(all, (block + 1) * kRows);
+                   for (int64_t i = 0; i < runs; ++i) {
+                     const int64_t in_row =
+                         i / lines * f.channel_stride + i % lines * f.tap_stride[0];
+                     for (int64_t row = block * kRows; row < last; ++row) {
+                       const int64_t start =
+                           row / s.job.rows * f.group_stride + row % s.job.rows * f.row_stride;
+                       visit(row, i * run, run, start + in_row, run_stride);
+                     }
+                   }
+                 }
+               });
 }
 
 }  // namespace
