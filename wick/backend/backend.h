@@ -48,6 +48,28 @@ struct CachedAttention {
   AttentionParams params;  ///< causal; row i sees the keys of positions up to its own
 };
 
+/// How the kernel of a convolution moves over its input, along h and w.
+struct ConvParams {
+  int64_t stride[2] = {1, 1};
+  int64_t padding[2] = {0, 0};   ///< zeros at either side
+  int64_t dilation[2] = {1, 1};  ///< inputs from one tap of the kernel to the next
+  int64_t groups = 1;
+};
+
+/// How a window of max_pool2d and avg_pool2d moves over its input, along h and w.
+struct PoolParams {
+  int64_t kernel[2] = {1, 1};
+  int64_t stride[2] = {0, 0};     ///< 0: the kernel's size (a backend gets the size itself)
+  int64_t padding[2] = {0, 0};    ///< at either side
+  bool count_include_pad = true;  ///< avg: padding counts as elements that are 0
+};
+
+/// Which inputs an output of upsample_nearest2d or upsample_bilinear2d lies at, along h and w.
+struct ResampleParams {
+  double scale[2] = {1, 1};    ///< inputs from one output to the next
+  bool align_corners = false;  ///< bilinear: output 0 lies at input 0, not half a step before it
+};
+
 /// What `linear` computes of its input before the product, and adds to it afterwards. The result
 /// has the bits of the ops it stands for, one after another, in f32.
 struct LinearFusion {
@@ -175,6 +197,29 @@ class WICK_API Backend {
   /// f32 [.., k] → block dtype, k a multiple of its block.
   virtual void quantize(const View& out, const ConstView& in) = 0;
   virtual void dequantize(const View& out, const ConstView& in) = 0;
+
+  // Spatial: x [b, c, h, w], w [o, c/groups, kh, kw], pixels of one dimension have h = kh = 1.
+  virtual void conv2d(const View& out, const ConstView& x, const ConstView& w,
+                      const ConvParams& params) = 0;
+  /// The gradient of conv2d's x [b, c, h, w] by its output's [b, o, oh, ow]; a transposed
+  /// convolution's forward.
+  virtual void conv2d_input(const View& grad_x, const ConstView& grad_out, const ConstView& w,
+                            const ConvParams& params) = 0;
+  /// The gradient of conv2d's w.
+  virtual void conv2d_weight(const View& grad_w, const ConstView& x, const ConstView& grad_out,
+                             const ConvParams& params) = 0;
+  /// max_pool2d, avg_pool2d: in [b, c, h, w] → out [b, c, oh, ow].
+  virtual void pool2d(Op op, const View& out, const ConstView& in, const PoolParams& params) = 0;
+  /// Their gradient, of floats: grad_out goes to the first largest element of its window, or is
+  /// shared among the window's elements.
+  virtual void pool2d_grad(Op op, const View& grad_in, const ConstView& grad_out,
+                           const ConstView& in, const PoolParams& params) = 0;
+  /// upsample_nearest2d, upsample_bilinear2d: in [b, c, h, w] → out [b, c, oh, ow].
+  virtual void resample(Op op, const View& out, const ConstView& in,
+                        const ResampleParams& params) = 0;
+  /// Their gradient, of floats.
+  virtual void resample_grad(Op op, const View& grad_in, const ConstView& grad_out,
+                             const ResampleParams& params) = 0;
 
   // Fused.
   virtual void softmax(const View& out, const ConstView& in, int dim, bool log) = 0;

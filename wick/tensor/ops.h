@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <memory>
 #include <span>
 
@@ -134,6 +135,92 @@ WICK_API Tensor quantize(const Tensor& x, DType dtype);
 /// f32 f16 bf16. Class exact.
 /// Errors: another dtype.
 WICK_API Tensor dequantize(const Tensor& x, DType dtype = DType::f32);
+
+/// The kernel's movement in one dimension; ConvParams and PoolParams are of two.
+struct ConvParams1d {
+  int64_t stride = 1;
+  int64_t padding = 0;   ///< zeros at either side
+  int64_t dilation = 1;  ///< inputs from one tap of the kernel to the next
+  int64_t groups = 1;
+};
+struct PoolParams1d {
+  int64_t kernel = 1;
+  int64_t stride = 0;             ///< 0: the kernel's size
+  int64_t padding = 0;            ///< at either side
+  bool count_include_pad = true;  ///< avg: padding counts as elements that are 0
+};
+
+/// Kernels slid over an image, each output the sum of products of the kernel with what lies under
+/// it (a cross-correlation), plus the bias. x [b, c, h, w], weight [o, c/groups, kh, kw], bias [o]
+/// or undefined → [b, o, oh, ow] with oh = (h + 2·padding - dilation·(kh - 1) - 1) / stride + 1,
+/// rounded down. Floats, kept; narrow ones accumulate in f32, and the bias is added to the rounded
+/// sum. Class bound. Errors: sizes that don't fit, c or o no multiple of groups, a stride, dilation
+/// or group count below 1, negative padding, a kernel larger than the padded input.
+WICK_API Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                       const ConvParams& params = {});
+/// conv2d in one dimension: x [b, c, l], weight [o, c/groups, k] → [b, o, ol]. Dtypes, class and
+/// errors of conv2d.
+WICK_API Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                       const ConvParams1d& params = {});
+/// The gradient of conv2d's x as a function of its own: every element of x spreads its kernel over
+/// the output, stride apart. x [b, c, h, w], weight [c, o/groups, kh, kw], bias [o] or undefined →
+/// [b, o, oh, ow] with oh = (h - 1)·stride - 2·padding + dilation·(kh - 1) + output_padding + 1.
+/// Floats, kept; as conv2d. Class bound. Errors: those of conv2d; output_padding negative, or not
+/// below the larger of stride and dilation; nothing left of the output.
+WICK_API Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                                 const ConvParams& params = {},
+                                 std::array<int64_t, 2> output_padding = {0, 0});
+/// conv_transpose2d in one dimension: x [b, c, l], weight [c, o/groups, k] → [b, o, ol]. Dtypes,
+/// class and errors of conv_transpose2d.
+WICK_API Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                                 const ConvParams1d& params = {}, int64_t output_padding = 0);
+/// The gradient of conv2d's weight [o, c/groups, kh, kw], whose last sizes are `kernel`. x
+/// [b, c, h, w], grad [b, o, oh, ow] as conv2d gives it. Floats, kept. Class bound. Errors: those
+/// of conv2d, a grad of another shape.
+WICK_API Tensor conv2d_weight(const Tensor& x, const Tensor& grad, std::array<int64_t, 2> kernel,
+                              const ConvParams& params = {});
+
+/// The largest element of each window; NaN wins, padding never does. x [b, c, h, w] →
+/// [b, c, oh, ow] with oh = (h + 2·padding - kernel) / stride + 1, rounded down. All ten real
+/// dtypes, kept. Class exact. Errors: another rank, a kernel below 1, a negative stride or padding,
+/// padding above half the kernel, a kernel larger than the padded input.
+WICK_API Tensor max_pool2d(const Tensor& x, const PoolParams& params);
+/// The mean of each window, of kh·kw elements, or with count_include_pad off of those that aren't
+/// padding. Shapes, dtypes and errors of max_pool2d; integers: the exact sum divided, truncated.
+/// Class tree.
+WICK_API Tensor avg_pool2d(const Tensor& x, const PoolParams& params);
+/// The same in one dimension: x [b, c, l] → [b, c, ol].
+WICK_API Tensor max_pool1d(const Tensor& x, const PoolParams1d& params);
+WICK_API Tensor avg_pool1d(const Tensor& x, const PoolParams1d& params);
+/// The gradient of max_pool2d's x by that of its output: goes to the first largest element of each
+/// window. Floats, kept. Class tree. Errors: those of max_pool2d, a grad of another shape.
+WICK_API Tensor max_pool2d_grad(const Tensor& x, const Tensor& grad, const PoolParams& params);
+/// The gradient of avg_pool2d's x, so, too: shared evenly. x gives the shape alone.
+WICK_API Tensor avg_pool2d_grad(const Tensor& x, const Tensor& grad, const PoolParams& params);
+
+/// How an image's size changes: to `size` along h and w. A scale factor (outputs for each input)
+/// that isn't 0 replaces the sizes' ratio where places are computed.
+struct UpsampleParams {
+  std::array<int64_t, 2> size{};
+  std::array<double, 2> scale_factor{};
+  bool align_corners = false;  ///< bilinear: the corners of both images lie on each other
+};
+/// x [b, c, h, w] at another size, larger or smaller: output i takes input floor(i / scale factor),
+/// at most the last. All ten real dtypes, kept. Class exact. Errors: another rank, a size below 1,
+/// an empty image, a scale factor that isn't a positive number.
+WICK_API Tensor upsample_nearest2d(const Tensor& x, const UpsampleParams& params);
+/// The same in one dimension: x [b, c, l] → [b, c, size].
+WICK_API Tensor upsample_nearest1d(const Tensor& x, int64_t size, double scale_factor = 0);
+/// x [b, c, h, w] at another size, interpolated between the four nearest elements: output i lies at
+/// (i + 1/2) / scale factor - 1/2, at least 0, or with align_corners at i · (h - 1) / (oh - 1).
+/// Floats, kept. Class exact: the order is written. Errors: those of upsample_nearest2d.
+WICK_API Tensor upsample_bilinear2d(const Tensor& x, const UpsampleParams& params);
+/// The gradients of both by that of the output; x gives the shape alone. Floats, kept. Class tree.
+/// Errors: those of upsample_nearest2d, a grad of another shape.
+WICK_API Tensor upsample_nearest2d_grad(const Tensor& x, const Tensor& grad,
+                                        const UpsampleParams& params);
+WICK_API Tensor upsample_bilinear2d_grad(const Tensor& x, const Tensor& grad,
+                                         const UpsampleParams& params);
 
 /// exp(x - max) / sum along a dim. Any shape, kept. Floats, kept. Class tree. Errors: the dim is
 /// out of range.
