@@ -2,12 +2,13 @@
 // that gradients have gradients. Sources: ordinary calculus; for a norm or a softmax the derivation
 // stands beside the rule.
 
+#include "wick/tensor/gradients.h"
+
 #include <array>
 #include <cmath>
 
 #include "wick/tensor/arguments.h"
 #include "wick/tensor/ops.h"
-#include "wick/tensor/tape.h"
 
 namespace wick::tape {
 namespace {
@@ -85,18 +86,11 @@ void rope_interleaved_rule(const Vjp& v) {
   v.to_x(rope_interleaved(v.grad(), v.x(1), neg(v.x(2))));
 }
 
-constexpr const char* kWhole = "its result is whole numbers or truth values";
-
-struct Row {
-  Op op;
-  OpRule rule;
-};
-
 // clang-format off
 #define WICK_GRADIENT(body) [](const Vjp& v) body
-const Row kRows[] = {
-    {Op::fill, {nullptr, false, "it has no tensor to be a function of"}},
-    {Op::iota, {nullptr, false, "it has no tensor to be a function of"}},
+const OpRow kRows[] = {
+    {Op::fill, {nullptr, false, kNoTensor}},
+    {Op::iota, {nullptr, false, kNoTensor}},
     {Op::cast, {WICK_GRADIENT({ v.to_x(v.grad().to(v.x().dtype())); })}},
     {Op::affine, {WICK_GRADIENT({ v.to_x(affine(v.grad(), v.arguments<Scalar>(), 0.0)); })}},
 
@@ -145,7 +139,9 @@ const Row kRows[] = {
 const OpRule& rule_of(Op op) {
   static const auto table = [] {
     std::array<OpRule, kOpCount> rules;
-    for (const Row& row : kRows) rules[static_cast<size_t>(row.op)] = row.rule;
+    for (const std::span<const OpRow> rows : {std::span<const OpRow>(kRows), spatial_rules()}) {
+      for (const OpRow& row : rows) rules[static_cast<size_t>(row.op)] = row.rule;
+    }
     return rules;
   }();
   return table[static_cast<size_t>(op)];

@@ -6,6 +6,7 @@
 
 #include "wick/base/error.h"
 #include "wick/tensor/checks.h"
+#include "wick/tensor/gradients.h"
 #include "wick/tensor/ops.h"
 #include "wick/tensor/tape.h"
 
@@ -226,6 +227,17 @@ Tensor pool_grad(Op op, const Tensor& x, const Tensor& grad, PoolParams params) 
   check_grad(called, x, grad, check_pool(called, x, params));
   Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
   backend(x.device()).pool2d_grad(op, out.mutable_view(), grad.view(), x.view(), params);
+  if (tape::is_wanted(x, grad)) {
+    const auto rule = [](const tape::Vjp& v) {
+      v.to(1, avg_pool2d(v.grad(), v.arguments<PoolParams>()));
+    };
+    const auto refusal = [](const tape::Vjp& v) {
+      throw Error("max_pool2d", "no second derivative", v.x().str());
+    };
+    tape::remember(out, "pool2d_grad",
+                   op == Op::avg_pool2d ? tape::Rule(rule) : tape::Rule(refusal), {x, grad},
+                   params);
+  }
   return out;
 }
 
@@ -271,6 +283,17 @@ Tensor upsample_grad(Op op, const Tensor& x, const Tensor& grad, const UpsampleP
   check_grad(called, x, grad, check_upsample(called, x, params, &steps));
   Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
   backend(x.device()).resample_grad(op, out.mutable_view(), grad.view(), steps);
+  if (tape::is_wanted(grad)) {
+    const auto nearest = [](const tape::Vjp& v) {
+      v.to_x(upsample_nearest2d(v.grad(), v.arguments<UpsampleParams>()));
+    };
+    const auto bilinear = [](const tape::Vjp& v) {
+      v.to_x(upsample_bilinear2d(v.grad(), v.arguments<UpsampleParams>()));
+    };
+    tape::remember(out, "resample_grad",
+                   op == Op::upsample_nearest2d ? tape::Rule(nearest) : tape::Rule(bilinear),
+                   {grad}, params);
+  }
   return out;
 }
 
@@ -337,6 +360,9 @@ Tensor conv2d_weight(const Tensor& x, const Tensor& grad, std::array<int64_t, 2>
   Tensor out = Tensor::empty({grad.size(1), x.size(1) / params.groups, kernel[0], kernel[1]},
                              x.dtype(), x.device());
   backend(x.device()).conv2d_weight(out.mutable_view(), x.view(), grad.view(), params);
+  if (tape::is_wanted(x, grad)) {
+    tape::remember(out, "conv2d_weight", tape::conv2d_weight_rule, {x, grad}, params);
+  }
   return out;
 }
 
