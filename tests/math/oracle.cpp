@@ -362,18 +362,19 @@ double limit_f32(Unary f) {
     case k_tanh:
       return 1.40;
     case k_expm1:
-      return 2;
+      return 1.35;
     case k_log1p:
-      return 2;
     case k_sin:
     case k_cos:
-      return 2;
+      return 1.60;
     case k_erf:
-      return 2;
+      return 1.15;
     case k_normcdf:
+      return 3.60;
     case k_gelu:
+      return 1.85;
     case k_gelu_erf:
-      return 4;
+      return 3.95;
     case k_sigmoid:
       return 1.85;
     case k_silu:
@@ -397,18 +398,20 @@ double limit_f64(Unary f) {
     case k_log:
       return 0.90;
     case k_expm1:
-      return 2;
+      return 1.60;
     case k_log1p:
-      return 2;
+      return 1.40;
     case k_sin:
     case k_cos:
       return 0.85;
     case k_erf:
-      return 4;
+      return 1.50;
     case k_normcdf:
+      return 3.00;
     case k_gelu:
+      return 1.80;
     case k_gelu_erf:
-      return 4;
+      return 3.20;
     case k_tanh:
       return 1.40;
     case k_sigmoid:
@@ -430,11 +433,11 @@ double limit_f64(Unary f) {
 double limit_f32(Binary f) {
   switch (f) {
     case Binary::k_pow:
-      return 4;
+      return 1.10;
     case Binary::k_atan2:
-      return 2;
+      return 1.60;
     case Binary::k_elu:
-      return 3;  // expm1's error can double where the product crosses a power of two
+      return 2.80;  // expm1's error can double where the product crosses a power of two
     case Binary::k_rem:
       return 0.5001;  // exact, then one rounding, behind one to double at most
     default:
@@ -445,9 +448,11 @@ double limit_f32(Binary f) {
 double limit_f64(Binary f) {
   switch (f) {
     case Binary::k_pow:
+      return 1.10;
     case Binary::k_atan2:
+      return 1.60;
     case Binary::k_elu:
-      return 4;
+      return 2.30;
     case Binary::k_rem:
       return 0.5;
     default:

@@ -118,7 +118,7 @@ WICK_FN float sin(float x) {
   return x == 0.0f ? x : y;
 }
 WICK_FN float cos(float x) { return detail::turned(detail::any_turn(x), 1); }
-/// The same bits for |x| ≤ 2^40 or NaN, in half the time where both ways of reduction are computed.
+/// The same bits for |x| ≤ 2^40 or NaN, in a third of the time where both ways are computed.
 WICK_FN float sin_of_near(float x) {
   const float y = detail::turned(detail::near_turn(static_cast<double>(x)), 0);
   return x == 0.0f ? x : y;
