@@ -366,13 +366,13 @@ double limit_f32(Unary f) {
     case k_log1p:
     case k_sin:
     case k_cos:
-      return 1.60;
+      return 1.65;
     case k_erf:
-      return 1.15;
+      return 1.25;
     case k_normcdf:
       return 3.60;
     case k_gelu:
-      return 1.85;
+      return 1.90;
     case k_gelu_erf:
       return 3.95;
     case k_sigmoid:

@@ -7,8 +7,8 @@
 //
 // The polynomials are minimax fits with coefficients rounded to their type, printed by
 // tools/math_coefficients.sollya. "ulp" is the distance to the true value in units of the last
-// place of the true value's binade; the worst found is over all 2^32 floats
-// (tests/math/math_exhaustive) and over samples of pairs, for double over random and edge values.
+// place of the true value's binade; docs/design/numerics/functions.md has the worst found and over
+// which inputs, tests/math/math_exhaustive looks for it.
 
 #include "wick/math/error_function.h"
 #include "wick/math/exp_log.h"

@@ -126,7 +126,7 @@ WICK_FN double tanh(double x) {
 }
 
 /// x/2·(1 + tanh(√(2/π)·(x + 0.044715·x³))), computed as x·sigmoid of twice tanh's argument. Every
-/// input; gelu(−inf) is the limit −0. Worst 1.70 ulp (f32), 1.66 (f64). Source: D. Hendrycks,
+/// input; gelu(−inf) is the limit −0. Worst 1.80 ulp (f32), 1.66 (f64). Source: D. Hendrycks,
 /// K. Gimpel, "Gaussian error linear units" (2016).
 WICK_FN float gelu(float x) { return detail::gelu_within(x, 11.0f); }
 WICK_FN double gelu(double x) { return detail::gelu_within(x, 21.7); }
