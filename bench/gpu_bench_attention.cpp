@@ -1,21 +1,25 @@
 // Attention and sampling on a GPU: time of a call, and whether it gives what the CPU gives. A JSON
 // object a line.
 //
-//   gpu_bench_attention DEVICE [--small]
+//   gpu_bench_attention DEVICE [steps|prompts|sample|DEPTH|--small]
 //
 // Decoding steps at several depths, prompts, and the choice of a token, each as a recording of many
 // calls. Caches are as many as don't fit the device's cache. WICK_REPRODUCIBLE=1 has prompts in the
-// written order, too. --small: shapes an emulator can do, not timed.
+// written order, too. --small: shapes an emulator can do, not timed. Beside the steps stands what a
+// kernel takes that does next to nothing. DEPTH: one step alone.
 
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "wick/backend/backend.h"
 #include "wick/backend/gpu/gpu_backend.h"
+#include "wick/backend/gpu/prologue.h"
 #include "wick/base/error.h"
 #include "wick/math/half.h"
 
@@ -155,6 +159,22 @@ class Bench {
            4.0 * static_cast<double>(g * (depth + t) * size));
   }
 
+  /// A row of activations that becomes int8: the least that a kernel of a chain takes.
+  void quantize(int64_t k) {
+    const There<float> x(gpu_, floats(k, 7));
+    const There<int8_t> q(gpu_, std::vector<int8_t>(static_cast<size_t>(k)));
+    const There<math::ActivationScale> scales(
+        gpu_, std::vector<math::ActivationScale>(static_cast<size_t>(k / 32)));
+    const View row = x.view(DType::f32, {1, k});
+    const gpu::RowBlocks to{static_cast<int8_t*>(q.view(DType::u8, {k}).data),
+                            static_cast<math::ActivationScale*>(scales.view(DType::i64, {k}).data),
+                            k / 32};
+    const double time =
+        seconds(200, [&](int64_t) { gpu::quantize_rows(gpu_.gpu(), {}, row, k, to); });
+    report(fmt::format("\"op\": \"quantize_rows\", \"k\": {}", k), time, "\"differ\": 0",
+           5.25 * static_cast<double>(k));
+  }
+
   /// Tokens of one vocabulary, one after another.
   void sample(int64_t vocabulary, const char* name, const SamplerOptions& options) {
     auto logits = floats(vocabulary, 9);
@@ -233,7 +253,41 @@ class Bench {
   void* events_[2] = {};
 };
 
-void run(Device device, bool small) {
+void one_step(Bench& bench, int64_t depth) {
+  bench.step(1, depth, 32, 8, 128, (depth + 512) / 512 * 512);
+}
+
+void steps(Bench& bench) {
+  bench.quantize(4096);
+  for (int64_t depth : {128, 250, 512, 1024, 4096, 32768}) one_step(bench, depth);
+  bench.step(1, 128, 32, 8, 128, 4096);
+  bench.step(1, 128, 32, 8, 128, 131072);
+  for (int64_t depth : {128, 1024}) {
+    bench.step(1, depth, 32, 8, 64, 2048);
+    bench.step(1, depth, 9, 3, 64, 2048);
+  }
+  bench.step(4, 1024, 32, 8, 128, 2048);
+}
+
+void prompts(Bench& bench) {
+  bench.step(512, 0, 32, 8, 128, 512);
+  bench.step(2048, 0, 32, 8, 128, 2048);
+  bench.step(512, 1536, 32, 8, 128, 2048);
+  bench.step(16, 4000, 32, 8, 128, 4096);
+  bench.step(512, 0, 32, 8, 64, 512);
+}
+
+void samples(Bench& bench) {
+  for (int64_t vocabulary : {49152, 128256, 256000}) {
+    bench.sample(vocabulary, "greedy", {.temperature = 0});
+    bench.sample(vocabulary, "top_k 40", {});
+    bench.sample(vocabulary, "top_k 40, penalties", {.repetition_penalty = 1.1f});
+  }
+  bench.sample(128256, "all tokens", {.top_k = 0});
+}
+
+void run(Device device, std::string_view what) {
+  const bool small = what == "--small";
   Bench bench(device, small);
   if (small) {
     bench.step(1, 30, 8, 2, 64, 512);
@@ -243,38 +297,21 @@ void run(Device device, bool small) {
     bench.sample(5000, "greedy", {.temperature = 0});
     return;
   }
-  for (int64_t depth : {128, 250, 1024, 4095, 32767}) {
-    bench.step(1, depth, 32, 8, 128, std::max<int64_t>(512, (depth + 512) / 512 * 512));
-  }
-  bench.step(1, 128, 32, 8, 128, 4096);
-  bench.step(1, 128, 32, 8, 128, 131072);
-  for (int64_t depth : {128, 1024}) {
-    bench.step(1, depth, 32, 8, 64, 2048);
-    bench.step(1, depth, 9, 3, 64, 2048);
-  }
-  bench.step(4, 1024, 32, 8, 128, 2048);
-  bench.step(512, 0, 32, 8, 128, 512);
-  bench.step(2048, 0, 32, 8, 128, 2048);
-  bench.step(512, 1536, 32, 8, 128, 2048);
-  bench.step(16, 4000, 32, 8, 128, 4096);
-  bench.step(512, 0, 32, 8, 64, 512);
-  for (int64_t vocabulary : {49152, 128256, 256000}) {
-    bench.sample(vocabulary, "greedy", {.temperature = 0});
-    bench.sample(vocabulary, "top_k 40", {});
-    bench.sample(vocabulary, "top_k 40, penalties", {.repetition_penalty = 1.1f});
-  }
-  bench.sample(128256, "all tokens", {.top_k = 0});
+  if (const int depth = std::atoi(std::string(what).c_str()); depth > 0) one_step(bench, depth);
+  if (what.empty() || what == "steps") steps(bench);
+  if (what.empty() || what == "prompts") prompts(bench);
+  if (what.empty() || what == "sample") samples(bench);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    fmt::print(stderr, "gpu_bench_attention DEVICE [--small]\n");
+    fmt::print(stderr, "gpu_bench_attention DEVICE [steps|prompts|sample|DEPTH|--small]\n");
     return 2;
   }
   try {
-    run(Device::parse(argv[1]), argc > 2 && std::string(argv[2]) == "--small");
+    run(Device::parse(argv[1]), argc > 2 ? argv[2] : "");
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());
     return 1;

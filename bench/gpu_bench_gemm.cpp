@@ -1,6 +1,6 @@
 // Products of matrices on a GPU: each is checked against f64 on some of its elements, and timed.
 //
-//   gpu_bench_gemm DEVICE [--small] [--only TEXT]
+//   gpu_bench_gemm DEVICE [--small] [--only TEXT]...
 //
 // One line of JSON a product: its time; TFLOP/s, and the ratio to the vendor's library in the same
 // run where that is installed; for few rows the bytes of the weights a second, and their share of
@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -73,7 +74,7 @@ struct Shape2 {
 
 class Bench {
  public:
-  Bench(Device device, bool small, std::string only)
+  Bench(Device device, bool small, std::vector<std::string> only)
       : backend_(device), gpu_(backend_.gpu()), small_(small), only_(std::move(only)) {
     gpu_.enter();
     for (void*& event : events_) gpu_.check(gpu_.driver.api.event_create(&event, 0), "an event");
@@ -122,15 +123,31 @@ class Bench {
     }
     matmul(DType::f32, "nn", {512, 4096, 11008});
     matmul(DType::f32, "nn", {4095, 4095, 4095});
-    matmul(DType::f32, "nn", {1000, 1000, 1000});
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      for (const Shape2 s : {Shape2{1000, 1000, 1000},
+                             {1024, 1024, 1024},
+                             {1023, 1025, 1000},
+                             {1024, 1024, 1000},
+                             {255, 257, 4096},
+                             {256, 256, 4096},
+                             {2049, 2047, 2049},
+                             {2048, 2048, 2048}}) {
+        matmul(dtype, "nn", s);
+        matmul(dtype, "nt", s);
+      }
+      for (const int64_t rows : {2, 8, 32}) matmul(dtype, "nn", {rows, 4096, 4096});
+    }
+    // An 8B model's weights, and one more.
     for (const DType dtype : {DType::bf16, DType::f16, DType::f32}) {
       for (const auto& [n, k] : std::initializer_list<std::pair<int64_t, int64_t>>{
-               {4096, 4096}, {14336, 4096}, {4096, 14336}, {6144, 4096}, {128256, 4096}}) {
-        for (const int64_t rows : {1, 2, 4, 8}) linear(dtype, DType::f32, rows, {1, n, k});
+               {4096, 4096}, {6144, 4096}, {28672, 4096}, {4096, 14336}, {14336, 4096}}) {
+        for (const int64_t rows : {1, 2, 4, 8, 16, 32, 64})
+          linear(dtype, DType::f32, rows, {1, n, k});
       }
-      for (const int64_t rows : {1, 9, 16, 24, 32, 64, 128, 512, 2048}) {
+      for (const int64_t rows : {1, 2, 8}) linear(dtype, DType::f32, rows, {1, 128256, 4096});
+      for (const int64_t rows : {9, 24, 128, 512, 2048}) {
         linear(dtype, DType::f32, rows, {1, 4096, 4096});
-        if (rows > 1) linear(dtype, DType::f32, rows, {1, 28672, 4096});
+        linear(dtype, DType::f32, rows, {1, 28672, 4096});
       }
       linear(dtype, DType::f32, 1, {1, 576, 576});
       linear(dtype, DType::f32, 1, {1, 1536, 576});
@@ -143,6 +160,11 @@ class Bench {
   bool failed() const { return failed_; }
 
  private:
+  bool wanted(std::string_view what) const {
+    return only_.empty() || std::any_of(only_.begin(), only_.end(), [&](const std::string& text) {
+             return what.find(text) != std::string_view::npos;
+           });
+  }
   /// Seconds of one of `times` calls: the best of some rounds, between events.
   template <class F>
   double seconds(int times, const F& round) {
@@ -229,7 +251,7 @@ class Bench {
   void matmul(DType dtype, std::string_view layout, const Shape2& s) {
     const std::string what =
         fmt::format("matmul.{}.{}[{},{},{}]", name(dtype), layout, s.m, s.n, s.k);
-    if (what.find(only_) == std::string::npos) return;
+    if (!wanted(what)) return;
     const bool a_turned = layout[0] == 't', b_turned = layout[1] == 't';
     const int64_t start_b = 4096;
     const void* const all = numbers(dtype, start_b + std::max(s.m * s.k, s.k * s.n));
@@ -289,7 +311,7 @@ class Bench {
     s.m = rows;
     const std::string what =
         fmt::format("linear.{}.{}[{},{},{}]", name(dtype), name(x_dtype), s.m, s.n, s.k);
-    if (what.find(only_) == std::string::npos) return;
+    if (!wanted(what)) return;
     const ConstView w{numbers(dtype, s.n * s.k), dtype, Layout::contiguous({s.n, s.k})};
     const ConstView x{numbers(x_dtype, s.m * s.k), x_dtype, Layout::contiguous({s.m, s.k})};
     const Memory out(backend_, static_cast<size_t>(s.m * s.n * 4));
@@ -336,7 +358,7 @@ class Bench {
   };
   Numbers numbers_[kRealDTypeCount];
   const bool small_;
-  const std::string only_;
+  const std::vector<std::string> only_;
   bool failed_ = false;
   double copy_rate_ = NAN;
   void* events_[2] = {};
@@ -346,19 +368,20 @@ class Bench {
 
 int main(int argc, char** argv) {
   bool small = false;
-  std::string device, only;
+  std::string device;
+  std::vector<std::string> only;
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
     if (word == "--small") {
       small = true;
     } else if (word == "--only" && i + 1 < argc) {
-      only = argv[++i];
+      only.emplace_back(argv[++i]);
     } else {
       device = word;
     }
   }
   if (device.empty()) {
-    fmt::print(stderr, "gpu_bench_gemm DEVICE [--small] [--only TEXT]\n");
+    fmt::print(stderr, "gpu_bench_gemm DEVICE [--small] [--only TEXT]...\n");
     return 2;
   }
   try {

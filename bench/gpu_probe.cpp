@@ -307,7 +307,8 @@ class Probe {
       } while (weights.size() * weights[0]->bytes < most);
     }
     const gpu::QuantizedRows rows(gpu_, 1, k);
-    gpu::quantize_rows(gpu_, rows, {in.data, DType::f32, Layout::contiguous({1, k})});
+    gpu::quantize_rows(gpu_, {}, {in.data, DType::f32, Layout::contiguous({1, k})}, k,
+                       rows.blocks());
     const double time = seconds(static_cast<int>(2 * weights.size()), [&](int i) {
       const auto& weight = *weights[static_cast<size_t>(i) % weights.size()];
       gpu::multiply(out, rows, static_cast<const gpu::QuantizedWeight&>(weight), nullptr);

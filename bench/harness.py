@@ -32,7 +32,7 @@ def default_wick():
 
 
 def add_wick_option(parser):
-    parser.add_argument("--wick", type=Path, default=default_wick(),
+    parser.add_argument("--wick", type=lambda p: Path(p).resolve(), default=default_wick(),
                         help="the wick binary (default: build/release/bin/wick)")
 
 

@@ -86,7 +86,7 @@ EMU_INLINE void check_global(Wave* w, const Op* op, uint64_t address, uint32_t b
   const uint64_t first = offset / RaceShadow::kLine,
                  last = (offset + bytes - 1) / RaceShadow::kLine;
   const auto divided = [&](uint64_t line) {
-    return shadow.lines[line].divided & ~RaceShadow::kNarrow;
+    return shadow.lines[line].mark() & ~RaceShadow::kNarrow;
   };
   if (bytes == RaceShadow::kLine && first == last && divided(first) != tag) [[likely]] {
     RaceShadow::Line& line = shadow.lines[first];
@@ -102,7 +102,7 @@ EMU_INLINE void check_global(Wave* w, const Op* op, uint64_t address, uint32_t b
   bool narrow = false;
   for (uint64_t line = first; line <= last; ++line) {
     if (divided(line) != tag) divide_line(shadow, line, tag);
-    narrow |= shadow.lines[line].divided != tag;
+    narrow |= shadow.lines[line].mark() != tag;
   }
   if (!narrow && is_quick(address, bytes) &&
       note_range(shadow.writers + offset / 4, shadow.readers + offset / 4, bytes, write, mine,

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstdio>
 #include <new>
+#include <thread>
 
 #include "emu/exec/launch.h"
 
@@ -46,34 +47,33 @@ void LdsTrack::start(uint32_t bytes) {
 
 namespace {
 
-/// The tags that a kind of memory has, of dwords and of bytes. `now`: what a line's mark is where
-/// the tags of its bytes count.
+/// The tags that a kind of memory has, of dwords and of bytes.
 struct TagArrays {
   uint32_t *writers, *readers, *byte_writers, *byte_readers;
-  uint32_t now;
+
+  /// Gives the tags of a line's dwords to its bytes.
+  void give_to_bytes(uint64_t line, uint64_t size) const {
+    const uint64_t end = std::min(size, (line + 1) * RaceShadow::kLine);
+    for (uint64_t byte = line * RaceShadow::kLine; byte < end; ++byte) {
+      byte_writers[byte] = writers[byte / 4];
+      byte_readers[byte] = readers[byte / 4];
+    }
+  }
 };
 
-/// Gives the tags of a line's dwords to its bytes.
-void make_narrow(const TagArrays& tags, uint64_t line, uint64_t size, uint32_t& mark) {
-  if (mark == tags.now) return;
-  mark = tags.now;
-  for (uint64_t byte = line * RaceShadow::kLine; byte < size; ++byte) {
-    if (byte == (line + 1) * RaceShadow::kLine) break;
-    tags.byte_writers[byte] = tags.writers[byte / 4];
-    tags.byte_readers[byte] = tags.readers[byte / 4];
-  }
-}
-
-/// Calls note(offset, writer, reader) for each dword of a range of memory of `size` bytes, or for
-/// each byte where a line has been used by less; mark_of(line) is a line's mark.
-template <class MarkOf, class Note>
-void note_each(const TagArrays& tags, uint64_t first, uint64_t end, uint64_t size,
-               const MarkOf& mark_of, const Note& note) {
+/// Calls note(offset, writer, reader) for each dword of a range of memory, or for each byte where a
+/// line has been used by less: is_narrow(line) says so, and make_narrow(line) makes it so. A part
+/// of a dword never gets at the dword's tags, whatever other threads do to the line meanwhile: they
+/// would say of its neighbours, too, that they were used.
+template <class IsNarrow, class MakeNarrow, class Note>
+void note_each(const TagArrays& tags, uint64_t first, uint64_t end, const IsNarrow& is_narrow,
+               const MakeNarrow& make_narrow, const Note& note) {
   for (uint64_t from = first; from < end;) {
     const uint64_t line = from / RaceShadow::kLine;
     const uint64_t to = std::min(end, (line + 1) * RaceShadow::kLine);
-    if (from % 4 != 0 || to % 4 != 0) make_narrow(tags, line, size, mark_of(line));
-    const bool narrow = mark_of(line) == tags.now;
+    const bool part = from % 4 != 0 || to % 4 != 0;
+    if (part) make_narrow(line);
+    const bool narrow = part || is_narrow(line);
     for (; from < to; from += narrow ? 1 : 4) {
       if (narrow) {
         note(from, tags.byte_writers[from], tags.byte_readers[from]);
@@ -120,14 +120,19 @@ void use_lds(Wave* w, const Op* op, uint64_t offset, uint32_t bytes, int lane, U
   const uint32_t mine = track.epoch * 64 + w->index % LdsTrack::kSeveral;
   const auto others = [&](uint32_t tag) { return tag / 64 == track.epoch && tag != mine; };
   const TagArrays tags{track.writer.data(), track.reader.data(), track.byte_writer.data(),
-                       track.byte_reader.data(), track.epoch};
-  const auto mark_of = [&](uint64_t line) -> uint32_t& { return track.narrow[line]; };
+                       track.byte_reader.data()};
+  const auto is_narrow = [&](uint64_t line) { return track.narrow[line] == track.epoch; };
+  const auto make_narrow = [&](uint64_t line) {
+    if (is_narrow(line)) return;
+    tags.give_to_bytes(line, track.writer.size() * 4);
+    track.narrow[line] = track.epoch;
+  };
   const auto tell = [&](uint64_t at, uint32_t tag, const char* other) {
     at = std::max(at, offset);
     report(w, op, Check::races, lane_at(lane, at - offset),
            lds_text(use == Use::read ? "reads" : "writes", at, tag % 64, other));
   };
-  note_each(tags, offset, offset + bytes, track.writer.size() * 4, mark_of,
+  note_each(tags, offset, offset + bytes, is_narrow, make_narrow,
             [&](uint64_t at, uint32_t& writer, uint32_t& reader) {
               if (others(writer)) tell(at, writer, "wrote");
               if (use == Use::read) {
@@ -169,15 +174,39 @@ void RaceShadow::forget() {
   for_all([](void* room, size_t room_bytes) { madvise(room, room_bytes, MADV_DONTNEED); });
 }
 
+namespace {
+
+/// Brings a line to where is_there(its mark) holds, by give(), of which one thread of those that
+/// want it takes care; the others wait.
+template <class IsThere, class Give>
+void change_line(RaceShadow::Line& line, uint32_t to, const IsThere& is_there, const Give& give) {
+  for (;;) {
+    uint32_t now = line.mark();
+    if (is_there(now)) return;
+    if ((now & RaceShadow::kBusy) != 0) {
+      std::this_thread::yield();
+    } else if (__atomic_compare_exchange_n(&line.divided, &now, to | RaceShadow::kBusy, false,
+                                           __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+      break;
+    }
+  }
+  give();
+  __atomic_store_n(&line.divided, to, __ATOMIC_RELEASE);
+}
+
+}  // namespace
+
 void divide_line(RaceShadow& shadow, uint64_t line, uint32_t launch) {
   RaceShadow::Line& entry = shadow.lines[line];
   const uint64_t first = line * (RaceShadow::kLine / 4);
   const auto give = [&](uint32_t tag, uint32_t* to) {
     if (tag >> 24 == launch >> 24) std::fill_n(to + first, RaceShadow::kLine / 4, tag);
   };
-  give(entry.writer, shadow.writers);
-  give(entry.reader, shadow.readers);
-  entry.divided = launch;
+  const auto is_there = [&](uint32_t mark) { return (mark & ~RaceShadow::kNarrow) == launch; };
+  change_line(entry, launch, is_there, [&] {
+    give(entry.writer, shadow.writers);
+    give(entry.reader, shadow.readers);
+  });
 }
 
 void use_global(Wave* w, const Op* op, uint64_t address, uint32_t bytes, int lane, Use use) {
@@ -190,9 +219,14 @@ void use_global(Wave* w, const Op* op, uint64_t address, uint32_t bytes, int lan
   const uint64_t offset = address - shadow.base;
   const uint32_t launch = w->launch->race_tag, mine = RaceShadow::tag_of(launch, w->group->number);
   const auto others = [&](uint32_t tag) { return tag >> 24 == launch >> 24 && tag != mine; };
-  const TagArrays tags{shadow.writers, shadow.readers, shadow.byte_writers, shadow.byte_readers,
-                       launch | RaceShadow::kNarrow};
-  const auto mark_of = [&](uint64_t line) -> uint32_t& { return shadow.lines[line].divided; };
+  const TagArrays tags{shadow.writers, shadow.readers, shadow.byte_writers, shadow.byte_readers};
+  const uint32_t narrow_mark = launch | RaceShadow::kNarrow;
+  const auto is_there = [&](uint32_t mark) { return mark == narrow_mark; };
+  const auto is_narrow = [&](uint64_t line) { return is_there(shadow.lines[line].mark()); };
+  const auto make_narrow = [&](uint64_t line) {
+    change_line(shadow.lines[line], narrow_mark, is_there,
+                [&] { tags.give_to_bytes(line, shadow.bytes); });
+  };
   const auto tell = [&](uint64_t at, uint32_t tag, const char* what) {
     at = std::max(at, offset);
     const uint32_t other = tag & 0xffffff;
@@ -203,7 +237,7 @@ void use_global(Wave* w, const Op* op, uint64_t address, uint32_t bytes, int lan
            std::string(use == Use::read ? "reads" : "writes") + " memory at " +
                place_of(w, shadow.base + at) + " that " + whose + " " + what + " in this launch");
   };
-  note_each(tags, offset, offset + bytes, shadow.bytes, mark_of,
+  note_each(tags, offset, offset + bytes, is_narrow, make_narrow,
             [&](uint64_t at, uint32_t& writer, uint32_t& reader) {
               if (others(writer)) {
                 tell(at, writer, "wrote");

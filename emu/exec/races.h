@@ -48,16 +48,20 @@ void use_lds(Wave* w, const Op* op, uint64_t offset, uint32_t bytes, int lane, U
 
 /// Two tags for each dword of the arena: the workgroups that wrote and read it last in a launch.
 /// Most launches use whole lines of 64 bytes: those have one pair of tags, as long as nobody uses a
-/// part. Lines of which somebody uses a part of a dword have tags for each byte.
+/// part. Lines of which somebody uses a part of a dword have tags for each byte. Threads change
+/// tags without asking each other: what one notes while another divides the line may be forgotten,
+/// but never belongs to a byte that nobody used.
 struct RaceShadow {
   static constexpr uint32_t kSeveral = 0xffffff;
   static constexpr uint64_t kLine = 64;
-  static constexpr uint32_t kNarrow = 1;
+  static constexpr uint32_t kNarrow = 1, kBusy = 2;
 
   struct Line {
     uint32_t writer, reader;  // as below, of all its dwords
-    // The launch << 24 in which its dwords have tags of their own; with kNarrow, its bytes, too.
+    // The launch << 24 in which its dwords have tags of their own; with kNarrow, its bytes, too;
+    // with kBusy, in a moment: a thread is at it.
     uint32_t divided;
+    uint32_t mark() const { return __atomic_load_n(&divided, __ATOMIC_ACQUIRE); }
   };
 
   uintptr_t base = 0;  // of the arena

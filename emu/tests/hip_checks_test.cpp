@@ -208,6 +208,27 @@ TEST(HipChecks, NoRacesBetweenNeighboursInADword) {
   EXPECT_TRUE(has(text, "races: kernel one_byte") && has(text, "lane 0: writes memory")) << text;
 }
 
+/// Threads are at a line for the first time at the same time: again and again.
+template <class T>
+void expect_no_races_of_neighbours(const char* kernel) {
+  constexpr unsigned kGroups = 128, kBlock = 128, kLine = 64 / sizeof(T);
+  const Kernels kernels("planted.gfx1100.hsaco");
+  const Buffer<T> data(kGroups / 4 * kBlock * kLine);
+  for (int i = 0; i < 500; ++i) {
+    HIP_OK(hipMemset(data.data, 0, data.count * sizeof(T)));
+    ASSERT_EQ("", said(kernels[kernel], kGroups, kBlock, 0, data.data)) << i;
+  }
+  const std::vector<T> values = data.get();
+  for (unsigned i = 0; i < values.size(); ++i) {
+    const auto written = static_cast<T>(i / kLine % kBlock + 1);
+    ASSERT_EQ(values[i], i % kLine < 4 ? written : T{}) << i;
+  }
+}
+TEST(HipChecks, NoRacesBetweenGroupsThatShareDwords) {
+  expect_no_races_of_neighbours<int16_t>("neighbouring_shorts");
+  expect_no_races_of_neighbours<int8_t>("neighbouring_bytes");
+}
+
 TEST(HipChecks, AreSilentWhereRightProgramsLookWrong) {
   for (const char* file : {"clean.gfx1100.hsaco", "clean_O0.gfx1100.hsaco"}) {
     const Kernels kernels(file);

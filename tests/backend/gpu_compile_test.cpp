@@ -173,7 +173,7 @@ class GpuCompiles : public testing::Test {
     return all;
   }
   /// A kernel of a file that is compiled quickly.
-  static void* find(Gpu& gpu) { return gpu.function("quantize", "quantize_activations_f32"); }
+  static void* find(Gpu& gpu) { return gpu.function("iota", "iota_f32"); }
   static float silu(Gpu& gpu, float x) {
     gpu.enter();
     float values[4] = {x, x, x, x};
@@ -203,7 +203,7 @@ TEST_F(GpuCompiles, AFileAtItsFirstUseAndOnceAMachine) {
     EXPECT_EQ(gpu.code().compiled(), 1);
     EXPECT_EQ(gpu.code().cached(), 0);
     EXPECT_EQ(gpu.modules_loaded(), 1);
-    EXPECT_THROW(gpu.function("quantize", "no_such_kernel"), Error);
+    EXPECT_THROW(gpu.function("iota", "no_such_kernel"), Error);
     EXPECT_THROW(gpu.function("no_such_file", "silu_f32"), Error);
     EXPECT_EQ(gpu.modules_loaded(), 1);
   }

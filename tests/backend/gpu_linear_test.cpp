@@ -24,64 +24,7 @@ constexpr DType kTypes[] = {DType::q4_0, DType::q4_1, DType::q5_0,
                             DType::q8_0, DType::q4_k, DType::q6_k};
 constexpr DType kFloats[] = {DType::f32, DType::f16, DType::bf16};
 
-// ---- The contract, one value after the other ----
-
-/// A block of 32 of a K-quant: Σ over both halves of scale[h]·Σ quant·q, times d, and m·Σ q.
-struct KBlock {
-  float d = 0, m = 0;
-  int quant[32], scale[2] = {1, 1};
-
-  KBlock(DType type, const uint8_t* p, int block) {
-    if (type == DType::q4_k) {
-      const uint8_t* s = p + 4;
-      const int j = block % 4;
-      const int sc = block < 4 ? s[j] & 63 : (s[8 + j] & 15) | s[j] >> 6 << 4;
-      const int mn = block < 4 ? s[4 + j] & 63 : s[8 + j] >> 4 | s[4 + j] >> 6 << 4;
-      d = static_cast<float>(reference::decode_half(reference::read_u16(p), 10) * sc);
-      m = static_cast<float>(-reference::decode_half(reference::read_u16(p + 2), 10) * mn);
-      for (int i = 0; i < 32; ++i) quant[i] = p[16 + block / 2 * 32 + i] >> block % 2 * 4 & 15;
-    } else {
-      d = static_cast<float>(reference::decode_half(reference::read_u16(p + 208), 10));
-      const int half = block / 4, quarter = block % 4;
-      for (int i = 0; i < 32; ++i) {
-        const int low = p[64 * half + 32 * (quarter % 2) + i] >> (quarter < 2 ? 0 : 4) & 15;
-        const int high = p[128 + 32 * half + i] >> 2 * quarter & 3;
-        quant[i] = (low | high << 4) - 32;
-      }
-      for (int h = 0; h < 2; ++h) scale[h] = static_cast<int8_t>(p[192 + 2 * block + h]);
-    }
-  }
-};
-
-float k_dot(DType type, const uint8_t* row, const reference::Activations& x) {
-  float y = 0;
-  for (size_t first = 0; first < x.d.size(); first += 8) {
-    float p = 0;
-    for (size_t b = first; b < first + 8; ++b) {
-      const KBlock w(type, row + first / 8 * static_cast<size_t>(info(type).block_bytes),
-                     static_cast<int>(b % 8));
-      int dot = 0, sum = 0;
-      for (size_t i = 0; i < 32; ++i) {
-        dot += w.scale[i / 16] * w.quant[i] * x.q[b * 32 + i];
-        sum += x.q[b * 32 + i];
-      }
-      if (type == DType::q4_k) {
-        const float scaled = x.d[b] * static_cast<float>(sum);
-        p = std::fma(w.m, scaled, p);
-      }
-      const float scale = w.d * x.d[b];
-      p = std::fma(scale, static_cast<float>(dot), p);
-    }
-    y = y + p;
-  }
-  return y;
-}
-
 bool is_k(DType type) { return info(type).block_elems == 256; }
-
-float reference_dot(DType type, const uint8_t* row, const reference::Activations& x) {
-  return is_k(type) ? k_dot(type, row, x) : reference::dot(type, row, x);
-}
 
 // ---- Values ----
 
@@ -223,7 +166,7 @@ struct Problem {
     for (int64_t c = 0; c < columns; ++c) {
       const reference::Activations activations(x.data() + c * k, k);
       for (int64_t r = 0; r < n; ++r) {
-        y.push_back(reference_dot(type, weight.data() + bytes_of(type, r * k), activations));
+        y.push_back(reference::dot(type, weight.data() + bytes_of(type, r * k), activations));
       }
     }
   }
@@ -496,8 +439,10 @@ TEST_P(GpuLinear, ExtremeWeights) {
   }
 }
 
-TEST_P(GpuLinear, Residual) {
-  if (dtype() != DType::f32) GTEST_SKIP() << "residuals are f32";
+/// What comes before products and after them is f32.
+class GpuFusedLinear : public GpuLinear {};
+
+TEST_P(GpuFusedLinear, Residual) {
   for (Backend* device : devices()) {
     const Problem p(type(), dtype(), 50, 512, 130);
     const Prepared prepared(*device, p);
@@ -505,12 +450,65 @@ TEST_P(GpuLinear, Residual) {
   }
 }
 
+/// What is done of the input before, and with the result afterwards: the CPU's bits.
+TEST_P(GpuFusedLinear, Fusions) {
+  using Input = LinearFusion::Input;
+  const int64_t n = 37, k = 768;
+  cpu::CpuBackend cpu(cpu::available_isas().back());
+  for (Backend* device : devices()) {
+    const Problem p(type(), dtype(), n, k,
+                    130);  // whose columns also serve as halves of longer ones
+    const Prepared prepared(*device, p);
+    const ConstView part{p.weight.data(), type(), Layout::contiguous({n, k})};
+    const auto cpu_weight = cpu.prepare(std::span(&part, 1), false);
+    const auto bytes = [](const std::vector<float>& v) {
+      const auto* from = reinterpret_cast<const uint8_t*>(v.data());
+      return std::vector<uint8_t>(from, from + v.size() * 4);
+    };
+    std::vector<float> norm(p.x.end() - k, p.x.end()), added(p.x.begin(), p.x.begin() + 65 * n);
+    const OnDevice on_x(*device, bytes(p.x)), on_norm(*device, bytes(norm));
+    const OnDevice on_added(*device, bytes(added));
+    for (const Input input : {Input::plain, Input::rms_norm, Input::silu_mul}) {
+      for (const bool add : {false, true}) {
+        for (const int64_t batch : {1, 3, 8, 17, 33, 65}) {
+          const Layout x_layout = Layout::contiguous({batch, input == Input::silu_mul ? 2 * k : k});
+          const Layout y_layout = Layout::contiguous({batch, n});
+          LinearFusion fusion;
+          fusion.input = input;
+          fusion.eps = 1e-5f;
+          fusion.add = add;
+          fusion.norm = {norm.data(), DType::f32, Layout::contiguous({k})};
+          fusion.residual = {added.data(), DType::f32, y_layout};
+          std::vector<float> want(static_cast<size_t>(batch * n));
+          cpu.linear({want.data(), DType::f32, y_layout}, {p.x.data(), DType::f32, x_layout},
+                     *cpu_weight, fusion);
+          fusion.norm.data = on_norm.data();
+          fusion.residual.data = on_added.data();
+          const OnDevice on_y(*device, std::vector<uint8_t>(want.size() * 4, 0xAB));
+          device->linear({on_y.data(), DType::f32, y_layout}, {on_x.data(), DType::f32, x_layout},
+                         *prepared.weight, fusion);
+          const std::vector<uint8_t> got = on_y.get();
+          int wrong = 0;
+          for (size_t i = 0; i < want.size(); ++i) {
+            wrong += !same(want[i], Floats::get(got, DType::f32, static_cast<int64_t>(i)));
+          }
+          EXPECT_EQ(wrong, 0) << "input " << static_cast<int>(input) << ", add " << add << ", "
+                              << batch << " columns";
+        }
+      }
+    }
+  }
+}
+
+std::string case_name(const testing::TestParamInfo<std::tuple<DType, DType>>& param) {
+  return fmt::format("{}_{}", name(std::get<0>(param.param)), name(std::get<1>(param.param)));
+}
 INSTANTIATE_TEST_SUITE_P(Types, GpuLinear,
                          testing::Combine(testing::ValuesIn(kTypes), testing::ValuesIn(kFloats)),
-                         [](const auto& param) {
-                           return fmt::format("{}_{}", name(std::get<0>(param.param)),
-                                              name(std::get<1>(param.param)));
-                         });
+                         case_name);
+INSTANTIATE_TEST_SUITE_P(Types, GpuFusedLinear,
+                         testing::Combine(testing::ValuesIn(kTypes), testing::Values(DType::f32)),
+                         case_name);
 
 }  // namespace
 }  // namespace wick

@@ -179,8 +179,10 @@ class LinearTest : public testing::Test {
       }
       if (form_ == Form::contiguous) {  // more than one block each way, and more than one region
         check(threads, 40, 301, 1031);
+        check(threads, 50, 301, 1031);
         check(threads, 1, 2000, 301);
         check(threads, 6, 2000, 301);
+        if (!machine_.is_cpu()) check(threads, 3, 9, 60000);  // more than shared memory holds
       }
     }
   }

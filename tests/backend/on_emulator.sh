@@ -8,5 +8,6 @@ if [ ! -e "$library" ]; then
   echo "skipped: no $library (make emu)"
   exit 77
 fi
-# One thread: tests run beside each other, and with several the check of races has told of bytes that nobody shares.
-WICK_EMU_THREADS=${WICK_EMU_THREADS:-1} WICK_HIP_LIBRARY=$library WICK_EMU_DEVICES=$architecture WICK_EMU_CHECK=memory,alignment,lds,registers,waits,races,barriers exec "$@"
+# Two threads, as many as show what groups do at once: tests run beside each other.
+WICK_EMU_THREADS=${WICK_EMU_THREADS:-2} WICK_HIP_LIBRARY=$library WICK_EMU_DEVICES=$architecture \
+  WICK_EMU_CHECK=${WICK_EMU_CHECK:-memory,alignment,lds,registers,waits,races,barriers} exec "$@"

@@ -6,11 +6,18 @@
 // Work on a stream is done as late as it may be, when somebody waits for it, so that whoever
 // doesn't wait sees what was there before. What a code would not show, because destructors ignore
 // it, is said on stderr: "stand-in: …".
+//
+// WICK_STAND_IN_DEVICES: how many there are, 1 otherwise. WICK_STAND_IN_PEERS: whether they reach
+// each other: "no", or "damage" where a copy between them goes wrong. WICK_STAND_IN_INIT: the code
+// with which the driver refuses to start. WICK_STAND_IN_OLD: that images are too new for it.
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -30,12 +37,16 @@ enum Code : int {
   kInvalidValue = 1,
   kOutOfMemory = 2,
   kNotInitialized = 3,
+  kDeinitialized = 4,
   kInvalidDevice = 101,
   kInvalidImage = 200,
   kInvalidContext = 201,
   kInvalidHandle = 400,
   kNotFound = 500,
   kNotReady = 600,
+  kPeerUnsupported = 217,
+  kUnsupportedPtx = 222,
+  kPeerAlready = 704,
   kCaptureUnsupported = 900,
   kCaptureInvalidated = 901,
   kCaptureIsolation = 905,
@@ -58,25 +69,38 @@ struct Module {
 };
 using Graph = std::vector<Work>;
 struct Stream {
-  std::vector<Work> waiting;
+  int device = 0;
+  std::deque<Work> waiting;
   bool capturing = false, invalid = false;
   int mode = 0;
   std::thread::id thread;
   Graph captured;
 };
 struct Event {
+  int device = 0;
   bool timed = false, captured = false;
   Stream* recorded_on = nullptr;
-  bool done = false;
+  int recorded = 0, finished = 0;  // how often it was, and how often its place was reached
   double time_ms = 0;
+  bool done() const { return recorded > 0 && finished == recorded; }
 };
 
 std::mutex mutex;
-bool initialized = false;
-int context_object;
-thread_local void* current = nullptr;
-std::map<uintptr_t, size_t> blocks;
-size_t used = 0;
+bool initialized = false, ended = false;
+/// A device, whose address is its context.
+struct Context {
+  size_t used = 0;
+  std::set<int> reaches;
+  int lost_later = 0, lost = 0;  // the code, from the next wait on, and now
+};
+constexpr int kMostDevices = 8;
+std::array<Context, kMostDevices> contexts;
+thread_local Context* current = nullptr;
+struct Block {
+  size_t bytes;
+  int device;
+};
+std::map<uintptr_t, Block> blocks;
 double clock_ms = 0;
 std::map<void*, std::shared_ptr<Stream>> streams;
 std::map<void*, std::shared_ptr<Event>> events;
@@ -89,6 +113,9 @@ std::map<void*, Graph> graphs, execs;
 struct LeakReport {
   ~LeakReport() {
     if (std::getenv("WICK_STAND_IN_LEAKS") == nullptr) return;
+    for (const Context& context : contexts) {
+      if (context.lost != 0) return;  // nothing can be given back
+    }
     const std::pair<const char*, size_t> left[] = {
         {"blocks of memory", blocks.size()}, {"blocks of pinned memory", pinned.size()},
         {"streams", streams.size()},         {"events", events.size()},
@@ -113,9 +140,35 @@ int complain(int code, const char* what) {
   return code;
 }
 
+int device_count() {
+  const char* count = std::getenv("WICK_STAND_IN_DEVICES");
+  return count == nullptr ? 1 : std::min(std::atoi(count), kMostDevices);
+}
+bool is_device(int device) { return device >= 0 && device < device_count(); }
+std::string peers() {
+  const char* how = std::getenv("WICK_STAND_IN_PEERS");
+  return how == nullptr ? "" : how;
+}
+int device_of(const Context* context) { return static_cast<int>(context - contexts.data()); }
+Context* find_context(void* handle) {
+  for (Context& context : contexts) {
+    if (&context == handle && is_device(device_of(&context))) return &context;
+  }
+  return nullptr;
+}
+
 int ready() {
   if (!initialized) return kNotInitialized;
-  return current == &context_object ? kSuccess : kInvalidContext;
+  if (ended) return kDeinitialized;
+  if (current == nullptr) return kInvalidContext;
+  return current->lost;
+}
+
+/// Where a wait ends: what went wrong before shows.
+int waited(int device) {
+  Context& context = contexts[static_cast<size_t>(device)];
+  if (context.lost_later != 0) context.lost = context.lost_later;
+  return context.lost;
 }
 
 template <class Check>
@@ -131,15 +184,35 @@ Stream* find_stream(void* stream) {
 }
 
 void drain(Stream& stream) {
-  for (const Work& work : std::exchange(stream.waiting, {})) work();
+  while (!stream.waiting.empty()) {
+    const Work work = std::move(stream.waiting.front());
+    stream.waiting.pop_front();
+    work();
+  }
+}
+/// Does a stream's work up to where an event was recorded for the nth time: what comes behind it
+/// may wait for others.
+void drain_up_to(const Event& event, int nth) {
+  if (event.recorded_on == nullptr) return;
+  std::deque<Work>& waiting = event.recorded_on->waiting;
+  while (event.finished < nth && !waiting.empty()) {
+    const Work work = std::move(waiting.front());
+    waiting.pop_front();
+    work();
+  }
 }
 
 /// Puts work on a stream, or into the graph that it captures.
 int submit(void* handle, Work work) {
   Stream* stream = find_stream(handle);
   if (stream == nullptr) return kInvalidHandle;
+  if (stream->device != device_of(current)) return kInvalidContext;
   if (stream->invalid) return kCaptureInvalidated;
-  (stream->capturing ? stream->captured : stream->waiting).push_back(std::move(work));
+  if (stream->capturing) {
+    stream->captured.push_back(std::move(work));
+  } else {
+    stream->waiting.push_back(std::move(work));
+  }
   return kSuccess;
 }
 
@@ -157,13 +230,15 @@ int forbidden_while_capturing() {
   return code;
 }
 
-/// Whether all of a range is within one block.
-bool on_device(const void* data, size_t bytes) {
+/// Whether all of a range is within one block, of the current device or the one that is asked for.
+bool on_device(const void* data, size_t bytes, int device = device_of(current)) {
   const auto at = reinterpret_cast<uintptr_t>(data);
   auto block = blocks.upper_bound(at);
   if (block == blocks.begin()) return false;
   --block;
-  return at - block->first <= block->second && bytes <= block->second - (at - block->first);
+  const size_t size = block->second.bytes;
+  return block->second.device == device && at - block->first <= size &&
+         bytes <= size - (at - block->first);
 }
 
 void* new_handle() { return std::malloc(1); }
@@ -197,6 +272,7 @@ int launch(void* function, const unsigned* groups, const unsigned* items, unsign
 
 STAND_IN cuInit(unsigned flags) {
   if (flags != 0) return kInvalidValue;
+  if (const char* code = std::getenv("WICK_STAND_IN_INIT")) return std::atoi(code);
   initialized = true;
   return kSuccess;
 }
@@ -205,34 +281,58 @@ STAND_IN cuDriverGetVersion(int* version) {
   return kSuccess;
 }
 STAND_IN cuDeviceGetCount(int* count) {
-  *count = 1;
+  *count = device_count();
   return initialized ? kSuccess : kNotInitialized;
 }
 STAND_IN cuDeviceGetName(char* name, int length, int device) {
-  if (device != 0 || length < 16) return kInvalidDevice;
+  if (!is_device(device) || length < 16) return kInvalidDevice;
   std::strcpy(name, "stand-in");
   return kSuccess;
 }
 STAND_IN cuDeviceTotalMem_v2(size_t* bytes, int device) {
   *bytes = kMemory;
-  return device == 0 ? kSuccess : kInvalidDevice;
+  return is_device(device) ? kSuccess : kInvalidDevice;
 }
 STAND_IN cuDeviceGetAttribute(int* value, int attribute, int device) {
   static const std::map<int, int> kValues = {
       {16, 132}, {18, 0}, {75, 9}, {76, 0}, {97, static_cast<int>(kSharedOptin)}};
-  if (device != 0) return kInvalidDevice;
+  if (!is_device(device)) return kInvalidDevice;
   if (!kValues.contains(attribute)) return kInvalidValue;
   *value = kValues.at(attribute);
   return kSuccess;
 }
+STAND_IN cuDeviceCanAccessPeer(int* whether, int device, int peer) {
+  if (!is_device(device) || !is_device(peer)) return kInvalidDevice;
+  *whether = device != peer && peers() != "no" ? 1 : 0;
+  return kSuccess;
+}
 STAND_IN cuDevicePrimaryCtxRetain(void** context, int device) {
-  if (device != 0) return kInvalidDevice;
-  *context = &context_object;
+  if (!is_device(device)) return kInvalidDevice;
+  // A driver is of no use any more to what the process does at its end before this.
+  static const int once = std::atexit([] { ended = true; });
+  if (once != 0) return kOutOfMemory;
+  *context = &contexts[static_cast<size_t>(device)];
   return kSuccess;
 }
 STAND_IN cuCtxSetCurrent(void* context) {
-  if (context != &context_object) return kInvalidContext;
-  current = context;
+  Context* const found = find_context(context);
+  if (found == nullptr) return kInvalidContext;
+  current = found;
+  return kSuccess;
+}
+STAND_IN cuCtxEnablePeerAccess(void* peer, unsigned flags) {
+  return guarded([&]() -> int {
+    Context* const found = find_context(peer);
+    if (found == nullptr || found == current) return kInvalidContext;
+    if (flags != 0) return kInvalidValue;
+    if (peers() == "no") return kPeerUnsupported;
+    return current->reaches.insert(device_of(found)).second ? kSuccess : kPeerAlready;
+  });
+}
+/// For tests: the device's work goes wrong with this code, which the next wait says.
+STAND_IN stand_in_lose(int device, int code) {
+  std::lock_guard lock(mutex);
+  contexts[static_cast<size_t>(device)].lost_later = code;
   return kSuccess;
 }
 STAND_IN cuGetErrorName(int code, const char** name) {
@@ -251,11 +351,11 @@ STAND_IN cuMemAlloc_v2(void** data, size_t bytes) {
   return guarded([&]() -> int {
     if (data == nullptr || bytes == 0) return kInvalidValue;
     if (const int code = forbidden_while_capturing(); code != kSuccess) return code;
-    if (bytes > kMemory - used) return kOutOfMemory;
+    if (bytes > kMemory - current->used) return kOutOfMemory;
     *data = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
     std::memset(*data, 0xcd, bytes);  // memory isn't cleared
-    blocks[reinterpret_cast<uintptr_t>(*data)] = bytes;
-    used += bytes;
+    blocks[reinterpret_cast<uintptr_t>(*data)] = {bytes, device_of(current)};
+    current->used += bytes;
     return kSuccess;
   });
 }
@@ -267,7 +367,7 @@ STAND_IN cuMemFree_v2(void* data) {
       return complain(code, "memory is freed during a capture");
     }
     for (auto& [handle, stream] : streams) drain(*stream);
-    used -= at->second;
+    contexts[static_cast<size_t>(at->second.device)].used -= at->second.bytes;
     blocks.erase(at);
     std::free(data);
     return kSuccess;
@@ -276,7 +376,7 @@ STAND_IN cuMemFree_v2(void* data) {
 STAND_IN cuMemGetInfo_v2(size_t* free, size_t* total) {
   return guarded([&]() -> int {
     if (free == nullptr || total == nullptr) return kInvalidValue;
-    *free = kMemory - used;
+    *free = kMemory - current->used;
     *total = kMemory;
     return kSuccess;
   });
@@ -337,6 +437,21 @@ STAND_IN cuMemcpyDtoDAsync_v2(void* to, const void* from, size_t bytes, void* st
     });
   });
 }
+STAND_IN cuMemcpyPeerAsync(void* to, void* to_context, const void* from, void* from_context,
+                           size_t bytes, void* stream) {
+  return guarded([&]() -> int {
+    const Context *const here = find_context(to_context), *const there = find_context(from_context);
+    if (here == nullptr || there == nullptr) return kInvalidContext;
+    if (!on_device(to, bytes, device_of(here)) || !on_device(from, bytes, device_of(there))) {
+      return kInvalidValue;
+    }
+    return submit(stream, [=, wrong = peers() == "damage"] {
+      std::memcpy(to, from, bytes);
+      if (wrong && bytes > 64) static_cast<char*>(to)[bytes / 2] ^= 1;
+      clock_ms += 0.25;
+    });
+  });
+}
 STAND_IN cuMemsetD8Async(void* to, unsigned char value, size_t bytes, void* stream) {
   return guarded([&]() -> int {
     if (!on_device(to, bytes)) return kInvalidValue;
@@ -349,6 +464,7 @@ STAND_IN cuStreamCreate(void** stream, unsigned flags) {
     if (stream == nullptr || flags > 1) return kInvalidValue;
     *stream = new_handle();
     streams[*stream] = std::make_shared<Stream>();
+    streams[*stream]->device = device_of(current);
     return kSuccess;
   });
 }
@@ -356,7 +472,9 @@ STAND_IN cuStreamDestroy_v2(void* stream) {
   {
     std::lock_guard lock(mutex);
     if (Stream* found = find_stream(stream)) {
-      if (found->capturing) return complain(kCaptureUnsupported, "a stream goes that captures");
+      if (found->capturing && current != nullptr && current->lost == 0) {
+        return complain(kCaptureUnsupported, "a stream goes that captures");
+      }
       drain(*found);
       for (auto& [handle, event] : events) {
         if (event->recorded_on == found) event->recorded_on = nullptr;
@@ -374,7 +492,7 @@ STAND_IN cuStreamSynchronize(void* stream) {
       return kCaptureUnsupported;
     }
     drain(*found);
-    return kSuccess;
+    return waited(found->device);
   });
 }
 
@@ -387,9 +505,7 @@ STAND_IN cuStreamWaitEvent(void* stream, void* event, unsigned flags) {
     // A stream that doesn't capture would join the event's capture; nobody here means that.
     if (at->second->captured != found->capturing) return kCaptureIsolation;
     // One that was never recorded is there already.
-    return submit(stream, [e = at->second] {
-      if (!e->done && e->recorded_on != nullptr) drain(*e->recorded_on);
-    });
+    return submit(stream, [e = at->second, nth = at->second->recorded] { drain_up_to(*e, nth); });
   });
 }
 STAND_IN cuEventCreate(void** event, unsigned flags) {
@@ -397,6 +513,7 @@ STAND_IN cuEventCreate(void** event, unsigned flags) {
     if (event == nullptr || (flags & ~kEventFlags) != 0) return kInvalidValue;
     *event = new_handle();
     events[*event] = std::make_shared<Event>();
+    events[*event]->device = device_of(current);
     events[*event]->timed = (flags & kEventWithoutTime) == 0;
     return kSuccess;
   });
@@ -409,12 +526,13 @@ STAND_IN cuEventRecord(void* event, void* stream) {
     const auto at = events.find(event);
     Stream* const found = find_stream(stream);
     if (at == events.end() || found == nullptr) return kInvalidHandle;
+    if (at->second->device != found->device) return kInvalidHandle;
     const std::shared_ptr<Event> e = at->second;
     e->captured = found->capturing;
     e->recorded_on = found;
-    e->done = false;
-    return submit(stream, [e] {
-      e->done = true;
+    ++e->recorded;
+    return submit(stream, [e, nth = e->recorded] {
+      e->finished = nth;
       e->time_ms = clock_ms;
     });
   });
@@ -424,8 +542,8 @@ STAND_IN cuEventSynchronize(void* event) {
     const auto at = events.find(event);
     if (at == events.end()) return kInvalidHandle;
     if (at->second->captured) return kCapturedEvent;
-    if (at->second->recorded_on != nullptr) drain(*at->second->recorded_on);
-    return kSuccess;
+    drain_up_to(*at->second, at->second->recorded);
+    return waited(at->second->device);
   });
 }
 STAND_IN cuEventElapsedTime(float* milliseconds, void* start, void* stop) {
@@ -436,7 +554,7 @@ STAND_IN cuEventElapsedTime(float* milliseconds, void* start, void* stop) {
     for (const Event* event : {first->second.get(), last->second.get()}) {
       if (event->captured) return kCapturedEvent;
       if (!event->timed) return kInvalidHandle;
-      if (!event->done) return event->recorded_on == nullptr ? kInvalidHandle : kNotReady;
+      if (!event->done()) return event->recorded_on == nullptr ? kInvalidHandle : kNotReady;
     }
     *milliseconds = static_cast<float>(last->second->time_ms - first->second->time_ms);
     return kSuccess;
@@ -445,6 +563,7 @@ STAND_IN cuEventElapsedTime(float* milliseconds, void* start, void* stop) {
 
 STAND_IN cuModuleLoadData(void** module, const void* image) {
   return guarded([&]() -> int {
+    if (std::getenv("WICK_STAND_IN_OLD") != nullptr) return kUnsupportedPtx;
     // An ELF file of machine code; how long it is its section table says, which comes last.
     const auto* bytes = static_cast<const unsigned char*>(image);
     if (image == nullptr || std::memcmp(bytes, "\177ELF", 4) != 0) return kInvalidImage;
@@ -507,9 +626,15 @@ STAND_IN cuLaunchKernelEx(const void* config, void* function, void** arguments, 
     unsigned count;
   } c;
   std::memcpy(&c, config, sizeof c);
-  // The one attribute that is in use: programmatic serialisation, allowed.
-  if (extra != nullptr || c.count != 1 || c.attributes[0] != 6 || c.attributes[2] != 1) {
-    return kInvalidValue;
+  // Those in use: programmatic serialisation, allowed; parts of one, up to 8 along the first axis.
+  if (extra != nullptr || c.count > 2) return kInvalidValue;
+  for (unsigned i = 0; i < c.count; ++i) {
+    const int* const attribute = c.attributes + i * 18;
+    const bool early = attribute[0] == 6 && attribute[2] == 1;
+    const bool parts = attribute[0] == 4 && attribute[2] > 0 && attribute[2] <= 8 &&
+                       c.groups[0] % static_cast<unsigned>(attribute[2]) == 0 &&
+                       attribute[3] == 1 && attribute[4] == 1;
+    if (!early && !parts) return kInvalidValue;
   }
   return launch(function, c.groups, c.items, c.shared, c.stream, arguments);
 }

@@ -11,6 +11,7 @@
 #include "tests/math/oracle.h"
 #include "tests/math/samples.h"
 #include "wick/math/activation.h"
+#include "wick/math/k_blocks.h"
 
 namespace wick::math_test {
 namespace {
@@ -102,6 +103,34 @@ TEST_P(Blocks, DequantizeIsTheDefinition) {
 
 INSTANTIATE_TEST_SUITE_P(Math, Blocks,
                          testing::Values(kQ4_0, kQ4_1, kQ5_0, kQ5_1, kQ8_0, kQ4_K, kQ6_K));
+
+template <class Block>
+void expect_values_are_those_of_dequantize() {
+  std::mt19937 g(5);
+  for (int i = 0; i < 2000; ++i) {
+    unsigned char bytes[sizeof(Block)];
+    for (unsigned char& b : bytes) b = static_cast<unsigned char>(g());
+    Block block;
+    std::memcpy(&block, bytes, sizeof block);
+    float all[math::kBlockValues<Block>];
+    dequantize(block, all);
+    for (int j = 0; j < math::kBlockValues<Block>; ++j) {
+      const float one = value_of(block, j);
+      if (std::isnan(one) && std::isnan(all[j])) continue;
+      ASSERT_EQ(view<std::uint32_t>(one), view<std::uint32_t>(all[j])) << i << ' ' << j;
+    }
+  }
+}
+
+TEST(BlockValues, OneValueIsThatOfAll) {
+  expect_values_are_those_of_dequantize<math::BlockQ4_0>();
+  expect_values_are_those_of_dequantize<math::BlockQ4_1>();
+  expect_values_are_those_of_dequantize<math::BlockQ5_0>();
+  expect_values_are_those_of_dequantize<math::BlockQ5_1>();
+  expect_values_are_those_of_dequantize<math::BlockQ8_0>();
+  expect_values_are_those_of_dequantize<math::BlockQ4_K>();
+  expect_values_are_those_of_dequantize<math::BlockQ6_K>();
+}
 
 /// Blocks of normal values at many scales, constant blocks, zeros, ties of the largest magnitude.
 std::vector<float> values_to_quantize() {

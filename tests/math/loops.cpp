@@ -4,6 +4,7 @@
 #include "wick/math/arithmetic.h"
 #include "wick/math/half.h"
 #include "wick/math/k_blocks.h"
+#include "wick/math/narrow.h"
 #include "wick/math/random.h"
 
 namespace wick::math_test {
@@ -29,24 +30,43 @@ T narrow(Y y) {
   }
 }
 
-#define X(name)                                                                   \
-  template <class T>                                                              \
-  void name##_loop(const void* in, void* out, std::size_t n) {                    \
-    const T* __restrict x = static_cast<const T*>(in);                            \
-    T* __restrict y = static_cast<T*>(out);                                       \
-    for (std::size_t i = 0; i < n; ++i) y[i] = narrow<T>(math::name(wide(x[i]))); \
+// The function of a name for numbers that come from a storage type and go back to it.
+#define WICK_MATH_CALL(name, ...)      \
+  if constexpr (kSame<T, bf16>) {      \
+    return of_bf16::name(__VA_ARGS__); \
+  } else if constexpr (!Number<T>) {   \
+    return of_f16::name(__VA_ARGS__);  \
+  } else {                             \
+    return math::name(__VA_ARGS__);    \
+  }
+
+#define X(name)                                                          \
+  template <class T>                                                     \
+  void name##_loop(const void* in, void* out, std::size_t n) {           \
+    const T* __restrict x = static_cast<const T*>(in);                   \
+    T* __restrict y = static_cast<T*>(out);                              \
+    const auto f = [](auto v) { WICK_MATH_CALL(name, v) };               \
+    for (std::size_t i = 0; i < n; ++i) y[i] = narrow<T>(f(wide(x[i]))); \
   }
 WICK_MATH_UNARY(X)
+#undef X
+#define X(name)                                                  \
+  void name##_loop(const void* in, void* out, std::size_t n) {   \
+    const float* __restrict x = static_cast<const float*>(in);   \
+    float* __restrict y = static_cast<float*>(out);              \
+    for (std::size_t i = 0; i < n; ++i) y[i] = math::name(x[i]); \
+  }
 X(sin_of_near)
 X(cos_of_near)
 #undef X
-#define X(name)                                                                               \
-  template <class T>                                                                          \
-  void name##_loop2(const void* a, const void* b, void* out, std::size_t n) {                 \
-    const T* __restrict x = static_cast<const T*>(a);                                         \
-    const T* __restrict y = static_cast<const T*>(b);                                         \
-    T* __restrict z = static_cast<T*>(out);                                                   \
-    for (std::size_t i = 0; i < n; ++i) z[i] = narrow<T>(math::name(wide(x[i]), wide(y[i]))); \
+#define X(name)                                                                      \
+  template <class T>                                                                 \
+  void name##_loop2(const void* a, const void* b, void* out, std::size_t n) {        \
+    const T* __restrict x = static_cast<const T*>(a);                                \
+    const T* __restrict y = static_cast<const T*>(b);                                \
+    T* __restrict z = static_cast<T*>(out);                                          \
+    const auto f = [](auto u, auto v) { WICK_MATH_CALL(name, u, v) };                \
+    for (std::size_t i = 0; i < n; ++i) z[i] = narrow<T>(f(wide(x[i]), wide(y[i]))); \
   }
 WICK_MATH_BINARY(X)
 #undef X
@@ -165,8 +185,8 @@ constexpr Loops make_loops() {
       {},
       {},
       {},
-      sin_of_near_loop<float>,
-      cos_of_near_loop<float>,
+      sin_of_near_loop,
+      cos_of_near_loop,
       {WICK_CAST_ROW(u8), WICK_CAST_ROW(u32), WICK_CAST_ROW(i16), WICK_CAST_ROW(i32),
        WICK_CAST_ROW(i64), WICK_CAST_ROW(bf16), WICK_CAST_ROW(f16), WICK_CAST_ROW(float),
        WICK_CAST_ROW(double), WICK_CAST_ROW(f8e4m3)},

@@ -141,6 +141,27 @@ Narrow f8_loops() { return {small_f8e4m3(), kFloat8, 1}; }
 TEST_P(F32, AllOfF16) { check_narrow(static_cast<Unary>(GetParam()), f16_loops()); }
 TEST_P(F32, AllOfBF16) { check_narrow(static_cast<Unary>(GetParam()), bf16_loops()); }
 TEST_P(F32, AllOfF8) { check_narrow(static_cast<Unary>(GetParam()), f8_loops()); }
+/// The functions that narrow.h has for a type give, rounded, the bits that those of f32 give.
+void check_same_as_f32(Unary f, const Narrow& narrow) {
+  std::vector<float> wide(narrow.format.patterns()), want(wide.size());
+  for (std::uint32_t i = 0; i < wide.size(); ++i) {
+    wide[i] = static_cast<float>(narrow.format.value(i));
+  }
+  for (const NamedLoops& set : available_loops()) {
+    const std::vector<std::uint32_t> got = narrow.run(set, f);
+    set.loops->unary[kFloat32][f](wide.data(), want.data(), wide.size());
+    for (std::uint32_t i = 0; i < wide.size(); ++i) {
+      if (std::isnan(want[i]) && narrow.format.is_nan(got[i])) continue;
+      ASSERT_EQ(got[i], narrow.format.nearest(static_cast<long double>(want[i])))
+          << set.name << " at " << wide[i];
+    }
+  }
+}
+TEST_P(F32, NarrowTypesHaveTheBitsOfF32) {
+  for (const Narrow& narrow : {f16_loops(), bf16_loops(), f8_loops()}) {
+    check_same_as_f32(static_cast<Unary>(GetParam()), narrow);
+  }
+}
 
 INSTANTIATE_TEST_SUITE_P(Math, F32, testing::Range(0, static_cast<int>(kUnaries)),
                          [](const auto& test) { return kUnaryNames[test.param]; });

@@ -65,7 +65,7 @@ struct StepThere {
         values(b, s.values.storage()),
         out(b, s.out.storage()) {}
 
-  void run() {
+  CachedAttention where() const {
     CachedAttention where{.cos = cos.view(host.cos.view()),
                           .sin = sin.view(host.sin.view()),
                           .positions = positions.view(host.positions.view()),
@@ -75,7 +75,10 @@ struct StepThere {
     if (c.key_major) {
       where.keys.layout = where.keys.layout.narrow(2, 0, c.capacity).transpose(1, 2);
     }
-    backend.cached_attention(out.view(host.out.view()), qkv.view(host.qkv.view()), where);
+    return where;
+  }
+  void run() {
+    backend.cached_attention(out.view(host.out.view()), qkv.view(host.qkv.view()), where());
   }
   void set_start(int64_t start) {
     host.set_start(start);
@@ -100,6 +103,23 @@ void expect_same(const std::string& what, DType dtype, const Bits& expected, con
                                  expected[i]);
     return;
   }
+}
+
+/// Whether a target's results, outputs for each start and then keys and values, are the first
+/// target's, which are kept.
+bool agrees(std::vector<Bits>& first, std::vector<Bits> results, const std::string& what,
+            DType cache, std::span<const int64_t> starts) {
+  if (first.empty()) {
+    first = std::move(results);
+    return true;
+  }
+  const size_t keys = starts.size(), values = keys + 1;
+  for (size_t i = 0; i < keys; ++i) {
+    expect_same(fmt::format("{} start {}", what, starts[i]), DType::f32, first[i], results[i]);
+  }
+  expect_same(what + " keys", cache, first[keys], results[keys]);
+  expect_same(what + " values", cache, first[values], results[values]);
+  return !testing::Test::HasFailure();
 }
 
 /// Steps of t tokens at each of the starts, one after another in the same caches.
@@ -137,16 +157,7 @@ void check(const Case& c, int64_t t, std::span<const int64_t> starts, Values kin
     }
     results.push_back(step.keys.bits());
     results.push_back(step.values.bits());
-    if (first.empty()) {
-      first = results;
-      continue;
-    }
-    for (size_t i = 0; i < starts.size(); ++i) {
-      expect_same(fmt::format("{} start {}", what, starts[i]), DType::f32, first[i], results[i]);
-    }
-    expect_same(what + " keys", c.cache, first[starts.size()], results[starts.size()]);
-    expect_same(what + " values", c.cache, first[starts.size() + 1], results[starts.size() + 1]);
-    if (testing::Test::HasFailure()) return;
+    if (!agrees(first, std::move(results), what, c.cache, starts)) return;
   }
 }
 
@@ -187,6 +198,82 @@ void check_all(DType cache) {
   run({4, 2, 7, 5, 2, 777, cache, plain}, 4, few);
   run({20, 1, 32, 32, 8, 799, cache, plain}, 1, few);
   run({14, 2, 24, 40, 0, 799, cache, plain}, 3, few, Values::normal, true);
+}
+
+/// A product that attention goes into, on each device against the CPU's composition of the two:
+/// steps of t tokens at each of the starts.
+void check_product(const Case& c, int64_t t, DType type, std::span<const int64_t> starts,
+                   bool recorded, Random& random) {
+  constexpr int64_t kRows = 40;
+  const int64_t k = c.h * c.e;
+  Step step(c, t, Values::normal, random);
+  TestTensor matrix(DType::f32, Place::contiguous, {kRows, k}, 8);
+  TestTensor residual(DType::f32, Place::contiguous, {t, kRows}, 9);
+  TestTensor y(DType::f32, Place::contiguous, {t, kRows}, 10, true);
+  for (TestTensor* x : {&matrix, &residual}) x->fill(Values::normal, random);
+  const std::vector<std::byte> no_blocks(static_cast<size_t>(bytes_of(type, kRows * k)));
+  const std::vector<std::byte> keys(step.keys.storage().begin(), step.keys.storage().end());
+  const std::vector<std::byte> values(step.values.storage().begin(), step.values.storage().end());
+  std::vector<Bits> first;
+  for (const Target& target : targets()) {
+    const std::string what = fmt::format("product with {} of {} t {}{} on {}", name(type),
+                                         describe(c), t, recorded ? " recorded" : "", target.name);
+    std::copy(keys.begin(), keys.end(), step.keys.storage().begin());
+    std::copy(values.begin(), values.end(), step.values.storage().begin());
+    Backend& backend = *target.backend;
+    StepThere there(backend, c, step);
+    const OnDevice matrix_there(backend, matrix.storage()), y_there(backend, y.storage()),
+        residual_there(backend, residual.storage());
+    std::vector<std::byte> host_blocks = no_blocks;
+    const OnDevice blocks_there(backend, host_blocks);
+    const View blocks =
+        blocks_there.view(View{host_blocks.data(), type, Layout::contiguous({kRows, k})});
+    backend.quantize(blocks, matrix_there.view(matrix.view()));
+    const ConstView part = blocks;
+    const auto weight = backend.prepare({&part, 1}, false);
+    const CachedAttention where = there.where();
+    LinearFusion fusion;
+    fusion.input = LinearFusion::Input::attention;
+    fusion.attention = &where;
+    fusion.add = true;
+    fusion.residual = residual_there.view(residual.view());
+    const auto work = [&] {
+      backend.linear(y_there.view(y.view()), there.qkv.view(step.qkv.view()), *weight, fusion);
+    };
+    std::vector<Bits> results;
+    const auto recording = recorded ? backend.record(work) : nullptr;
+    for (int64_t start : starts) {
+      there.set_start(start);
+      if (recorded) {
+        recording->replay();
+      } else {
+        work();
+      }
+      y_there.fetch(y.storage());
+      results.push_back(y.bits());
+    }
+    there.fetch();
+    results.push_back(step.keys.bits());
+    results.push_back(step.values.bits());
+    if (!agrees(first, std::move(results), what, c.cache, starts)) return;
+  }
+}
+
+void check_products(DType cache) {
+  Random random(79);
+  const AttentionParams plain{.scale = 0.2f};
+  const int64_t starts[] = {0, 1, 37, 254, 255, 256, 513, 700};
+  const auto run = [&](const Case& c, int64_t t, DType type, bool recorded = false) {
+    if (!testing::Test::HasFailure()) check_product(c, t, type, starts, recorded, random);
+  };
+  run({4, 2, 64, 64, 32, 800, cache, plain}, 1, DType::q8_0);
+  run({4, 1, 128, 128, 64, 800, cache, plain}, 1, DType::q4_0, true);
+  run({3, 1, 32, 32, 16, 800, cache, plain}, 1, DType::q4_0);  // dead blocks
+  run({6, 2, 16, 32, 8, 800, cache, {.scale = 0.2f, .window = 30}}, 3, DType::q8_0, true);
+  run({12, 1, 32, 96, 8, 800, cache, {.scale = 0.3f, .soft_cap = 4.0f}}, 8, DType::q8_0);
+  run({4, 1, 32, 32, 16, 800, cache, plain}, 9, DType::q8_0);
+  run({2, 1, 16, 48, 8, 800, cache, plain}, 1, DType::q8_0);  // blocks of two heads
+  run({4, 1, 32, 32, 16, 800, cache, plain, false}, 1, DType::q8_0);
 }
 
 /// Keys and values through shared memory, which GPUs without copies of their own do only here.
@@ -235,6 +322,7 @@ const bool added = [] {
   }
   for (DType cache : {DType::bf16, DType::f16, DType::f32}) {
     add(fmt::format("cached_attention.{}_staged", name(cache)), [=] { check_staged(cache); });
+    add(fmt::format("cached_attention.{}_product", name(cache)), [=] { check_products(cache); });
   }
   add("cached_attention.outside", check_outside);
   return true;

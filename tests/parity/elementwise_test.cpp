@@ -260,7 +260,7 @@ void check_zero_divisor(DType dtype) {
     a.fill_with([](int64_t i) { return i % 100; });
     b.fill_with([n](int64_t i) { return i == n - 1 ? 0 : 3; });
     for (const Target& target : targets()) {
-      // GPUs say it later: tests/backend/gpu_ops_test.cpp.
+      // GPUs say it later: tests/backend/gpu_faults_test.cpp.
       if (target.backend->device().kind != DeviceKind::cpu) continue;
       try {
         target.backend->binary(Op::div, out.view(), a.view(), b.view());

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
+
 #include "tests/parity/harness.h"
 #include "tests/parity/ordered.h"
 #include "wick/backend/gpu/gpu_backend.h"

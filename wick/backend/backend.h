@@ -33,21 +33,6 @@ struct AttentionParams {
   float soft_cap = 0.0f;  ///< > 0: score = cap * tanh(score / cap), before masks
 };
 
-/// What `linear` computes of its input before the product, and adds to it afterwards. The result
-/// has the bits of the ops it stands for, one after another, in f32.
-struct LinearFusion {
-  enum class Input : uint8_t {
-    plain,
-    rms_norm,  ///< of x's rows, with `norm` and `eps`
-    silu_mul,  ///< silu of the first half of x's rows times their second half: x is [.., 2k]
-  };
-  Input input = Input::plain;
-  ConstView norm;  ///< [k] f32
-  float eps = 0;
-  bool add = false;    ///< whether there is a residual
-  ConstView residual;  ///< [.., n] of x's dtype, added to the product
-};
-
 /// Where new positions and what they attend to lie, in `cached_attention`. The caches are written.
 struct CachedAttention {
   ConstView cos, sin;      ///< [positions, r/2] f32
@@ -55,6 +40,23 @@ struct CachedAttention {
   View keys;               ///< [g, capacity, d]
   View values;             ///< [g, capacity, e], of keys' dtype
   AttentionParams params;  ///< causal; row i sees the keys of positions up to its own
+};
+
+/// What `linear` computes of its input before the product, and adds to it afterwards. The result
+/// has the bits of the ops it stands for, one after another, in f32.
+struct LinearFusion {
+  enum class Input : uint8_t {
+    plain,
+    rms_norm,   ///< of x's rows, with `norm` and `eps`
+    silu_mul,   ///< silu of the first half of x's rows times their second half: x is [.., 2k]
+    attention,  ///< cached_attention of x, its qkv, with `attention`
+  };
+  Input input = Input::plain;
+  ConstView norm;  ///< [k] f32
+  float eps = 0;
+  const CachedAttention* attention = nullptr;
+  bool add = false;    ///< whether there is a residual
+  ConstView residual;  ///< [.., n] of x's dtype, added to the product
 };
 
 /// What choosing a token reads and changes on the device, in `sample`.
@@ -87,6 +89,7 @@ struct MemoryInfo {
   size_t cached_bytes = 0;  ///< free, kept for reuse
   size_t peak_bytes = 0;    ///< largest in_use_bytes so far
   size_t total_bytes = 0;   ///< what the process may use of the device in all
+  size_t limit_bytes = 0;   ///< most that may be held; total_bytes where no limit was set
 };
 
 /// One device. Pure virtual and without defaults: a backend that lacks an operation doesn't
@@ -111,6 +114,9 @@ class WICK_API Backend {
   /// Starts to copy what the device's work so far leaves there, beside the work that follows, which
   /// must leave these bytes alone until the copy is finished.
   virtual std::unique_ptr<Readback> start_readback(const void* from_device, size_t bytes) = 0;
+  /// Copies from another device's memory, behind the work of both so far. Errors: one of them
+  /// records.
+  virtual void copy_from(void* to, Backend& there, const void* from, size_t bytes) = 0;
   /// Waits for all work. Errors: what went wrong in it, with the op's name.
   virtual void synchronize() = 0;
   /// Does `work`, whose calls of this backend become a recording. They write to tensors made
@@ -118,6 +124,12 @@ class WICK_API Backend {
   /// host.
   virtual std::unique_ptr<Recording> record(const std::function<void()>& work) = 0;
   virtual MemoryInfo memory_info() const = 0;
+  /// What the system would still hand out, to this process or to others: changes at any time.
+  virtual size_t free_memory() const = 0;
+  /// Most that may be held, in use and cached; 0: what the device has. What is in use stays.
+  virtual void set_memory_limit(size_t bytes) = 0;
+  /// Lets peak_bytes count from what is in use now.
+  virtual void reset_peak_memory() = 0;
   /// Rows of activations of a layer that caches hold at once: longer prompts gain from going
   /// through a layer in slices of so many. 0: slices gain nothing.
   virtual int64_t rows_in_cache() const = 0;

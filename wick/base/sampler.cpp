@@ -130,7 +130,7 @@ int32_t Sampler::sample(std::span<const float> logits, std::span<const int32_t> 
 std::span<const float> Sampler::penalize(std::span<const float> logits,
                                          std::span<const int32_t> history) {
   const SamplerOptions& o = options_;
-  if (o.repetition_penalty == 1 && o.presence_penalty == 0 && o.frequency_penalty == 0) {
+  if (!o.penalizes()) {
     return logits;
   }
   if (o.penalty_window >= 0 && history.size() > static_cast<size_t>(o.penalty_window)) {

@@ -20,6 +20,10 @@ struct SamplerOptions {
   int penalty_window = 64;          ///< ≥ -1: tokens of history that count as seen; -1: all
   uint64_t seed = 0;
 
+  /// Whether the tokens so far have a say.
+  bool penalizes() const {
+    return repetition_penalty != 1 || presence_penalty != 0 || frequency_penalty != 0;
+  }
   bool operator==(const SamplerOptions&) const = default;
 };
 

@@ -183,8 +183,14 @@ namespace detail {
 /// What log adds for arguments that are not positive and finite. A sum, because compilers turn a
 /// select between a result and constants into branches where a conversion with selects follows.
 WICK_FN float log_special(float x) {
+#if WICK_FN_NVCC_DEVICE
+  float y;  // has the same specials, in one instruction, but for negative denormals
+  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * 0x1p64f));
+  return (x > 0.0f) & (x < kInfF32) ? 0.0f : y;
+#else
   const float above = x < kInfF32 ? 0.0f : x;
   return x > 0.0f ? above : (x == 0.0f ? -kInfF32 : kNaNF32);
+#endif
 }
 WICK_FN double log_special(double x) {
   const double above = x < kInfF64 ? 0.0 : x;
@@ -236,17 +242,21 @@ WICK_FN double log_exponent(u64 b, bool denormal) {
          (denormal ? 0x1p52 + 1023.0 + 54.0 : 0x1p52 + 1023.0);
 }
 
+/// log(x); kDenormals: also of denormal numbers.
+template <bool kDenormals>
+WICK_FN float log_f32(float x) {
+  const bool denormal = kDenormals && x < 0x1p-126f;
+  const u32 b = f32_bits(denormal ? x * 0x1p23f : x) - kLogLowF32;
+  const float k = static_cast<float>(static_cast<i32>(b) >> 23) - (denormal ? 23.0f : 0.0f);
+  const float f = bits_f32((b & 0x007fffffu) + kLogLowF32) - 1.0f;
+  return log_sum(k, f) + log_special(x);
+}
+
 }  // namespace detail
 
 /// Natural logarithm. log(±0) = −inf, NaN below zero; denormals are right. Worst 0.838 ulp (f32),
 /// 0.85 (f64).
-WICK_FN float log(float x) {
-  const bool denormal = x < 0x1p-126f;
-  const u32 b = f32_bits(denormal ? x * 0x1p23f : x) - detail::kLogLowF32;
-  const float k = static_cast<float>(static_cast<i32>(b) >> 23) - (denormal ? 23.0f : 0.0f);
-  const float f = bits_f32((b & 0x007fffffu) + detail::kLogLowF32) - 1.0f;
-  return detail::log_sum(k, f) + detail::log_special(x);
-}
+WICK_FN float log(float x) { return detail::log_f32<true>(x); }
 WICK_FN double log(double x) {
   const bool denormal = x < 0x1p-1022;
   const u64 b = f64_bits(denormal ? x * 0x1p54 : x) - detail::kLogLowF64;

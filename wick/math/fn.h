@@ -60,7 +60,25 @@ WICK_FN double bits_f64(u64 b) { return __builtin_bit_cast(double, b); }
 #if WICK_FN_NVCC_DEVICE
 WICK_FN float fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 WICK_FN double fma(double a, double b, double c) { return __fma_rn(a, b, c); }
-WICK_FN float sqrt(float x) { return __fsqrt_rn(x); }
+/// Its compiler's own steps in the middle of the range, into which small numbers are moved by a
+/// power of four; at the ends a select takes what it has branches for.
+struct RootF32 {
+  float root;  // of x, but of x·2^96 if x is small
+  bool small, ends;
+
+  WICK_FN explicit RootF32(float x) : small(x < 0x1p-96f) {
+    const float moved = x * (small ? 0x1p96f : 1.0f);
+    float y;
+    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(moved));
+    const float g = moved * y;
+    ends = (x == 0.0f) | (x == __builtin_bit_cast(float, 0x7f800000u));
+    root = ends ? x : __fmaf_rn(__fmaf_rn(-g, g, moved), 0.5f * y, g);
+  }
+};
+WICK_FN float sqrt(float x) {
+  const RootF32 r(x);
+  return r.root * (r.small ? 0x1p-48f : 1.0f);
+}
 WICK_FN double sqrt(double x) { return __dsqrt_rn(x); }
 WICK_FN float rint(float x) { return ::rintf(x); }
 WICK_FN double rint(double x) { return ::rint(x); }
@@ -90,6 +108,38 @@ WICK_FN double ceil(double x) { return __builtin_ceil(x); }
 WICK_FN float abs(float x) { return __builtin_fabsf(x); }
 WICK_FN double abs(double x) { return __builtin_fabs(x); }
 #endif
+
+/// x, or a limit that it is beyond; NaN stays. The limit isn't 0. Exact.
+WICK_FN float at_most(float x, float limit) {
+#if WICK_FN_NVCC_DEVICE
+  float y;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(x), "f"(limit));
+  return y;
+#else
+  return x > limit ? limit : x;
+#endif
+}
+WICK_FN float at_least(float x, float limit) {
+#if WICK_FN_NVCC_DEVICE
+  float y;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(x), "f"(limit));
+  return y;
+#else
+  return x < limit ? limit : x;
+#endif
+}
+
+/// 1/d for 2^-100 <= |d| <= 2^100 or NaN, correctly rounded. On NVIDIA its compiler's own steps for
+/// such numbers, without the look at what isn't one: a branch that keeps apart what could overlap.
+WICK_FN float recip_moderate(float d) {
+#if WICK_FN_NVCC_DEVICE
+  float r;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(d));
+  return __fmaf_rn(r, -__fmaf_rn(d, r, -1.0f), r);
+#else
+  return 1.0f / d;
+#endif
+}
 
 /// Whether two types are one.
 template <class A, class B>

@@ -11,7 +11,17 @@ WICK_FN float recip(float x) { return 1.0f / x; }
 WICK_FN double recip(double x) { return 1.0 / x; }
 
 /// 1/√x, two roundings. NaN below zero, ±inf at ±0. Worst 1.491 ulp (f32), 1.49 (f64).
-WICK_FN float rsqrt(float x) { return 1.0f / sqrt(x); }
+WICK_FN float rsqrt(float x) {
+#if WICK_FN_NVCC_DEVICE
+  const RootF32 root(x);
+  float r;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(root.root));
+  const float near = fma(r, -fma(root.root, r, -1.0f), r);  // NaN at the ends, where r is right
+  return (root.ends ? r : near) * (root.small ? 0x1p48f : 1.0f);
+#else
+  return 1.0f / sqrt(x);
+#endif
+}
 WICK_FN double rsqrt(double x) { return 1.0 / sqrt(x); }
 
 /// x·x. Every input; correctly rounded.

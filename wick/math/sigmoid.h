@@ -9,22 +9,24 @@ namespace wick::math {
 
 namespace detail {
 
-/// a/(1 + e) for an e = exp(…) of parts; scaled so that the quotient is rounded in the normal range
-/// and once more only where the result is below it.
+/// 1 + e for an e = exp(…) of parts, times a power of two that keeps it in the middle of the range:
+/// a quotient by it is rounded there, and once more only where times the scale it is below it.
 template <class F>
-WICK_FN F over_one_plus(F a, const ExpParts<F>& e) {
-  const F scale = inverse_power(e.s2);
-  // (1 + exp(−x))·scale = s1 + scale + r·s1·q. The sum of the two powers of two can lose one of
-  // them where they are 24 binary places apart; what it loses goes into the small term.
-  const F powers = e.s1 + scale;
-  const F lost = scale - (powers - e.s1);
-  const F sum = fma(e.r * e.s1, e.q, lost) + powers;
-  return (a / sum) * scale;
-}
-/// a/(1 + exp(−x)) with x clamped to at most limit.
+struct OnePlus {
+  F sum, scale;
+
+  WICK_FN explicit OnePlus(const ExpParts<F>& e) : scale(inverse_power(e.s2)) {
+    // (1 + e)·scale = s1 + scale + r·s1·q. The sum of the two powers of two can lose one of them
+    // where they are 24 binary places apart; what it loses goes into the small term.
+    const F powers = e.s1 + scale;
+    const F lost = scale - (powers - e.s1);
+    sum = fma(e.r * e.s1, e.q, lost) + powers;
+  }
+};
+/// 1 + exp(−x) with x clamped to at most limit.
 template <class F>
-WICK_FN F over_one_plus_exp_neg(F a, F x, F limit) {
-  return over_one_plus(a, exp_parts(-(x > limit ? limit : x)));
+WICK_FN OnePlus<F> one_plus_exp_neg(F x, F limit) {
+  return OnePlus<F>(exp_parts(-(x > limit ? limit : x)));
 }
 
 /// A number as a sum of two, the second one small beside the first.
@@ -60,7 +62,8 @@ template <class F>
 WICK_FN F gelu_within(F x, F limit) {
   const F a = x < -limit ? -limit : x;
   const Sum<F> v = gelu_exponent(a > limit ? limit : a);
-  return over_one_plus(a, exp_parts(-v.high, -v.low));
+  const OnePlus<F> d(exp_parts(-v.high, -v.low));
+  return (a / d.sum) * d.scale;
 }
 
 }  // namespace detail
@@ -69,21 +72,25 @@ WICK_FN F gelu_within(F x, F limit) {
 /// Worst 1.810 ulp (f32), 1.69 (f64).
 WICK_FN float sigmoid(float x) {
   x = x < -110.0f ? -110.0f : x;
-  return detail::over_one_plus_exp_neg(1.0f, x, 110.0f);
+  const auto d = detail::one_plus_exp_neg(x, 110.0f);
+  return recip_moderate(d.sum) * d.scale;
 }
 WICK_FN double sigmoid(double x) {
   x = x < -760.0 ? -760.0 : x;
-  return detail::over_one_plus_exp_neg(1.0, x, 760.0);
+  const auto d = detail::one_plus_exp_neg(x, 760.0);
+  return (1.0 / d.sum) * d.scale;
 }
 
 /// x·sigmoid(x). Every input; silu(−inf) is the limit −0. Worst 1.867 ulp (f32), 1.73 (f64).
 WICK_FN float silu(float x) {
   x = x < -120.0f ? -120.0f : x;
-  return detail::over_one_plus_exp_neg(x, x, 120.0f);
+  const auto d = detail::one_plus_exp_neg(x, 120.0f);
+  return (x / d.sum) * d.scale;
 }
 WICK_FN double silu(double x) {
   x = x < -780.0 ? -780.0 : x;
-  return detail::over_one_plus_exp_neg(x, x, 780.0);
+  const auto d = detail::one_plus_exp_neg(x, 780.0);
+  return (x / d.sum) * d.scale;
 }
 
 /// Hyperbolic tangent: an odd polynomial below 0.55, 1 − 2/(1 + exp(2|x|)) above. Every input.
@@ -100,7 +107,7 @@ WICK_FN float tanh(float x) {
   const float clamped = y > 10.0f ? 10.0f : y;
   const auto e = detail::exp_parts(clamped + clamped);
   const float s = e.s1 * e.s2;
-  const float large = 1.0f - 2.0f / fma(e.r * s, e.q, s + 1.0f);
+  const float large = 1.0f - 2.0f * recip_moderate(fma(e.r * s, e.q, s + 1.0f));
   return bits_f32(f32_bits(y < 0.55f ? small : large) | (f32_bits(x) & 0x80000000u));
 }
 WICK_FN double tanh(double x) {

@@ -20,10 +20,6 @@ bool records() {
   return wanted;
 }
 
-bool penalizes(const SamplerOptions& o) {
-  return o.repetition_penalty != 1 || o.presence_penalty != 0 || o.frequency_penalty != 0;
-}
-
 }  // namespace
 
 Decoder::Decoder(const CausalLm& model, nn::KvCache& cache, int64_t vocabulary)
@@ -53,7 +49,7 @@ void Decoder::start(const Tensor& logits, std::span<const int32_t> history,
   options_ = options;
   if (!history_.defined()) history_ = Tensor::zeros({cache_.context() + 1}, DType::u32, device_);
   // Where nothing is penalised nobody reads what was before.
-  drawn_ = penalizes(options) ? static_cast<int64_t>(history.size()) : 0;
+  drawn_ = options.penalizes() ? static_cast<int64_t>(history.size()) : 0;
   if (drawn_ > cache_.context()) throw Error("decode", "a history longer than the context");
   const std::vector<uint32_t> words(history.end() - drawn_, history.end());
   if (drawn_ > 0) overwrite(history_.narrow(0, 0, drawn_), words);

@@ -152,7 +152,20 @@ Tensor Llama::forward(std::span<const int32_t> tokens, nn::KvCache& cache, Logit
 /// One layer: x [t, hidden] at positions from `begin` of the call on → its last `wanted` rows. With
 /// none wanted it stores keys and values and returns an undefined tensor.
 Tensor Llama::run(int64_t layer, Tensor x, int64_t begin, int64_t wanted, Step& step) const {
+  const LlamaConfig& c = config_;
   const Block& block = blocks_[static_cast<size_t>(layer)];
+  if (step.positions.defined()) {
+    const AttentionStep attention{
+        .cos = step.cos,
+        .sin = step.sin,
+        .positions = step.positions,
+        .keys = step.cache.key_room(layer),
+        .values = step.cache.value_room(layer),
+        .params = {.scale = c.attention_scale, .causal = true, .window = c.window}};
+    const Tensor qkv = block.qkv.joined(x, block.attention_norm.before());
+    const Tensor y = block.output(qkv, {.residual = x, .attention = &attention});
+    return mlp(block, y.narrow(0, x.size(0) - wanted, wanted));
+  }
   const Tensor y = attend(layer, x, begin, wanted, step);
   if (wanted == 0) return {};
   if (wanted < x.size(0)) x = x.narrow(0, x.size(0) - wanted, wanted);
@@ -182,13 +195,6 @@ Tensor Llama::attend(int64_t layer, const Tensor& x, int64_t begin, int64_t want
     return y.reshape({1, y.size(0), n, size}).transpose(1, 2);
   };
   const Block& block = blocks_[static_cast<size_t>(layer)];
-  const AttentionParams params{.scale = c.attention_scale, .causal = true, .window = c.window};
-  if (step.positions.defined()) {
-    const Tensor y = cached_attention(block.qkv.joined(x, block.attention_norm.before()), step.cos,
-                                      step.sin, step.positions, step.cache.key_room(layer),
-                                      step.cache.value_room(layer), params);
-    return skipped == 0 ? y : y.narrow(0, skipped, wanted);
-  }
   const Tensor cos = step.cos.narrow(0, begin, count), sin = step.sin.narrow(0, begin, count);
   const std::vector<Tensor> qkv = block.qkv(x, block.attention_norm.before());
   const Tensor k = rope_interleaved(heads(qkv[1], c.kv_heads, c.head_size), cos, sin);
@@ -197,6 +203,7 @@ Tensor Llama::attend(int64_t layer, const Tensor& x, int64_t begin, int64_t want
   const Tensor q = rope_interleaved(heads(qkv[0].narrow(0, skipped, wanted), c.heads, c.head_size),
                                     cos.narrow(0, skipped, wanted), sin.narrow(0, skipped, wanted));
   const int64_t keys = step.cache.length() + begin + count;
+  const AttentionParams params{.scale = c.attention_scale, .causal = true, .window = c.window};
   const Tensor y =
       attention(q, step.cache.keys(layer, keys), step.cache.values(layer, keys), params);
   return y.transpose(1, 2).reshape({wanted, c.heads * c.value_size});

@@ -32,7 +32,7 @@ KvCache::KvCache(const KvCacheOptions& options) : options_(options) {
                         static_cast<double>(o.key_size + o.value_size) *
                         static_cast<double>(o.context) * static_cast<double>(bytes_of(o.dtype, 1));
   const double free =
-      static_cast<double>(memory.total_bytes) - static_cast<double>(memory.in_use_bytes);
+      static_cast<double>(memory.limit_bytes) - static_cast<double>(memory.in_use_bytes);
   if (needed > free) {
     throw Error("kv cache", "not enough memory",
                 fmt::format("context {} needs {:.1f} GiB on {}, {:.1f} GiB are left", o.context,

@@ -45,11 +45,14 @@ Projections::Projections(std::span<const Tensor> matrices, std::span<const Tenso
 }
 
 std::vector<Tensor> Projections::products(const Tensor& x, const FusedLinear& fusion) const {
-  // A norm that several products share is computed once.
-  const bool shared = groups_.size() > 1 && fusion.norm.defined();
-  const Tensor input = shared ? rms_norm(x, fusion.norm, fusion.eps) : x;
   FusedLinear each = fusion;
-  if (shared) each.norm = {};
+  Tensor input = x;
+  if (groups_.size() > 1) {  // what several products share is computed once
+    if (fusion.norm.defined()) input = rms_norm(x, fusion.norm, fusion.eps);
+    if (fusion.attention != nullptr) input = cached_attention(x, *fusion.attention);
+    each.norm = {};
+    each.attention = nullptr;
+  }
   std::vector<Tensor> outputs;
   for (const Group& group : groups_) {
     if (group.bias.defined()) each.residual = {};  // the bias comes first

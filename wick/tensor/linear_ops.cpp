@@ -15,21 +15,68 @@ std::string operands(const Tensor& a, const Tensor& b) {
   return fmt::format("lhs {}, rhs {}", a.str(), b.str());
 }
 
-/// Errors: parts of a fused product that don't fit.
+/// Elements of a row that cached_attention makes of one of qkv. Errors: its.
+int64_t attention_width(const Tensor& qkv, const AttentionStep& step) {
+  const auto& [cos, sin, positions, keys, values, params] = step;
+  check_operand(Op::attention, qkv);
+  check_operand(Op::attention, keys);
+  check_same(Op::attention, keys, values);
+  for (const Tensor* t : {&cos, &sin, &positions, &keys}) check_device("cached_attention", qkv, *t);
+  const bool ranks = qkv.dtype() == DType::f32 && qkv.rank() == 2 && keys.rank() == 3 &&
+                     values.rank() == 3 && positions.rank() == 1 && cos.rank() == 2 &&
+                     cos.shape() == sin.shape() && cos.dtype() == DType::f32 &&
+                     sin.dtype() == DType::f32 && positions.dtype() == DType::u32;
+  const int64_t g = ranks ? keys.size(0) : 0, d = ranks ? keys.size(2) : 0;
+  const int64_t rest = ranks ? qkv.size(1) - g * (d + values.size(2)) : 0;
+  const bool fits = ranks && g > 0 && d > 0 && values.size(0) == g &&
+                    values.size(1) == keys.size(1) && positions.size(0) == qkv.size(0) &&
+                    rest > 0 && rest % (g * d) == 0 && 2 * cos.size(1) <= d;
+  if (!fits) {
+    throw Error("cached_attention", "operands don't fit",
+                fmt::format("qkv {}, cos {}, positions {}, keys {}, values {}", qkv.str(),
+                            cos.str(), positions.str(), keys.str(), values.str()),
+                "need qkv f32 [t, h·d + g·d + g·e], positions u32 [t], keys [g, c, d], values "
+                "[g, c, e], h a multiple of g");
+  }
+  if (!params.causal || !std::isfinite(params.scale) || params.window < 0 ||
+      !(params.soft_cap >= 0.0f)) {
+    throw Error("cached_attention", "parameters out of range",
+                fmt::format("causal {}, scale {}, window {}, soft_cap {}", params.causal,
+                            params.scale, params.window, params.soft_cap));
+  }
+  if (!keys.storage()->writable() || !values.storage()->writable()) {
+    throw Error("cached_attention", "the cache is read-only", keys.str());
+  }
+  return rest / d * values.size(2);
+}
+
+CachedAttention views(const AttentionStep& step) {
+  return {.cos = step.cos.view(),
+          .sin = step.sin.view(),
+          .positions = step.positions.view(),
+          .keys = step.keys.mutable_view(),
+          .values = step.values.mutable_view(),
+          .params = step.params};
+}
+
+/// Errors: parts of a fused product that don't fit. What attention takes is checked elsewhere.
 LinearFusion checked(const FusedLinear& f, const Tensor& x, const Shape& out) {
   LinearFusion fusion;
-  if (!f.norm.defined() && !f.silu_mul && !f.residual.defined()) return fusion;
+  const bool attention = f.attention != nullptr;
+  if (!f.norm.defined() && !f.silu_mul && !attention && !f.residual.defined()) return fusion;
   const auto f32_here = [&](const Tensor& t) {
     return t.dtype() == DType::f32 && t.device() == x.device();
   };
-  const bool norm_fits = !f.norm.defined() || (f32_here(f.norm) && f.norm.rank() == 1 &&
-                                               f.norm.size(0) == x.size(-1) && !f.silu_mul);
+  const bool one_input = int{f.norm.defined()} + int{f.silu_mul} + int{attention} <= 1;
+  const bool norm_fits =
+      !f.norm.defined() || (f32_here(f.norm) && f.norm.rank() == 1 && f.norm.size(0) == x.size(-1));
   const bool residual_fits =
       !f.residual.defined() || (f32_here(f.residual) && f.residual.shape() == out);
-  if (x.dtype() != DType::f32 || !norm_fits || !residual_fits) {
+  if (x.dtype() != DType::f32 || !one_input || !norm_fits || !residual_fits) {
     throw Error("linear", "operands of a fused product don't fit",
                 fmt::format("x {}, norm {}, residual {}", x.str(), f.norm.str(), f.residual.str()),
-                "need f32, norm [k] without silu_mul, and a residual of the result's shape");
+                "need f32, one of norm [k], silu_mul and attention, and a residual of the "
+                "result's shape");
   }
   if (f.norm.defined()) {
     fusion.input = LinearFusion::Input::rms_norm;
@@ -37,6 +84,8 @@ LinearFusion checked(const FusedLinear& f, const Tensor& x, const Shape& out) {
     fusion.eps = f.eps;
   } else if (f.silu_mul) {
     fusion.input = LinearFusion::Input::silu_mul;
+  } else if (attention) {
+    fusion.input = LinearFusion::Input::attention;
   }
   fusion.add = f.residual.defined();
   if (fusion.add) fusion.residual = f.residual.view();
@@ -105,17 +154,24 @@ Tensor linear(const Tensor& x, const Weight& weight, const FusedLinear& fusion) 
   if (!weight.defined()) throw Error("linear", "undefined weight");
   if (!x.defined()) throw Error("linear", "undefined tensor");
   const int64_t wide = fusion.silu_mul ? 2 * weight.k() : weight.k();
+  const int64_t given = fusion.attention != nullptr ? attention_width(x, *fusion.attention)
+                        : x.rank() < 1              ? -1
+                                                    : x.shape().back();
   const std::string_view kRule = "x must be f32, f16 or bf16 [.., k] on the weight's device";
-  if (!dtypes::kActivations.contains(x.dtype()) || x.rank() < 1 || x.shape().back() != wide ||
-      x.device() != weight.device()) {
+  if (!dtypes::kActivations.contains(x.dtype()) || given != wide || x.device() != weight.device()) {
     throw Error("linear", "operands don't fit",
                 fmt::format("x {}, weight {}[{},{}]@{}", x.str(), name(weight.dtype()), weight.n(),
                             weight.k(), weight.device().str()),
                 kRule);
   }
   Tensor out = Tensor::empty(x.shape().with(x.rank() - 1, weight.n()), x.dtype(), x.device());
-  backend(x.device())
-      .linear(out.mutable_view(), x.view(), weight.prepared(), checked(fusion, x, out.shape()));
+  LinearFusion checked_fusion = checked(fusion, x, out.shape());
+  CachedAttention attention;
+  if (fusion.attention != nullptr) {
+    attention = views(*fusion.attention);
+    checked_fusion.attention = &attention;
+  }
+  backend(x.device()).linear(out.mutable_view(), x.view(), weight.prepared(), checked_fusion);
   return out;
 }
 
@@ -228,47 +284,10 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
   return out;
 }
 
-Tensor cached_attention(const Tensor& qkv, const Tensor& cos, const Tensor& sin,
-                        const Tensor& positions, const Tensor& keys, const Tensor& values,
-                        const AttentionParams& params) {
-  check_operand(Op::attention, qkv);
-  check_operand(Op::attention, keys);
-  check_same(Op::attention, keys, values);
-  for (const Tensor* t : {&cos, &sin, &positions, &keys}) check_device("cached_attention", qkv, *t);
-  const bool ranks = qkv.dtype() == DType::f32 && qkv.rank() == 2 && keys.rank() == 3 &&
-                     values.rank() == 3 && positions.rank() == 1 && cos.rank() == 2 &&
-                     cos.shape() == sin.shape() && cos.dtype() == DType::f32 &&
-                     sin.dtype() == DType::f32 && positions.dtype() == DType::u32;
-  const int64_t g = ranks ? keys.size(0) : 0, d = ranks ? keys.size(2) : 0;
-  const int64_t rest = ranks ? qkv.size(1) - g * (d + values.size(2)) : 0;
-  const bool fits = ranks && g > 0 && d > 0 && values.size(0) == g &&
-                    values.size(1) == keys.size(1) && positions.size(0) == qkv.size(0) &&
-                    rest > 0 && rest % (g * d) == 0 && 2 * cos.size(1) <= d;
-  if (!fits) {
-    throw Error("cached_attention", "operands don't fit",
-                fmt::format("qkv {}, cos {}, positions {}, keys {}, values {}", qkv.str(),
-                            cos.str(), positions.str(), keys.str(), values.str()),
-                "need qkv f32 [t, h·d + g·d + g·e], positions u32 [t], keys [g, c, d], values "
-                "[g, c, e], h a multiple of g");
-  }
-  if (!params.causal || !std::isfinite(params.scale) || params.window < 0 ||
-      !(params.soft_cap >= 0.0f)) {
-    throw Error("cached_attention", "parameters out of range",
-                fmt::format("causal {}, scale {}, window {}, soft_cap {}", params.causal,
-                            params.scale, params.window, params.soft_cap));
-  }
-  if (!keys.storage()->writable() || !values.storage()->writable()) {
-    throw Error("cached_attention", "the cache is read-only", keys.str());
-  }
-  Tensor out = Tensor::empty({qkv.size(0), rest / d * values.size(2)}, DType::f32, qkv.device());
-  backend(qkv.device())
-      .cached_attention(out.mutable_view(), qkv.view(),
-                        {.cos = cos.view(),
-                         .sin = sin.view(),
-                         .positions = positions.view(),
-                         .keys = keys.mutable_view(),
-                         .values = values.mutable_view(),
-                         .params = params});
+Tensor cached_attention(const Tensor& qkv, const AttentionStep& step) {
+  const int64_t wide = attention_width(qkv, step);
+  Tensor out = Tensor::empty({qkv.size(0), wide}, DType::f32, qkv.device());
+  backend(qkv.device()).cached_attention(out.mutable_view(), qkv.view(), views(step));
   return out;
 }
 

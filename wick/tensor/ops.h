@@ -103,16 +103,28 @@ class WICK_API Weight {
 /// Class blocked for block dtypes, bound for float weights. Errors: k differs, an undefined weight.
 WICK_API Tensor linear(const Tensor& x, const Weight& weight);
 
+/// Where new positions and what they attend to lie: the operands of cached_attention beside its
+/// projections.
+struct AttentionStep {
+  Tensor cos, sin;   ///< [p, r/2] f32
+  Tensor positions;  ///< u32 [t], ascending by one, on the device
+  Tensor keys;       ///< [g, capacity, d] f32 f16 or bf16, written in place
+  Tensor values;     ///< [g, capacity, e], so, too
+  AttentionParams params;
+};
+
 /// What comes before a product and after it, in one op with it: fewer, larger steps on a GPU.
 struct FusedLinear {
   Tensor norm = {};       ///< [k] f32; defined: x's rows go through rms_norm with it first
   float eps = 0;          ///< of that
   bool silu_mul = false;  ///< x is [.., 2k]: silu of its first half times its second
   Tensor residual = {};   ///< [.., n]; defined: added to the product
+  /// x is the qkv of cached_attention, whose result goes into the product. Outlives the call.
+  const AttentionStep* attention = nullptr;
 };
 /// linear(rms_norm(x, norm, eps), weight) + residual, and the like: the same bits as the ops one
-/// after another. f32. Class that of linear. Errors: sizes that don't fit, norm and silu_mul at
-/// once.
+/// after another. f32. Class that of linear. Errors: sizes that don't fit, more than one of norm,
+/// silu_mul and attention; those of cached_attention.
 WICK_API Tensor linear(const Tensor& x, const Weight& weight, const FusedLinear& fusion);
 /// Rounded to a weight dtype by the format's reference. [.., k], kept, k a multiple of the block.
 /// f32 → q4_0 q4_1 q5_0 q8_0 q4_k q6_k. Class exact. Errors: another dtype, k no multiple of the
@@ -145,12 +157,9 @@ WICK_API Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                           const AttentionParams& params);
 /// One step of attention with a cache: of qkv [t, h·d + g·d + g·e] the queries and keys are rotated
 /// (rope_interleaved) by their positions, keys and values go into the caches at them, and every row
-/// attends to the positions up to its own → [t, h·e]. cos and sin [p, r/2]; positions u32 [t],
-/// ascending by one, on the device; keys [g, capacity, d] and values [g, capacity, e] in f32 f16 or
-/// bf16, written in place. qkv f32. Class tree. Errors: sizes that don't fit, params that aren't
-/// causal; a position outside the cache (on a GPU at the next synchronisation).
-WICK_API Tensor cached_attention(const Tensor& qkv, const Tensor& cos, const Tensor& sin,
-                                 const Tensor& positions, const Tensor& keys, const Tensor& values,
-                                 const AttentionParams& params);
+/// attends to the positions up to its own → [t, h·e]. qkv f32. Class tree. Errors: sizes that don't
+/// fit, params that aren't causal; a position outside the cache (on a GPU at the next
+/// synchronisation).
+WICK_API Tensor cached_attention(const Tensor& qkv, const AttentionStep& step);
 
 }  // namespace wick

@@ -231,16 +231,7 @@ Tensor Tensor::to(Device device) const {
   const auto bytes = static_cast<size_t>(bytes_of(dtype_, elems()));
   const char* const from =
       static_cast<const char*>(dense.storage_->data()) + bytes_of(dtype_, dense.layout_.offset());
-  Backend &here = backend(this->device()), &there = backend(device);
-  if (this->device().kind == DeviceKind::cpu) {
-    there.upload(out.storage_->data(), from, bytes);
-  } else if (device.kind == DeviceKind::cpu) {
-    here.download(out.storage_->data(), from, bytes);
-  } else {
-    const std::shared_ptr<Storage> host = Storage::allocate(Device::cpu(), bytes);
-    here.download(host->data(), from, bytes);
-    there.upload(out.storage_->data(), host->data(), bytes);
-  }
+  backend(device).copy_from(out.storage_->data(), backend(this->device()), from, bytes);
   return out;
 }
 

@@ -105,7 +105,8 @@ class WICK_API Tensor {
   Tensor clone() const;
   /// Converted to another dtype (see the op `cast`); itself if it has it already.
   Tensor to(DType dtype) const;
-  /// On another device, dense; itself if it lies there already. Of any dtype.
+  /// On another device, dense; itself if it lies there already. Of any dtype. Behind the work of
+  /// both devices so far; the host waits for it where it copies to the CPU, or by way of it.
   Tensor to(Device device) const;
 
   /// The elements on the host in row-major order. Errors: T isn't the dtype's type; out of memory.

@@ -108,6 +108,16 @@ extern "C" __global__ void halves(short* data) {
   own = static_cast<short>(own + 1);
 }
 
+/// Four groups, which begin one after another, write neighbouring elements, and every item those of
+/// a line of its own.
+template <class T>
+__device__ void write_neighbours(T* data) {
+  constexpr unsigned kLine = 64 / sizeof(T);
+  data[(group() / 4 * group_size() + item()) * kLine + group() % 4] = static_cast<T>(item() + 1);
+}
+extern "C" __global__ void neighbouring_shorts(short* data) { write_neighbours(data); }
+extern "C" __global__ void neighbouring_bytes(char* data) { write_neighbours(data); }
+
 /// All groups write the first byte.
 extern "C" __global__ void one_byte(char* data) { data[0] = static_cast<char>(group() + 1); }
 

@@ -24,9 +24,15 @@ class CpuBackend final : public Backend {
   void upload(void* to_device, const void* from_host, size_t bytes) override;
   void download(void* to_host, const void* from_device, size_t bytes) override;
   std::unique_ptr<Readback> start_readback(const void* from_device, size_t bytes) override;
+  void copy_from(void* to, Backend& there, const void* from, size_t bytes) override {
+    there.download(to, from, bytes);
+  }
   void synchronize() override {}
   std::unique_ptr<Recording> record(const std::function<void()>& work) override;
   MemoryInfo memory_info() const override;
+  size_t free_memory() const override;
+  void set_memory_limit(size_t bytes) override;
+  void reset_peak_memory() override;
   int64_t rows_in_cache() const override;
   void trim() override;
 

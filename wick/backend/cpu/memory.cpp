@@ -67,7 +67,7 @@ class Allocator {
   static Allocator& global() { return ProcessWide<Allocator>::get(); }
 
   void* take(size_t bytes) {
-    if (bytes > kMost) fail(bytes);
+    if (bytes > kMost) fail(bytes, info());
     const SizeClass cls = size_class(bytes);
     {
       std::lock_guard lock(mutex_);
@@ -80,7 +80,7 @@ class Allocator {
         return data;
       }
       // Linux hands out more than there is, and kills who uses it.
-      if (total_ == 0) total_ = usable_memory();
+      know_total();
       if (cls.bytes > left(info_.cached_bytes)) trim_locked();
       if (cls.bytes > left(0)) fail(bytes, info_);
     }
@@ -117,10 +117,20 @@ class Allocator {
 
   MemoryInfo info() {
     std::lock_guard lock(mutex_);
-    if (total_ == 0) total_ = usable_memory();
-    MemoryInfo now = info_;
-    now.total_bytes = total_;
-    return now;
+    know_total();
+    return info_;
+  }
+
+  void set_limit(size_t bytes) {
+    std::lock_guard lock(mutex_);
+    know_total();
+    info_.limit_bytes = bytes == 0 ? info_.total_bytes : std::min(bytes, info_.total_bytes);
+    if (info_.in_use_bytes + info_.cached_bytes > info_.limit_bytes) trim_locked();
+  }
+
+  void reset_peak() {
+    std::lock_guard lock(mutex_);
+    info_.peak_bytes = info_.in_use_bytes;
   }
 
   /// Bytes in use that aren't blocks of this cache; negative when they go.
@@ -133,10 +143,10 @@ class Allocator {
  private:
   static constexpr size_t kMost = size_t{1} << 62;
 
-  [[noreturn]] static void fail(size_t bytes, const MemoryInfo& now = {}) {
+  [[noreturn]] static void fail(size_t bytes, const MemoryInfo& now) {
     throw Error("alloc", "out of memory",
-                fmt::format("requested {} bytes on cpu, in use {}, cached {}", bytes,
-                            now.in_use_bytes, now.cached_bytes));
+                fmt::format("requested {} bytes on cpu, in use {}, cached {}, limit {}", bytes,
+                            now.in_use_bytes, now.cached_bytes, now.limit_bytes));
   }
 
   static void* system_alloc(size_t bytes) {
@@ -151,7 +161,12 @@ class Allocator {
   /// What may still be taken from the system while `cached` bytes lie idle.
   size_t left(size_t cached) const {
     const size_t held = info_.in_use_bytes + cached;
-    return held < total_ ? total_ - held : 0;
+    return held < info_.limit_bytes ? info_.limit_bytes - held : 0;
+  }
+
+  /// Asks the system at the first time.
+  void know_total() {
+    if (info_.total_bytes == 0) info_.total_bytes = info_.limit_bytes = usable_memory();
   }
 
   void trim_locked() {
@@ -167,7 +182,6 @@ class Allocator {
     info_.peak_bytes = std::max(info_.peak_bytes, info_.in_use_bytes);
   }
 
-  size_t total_ = 0;  // 0: not asked yet
   std::mutex mutex_;
   std::array<std::vector<void*>, 256> free_;
   MemoryInfo info_;
@@ -218,6 +232,23 @@ std::unique_ptr<Readback> CpuBackend::start_readback(const void* from_device, si
 }
 
 MemoryInfo CpuBackend::memory_info() const { return Allocator::global().info(); }
+
+size_t CpuBackend::free_memory() const {
+  const MemoryInfo now = memory_info();
+  const size_t held = now.in_use_bytes + now.cached_bytes;
+  const size_t left = held < now.total_bytes ? now.total_bytes - held : 0;
+  std::ifstream file("/proc/meminfo");
+  std::string word;
+  size_t kib = 0;
+  while (file >> word) {
+    if (word == "MemAvailable:" && file >> kib) return std::min(left, kib * 1024);
+  }
+  return left;
+}
+
+void CpuBackend::set_memory_limit(size_t bytes) { Allocator::global().set_limit(bytes); }
+
+void CpuBackend::reset_peak_memory() { Allocator::global().reset_peak(); }
 
 int64_t CpuBackend::rows_in_cache() const {
   constexpr int64_t kRowsOfACore = 64;  // in its second-level cache

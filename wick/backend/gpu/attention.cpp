@@ -117,7 +117,9 @@ void launch_rows(Gpu& gpu, const AttentionCall& c, DType cache) {
 // ---- Few queries ----
 
 constexpr int64_t kMostDecodeQueries = 8;
-constexpr int64_t kDecodeRows = 4;  // heads that a group takes at most
+constexpr int64_t kDecodeRows = 4;                   // heads that a group takes at most
+constexpr int64_t kPartPitch = 72, kPartWidth = 32;  // as in kernels/decode_shared.h
+constexpr int64_t kPartGroups = 2;                   // that a processor holds of those with parts
 
 bool is_multiple(const void* p, size_t of) { return reinterpret_cast<uintptr_t>(p) % of == 0; }
 
@@ -130,18 +132,56 @@ bool reads_pieces(const AttentionCall& c, DType cache, int64_t elems) {
          even(c.k_batch) && even(c.v_key) && even(c.v_head) && even(c.v_batch) && c.e % elems == 0;
 }
 
-/// Bytes of a group's shared memory in decode.gpu, without a tile and with one.
+/// Bytes of a group's shared memory in decode.gpu, without a tile, and of a tile.
 int64_t decode_shared(const AttentionCall& c, int64_t rows, int64_t fresh) {
   const int64_t d = ceil_div(c.d, 4) * 4, e = ceil_div(c.e, 4) * 4;
-  return 4 * (rows * (d + kAttentionChunk) + fresh * (d + e) + (2 * rows + 4) / 4 * 4);
+  return 4 * (rows * (d + kAttentionChunk) + fresh * (d + e) + (2 * rows + 4) / 4 * 4 + 4);
 }
-int64_t tile_bytes(const AttentionCall& c, DType cache) {
-  return bytes_of(cache, kAttentionChunk * (int64_t{c.d} + c.e));
+int64_t tile_bytes(const AttentionCall& c, DType cache, bool shares) {
+  return bytes_of(cache, shares ? c.d * kPartPitch + kAttentionChunk * kPartWidth
+                                : kAttentionChunk * (int64_t{c.d} + c.e));
 }
 
-/// The kernel for few queries of a cache whose keys lie side by side; false if this isn't one.
-bool launch_decode(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DType dtype) {
-  const int64_t key_heads = c.heads / c.group, sets = int64_t{c.batch} * c.queries * key_heads;
+/// How decode.gpu takes a call. `rows` 0: not at all.
+struct DecodeShape {
+  int64_t rows = 0, tiles = 1, parts = 1, slices = 1, fresh = 0, shared = 0;
+  bool staged = false;
+
+  DecodeShape(const Gpu& gpu, const AttentionCall& c, DType dtype, bool cached) {
+    const int64_t sets = int64_t{c.batch} * c.queries * (c.heads / c.group);
+    const int64_t chunks = Parts::chunks_of(c), processors = gpu.info.processors;
+    const int64_t most_shared = gpu.info.shared_bytes;
+    const bool copies = gpu.device.kind == DeviceKind::cuda
+                            ? attention_staging != AttentionStaging::never
+                            : attention_staging == AttentionStaging::always;
+    const bool stages = copies && reads_pieces(c, dtype, 16 / bytes_of(dtype, 1));
+    // Heads of a key head share what is loaded where there is work enough for all processors.
+    const int64_t few_tiles = ceil_div(c.group, kDecodeRows);
+    if (stages && gpu.has_parts() && c.e % kPartWidth == 0 && 8 * kPartWidth % c.e == 0) {
+      // More than what runs at once is better off with larger tiles.
+      const int64_t groups = sets * few_tiles * chunks, room = kPartGroups * processors;
+      slices = c.e / kPartWidth;
+      parts = groups * 8 <= processors || slices == 8 ? 8 : 4;
+      if (groups * parts > room) parts = slices = 1;
+    }
+    const bool shares = parts > 1 || sets * c.group * chunks > processors;
+    tiles = shares ? few_tiles : c.group;
+    rows = ceil_div(c.group, tiles);
+    shared = decode_shared(c, rows, 0) + tile_bytes(c, dtype, parts > 1);
+    staged = stages && shared <= most_shared;
+    if (staged) return;
+    parts = slices = 1;
+    fresh = cached ? c.queries + 1 : 1;
+    shared = decode_shared(c, rows, fresh);
+    if (shared > most_shared) rows = 0;
+  }
+};
+
+/// The kernel for few queries of a cache whose keys lie side by side; false if this isn't one. The
+/// result goes into `blocks` if those are somewhere.
+bool launch_decode(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DType dtype,
+                   const Blocks& blocks) {
+  const int64_t sets = int64_t{c.batch} * c.queries * (c.heads / c.group);
   const int64_t spans[] = {c.d * c.k_step, kAttentionChunk * c.v_key};
   const bool small = std::all_of(std::begin(spans), std::end(spans), [&](int64_t elems) {
     return elems >= 0 && bytes_of(dtype, elems) < int64_t{1} << 32;
@@ -150,34 +190,32 @@ bool launch_decode(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DTy
       !reads_pieces(c, dtype, 2)) {
     return false;
   }
-  // Heads of a key head share what is loaded where there is work enough for all processors.
-  const int64_t chunks = Parts::chunks_of(c), processors = gpu.info.processors;
-  int64_t rows = 1, tiles = c.group;
-  if (sets * c.group * chunks > processors) {
-    tiles = ceil_div(c.group, kDecodeRows);
-    rows = ceil_div(c.group, tiles);
+  const DecodeShape shape(gpu, c, dtype, cache.qkv != nullptr);
+  const int64_t chunks = Parts::chunks_of(c), groups = sets * shape.tiles * shape.parts;
+  if (shape.rows == 0 || (chunks > 1 && (groups > Gpu::kZeros || !Parts::fit(c)))) {
+    return false;
   }
-  int64_t shared = decode_shared(c, rows, cache.qkv != nullptr ? c.queries + 1 : 1);
-  const int64_t most_shared = gpu.info.shared_bytes, with_tile = shared + tile_bytes(c, dtype);
-  const bool copies = gpu.device.kind == DeviceKind::cuda
-                          ? attention_staging != AttentionStaging::never
-                          : attention_staging == AttentionStaging::always;
-  const bool staged =
-      copies && with_tile <= most_shared && reads_pieces(c, dtype, 16 / bytes_of(dtype, 1));
-  if (staged) shared = with_tile;
-  if (shared > most_shared) return false;
-
-  const int64_t at_once = std::clamp<int64_t>(most_shared / shared, 1, 4);
-  int64_t splits = std::clamp<int64_t>(processors * at_once / (sets * tiles), 1, chunks);
-  if (chunks > 1 && (sets * tiles > Gpu::kZeros || !Parts::fit(c))) return false;
+  const int64_t at_once = shape.parts > 1
+                              ? kPartGroups
+                              : std::clamp<int64_t>(gpu.info.shared_bytes / shape.shared, 1, 4);
+  const int64_t splits = std::clamp<int64_t>(gpu.info.processors * at_once / groups, 1, chunks);
   const Parts parts(gpu, c, chunks > 1);
-  const DecodePlan plan{static_cast<uint32_t>(rows), static_cast<uint32_t>(tiles),
-                        static_cast<uint32_t>(splits), gpu.zeros()};
-  const std::string name = staged ? "decode_staged_" : "decode_";
-  gpu.launch("decode", name + std::string(suffix(dtype)),
-             Grid{.groups = {count32(sets * tiles * splits), 1, 1},
-                  .shared_bytes = static_cast<unsigned>(shared),
-                  .early = true},
+  const DecodePlan plan{static_cast<uint32_t>(shape.rows),
+                        static_cast<uint32_t>(shape.tiles),
+                        static_cast<uint32_t>(splits),
+                        static_cast<uint32_t>(shape.fresh),
+                        static_cast<uint32_t>(shape.parts),
+                        static_cast<uint32_t>(shape.slices),
+                        gpu.zeros(),
+                        blocks};
+  const std::string_view name = shape.parts > 1 ? "decode_parts_"
+                                : shape.staged  ? "decode_staged_"
+                                                : "decode_";
+  gpu.launch("decode", std::string(name) + std::string(suffix(dtype)),
+             Grid{.groups = {count32(groups * splits), 1, 1},
+                  .shared_bytes = static_cast<unsigned>(shape.shared),
+                  .early = true,
+                  .parts = static_cast<unsigned>(shape.parts)},
              c, cache, plan, parts.get());
   return true;
 }
@@ -196,19 +234,30 @@ bool ordered_attention() {
 
 constexpr int64_t kFlashRows = 64, kLeastSplitKeys = 256;
 
-/// The kernel for matrix units; false where there are none for this.
-bool launch_flash(Gpu& gpu, const AttentionCall& c, DType cache) {
-  const bool by_key = c.k_key == 1, sizes = c.d <= 128 && c.e <= 128 && c.d % 8 == 0;
-  const auto whole = [](int64_t stride) { return stride % 8 == 0; };
-  if (gpu.device.kind != DeviceKind::cuda || ordered_attention() || cache == DType::f32 || !sizes ||
-      !(by_key ? whole(c.k_step) : c.k_step == 1 && whole(c.k_key)) || c.v_step != 1 ||
-      !whole(c.k_head) || !whole(c.k_batch) || !whole(c.v_key) || !whole(c.v_head) ||
-      !whole(c.v_batch) || c.e % 8 != 0 || !is_multiple(c.k, 16) || !is_multiple(c.v, 16)) {
-    return false;
+/// How the matrix units take a call: padded to so many elements a head, with so much shared memory.
+struct FlashPlan {
+  int64_t width, shared;
+  FlashPlan(const AttentionCall& c, DType cache) {
+    const int64_t parts = cache == DType::f16 ? 2 : 3, tiles = 4 * 64;
+    width = c.d <= 64 && c.e <= 64 ? 64 : 128;
+    shared = width * 2 * (parts * kFlashRows + tiles) + kFlashRows * 4;
   }
-  const int64_t width = c.d <= 64 && c.e <= 64 ? 64 : 128, parts_of_q = cache == DType::f16 ? 2 : 3;
-  const int64_t shared = width * 2 * (parts_of_q * kFlashRows + 4 * 64) + kFlashRows * 4;
-  if (shared > gpu.info.shared_bytes) return false;
+};
+
+/// Whether a call goes to them. Few queries always take the ordered form.
+bool takes_flash(const Gpu& gpu, const AttentionCall& c, DType cache) {
+  const auto whole = [](auto... strides) { return ((strides % 8 == 0) && ...); };
+  const bool keys = c.k_key == 1 ? whole(c.k_step) : c.k_step == 1 && whole(c.k_key);
+  return gpu.device.kind == DeviceKind::cuda && !ordered_attention() &&
+         c.queries > kMostDecodeQueries && cache != DType::f32 && c.d <= 128 && c.e <= 128 &&
+         keys && c.v_step == 1 &&
+         whole(c.d, c.e, c.k_head, c.k_batch, c.v_key, c.v_head, c.v_batch) &&
+         is_multiple(c.k, 16) && is_multiple(c.v, 16) &&
+         FlashPlan(c, cache).shared <= gpu.info.shared_bytes;
+}
+
+void launch_flash(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DType dtype) {
+  const FlashPlan plan(c, dtype);
   const int64_t blocks = ceil_div(int64_t{c.queries} * c.group, kFlashRows);
   const int64_t groups = blocks * c.batch * (c.heads / c.group);
   const int64_t most_splits = std::max<int64_t>(1, c.keys / kLeastSplitKeys);
@@ -217,25 +266,31 @@ bool launch_flash(Gpu& gpu, const AttentionCall& c, DType cache) {
   const Parts parts(gpu, c, splits > 1);
   AttentionParts where = parts.get();
   where.chunks = static_cast<uint32_t>(splits);
-  const std::string name = width == 64 ? "flash_64_" : "flash_128_";
-  gpu.launch("flash", name + std::string(suffix(cache)),
+  const int64_t processors = gpu.info.processors, at_once = gpu.info.shared_bytes / plan.shared;
+  const bool paired =
+      splits == 1 && at_once >= 2 && groups > processors && groups <= 2 * processors;
+  const auto alone = static_cast<uint32_t>(paired ? processors : groups);
+  const std::string name = plan.width == 64 ? "flash_64_" : "flash_128_";
+  gpu.launch("flash", name + std::string(suffix(dtype)),
              Grid{.groups = {count32(groups * splits), 1, 1},
                   .items = 128,
-                  .shared_bytes = static_cast<unsigned>(shared),
+                  .shared_bytes = static_cast<unsigned>(plan.shared),
                   .early = true},
-             c, where, static_cast<uint32_t>(blocks), static_cast<uint32_t>(splits));
+             c, cache, where, static_cast<uint32_t>(blocks), static_cast<uint32_t>(splits), alone);
   if (splits > 1) {
     gpu.launch("flash", "flash_join",
                Grid{.groups = {count32(Parts::rows_of(c)), 1, 1}, .items = 128, .early = true}, c,
                where);
   }
-  return true;
 }
 
-/// Few queries always take the ordered form.
-void launch_many(Gpu& gpu, const AttentionCall& c, DType dtype) {
-  if (c.queries > kMostDecodeQueries && launch_flash(gpu, c, dtype)) return;
-  launch_rows(gpu, c, dtype);
+/// Keys and values of the projections into the cache, and the rotated queries to `q` if there is
+/// any.
+void fill_cache(Gpu& gpu, const CacheCall& c, DType dtype, float* q) {
+  const int64_t heads = 2 * int64_t{c.key_heads} + (q == nullptr ? 0 : c.heads);
+  const unsigned groups = count32(heads * ceil_div(c.t, kFillTokens));
+  gpu.launch("attention", "fill_cache_" + std::string(suffix(dtype)),
+             Grid{.groups = {groups, 1, 1}}, c, q);
 }
 
 CacheCall make_cache_call(Gpu& gpu, const AttentionCall& call, const ConstView& qkv,
@@ -270,37 +325,67 @@ void GpuBackend::attention(const View& out, const ConstView& q, const ConstView&
                            const ConstView& v, const AttentionParams& params) {
   if (out.layout.elems() == 0) return;
   const AttentionCall call = make_call(out, q, k, v, params);
-  if (!launch_decode(gpu_, call, {}, k.dtype)) launch_many(gpu_, call, k.dtype);
+  if (launch_decode(gpu_, call, {}, k.dtype, {})) return;
+  if (takes_flash(gpu_, call, k.dtype)) {
+    launch_flash(gpu_, call, {}, k.dtype);
+  } else {
+    launch_rows(gpu_, call, k.dtype);
+  }
 }
+
+namespace {
+
+/// The operands of cached_attention [t, h · e] but for the queries; and of what goes into the
+/// cache.
+struct CachedCall {
+  AttentionCall call;
+  CacheCall fill;
+  DType dtype;
+
+  CachedCall(Gpu& gpu, const View& out, const ConstView& qkv, const CachedAttention& where) {
+    const Layout &keys = where.keys.layout, &values = where.values.layout, &ol = out.layout;
+    const int64_t t = qkv.layout.shape()[0], d = keys.shape()[2], e = values.shape()[2];
+    const int64_t h = ol.shape()[1] / e;
+    const View heads{
+        out.data, out.dtype,
+        Layout({1, h, t, e}, {0, e * ol.stride(1), ol.stride(0), ol.stride(1)}, ol.offset())};
+    const ConstView no_queries{nullptr, DType::f32, Layout::contiguous({1, h, t, d})};
+    call = make_call(heads, no_queries, {where.keys.data, where.keys.dtype, keys.unsqueeze(0)},
+                     {where.values.data, where.values.dtype, values.unsqueeze(0)}, where.params);
+    call.positions = static_cast<const uint32_t*>(at_offset(where.positions));
+    call.causal = 1;
+    fill = make_cache_call(gpu, call, qkv, where);
+    call.keys = fill.limit;
+    dtype = where.keys.dtype;
+  }
+};
+
+}  // namespace
 
 void GpuBackend::cached_attention(const View& out, const ConstView& qkv,
                                   const CachedAttention& where) {
-  const Layout &keys = where.keys.layout, &values = where.values.layout;
-  const int64_t t = qkv.layout.shape()[0], g = keys.shape()[0];
-  const int64_t d = keys.shape()[2], e = values.shape()[2];
   if (out.layout.elems() == 0) return;
-  const int64_t h = out.layout.shape()[1] / e;
+  CachedCall at(gpu_, out, qkv, where);
+  if (launch_decode(gpu_, at.call, at.fill, at.dtype, {})) return;
+  if (takes_flash(gpu_, at.call, at.dtype)) {
+    fill_cache(gpu_, at.fill, at.dtype, nullptr);
+    launch_flash(gpu_, at.call, at.fill, at.dtype);
+    return;
+  }
+  const AttentionCall& c = at.call;
+  const Scratch rotated(gpu_, size_t{c.heads} * c.queries * c.d * 4);
+  at.call.q = rotated.data();
+  fill_cache(gpu_, at.fill, at.dtype, rotated.data<float>());
+  launch_rows(gpu_, at.call, at.dtype);
+}
 
-  const Layout& ol = out.layout;
-  const View heads{
-      out.data, out.dtype,
-      Layout({1, h, t, e}, {0, e * ol.stride(1), ol.stride(0), ol.stride(1)}, ol.offset())};
-  const ConstView no_queries{nullptr, DType::f32, Layout::contiguous({1, h, t, d})};
-  AttentionCall call =
-      make_call(heads, no_queries, {where.keys.data, where.keys.dtype, keys.unsqueeze(0)},
-                {where.values.data, where.values.dtype, values.unsqueeze(0)}, where.params);
-  call.positions = static_cast<const uint32_t*>(at_offset(where.positions));
-  call.causal = 1;
-  const CacheCall fill = make_cache_call(gpu_, call, qkv, where);
-  call.keys = fill.limit;
-  if (launch_decode(gpu_, call, fill, where.keys.dtype)) return;
-
-  const Scratch rotated(gpu_, static_cast<size_t>(h * t * d) * 4);
-  call.q = rotated.data();
-  gpu_.launch("attention", std::string("fill_cache_") + std::string(suffix(where.keys.dtype)),
-              Grid{.groups = {count32(t * (h + 2 * g)), 1, 1}, .items = 64}, fill,
-              rotated.data<float>());
-  launch_many(gpu_, call, where.keys.dtype);
+bool attention_to_blocks(Gpu& gpu, const ConstView& qkv, const CachedAttention& where, int64_t k,
+                         const RowBlocks& to) {
+  if (qkv.layout.elems() == 0 || where.values.layout.shape()[2] % 32 != 0) return false;
+  const View nowhere{nullptr, DType::f32, Layout::contiguous({qkv.layout.shape()[0], k})};
+  const CachedCall at(gpu, nowhere, qkv, where);
+  return launch_decode(gpu, at.call, at.fill, at.dtype,
+                       {to.q, to.scales, static_cast<uint32_t>(to.padded)});
 }
 
 }  // namespace wick::gpu

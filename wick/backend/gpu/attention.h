@@ -1,10 +1,17 @@
 #pragma once
 
-// What tests want to choose of attention.
+// Attention in front of products, and what tests want to choose of it.
 
 #include <cstdint>
 
+#include "wick/backend/gpu/prologue.h"
+
 namespace wick::gpu {
+
+/// cached_attention of few rows of k values whose result goes into blocks; false, and nothing done,
+/// where no kernel does that.
+bool attention_to_blocks(Gpu& gpu, const ConstView& qkv, const CachedAttention& where, int64_t k,
+                         const RowBlocks& to);
 
 /// Whether attention of few queries takes keys and values through shared memory, where they fit.
 enum class AttentionStaging : uint8_t { where_copies_run_alone, never, always };

@@ -18,11 +18,12 @@ bool images_allowed() {
 
 Code::Code(Device device, const GpuInfo& info) : device_(device) {
   const bool allowed = images_allowed();
-  if (allowed) {
-    if (std::optional<Files> images = find_images(info.architecture, architecture_)) {
-      images_ = std::move(*images);
-      return;
-    }
+  if (allowed && has_images(info.architecture, architecture_)) {
+    unpacking_ = std::async(std::launch::async, [name = architecture_] {
+      std::string chosen;
+      return find_images(name, chosen);
+    });
+    return;
   }
   compiler_ = Compiler::of(device.kind);
   if (compiler_ != nullptr) {
@@ -43,6 +44,7 @@ Code::Code(Device device, const GpuInfo& info) : device_(device) {
 
 std::string Code::image(std::string_view file) {
   if (compiler_ == nullptr) {
+    if (unpacking_.valid()) images_ = unpacking_.get().value();
     if (const auto at = images_.find(file); at != images_.end()) return at->second;
   } else {
     const std::string path = fmt::format("wick/backend/gpu/kernels/{}.gpu", file);

@@ -2,6 +2,7 @@
 
 // Where the code of a device's kernels comes from.
 
+#include <future>
 #include <string>
 #include <string_view>
 
@@ -24,13 +25,15 @@ class Code {
   int compiled() const { return compiled_; }
   int cached() const { return cached_; }
 
-  /// The code object of a file of kernels/, e.g. "map". Errors: no such file; it doesn't compile.
+  /// The code object of a file of kernels/, e.g. "map". One call at a time. Errors: no such file;
+  /// it doesn't compile.
   std::string image(std::string_view file);
 
  private:
   const Device device_;
   const Compiler* compiler_ = nullptr;
   CompilerTarget target_;
+  std::future<std::optional<Files>> unpacking_;  // while the device starts
   Files images_;
   std::string architecture_;
   int compiled_ = 0, cached_ = 0;

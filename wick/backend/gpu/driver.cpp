@@ -2,12 +2,15 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <pthread.h>
 
 #include "wick/backend/gpu/trace.h"
 #include "wick/base/error.h"
 
 namespace wick::gpu {
 namespace {
+
+std::atomic<bool> in_child = false;
 
 /// Never destroyed: tensors with static storage may outlive any order of destruction.
 struct Found {
@@ -48,21 +51,59 @@ bool Driver::start(std::string& trace) {
   if (code == 0) code = api.device_count(&count_);
   if (code != 0) {
     trace += fmt::format("{}: {}", library, text(code));
-  } else if (count_ == 0) {
+  } else if (count_ <= 0) {
     trace += library + ": no device";
   }
-  return code == 0 && count_ > 0;
+  if (code != 0 || count_ <= 0) return false;
+  lost_ = std::vector<std::atomic<const std::string*>>(static_cast<size_t>(count_));
+  static const int once = pthread_atfork(nullptr, nullptr, [] { in_child = true; });
+  return once == 0;
 }
 
+bool Driver::forked() noexcept { return in_child.load(std::memory_order_relaxed); }
+
 void Driver::enter(int device) const {
+  require_usable(device);
   const int code = set_current(device);
   trace_device({kind_, device});
   if (code == 0) return;
-  throw Error("device", "the device can't be used", Device{kind_, device}.str(), text(code));
+  check(code, device, "entering it");
 }
 
-int Driver::launch_early(void* function, const unsigned (&groups)[3], unsigned items,
-                         unsigned shared_bytes, void* stream, void** arguments) const {
+bool Driver::try_enter(int device) const noexcept {
+  if (forked()) return false;
+  const int code = set_current(device);
+  trace_device({kind_, device});
+  return code == 0;
+}
+
+void Driver::fail_lost(int device) const {
+  const std::string which = Device{kind_, device}.str();
+  if (forked()) {
+    throw Error(which, "a child of fork can't use the device", "",
+                "its parent does: start another program, or fork before the first use");
+  }
+  throw Error(which, "the device was lost", *lost_[static_cast<size_t>(device)].load(),
+              "it does nothing more for this process: start it again");
+}
+
+void Driver::check(int code, int device, std::string_view what) const {
+  if (code == 0) return;
+  std::atomic<const std::string*>& lost = lost_[static_cast<size_t>(device)];
+  if (lost.load() != nullptr) fail_lost(device);
+  if (!is_lost(code)) {
+    throw Error(Device{kind_, device}.str(), fmt::format("{} failed", what),
+                basic_info(device).name, text(code));
+  }
+  const std::string* none = nullptr;
+  const auto* const reason = new std::string(fmt::format("{} failed: {}", what, text(code)));
+  if (!lost.compare_exchange_strong(none, reason)) delete reason;
+  fail_lost(device);
+}
+
+int Driver::launch_with(const LaunchWishes&, void* function, const unsigned (&groups)[3],
+                        unsigned items, unsigned shared_bytes, void* stream,
+                        void** arguments) const {
   return api.launch(function, groups[0], groups[1], groups[2], items, 1, 1, shared_bytes, stream,
                     arguments, nullptr);
 }

@@ -3,6 +3,7 @@
 // A vendor's driver, found at run time. Nothing here or above names a vendor's function: the two
 // folders beside this file hold the names, and what is different between the two.
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -54,6 +55,16 @@ struct CopyBoxes {
   uint32_t box_rows = 0;                     ///< by 64 columns
 };
 
+/// What kernels may be launched with where hardware has it.
+struct LaunchWishes {
+  /// The kernel may start before the one in front of it in the stream has ended, and waits for it
+  /// itself.
+  bool early = false;
+  /// So many neighbouring groups run at the same time and reach each other's shared memory. More
+  /// than one only where Gpu::has_parts.
+  unsigned parts = 1;
+};
+
 class Driver {
  public:
   virtual ~Driver() = default;
@@ -74,23 +85,46 @@ class Driver {
   /// "13.0", "6.2".
   virtual std::string version() const = 0;
   virtual GpuInfo info(int device) const = 0;
-  /// Makes the device the calling thread's: before any call that allocates, copies or launches.
-  /// Errors: the device can't be used.
+  /// Makes the device the calling thread's: before any call of the driver that allocates, copies or
+  /// launches. Errors: the device can't be used, or was lost; this process is a fork of one that
+  /// uses it.
   void enter(int device) const;
+  /// The same for destructors: false where the device can't be used any more.
+  bool try_enter(int device) const noexcept;
+  /// Throws where a device was lost or this is a fork, and leaves the thread's device as it is.
+  void require_usable(int device) const {
+    if (forked() || lost_[static_cast<size_t>(device)].load() != nullptr) fail_lost(device);
+  }
+  /// Throws for a code that isn't 0; `what` was attempted. A code that says that the device does
+  /// nothing more for this process is kept: whoever uses it later is told of it.
+  void check(int code, int device, std::string_view what) const;
   /// What a code means, in the vendor's words: "out of memory (2)".
   virtual std::string text(int code) const = 0;
   /// Whether a code says that memory ran out.
   virtual bool is_out_of_memory(int code) const = 0;
+  /// Whether a code says that the driver doesn't take a kernel's image.
+  virtual bool is_refused_image(int code) const = 0;
+  /// Whether a code says that the device does nothing more for this process.
+  virtual bool is_lost(int code) const = 0;
   /// Lets a function be launched with so much dynamic shared memory.
   virtual int allow_shared(void* function, int bytes) const = 0;
-  /// Launches so that the kernel may start before the one in front of it in the stream has ended,
-  /// and waits for it itself, where the driver can do that; otherwise as api.launch.
-  virtual int launch_early(void* function, const unsigned (&groups)[3], unsigned items,
-                           unsigned shared_bytes, void* stream, void** arguments) const;
+  /// Launches with what the driver can do of `wishes`; otherwise as api.launch.
+  virtual int launch_with(const LaunchWishes& wishes, void* function, const unsigned (&groups)[3],
+                          unsigned items, unsigned shared_bytes, void* stream,
+                          void** arguments) const;
 
   /// Describes matrices to kernels that copy boxes of them, whose pieces are mixed as those kernels
   /// expect. False where the driver can't.
   virtual bool make_copy_map(CopyMap& map, const CopyBoxes& of) const;
+
+  /// Lets the calling thread's device reach another one's memory. 0 if it may already.
+  virtual int reach(int peer) const = 0;
+  /// Copies from another device's memory to the calling thread's, on a stream of the latter.
+  virtual int copy_from_peer(void* to, int to_device, const void* from, int from_device,
+                             size_t bytes, void* stream) const = 0;
+
+  /// Whether this process came by fork from one that uses a driver: it can't.
+  static bool forked() noexcept;
 
   /// Initialises the driver and counts its devices. False with a reason in `trace` where it doesn't
   /// work or has none.
@@ -107,8 +141,12 @@ class Driver {
   /// Makes the device the calling thread's, and gives the vendor's code.
   virtual int set_current(int device) const = 0;
 
+  [[noreturn]] void fail_lost(int device) const;
+
   const DeviceKind kind_;
   int count_ = 0;
+  /// Of each device what it was lost by; null: it works. Never freed.
+  mutable std::vector<std::atomic<const std::string*>> lost_;
 };
 
 /// A library that was opened; kept open until the process ends.

@@ -27,8 +27,9 @@ struct Recording {
 };
 thread_local Recording recording;
 
-/// Whether kernels of these images wait for the ones in front of them by themselves (device.h).
-bool wait_for_earlier(std::string_view architecture) { return cuda_number(architecture) >= 90; }
+/// Whether kernels of these images wait for the ones in front of them by themselves (device.h), and
+/// have parts (device_parts.h).
+bool is_modern(std::string_view architecture) { return cuda_number(architecture) >= 90; }
 
 }  // namespace
 
@@ -37,9 +38,10 @@ Gpu::Gpu(Device which)
       driver(driver_of(which)),
       info(driver.info(which.index)),
       pool(driver, which, info.bytes),
-      staging(driver),
+      staging(driver, which),
+      peers(*this),
       code_(which, info),
-      early_(wait_for_earlier(code_.architecture())) {
+      modern_(is_modern(code_.architecture())) {
   enter();
   constexpr unsigned kNonBlocking = 1;
   check(driver.api.stream_create(&stream_, kNonBlocking), "creating a stream");
@@ -51,7 +53,7 @@ Gpu::Gpu(Device which)
 }
 
 Gpu::~Gpu() {
-  driver.enter(device.index);
+  if (!driver.try_enter(device.index)) return;
   driver.api.stream_synchronize(stream_);
   driver.api.mem_free(fault_line_);
   driver.api.mem_free(zeros_);
@@ -60,18 +62,20 @@ Gpu::~Gpu() {
   driver.api.stream_destroy(stream_);
 }
 
-void Gpu::check(int code, std::string_view what) const {
-  if (code == 0) return;
-  throw Error(device.str(), fmt::format("{} failed", what), info.name, driver.text(code));
-}
-
 Gpu::Module& Gpu::module(std::string_view file) {
   const auto at = modules_.find(file);
   if (at != modules_.end()) return at->second;
   const std::string image = code_.image(file);
   Module module;
-  check(driver.api.module_load(&module.handle, image.data()),
-        fmt::format("loading {}.gpu for {}", file, code_.architecture()));
+  const int code = with_room([&] { return driver.api.module_load(&module.handle, image.data()); });
+  if (driver.is_refused_image(code)) {
+    throw Error(device.str(), "the driver refuses a kernel's image",
+                fmt::format("{}.gpu for {}: {}", file, code_.architecture(), driver.text(code)),
+                fmt::format("driver {} may be too old: install a newer one, or set "
+                            "WICK_GPU_IMAGES=off to compile kernels here",
+                            driver.version()));
+  }
+  check(code, fmt::format("loading {}.gpu for {}", file, code_.architecture()));
   ++loaded_;
   return modules_.emplace(file, std::move(module)).first->second;
 }
@@ -101,11 +105,13 @@ void Gpu::launch_list(std::string_view file, std::string_view kernel, const Grid
   enter();
   void* const handle = function(file, kernel, grid.shared_bytes);
   const auto& [x, y, z] = grid.groups;
-  const int code = grid.early && early_
-                       ? driver.launch_early(handle, grid.groups, grid.items, grid.shared_bytes,
-                                             stream(), arguments)
+  const LaunchWishes wishes{.early = grid.early && modern_, .parts = grid.parts};
+  const int code = wishes.early || wishes.parts > 1
+                       ? driver.launch_with(wishes, handle, grid.groups, grid.items,
+                                            grid.shared_bytes, stream(), arguments)
                        : driver.api.launch(handle, x, y, z, grid.items, 1, 1, grid.shared_bytes,
                                            stream(), arguments, nullptr);
+  if (code == 0) return;  // most of them: words cost a tenth of a launch
   check(code, fmt::format("launching {} ({}x{}x{} groups of {})", kernel, x, y, z, grid.items));
 }
 
@@ -141,18 +147,25 @@ uint32_t Gpu::note(std::string_view op, const ConstView& x, const ConstView& ids
       free_notes_.pop_back();
     }
     recording.notes->push_back(at);
-    recorded_notes_[at] = {op, x, ids, limit};
-    return static_cast<uint32_t>(kNotes) + at;
+    recorded_notes_[at] = {kRecorded + at, op, x, ids, limit};
+    return kRecorded + at;
   }
   notes_.resize(kNotes);
-  const uint32_t number = next_note_++ % kNotes;
-  notes_[number] = {op, x, ids, limit};
+  const uint32_t number = next_note_;
+  next_note_ = (number + 1) % kRecorded;
+  notes_[number % kNotes] = {number, op, x, ids, limit};
   return number;
 }
 
 void Gpu::forget_notes(const std::vector<uint32_t>& notes) noexcept {
   std::lock_guard lock(notes_mutex_);
   free_notes_.insert(free_notes_.end(), notes.begin(), notes.end());
+}
+
+const Gpu::Note* Gpu::find_note(uint32_t number) const {
+  if (number >= kRecorded) return &recorded_notes_.at(number - kRecorded);
+  const Note& note = notes_.at(number % kNotes);
+  return note.number == number ? &note : nullptr;
 }
 
 void Gpu::check_faults() {
@@ -162,8 +175,13 @@ void Gpu::check_faults() {
   *fault_ = {};
   check(driver.api.set_bytes(&fault_line_->taken, 0, sizeof fault_line_->taken, stream_),
         "clearing a fault");
-  const Note note =
-      fault.note < kNotes ? notes_.at(fault.note) : recorded_notes_.at(fault.note - kNotes);
+  const Note* const found = find_note(fault.note);
+  if (found == nullptr) {
+    throw Error(device.str(), "an op was given what it can't take",
+                fmt::format("value {}", fault.value),
+                fmt::format("{} others followed: wait more often to see which", kNotes));
+  }
+  const Note note = *found;
   const auto describe = [&](const ConstView& v) {
     return fmt::format("{}{}@{}", name(v.dtype), v.layout.shape().str(), device.str());
   };
@@ -221,7 +239,8 @@ void* Gpu::Recorder::finish() {
   void *graph = nullptr, *exec = nullptr;
   open_ = false;
   gpu_.check(gpu_.driver.api.capture_end(stream_, &graph), "ending a recording");
-  const int code = gpu_.driver.api.graph_instantiate(&exec, graph, 0);
+  const int code =
+      gpu_.with_room([&] { return gpu_.driver.api.graph_instantiate(&exec, graph, 0); });
   gpu_.driver.api.graph_destroy(graph);
   gpu_.check(code, "making a graph");
   return exec;

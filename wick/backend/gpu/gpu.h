@@ -15,6 +15,7 @@
 #include "wick/backend/gpu/code.h"
 #include "wick/backend/gpu/driver.h"
 #include "wick/backend/gpu/kernels/fault.h"
+#include "wick/backend/gpu/peer.h"
 #include "wick/backend/gpu/pool.h"
 #include "wick/backend/gpu/staging.h"
 #include "wick/backend/view.h"
@@ -27,6 +28,7 @@ struct Grid {
   unsigned items = 256;       ///< of a group
   unsigned shared_bytes = 0;  ///< dynamic
   bool early = false;         ///< may start before the one in front has ended, where kernels wait
+  unsigned parts = 1;         ///< neighbouring groups that are parts of one: see has_parts
 };
 
 class Gpu {
@@ -42,13 +44,18 @@ class Gpu {
   const GpuInfo info;
   Pool pool;
   Staging staging;
+  Peers peers;
 
   /// The stream that the calling thread's work goes to: the device's one, or that of the recording
   /// it is making.
   void* stream() const;
   void* main_stream() const { return stream_; }
+  /// Whether the calling thread makes a recording of this device's work.
+  bool records() const { return stream() != stream_; }
   /// What the kernels in use were compiled for: "sm_90a", "ptx", "gfx11-generic".
   const std::string& compiled_for() const { return code_.architecture(); }
+  /// Whether groups can be launched as parts of one (kernels/device_parts.h).
+  bool has_parts() const { return modern_; }
   /// How many modules were loaded so far.
   int modules_loaded() const { return loaded_; }
   /// Where their code comes from.
@@ -56,8 +63,8 @@ class Gpu {
 
   /// Makes this the calling thread's device.
   void enter() const { driver.enter(device.index); }
-  /// Throws for a code that isn't 0; `what` was attempted.
-  void check(int code, std::string_view what) const;
+  /// Throws for a code that isn't 0; `what` was attempted: see Driver.
+  void check(int code, std::string_view what) const { driver.check(code, device.index, what); }
 
   /// A kernel of a file in kernels/, e.g. ("map_f32", "silu_f32"). Its module is loaded at the
   /// first use. It may then be launched with so many bytes of dynamic shared memory.
@@ -117,29 +124,40 @@ class Gpu {
   using ByName = std::unordered_map<std::string, T, Hash, std::equal_to<>>;
   struct Function {
     void* handle = nullptr;
-    unsigned allowed_shared_bytes = 48 << 10;
+    unsigned allowed_shared_bytes = 0;  // beside what is its own
   };
   struct Module {
     void* handle = nullptr;
     ByName<Function> functions;
   };
 
+  /// Does what takes memory behind the pool's back: cached blocks make room where there is none.
+  template <class F>
+  int with_room(const F& call) {
+    const int code = call();
+    if (!driver.is_out_of_memory(code)) return code;
+    pool.trim();
+    return call();
+  }
   void launch_list(std::string_view file, std::string_view kernel, const Grid& grid,
                    void** arguments);
   Module& module(std::string_view file);
 
   /// What a kernel's fault is told with.
   struct Note {
+    uint32_t number = 0;
     std::string_view op;
     ConstView x, ids;
     int64_t limit = 0;
   };
-  static constexpr size_t kNotes = 1024;
+  static constexpr uint32_t kNotes = 1024, kRecorded = uint32_t{1} << 31;
 
   void make_fault_line();
+  /// The note of that number; null where newer ones have taken its place.
+  const Note* find_note(uint32_t number) const;
 
   Code code_;
-  bool early_ = false;
+  bool modern_ = false;  // kernels wait for the ones in front by themselves, and have parts
   void* stream_ = nullptr;
   std::mutex mutex_;
   int loaded_ = 0;
@@ -152,7 +170,7 @@ class Gpu {
   std::vector<Note> notes_;           // the newest, in a ring
   std::vector<Note> recorded_notes_;  // of recordings, which may be replayed at any time
   std::vector<uint32_t> free_notes_;  // of those: numbers to be used again
-  uint32_t next_note_ = 0;
+  uint32_t next_note_ = 0;            // below kRecorded
 };
 
 }  // namespace wick::gpu

@@ -3,6 +3,7 @@
 #include <zstd.h>
 
 #include <charconv>
+#include <memory>
 #include <span>
 
 #include "wick/base/error.h"
@@ -12,6 +13,7 @@ struct WickGpuArchive {
   const char* name;
   const unsigned char* data;
   const unsigned char* end;
+  const char* base;  ///< the archive that it is stored as differences from; null: none
 };
 extern "C" const WickGpuArchive wick_gpu_archives[];
 extern "C" const unsigned wick_gpu_archive_count;
@@ -23,13 +25,26 @@ constexpr std::string_view kSources = "sources";
 
 std::span<const WickGpuArchive> archives() { return {wick_gpu_archives, wick_gpu_archive_count}; }
 
+const WickGpuArchive* find(std::string_view name) {
+  for (const WickGpuArchive& archive : archives()) {
+    if (archive.name == name) return &archive;
+  }
+  return nullptr;
+}
+
 std::string decompress(const WickGpuArchive& archive) {
+  const WickGpuArchive* const on = archive.base == nullptr ? nullptr : find(archive.base);
+  const std::string base = on == nullptr ? std::string() : decompress(*on);
   const auto bytes = static_cast<size_t>(archive.end - archive.data);
   const unsigned long long size = ZSTD_getFrameContentSize(archive.data, bytes);
+  const std::unique_ptr<ZSTD_DCtx, size_t (*)(ZSTD_DCtx*)> context(ZSTD_createDCtx(),
+                                                                   ZSTD_freeDCtx);
   std::string text;
-  if (size < (1ull << 32)) {
+  if (size < (1ull << 32) && context != nullptr) {
     text.resize(size);
-    const size_t made = ZSTD_decompress(text.data(), text.size(), archive.data, bytes);
+    ZSTD_DCtx_refPrefix(context.get(), base.data(), base.size());
+    const size_t made =
+        ZSTD_decompressDCtx(context.get(), text.data(), text.size(), archive.data, bytes);
     if (ZSTD_isError(made) == 0 && made == size) return text;
   }
   throw Error("gpu", "the kernels in this binary are damaged", archive.name);
@@ -50,13 +65,6 @@ Files unpack(const WickGpuArchive& archive) {
     lines.remove_prefix(end + 1);
   }
   return files;
-}
-
-const WickGpuArchive* find(std::string_view name) {
-  for (const WickGpuArchive& archive : archives()) {
-    if (archive.name == name) return &archive;
-  }
-  return nullptr;
 }
 
 /// Generic targets of AMD's and who they are for.

@@ -12,8 +12,30 @@ namespace wick::gpu {
 namespace {
 
 /// The file that has a dtype's kernels.
-std::string file_of(DType dtype) {
-  return is_integer(dtype) ? std::string("map_integers") : fmt::format("map_{}", name(dtype));
+const std::string& file_of(DType dtype) {
+  static const auto files = [] {
+    std::array<std::string, kDTypeCount> all;
+    for (size_t d = 0; d < all.size(); ++d) {
+      const auto one = static_cast<DType>(d);
+      all[d] = is_integer(one) ? "map_integers" : fmt::format("map_{}", name(one));
+    }
+    return all;
+  }();
+  return files[static_cast<size_t>(dtype)];
+}
+
+/// An op's kernel for a dtype. Made once: formatting would be a tenth of what a launch costs.
+const std::string& kernel_of(Op op, DType dtype) {
+  static const auto kernels = [] {
+    std::array<std::array<std::string, kDTypeCount>, static_cast<size_t>(kOpCount)> all;
+    for (size_t o = 0; o < all.size(); ++o) {
+      for (size_t d = 0; d < all[o].size(); ++d) {
+        all[o][d] = fmt::format("{}_{}", name(static_cast<Op>(o)), name(static_cast<DType>(d)));
+      }
+    }
+    return all;
+  }();
+  return kernels[static_cast<size_t>(op)][static_cast<size_t>(dtype)];
 }
 
 UnaryRow unary_row(Op op) {
@@ -78,12 +100,11 @@ void map(const std::array<const Layout*, N>& layouts, const std::array<Operand, 
 
 void GpuBackend::unary(Op op, const View& out, const ConstView& in) {
   check_dtype(op, out.dtype);
-  const std::string file = file_of(out.dtype);
+  const std::string& file = file_of(out.dtype);
   map<2>(
       {&out.layout, &in.layout}, {Operand(out), Operand(in)}, gpu_,
       [&](const Grid& grid, const Nest<2>& nest, const auto& data, uint32_t rest, uint32_t) {
-        gpu_.launch(file, fmt::format("{}_{}", name(op), name(out.dtype)), grid, data[0], data[1],
-                    nest, rest);
+        gpu_.launch(file, kernel_of(op, out.dtype), grid, data[0], data[1], nest, rest);
       },
       [&](const Grid& grid, const Nest<2>& nest, const auto& data) {
         gpu_.launch(file, fmt::format("unary_singles_{}", name(out.dtype)), grid, data[0], data[1],
@@ -93,7 +114,7 @@ void GpuBackend::unary(Op op, const View& out, const ConstView& in) {
 
 void GpuBackend::binary(Op op, const View& out, const ConstView& a, const ConstView& b) {
   check_dtype(op, out.dtype);
-  const std::string file = file_of(out.dtype);
+  const std::string& file = file_of(out.dtype);
   struct Divisions {
     FaultLine* line;
     uint64_t note;
@@ -103,8 +124,8 @@ void GpuBackend::binary(Op op, const View& out, const ConstView& a, const ConstV
       {&out.layout, &a.layout, &b.layout}, {Operand(out), Operand(a), Operand(b)}, gpu_,
       [&](const Grid& grid, const Nest<3>& nest, const auto& data, uint32_t rest,
           uint32_t repeated) {
-        gpu_.launch(file, fmt::format("{}_{}", name(op), name(out.dtype)), grid, data[0], data[1],
-                    data[2], nest, rest, repeated, divisions);
+        gpu_.launch(file, kernel_of(op, out.dtype), grid, data[0], data[1], data[2], nest, rest,
+                    repeated, divisions);
       },
       [&](const Grid& grid, const Nest<3>& nest, const auto& data) {
         gpu_.launch(file, fmt::format("binary_singles_{}", name(out.dtype)), grid, data[0], data[1],
@@ -113,7 +134,7 @@ void GpuBackend::binary(Op op, const View& out, const ConstView& a, const ConstV
 }
 
 void GpuBackend::affine(const View& out, const ConstView& in, Scalar mul, Scalar add) {
-  const std::string file = file_of(out.dtype);
+  const std::string& file = file_of(out.dtype);
   with_compute_type(out.dtype, [&](auto zero) {
     using C = decltype(zero);
     struct Affine {

@@ -134,7 +134,7 @@ bool MatrixLibrary::gemm(Device device, const GemmCall& call, void* stream) {
   if (at->second == nullptr) return false;
   if (!tracing()) return at->second->gemm(call, stream);
   return trace_work(
-             kind_, stream, name,
+             kind_, stream, "library", name,
              fmt::format(R"("shape":"{}x{}x{}","batch":{})", call.m, call.n, call.k, call.batch),
              [&] { return at->second->gemm(call, stream) ? 0 : 1; }) == 0;
 }

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -17,7 +18,7 @@ class GpuRecording final : public Recording {
                std::vector<uint32_t> notes)
       : gpu_(gpu), graph_(graph), arena_(std::move(arena)), notes_(std::move(notes)) {}
   ~GpuRecording() override {
-    gpu_.driver.enter(gpu_.device.index);
+    if (!gpu_.driver.try_enter(gpu_.device.index)) return;
     gpu_.driver.api.stream_synchronize(gpu_.main_stream());  // it may be running
     gpu_.driver.api.graph_exec_destroy(graph_);
     gpu_.forget_notes(notes_);
@@ -54,12 +55,21 @@ class GpuReadback final : public Readback {
 }  // namespace
 
 GpuBackend& backend_of(Device device) {
-  static std::mutex mutex;
   // Never destroyed: tensors with static storage may outlive any order of destruction.
+  constexpr size_t kFirst = 16;
+  static std::atomic<GpuBackend*> first[2][kFirst];  // found without a lock
+  const auto index = static_cast<size_t>(device.index);
+  std::atomic<GpuBackend*>* const quick =
+      index < kFirst ? &first[device.kind == DeviceKind::cuda ? 0 : 1][index] : nullptr;
+  if (quick != nullptr) {
+    if (GpuBackend* const known = quick->load(std::memory_order_acquire)) return *known;
+  }
+  static std::mutex mutex;
   static auto* const backends = new std::map<std::pair<DeviceKind, int>, GpuBackend*>;
   std::lock_guard lock(mutex);
   GpuBackend*& backend = (*backends)[{device.kind, device.index}];
   if (backend == nullptr) backend = new GpuBackend(device);
+  if (quick != nullptr) quick->store(backend, std::memory_order_release);
   return *backend;
 }
 
@@ -71,11 +81,13 @@ std::string GpuBackend::description() const {
 }
 
 void* GpuBackend::alloc(size_t bytes) {
-  gpu_.enter();
+  gpu_.driver.require_usable(gpu_.device.index);
   return gpu_.pool.take(bytes);
 }
 
-void GpuBackend::free(void* data, size_t) noexcept { gpu_.pool.give(data); }
+void GpuBackend::free(void* data, size_t) noexcept {
+  if (!Driver::forked()) gpu_.pool.give(data);  // in a child of fork locks may be held by nobody
+}
 
 void GpuBackend::upload(void* to_device, const void* from_host, size_t bytes) {
   gpu_.enter();
@@ -93,6 +105,11 @@ std::unique_ptr<Readback> GpuBackend::start_readback(const void* from_device, si
   return std::make_unique<GpuReadback>(gpu_, from_device, bytes);
 }
 
+void GpuBackend::copy_from(void* to, Backend& there, const void* from, size_t bytes) {
+  if (there.device().kind == DeviceKind::cpu) return upload(to, from, bytes);
+  gpu_.peers.copy(to, static_cast<GpuBackend&>(there).gpu_, from, bytes);
+}
+
 void GpuBackend::synchronize() { gpu_.synchronize(); }
 
 std::unique_ptr<wick::Recording> GpuBackend::record(const std::function<void()>& work) {
@@ -103,6 +120,20 @@ std::unique_ptr<wick::Recording> GpuBackend::record(const std::function<void()>&
 }
 
 MemoryInfo GpuBackend::memory_info() const { return gpu_.pool.info(); }
+
+size_t GpuBackend::free_memory() const {
+  gpu_.enter();
+  size_t free = 0, total = 0;
+  gpu_.check(gpu_.driver.api.mem_info(&free, &total), "asking for free memory");
+  return free;
+}
+
+void GpuBackend::set_memory_limit(size_t bytes) {
+  gpu_.enter();
+  gpu_.pool.set_limit(bytes);
+}
+
+void GpuBackend::reset_peak_memory() { gpu_.pool.reset_peak(); }
 
 void GpuBackend::trim() {
   gpu_.enter();

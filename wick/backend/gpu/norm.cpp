@@ -64,13 +64,24 @@ class RowPlan {
   }
   /// For the kernels that hold their rows.
   NormRows spread_held(const Nest<2>& kept, Grid& grid) const {
-    return steps_ == 1 ? spread(kept, each(), 128, 4, grid) : spread(kept, each(), 64, 1, grid);
+    if (steps_ > 1) return spread(kept, each(), 64, 1, grid);
+    NormRows rows = spread(kept, each(), 128, 1, grid);
+    rows.width_log = short_width_log(rows.width_log);
+    const unsigned a_group = grid.items >> rows.width_log << 1;  // two of each item
+    grid.groups[0] = (kept.elems + a_group - 1) / a_group;
+    return rows;
   }
   /// For those that look at elements one by one. Smaller groups where there would be few.
   NormRows spread_lines(const Nest<2>& kept, Grid& grid) const {
+    // Fours of elements side by side.
+    const int64_t bytes = std::min<int64_t>(4 * bytes_of(in_.dtype, 1), 16);
+    const bool fours = n_ % 4 == 0;
     const bool few = uint64_t{kept.elems} * items_of(4) <
                      uint64_t{512} * static_cast<unsigned>(gpu_.info.processors);
-    return spread(kept, 4, few ? 64 : 256, 1, grid);
+    NormRows rows = spread(kept, 4, few ? 64 : 256, 1, grid);
+    rows.in_packs = fours && in_step_ == 1 && aligned<0>(in_.data, bytes) ? 1 : 0;
+    rows.out_packs = fours && out_step_ == 1 && aligned<1>(out_.data, bytes) ? 1 : 0;
+    return rows;
   }
 
  private:
@@ -134,6 +145,7 @@ void rms_norm(Gpu& gpu, const View& out, const ConstView& in, const ConstView& w
     void* y = advance(out.data, out.dtype, start[1]);
     Grid grid;
     if (held) {
+      grid.early = true;
       const NormRows rows = plan.spread_held(kept, grid);
       gpu.launch("norm",
                  fmt::format("rms_norm_{}{}_{}", name(in.dtype),
@@ -148,15 +160,10 @@ void rms_norm(Gpu& gpu, const View& out, const ConstView& in, const ConstView& w
   });
 }
 
-void GpuBackend::rms_norm(const View& out, const ConstView& in, const ConstView& weight,
-                          float eps) {
-  gpu::rms_norm(gpu_, out, in, weight, eps);
-}
-
-void GpuBackend::softmax(const View& out, const ConstView& in, int dim, bool log) {
+void softmax(Gpu& gpu, const View& out, const ConstView& in, int dim, bool log) {
   if (out.layout.elems() == 0) return;
   const Reduction reduction(in.layout, out.layout, 1u << dim);
-  const RowPlan plan(gpu_, reduction, out, in, dim);
+  const RowPlan plan(gpu, reduction, out, in, dim);
   const uint32_t wants_log = log ? 1 : 0;
   reduction.kept.for_each_piece([&](const Nest<2>& kept, const auto& start) {
     const void* x = advance(in.data, in.dtype, start[0]);
@@ -164,18 +171,32 @@ void GpuBackend::softmax(const View& out, const ConstView& in, int dim, bool log
     Grid grid;
     if (plan.can_be_held()) {
       const NormRows rows = plan.spread_held(kept, grid);
-      gpu_.launch("softmax", fmt::format("softmax_{}_{}", name(in.dtype), plan.steps()), grid, y, x,
-                  rows, wants_log);
+      // Of long rows of 16 bits, a group takes up to four, where there are groups enough.
+      const unsigned enough = 8 * static_cast<unsigned>(gpu.info.processors);
+      const unsigned most = in.dtype == DType::f32 || plan.steps() < 16 ? 1u : 4u;
+      const unsigned turns = std::clamp(grid.groups[0] / enough, 1u, most);
+      grid.groups[0] = (grid.groups[0] + turns - 1) / turns;
+      gpu.launch("softmax", fmt::format("softmax_{}_{}", name(in.dtype), plan.steps()), grid, y, x,
+                 rows, wants_log);
     } else if (reduction.is_across()) {
       const Columns columns = softmax_columns(kept, reduction.n, grid);
-      gpu_.launch("softmax_lines", fmt::format("softmax_columns_{}", name(in.dtype)), grid, y, x,
-                  columns, reduction.reduced_step(), out.layout.stride(dim), wants_log);
+      gpu.launch("softmax_lines", fmt::format("softmax_columns_{}", name(in.dtype)), grid, y, x,
+                 columns, reduction.reduced_step(), out.layout.stride(dim), wants_log);
     } else {
       const NormRows rows = plan.spread_lines(kept, grid);
-      gpu_.launch("softmax_lines", fmt::format("softmax_lines_{}", name(in.dtype)), grid, y, x,
-                  rows, wants_log);
+      gpu.launch("softmax_lines", fmt::format("softmax_lines_{}", name(in.dtype)), grid, y, x, rows,
+                 wants_log);
     }
   });
+}
+
+void GpuBackend::rms_norm(const View& out, const ConstView& in, const ConstView& weight,
+                          float eps) {
+  gpu::rms_norm(gpu_, out, in, weight, eps);
+}
+
+void GpuBackend::softmax(const View& out, const ConstView& in, int dim, bool log) {
+  gpu::softmax(gpu_, out, in, dim, log);
 }
 
 }  // namespace wick::gpu

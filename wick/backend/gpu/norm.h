@@ -4,7 +4,8 @@
 
 namespace wick::gpu {
 
-/// Backend::rms_norm.
+/// Backend::rms_norm and Backend::softmax.
 void rms_norm(Gpu& gpu, const View& out, const ConstView& in, const ConstView& weight, float eps);
+void softmax(Gpu& gpu, const View& out, const ConstView& in, int dim, bool log);
 
 }  // namespace wick::gpu

@@ -85,7 +85,7 @@ void* Pool::from_free(Free& free, size_t size, size_t& taken) {
 }
 
 Pool::Pool(const Driver& driver, Device device, size_t total) : driver_(driver), device_(device) {
-  info_.total_bytes = total;
+  info_.total_bytes = info_.limit_bytes = total;
 }
 
 Pool::~Pool() {
@@ -94,14 +94,29 @@ Pool::~Pool() {
 }
 
 void* Pool::from_driver(size_t bytes) {
-  const size_t most = limit_ == 0 ? info_.total_bytes : limit_;
+  const size_t most = info_.limit_bytes;
   if (bytes > most || info_.in_use_bytes + info_.cached_bytes > most - bytes) return nullptr;
+  driver_.enter(device_.index);
   void* data = nullptr;
   const int code = driver_.api.mem_alloc(&data, bytes);
   if (code == 0) return data;
   if (driver_.is_out_of_memory(code)) return nullptr;
-  throw Error("alloc", "the device gives no memory",
-              fmt::format("{} bytes on {}", bytes, device_.str()), driver_.text(code));
+  driver_.check(code, device_.index, fmt::format("allocating {} bytes", bytes));
+  return nullptr;
+}
+
+void Pool::fail(size_t requested, size_t bytes) const {
+  const size_t held = info_.in_use_bytes + info_.cached_bytes;
+  size_t free = 0, total = 0;
+  std::string rule;  // where it isn't the limit
+  if (held <= info_.limit_bytes && bytes <= info_.limit_bytes - held &&
+      driver_.api.mem_info(&free, &total) == 0) {
+    rule = fmt::format("the device has {} bytes free", free);
+  }
+  throw Error("alloc", "out of memory",
+              fmt::format("requested {} bytes on {}, in use {}, cached {}, limit {}", requested,
+                          device_.str(), info_.in_use_bytes, info_.cached_bytes, info_.limit_bytes),
+              rule);
 }
 
 void* Pool::take(size_t bytes) {
@@ -127,12 +142,7 @@ void* Pool::take(size_t bytes) {
       data = from_driver(size);
     }
   }
-  if (data == nullptr) {
-    throw Error("alloc", "out of memory",
-                fmt::format("requested {} bytes on {}, in use {}, cached {}, limit {}", bytes,
-                            device_.str(), info_.in_use_bytes, info_.cached_bytes,
-                            limit_ == 0 ? info_.total_bytes : limit_));
-  }
+  if (data == nullptr) fail(bytes, size);
   used_[data] = {taken, arena, ++clock_};
   info_.in_use_bytes += taken;
   info_.peak_bytes = std::max(info_.peak_bytes, info_.in_use_bytes);
@@ -158,8 +168,13 @@ void Pool::give(void* data) noexcept {
 
 void Pool::set_limit(size_t bytes) {
   std::lock_guard lock(mutex_);
-  limit_ = bytes;
-  if (bytes != 0 && info_.in_use_bytes + info_.cached_bytes > bytes) trim_locked();
+  info_.limit_bytes = bytes == 0 ? info_.total_bytes : std::min(bytes, info_.total_bytes);
+  if (info_.in_use_bytes + info_.cached_bytes > info_.limit_bytes) trim_locked();
+}
+
+void Pool::reset_peak() {
+  std::lock_guard lock(mutex_);
+  info_.peak_bytes = info_.in_use_bytes;
 }
 
 void Pool::trim() {

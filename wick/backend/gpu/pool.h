@@ -41,6 +41,7 @@ class Pool {
 
   /// Most that may be held, in use and cached; 0: whatever the device has.
   void set_limit(size_t bytes);
+  void reset_peak();
   /// Gives cached blocks back. Work that still uses them is waited for by the driver.
   void trim();
   MemoryInfo info() const;
@@ -54,6 +55,7 @@ class Pool {
   };
 
   void* from_driver(size_t bytes);
+  [[noreturn]] void fail(size_t requested, size_t bytes) const;
   /// A free block that fits; null if there is none. `taken` gets its size.
   static void* from_free(Free& free, size_t size, size_t& taken);
   void trim_locked() noexcept;
@@ -64,7 +66,6 @@ class Pool {
   const Driver& driver_;
   const Device device_;
   mutable std::mutex mutex_;
-  size_t limit_ = 0;
   MemoryInfo info_;
   Free free_;
   std::unordered_map<void*, Used> used_;

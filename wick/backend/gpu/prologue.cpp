@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "wick/backend/gpu/gpu_backend.h"
+#include "wick/backend/gpu/kernels/blocks_call.h"
 #include "wick/backend/gpu/norm.h"
 #include "wick/backend/gpu/space.h"
 
@@ -12,11 +13,6 @@ namespace wick::gpu {
 namespace {
 
 // As in kernels/prologue.gpu.
-struct Blocks {
-  int8_t* q;
-  math::ActivationScale* scales;
-  uint32_t padded;
-};
 struct Spread {
   int64_t step;
   uint32_t wide;
@@ -70,13 +66,17 @@ void quantize_rows(Gpu& gpu, const LinearFusion& fusion, const ConstView& x, int
       const void* weight = advance(fusion.norm.data, DType::f32, w.offset());
       const Spread weight_spread = spread_of(fusion.norm.data, DType::f32, w.offset(), w);
       // A row alone wants many items, many rows many groups.
-      const bool many = nest.elems > 2 * static_cast<unsigned>(gpu.info.processors);
+      const bool is_short = k <= 4 * 1024;
+      const bool many = !is_short && nest.elems > 2 * static_cast<unsigned>(gpu.info.processors);
       grid.groups[0] = nest.elems;
       grid.items = many ? kItems : std::clamp((fours + 31) / 32 * 32, 128u, 1024u);
-      grid.shared_bytes = columns * 4;
+      grid.shared_bytes = (columns + 127) / 128 * 128 * 4;
       gpu.launch("prologue",
-                 many && k > kItems * 16 ? "rms_norm_quantize_many" : "rms_norm_quantize_one", grid,
-                 blocks, in, nest, first_row, weight, columns, spread, weight_spread, fusion.eps);
+                 is_short ? "rms_norm_quantize_short"
+                 : many   ? "rms_norm_quantize_many"
+                          : "rms_norm_quantize_long",
+                 grid, blocks, in, nest, first_row, weight, columns, spread, weight_spread,
+                 fusion.eps);
     } else {
       const unsigned groups_a_row = (fours + kItems - 1) / kItems;
       grid.groups[0] = nest.elems * groups_a_row;

@@ -1,3 +1,5 @@
+#include "wick/backend/gpu/reduce.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,7 +11,7 @@ namespace wick::gpu {
 namespace {
 
 constexpr int64_t kChunk = 4096, kAccumulators = 128, kEach = 4;
-constexpr unsigned kItems = 256, kColumnItems = 512, kJoined = 16;
+constexpr unsigned kItems = 256, kColumnItems = 512, kJoined = 16, kShortRows = 4, kShortSums = 2;
 
 /// How sums of a dtype are computed: by which kernels, in what.
 struct SumType {
@@ -83,11 +85,14 @@ class SumLauncher {
     rows.chunks_log = std::min(ceil_log(static_cast<uint64_t>(divide_up(n, kChunk))), 3u);
     rows.block = static_cast<uint64_t>(kChunk << rows.chunks_log);
     rows.blocks = static_cast<uint32_t>(divide_up(n, kChunk << rows.chunks_log));
+    const bool is_short = n <= kAccumulators && (dense || line_.rank == 1);
+    const uint32_t row_log =
+        is_short ? short_width_log(rows.width_log) : rows.width_log + rows.chunks_log;
     // Smaller groups where there would be few.
-    const uint64_t items = rows.total() << (rows.width_log + rows.chunks_log);
+    const uint64_t items = divide_up(rows.total(), is_short ? kShortSums : 1) << row_log;
     Grid grid;
     const auto enough = 2 * static_cast<uint64_t>(gpu_.info.processors);
-    const unsigned least = std::max(1u << (rows.width_log + rows.chunks_log), 64u);
+    const unsigned least = std::max(1u << row_log, 64u);
     while (grid.items > least && items < enough * grid.items) grid.items /= 2;
     grid.groups[0] = static_cast<unsigned>((items + grid.items - 1) / grid.items);
     with_parts(y, kept, 1, rows.blocks, [&](void* parts) {
@@ -106,6 +111,12 @@ class SumLauncher {
         ceil_log(static_cast<uint64_t>(divide_up(std::min(reduction_.n, kAccumulators), kEach)));
     const auto pieces = static_cast<uint32_t>(divide_up(c.columns, wide ? most : 1));
     const unsigned items = c.lanes_log == 5 ? kColumnItems : kItems;
+    // Enough columns to do without lanes side by side.
+    const uint64_t enough = uint64_t{512} * static_cast<unsigned>(gpu_.info.processors);
+    if (reduction_.n <= kAccumulators && line_.rank == 1 &&
+        uint64_t{c.outer.elems} * pieces >= enough) {
+      c.lanes_log = 0;
+    }
     c.across_log = std::min(ceil_log(pieces), ceil_log(items >> c.lanes_log));
     c.across_log = std::max(c.across_log, 5 - c.lanes_log);
     c.strips = (pieces + (1u << c.across_log) - 1) >> c.across_log;
@@ -241,19 +252,22 @@ class BestLauncher {
     const int64_t n = reduction_.n, pack = 16 / elem_;
     const bool dense = reduction_.is_dense(in_.data, in_.dtype, pack, 16);
     const int64_t packs = dense ? n / pack : n;
-    // An item takes some eight packs, unless there are few rows.
+    // An item takes some eight packs, or one of several rows.
     const int64_t processors = gpu_.info.processors;
     Rows rows;
     rows.kept = kept;
     rows.n = static_cast<uint64_t>(n);
-    rows.width_log = std::min(ceil_log(static_cast<uint64_t>(divide_up(packs, 8))), 8u);
+    const bool is_short = dense && packs <= 8;
+    rows.width_log = ceil_log(static_cast<uint64_t>(is_short ? packs : divide_up(packs, 8)));
+    rows.width_log = std::min(rows.width_log, 8u);
     int64_t blocks = std::min(divide_up(packs, 8 * kItems), divide_up(8 * processors, kept.elems));
     const int64_t a_block = divide_up(packs, blocks);
     blocks = divide_up(packs, a_block);
     rows.block = static_cast<uint64_t>(dense ? a_block * pack : a_block);
     rows.blocks = static_cast<uint32_t>(blocks);
     const uint64_t items = rows.total() << rows.width_log;
-    const Grid grid{{static_cast<unsigned>((items + kItems - 1) / kItems), 1, 1}};
+    const unsigned a_group = kItems * (is_short ? kShortRows : 1);
+    const Grid grid{{static_cast<unsigned>((items + a_group - 1) / a_group), 1, 1}};
     with_parts<K>(
         y, kept, 1, rows.blocks, [&](const BestTarget& target, const BestParts<K>& parts) {
           gpu_.launch("best", fmt::format("best_{}_u{}", dense ? "rows" : "lines", 8 * elem_), grid,
@@ -301,7 +315,7 @@ class BestLauncher {
     parts.kept = kept;
     parts.columns = columns;
     parts.blocks = blocks;
-    if (columns == 1) parts.width_log = std::min(ceil_log((blocks + 3) / 4), 8u);
+    parts.width_log = std::min(ceil_log((blocks + 3) / 4), 8u);
     const uint64_t items = uint64_t{kept.elems} << parts.width_log;
     Grid grid{{static_cast<unsigned>((items + kItems - 1) / kItems), 1, 1}};
     grid.early = true;
@@ -320,21 +334,29 @@ class BestLauncher {
 
 }  // namespace
 
-void GpuBackend::reduce(Op op, const View& out, const ConstView& in, uint32_t dims) {
+void reduce(Gpu& gpu, Op op, const View& out, const ConstView& in, uint32_t dims) {
   if (out.layout.elems() == 0) return;
   const Reduction reduction(in.layout, out.layout, dims);
   if (op == Op::sum || op == Op::mean) {
     const double divisor = op == Op::mean ? static_cast<double>(reduction.n) : 1.0;
-    SumLauncher(gpu_, out, in, reduction, divisor).run();
+    SumLauncher(gpu, out, in, reduction, divisor).run();
   } else {
-    BestLauncher(gpu_, out, in, reduction, op == Op::max, false).run();
+    BestLauncher(gpu, out, in, reduction, op == Op::max, false).run();
   }
 }
 
-void GpuBackend::arg_reduce(Op op, const View& out, const ConstView& in, int dim) {
+void arg_reduce(Gpu& gpu, Op op, const View& out, const ConstView& in, int dim) {
   if (out.layout.elems() == 0) return;
   const Reduction reduction(in.layout, out.layout, 1u << dim);
-  BestLauncher(gpu_, out, in, reduction, op == Op::argmax, true).run();
+  BestLauncher(gpu, out, in, reduction, op == Op::argmax, true).run();
+}
+
+void GpuBackend::reduce(Op op, const View& out, const ConstView& in, uint32_t dims) {
+  gpu::reduce(gpu_, op, out, in, dims);
+}
+
+void GpuBackend::arg_reduce(Op op, const View& out, const ConstView& in, int dim) {
+  gpu::arg_reduce(gpu_, op, out, in, dim);
 }
 
 }  // namespace wick::gpu

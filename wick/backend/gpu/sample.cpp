@@ -21,8 +21,7 @@ void GpuBackend::sample(const SampleState& state, const ConstView& logits,
   if (count > (int64_t{1} << 21) - 1) {
     throw Error("sample", "too many logits", fmt::format("{}", count), "need < 2^21");
   }
-  const bool penalties = options.repetition_penalty != 1 || options.presence_penalty != 0 ||
-                         options.frequency_penalty != 0;
+  const bool penalties = options.penalizes();
   SampleCall c{};
   c.logits = static_cast<const float*>(logits.data) + logits.layout.offset();
   c.step = logits.layout.stride(0), c.count = static_cast<uint32_t>(count);

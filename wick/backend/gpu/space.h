@@ -99,6 +99,9 @@ struct Space {
       for (size_t k = 0; k < N; ++k) nest.stride[k][nest.rank] = d.stride[k];
       ++nest.rank;
     }
+    bool even = dims.size() == 1 && dims[0].stride[0] == static_cast<uint32_t>(dims[0].stride[0]);
+    for (size_t k = 1; k < N && even; ++k) even = dims[0].stride[k] == dims[0].stride[0];
+    if (even) nest.step = static_cast<uint32_t>(dims[0].stride[0]);
     return nest;
   }
 };

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "wick/base/error.h"
-
 namespace wick::gpu {
 namespace {
 
@@ -18,7 +16,7 @@ struct Staging::Copy {
   void *ready = nullptr, *done = nullptr;  // events: there is something to copy; it was copied
 };
 
-Staging::Staging(const Driver& driver) : driver_(driver) {}
+Staging::Staging(const Driver& driver, Device device) : driver_(driver), device_(device) {}
 
 Staging::~Staging() {
   for (const auto& copy : all_copies_) {
@@ -38,8 +36,7 @@ Staging::~Staging() {
 }
 
 void Staging::check(int code) const {
-  if (code != 0)
-    throw Error("copy", "copying to or from the device failed", "", driver_.text(code));
+  driver_.check(code, device_.index, "copying to or from the host");
 }
 
 Staging::Slot& Staging::next() {
@@ -70,6 +67,12 @@ void Staging::upload(void* to, const void* from, size_t bytes, void* stream) {
 }
 
 void Staging::download(void* to, const void* from, size_t bytes, void* stream) {
+  download_pieces(from, bytes, stream, [to](const char* data, size_t at, size_t count) {
+    std::memcpy(static_cast<char*>(to) + at, data, count);
+  });
+}
+
+void Staging::download_pieces(const void* from, size_t bytes, void* stream, const Take& take) {
   std::lock_guard lock(mutex_);
   // Two pieces are under way while the host copies a third.
   struct Piece {
@@ -81,7 +84,7 @@ void Staging::download(void* to, const void* from, size_t bytes, void* stream) {
   const auto finish = [&] {
     const Piece& piece = pieces[ended++ % pieces.size()];
     check(driver_.api.event_synchronize(piece.slot->done));
-    std::memcpy(static_cast<char*>(to) + piece.at, piece.slot->host, piece.bytes);
+    take(piece.slot->host, piece.at, piece.bytes);
   };
   for (size_t at = 0; at < bytes; at += kSlotBytes) {
     if (started - ended == pieces.size()) finish();

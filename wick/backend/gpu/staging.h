@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -15,7 +16,7 @@ namespace wick::gpu {
 
 class Staging {
  public:
-  explicit Staging(const Driver& driver);
+  Staging(const Driver& driver, Device device);
   ~Staging();
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
@@ -24,6 +25,9 @@ class Staging {
   void upload(void* to, const void* from, size_t bytes, void* stream);
   /// Copies what the stream's work so far has left there, and waits for it.
   void download(void* to, const void* from, size_t bytes, void* stream);
+  /// The same, piece by piece: take(data, at, bytes) gets what lies `at` bytes behind `from`.
+  using Take = std::function<void(const char* data, size_t at, size_t bytes)>;
+  void download_pieces(const void* from, size_t bytes, void* stream, const Take& take);
 
   /// A copy to the host, beside the stream's later work.
   struct Copy;
@@ -46,6 +50,7 @@ class Staging {
   void check(int code) const;
 
   const Driver& driver_;
+  const Device device_;
   std::mutex mutex_;
   std::array<Slot, 4> slots_;
   size_t turn_ = 0;

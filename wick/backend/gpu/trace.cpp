@@ -290,6 +290,14 @@ struct Traced {
   static int launch(void* function, unsigned groups_x, unsigned groups_y, unsigned groups_z,
                     unsigned items_x, unsigned items_y, unsigned items_z, unsigned shared_bytes,
                     void* stream, void** arguments, void** extra) {
+    const unsigned groups[3] = {groups_x, groups_y, groups_z};
+    return submit_kernel(function, groups, items_x * items_y * items_z, shared_bytes, stream, [&] {
+      return real.launch(function, groups_x, groups_y, groups_z, items_x, items_y, items_z,
+                         shared_bytes, stream, arguments, extra);
+    });
+  }
+  static int submit_kernel(void* function, const unsigned (&groups)[3], unsigned items,
+                           unsigned shared_bytes, void* stream, const std::function<int()>& act) {
     std::string name = "kernel";
     {
       Tracer& t = *tracer();
@@ -297,12 +305,9 @@ struct Traced {
       if (const auto at = t.functions.find(function); at != t.functions.end()) name = at->second;
     }
     return submit(stream, "kernel", std::move(name),
-                  fmt::format(R"("groups":"{}x{}x{}","items":{},"shared_bytes":{})", groups_x,
-                              groups_y, groups_z, items_x * items_y * items_z, shared_bytes),
-                  [&] {
-                    return real.launch(function, groups_x, groups_y, groups_z, items_x, items_y,
-                                       items_z, shared_bytes, stream, arguments, extra);
-                  });
+                  fmt::format(R"("groups":"{}x{}x{}","items":{},"shared_bytes":{})", groups[0],
+                              groups[1], groups[2], items, shared_bytes),
+                  act);
   }
 
   static int stream_synchronize(void* handle) {
@@ -399,21 +404,33 @@ Api traced(DeviceKind kind, const Api& functions) {
   if (!tracing()) return functions;
   Api api = kind == DeviceKind::cuda ? wrap<DeviceKind::cuda>(functions)
                                      : wrap<DeviceKind::hip>(functions);
-  // After the driver's own, which its library registered when it was loaded: so before them.
-  std::atexit([] { tracer()->finish(); });
+  std::atexit([] { tracer()->finish(); });  // where no device is used
   return api;
 }
 
 void trace_device(Device device) {
-  if (tracing()) current_device = device;
+  if (!tracing()) return;
+  current_device = device;
+  // After what the driver registered when it began to use a device: so before that.
+  static const int once = std::atexit([] { tracer()->finish(); });
+  (void)once;
 }
 
-int trace_work(DeviceKind kind, void* stream, const std::string& name, const std::string& arguments,
-               const std::function<int()>& act) {
+int trace_launch(DeviceKind kind, void* function, const unsigned (&groups)[3], unsigned items,
+                 unsigned shared_bytes, void* stream, const std::function<int()>& act) {
+  if (!tracing()) return act();
+  return kind == DeviceKind::cuda ? Traced<DeviceKind::cuda>::submit_kernel(
+                                        function, groups, items, shared_bytes, stream, act)
+                                  : Traced<DeviceKind::hip>::submit_kernel(
+                                        function, groups, items, shared_bytes, stream, act);
+}
+
+int trace_work(DeviceKind kind, void* stream, const char* category, const std::string& name,
+               const std::string& arguments, const std::function<int()>& act) {
   if (!tracing()) return act();
   return kind == DeviceKind::cuda
-             ? Traced<DeviceKind::cuda>::submit(stream, "library", name, arguments, act)
-             : Traced<DeviceKind::hip>::submit(stream, "library", name, arguments, act);
+             ? Traced<DeviceKind::cuda>::submit(stream, category, name, arguments, act)
+             : Traced<DeviceKind::hip>::submit(stream, category, name, arguments, act);
 }
 
 }  // namespace wick::gpu

@@ -66,7 +66,9 @@ void CpuBackend::linear(const View& out, const ConstView& x, const PreparedWeigh
   } else {
     const int last = x.layout.rank() - 1;
     const Temporary input(*this, x.layout.shape().with(last, weight.k));
-    if (fusion.input == Input::rms_norm) {
+    if (fusion.input == Input::attention) {
+      cached_attention(input.view(), x, *fusion.attention);
+    } else if (fusion.input == Input::rms_norm) {
       rms_norm(input.view(), x, fusion.norm, fusion.eps);
     } else {
       binary(Op::silu_mul, input.view(), {x.data, x.dtype, x.layout.narrow(last, 0, weight.k)},

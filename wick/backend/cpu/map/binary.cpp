@@ -18,7 +18,7 @@ struct Lines {
         alignas(64) float u[kN], v[kN];
         widen(u, a + i, kN);
         widen(v, b + i, kN);
-        for (int64_t j = 0; j < kN; ++j) u[j] = F::call(u[j], v[j]);
+        for (int64_t j = 0; j < kN; ++j) u[j] = F::template call<S>(u[j], v[j]);
         if constexpr (F::kSelects) {
           narrow_exact(y + i, u, kN);
         } else {
@@ -27,7 +27,8 @@ struct Lines {
       }
     } else {
       const int64_t whole = n / kLine<S> * kLine<S>;
-      for (int64_t i = 0; i < whole; ++i) y[i] = store<S>(F::call(load(a[i]), load(b[i])));
+      for (int64_t i = 0; i < whole; ++i)
+        y[i] = store<S>(F::template call<S>(load(a[i]), load(b[i])));
     }
   }
 };
@@ -43,7 +44,7 @@ struct DivisionLines {
     for (int64_t i = 0; i < whole; ++i) {
       const bool zero = b[i] == S{0};
       zeros = static_cast<S>(zeros | (zero ? S{1} : S{0}));
-      y[i] = F::call(a[i], zero ? S{1} : b[i]);
+      y[i] = F::template call<S>(a[i], zero ? S{1} : b[i]);
     }
     *fine = *fine && zeros == S{0};
   }
@@ -96,9 +97,9 @@ void affine(int64_t n, void* out, const void* in, const void* mul, const void* a
   struct name##_row {                                                                    \
     static constexpr bool kChecksDivisor = Op::name == Op::div;                          \
     static constexpr bool kSelects = Op::name == Op::maximum || Op::name == Op::minimum; \
-    template <class T>                                                                   \
-    static inline T call(T a, T b) {                                                     \
-      return fn::name(a, b);                                                             \
+    template <class S>                                                                   \
+    static inline Compute<S> call(Compute<S> a, Compute<S> b) {                          \
+      WICK_ROW_CALL(name, a, b)                                                          \
     }                                                                                    \
   };
 #include "wick/op/ops.def"

@@ -5,6 +5,7 @@
 
 #include "wick/backend/cpu/tile.h"
 #include "wick/math/arithmetic.h"
+#include "wick/math/narrow.h"
 #include "wick/math/scalar.h"
 
 namespace wick::cpu::WICK_ISA {
@@ -32,5 +33,16 @@ inline T div(T a, T b) {
 }
 
 }  // namespace fn
+
+/// Calls the function of a row with numbers that came from elements of S and go back to one.
+#define WICK_ROW_CALL(name, ...)              \
+  if constexpr (math::kSame<S, math::bf16>) { \
+    return math::of_bf16::name(__VA_ARGS__);  \
+  } else if constexpr (kNarrow<S>) {          \
+    return math::of_f16::name(__VA_ARGS__);   \
+  } else {                                    \
+    return fn::name(__VA_ARGS__);             \
+  }
+
 }  // namespace
 }  // namespace wick::cpu::WICK_ISA

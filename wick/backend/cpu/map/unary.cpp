@@ -25,11 +25,11 @@ struct Lines {
       for (int64_t i = 0; i < whole; i += kN) {
         alignas(64) float wide[kN];
         widen(wide, x + i, kN);
-        for (int64_t j = 0; j < kN; ++j) wide[j] = F::call(wide[j]);
+        for (int64_t j = 0; j < kN; ++j) wide[j] = F::template call<S>(wide[j]);
         narrow(y + i, wide, kN);
       }
     } else {
-      for (int64_t i = 0; i < whole; ++i) y[i] = store<S>(F::call(load(x[i])));
+      for (int64_t i = 0; i < whole; ++i) y[i] = store<S>(F::template call<S>(load(x[i])));
     }
   }
 };
@@ -39,13 +39,13 @@ void unary(int64_t n, void* out, const void* in, bool stream) {
   cover(n, stream, Lines<F, S>{}, static_cast<S*>(out), static_cast<const S*>(in));
 }
 
-#define WICK_UNARY(name, ...)           \
-  struct name##_row {                   \
-    static constexpr Op kOp = Op::name; \
-    template <class T>                  \
-    static inline T call(T x) {         \
-      return fn::name(x);               \
-    }                                   \
+#define WICK_UNARY(name, ...)                     \
+  struct name##_row {                             \
+    static constexpr Op kOp = Op::name;           \
+    template <class S>                            \
+    static inline Compute<S> call(Compute<S> x) { \
+      WICK_ROW_CALL(name, x)                      \
+    }                                             \
   };
 #include "wick/op/ops.def"
 

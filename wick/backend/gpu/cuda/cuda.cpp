@@ -3,9 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstdlib>
-#include <map>
-#include <mutex>
+#include <memory>
 
 #include "wick/backend/gpu/driver.h"
 #include "wick/backend/gpu/trace.h"
@@ -20,6 +22,7 @@ constexpr ApiNames kNames = {
     .device_name = "cuDeviceGetName",
     .device_memory = "cuDeviceTotalMem_v2",
     .device_attribute = "cuDeviceGetAttribute",
+    .device_reaches = "cuDeviceCanAccessPeer",
     .mem_alloc = "cuMemAlloc_v2",
     .mem_free = "cuMemFree_v2",
     .mem_info = "cuMemGetInfo_v2",
@@ -55,6 +58,9 @@ static_assert(complete(kNames));
 struct Extra {
   int (*context_retain)(void** context, int device);
   int (*context_set)(void* context);
+  int (*context_reach)(void* peer, unsigned flags);
+  int (*copy_peer)(void* to, void* to_context, const void* from, void* from_context, size_t bytes,
+                   void* stream);
   int (*error_name)(int code, const char** name);
   int (*error_string)(int code, const char** text);
   int (*function_set_attribute)(void* function, int attribute, int value);
@@ -73,6 +79,7 @@ struct LaunchAttribute {
   union {
     char all[64];
     int value;
+    unsigned groups[3];
   };
 };
 struct LaunchConfig {
@@ -90,8 +97,13 @@ enum Attribute : int {
   kMinor = 76,
   kSharedOptin = 97,
 };
-constexpr int kProgrammaticSerialization = 6, kMaxDynamicShared = 8;
-constexpr int kOutOfMemory = 2;
+constexpr int kClusterDimension = 4, kProgrammaticSerialization = 6, kMaxDynamicShared = 8;
+constexpr int kOutOfMemory = 2, kInvalidDevice = 101, kReachesAlready = 704;
+/// No image, none for the device, PTX that isn't right, is too new or has nobody to compile it.
+constexpr std::array kRefusedImage = {200, 209, 218, 221, 222};
+/// Uncorrectable errors of memory and links, what kernels do that leaves their context unusable,
+/// a hang, and what nobody knows.
+constexpr std::array kLost = {214, 220, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 999};
 // Of copy maps: 16-bit elements, pieces mixed within 128 bytes, 256 bytes at a time into the cache.
 constexpr int kWord16 = 1, kNoInterleave = 0, kSwizzle128 = 3, kPromote256 = 3, kFillZeros = 0;
 
@@ -125,22 +137,54 @@ class CudaDriver final : public Driver {
   }
 
   bool is_out_of_memory(int code) const override { return code == kOutOfMemory; }
+  bool is_refused_image(int code) const override {
+    return std::find(kRefusedImage.begin(), kRefusedImage.end(), code) != kRefusedImage.end();
+  }
+  bool is_lost(int code) const override {
+    return std::find(kLost.begin(), kLost.end(), code) != kLost.end();
+  }
+
+  int reach(int peer) const override {
+    void* other = nullptr;
+    const int code = context(peer, other);
+    if (code != 0) return code;
+    const int reached = extra_.context_reach(other, 0);
+    return reached == kReachesAlready ? 0 : reached;
+  }
+  int copy_from_peer(void* to, int to_device, const void* from, int from_device, size_t bytes,
+                     void* stream) const override {
+    void *here = nullptr, *there = nullptr;
+    int code = context(to_device, here);
+    if (code == 0) code = context(from_device, there);
+    return code == 0 ? extra_.copy_peer(to, here, from, there, bytes, stream) : code;
+  }
 
   int allow_shared(void* function, int bytes) const override {
     return extra_.function_set_attribute(function, kMaxDynamicShared, bytes);
   }
 
-  int launch_early(void* function, const unsigned (&groups)[3], unsigned items,
-                   unsigned shared_bytes, void* stream, void** arguments) const override {
-    if (tracing()) {
-      return Driver::launch_early(function, groups, items, shared_bytes, stream, arguments);
+  int launch_with(const LaunchWishes& wishes, void* function, const unsigned (&groups)[3],
+                  unsigned items, unsigned shared_bytes, void* stream,
+                  void** arguments) const override {
+    LaunchAttribute attributes[2] = {};
+    unsigned count = 0;
+    if (wishes.early && !tracing()) {
+      attributes[count].id = kProgrammaticSerialization;
+      attributes[count++].value = 1;
     }
-    LaunchAttribute attribute = {};
-    attribute.id = kProgrammaticSerialization;
-    attribute.value = 1;
+    if (wishes.parts > 1) {
+      attributes[count].id = kClusterDimension;
+      attributes[count].groups[0] = wishes.parts;
+      attributes[count].groups[1] = 1;
+      attributes[count++].groups[2] = 1;
+    }
     const LaunchConfig config = {
-        {groups[0], groups[1], groups[2]}, {items, 1, 1}, shared_bytes, stream, &attribute, 1};
-    return extra_.launch_extended(&config, function, arguments, nullptr);
+        {groups[0], groups[1], groups[2]}, {items, 1, 1}, shared_bytes, stream, attributes, count};
+    const auto launch = [&] {
+      return extra_.launch_extended(&config, function, arguments, nullptr);
+    };
+    if (!tracing()) return launch();
+    return trace_launch(DeviceKind::cuda, function, groups, items, shared_bytes, stream, launch);
   }
 
   bool make_copy_map(CopyMap& map, const CopyBoxes& of) const override {
@@ -155,15 +199,25 @@ class CudaDriver final : public Driver {
  private:
   /// By its primary context, which libraries share.
   int set_current(int device) const override {
-    std::lock_guard lock(mutex_);
-    void*& context = contexts_[device];
-    const int code = context == nullptr ? extra_.context_retain(&context, device) : 0;
-    return code == 0 ? extra_.context_set(context) : code;
+    void* own = nullptr;
+    const int code = context(device, own);
+    return code == 0 ? extra_.context_set(own) : code;
   }
 
+  int context(int device, void*& own) const {
+    if (device < 0 || device >= kMostDevices) return kInvalidDevice;
+    std::atomic<void*>& kept = contexts_[static_cast<size_t>(device)];
+    own = kept.load(std::memory_order_acquire);
+    if (own != nullptr) return 0;
+    // Of two threads that come here both get the same one.
+    const int code = extra_.context_retain(&own, device);
+    if (code == 0) kept.store(own, std::memory_order_release);
+    return code;
+  }
+
+  static constexpr int kMostDevices = 256;
   const Extra extra_;
-  mutable std::mutex mutex_;
-  mutable std::map<int, void*> contexts_;
+  mutable std::array<std::atomic<void*>, kMostDevices> contexts_{};
 };
 
 bool find_extra(const Library& library, Extra& extra, std::string& trace) {
@@ -173,7 +227,9 @@ bool find_extra(const Library& library, Extra& extra, std::string& trace) {
   extra.encode_copy_map =
       reinterpret_cast<decltype(extra.encode_copy_map)>(library.symbol("cuTensorMapEncodeTiled"));
   return find(extra.context_retain, "cuDevicePrimaryCtxRetain") &&
-         find(extra.context_set, "cuCtxSetCurrent") && find(extra.error_name, "cuGetErrorName") &&
+         find(extra.context_set, "cuCtxSetCurrent") &&
+         find(extra.context_reach, "cuCtxEnablePeerAccess") &&
+         find(extra.copy_peer, "cuMemcpyPeerAsync") && find(extra.error_name, "cuGetErrorName") &&
          find(extra.error_string, "cuGetErrorString") &&
          find(extra.function_set_attribute, "cuFuncSetAttribute") &&
          find(extra.launch_extended, "cuLaunchKernelEx");

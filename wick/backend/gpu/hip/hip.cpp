@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 
@@ -19,6 +21,7 @@ constexpr ApiNames kNames = {
     .device_name = "hipDeviceGetName",
     .device_memory = "hipDeviceTotalMem",
     .device_attribute = "hipDeviceGetAttribute",
+    .device_reaches = "hipDeviceCanAccessPeer",
     .mem_alloc = "hipMalloc",
     .mem_free = "hipFree",
     .mem_info = "hipMemGetInfo",
@@ -53,6 +56,9 @@ static_assert(complete(kNames));
 /// What only this vendor has.
 struct Extra {
   int (*set_device)(int device);
+  int (*reach)(int peer, unsigned flags);
+  int (*copy_peer)(void* to, int to_device, const void* from, int from_device, size_t bytes,
+                   void* stream);
   const char* (*error_name)(int code);
   const char* (*error_string)(int code);
   int (*properties)(void* properties, int device);      // hipDeviceProp_tR0600, null on old ones
@@ -60,7 +66,10 @@ struct Extra {
 };
 
 enum Attribute : int { kIntegrated = 16, kMultiprocessors = 63, kSharedPerBlock = 74, kWave = 87 };
-constexpr int kOutOfMemory = 2;
+constexpr int kOutOfMemory = 2, kInvalidImage = 200, kNoBinaryForGpu = 209, kReachesAlready = 704;
+/// Uncorrectable errors of memory, what kernels do that leaves the device unusable, a hang, and
+/// what nobody knows.
+constexpr std::array kLost = {214, 700, 702, 709, 710, 718, 719, 999};
 /// Where the name of the architecture is in the two forms of the properties.
 constexpr size_t kArchitectureAt = 1160, kOldArchitectureAt = 396;
 
@@ -92,6 +101,21 @@ class HipDriver final : public Driver {
   }
 
   bool is_out_of_memory(int code) const override { return code == kOutOfMemory; }
+  bool is_refused_image(int code) const override {
+    return code == kInvalidImage || code == kNoBinaryForGpu;
+  }
+  bool is_lost(int code) const override {
+    return std::find(kLost.begin(), kLost.end(), code) != kLost.end();
+  }
+
+  int reach(int peer) const override {
+    const int code = extra_.reach(peer, 0);
+    return code == kReachesAlready ? 0 : code;
+  }
+  int copy_from_peer(void* to, int to_device, const void* from, int from_device, size_t bytes,
+                     void* stream) const override {
+    return extra_.copy_peer(to, to_device, from, from_device, bytes, stream);
+  }
 
   int allow_shared(void*, int) const override { return 0; }  // as much as a group has
 
@@ -120,7 +144,8 @@ bool find_extra(const Library& library, Extra& extra, std::string& trace) {
   std::string ignored;
   const bool now = find_function(library, "hipGetDevicePropertiesR0600", extra.properties, ignored);
   return (now || find(extra.old_properties, "hipGetDeviceProperties")) &&
-         find(extra.set_device, "hipSetDevice") && find(extra.error_name, "hipGetErrorName") &&
+         find(extra.set_device, "hipSetDevice") && find(extra.reach, "hipDeviceEnablePeerAccess") &&
+         find(extra.copy_peer, "hipMemcpyPeerAsync") && find(extra.error_name, "hipGetErrorName") &&
          find(extra.error_string, "hipGetErrorString");
 }
 

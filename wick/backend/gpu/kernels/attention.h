@@ -22,7 +22,7 @@ WICK_DEVICE i32 larger(i32 a, i32 b) { return a > b ? a : b; }
 /// on the device. 0: a position lies outside the cache.
 WICK_DEVICE u32 keys_of(const AttentionCall& c) {
   if (c.positions == nullptr) return c.keys;
-  const u64 end = u64{*c.positions} + c.queries;
+  const u64 end = u64{load_now(c.positions)} + c.queries;
   return end <= c.keys ? static_cast<u32>(end) : 0;
 }
 
@@ -46,17 +46,12 @@ WICK_DEVICE void shape_scores(const AttentionCall& c, float (&s)[kCount]) {
   }
 }
 
+/// The largest of the team's, as numbers that order like floats; a NaN may count or not.
 WICK_DEVICE float team_largest(float x) {
-  float y = shuffle_xor<16>(x);
-  x = y > x ? y : x;
-  y = shuffle_xor<8>(x);
-  x = y > x ? y : x;
-  y = shuffle_xor<4>(x);
-  x = y > x ? y : x;
-  y = shuffle_xor<2>(x);
-  x = y > x ? y : x;
-  y = shuffle_xor<1>(x);
-  return y > x ? y : x;
+  constexpr u32 kSign = 0x80000000u;
+  const u32 b = f32_bits(x);
+  const u32 y = largest_of_team((b & kSign) != 0 ? ~b : b | kSign);
+  return bits_f32((y & kSign) != 0 ? y ^ kSign : ~y);
 }
 
 /// The chunk's key that a lane holds as the i-th of 8: four neighbours in either half, as the order
@@ -65,13 +60,10 @@ WICK_DEVICE i32 key_of_lane(u32 i) {
   return static_cast<i32>(4 * lane() + i % 4 + (i < 4 ? 0 : kAttentionChunk / 2));
 }
 
-struct RowSoftmax {
-  float largest, sum;
-};
-
-/// Turns a row's dot products, 8 a lane, into exponentials; +0 for keys that it doesn't see. `seen`
-/// counts from the chunk's first key. All lanes of the team come here.
-WICK_DEVICE RowSoftmax chunk_softmax(const AttentionCall& c, float (&s)[8], KeyRange seen) {
+/// Turns a row's dot products, 8 a lane, into exponentials less the largest score, which it gives;
+/// +0 for keys that the row doesn't see. `seen` counts from the chunk's first key. All lanes of the
+/// team come here.
+WICK_DEVICE float chunk_exponentials(const AttentionCall& c, float (&s)[8], KeyRange seen) {
   shape_scores(c, s);
   float largest = -detail::kInfF32;
 #pragma unroll
@@ -88,8 +80,16 @@ WICK_DEVICE RowSoftmax chunk_softmax(const AttentionCall& c, float (&s)[8], KeyR
     const bool visible = key >= seen.begin && key < seen.end;
     s[i] = visible ? exp_of_negative(s[i] - largest) : 0.0f;
   }
-  return {largest, team_sum(((s[0] + s[4]) + (s[1] + s[5])) + ((s[2] + s[6]) + (s[3] + s[7])))};
+  return largest;
 }
+/// The sum of a chunk's exponentials, held likewise.
+WICK_DEVICE float chunk_sum(const float (&e)[8]) {
+  return team_sum(((e[0] + e[4]) + (e[1] + e[5])) + ((e[2] + e[6]) + (e[3] + e[7])));
+}
+
+struct RowSoftmax {
+  float largest, sum;
+};
 
 /// How what earlier chunks gave and what a chunk gives become one.
 struct Join {

@@ -2,6 +2,7 @@
 
 // What the host hands to attention kernels, by value.
 
+#include "wick/backend/gpu/kernels/blocks_call.h"
 #include "wick/backend/gpu/kernels/fault.h"
 #include "wick/math/fn.h"
 
@@ -35,6 +36,9 @@ struct AttentionCall {
   u32 dtype;  ///< of q and out
 };
 
+/// Tokens whose keys or values a group of fill_cache stores.
+inline constexpr u32 kFillTokens = 32;
+
 /// Rows that a call of attention computes on their way into the caches (Backend::cached_attention).
 struct CacheCall {
   const float *qkv, *cos, *sin;
@@ -60,7 +64,11 @@ struct AttentionParts {
 struct DecodePlan {
   u32 rows, tiles;  ///< heads that a group takes at most; groups for the heads of a key head
   u32 splits;       ///< groups that share the chunks of the same heads
-  u32* arrived;     ///< a zero for every (batch, query, key head, tile)
+  u32 fresh;        ///< room for keys that aren't in the cache
+  u32 parts;        ///< groups that share a chunk, a power of two
+  u32 slices;    ///< pieces into which they cut its outputs' elements; parts / slices those of rows
+  u32* arrived;  ///< a zero for every (batch, query, key head, tile, part)
+  Blocks blocks;  ///< where results go as blocks; without q: to `out`
 };
 
 }  // namespace wick::gpu

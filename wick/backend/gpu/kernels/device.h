@@ -13,6 +13,9 @@
 #if defined(__AMDGCN__) || (defined(__HIP__) && defined(__clang__))
 #define WICK_AMD 1
 #define WICK_DEVICE __attribute__((device, always_inline)) inline
+/// After the arguments of a lambda: arrays that it refers to stay in registers only if it is
+/// inlined.
+#define WICK_INLINE __attribute__((always_inline))
 #define WICK_SHARED __attribute__((shared))
 #define WICK_GLOBAL __attribute__((global))
 // clang takes launch_bounds and ignores it for AMD: without this it reckons with 1024 items, and
@@ -21,6 +24,7 @@
 #else
 #define WICK_AMD 0
 #define WICK_DEVICE __device__ __forceinline__
+#define WICK_INLINE
 #define WICK_SHARED __shared__
 #define WICK_GLOBAL __global__
 #define WICK_BOUNDS(...) __launch_bounds__(__VA_ARGS__)
@@ -129,12 +133,25 @@ WICK_DEVICE void device_fence() { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agen
 /// from it: so that it computes it again rather than keep it.
 WICK_DEVICE void forget(u32& x) { asm volatile("" : "+v"(x)); }
 
-/// For kernels of a chain that were launched early: see Driver::launch_early.
+/// For kernels of a chain that were launched early: see LaunchWishes.
 WICK_DEVICE void wait_for_earlier() {}
 WICK_DEVICE void let_later_start() {}
 
+/// A word as memory has it now, where work in front may be changing it.
+WICK_DEVICE u32 load_now(const u32* from) { return *from; }
+
 /// Brings a line of memory nearer, where hardware takes such hints. It may be changed afterwards.
 WICK_DEVICE void prefetch(const void*) {}
+
+/// 16 bytes by one load. Left to itself the compiler copies them by memcpy, which keeps arrays of
+/// them out of registers, or word by word.
+WICK_DEVICE Bytes16 load_whole(const Bytes16* from) {
+  typedef u32 Four __attribute__((ext_vector_type(4)));
+  const Four v = *reinterpret_cast<const Four*>(from);
+  return {{v.x, v.y, v.z, v.w}};
+}
+/// Asks for bytes, a multiple of 16, to be brought nearer: for items that others need not wait for.
+WICK_DEVICE void prefetch_bytes(const void*, u32) {}
 
 /// 16 bytes that nobody will read again soon.
 WICK_DEVICE Bytes16 load_streamed(const Bytes16* from) {
@@ -204,9 +221,21 @@ WICK_DEVICE void wait_for_earlier() {}
 WICK_DEVICE void let_later_start() {}
 #endif
 WICK_DEVICE void forget(u32& x) { asm volatile("" : "+r"(x)); }
+WICK_DEVICE u32 load_now(const u32* from) {  // past the caches of the processor
+  u32 x;
+  asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(x) : "l"(from) : "memory");
+  return x;
+}
 WICK_DEVICE void prefetch(const void* line) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(line));
 }
+#if __CUDA_ARCH__ >= 900
+WICK_DEVICE void prefetch_bytes(const void* from, u32 bytes) {
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes));
+}
+#else
+WICK_DEVICE void prefetch_bytes(const void*, u32) {}
+#endif
 WICK_DEVICE float larger(float a, float b) { return fmaxf(a, b); }
 WICK_DEVICE float smaller(float a, float b) { return fminf(a, b); }
 template <class T>
@@ -240,6 +269,8 @@ WICK_DEVICE u32 narrow_two(float low, float high) {
   return y;
 }
 
+WICK_DEVICE Bytes16 load_whole(const Bytes16* from) { return *from; }
+
 WICK_DEVICE Bytes16 load_streamed(const Bytes16* from) {
   Bytes16 x;
   asm volatile("ld.global.cs.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -249,6 +280,12 @@ WICK_DEVICE Bytes16 load_streamed(const Bytes16* from) {
 }
 
 #endif
+
+/// A unit of any size, by one load.
+template <class U>
+WICK_DEVICE U load_whole(const U* from) {
+  return *from;
+}
 
 WICK_DEVICE u32 lane() { return item() % kTeam; }
 /// The team within the group.

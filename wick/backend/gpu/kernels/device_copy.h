@@ -5,9 +5,15 @@
 
 #include "wick/backend/gpu/kernels/device.h"
 
+#if !WICK_AMD && __CUDA_ARCH__ >= 800
+#define WICK_ASYNC_COPIES 1
+#else
+#define WICK_ASYNC_COPIES 0
+#endif
+
 namespace wick::gpu {
 
-#if !WICK_AMD && __CUDA_ARCH__ >= 800
+#if WICK_ASYNC_COPIES
 
 /// Starts copying 16 bytes; both places are aligned to them.
 WICK_DEVICE void start_copy(Bytes16* shared_to, const Bytes16* from) {
@@ -24,6 +30,20 @@ WICK_DEVICE void start_copy_or_zeros(Bytes16* shared_to, const Bytes16* from, bo
   const u32 to = static_cast<u32>(__cvta_generic_to_shared(shared_to)), bytes = copy ? 16 : 0;
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes)
                : "memory");
+}
+/// Copies the first `size` of 4 or 16 bytes and writes zeros behind them: of none `from` isn't
+/// read.
+template <u32 kBytes>
+WICK_DEVICE void start_copy_of(float* shared_to, const float* from, u32 size) {
+  const u32 to = static_cast<u32>(__cvta_generic_to_shared(shared_to));
+  if constexpr (kBytes == 16) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(size)
+                 : "memory");
+  } else {
+    static_assert(kBytes == 4);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(size)
+                 : "memory");
+  }
 }
 /// Ends a set of copies of this item's.
 WICK_DEVICE void end_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }

@@ -14,21 +14,31 @@
 
 namespace wick::gpu {
 
+/// Where something in shared memory lies there, in bytes.
+WICK_DEVICE u32 shared_address(const void* at) {
+  return static_cast<u32>(__cvta_generic_to_shared(at));
+}
+
 /// Four 8 by 8 blocks out of shared memory; lane 8i + r says where row r of block i lies, 16 bytes.
-WICK_DEVICE void load_blocks(u32 (&to)[4], const void* row) {
-  const u32 at = static_cast<u32>(__cvta_generic_to_shared(row));
+WICK_DEVICE void load_blocks(u32 (&to)[4], u32 at) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
                : "r"(at)
                : "memory");
 }
 /// The same, each block transposed.
-WICK_DEVICE void load_blocks_transposed(u32 (&to)[4], const void* row) {
-  const u32 at = static_cast<u32>(__cvta_generic_to_shared(row));
+WICK_DEVICE void load_blocks_transposed(u32 (&to)[4], u32 at) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
                : "r"(at)
                : "memory");
+}
+
+/// 2 to the power x, within 2^-22 of it; what would be denormal is 0.
+WICK_DEVICE float near_exp2(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
 }
 
 /// sums += a · b.

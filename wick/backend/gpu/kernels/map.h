@@ -10,6 +10,7 @@
 #include "wick/backend/gpu/kernels/map_ops.h"
 #include "wick/backend/gpu/kernels/walk.h"
 #include "wick/math/arithmetic.h"
+#include "wick/math/narrow.h"
 
 namespace wick::gpu {
 
@@ -26,28 +27,36 @@ struct Real {};
 template <class T, class Dtypes>
 inline constexpr bool kHas = kSame<Dtypes, Real> || math::Real<Compute<T>>;
 
-#define WICK_UNARY(name, dtypes, ...) \
-  struct name##_row {                 \
-    using Dtypes = dtypes;            \
-    template <class C>                \
-    WICK_DEVICE static C call(C x) {  \
-      return math::name(x);           \
-    }                                 \
+#define WICK_ROW_CALL(name, ...)             \
+  if constexpr (kSame<T, bf16>) {            \
+    return math::of_bf16::name(__VA_ARGS__); \
+  } else if constexpr (kNarrow<T>) {         \
+    return math::of_f16::name(__VA_ARGS__);  \
+  } else {                                   \
+    return math::name(__VA_ARGS__);          \
+  }
+#define WICK_UNARY(name, dtypes, ...)                  \
+  struct name##_row {                                  \
+    using Dtypes = dtypes;                             \
+    template <class T>                                 \
+    WICK_DEVICE static Compute<T> call(Compute<T> x) { \
+      WICK_ROW_CALL(name, x)                           \
+    }                                                  \
   };
-#define WICK_BINARY(name, dtypes, ...)                                    \
-  struct name##_row {                                                     \
-    using Dtypes = dtypes;                                                \
-    static constexpr bool kDivides = BinaryRow::name == BinaryRow::div;   \
-    template <class C>                                                    \
-    WICK_DEVICE static C call(C a, C b, const Divisions& divisions) {     \
-      if constexpr (kDivides && math::Whole<C>) {                         \
-        if (b == C{0}) {                                                  \
-          report(divisions.line, kDividedByZero, u32(divisions.note), 0); \
-          return C{0};                                                    \
-        }                                                                 \
-      }                                                                   \
-      return math::name(a, b);                                            \
-    }                                                                     \
+#define WICK_BINARY(name, dtypes, ...)                                                           \
+  struct name##_row {                                                                            \
+    using Dtypes = dtypes;                                                                       \
+    static constexpr bool kDivides = BinaryRow::name == BinaryRow::div;                          \
+    template <class T>                                                                           \
+    WICK_DEVICE static Compute<T> call(Compute<T> a, Compute<T> b, const Divisions& divisions) { \
+      if constexpr (kDivides && math::Whole<T>) {                                                \
+        if (b == T{0}) {                                                                         \
+          report(divisions.line, kDividedByZero, u32(divisions.note), 0);                        \
+          return T{0};                                                                           \
+        }                                                                                        \
+      }                                                                                          \
+      WICK_ROW_CALL(name, a, b)                                                                  \
+    }                                                                                            \
   };
 #include "wick/op/ops.def"
 

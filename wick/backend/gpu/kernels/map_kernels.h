@@ -6,12 +6,12 @@
 #define WICK_MAP_NAME(name) WICK_MAP_JOIN(name, WICK_MAP_DTYPE)
 #define WICK_MAP_TYPE wick::gpu::WICK_MAP_JOIN(Storage, WICK_MAP_DTYPE)
 
-#define WICK_MAP_UNARY(name)                                                     \
-  WICK_KERNEL(WICK_MAP_NAME(name), wick::gpu::kMapItems)                         \
-  (WICK_MAP_TYPE * out, const WICK_MAP_TYPE* in, const wick::gpu::Nest<2> nest,  \
-   wick::math::u32 rest) {                                                       \
-    wick::gpu::map_packs(out, in, nest, rest,                                    \
-                         [](auto x) { return wick::gpu::name##_row::call(x); }); \
+#define WICK_MAP_UNARY(name)                                                                    \
+  WICK_KERNEL(WICK_MAP_NAME(name), wick::gpu::kMapItems)                                        \
+  (WICK_MAP_TYPE * out, const WICK_MAP_TYPE* in, const wick::gpu::Nest<2> nest,                 \
+   wick::math::u32 rest) {                                                                      \
+    wick::gpu::map_packs(out, in, nest, rest,                                                   \
+                         [](auto x) { return wick::gpu::name##_row::call<WICK_MAP_TYPE>(x); }); \
   }
 #define WICK_MAP_BINARY(name)                                                     \
   WICK_KERNEL(WICK_MAP_NAME(name), wick::gpu::kMapItems)                          \
@@ -19,7 +19,7 @@
    const wick::gpu::Nest<3> nest, wick::math::u32 rest, wick::math::u32 repeated, \
    wick::gpu::Divisions divisions) {                                              \
     wick::gpu::map_packs(out, a, b, nest, rest, repeated, [&](auto x, auto y) {   \
-      return wick::gpu::name##_row::call(x, y, divisions);                        \
+      return wick::gpu::name##_row::call<WICK_MAP_TYPE>(x, y, divisions);         \
     });                                                                           \
   }
 #define WICK_MAP_UNARY_Real(name) WICK_MAP_UNARY(name)
@@ -52,8 +52,9 @@ WICK_KERNEL(WICK_MAP_NAME(unary_singles), wick::gpu::kMapItems)
 (WICK_MAP_TYPE* out, const WICK_MAP_TYPE* in, const wick::gpu::Nest<2> nest,
  wick::gpu::UnaryRow op) {
   wick::gpu::map_singles(out, in, nest, [&](auto body) {
-    wick::gpu::with_row<WICK_MAP_TYPE>(
-        op, [&](auto row) { body([&](auto x) { return decltype(row)::call(x); }); });
+    wick::gpu::with_row<WICK_MAP_TYPE>(op, [&](auto row) {
+      body([&](auto x) { return decltype(row)::template call<WICK_MAP_TYPE>(x); });
+    });
   });
 }
 
@@ -62,7 +63,9 @@ WICK_KERNEL(WICK_MAP_NAME(binary_singles), wick::gpu::kMapItems)
  wick::gpu::BinaryRow op, wick::gpu::Divisions divisions) {
   wick::gpu::map_singles(out, a, b, nest, [&](auto body) {
     wick::gpu::with_row<WICK_MAP_TYPE>(op, [&](auto row) {
-      body([&](auto x, auto y) { return decltype(row)::call(x, y, divisions); });
+      body([&](auto x, auto y) {
+        return decltype(row)::template call<WICK_MAP_TYPE>(x, y, divisions);
+      });
     });
   });
 }

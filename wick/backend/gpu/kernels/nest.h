@@ -36,6 +36,7 @@ struct Nest {
   static constexpr u32 kMaxRank = 8;
   u32 rank = 0;
   u32 elems = 1;
+  u32 step = 0;  ///< not 0: index i lies at i·step in every operand
   Divider size[kMaxRank];
   i64 stride[N][kMaxRank] = {};
 

@@ -6,6 +6,21 @@
 
 namespace wick::gpu {
 
+/// Where an index lies in every operand: Nest::locate in little code, for once an item.
+template <u32 N>
+WICK_FN void locate_once(const Nest<N>& nest, u32 index, i64 (&at)[N]) {
+  for (u32 k = 0; k < N; ++k) at[k] = 0;
+#if defined(__CUDACC__) || defined(__HIP__)
+#pragma unroll 1
+#endif
+  for (u32 d = nest.rank; d > 0; --d) {
+    const u32 outer = d == 1 ? 0 : nest.size[d - 1].divide(index);
+    const i64 here = index - outer * nest.size[d - 1].by;
+    for (u32 k = 0; k < N; ++k) at[k] += here * nest.stride[k][d - 1];
+    index = outer;
+  }
+}
+
 /// The elements that become one result, in their order: dims outermost first, strides in elements.
 /// Any number of elements below 2^53.
 struct Line {
@@ -67,6 +82,11 @@ struct Rows {
   }
 };
 
+/// Lanes of the order that an item has of a row of at most 128 elements; and the items that such a
+/// row of 2^width_log lanes takes.
+inline constexpr u32 kShortLanes = 4;
+WICK_FN constexpr u32 short_width_log(u32 width_log) { return width_log > 2 ? width_log - 2 : 0; }
+
 /// Rows that become rows: norms and softmax.
 struct NormRows {
   Nest<2> kept;  // where rows start in the input, and in the output
@@ -74,6 +94,14 @@ struct NormRows {
   u64 n = 0;           // elements of a row
   u32 width_log = 0;   // items for a chunk
   u32 chunks_log = 0;  // chunks side by side; a row of more is taken so many at a time
+  // Whether fours of elements may be loaded, and stored, at once.
+  u32 in_packs = 0, out_packs = 0;
+
+  /// Elements of the chunk that begins with element `start`.
+  WICK_FN u32 count(u64 start) const {
+    const u64 left = n > start ? n - start : 0;
+    return static_cast<u32>(left < 4096 ? left : 4096);
+  }
 };
 
 /// Results whose elements lie across: neighbouring items take neighbouring results.

@@ -70,13 +70,19 @@ WICK_DEVICE void store_each(T* y, u32 c, u32 n, const Compute<T> (&v)[kEach]) {
   }
 }
 
-/// Several rows of each item, which holds kSteps packs of each of them: pack s starts s · 128
-/// elements after the item's first. Dense rows, packs aligned to their size.
+/// Several rows of each item, which holds some packs of each of them. Pack s starts s · 128
+/// elements after the item's first; but in rows of at most 128 elements, where kSteps is 1, an item
+/// has four lanes of the order, those that its first two distances bring together. Dense rows,
+/// packs aligned to their size.
 template <u32 kSteps, u32 kEach, u32 kRows>
 struct HeldRows {
+  static constexpr bool kShort = kSteps == 1;
+  static constexpr u32 kPacks = kShort ? kShortLanes : kSteps;
+
   const NormRows& rows;
   RowPlace<kEach> place;
   u32 row_items, step;
+  u32 distance;   // elements from a pack to the next
   u32 start;      // the item's first element
   u32 left;       // those from there on, in its chunk
   u64 first_row;  // rows are `step` apart
@@ -86,10 +92,18 @@ struct HeldRows {
         place(all.width_log, all.chunks_log),
         row_items(1u << (all.width_log + all.chunks_log)),
         step(items() >> (all.width_log + all.chunks_log)),
+        distance(kShort ? kEach << all.width_log : kAccumulators),
         start(place.chunk * kChunk + place.first) {
     const u32 count = place.count(static_cast<u32>(all.n));
     left = count > place.first ? count - place.first : 0;
     first_row = place.row + u64{group()} * (kRows - 1) * step;
+  }
+
+  /// Goes to the rows that are as many further as the grid takes at once; whether the group has any
+  /// there.
+  WICK_DEVICE bool advance() {
+    first_row += u64{groups()} * kRows * step;
+    return first_row - (item() >> (rows.width_log + rows.chunks_log)) < rows.kept.elems;
   }
 
   /// Where the item's elements of its row j start in the input (0) and in the output (1); and how
@@ -98,33 +112,32 @@ struct HeldRows {
     const u64 row = first_row + j * step;
     at[0] = at[1] = 0;
     if (row >= rows.kept.elems) return 0;
-    rows.kept.locate(static_cast<u32>(row), at);
+    locate_once(rows.kept, static_cast<u32>(row), at);
     at[0] += start;
     at[1] += start;
     return left;
   }
 
   template <class T>
-  WICK_DEVICE static Pack<T, kEach> load(const T* x, u32 s, u32 left) {
+  WICK_DEVICE Pack<T, kEach> load(const T* x, u32 s, u32 left_of_row) const {
     Pack<T, kEach> y = {};
-    if (s * kAccumulators < left)
-      y = *reinterpret_cast<const Pack<T, kEach>*>(x + s * kAccumulators);
+    if (s * distance < left_of_row) y = *reinterpret_cast<const Pack<T, kEach>*>(x + s * distance);
     return y;
   }
   template <class T>
-  WICK_DEVICE static void store(T* y, u32 s, u32 left, const Compute<T> (&v)[kEach]) {
+  WICK_DEVICE void store(T* y, u32 s, u32 left_of_row, const Compute<T> (&v)[kEach]) const {
     const auto pack = Pack<T, kEach>::of(v);
-    if (s * kAccumulators < left) *reinterpret_cast<Pack<T, kEach>*>(y + s * kAccumulators) = pack;
+    if (s * distance < left_of_row) *reinterpret_cast<Pack<T, kEach>*>(y + s * distance) = pack;
   }
   template <class T>
-  WICK_DEVICE void load_all(Pack<T, kEach> (&held)[kRows][kSteps], const T* in) const {
+  WICK_DEVICE void load_all(Pack<T, kEach> (&held)[kRows][kPacks], const T* in) const {
 #pragma unroll
     for (u32 j = 0; j < kRows; ++j) {
       i64 at[2];
       const u32 n = locate(j, at);
       const T* x = in + at[0];
 #pragma unroll
-      for (u32 s = 0; s < kSteps; ++s) held[j][s] = load(x, s, n);
+      for (u32 s = 0; s < kPacks; ++s) held[j][s] = load(x, s, n);
     }
   }
 };
@@ -170,29 +183,85 @@ WICK_DEVICE A row_sum(const A (&acc)[kEach], const RowPlace<kEach>& place, A* sh
   return ((t[0] + t[1]) + (t[2] + t[3])) + ((t[4] + t[5]) + (t[6] + t[7]));
 }
 
-/// Calls f(c, i, x) for elements c = first, first + 1, … first + 3 and those at multiples of 128
-/// further, below end; i = c - first modulo 4. They lie a step apart. Some are loaded at once.
+/// Four lanes of a row of at most 128 elements, of each item: lane k · width past the item's first.
+/// Their sums, and all items', as row_sum has it.
+template <class A>
+WICK_DEVICE A short_row_sum(const A (&acc)[kShortLanes][4], u32 width) {
+  A lane[kShortLanes];
+#pragma unroll
+  for (u32 k = 0; k < kShortLanes; ++k) lane[k] = (acc[k][0] + acc[k][1]) + (acc[k][2] + acc[k][3]);
+  A s = (lane[0] + lane[2]) + (lane[1] + lane[3]);
+  if (width > 4) s = s + shuffle_xor<4>(s);
+  if (width > 2) s = s + shuffle_xor<2>(s);
+  if (width > 1) s = s + shuffle_xor<1>(s);
+  return s;
+}
+
+/// The accumulators of rows that are held.
+template <class Held, u32 kEach, class A>
+struct HeldSum {
+  A acc[Held::kShort ? kShortLanes : 1][kEach] = {};
+
+  WICK_DEVICE void add(u32 pack, u32 i, A x) {
+    A& to = acc[Held::kShort ? pack : 0][i];
+    to = to + x;
+  }
+  /// As row_sum.
+  WICK_DEVICE A total(const RowPlace<kEach>& place, A* shared) const {
+    if constexpr (Held::kShort) {
+      return short_row_sum(acc, place.width);
+    } else {
+      return row_sum(acc[0], place, shared);
+    }
+  }
+};
+
+/// Calls f(c, x, left) for four elements x at a time, those from c = first on and those at
+/// multiples of 128 further, below n: `left` are there from c on. They lie a step apart; packs:
+/// side by side, four of them aligned to their size, and n a multiple of four. Some are loaded at
+/// once.
 template <class T, class F>
-WICK_DEVICE void for_fours(const T* x, i64 step, u64 first, u64 end, const F& f) {
+WICK_DEVICE void for_fours(const T* x, i64 step, bool packs, u32 first, u32 n, const F& f) {
   constexpr u32 kAtOnce = 2, kFour = 4;
+  using A = Compute<T>;
 #pragma unroll 1
-  for (u64 base = first; base < end; base += kAtOnce * kAccumulators) {
-    T raw[kAtOnce][kFour];
+  for (u32 base = first; base < n; base += kAtOnce * kAccumulators) {
+    A v[kAtOnce][kFour] = {};
+    if (packs) {
 #pragma unroll
-    for (u32 k = 0; k < kAtOnce; ++k) {
+      for (u32 k = 0; k < kAtOnce; ++k) {
+        const auto pack = load_each<kFour, true>(x, base + k * kAccumulators, n);
 #pragma unroll
-      for (u32 i = 0; i < kFour; ++i) {
-        const u64 c = base + k * kAccumulators + i;
-        raw[k][i] = c < end ? x[static_cast<i64>(c) * step] : T{};
+        for (u32 i = 0; i < kFour; ++i) v[k][i] = pack[i];
+      }
+    } else {
+      const T* from = x + base * step;
+#pragma unroll
+      for (u32 k = 0; k < kAtOnce; ++k) {
+#pragma unroll
+        for (u32 i = 0; i < kFour; ++i) {
+          const u32 c = k * kAccumulators + i;
+          if (c < n - base) v[k][i] = widen(from[c * step]);
+        }
       }
     }
 #pragma unroll
     for (u32 k = 0; k < kAtOnce; ++k) {
+      const u32 c = base + k * kAccumulators;
+      if (c < n) f(c, v[k], n - c);
+    }
+  }
+}
+
+/// Puts four elements, of which `left` are there, a step apart; packs: as above.
+template <class T>
+WICK_DEVICE void store_four(T* y, i64 step, bool packs, const Compute<T> (&v)[4], u32 left) {
+  if (packs) {
+    *reinterpret_cast<Pack<T, 4>*>(y) = Pack<T, 4>::of(v);
+  } else {
 #pragma unroll
-      for (u32 i = 0; i < kFour; ++i) {
-        const u64 c = base + k * kAccumulators + i;
-        if (c < end) f(c, i, widen(raw[k][i]));
-      }
+    for (u32 i = 0; i < 4; ++i) {
+      if (i < left) y[i * step] = narrow<T>(v[i]);
     }
   }
 }

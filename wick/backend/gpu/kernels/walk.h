@@ -28,7 +28,15 @@ struct Places {
     u32 rest[kMany];
 #pragma unroll
     for (u32 u = 0; u < kMany; ++u) rest[u] = index[u] = first + u * items();
-      // A loop, not eight copies of its body: they would be most of a kernel.
+    if (nest.step != 0) {
+#pragma unroll
+      for (u32 u = 0; u < kMany; ++u) {
+#pragma unroll
+        for (u32 k = 0; k < N; ++k) at[k][u] = static_cast<i64>(u64{index[u]} * nest.step);
+      }
+      return;
+    }
+    // A loop, not eight copies of its body: they would be most of a kernel.
 #pragma unroll 1
     for (u32 d = nest.rank; d-- > 0;) {
       const Divider size = nest.size[d];

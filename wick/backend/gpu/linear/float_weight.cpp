@@ -22,8 +22,6 @@ struct FloatWeight final : PreparedWeight {
 };
 
 constexpr int64_t kItems = 256;
-/// Most rows of x for which weights go by once in matvec_float.gpu.
-constexpr int64_t kFewRows = 8;
 
 /// Whole lines of the cache, and whole slabs of main loops.
 int64_t pitch_of(DType dtype, int64_t k) {
@@ -44,35 +42,6 @@ bool all_finite(Gpu& gpu, const void* data, int64_t elems) {
              flag.data<uint32_t>(), data, static_cast<uint64_t>(packs));
   gpu.staging.download(&found, flag.data(), sizeof found, gpu.stream());
   return found == 0;
-}
-
-/// Items of a group of matvec_float.gpu: large groups share x, but every processor is to have one.
-unsigned matvec_items(const Gpu& gpu, int64_t n, int64_t rows_of_team) {
-  unsigned items = 512;
-  while (items > 64 && n < gpu.info.processors * (items / 32) * rows_of_team) items /= 2;
-  return items;
-}
-
-/// Few rows: matvec_float.gpu, which takes x as it is.
-void multiply_few(Gpu& gpu, const ProductJob& job, DType x_dtype) {
-  const std::string dtype(name(job.b_dtype));
-  job.batch.for_each_piece([&](const Nest<4>& nest, const std::array<int64_t, 4>& start) {
-    for (uint32_t matrix = 0; matrix < nest.elems; ++matrix) {
-      i64 at[4];
-      nest.locate(matrix, at);
-      Product p = job.shape;
-      if (p.residual != nullptr) p.residual += start[3] + at[3];
-      const unsigned kernel_rows = p.m <= 2 ? p.m : p.m <= 4 ? 4 : 8;
-      const unsigned team_rows = p.m <= 2 ? 2 : 4, items = matvec_items(gpu, p.n, team_rows);
-      const unsigned group_rows = items / 32 * team_rows;
-      gpu.launch(
-          "matvec_float", fmt::format("matvec_{}_{}", dtype, kernel_rows),
-          Grid{
-              .groups = {(p.n + group_rows - 1) / group_rows, 1, 1}, .items = items, .early = true},
-          advance(job.out, x_dtype, start[0] + at[0]), advance(job.a, x_dtype, start[1] + at[1]),
-          job.b, p, uint32_t{out_format(x_dtype)});
-    }
-  });
 }
 
 /// What x [.., k] is multiplied as: see docs/design/numerics/matmul.md.
@@ -103,6 +72,7 @@ ProductJob job_of(const View& out, const ConstView& x, const FloatWeight& weight
   job.b = weight.memory.data();
   job.a_dtype = x.dtype;
   job.b_dtype = weight.dtype;
+  job.b_stays = true;
   const Layout none(out.layout.shape(), {}, 0);
   const Layout& added = residual != nullptr ? residual->layout : none;
   job.batch = space_of<4>({&out.layout, &x.layout, &none, &added}, (1u << last) - 1);
@@ -182,8 +152,9 @@ void multiply_split(Gpu& gpu, const View& out, const ConstView& x, const FloatWe
   ProductJob job =
       job_of(out, {split.data(), DType::f16, rows_of_pitch(x.layout, pitch)}, w, residual);
   job.shape.scale = scale.data<float>();
-  job.shape.k = static_cast<uint32_t>(pitch);
-  job.k_of_b = static_cast<uint32_t>(w.pitch);
+  job.shape.k = static_cast<uint32_t>(w.pitch);
+  job.packed = true;
+  job.parts = static_cast<uint32_t>(parts);
   multiply(gpu, job);
 }
 
@@ -194,9 +165,11 @@ void linear_float(Gpu& gpu, const View& out, const ConstView& x, const PreparedW
   const auto& w = static_cast<const FloatWeight&>(weight);
   if (out.layout.elems() == 0) return;
   const int64_t rows = out.layout.elems() / w.n;
-  if (rows <= kFewRows) return multiply_few(gpu, job_of(out, x, w, residual), x.dtype);
-  const bool unit = has_matrix_unit(gpu);
-  if (unit && w.dtype == DType::f16 && x.dtype != DType::f16 && w.finite) {
+  if (rows <= most_rows_by_rows(gpu, w.dtype) &&
+      multiply_by_rows(gpu, job_of(out, x, w, residual))) {
+    return;
+  }
+  if (has_matrix_unit(gpu) && w.dtype == DType::f16 && x.dtype != DType::f16 && w.finite) {
     return multiply_split(gpu, out, x, w, residual);
   }
 
@@ -210,7 +183,8 @@ void linear_float(Gpu& gpu, const View& out, const ConstView& x, const PreparedW
   pack_rows(gpu, packed.data(), wanted, pitch, x);
   ProductJob job =
       job_of(out, {packed.data(), wanted, rows_of_pitch(x.layout, pitch)}, w, residual);
-  if (pitch == w.pitch) job.shape.k = static_cast<uint32_t>(pitch);
+  job.packed = pitch == w.pitch;
+  if (job.packed) job.shape.k = static_cast<uint32_t>(pitch);
   multiply(gpu, job);
 }
 

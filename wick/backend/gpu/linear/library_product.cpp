@@ -50,9 +50,8 @@ std::optional<GemmCall> call_of(const ProductJob& job) {
   const Product& p = job.shape;
   const DType dtype = job.a_dtype;
   const bool floats = dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
-  if (!floats || job.b_dtype != dtype || p.format != out_format(dtype) ||
-      job.out_bytes != info(dtype).block_bytes || p.scale != nullptr || p.residual != nullptr ||
-      p.k == 0 || job.batch.dims.size() > 1) {
+  if (!floats || job.b_dtype != dtype || p.format != out_format(dtype) || job.out_dtype != dtype ||
+      p.scale != nullptr || p.residual != nullptr || p.k == 0 || job.batch.dims.size() > 1) {
     return std::nullopt;
   }
   const auto a = rows_of(p.m, p.k, p.a_row, p.a_k), b = rows_of(p.k, p.n, p.b_k, p.b_row);

@@ -1,9 +1,9 @@
 // Products with prepared weights.
 
+#include "wick/backend/gpu/attention.h"
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/linear/float_weight.h"
 #include "wick/backend/gpu/linear/quantized_weight.h"
-#include "wick/backend/gpu/prologue.h"
 
 namespace wick::gpu {
 namespace {
@@ -35,9 +35,14 @@ void GpuBackend::linear(const View& out, const ConstView& x, const PreparedWeigh
   const ConstView* const residual = fusion.add ? &fusion.residual : nullptr;
   if (is_block(weight.dtype)) {
     const QuantizedRows rows(gpu_, out.layout.elems() / weight.n, weight.k);
-    quantize_rows(gpu_, fusion, x, weight.k,
-                  {static_cast<int8_t*>(rows.values()),
-                   static_cast<math::ActivationScale*>(rows.scales()), rows.padded()});
+    const RowBlocks blocks = rows.blocks();
+    if (fusion.input != Input::attention) {
+      quantize_rows(gpu_, fusion, x, weight.k, blocks);
+    } else if (!attention_to_blocks(gpu_, x, *fusion.attention, weight.k, blocks)) {
+      const Temporary input(gpu_, x.layout.shape().with(1, weight.k));
+      cached_attention(input.view(), x, *fusion.attention);
+      quantize_rows(gpu_, {}, input.view(), weight.k, blocks);
+    }
     multiply(out, rows, static_cast<const QuantizedWeight&>(weight), residual);
     return;
   }
@@ -47,7 +52,9 @@ void GpuBackend::linear(const View& out, const ConstView& x, const PreparedWeigh
   }
   const int last = x.layout.rank() - 1;
   const Temporary input(gpu_, x.layout.shape().with(last, weight.k));
-  if (fusion.input == Input::rms_norm) {
+  if (fusion.input == Input::attention) {
+    cached_attention(input.view(), x, *fusion.attention);
+  } else if (fusion.input == Input::rms_norm) {
     rms_norm(input.view(), x, fusion.norm, fusion.eps);
   } else {
     binary(Op::silu_mul, input.view(), {x.data, x.dtype, x.layout.narrow(last, 0, weight.k)},

@@ -64,8 +64,10 @@ void GpuBackend::matmul(const View& out, const ConstView& a, const ConstView& b)
   const Layout none(lo.shape(), {}, 0);
   job.batch = space_of<4>({&lo, &la, &lb, &none}, (1u << (last - 1)) - 1);
   fold_batch(job);
-  // Neighbouring items store neighbours of a row.
-  if (p.out_row == 1 && p.out_col != 1) transpose(job);
+  // Few columns are taken as few rows; otherwise neighbouring items store neighbours of a row.
+  constexpr uint32_t kFew = 32;
+  const bool few_rows = p.m <= kFew && p.m <= p.n, few_columns = p.n <= kFew && p.n < p.m;
+  if (few_columns || (p.out_row == 1 && p.out_col != 1 && !few_rows)) transpose(job);
   job.store_to(out.dtype);
   multiply(gpu_, job);
 }

@@ -23,20 +23,37 @@ std::string plain_kernel(const ProductJob& job) {
   return kernel;
 }
 
-int64_t tiles(const Product& p, int64_t side) {
-  return (p.m + side - 1) / side * ((p.n + side - 1) / side);
+/// Sides of a tile of the result.
+struct Tile {
+  int64_t rows, columns;
+
+  int64_t count(const Product& p) const {
+    return (p.m + rows - 1) / rows * ((p.n + columns - 1) / columns);
+  }
+};
+constexpr Tile kSmall = {64, 64}, kLarge = {128, 128};
+/// Of product_f32_large.
+Tile large_f32(const Gpu& gpu) {
+  return gpu.device.kind == DeviceKind::cuda ? Tile{128, 256} : kLarge;
+}
+/// Whether the large tiles of f32, about twice as fast each, keep enough of the device busy.
+bool takes_large_f32(const Gpu& gpu, const ProductJob& job) {
+  if (job.a_dtype != DType::f32 || job.b_dtype != DType::f32) return false;
+  const int64_t count = large_f32(gpu).count(job.shape) * job.batch.elems;
+  const int64_t rounds = (count + gpu.info.processors - 1) / gpu.info.processors;
+  return count * 20 >= rounds * gpu.info.processors * 11;
 }
 
 /// Launches a kernel whose groups take tiles of the result; `more` are its last arguments.
 template <class... More>
 void launch_tiles(Gpu& gpu, const ProductJob& job, std::string_view file, std::string_view kernel,
-                  int64_t side, More... more) {
+                  const Tile& tile, More... more) {
   Product p = job.shape;
-  const int64_t of_each = tiles(p, side);
+  const int64_t of_each = tile.count(p);
   const int64_t matrices = std::max<int64_t>(kMostGroups / of_each, 1);
   job.batch.for_each_piece([&](const Nest<4>& nest, const std::array<int64_t, 4>& start) {
     p.batch = nest;
-    void* const out = static_cast<char*>(job.out) + start[0] * job.out_bytes;
+    void* const out = advance(job.out, job.out_dtype, start[0]);
     if (job.shape.residual != nullptr) p.residual = job.shape.residual + start[3];
     for (int64_t first = 0; first < nest.elems; first += matrices) {
       p.first = static_cast<uint32_t>(first);
@@ -48,25 +65,6 @@ void launch_tiles(Gpu& gpu, const ProductJob& job, std::string_view file, std::s
     }
     if (p.scale != nullptr) p.scale += int64_t{nest.elems} * p.m;
   });
-}
-
-/// How the rows of an operand of 16-bit elements lie: operand 1 or 2 of the batch.
-RowLayout layout_of(const ProductJob& job, size_t operand) {
-  const Product& p = job.shape;
-  const bool is_a = operand == 1;
-  const int64_t rows = is_a ? p.m : p.n, row = is_a ? p.a_row : p.b_row, k = is_a ? p.a_k : p.b_k;
-  const auto at = reinterpret_cast<uintptr_t>(is_a ? job.a : job.b) / 2;
-  // Whether every matrix starts at a multiple of so many elements.
-  const auto starts_at = [&](int64_t elems) {
-    bool all =
-        (at + static_cast<uintptr_t>(job.batch.start[operand])) % static_cast<uintptr_t>(elems) ==
-        0;
-    for (const auto& dim : job.batch.dims) all = all && dim.stride[operand] % elems == 0;
-    return all;
-  };
-  if (k == 1 && p.k % 8 == 0 && (row % 8 == 0 || rows == 1) && starts_at(8)) return kPiecesOfK;
-  if (row == 1 && rows % 2 == 0 && k % 2 == 0 && starts_at(2)) return kPairsOfRows;
-  return kSingles;
 }
 
 }  // namespace
@@ -92,16 +90,47 @@ bool has_matrix_unit(const Gpu& gpu) {
   return forced_main_loop() != MainLoop::plain;
 }
 
+namespace {
+
+/// The rows of operand 1 or 2 of the batch.
+struct OperandRows {
+  int64_t rows, row, k;  // how many, and their strides
+  int64_t starts;        // no power of two divides this that doesn't divide every matrix's start
+
+  OperandRows(const ProductJob& job, size_t operand)
+      : rows(operand == 1 ? job.shape.m : job.shape.n),
+        row(operand == 1 ? job.shape.a_row : job.shape.b_row),
+        k(operand == 1 ? job.shape.a_k : job.shape.b_k) {
+    const DType dtype = operand == 1 ? job.a_dtype : job.b_dtype;
+    const auto data = reinterpret_cast<uintptr_t>(operand == 1 ? job.a : job.b);
+    starts = static_cast<int64_t>(data / static_cast<uintptr_t>(info(dtype).block_bytes)) +
+             job.batch.start[operand];
+    for (const auto& dim : job.batch.dims) starts |= dim.stride[operand];
+  }
+};
+
+}  // namespace
+
+RowLayout layout_of(const ProductJob& job, size_t operand) {
+  const OperandRows o(job, operand);
+  if (o.k == 1 && job.shape.k % 8 == 0 && (o.row % 8 == 0 || o.rows == 1) && o.starts % 8 == 0) {
+    return kPiecesOfK;
+  }
+  if (o.row == 1 && o.rows % 2 == 0 && o.k % 2 == 0 && o.starts % 2 == 0) return kPairsOfRows;
+  return kSingles;
+}
+
 OutFormat out_format(DType dtype) {
   return dtype == DType::f16 ? kStoreF16 : dtype == DType::bf16 ? kStoreBf16 : kStoreF32;
 }
 
 void ProductJob::store_to(DType dtype) {
-  out_bytes = info(dtype).block_bytes;
+  out_dtype = dtype;
   shape.format = out_format(dtype);
   const auto fourth = [](int64_t x) { return x % 4 == 0; };
   bool fours = shape.out_col == 1 && fourth(shape.n) && fourth(shape.out_row) &&
-               fourth(batch.start[0]) && reinterpret_cast<uintptr_t>(out) % (4 * out_bytes) == 0;
+               fourth(batch.start[0]) &&
+               reinterpret_cast<uintptr_t>(out) % (4 * info(dtype).block_bytes) == 0;
   for (const auto& dim : batch.dims) fours = fours && fourth(dim.stride[0]);
   if (shape.residual != nullptr) {
     fours = fours && shape.residual_col == 1 && fourth(shape.residual_row) &&
@@ -113,21 +142,27 @@ void ProductJob::store_to(DType dtype) {
 
 void multiply(Gpu& gpu, const ProductJob& job) {
   const Product& p = job.shape;
-  if (p.m == 0 || p.n == 0 || multiply_by_library(gpu, job)) return;
+  if (p.m == 0 || p.n == 0) return;
+  const bool any = forced_main_loop() == MainLoop::best;
+  if (any && multiply_by_rows(gpu, job)) return;
+  if (multiply_by_library(gpu, job)) return;
   // Large tiles are faster where there are enough to keep the device busy.
-  const bool large = tiles(p, 128) * job.batch.elems >= gpu.info.processors;
+  const bool large = kLarge.count(p) * job.batch.elems >= gpu.info.processors;
   const bool halves = job.a_dtype == DType::f16 || job.a_dtype == DType::bf16;
   if (halves && job.a_dtype == job.b_dtype && has_matrix_unit(gpu)) {
+    if (any && multiply_thin(gpu, job)) return;
     if (multiply_wide(gpu, job)) return;
-    MatrixRows rows = {layout_of(job, 1), layout_of(job, 2), job.k_of_b};
-    if (rows.k_of_b == 0) rows.k_of_b = p.k;
+    const MatrixRows rows = {layout_of(job, 1), layout_of(job, 2), p.k};
     const std::string kernel = plain_kernel(job) + (large ? "_128" : "_64");
-    return launch_tiles(gpu, job, "product_matrix", kernel, large ? 128 : 64, rows);
+    ProductJob all = job;
+    all.shape.k *= job.parts;
+    return launch_tiles(gpu, all, "product_matrix", kernel, large ? kLarge : kSmall, rows);
   }
-  if (large && job.a_dtype == DType::f32 && job.b_dtype == DType::f32) {
-    return launch_tiles(gpu, job, "product", "product_f32_large", 128);
+  if (any && multiply_few(gpu, job)) return;
+  if (takes_large_f32(gpu, job)) {
+    return launch_tiles(gpu, job, "product", "product_f32_large", large_f32(gpu));
   }
-  launch_tiles(gpu, job, "product", plain_kernel(job), 64);
+  launch_tiles(gpu, job, "product", plain_kernel(job), kSmall);
 }
 
 }  // namespace wick::gpu

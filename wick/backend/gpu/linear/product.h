@@ -19,8 +19,12 @@ struct ProductJob {
   const void* a = nullptr;
   const void* b = nullptr;
   DType a_dtype = DType::f32, b_dtype = DType::f32;
-  int out_bytes = 4;    ///< of an element
-  uint32_t k_of_b = 0;  ///< > 0: behind so many k, a multiple of 64, b starts again
+  DType out_dtype = DType::f32;
+  bool b_stays = false;  ///< b isn't written to by what may still run when the product starts
+  /// Rows of a are dense, have a multiple of 64 elements, zeros behind k, and as many again for
+  /// each further part, which meets the same b: see split_rows.gpu.
+  bool packed = false;
+  uint32_t parts = 1;
 
   /// Says how sums are stored; when everything else is known.
   void store_to(DType dtype);
@@ -29,12 +33,25 @@ struct ProductJob {
 /// Main loops, for tests: WICK_GPU_GEMM=plain, mma or wgmma asks for one wherever it can be had.
 enum class MainLoop : uint8_t { best, plain, matrix, wide };
 MainLoop forced_main_loop();
-/// Whether f16 and bf16 are multiplied by a matrix unit. Only such products take k_of_b.
+/// Whether f16 and bf16 are multiplied by a matrix unit. Only such products take parts.
 bool has_matrix_unit(const Gpu& gpu);
 
 /// How floats of a dtype lie in memory.
 OutFormat out_format(DType dtype);
-/// Multiplies f16 or bf16 by Hopper's matrix unit (wide.cpp). False where that can't be.
+/// How the rows of an operand of 16-bit elements lie: operand 1 or 2 of the batch.
+RowLayout layout_of(const ProductJob& job, size_t operand);
+
+// Ways to multiply that don't take everything: false where they don't. few.cpp, wide.cpp.
+
+/// Few rows of a, of any of f32, f16 and bf16, by rows of b as linear has them: matvec_stream.gpu.
+bool multiply_by_rows(Gpu& gpu, const ProductJob& job);
+/// Up to so many rows, the fastest way. a may be what linear was given.
+int64_t most_rows_by_rows(const Gpu& gpu, DType b);
+/// Few rows of a, f16 or bf16, by the matrix unit: product_thin.gpu.
+bool multiply_thin(Gpu& gpu, const ProductJob& job);
+/// Few rows of a, of any dtype: product_few.gpu.
+bool multiply_few(Gpu& gpu, const ProductJob& job);
+/// f16 or bf16 by Hopper's matrix unit: product_wide.gpu.
 bool multiply_wide(Gpu& gpu, const ProductJob& job);
 /// Multiplies with the fastest main loop that takes the operands: two of one dtype, or f32 and f16.
 void multiply(Gpu& gpu, const ProductJob& job);

@@ -50,13 +50,14 @@ struct Product {
   const LinearOut& out;
   const QuantizedRows& x;
   const QuantizedWeight& weight;
+  RowBlocks blocks = x.blocks();
   uint32_t chunks = weight.chunks();
   uint32_t rows = static_cast<uint32_t>(weight.n);
 
   template <class... More>
   void launch(std::string_view file, const std::string& kernel, const Grid& grid,
               More... more) const {
-    weight.gpu.launch(file, kernel, grid, out, weight.units, x.values(), x.scales(), chunks, rows,
+    weight.gpu.launch(file, kernel, grid, out, weight.units, blocks.q, blocks.scales, chunks, rows,
                       more...);
   }
 };
@@ -71,6 +72,14 @@ bool matvec(const Product& p) {
   Grid grid{{p.weight.row_groups() / row_groups, 1, 1}};
   grid.shared_bytes = p.chunks * 320 + row_groups * (p.chunks * 64 + 64);
   if (grid.shared_bytes > kSharedBytes) return false;
+  // Halves of teams share the units evenly: as few rounds as there have to be, and then as few
+  // halves.
+  const DType type = p.weight.format();
+  const uint32_t most = type == DType::q4_0 || type == DType::q4_k ? 32 : 16;
+  const uint32_t units = p.chunks * row_groups;
+  const uint32_t rounds = std::max(1u, (units + most - 1) / most);
+  const uint32_t halves = (units + rounds - 1) / rounds;
+  grid.items = std::max(64u, (halves + 1) / 2 * 32);
   grid.early = true;
   p.launch("matvec", fmt::format("matvec_{}", name(p.weight.format())), grid, row_groups);
   return true;
@@ -136,6 +145,10 @@ void many(const Product& p) {
 bool has_wide(const Gpu& gpu, DType type) {
   return gpu.compiled_for() == "sm_90a" && type != DType::q6_k;
 }
+/// And a result: rows side by side, columns at one distance.
+bool wide_stores(const LinearOut& out) {
+  return out.columns.rank <= 1 && out.row[0] == 1 && (out.residual == nullptr || out.row[1] == 1);
+}
 
 /// Tiles of 128 rows and 128 columns, by exact products of f16.
 void wide(const Product& p) {
@@ -143,24 +156,26 @@ void wide(const Product& p) {
   // Of half a chunk of 128 columns: values in f16, powers of two, sums.
   constexpr uint32_t kValues = kColumns * 4 * 64, kPowers = kColumns * 4, kSums = 4 * kColumns * 4;
   const DType type = p.weight.format();
-  const bool minima = type == DType::q4_1 || type == DType::q4_k;
+  const bool minima = type == DType::q4_1 || type == DType::q4_k, bytes = type == DType::q8_0;
   const uint32_t tiles = (p.x.rows() + kColumns - 1) / kColumns;
   Gpu& gpu = p.weight.gpu;
   const Scratch records(gpu, size_t{tiles} * p.chunks * 2 * (kValues + kPowers + kSums));
   Grid tile{{tiles * kColumns * p.chunks * 16 / 256, 1, 1}};
   tile.early = true;
-  gpu.launch("quantized_wide", "tile_columns", tile, records.data(), p.x.values(), p.x.scales(),
-             p.chunks, p.x.rows());
+  gpu.launch("quantized_wide", "tile_columns", tile, records.data(), p.blocks.q, p.blocks.scales,
+             p.chunks, p.x.rows(), bytes ? 0u : 1u);
 
-  const uint32_t quants = (type == DType::q8_0 ? 16 : 8) * 256 / 2;
-  const uint32_t scales = (type == DType::q4_1 ? 2 : 1) * 256;
+  const uint32_t quants = (bytes ? 16 : 8) * 256 / 2, scales = (type == DType::q4_1 ? 2 : 1) * 256;
   const uint32_t used = kValues + kPowers + (minima ? kSums : 0) + kUnits * (quants + scales);
-  const uint32_t stage = (used + 1023) / 1024 * 1024, stages = stage > 46080 ? 4 : 5;
-  Grid grid{{tiles, (p.weight.row_groups() + kUnits - 1) / kUnits, 1}};
+  const uint32_t table = type == DType::q4_k ? kUnits * 1024 : 0;
+  const uint32_t stage = (used + 1023) / 1024 * 1024 + 2 * 8;
+  const uint32_t all = tiles * ((p.weight.row_groups() + kUnits - 1) / kUnits);
+  Grid grid{{std::min(all, static_cast<uint32_t>(gpu.info.processors)), 1, 1}};
   grid.items = 384;
-  grid.shared_bytes = stages * (stage + 2 * 8) + 16;
+  grid.shared_bytes = std::min(5u, ((227 << 10) - table) / stage) * stage + table;
   grid.early = true;
-  p.launch("quantized_wide", fmt::format("wide_{}", name(type)), grid, p.x.rows(), records.data());
+  p.launch("quantized_wide", fmt::format("wide_{}", name(type)), grid, p.x.rows(), records.data(),
+           tiles, all);
 }
 
 /// What WICK_GPU_LINEAR says; empty: nothing.
@@ -175,8 +190,22 @@ std::string_view forced_path() {
   return path;
 }
 
-/// Columns up to which weights are read again rather than take larger tiles.
+/// Columns up to which weights are read again rather than take larger tiles, where that isn't
+/// reckoned.
 constexpr uint32_t kFewColumns = 32;
+/// Columns up to which dot products keep up with matrix units, if there are few rows.
+constexpr uint32_t kDotColumns = 4;
+
+/// Whether tiles of 128 columns are done before those of 16: how many rows of 16 columns are as
+/// long as one round of the wide ones, measured on an H200.
+bool wide_is_faster(const Product& p) {
+  const DType type = p.weight.format();
+  const uint64_t a_round = type == DType::q4_k || type == DType::q4_1 ? 31000 : 22000;
+  const uint64_t tiles = uint64_t{(p.rows + 127) / 128} * ((p.x.rows() + 127) / 128);
+  const auto processors = static_cast<uint64_t>(p.weight.gpu.info.processors);
+  const uint64_t rounds = (tiles + processors - 1) / processors;
+  return uint64_t{p.rows} * ((p.x.rows() + 15) / 16) > rounds * a_round;
+}
 
 enum class Path : uint8_t { dot, few, many, wide };
 
@@ -186,11 +215,15 @@ Path choose(const Product& p) {
   if (forced == "dot" || !has_byte_unit(gpu) || p.chunks == 0) return Path::dot;
   if (forced == "few") return Path::few;
   if (forced == "many") return Path::many;
-  const bool has_f16 = has_wide(gpu, p.weight.format());
+  const bool has_f16 = has_wide(gpu, p.weight.format()) && wide_stores(p.out);
   if (forced == "f16" && has_f16) return Path::wide;
-  if (forced.empty() && p.x.rows() == 1) return Path::dot;
-  if (p.x.rows() <= kFewColumns) return Path::few;
-  return has_f16 && forced.empty() ? Path::wide : Path::many;
+  if (forced.empty()) {
+    const auto processors = static_cast<uint32_t>(gpu.info.processors);
+    const bool few_rows = p.weight.row_groups() <= 2 * processors;
+    if (p.x.rows() <= (few_rows ? kDotColumns : 1)) return Path::dot;
+    if (has_f16) return wide_is_faster(p) ? Path::wide : Path::few;
+  }
+  return p.x.rows() <= kFewColumns ? Path::few : Path::many;
 }
 
 }  // namespace

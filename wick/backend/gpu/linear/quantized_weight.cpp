@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "wick/backend/gpu/space.h"
 #include "wick/base/error.h"
 
 namespace wick::gpu {
@@ -66,21 +65,6 @@ std::unique_ptr<PreparedWeight> prepare_quantized(Gpu& gpu, std::span<const Cons
     first += rows;
   }
   return weight;
-}
-
-void quantize_rows(Gpu& gpu, const QuantizedRows& to, const ConstView& x) {
-  const int last = x.layout.rank() - 1;
-  const Space<1> space = space_of<1>({&x.layout}, ~(1u << last));
-  const uint64_t teams = uint64_t{to.rows()} * to.padded();
-  if (teams == 0) return;
-  Grid grid{{static_cast<unsigned>((teams + 7) / 8), 1, 1}};
-  grid.early = true;
-  const std::string kernel = fmt::format("quantize_activations_{}", name(x.dtype));
-  space.for_each_piece([&](const Nest<1>& rows, const std::array<int64_t, 1>& start) {
-    gpu.launch("quantize", kernel, grid, to.values(), to.scales(),
-               advance(x.data, x.dtype, start[0]), rows, math::i64{x.layout.stride(last)},
-               to.blocks(), to.padded());
-  });
 }
 
 }  // namespace wick::gpu

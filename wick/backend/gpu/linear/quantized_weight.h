@@ -9,6 +9,7 @@
 
 #include "wick/backend/backend.h"
 #include "wick/backend/gpu/gpu_backend.h"
+#include "wick/backend/gpu/prologue.h"
 
 namespace wick::gpu {
 
@@ -26,24 +27,22 @@ struct QuantizedWeight final : PreparedWeight {
   void* units = nullptr;
 };
 
-/// Rows of activations as products with quantised weights take them, in memory of the device:
-/// blocks of 32 int8 values with a scale each (wick/math/activation.h), padded with dead blocks to
-/// whole chunks of eight.
+/// Memory of the device for rows of activations, as products with quantised weights take them.
 class QuantizedRows {
  public:
   QuantizedRows(Gpu& gpu, int64_t rows, int64_t k)
       : rows_(static_cast<uint32_t>(rows)),
-        blocks_(static_cast<uint32_t>(k / 32)),
-        values_(gpu, static_cast<size_t>(rows) * padded() * 32),
-        scales_(gpu, static_cast<size_t>(rows) * padded() * 8) {}
+        padded_(RowBlocks::padded_blocks(k)),
+        values_(gpu, static_cast<size_t>(rows * padded_ * 32)),
+        scales_(gpu, static_cast<size_t>(rows * padded_) * sizeof(math::ActivationScale)) {}
   uint32_t rows() const { return rows_; }
-  uint32_t blocks() const { return blocks_; }
-  uint32_t padded() const { return (blocks_ + 7) / 8 * 8; }
-  void* values() const { return values_.data(); }
-  void* scales() const { return scales_.data(); }
+  RowBlocks blocks() const {
+    return {values_.data<int8_t>(), scales_.data<math::ActivationScale>(), padded_};
+  }
 
  private:
-  uint32_t rows_, blocks_;
+  uint32_t rows_;
+  int64_t padded_;
   Scratch values_, scales_;
 };
 
@@ -58,7 +57,6 @@ std::unique_ptr<PreparedWeight> prepare_quantized(Gpu& gpu, std::span<const Cons
 ///   int8  few or many
 ///   f16   exact products of f16, on NVIDIA's sm_90a
 std::vector<std::string_view> product_paths(const Gpu& gpu, DType dtype);
-void quantize_rows(Gpu& gpu, const QuantizedRows& to, const ConstView& x);
 /// residual: null, or what is added to the product, f32 as out is then.
 void multiply(const View& out, const QuantizedRows& x, const QuantizedWeight& weight,
               const ConstView* residual);

@@ -45,7 +45,7 @@ Operand operand_of(const ProductJob& job, size_t which) {
   const bool is_a = which == 1;
   Operand o = {};
   o.rows = is_a ? p.m : p.n;
-  o.k = is_a || job.k_of_b == 0 ? p.k : job.k_of_b;
+  o.k = is_a ? int64_t{p.k} * job.parts : p.k;
   o.row_stride = is_a ? p.a_row : p.b_row;
   o.k_stride = is_a ? p.a_k : p.b_k;
   o.matrices = 1;
@@ -149,16 +149,17 @@ bool multiply_batch(Gpu& gpu, const ProductJob& job) {
   constexpr unsigned kStages = 192 << 10, kBesides = 1024 + 256;  // wide_loop.h
   job.batch.for_each_piece([&](const Nest<4>& nest, const std::array<int64_t, 4>& start) {
     Product now = p;
+    now.k *= job.parts;
     now.batch = nest;
     if (now.residual != nullptr) now.residual += start[3];
-    void* const out = static_cast<char*>(job.out) + start[0] * job.out_bytes;
+    void* const out = advance(job.out, job.out_dtype, start[0]);
     gpu.launch(
         "product_wide", kernel,
         Grid{.groups = {static_cast<unsigned>(std::min<int64_t>(tiles, gpu.info.processors)), 1, 1},
              .items = 384,
              .shared_bytes = kStages + kBesides,
              .early = true},
-        out, map_a, map_b, now, job.k_of_b == 0 ? p.k : job.k_of_b, uint32_t{lines[0].matrices > 1},
+        out, map_a, map_b, now, p.k, uint32_t{lines[0].matrices > 1},
         uint32_t{lines[1].matrices > 1}, static_cast<uint32_t>(tiles));
   });
   return true;

@@ -1,0 +1,362 @@
+// Products with quantised weights on a GPU, as lines of JSON.
+//
+//   gpu_bench_linear DEVICE [--small] [--types=q4_0,q8_0] [--prompt | --decode]
+//
+// One column and a few: the share of the device's copy bandwidth at which weights are read. 512
+// columns, by each kernel that the device has: operations a second. What comes of some rows,
+// against the CPU's bits, or where the CPU lacks the type against the products of one column at a
+// time. --small takes shapes an emulator can do, and measures nothing.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "wick/backend/cpu/cpu_backend.h"
+#include "wick/backend/gpu/gpu_backend.h"
+#include "wick/backend/gpu/linear/quantized_weight.h"
+#include "wick/base/error.h"
+#include "wick/math/half.h"
+
+namespace {
+
+using namespace wick;
+
+/// Numbers by a linear congruence.
+class Numbers {
+ public:
+  explicit Numbers(uint32_t seed) : state_(seed) {}
+  uint32_t bits() {
+    state_ = state_ * 1664525u + 1013904223u;
+    return state_ ^ state_ >> 15;
+  }
+  /// A bell, nearly.
+  float normal() {
+    float sum = 0;
+    for (int i = 0; i < 4; ++i) sum += static_cast<float>(bits() >> 8) * 0x1p-24f - 0.5f;
+    return sum * 1.7f;
+  }
+
+ private:
+  uint32_t state_;
+};
+
+/// Blocks of any bits, with scales of some size. The first rows, and those again and again.
+std::vector<uint8_t> random_weight(DType type, int64_t n, int64_t k) {
+  const auto row = static_cast<size_t>(bytes_of(type, k));
+  const auto block = static_cast<size_t>(info(type).block_bytes);
+  std::vector<uint8_t> bytes(row * static_cast<size_t>(n));
+  Numbers random(7);
+  const size_t own = std::min<size_t>(static_cast<size_t>(n), 509) * row;
+  const std::vector<size_t> halves = type == DType::q4_1 || type == DType::q4_k
+                                         ? std::vector<size_t>{0, 2}
+                                         : std::vector<size_t>{type == DType::q6_k ? 208u : 0u};
+  for (size_t at = 0; at < own; ++at) bytes[at] = static_cast<uint8_t>(random.bits());
+  for (size_t at = 0; at < own; at += block) {
+    for (const size_t half : halves) {
+      const math::f16 d = math::from_f32<math::f16>(random.normal() * 0.01f);
+      std::memcpy(&bytes[at + half], &d, 2);
+    }
+  }
+  for (size_t at = own; at < bytes.size(); at += own) {
+    std::memcpy(&bytes[at], bytes.data(), std::min(own, bytes.size() - at));
+  }
+  return bytes;
+}
+
+class Buffer {
+ public:
+  Buffer(gpu::GpuBackend& backend, size_t bytes) : backend_(backend), bytes_(bytes) {
+    data = backend_.alloc(bytes_);
+  }
+  Buffer(gpu::GpuBackend& backend, const void* from, size_t bytes) : Buffer(backend, bytes) {
+    backend_.upload(data, from, bytes);
+  }
+  ~Buffer() { backend_.free(data, bytes_); }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  void* data;
+
+ private:
+  gpu::GpuBackend& backend_;
+  size_t bytes_;
+};
+
+struct Options {
+  bool small = false, decode = true, prompt = true;
+  std::vector<DType> types = {DType::q4_0, DType::q4_1, DType::q8_0, DType::q4_k, DType::q6_k};
+};
+
+class Bench {
+ public:
+  Bench(Device device, const Options& options)
+      : backend_(gpu::backend_of(device)), gpu_(backend_.gpu()), options_(options) {
+    gpu_.enter();
+    for (void*& event : events_) gpu_.check(gpu_.driver.api.event_create(&event, 0), "an event");
+    copy_rate_ = options_.small ? NAN : measure_copy();
+    fmt::print("{{\"device\": \"{}\", \"name\": \"{}\", \"kernels\": \"{}\"{}}}\n", device.str(),
+               gpu_.info.name, gpu_.compiled_for(),
+               options_.small ? "" : fmt::format(", \"copy_gb_s\": {:.0f}", copy_rate_ / 1e9));
+  }
+  ~Bench() {
+    for (void* event : events_) gpu_.driver.api.event_destroy(event);
+  }
+
+  void run() {
+    const std::pair<int64_t, int64_t> large[] = {
+        {4096, 4096}, {14336, 4096}, {4096, 14336}, {6144, 4096}, {28672, 4096}};
+    const std::pair<int64_t, int64_t> tiny[] = {{144, 512}, {48, 1536}};
+    const auto shapes =
+        options_.small ? std::span<const std::pair<int64_t, int64_t>>(tiny) : std::span(large);
+    if (!options_.small) prologues();
+    for (const DType type : options_.types) {
+      for (const auto& [n, k] : shapes) weight(type, n, k);
+    }
+  }
+  int64_t different() const { return different_; }
+
+ private:
+  /// Seconds of one of `times` calls in a row, as a graph, the best of seven.
+  template <class F>
+  double seconds(int times, const F& call) {
+    call(0);  // loads what is to be loaded, and takes memory
+    gpu_.synchronize();
+    if (options_.small) return NAN;
+    const std::unique_ptr<Recording> recording = backend_.record([&] {
+      for (int i = 0; i < times; ++i) call(i);
+    });
+    double best = 1e9;
+    for (int round = 0; round < 7; ++round) {
+      gpu_.check(gpu_.driver.api.event_record(events_[0], gpu_.stream()), "an event");
+      recording->replay();
+      gpu_.check(gpu_.driver.api.event_record(events_[1], gpu_.stream()), "an event");
+      gpu_.check(gpu_.driver.api.event_synchronize(events_[1]), "waiting");
+      float ms = 0;
+      gpu_.check(gpu_.driver.api.event_elapsed(&ms, events_[0], events_[1]), "an event");
+      best = std::min(best, static_cast<double>(ms) * 1e-3 / times);
+    }
+    return best;
+  }
+
+  double measure_copy() {
+    const size_t bytes = size_t{1} << 30;
+    const Buffer a(backend_, bytes), b(backend_, bytes);
+    const double time = seconds(4, [&](int) {
+      gpu_.check(gpu_.driver.api.copy_on_device(b.data, a.data, bytes, gpu_.stream()), "copying");
+    });
+    return 2.0 * static_cast<double>(bytes) / time;
+  }
+
+  /// What a weight is multiplied with, and what of it should come.
+  struct Columns {
+    int64_t count, k;
+    std::vector<float> x;
+    Columns(int64_t columns, int64_t depth) : count(columns), k(depth) {
+      Numbers random(8);
+      for (int64_t i = 0; i < count * k; ++i) x.push_back(random.normal());
+    }
+  };
+
+  /// Results of some rows, column after column: [columns][rows].
+  std::vector<float> expected(const std::vector<uint8_t>& file, DType type, int64_t k,
+                              const std::vector<int64_t>& rows, const Columns& columns,
+                              std::string& by) {
+    const auto row_bytes = static_cast<size_t>(bytes_of(type, k));
+    std::vector<uint8_t> some;
+    for (const int64_t r : rows) {
+      const auto* from = file.data() + static_cast<size_t>(r) * row_bytes;
+      some.insert(some.end(), from, from + row_bytes);
+    }
+    const auto n = static_cast<int64_t>(rows.size());
+    std::vector<float> y(static_cast<size_t>(n * columns.count));
+    const Layout x_layout = Layout::contiguous({columns.count, k});
+    const Layout y_layout = Layout::contiguous({columns.count, n});
+    try {
+      cpu::CpuBackend cpu(cpu::available_isas().back());
+      const ConstView part{some.data(), type, Layout::contiguous({n, k})};
+      const auto prepared = cpu.prepare(std::span(&part, 1), false);
+      cpu.linear({y.data(), DType::f32, y_layout}, {columns.x.data(), DType::f32, x_layout},
+                 *prepared, {});
+      by = "cpu";
+      return y;
+    } catch (const Error&) {
+      by = "one column at a time";
+    }
+    const Buffer on_device(backend_, some.data(), some.size());
+    const Buffer x(backend_, columns.x.data(), columns.x.size() * 4), out(backend_, y.size() * 4);
+    const ConstView part{on_device.data, type, Layout::contiguous({n, k})};
+    const auto prepared = backend_.prepare(std::span(&part, 1), false);
+    for (int64_t c = 0; c < columns.count; ++c) {
+      backend_.linear({out.data, DType::f32, Layout({1, n}, {n, 1}, c * n)},
+                      {x.data, DType::f32, Layout({1, k}, {k, 1}, c * k)}, *prepared, {});
+    }
+    backend_.download(y.data(), out.data, y.size() * 4);
+    return y;
+  }
+
+  /// What comes in front of products: one after another, each waiting for the one before.
+  void prologues() {
+    using Input = LinearFusion::Input;
+    const std::tuple<Input, std::string_view, int64_t> all[] = {
+        {Input::plain, "plain", 4096},
+        {Input::rms_norm, "rms_norm", 2048},
+        {Input::rms_norm, "rms_norm", 4096},
+        {Input::silu_mul, "silu_mul", 8192},
+        {Input::silu_mul, "silu_mul", 14336}};
+    for (const int64_t rows : {1, 512}) {
+      for (const auto& [input, what, k] : all) {
+        const int64_t width = input == Input::silu_mul ? 2 * k : k;
+        const Columns columns(rows, width);
+        const Buffer x(backend_, columns.x.data(), columns.x.size() * 4);
+        const gpu::QuantizedRows quantized(gpu_, rows, k);
+        LinearFusion fusion;
+        fusion.input = input;
+        fusion.norm = {x.data, DType::f32, Layout::contiguous({k})};
+        fusion.eps = 1e-5f;
+        const ConstView in{x.data, DType::f32, Layout::contiguous({rows, width})};
+        const double time =
+            seconds(50, [&](int) { gpu::quantize_rows(gpu_, fusion, in, k, quantized.blocks()); });
+        fmt::print("{{\"prologue\": \"{}\", \"rows\": {}, \"k\": {}, \"us\": {:.2f}}}\n", what,
+                   rows, k, time * 1e6);
+      }
+    }
+  }
+
+  void weight(DType type, int64_t n, int64_t k) {
+    const std::vector<uint8_t> file = random_weight(type, n, k);
+    std::vector<std::unique_ptr<PreparedWeight>> copies;
+    {
+      const Buffer on_device(backend_, file.data(), file.size());
+      const ConstView part{on_device.data, type, Layout::contiguous({n, k})};
+      // Copies enough that weights come out of memory, not of the cache.
+      const size_t most = options_.small ? 1 : size_t{400} << 20;
+      do {
+        copies.push_back(backend_.prepare(std::span(&part, 1), false));
+      } while (copies.size() * copies[0]->bytes < most);
+    }
+    std::vector<int64_t> rows;
+    for (int64_t r = 0; r < n; r += std::max<int64_t>(1, n / 61)) rows.push_back(r);
+    const Columns columns(options_.small ? 140 : 512, k);
+    std::string by;
+    const std::vector<float> want = expected(file, type, k, rows, columns, by);
+    const Buffer x(backend_, columns.x.data(), columns.x.size() * 4);
+    const Buffer y(backend_, static_cast<size_t>(columns.count * n) * 4);
+
+    const auto measure = [&](int64_t count, std::string_view path) {
+      gpu_.check(gpu_.driver.api.set_bytes(y.data, 0xff, static_cast<size_t>(count * n) * 4,
+                                           gpu_.stream()),
+                 "clearing");
+      const View out{y.data, DType::f32, Layout::contiguous({count, n})};
+      const ConstView in{x.data, DType::f32, Layout::contiguous({count, k})};
+      const gpu::QuantizedRows quantized(gpu_, count, k);
+      const double before =
+          seconds(20, [&](int) { gpu::quantize_rows(gpu_, {}, in, k, quantized.blocks()); });
+      setenv("WICK_GPU_LINEAR", std::string(path).c_str(), 1);
+      const int times = static_cast<int>(std::max<size_t>(copies.size(), 8));
+      const double time = seconds(times, [&](int i) {
+        const auto& weight = *copies[static_cast<size_t>(i) % copies.size()];
+        gpu::multiply(out, quantized, static_cast<const gpu::QuantizedWeight&>(weight), nullptr);
+      });
+      unsetenv("WICK_GPU_LINEAR");
+      std::vector<float> got(static_cast<size_t>(count * n));
+      backend_.download(got.data(), y.data, got.size() * 4);
+      int64_t differ = 0;
+      for (int64_t c = 0; c < count; ++c) {
+        for (size_t i = 0; i < rows.size(); ++i) {
+          const float a = want[static_cast<size_t>(c) * rows.size() + i];
+          const float b = got[static_cast<size_t>(c * n + rows[i])];
+          differ += std::memcmp(&a, &b, 4) != 0;
+        }
+      }
+      different_ += differ;
+      fmt::print(
+          "{{\"type\": \"{}\", \"n\": {}, \"k\": {}, \"columns\": {}, \"path\": \"{}\", "
+          "\"differ\": {}, \"of\": {}, \"from\": \"{}\"",
+          name(type), n, k, count, path.empty() ? "default" : path, differ,
+          count * static_cast<int64_t>(rows.size()), by);
+      if (!options_.small) {
+        const double rate = static_cast<double>(copies[0]->bytes) / time;
+        fmt::print(
+            ", \"us\": {:.2f}, \"share_of_copy\": {:.3f}, \"top_s\": {:.1f}, "
+            "\"quantize_us\": {:.2f}",
+            time * 1e6, rate / copy_rate_, 2e-12 * static_cast<double>(n * k * count) / time,
+            before * 1e6);
+      }
+      fmt::print("}}\n");
+      std::fflush(stdout);
+    };
+    if (options_.decode) {
+      for (const int64_t count : {1, 2, 4, 8, 16, 32}) {
+        measure(count, "");
+        if (count == 2 || count == 4) measure(count, "dot");
+      }
+    }
+    if (options_.prompt) {
+      for (const int64_t count : {48, 64, 128}) {
+        if (count < columns.count) measure(count, "few"), measure(count, "");
+      }
+      for (const std::string_view path : gpu::product_paths(gpu_, type)) {
+        if (path == "many" || path == "f16" || options_.small) measure(columns.count, path);
+      }
+    }
+  }
+
+  gpu::GpuBackend& backend_;
+  gpu::Gpu& gpu_;
+  const Options options_;
+  int64_t different_ = 0;
+  double copy_rate_ = NAN;
+  void* events_[2] = {};
+};
+
+Options parse(int argc, char** argv) {
+  Options options;
+  for (int i = 2; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--small") {
+      options.small = true;
+    } else if (word == "--prompt") {
+      options.decode = false;
+    } else if (word == "--decode") {
+      options.prompt = false;
+    } else if (word.starts_with("--types=")) {
+      options.types.clear();
+      for (size_t at = 8; at < word.size();) {
+        const size_t end = std::min(word.find(',', at), word.size());
+        const auto type = parse_dtype(word.substr(at, end - at));
+        if (!type || !gpu::has_products(*type)) {
+          throw Error("types", "no such type", word.substr(at, end - at));
+        }
+        options.types.push_back(*type);
+        at = end + 1;
+      }
+    } else {
+      throw Error("arguments", "unknown", word);
+    }
+  }
+  return options;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    fmt::print(stderr,
+               "gpu_bench_linear DEVICE [--small] [--types=q4_0,q8_0] [--prompt | --decode]\n");
+    return 2;
+  }
+  try {
+    Bench bench(Device::parse(argv[1]), parse(argc, argv));
+    bench.run();
+    return bench.different() == 0 ? 0 : 1;
+  } catch (const Error& error) {
+    fmt::print(stderr, "gpu_bench_linear: {}\n", error.what());
+    return 2;
+  }
+}

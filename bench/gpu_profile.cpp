@@ -1,0 +1,266 @@
+// One op of a GPU's backend, for the software GPU's profile to look at: see gpu_profile.py.
+//
+//   gpu_profile DEVICE CASE TIMES [SCALE]
+//   gpu_profile --list
+//
+// Does the case's op TIMES times, and prints as JSON what it has to move: each byte of its operands
+// once. Cases with a loop over products or keys take SCALE times as many. Operands are all ones.
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "wick/backend/backend.h"
+#include "wick/base/error.h"
+
+namespace {
+
+using namespace wick;
+
+class Run {
+ public:
+  Run(Device device, int times, int64_t scale_of_loops)
+      : backend(wick::backend(device)), scale(scale_of_loops), times_(times) {}
+  ~Run() {
+    for (const auto& [data, bytes] : memory_) backend.free(data, bytes);
+  }
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
+  Backend& backend;
+  const int64_t scale;
+
+  /// A dense tensor that the op reads or writes once.
+  View tensor(DType dtype, const Shape& shape) {
+    const View view = operand(dtype, shape);
+    bytes_ += bytes_of(dtype, shape.elems());
+    return view;
+  }
+  /// One of which it takes a part.
+  View operand(DType dtype, const Shape& shape) {
+    const auto bytes = static_cast<size_t>(bytes_of(dtype, shape.elems()));
+    void* const data = backend.alloc(bytes);
+    memory_.emplace_back(data, bytes);
+    const View view{data, dtype, Layout::contiguous(shape)};
+    if (is_block(dtype)) {
+      backend.upload(data, std::vector<char>(bytes, 0x11).data(), bytes);
+    } else {
+      backend.fill(view, 1);
+    }
+    return view;
+  }
+  void adds(int64_t bytes) { bytes_ += bytes; }
+
+  template <class F>
+  void measure(const F& op) {
+    for (int i = 0; i < times_; ++i) op();
+    backend.synchronize();
+    fmt::print("{{\"bytes\": {}}}\n", bytes_);
+  }
+
+ private:
+  const int times_;
+  int64_t bytes_ = 0;
+  std::vector<std::pair<void*, size_t>> memory_;
+};
+
+constexpr DType f16 = DType::f16, bf16 = DType::bf16, f32 = DType::f32;
+
+template <DType dtype>
+void add(Run& r) {
+  const Shape shape{1024, 1024};
+  const View out = r.tensor(dtype, shape), a = r.tensor(dtype, shape), b = r.tensor(dtype, shape);
+  r.measure([&] { r.backend.binary(Op::add, out, a, b); });
+}
+
+template <DType dtype>
+void silu(Run& r) {
+  const View out = r.tensor(dtype, {1024, 1024}), in = r.tensor(dtype, {1024, 1024});
+  r.measure([&] { r.backend.unary(Op::silu, out, in); });
+}
+
+/// Of rows that lie apart: others are one copy of the driver's.
+template <DType dtype>
+void copy(Run& r) {
+  const View out = r.tensor(dtype, {1024, 1024});
+  View in = r.operand(dtype, {1024, 2048});
+  in.layout = in.layout.narrow(1, 0, 1024);
+  r.adds(bytes_of(dtype, 1024 * 1024));
+  r.measure([&] { r.backend.copy(out, in); });
+}
+
+template <DType to, DType from>
+void cast(Run& r) {
+  const View out = r.tensor(to, {1024, 1024}), in = r.tensor(from, {1024, 1024});
+  r.measure([&] { r.backend.cast(out, in); });
+}
+
+template <DType dtype>
+void transpose(Run& r) {
+  const View out = r.tensor(dtype, {1024, 1024});
+  View in = r.tensor(dtype, {1024, 1024});
+  in.layout = in.layout.transpose(0, 1);
+  r.measure([&] { r.backend.copy(out, in); });
+}
+
+template <DType dtype>
+void sum(Run& r) {
+  const View out = r.tensor(dtype, {512, 1}), in = r.tensor(dtype, {512, 4096});
+  r.measure([&] { r.backend.reduce(Op::sum, out, in, 2); });
+}
+
+void sum_columns(Run& r) {
+  const View out = r.tensor(f32, {1, 4096}), in = r.tensor(f32, {512, 4096});
+  r.measure([&] { r.backend.reduce(Op::sum, out, in, 1); });
+}
+
+template <DType dtype>
+void softmax(Run& r) {
+  const View out = r.tensor(dtype, {512, 4096}), in = r.tensor(dtype, {512, 4096});
+  r.measure([&] { r.backend.softmax(out, in, 1, false); });
+}
+
+template <DType dtype>
+void rms_norm(Run& r) {
+  const View out = r.tensor(dtype, {512, 4096}), in = r.tensor(dtype, {512, 4096}),
+             weight = r.tensor(f32, {4096});
+  r.measure([&] { r.backend.rms_norm(out, in, weight, 1e-5f); });
+}
+
+/// The weight and rows of x that are f32; what is packed may be larger than the file's bytes.
+void linear(Run& r, DType type, int64_t rows, int64_t n, int64_t k) {
+  const View out = r.tensor(f32, {rows, n}), x = r.tensor(f32, {rows, k});
+  const ConstView weight = r.operand(type, {n, k});
+  const auto prepared = r.backend.prepare(std::span(&weight, 1), false);
+  r.adds(static_cast<int64_t>(prepared->bytes));
+  r.measure([&] { r.backend.linear(out, x, *prepared, {}); });
+}
+template <DType type>
+void matvec(Run& r) {
+  linear(r, type, 1, 4096, 4096);
+}
+template <DType type>
+void few(Run& r) {
+  linear(r, type, 4, 1024, 2048 * r.scale);
+}
+template <DType type>
+void many(Run& r) {
+  linear(r, type, 128, 256, 1024 * r.scale);
+}
+
+/// Activations as products take them.
+void quantize(Run& r) {
+  const View out = r.operand(f32, {256, 1}), x = r.tensor(f32, {256, 4096});
+  r.adds(256 * 4096 / 32 * 40);  // int8, and two f32 for 32 of them, written
+  const ConstView weight = r.operand(DType::q8_0, {1, 4096});
+  const auto prepared = r.backend.prepare(std::span(&weight, 1), false);
+  r.measure([&] { r.backend.linear(out, x, *prepared, {}); });
+}
+
+template <DType dtype>
+void matmul(Run& r) {
+  const View out = r.tensor(dtype, {256, 256}), a = r.tensor(dtype, {256, 512 * r.scale}),
+             b = r.tensor(dtype, {512 * r.scale, 256});
+  r.measure([&] { r.backend.matmul(out, a, b); });
+}
+
+/// A step of one token in a cache of f16, as models keep it: keys [g, d, capacity].
+void decode(Run& r) {
+  const int64_t h = 32, g = 8, d = 128, n = 1024 * r.scale, capacity = n + 32;
+  const View out = r.tensor(f32, {1, h * d}), qkv = r.tensor(f32, {1, (h + 2 * g) * d});
+  const View cos = r.operand(f32, {n, d / 2}), sin = r.operand(f32, {n, d / 2}),
+             at = r.operand(DType::u32, {1});
+  View keys = r.operand(f16, {g, d, capacity});
+  const View values = r.operand(f16, {g, n, d});
+  keys.layout = keys.layout.narrow(2, 0, n).transpose(1, 2);
+  r.adds(2 * bytes_of(f16, g * d * n));
+  r.backend.fill(at, static_cast<int64_t>(n - 1));
+  const CachedAttention where{cos, sin, at, keys, values, {.scale = 0.1f}};
+  r.measure([&] { r.backend.cached_attention(out, qkv, where); });
+}
+
+void prompt(Run& r) {
+  const int64_t h = 4, g = 2, d = 64, m = 64, n = 256 * r.scale;
+  const View out = r.tensor(f32, {1, h, m, d}), q = r.tensor(f32, {1, h, m, d});
+  View k = r.tensor(f16, {1, g, d, n});
+  const View v = r.tensor(f16, {1, g, n, d});
+  k.layout = k.layout.transpose(2, 3);
+  r.measure([&] { r.backend.attention(out, q, k, v, {.scale = 0.1f, .causal = false}); });
+}
+
+struct Case {
+  const char* name;
+  void (*run)(Run& run);
+  bool loop = false;        // what counts is what SCALE adds
+  const char* kernel = "";  // only those whose names begin so count
+};
+constexpr Case kCases[] = {
+    {"add.f32", add<f32>},
+    {"add.f16", add<f16>},
+    {"silu.f32", silu<f32>},
+    {"silu.f16", silu<f16>},
+    {"copy.f32", copy<f32>},
+    {"copy.f16", copy<f16>},
+    {"cast.f32.f16", cast<f32, f16>},
+    {"cast.f16.f32", cast<f16, f32>},
+    {"transpose.f32", transpose<f32>},
+    {"transpose.f16", transpose<f16>},
+    {"transpose.u8", transpose<DType::u8>},
+    {"sum.f32", sum<f32>},
+    {"sum.f16", sum<f16>},
+    {"sum_columns.f32", sum_columns},
+    {"softmax.f32", softmax<f32>},
+    {"softmax.f16", softmax<f16>},
+    {"rms_norm.f32", rms_norm<f32>},
+    {"rms_norm.f16", rms_norm<f16>},
+    {"quantize_rows", quantize, false, "quantize"},
+    {"matvec.q4_0", matvec<DType::q4_0>},
+    {"matvec.q4_1", matvec<DType::q4_1>},
+    {"matvec.q5_0", matvec<DType::q5_0>},
+    {"matvec.q8_0", matvec<DType::q8_0>},
+    {"matvec.q4_k", matvec<DType::q4_k>},
+    {"matvec.q6_k", matvec<DType::q6_k>},
+    {"matvec.bf16", matvec<bf16>},
+    {"decode.f16", decode, true},
+    {"prompt.f16", prompt, true},
+    {"few.q4_0", few<DType::q4_0>, true},
+    {"many.q4_0", many<DType::q4_0>, true},
+    {"many.q4_1", many<DType::q4_1>, true},
+    {"many.q8_0", many<DType::q8_0>, true},
+    {"many.q4_k", many<DType::q4_k>, true},
+    {"many.bf16", many<bf16>, true},
+    {"matmul.f16", matmul<f16>, true},
+    {"matmul.bf16", matmul<bf16>, true},
+    {"matmul.f32", matmul<f32>, true},
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc == 2 && std::string_view(argv[1]) == "--list") {
+    for (const Case& c : kCases)
+      fmt::print("{},{},{}\n", c.name, c.loop ? "loop" : "all", c.kernel);
+    return 0;
+  }
+  if (argc != 4 && argc != 5) {
+    fmt::print(stderr, "gpu_profile DEVICE CASE TIMES [SCALE]\n");
+    return 2;
+  }
+  try {
+    for (const Case& c : kCases) {
+      if (std::string_view(argv[2]) != c.name) continue;
+      Run run(Device::parse(argv[1]), std::atoi(argv[3]), argc == 5 ? std::atoi(argv[4]) : 1);
+      c.run(run);
+      return 0;
+    }
+    fmt::print(stderr, "gpu_profile: no such case: {}\n", argv[2]);
+  } catch (const Error& error) {
+    fmt::print(stderr, "gpu_profile: {}\n", error.what());
+  }
+  return 2;
+}

@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+"""What GPU kernels ask of the memory and of LDS, counted by the software AMD GPU, as JSON and a table.
+
+Runs each case of gpu_profile (ninja gpu_profile) with the emulator's profile (make emu), as each of
+--architectures, and tells of what one call of the op adds:
+
+  ratio      transactions over the fewest that its operands' bytes need; pieces of a cache line: 128
+             bytes on gfx10 and newer, 64 on gfx9. Of loops: what a loop twice as long adds.
+             It is the product of traffic and scatter.
+  traffic    bytes that the kernels' loads and stores ask for, over those of the operands. More
+             than 1: some are read again, which a cache may serve.
+  scatter    transactions over the fewest for what was asked
+  conflicts  cycles that LDS takes beyond the least, per access to it; of loops as above
+  scratch    bytes of a work-item
+  VGPRs, occupancy: of the kernel that moves the most; waves that a SIMD holds, of those it may
+
+Targets: ratio at most 1.1 where a case isn't a loop, scatter at most 1.1 where it is, no conflicts
+and no scratch. Exit codes: 0 all targets met, 1 one missed, 2 could not run; 77 with --skip where
+there is no emulator.
+"""
+import argparse
+import concurrent.futures
+import datetime
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+TARGET = 1.1
+
+
+# Why cases miss a target, by the beginning of their names.
+WHY = {
+    "rms_norm": "the weight, 16 KiB, is read for every row: out of the cache",
+    "quantize_rows": "a team stores four scales, 32 bytes, at a time",
+    "matvec.q4": "each group of rows reads the activations: out of the cache",
+    "matvec.q6_k": "as above, and a unit's 3360 bytes are no multiple of a line: pieces of 256 bytes touch three",
+    "matvec.bf16": "each group of rows reads the activations, some in parts of lines: out of the cache",
+    "decode": "each of the four query heads of a key head loads its keys and values; f16 in parts of lines",
+    "prompt": "f16 are loaded one a lane; exponentials are stored 16 floats apart, eight lanes in a bank",
+    "few": "scales of a column's blocks are stored 16 floats apart: 16 lanes in a bank",
+    "many": "scales of a column's blocks are stored a multiple of 32 floats apart: eight lanes in a bank",
+    "many.bf16": "f32 activations are packed by loads of every eighth float; the loop is matmul's",
+    "matmul": "eight lanes store the eight chunks of a row, two of them in the same banks",
+    "matmul.f32": "rows of k are loaded 8 floats at a time, a quarter of a line",
+}
+
+
+class Failed(Exception):
+    pass
+
+
+def profile(args, architecture, case, times, scale):
+    """The counts of one run by kernel, and the bytes that an op must move."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "profile.json"
+        env = dict(os.environ, WICK_HIP_LIBRARY=str(args.library), WICK_EMU_DEVICES=architecture,
+                   WICK_EMU_PROFILE=str(file), WICK_EMU_THREADS="1")
+        env.pop("WICK_EMU_CHECK", None)
+        run = subprocess.run([args.program, "hip:0", case, str(times), str(scale)], env=env,
+                             capture_output=True, text=True)
+        if run.returncode != 0:
+            raise Failed(f"{case} on {architecture}: {run.stderr.strip()}")
+        kernels = json.loads(file.read_text())["kernels"]
+    return {k["name"]: k for k in kernels}, json.loads(run.stdout)["bytes"]
+
+
+def counts(kernel, line):
+    memory = kernel["global"]
+    return {"asked": memory["load_bytes"] + memory["store_bytes"],
+            "transactions": memory[f"transactions_{line}"], "accesses": kernel["lds"]["accesses"],
+            "conflicts": kernel["lds"]["conflict_cycles"], "launches": kernel["launches"],
+            "instructions": kernel["instructions"]["total"]}
+
+
+NOTHING = dict.fromkeys(("asked", "transactions", "accesses", "conflicts", "launches",
+                         "instructions"), 0)
+
+
+def one_call(args, architecture, case, scale, line, prefix):
+    """What the second of two calls adds, by kernel, of those whose names begin so."""
+    once, bytes_moved = profile(args, architecture, case, 1, scale)
+    twice, _ = profile(args, architecture, case, 2, scale)
+    result = {}
+    for name, kernel in twice.items():
+        before = counts(once[name], line) if name in once else NOTHING
+        added = {key: value - before[key] for key, value in counts(kernel, line).items()}
+        if added["launches"] > 0 and name.startswith(prefix):
+            result[name] = (added, kernel)
+    return result, bytes_moved
+
+
+def total(kernels):
+    return {key: sum(added[key] for added, _ in kernels.values()) for key in NOTHING}
+
+
+def measure(args, architecture, case, loop, prefix):
+    line = 64 if architecture.startswith("gfx9") else 128
+    kernels, bytes_moved = one_call(args, architecture, case, 1, line, prefix)
+    sums = total(kernels)
+    if loop:
+        longer, longer_bytes = one_call(args, architecture, case, 2, line, prefix)
+        more = total(longer)
+        sums = {key: more[key] - value for key, value in sums.items()}
+        bytes_moved = longer_bytes - bytes_moved
+        kernels = longer
+    row = {"case": case, "architecture": architecture, "loop": loop, "bytes": bytes_moved,
+           "kernels": sorted(kernels), "instructions": sums["instructions"],
+           "ratio": round(sums["transactions"] * line / bytes_moved, 3),
+           "traffic": round(sums["asked"] / bytes_moved, 3),
+           "scatter": round(sums["transactions"] * line / sums["asked"], 3),
+           "conflicts": round(sums["conflicts"] / max(sums["accesses"], 1), 3),
+           "conflict_cycles": sums["conflicts"],
+           "scratch": max(kernel["scratch_bytes"] for _, kernel in kernels.values())}
+    _, main_kernel = max(kernels.values(), key=lambda k: k[0]["asked"])
+    row.update(kernel=main_kernel["name"], vgprs=main_kernel["vgprs"],
+               lds_bytes=main_kernel["lds_bytes"], occupancy=main_kernel["occupancy"])
+    row["missed"] = [name for name, missed in (
+        ("ratio", not loop and row["ratio"] > TARGET), ("scatter", row["scatter"] > TARGET),
+        ("conflicts", row["conflict_cycles"] > 0), ("scratch", row["scratch"] > 0)) if missed]
+    return row
+
+
+def table(rows):
+    lines = ["| case | kernel | ratio | traffic | scatter | conflicts | scratch | VGPRs | occupancy |",
+             "|---|---|---|---|---|---|---|---|---|"]
+    for r in rows:
+        def cell(name, text):
+            return f"**{text}**" if name in r["missed"] else text
+        lines.append(
+            f"| {r['case']}{', its loop' if r['loop'] else ''} | {r['kernel']} "
+            f"| {cell('ratio', r['ratio'])} | {r['traffic']} | {cell('scatter', r['scatter'])} "
+            f"| {cell('conflicts', r['conflicts'])} | {cell('scratch', r['scratch'])} "
+            f"| {r['vgprs']} | {r['occupancy']:.0%} |")
+    return "\n".join(lines)
+
+
+def text_of(rows, date):
+    parts = [f"# What GPU kernels ask of memory and LDS, {date}\n",
+             "Counted by the software AMD GPU: `bench/gpu_profile.py`, which says what the columns are. "
+             "Bold: beyond the\ntarget. A ratio holds all accesses against the operands' bytes, so what a cache "
+             "serves counts, too.\n"]
+    for architecture in dict.fromkeys(r["architecture"] for r in rows):
+        parts += [f"## {architecture}\n", table([r for r in rows if r["architecture"] == architecture]), ""]
+    missed = list(dict.fromkeys(r["case"] for r in rows if r["missed"]))
+    reasons = {case: max((name for name in WHY if case.startswith(name)), key=len, default=None) for case in missed}
+    if missed:
+        parts.append("## Why\n")
+        for name in dict.fromkeys(reasons.values()):
+            cases = ", ".join(case for case in missed if reasons[case] == name)
+            parts.append(f"- {cases}: {WHY.get(name, 'not known yet')}")
+        parts.append("")
+    return "\n".join(parts)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", type=pathlib.Path, default=ROOT / "build/release/bin/gpu_profile")
+    parser.add_argument("--library", type=pathlib.Path, default=ROOT / "build/emu/lib/libamdhip64.so.6")
+    parser.add_argument("--architectures", default="gfx1100,gfx90a")
+    parser.add_argument("--cases", help="some of them, by name; all otherwise")
+    parser.add_argument("--skip", action="store_true", help="without an emulator: 77, as tests that are skipped")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--out", type=pathlib.Path, help="write OUT.json and OUT.md")
+    args = parser.parse_args()
+    for path, target in ((args.program, "ninja gpu_profile"), (args.library, "make emu")):
+        if not path.exists():
+            print(f"gpu_profile.py: no {path}: {target}", file=sys.stderr)
+            return 77 if args.skip and path == args.library else 2
+    listed = [line.split(",") for line in subprocess.run([args.program, "--list"], capture_output=True,
+                                                      text=True, check=True).stdout.splitlines()]
+    wanted = args.cases.split(",") if args.cases else [name for name, _, _ in listed]
+    kinds = {name: (kind == "loop", prefix) for name, kind, prefix in listed}
+    if unknown := [name for name in wanted if name not in kinds]:
+        print(f"gpu_profile.py: no such case: {', '.join(unknown)}", file=sys.stderr)
+        return 2
+    jobs = [(args, a, name, *kinds[name]) for a in args.architectures.split(",") for name in wanted]
+    try:
+        with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+            rows = list(pool.map(lambda job: measure(*job), jobs))
+    except Failed as error:
+        print(f"gpu_profile.py: {error}", file=sys.stderr)
+        return 2
+    date = datetime.date.today().isoformat()
+    text = text_of(rows, date)
+    print(text)
+    if args.out:
+        args.out.with_suffix(".json").write_text(json.dumps({"date": date, "rows": rows}, indent=1) + "\n")
+        args.out.with_suffix(".md").write_text(text)
+    missed = [f"{r['case']} on {r['architecture']}: {', '.join(r['missed'])}" for r in rows if r["missed"]]
+    for line in missed:
+        print(f"missed: {line}", file=sys.stderr)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,525 @@
+// Movement and elementwise ops on the GPUs that WICK_TEST_DEVICES names: the CPU's bits in the
+// layouts for which kernels have forms of their own, and what is said of mistakes in data.
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <random>
+#include <sstream>
+
+#include "wick/backend/cpu/cpu_backend.h"
+#include "wick/backend/gpu/gpu_backend.h"
+#include "wick/base/error.h"
+#include "wick/math/half.h"
+
+namespace wick::gpu {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+std::vector<Device> devices() {
+  std::vector<Device> all;
+  const char* names = std::getenv("WICK_TEST_DEVICES");
+  std::stringstream words(names == nullptr ? "" : names);
+  for (std::string word; std::getline(words, word, ',');) all.push_back(Device::parse(word));
+  return all;
+}
+
+/// Bytes on the host and on a device, and views of them.
+class Buffer {
+ public:
+  Buffer(GpuBackend& backend, DType dtype, int64_t elems)
+      : host(static_cast<size_t>(bytes_of(dtype, elems)), std::byte{0xcd}),
+        backend_(backend),
+        dtype_(dtype),
+        device_(backend.alloc(host.size())) {
+    send();
+  }
+  ~Buffer() { backend_.free(device_, host.size()); }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+
+  template <class T>
+  void set(const std::vector<T>& values) {
+    std::memcpy(host.data(), values.data(), std::min(host.size(), values.size() * sizeof(T)));
+    send();
+  }
+  /// Ordinary numbers where there are floats; any bits otherwise.
+  void randomise(unsigned seed) {
+    std::mt19937 bits(seed);
+    for (std::byte& b : host) b = static_cast<std::byte>(bits());
+    const auto step = static_cast<size_t>(info(dtype_).block_bytes);
+    // Small exponents: the second byte from the end loses its top bits.
+    if (is_float(dtype_) && step > 1) {
+      for (size_t i = step - 1; i < host.size(); i += step) host[i] &= std::byte{0xbf};
+    }
+    send();
+  }
+  void send() { backend_.upload(device_, host.data(), host.size()); }
+  std::vector<std::byte> fetch() const {
+    std::vector<std::byte> bytes(host.size());
+    backend_.download(bytes.data(), device_, bytes.size());
+    return bytes;
+  }
+  template <class T>
+  std::vector<T> get() const {
+    const std::vector<std::byte> bytes = fetch();
+    std::vector<T> values(bytes.size() / sizeof(T));
+    std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
+    return values;
+  }
+  DType dtype() const { return dtype_; }
+  View there(const Layout& layout) const { return {device_, dtype_, layout}; }
+  View here(const Layout& layout) { return {host.data(), dtype_, layout}; }
+
+  std::vector<std::byte> host;
+
+ private:
+  GpuBackend& backend_;
+  DType dtype_;
+  void* device_;
+};
+
+bool is_nan(DType dtype, const std::byte* at) {
+  const auto as = [&]<class T>(T x) {
+    std::memcpy(&x, at, sizeof x);
+    return x;
+  };
+  switch (dtype) {
+    case DType::f64:
+      return std::isnan(as(double()));
+    case DType::f32:
+      return std::isnan(as(float()));
+    case DType::f16:
+      return std::isnan(math::to_f32(as(math::f16())));
+    case DType::bf16:
+      return std::isnan(math::to_f32(as(math::bf16())));
+    case DType::f8e4m3:
+      return std::isnan(math::to_f32(as(math::f8e4m3())));
+    default:
+      return false;
+  }
+}
+
+class GpuOps : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (devices().empty()) GTEST_SKIP() << "WICK_TEST_DEVICES names none";
+  }
+  template <class Body>
+  void on_each(Body body) {
+    for (const Device& device : devices()) {
+      SCOPED_TRACE(device.str());
+      body(backend_of(device));
+    }
+  }
+  /// Does the same on the device and on the CPU, and wants all of the output's storage equal.
+  static void expect_same(GpuBackend& gpu, Buffer& out, const std::string& what,
+                          const std::function<void(Backend&, bool device)>& call) {
+    call(gpu, true);
+    const std::vector<std::byte> got = out.fetch();
+    call(cpu_, false);
+    const auto elem = static_cast<size_t>(info(out.dtype()).block_bytes);
+    for (size_t i = 0; i < got.size(); i += elem) {
+      if (std::memcmp(&got[i], &out.host[i], elem) == 0) continue;
+      // Of NaN, neither sign nor payload are promised.
+      ASSERT_TRUE(is_nan(out.dtype(), &got[i]) && is_nan(out.dtype(), &out.host[i]))
+          << what << ": byte " << i;
+    }
+  }
+  static inline cpu::CpuBackend cpu_{cpu::available_isas().back()};
+};
+
+/// What an error says.
+std::string message_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "nothing was wrong";
+}
+
+// ---- Layouts ----
+
+/// Operands of binary ops by the strides of their two dims.
+TEST_F(GpuOps, RowsAndColumnsAndTransposedOperands) {
+  struct Case {
+    int64_t m, n;
+    std::array<int64_t, 2> a, b;
+    int64_t start;
+  };
+  const Case cases[] = {
+      {40, 48, {48, 1}, {0, 1}, 0},      // a row for all
+      {40, 48, {48, 1}, {1, 0}, 0},      // a column for all
+      {40, 48, {0, 1}, {1, 0}, 0},       // a row and a column
+      {33, 80, {80, 1}, {0, 0}, 0},      // a number for all
+      {33, 80, {0, 0}, {160, 1}, 0},     // every other row
+      {17, 96, {112, 1}, {128, 1}, 16},  // aligned slices
+      {17, 96, {112, 1}, {128, 1}, 3},   // slices that start anywhere
+      {64, 96, {1, 64}, {96, 1}, 0},     // transposed
+      {37, 131, {131, 1}, {1, 37}, 0},   // transposed, and no multiple of a tile
+      {3, 1400, {1, 3}, {1400, 1}, 0},   // three channels
+      {5, 7, {-7, -1}, {7, 1}, 34},      // backwards
+  };
+  on_each([&](GpuBackend& gpu) {
+    for (const DType dtype :
+         {DType::f32, DType::bf16, DType::f16, DType::f64, DType::f8e4m3, DType::u8, DType::i64}) {
+      Buffer a(gpu, dtype, 40'000), b(gpu, dtype, 40'000), out(gpu, dtype, 40'000);
+      a.randomise(1);
+      b.randomise(2);
+      for (const Case& c : cases) {
+        const Shape shape{c.m, c.n};
+        const Layout la(shape, {c.a[0], c.a[1]}, c.a[1] < 0 ? c.m * c.n - 1 : c.start);
+        const Layout lb(shape, {c.b[0], c.b[1]}, c.start);
+        const Layout lo(shape, {c.n + 16, 1}, c.start);
+        const std::string what = fmt::format("{} [{}, {}] by [{}, {}] and [{}, {}]", name(dtype),
+                                             c.m, c.n, c.a[0], c.a[1], c.b[0], c.b[1]);
+        expect_same(gpu, out, "add " + what, [&](Backend& backend, bool there) {
+          if (there) {
+            backend.binary(Op::add, out.there(lo), a.there(la), b.there(lb));
+          } else {
+            backend.binary(Op::add, out.here(lo), a.here(la), b.here(lb));
+          }
+        });
+        expect_same(gpu, out, "neg " + what, [&](Backend& backend, bool there) {
+          there ? backend.unary(Op::neg, out.there(lo), b.there(lb))
+                : backend.unary(Op::neg, out.here(lo), b.here(lb));
+        });
+        expect_same(gpu, out, "copy " + what, [&](Backend& backend, bool there) {
+          there ? backend.copy(out.there(lo), a.there(la)) : backend.copy(out.here(lo), a.here(la));
+        });
+        if (HasFatalFailure()) return;
+      }
+    }
+  });
+}
+
+TEST_F(GpuOps, CopiesOfEveryUnit) {
+  on_each([&](GpuBackend& gpu) {
+    for (const DType dtype : {DType::u8, DType::f16, DType::f32, DType::i64}) {
+      Buffer in(gpu, dtype, 60'000), out(gpu, dtype, 60'000);
+      in.randomise(3);
+      for (const int64_t inner : {1, 2, 3, 4, 8, 16, 20}) {
+        for (const int64_t start : {0, 1, 2, 4, 8, 16}) {
+          for (const auto& [m, n] : {std::pair<int64_t, int64_t>{5, 9}, {64, 40}, {30, 70}}) {
+            // [m, n, inner] with its outer dims swapped: what lies together are `inner` elements.
+            const Shape shape{m, n, inner};
+            const Layout from(shape, {inner, m * inner, 1}, start);
+            const Layout to(shape, {n * inner, inner, 1}, start);
+            const auto what =
+                fmt::format("{} [{}, {}, {}] from {}", name(dtype), m, n, inner, start);
+            expect_same(gpu, out, what, [&](Backend& backend, bool there) {
+              there ? backend.copy(out.there(to), in.there(from))
+                    : backend.copy(out.here(to), in.here(from));
+            });
+            if (HasFatalFailure()) return;
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST_F(GpuOps, FillsFromAnywhere) {
+  on_each([&](GpuBackend& gpu) {
+    for (const DType dtype : {DType::u8, DType::bf16, DType::f32, DType::f64}) {
+      Buffer out(gpu, dtype, 3000);
+      for (const int64_t start : {0, 1, 3, 8}) {
+        for (const int64_t n : {1, 15, 64, 257, 2900}) {
+          const Layout layout({n}, {1}, start);
+          expect_same(gpu, out, fmt::format("{} {} from {}", name(dtype), n, start),
+                      [&](Backend& backend, bool there) {
+                        backend.fill(there ? out.there(layout) : out.here(layout), start + n);
+                      });
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
+  });
+}
+
+TEST_F(GpuOps, RotatesInPacks) {
+  on_each([&](GpuBackend& gpu) {
+    for (const DType dtype : {DType::f32, DType::bf16, DType::f16, DType::f64, DType::f8e4m3}) {
+      const int64_t h = 3, t = 5, d = 80;
+      Buffer in(gpu, dtype, h * t * d + 64), out(gpu, dtype, h * t * d + 64);
+      Buffer cos(gpu, DType::f32, t * d), sin(gpu, DType::f32, t * d);
+      in.randomise(4), cos.randomise(5), sin.randomise(6);
+      for (const int64_t half : {16, 32, 40}) {
+        for (const int64_t start : {0, 16, 1}) {
+          // Heads next to one another, as projections leave them.
+          const Layout x({h, t, d}, {d, h * d, 1}, start);
+          const Layout table = Layout::contiguous({t, half});
+          for (const bool interleaved : {false, true}) {
+            expect_same(gpu, out, fmt::format("{} half {} from {}", name(dtype), half, start),
+                        [&](Backend& backend, bool there) {
+                          if (there) {
+                            backend.rope(out.there(x), in.there(x), cos.there(table),
+                                         sin.there(table), interleaved);
+                          } else {
+                            backend.rope(out.here(x), in.here(x), cos.here(table), sin.here(table),
+                                         interleaved);
+                          }
+                        });
+            if (HasFatalFailure()) return;
+          }
+        }
+      }
+    }
+  });
+}
+
+// ---- Blocks ----
+
+TEST_F(GpuOps, BlocksToFloatsAndBack) {
+  const int64_t rows = 6, k = 512;
+  const Layout dense = Layout::contiguous({rows, k});
+  const Layout apart({rows, k}, {k + 256, 1}, 256);
+  const Layout strided({rows, k}, {-1, rows}, rows - 1);
+  on_each([&](GpuBackend& gpu) {
+    for (const DType type : {DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1, DType::q8_0,
+                             DType::q4_k, DType::q6_k}) {
+      const bool writable = type != DType::q5_1;
+      for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+        Buffer floats(gpu, dtype, 10'000), blocks(gpu, type, 10'240);
+        for (const Layout& f : {dense, apart, strided}) {
+          for (const Layout& b : {dense, apart}) {
+            const auto what = fmt::format("{} {}", name(type), name(dtype));
+            if (writable) {
+              floats.randomise(7);
+              expect_same(gpu, blocks, "quantize " + what, [&](Backend& backend, bool there) {
+                there ? backend.quantize(blocks.there(b), floats.there(f))
+                      : backend.quantize(blocks.here(b), floats.here(f));
+              });
+            } else {
+              // Scales that are finite, whatever the rest.
+              blocks.randomise(8);
+              for (size_t i = 1; i < blocks.host.size(); i += 2) blocks.host[i] &= std::byte{0xbb};
+              blocks.send();
+            }
+            expect_same(gpu, floats, "dequantize " + what, [&](Backend& backend, bool there) {
+              there ? backend.dequantize(floats.there(f), blocks.there(b))
+                    : backend.dequantize(floats.here(f), blocks.here(b));
+            });
+            if (HasFatalFailure()) return;
+          }
+        }
+      }
+    }
+  });
+}
+
+// ---- Reductions ----
+
+TEST_F(GpuOps, RowsOfEveryShortLength) {
+  on_each([&](GpuBackend& gpu) {
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      const int64_t rows = 37;
+      Buffer in(gpu, dtype, 140 * rows), out(gpu, dtype, 140 * rows), weight(gpu, dtype, 140);
+      Buffer index(gpu, DType::u32, rows);
+      in.randomise(11), weight.randomise(12);
+      for (const int64_t n : {1, 3, 4, 5, 8, 12, 16, 20, 32, 36, 60, 64, 100, 120, 128, 132}) {
+        const Layout x = Layout::contiguous({rows, n}), one = Layout::contiguous({rows, 1});
+        const Layout w = Layout::contiguous({n});
+        const auto same = [&](const char* what, Buffer& y, const Layout& layout, const auto& call) {
+          expect_same(gpu, y, fmt::format("{} {} of {}", what, name(dtype), n),
+                      [&](Backend& backend, bool there) {
+                        if (there) {
+                          call(backend, y.there(layout), in.there(x), weight.there(w));
+                        } else {
+                          call(backend, y.here(layout), in.here(x), weight.here(w));
+                        }
+                      });
+        };
+        same("sum", out, one, [](Backend& b, const View& y, const ConstView& v, const ConstView&) {
+          b.reduce(Op::sum, y, v, 2);
+        });
+        same("max", out, one, [](Backend& b, const View& y, const ConstView& v, const ConstView&) {
+          b.reduce(Op::max, y, v, 2);
+        });
+        same("argmax", index, one,
+             [](Backend& b, const View& y, const ConstView& v, const ConstView&) {
+               b.arg_reduce(Op::argmax, y, v, 1);
+             });
+        same("softmax", out, x,
+             [](Backend& b, const View& y, const ConstView& v, const ConstView&) {
+               b.softmax(y, v, 1, false);
+             });
+        same("rms_norm", out, x,
+             [](Backend& b, const View& y, const ConstView& v, const ConstView& by) {
+               b.rms_norm(y, v, by, 1e-5f);
+             });
+        if (HasFatalFailure()) return;
+      }
+    }
+  });
+}
+
+TEST_F(GpuOps, ColumnsOfManyRows) {
+  on_each([&](GpuBackend& gpu) {
+    for (const DType dtype : {DType::f32, DType::bf16, DType::u8}) {
+      Buffer in(gpu, dtype, 3000 * 24), out(gpu, dtype, 24), index(gpu, DType::u32, 24);
+      in.randomise(13);
+      for (const int64_t rows : {1, 7, 130, 3000}) {
+        for (const int64_t columns : {5, 24}) {
+          const Layout x = Layout::contiguous({rows, columns});
+          const Layout one = Layout::contiguous({1, columns});
+          const auto what = fmt::format("{} [{}, {}]", name(dtype), rows, columns);
+          expect_same(gpu, out, "min " + what, [&](Backend& backend, bool there) {
+            backend.reduce(Op::min, there ? out.there(one) : out.here(one),
+                           there ? in.there(x) : in.here(x), 1);
+          });
+          expect_same(gpu, index, "argmin " + what, [&](Backend& backend, bool there) {
+            backend.arg_reduce(Op::argmin, there ? index.there(one) : index.here(one),
+                               there ? in.there(x) : in.here(x), 0);
+          });
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
+  });
+}
+
+TEST_F(GpuOps, FewRowsOfManyColumns) {
+  // Columns enough for an item each, or one for eight, or no more than a group has; from places
+  // that packs can be at, or not.
+  const std::pair<int64_t, int64_t> cases[] = {{6, 1 << 20}, {33, 1 << 17}, {100, 1 << 15},
+                                               {3, 1 << 15}, {5, 40},       {100, 40}};
+  on_each([&](GpuBackend& gpu) {
+    for (const DType dtype : {DType::f32, DType::f16, DType::u8}) {
+      Buffer in(gpu, dtype, int64_t{6} << 20), out(gpu, dtype, 1 << 20);
+      in.randomise(14);
+      for (const auto& [rows, columns] : cases) {
+        for (const int64_t start : {0, 1}) {
+          const Layout from = Layout::contiguous({rows, columns}).narrow(1, start, columns - start);
+          const Layout one = Layout::contiguous({1, columns}).narrow(1, start, columns - start);
+          expect_same(gpu, out, fmt::format("{} [{}, {}]", name(dtype), rows, columns),
+                      [&](Backend& backend, bool there) {
+                        backend.reduce(Op::sum, there ? out.there(one) : out.here(one),
+                                       there ? in.there(from) : in.here(from), 1);
+                      });
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
+  });
+}
+
+// ---- Mistakes in data ----
+
+TEST_F(GpuOps, IdsOutOfRangeAreNamed) {
+  on_each([&](GpuBackend& gpu) {
+    Buffer x(gpu, DType::f32, 50 * 8), out(gpu, DType::f32, 3 * 8);
+    x.randomise(9);
+    const Layout from = Layout::contiguous({50, 8}), to = Layout::contiguous({3, 8});
+    const auto message = [&](DType type, int64_t bad) {
+      Buffer ids(gpu, type, 3);
+      const auto size = static_cast<size_t>(info(type).block_bytes);
+      for (size_t i = 0; i < 3; ++i) {
+        const int64_t id = i == 1 ? bad : static_cast<int64_t>(i);
+        std::memcpy(ids.host.data() + i * size, &id, size);
+      }
+      ids.send();
+      out.set(std::vector<float>(24, 5.0f));
+      gpu.index_select(out.there(to), x.there(from), ids.there(Layout::contiguous({3})), 0);
+      const std::string said = message_of([&] { gpu.synchronize(); });
+      // The row is zeros, its neighbours are right, and the device goes on.
+      const std::vector<float> got = out.get<float>(), rows = x.get<float>();
+      for (size_t i = 0; i < 24; ++i) {
+        EXPECT_EQ(got[i], i / 8 == 1 ? 0.0f : rows[i / 8 * 8 + i % 8]) << i;
+      }
+      return said;
+    };
+    const std::string device = gpu.device().str();
+    EXPECT_EQ(message(DType::i32, 50),
+              fmt::format("index_select: id out of range: id 50, x f32[50,8]@{0}, ids i32[3]@{0}: "
+                          "need 0 <= id < 50",
+                          device));
+    EXPECT_THAT(message(DType::i64, -1), HasSubstr("id -1, x f32[50,8]"));
+    EXPECT_THAT(message(DType::i64, INT64_MIN), HasSubstr("id -9223372036854775808"));
+    EXPECT_THAT(message(DType::u32, 51), HasSubstr("id 51"));
+    EXPECT_THAT(message(DType::u8, 254), AllOf(HasSubstr("id 254"), HasSubstr("u8[3]")));
+    EXPECT_EQ(message(DType::u8, 255), "nothing was wrong");
+    EXPECT_EQ(message(DType::u32, 0xffffffff), "nothing was wrong");
+  });
+}
+
+TEST_F(GpuOps, IdsOutOfRangeInRowsOfBlocks) {
+  on_each([&](GpuBackend& gpu) {
+    Buffer x(gpu, DType::q4_0, 5 * 64), ids(gpu, DType::i32, 4), out(gpu, DType::f16, 4 * 64);
+    x.randomise(10);
+    ids.set<int32_t>({4, 5, -3, 0});
+    gpu.index_select(out.there(Layout::contiguous({4, 64})), x.there(Layout::contiguous({5, 64})),
+                     ids.there(Layout::contiguous({4})), 0);
+    EXPECT_THAT(message_of([&] { gpu.synchronize(); }),
+                AllOf(HasSubstr("x q4_0[5,64]"), HasSubstr("need 0 <= id < 5")));
+    const std::vector<uint16_t> got = out.get<uint16_t>();
+    for (size_t i = 64; i < 192; ++i) EXPECT_EQ(got[i], 0) << i;
+    EXPECT_NO_THROW(gpu.synchronize());
+  });
+}
+
+template <class T>
+void expect_zero_divisors_are_named(GpuBackend& gpu, DType dtype) {
+  for (const int64_t step : {1, 3}) {
+    const int64_t n = 300;
+    Buffer a(gpu, dtype, step * n), b(gpu, dtype, step * n), out(gpu, dtype, n);
+    std::vector<T> u(static_cast<size_t>(step * n), 0), v(static_cast<size_t>(step * n), 0);
+    for (size_t i = 0; i < u.size(); ++i) {
+      u[i] = static_cast<T>(i % 100);
+      v[i] = static_cast<T>(i / static_cast<size_t>(step) == 250 ? 0 : 3);
+    }
+    a.set(u);
+    b.set(v);
+    const Layout dense = Layout::contiguous({n}), apart({n}, {step}, 0);
+    gpu.binary(Op::div, out.there(dense), a.there(apart), b.there(apart));
+    EXPECT_EQ(message_of([&] { gpu.synchronize(); }),
+              fmt::format("div: integer division by zero: {0}[300]@{1} / {0}[300]@{1}", name(dtype),
+                          gpu.device().str()));
+    const std::vector<T> got = out.get<T>();
+    for (size_t i = 0; i < got.size(); ++i) {
+      const auto x = u[i * static_cast<size_t>(step)];
+      EXPECT_EQ(got[i], i == 250 ? 0 : static_cast<T>(x / 3)) << i;
+    }
+  }
+}
+
+TEST_F(GpuOps, ZeroDivisorsAreNamedAndGiveZero) {
+  on_each([&](GpuBackend& gpu) {
+    expect_zero_divisors_are_named<uint8_t>(gpu, DType::u8);
+    expect_zero_divisors_are_named<uint32_t>(gpu, DType::u32);
+    expect_zero_divisors_are_named<int16_t>(gpu, DType::i16);
+    expect_zero_divisors_are_named<int32_t>(gpu, DType::i32);
+    expect_zero_divisors_are_named<int64_t>(gpu, DType::i64);
+  });
+}
+
+TEST_F(GpuOps, MistakesInRecordingsAreNamedAtEachReplay) {
+  on_each([&](GpuBackend& gpu) {
+    Buffer x(gpu, DType::f32, 10), ids(gpu, DType::u32, 2), out(gpu, DType::f32, 2);
+    ids.set<uint32_t>({1, 2});
+    const std::unique_ptr<wick::Recording> recording = gpu.record([&] {
+      gpu.index_select(out.there(Layout::contiguous({2})), x.there(Layout::contiguous({10})),
+                       ids.there(Layout::contiguous({2})), 0);
+    });
+    for (const uint32_t id : {2u, 10u, 3u, 77u}) {
+      ids.set<uint32_t>({1, id});
+      recording->replay();
+      const std::string said = message_of([&] { gpu.synchronize(); });
+      EXPECT_EQ(said == "nothing was wrong", id < 10) << said;
+      if (id >= 10) {
+        EXPECT_THAT(said, HasSubstr(fmt::format("id {}, x f32[10]", id)));
+      }
+    }
+  });
+}
+
+}  // namespace
+}  // namespace wick::gpu

@@ -1,0 +1,76 @@
+#pragma once
+
+// What attention of many queries may be off by where backends are free in the order:
+// docs/design/numerics/attention.md.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "wick/backend/backend.h"
+
+namespace wick::parity {
+
+/// One batch of queries.
+struct AttentionCase {
+  int64_t h, g, m, n, d, e;
+  AttentionParams params;
+  bool key_major = true;  ///< k stored [g, d, n], as a cache holds it
+};
+
+inline double ulp_of(DType dtype, double x) {
+  const int digits = dtype == DType::f32 ? 24 : dtype == DType::f16 ? 11 : 8;
+  return std::ldexp(1.0, std::ilogb(x == 0 ? 1e-30 : x) - digits + 1);
+}
+
+/// True values and what each may be off by, for the same data that `attention` gets, row by row.
+struct AttentionBound {
+  std::vector<double> exact, tolerance;
+  AttentionBound(const AttentionCase& c, DType dtype, const std::vector<double>& q,
+                 const std::vector<double>& k, const std::vector<double>& v) {
+    for (int64_t row = 0; row < c.h * c.m; ++row) {
+      const int64_t own = row % c.m + c.n - c.m, g = row / c.m / (c.h / c.g);
+      std::vector<double> scores;
+      std::vector<int64_t> keys;
+      double off = 0, top = -INFINITY;
+      for (int64_t j = 0; j < c.n; ++j) {
+        if (c.params.causal && j > own) continue;
+        if (c.params.window > 0 && j <= own - c.params.window) continue;
+        double s = 0, all = 0;
+        for (int64_t x = 0; x < c.d; ++x) {
+          const auto at = c.key_major ? (g * c.d + x) * c.n + j : (g * c.n + j) * c.d + x;
+          const double p = q[static_cast<size_t>(row * c.d + x)] * k[static_cast<size_t>(at)];
+          s += p, all += std::abs(p);
+        }
+        const double scale = double{c.params.scale}, cap = double{c.params.soft_cap};
+        s *= scale;
+        if (cap > 0) s = cap * std::tanh(s / cap);
+        scores.push_back(s), keys.push_back(j);
+        top = std::max(top, s);
+        off = std::max(off, 4 * std::sqrt(static_cast<double>(c.d)) * 0x1p-24 * scale * all);
+      }
+      const double share = 2 * off + 4 * std::sqrt(static_cast<double>(keys.size())) * 0x1p-24;
+      for (int64_t x = 0; x < c.e; ++x) {
+        double l = 0, o = 0, all = 0;
+        for (size_t z = 0; z < keys.size(); ++z) {
+          const double w = std::exp(scores[z] - top);
+          const double value = v[static_cast<size_t>((g * c.n + keys[z]) * c.e + x)];
+          l += w, o += w * value, all += w * std::abs(value);
+        }
+        const double y = keys.empty() ? 0 : o / l;
+        exact.push_back(y);
+        tolerance.push_back(keys.empty() ? 0 : ulp_of(dtype, y) / 2 + all / l * (share + 0x1p-22));
+      }
+    }
+  }
+  /// The first that is too far off; -1: none.
+  int64_t beyond(const std::vector<double>& got) const {
+    for (size_t i = 0; i < exact.size(); ++i) {
+      if (!(std::abs(got[i] - exact[i]) <= tolerance[i])) return static_cast<int64_t>(i);
+    }
+    return -1;
+  }
+};
+
+}  // namespace wick::parity

@@ -1,0 +1,56 @@
+#!/bin/sh
+# gpu_sanitize.sh [BUILD [TOOL...]]
+# Runs samples of the GPU tests under NVIDIA's compute-sanitizer: memcheck, racecheck, initcheck and synccheck, or
+# those that are named. Prints a line for each; 1 where something was found, went wrong or took too long, 77, a skip,
+# without the tool. WICK_SANITIZE_SECONDS: limit for one run, 600 otherwise. COMPUTE_SANITIZER names the tool itself,
+# WICK_SANITIZE_LOGS the folder for what it says.
+set -u
+build=${1:-build/release}
+[ $# -gt 0 ] && shift
+[ $# -gt 0 ] || set -- memcheck racecheck initcheck synccheck
+limit=${WICK_SANITIZE_SECONDS:-600}
+logs=${WICK_SANITIZE_LOGS:-$build/sanitize}
+sanitizer=${COMPUTE_SANITIZER:-}
+for place in "$(command -v compute-sanitizer)" /usr/local/cuda/bin/compute-sanitizer \
+    /usr/local/cuda/compute-sanitizer/compute-sanitizer; do
+  if [ -z "$sanitizer" ] && [ -x "$place" ]; then sanitizer=$place; fi
+done
+if [ -z "$sanitizer" ]; then
+  echo "skipped: no compute-sanitizer (COMPUTE_SANITIZER names one)"
+  exit 77
+fi
+export WICK_TEST_DEVICES=${WICK_TEST_DEVICES:-cuda:0}
+mkdir -p "$logs"
+failed=0
+
+# check TOOL PROGRAM FILTER: one run, one line.
+check() {
+  log=$logs/$1.$2.log
+  started=$(date +%s)
+  # The tool's own code for findings is none that a test ends with.
+  timeout -k 10 "$limit" "$sanitizer" --tool "$1" --error-exitcode 99 --print-limit 20 \
+    "$build/bin/$2" --gtest_filter="$3" >"$log" 2>&1
+  code=$?
+  seconds=$(($(date +%s) - started))
+  summary=$(grep -E '^=+ (ERROR|RACECHECK) SUMMARY' "$log" | tail -n 1 | sed 's/^=* *//')
+  tests=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) tests\?.*/\1/p' "$log" | tail -n 1)
+  case $code in
+    0) verdict=clean ;;
+    99) verdict=FOUND ;;
+    124 | 137) verdict="TIME" ;;
+    *) verdict="FAILED ($code)" ;;
+  esac
+  # Nothing that ran is nothing that was found.
+  if [ "$verdict" = clean ] && { [ -z "$summary" ] || [ "${tests:-0}" = 0 ]; }; then verdict="NOTHING RAN"; fi
+  [ "$verdict" = clean ] || failed=1
+  printf '%-10s %-16s %-12s %3s tests %4d s  %s (%s)\n' "$1" "$2" "$verdict" "${tests:-0}" "$seconds" "$summary" "$log"
+}
+
+parity='*silu.*:*add.*:*div.i16:*cast.*to_f8*:*copy.*:*index_select.u8*:*sum.bf16:*sum.f32:*argmax.f32:*softmax.f16'
+parity=$parity':*rms_norm.f32*:*rope.f32:*attention.f32.f16*:*cached_attention*:*sample*'
+for tool in "$@"; do
+  check "$tool" parity_test "$parity"
+  check "$tool" gpu_linear_test '*'
+  check "$tool" models_test 'ModelOnDevice.*'
+done
+exit $failed

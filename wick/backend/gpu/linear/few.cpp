@@ -1,0 +1,197 @@
+// Products with few rows: what takes the time is b's way out of memory.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "wick/backend/gpu/gpu_backend.h"
+#include "wick/backend/gpu/linear/pack_rows.h"
+#include "wick/backend/gpu/linear/product.h"
+
+namespace wick::gpu {
+namespace {
+
+bool is_narrow_float(DType dtype) {
+  return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
+}
+
+/// Most rows that matvec_stream.gpu, matvec_float.gpu and product_few.gpu take at once, and
+/// product_thin.gpu at all.
+constexpr uint32_t kRowsAtOnce = 8, kThinRows = 64;
+/// Fewer k aren't worth dividing among a group's teams.
+constexpr uint32_t kLeastK = 64;
+
+constexpr int64_t kTeam = 32, kMostTeams = 16;
+
+int64_t whole(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/// Where a matrix's operands start, in elements.
+using Starts = math::i64[4];
+
+/// Whether b's rows are packs of 16 bytes. Behind k, up to a whole pack, weights have zeros.
+bool has_packs(const ProductJob& job) {
+  const Product& p = job.shape;
+  const int64_t pack = 16 / info(job.b_dtype).block_bytes;
+  return p.b_k == 1 && p.b_row % pack == 0 && (job.b_stays || p.k % pack == 0) &&
+         reinterpret_cast<uintptr_t>(job.b) % 16 == 0 && job.batch.start[2] % pack == 0;
+}
+
+int64_t packs_of(const ProductJob& job) {
+  return whole(job.shape.k, 16 / info(job.b_dtype).block_bytes);
+}
+
+/// Teams of a group of matvec_stream.gpu for rows of so many packs: as few lanes idle as can be.
+int64_t stream_teams(int64_t packs) {
+  if (packs <= kMostTeams / 2 * kTeam) return std::max<int64_t>(whole(packs, kTeam), 1);
+  int64_t best = kMostTeams, least = INT64_MAX;
+  for (int64_t teams = kMostTeams; teams >= kMostTeams / 2; --teams) {
+    const int64_t lanes = whole(packs, teams * kTeam) * teams * kTeam;
+    if (lanes < least) best = teams, least = lanes;
+  }
+  return best;
+}
+
+/// Bytes of shared memory for so many rows of activations, as matvec_stream.gpu has them.
+int64_t stream_bytes(const ProductJob& job, int64_t rows) {
+  const int64_t packs = packs_of(job), lanes = stream_teams(packs) * kTeam;
+  return rows * whole(packs, lanes) * lanes * (job.b_dtype == DType::f16 ? 32 : 16);
+}
+
+/// Rows that matvec_stream.gpu takes at once: none where not even one fits.
+uint32_t stream_rows(const Gpu& gpu, const ProductJob& job) {
+  constexpr int64_t kSums = 8 << 10;  // what the kernel has besides
+  const Product& p = job.shape;
+  if (int64_t{p.n} * p.b_row * info(job.b_dtype).block_bytes / 16 > UINT32_MAX) return 0;
+  uint32_t rows = p.m > 4 ? 8 : p.m > 2 ? 4 : p.m;
+  while (rows > 0 && stream_bytes(job, rows) + kSums > gpu.info.shared_bytes) rows /= 2;
+  return rows;
+}
+
+/// Rows of one matrix, whose operands start so many elements behind the job's: p.m at most as many
+/// as `rows`, what the kernel takes.
+void stream(Gpu& gpu, const ProductJob& job, const Product& p, uint32_t rows, const Starts& at) {
+  // Bytes of the weights that may come while earlier kernels run.
+  constexpr uint32_t kAhead = 8 << 20;
+  const int64_t teams = stream_teams(packs_of(job));
+  // Groups that a processor holds at once.
+  const int64_t at_once = std::max<int64_t>((rows == 1 ? 2 : 1) * kMostTeams / teams, 1);
+  const auto groups = static_cast<uint32_t>(std::min(whole(p.n, 4), gpu.info.processors * at_once));
+  gpu.launch("matvec_stream", fmt::format("matvec_{}_{}", name(job.b_dtype), rows),
+             Grid{.groups = {groups, 1, 1},
+                  .items = static_cast<unsigned>(teams * kTeam),
+                  .shared_bytes = static_cast<unsigned>(stream_bytes(job, rows)),
+                  .early = job.b_stays},
+             advance(job.out, job.out_dtype, at[0]), advance(job.a, job.a_dtype, at[1]),
+             advance(job.b, job.b_dtype, at[2]), p, uint32_t{out_format(job.a_dtype)},
+             job.b_stays ? kAhead / groups / 16 * 16 : 0);
+}
+
+/// The same where they don't fit.
+void multiply_long(Gpu& gpu, const ProductJob& job, const Product& p, const Starts& at) {
+  constexpr uint32_t kTeamRows = 4, kItems = 128, kGroupRows = kItems / kTeam * kTeamRows;
+  gpu.launch("matvec_float", fmt::format("matvec_{}", name(job.b_dtype)),
+             Grid{.groups = {(p.n + kGroupRows - 1) / kGroupRows, 1, 1},
+                  .items = kItems,
+                  .early = job.b_stays},
+             advance(job.out, job.out_dtype, at[0]), advance(job.a, job.a_dtype, at[1]),
+             advance(job.b, job.b_dtype, at[2]), p, uint32_t{out_format(job.a_dtype)});
+}
+
+}  // namespace
+
+int64_t most_rows_by_rows(const Gpu& gpu, DType b) {
+  const MainLoop forced = forced_main_loop();
+  if (forced != MainLoop::best && forced != MainLoop::plain) return 1;
+  // Measured on an H200: with more, multiplying takes longer than bringing the weights.
+  if (b == DType::f32 || !has_matrix_unit(gpu)) return 64;
+  return b == DType::f16 ? 8 : 4;  // f16's other way multiplies twice
+}
+
+bool multiply_by_rows(Gpu& gpu, const ProductJob& job) {
+  const Product& all = job.shape;
+  if (!is_narrow_float(job.a_dtype) || !is_narrow_float(job.b_dtype) || all.scale != nullptr ||
+      all.m * job.batch.elems > most_rows_by_rows(gpu, job.b_dtype) || !has_packs(job)) {
+    return false;
+  }
+  for (const auto& dim : job.batch.dims) {
+    if (dim.stride[2] != 0) return false;
+  }
+  const uint32_t rows = stream_rows(gpu, job), step = rows == 0 ? kRowsAtOnce : rows;
+  // Each step reads b again: other kernels are faster than many.
+  const bool unit = job.b_dtype != DType::f32 && has_matrix_unit(gpu);
+  if (all.m > step * (unit || rows == 0 ? 1 : 8)) return false;
+  job.batch.for_each_piece([&](const Nest<4>& nest, const std::array<int64_t, 4>& start) {
+    for (uint32_t matrix = 0; matrix < nest.elems; ++matrix) {
+      Starts at;
+      nest.locate(matrix, at);
+      for (size_t i = 0; i < 4; ++i) at[i] += start[i];
+      for (uint32_t row = 0; row < all.m; row += step) {
+        Product p = all;
+        p.m = std::min(all.m - row, step);
+        if (p.residual != nullptr) p.residual += at[3];
+        if (rows == 0) {
+          multiply_long(gpu, job, p, at);
+        } else {
+          stream(gpu, job, p, rows, at);
+        }
+        at[0] += step * all.out_row;
+        at[1] += step * all.a_row;
+        at[3] += step * all.residual_row;
+      }
+    }
+  });
+  return true;
+}
+
+/// Few rows of a: see thin_loop.h. False where b doesn't lie as it has to.
+bool multiply_thin(Gpu& gpu, const ProductJob& job) {
+  Product p = job.shape;
+  if (p.m > kThinRows || p.k == 0 || !job.batch.dims.empty()) return false;
+  const MatrixRows rows = {kPiecesOfK, layout_of(job, 2), (p.k + 63) / 64 * 64};
+  if (rows.b == kSingles) return false;
+  const auto& start = job.batch.start;
+  const void* a = advance(job.a, job.a_dtype, start[1]);
+  std::optional<Scratch> memory;
+  if (!job.packed) {
+    memory.emplace(gpu, size_t{p.m} * rows.k_of_b * 2);
+    const Layout layout(Shape{p.m, p.k}, {p.a_row, p.a_k}, 0);
+    pack_rows(gpu, memory->data(), job.a_dtype, rows.k_of_b, {a, job.a_dtype, layout});
+    a = memory->data();
+    p.a_row = rows.k_of_b;
+  }
+  if (p.residual != nullptr) p.residual += start[3];
+  const unsigned tile_rows = p.m <= 16 ? 16 : 32, row_tiles = (p.m + tile_rows - 1) / tile_rows;
+  const std::string kernel = fmt::format("product_{}_{}_{}", name(job.a_dtype), tile_rows,
+                                         rows.b == kPairsOfRows ? "pairs"
+                                         : job.parts == 1       ? "1"
+                                                                : "2");
+  gpu.launch(
+      "product_thin", kernel,
+      Grid{.groups = {(p.n + 31) / 32 * row_tiles, 1, 1}, .items = 256, .early = job.b_stays},
+      advance(job.out, job.out_dtype, start[0]), a, advance(job.b, job.b_dtype, start[2]), p, rows);
+  return true;
+}
+
+bool multiply_few(Gpu& gpu, const ProductJob& job) {
+  Product p = job.shape;
+  if (p.m > kRowsAtOnce || p.k < kLeastK || job.a_dtype != job.b_dtype ||
+      job.a_dtype != job.out_dtype || p.scale != nullptr || p.residual != nullptr) {
+    return false;
+  }
+  const DType dtype = job.a_dtype == DType::i32 ? DType::u32 : job.a_dtype;
+  job.batch.for_each_piece([&](const Nest<4>& nest, const std::array<int64_t, 4>& start) {
+    p.batch = nest;
+    constexpr uint32_t kMostMatrices = 65535;  // along a grid's second axis
+    for (p.first = 0; p.first < nest.elems; p.first += kMostMatrices) {
+      const unsigned matrices = std::min(nest.elems - p.first, kMostMatrices);
+      gpu.launch("product_few", fmt::format("product_{}", name(dtype)),
+                 Grid{.groups = {(p.n + 31) / 32, matrices, 1}, .items = 512},
+                 advance(job.out, job.out_dtype, start[0]), advance(job.a, job.a_dtype, start[1]),
+                 advance(job.b, job.b_dtype, start[2]), p);
+    }
+  });
+  return true;
+}
+
+}  // namespace wick::gpu

@@ -1,0 +1,22 @@
+#include "wick/tensor/memory.h"
+
+#include "wick/backend/backend.h"
+
+namespace wick {
+
+MemoryStats memory_stats(Device device) {
+  const Backend& b = backend(device);
+  const MemoryInfo info = b.memory_info();
+  return {info.in_use_bytes, info.cached_bytes, info.peak_bytes,
+          info.limit_bytes,  info.total_bytes,  b.free_memory()};
+}
+
+void set_memory_limit(Device device, size_t bytes) { backend(device).set_memory_limit(bytes); }
+
+void trim_memory(Device device) { backend(device).trim(); }
+
+void reset_peak_memory(Device device) { backend(device).reset_peak_memory(); }
+
+void synchronize(Device device) { backend(device).synchronize(); }
+
+}  // namespace wick
