@@ -147,12 +147,12 @@ class WICK_API Backend {
 
   // Index. `ids` is u8, u32, i32 or i64; the maximum of an unsigned type is padding. Errors: any
   // other id outside the dim, which names it.
-  /// out[.., i, ..] = in[.., ids[.., i, ..], ..] along `dim`, 0 for padding. ids has out's shape; in's
-  /// other sizes are at least those. What out holds after an error is unspecified.
+  /// out[.., i, ..] = in[.., ids[.., i, ..], ..] along `dim`, 0 for padding. ids has out's shape;
+  /// in's other sizes are at least those. What out holds after an error is unspecified.
   virtual void gather(const View& out, const ConstView& in, const ConstView& ids, int dim) = 0;
-  /// out[.., ids[.., i, ..], ..] = source[.., i, ..] along `dim`, in the order of i, padding left out.
-  /// ids has source's shape; out's other sizes are at least those. scatter_add adds to what out
-  /// holds. `op` is scatter, scatter_add or one_hot, a scatter by another name. Ids are checked
+  /// out[.., ids[.., i, ..], ..] = source[.., i, ..] along `dim`, in the order of i, padding left
+  /// out. ids has source's shape; out's other sizes are at least those. scatter_add adds to what
+  /// out holds. `op` is scatter, scatter_add or one_hot, a scatter by another name. Ids are checked
   /// before anything is written.
   virtual void scatter(Op op, const View& out, const ConstView& source, const ConstView& ids,
                        int dim) = 0;

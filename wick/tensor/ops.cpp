@@ -141,13 +141,7 @@ void slice_set(Tensor& target, const Tensor& source, int dim, int64_t start) {
   check_operand(Op::copy, source, "slice_set");
   check_device("slice_set", target, source);
   const int d = resolve_dim("slice_set", dim, target.rank());
-  if (!target.storage()->writable()) {
-    throw Error("slice_set", "target is read-only", target.str(), "it maps a file: clone it first");
-  }
-  if (target.storage().use_count() != 1) {
-    throw Error("slice_set", "target's storage is shared", target.str(),
-                "other tensors would change under their owners: clone it first");
-  }
+  check_sole_owner("slice_set", target);
   if (target.layout().overlaps_itself()) {
     throw Error("slice_set", "target's elements overlap", target.str());
   }
