@@ -49,6 +49,13 @@ void check_ids(Op op, const ConstView& ids, const ConstView& x, int dim);
 /// The error of the first such id.
 [[noreturn]] void fail_id(Op op, const ConstView& ids, const ConstView& x, int dim);
 
+/// Asks for memory that is walked, some way ahead: what is chosen in between would hide from the
+/// processor that it is walked.
+inline void prefetch_ahead(const char* at, int64_t bytes) {
+  constexpr int64_t kAhead = 4096;
+  for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(at + kAhead + i);
+}
+
 /// Two loops, one inside the other, over three operands: one that is walked element by element, one
 /// that an id moves along by `step`, and the ids. Strides in bytes.
 struct Strip {

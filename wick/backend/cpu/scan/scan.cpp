@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "wick/backend/cpu/cpu_backend.h"
+#include "wick/backend/cpu/loops.h"
 #include "wick/backend/cpu/scan/scan_kernels.h"
 #include "wick/backend/cpu/thread_pool.h"
 #include "wick/backend/cpu/walk.h"
@@ -16,6 +17,7 @@ struct Plan {
   ScanKernels::Row row;
   ScanKernels::Join join;
   ScanKernels::Columns columns;
+  bool stream;
   const char* x;
   char* y;
   int64_t bytes, n, x_step, y_step;
@@ -27,9 +29,10 @@ struct Plan {
   /// One chunk of a line; without `write` its sum alone.
   void chunk(const std::array<int64_t, 2>& line, int64_t index, const ScanSum& carry, bool write,
              ScanSum* sum) const {
-    const int64_t start = index * kScanChunk;
-    row(x_at(line[0] + start * x_step), x_step, std::min(kScanChunk, n - start), carry,
-        write ? y_at(line[1] + start * y_step) : nullptr, y_step, sum);
+    const int64_t start = index * kScanChunk, m = std::min(kScanChunk, n - start);
+    const char* const from = x_at(line[0] + start * x_step);
+    char* const to = write ? y_at(line[1] + start * y_step) : nullptr;
+    row(from, x_step, m, carry, to, y_step, stream, sum);
   }
 };
 
@@ -44,6 +47,7 @@ void scan_lines(const Plan& plan) {
         plan.join(&carry, sum);
       }
     }
+    if (plan.stream) stream_fence();
   });
 }
 
@@ -59,6 +63,7 @@ void scan_chunks(const Plan& plan) {
         plan.chunk(plan.lines.at(i / chunks), i % chunks, carry, write, &sum);
         if (!write) carry = sum;
       }
+      if (plan.stream) stream_fence();
     });
   };
   each(false);
@@ -107,6 +112,10 @@ void CpuBackend::scan(Op, const View& out, const ConstView& in, int dim) {
   plan.n = x.shape()[dim];
   plan.x_step = x.stride(dim);
   plan.y_step = y.stride(dim);
+
+  // Integers are written as they are read; sums of floats come a chunk at a time.
+  plan.stream =
+      is_float(in.dtype) && plan.y_step == 1 && y.elems() * plan.bytes >= stream_threshold_bytes();
 
   int columns = -1;
   for (int d = 0; d < x.rank(); ++d) {

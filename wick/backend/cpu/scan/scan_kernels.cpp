@@ -3,8 +3,7 @@
 // another (docs/design/numerics/reduce.md). Integers wrap and go one after another.
 //
 // Rows: a vector holds neighbours of a row. Columns: a vector holds neighbouring columns, 16 rows
-// of it in registers. Reads and writes an element once; a chunk's local sums stay in the first
-// level.
+// of it in registers. Reads and writes an element once.
 
 #include "wick/backend/cpu/scan/scan_kernels.h"
 
@@ -18,8 +17,7 @@ namespace wick::cpu::WICK_ISA {
 namespace {
 
 constexpr int kGroup = 16;
-constexpr int kGroups = kScanChunk / kGroup;  // of a chunk
-constexpr int kSupers = kGroups / kGroup;
+static_assert(kScanChunk == kGroup * kGroup * kGroup);
 
 // ---- Sixteen neighbours in the lanes of vectors ----
 
@@ -102,56 +100,6 @@ WICK_FN void write(ScanSum* sum, A value) {
   __builtin_memcpy(sum->bytes, &value, sizeof value);
 }
 
-template <class T>
-void row(const void* x_data, int64_t x_step, int64_t n, const ScanSum& carry_bytes, void* y_data,
-         int64_t y_step, ScanSum* sum) {
-  using A = AccOf<T>;
-  using V = VecOf<T>;
-  const T* x = static_cast<const T*>(x_data);
-  T* y = static_cast<T*>(y_data);
-  alignas(64) A local[kScanChunk];
-  alignas(64) A ends[kGroups];         // of groups, scanned by sixteens
-  alignas(64) A supers[kSupers] = {};  // of those
-  const int64_t groups = (n + kGroup - 1) / kGroup;
-  const int64_t sixteens = (groups + kGroup - 1) / kGroup;
-  for (int64_t g = 0; g < groups; ++g) {
-    V v[kVectors<A>];
-    load_group(x + g * kGroup * x_step, x_step, n - g * kGroup, v);
-    scan_group<A>(v);
-    A* const to = local + g * kGroup;
-    for (int i = 0; i < kVectors<A>; ++i) store(to + i * kLanes<A>, v[i]);
-    ends[g] = to[kGroup - 1];
-  }
-  for (int64_t g = groups; g < sixteens * kGroup; ++g) ends[g] = 0;
-  for (int64_t s = 0; s < sixteens; ++s) {
-    scan_numbers(ends + s * kGroup);
-    supers[s] = ends[s * kGroup + kGroup - 1];
-  }
-  scan_numbers(supers);
-  write(sum, supers[kSupers - 1]);
-  if (y == nullptr) return;
-  const A carry = read<A>(carry_bytes);
-  for (int64_t g = 0; g < groups; ++g) {
-    const int64_t s = g / kGroup;
-    const A before = carry + (s > 0 ? supers[s - 1] : A{0});
-    const V offset = splat(before + (g % kGroup > 0 ? ends[g - 1] : A{0}));
-    V v[kVectors<A>];
-    for (int i = 0; i < kVectors<A>; ++i) v[i] = offset + load(local + g * kGroup + i * kLanes<A>);
-    store_group(y + g * kGroup * y_step, y_step, n - g * kGroup, v);
-  }
-}
-
-// ---- Sixteen neighbours in sixteen vectors, or one after another ----
-
-template <class V>
-WICK_FN void scan_vectors(V* v) {
-#pragma GCC unroll 4
-  for (int distance = 1; distance < kGroup; distance *= 2) {
-#pragma GCC unroll 16
-    for (int i = kGroup - 1; i >= 0; --i) v[i] = v[i] + (i >= distance ? v[i - distance] : V{});
-  }
-}
-
 /// The inclusive sums of sixteen numbers that come one at a time.
 template <class V>
 struct Doubling {
@@ -169,6 +117,72 @@ struct Doubling {
     return x;
   }
 };
+
+/// One group's sums to dense memory, around the caches if asked to: y is then aligned to a line.
+template <class T>
+WICK_FN void stream_group(T* y, const VecOf<T>* v) {
+  using A = AccOf<T>;
+  for (int i = 0; i < kVectors<A>; ++i) store_bytes<true>(y + i * kLanes<A>, v[i]);
+}
+
+template <class T>
+void row(const void* x_data, int64_t x_step, int64_t n, const ScanSum& carry_bytes, void* y_data,
+         int64_t y_step, bool stream, ScanSum* sum) {
+  using A = AccOf<T>;
+  using V = VecOf<T>;
+  const T* x = static_cast<const T*>(x_data);
+  T* y = static_cast<T*>(y_data);
+  const A carry = read<A>(carry_bytes);
+  // A group of narrow floats is less than a line.
+  const bool around = math::kSame<T, A> && stream && reinterpret_cast<uintptr_t>(y) % 64 == 0;
+  alignas(64) A local[kGroup * kGroup], ends[kGroup];
+  Doubling<A> supers;
+  A of_supers = 0;
+  for (int64_t start = 0, s = 0; start < n; start += kGroup * kGroup, ++s) {
+    // Sixteen groups, whose sums are then scanned in their turn.
+    const int64_t rest = n - start;
+    const int64_t groups = rest < kGroup * kGroup ? (rest + kGroup - 1) / kGroup : kGroup;
+    for (int64_t g = 0; g < groups; ++g) {
+      V v[kVectors<A>];
+      load_group(x + (start + g * kGroup) * x_step, x_step, rest - g * kGroup, v);
+      scan_group<A>(v);
+      A* const to = local + g * kGroup;
+      for (int i = 0; i < kVectors<A>; ++i) store(to + i * kLanes<A>, v[i]);
+      ends[g] = to[kGroup - 1];
+    }
+    for (int64_t g = groups; g < kGroup; ++g) ends[g] = 0;
+    scan_numbers(ends);
+    const A before = carry + of_supers;
+    of_supers = supers.add(ends[kGroup - 1], s);
+    if (y == nullptr) continue;
+    for (int64_t g = 0; g < groups; ++g) {
+      const V offset = splat(before + (g > 0 ? ends[g - 1] : A{0}));
+      V v[kVectors<A>];
+      const A* const from = local + g * kGroup;
+      for (int i = 0; i < kVectors<A>; ++i) v[i] = offset + load(from + i * kLanes<A>);
+      T* const to = y + (start + g * kGroup) * y_step;
+      if constexpr (math::kSame<T, A>) {
+        if (around && rest - g * kGroup >= kGroup) {
+          stream_group(to, v);
+          continue;
+        }
+      }
+      store_group(to, y_step, rest - g * kGroup, v);
+    }
+  }
+  write(sum, of_supers);
+}
+
+// ---- Sixteen neighbours in sixteen vectors, or one after another ----
+
+template <class V>
+WICK_FN void scan_vectors(V* v) {
+#pragma GCC unroll 4
+  for (int distance = 1; distance < kGroup; distance *= 2) {
+#pragma GCC unroll 16
+    for (int i = kGroup - 1; i >= 0; --i) v[i] = v[i] + (i >= distance ? v[i - distance] : V{});
+  }
+}
 
 /// What one vector of columns needs to know of the rows above.
 template <class V>
@@ -239,7 +253,7 @@ void columns(const void* x_data, int64_t x_row, int64_t n, int64_t width, void* 
 
 template <class T>
 void row_of_integers(const void* x_data, int64_t x_step, int64_t n, const ScanSum& carry,
-                     void* y_data, int64_t y_step, ScanSum* sum) {
+                     void* y_data, int64_t y_step, bool, ScanSum* sum) {
   const T* x = static_cast<const T*>(x_data);
   T* y = static_cast<T*>(y_data);
   const T first = read<T>(carry);

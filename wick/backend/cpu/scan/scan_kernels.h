@@ -20,10 +20,11 @@ struct alignas(8) ScanSum {
 
 /// Tables are indexed by dtype; steps in elements.
 struct ScanKernels {
-  /// Of n <= kScanChunk elements their sum, and, where y has data, the sums up to each, all added
-  /// to `carry`.
+  /// Of n <= kScanChunk elements the sums up to each, added to `carry`, where y has data; and the
+  /// sum of all, which the next chunk's carry is made of: of a whole chunk. `stream` asks for
+  /// stores around the caches: y_step is then 1.
   using Row = void (*)(const void* x, int64_t x_step, int64_t n, const ScanSum& carry, void* y,
-                       int64_t y_step, ScanSum* sum);
+                       int64_t y_step, bool stream, ScanSum* sum);
   /// into = into + x.
   using Join = void (*)(ScanSum* into, const ScanSum& x);
   /// The sums of `width` <= kScanColumns neighbouring columns of n elements.

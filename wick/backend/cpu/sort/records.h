@@ -75,12 +75,13 @@ R* merge_sort(R* a, R* b, int64_t n) {
 
 constexpr int kDigits = 256;
 
-/// One pass a byte of the key at `shift`, lowest first, each from one array to the other.
+/// One pass a byte at `shift` of the key less the least one, lowest first, each from one array to
+/// the other.
 template <int kPasses, class R>
-R* radix_passes(R* a, R* b, int64_t n, const int* shift) {
+R* radix_passes(R* a, R* b, int64_t n, typename R::Key least, const int* shift) {
   uint32_t places[kPasses][kDigits] = {};
   for (int64_t i = 0; i < n; ++i) {
-    const auto key = a[i].key();
+    const auto key = a[i].key() - least;
     for (int p = 0; p < kPasses; ++p) ++places[p][key >> shift[p] & (kDigits - 1)];
   }
   for (int p = 0; p < kPasses; ++p) {
@@ -92,7 +93,7 @@ R* radix_passes(R* a, R* b, int64_t n, const int* shift) {
     }
     for (int64_t i = 0; i < n; ++i) {
       const R r = a[i];
-      b[places[p][r.key() >> shift[p] & (kDigits - 1)]++] = r;
+      b[places[p][(r.key() - least) >> shift[p] & (kDigits - 1)]++] = r;
     }
     R* const other = a;
     a = b;
@@ -101,13 +102,13 @@ R* radix_passes(R* a, R* b, int64_t n, const int* shift) {
   return a;
 }
 
-/// Where keys are equal from bit `shift` on, what is below decides.
+/// Where keys less the least one are equal from bit `shift` on, what is below decides.
 template <class R>
-void sort_runs(R* a, R* spare, int64_t n, int shift) {
+void sort_runs(R* a, R* spare, int64_t n, typename R::Key least, int shift) {
   for (int64_t i = 0; i < n;) {
     int64_t end = i + 1;
     bool ordered = true;
-    for (; end < n && a[end].key() >> shift == a[i].key() >> shift; ++end) {
+    for (; end < n && (a[end].key() - least) >> shift == (a[i].key() - least) >> shift; ++end) {
       ordered = ordered && a[end - 1].before(a[end]);
     }
     if (!ordered && end - i <= 16) {
@@ -126,11 +127,12 @@ template <class R>
 R* sort_records(R* a, R* b, int64_t n) {
   constexpr int64_t kFew = 160;
   if (n <= kFew) return merge_sort(a, b, n);
-  typename R::Key varies = 0;
-  for (int64_t i = 1; i < n; ++i) varies |= a[i].key() ^ a[0].key();
-  // The bytes in which keys differ; of more than four the highest, the rest is rarely needed.
-  int shifts[sizeof(varies)], count = 0;
-  for (int shift = 0; shift < static_cast<int>(8 * sizeof varies); shift += 8) {
+  typename R::Key least = a[0].key(), varies = 0;
+  for (int64_t i = 1; i < n; ++i) least = a[i].key() < least ? a[i].key() : least;
+  for (int64_t i = 0; i < n; ++i) varies |= a[i].key() - least;
+  // The bytes in which they differ; of more than four the highest, the rest is rarely needed.
+  int shifts[sizeof(least)], count = 0;
+  for (int shift = 0; shift < static_cast<int>(8 * sizeof least); shift += 8) {
     if ((varies >> shift & 0xff) != 0) shifts[count++] = shift;
   }
   const int* first = count > 4 ? shifts + count - 4 : shifts;
@@ -138,16 +140,16 @@ R* sort_records(R* a, R* b, int64_t n) {
     case 0:
       return a;
     case 1:
-      return radix_passes<1>(a, b, n, first);
+      return radix_passes<1>(a, b, n, least, first);
     case 2:
-      return radix_passes<2>(a, b, n, first);
+      return radix_passes<2>(a, b, n, least, first);
     case 3:
-      return radix_passes<3>(a, b, n, first);
+      return radix_passes<3>(a, b, n, least, first);
     case 4:
-      return radix_passes<4>(a, b, n, first);
+      return radix_passes<4>(a, b, n, least, first);
     default:
-      a = radix_passes<4>(a, b, n, first);
-      sort_runs(a, b, n, *first);
+      a = radix_passes<4>(a, b, n, least, first);
+      sort_runs(a, b, n, least, *first);
       return a;
   }
 }

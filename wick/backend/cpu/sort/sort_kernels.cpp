@@ -129,11 +129,44 @@ void write_line(const SortLines& s, int64_t line, const RecordOf<kDType>* sorted
   }
 }
 
+constexpr int64_t kFewKept = 64;
+
+/// The smallest of a block of keys.
+template <class Key>
+WICK_FN Key least_of(const Key* block) {
+  Key least = block[0];
+  for (int64_t j = 1; j < kBlock; ++j) least = block[j] < least ? block[j] : least;
+  return least;
+}
+
+/// The first `keep` of n keys, sorted, where that are few: each that comes before the last of those
+/// so far takes its place among them. keys(i, m, block) gives m <= kBlock keys from i on.
+template <class R, class Blocks>
+const R* select_few(const SortLines& s, R* kept, const Blocks& keys) {
+  typename R::Key block[kBlock];
+  int64_t count = 0;
+  for (int64_t i = 0; i < s.n; i += kBlock) {
+    const int64_t m = s.n - i < kBlock ? s.n - i : kBlock;
+    keys(i, m, block);
+    const bool full = count == s.keep;
+    if (full && m == kBlock && least_of(block) >= kept[count - 1].key()) continue;
+    for (int64_t j = 0; j < m; ++j) {
+      if (count == s.keep && block[j] >= kept[count - 1].key()) continue;
+      const R r = R::of(block[j], static_cast<uint32_t>(i + j));
+      int64_t at = count < s.keep ? count++ : count - 1;
+      for (; at > 0 && r.before(kept[at - 1]); --at) kept[at] = kept[at - 1];
+      kept[at] = r;
+    }
+  }
+  return kept;
+}
+
 /// The first `keep` of n keys, sorted: keys that don't come before the last of those so far are
-/// passed over, a block at a time. key(i, block) gives kBlock keys from i on, or fewer at the end.
+/// passed over, a block at a time.
 template <class R, class Blocks>
 const R* select(const SortLines& s, R* records, const Blocks& keys) {
   using Key = typename R::Key;
+  if (s.keep <= kFewKept) return select_few(s, records, keys);
   const int64_t most = room(s);
   R* kept = records;
   R* spare = records + most;
@@ -144,11 +177,7 @@ const R* select(const SortLines& s, R* records, const Blocks& keys) {
   for (int64_t i = 0; i < s.n; i += kBlock) {
     const int64_t m = s.n - i < kBlock ? s.n - i : kBlock;
     keys(i, m, block);
-    if (full && m == kBlock) {
-      Key least = block[0];
-      for (int64_t j = 1; j < kBlock; ++j) least = block[j] < least ? block[j] : least;
-      if (least >= last) continue;
-    }
+    if (full && m == kBlock && least_of(block) >= last) continue;
     for (int64_t j = 0; j < m; ++j) {
       kept[count] = R::of(block[j], static_cast<uint32_t>(i + j));
       count += !full || block[j] < last;
