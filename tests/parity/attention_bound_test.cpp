@@ -68,6 +68,8 @@ void check_all(DType dtype, DType cache) {
   run({2, 1, 90, 304, 64, 64, {.scale = 0.1f, .soft_cap = 5.0f}});
   run({3, 1, 30, 16, 64, 64, causal});  // the first queries see nothing
   run({2, 1, 20, 33, 30, 20, causal});  // of odd sizes
+  // Scores so large that 14 less of them is the same float: finite all the same.
+  for (float scale : {3e6f, 1e8f}) run({2, 1, 70, 200, 64, 64, {.scale = scale}});
 }
 
 /// What rounding the queries to f16 does is seen.

@@ -6,7 +6,9 @@
 
 #include "wick/backend/backend.h"
 #include "wick/base/error.h"
+#include "wick/tensor/arguments.h"
 #include "wick/tensor/checks.h"
+#include "wick/tensor/tape.h"
 
 namespace wick {
 namespace {
@@ -36,8 +38,9 @@ Tensor scatter_as(Op op, const Tensor& x, const Tensor& ids, const Tensor& sourc
                 fmt::format("x {}, ids {}, source {}, dim {}", x.str(), ids.str(), source.str(), d),
                 "need ids and source of one shape, of x's rank and no larger but along the dim");
   }
-  Tensor out = x.clone();
+  Tensor out = x.detach().clone();
   backend(x.device()).scatter(op, out.mutable_view(), source.view(), ids.view(), d);
+  if (tape::is_wanted(x, source)) tape::remember(out, op, {x, source}, tape::Chosen{ids, d});
   return out;
 }
 
@@ -59,6 +62,9 @@ Sorted sort_as(Op op, const Tensor& x, int dim, bool descending, bool values, in
   }
   out.indices = Tensor::empty(shape, DType::u32, x.device());
   backend(x.device()).sort(values_view, out.indices.mutable_view(), x.view(), d, descending);
+  if (values && tape::is_wanted(x)) {
+    tape::remember(out.values, op, {x}, tape::Chosen{out.indices, d});
+  }
   return out;
 }
 
@@ -75,6 +81,7 @@ Tensor gather(const Tensor& x, const Tensor& ids, int dim) {
   }
   Tensor out = Tensor::empty(ids.shape(), x.dtype(), x.device());
   backend(x.device()).gather(out.mutable_view(), x.view(), ids.view(), d);
+  if (tape::is_wanted(x)) tape::remember(out, Op::gather, {x}, tape::Chosen{ids, d});
   return out;
 }
 
@@ -97,8 +104,11 @@ Tensor index_add(const Tensor& x, const Tensor& ids, const Tensor& source, int d
                 fmt::format("x {}, ids {}, source {}, dim {}", x.str(), ids.str(), source.str(), d),
                 "need ids [n] and source of x's shape but for n along the dim");
   }
-  Tensor out = x.clone();
+  Tensor out = x.detach().clone();
   backend(x.device()).index_add(out.mutable_view(), source.view(), ids.view(), d);
+  if (tape::is_wanted(x, source)) {
+    tape::remember(out, Op::index_add, {x, source}, tape::Chosen{ids, d});
+  }
   return out;
 }
 
@@ -144,6 +154,7 @@ Tensor cumsum(const Tensor& x, int dim) {
   const int d = resolve_dim("cumsum", dim, x.rank());
   Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
   backend(x.device()).scan(Op::cumsum, out.mutable_view(), x.view(), d);
+  if (tape::is_wanted(x)) tape::remember(out, Op::cumsum, {x}, d);
   return out;
 }
 

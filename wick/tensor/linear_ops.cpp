@@ -7,6 +7,7 @@
 #include "wick/base/error.h"
 #include "wick/tensor/checks.h"
 #include "wick/tensor/ops.h"
+#include "wick/tensor/tape.h"
 
 namespace wick {
 namespace {
@@ -113,13 +114,14 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
     std::vector<int64_t> dims(batches.dims().begin(), batches.dims().end());
     dims.push_back(t.shape().back(1));
     dims.push_back(t.shape().back(0));
-    return t.broadcast_to(Shape(dims));
+    return t.detach().broadcast_to(Shape(dims));
   };
   std::vector<int64_t> dims(batches.dims().begin(), batches.dims().end());
   dims.push_back(a.shape().back(1));
   dims.push_back(b.shape().back(0));
   Tensor out = Tensor::empty(Shape(dims), a.dtype(), a.device());
   backend(a.device()).matmul(out.mutable_view(), expand(a).view(), expand(b).view());
+  if (tape::is_wanted(a, b)) tape::remember(out, Op::matmul, {a, b});
   return out;
 }
 
@@ -210,6 +212,7 @@ Tensor softmax_along(Op op, const Tensor& x, int dim) {
   const int d = resolve_dim(name(op).data(), dim, x.rank());
   Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
   backend(x.device()).softmax(out.mutable_view(), x.view(), d, op == Op::log_softmax);
+  if (tape::is_wanted(x)) tape::remember(out, op, {x}, d);
   return out;
 }
 
@@ -227,6 +230,7 @@ Tensor rotate(Op op, const Tensor& x, const Tensor& cos, const Tensor& sin) {
   Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
   backend(x.device())
       .rope(out.mutable_view(), x.view(), cos.view(), sin.view(), op == Op::rope_interleaved);
+  if (tape::is_wanted(x)) tape::remember(out, op, {x, cos.detach(), sin.detach()});
   return out;
 }
 
@@ -246,6 +250,7 @@ Tensor rms_norm(const Tensor& x, const Tensor& weight, float eps) {
   }
   Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
   backend(x.device()).rms_norm(out.mutable_view(), x.view(), weight.view(), eps);
+  if (tape::is_wanted(x, weight)) tape::remember(out, Op::rms_norm, {x, weight}, eps);
   return out;
 }
 

@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "wick/base/error.h"
+#include "wick/tensor/arguments.h"
 #include "wick/tensor/checks.h"
+#include "wick/tensor/tape.h"
 
 namespace wick {
 namespace {
@@ -15,6 +17,7 @@ Tensor unary(Op op, const Tensor& x) {
   check_operand(op, x);
   Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
   backend(x.device()).unary(op, out.mutable_view(), x.view());
+  if (tape::is_wanted(x)) tape::remember(out, op, {x});
   return out;
 }
 
@@ -25,9 +28,11 @@ Tensor binary(Op op, const Tensor& a, const Tensor& b) {
       a.shape() == b.shape() ? a.shape() : broadcast_shapes(name(op).data(), a.shape(), b.shape());
   Tensor out = Tensor::empty(shape, a.dtype(), a.device());
   auto operand = [&](const Tensor& x) {
-    return x.shape() == shape ? x.view() : x.broadcast_to(shape).view();
+    if (x.shape() == shape) return x.view();
+    return ConstView{x.storage()->data(), x.dtype(), x.layout().broadcast_to(shape)};
   };
   backend(a.device()).binary(op, out.mutable_view(), operand(a), operand(b));
+  if (tape::is_wanted(a, b)) tape::remember(out, op, {a, b});
   return out;
 }
 
@@ -50,7 +55,9 @@ Tensor reduce(Op op, const Tensor& x, std::span<const int> dims, bool keepdim) {
   }
   Tensor out = Tensor::empty(shape, x.dtype(), x.device());
   backend(x.device()).reduce(op, out.mutable_view(), x.view(), mask);
-  return keepdim ? out : out.reshape(Shape(squeezed));
+  if (!keepdim) out = out.reshape(Shape(squeezed));
+  if (tape::is_wanted(x)) tape::remember(out, op, {x}, tape::Reduced{shape});
+  return out;
 }
 
 Tensor arg(Op op, const Tensor& x, int dim, bool keepdim) {
@@ -87,6 +94,7 @@ Tensor cast(const Tensor& x, DType dtype) {
   if (is_block(dtype)) throw Error("cast", "to a block dtype", x.str(), "use quantize");
   Tensor out = Tensor::empty(x.shape(), dtype, x.device());
   backend(x.device()).cast(out.mutable_view(), x.view());
+  if (tape::is_wanted(x)) tape::remember(out, Op::cast, {x});
   return out;
 }
 
@@ -94,6 +102,7 @@ Tensor affine(const Tensor& x, Scalar mul, Scalar add) {
   check_operand(Op::affine, x);
   Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
   backend(x.device()).affine(out.mutable_view(), x.view(), mul, add);
+  if (tape::is_wanted(x)) tape::remember(out, Op::affine, {x}, mul);
   return out;
 }
 
@@ -119,6 +128,20 @@ Tensor cat(std::span<const Tensor> tensors, int dim) {
     backend(first.device()).copy(out.narrow(d, start, t.shape()[d]).mutable_view(), t.view());
     start += t.shape()[d];
   }
+  if (tape::is_wanted(tensors)) {
+    tape::remember(
+        out, "cat",
+        [](const tape::Vjp& v) {
+          int64_t at = 0;
+          for (size_t i = 0; i < v.inputs(); ++i) {
+            const int along = v.arguments<int>();
+            const int64_t size = v.x(i).shape()[along];
+            v.to(i, v.grad().narrow(along, at, size));
+            at += size;
+          }
+        },
+        {tensors.begin(), tensors.end()}, d);
+  }
   return out;
 }
 
@@ -141,6 +164,9 @@ void slice_set(Tensor& target, const Tensor& source, int dim, int64_t start) {
   check_operand(Op::copy, source, "slice_set");
   check_device("slice_set", target, source);
   const int d = resolve_dim("slice_set", dim, target.rank());
+  if (tape::is_wanted(target, source)) {
+    throw Error("slice_set", "not differentiable", target.str(), "detach both, or use cat");
+  }
   check_sole_owner("slice_set", target);
   if (target.layout().overlaps_itself()) {
     throw Error("slice_set", "target's elements overlap", target.str());
@@ -179,10 +205,13 @@ Tensor index_select(const Tensor& x, const Tensor& ids, int dim, DType dtype) {
   for (int i = d + 1; i < x.rank(); ++i) dims.push_back(x.shape()[i]);
   Tensor out = Tensor::empty(Shape(dims), block ? dtype : x.dtype(), x.device());
   backend(x.device()).index_select(out.mutable_view(), x.view(), ids.flatten().view(), d);
-  if (ids.rank() == 1) return out;
-  dims.erase(dims.begin() + d);
-  dims.insert(dims.begin() + d, ids.shape().dims().begin(), ids.shape().dims().end());
-  return out.reshape(Shape(dims));
+  if (ids.rank() != 1) {
+    dims.erase(dims.begin() + d);
+    dims.insert(dims.begin() + d, ids.shape().dims().begin(), ids.shape().dims().end());
+    out = out.reshape(Shape(dims));
+  }
+  if (tape::is_wanted(x)) tape::remember(out, Op::index_select, {x}, tape::Chosen{ids, d});
+  return out;
 }
 
 }  // namespace wick

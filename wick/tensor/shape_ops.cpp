@@ -9,6 +9,8 @@
 #include "wick/backend/backend.h"
 #include "wick/base/error.h"
 #include "wick/tensor/checks.h"
+#include "wick/tensor/ops.h"
+#include "wick/tensor/tape.h"
 
 namespace wick {
 namespace {
@@ -54,10 +56,10 @@ Tensor roll(const Tensor& x, std::span<const int64_t> shifts, std::span<const in
                 fmt::format("{} and {}", shifts.size(), dims.size()), "need one shift a dim");
   }
   dims_of("roll", dims, x.rank());
-  const Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
+  Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
   if (x.elems() == 0) return out;
   // Boxes that stay whole: every rolled dim cuts each in two.
-  std::vector<std::pair<Tensor, Tensor>> boxes = {{out, x}};
+  std::vector<std::pair<Tensor, Tensor>> boxes = {{out, x.detach()}};
   for (size_t i = 0; i < dims.size(); ++i) {
     const int d = resolve_dim("roll", dims[i], x.rank());
     const int64_t size = x.shape()[d], by = (shifts[i] % size + size) % size;
@@ -70,6 +72,21 @@ Tensor roll(const Tensor& x, std::span<const int64_t> shifts, std::span<const in
     boxes = std::move(cut);
   }
   for (const auto& [to, from] : boxes) copy_into(to, from);
+  if (tape::is_wanted(x)) {
+    using Moves = std::pair<std::vector<int64_t>, std::vector<int>>;
+    Moves back{{shifts.begin(), shifts.end()}, {dims.begin(), dims.end()}};
+    for (size_t i = 0; i < back.first.size(); ++i) {
+      // Within the size, so that there is a negative.
+      back.first[i] = -(back.first[i] % x.size(back.second[i]));
+    }
+    tape::remember(
+        out, "roll",
+        [](const tape::Vjp& v) {
+          const auto& [by, along] = v.arguments<Moves>();
+          v.to_x(roll(v.grad(), by, along));
+        },
+        {x}, std::move(back));
+  }
   return out;
 }
 
@@ -114,6 +131,27 @@ void repeat_into(const Tensor& out, const Tensor& x, std::span<const int64_t> co
 
 }  // namespace
 
+namespace {
+
+/// Sums over the repetitions of each dim.
+void repeat_rule(const tape::Vjp& v) {
+  const Shape& shape = v.x().shape();
+  Tensor sums = v.grad();
+  const int more = sums.rank() - shape.rank();
+  for (int d = 0; d < sums.rank(); ++d) {
+    const int64_t size = d < more ? 1 : shape[d - more];
+    if (sums.shape()[d] == size) continue;
+    Tensor sum_of_parts = sums.narrow(d, 0, size);
+    for (int64_t at = size; at < sums.shape()[d]; at += size) {
+      sum_of_parts = sum_of_parts + sums.narrow(d, at, size);
+    }
+    sums = sum_of_parts;
+  }
+  v.to_x(sums.reshape(shape));
+}
+
+}  // namespace
+
 Tensor repeat(const Tensor& x, std::span<const int64_t> counts) {
   check_operand(Op::copy, x, "repeat");
   const size_t rank = std::max(counts.size(), static_cast<size_t>(x.rank()));
@@ -123,7 +161,7 @@ Tensor repeat(const Tensor& x, std::span<const int64_t> counts) {
   }
   std::vector<int64_t> times(rank - counts.size(), 1);
   times.insert(times.end(), counts.begin(), counts.end());
-  Tensor source = x;
+  Tensor source = x.detach();
   while (static_cast<size_t>(source.rank()) < rank) source = source.unsqueeze(0);
   std::vector<int64_t> sizes(rank);
   for (size_t d = 0; d < rank; ++d) {
@@ -133,8 +171,9 @@ Tensor repeat(const Tensor& x, std::span<const int64_t> counts) {
                   fmt::format("{}, counts ({})", x.str(), fmt::join(counts, ",")));
     }
   }
-  const Tensor out = Tensor::empty(Shape(sizes), x.dtype(), x.device());
+  Tensor out = Tensor::empty(Shape(sizes), x.dtype(), x.device());
   if (out.elems() > 0) repeat_into(out, source, times);
+  if (tape::is_wanted(x)) tape::remember(out, "repeat", repeat_rule, {x});
   return out;
 }
 
@@ -156,6 +195,38 @@ void pad_dim(const Tensor& out, int d, int64_t start, int64_t size, PadMode mode
   }
   if (before > 0) copy_into(front, out.narrow(d, start, 1).broadcast_to(front.shape()));
   if (after > 0) copy_into(back, out.narrow(d, behind - 1, 1).broadcast_to(back.shape()));
+}
+
+struct Padded {
+  std::vector<Padding> padding;
+  PadMode mode;
+};
+
+/// Dim by dim, the outermost last as it was filled: what was copied from an element goes to it.
+void pad_rule(const tape::Vjp& v) {
+  const auto& [padding, mode] = v.arguments<Padded>();
+  const int first = v.x().rank() - static_cast<int>(padding.size());
+  Tensor g = v.grad();
+  for (size_t i = 0; i < padding.size(); ++i) {
+    const int d = first + static_cast<int>(i), behind = g.rank() - 1 - d;
+    const auto [before, after] = padding[i];
+    const int64_t size = v.x().shape()[d];
+    const auto place = [&, behind = behind](const Tensor& part, int64_t front, int64_t back) {
+      std::vector<Padding> around(static_cast<size_t>(behind + 1));
+      around[0] = {front, back};
+      return pad(part, around);
+    };
+    const Tensor front = g.narrow(d, 0, before), back = g.narrow(d, before + size, after);
+    g = g.narrow(d, before, size);
+    if (mode == PadMode::reflect) {
+      if (before > 0) g = g + place(flip(front, d), 1, size - 1 - before);
+      if (after > 0) g = g + place(flip(back, d), size - 1 - after, 1);
+    } else if (mode == PadMode::replicate) {
+      if (before > 0) g = g + place(sum(front, d, true), 0, size - 1);
+      if (after > 0) g = g + place(sum(back, d, true), size - 1, 0);
+    }
+  }
+  v.to_x(g);
 }
 
 }  // namespace
@@ -186,14 +257,14 @@ Tensor pad(const Tensor& x, std::span<const Padding> padding, PadMode mode, Scal
       throw Error("pad", "too many elements", what);
     }
   }
-  const Tensor out = Tensor::empty(Shape(sizes), x.dtype(), x.device());
+  Tensor out = Tensor::empty(Shape(sizes), x.dtype(), x.device());
   if (out.elems() == 0) return out;
   // The middle, then dim by dim what lies around what is there.
   Tensor inside = out;
   for (int i = 0; i < count; ++i) {
     inside = inside.narrow(first + i, padding[static_cast<size_t>(i)].before, x.shape()[first + i]);
   }
-  copy_into(inside, x);
+  copy_into(inside, x.detach());
   for (int i = count - 1; i >= 0; --i) {
     // Dims in front are as in x still; those behind are whole.
     Tensor part = out;
@@ -202,6 +273,9 @@ Tensor pad(const Tensor& x, std::span<const Padding> padding, PadMode mode, Scal
     }
     pad_dim(part, first + i, padding[static_cast<size_t>(i)].before, x.shape()[first + i], mode,
             value);
+  }
+  if (tape::is_wanted(x)) {
+    tape::remember(out, "pad", pad_rule, {x}, Padded{{padding.begin(), padding.end()}, mode});
   }
   return out;
 }
@@ -277,10 +351,9 @@ class Triangles {
   bool keep_lower_;
 };
 
-Tensor triangle(const char* op, const Tensor& x, bool keep_lower, int64_t diagonal) {
-  check_operand(Op::copy, x, op);
-  if (x.rank() < 2) throw Error(op, "rank below 2", x.str(), "need matrices");
-  const Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
+/// Of matrices of any number of dims.
+Tensor triangle(const Tensor& x, bool keep_lower, int64_t diagonal) {
+  Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
   if (out.elems() == 0) return out;
   if (x.rank() < Shape::kMaxRank) {
     Triangles(out, x, keep_lower).split(diagonal);
@@ -293,13 +366,31 @@ Tensor triangle(const char* op, const Tensor& x, bool keep_lower, int64_t diagon
   return out;
 }
 
+template <Tensor (*kFunction)(const Tensor&, int64_t)>
+void triangle_rule(const tape::Vjp& v) {
+  v.to_x(kFunction(v.grad(), v.arguments<int64_t>()));
+}
+
+void check_matrices(const char* op, const Tensor& x) {
+  check_operand(Op::copy, x, op);
+  if (x.rank() < 2) throw Error(op, "rank below 2", x.str(), "need matrices");
+}
+
 }  // namespace
 
-Tensor tril(const Tensor& x, int64_t diagonal) { return triangle("tril", x, true, diagonal); }
+Tensor tril(const Tensor& x, int64_t diagonal) {
+  check_matrices("tril", x);
+  Tensor out = triangle(x.detach(), true, diagonal);
+  if (tape::is_wanted(x)) tape::remember(out, "tril", triangle_rule<tril>, {x}, diagonal);
+  return out;
+}
 
 Tensor triu(const Tensor& x, int64_t diagonal) {
+  check_matrices("triu", x);
   // What is on the diagonal belongs to the upper side.
-  return triangle("triu", x, false, std::max(diagonal, INT64_MIN + 1) - 1);
+  Tensor out = triangle(x.detach(), false, std::max(diagonal, INT64_MIN + 1) - 1);
+  if (tape::is_wanted(x)) tape::remember(out, "triu", triangle_rule<triu>, {x}, diagonal);
+  return out;
 }
 
 Tensor eye(int64_t rows, int64_t columns, DType dtype, Device device) {
@@ -320,6 +411,9 @@ void const_set(Tensor& target, Scalar value) {
 
 void const_set(Tensor& target, Scalar value, const Layout& where) {
   check_operand(Op::fill, target, "const_set");
+  if (tape::is_wanted(target)) {
+    throw Error("const_set", "not differentiable", target.str(), "detach it first");
+  }
   check_sole_owner("const_set", target);
   const Tensor part = part_of(target, where);
   if (where.overlaps_itself()) {

@@ -1,0 +1,23 @@
+#pragma once
+
+// What calls are remembered with beside their tensors, where one number isn't all.
+
+#include <cstdint>
+
+#include "wick/base/shape.h"
+#include "wick/tensor/tensor.h"
+
+namespace wick::tape {
+
+/// Of a reduction.
+struct Reduced {
+  Shape kept;  ///< the result's shape with sizes of one where dims were reduced
+};
+
+/// Of an op that chooses elements along a dim.
+struct Chosen {
+  Tensor ids;
+  int dim;
+};
+
+}  // namespace wick::tape
