@@ -143,6 +143,125 @@ upsample("upsample_nearest2d", "nearest")
 upsample("upsample_bilinear2d", "bilinear")
 
 
+for dim in (0, 1):
+    @row(f"gather_dim{dim}", "f32 bf16", "4096x4096")
+    def gather(dtype, dim=dim):
+        x, i = normal(4096, 4096, dtype=dtype), ids(4096, 4096, below=4096)
+        y = torch.empty_like(x)
+        return lambda: torch.gather(x, dim, i, out=y)
+
+    @row(f"scatter_dim{dim}", "f32 bf16", "4096x4096")
+    def scatter(dtype, dim=dim):
+        x, i = normal(4096, 4096, dtype=dtype), ids(4096, 4096, below=4096)
+        y = torch.zeros_like(x)
+        return lambda: y.scatter_(dim, i, x)
+
+    @row(f"scatter_add_dim{dim}", "f32 bf16", "4096x4096")
+    def scatter_add(dtype, dim=dim):
+        x, i = normal(4096, 4096, dtype=dtype), ids(4096, 4096, below=4096)
+        y = torch.zeros_like(x)
+        return lambda: y.scatter_add_(dim, i, x)
+
+
+@row("index_add_dim0", "f32 bf16", "4096x1024,16384")
+def index_add_rows(dtype):
+    x, i = normal(16384, 1024, dtype=dtype), ids(16384, below=4096)
+    y = torch.zeros(4096, 1024, dtype=dtype)
+    return lambda: y.index_add_(0, i, x)
+
+
+@row("index_add_dim1", "f32 bf16", "1024x4096,16384")
+def index_add_columns(dtype):
+    x, i = normal(1024, 16384, dtype=dtype), ids(16384, below=4096)
+    y = torch.zeros(1024, 4096, dtype=dtype)
+    return lambda: y.index_add_(1, i, x)
+
+
+@row("one_hot", "i64", "4096,1000")
+def one_hot(_):
+    i = ids(4096, below=1000)
+    return lambda: torch.nn.functional.one_hot(i, 1000)
+
+
+# ---- order ----
+
+def add_sort(name, dtypes, shape_name, shape, dim):
+    @row(name, dtypes, shape_name)
+    def make(dtype):
+        x = normal(*shape, dtype=dtype)
+        y, i = torch.empty_like(x), torch.empty(shape, dtype=torch.int64)
+        return lambda: torch.sort(x, dim=dim, stable=True, out=(y, i))
+
+
+# PyTorch's argsort is its sort, whose values it drops.
+add_sort("argsort", "f32 bf16 f64 i64", "1024x1024", (1024, 1024), 1)
+add_sort("sort", "f32 bf16 f64 i64", "1024x1024", (1024, 1024), 1)
+add_sort("sort_dim0", "f32", "1024x1024", (1024, 1024), 0)
+add_sort("sort", "f32", "1M", (1 << 20,), 0)
+add_sort("sort", "f32", "16384x64", (16384, 64), 1)
+
+
+def add_topk(name, dtypes, shape_name, shape, k):
+    @row(name, dtypes, shape_name)
+    def make(dtype):
+        x = normal(*shape, dtype=dtype)
+        y = torch.empty(shape[0], k, dtype=dtype)
+        i = torch.empty(shape[0], k, dtype=torch.int64)
+        return lambda: torch.topk(x, k, 1, out=(y, i))
+
+
+add_topk("topk8", "f32", "1024x1024", (1024, 1024), 8)
+add_topk("topk50", "f32 bf16", "64x50257", (64, 50257), 50)
+
+
+def add_cumsum(name, shape_name, shape, dim):
+    @row(name, "f32 bf16 f64 i64", shape_name)
+    def make(dtype):
+        x = normal(*shape, dtype=dtype)
+        y = torch.empty_like(x)
+        return lambda: torch.cumsum(x, dim, out=y)
+
+
+add_cumsum("cumsum_dim1", "4096x4096", (4096, 4096), 1)
+add_cumsum("cumsum_dim0", "4096x4096", (4096, 4096), 0)
+add_cumsum("cumsum", "16M", (1 << 24,), 0)
+
+
+# ---- random ----
+
+@row("uniform", "f32 bf16 f64", "16M")
+def uniform(dtype):
+    y = torch.empty(1 << 24, dtype=dtype)
+    return lambda: y.uniform_()
+
+
+@row("normal", "f32 bf16 f64", "16M")
+def normal_numbers(dtype):
+    y = torch.empty(1 << 24, dtype=dtype)
+    return lambda: y.normal_()
+
+
+# ---- movement; glibc is told in op_bench.py to keep what is freed, as wick's allocator does ----
+
+def moved(name, shape_name, shape, function):
+    @row(name, "f32", shape_name)
+    def make(dtype):
+        x = normal(*shape, dtype=dtype)
+        return lambda: function(x)
+
+
+SQUARE = ("4096x4096", (4096, 4096))
+moved("tril", *SQUARE, torch.tril)
+moved("triu", *SQUARE, torch.triu)
+moved("flip_dim1", *SQUARE, lambda x: torch.flip(x, (1,)))
+moved("flip_dim0", *SQUARE, lambda x: torch.flip(x, (0,)))
+moved("roll", *SQUARE, lambda x: torch.roll(x, 5, 1))
+moved("repeat_4_4", "1024x1024", (1024, 1024), lambda x: x.repeat(4, 4))
+moved("pad_constant", *SQUARE, lambda x: torch.nn.functional.pad(x, (3, 3, 3, 3)))
+moved("pad_reflect", "16x1024x1024", (16, 1024, 1024),
+      lambda x: torch.nn.functional.pad(x, (3, 3, 3, 3), mode="reflect"))
+
+
 # ---- timing, as in op_bench.cpp ----
 
 BUDGET_S = 0.12

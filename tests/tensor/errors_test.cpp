@@ -43,6 +43,32 @@ std::vector<std::pair<Op, Call>> calls() {
   add(Op::cast, [](const Tensor& x) { cast(x, DType::f16); });
   add(Op::index_select, [good](const Tensor& x) { index_select(good, x, 0); });
   add(Op::index_select, [ids](const Tensor& x) { index_select(x, ids, 0); });
+  add(Op::gather, [good](const Tensor& x) { gather(good, x, 0); });
+  add(Op::gather, [ids](const Tensor& x) { gather(x, ids, 0); });
+  for (const auto& [op, function] : {std::pair{Op::scatter, &scatter},
+                                     {Op::scatter_add, &scatter_add},
+                                     {Op::index_add, &index_add}}) {
+    add(op, [ids, good, f = function](const Tensor& x) { f(x, ids, good, 0); });
+    add(op, [good, f = function](const Tensor& x) { f(good, x, good, 0); });
+    add(op, [ids, good, f = function](const Tensor& x) { f(good, ids, x, 0); });
+  }
+  add(Op::one_hot, [](const Tensor& x) { one_hot(x, 3); });
+  add(Op::sort, [](const Tensor& x) { sort(x, 0); });
+  add(Op::argsort, [](const Tensor& x) { argsort(x, 0); });
+  add(Op::topk, [](const Tensor& x) { topk(x, 1, 0); });
+  add(Op::cumsum, [](const Tensor& x) { cumsum(x, 0); });
+  add(Op::uniform, [](const Tensor& x) { uniform(x.shape()); });
+  add(Op::normal, [](const Tensor& x) { normal(x.shape()); });
+  add(Op::copy, [](const Tensor& x) { flip(x); });
+  add(Op::copy, [](const Tensor& x) { roll(x, 1, 0); });
+  add(Op::copy, [](const Tensor& x) { repeat(x, {2}); });
+  add(Op::copy, [](const Tensor& x) { pad(x, {{1, 1}}); });
+  add(Op::copy, [](const Tensor& x) { tril(x); });
+  add(Op::copy, [](const Tensor& x) { triu(x); });
+  add(Op::fill, [](const Tensor& x) {
+    Tensor target = x;
+    const_set(target, 1);
+  });
   add(Op::affine, [](const Tensor& x) { affine(x, 1, 1); });
   add(Op::matmul, [good](const Tensor& x) { matmul(good, x); });
   add(Op::matmul, [good](const Tensor& x) { matmul(x, good); });

@@ -173,6 +173,33 @@ class WICK_API Backend {
   virtual void index_select(const View& out, const ConstView& in, const ConstView& ids,
                             int dim) = 0;
 
+  // Index. `ids` is u8, u32, i32 or i64; the maximum of an unsigned type is padding. Errors: any
+  // other id outside the dim, which names it.
+  /// out[.., i, ..] = in[.., ids[.., i, ..], ..] along `dim`, 0 for padding. ids has out's shape;
+  /// in's other sizes are at least those. What out holds after an error is unspecified.
+  virtual void gather(const View& out, const ConstView& in, const ConstView& ids, int dim) = 0;
+  /// out[.., ids[.., i, ..], ..] = source[.., i, ..] along `dim`, in the order of i, padding left
+  /// out. ids has source's shape; out's other sizes are at least those. scatter_add adds to what
+  /// out holds. `op` is scatter, scatter_add or one_hot, a scatter by another name. Ids are checked
+  /// before anything is written.
+  virtual void scatter(Op op, const View& out, const ConstView& source, const ConstView& ids,
+                       int dim) = 0;
+  /// out[.., ids[i], ..] += source[.., i, ..] in the order of i, padding left out; ids [n]. Ids are
+  /// checked before anything is written.
+  virtual void index_add(const View& out, const ConstView& source, const ConstView& ids,
+                         int dim) = 0;
+  /// The elements along a dim in order, and their u32 places in it. Stable; NaN last in both
+  /// directions, -0 < +0. Either output may be absent (no data); outputs may be shorter along `dim`
+  /// than the input: the first so many.
+  virtual void sort(const View& values, const View& indices, const ConstView& in, int dim,
+                    bool descending) = 0;
+  /// cumsum: out[.., i, ..] is the sum of in[.., 0 to i, ..] along `dim`.
+  virtual void scan(Op op, const View& out, const ConstView& in, int dim) = 0;
+  /// uniform in [a, b), or normal of mean a and deviation b: element i, row-major, is a function of
+  /// the seed, i and the counter `first` alone; see docs/design/numerics/random.md.
+  virtual void random(Op op, const View& out, uint64_t seed, uint64_t first, Scalar a,
+                      Scalar b) = 0;
+
   // Map.
   virtual void unary(Op op, const View& out, const ConstView& in) = 0;
   /// Operands are already broadcast to out's shape (strides of 0).

@@ -5,12 +5,19 @@
 #include <cstdint>
 
 #include "wick/base/shape.h"
+#include "wick/tensor/tensor.h"
 
 namespace wick::tape {
 
 /// Of a reduction.
 struct Reduced {
   Shape kept;  ///< the result's shape with sizes of one where dims were reduced
+};
+
+/// Of an op that chooses elements along a dim.
+struct Chosen {
+  Tensor ids;
+  int dim;
 };
 
 }  // namespace wick::tape

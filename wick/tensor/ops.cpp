@@ -167,13 +167,7 @@ void slice_set(Tensor& target, const Tensor& source, int dim, int64_t start) {
   if (tape::is_wanted(target, source)) {
     throw Error("slice_set", "not differentiable", target.str(), "detach both, or use cat");
   }
-  if (!target.storage()->writable()) {
-    throw Error("slice_set", "target is read-only", target.str(), "it maps a file: clone it first");
-  }
-  if (target.storage().use_count() != 1) {
-    throw Error("slice_set", "target's storage is shared", target.str(),
-                "other tensors would change under their owners: clone it first");
-  }
+  check_sole_owner("slice_set", target);
   if (target.layout().overlaps_itself()) {
     throw Error("slice_set", "target's elements overlap", target.str());
   }
@@ -211,10 +205,13 @@ Tensor index_select(const Tensor& x, const Tensor& ids, int dim, DType dtype) {
   for (int i = d + 1; i < x.rank(); ++i) dims.push_back(x.shape()[i]);
   Tensor out = Tensor::empty(Shape(dims), block ? dtype : x.dtype(), x.device());
   backend(x.device()).index_select(out.mutable_view(), x.view(), ids.flatten().view(), d);
-  if (ids.rank() == 1) return out;
-  dims.erase(dims.begin() + d);
-  dims.insert(dims.begin() + d, ids.shape().dims().begin(), ids.shape().dims().end());
-  return out.reshape(Shape(dims));
+  if (ids.rank() != 1) {
+    dims.erase(dims.begin() + d);
+    dims.insert(dims.begin() + d, ids.shape().dims().begin(), ids.shape().dims().end());
+    out = out.reshape(Shape(dims));
+  }
+  if (tape::is_wanted(x)) tape::remember(out, Op::index_select, {x}, tape::Chosen{ids, d});
+  return out;
 }
 
 }  // namespace wick

@@ -7,6 +7,9 @@
 #include "wick/backend/backend.h"
 #include "wick/base/export.h"
 #include "wick/op/op.h"
+#include "wick/tensor/index_ops.h"
+#include "wick/tensor/random.h"
+#include "wick/tensor/shape_ops.h"
 #include "wick/tensor/tensor.h"
 
 namespace wick {
