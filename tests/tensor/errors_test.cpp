@@ -25,6 +25,10 @@ std::vector<std::pair<Op, Call>> calls() {
   const Tensor good = make({2, 2});
 // clang-format off
 #define WICK_UNARY(name, ...) all.push_back({Op::name, [](const Tensor& x) { name(x); }});
+#define WICK_TEST(name, ...) all.push_back({Op::name, [](const Tensor& x) { name(x); }});
+#define WICK_COMPARE(name, ...)                                             \
+  all.push_back({Op::name, [good](const Tensor& x) { name(x, good); }});    \
+  all.push_back({Op::name, [good](const Tensor& x) { name(good, x); }});
 #define WICK_BINARY(name, ...)                                              \
   all.push_back({Op::name, [good](const Tensor& x) { name(x, good); }});    \
   all.push_back({Op::name, [good](const Tensor& x) { name(good, x); }});
@@ -44,6 +48,15 @@ std::vector<std::pair<Op, Call>> calls() {
   add(Op::index_select, [good](const Tensor& x) { index_select(good, x, 0); });
   add(Op::index_select, [ids](const Tensor& x) { index_select(x, ids, 0); });
   add(Op::affine, [](const Tensor& x) { affine(x, 1, 1); });
+  add(Op::clamp, [](const Tensor& x) { clamp(x, 0, 1); });
+  add(Op::powf, [](const Tensor& x) { powf(x, 2); });
+  add(Op::elu, [](const Tensor& x) { elu(x); });
+  const Tensor mask = make({2, 2}, DType::u8);
+  add(Op::where, [good](const Tensor& x) { where(x, good, good); });
+  add(Op::where, [good, mask](const Tensor& x) { where(mask, x, good); });
+  add(Op::where, [good, mask](const Tensor& x) { where(mask, good, x); });
+  add(Op::where, [good](const Tensor& x) { masked_fill(good, x, 1); });
+  add(Op::where, [mask](const Tensor& x) { masked_fill(x, mask, 1); });
   add(Op::matmul, [good](const Tensor& x) { matmul(good, x); });
   add(Op::matmul, [good](const Tensor& x) { matmul(x, good); });
   add(Op::quantize, [](const Tensor& x) { quantize(x, DType::q8_0); });
@@ -118,7 +131,9 @@ TEST(OpErrors, DtypesOutsideTheRow) {
     const OpInfo& row = kOps[static_cast<size_t>(i)];
     if (row.kind == OpKind::other) continue;
     for (const auto& [op, call] : calls()) {
-      if (op != static_cast<Op>(i) || row.kind == OpKind::binary) continue;
+      if (op != static_cast<Op>(i) || row.kind == OpKind::binary || row.kind == OpKind::compare) {
+        continue;
+      }
       for (int d = 0; d < kRealDTypeCount; ++d) {
         const auto dtype = static_cast<DType>(d);
         const std::string error = error_of([&] { call(make({2, 2}, dtype)); });

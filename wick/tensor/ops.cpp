@@ -11,26 +11,6 @@
 namespace wick {
 namespace {
 
-Tensor unary(Op op, const Tensor& x) {
-  check_operand(op, x);
-  Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
-  backend(x.device()).unary(op, out.mutable_view(), x.view());
-  return out;
-}
-
-Tensor binary(Op op, const Tensor& a, const Tensor& b) {
-  check_operand(op, a);
-  check_same(op, a, b);
-  const Shape shape =
-      a.shape() == b.shape() ? a.shape() : broadcast_shapes(name(op).data(), a.shape(), b.shape());
-  Tensor out = Tensor::empty(shape, a.dtype(), a.device());
-  auto operand = [&](const Tensor& x) {
-    return x.shape() == shape ? x.view() : x.broadcast_to(shape).view();
-  };
-  backend(a.device()).binary(op, out.mutable_view(), operand(a), operand(b));
-  return out;
-}
-
 Tensor reduce(Op op, const Tensor& x, std::span<const int> dims, bool keepdim) {
   check_operand(op, x);
   uint32_t mask = 0;
@@ -71,9 +51,6 @@ Tensor arg(Op op, const Tensor& x, int dim, bool keepdim) {
 }  // namespace
 
 // clang-format off
-#define WICK_UNARY(name, ...) Tensor name(const Tensor& x) { return unary(Op::name, x); }
-#define WICK_BINARY(name, ...) \
-  Tensor name(const Tensor& a, const Tensor& b) { return binary(Op::name, a, b); }
 #define WICK_REDUCE(name, ...) \
   Tensor name(const Tensor& x, std::span<const int> dims, bool keepdim) { \
     return reduce(Op::name, x, dims, keepdim); }
@@ -87,13 +64,6 @@ Tensor cast(const Tensor& x, DType dtype) {
   if (is_block(dtype)) throw Error("cast", "to a block dtype", x.str(), "use quantize");
   Tensor out = Tensor::empty(x.shape(), dtype, x.device());
   backend(x.device()).cast(out.mutable_view(), x.view());
-  return out;
-}
-
-Tensor affine(const Tensor& x, Scalar mul, Scalar add) {
-  check_operand(Op::affine, x);
-  Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
-  backend(x.device()).affine(out.mutable_view(), x.view(), mul, add);
   return out;
 }
 
