@@ -22,16 +22,19 @@ using Call = std::function<void(const Tensor&)>;
 /// Every op of ops.def, called with `x` as one operand and good ones beside it.
 std::vector<std::pair<Op, Call>> calls() {
   std::vector<std::pair<Op, Call>> all;
-  const Tensor good = make({2, 2});
+  const Tensor good = make({2, 2}), whole = make({2, 2}, DType::i32);
 // clang-format off
 #define WICK_UNARY(name, ...) all.push_back({Op::name, [](const Tensor& x) { name(x); }});
 #define WICK_TEST(name, ...) all.push_back({Op::name, [](const Tensor& x) { name(x); }});
 #define WICK_COMPARE(name, ...)                                             \
   all.push_back({Op::name, [good](const Tensor& x) { name(x, good); }});    \
   all.push_back({Op::name, [good](const Tensor& x) { name(good, x); }});
-#define WICK_BINARY(name, ...)                                              \
-  all.push_back({Op::name, [good](const Tensor& x) { name(x, good); }});    \
-  all.push_back({Op::name, [good](const Tensor& x) { name(good, x); }});
+#define WICK_GOOD_Real good
+#define WICK_GOOD_Floats good
+#define WICK_GOOD_Integers whole
+#define WICK_BINARY(name, dtypes, ...)                                                   \
+  all.push_back({Op::name, [=](const Tensor& x) { name(x, WICK_GOOD_##dtypes); }});      \
+  all.push_back({Op::name, [=](const Tensor& x) { name(WICK_GOOD_##dtypes, x); }});
 #define WICK_REDUCE(name, ...) all.push_back({Op::name, [](const Tensor& x) { name(x); }});
 #define WICK_ARG(name, ...) all.push_back({Op::name, [](const Tensor& x) { name(x, 0); }});
 #include "wick/op/ops.def"
@@ -164,6 +167,25 @@ TEST(OpErrors, OperandsThatDontMatch) {
       error_of([&] { mul(a, make({2})); }),
       "mul: shapes don't broadcast: lhs [2,3], rhs [2]: each size must be equal or 1, counted "
       "from the last dimension");
+  EXPECT_EQ(error_of([&] { lt(a, h); }).substr(0, 58),
+            "lt: dtypes differ: lhs f32[2,3]@cpu, rhs f16[2,3]@cpu: not");
+  EXPECT_THAT(error_of([&] { ge(a, make({2})); }), HasSubstr("ge: shapes don't broadcast"));
+  const Tensor mask = make({2, 3}, DType::u8);
+  EXPECT_EQ(error_of([&] { where(make({2, 3}, DType::i32), a, a); }),
+            "where: condition of this dtype: i32[2,3]@cpu: use u8, u32 or i64");
+  EXPECT_THAT(error_of([&] { where(mask, a, h); }), HasSubstr("where: dtypes differ"));
+  EXPECT_THAT(error_of([&] { where(mask, a, make({4})); }), HasSubstr("shapes don't broadcast"));
+  EXPECT_THAT(error_of([&] { where(make({2}, DType::u8), a, a); }),
+              HasSubstr("where: shapes don't broadcast"));
+  EXPECT_EQ(error_of([&] { masked_fill(a, a, 1); }),
+            "masked_fill: condition of this dtype: f32[2,3]@cpu: use u8, u32 or i64");
+  EXPECT_EQ(error_of([&] { masked_fill(a, make({4, 2, 3}, DType::u8), 1); }),
+            "masked_fill: mask larger than the tensor: mask u8[4,2,3]@cpu, tensor f32[2,3]@cpu: "
+            "the mask broadcasts to the tensor");
+  EXPECT_EQ(error_of([&] { clamp(make({2}, DType::i32), NAN, 1); }),
+            "clamp: a bound is NaN: i32[2]@cpu: integers need numbers");
+  EXPECT_THAT(error_of([&] { rem(make({2}, DType::i32), make({2}, DType::i32)); }),
+              HasSubstr("rem: integer division by zero"));
   EXPECT_EQ(error_of([&] { matmul(a, a); }),
             "matmul: inner dimensions differ: lhs f32[2,3]@cpu, rhs f32[2,3]@cpu: need lhs[-1] == "
             "rhs[-2] (3 != 2)");
