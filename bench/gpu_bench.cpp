@@ -74,8 +74,6 @@ View Arrays::view(int run, const Layout& layout) const {
 GpuBench::GpuBench(Device device, bool small, std::string filter)
     : backend_(gpu::backend_of(device)), small_(small), filter_(std::move(filter)) {
   gpu::Gpu& gpu = backend_.gpu();
-  gpu.enter();
-  for (void*& event : events_) gpu.check(gpu.driver.api.event_create(&event, 0), "an event");
   std::string rate = "null";
   if (!small_) {
     // Much larger copies are slower: the driver takes another way.
@@ -96,10 +94,6 @@ GpuBench::GpuBench(Device device, bool small, std::string filter)
       device.str(), gpu.info.name, gpu.compiled_for(), gpu.driver.version(), rate);
 }
 
-GpuBench::~GpuBench() {
-  for (void* event : events_) backend_.gpu().driver.api.event_destroy(event);
-}
-
 std::unique_ptr<Recording> GpuBench::recorded(int times, const std::function<void(int)>& call) {
   return backend_.record([&] {
     for (int i = 0; i < times; ++i) call(i);
@@ -107,15 +101,7 @@ std::unique_ptr<Recording> GpuBench::recorded(int times, const std::function<voi
 }
 
 double GpuBench::seconds(Recording& recording) {
-  gpu::Gpu& gpu = backend_.gpu();
-  const auto& api = gpu.driver.api;
-  gpu.check(api.event_record(events_[0], gpu.stream()), "an event");
-  recording.replay();
-  gpu.check(api.event_record(events_[1], gpu.stream()), "an event");
-  gpu.check(api.event_synchronize(events_[1]), "waiting");
-  float ms = 0;
-  gpu.check(api.event_elapsed(&ms, events_[0], events_[1]), "an event");
-  return static_cast<double>(ms) * 1e-3;
+  return time_.best(1, [&] { recording.replay(); });
 }
 
 void GpuBench::row(std::string_view name, double bytes, const std::function<void(int run)>& call) {

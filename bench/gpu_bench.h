@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "bench/gpu_time.h"
 #include "wick/backend/gpu/gpu_backend.h"
 
 namespace wick::bench {
@@ -36,7 +37,6 @@ class GpuBench {
   /// `small`: shapes that an emulator can do, and no times. Only rows whose name has `filter` in it
   /// are run.
   GpuBench(Device device, bool small, std::string filter);
-  ~GpuBench();
   GpuBench(const GpuBench&) = delete;
   GpuBench& operator=(const GpuBench&) = delete;
 
@@ -63,7 +63,7 @@ class GpuBench {
   gpu::GpuBackend& backend_;
   const bool small_;
   const std::string filter_;
-  void* events_[2] = {};
+  GpuTime time_{backend_.gpu()};
   std::unique_ptr<Arrays> copied_, copy_;
   std::unique_ptr<Recording> copying_;
   double copy_bytes_ = 0;  ///< that copying_ reads and writes

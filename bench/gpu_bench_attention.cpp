@@ -17,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include "bench/gpu_time.h"
 #include "wick/backend/backend.h"
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/prologue.h"
@@ -101,13 +102,7 @@ class Bench {
  public:
   Bench(Device device, bool small)
       : gpu_(gpu::backend_of(device)), cpu_(backend({DeviceKind::cpu, 0})), small_(small) {
-    for (void*& event : events_) {
-      gpu_.gpu().check(gpu_.gpu().driver.api.event_create(&event, 0), "an event");
-    }
     fmt::print("{{\"device\": \"{}\", \"name\": \"{}\"}}\n", device.str(), gpu_.gpu().info.name);
-  }
-  ~Bench() {
-    for (void* event : events_) gpu_.gpu().driver.api.event_destroy(event);
   }
 
   /// A step of t tokens behind `depth` others.
@@ -226,18 +221,7 @@ class Bench {
     const auto recording = gpu_.record([&] {
       for (int64_t i = 0; i < times; ++i) call(i);
     });
-    gpu::Gpu& gpu = gpu_.gpu();
-    double best = 1e9;
-    for (int round = 0; round < 9; ++round) {
-      gpu.check(gpu.driver.api.event_record(events_[0], gpu.stream()), "an event");
-      recording->replay();
-      gpu.check(gpu.driver.api.event_record(events_[1], gpu.stream()), "an event");
-      gpu_.synchronize();
-      float ms = 0;
-      gpu.check(gpu.driver.api.event_elapsed(&ms, events_[0], events_[1]), "an event");
-      best = std::min(best, static_cast<double>(ms) * 1e-3 / static_cast<double>(times));
-    }
-    return best;
+    return time_.best(9, [&] { recording->replay(); }) / static_cast<double>(times);
   }
 
   void report(const std::string& what, double time, const std::string& check, double bytes) {
@@ -250,7 +234,7 @@ class Bench {
   gpu::GpuBackend& gpu_;
   Backend& cpu_;
   const bool small_;
-  void* events_[2] = {};
+  bench::GpuTime time_{gpu_.gpu()};
 };
 
 void one_step(Bench& bench, int64_t depth) {

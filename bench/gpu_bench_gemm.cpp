@@ -19,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "bench/gpu_time.h"
 #include "bench/peers/cublas.h"
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/base/error.h"
@@ -77,9 +78,8 @@ class Bench {
   Bench(Device device, bool small, std::vector<std::string> only)
       : backend_(device), gpu_(backend_.gpu()), small_(small), only_(std::move(only)) {
     gpu_.enter();
-    for (void*& event : events_) gpu_.check(gpu_.driver.api.event_create(&event, 0), "an event");
     if (device.kind == DeviceKind::cuda) peer_ = bench::Cublas::open(gpu_.main_stream());
-    if (!small_) copy_rate_ = measure_copy();
+    if (!small_) copy_rate_ = time_.copy_rate();
     const char* loop = std::getenv("WICK_GPU_GEMM");
     fmt::print(
         "{{\"device\": \"{}\", \"name\": \"{}\", \"architecture\": \"{}\", \"main_loop\": "
@@ -165,20 +165,10 @@ class Bench {
              return what.find(text) != std::string_view::npos;
            });
   }
-  /// Seconds of one of `times` calls: the best of some rounds, between events.
+  /// Seconds of one of `times` calls: the best of some rounds.
   template <class F>
   double seconds(int times, const F& round) {
-    double best = INFINITY;
-    for (int i = 0; i < (small_ ? 1 : 7); ++i) {
-      gpu_.check(gpu_.driver.api.event_record(events_[0], gpu_.main_stream()), "an event");
-      round();
-      gpu_.check(gpu_.driver.api.event_record(events_[1], gpu_.main_stream()), "an event");
-      gpu_.check(gpu_.driver.api.event_synchronize(events_[1]), "waiting");
-      float ms = 0;
-      gpu_.check(gpu_.driver.api.event_elapsed(&ms, events_[0], events_[1]), "an event");
-      best = std::min(best, static_cast<double>(ms) * 1e-3 / times);
-    }
-    return best;
+    return time_.best(small_ ? 1 : 7, round) / times;
   }
   /// Of `times` calls recorded once.
   template <class F>
@@ -189,16 +179,6 @@ class Bench {
     });
     recording->replay();
     return seconds(times, [&] { recording->replay(); });
-  }
-
-  double measure_copy() {
-    const size_t bytes = size_t{1} << 30;
-    const Memory a(backend_, bytes), b(backend_, bytes);
-    const double time = seconds(1, [&] {
-      gpu_.check(gpu_.driver.api.copy_on_device(b.data(), a.data(), bytes, gpu_.main_stream()),
-                 "copying");
-    });
-    return 2.0 * static_cast<double>(bytes) / time;
   }
 
   /// The first numbers of a dtype on the device, made once: operands are parts of them.
@@ -313,7 +293,11 @@ class Bench {
         fmt::format("linear.{}.{}[{},{},{}]", name(dtype), name(x_dtype), s.m, s.n, s.k);
     if (!wanted(what)) return;
     const ConstView w{numbers(dtype, s.n * s.k), dtype, Layout::contiguous({s.n, s.k})};
-    const ConstView x{numbers(x_dtype, s.m * s.k), x_dtype, Layout::contiguous({s.m, s.k})};
+    // From elsewhere in the numbers: a row times itself would be a sum of squares, for which the
+    // class allows more.
+    const int64_t start_x = 4096;
+    const ConstView x{numbers(x_dtype, start_x + s.m * s.k), x_dtype,
+                      Layout::contiguous({s.m, s.k}, start_x)};
     const Memory out(backend_, static_cast<size_t>(s.m * s.n * 4));
     const View to{out.data(), x_dtype, Layout::contiguous({s.m, s.n})};
     // As many copies as don't fit in any cache.
@@ -331,7 +315,7 @@ class Bench {
     };
     const double error = worst(
         x_dtype, s, out.data(),
-        [&](int64_t i, int64_t p) { return rounded(stored(x_dtype, i * s.k + p)); },
+        [&](int64_t i, int64_t p) { return rounded(stored(x_dtype, start_x + i * s.k + p)); },
         [&](int64_t p, int64_t j) { return stored(dtype, j * s.k + p); });
     const int times = std::max(30, static_cast<int>(weights.size()));
     const double time = seconds_recorded(times, [&](int i) {
@@ -360,8 +344,8 @@ class Bench {
   const bool small_;
   const std::vector<std::string> only_;
   bool failed_ = false;
+  bench::GpuTime time_{gpu_};
   double copy_rate_ = NAN;
-  void* events_[2] = {};
 };
 
 }  // namespace

@@ -18,6 +18,8 @@
 #include <tuple>
 #include <vector>
 
+#include "bench/gpu_time.h"
+#include "bench/numbers.h"
 #include "wick/backend/cpu/cpu_backend.h"
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/linear/quantized_weight.h"
@@ -28,24 +30,7 @@ namespace {
 
 using namespace wick;
 
-/// Numbers by a linear congruence.
-class Numbers {
- public:
-  explicit Numbers(uint32_t seed) : state_(seed) {}
-  uint32_t bits() {
-    state_ = state_ * 1664525u + 1013904223u;
-    return state_ ^ state_ >> 15;
-  }
-  /// A bell, nearly.
-  float normal() {
-    float sum = 0;
-    for (int i = 0; i < 4; ++i) sum += static_cast<float>(bits() >> 8) * 0x1p-24f - 0.5f;
-    return sum * 1.7f;
-  }
-
- private:
-  uint32_t state_;
-};
+using bench::Numbers;
 
 /// Blocks of any bits, with scales of some size. The first rows, and those again and again.
 std::vector<uint8_t> random_weight(DType type, int64_t n, int64_t k) {
@@ -98,14 +83,10 @@ class Bench {
   Bench(Device device, const Options& options)
       : backend_(gpu::backend_of(device)), gpu_(backend_.gpu()), options_(options) {
     gpu_.enter();
-    for (void*& event : events_) gpu_.check(gpu_.driver.api.event_create(&event, 0), "an event");
-    copy_rate_ = options_.small ? NAN : measure_copy();
+    if (!options_.small) copy_rate_ = time_.copy_rate();
     fmt::print("{{\"device\": \"{}\", \"name\": \"{}\", \"kernels\": \"{}\"{}}}\n", device.str(),
                gpu_.info.name, gpu_.compiled_for(),
                options_.small ? "" : fmt::format(", \"copy_gb_s\": {:.0f}", copy_rate_ / 1e9));
-  }
-  ~Bench() {
-    for (void* event : events_) gpu_.driver.api.event_destroy(event);
   }
 
   void run() {
@@ -131,26 +112,7 @@ class Bench {
     const std::unique_ptr<Recording> recording = backend_.record([&] {
       for (int i = 0; i < times; ++i) call(i);
     });
-    double best = 1e9;
-    for (int round = 0; round < 7; ++round) {
-      gpu_.check(gpu_.driver.api.event_record(events_[0], gpu_.stream()), "an event");
-      recording->replay();
-      gpu_.check(gpu_.driver.api.event_record(events_[1], gpu_.stream()), "an event");
-      gpu_.check(gpu_.driver.api.event_synchronize(events_[1]), "waiting");
-      float ms = 0;
-      gpu_.check(gpu_.driver.api.event_elapsed(&ms, events_[0], events_[1]), "an event");
-      best = std::min(best, static_cast<double>(ms) * 1e-3 / times);
-    }
-    return best;
-  }
-
-  double measure_copy() {
-    const size_t bytes = size_t{1} << 30;
-    const Buffer a(backend_, bytes), b(backend_, bytes);
-    const double time = seconds(4, [&](int) {
-      gpu_.check(gpu_.driver.api.copy_on_device(b.data, a.data, bytes, gpu_.stream()), "copying");
-    });
-    return 2.0 * static_cast<double>(bytes) / time;
+    return time_.best(7, [&] { recording->replay(); }) / times;
   }
 
   /// What a weight is multiplied with, and what of it should come.
@@ -311,8 +273,8 @@ class Bench {
   gpu::Gpu& gpu_;
   const Options options_;
   int64_t different_ = 0;
+  bench::GpuTime time_{gpu_};
   double copy_rate_ = NAN;
-  void* events_[2] = {};
 };
 
 Options parse(int argc, char** argv) {

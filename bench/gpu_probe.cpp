@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "bench/gpu_time.h"
+#include "bench/numbers.h"
 #include "wick/backend/cpu/cpu_backend.h"
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/linear/quantized_weight.h"
@@ -25,19 +27,7 @@ namespace {
 
 using namespace wick;
 
-/// Numbers of many magnitudes, by a linear congruence.
-class Numbers {
- public:
-  explicit Numbers(uint32_t seed) : state_(seed) {}
-  uint32_t bits() {
-    state_ = state_ * 1664525u + 1013904223u;
-    return state_ ^ state_ >> 15;
-  }
-  float uniform() { return static_cast<float>(bits() >> 8) * 0x1p-23f - 1.0f; }
-
- private:
-  uint32_t state_;
-};
+using bench::Numbers;
 
 template <class T>
 T store(float x) {
@@ -116,16 +106,12 @@ class Probe {
  public:
   Probe(Device device, bool small) : backend_(device), small_(small) {
     gpu_.enter();
-    for (void*& event : events_) gpu_.check(gpu_.driver.api.event_create(&event, 0), "an event");
-    copy_rate_ = measure_copy();
+    if (!small_) copy_rate_ = time_.copy_rate();
     fmt::print(
         "{{\"device\": \"{}\", \"name\": \"{}\", \"architecture\": \"{}\", \"driver\": "
         "\"{}\", \"copy_gb_s\": {}, \"rows\": [",
         device.str(), gpu_.info.name, gpu_.info.architecture, gpu_.driver.version(),
         small_ ? "null" : fmt::format("{:.0f}", copy_rate_ / 1e9));
-  }
-  ~Probe() {
-    for (void* event : events_) gpu_.driver.api.event_destroy(event);
   }
 
   void run() {
@@ -172,37 +158,12 @@ class Probe {
     for (int i = 0; i < times; ++i) call(i);
     gpu_.check(gpu_.driver.api.capture_end(gpu_.stream(), &captured), "ending a capture");
     gpu_.check(gpu_.driver.api.graph_instantiate(&graph, captured, 0), "making a graph");
-    double best = 1e9;
-    for (int round = 0; round < 5; ++round) {
-      gpu_.check(gpu_.driver.api.event_record(events_[0], gpu_.stream()), "an event");
+    const double best = time_.best(5, [&] {
       gpu_.check(gpu_.driver.api.graph_launch(graph, gpu_.stream()), "launching a graph");
-      gpu_.check(gpu_.driver.api.event_record(events_[1], gpu_.stream()), "an event");
-      gpu_.check(gpu_.driver.api.event_synchronize(events_[1]), "waiting");
-      float ms = 0;
-      gpu_.check(gpu_.driver.api.event_elapsed(&ms, events_[0], events_[1]), "an event");
-      best = std::min(best, static_cast<double>(ms) * 1e-3 / times);
-    }
+    });
     gpu_.driver.api.graph_exec_destroy(graph);
     gpu_.driver.api.graph_destroy(captured);
-    return best;
-  }
-
-  double measure_copy() {
-    if (small_) return NAN;
-    const size_t bytes = size_t{1} << 30;
-    DeviceBuffer a(gpu_, bytes), b(gpu_, bytes);
-    const auto& api = gpu_.driver.api;
-    float best = INFINITY;
-    for (int i = 0; i < 10; ++i) {
-      gpu_.check(api.event_record(events_[0], gpu_.stream()), "an event");
-      gpu_.check(api.copy_on_device(b.data, a.data, bytes, gpu_.stream()), "copying");
-      gpu_.check(api.event_record(events_[1], gpu_.stream()), "an event");
-      gpu_.synchronize();
-      float ms = 0;
-      gpu_.check(api.event_elapsed(&ms, events_[0], events_[1]), "an event");
-      best = std::min(best, ms);
-    }
-    return 2e3 * static_cast<double>(bytes) / best;
+    return best / times;
   }
 
   void report(const std::string& what, const std::string& differ, double time, double bytes) {
@@ -329,8 +290,8 @@ class Probe {
   const bool small_;
   bool first_ = true;
   int64_t different_ = 0;
+  bench::GpuTime time_{gpu_};
   double copy_rate_ = NAN;
-  void* events_[2] = {};
 };
 
 }  // namespace

@@ -46,11 +46,14 @@ check() {
   printf '%-10s %-16s %-12s %3s tests %4d s  %s (%s)\n' "$1" "$2" "$verdict" "${tests:-0}" "$seconds" "$summary" "$log"
 }
 
-parity='*silu.*:*add.*:*div.i16:*cast.*to_f8*:*copy.*:*index_select.u8*:*sum.bf16:*sum.f32:*argmax.f32:*softmax.f16'
-parity=$parity':*rms_norm.f32*:*rope.f32:*attention.f32.f16*:*cached_attention*:*sample*'
+parity='*silu.*:*add.*:*div.i16:*cast.f8e4m3:*cast.f32:*copy.*:*index_select.u8*:*sum.bf16:*sum.f32:*argmax.f32:*softmax.f16'
+parity=$parity':*rms_norm.f32*:*rope.f32:*attention.f32.f16*:*cached_attention*:*quantize*:*index_select.q*:*sample*'
 for tool in "$@"; do
   check "$tool" parity_test "$parity"
   check "$tool" gpu_linear_test '*'
   check "$tool" models_test 'ModelOnDevice.*'
+  check "$tool" gpu_ops_test '*'
+  check "$tool" matmul_test '*f16.contiguous*cuda*:*f32.contiguous*cuda*'
+  check "$tool" linear_float_test '*contiguous*cuda*'
 done
 exit $failed

@@ -596,8 +596,7 @@ class Emulated(Cli):
 
     def test_killed_while_it_compiles(self):
         cache = self.folder / "kernels"
-        env = {
-  "WICK_GPU_IMAGES" : "off", "WICK_KERNEL_CACHE" : str(cache)}
+        env = {"WICK_GPU_IMAGES": "off", "WICK_KERNEL_CACHE": str(cache)}
         for seconds in [0.5, 3, 6]:
             process = self.start(**env)
             time.sleep(seconds)

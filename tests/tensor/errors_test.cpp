@@ -66,10 +66,28 @@ std::vector<std::pair<Op, Call>> calls() {
   add(Op::dequantize, [](const Tensor& x) { dequantize(x); });
   add(Op::linear, [blocks](const Tensor& x) { linear(x, Weight(blocks)); });
   add(Op::linear, [](const Tensor& x) { Weight{x}; });
+  const Tensor line = make({1, 2, 4}), image = make({1, 2, 4, 4});
+  add(Op::conv1d, [line](const Tensor& x) { conv1d(x, line); });
+  add(Op::conv1d, [line](const Tensor& x) { conv1d(line, x); });
+  add(Op::conv2d, [image](const Tensor& x) { conv2d(x, image); });
+  add(Op::conv2d, [image](const Tensor& x) { conv2d(image, x); });
+  add(Op::conv2d, [image](const Tensor& x) { conv2d_weight(image, x, {2, 2}); });
+  add(Op::conv_transpose1d, [line](const Tensor& x) { conv_transpose1d(x, line); });
+  add(Op::conv_transpose2d, [image](const Tensor& x) { conv_transpose2d(image, x); });
+  add(Op::max_pool1d, [](const Tensor& x) { max_pool1d(x, {.kernel = 2}); });
+  add(Op::max_pool2d, [](const Tensor& x) { max_pool2d(x, {}); });
+  add(Op::max_pool2d, [image](const Tensor& x) { max_pool2d_grad(image, x, {}); });
+  add(Op::avg_pool1d, [](const Tensor& x) { avg_pool1d(x, {.kernel = 2}); });
+  add(Op::avg_pool2d, [](const Tensor& x) { avg_pool2d(x, {}); });
+  add(Op::avg_pool2d, [image](const Tensor& x) { avg_pool2d_grad(x, image, {}); });
+  add(Op::upsample_nearest1d, [](const Tensor& x) { upsample_nearest1d(x, 4); });
+  add(Op::upsample_nearest2d, [](const Tensor& x) { upsample_nearest2d(x, {.size = {4, 4}}); });
+  add(Op::upsample_bilinear2d, [](const Tensor& x) { upsample_bilinear2d(x, {.size = {4, 4}}); });
   add(Op::softmax, [](const Tensor& x) { softmax(x, 0); });
   add(Op::log_softmax, [](const Tensor& x) { log_softmax(x, 0); });
   add(Op::rms_norm, [good](const Tensor& x) { rms_norm(good, x, 1e-5f); });
   add(Op::rms_norm, [ids](const Tensor& x) { rms_norm(x, make({2}), 1e-5f); });
+  add(Op::layer_norm, [](const Tensor& x) { layer_norm(x); });
   add(Op::rope, [table](const Tensor& x) { rope(x, table, table); });
   add(Op::rope, [good, table](const Tensor& x) { rope(good, x, table); });
   add(Op::rope_interleaved, [good, table](const Tensor& x) { rope_interleaved(good, table, x); });
@@ -171,7 +189,9 @@ TEST(OpErrors, OperandsThatDontMatch) {
             "lt: dtypes differ: lhs f32[2,3]@cpu, rhs f16[2,3]@cpu: not");
   EXPECT_THAT(error_of([&] { ge(a, make({2})); }), HasSubstr("ge: shapes don't broadcast"));
   const Tensor mask = make({2, 3}, DType::u8);
-  EXPECT_EQ(error_of([&] { where(make({2, 3}, DType::i32), a, a); }),
+  EXPECT_EQ(error_of([&] {
+              where(make({2, 3}, DType::i32), a, a);
+            }),
             "where: condition of this dtype: i32[2,3]@cpu: use u8, u32 or i64");
   EXPECT_THAT(error_of([&] { where(mask, a, h); }), HasSubstr("where: dtypes differ"));
   EXPECT_THAT(error_of([&] { where(mask, a, make({4})); }), HasSubstr("shapes don't broadcast"));
@@ -179,7 +199,9 @@ TEST(OpErrors, OperandsThatDontMatch) {
               HasSubstr("where: shapes don't broadcast"));
   EXPECT_EQ(error_of([&] { masked_fill(a, a, 1); }),
             "masked_fill: condition of this dtype: f32[2,3]@cpu: use u8, u32 or i64");
-  EXPECT_EQ(error_of([&] { masked_fill(a, make({4, 2, 3}, DType::u8), 1); }),
+  EXPECT_EQ(error_of([&] {
+              masked_fill(a, make({4, 2, 3}, DType::u8), 1);
+            }),
             "masked_fill: mask larger than the tensor: mask u8[4,2,3]@cpu, tensor f32[2,3]@cpu: "
             "the mask broadcasts to the tensor");
   EXPECT_EQ(error_of([&] { clamp(make({2}, DType::i32), NAN, 1); }),

@@ -7,6 +7,7 @@
 #include "wick/base/error.h"
 #include "wick/tensor/checks.h"
 #include "wick/tensor/ops.h"
+#include "wick/tensor/tape.h"
 
 namespace wick {
 namespace {
@@ -113,13 +114,14 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
     std::vector<int64_t> dims(batches.dims().begin(), batches.dims().end());
     dims.push_back(t.shape().back(1));
     dims.push_back(t.shape().back(0));
-    return t.broadcast_to(Shape(dims));
+    return t.detach().broadcast_to(Shape(dims));
   };
   std::vector<int64_t> dims(batches.dims().begin(), batches.dims().end());
   dims.push_back(a.shape().back(1));
   dims.push_back(b.shape().back(0));
   Tensor out = Tensor::empty(Shape(dims), a.dtype(), a.device());
   backend(a.device()).matmul(out.mutable_view(), expand(a).view(), expand(b).view());
+  if (tape::is_wanted(a, b)) tape::remember(out, Op::matmul, {a, b});
   return out;
 }
 
@@ -210,6 +212,7 @@ Tensor softmax_along(Op op, const Tensor& x, int dim) {
   const int d = resolve_dim(name(op).data(), dim, x.rank());
   Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
   backend(x.device()).softmax(out.mutable_view(), x.view(), d, op == Op::log_softmax);
+  if (tape::is_wanted(x)) tape::remember(out, op, {x}, d);
   return out;
 }
 
@@ -227,6 +230,7 @@ Tensor rotate(Op op, const Tensor& x, const Tensor& cos, const Tensor& sin) {
   Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
   backend(x.device())
       .rope(out.mutable_view(), x.view(), cos.view(), sin.view(), op == Op::rope_interleaved);
+  if (tape::is_wanted(x)) tape::remember(out, op, {x, cos.detach(), sin.detach()});
   return out;
 }
 
@@ -246,6 +250,29 @@ Tensor rms_norm(const Tensor& x, const Tensor& weight, float eps) {
   }
   Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
   backend(x.device()).rms_norm(out.mutable_view(), x.view(), weight.view(), eps);
+  if (tape::is_wanted(x, weight)) tape::remember(out, Op::rms_norm, {x, weight}, eps);
+  return out;
+}
+
+Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, float eps) {
+  check_operand(Op::layer_norm, x);
+  for (const Tensor* t : {&weight, &bias}) {
+    if (!t->defined()) continue;
+    check_device("layer_norm", x, *t);
+    if (x.rank() < 1 || t->rank() != 1 || t->size(0) != x.size(-1) ||
+        (t->dtype() != x.dtype() && t->dtype() != DType::f32)) {
+      throw Error("layer_norm", "operands don't fit",
+                  fmt::format("x {}, weight {}, bias {}", x.str(), weight.str(), bias.str()),
+                  "need x [.., d], weight and bias [d] in x's dtype or f32");
+    }
+  }
+  if (x.rank() < 1) throw Error("layer_norm", "no dimension", x.str(), "need x [.., d]");
+  Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
+  const auto view = [](const Tensor& t) { return t.defined() ? t.view() : ConstView{}; };
+  backend(x.device()).layer_norm(out.mutable_view(), x.view(), view(weight), view(bias), eps);
+  if (tape::is_wanted(x) || tape::is_wanted(weight, bias)) {
+    tape::remember(out, Op::layer_norm, {x, weight, bias}, eps);
+  }
   return out;
 }
 
@@ -255,33 +282,6 @@ Tensor rope(const Tensor& x, const Tensor& cos, const Tensor& sin) {
 
 Tensor rope_interleaved(const Tensor& x, const Tensor& cos, const Tensor& sin) {
   return rotate(Op::rope_interleaved, x, cos, sin);
-}
-
-Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionParams& params) {
-  check_operand(Op::attention, q);
-  check_operand(Op::attention, k);
-  check_same(Op::attention, k, v);
-  check_device("attention", q, k);
-  const bool fits = q.rank() == 4 && k.rank() == 4 && v.rank() == 4 && q.size(0) == k.size(0) &&
-                    k.size(0) == v.size(0) && k.size(1) == v.size(1) && k.size(2) == v.size(2) &&
-                    q.size(3) == k.size(3) && k.size(1) > 0 && q.size(1) % k.size(1) == 0;
-  if (!fits) {
-    throw Error("attention", "operands don't fit",
-                fmt::format("q {}, k {}, v {}", q.str(), k.str(), v.str()),
-                "need q [b,h,m,d], k [b,g,n,d], v [b,g,n,e] with h a multiple of g");
-  }
-  if (!std::isfinite(params.scale) || params.window < 0 || !(params.soft_cap >= 0.0f)) {
-    throw Error("attention", "parameters out of range",
-                fmt::format("scale {}, window {}, soft_cap {}", params.scale, params.window,
-                            params.soft_cap));
-  }
-  // Laid out [b, m, h, e]: the heads of a token lie side by side, as the next projection reads
-  // them.
-  const Tensor out =
-      Tensor::empty({q.size(0), q.size(2), q.size(1), v.size(3)}, q.dtype(), q.device())
-          .transpose(1, 2);
-  backend(q.device()).attention(out.mutable_view(), q.view(), k.view(), v.view(), params);
-  return out;
 }
 
 Tensor cached_attention(const Tensor& qkv, const AttentionStep& step) {

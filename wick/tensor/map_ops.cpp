@@ -4,8 +4,10 @@
 #include <limits>
 
 #include "wick/base/error.h"
+#include "wick/tensor/arguments.h"
 #include "wick/tensor/checks.h"
 #include "wick/tensor/ops.h"
+#include "wick/tensor/tape.h"
 
 namespace wick {
 namespace {
@@ -14,6 +16,7 @@ Tensor unary(Op op, const Tensor& x) {
   check_operand(op, x);
   Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
   backend(x.device()).unary(op, out.mutable_view(), x.view());
+  if (tape::is_wanted(x)) tape::remember(out, op, {x});
   return out;
 }
 
@@ -21,6 +24,7 @@ Tensor unary_with(Op op, const Tensor& x, Scalar p, Scalar q = 0) {
   check_operand(op, x);
   Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
   backend(x.device()).unary_with(op, out.mutable_view(), x.view(), p, q);
+  if (tape::is_wanted(x)) tape::remember(out, op, {x}, tape::Numbers{p, q});
   return out;
 }
 
@@ -36,8 +40,10 @@ Shape common_shape(Op op, const Tensor& a, const Tensor& b) {
                                 : broadcast_shapes(name(op).data(), a.shape(), b.shape());
 }
 
+/// x broadcast to a shape, not as a call that is remembered.
 ConstView operand(const Tensor& x, const Shape& shape) {
-  return x.shape() == shape ? x.view() : x.broadcast_to(shape).view();
+  if (x.shape() == shape) return x.view();
+  return {x.storage()->data(), x.dtype(), x.layout().broadcast_to(shape)};
 }
 
 Tensor binary(Op op, const Tensor& a, const Tensor& b) {
@@ -46,6 +52,7 @@ Tensor binary(Op op, const Tensor& a, const Tensor& b) {
   const Shape shape = common_shape(op, a, b);
   Tensor out = Tensor::empty(shape, a.dtype(), a.device());
   backend(a.device()).binary(op, out.mutable_view(), operand(a, shape), operand(b, shape));
+  if (tape::is_wanted(a, b)) tape::remember(out, op, {a, b});
   return out;
 }
 
@@ -72,8 +79,9 @@ int64_t end_of(DType dtype, bool largest) {
 Scalar whole_bound(const Tensor& x, Scalar bound, bool is_low) {
   const int64_t least = end_of(x.dtype(), false), most = end_of(x.dtype(), true);
   if (!bound.is_integer) {
-    if (std::isnan(bound.f))
+    if (std::isnan(bound.f)) {
       throw Error("clamp", "a bound is NaN", x.str(), "integers need numbers");
+    }
     const double whole = is_low ? std::ceil(bound.f) : std::floor(bound.f);
     if (whole >= 0x1p63) return most;
     bound = whole < -0x1p63 ? Scalar(least) : Scalar(static_cast<int64_t>(whole));
@@ -91,6 +99,7 @@ Tensor choose(const Tensor& condition, const Tensor& a, const Tensor& b, const S
   Tensor out = Tensor::empty(shape, a.dtype(), a.device());
   backend(a.device())
       .where(out.mutable_view(), operand(condition, shape), operand(a, shape), operand(b, shape));
+  if (tape::is_wanted(a, b)) tape::remember(out, Op::where, {condition, a, b});
   return out;
 }
 

@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "wick/base/error.h"
+#include "wick/tensor/arguments.h"
 #include "wick/tensor/checks.h"
+#include "wick/tensor/tape.h"
 
 namespace wick {
 namespace {
@@ -30,7 +32,9 @@ Tensor reduce(Op op, const Tensor& x, std::span<const int> dims, bool keepdim) {
   }
   Tensor out = Tensor::empty(shape, x.dtype(), x.device());
   backend(x.device()).reduce(op, out.mutable_view(), x.view(), mask);
-  return keepdim ? out : out.reshape(Shape(squeezed));
+  if (!keepdim) out = out.reshape(Shape(squeezed));
+  if (tape::is_wanted(x)) tape::remember(out, op, {x}, tape::Reduced{shape});
+  return out;
 }
 
 Tensor arg(Op op, const Tensor& x, int dim, bool keepdim) {
@@ -64,6 +68,7 @@ Tensor cast(const Tensor& x, DType dtype) {
   if (is_block(dtype)) throw Error("cast", "to a block dtype", x.str(), "use quantize");
   Tensor out = Tensor::empty(x.shape(), dtype, x.device());
   backend(x.device()).cast(out.mutable_view(), x.view());
+  if (tape::is_wanted(x)) tape::remember(out, Op::cast, {x});
   return out;
 }
 
@@ -89,6 +94,20 @@ Tensor cat(std::span<const Tensor> tensors, int dim) {
     backend(first.device()).copy(out.narrow(d, start, t.shape()[d]).mutable_view(), t.view());
     start += t.shape()[d];
   }
+  if (tape::is_wanted(tensors)) {
+    tape::remember(
+        out, "cat",
+        [](const tape::Vjp& v) {
+          int64_t at = 0;
+          for (size_t i = 0; i < v.inputs(); ++i) {
+            const int along = v.arguments<int>();
+            const int64_t size = v.x(i).shape()[along];
+            v.to(i, v.grad().narrow(along, at, size));
+            at += size;
+          }
+        },
+        {tensors.begin(), tensors.end()}, d);
+  }
   return out;
 }
 
@@ -111,6 +130,9 @@ void slice_set(Tensor& target, const Tensor& source, int dim, int64_t start) {
   check_operand(Op::copy, source, "slice_set");
   check_device("slice_set", target, source);
   const int d = resolve_dim("slice_set", dim, target.rank());
+  if (tape::is_wanted(target, source)) {
+    throw Error("slice_set", "not differentiable", target.str(), "detach both, or use cat");
+  }
   if (!target.storage()->writable()) {
     throw Error("slice_set", "target is read-only", target.str(), "it maps a file: clone it first");
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <memory>
 #include <span>
 
@@ -167,6 +168,92 @@ WICK_API Tensor quantize(const Tensor& x, DType dtype);
 /// Errors: another dtype.
 WICK_API Tensor dequantize(const Tensor& x, DType dtype = DType::f32);
 
+/// The kernel's movement in one dimension; ConvParams and PoolParams are of two.
+struct ConvParams1d {
+  int64_t stride = 1;
+  int64_t padding = 0;   ///< zeros at either side
+  int64_t dilation = 1;  ///< inputs from one tap of the kernel to the next
+  int64_t groups = 1;
+};
+struct PoolParams1d {
+  int64_t kernel = 1;
+  int64_t stride = 0;             ///< 0: the kernel's size
+  int64_t padding = 0;            ///< at either side
+  bool count_include_pad = true;  ///< avg: padding counts as elements that are 0
+};
+
+/// Kernels slid over an image, each output the sum of products of the kernel with what lies under
+/// it (a cross-correlation), plus the bias. x [b, c, h, w], weight [o, c/groups, kh, kw], bias [o]
+/// or undefined → [b, o, oh, ow] with oh = (h + 2·padding - dilation·(kh - 1) - 1) / stride + 1,
+/// rounded down. Floats, kept; narrow ones accumulate in f32, and the bias is added to the rounded
+/// sum. Class bound. Errors: sizes that don't fit, c or o no multiple of groups, a stride, dilation
+/// or group count below 1, negative padding, a kernel larger than the padded input.
+WICK_API Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                       const ConvParams& params = {});
+/// conv2d in one dimension: x [b, c, l], weight [o, c/groups, k] → [b, o, ol]. Dtypes, class and
+/// errors of conv2d.
+WICK_API Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                       const ConvParams1d& params = {});
+/// The gradient of conv2d's x as a function of its own: every element of x spreads its kernel over
+/// the output, stride apart. x [b, c, h, w], weight [c, o/groups, kh, kw], bias [o] or undefined →
+/// [b, o, oh, ow] with oh = (h - 1)·stride - 2·padding + dilation·(kh - 1) + output_padding + 1.
+/// Floats, kept; as conv2d. Class bound. Errors: those of conv2d; output_padding negative, or not
+/// below the larger of stride and dilation; nothing left of the output.
+WICK_API Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                                 const ConvParams& params = {},
+                                 std::array<int64_t, 2> output_padding = {0, 0});
+/// conv_transpose2d in one dimension: x [b, c, l], weight [c, o/groups, k] → [b, o, ol]. Dtypes,
+/// class and errors of conv_transpose2d.
+WICK_API Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                                 const ConvParams1d& params = {}, int64_t output_padding = 0);
+/// The gradient of conv2d's weight [o, c/groups, kh, kw], whose last sizes are `kernel`. x
+/// [b, c, h, w], grad [b, o, oh, ow] as conv2d gives it. Floats, kept. Class bound. Errors: those
+/// of conv2d, a grad of another shape.
+WICK_API Tensor conv2d_weight(const Tensor& x, const Tensor& grad, std::array<int64_t, 2> kernel,
+                              const ConvParams& params = {});
+
+/// The largest element of each window; NaN wins, padding never does. x [b, c, h, w] →
+/// [b, c, oh, ow] with oh = (h + 2·padding - kernel) / stride + 1, rounded down. All ten real
+/// dtypes, kept. Class exact. Errors: another rank, a kernel below 1, a negative stride or padding,
+/// padding above half the kernel, a kernel larger than the padded input.
+WICK_API Tensor max_pool2d(const Tensor& x, const PoolParams& params);
+/// The mean of each window, of kh·kw elements, or with count_include_pad off of those that aren't
+/// padding. Shapes, dtypes and errors of max_pool2d; integers: the exact sum divided, truncated.
+/// Class tree.
+WICK_API Tensor avg_pool2d(const Tensor& x, const PoolParams& params);
+/// The same in one dimension: x [b, c, l] → [b, c, ol].
+WICK_API Tensor max_pool1d(const Tensor& x, const PoolParams1d& params);
+WICK_API Tensor avg_pool1d(const Tensor& x, const PoolParams1d& params);
+/// The gradient of max_pool2d's x by that of its output: goes to the first largest element of each
+/// window. Floats, kept. Class tree. Errors: those of max_pool2d, a grad of another shape.
+WICK_API Tensor max_pool2d_grad(const Tensor& x, const Tensor& grad, const PoolParams& params);
+/// The gradient of avg_pool2d's x, so, too: shared evenly. x gives the shape alone.
+WICK_API Tensor avg_pool2d_grad(const Tensor& x, const Tensor& grad, const PoolParams& params);
+
+/// How an image's size changes: to `size` along h and w. A scale factor (outputs for each input)
+/// that isn't 0 replaces the sizes' ratio where places are computed.
+struct UpsampleParams {
+  std::array<int64_t, 2> size{};
+  std::array<double, 2> scale_factor{};
+  bool align_corners = false;  ///< bilinear: the corners of both images lie on each other
+};
+/// x [b, c, h, w] at another size, larger or smaller: output i takes input floor(i / scale factor),
+/// at most the last. All ten real dtypes, kept. Class exact. Errors: another rank, a size below 1,
+/// an empty image, a scale factor that isn't a positive number.
+WICK_API Tensor upsample_nearest2d(const Tensor& x, const UpsampleParams& params);
+/// The same in one dimension: x [b, c, l] → [b, c, size].
+WICK_API Tensor upsample_nearest1d(const Tensor& x, int64_t size, double scale_factor = 0);
+/// x [b, c, h, w] at another size, interpolated between the four nearest elements: output i lies at
+/// (i + 1/2) / scale factor - 1/2, at least 0, or with align_corners at i · (h - 1) / (oh - 1).
+/// Floats, kept. Class exact: the order is written. Errors: those of upsample_nearest2d.
+WICK_API Tensor upsample_bilinear2d(const Tensor& x, const UpsampleParams& params);
+/// The gradients of both by that of the output; x gives the shape alone. Floats, kept. Class tree.
+/// Errors: those of upsample_nearest2d, a grad of another shape.
+WICK_API Tensor upsample_nearest2d_grad(const Tensor& x, const Tensor& grad,
+                                        const UpsampleParams& params);
+WICK_API Tensor upsample_bilinear2d_grad(const Tensor& x, const Tensor& grad,
+                                         const UpsampleParams& params);
+
 /// exp(x - max) / sum along a dim. Any shape, kept. Floats, kept. Class tree. Errors: the dim is
 /// out of range.
 WICK_API Tensor softmax(const Tensor& x, int dim);
@@ -176,17 +263,42 @@ WICK_API Tensor log_softmax(const Tensor& x, int dim);
 /// weight of x's dtype or f32. Class tree. Errors: the weight has another size.
 /// Source: Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019.
 WICK_API Tensor rms_norm(const Tensor& x, const Tensor& weight, float eps);
+/// (x − mean) / sqrt(variance + eps) · weight + bias over the last dim. x [.., d], kept; weight and
+/// bias [d], or undefined: 1 and 0. Floats, kept; weight and bias of x's dtype or f32. Class tree.
+/// Errors: a weight or bias of another size. Source: Ba et al., "Layer Normalization", 2016.
+WICK_API Tensor layer_norm(const Tensor& x, const Tensor& weight = {}, const Tensor& bias = {},
+                           float eps = 1e-5f);
 /// Rotary embedding of r <= d elements in pairs (i, i + r/2). x [.., t, d], kept; cos and sin
 /// [t, r/2]. Floats, kept; cos and sin f32. Class exact. Errors: sizes that don't fit.
 /// Source: Su et al., "RoFormer", 2021.
 WICK_API Tensor rope(const Tensor& x, const Tensor& cos, const Tensor& sin);
 /// The same with pairs (2i, 2i + 1). Shapes, dtypes, class and errors of rope.
 WICK_API Tensor rope_interleaved(const Tensor& x, const Tensor& cos, const Tensor& sin);
-/// softmax(scale · q kᵀ + mask) v with grouped heads. q [b, h, m, d], k [b, g, n, d], v [b, g, n,
-/// e] → [b, h, m, e]; h is a multiple of g. f32 f16 bf16: q's dtype, kept; k and v share one. Class
-/// tree. Errors: sizes that don't fit.
+/// softmax(scale · q kᵀ + bias) v with grouped heads. q [b, h, m, d], k [b, g, n, d], v [b, g, n,
+/// e] → [b, h, m, e]; h is a multiple of g. mask broadcasts to [b, h, m, n]: f32 is added, where u8
+/// is 0 a key isn't seen; slopes [h] f32 times (j − i − (n − m)) are added (ALiBi); either may be
+/// undefined. A query that sees no key gives 0. f32 f16 bf16: q's dtype, kept; k and v share one.
+/// Class tree. Errors: sizes that don't fit. Source: Vaswani et al., "Attention Is All You Need",
+/// 2017; Press et al., "Train Short, Test Long", 2022 (ALiBi).
 WICK_API Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
-                          const AttentionParams& params);
+                          const AttentionParams& params, const Tensor& mask = {},
+                          const Tensor& slopes = {});
+/// Attention of sequences that lie one behind another. q [t, h, d], k [s, g, d], v [s, g, e] →
+/// [t, h, e]; sequence i has the queries [query_starts[i], query_starts[i + 1]) and the keys of
+/// key_starts; slopes as in attention. dtypes, class and errors of attention; starts that don't
+/// rise from 0 to the number of rows.
+WICK_API Tensor attention_of_lengths(const Tensor& q, const Tensor& k, const Tensor& v,
+                                     std::span<const int64_t> query_starts,
+                                     std::span<const int64_t> key_starts,
+                                     const AttentionParams& params, const Tensor& slopes = {});
+/// Attention to keys and values in pages. q [b, h, m, d], key_pages [p, g, size, d], value_pages
+/// [p, g, size, e], tables of page numbers [b, n] (an id dtype), lengths[i] keys for batch i → [b,
+/// h, m, e]. dtypes, class and errors of attention; a length that its table has no pages for.
+/// Source: Kwon et al., "PagedAttention", 2023.
+WICK_API Tensor attention_of_pages(const Tensor& q, const Tensor& key_pages,
+                                   const Tensor& value_pages, const Tensor& tables,
+                                   std::span<const int64_t> lengths, const AttentionParams& params,
+                                   const Tensor& slopes = {});
 /// One step of attention with a cache: of qkv [t, h·d + g·d + g·e] the queries and keys are rotated
 /// (rope_interleaved) by their positions, keys and values go into the caches at them, and every row
 /// attends to the positions up to its own → [t, h·e]. qkv f32. Class tree. Errors: sizes that don't

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "wick/backend/backend.h"
@@ -50,7 +49,9 @@ void Tensor::fail_undefined() {
 
 Tensor Tensor::with(const Layout& layout) const {
   require_defined();
-  Tensor view = *this;
+  Tensor view;
+  view.storage_ = storage_;
+  view.dtype_ = dtype_;
   view.layout_ = layout;
   return view;
 }
@@ -115,124 +116,6 @@ void Tensor::require_real(const char* op) const {
   if (is_block(dtype_)) {
     throw Error(op, "not for a block dtype", str(), "dequantize it first");
   }
-}
-
-Tensor Tensor::narrow(int dim, int64_t start, int64_t length) const {
-  if (!defined()) throw Error("narrow", "undefined tensor");
-  if (is_block(dtype_) && resolve_dim("narrow", dim, rank()) == rank() - 1) require_real("narrow");
-  return with(layout_.narrow(dim, start, length));
-}
-
-Tensor Tensor::slice(int dim, int64_t start, int64_t stop, int64_t step) const {
-  if (!defined()) throw Error("slice", "undefined tensor");
-  if (is_block(dtype_) && resolve_dim("slice", dim, rank()) == rank() - 1) require_real("slice");
-  return with(layout_.slice(dim, start, stop, step));
-}
-
-Tensor Tensor::transpose(int dim_a, int dim_b) const {
-  require_real("transpose");
-  return with(layout_.transpose(dim_a, dim_b));
-}
-
-Tensor Tensor::permute(std::span<const int> order) const {
-  require_real("permute");
-  return with(layout_.permute(order));
-}
-
-Tensor Tensor::broadcast_to(const Shape& shape) const {
-  require_real("broadcast_to");
-  return with(layout_.broadcast_to(shape));
-}
-
-Tensor Tensor::squeeze(int dim) const {
-  require_real("squeeze");
-  return with(layout_.squeeze(dim));
-}
-
-Tensor Tensor::unsqueeze(int dim) const {
-  require_real("unsqueeze");
-  return with(layout_.unsqueeze(dim));
-}
-
-std::vector<Tensor> Tensor::split(std::span<const int64_t> sizes, int dim) const {
-  const int d = resolve_dim("split", dim, rank());
-  std::vector<Tensor> parts;
-  int64_t start = 0;
-  for (int64_t size : sizes) {
-    parts.push_back(narrow(d, start, size));
-    start += size;
-  }
-  if (start != shape()[d]) {
-    throw Error("split", "sizes don't add up", fmt::format("{}, dim {}", str(), d),
-                fmt::format("{} != {}", start, shape()[d]));
-  }
-  return parts;
-}
-
-std::vector<Tensor> Tensor::chunk(int64_t count, int dim) const {
-  const int d = resolve_dim("chunk", dim, rank());
-  if (count < 1) throw Error("chunk", "count below 1", fmt::format("{}", count));
-  const int64_t total = shape()[d];
-  const int64_t piece = std::max<int64_t>(1, total / count + (total % count != 0 ? 1 : 0));
-  std::vector<Tensor> parts;
-  for (int64_t start = 0; start < total || parts.empty(); start += piece) {
-    parts.push_back(narrow(d, start, std::min(piece, total - start)));
-  }
-  return parts;
-}
-
-Tensor Tensor::reshape(const Shape& to) const {
-  require_real("reshape");
-  if (std::optional<Layout> view = layout_.reshape(to)) return with(*view);
-  return contiguous().reshape(to);
-}
-
-Tensor Tensor::flatten(int first_dim, int last_dim) const {
-  if (rank() == 0) return reshape({1});
-  const int first = resolve_dim("flatten", first_dim, rank());
-  const int last = resolve_dim("flatten", last_dim, rank());
-  if (first > last) {
-    throw Error("flatten", "dimensions out of order",
-                fmt::format("{}, {} to {}", str(), first, last));
-  }
-  std::vector<int64_t> dims;
-  int64_t merged = 1;
-  for (int d = 0; d < rank(); ++d) {
-    if (d < first || d > last) {
-      dims.push_back(shape()[d]);
-      continue;
-    }
-    merged *= shape()[d];
-    if (d == last) dims.push_back(merged);
-  }
-  return reshape(Shape(dims));
-}
-
-Tensor Tensor::contiguous() const { return layout().is_contiguous() ? *this : clone(); }
-
-Tensor Tensor::clone() const {
-  require_real("clone");
-  Tensor out = empty(shape(), dtype_, device());
-  backend(device()).copy(out.mutable_view(), view());
-  return out;
-}
-
-Tensor Tensor::to(DType dtype) const {
-  return defined() && dtype == dtype_ ? *this : cast(*this, dtype);
-}
-
-Tensor Tensor::to(Device device) const {
-  if (!defined() || device == this->device()) return *this;
-  if (is_block(dtype_) && !layout_.is_contiguous()) {
-    throw Error("to", "blocks in rows that aren't neighbours", str(), "take the whole tensor");
-  }
-  const Tensor dense = contiguous();
-  Tensor out = empty(shape(), dtype_, device);
-  const auto bytes = static_cast<size_t>(bytes_of(dtype_, elems()));
-  const char* const from =
-      static_cast<const char*>(dense.storage_->data()) + bytes_of(dtype_, dense.layout_.offset());
-  backend(device).copy_from(out.storage_->data(), backend(this->device()), from, bytes);
-  return out;
 }
 
 void Tensor::require_copyable(DType dtype) const {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "wick/backend/view.h"
@@ -15,6 +16,10 @@
 #include "wick/tensor/storage.h"
 
 namespace wick {
+
+namespace tape {
+struct Node;
+}
 
 /// The dtype whose elements have the C++ type T.
 template <class T>
@@ -131,6 +136,22 @@ class WICK_API Tensor {
     return {storage_->data(), dtype_, layout_};
   }
 
+  // Gradients: see wick/tensor/autograd.h.
+
+  /// This tensor as a leaf, whose gradient backward() computes; or not. Errors: not a float.
+  Tensor requires_grad(bool wanted = true) const;
+  /// Whether it is a leaf or depends on one.
+  bool needs_grad() const { return node_ != nullptr; }
+  /// What backward() has added up for a leaf; undefined: nothing yet. Errors: not a leaf.
+  Tensor grad() const;
+  void zero_grad() const;
+  /// The same elements, without a memory of how they were made.
+  Tensor detach() const;
+
+  /// How it was made, for functions over tensors.
+  const std::shared_ptr<tape::Node>& node() const { return node_; }
+  void set_node(std::shared_ptr<tape::Node> node) { node_ = std::move(node); }
+
  private:
   static Tensor from_bytes(const void* data, size_t count, DType dtype, const Shape& shape,
                            Device device);
@@ -141,13 +162,14 @@ class WICK_API Tensor {
     if (storage_ == nullptr) fail_undefined();
   }
   [[noreturn]] static void fail_undefined();
-  /// A view of the same storage; views of a layout inside it stay inside.
+  /// A view of the same storage, without a memory; views of a layout inside it stay inside.
   Tensor with(const Layout& layout) const;
   void require_real(const char* op) const;
 
   std::shared_ptr<Storage> storage_;
   DType dtype_ = DType::f32;
   Layout layout_;
+  std::shared_ptr<tape::Node> node_;
 };
 
 /// Rows of activations of a layer that the device's caches hold at once; 0: slices gain nothing.

@@ -7,6 +7,8 @@
 
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/kernels/attention_call.h"
+#include "wick/backend/gpu/on_host.h"
+#include "wick/backend/gpu/space.h"
 #include "wick/base/error.h"
 
 namespace wick::gpu {
@@ -22,8 +24,6 @@ std::string_view suffix(DType dtype) {
 uint32_t attention_dtype(DType dtype) {
   return dtype == DType::f32 ? kAttentionF32 : dtype == DType::f16 ? kAttentionF16 : kAttentionBf16;
 }
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 const void* at_offset(const ConstView& v) {
   return static_cast<const char*>(v.data) + bytes_of(v.dtype, v.layout.offset());
@@ -73,7 +73,7 @@ class Parts {
     wanted_ = wanted;
   }
   static int64_t chunks_of(const AttentionCall& c) {
-    return std::max<int64_t>(1, ceil_div(c.keys, kAttentionChunk));
+    return std::max<int64_t>(1, divide_up(c.keys, kAttentionChunk));
   }
   static int64_t rows_of(const AttentionCall& c) { return int64_t{c.batch} * c.heads * c.queries; }
   static bool fit(const AttentionCall& c) { return bytes_of_parts(c) <= kMostParts; }
@@ -96,7 +96,7 @@ class Parts {
 void launch_rows(Gpu& gpu, const AttentionCall& c, DType cache) {
   const int64_t rows = int64_t{c.queries} * c.group;
   const int64_t per_team = rows <= 8 ? 1 : 4;
-  const int64_t blocks = ceil_div(rows, 8 * per_team), slabs = ceil_div(c.e, kRowsWidth);
+  const int64_t blocks = divide_up(rows, 8 * per_team), slabs = divide_up(c.e, kRowsWidth);
   const int64_t heads = int64_t{c.batch} * (c.heads / c.group);
   // Too few groups for the device share out the chunks.
   const int64_t groups = blocks * slabs * heads, wanted = 2 * gpu.info.processors;
@@ -134,7 +134,7 @@ bool reads_pieces(const AttentionCall& c, DType cache, int64_t elems) {
 
 /// Bytes of a group's shared memory in decode.gpu, without a tile, and of a tile.
 int64_t decode_shared(const AttentionCall& c, int64_t rows, int64_t fresh) {
-  const int64_t d = ceil_div(c.d, 4) * 4, e = ceil_div(c.e, 4) * 4;
+  const int64_t d = divide_up(c.d, 4) * 4, e = divide_up(c.e, 4) * 4;
   return 4 * (rows * (d + kAttentionChunk) + fresh * (d + e) + (2 * rows + 4) / 4 * 4 + 4);
 }
 int64_t tile_bytes(const AttentionCall& c, DType cache, bool shares) {
@@ -156,7 +156,7 @@ struct DecodeShape {
                             : attention_staging == AttentionStaging::always;
     const bool stages = copies && reads_pieces(c, dtype, 16 / bytes_of(dtype, 1));
     // Heads of a key head share what is loaded where there is work enough for all processors.
-    const int64_t few_tiles = ceil_div(c.group, kDecodeRows);
+    const int64_t few_tiles = divide_up(c.group, kDecodeRows);
     if (stages && gpu.has_parts() && c.e % kPartWidth == 0 && 8 * kPartWidth % c.e == 0) {
       // More than what runs at once is better off with larger tiles.
       const int64_t groups = sets * few_tiles * chunks, room = kPartGroups * processors;
@@ -166,7 +166,7 @@ struct DecodeShape {
     }
     const bool shares = parts > 1 || sets * c.group * chunks > processors;
     tiles = shares ? few_tiles : c.group;
-    rows = ceil_div(c.group, tiles);
+    rows = divide_up(c.group, tiles);
     shared = decode_shared(c, rows, 0) + tile_bytes(c, dtype, parts > 1);
     staged = stages && shared <= most_shared;
     if (staged) return;
@@ -258,7 +258,7 @@ bool takes_flash(const Gpu& gpu, const AttentionCall& c, DType cache) {
 
 void launch_flash(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DType dtype) {
   const FlashPlan plan(c, dtype);
-  const int64_t blocks = ceil_div(int64_t{c.queries} * c.group, kFlashRows);
+  const int64_t blocks = divide_up(int64_t{c.queries} * c.group, kFlashRows);
   const int64_t groups = blocks * c.batch * (c.heads / c.group);
   const int64_t most_splits = std::max<int64_t>(1, c.keys / kLeastSplitKeys);
   const int64_t splits =
@@ -288,7 +288,7 @@ void launch_flash(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DTyp
 /// any.
 void fill_cache(Gpu& gpu, const CacheCall& c, DType dtype, float* q) {
   const int64_t heads = 2 * int64_t{c.key_heads} + (q == nullptr ? 0 : c.heads);
-  const unsigned groups = count32(heads * ceil_div(c.t, kFillTokens));
+  const unsigned groups = count32(heads * divide_up(c.t, kFillTokens));
   gpu.launch("attention", "fill_cache_" + std::string(suffix(dtype)),
              Grid{.groups = {groups, 1, 1}}, c, q);
 }
@@ -322,8 +322,16 @@ CacheCall make_cache_call(Gpu& gpu, const AttentionCall& call, const ConstView& 
 AttentionStaging attention_staging = AttentionStaging::where_copies_run_alone;
 
 void GpuBackend::attention(const View& out, const ConstView& q, const ConstView& k,
-                           const ConstView& v, const AttentionParams& params) {
+                           const ConstView& v, const AttentionParams& params,
+                           const AttentionBias& bias) {
   if (out.layout.elems() == 0) return;
+  if (bias.mask.data != nullptr || bias.slopes.data != nullptr) {
+    OnHost host(*this);
+    const View y = host.out(out);
+    host.cpu().attention(y, host.in(q), host.in(k), host.in(v), params,
+                         {host.in(bias.mask), host.in(bias.slopes)});
+    return host.finish();
+  }
   const AttentionCall call = make_call(out, q, k, v, params);
   if (launch_decode(gpu_, call, {}, k.dtype, {})) return;
   if (takes_flash(gpu_, call, k.dtype)) {

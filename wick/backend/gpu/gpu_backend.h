@@ -63,15 +63,31 @@ class GpuBackend final : public Backend {
   void quantize(const View& out, const ConstView& in) override;
   void dequantize(const View& out, const ConstView& in) override;
 
+  // spatial.cpp
+  void conv2d(const View& out, const ConstView& x, const ConstView& w,
+              const ConvParams& params) override;
+  void conv2d_input(const View& grad_x, const ConstView& grad_out, const ConstView& w,
+                    const ConvParams& params) override;
+  void conv2d_weight(const View& grad_w, const ConstView& x, const ConstView& grad_out,
+                     const ConvParams& params) override;
+  void pool2d(Op op, const View& out, const ConstView& in, const PoolParams& params) override;
+  void pool2d_grad(Op op, const View& grad_in, const ConstView& grad_out, const ConstView& in,
+                   const PoolParams& params) override;
+  void resample(Op op, const View& out, const ConstView& in, const ResampleParams& params) override;
+  void resample_grad(Op op, const View& grad_in, const ConstView& grad_out,
+                     const ResampleParams& params) override;
+
   // norm.cpp
   void softmax(const View& out, const ConstView& in, int dim, bool log) override;
   void rms_norm(const View& out, const ConstView& in, const ConstView& weight, float eps) override;
+  void layer_norm(const View& out, const ConstView& in, const ConstView& weight,
+                  const ConstView& bias, float eps) override;
   void rope(const View& out, const ConstView& in, const ConstView& cos, const ConstView& sin,
             bool interleaved) override;
 
   // attention.cpp
   void attention(const View& out, const ConstView& q, const ConstView& k, const ConstView& v,
-                 const AttentionParams& params) override;
+                 const AttentionParams& params, const AttentionBias& bias) override;
   void cached_attention(const View& out, const ConstView& qkv,
                         const CachedAttention& where) override;
   void sample(const SampleState& state, const ConstView& logits,

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "wick/backend/gpu/gpu_backend.h"
+#include "wick/backend/gpu/on_host.h"
 #include "wick/backend/gpu/reduce_plan.h"
 
 namespace wick::gpu {
@@ -12,6 +13,12 @@ namespace {
 
 constexpr int64_t kChunk = 4096, kAccumulators = 128;
 constexpr unsigned kColumnItems = 512;
+
+// As in kernels/norm_row.h.
+struct Spread {
+  int64_t step;
+  uint32_t wide;
+};
 
 // As in kernels/norm_lines.gpu.
 struct Weights {
@@ -44,6 +51,19 @@ class RowPlan {
     const int64_t bytes = each() * bytes_of(vector.dtype, 1);
     return (n_ == 1 || vector.layout.stride(0) == 1) &&
            place(vector.data, vector.dtype, vector.layout.offset()) % bytes == 0;
+  }
+
+  /// Whether a group for each row, all of whose items have a part of it, is done sooner: in f32.
+  bool is_alone(unsigned rows) const {
+    return in_.dtype == DType::f32 && n_ % 4 == 0 && n_ > 256 && n_ <= 4 * kChunk &&
+           rows <= 8 * static_cast<unsigned>(gpu_.info.processors);
+  }
+  Spread in_spread() const { return {in_step_, in_step_ == 1 && aligned<0>(in_.data, 16)}; }
+  Spread out_spread() const { return {out_step_, out_step_ == 1 && aligned<1>(out_.data, 16)}; }
+  /// Of a vector along the rows.
+  Spread spread_of(const ConstView& vector) const {
+    const int64_t step = vector.layout.stride(0);
+    return {step, step == 1 && place(vector.data, DType::f32, vector.layout.offset()) % 16 == 0};
   }
 
   /// Rows for a kernel whose items have `each` neighbouring accumulators and take `rows` of them.
@@ -144,7 +164,15 @@ void rms_norm(Gpu& gpu, const View& out, const ConstView& in, const ConstView& w
     const void* x = advance(in.data, in.dtype, start[0]);
     void* y = advance(out.data, out.dtype, start[1]);
     Grid grid;
-    if (held) {
+    if (weight.dtype == DType::f32 && plan.is_alone(kept.elems)) {
+      const auto n = static_cast<uint32_t>(reduction.n);
+      grid.early = true;
+      grid.groups[0] = kept.elems;
+      grid.items = std::clamp((n / 4 + 31) / 32 * 32, 128u, 1024u);
+      grid.shared_bytes = (n + 127) / 128 * 128 * 4;
+      gpu.launch("norm_row", n <= kChunk ? "rms_norm_row_short" : "rms_norm_row_long", grid, y, x,
+                 kept, w, n, plan.out_spread(), plan.in_spread(), plan.spread_of(weight), eps);
+    } else if (held) {
       grid.early = true;
       const NormRows rows = plan.spread_held(kept, grid);
       gpu.launch("norm",
@@ -193,6 +221,14 @@ void softmax(Gpu& gpu, const View& out, const ConstView& in, int dim, bool log) 
 void GpuBackend::rms_norm(const View& out, const ConstView& in, const ConstView& weight,
                           float eps) {
   gpu::rms_norm(gpu_, out, in, weight, eps);
+}
+
+void GpuBackend::layer_norm(const View& out, const ConstView& in, const ConstView& weight,
+                            const ConstView& bias, float eps) {
+  OnHost host(*this);
+  const View y = host.out(out);
+  host.cpu().layer_norm(y, host.in(in), host.in(weight), host.in(bias), eps);
+  host.finish();
 }
 
 void GpuBackend::softmax(const View& out, const ConstView& in, int dim, bool log) {

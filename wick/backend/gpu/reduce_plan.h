@@ -44,6 +44,5 @@ Columns columns_of(const Nest<2>& kept, int64_t n);
 inline uint32_t ceil_log(uint64_t x) {
   return x <= 1 ? 0 : static_cast<uint32_t>(std::bit_width(x - 1));
 }
-inline int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace wick::gpu

@@ -13,6 +13,8 @@
 
 namespace wick::gpu {
 
+inline int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
 /// Some dims of N operands, in elements. Operand 0 is the output, where there is one.
 template <uint32_t N>
 struct Space {

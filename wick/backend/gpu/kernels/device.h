@@ -54,7 +54,6 @@ WICK_DEVICE u32 item() { return __builtin_amdgcn_workitem_id_x(); }
 WICK_DEVICE u32 items() { return __builtin_amdgcn_workgroup_size_x(); }
 WICK_DEVICE u32 group() { return __builtin_amdgcn_workgroup_id_x(); }
 WICK_DEVICE u32 group_y() { return __builtin_amdgcn_workgroup_id_y(); }
-WICK_DEVICE u32 group_z() { return __builtin_amdgcn_workgroup_id_z(); }
 /// Groups along the first axis. Source: the hidden arguments of code objects from version 5 on.
 WICK_DEVICE u32 groups() {
   return *(const __attribute__((address_space(4))) u32*)__builtin_amdgcn_implicitarg_ptr();
@@ -195,9 +194,12 @@ WICK_DEVICE u32 item() { return threadIdx.x; }
 WICK_DEVICE u32 items() { return blockDim.x; }
 WICK_DEVICE u32 group() { return blockIdx.x; }
 WICK_DEVICE u32 group_y() { return blockIdx.y; }
-WICK_DEVICE u32 group_z() { return blockIdx.z; }
 WICK_DEVICE u32 groups() { return gridDim.x; }
 WICK_DEVICE void sync() { __syncthreads(); }
+/// Of something in shared memory, for instructions that take no other.
+WICK_DEVICE u32 shared_address(const void* at) {
+  return static_cast<u32>(__cvta_generic_to_shared(at));
+}
 template <u32 kMask>
 WICK_DEVICE u32 shuffle_xor(u32 x) {
   return __shfl_xor_sync(~0u, x, kMask);

@@ -17,17 +17,17 @@ namespace wick::gpu {
 
 /// Starts copying 16 bytes; both places are aligned to them.
 WICK_DEVICE void start_copy(Bytes16* shared_to, const Bytes16* from) {
-  const u32 to = static_cast<u32>(__cvta_generic_to_shared(shared_to));
+  const u32 to = shared_address(shared_to);
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 }
 /// The same for 4 bytes.
 WICK_DEVICE void start_copy(u32* shared_to, const u32* from) {
-  const u32 to = static_cast<u32>(__cvta_generic_to_shared(shared_to));
+  const u32 to = shared_address(shared_to);
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(from) : "memory");
 }
 /// Copies 16 bytes, or writes zeros: `from` is then not read.
 WICK_DEVICE void start_copy_or_zeros(Bytes16* shared_to, const Bytes16* from, bool copy) {
-  const u32 to = static_cast<u32>(__cvta_generic_to_shared(shared_to)), bytes = copy ? 16 : 0;
+  const u32 to = shared_address(shared_to), bytes = copy ? 16 : 0;
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes)
                : "memory");
 }
@@ -35,7 +35,7 @@ WICK_DEVICE void start_copy_or_zeros(Bytes16* shared_to, const Bytes16* from, bo
 /// read.
 template <u32 kBytes>
 WICK_DEVICE void start_copy_of(float* shared_to, const float* from, u32 size) {
-  const u32 to = static_cast<u32>(__cvta_generic_to_shared(shared_to));
+  const u32 to = shared_address(shared_to);
   if constexpr (kBytes == 16) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(size)
                  : "memory");

@@ -15,10 +15,6 @@
 namespace wick::gpu {
 
 /// Where something in shared memory lies there, in bytes.
-WICK_DEVICE u32 shared_address(const void* at) {
-  return static_cast<u32>(__cvta_generic_to_shared(at));
-}
-
 /// Four 8 by 8 blocks out of shared memory; lane 8i + r says where row r of block i lies, 16 bytes.
 WICK_DEVICE void load_blocks(u32 (&to)[4], u32 at) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"

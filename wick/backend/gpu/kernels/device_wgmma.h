@@ -14,10 +14,6 @@
 namespace wick::gpu {
 
 /// An address in shared memory as instructions take it.
-WICK_DEVICE u32 shared_address(const void* p) {
-  return static_cast<u32>(__cvta_generic_to_shared(p));
-}
-
 // ---- Barriers in shared memory: a phase ends when all have arrived and all bytes have come.
 
 struct alignas(8) Barrier {
@@ -59,9 +55,6 @@ WICK_DEVICE void wait(Barrier& b, u32 parity) {
 /// A kernel's parameter that copies read, too.
 #define WICK_COPY_MAP const __grid_constant__ wick::gpu::CopyMap
 
-WICK_DEVICE void fetch_map(const CopyMap& map) {
-  asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
-}
 /// Copies the box at these coordinates, the first along neighbours in memory; zeros for what lies
 /// outside. Its bytes count at the barrier.
 WICK_DEVICE void copy_box(void* to, const CopyMap& map, i32 x, i32 y, i32 z, Barrier& b) {

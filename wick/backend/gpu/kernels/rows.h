@@ -39,36 +39,14 @@ struct RowPlace {
   }
 };
 
-/// Neighbouring elements from c on; zeros from n on. kWhole: rows lie at multiples of kEach
-/// elements and have as many.
-template <u32 kEach, bool kWhole, class T>
-WICK_DEVICE Pack<T, kEach> load_each(const T* x, u32 c, u32 n) {
-  Pack<T, kEach> y = {};
-  if constexpr (kWhole) {
-    if (c < n) y = *reinterpret_cast<const Pack<T, kEach>*>(x + c);
-  } else {
-    Compute<T> v[kEach] = {};
-#pragma unroll
-    for (u32 i = 0; i < kEach; ++i) {
-      if (c + i < n) v[i] = widen(x[c + i]);
-    }
-    y = Pack<T, kEach>::of(v);
-  }
-  return y;
-}
-
-/// Values to neighbouring elements from c on, below n.
-template <u32 kEach, bool kWhole, class T>
-WICK_DEVICE void store_each(T* y, u32 c, u32 n, const Compute<T> (&v)[kEach]) {
-  if constexpr (kWhole) {
-    if (c < n) *reinterpret_cast<Pack<T, kEach>*>(y + c) = Pack<T, kEach>::of(v);
-  } else {
-#pragma unroll
-    for (u32 i = 0; i < kEach; ++i) {
-      if (c + i < n) y[c + i] = narrow<T>(v[i]);
-    }
-  }
-}
+/// Neighbouring elements of an item of HeldRows.
+template <u32 kSteps, class T>
+inline constexpr u32 kHeldEach = kSteps == 32                     ? 4 / sizeof(T)
+                                 : kSteps == 16 && sizeof(T) == 4 ? 2
+                                                                  : 4;
+/// Rows that an item holds: several of few elements.
+template <u32 kSteps>
+inline constexpr u32 kHeldRowsOf = kSteps == 1 ? 2 : 1;
 
 /// Several rows of each item, which holds some packs of each of them. Pack s starts s · 128
 /// elements after the item's first; but in rows of at most 128 elements, where kSteps is 1, an item
@@ -230,7 +208,9 @@ WICK_DEVICE void for_fours(const T* x, i64 step, bool packs, u32 first, u32 n, c
     if (packs) {
 #pragma unroll
       for (u32 k = 0; k < kAtOnce; ++k) {
-        const auto pack = load_each<kFour, true>(x, base + k * kAccumulators, n);
+        const u32 at = base + k * kAccumulators;
+        Pack<T, kFour> pack = {};
+        if (at < n) pack = *reinterpret_cast<const Pack<T, kFour>*>(x + at);
 #pragma unroll
         for (u32 i = 0; i < kFour; ++i) v[k][i] = pack[i];
       }

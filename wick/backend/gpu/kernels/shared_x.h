@@ -21,8 +21,8 @@ class SharedX {
   /// packs: of the part.
   WICK_DEVICE SharedX(Bytes16* shared, u32 packs) : shared_(shared), packs_(packs) {}
 
-  /// Takes the part from pack `first` on, zeros behind k and for rows
-  /// there aren't. All items of the group come here.
+  /// Takes the part from pack `first` on, zeros behind k and for rows that aren't there. All items
+  /// of the group come here.
   WICK_DEVICE void fill(const void* x, u32 format, const Product& p, u32 first) const {
     const u32 elems = packs_ * kPack, bytes = format == kStoreF32 ? 4 : 2;
     // Whether four neighbours can be read at once.

@@ -8,6 +8,7 @@
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/linear/pack_rows.h"
 #include "wick/backend/gpu/linear/product.h"
+#include "wick/backend/gpu/space.h"
 
 namespace wick::gpu {
 namespace {
@@ -24,8 +25,6 @@ constexpr uint32_t kLeastK = 64;
 
 constexpr int64_t kTeam = 32, kMostTeams = 16;
 
-int64_t whole(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 /// Where a matrix's operands start, in elements.
 using Starts = math::i64[4];
 
@@ -38,15 +37,15 @@ bool has_packs(const ProductJob& job) {
 }
 
 int64_t packs_of(const ProductJob& job) {
-  return whole(job.shape.k, 16 / info(job.b_dtype).block_bytes);
+  return divide_up(job.shape.k, 16 / info(job.b_dtype).block_bytes);
 }
 
 /// Teams of a group of matvec_stream.gpu for rows of so many packs: as few lanes idle as can be.
 int64_t stream_teams(int64_t packs) {
-  if (packs <= kMostTeams / 2 * kTeam) return std::max<int64_t>(whole(packs, kTeam), 1);
+  if (packs <= kMostTeams / 2 * kTeam) return std::max<int64_t>(divide_up(packs, kTeam), 1);
   int64_t best = kMostTeams, least = INT64_MAX;
   for (int64_t teams = kMostTeams; teams >= kMostTeams / 2; --teams) {
-    const int64_t lanes = whole(packs, teams * kTeam) * teams * kTeam;
+    const int64_t lanes = divide_up(packs, teams * kTeam) * teams * kTeam;
     if (lanes < least) best = teams, least = lanes;
   }
   return best;
@@ -55,7 +54,7 @@ int64_t stream_teams(int64_t packs) {
 /// Bytes of shared memory for so many rows of activations, as matvec_stream.gpu has them.
 int64_t stream_bytes(const ProductJob& job, int64_t rows) {
   const int64_t packs = packs_of(job), lanes = stream_teams(packs) * kTeam;
-  return rows * whole(packs, lanes) * lanes * (job.b_dtype == DType::f16 ? 32 : 16);
+  return rows * divide_up(packs, lanes) * lanes * (job.b_dtype == DType::f16 ? 32 : 16);
 }
 
 /// Rows that matvec_stream.gpu takes at once: none where not even one fits.
@@ -76,7 +75,8 @@ void stream(Gpu& gpu, const ProductJob& job, const Product& p, uint32_t rows, co
   const int64_t teams = stream_teams(packs_of(job));
   // Groups that a processor holds at once.
   const int64_t at_once = std::max<int64_t>((rows == 1 ? 2 : 1) * kMostTeams / teams, 1);
-  const auto groups = static_cast<uint32_t>(std::min(whole(p.n, 4), gpu.info.processors * at_once));
+  const auto groups =
+      static_cast<uint32_t>(std::min(divide_up(p.n, 4), gpu.info.processors * at_once));
   gpu.launch("matvec_stream", fmt::format("matvec_{}_{}", name(job.b_dtype), rows),
              Grid{.groups = {groups, 1, 1},
                   .items = static_cast<unsigned>(teams * kTeam),

@@ -1,0 +1,22 @@
+#pragma once
+
+// What calls are remembered with beside their tensors, where one number isn't all.
+
+#include <cstdint>
+
+#include "wick/backend/view.h"
+#include "wick/base/shape.h"
+
+namespace wick::tape {
+
+/// Of a reduction.
+struct Reduced {
+  Shape kept;  ///< the result's shape with sizes of one where dims were reduced
+};
+
+/// Of an elementwise function of one operand and one number or two.
+struct Numbers {
+  Scalar p, q;
+};
+
+}  // namespace wick::tape

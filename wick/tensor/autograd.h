@@ -1,0 +1,42 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "wick/base/export.h"
+#include "wick/tensor/tensor.h"
+
+namespace wick {
+
+// Gradients by reverse mode. A tensor made by requires_grad() is a leaf; results of functions over
+// leaves remember how they were made, until backward() or gradients() asks. Rules are functions
+// over tensors themselves, so gradients have gradients where `create_graph` says so.
+
+/// Calls of this thread aren't remembered while one of these lives.
+class WICK_API NoGrad {
+ public:
+  NoGrad();
+  ~NoGrad();
+  NoGrad(const NoGrad&) = delete;
+  NoGrad& operator=(const NoGrad&) = delete;
+
+ private:
+  bool before_;
+};
+
+/// Whether calls of this thread are remembered.
+WICK_API bool grad_enabled();
+WICK_API void set_grad_enabled(bool on);
+
+/// Adds the gradient of `y` with respect to every leaf that it depends on to that leaf's grad().
+/// y: a float; of one element, or with `gradient` of its shape and dtype. Errors: y depends on no
+/// leaf, a gradient that doesn't fit, an op on the way that isn't differentiable.
+WICK_API void backward(const Tensor& y, const Tensor& gradient = {}, bool create_graph = false);
+
+/// The gradients of `y` with respect to `inputs`, which may be leaves or results on the way; those
+/// that y doesn't depend on are undefined. Leaves' grad() stays as it is. Shapes, dtypes and errors
+/// of backward.
+WICK_API std::vector<Tensor> gradients(const Tensor& y, std::span<const Tensor> inputs,
+                                       const Tensor& gradient = {}, bool create_graph = false);
+
+}  // namespace wick

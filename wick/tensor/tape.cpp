@@ -1,0 +1,235 @@
+#include "wick/tensor/tape.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <map>
+
+#include "wick/base/error.h"
+#include "wick/tensor/autograd.h"
+#include "wick/tensor/ops.h"
+
+namespace wick {
+namespace tape {
+namespace {
+
+std::atomic<uint64_t> calls{0};
+
+Tensor without_node(const Tensor& x) {
+  Tensor plain = x;
+  plain.set_node(nullptr);
+  return plain;
+}
+
+/// Sets whether calls are remembered, for the length of a scope.
+class Enabled {
+ public:
+  explicit Enabled(bool now) : before_(std::exchange(enabled(), now)) {}
+  ~Enabled() { enabled() = before_; }
+  Enabled(const Enabled&) = delete;
+  Enabled& operator=(const Enabled&) = delete;
+
+ private:
+  bool before_;
+};
+
+}  // namespace
+
+bool& enabled() {
+  thread_local bool value = true;
+  return value;
+}
+
+Node::~Node() {
+  // Each node that only this one holds is emptied before it goes, so that none goes inside another.
+  std::vector<std::shared_ptr<Node>> going;
+  const auto take = [&](std::vector<Tensor>& tensors) {
+    for (Tensor& x : tensors) {
+      if (x.node() == nullptr) continue;
+      std::shared_ptr<Node> node = x.node();
+      x.set_node(nullptr);
+      if (node.use_count() == 1) going.push_back(std::move(node));
+    }
+  };
+  take(inputs);
+  while (!going.empty()) {
+    const std::shared_ptr<Node> node = std::move(going.back());
+    going.pop_back();
+    take(node->inputs);
+  }
+}
+
+void remember(Tensor& result, std::string_view name, Rule rule, std::vector<Tensor> inputs,
+              std::any arguments, bool keep) {
+  if (!is_float(result.dtype())) return;
+  auto node = std::make_shared<Node>();
+  node->name = name;
+  node->rule = rule;
+  node->inputs = std::move(inputs);
+  if (keep) node->result = without_node(result);
+  node->arguments = std::move(arguments);
+  node->number = ++calls;
+  result.set_node(std::move(node));
+}
+
+void remember(Tensor& result, Op op, std::vector<Tensor> inputs, std::any arguments) {
+  if (!is_float(result.dtype())) return;
+  const OpRule& row = rule_of(op);
+  if (row.rule == nullptr) {
+    throw Error(name(op), "not differentiable", inputs.front().str(),
+                fmt::format("{}; detach its input, or call it under NoGrad",
+                            row.refusal != nullptr ? row.refusal : "it has no gradient"));
+  }
+  remember(result, name(op), row.rule, std::move(inputs), std::move(arguments), row.keeps_result);
+}
+
+Tensor Vjp::y() const {
+  Tensor y = node_->result;
+  y.set_node(node_);
+  return y;
+}
+
+bool Vjp::wants(size_t i) const { return node_->inputs[i].node() != nullptr; }
+
+void Vjp::to(size_t i, const Tensor& gradient) const {
+  if (!wants(i)) return;
+  const Tensor fitting = sum_to(gradient, node_->inputs[i].shape());
+  to_[i] = to_[i].defined() ? to_[i] + fitting : fitting;
+}
+
+Tensor sum_to(const Tensor& x, const Shape& shape) {
+  if (x.shape() == shape) return x;
+  std::vector<int> dims;
+  const int more = x.rank() - shape.rank();
+  for (int d = 0; d < x.rank(); ++d) {
+    if (d < more || (shape[d - more] == 1 && x.shape()[d] != 1)) dims.push_back(d);
+  }
+  return dims.empty() ? x.reshape(shape) : sum(x, dims, true).reshape(shape);
+}
+
+namespace {
+
+/// Goes from a result back to what it was made of, the latest calls first.
+class Walk {
+ public:
+  Walk(const Tensor& y, const Tensor& gradient) {
+    if (!y.defined() || y.node() == nullptr) {
+      throw Error("backward", "depends on nothing that needs a gradient", y.str(),
+                  "make a leaf by requires_grad()");
+    }
+    if (gradient.defined()) {
+      if (!(gradient.shape() == y.shape()) || gradient.dtype() != y.dtype() ||
+          gradient.device() != y.device()) {
+        throw Error("backward", "the gradient doesn't fit",
+                    fmt::format("y {}, gradient {}", y.str(), gradient.str()));
+      }
+      add(y.node(), gradient);
+    } else {
+      if (y.elems() != 1) {
+        throw Error("backward", "more than one element", y.str(), "give the gradient of it");
+      }
+      add(y.node(), Tensor::ones(y.shape(), y.dtype(), y.device()));
+    }
+  }
+
+  /// Calls visit(node, its gradient) for every node, all of whose gradient has come together then.
+  template <class F>
+  void run(const F& visit) {
+    while (!pending_.empty()) {
+      auto last = std::prev(pending_.end());
+      const auto [node, gradient] = std::move(last->second);
+      pending_.erase(last);
+      visit(node, gradient);
+      if (node->rule == nullptr) continue;
+      Vjp vjp(node, gradient);
+      node->rule(vjp);
+      for (size_t i = 0; i < vjp.given().size(); ++i) {
+        const Tensor& given = vjp.given()[i];
+        if (given.defined()) add(node->inputs[i].node(), given);
+      }
+    }
+  }
+
+ private:
+  struct Pending {
+    std::shared_ptr<Node> node;
+    Tensor gradient;
+  };
+
+  void add(const std::shared_ptr<Node>& node, const Tensor& gradient) {
+    auto [at, is_new] = pending_.try_emplace({node->number, node.get()}, Pending{node, gradient});
+    if (!is_new) at->second.gradient = at->second.gradient + gradient;
+  }
+
+  // Leaves have number 0 and come last.
+  std::map<std::pair<uint64_t, Node*>, Pending> pending_;
+};
+
+}  // namespace
+}  // namespace tape
+
+NoGrad::NoGrad() : before_(std::exchange(tape::enabled(), false)) {}
+NoGrad::~NoGrad() { tape::enabled() = before_; }
+
+bool grad_enabled() { return tape::enabled(); }
+void set_grad_enabled(bool on) { tape::enabled() = on; }
+
+void backward(const Tensor& y, const Tensor& gradient, bool create_graph) {
+  const tape::Enabled mode(create_graph);
+  tape::Walk(y, gradient).run([](const std::shared_ptr<tape::Node>& node, const Tensor& given) {
+    if (node->rule != nullptr) return;
+    const std::lock_guard lock(node->mutex);
+    node->gradient = node->gradient.defined() ? node->gradient + given : given;
+  });
+}
+
+std::vector<Tensor> gradients(const Tensor& y, std::span<const Tensor> inputs,
+                              const Tensor& gradient, bool create_graph) {
+  for (const Tensor& x : inputs) {
+    if (!x.defined() || x.node() == nullptr) {
+      throw Error("gradients", "with respect to a tensor that needs none", x.str(),
+                  "make a leaf by requires_grad()");
+    }
+  }
+  const tape::Enabled mode(create_graph);
+  std::vector<Tensor> result(inputs.size());
+  tape::Walk(y, gradient).run([&](const std::shared_ptr<tape::Node>& node, const Tensor& given) {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (inputs[i].node() == node) result[i] = given;
+    }
+  });
+  return result;
+}
+
+Tensor Tensor::requires_grad(bool wanted) const {
+  if (!wanted) return detach();
+  if (!defined() || !is_float(dtype_)) {
+    throw Error("requires_grad", "not a float", str(), "gradients are of floats");
+  }
+  Tensor leaf = *this;
+  leaf.node_ = std::make_shared<tape::Node>();
+  leaf.node_->name = "leaf";
+  return leaf;
+}
+
+Tensor Tensor::detach() const {
+  Tensor plain = *this;
+  plain.node_ = nullptr;
+  return plain;
+}
+
+Tensor Tensor::grad() const {
+  if (node_ == nullptr || node_->rule != nullptr) {
+    throw Error("grad", "not a leaf", str(), "leaves are made by requires_grad()");
+  }
+  const std::lock_guard lock(node_->mutex);
+  return node_->gradient;
+}
+
+void Tensor::zero_grad() const {
+  if (node_ == nullptr) return;
+  const std::lock_guard lock(node_->mutex);
+  node_->gradient = {};
+}
+
+}  // namespace wick

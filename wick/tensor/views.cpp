@@ -1,0 +1,195 @@
+// Views of tensors, and copies of their elements: each with its gradient rule.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "wick/backend/backend.h"
+#include "wick/base/error.h"
+#include "wick/tensor/ops.h"
+#include "wick/tensor/tape.h"
+#include "wick/tensor/tensor.h"
+
+namespace wick {
+namespace {
+
+using tape::Vjp;
+
+/// What a slice is of its tensor.
+struct Range {
+  int dim;
+  int64_t start, stop, step;
+};
+
+Tensor put_slice(const Tensor& x, const Shape& shape, const Range& r);
+
+void slice_rule(const Vjp& v) { v.to_x(put_slice(v.grad(), v.x().shape(), v.arguments<Range>())); }
+
+/// Zeros of a shape, with x as their slice.
+Tensor put_slice(const Tensor& x, const Shape& shape, const Range& r) {
+  Tensor out = Tensor::zeros(shape, x.dtype(), x.device());
+  backend(x.device()).copy(out.slice(r.dim, r.start, r.stop, r.step).mutable_view(), x.view());
+  if (tape::is_wanted(x)) {
+    tape::remember(
+        out, "slice",
+        [](const Vjp& v) {
+          const auto& at = v.arguments<Range>();
+          v.to_x(v.grad().slice(at.dim, at.start, at.stop, at.step));
+        },
+        {x}, r);
+  }
+  return out;
+}
+
+/// Of views that only name the dims otherwise.
+void reshape_rule(const Vjp& v) { v.to_x(v.grad().reshape(v.x().shape())); }
+
+Tensor remembered(Tensor out, std::string_view name, tape::Rule rule, const Tensor& x,
+                  std::any arguments = {}) {
+  if (tape::is_wanted(x)) tape::remember(out, name, rule, {x}, std::move(arguments));
+  return out;
+}
+
+}  // namespace
+
+Tensor Tensor::narrow(int dim, int64_t start, int64_t length) const {
+  if (!defined()) throw Error("narrow", "undefined tensor");
+  if (is_block(dtype_) && resolve_dim("narrow", dim, rank()) == rank() - 1) require_real("narrow");
+  return remembered(with(layout_.narrow(dim, start, length)), "narrow", slice_rule, *this,
+                    Range{dim, start, start + length, 1});
+}
+
+Tensor Tensor::slice(int dim, int64_t start, int64_t stop, int64_t step) const {
+  if (!defined()) throw Error("slice", "undefined tensor");
+  if (is_block(dtype_) && resolve_dim("slice", dim, rank()) == rank() - 1) require_real("slice");
+  return remembered(with(layout_.slice(dim, start, stop, step)), "slice", slice_rule, *this,
+                    Range{dim, start, stop, step});
+}
+
+Tensor Tensor::transpose(int dim_a, int dim_b) const {
+  require_real("transpose");
+  return remembered(
+      with(layout_.transpose(dim_a, dim_b)), "transpose",
+      [](const Vjp& v) {
+        const auto [a, b] = v.arguments<std::pair<int, int>>();
+        v.to_x(v.grad().transpose(a, b));
+      },
+      *this, std::pair(dim_a, dim_b));
+}
+
+Tensor Tensor::permute(std::span<const int> order) const {
+  require_real("permute");
+  Tensor out = with(layout_.permute(order));
+  if (!tape::is_wanted(*this)) return out;
+  std::vector<int> back(order.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    back[static_cast<size_t>(resolve_dim("permute", order[i], rank()))] = static_cast<int>(i);
+  }
+  return remembered(
+      out, "permute",
+      [](const Vjp& v) { v.to_x(v.grad().permute(v.arguments<std::vector<int>>())); }, *this,
+      std::move(back));
+}
+
+Tensor Tensor::broadcast_to(const Shape& shape) const {
+  require_real("broadcast_to");
+  return remembered(
+      with(layout_.broadcast_to(shape)), "broadcast_to", [](const Vjp& v) { v.to_x(v.grad()); },
+      *this);
+}
+
+Tensor Tensor::squeeze(int dim) const {
+  require_real("squeeze");
+  return remembered(with(layout_.squeeze(dim)), "squeeze", reshape_rule, *this);
+}
+
+Tensor Tensor::unsqueeze(int dim) const {
+  require_real("unsqueeze");
+  return remembered(with(layout_.unsqueeze(dim)), "unsqueeze", reshape_rule, *this);
+}
+
+std::vector<Tensor> Tensor::split(std::span<const int64_t> sizes, int dim) const {
+  const int d = resolve_dim("split", dim, rank());
+  std::vector<Tensor> parts;
+  int64_t start = 0;
+  for (int64_t size : sizes) {
+    parts.push_back(narrow(d, start, size));
+    start += size;
+  }
+  if (start != shape()[d]) {
+    throw Error("split", "sizes don't add up", fmt::format("{}, dim {}", str(), d),
+                fmt::format("{} != {}", start, shape()[d]));
+  }
+  return parts;
+}
+
+std::vector<Tensor> Tensor::chunk(int64_t count, int dim) const {
+  const int d = resolve_dim("chunk", dim, rank());
+  if (count < 1) throw Error("chunk", "count below 1", fmt::format("{}", count));
+  const int64_t total = shape()[d];
+  const int64_t piece = std::max<int64_t>(1, total / count + (total % count != 0 ? 1 : 0));
+  std::vector<Tensor> parts;
+  for (int64_t start = 0; start < total || parts.empty(); start += piece) {
+    parts.push_back(narrow(d, start, std::min(piece, total - start)));
+  }
+  return parts;
+}
+
+Tensor Tensor::reshape(const Shape& to) const {
+  require_real("reshape");
+  if (std::optional<Layout> view = layout_.reshape(to)) {
+    return remembered(with(*view), "reshape", reshape_rule, *this);
+  }
+  return contiguous().reshape(to);
+}
+
+Tensor Tensor::flatten(int first_dim, int last_dim) const {
+  if (rank() == 0) return reshape({1});
+  const int first = resolve_dim("flatten", first_dim, rank());
+  const int last = resolve_dim("flatten", last_dim, rank());
+  if (first > last) {
+    throw Error("flatten", "dimensions out of order",
+                fmt::format("{}, {} to {}", str(), first, last));
+  }
+  std::vector<int64_t> dims;
+  int64_t merged = 1;
+  for (int d = 0; d < rank(); ++d) {
+    if (d < first || d > last) {
+      dims.push_back(shape()[d]);
+      continue;
+    }
+    merged *= shape()[d];
+    if (d == last) dims.push_back(merged);
+  }
+  return reshape(Shape(dims));
+}
+
+Tensor Tensor::contiguous() const { return layout().is_contiguous() ? *this : clone(); }
+
+Tensor Tensor::clone() const {
+  require_real("clone");
+  Tensor out = empty(shape(), dtype_, device());
+  backend(device()).copy(out.mutable_view(), view());
+  return remembered(
+      out, "clone", [](const Vjp& v) { v.to_x(v.grad()); }, *this);
+}
+
+Tensor Tensor::to(DType dtype) const {
+  return defined() && dtype == dtype_ ? *this : cast(*this, dtype);
+}
+
+Tensor Tensor::to(Device device) const {
+  if (!defined() || device == this->device()) return *this;
+  if (is_block(dtype_) && !layout_.is_contiguous()) {
+    throw Error("to", "blocks in rows that aren't neighbours", str(), "take the whole tensor");
+  }
+  const Tensor dense = contiguous();
+  Tensor out = empty(shape(), dtype_, device);
+  const auto bytes = static_cast<size_t>(bytes_of(dtype_, elems()));
+  const char* const from =
+      static_cast<const char*>(dense.storage_->data()) + bytes_of(dtype_, dense.layout_.offset());
+  backend(device).copy_from(out.storage_->data(), backend(this->device()), from, bytes);
+  return remembered(
+      out, "to", [](const Vjp& v) { v.to_x(v.grad().to(v.x().device())); }, *this);
+}
+
+}  // namespace wick
