@@ -78,7 +78,7 @@ Wide expected(WholeUnary f, T v) {
       return x > 0 ? x : 0;
     case WholeUnary::k_sign:
       return x > 0 ? 1 : (x < 0 ? -1 : 0);
-    case WholeUnary::k_bit_not:
+    case WholeUnary::k_bitwise_not:
       return -1 - x;
     case WholeUnary::k_logical_not:
       return x == 0 ? 1 : 0;
@@ -103,11 +103,11 @@ Wide expected(WholeBinary f, T u, T v) {
       return a < b ? b : a;
     case WholeBinary::k_minimum:
       return a < b ? a : b;
-    case WholeBinary::k_bit_and:
+    case WholeBinary::k_bitwise_and:
       return a & b;
-    case WholeBinary::k_bit_or:
+    case WholeBinary::k_bitwise_or:
       return a | b;
-    case WholeBinary::k_bit_xor:
+    case WholeBinary::k_bitwise_xor:
       return a ^ b;
     case WholeBinary::k_logical_and:
       return a != 0 && b != 0 ? 1 : 0;

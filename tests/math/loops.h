@@ -47,7 +47,7 @@
   X(sqr)                         \
   X(relu)                        \
   X(sign)                        \
-  X(bit_not)                     \
+  X(bitwise_not)                     \
   X(logical_not)
 #define WICK_MATH_WHOLE_BINARY(X) \
   X(add)                          \
@@ -55,9 +55,9 @@
   X(mul)                          \
   X(maximum)                      \
   X(minimum)                      \
-  X(bit_and)                      \
-  X(bit_or)                       \
-  X(bit_xor)                      \
+  X(bitwise_and)                      \
+  X(bitwise_or)                       \
+  X(bitwise_xor)                      \
   X(logical_and)                  \
   X(logical_or)                   \
   X(logical_xor)                  \

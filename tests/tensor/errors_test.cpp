@@ -22,12 +22,19 @@ using Call = std::function<void(const Tensor&)>;
 /// Every op of ops.def, called with `x` as one operand and good ones beside it.
 std::vector<std::pair<Op, Call>> calls() {
   std::vector<std::pair<Op, Call>> all;
-  const Tensor good = make({2, 2});
+  const Tensor good = make({2, 2}), whole = make({2, 2}, DType::i32);
 // clang-format off
 #define WICK_UNARY(name, ...) all.push_back({Op::name, [](const Tensor& x) { name(x); }});
-#define WICK_BINARY(name, ...)                                              \
+#define WICK_TEST(name, ...) all.push_back({Op::name, [](const Tensor& x) { name(x); }});
+#define WICK_COMPARE(name, ...)                                             \
   all.push_back({Op::name, [good](const Tensor& x) { name(x, good); }});    \
   all.push_back({Op::name, [good](const Tensor& x) { name(good, x); }});
+#define WICK_GOOD_Real good
+#define WICK_GOOD_Floats good
+#define WICK_GOOD_Integers whole
+#define WICK_BINARY(name, dtypes, ...)                                                   \
+  all.push_back({Op::name, [=](const Tensor& x) { name(x, WICK_GOOD_##dtypes); }});      \
+  all.push_back({Op::name, [=](const Tensor& x) { name(WICK_GOOD_##dtypes, x); }});
 #define WICK_REDUCE(name, ...) all.push_back({Op::name, [](const Tensor& x) { name(x); }});
 #define WICK_ARG(name, ...) all.push_back({Op::name, [](const Tensor& x) { name(x, 0); }});
 #include "wick/op/ops.def"
@@ -70,6 +77,15 @@ std::vector<std::pair<Op, Call>> calls() {
     const_set(target, 1);
   });
   add(Op::affine, [](const Tensor& x) { affine(x, 1, 1); });
+  add(Op::clamp, [](const Tensor& x) { clamp(x, 0, 1); });
+  add(Op::powf, [](const Tensor& x) { powf(x, 2); });
+  add(Op::elu, [](const Tensor& x) { elu(x); });
+  const Tensor mask = make({2, 2}, DType::u8);
+  add(Op::where, [good](const Tensor& x) { where(x, good, good); });
+  add(Op::where, [good, mask](const Tensor& x) { where(mask, x, good); });
+  add(Op::where, [good, mask](const Tensor& x) { where(mask, good, x); });
+  add(Op::where, [good](const Tensor& x) { masked_fill(good, x, 1); });
+  add(Op::where, [mask](const Tensor& x) { masked_fill(x, mask, 1); });
   add(Op::matmul, [good](const Tensor& x) { matmul(good, x); });
   add(Op::matmul, [good](const Tensor& x) { matmul(x, good); });
   add(Op::quantize, [](const Tensor& x) { quantize(x, DType::q8_0); });
@@ -162,7 +178,9 @@ TEST(OpErrors, DtypesOutsideTheRow) {
     const OpInfo& row = kOps[static_cast<size_t>(i)];
     if (row.kind == OpKind::other) continue;
     for (const auto& [op, call] : calls()) {
-      if (op != static_cast<Op>(i) || row.kind == OpKind::binary) continue;
+      if (op != static_cast<Op>(i) || row.kind == OpKind::binary || row.kind == OpKind::compare) {
+        continue;
+      }
       for (int d = 0; d < kRealDTypeCount; ++d) {
         const auto dtype = static_cast<DType>(d);
         const std::string error = error_of([&] { call(make({2, 2}, dtype)); });
@@ -193,6 +211,29 @@ TEST(OpErrors, OperandsThatDontMatch) {
       error_of([&] { mul(a, make({2})); }),
       "mul: shapes don't broadcast: lhs [2,3], rhs [2]: each size must be equal or 1, counted "
       "from the last dimension");
+  EXPECT_EQ(error_of([&] { lt(a, h); }).substr(0, 58),
+            "lt: dtypes differ: lhs f32[2,3]@cpu, rhs f16[2,3]@cpu: not");
+  EXPECT_THAT(error_of([&] { ge(a, make({2})); }), HasSubstr("ge: shapes don't broadcast"));
+  const Tensor mask = make({2, 3}, DType::u8);
+  EXPECT_EQ(error_of([&] {
+              where(make({2, 3}, DType::i32), a, a);
+            }),
+            "where: condition of this dtype: i32[2,3]@cpu: use u8, u32 or i64");
+  EXPECT_THAT(error_of([&] { where(mask, a, h); }), HasSubstr("where: dtypes differ"));
+  EXPECT_THAT(error_of([&] { where(mask, a, make({4})); }), HasSubstr("shapes don't broadcast"));
+  EXPECT_THAT(error_of([&] { where(make({2}, DType::u8), a, a); }),
+              HasSubstr("where: shapes don't broadcast"));
+  EXPECT_EQ(error_of([&] { masked_fill(a, a, 1); }),
+            "masked_fill: condition of this dtype: f32[2,3]@cpu: use u8, u32 or i64");
+  EXPECT_EQ(error_of([&] {
+              masked_fill(a, make({4, 2, 3}, DType::u8), 1);
+            }),
+            "masked_fill: mask larger than the tensor: mask u8[4,2,3]@cpu, tensor f32[2,3]@cpu: "
+            "the mask broadcasts to the tensor");
+  EXPECT_EQ(error_of([&] { clamp(make({2}, DType::i32), NAN, 1); }),
+            "clamp: a bound is NaN: i32[2]@cpu: integers need numbers");
+  EXPECT_THAT(error_of([&] { rem(make({2}, DType::i32), make({2}, DType::i32)); }),
+              HasSubstr("rem: integer division by zero"));
   EXPECT_EQ(error_of([&] { matmul(a, a); }),
             "matmul: inner dimensions differ: lhs f32[2,3]@cpu, rhs f32[2,3]@cpu: need lhs[-1] == "
             "rhs[-2] (3 != 2)");

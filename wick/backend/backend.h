@@ -202,9 +202,18 @@ class WICK_API Backend {
 
   // Map.
   virtual void unary(Op op, const View& out, const ConstView& in) = 0;
+  /// f(x; p, q); a row of one number takes p. They become numbers of the type that computes, by the
+  /// rules of cast.
+  virtual void unary_with(Op op, const View& out, const ConstView& in, Scalar p, Scalar q) = 0;
+  /// out is u8.
+  virtual void test(Op op, const View& out, const ConstView& in) = 0;
   /// Operands are already broadcast to out's shape (strides of 0).
   virtual void binary(Op op, const View& out, const ConstView& a, const ConstView& b) = 0;
-  virtual void affine(const View& out, const ConstView& in, Scalar mul, Scalar add) = 0;
+  /// Likewise; out is u8.
+  virtual void compare(Op op, const View& out, const ConstView& a, const ConstView& b) = 0;
+  /// condition u8, u32 or i64; broadcast as those of binary.
+  virtual void where(const View& out, const ConstView& condition, const ConstView& a,
+                     const ConstView& b) = 0;
 
   // Reduce. `out` has size 1 where a dim is reduced (bit d of dims), rank as `in`.
   virtual void reduce(Op op, const View& out, const ConstView& in, uint32_t dims) = 0;

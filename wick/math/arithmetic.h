@@ -1,8 +1,8 @@
 #pragma once
 
 // Every elementwise op under the name of its row in ops.def, for floats and integers: those of
-// scalar.h and integer.h, and here the ones that are one operation of the processor for floats, and
-// the comparisons.
+// scalar.h and integer.h, and here the ones that are one operation of the processor for floats,
+// comparisons and logic.
 
 #include "wick/math/integer.h"
 #include "wick/math/scalar.h"
@@ -32,6 +32,17 @@ WICK_FN T silu_mul(T a, T b) {
   return silu(a) * b;
 }
 
+/// x·by, rounded, plus a number, rounded.
+template <Number T>
+WICK_FN T affine(T x, T by, T plus) {
+  return add(mul(x, by), plus);
+}
+/// pow(x, exponent) as an op of one operand and a number.
+template <Real T>
+WICK_FN T powf(T x, T exponent) {
+  return pow(x, exponent);
+}
+
 /// Whether a stands so to b. Of floats as IEEE 754 has it: a NaN is unequal to everything and not
 /// in any order, −0 equals +0.
 template <Number T>
@@ -57,6 +68,24 @@ WICK_FN bool gt(T a, T b) {
 template <Number T>
 WICK_FN bool ge(T a, T b) {
   return a >= b;
+}
+
+/// Logic on numbers, of which zeros alone are false; a NaN is true.
+template <Number T>
+WICK_FN bool logical_and(T a, T b) {
+  return (a != T{0}) & (b != T{0});
+}
+template <Number T>
+WICK_FN bool logical_or(T a, T b) {
+  return (a != T{0}) | (b != T{0});
+}
+template <Number T>
+WICK_FN bool logical_xor(T a, T b) {
+  return (a != T{0}) != (b != T{0});
+}
+template <Number T>
+WICK_FN bool logical_not(T x) {
+  return x == T{0};
 }
 
 }  // namespace wick::math

@@ -120,38 +120,20 @@ WICK_FN T clamp(T x, T low, T high) {
 }
 
 template <Whole T>
-WICK_FN T bit_and(T a, T b) {
+WICK_FN T bitwise_and(T a, T b) {
   return static_cast<T>(a & b);
 }
 template <Whole T>
-WICK_FN T bit_or(T a, T b) {
+WICK_FN T bitwise_or(T a, T b) {
   return static_cast<T>(a | b);
 }
 template <Whole T>
-WICK_FN T bit_xor(T a, T b) {
+WICK_FN T bitwise_xor(T a, T b) {
   return static_cast<T>(a ^ b);
 }
 template <Whole T>
-WICK_FN T bit_not(T x) {
+WICK_FN T bitwise_not(T x) {
   return static_cast<T>(~x);
-}
-
-/// Logic on numbers, of which 0 alone is false.
-template <Whole T>
-WICK_FN bool logical_and(T a, T b) {
-  return (a != T{0}) & (b != T{0});
-}
-template <Whole T>
-WICK_FN bool logical_or(T a, T b) {
-  return (a | b) != 0;
-}
-template <Whole T>
-WICK_FN bool logical_xor(T a, T b) {
-  return (a != T{0}) != (b != T{0});
-}
-template <Whole T>
-WICK_FN bool logical_not(T x) {
-  return x == T{0};
 }
 
 /// a shifted by so many bits, filled with zeros from the right, and from the left with the sign (an

@@ -15,13 +15,16 @@
 namespace wick::math {
 
 // What is one operation or two, or rare, is taken as it is.
-#define WICK_NARROW_AS_IT_IS                                                                     \
-  using math::abs, math::add, math::atan2, math::ceil, math::clamp, math::div, math::elu,        \
-      math::erf, math::expm1, math::floor, math::gelu, math::gelu_erf, math::isinf, math::isnan, \
-      math::log1p, math::maximum, math::minimum, math::mul, math::neg, math::normcdf, math::pow, \
-      math::recip, math::relu, math::rem, math::rint, math::round, math::rsqrt, math::sign,      \
-      math::silu_mul, math::sqr, math::sqrt, math::square, math::sub, math::eq, math::ne,        \
-      math::lt, math::le, math::gt, math::ge;
+#define WICK_NARROW_AS_IT_IS                                                                      \
+  using math::abs, math::add, math::affine, math::atan2, math::bitwise_and, math::bitwise_not,    \
+      math::bitwise_or, math::bitwise_xor, math::ceil, math::clamp, math::div, math::elu,         \
+      math::eq, math::erf, math::expm1, math::floor, math::ge, math::gelu, math::gelu_erf,        \
+      math::gt, math::isinf, math::isnan, math::le, math::log1p, math::logical_and,               \
+      math::logical_not, math::logical_or, math::logical_xor, math::lt, math::maximum,            \
+      math::minimum, math::mul, math::ne, math::neg, math::normcdf, math::pow, math::powf,        \
+      math::recip, math::relu, math::rem, math::rint, math::round, math::rsqrt, math::shift_left, \
+      math::shift_right, math::sign, math::silu_mul, math::sqr, math::sqrt, math::square,         \
+      math::sub;
 
 namespace detail {
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "wick/backend/view.h"
 #include "wick/base/shape.h"
 #include "wick/tensor/tensor.h"
 
@@ -18,6 +19,11 @@ struct Reduced {
 struct Chosen {
   Tensor ids;
   int dim;
+};
+
+/// Of an elementwise function of one operand and one number or two.
+struct Numbers {
+  Scalar p, q;
 };
 
 }  // namespace wick::tape

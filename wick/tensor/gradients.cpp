@@ -144,7 +144,7 @@ const OpRow kRows[] = {
     {Op::fill, {nullptr, false, kNoTensor}},
     {Op::iota, {nullptr, false, kNoTensor}},
     {Op::cast, {WICK_GRADIENT({ v.to_x(v.grad().to(v.x().dtype())); })}},
-    {Op::affine, {WICK_GRADIENT({ v.to_x(affine(v.grad(), v.arguments<Scalar>(), 0.0)); })}},
+    {Op::affine, {WICK_GRADIENT({ v.to_x(affine(v.grad(), v.arguments<Numbers>().p, 0.0)); })}},
 
     {Op::neg, {WICK_GRADIENT({ v.to_x(neg(v.grad())); })}},
     {Op::sqr, {WICK_GRADIENT({ v.to_x(v.grad() * times(v.x(), 2)); })}},

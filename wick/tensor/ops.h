@@ -24,9 +24,14 @@ namespace wick {
 /// y = f(x): neg abs sqr sqrt …, one function a row of ops.def. Any shape, kept. The row's dtypes,
 /// kept. Class exact.
 #define WICK_UNARY(name, ...) WICK_API Tensor name(const Tensor& x);
+/// Whether x is so: isnan isinf logical_not. Any shape, kept. The row's dtypes → u8. Class exact.
+#define WICK_TEST(name, ...) WICK_API Tensor name(const Tensor& x);
 /// y = f(a, b): add sub mul div maximum minimum …. Shapes broadcast to one. The row's dtypes, kept.
 /// Class exact. Errors: shapes don't broadcast, an integer divided by zero.
 #define WICK_BINARY(name, ...) WICK_API Tensor name(const Tensor& a, const Tensor& b);
+/// Whether a stands so to b: eq ne lt le gt ge logical_and …. Shapes broadcast to one. All ten real
+/// dtypes → u8. Class exact. Errors: shapes don't broadcast.
+#define WICK_COMPARE(name, ...) WICK_API Tensor name(const Tensor& a, const Tensor& b);
 /// sum mean max min over a set of dims (none named: all), which vanish, or stay as size 1 with
 /// keepdim. The row's dtypes, kept. Classes: sum and mean tree, max and min exact. Errors: a dim
 /// out of range or named twice, max or min of nothing.
@@ -46,6 +51,15 @@ inline Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
 inline Tensor operator-(const Tensor& a, const Tensor& b) { return sub(a, b); }
 inline Tensor operator*(const Tensor& a, const Tensor& b) { return mul(a, b); }
 inline Tensor operator/(const Tensor& a, const Tensor& b) { return div(a, b); }
+inline Tensor operator&(const Tensor& a, const Tensor& b) { return bitwise_and(a, b); }
+inline Tensor operator|(const Tensor& a, const Tensor& b) { return bitwise_or(a, b); }
+inline Tensor operator^(const Tensor& a, const Tensor& b) { return bitwise_xor(a, b); }
+inline Tensor operator~(const Tensor& x) { return bitwise_not(x); }
+// No == and !=, which would have to be yes or no: eq and ne.
+inline Tensor operator<(const Tensor& a, const Tensor& b) { return lt(a, b); }
+inline Tensor operator<=(const Tensor& a, const Tensor& b) { return le(a, b); }
+inline Tensor operator>(const Tensor& a, const Tensor& b) { return gt(a, b); }
+inline Tensor operator>=(const Tensor& a, const Tensor& b) { return ge(a, b); }
 
 /// The elements converted. Any shape, kept. Any real dtype to any other; float to integer saturates
 /// and makes 0 of NaN. Class exact. Errors: a block dtype.
@@ -53,6 +67,24 @@ WICK_API Tensor cast(const Tensor& x, DType dtype);
 /// x * mul + add, each step rounded. Any shape, kept. All ten real dtypes, kept; integers compute
 /// in the dtype. Class exact.
 WICK_API Tensor affine(const Tensor& x, Scalar mul, Scalar add);
+/// min(max(x, low), high). Any shape, kept. All ten real dtypes, kept; NaN passes; of integers the
+/// bounds may lie outside the dtype, or between two numbers. Class exact. Errors: a NaN bound for
+/// integers.
+WICK_API Tensor clamp(const Tensor& x, Scalar low, Scalar high);
+/// x to the power of a number: pow(x, exponent). Any shape, kept. Floats, kept. Class exact.
+WICK_API Tensor powf(const Tensor& x, Scalar exponent);
+/// x where positive, else alpha · (exp(x) − 1). Any shape, kept. Floats, kept. Class exact.
+/// Source: Clevert et al., "Fast and Accurate Deep Network Learning by Exponential Linear Units",
+/// 2015.
+WICK_API Tensor elu(const Tensor& x, Scalar alpha = 1);
+/// a where the condition is non-zero, else b. Shapes broadcast to one. condition u8 u32 i64; a and
+/// b of a real dtype, kept. Class exact. Errors: shapes don't broadcast, a condition of another
+/// dtype.
+WICK_API Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);
+/// A number, converted to x's dtype, where the mask is non-zero, else x. mask broadcasts to x's
+/// shape, which is kept. mask u8 u32 i64; x of a real dtype, kept. Class exact. Errors: shapes that
+/// don't fit, a mask of another dtype.
+WICK_API Tensor masked_fill(const Tensor& x, const Tensor& mask, Scalar value);
 /// Tensors joined along an existing dim; all other sizes are equal. All ten real dtypes, kept.
 /// Class exact. Errors: no tensors, other sizes differ, the dim is out of range.
 WICK_API Tensor cat(std::span<const Tensor> tensors, int dim);

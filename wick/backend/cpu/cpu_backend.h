@@ -61,8 +61,12 @@ class CpuBackend final : public Backend {
 
   // map/
   void unary(Op op, const View& out, const ConstView& in) override;
+  void unary_with(Op op, const View& out, const ConstView& in, Scalar p, Scalar q) override;
+  void test(Op op, const View& out, const ConstView& in) override;
   void binary(Op op, const View& out, const ConstView& a, const ConstView& b) override;
-  void affine(const View& out, const ConstView& in, Scalar mul, Scalar add) override;
+  void compare(Op op, const View& out, const ConstView& a, const ConstView& b) override;
+  void where(const View& out, const ConstView& condition, const ConstView& a,
+             const ConstView& b) override;
 
   // reduce/
   void reduce(Op op, const View& out, const ConstView& in, uint32_t dims) override;
