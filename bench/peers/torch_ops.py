@@ -48,16 +48,60 @@ def unary(name, function):
         return lambda: function(x, y)
 
 
-unary("exp", lambda x, y: torch.exp(x, out=y))
-unary("tanh", lambda x, y: torch.tanh(x, out=y))
+for name in "exp log tanh sigmoid erf sin cos log1p expm1 floor round sign sqrt rsqrt".split():
+    unary(name, lambda x, y, call=getattr(torch, name): call(x, out=y))
 unary("silu", lambda x, y: torch.ops.aten.silu.out(x, out=y))
+unary("gelu", lambda x, y: torch.ops.aten.gelu.out(x, approximate="tanh", out=y))
+unary("gelu_erf", lambda x, y: torch.ops.aten.gelu.out(x, out=y))
+unary("relu", lambda x, y: torch.clamp_min(x, 0, out=y))
+unary("affine", lambda x, y: torch.mul(x, 0.5, out=y).add_(2.0))
+unary("clamp", lambda x, y: torch.clamp(x, -1.0, 1.0, out=y))
+unary("powf", lambda x, y: torch.pow(x, 2.5, out=y))
+unary("elu", lambda x, y: torch.ops.aten.elu.out(x, out=y))
 
 
-@row("add", "f32 bf16", "16M")
-def add(dtype):
+def binary(name, dtypes, call, b_shape=(4096, 4096), turned=False, compares=False):
+    @row(name, dtypes, "4096x4096")
+    def make(dtype):
+        a, b = normal(4096, 4096, dtype=dtype), normal(*b_shape, dtype=dtype)
+        b = b.t() if turned else b
+        y = torch.empty(4096, 4096, dtype=torch.bool if compares else dtype)
+        return lambda: call(a, b, out=y)
+
+
+for name, call in {"add": torch.add, "mul": torch.mul, "div": torch.div, "pow": torch.pow,
+                   "maximum": torch.maximum, "atan2": torch.atan2, "rem": torch.remainder}.items():
+    binary(name, "f32 bf16", call)
+binary("add_row", "f32 bf16", torch.add, (4096,))
+binary("add_column", "f32 bf16", torch.add, (4096, 1))
+binary("add_turned", "f32 bf16", torch.add, turned=True)
+binary("bitwise_and", "i32", torch.bitwise_and)
+binary("lt", "f32 bf16", torch.lt, compares=True)
+binary("eq", "f32 bf16 i64", torch.eq, compares=True)
+binary("lt_turned", "f32 bf16", torch.lt, turned=True, compares=True)
+
+
+@row("where", "f32 bf16", "16M")
+def where(dtype):
+    c = torch.rand(1 << 24) < 0.5
     a, b = normal(1 << 24, dtype=dtype), normal(1 << 24, dtype=dtype)
     y = torch.empty_like(a)
-    return lambda: torch.add(a, b, out=y)
+    return lambda: torch.where(c, a, b, out=y)
+
+
+@row("masked_fill", "f32 bf16", "16M")
+def masked_fill(dtype):
+    c = torch.rand(1 << 24) < 0.5
+    x = normal(1 << 24, dtype=dtype)
+    y = torch.empty_like(x)
+    return lambda: torch.ops.aten.masked_fill.Scalar_out(x, c, 0.5, out=y)
+
+
+@row("transpose_copy", "f32 bf16 u8", "4096x4096")
+def transpose_copy(dtype):
+    x = normal(4096, 4096, dtype=dtype).t()
+    y = torch.empty(4096, 4096, dtype=dtype)
+    return lambda: y.copy_(x)
 
 
 @row("add_element", "f32", "1")

@@ -114,6 +114,13 @@ std::vector<std::pair<Op, Call>> calls() {
   add(Op::rms_norm, [good](const Tensor& x) { rms_norm(good, x, 1e-5f); });
   add(Op::rms_norm, [ids](const Tensor& x) { rms_norm(x, make({2}), 1e-5f); });
   add(Op::layer_norm, [](const Tensor& x) { layer_norm(x); });
+  add(Op::var, [](const Tensor& x) { var(x); });
+  add(Op::logsumexp, [](const Tensor& x) { logsumexp(x); });
+  add(Op::any, [](const Tensor& x) { any(x); });
+  add(Op::all, [](const Tensor& x) { wick::all(x); });
+  add(Op::group_norm, [](const Tensor& x) { group_norm(x, 1); });
+  add(Op::batch_norm, [good](const Tensor& x) { batch_norm(x, good, good); });
+  add(Op::einsum, [](const Tensor& x) { einsum("i->i", std::span(&x, 1)); });
   add(Op::rope, [table](const Tensor& x) { rope(x, table, table); });
   add(Op::rope, [good, table](const Tensor& x) { rope(good, x, table); });
   add(Op::rope_interleaved, [good, table](const Tensor& x) { rope_interleaved(good, table, x); });

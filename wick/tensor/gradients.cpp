@@ -186,8 +186,8 @@ const OpRow kRows[] = {
     {Op::argsort, {nullptr, false, kWhole}},
     {Op::topk, {gather_rule}},
     {Op::cumsum, {cumsum_rule}},
-    {Op::uniform, {nullptr, false, "it has no tensor to be a function of"}},
-    {Op::normal, {nullptr, false, "it has no tensor to be a function of"}},
+    {Op::uniform, {nullptr, false, kNoTensor}},
+    {Op::normal, {nullptr, false, kNoTensor}},
 
     {Op::matmul, {matmul_rule}},
     {Op::softmax, {softmax_rule, true}},
@@ -204,7 +204,8 @@ const OpRow kRows[] = {
 const OpRule& rule_of(Op op) {
   static const auto table = [] {
     std::array<OpRule, kOpCount> rules;
-    for (const std::span<const OpRow> rows : {std::span<const OpRow>(kRows), spatial_rules()}) {
+    for (const std::span<const OpRow> rows :
+         {std::span<const OpRow>(kRows), linear_rules(), map_rules(), spatial_rules()}) {
       for (const OpRow& row : rows) rules[static_cast<size_t>(row.op)] = row.rule;
     }
     return rules;

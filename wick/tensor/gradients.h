@@ -18,6 +18,8 @@ inline constexpr const char* kWhole = "its result is whole numbers or truth valu
 inline constexpr const char* kByTwo = "it is remembered as its form of two dimensions";
 inline constexpr const char* kNoTensor = "it is a function of no tensor";
 
+std::span<const OpRow> linear_rules();
+std::span<const OpRow> map_rules();
 std::span<const OpRow> spatial_rules();
 
 /// Of conv2d_weight(x, grad), which is no op of its own.

@@ -143,6 +143,17 @@ Weight::Weight(std::span<const Tensor> matrices, Device device, bool release) : 
     release = release && m.storage()->file_backed();
   }
   prepared_ = backend(device_).prepare(views, release);
+  sources_.assign(matrices.begin(), matrices.end());
+}
+
+Tensor Weight::matrix(DType dtype) const {
+  prepared();
+  std::vector<Tensor> parts;
+  for (const Tensor& m : sources_) {
+    parts.push_back(
+        (is_block(m.dtype()) ? dequantize(m, dtype) : m.detach().to(dtype)).to(device_));
+  }
+  return parts.size() == 1 ? parts.front() : cat(parts, 0);
 }
 
 const PreparedWeight& Weight::prepared() const {
@@ -151,6 +162,27 @@ const PreparedWeight& Weight::prepared() const {
 }
 
 Tensor linear(const Tensor& x, const Weight& weight) { return linear(x, weight, {}); }
+
+namespace {
+
+/// The ops that a fused product stands for, one after another, each remembered.
+Tensor linear_in_steps(const Tensor& x, const Weight& weight, const FusedLinear& fusion) {
+  if (fusion.attention != nullptr) {
+    throw Error("linear", "not differentiable", x.str(), "attention with a cache writes to it");
+  }
+  Tensor in = x;
+  if (fusion.norm.defined()) in = rms_norm(x, fusion.norm, fusion.eps);
+  if (fusion.silu_mul) {
+    const std::vector<Tensor> halves = x.chunk(2, -1);
+    in = silu_mul(halves[0], halves[1]);
+  }
+  Tensor out = Tensor::empty(in.shape().with(in.rank() - 1, weight.n()), in.dtype(), in.device());
+  backend(in.device()).linear(out.mutable_view(), in.view(), weight.prepared(), {});
+  if (tape::is_wanted(in)) tape::remember(out, Op::linear, {in}, weight);
+  return fusion.residual.defined() ? out + fusion.residual : out;
+}
+
+}  // namespace
 
 Tensor linear(const Tensor& x, const Weight& weight, const FusedLinear& fusion) {
   if (!weight.defined()) throw Error("linear", "undefined weight");
@@ -165,6 +197,9 @@ Tensor linear(const Tensor& x, const Weight& weight, const FusedLinear& fusion) 
                 fmt::format("x {}, weight {}[{},{}]@{}", x.str(), name(weight.dtype()), weight.n(),
                             weight.k(), weight.device().str()),
                 kRule);
+  }
+  if (tape::is_wanted(x) || tape::is_wanted(fusion.norm, fusion.residual)) {
+    return linear_in_steps(x, weight, fusion);
   }
   Tensor out = Tensor::empty(x.shape().with(x.rank() - 1, weight.n()), x.dtype(), x.device());
   LinearFusion checked_fusion = checked(fusion, x, out.shape());

@@ -3,6 +3,8 @@
 #include <array>
 #include <memory>
 #include <span>
+#include <string_view>
+#include <vector>
 
 #include "wick/backend/backend.h"
 #include "wick/base/export.h"
@@ -129,9 +131,13 @@ class WICK_API Weight {
   Device device() const { return device_; }
   /// Errors: undefined.
   const PreparedWeight& prepared() const;
+  /// The matrix [n, k] itself on the device, for gradients: from the matrices it was made of, which
+  /// it keeps. Errors: undefined, a dtype that isn't f32, f16 or bf16.
+  Tensor matrix(DType dtype) const;
 
  private:
   std::shared_ptr<const PreparedWeight> prepared_;
+  std::vector<Tensor> sources_;
   Device device_;
 };
 
@@ -308,5 +314,48 @@ WICK_API Tensor attention_of_pages(const Tensor& q, const Tensor& key_pages,
 /// fit, params that aren't causal; a position outside the cache (on a GPU at the next
 /// synchronisation).
 WICK_API Tensor cached_attention(const Tensor& qkv, const AttentionStep& step);
+
+// Made of the functions above, and so are their gradients.
+
+/// Mean squared deviation over a set of dims (none named: all): sum((x − mean)²) / (n −
+/// correction). Shapes of sum. Floats, kept. Class tree. Errors of sum.
+WICK_API Tensor var(const Tensor& x, std::span<const int> dims = {}, bool keepdim = false,
+                    int64_t correction = 1);
+/// log(sum(exp(x))) over a set of dims, without overflow. Shapes of sum. Floats, kept. Class tree.
+/// Errors of max.
+WICK_API Tensor logsumexp(const Tensor& x, std::span<const int> dims = {}, bool keepdim = false);
+/// Whether any element, or all of them, aren't 0 (NaN isn't), over a set of dims. Shapes of sum.
+/// All ten real dtypes → u8. Class exact. Of nothing: any gives 0, all 1.
+WICK_API Tensor any(const Tensor& x, std::span<const int> dims = {}, bool keepdim = false);
+WICK_API Tensor all(const Tensor& x, std::span<const int> dims = {}, bool keepdim = false);
+/// layer_norm of each group of channels with all that lies under them, then times weight plus bias
+/// of each channel. x [b, c, ..], kept; weight and bias [c] of x's dtype, or undefined. Floats,
+/// kept. Class tree. Errors: channels that don't divide, other sizes. Source: Wu and He, "Group
+/// Normalization", 2018.
+WICK_API Tensor group_norm(const Tensor& x, int64_t groups, const Tensor& weight = {},
+                           const Tensor& bias = {}, float eps = 1e-5f);
+/// (x − mean) · (1 / sqrt(variance + eps) · weight) + bias by channel. x [b, c, ..], kept; mean,
+/// variance, weight and bias [c] of x's dtype, the last two may be undefined. Floats, kept. Class
+/// exact. Errors: other sizes. Source: Ioffe and Szegedy, "Batch Normalization", 2015.
+WICK_API Tensor batch_norm(const Tensor& x, const Tensor& mean, const Tensor& variance,
+                           const Tensor& weight = {}, const Tensor& bias = {}, float eps = 1e-5f);
+/// The same with mean and variance (without correction) of the batch itself, which come along.
+struct BatchNorm {
+  Tensor y, mean, variance;
+};
+WICK_API BatchNorm batch_norm_of_batch(const Tensor& x, const Tensor& weight = {},
+                                       const Tensor& bias = {}, float eps = 1e-5f);
+/// Sums of products as an equation says: "bij,bjk->bik". A letter a dim; letters that the result
+/// doesn't have are summed. All ten real dtypes, kept. Class bound. Errors: an equation that can't
+/// be read or doesn't fit, a letter twice in one operand.
+WICK_API Tensor einsum(std::string_view equation, std::span<const Tensor> operands);
+/// rope of x [.., t, h, d], heads inside of tokens; kept. dtypes, class and errors of rope.
+WICK_API Tensor rope_of_tokens(const Tensor& x, const Tensor& cos, const Tensor& sin,
+                               bool interleaved = false);
+/// linear with a weight of its own for each row, of several (a mixture of experts). x [t, k],
+/// chosen u32 [t, n] → [t, n, width]: row i of x times weight chosen[i, j]. dtypes, class and
+/// errors of linear; weights of several sizes, a weight that isn't there. The host reads `chosen`.
+WICK_API Tensor grouped_linear(const Tensor& x, std::span<const Weight> experts,
+                               const Tensor& chosen);
 
 }  // namespace wick
