@@ -16,6 +16,7 @@ import os
 import pathlib
 import platform
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -87,6 +88,8 @@ def split(suite, name):
 
 
 def said(counts):
+    if not counts:
+        return "–"
     text = f"{counts['pass']}"
     if counts["skip"]:
         text += f", {counts['skip']} skipped"
@@ -105,9 +108,11 @@ def summary(tests, chains, missing, jobs, seconds):
             others[suite][verdict] += 1
     total = collections.Counter(test[2] for test in tests)
     devices = sorted({entry[1] for entries in rows.values() for entry in entries})
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
     lines = [f"# The parity suite, {datetime.date.today()}", "",
-             f"`tools/parity.py` on {cpu_name()}: {said(total)} of {sum(total.values())} tests passed in {seconds:.0f} s, "
-             f"{jobs} processes at once.", "", f"Devices: {', '.join(devices)}."]
+             f"`tools/parity.py` on {cpu_name()}: of {sum(total.values())} tests {total['pass']} passed, {total['skip']} were "
+             f"skipped and {total['fail']} failed; {seconds:.0f} s with {jobs} processes at once, "
+             f"{used.ru_utime + used.ru_stime:.0f} s of processor time.", "", f"Devices: {', '.join(devices)}."]
     lines += [f"SKIPPED {device}: {why}" for device, why in missing.items()]
     lines += ["", chains, ""]
     failures = [test for test in tests if test[2] == "fail"]
