@@ -1,0 +1,20 @@
+#pragma once
+
+// nanobind with its casters of the standard library, all in one place: a file that lacked one would
+// treat the type as a class of ours, and the linker would choose between the two.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+namespace wick::python {
+
+namespace nb = nanobind;
+
+}  // namespace wick::python
