@@ -24,11 +24,11 @@ class Nested {
   }
 
   Tensor make(DTypeArg wanted) const {
-    const bool integers = all_integers_ && !all_large_ && !floats_.empty();
+    const bool integers = all_integers_ && !any_large_ && !floats_.empty();
     const DType dtype = wanted.get_or(!integers ? DType::f32 : all_bools_ ? DType::u8 : DType::i64);
     const Shape shape(sizes_);
+    if (all_integers_ && any_large_ && !(wanted.given() && is_float(dtype))) overflow("64 bits");
     if (is_integer(dtype) && all_integers_) {
-      if (all_large_) overflow("64 bits");
       for (int64_t value : integers_) check_fits(value, dtype);
     }
     if (dtype == DType::f32) {
@@ -94,14 +94,14 @@ class Nested {
     floats_.push_back(value.f);
     all_integers_ = all_integers_ && value.is_integer;
     all_bools_ = all_bools_ && PyBool_Check(data.ptr());
-    all_large_ = all_large_ || value.is_large;
+    any_large_ = any_large_ || value.is_large;
     if (all_integers_) integers_.push_back(value.i);
   }
 
   std::vector<int64_t> sizes_;
   std::vector<double> floats_;
   std::vector<int64_t> integers_;  // as long as there were no others
-  bool all_integers_ = true, all_bools_ = true, all_large_ = false;
+  bool all_integers_ = true, all_bools_ = true, any_large_ = false;
 };
 
 Tensor finished(Tensor x, bool requires_grad) { return requires_grad ? x.requires_grad() : x; }

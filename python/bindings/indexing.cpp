@@ -18,6 +18,12 @@ namespace {
           .c_str());
 }
 
+/// An int, or an array or tensor of integers without dims.
+bool is_number(nb::handle item) {
+  if (PyLong_Check(item.ptr())) return true;
+  return PyIndex_Check(item.ptr()) && nb::getattr(item, "ndim", nb::int_(0)).equal(nb::int_(0));
+}
+
 /// What the items take of the tensor's dims; the rest is the ellipsis's.
 int dims_taken(const nb::tuple& items) {
   int taken = 0;
@@ -89,8 +95,7 @@ Tensor index_with(const Tensor& x, const nb::tuple& items) {
       out = at_slice(out, dim++, item);
     } else if (PyBool_Check(item.ptr())) {
       refuse_mask("a bool");
-    } else if (PyIndex_Check(item.ptr()) &&
-               !(nb::isinstance<Tensor>(item) && nb::cast<const Tensor&>(item).rank() > 0)) {
+    } else if (is_number(item)) {
       out = at_position(out, dim, item);
     } else if (nb::isinstance<Tensor>(item) || PyList_Check(item.ptr()) || is_array(item)) {
       if (has_ids) {

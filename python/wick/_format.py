@@ -38,43 +38,40 @@ def _shortest(value: float, dtype: str) -> str:
     return f"{value:.16e}"
 
 
-def _point_digits(text: str) -> tuple[int, int]:
-    """Digits in front of the point and behind it that a number of d.ddde±xx needs without exponent."""
-    mantissa, exponent = text.lstrip("-").split("e")
-    digits = len(mantissa.replace(".", "").rstrip("0")) or 1
-    return max(int(exponent) + 1, 1), max(digits - 1 - int(exponent), 0)
+def _places_of_mantissa(text: str) -> int:
+    """Digits behind the point that a number of d.ddde±xx needs with its exponent."""
+    mantissa = text.lstrip("-").split("e")[0]
+    return len(mantissa.rstrip("0").rstrip(".")[2:])
+
+
+def _places_behind_point(text: str) -> int:
+    """The same without an exponent."""
+    return max(_places_of_mantissa(text) - int(text.split("e")[1]), 0)
 
 
 def _float_formatter(values: list[float], dtype: str) -> Callable[[float], str]:
     finite = [v for v in values if math.isfinite(v)]
     sizes = [abs(v) for v in finite if v != 0]
-    shortest = [_shortest(v, dtype) for v in finite]
     special = max((len(str(v)) for v in values if not math.isfinite(v)), default=0)
     wide = bool(sizes) and (
         max(sizes) >= 1e8 or min(sizes) < 1e-4 or max(sizes) / min(sizes) > 1000
     )
-    if wide:
-        digits = max(
-            (len(s.lstrip("-").split("e")[0].rstrip("0").replace(".", "")) - 1 for s in shortest),
-            default=0,
-        )
-        digits = min(digits, DIGITS)
+    places = _places_of_mantissa if wide else _places_behind_point
+    texts = {}
+    for v in finite:
+        text = _shortest(v, dtype)
+        most = places(text)
+        # Of more digits than are shown the number itself is rounded, not its shortest text.
+        texts[v, math.copysign(1, v)] = (float(text) if most <= DIGITS else v, min(most, DIGITS))
+    digits = max((own for _, own in texts.values()), default=0)
 
-        def in_exponent(v: float) -> str:
-            mantissa, exponent = f"{v:.{digits}e}".split("e")
-            point = "" if digits else "."
-            return f"{mantissa}{point}e{exponent}"
+    def shown(v: float) -> str:
+        value, own = texts[v, math.copysign(1, v)]
+        if not wide:
+            return f"{value:.{own}f}" + ("" if own else ".") + " " * (digits - own)
+        mantissa, exponent = f"{value:.{own}e}".split("e")
+        return mantissa + ("" if own else ".") + "0" * (digits - own) + "e" + exponent
 
-        shown = in_exponent
-    else:
-        digits = min(max((_point_digits(s)[1] for s in shortest), default=0), DIGITS)
-
-        def in_places(v: float) -> str:
-            text = f"{v:.{digits}f}" if digits else f"{v:.0f}."
-            cut = text.rstrip("0")
-            return cut.ljust(len(text)) if digits else text
-
-        shown = in_places
     width = max([len(shown(v)) for v in finite] + [special], default=0)
 
     def element(v: float) -> str:
