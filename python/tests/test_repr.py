@@ -1,4 +1,5 @@
 import math
+import re
 
 import numpy as np
 import pytest
@@ -10,6 +11,10 @@ def body(text: str) -> str:
     """What brackets hold, without the spaces that line columns up under the opening bracket."""
     text = text[text.index("(") + 1 : -1]
     return "\n".join(line.strip() for line in text.splitlines())
+
+
+def without_dtype(text: str) -> str:
+    return re.sub(r",\s*dtype=float\d+$", "", body(text))
 
 
 @pytest.mark.parametrize(
@@ -36,7 +41,7 @@ def test_like_numpy(values: list[float], dtype: str) -> None:
     with np.errstate(all="ignore"), np.printoptions(linewidth=88 - 1):
         theirs = repr(np.array(values, dtype=dtype))
     mine = repr(wick.tensor(values, dtype=dtype))
-    assert body(mine).removesuffix(", dtype=float64") == body(theirs).removesuffix(", dtype=float32")
+    assert without_dtype(mine) == without_dtype(theirs)
 
 
 def test_integers_and_suffixes() -> None:
