@@ -143,8 +143,9 @@ void affine(Soak& s) {
   TestTensor out = output(s, dtype, shape);
   const Scalar mul = some_scalar(s), add = some_scalar(s);
   s.what = fmt::format("affine {} by {} plus {}", describe(in), mul.f, add.f);
-  s.compare(out, {&in},
-            [&](Backend& b, const View& o, auto from) { b.affine(o, from[0], mul, add); });
+  s.compare(out, {&in}, [&](Backend& b, const View& o, auto from) {
+    b.unary_with(Op::affine, o, from[0], mul, add);
+  });
 }
 
 void reduce(Soak& s) {

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 
-ROW = re.compile(r"^WICK_(?:UNARY|BINARY|REDUCE|ARG|OP)\s*\(\s*(\w+)\s*,", re.MULTILINE)
+ROW = re.compile(r"^WICK_(?:UNARY|UNARY_WITH|TEST|BINARY|COMPARE|REDUCE|ARG|OP)\s*\(\s*(\w+)\s*,", re.MULTILINE)
 
 
 def listed(binary):
