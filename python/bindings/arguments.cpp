@@ -49,6 +49,23 @@ std::vector<int64_t> IntsArg::get() const {
   return values;
 }
 
+std::vector<double> NumbersArg::get() const {
+  std::vector<double> values;
+  const auto read = [&](nb::handle item) {
+    nb::detail::make_caster<ScalarArg> number;
+    if (!number.from_python(item, 0, nullptr)) {
+      throw nb::type_error(fmt::format("need a number: not '{}'", type_text(item)).c_str());
+    }
+    values.push_back(number.value.f);
+  };
+  if (is_sequence(object)) {
+    for_each_item(object, "need numbers", read);
+  } else {
+    read(object);
+  }
+  return values;
+}
+
 Shape ShapeArg::get() const { return Shape(IntsArg{object}.get()); }
 
 std::vector<int> to_dims(std::span<const int64_t> values) {

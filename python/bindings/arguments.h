@@ -56,6 +56,22 @@ struct ScalarArg {
 struct IntsArg {
   nb::handle object;
   std::vector<int64_t> get() const;
+  bool given() const { return object.ptr() != nullptr && !object.is_none(); }
+};
+
+/// Numbers: one, or a sequence.
+struct NumbersArg {
+  nb::handle object;
+  std::vector<double> get() const;
+  bool given() const { return object.ptr() != nullptr && !object.is_none(); }
+};
+
+/// Operands that may be of two kinds.
+struct WeightArg {
+  nb::handle object;
+};
+struct TensorOrNumber {
+  nb::handle object;
 };
 
 /// A shape: a size, or a sequence of them.
@@ -140,6 +156,9 @@ namespace nanobind::detail {
 WICK_CASTER(DTypeArg, "DType | str", true)
 WICK_CASTER(DeviceArg, "Device | str", true)
 WICK_CASTER(IntsArg, "int | collections.abc.Sequence[int]", true)
+WICK_CASTER(NumbersArg, "float | collections.abc.Sequence[float]", true)
+WICK_CASTER(WeightArg, "Weight | Tensor", true)
+WICK_CASTER(TensorOrNumber, "Tensor | float", true)
 WICK_CASTER(ShapeArg, "int | collections.abc.Sequence[int]", true)
 WICK_CASTER(DimsArg, "int | collections.abc.Sequence[int]", true)
 WICK_CASTER(TensorsArg, "collections.abc.Sequence[Tensor]", true)

@@ -48,6 +48,7 @@ constexpr Row<UnaryFunction> kUnary[] = {
 };
 constexpr Row<BinaryFunction> kBinary[] = {
 #define WICK_BINARY(name, ...) {#name, &wick::name},
+#define WICK_COMPARE(name, ...) {#name, &wick::name},
 #include "wick/op/ops.def"
 };
 

@@ -38,23 +38,38 @@ std::string_view kind_name(OpKind kind) {
   switch (kind) {
     case OpKind::unary:
       return "unary";
+    case OpKind::unary_with:
+      return "unary_with";
+    case OpKind::test:
+      return "test";
     case OpKind::binary:
       return "binary";
+    case OpKind::compare:
+      return "compare";
     case OpKind::reduce:
       return "reduce";
     case OpKind::arg:
       return "arg";
-    default:
+    case OpKind::other:
       return "other";
   }
+  return "";
+}
+
+/// Whether a row gives yes or no.
+bool gives_truth(Op op) {
+  return info(op).kind == OpKind::test || info(op).kind == OpKind::compare;
 }
 
 void add_unary(OpBinder& ops, Op op, Tensor (*function)(const Tensor&)) {
-  ops.add(op, name(op).data(), function, "typing.Any shape, kept.", "x"_a);
+  ops.add(op, name(op).data(), function,
+          gives_truth(op) ? "Any shape, kept. 1 or 0, uint8." : "Any shape, kept.", "x"_a);
 }
 
 void add_binary(OpBinder& ops, Op op, Tensor (*function)(const Tensor&, const Tensor&)) {
-  ops.add(op, name(op).data(), function, "Shapes broadcast; dtypes and devices are the same.",
+  ops.add(op, name(op).data(), function,
+          gives_truth(op) ? "Shapes broadcast; dtypes and devices are the same. 1 or 0, uint8."
+                          : "Shapes broadcast; dtypes and devices are the same.",
           "a"_a, "b"_a);
 }
 
@@ -85,7 +100,9 @@ void add_arg(OpBinder& ops, Op op, Tensor (*function)(const Tensor&, int, bool))
 
 void bind_rows(OpBinder& ops) {
 #define WICK_UNARY(name, ...) add_unary(ops, Op::name, &wick::name);
+#define WICK_TEST(name, ...) add_unary(ops, Op::name, &wick::name);
 #define WICK_BINARY(name, ...) add_binary(ops, Op::name, &wick::name);
+#define WICK_COMPARE(name, ...) add_binary(ops, Op::name, &wick::name);
 #define WICK_REDUCE(name, ...) \
   add_reduce(ops, Op::name,    \
              static_cast<Tensor (*)(const Tensor&, std::span<const int>, bool)>(&wick::name));
@@ -103,7 +120,8 @@ void bind_op_info(nb::module_& m) {
       .def_prop_ro("name", [](PyOp o) { return name(o.op); })
       .def_prop_ro(
           "kind", [](PyOp o) { return kind_name(info(o.op).kind); },
-          "\"unary\", \"binary\", \"reduce\", \"arg\" or \"other\"")
+          "\"unary\", \"unary_with\" (numbers), \"test\", \"binary\", \"compare\", \"reduce\", "
+          "\"arg\" or \"other\".")
       .def_prop_ro(
           "numeric_class", [](PyOp o) { return class_name(info(o.op).numeric_class); },
           "What results promise across devices: \"exact\", \"tree\", \"blocked\" or \"bound\".")
@@ -152,9 +170,11 @@ std::string docstring(Op op, std::string_view more) {
 void bind_ops(nb::module_& m, TensorClass& tensor) {
   OpBinder ops(m, tensor);
   bind_rows(ops);
-  bind_move_ops(ops);
-  bind_matrix_ops(ops, m);
+  bind_map_ops(ops);
+  bind_move_ops(ops, m);
+  bind_linear_ops(ops, m);
   bind_norm_ops(ops);
+  bind_spatial_ops(ops);
   bind_op_info(m);
 }
 

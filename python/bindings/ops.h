@@ -63,14 +63,12 @@ class OpBinder {
   /// The function of a row as wick.name and, where its first operand is a tensor, Tensor.name.
   /// `more`: shapes and errors, after the row's sentence. `names`: nb::arg of each parameter.
   template <class Result, class... Args, class First, class... Rest>
-  void add(Op op, const char* name, Result (*function)(Args...), std::string_view more,
-           const First& first, const Rest&... names) {
+  void add(Op op, const char* name, Result (*f)(Args...), std::string_view more, const First& first,
+           const Rest&... names) {
     served()[op].emplace_back(name);
     bind<FirstIsTensor<Args...>::value>(
         name,
-        [function](typename PyArg<Args>::Type... args) {
-          return call(function, PyArg<Args>::get(args)...);
-        },
+        [f](typename PyArg<Args>::Type... args) { return call(f, PyArg<Args>::get(args)...); },
         docstring(op, more), first, names...);
   }
   /// The same for what isn't a function as it stands: `f` takes and gives what nanobind knows.
@@ -80,16 +78,18 @@ class OpBinder {
     served()[op].emplace_back(name);
     bind<true>(name, f, docstring(op, more), first, names...);
   }
+  /// The same without a method.
   template <class F, class First, class... Rest>
-  void both(const char* name, const F& f, const std::string& doc, const First& first,
-            const Rest&... names) {
-    bind<true>(name, f, doc, first, names...);
+  void function(Op op, const char* name, const F& f, std::string_view more, const First& first,
+                const Rest&... names) {
+    served()[op].emplace_back(name);
+    bind<false>(name, f, docstring(op, more), first, names...);
   }
 
  private:
   template <class Result, class... Args, class... Values>
-  static Result call(Result (*function)(Args...), Values&&... values) {
-    return unlocked([&] { return function(values...); }, values...);
+  static Result call(Result (*f)(Args...), Values&&... values) {
+    return unlocked([&] { return f(values...); }, values...);
   }
   template <bool kIsMethod, class F, class First, class... Rest>
   void bind(const char* name, const F& f, const std::string& doc, const First& first,
@@ -103,8 +103,10 @@ class OpBinder {
 };
 
 /// Functions that no macro of ops.def declares, by family.
-void bind_matrix_ops(OpBinder& ops, nb::module_& m);
-void bind_move_ops(OpBinder& ops);
+void bind_map_ops(OpBinder& ops);
+void bind_move_ops(OpBinder& ops, nb::module_& m);
+void bind_linear_ops(OpBinder& ops, nb::module_& m);
 void bind_norm_ops(OpBinder& ops);
+void bind_spatial_ops(OpBinder& ops);
 
 }  // namespace wick::python
