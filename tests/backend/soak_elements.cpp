@@ -126,7 +126,7 @@ void binary(Soak& s) {
   const Shape shape = s.shape(0, 8);
   const TestTensor a = input(s, dtype, shape, 1);
   TestTensor b = input(s, dtype, shape, 2), out = output(s, dtype, shape);
-  if (op == Op::div && is_integer(dtype)) {
+  if ((op == Op::div || op == Op::rem) && is_integer(dtype)) {
     const std::vector<uint64_t> divisors = b.bits();
     b.fill_bits([&](int64_t i) { return std::max<uint64_t>(divisors[static_cast<size_t>(i)], 1); });
   }
