@@ -33,6 +33,13 @@ std::string type_text(nb::handle object) {
   return nb::cast<std::string>(nb::str(nb::getattr(object.type(), "__name__")));
 }
 
+std::string path_text(nb::handle path) {
+  PyObject* encoded = nullptr;
+  if (PyUnicode_FSConverter(path.ptr(), &encoded) == 0) throw nb::python_error();
+  const nb::object bytes = nb::steal(encoded);
+  return {PyBytes_AsString(encoded), static_cast<size_t>(PyBytes_Size(encoded))};
+}
+
 int64_t to_int(nb::handle object) {
   const nb::object number = nb::steal(PyNumber_Index(object.ptr()));
   if (!number.is_valid()) throw nb::python_error();

@@ -101,6 +101,9 @@ struct MaybeTensor {
 /// The name of an object's type, for errors.
 std::string type_text(nb::handle object);
 
+/// The path that text, bytes or an os.PathLike names.
+std::string path_text(nb::handle path);
+
 /// One whole number. Errors (TypeError, OverflowError): none that fits.
 int64_t to_int(nb::handle object);
 /// `f(1, 2)` and `f((1, 2))` alike.

@@ -78,7 +78,8 @@ void bind_autograd(nb::module_& m, TensorClass& tensor) {
   m.def("_gradients", &gradients_of, "y"_a, "inputs"_a, "gradient"_a = nb::none(),
         "create_graph"_a = false);
   m.def("is_grad_enabled", &grad_enabled, "Whether calls of this thread are remembered.");
-  m.def("_set_grad_enabled", &set_grad_enabled, "enabled"_a);
+  m.def("set_grad_enabled", &set_grad_enabled, "enabled"_a,
+        "Whether calls of this thread are remembered from now on; see wick.no_grad.");
 }
 
 }  // namespace wick::python

@@ -140,6 +140,12 @@ Tensor constant_like(const Tensor& x, DTypeArg dtype) {
   return unlocked([&] { return Tensor::full(x.shape(), kValue, type, x.device()); }, x);
 }
 
+Tensor full_like(const Tensor& x, ScalarArg value, DTypeArg dtype) {
+  const DType type = dtype.get_or(x.dtype());
+  const Scalar element = fitting(value, type, "full_like");
+  return unlocked([&] { return Tensor::full(x.shape(), element, type, x.device()); }, x);
+}
+
 Tensor full(ShapeArg shape, ScalarArg value, DTypeArg dtype, DeviceArg device, bool requires_grad) {
   const DType type = dtype.get_or(value.is_integer ? DType::i64 : DType::f32);
   return filled(shape.get(), fitting(value, type, "full"), type, device, requires_grad);
@@ -205,6 +211,9 @@ void bind_construction(nb::module_& m) {
                 "str | None = None, device: Device | str = 'cpu', requires_grad: bool = False) -> "
                 "Tensor"),
         "Every element one value. int64 of an int, else float32, unless dtype says otherwise.");
+  m.def("full_like", &full_like, "x"_a, "value"_a, "dtype"_a = nb::none(),
+        "Every element one value. Of x's shape and device, and of its dtype unless dtype says "
+        "otherwise.");
   m.def("arange", &arange, "start"_a, "stop"_a = nb::none(), "step"_a = 1, "dtype"_a = nb::none(),
         "device"_a = "cpu",
         nb::sig("def arange(start: float, stop: float | None = None, step: float = 1, dtype: DType "

@@ -111,8 +111,10 @@ void bind_devices(nb::module_& m) {
           },
           nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__", [](Device d) { return nb::hash(nb::str(d.str().c_str())); })
-      .def("__reduce__",
-           [](Device d) { return nb::make_tuple(nb::type<Device>(), nb::make_tuple(d.str())); });
+      .def(
+          "__reduce__",
+          [](Device d) { return nb::make_tuple(nb::type<Device>(), nb::make_tuple(d.str())); },
+          nb::sig("def __reduce__(self) -> typing.Any"));
   m.def(
       "devices",
       [] {

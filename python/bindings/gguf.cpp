@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "python/bindings/arguments.h"
 #include "python/bindings/binding.h"
 #include "python/bindings/python.h"
 
@@ -46,9 +47,7 @@ nb::object value_object(const io::GgufValue& value) {
 }
 
 PyGguf open_file(nb::handle path) {
-  const nb::object fs_path = nb::steal(PyOS_FSPath(path.ptr()));
-  if (!fs_path.is_valid()) throw nb::python_error();
-  const auto name = nb::cast<std::string>(fs_path);
+  const std::string name = path_text(path);
   const nb::gil_scoped_release released;
   return {io::Gguf::open(name)};
 }

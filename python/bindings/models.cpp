@@ -194,9 +194,7 @@ std::unique_ptr<TextStream> model_stream(const Model& model, nb::handle prompt,
 }
 
 Model load_model(nb::handle path, DeviceArg device, nb::object progress) {
-  const nb::object fs_path = nb::steal(PyOS_FSPath(path.ptr()));
-  if (!fs_path.is_valid()) throw nb::python_error();
-  const auto name = nb::cast<std::string>(fs_path);
+  const std::string name = path_text(path);
   models::LoadOptions options;
   options.device = device.get();
   // Also where Ctrl-C is heard: loading ends with what Python raised.

@@ -60,11 +60,6 @@ constexpr auto find(const Rows& rows, std::string_view name) {
   return decltype(rows[0].function){};
 }
 
-/// A number as a tensor that broadcasts against x.
-Tensor beside(const Tensor& x, const ScalarArg& value, const char* op) {
-  return Tensor::full({}, fitting(value, x.dtype(), op), x.dtype(), x.device());
-}
-
 /// An operator by its function: its method, and that for a number at its left. A comparison is
 /// turned round by Python itself.
 struct BinaryOperator {
@@ -151,6 +146,10 @@ Scalar fitting(const ScalarArg& value, DType dtype, const char* op) {
   const Scalar integer = value.get();
   check_fits(integer.i, dtype);
   return integer;
+}
+
+Tensor beside(const Tensor& x, const ScalarArg& value, const char* op) {
+  return Tensor::full({}, fitting(value, x.dtype(), op), x.dtype(), x.device());
 }
 
 void bind_operators(TensorClass& tensor) {

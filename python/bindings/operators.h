@@ -9,5 +9,7 @@ void check_fits(int64_t value, DType dtype);
 /// A number for a tensor of the dtype, without loss of kind. Errors: a float for integers
 /// (TypeError), an integer out of bounds (OverflowError).
 Scalar fitting(const ScalarArg& value, DType dtype, const char* op);
+/// A number as a tensor that broadcasts against x, of its dtype. Errors: those of fitting.
+Tensor beside(const Tensor& x, const ScalarArg& value, const char* op);
 
 }  // namespace wick::python

@@ -1,6 +1,7 @@
 // The rows of ops.def as functions and methods: the regular ones by the macros themselves.
 #include "python/bindings/ops.h"
 
+#include "python/bindings/operators.h"
 #include "wick/tensor/ops.h"
 
 namespace wick::python {
@@ -67,10 +68,25 @@ void add_unary(OpBinder& ops, Op op, Tensor (*function)(const Tensor&)) {
 }
 
 void add_binary(OpBinder& ops, Op op, Tensor (*function)(const Tensor&, const Tensor&)) {
-  ops.add(op, name(op).data(), function,
-          gives_truth(op) ? "Shapes broadcast; dtypes and devices are the same. 1 or 0, uint8."
-                          : "Shapes broadcast; dtypes and devices are the same.",
+  const char* const row = name(op).data();
+  ops.add(op, row, function,
+          gives_truth(op)
+              ? "Shapes broadcast; dtypes and devices are the same; a number takes the tensor's. "
+                "1 or 0, uint8."
+              : "Shapes broadcast; dtypes and devices are the same; a number takes the tensor's.",
           "a"_a, "b"_a);
+  ops.overload<true>(
+      row,
+      [function, row](const Tensor& a, ScalarArg b) {
+        return unlocked([&] { return function(a, beside(a, b, row)); }, a);
+      },
+      "a"_a, "b"_a);
+  ops.overload<false>(
+      row,
+      [function, row](ScalarArg a, const Tensor& b) {
+        return unlocked([&] { return function(beside(b, a, row), b); }, b);
+      },
+      "a"_a, "b"_a);
 }
 
 void add_reduce(OpBinder& ops, Op op,

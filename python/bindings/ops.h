@@ -86,6 +86,13 @@ class OpBinder {
     bind<false>(name, f, docstring(op, more), first, names...);
   }
 
+  /// Another way to call what was bound last under a name.
+  template <bool kIsMethod, class F, class First, class... Rest>
+  void overload(const char* name, const F& f, const First& first, const Rest&... names) {
+    module_.def(name, f, first, names...);
+    if constexpr (kIsMethod) tensor_.def(name, f, names...);
+  }
+
  private:
   template <class Result, class... Args, class... Values>
   static Result call(Result (*f)(Args...), Values&&... values) {

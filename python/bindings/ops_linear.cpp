@@ -7,16 +7,22 @@ namespace {
 
 using namespace nb::literals;
 
-/// A tensor or a prepared weight.
-Tensor linear_any(const Tensor& x, WeightArg arg) {
+/// A tensor or a prepared weight, and what comes before the product and after it.
+Tensor linear_any(const Tensor& x, WeightArg arg, MaybeTensor norm, float eps, bool silu_mul,
+                  MaybeTensor residual) {
   const nb::handle weight = arg.object;
+  FusedLinear fusion{norm.get(), eps, silu_mul, residual.get()};
+  const bool is_fused = fusion.norm.defined() || silu_mul || fusion.residual.defined();
+  const auto product = [&](const Weight& w) {
+    return is_fused ? linear(x, w, fusion) : linear(x, w);
+  };
   if (nb::isinstance<Weight>(weight)) {
     const auto& prepared = nb::cast<const Weight&>(weight);
-    return unlocked([&] { return linear(x, prepared); }, x);
+    return unlocked([&] { return product(prepared); }, x);
   }
   if (!nb::isinstance<Tensor>(weight)) throw nb::type_error("linear: need a Weight or a Tensor");
   const auto& matrix = nb::cast<const Tensor&>(weight);
-  return unlocked([&] { return linear(x, Weight(matrix)); }, x, matrix);
+  return unlocked([&] { return product(Weight(matrix)); }, x, matrix);
 }
 
 Tensor einsum_of(std::string_view equation, const nb::args& operands) {
@@ -56,9 +62,13 @@ void bind_linear_ops(OpBinder& ops, nb::module_& m) {
                "operands"_a,
                nb::sig("def einsum(equation: str, *operands: Tensor | "
                        "collections.abc.Sequence[Tensor]) -> Tensor"));
-  ops.add_as(Op::linear, "linear", &linear_any,
-             "x [.., k], a wick.Weight or a tensor [n, k] -> [.., n]. Errors: k differs.", "x"_a,
-             "weight"_a);
+  ops.add_as(
+      Op::linear, "linear", &linear_any,
+      "x [.., k], a wick.Weight or a tensor [n, k] -> [.., n]. norm [k]: rms_norm of x first; "
+      "silu_mul: x is\n[.., 2k], whose halves go through silu_mul first; residual [.., n]: "
+      "added. These take float32. Errors: k differs.",
+      "x"_a, "weight"_a, "norm"_a = nb::none(), "eps"_a = 1e-5f, "silu_mul"_a = false,
+      "residual"_a = nb::none());
   ops.add_as(
       Op::linear, "grouped_linear",
       [](const Tensor& x, const std::vector<Weight>& experts, const Tensor& chosen) {

@@ -18,9 +18,7 @@ Tensor where_of(const Tensor& condition, TensorOrNumber a, TensorOrNumber b) {
     if (!number.from_python(value, 0, nullptr) || !nb::isinstance<Tensor>(other)) {
       throw nb::type_error("where: need two tensors, or a tensor and a number");
     }
-    const auto& beside = nb::cast<const Tensor&>(other);
-    return Tensor::full({}, fitting(number.value, beside.dtype(), "where"), beside.dtype(),
-                        beside.device());
+    return beside(nb::cast<const Tensor&>(other), number.value, "where");
   };
   const Tensor yes = tensor_or_number(a.object, b.object),
                no = tensor_or_number(b.object, a.object);

@@ -144,10 +144,38 @@ void bind_random(OpBinder& ops, nb::module_& m) {
       "The seed that a device's sequence began with.");
 }
 
+/// In place, of tensors that share their elements with nobody.
+void bind_writing(nb::module_& m) {
+  served()[Op::fill].emplace_back("const_set");
+  m.def(
+      "const_set",
+      [](Tensor& target, ScalarArg value, const nb::object& index) {
+        const Scalar element = fitting(value, target.dtype(), "const_set");
+        const Layout where = index.is_none() ? target.layout() : view_at(target, index).layout();
+        unlocked([&] { const_set(target, element, where); }, target);
+      },
+      "target"_a, "value"_a, "index"_a = nb::none(),
+      nb::sig("def const_set(target: Tensor, value: float, index: typing.Any = None) -> None"),
+      "Writes a number over target[index] in place, or over all of it; index: what gives a view, "
+      "e.g. (..., 0).\nErrors: another tensor or array shares the elements; it needs a gradient.");
+  served()[Op::copy].emplace_back("slice_set");
+  m.def(
+      "slice_set",
+      [](Tensor& target, const Tensor& source, int dim, int64_t start) {
+        unlocked([&] { slice_set(target, source, dim, start); }, source);
+      },
+      "target"_a, "source"_a, "dim"_a, "start"_a,
+      "Writes source over target from an index of a dim on, in place and converted to its dtype: "
+      "all other sizes are equal.\nErrors: sizes that don't fit, another tensor or array shares "
+      "the "
+      "elements.");
+}
+
 }  // namespace
 
 void bind_move_ops(OpBinder& ops, nb::module_& m) {
-  for (const char* name : {"full", "zeros", "ones", "zeros_like", "ones_like", "eye"}) {
+  for (const char* name :
+       {"full", "full_like", "zeros", "ones", "zeros_like", "ones_like", "eye"}) {
     served()[Op::fill].emplace_back(name);
   }
   served()[Op::iota].emplace_back("arange");
@@ -157,6 +185,7 @@ void bind_move_ops(OpBinder& ops, nb::module_& m) {
   bind_copies(ops);
   bind_index(ops);
   bind_order(ops);
+  bind_writing(m);
   bind_random(ops, m);
 }
 

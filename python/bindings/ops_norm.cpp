@@ -56,6 +56,15 @@ std::tuple<Tensor, Tensor, Tensor> batch_norm_itself(const Tensor& x, MaybeTenso
   return {std::move(result.y), std::move(result.mean), std::move(result.variance)};
 }
 
+/// keys and values are written, whoever else holds them.
+Tensor attention_step(const Tensor& qkv, const Tensor& cos, const Tensor& sin,
+                      const Tensor& positions, const Tensor& keys, const Tensor& values,
+                      std::optional<float> scale, int64_t window, float soft_cap) {
+  const AttentionStep step{cos,  sin,    positions,
+                           keys, values, attention_params(keys, scale, true, window, soft_cap)};
+  return unlocked([&] { return cached_attention(qkv, step); }, keys);
+}
+
 void bind_norms(OpBinder& ops) {
   ops.add(Op::softmax, "softmax", &softmax, "Any shape, kept.", "x"_a, "dim"_a = -1);
   ops.add(Op::log_softmax, "log_softmax", &log_softmax, "Any shape, kept.", "x"_a, "dim"_a = -1);
@@ -105,6 +114,14 @@ void bind_attention(OpBinder& ops) {
              "sequence i has the\nqueries query_starts[i] to query_starts[i + 1], and so the keys.",
              "q"_a, "k"_a, "v"_a, "query_starts"_a, "key_starts"_a, "scale"_a = nb::none(),
              "causal"_a = false, "window"_a = 0, "soft_cap"_a = 0.0f, "slopes"_a = nb::none());
+  ops.function(
+      Op::attention, "cached_attention", &attention_step,
+      "One step with a cache: the queries and keys of qkv [t, h*d + g*d + g*e] are rotated "
+      "(rope_interleaved, cos and sin\n[p, r/2]) by their positions uint32 [t], keys and "
+      "values go into the caches [g, capacity, d] in place,\nand every row attends to the "
+      "positions up to its own -> [t, h*e]. float32.",
+      "qkv"_a, "cos"_a, "sin"_a, "positions"_a, "keys"_a, "values"_a, "scale"_a = nb::none(),
+      "window"_a = 0, "soft_cap"_a = 0.0f);
   ops.add_as(Op::attention, "attention_of_pages", &attention_pages,
              "Keys and values in pages [p, g, size, d]: q [b, h, m, d], tables of page numbers [b, "
              "n], lengths[i] keys for batch i.",

@@ -155,6 +155,54 @@ void bind_pools(OpBinder& ops) {
       "padding"_a = 0, "count_include_pad"_a = true);
 }
 
+/// Gradients as functions of their own, as those of the ops above are made of.
+void bind_gradients(OpBinder& ops) {
+  constexpr const char* kDoc = "The gradient of x by that of the output; x gives the shape.";
+  ops.function(
+      Op::conv2d, "conv2d_weight",
+      [](const Tensor& x, const Tensor& grad, IntsArg kernel, IntsArg stride, IntsArg padding,
+         IntsArg dilation, int64_t groups) {
+        const ConvParams params = conv_params(stride, padding, dilation, groups);
+        const std::array<int64_t, 2> sizes = two(kernel, "kernel_size");
+        return unlocked([&] { return conv2d_weight(x, grad, sizes, params); }, x, grad);
+      },
+      "The gradient of the weight [o, c/groups, kh, kw] by that of the output [b, o, oh, ow].",
+      "x"_a, "grad"_a, "kernel_size"_a, "stride"_a = 1, "padding"_a = 0, "dilation"_a = 1,
+      "groups"_a = 1);
+  ops.function(
+      Op::max_pool2d, "max_pool2d_grad",
+      [](const Tensor& x, const Tensor& grad, IntsArg kernel, IntsArg stride, IntsArg padding) {
+        const PoolParams params = pool_params(kernel, stride, padding, true);
+        return unlocked([&] { return max_pool2d_grad(x, grad, params); }, x);
+      },
+      "The gradient of x by that of the output: to the first largest of each window.", "x"_a,
+      "grad"_a, "kernel_size"_a, "stride"_a = 0, "padding"_a = 0);
+  ops.function(
+      Op::avg_pool2d, "avg_pool2d_grad",
+      [](const Tensor& x, const Tensor& grad, IntsArg kernel, IntsArg stride, IntsArg padding,
+         bool count_include_pad) {
+        const PoolParams params = pool_params(kernel, stride, padding, count_include_pad);
+        return unlocked([&] { return avg_pool2d_grad(x, grad, params); }, x);
+      },
+      kDoc, "x"_a, "grad"_a, "kernel_size"_a, "stride"_a = 0, "padding"_a = 0,
+      "count_include_pad"_a = true);
+  ops.function(
+      Op::upsample_nearest2d, "upsample_nearest2d_grad",
+      [](const Tensor& x, const Tensor& grad, IntsArg to, NumbersArg factor) {
+        const UpsampleParams params = upsample_params(x, to, factor, false);
+        return unlocked([&] { return upsample_nearest2d_grad(x, grad, params); }, x);
+      },
+      kDoc, "x"_a, "grad"_a, "size"_a = nb::none(), "scale_factor"_a = nb::none());
+  ops.function(
+      Op::upsample_bilinear2d, "upsample_bilinear2d_grad",
+      [](const Tensor& x, const Tensor& grad, IntsArg to, NumbersArg factor, bool align_corners) {
+        const UpsampleParams params = upsample_params(x, to, factor, align_corners);
+        return unlocked([&] { return upsample_bilinear2d_grad(x, grad, params); }, x);
+      },
+      kDoc, "x"_a, "grad"_a, "size"_a = nb::none(), "scale_factor"_a = nb::none(),
+      "align_corners"_a = false);
+}
+
 void bind_upsampling(OpBinder& ops) {
   ops.add_as(
       Op::upsample_nearest2d, "upsample_nearest2d",
@@ -186,6 +234,7 @@ void bind_spatial_ops(OpBinder& ops) {
   bind_convolutions(ops);
   bind_pools(ops);
   bind_upsampling(ops);
+  bind_gradients(ops);
 }
 
 }  // namespace wick::python

@@ -23,6 +23,9 @@ void bind_autograd(nb::module_& m, TensorClass& tensor);
 void bind_gguf(nb::module_& m);
 void bind_models(nb::module_& m);
 
+/// x[index]. Errors: an index that gives no view.
+Tensor view_at(const Tensor& x, nb::handle index);
+
 /// The slots of the buffer protocol, for the class.
 PyType_Slot* buffer_slots();
 

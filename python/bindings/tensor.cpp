@@ -229,7 +229,8 @@ void bind_properties(TensorClass& tensor) {
           "size",
           [](const Tensor& x, nb::object dim) -> nb::object {
             if (dim.is_none()) return shape_tuple(x);
-            return nb::int_(x.size(nb::cast<int>(dim)));
+            const int64_t d[] = {to_int(dim)};
+            return nb::int_(x.size(to_dims(d)[0]));
           },
           "dim"_a = nb::none(), nb::sig("def size(self, dim: int | None = None) -> typing.Any"),
           "The size of a dim, or of all of them.")

@@ -1,31 +1,7 @@
-import pathlib
-import re
-
 import numpy as np
 import pytest
 
 import wick
-
-OPS_DEF = pathlib.Path(__file__).parents[2] / "wick" / "op" / "ops.def"
-
-
-def test_every_row_has_a_function_with_a_docstring() -> None:
-    rows = re.findall(r"^WICK_[A-Z0-9_]+\s*\((\w+),", OPS_DEF.read_text(), re.MULTILINE)
-    assert len(rows) > 30
-    ops = {op.name: op for op in wick.ops()}
-    assert list(ops) == rows
-    for op in ops.values():
-        assert op.functions, f"no function of Python serves {op.name}"
-        assert op.dtypes and op.numeric_class in ("exact", "tree", "blocked", "bound")
-        for name in op.functions:
-            function = getattr(wick, name)
-            assert function.__doc__ and len(function.__doc__.splitlines()) >= 2, name
-
-
-def test_docstrings_say_what_the_row_says() -> None:
-    assert wick.silu.__doc__ is not None and wick.sum.__doc__ is not None
-    assert "x * sigmoid(x)" in wick.silu.__doc__
-    assert "Class: tree" in wick.sum.__doc__ and "all real dtypes" in wick.sum.__doc__
 
 
 @pytest.mark.parametrize("op", [op for op in wick.ops() if op.kind == "unary"], ids=lambda op: op.name)
@@ -60,7 +36,7 @@ def test_some_values() -> None:
     assert x.sum().item() == 11 and x.mean(0).tolist() == [2.5, 3.0] and x.max(1).tolist() == [3, 5]
     assert x.argmax().item() == 3 and x.argmin(dim=1).tolist() == [1, 0]
     assert wick.argmax(x, 0, keepdim=True).tolist() == [[0, 1]]
-    assert wick.maximum(x, wick.full_like(x, 2.0) if hasattr(wick, "full_like") else x * 0 + 2).tolist() == [[3, 2], [2, 5]]
+    assert wick.maximum(x, wick.full_like(x, 2.0)).tolist() == [[3, 2], [2, 5]]
     assert wick.cat([x, x]).shape == (4, 2) and wick.stack([x, x], dim=1).shape == (2, 2, 2)
     assert wick.affine(x, 2, 1).tolist() == [[7, 3], [5, 11]]
     assert np.allclose(x.softmax().sum(-1).numpy(), 1)

@@ -30,10 +30,10 @@ class _GradMode:
 
     def __enter__(self) -> None:
         self._before.append(_core.is_grad_enabled())
-        _core._set_grad_enabled(self._enabled)
+        _core.set_grad_enabled(self._enabled)
 
     def __exit__(self, *exception: object) -> None:
-        _core._set_grad_enabled(self._before.pop())
+        _core.set_grad_enabled(self._before.pop())
 
     def __call__(self, function: F) -> F:
         import functools
