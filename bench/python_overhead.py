@@ -4,7 +4,7 @@
 Both live in one process and take each row in turn, several rounds, the fastest of which counts, so
 that a machine that changes speed hits both. Run it with a Python that has wick and torch:
 
-    PYTHONPATH=build/python-release/python python bench/python_overhead.py
+    PYTHONPATH=build/release/python python bench/python_overhead.py
 
 --check exits with 1 where a 1-element add takes more than half of PyTorch's time, or `import wick`
 more than 60 ms (of a fresh process, less what an empty one takes).
@@ -17,6 +17,8 @@ import subprocess
 import sys
 import time
 import timeit
+
+from harness import machine
 
 MOST_IMPORT_MS = 60
 MOST_ADD_RATIO = 0.5
@@ -33,7 +35,11 @@ ROWS = {
     "x[0]": "x[0]",
     "m.T": "m.T",
     "m[1:3, ::2]": "m[1:3, ::2]",
+    "m[ids]": "m[ids]",
+    "m[m > 2]": "m[m > 2]",
     "m.reshape(-1)": "m.reshape(-1)",
+    "lib.cat([x, y])": "lib.cat([x, y])",
+    "lib.softmax(m, -1)": "lib.softmax(m, -1)",
     "m @ n": "m @ n",
     "lib.zeros(2, 2)": "lib.zeros(2, 2)",
     "v + x, with gradient": "v + x",
@@ -63,7 +69,8 @@ def import_times():
 def of(lib):
     x, y = lib.tensor([1.0]), lib.tensor([2.0])
     v = lib.tensor([1.0], requires_grad=True)
-    return {"lib": lib, "x": x, "y": y, "v": v, "m": lib.ones((64, 64)), "n": lib.ones((64, 64))}
+    return {"lib": lib, "x": x, "y": y, "v": v, "m": lib.ones((64, 64)), "n": lib.ones((64, 64)),
+            "ids": lib.tensor([1, 5])}
 
 
 def call_times(rounds):
@@ -95,12 +102,15 @@ def main():
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--json", help="a file for the figures")
     options = parser.parse_args()
-    result = {"import": import_times()}
+    result = {"machine": machine(), "import": import_times()}
     t = result["import"]
     print(f"import wick: {t['import_ms']:.1f} ms ({t['process_ms']:.1f} ms a process, "
           f"{t['empty_process_ms']:.1f} an empty one; {t['importtime_ms']:.1f} by -X importtime)")
     good = t["import_ms"] <= MOST_IMPORT_MS
     if not options.import_only:
+        import torch
+
+        result["torch"] = torch.__version__
         result["calls_ns"] = rows = call_times(options.rounds)
         print(f"{'call':24}{'wick ns':>10}{'torch ns':>10}{'ratio':>8}")
         for name, row in rows.items():

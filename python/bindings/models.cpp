@@ -89,7 +89,7 @@ serve::GenerateOptions read_options(const char* function, const nb::kwargs& name
 std::vector<text::ChatMessage> messages_of(nb::handle prompt) {
   std::vector<text::ChatMessage> messages;
   for (nb::handle item : nb::borrow<nb::sequence>(prompt)) {
-    if (!PyMapping_Check(item.ptr()) || PySequence_Size(item.ptr()) < 0) {
+    if (!PyMapping_Check(item.ptr()) || PyUnicode_Check(item.ptr()) || !nb::hasattr(item, "keys")) {
       throw nb::type_error("a conversation is a sequence of {'role': …, 'content': …}");
     }
     messages.push_back({text::parse_chat_role(nb::cast<std::string>(item["role"])),

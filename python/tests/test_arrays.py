@@ -145,11 +145,3 @@ def test_types_of_ml_dtypes() -> None:
     assert address(x.numpy()) == address(array) and x.numpy().dtype == ml_dtypes.bfloat16
     small = wick.tensor([1.0, 448.0], dtype="float8_e4m3").numpy()
     assert small.dtype == ml_dtypes.float8_e4m3fn and small.astype(np.float32).tolist() == [1, 448]
-
-
-def test_pytorch() -> None:
-    torch = pytest.importorskip("torch")
-    t = torch.arange(6, dtype=torch.bfloat16).reshape(2, 3)
-    x = wick.from_dlpack(t)
-    assert x.dtype is wick.bfloat16 and x.tolist() == t.tolist()
-    assert torch.from_dlpack(x.T).tolist() == t.T.tolist()

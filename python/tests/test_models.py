@@ -1,5 +1,6 @@
 import _thread
 import gc
+import os
 import pathlib
 import threading
 import time
@@ -92,8 +93,14 @@ def test_bad_options(model: wick.Model) -> None:
         list(model.stream([1], top_p=7.0))
     with pytest.raises(wick.Error):
         model.generate([1] * 300, context=10)
-    with pytest.raises((TypeError, wick.Error, KeyError)):
+    assert model.generate([{"role": "user", "content": "x"}], max_tokens=0) == ""
+    with pytest.raises(wick.Error, match="nobody"):
         model.generate([{"role": "nobody", "content": "x"}])
+    with pytest.raises(KeyError):
+        model.generate([{"role": "user"}])
+    for conversation in [[{"role": "user", "content": 3}], [3.5], ["text"], [None], [["user", "x"]]]:
+        with pytest.raises(TypeError):
+            model.generate(conversation)  # type: ignore[arg-type]
     with pytest.raises(TypeError):
         model.generate(3)  # type: ignore[arg-type]
     with pytest.raises(wick.Error):
@@ -146,3 +153,15 @@ def test_ctrl_c(model: wick.Model, streams: bool) -> None:
             else:
                 model.generate(prompt_of(model), max_tokens=-1, ignore_end=True)
     thread.join()
+
+
+def test_a_conversation() -> None:
+    path = os.environ.get("WICK_TEST_MODEL")
+    if not path:
+        pytest.skip("WICK_TEST_MODEL names no model that knows turns")
+    model = wick.Model.load(path)
+    turns = [{"role": "user", "content": "Name a colour."}]
+    ids = model.encode(turns)
+    assert "Name a colour." in model.decode(ids) and len(ids) > len(model.encode("Name a colour."))
+    assert model.generate(turns, max_tokens=8, temperature=0) == model.generate(ids, max_tokens=8, temperature=0)
+    assert "".join(model.stream(turns, max_tokens=8, temperature=0)) == model.generate(ids, max_tokens=8, temperature=0)

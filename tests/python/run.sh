@@ -36,13 +36,21 @@ grep -q '"manylinux_' "$log" || fail
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cd "$scratch"
-WICK_TINY_WRITER=$writer $python -m pytest -q -p no:cacheprovider -rs "$source/python/tests"
+# WICK_TORCH: a site-packages folder with PyTorch, for the tests of memory shared with it.
+PYTHONPATH=${WICK_TORCH:-} WICK_TINY_WRITER=$writer \
+  $python -m pytest -q -p no:cacheprovider -rs "$source/python/tests"
 
 cp "$source"/examples/python/*.py .
 $python -m mypy --strict --cache-dir "$build/python-mypy" -p wick
 $python -m mypy --strict --cache-dir "$build/python-mypy" ./*.py
-$python quick_start.py
+$writer .
+mv tiny-q8_0.gguf model.gguf
+# WICK_TEST_MODEL: a real model, where there is one, which writes a few words.
+$python quick_start.py ${WICK_TEST_MODEL:+"$WICK_TEST_MODEL"}
 $python two_spirals.py --picture spirals.svg
 test -s spirals.svg
 grep -q "<polyline" spirals.svg
+# What the pages show.
+$python "$source/tests/tools/snippets.py" python "$source/README.md" "$source/docs/python.md" >snippets.py
+$python snippets.py
 $python "$source/bench/python_overhead.py" --import-only --check
