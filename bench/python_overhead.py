@@ -102,7 +102,7 @@ def main():
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--json", help="a file for the figures")
     options = parser.parse_args()
-    result = {"machine": machine(), "import": import_times()}
+    result = {"machine": {**machine(), "python": sys.version.split()[0]}, "import": import_times()}
     t = result["import"]
     print(f"import wick: {t['import_ms']:.1f} ms ({t['process_ms']:.1f} ms a process, "
           f"{t['empty_process_ms']:.1f} an empty one; {t['importtime_ms']:.1f} by -X importtime)")
@@ -110,7 +110,7 @@ def main():
     if not options.import_only:
         import torch
 
-        result["torch"] = torch.__version__
+        result["machine"]["peer"] = f"PyTorch {torch.__version__}"
         result["calls_ns"] = rows = call_times(options.rounds)
         print(f"{'call':24}{'wick ns':>10}{'torch ns':>10}{'ratio':>8}")
         for name, row in rows.items():

@@ -128,7 +128,7 @@ bool type_caster<wick::python::ScalarArg>::from_python(handle source, uint32_t,
                                                        cleanup_list*) noexcept {
   PyObject* const object = source.ptr();
   if (PyFloat_CheckExact(object)) {
-    value.f = PyFloat_AS_DOUBLE(object);
+    value.f = PyFloat_AsDouble(object);
     return true;
   }
   if (isinstance<wick::Tensor>(source) || PyUnicode_Check(object)) return false;

@@ -13,6 +13,17 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+// Not in the stable ABI, which one wheel for CPython 3.12 and all later ones keeps to.
+#undef PyTuple_GET_ITEM
+#undef PyTuple_GET_SIZE
+#undef PyTuple_SET_ITEM
+#undef PyList_GET_ITEM
+#undef PyList_GET_SIZE
+#undef PyList_SET_ITEM
+#undef PyFloat_AS_DOUBLE
+#undef PyBytes_AS_STRING
+#pragma GCC poison PyObject_CallOneArg PyObject_CallMethodOneArg PyObject_CallMethodNoArgs
+
 namespace wick::python {
 
 namespace nb = nanobind;

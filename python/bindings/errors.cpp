@@ -64,7 +64,8 @@ PyObject* type_of(const Error& error) {
 
 void raise_error(const Error& error) {
   PyObject* const type = type_of(error);
-  const nb::object raised = nb::steal(PyObject_CallOneArg(type, text_of(error.what()).ptr()));
+  const nb::object raised =
+      nb::steal(PyObject_CallFunctionObjArgs(type, text_of(error.what()).ptr(), nullptr));
   if (!raised.is_valid()) return;  // what went wrong there is raised
   if (PyObject_SetAttrString(raised.ptr(), "op", text_of(error.op()).ptr()) != 0) return;
   PyErr_SetObject(type, raised.ptr());

@@ -223,7 +223,9 @@ Tensor index_with(const Tensor& x, const std::vector<Item>& items) {
       place.add(i, dim);
       if (item.mask) out = under_mask(out, dim, item.tensor);
       chosen.push_back(
-          {dim++, item.mask ? positions(item.tensor, x.device()) : item.tensor.to(x.device())});
+          {dim++, item.mask
+                      ? unlocked([&] { return positions(item.tensor, x.device()); }, item.tensor)
+                      : item.tensor.to(x.device())});
     } else if (item.is_number) {
       place.add(i, dim);
       out = at_position(out, dim, item.object);

@@ -21,7 +21,8 @@ nb::tuple shape_tuple(const Tensor& x) {
   nb::object tuple = nb::steal(PyTuple_New(shape.rank()));
   if (!tuple.is_valid()) throw nb::python_error();
   for (int d = 0; d < shape.rank(); ++d) {
-    PyTuple_SET_ITEM(tuple.ptr(), d, PyLong_FromLongLong(shape[d]));
+    // Takes the size over, and fails for indices out of range alone.
+    PyTuple_SetItem(tuple.ptr(), d, PyLong_FromLongLong(shape[d]));
   }
   return nb::borrow<nb::tuple>(tuple);
 }

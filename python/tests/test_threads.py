@@ -3,20 +3,42 @@ import sys
 import threading
 import time
 
+import pytest
+
 import wick
 
+THREADS = wick.num_threads()
 
-def test_long_calls_let_other_threads_run() -> None:
-    a = wick.ones(1200, 1200)
+
+SQUARE = wick.uniform((1200, 1200))
+IMAGES = wick.uniform((4, 32, 64, 64))
+LONG_CALLS = {
+    "matmul": lambda: SQUARE @ SQUARE,
+    "sort": lambda: SQUARE.sort(),
+    "conv2d": lambda: wick.conv2d(IMAGES, IMAGES[:, :, :3, :3]),
+    "sum": lambda: wick.sum(SQUARE.expand(64, 1200, 1200)),
+    "arithmetic": lambda: SQUARE.expand(64, 1200, 1200) * 2,
+    "normal": lambda: wick.normal((4000, 1000)),
+    "index": lambda: SQUARE[SQUARE > 0.5],
+    "quantize": lambda: wick.quantize(wick.uniform((1200, 1024)), "q4_k"),
+    "backward": lambda: (SQUARE.detach().requires_grad_() @ SQUARE).sum().backward(),
+    "convert": lambda: SQUARE.expand(32, 1200, 1200).to("float16"),
+}
+
+
+@pytest.mark.parametrize("name", LONG_CALLS)
+def test_long_calls_let_other_threads_run(name: str) -> None:
     done = threading.Event()
     ticks = 0
+    wick.set_num_threads(1)
 
-    def multiply() -> None:
-        for _ in range(4):
-            a @ a
+    def work() -> None:
+        until = time.monotonic() + 0.2
+        while time.monotonic() < until:
+            LONG_CALLS[name]()
         done.set()
 
-    thread = threading.Thread(target=multiply)
+    thread = threading.Thread(target=work)
     switch = sys.getswitchinterval()
     sys.setswitchinterval(60)  # only who lets go of the interpreter lets others run
     try:
@@ -26,7 +48,8 @@ def test_long_calls_let_other_threads_run() -> None:
             time.sleep(0.0005)
     finally:
         sys.setswitchinterval(switch)
-    thread.join()
+        thread.join()
+        wick.set_num_threads(THREADS)
     assert ticks > 5
 
 
