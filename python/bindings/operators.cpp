@@ -60,6 +60,17 @@ constexpr auto find(const Rows& rows, std::string_view name) {
   return decltype(rows[0].function){};
 }
 
+/// The largest whole numbers not above a / b, as Python has //.
+Tensor floor_divide(const Tensor& a, const Tensor& b) {
+  const Tensor quotient = div(a, b);
+  if (is_float(a.dtype())) return floor(quotient);
+  if (info(a.dtype()).kind != DTypeKind::signed_integer) return quotient;
+  // Truncated is one above where something is left over of the other sign than b's.
+  const Tensor rest = sub(a, mul(quotient, b));
+  const Tensor zero = Tensor::full({}, 0, a.dtype(), a.device());
+  return sub(quotient, logical_and(ne(rest, zero), lt(bitwise_xor(rest, b), zero)).to(a.dtype()));
+}
+
 /// An operator by its function: its method, and that for a number at its left. A comparison is
 /// turned round by Python itself.
 struct BinaryOperator {
@@ -161,6 +172,7 @@ void bind_operators(TensorClass& tensor) {
   if (const UnaryFunction invert = find(kUnary, "bitwise_not")) {
     bind_sign(tensor, "__invert__", invert, "bitwise_not");
   }
+  bind_operator(tensor, {"__floordiv__", "__rfloordiv__", "div", "floor of div"}, &floor_divide);
   tensor.def("__pos__", [](const Tensor& x) { return x; });
   tensor.def(
       "__matmul__",

@@ -47,6 +47,19 @@ def test_integers() -> None:
     assert (wick.tensor([1.0]) + 2**70).item() == 2.0**70
 
 
+def test_floor_division() -> None:
+    low = -(2**31)
+    a = np.array([7, -7, 7, -7, 6, low, low, 0], dtype=np.int32)
+    b = np.array([2, 2, -2, -2, -3, 3, 2**31 - 1, 5], dtype=np.int32)
+    assert (wick.from_numpy(a) // wick.from_numpy(b)).tolist() == (a // b).tolist()
+    assert (wick.from_numpy(a) // 3).tolist() == (a // 3).tolist()
+    assert (100 // wick.from_numpy(b)).tolist() == (100 // b).tolist()
+    assert (wick.tensor([7, 200], dtype="uint8") // 3).tolist() == [2, 66]
+    assert (wick.tensor([-1.5, 1.5]) // 1).tolist() == [-2, 1]
+    with pytest.raises(wick.Error, match="div: "):
+        wick.tensor([1]) // 0
+
+
 def test_refused() -> None:
     x = wick.tensor([1.0, 2.0])
     for bad in ["a", None, [1.0], object()]:
