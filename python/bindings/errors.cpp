@@ -39,7 +39,7 @@ const Kind kKinds[] = {
     {"ShapeError",
      &PyExc_ValueError,
      "Shapes or sizes that don't fit, or too large ones.",
-     {"shape", "dimension", "size", "fit", "rank", "element", "differ", "whole blocks"}},
+     {"shape", "dimension", "size", "fit", "rank", "element", "whole blocks"}},
 };
 
 PyObject* error_type = nullptr;

@@ -39,6 +39,12 @@ cd "$scratch"
 # WICK_TORCH: a site-packages folder with PyTorch, for the tests of memory shared with it.
 PYTHONPATH=${WICK_TORCH:-} WICK_TINY_WRITER=$writer \
   $python -m pytest -q -p no:cacheprovider -rs "$source/python/tests"
+# And on an emulated GPU, where the emulator is built.
+emulator=$source/build/emu/lib/libamdhip64.so.6
+if test -e "$emulator"; then
+  WICK_HIP_LIBRARY=$emulator WICK_EMU_DEVICES=gfx1100 \
+    $python -m pytest -q -p no:cacheprovider "$source/python/tests/test_devices.py"
+fi
 
 cp "$source"/examples/python/*.py .
 $python -m mypy --strict --cache-dir "$build/python-mypy" -p wick
