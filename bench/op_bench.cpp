@@ -174,9 +174,12 @@ const char* name_of(Limit limit) {
 class Bench {
  public:
   Bench() {
+    add_linear(rows_);
+    add_fused(rows_);
+    add_reduce(rows_);
+    add_conv(rows_);
     add_map(rows_);
     add_index(rows_);
-    add_conv(rows_);
     for (size_t i = 0; i < rows_.size(); ++i) by_key_[rows_[i].key()] = i;
   }
   const std::vector<OpRow>& rows() const { return rows_; }
@@ -194,12 +197,12 @@ class Bench {
       made_ = &row;
       call_();
     }
-    constexpr double kBudget = 0.12;
+    constexpr double kBudget = 0.05;
     double best = 1e30, unit = 1e30, spent = 0;
-    for (int rep = 0; rep < 3 || (rep < 50 && spent < kBudget); ++rep) {
+    for (int rep = 0; rep < 2 || (rep < 50 && spent < kBudget); ++rep) {
       best = std::min(best, time_calls(best));
       spent += best * calls_for(best);
-      if (rep < 5) unit = std::min(unit, limits_.measure(row.limit));
+      if (rep < 3) unit = std::min(unit, limits_.measure(row.limit));
     }
     const double allowed = unit * row.work;
     return fmt::format(
