@@ -78,6 +78,8 @@ struct GemmType {
   int col_panel = 0;    ///< columns of a panel of B: 64 bytes
   int tile_panels = 0;  ///< panels of B that one tile spans
   void (*multiply)(const MultiplyArgs&) = nullptr;
+  /// The same from 0 to the end of k, rounded to a c of bf16; of bf16_dot alone, else null.
+  void (*multiply_to_bf16)(const MultiplyArgs&) = nullptr;
 };
 
 /// The kernels of one instruction set.
@@ -90,9 +92,14 @@ struct GemmKernels {
   /// to[i * stride] = from[i] in the dtype, rounded once.
   using Store = void (*)(const void* from, void* to, int64_t stride, int64_t n);
   std::array<Pack, kRealDTypeCount> pack_rows, pack_cols;
+  /// From rows of bf16 (strides and k count elements) panels of pairs; with bf16_dot only.
+  Pack pack_pair_rows, pack_pair_cols;
   std::array<Strip, kRealDTypeCount> strip, dots;
+  std::array<Strip, kRealDTypeCount> columns;  ///< as dots, for many columns; null but for a few
   std::array<Load, kRealDTypeCount> load;
   std::array<Store, kRealDTypeCount> store;
+  /// store to bf16 of sums of bf16_dot, which are no denormals; dense alone.
+  Store store_dots;
 
   const GemmType& type(Compute compute) const { return types[static_cast<size_t>(compute)]; }
 };

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "wick/backend/cpu/halves.h"
 #include "wick/backend/cpu/intrinsics.h"
 #include "wick/math/half.h"
 
@@ -94,6 +95,11 @@ WICK_FN void widen_run(const S* from, T* to, int64_t n) {
       const __m256i half = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i));
       _mm512_storeu_ps(to + i, _mm512_cvtph_ps(half));
     }
+  } else if constexpr (math::kSame<S, math::bf16>) {
+    for (; i + 16 <= n; i += 16) {
+      const __m256i half = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i));
+      _mm512_storeu_si512(to + i, _mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
+    }
   }
 #elif defined(__F16C__)
   if constexpr (math::kSame<S, math::f16>) {
@@ -115,6 +121,11 @@ WICK_FN void narrow_run(const T* from, S* to, int64_t n) {
     for (; i + 16 <= n; i += 16) {
       const __m256i half = _mm512_cvtps_ph(_mm512_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT);
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), half);
+    }
+  } else if constexpr (math::kSame<S, math::bf16>) {
+    for (; i + 32 <= n; i += 32) {
+      _mm512_storeu_si512(to + i,
+                          bf16_of(_mm512_loadu_ps(from + i), _mm512_loadu_ps(from + i + 16)));
     }
   }
 #elif defined(__F16C__)
