@@ -106,10 +106,11 @@ void add_narrow_slices(const DenseSlices& s, const ConstView& ids, DType dtype, 
                });
 }
 
-/// Columns [start, start + n) of all sources whose place is in a share, in order.
+/// Columns [start, start + n) of all sources whose place is in a share, in order. `shared`: other
+/// threads have the other places.
 template <class T, class Id>
 void add_columns(const DenseSlices& s, const Id* ids, int64_t id_step, int64_t count, Share share,
-                 int64_t start, int64_t n) {
+                 bool shared, int64_t start, int64_t n) {
   const auto place = [&](int64_t i) {
     return static_cast<uint64_t>(ids[i * id_step]) - share.first;
   };
@@ -127,16 +128,20 @@ void add_columns(const DenseSlices& s, const Id* ids, int64_t id_step, int64_t c
     const int64_t next = next_from(i + 1), ahead = next < count ? next : i;
     T* const to = slice(place(i));
     const T* const from = source(i);
-    // Places, and where they are shared out sources, are here and there: the next ones come while
-    // this one is added to, a line for a line.
+    // Places are here and there, and sources where places are shared out: the next ones come while
+    // this one is added to. Sources in a row the processor asks for itself, if nothing disturbs it.
     const T* const next_to = slice(place(ahead));
-    const T* const next_source = source(ahead);
     constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));
     int64_t c = 0;
-    for (; c + kLine <= n; c += kLine) {
-      __builtin_prefetch(next_to + c, 1);
-      __builtin_prefetch(next_source + c);
-      for (int64_t l = 0; l < kLine; ++l) to[c + l] = math::add(to[c + l], from[c + l]);
+    if (shared) {
+      const T* const next_source = source(ahead);
+      for (; c + kLine <= n; c += kLine) {
+        __builtin_prefetch(next_to + c, 1);
+        __builtin_prefetch(next_source + c);
+        for (int64_t l = 0; l < kLine; ++l) to[c + l] = math::add(to[c + l], from[c + l]);
+      }
+    } else {
+      for (int64_t l = 0; l < n; l += kLine) __builtin_prefetch(next_to + l, 1);
     }
     for (; c < n; ++c) to[c] = math::add(to[c], from[c]);
     i = next;
@@ -179,7 +184,8 @@ void add_slices(const DenseSlices& s, const ConstView& ids, int64_t places) {
         share.first = std::min(limit, static_cast<uint64_t>(part) * each);
         share.count = std::min(limit - share.first, each);
       }
-      add_columns<T, Id>(s, data, ids.layout.stride(0), count, share, start, n);
+      add_columns<T, Id>(s, data, ids.layout.stride(0), count, share, !by_columns && parts > 1,
+                         start, n);
     });
   });
 }

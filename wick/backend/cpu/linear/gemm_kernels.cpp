@@ -293,11 +293,12 @@ void pack(const PackArgs& args) {
     return;
   }
   constexpr i64 kRun = 128;
+  const i64 used = args.k < kRun ? args.k : kRun;
   alignas(64) T lines[W][kRun];
   for (i64 row = 0; row < args.rows; row += R, panels += args.panel_stride) {
     const i64 rows = args.rows - row < R ? args.rows - row : R;
     for (i64 w = rows; w < W; ++w) {
-      for (i64 p = 0; p < kRun && p < args.k; ++p) lines[w][p] = T{};
+      for (i64 p = 0; p < used; ++p) lines[w][p] = T{};
     }
     const T* from[W];
     for (i64 w = 0; w < W; ++w) from[w] = lines[w];

@@ -56,11 +56,12 @@ void pack_pairs(const PackArgs& args) {
     return;
   }
   constexpr int64_t kRun = 128;  // pairs
+  const int64_t used = pairs < kRun ? pairs : kRun;
   alignas(64) Word lines[W][kRun];
   for (int64_t row = 0; row < args.rows; row += R, panels += args.panel_stride) {
     const int64_t rows = args.rows - row < R ? args.rows - row : R;
     for (int64_t w = rows; w < W; ++w) {
-      for (int64_t p = 0; p < kRun && p < pairs; ++p) lines[w][p] = 0;
+      for (int64_t p = 0; p < used; ++p) lines[w][p] = 0;
     }
     const Word* from[W];
     for (int w = 0; w < W; ++w) from[w] = lines[w];
