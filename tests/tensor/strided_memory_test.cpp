@@ -51,7 +51,8 @@ namespace wick {
 namespace {
 
 constexpr int64_t kSide = 1024;            // 4 MiB of f32
-constexpr int64_t kWorkspace = 256 << 10;  // what any call may take
+constexpr int64_t kWorkspace = 512 << 10;  // what any call may take: some lines a thread
+constexpr int64_t kPanels = 13 << 20;      // and a product: packed panels, however large it is
 
 enum class Place { transposed, sliced, stepped, reversed };
 constexpr std::pair<Place, const char*> kPlaces[] = {{Place::transposed, "transposed"},
@@ -169,16 +170,20 @@ void add_moves(Cases& c) {
 }
 
 void add_index(Cases& c) {
+  // Narrow floats are summed in f32, a share of the output at a time.
+  constexpr int64_t kSums = kOfF32 / 2 + kWorkspace;
   const Operand few = {{kSide}, DType::i64};
   for (int dim : {0, 1}) {
     c.add(Op::index_select, {kSquare, few}, [=](In x) { return index_select(x[0], x[1], dim); });
     c.add(Op::gather, {kSquare, kIds}, [=](In x) { return gather(x[0], x[1], dim); });
     c.add(Op::scatter, {kSquare, kIds, kSquare},
           [=](In x) { return scatter(x[0], x[1], x[2], dim); });
-    c.add(Op::scatter_add, {kSquare, kIds, kSquare},
-          [=](In x) { return scatter_add(x[0], x[1], x[2], dim); });
-    c.add(Op::index_add, {kSquare, few, kSquare},
-          [=](In x) { return index_add(x[0], x[1], x[2], dim); });
+    c.add(
+        Op::scatter_add, {kSquare, kIds, kSquare},
+        [=](In x) { return scatter_add(x[0], x[1], x[2], dim); }, kSums);
+    c.add(
+        Op::index_add, {kSquare, few, kSquare},
+        [=](In x) { return index_add(x[0], x[1], x[2], dim); }, kSums);
     c.add_all(Op::sort, {kSquare}, [=](In x) -> std::vector<Tensor> {
       Sorted s = sort(x[0], dim);
       return {s.values, s.indices};
@@ -194,37 +199,52 @@ void add_index(Cases& c) {
 }
 
 void add_products(Cases& c) {
-  // Panels of both operands are packed, some hundred rows and columns at a time.
-  c.add(Op::matmul, {kSquare, kSquare}, [](In x) { return matmul(x[0], x[1]); });
-  c.add(Op::einsum, {kSquare, kSquare}, [](In x) { return einsum("ij,jk->ik", x); });
+  const Operand tall = {{32 * kSide, kSide / 4}}, thin = {{kSide / 4, kSide / 16}};
+  c.add(
+      Op::matmul, {tall, thin}, [](In x) { return matmul(x[0], x[1]); }, kPanels);
+  c.add(
+      Op::matmul, {thin, tall}, [](In x) { return matmul(x[0].t(), x[1].t()); }, kPanels);
+  c.add(
+      Op::einsum, {tall, thin}, [](In x) { return einsum("ij,jk->ik", x); }, kPanels);
   c.add(Op::quantize, {kSquare}, [](In x) { return quantize(x[0], DType::q4_0); });
   // A block dtype is dense along the last dim; rows may lie apart.
   const Tensor blocks = quantize(Tensor::ones({2 * kSide, kSide}, DType::f32), DType::q4_0);
   c.add(Op::dequantize, {},
         [=](In) { return dequantize(blocks.slice(0, 0, 2 * kSide, 2), DType::f32); });
+  // Activations go into the product as integers, 1024 rows at a time.
   for (const DType dtype : {DType::q4_0, DType::q8_0}) {
-    const Weight weight(quantize(Tensor::ones({64, kSide}, DType::f32), dtype));
-    c.add(Op::linear, {kSquare}, [=](In x) { return linear(x[0], weight); });
+    const Weight weight(quantize(Tensor::ones({64, kSide / 4}, DType::f32), dtype));
+    c.add(
+        Op::linear, {tall}, [=](In x) { return linear(x[0], weight); }, kOfF32 / 2);
   }
-  const Weight weight(Tensor::ones({64, kSide}, DType::f32));
-  c.add(Op::linear, {kSquare}, [=](In x) { return linear(x[0], weight); });
+  const Weight weight(Tensor::ones({64, kSide / 4}, DType::f32));
+  c.add(
+      Op::linear, {tall}, [=](In x) { return linear(x[0], weight); }, kPanels);
+  // Activations are rounded to the weights' bf16 first, all of them.
+  const Weight narrow(Tensor::ones({64, kSide / 4}, DType::bf16));
+  c.add(
+      Op::linear, {tall}, [=](In x) { return linear(x[0], narrow); }, 4 * kOfF32 + kPanels);
   const Operand heads = {{1, 8, 256, 64}};
   c.add(Op::attention, {heads, heads, heads},
         [](In x) { return attention(x[0], x[1], x[2], {.scale = 0.1f}); });
 }
 
 void add_images(Cases& c) {
-  const Operand image = {{1, 16, 256, 256}}, line = {{4, 16, 16384}};
+  // A part of the input that fits the second-level cache, a thread, and the filters.
+  const Operand image = {{1, 16, 256, 256}}, line = {{64, 16, 1024}};
   const Operand filters = {{16, 16, 3, 3}}, filters1 = {{16, 16, 3}};
-  c.add(Op::conv2d, {image, filters}, [](In x) { return conv2d(x[0], x[1]); });
+  c.add(
+      Op::conv2d, {image, filters}, [](In x) { return conv2d(x[0], x[1]); }, 2 * kWorkspace);
   c.add(Op::conv1d, {line, filters1}, [](In x) { return conv1d(x[0], x[1]); });
-  c.add(Op::conv_transpose2d, {image, filters}, [](In x) { return conv_transpose2d(x[0], x[1]); });
+  c.add(
+      Op::conv_transpose2d, {image, filters}, [](In x) { return conv_transpose2d(x[0], x[1]); },
+      2 * kWorkspace);
   c.add(Op::conv_transpose1d, {line, filters1}, [](In x) { return conv_transpose1d(x[0], x[1]); });
   c.add(Op::max_pool2d, {image}, [](In x) { return max_pool2d(x[0], {.kernel = {2, 2}}); });
   c.add(Op::avg_pool2d, {image}, [](In x) { return avg_pool2d(x[0], {.kernel = {3, 3}}); });
   c.add(Op::max_pool1d, {line}, [](In x) { return max_pool1d(x[0], {.kernel = 2}); });
   c.add(Op::avg_pool1d, {line}, [](In x) { return avg_pool1d(x[0], {.kernel = 3}); });
-  c.add(Op::upsample_nearest1d, {line}, [](In x) { return upsample_nearest1d(x[0], 20000); });
+  c.add(Op::upsample_nearest1d, {line}, [](In x) { return upsample_nearest1d(x[0], 1500); });
   c.add(Op::upsample_nearest2d, {image}, [](In x) {
     return upsample_nearest2d(x[0], {.size = {384, 300}});
   });
@@ -290,15 +310,31 @@ int64_t taken(const Case& c, const std::vector<Tensor>& operands) {
   return static_cast<int64_t>(now.peak_bytes - now.in_use_bytes) + (heap_peak - heap_bytes);
 }
 
+/// Operands of another dtype in the place of f32.
+std::vector<Operand> in_dtype(std::vector<Operand> operands, DType dtype) {
+  for (Operand& o : operands) {
+    if (o.dtype == DType::f32) o.dtype = dtype;
+  }
+  return operands;
+}
+
 TEST(StridedMemory, NoRowCopiesItsInputs) {
   cpu::set_threads(2);  // workspaces are a thread's
   for (const Case& c : cases()) {
-    for (const auto& [place, text] : kPlaces) {
-      std::vector<Tensor> operands;
-      for (const Operand& o : c.operands) operands.push_back(strided(place, o.shape, o.dtype));
-      taken(c, operands);  // what stays for the next call isn't this one's
-      const int64_t bytes = taken(c, operands);
-      EXPECT_LE(bytes, c.workspace) << name(c.op) << ", " << text;
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      // Tables of rope stay in f32, and blocks are made of it.
+      const bool f32_alone =
+          c.op == Op::rope || c.op == Op::rope_interleaved || c.op == Op::quantize;
+      if (dtype != DType::f32 && (f32_alone || !info(c.op).dtypes.contains(dtype))) continue;
+      for (const auto& [place, text] : kPlaces) {
+        std::vector<Tensor> operands;
+        for (const Operand& o : in_dtype(c.operands, dtype)) {
+          operands.push_back(strided(place, o.shape, o.dtype));
+        }
+        taken(c, operands);  // what stays for the next call isn't this one's
+        EXPECT_LE(taken(c, operands), c.workspace)
+            << name(c.op) << ", " << name(dtype) << ", " << text;
+      }
     }
   }
 }
