@@ -63,8 +63,8 @@ constexpr std::pair<Place, const char*> kPlaces[] = {{Place::transposed, "transp
 /// Numbers of a shape, in a storage where they lie as `place` says.
 Tensor strided(Place place, const Shape& shape, DType dtype) {
   const auto stored = [&](const Shape& s) {
-    // 0.5 to 1.5, and 1 of integers: fit for every function.
-    return dtypes::kFloats.contains(dtype) ? uniform(s, 0.5, 1.5, dtype) : Tensor::ones(s, dtype);
+    // Fit for every function.
+    return Tensor::full(s, dtypes::kFloats.contains(dtype) ? Scalar(0.75) : Scalar(1), dtype);
   };
   if (shape.rank() == 0) return stored(shape);
   const int last = shape.rank() - 1;
@@ -254,9 +254,13 @@ void add_images(Cases& c) {
 }
 
 void add_norms(Cases& c) {
+  // Along dim 0 neighbouring columns go together, some hundred bytes of each line, a thread.
+  constexpr int64_t kColumns = 2 * kWorkspace;
   for (int dim : {0, 1}) {
-    c.add(Op::softmax, {kSquare}, [=](In x) { return softmax(x[0], dim); });
-    c.add(Op::log_softmax, {kSquare}, [=](In x) { return log_softmax(x[0], dim); });
+    c.add(
+        Op::softmax, {kSquare}, [=](In x) { return softmax(x[0], dim); }, kColumns);
+    c.add(
+        Op::log_softmax, {kSquare}, [=](In x) { return log_softmax(x[0], dim); }, kColumns);
   }
   c.add(Op::rms_norm, {kSquare, kVector}, [](In x) { return rms_norm(x[0], x[1], 1e-5f); });
   c.add(Op::layer_norm, {kSquare, kVector, kVector},
