@@ -44,7 +44,7 @@ def is_public(path):
 
 def breaches(root):
     layers = read_layers(root / "layers.txt")
-    for top in ("wick", "apps", "bench", "tests", "examples", "emu"):
+    for top in ("wick", "apps", "python", "bench", "tests", "examples", "emu"):
         for file in sorted((root / top).rglob("*")) if (root / top).exists() else []:
             if file.suffix not in SOURCES:
                 continue

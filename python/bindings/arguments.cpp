@@ -1,0 +1,158 @@
+#include "python/bindings/arguments.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <string_view>
+
+#include "wick/base/error.h"
+
+namespace wick::python {
+namespace {
+
+/// A sequence that isn't text; nothing is said of its items.
+bool is_sequence(nb::handle object) {
+  return PySequence_Check(object.ptr()) && !PyUnicode_Check(object.ptr()) &&
+         !PyBytes_Check(object.ptr());
+}
+
+template <class F>
+void for_each_item(nb::handle sequence, const char* what, const F& f) {
+  if (!is_sequence(sequence)) {
+    throw nb::type_error(fmt::format("{}: not '{}'", what, type_text(sequence)).c_str());
+  }
+  const nb::object items = nb::steal(PySequence_Tuple(sequence.ptr()));
+  if (!items.is_valid()) throw nb::python_error();
+  for (nb::handle item : nb::borrow<nb::tuple>(items)) f(item);
+}
+
+}  // namespace
+
+std::string type_text(nb::handle object) {
+  return nb::cast<std::string>(nb::str(nb::getattr(object.type(), "__name__")));
+}
+
+std::string path_text(nb::handle path) {
+  PyObject* encoded = nullptr;
+  if (PyUnicode_FSConverter(path.ptr(), &encoded) == 0) throw nb::python_error();
+  const nb::object bytes = nb::steal(encoded);
+  return {PyBytes_AsString(encoded), static_cast<size_t>(PyBytes_Size(encoded))};
+}
+
+int64_t to_int(nb::handle object) {
+  const nb::object number = nb::steal(PyNumber_Index(object.ptr()));
+  if (!number.is_valid()) throw nb::python_error();
+  const long long value = PyLong_AsLongLong(number.ptr());
+  if (value == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
+  return value;
+}
+
+std::vector<int64_t> IntsArg::get() const {
+  if (PyIndex_Check(object.ptr()) && !nb::isinstance<Tensor>(object)) return {to_int(object)};
+  std::vector<int64_t> values;
+  for_each_item(object, "need an int or a sequence of ints",
+                [&](nb::handle item) { values.push_back(to_int(item)); });
+  return values;
+}
+
+std::vector<double> NumbersArg::get() const {
+  std::vector<double> values;
+  const auto read = [&](nb::handle item) {
+    nb::detail::make_caster<ScalarArg> number;
+    if (!number.from_python(item, 0, nullptr)) {
+      throw nb::type_error(fmt::format("need a number: not '{}'", type_text(item)).c_str());
+    }
+    values.push_back(number.value.f);
+  };
+  if (is_sequence(object)) {
+    for_each_item(object, "need numbers", read);
+  } else {
+    read(object);
+  }
+  return values;
+}
+
+Shape ShapeArg::get() const { return Shape(IntsArg{object}.get()); }
+
+std::vector<int> to_dims(std::span<const int64_t> values) {
+  std::vector<int> dims;
+  for (int64_t value : values) {
+    // What doesn't fit is out of range of any tensor's dims.
+    dims.push_back(static_cast<int>(std::clamp<int64_t>(value, std::numeric_limits<int>::min(),
+                                                        std::numeric_limits<int>::max())));
+  }
+  return dims;
+}
+
+std::vector<int> DimsArg::get() const {
+  if (object.ptr() == nullptr || object.is_none()) return {};
+  return to_dims(IntsArg{object}.get());
+}
+
+std::vector<Tensor> TensorsArg::get() const {
+  std::vector<Tensor> tensors;
+  for_each_item(object, "need a sequence of tensors", [&](nb::handle item) {
+    Tensor* tensor = nullptr;
+    if (!nb::try_cast(item, tensor) || tensor == nullptr) {
+      throw nb::type_error(
+          fmt::format("need a sequence of tensors: not '{}'", type_text(item)).c_str());
+    }
+    tensors.push_back(*tensor);
+  });
+  return tensors;
+}
+
+Tensor MaybeTensor::get() const {
+  return object.ptr() == nullptr || object.is_none() ? Tensor() : nb::cast<const Tensor&>(object);
+}
+
+std::vector<int64_t> to_ints(const nb::args& args) {
+  if (args.size() == 1) return IntsArg{args[0]}.get();
+  return IntsArg{args}.get();
+}
+
+Scalar ScalarArg::get() const {
+  if (is_large) {
+    PyErr_SetString(PyExc_OverflowError, "an integer beyond 64 bits");
+    throw nb::python_error();
+  }
+  return is_integer ? Scalar(i) : Scalar(f);
+}
+
+}  // namespace wick::python
+
+namespace nanobind::detail {
+
+bool type_caster<wick::python::ScalarArg>::from_python(handle source, uint32_t,
+                                                       cleanup_list*) noexcept {
+  PyObject* const object = source.ptr();
+  if (PyFloat_CheckExact(object)) {
+    value.f = PyFloat_AsDouble(object);
+    return true;
+  }
+  if (isinstance<wick::Tensor>(source) || PyUnicode_Check(object)) return false;
+  if (PyIndex_Check(object)) {
+    PyObject* const number = PyNumber_Index(object);
+    if (number == nullptr) {
+      PyErr_Clear();
+      return false;
+    }
+    int overflow = 0;
+    value.i = PyLong_AsLongLongAndOverflow(number, &overflow);
+    value.is_integer = true;
+    value.is_large = overflow != 0;
+    value.f = value.is_large ? PyLong_AsDouble(number) : static_cast<double>(value.i);
+    Py_DECREF(number);
+    if (PyErr_Occurred() != nullptr) PyErr_Clear();
+    return true;
+  }
+  // Arrays have __float__, too, but are no numbers.
+  if (PySequence_Check(object) || PyObject_HasAttrString(object, "__len__")) return false;
+  value.f = PyFloat_AsDouble(object);
+  if (PyErr_Occurred() == nullptr) return true;
+  PyErr_Clear();
+  return false;
+}
+
+}  // namespace nanobind::detail

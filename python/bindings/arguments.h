@@ -1,0 +1,180 @@
+#pragma once
+
+// Arguments as Python callers write them: what nanobind hands over, turned into what wick takes.
+// Casters only keep a reference; get() converts inside the call, where errors may be thrown.
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "python/bindings/binding.h"
+#include "wick/backend/view.h"
+#include "wick/base/device.h"
+#include "wick/base/dtype.h"
+#include "wick/base/shape.h"
+#include "wick/tensor/tensor.h"
+
+namespace wick::python {
+
+/// A dtype as an object of Python: one for each.
+struct PyDType {
+  DType value;
+};
+nb::object dtype_object(DType dtype);
+/// "float32", where wick says f32.
+std::string python_name(DType dtype);
+bool is_dtype(nb::handle object);
+
+/// wick.float32, "float32", "f32", or what NumPy calls so.
+struct DTypeArg {
+  nb::handle object;
+  DType get() const;
+  DType get_or(DType otherwise) const { return given() ? get() : otherwise; }
+  bool given() const { return object.ptr() != nullptr && !object.is_none(); }
+};
+
+/// wick.Device or "cuda:0".
+struct DeviceArg {
+  nb::handle object;
+  Device get() const;
+  bool given() const { return object.ptr() != nullptr && !object.is_none(); }
+};
+
+/// A Python number; of NumPy's, too. Not a tensor.
+struct ScalarArg {
+  double f = 0;
+  int64_t i = 0;
+  bool is_integer = false;
+  bool is_large = false;  ///< an integer beyond 64 bits
+  /// Errors: an integer beyond 64 bits.
+  Scalar get() const;
+};
+
+/// Whole numbers: one, or a sequence.
+struct IntsArg {
+  nb::handle object;
+  std::vector<int64_t> get() const;
+  bool given() const { return object.ptr() != nullptr && !object.is_none(); }
+};
+
+/// Numbers: one, or a sequence.
+struct NumbersArg {
+  nb::handle object;
+  std::vector<double> get() const;
+  bool given() const { return object.ptr() != nullptr && !object.is_none(); }
+};
+
+/// Operands that may be of two kinds.
+struct WeightArg {
+  nb::handle object;
+};
+struct TensorOrNumber {
+  nb::handle object;
+};
+
+/// A shape: a size, or a sequence of them.
+struct ShapeArg {
+  nb::handle object;
+  Shape get() const;
+};
+
+/// Dims: none, one, or a sequence of them.
+struct DimsArg {
+  nb::handle object;
+  std::vector<int> get() const;
+};
+
+/// Tensors in a sequence.
+struct TensorsArg {
+  nb::handle object;
+  std::vector<Tensor> get() const;
+};
+
+/// A tensor or None: undefined.
+struct MaybeTensor {
+  nb::handle object;
+  Tensor get() const;
+};
+
+/// The name of an object's type, for errors.
+std::string type_text(nb::handle object);
+
+/// The path that text, bytes or an os.PathLike names.
+std::string path_text(nb::handle path);
+
+/// One whole number. Errors (TypeError, OverflowError): none that fits.
+int64_t to_int(nb::handle object);
+/// `f(1, 2)` and `f((1, 2))` alike.
+std::vector<int64_t> to_ints(const nb::args& args);
+/// The same for dims.
+std::vector<int> to_dims(std::span<const int64_t> values);
+
+/// Bytes that make a call worth other threads' time: the GIL is let go around it.
+inline constexpr double kLongElems = 16384;
+
+inline double work_of(const Tensor& x) {
+  if (!x.defined()) return 1;
+  if (x.device().kind != DeviceKind::cpu) return kLongElems;
+  return static_cast<double>(x.elems());
+}
+inline double work_of(const std::vector<Tensor>& tensors) {
+  double work = 1;
+  for (const Tensor& x : tensors) work += work_of(x);
+  return work;
+}
+inline double work_of(const Shape& shape) { return static_cast<double>(shape.elems()); }
+template <class T>
+double work_of(const T&) {
+  return 1;
+}
+
+/// f(), without the GIL where operands are large enough for that to pay. Operands may broadcast:
+/// what they come to is the product of their sizes at most.
+template <class F, class... Operands>
+auto unlocked(const F& f, const Operands&... operands) {
+  if ((work_of(operands) * ... * 1.0) < kLongElems) return f();
+  const nb::gil_scoped_release released;
+  return f();
+}
+
+}  // namespace wick::python
+
+namespace nanobind::detail {
+
+#define WICK_CASTER(Type, text, accepts)                                            \
+  template <>                                                                       \
+  struct type_caster<wick::python::Type> {                                          \
+    NB_TYPE_CASTER(wick::python::Type, const_name(text))                            \
+    bool from_python(handle source, uint32_t, cleanup_list*) noexcept {             \
+      value.object = source;                                                        \
+      return accepts;                                                               \
+    }                                                                               \
+    static handle from_cpp(wick::python::Type, rv_policy, cleanup_list*) noexcept { \
+      return none().release();                                                      \
+    }                                                                               \
+  };
+
+WICK_CASTER(DTypeArg, "DType | str", true)
+WICK_CASTER(DeviceArg, "Device | str", true)
+WICK_CASTER(IntsArg, "int | collections.abc.Sequence[int]", true)
+WICK_CASTER(NumbersArg, "float | collections.abc.Sequence[float]", true)
+WICK_CASTER(WeightArg, "Weight | Tensor", true)
+WICK_CASTER(TensorOrNumber, "Tensor | float", true)
+WICK_CASTER(ShapeArg, "int | collections.abc.Sequence[int]", true)
+WICK_CASTER(DimsArg, "int | collections.abc.Sequence[int]", true)
+WICK_CASTER(TensorsArg, "collections.abc.Sequence[Tensor]", true)
+WICK_CASTER(MaybeTensor, "Tensor | None", source.is_none() || isinstance<wick::Tensor>(source))
+#undef WICK_CASTER
+
+template <>
+struct type_caster<wick::python::ScalarArg> {
+  NB_TYPE_CASTER(wick::python::ScalarArg, const_name("float"))
+  bool from_python(handle source, uint32_t, cleanup_list*) noexcept;
+  static handle from_cpp(wick::python::ScalarArg s, rv_policy, cleanup_list*) noexcept {
+    return s.is_integer ? PyLong_FromLongLong(s.i) : PyFloat_FromDouble(s.f);
+  }
+};
+
+}  // namespace nanobind::detail

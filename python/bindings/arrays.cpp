@@ -1,0 +1,270 @@
+// Memory shared with NumPy and whatever else knows the buffer protocol.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <optional>
+
+#include "python/bindings/arguments.h"
+#include "python/bindings/binding.h"
+#include "python/bindings/python.h"
+#include "wick/base/error.h"
+
+namespace wick::python {
+namespace {
+
+using namespace nb::literals;
+
+/// The letter of a dtype in the buffer protocol; null where it has none.
+const char* format_of(DType dtype) {
+  switch (dtype) {
+    case DType::u8:
+      return "B";
+    case DType::u32:
+      return "I";
+    case DType::i16:
+      return "h";
+    case DType::i32:
+      return "i";
+    case DType::i64:
+      return "q";
+    case DType::f16:
+      return "e";
+    case DType::f32:
+      return "f";
+    case DType::f64:
+      return "d";
+    default:
+      return nullptr;
+  }
+}
+
+std::optional<DType> dtype_of(const char* format, Py_ssize_t bytes) {
+  std::string_view text = format == nullptr ? "B" : format;
+  if (!text.empty() && (text[0] == '@' || text[0] == '=' || text[0] == '<')) text.remove_prefix(1);
+  if (text.size() != 1) return std::nullopt;
+  const char letter = text[0];
+  const auto is = [&](std::string_view letters, Py_ssize_t size) {
+    return letters.find(letter) != std::string_view::npos && bytes == size;
+  };
+  if (is("B?", 1)) return DType::u8;
+  if (is("hil", 2)) return DType::i16;
+  if (is("hilqn", 4)) return DType::i32;
+  if (is("hilqn", 8)) return DType::i64;
+  if (is("ILHQN", 4)) return DType::u32;
+  if (is("e", 2)) return DType::f16;
+  if (is("f", 4)) return DType::f32;
+  if (is("d", 8)) return DType::f64;
+  return std::nullopt;
+}
+
+/// A buffer as long as it is asked for.
+class Buffer {
+ public:
+  explicit Buffer(nb::handle object) {
+    if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_RECORDS_RO) != 0) throw nb::python_error();
+  }
+  ~Buffer() {
+    with_gil_if_alive([this] { PyBuffer_Release(&view_); });
+  }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  const Py_buffer& view() const { return view_; }
+
+ private:
+  Py_buffer view_{};
+};
+
+/// Whether elements lie at multiples of their size, as kernels read them.
+bool is_aligned(const Py_buffer& view) {
+  if (reinterpret_cast<uintptr_t>(view.buf) % static_cast<uintptr_t>(view.itemsize) != 0)
+    return false;
+  for (int d = 0; d < view.ndim; ++d) {
+    if (view.shape[d] > 1 && view.strides[d] % view.itemsize != 0) return false;
+  }
+  return true;
+}
+
+Tensor from_buffer(nb::handle array, const char* op) {
+  const auto buffer = std::make_shared<const Buffer>(array);
+  const Py_buffer& view = buffer->view();
+  const std::optional<DType> dtype = dtype_of(view.format, view.itemsize);
+  if (!dtype) {
+    throw Error(op, "no such dtype here",
+                fmt::format("an array of '{}', {} bytes each",
+                            view.format == nullptr ? "B" : view.format, view.itemsize),
+                "convert it to one that wick has, e.g. float32 or int64");
+  }
+  if (view.ndim > Shape::kMaxRank) throw Error(op, "too many dims", fmt::format("{}", view.ndim));
+  const std::vector<int64_t> sizes(view.shape, view.shape + view.ndim);
+  const Shape shape(sizes);
+  if (shape.elems() == 0) return Tensor::empty(shape, *dtype);
+  if (!is_aligned(view)) {
+    const Tensor copy = Tensor::empty(shape, *dtype);
+    if (PyBuffer_ToContiguous(copy.storage()->data(), &view, view.len, 'C') != 0) {
+      throw nb::python_error();
+    }
+    return copy;
+  }
+  Layout::Strides strides{};
+  int64_t first = 0, last = 0;  // reached from the first element
+  for (int d = 0; d < view.ndim; ++d) {
+    const int64_t stride = view.shape[d] > 1 ? view.strides[d] / view.itemsize : 0;
+    strides[static_cast<size_t>(d)] = view.shape[d] > 1 ? stride : 1;
+    (stride < 0 ? first : last) += stride * (view.shape[d] - 1);
+  }
+  const char* const lowest = static_cast<const char*>(view.buf) + first * view.itemsize;
+  const auto bytes = static_cast<size_t>((last - first + 1) * view.itemsize);
+  return Tensor(Storage::map(lowest, bytes, buffer), *dtype, Layout(shape, strides, -first));
+}
+
+/// The dtype of arrays that the buffer protocol has no letter for, as ml_dtypes names them.
+std::optional<DType> special_dtype(nb::handle array) {
+  const nb::object dtype = nb::getattr(array, "dtype", nb::none());
+  const nb::object name = nb::getattr(dtype, "name", nb::none());
+  if (!nb::isinstance<nb::str>(name)) return std::nullopt;
+  const auto text = nb::cast<std::string>(name);
+  if (text == "bfloat16") return DType::bf16;
+  if (text == "float8_e4m3fn") return DType::f8e4m3;
+  return std::nullopt;
+}
+
+/// The same bytes as elements of another dtype of that size.
+Tensor reinterpreted(const Tensor& x, DType dtype) {
+  return Tensor(x.storage(), dtype, x.layout());
+}
+
+DType carrier_of(DType dtype) { return dtype == DType::bf16 ? DType::i16 : DType::u8; }
+
+/// What a consumer holds of an exported tensor.
+struct Exported {
+  Tensor tensor;
+  Py_ssize_t shape[Shape::kMaxRank];
+  Py_ssize_t strides[Shape::kMaxRank];
+};
+
+int refuse_buffer(Py_buffer* view, const std::string& why) {
+  view->obj = nullptr;
+  PyErr_SetString(PyExc_BufferError, why.c_str());
+  return -1;
+}
+
+int get_buffer(PyObject* self, Py_buffer* view, int flags) {
+  const Tensor& x = *nb::inst_ptr<Tensor>(self);
+  if (x.device().kind != DeviceKind::cpu) {
+    return refuse_buffer(view, x.str() + ": not on the CPU: use .cpu()");
+  }
+  const char* format = format_of(x.dtype());
+  if (format == nullptr) return refuse_buffer(view, x.str() + ": buffers have no such dtype");
+  if ((flags & PyBUF_WRITABLE) != 0) return refuse_buffer(view, "tensors are immutable");
+  const bool needs_dense = (flags & PyBUF_STRIDES) != PyBUF_STRIDES ||
+                           (flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS ||
+                           (flags & PyBUF_ANY_CONTIGUOUS) == PyBUF_ANY_CONTIGUOUS;
+  if (needs_dense && !x.layout().is_contiguous()) {
+    return refuse_buffer(view, x.str() + ": not contiguous: use .contiguous()");
+  }
+  if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && x.rank() > 1) {
+    return refuse_buffer(view, x.str() + ": not in Fortran's order");
+  }
+  auto* exported = new (std::nothrow) Exported{x, {}, {}};
+  if (exported == nullptr) return refuse_buffer(view, "out of memory");
+  const Py_ssize_t bytes = info(x.dtype()).block_bytes;
+  for (int d = 0; d < x.rank(); ++d) {
+    exported->shape[d] = x.shape()[d];
+    exported->strides[d] = x.layout().stride(d) * bytes;
+  }
+  view->obj = Py_NewRef(self);
+  view->buf = static_cast<char*>(x.storage()->data()) + x.layout().offset() * bytes;
+  view->len = x.elems() * bytes;
+  view->readonly = 1;
+  view->itemsize = bytes;
+  view->format = (flags & PyBUF_FORMAT) != 0 ? const_cast<char*>(format) : nullptr;
+  view->ndim = x.rank();
+  view->shape = (flags & PyBUF_ND) != 0 ? exported->shape : nullptr;
+  view->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? exported->strides : nullptr;
+  view->suboffsets = nullptr;
+  view->internal = exported;
+  return 0;
+}
+
+void release_buffer(PyObject*, Py_buffer* view) { delete static_cast<Exported*>(view->internal); }
+
+/// A read-only array over a tensor's memory.
+nb::object to_numpy(nb::handle self) {
+  const auto& x = nb::cast<const Tensor&>(self);
+  if (x.device().kind != DeviceKind::cpu) {
+    throw nb::type_error((x.str() + ": not on the CPU: use .cpu()").c_str());
+  }
+  if (is_block(x.dtype())) {
+    throw nb::type_error((x.str() + ": NumPy has no blocks: use wick.dequantize").c_str());
+  }
+  const nb::object as_array = nb::module_::import_("numpy").attr("asarray");
+  if (format_of(x.dtype()) != nullptr) return as_array(self);
+  nb::object types;
+  try {
+    types = nb::module_::import_("ml_dtypes");
+  } catch (nb::python_error& e) {
+    if (!e.matches(PyExc_ImportError)) throw;
+    throw nb::type_error((x.str() + ": NumPy has no such dtype: install ml_dtypes, or use "
+                                    ".to(wick.float32)")
+                             .c_str());
+  }
+  const nb::object plain = as_array(nb::cast(reinterpreted(x.detach(), carrier_of(x.dtype()))));
+  return plain.attr("view")(types.attr(x.dtype() == DType::bf16 ? "bfloat16" : "float8_e4m3fn"));
+}
+
+nb::object to_array(nb::handle self, nb::object dtype, nb::object copy) {
+  const nb::object array = to_numpy(self);
+  const nb::object numpy = nb::module_::import_("numpy");
+  if (copy.is_none()) return numpy.attr("asarray")(array, "dtype"_a = dtype);
+  return numpy.attr("array")(array, "dtype"_a = dtype, "copy"_a = copy);
+}
+
+}  // namespace
+
+PyType_Slot* buffer_slots() {
+  static PyType_Slot slots[] = {
+      {Py_bf_getbuffer, reinterpret_cast<void*>(&get_buffer)},
+      {Py_bf_releasebuffer, reinterpret_cast<void*>(&release_buffer)},
+      {0, nullptr},
+  };
+  return slots;
+}
+
+bool is_array(nb::handle object) {
+  return PyObject_CheckBuffer(object.ptr()) != 0 || nb::hasattr(object, "__dlpack__") ||
+         nb::hasattr(object, "__array__");
+}
+
+Tensor from_array(nb::handle array, const char* op) {
+  if (const std::optional<DType> special = special_dtype(array);
+      special && nb::hasattr(array, "view") && PyObject_CheckBuffer(array.ptr())) {
+    const nb::object plain =
+        array.attr("view")(carrier_of(*special) == DType::i16 ? "int16" : "uint8");
+    return reinterpreted(from_buffer(plain, op), *special);
+  }
+  if (PyObject_CheckBuffer(array.ptr())) return from_buffer(array, op);
+  if (nb::hasattr(array, "__dlpack__")) return from_dlpack(array);
+  if (nb::hasattr(array, "__array__")) return from_buffer(array.attr("__array__")(), op);
+  throw nb::type_error(fmt::format("{}: need an array: not '{}'", op, type_text(array)).c_str());
+}
+
+void bind_arrays(nb::module_& m, TensorClass& tensor) {
+  m.def(
+      "from_numpy", [](nb::handle array) { return from_array(array, "from_numpy"); }, "array"_a,
+      nb::sig("def from_numpy(array: typing.Any) -> Tensor"),
+      "A tensor over an array's memory, which it keeps alive: nothing is copied, so whoever "
+      "changes "
+      "the array\nchanges the tensor. Of anything with the buffer protocol. Elements that aren't "
+      "aligned are copied.\nErrors: a dtype that wick doesn't have.");
+  tensor
+      .def("numpy", &to_numpy, nb::sig("def numpy(self) -> typing.Any"),
+           "A read-only NumPy array over the tensor's memory; nothing is copied. bfloat16 and "
+           "float8_e4m3 need ml_dtypes.")
+      .def("__array__", &to_array, "dtype"_a = nb::none(), "copy"_a = nb::none(),
+           nb::sig("def __array__(self, dtype: typing.Any = None, copy: bool | None = None) -> "
+                   "typing.Any"));
+}
+
+}  // namespace wick::python

@@ -1,0 +1,85 @@
+// Gradients: leaves, backward, wick.grad. no_grad and enable_grad are Python's (wick/_grad.py).
+#include "wick/tensor/autograd.h"
+
+#include <optional>
+
+#include "python/bindings/arguments.h"
+#include "python/bindings/binding.h"
+#include "python/bindings/python.h"
+#include "wick/base/error.h"
+#include "wick/tensor/tape.h"
+
+namespace wick::python {
+namespace {
+
+using namespace nb::literals;
+
+bool is_leaf(const Tensor& x) { return x.node() == nullptr || x.node()->rule == nullptr; }
+
+/// In place: the object becomes a leaf, or forgets how it was made.
+void set_requires_grad(Tensor& x, bool wanted) {
+  if (wanted == x.needs_grad()) return;
+  if (!wanted && !is_leaf(x)) {
+    throw Error("requires_grad", "not a leaf", x.str(), "use detach()");
+  }
+  x = x.requires_grad(wanted);
+}
+
+std::optional<Tensor> grad_of(const Tensor& x) {
+  if (x.node() == nullptr || !is_leaf(x)) return std::nullopt;
+  const Tensor gradient = x.grad();
+  return gradient.defined() ? std::optional(gradient) : std::nullopt;
+}
+
+std::vector<std::optional<Tensor>> gradients_of(const Tensor& y, TensorsArg inputs,
+                                                MaybeTensor gradient, bool create_graph) {
+  const std::vector<Tensor> of = inputs.get();
+  const Tensor given = gradient.get();
+  const nb::gil_scoped_release released;
+  std::vector<std::optional<Tensor>> result;
+  for (Tensor& g : gradients(y, of, given, create_graph)) {
+    result.push_back(g.defined() ? std::optional(std::move(g)) : std::nullopt);
+  }
+  return result;
+}
+
+}  // namespace
+
+void bind_autograd(nb::module_& m, TensorClass& tensor) {
+  tensor
+      .def_prop_rw("requires_grad", &Tensor::needs_grad, &set_requires_grad,
+                   "Whether it is a leaf, whose gradient backward() computes, or depends on one. "
+                   "Setting it makes a leaf.")
+      .def(
+          "requires_grad_",
+          [](nb::handle self, bool wanted) {
+            set_requires_grad(nb::cast<Tensor&>(self), wanted);
+            return nb::borrow(self);
+          },
+          "requires_grad"_a = true,
+          nb::sig("def requires_grad_(self, requires_grad: bool = True) -> Tensor"),
+          "Makes this very tensor a leaf; gives itself.")
+      .def_prop_ro("is_leaf", &is_leaf, "Whether no function over leaves made it.")
+      .def_prop_ro("grad", &grad_of, "What backward() has added up for a leaf, or None.")
+      .def("zero_grad", &Tensor::zero_grad, "Forgets grad.")
+      .def("detach", &Tensor::detach, "The same elements, without a memory of how they were made.")
+      .def(
+          "backward",
+          [](const Tensor& y, MaybeTensor gradient, bool create_graph) {
+            const Tensor given = gradient.get();
+            const nb::gil_scoped_release released;
+            backward(y, given, create_graph);
+          },
+          "gradient"_a = nb::none(), "create_graph"_a = false,
+          "Adds the gradient of this tensor with respect to every leaf it depends on to that "
+          "leaf's "
+          "grad.\nOf one element, or with the gradient of it. create_graph: the gradients have "
+          "gradients.\nErrors: it depends on no leaf, an op on the way isn't differentiable.");
+  m.def("_gradients", &gradients_of, "y"_a, "inputs"_a, "gradient"_a = nb::none(),
+        "create_graph"_a = false);
+  m.def("is_grad_enabled", &grad_enabled, "Whether calls of this thread are remembered.");
+  m.def("set_grad_enabled", &set_grad_enabled, "enabled"_a,
+        "Whether calls of this thread are remembered from now on; see wick.no_grad.");
+}
+
+}  // namespace wick::python

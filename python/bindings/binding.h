@@ -1,0 +1,31 @@
+#pragma once
+
+// nanobind with its casters of the standard library, all in one place: a file that lacked one would
+// treat the type as a class of ours, and the linker would choose between the two.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+// Not in the stable ABI, which one wheel for CPython 3.12 and all later ones keeps to.
+#undef PyTuple_GET_ITEM
+#undef PyTuple_GET_SIZE
+#undef PyTuple_SET_ITEM
+#undef PyList_GET_ITEM
+#undef PyList_GET_SIZE
+#undef PyList_SET_ITEM
+#undef PyFloat_AS_DOUBLE
+#undef PyBytes_AS_STRING
+#pragma GCC poison PyObject_CallOneArg PyObject_CallMethodOneArg PyObject_CallMethodNoArgs
+
+namespace wick::python {
+
+namespace nb = nanobind;
+
+}  // namespace wick::python

@@ -1,0 +1,225 @@
+// Making tensors: from Python's numbers and lists, of one value, of a sequence.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "python/bindings/arguments.h"
+#include "python/bindings/binding.h"
+#include "python/bindings/operators.h"
+#include "python/bindings/python.h"
+#include "wick/base/error.h"
+
+namespace wick::python {
+namespace {
+
+using namespace nb::literals;
+
+/// Numbers in nested lists and tuples.
+class Nested {
+ public:
+  explicit Nested(nb::handle data) {
+    measure(data);
+    read(data, 0);
+  }
+
+  Tensor make(DTypeArg wanted) const {
+    const bool integers = all_integers_ && !any_large_ && !floats_.empty();
+    const DType dtype = wanted.get_or(!integers ? DType::f32 : all_bools_ ? DType::u8 : DType::i64);
+    const Shape shape(sizes_);
+    if (all_integers_ && any_large_ && !(wanted.given() && is_float(dtype))) overflow("64 bits");
+    if (is_integer(dtype) && all_integers_) {
+      for (int64_t value : integers_) check_fits(value, dtype);
+    }
+    if (dtype == DType::f32) {
+      return Tensor::from(std::vector<float>(floats_.begin(), floats_.end()), shape);
+    }
+    if (integers) return Tensor::from(integers_, shape).to(dtype);
+    return Tensor::from(floats_, shape).to(dtype);
+  }
+
+ private:
+  static bool is_list(nb::handle object) {
+    return PyList_Check(object.ptr()) || PyTuple_Check(object.ptr());
+  }
+  static Py_ssize_t count(nb::handle list) {
+    return PyList_Check(list.ptr()) ? PyList_Size(list.ptr()) : PyTuple_Size(list.ptr());
+  }
+  static nb::object at(nb::handle list, Py_ssize_t i) {
+    const nb::object item = nb::borrow(PyList_Check(list.ptr()) ? PyList_GetItem(list.ptr(), i)
+                                                                : PyTuple_GetItem(list.ptr(), i));
+    if (!item.is_valid()) throw nb::python_error();  // it shrank meanwhile
+    return item;
+  }
+  [[noreturn]] static void overflow(const char* of) {
+    PyErr_Format(PyExc_OverflowError, "tensor: an integer out of bounds for %s", of);
+    throw nb::python_error();
+  }
+
+  /// The shape that first items tell.
+  void measure(nb::handle data) {
+    nb::object at_hand = nb::borrow(data);
+    while (is_list(at_hand)) {
+      if (sizes_.size() == Shape::kMaxRank) {
+        throw Error("tensor", "lists nested too deep", "", "at most 8 dims");
+      }
+      sizes_.push_back(count(at_hand));
+      if (sizes_.back() == 0) return;
+      at_hand = at(at_hand, 0);
+    }
+  }
+
+  void read(nb::handle data, size_t depth) {
+    if (depth == sizes_.size()) return read_number(data);
+    if (!is_list(data) || count(data) != sizes_[depth]) {
+      throw Error("tensor", "ragged lists", fmt::format("dim {}", depth),
+                  fmt::format("need {} items everywhere", sizes_[depth]));
+    }
+    for (Py_ssize_t i = 0; i < sizes_[depth]; ++i) read(at(data, i), depth + 1);
+  }
+
+  void read_number(nb::handle data) {
+    nb::detail::make_caster<ScalarArg> caster;
+    if (is_list(data)) {
+      throw Error("tensor", "ragged lists", fmt::format("dim {}", sizes_.size()),
+                  "need numbers everywhere");
+    }
+    if (!caster.from_python(data, 0, nullptr)) {
+      throw nb::type_error(fmt::format("tensor: need numbers in lists, or an array: not '{}'{}",
+                                       type_text(data),
+                                       nb::isinstance<Tensor>(data) ? "; use wick.stack" : "")
+                               .c_str());
+    }
+    const ScalarArg& value = caster.value;
+    floats_.push_back(value.f);
+    all_integers_ = all_integers_ && value.is_integer;
+    all_bools_ = all_bools_ && PyBool_Check(data.ptr());
+    any_large_ = any_large_ || value.is_large;
+    if (all_integers_) integers_.push_back(value.i);
+  }
+
+  std::vector<int64_t> sizes_;
+  std::vector<double> floats_;
+  std::vector<int64_t> integers_;  // as long as there were no others
+  bool all_integers_ = true, all_bools_ = true, any_large_ = false;
+};
+
+Tensor finished(Tensor x, bool requires_grad) { return requires_grad ? x.requires_grad() : x; }
+
+Tensor tensor_of(nb::handle data, DTypeArg dtype, DeviceArg device, bool requires_grad) {
+  const Device place = device.given()                 ? device.get()
+                       : nb::isinstance<Tensor>(data) ? nb::cast<const Tensor&>(data).device()
+                                                      : Device::cpu();
+  if (nb::isinstance<Tensor>(data) || is_array(data)) {
+    const Tensor source = nb::isinstance<Tensor>(data) ? nb::cast<const Tensor&>(data).detach()
+                                                       : from_array(data, "tensor");
+    const DType to = dtype.get_or(source.dtype());
+    const bool copies = to == source.dtype() && place == source.device();
+    return finished(
+        unlocked([&] { return copies ? source.clone() : source.to(to).to(place); }, source),
+        requires_grad);
+  }
+  return finished(Nested(data).make(dtype).to(place), requires_grad);
+}
+
+Tensor filled(const Shape& shape, Scalar value, DType dtype, DeviceArg device, bool requires_grad) {
+  const Device place = device.get();
+  return finished(unlocked([&] { return Tensor::full(shape, value, dtype, place); }, shape),
+                  requires_grad);
+}
+
+/// zeros(2, 3), zeros((2, 3))
+template <int kValue>
+Tensor constant(const nb::args& shape, DTypeArg dtype, DeviceArg device, bool requires_grad) {
+  return filled(Shape(to_ints(shape)), kValue, dtype.get_or(DType::f32), device, requires_grad);
+}
+
+template <int kValue>
+Tensor constant_like(const Tensor& x, DTypeArg dtype) {
+  const DType type = dtype.get_or(x.dtype());
+  return unlocked([&] { return Tensor::full(x.shape(), kValue, type, x.device()); }, x);
+}
+
+Tensor full_like(const Tensor& x, ScalarArg value, DTypeArg dtype) {
+  const DType type = dtype.get_or(x.dtype());
+  const Scalar element = fitting(value, type, "full_like");
+  return unlocked([&] { return Tensor::full(x.shape(), element, type, x.device()); }, x);
+}
+
+Tensor full(ShapeArg shape, ScalarArg value, DTypeArg dtype, DeviceArg device, bool requires_grad) {
+  const DType type = dtype.get_or(value.is_integer ? DType::i64 : DType::f32);
+  return filled(shape.get(), fitting(value, type, "full"), type, device, requires_grad);
+}
+
+/// arange(stop), arange(start, stop), arange(start, stop, step), as Python's range.
+Tensor arange(ScalarArg first, const nb::object& second, ScalarArg step, DTypeArg dtype,
+              DeviceArg device) {
+  ScalarArg start{0, 0, true, false}, stop = first;
+  if (!second.is_none()) {
+    start = first;
+    nb::detail::make_caster<ScalarArg> caster;
+    if (!caster.from_python(second, 0, nullptr)) throw nb::type_error("arange: need numbers");
+    stop = caster.value;
+  }
+  const bool integers = start.is_integer && stop.is_integer && step.is_integer;
+  if (step.f == 0 || !std::isfinite(start.f) || !std::isfinite(stop.f) || !std::isfinite(step.f)) {
+    throw Error("arange", "no finite range", fmt::format("{}, {}, {}", start.f, stop.f, step.f),
+                "need finite numbers and step != 0");
+  }
+  double count = std::ceil((stop.f - start.f) / step.f);
+  int64_t whole = count > 0 ? (count < 0x1p62 ? static_cast<int64_t>(count) : INT64_MAX) : 0;
+  if (integers) {
+    (void)start.get(), (void)stop.get(), (void)step.get();
+    const __int128 span = static_cast<__int128>(stop.i) - start.i;
+    const __int128 by = step.i;
+    const __int128 exact = (span > 0) == (by > 0) ? (span + by - (by > 0 ? 1 : -1)) / by : 0;
+    whole = exact > INT64_MAX ? INT64_MAX : static_cast<int64_t>(span == 0 ? 0 : exact);
+  }
+  const DType type = dtype.get_or(integers ? DType::i64 : DType::f32);
+  const Device place = device.get();
+  return Tensor::arange(start.get(), whole, step.get(), type, place);
+}
+
+}  // namespace
+
+void bind_construction(nb::module_& m) {
+  m.def("tensor", &tensor_of, "data"_a, "dtype"_a = nb::none(), "device"_a = nb::none(),
+        "requires_grad"_a = false,
+        nb::sig(
+            "def tensor(data: typing.Any, dtype: DType | str | None = None, device: Device | str | "
+            "None = None, requires_grad: bool = False) -> Tensor"),
+        "A tensor of numbers, nested lists of numbers, an array or another tensor, which are "
+        "copied.\nFloats become float32, integers int64 and bools uint8 unless dtype says "
+        "otherwise; arrays keep their dtype.\nErrors: ragged lists, integers out of the dtype's "
+        "bounds.");
+#define WICK_CONSTANT(name, value, doc)                                                          \
+  m.def(#name, &constant<value>, "shape"_a, nb::kw_only(), "dtype"_a = nb::none(),               \
+        "device"_a = "cpu", "requires_grad"_a = false,                                           \
+        nb::sig("def " #name "(*shape: int | collections.abc.Sequence[int], dtype: DType | str " \
+                "| None = None, device: Device | str = 'cpu', requires_grad: bool = False) -> "  \
+                "Tensor"),                                                                       \
+        doc " float32 unless dtype says otherwise.");                                            \
+  m.def(#name "_like", &constant_like<value>, "x"_a, "dtype"_a = nb::none(),                     \
+        nb::sig("def " #name "_like(x: Tensor, dtype: DType | str | None = None) -> Tensor"),    \
+        doc " Of x's shape and device, and of its dtype unless dtype says otherwise.");
+  WICK_CONSTANT(zeros, 0, "Every element 0.")
+  WICK_CONSTANT(ones, 1, "Every element 1.")
+#undef WICK_CONSTANT
+  m.def("full", &full, "shape"_a, "value"_a, "dtype"_a = nb::none(), "device"_a = "cpu",
+        "requires_grad"_a = false,
+        nb::sig("def full(shape: int | collections.abc.Sequence[int], value: float, dtype: DType | "
+                "str | None = None, device: Device | str = 'cpu', requires_grad: bool = False) -> "
+                "Tensor"),
+        "Every element one value. int64 of an int, else float32, unless dtype says otherwise.");
+  m.def("full_like", &full_like, "x"_a, "value"_a, "dtype"_a = nb::none(),
+        "Every element one value. Of x's shape and device, and of its dtype unless dtype says "
+        "otherwise.");
+  m.def("arange", &arange, "start"_a, "stop"_a = nb::none(), "step"_a = 1, "dtype"_a = nb::none(),
+        "device"_a = "cpu",
+        nb::sig("def arange(start: float, stop: float | None = None, step: float = 1, dtype: DType "
+                "| str | None = None, device: Device | str = 'cpu') -> Tensor"),
+        "start, start + step, … before stop; of one number: 0, 1, … before it. int64 of ints, else "
+        "float32, unless dtype says otherwise.");
+}
+
+}  // namespace wick::python

@@ -1,0 +1,138 @@
+// wick.Device, and what devices hold.
+#include "wick/backend/devices.h"
+
+#include <fmt/format.h>
+
+#include "python/bindings/arguments.h"
+#include "python/bindings/binding.h"
+#include "python/bindings/python.h"
+#include "wick/backend/cpu/cpu.h"
+#include "wick/base/error.h"
+#include "wick/tensor/memory.h"
+
+namespace wick::python {
+namespace {
+
+using namespace nb::literals;
+
+std::string kind_of(Device device) {
+  const std::string text = device.str();
+  return text.substr(0, text.find(':'));
+}
+
+std::string name_of(Device device) {
+  if (device.kind == DeviceKind::cpu) return fmt::format("CPU ({})", cpu::isa());
+  for (const GpuDescription& gpu : gpus()) {
+    if (gpu.device == device) return gpu.name;
+  }
+  throw Error("device", "no such device here", device.str());
+}
+
+/// The CPU, and every GPU that there are kernels or a compiler for.
+std::vector<Device> devices() {
+  std::vector<Device> all{Device::cpu()};
+  for (const GpuDescription& gpu : gpus()) {
+    if (!gpu.kernels.empty() || !gpu.compiler.empty()) all.push_back(gpu.device);
+  }
+  return all;
+}
+
+void bind_memory(nb::module_& m) {
+  nb::class_<MemoryStats>(m, "MemoryStats", "A device's memory as tensors use it, in bytes.")
+      .def_ro("in_use", &MemoryStats::in_use_bytes, "Of tensors and packed weights.")
+      .def_ro("cached", &MemoryStats::cached_bytes, "Free, kept for the next tensors.")
+      .def_ro("peak", &MemoryStats::peak_bytes, "The largest in_use so far.")
+      .def_ro("limit", &MemoryStats::limit_bytes, "The most that in use and cached may come to.")
+      .def_ro("total", &MemoryStats::total_bytes, "Of the device.")
+      .def_ro("free", &MemoryStats::free_bytes, "What the system would still hand out.")
+      .def("__repr__", [](const MemoryStats& s) {
+        return fmt::format(
+            "MemoryStats(in_use={}, cached={}, peak={}, limit={}, total={}, free={})",
+            s.in_use_bytes, s.cached_bytes, s.peak_bytes, s.limit_bytes, s.total_bytes,
+            s.free_bytes);
+      });
+  m.def(
+      "memory_stats", [](DeviceArg d) { return memory_stats(d.get()); }, "device"_a = "cpu",
+      "What tensors hold of a device's memory.");
+  m.def(
+      "set_memory_limit", [](DeviceArg d, size_t bytes) { set_memory_limit(d.get(), bytes); },
+      "device"_a, "bytes"_a,
+      "Lets this process hold at most so many bytes of a device's memory; 0: all that there is.");
+  m.def(
+      "trim_memory", [](DeviceArg d) { trim_memory(d.get()); }, "device"_a = "cpu",
+      "Gives memory that is kept for the next tensors back to the system.");
+  m.def(
+      "reset_peak_memory", [](DeviceArg d) { reset_peak_memory(d.get()); }, "device"_a = "cpu",
+      "Lets the peak count from what is in use now.");
+  m.def(
+      "synchronize",
+      [](DeviceArg d) {
+        const Device device = d.get();
+        const nb::gil_scoped_release released;
+        synchronize(device);
+      },
+      "device"_a, "Waits for the work given to a device so far.");
+}
+
+}  // namespace
+
+Device DeviceArg::get() const {
+  if (nb::isinstance<Device>(object)) return nb::cast<const Device&>(object);
+  if (!nb::isinstance<nb::str>(object)) {
+    throw nb::type_error(
+        fmt::format("device: need a wick.Device or text such as \"cuda:0\": not {}",
+                    nb::cast<std::string>(nb::repr(object)))
+            .c_str());
+  }
+  const auto text = nb::cast<std::string>(object);
+  if (text == "auto") {
+    const nb::gil_scoped_release released;
+    return best_device();
+  }
+  return Device::parse(text);
+}
+
+void bind_devices(nb::module_& m) {
+  nb::class_<Device>(m, "Device", "Where a tensor's elements lie: \"cpu\", \"cuda:0\", \"hip:0\".")
+      .def(
+          "__init__",
+          [](Device* self, const std::string& text) { new (self) Device(Device::parse(text)); },
+          "name"_a)
+      .def_prop_ro("kind", &kind_of, "\"cpu\", \"cuda\" or \"hip\"")
+      .def_ro("index", &Device::index, "Which of that kind.")
+      .def_prop_ro("name", &name_of, "The name its driver gives it.")
+      .def("__str__", &Device::str)
+      .def("__repr__", [](Device d) { return fmt::format("wick.Device(\"{}\")", d.str()); })
+      .def(
+          "__eq__",
+          [](Device a, nb::handle other) {
+            if (nb::isinstance<nb::str>(other)) return a.str() == nb::cast<std::string>(other);
+            return nb::isinstance<Device>(other) && a == nb::cast<const Device&>(other);
+          },
+          nb::sig("def __eq__(self, other: object, /) -> bool"))
+      .def("__hash__", [](Device d) { return nb::hash(nb::str(d.str().c_str())); })
+      .def(
+          "__reduce__",
+          [](Device d) { return nb::make_tuple(nb::type<Device>(), nb::make_tuple(d.str())); },
+          nb::sig("def __reduce__(self) -> typing.Any"));
+  m.def(
+      "devices",
+      [] {
+        const nb::gil_scoped_release released;
+        return devices();
+      },
+      "The devices that tensors and models can be on: the CPU, and the GPUs found.");
+  m.def(
+      "best_device",
+      [] {
+        const nb::gil_scoped_release released;
+        return best_device();
+      },
+      "Where models run best; \"auto\" as a device means it.");
+  m.def("num_threads", &cpu::threads, "Threads that work on the CPU may use.");
+  m.def("set_num_threads", &cpu::set_threads, "count"_a,
+        "Lets work on the CPU use so many threads.");
+  bind_memory(m);
+}
+
+}  // namespace wick::python

@@ -1,0 +1,277 @@
+// Memory shared with other array libraries by DLPack. On a GPU the host waits for the device's work
+// in between: the streams of two libraries know nothing of each other.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <optional>
+
+#include "python/bindings/arguments.h"
+#include "python/bindings/binding.h"
+#include "python/bindings/dlpack_format.h"
+#include "python/bindings/python.h"
+#include "wick/base/error.h"
+#include "wick/tensor/memory.h"
+
+namespace wick::python {
+namespace {
+
+using namespace nb::literals;
+
+std::optional<dlpack::DataType> data_type(DType dtype) {
+  if (is_block(dtype)) return std::nullopt;
+  const auto code = dtype == DType::bf16     ? dlpack::Code::bfloat
+                    : dtype == DType::f8e4m3 ? dlpack::Code::float8_e4m3fn
+                    : is_float(dtype)        ? dlpack::Code::floating
+                    : info(dtype).kind == DTypeKind::unsigned_integer
+                        ? dlpack::Code::unsigned_integer
+                        : dlpack::Code::integer;
+  return dlpack::DataType{static_cast<uint8_t>(code),
+                          static_cast<uint8_t>(info(dtype).block_bytes * 8), 1};
+}
+
+std::optional<DType> dtype_of(const dlpack::DataType& type) {
+  if (type.lanes != 1) return std::nullopt;
+  if (type.code == static_cast<uint8_t>(dlpack::Code::boolean) && type.bits == 8) return DType::u8;
+  for (int d = 0; d < kRealDTypeCount; ++d) {
+    const std::optional<dlpack::DataType> own = data_type(static_cast<DType>(d));
+    if (own->code == type.code && own->bits == type.bits) return static_cast<DType>(d);
+  }
+  return std::nullopt;
+}
+
+dlpack::DeviceOf device_of(Device device) {
+  switch (device.kind) {
+    case DeviceKind::cuda:
+      return {dlpack::kCuda, device.index};
+    case DeviceKind::hip:
+      return {dlpack::kRocm, device.index};
+    case DeviceKind::cpu:
+      break;
+  }
+  return {dlpack::kCpu, 0};
+}
+
+/// What a consumer holds: the tensor, and the arrays that the structure points to.
+template <class Form>
+struct Export {
+  Form form{};
+  Tensor tensor;
+  int64_t shape[Shape::kMaxRank];
+  int64_t strides[Shape::kMaxRank];
+};
+
+template <class Form>
+constexpr const char* kName =
+    std::is_same_v<Form, dlpack::Managed> ? "dltensor" : "dltensor_versioned";
+template <class Form>
+constexpr const char* kUsedName =
+    std::is_same_v<Form, dlpack::Managed> ? "used_dltensor" : "used_dltensor_versioned";
+
+template <class Form>
+nb::object capsule_of(const Tensor& x, bool is_copy) {
+  auto owner = std::make_unique<Export<Form>>();
+  owner->tensor = x;
+  for (int d = 0; d < x.rank(); ++d) {
+    owner->shape[d] = x.shape()[d];
+    owner->strides[d] = x.layout().stride(d);
+  }
+  owner->form.array = {x.storage()->data(),
+                       device_of(x.device()),
+                       x.rank(),
+                       *data_type(x.dtype()),
+                       owner->shape,
+                       owner->strides,
+                       static_cast<uint64_t>(bytes_of(x.dtype(), x.layout().offset()))};
+  if constexpr (std::is_same_v<Form, dlpack::Versioned>) {
+    owner->form.major = dlpack::kMajor;
+    owner->form.minor = dlpack::kMinor;
+    owner->form.flags = is_copy ? 0 : dlpack::kReadOnly;
+  }
+  owner->form.context = owner.get();
+  owner->form.deleter = [](Form* form) {
+    auto* const held = static_cast<Export<Form>*>(form->context);
+    // Work of the consumer's that still reads it must be done before the memory serves another.
+    if (held->tensor.device().kind != DeviceKind::cpu) {
+      try {
+        synchronize(held->tensor.device());
+      } catch (const Error&) {
+      }
+    }
+    delete held;
+  };
+  PyObject* capsule = PyCapsule_New(&owner->form, kName<Form>, [](PyObject* unused) {
+    if (!PyCapsule_IsValid(unused, kName<Form>)) return;  // a consumer has it
+    auto* form = static_cast<Form*>(PyCapsule_GetPointer(unused, kName<Form>));
+    form->deleter(form);
+  });
+  if (capsule == nullptr) throw nb::python_error();
+  (void)owner.release();
+  return nb::steal(capsule);
+}
+
+/// x.__dlpack__(): see the array API standard.
+nb::object to_dlpack(const Tensor& x, nb::object stream, nb::object max_version,
+                     nb::object dl_device, nb::object copy) {
+  (void)stream;
+  if (!data_type(x.dtype())) {
+    PyErr_SetString(PyExc_BufferError, (x.str() + ": DLPack has no blocks").c_str());
+    throw nb::python_error();
+  }
+  Tensor given = x.detach();
+  if (!dl_device.is_none()) {
+    const auto pair = nb::cast<nb::tuple>(dl_device);
+    const auto type = nb::cast<int32_t>(nb::int_(pair[0]));
+    if (type == dlpack::kCpu) {
+      given = unlocked([&] { return given.to(Device::cpu()); }, given);
+    } else if (type != device_of(x.device()).type || nb::cast<int>(pair[1]) != x.device().index) {
+      PyErr_SetString(PyExc_BufferError, (x.str() + ": convert it with .to() first").c_str());
+      throw nb::python_error();
+    }
+  }
+  bool is_copy = given.storage() != x.storage();
+  if (!copy.is_none() && PyObject_IsTrue(copy.ptr()) == 1 && !is_copy) {
+    given = unlocked([&] { return given.clone(); }, given);
+    is_copy = true;
+  } else if (is_copy && copy.ptr() == Py_False) {
+    PyErr_SetString(PyExc_BufferError, (x.str() + ": another device needs a copy").c_str());
+    throw nb::python_error();
+  }
+  if (given.device().kind != DeviceKind::cpu) {
+    const nb::gil_scoped_release released;
+    synchronize(given.device());
+  }
+  const bool is_versioned =
+      !max_version.is_none() && nb::cast<int>(nb::borrow<nb::tuple>(max_version)[0]) >= 1;
+  return is_versioned ? capsule_of<dlpack::Versioned>(given, is_copy)
+                      : capsule_of<dlpack::Managed>(given, is_copy);
+}
+
+/// The producer's memory, until the last tensor over it is gone.
+template <class Form>
+std::shared_ptr<const void> owner_of(Form* form) {
+  return std::shared_ptr<const void>(form, [](const void* held) {
+    with_gil_if_alive([held] {
+      auto* const of = const_cast<Form*>(static_cast<const Form*>(held));
+      if (of->deleter != nullptr) of->deleter(of);
+    });
+  });
+}
+
+Tensor copied(const dlpack::Array& array, const char* data, DType dtype, const Shape& shape,
+              const Layout::Strides& strides) {
+  const Tensor out = Tensor::empty(shape, dtype);
+  const auto bytes = static_cast<size_t>(info(dtype).block_bytes);
+  auto* to = static_cast<char*>(out.storage()->data());
+  (void)array;
+  for (int64_t i = 0; i < shape.elems(); ++i, to += bytes) {
+    int64_t rest = i, at = 0;
+    for (int d = shape.rank() - 1; d >= 0; --d) {
+      at += rest % shape[d] * strides[static_cast<size_t>(d)];
+      rest /= shape[d];
+    }
+    std::memcpy(to, data + at * static_cast<int64_t>(bytes), bytes);
+  }
+  return out;
+}
+
+Tensor tensor_over(const dlpack::Array& array, const std::shared_ptr<const void>& owner) {
+  if (array.device.type != dlpack::kCpu && array.device.type != dlpack::kCudaHost &&
+      array.device.type != dlpack::kRocmHost) {
+    throw Error("from_dlpack", "not in the host's memory",
+                fmt::format("device {}:{}", array.device.type, array.device.id),
+                "bring it to the CPU first");
+  }
+  const std::optional<DType> dtype = dtype_of(array.dtype);
+  if (!dtype) {
+    throw Error("from_dlpack", "no such dtype here",
+                fmt::format("code {}, {} bits, {} lanes", array.dtype.code, array.dtype.bits,
+                            array.dtype.lanes),
+                "convert it to one that wick has, e.g. float32 or int64");
+  }
+  if (array.rank < 0 || array.rank > Shape::kMaxRank) {
+    throw Error("from_dlpack", "too many dims", fmt::format("{}", array.rank));
+  }
+  const auto rank = static_cast<size_t>(array.rank);
+  const Shape shape(std::span<const int64_t>(array.shape, rank));
+  if (shape.elems() == 0) return Tensor::empty(shape, *dtype);
+  Layout::Strides strides = Layout::contiguous(shape).strides();
+  if (array.strides != nullptr) std::copy_n(array.strides, rank, strides.begin());
+  int64_t first = 0, last = 0;
+  for (size_t d = 0; d < rank; ++d) {
+    if (array.shape[d] == 1) strides[d] = 1;
+    (strides[d] < 0 ? first : last) += strides[d] * (array.shape[d] - 1);
+  }
+  const int64_t bytes = info(*dtype).block_bytes;
+  const char* const data = static_cast<const char*>(array.data) + array.byte_offset;
+  if (reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(bytes) != 0) {
+    return copied(array, data, *dtype, shape, strides);
+  }
+  return Tensor(
+      Storage::map(data + first * bytes, static_cast<size_t>((last - first + 1) * bytes), owner),
+      *dtype, Layout(shape, strides, -first));
+}
+
+template <class Form>
+Tensor consume(nb::handle capsule) {
+  auto* const form = static_cast<Form*>(PyCapsule_GetPointer(capsule.ptr(), kName<Form>));
+  if (form == nullptr) throw nb::python_error();
+  if constexpr (std::is_same_v<Form, dlpack::Versioned>) {
+    if (form->major > dlpack::kMajor) {
+      throw Error("from_dlpack", "a version that isn't known",
+                  fmt::format("{}.{}", form->major, form->minor));
+    }
+  }
+  // From here on the memory is the tensor's, also where it turns out unfit.
+  const std::shared_ptr<const void> owner = owner_of(form);
+  if (PyCapsule_SetName(capsule.ptr(), kUsedName<Form>) != 0) throw nb::python_error();
+  return tensor_over(form->array, owner);
+}
+
+}  // namespace
+
+Tensor from_dlpack(nb::handle object) {
+  nb::object capsule = nb::borrow(object);
+  if (!PyCapsule_CheckExact(object.ptr())) {
+    if (nb::isinstance<Tensor>(object)) return nb::cast<const Tensor&>(object).detach();
+    if (!nb::hasattr(object, "__dlpack__")) {
+      throw nb::type_error("from_dlpack: need an object with __dlpack__");
+    }
+    const nb::object method = object.attr("__dlpack__");
+    try {
+      capsule = method("max_version"_a = nb::make_tuple(dlpack::kMajor, dlpack::kMinor));
+    } catch (nb::python_error& e) {
+      if (!e.matches(PyExc_TypeError)) throw;
+      capsule = method();  // a producer from before versions
+    }
+  }
+  if (PyCapsule_IsValid(capsule.ptr(), kName<dlpack::Versioned>)) {
+    return consume<dlpack::Versioned>(capsule);
+  }
+  return consume<dlpack::Managed>(capsule);
+}
+
+void bind_dlpack(nb::module_& m, TensorClass& tensor) {
+  m.def("from_dlpack", &from_dlpack, "array"_a,
+        nb::sig("def from_dlpack(array: typing.Any) -> Tensor"),
+        "A tensor over the memory of another library's array, which it keeps alive: nothing is "
+        "copied, so\nwhoever changes the array changes the tensor. In the host's memory. Errors: a "
+        "dtype that wick doesn't have.");
+  tensor
+      .def("__dlpack__", &to_dlpack, nb::kw_only(), "stream"_a = nb::none(),
+           "max_version"_a = nb::none(), "dl_device"_a = nb::none(), "copy"_a = nb::none(),
+           nb::sig("def __dlpack__(self, *, stream: typing.Any = None, max_version: tuple[int, "
+                   "int] | None "
+                   "= None, dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> "
+                   "typing.Any"))
+      .def(
+          "__dlpack_device__",
+          [](const Tensor& x) {
+            const dlpack::DeviceOf device = device_of(x.device());
+            return nb::make_tuple(device.type, device.id);
+          },
+          nb::sig("def __dlpack_device__(self) -> tuple[int, int]"));
+}
+
+}  // namespace wick::python

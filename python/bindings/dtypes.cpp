@@ -1,0 +1,115 @@
+// wick.DType and its members.
+#include <fmt/format.h>
+
+#include <array>
+#include <optional>
+
+#include "python/bindings/arguments.h"
+#include "python/bindings/binding.h"
+#include "python/bindings/python.h"
+#include "wick/base/error.h"
+
+namespace wick::python {
+namespace {
+
+std::array<PyObject*, static_cast<size_t>(kDTypeCount)> objects{};
+
+std::optional<DType> named(std::string_view text) {
+  for (int d = 0; d < kDTypeCount; ++d) {
+    const auto dtype = static_cast<DType>(d);
+    if (text == python_name(dtype)) return dtype;
+  }
+  return parse_dtype(text);
+}
+
+const char* kind_name(DType dtype) {
+  switch (info(dtype).kind) {
+    case DTypeKind::unsigned_integer:
+      return "unsigned integer";
+    case DTypeKind::signed_integer:
+      return "signed integer";
+    case DTypeKind::floating:
+      return "float";
+    case DTypeKind::block:
+      return "block";
+  }
+  return "";
+}
+
+/// The text by which an object names a dtype: text itself, or the name of NumPy's dtypes and types.
+std::string text_of(nb::handle object) {
+  if (nb::isinstance<nb::str>(object)) return nb::cast<std::string>(object);
+  const char* attribute = PyType_Check(object.ptr()) ? "__name__" : "name";
+  const nb::object text = nb::getattr(object, attribute, nb::none());
+  const bool is_builtin = object.is(reinterpret_cast<PyObject*>(&PyFloat_Type)) ||
+                          object.is(reinterpret_cast<PyObject*>(&PyLong_Type));
+  if (!nb::isinstance<nb::str>(text) || is_builtin) {
+    throw nb::type_error(fmt::format("dtype: need wick.float32 or the like, or its name: not {}",
+                                     nb::cast<std::string>(nb::repr(object)))
+                             .c_str());
+  }
+  return nb::cast<std::string>(text);
+}
+
+}  // namespace
+
+std::string python_name(DType dtype) {
+  if (is_block(dtype)) return std::string(name(dtype));
+  if (dtype == DType::bf16) return "bfloat16";
+  if (dtype == DType::f8e4m3) return "float8_e4m3";
+  const std::string_view digits = name(dtype).substr(1);
+  const char* kind = is_float(dtype)                                   ? "float"
+                     : info(dtype).kind == DTypeKind::unsigned_integer ? "uint"
+                                                                       : "int";
+  return fmt::format("{}{}", kind, digits);
+}
+
+nb::object dtype_object(DType dtype) { return nb::borrow(objects[static_cast<size_t>(dtype)]); }
+
+bool is_dtype(nb::handle object) { return nb::isinstance<PyDType>(object); }
+
+DType DTypeArg::get() const {
+  if (is_dtype(object)) return nb::cast<const PyDType&>(object).value;
+  const std::string text = text_of(object);
+  if (const std::optional<DType> dtype = named(text)) return *dtype;
+  throw Error("dtype", "no such dtype", fmt::format("'{}'", text), "e.g. float32, bfloat16, int64");
+}
+
+void bind_dtypes(nb::module_& m) {
+  nb::class_<PyDType>(m, "DType", "What a tensor's elements are: wick.float32, wick.int64, …")
+      .def_prop_ro(
+          "name", [](const PyDType& d) { return python_name(d.value); }, "\"float32\"")
+      .def_prop_ro(
+          "short_name", [](const PyDType& d) { return name(d.value); },
+          "\"f32\", as in error messages")
+      .def_prop_ro(
+          "itemsize", [](const PyDType& d) { return info(d.value).block_bytes; },
+          "Bytes of an element, of a block in block dtypes.")
+      .def_prop_ro(
+          "block_size", [](const PyDType& d) { return info(d.value).block_elems; },
+          "Elements of a block; 1 but in block dtypes.")
+      .def_prop_ro(
+          "kind", [](const PyDType& d) { return kind_name(d.value); },
+          "\"unsigned integer\", \"signed integer\", \"float\" or \"block\"")
+      .def_prop_ro(
+          "is_float", [](const PyDType& d) { return is_float(d.value); },
+          "Whether gradients can be asked of such tensors.")
+      .def_prop_ro(
+          "is_block", [](const PyDType& d) { return is_block(d.value); },
+          "Whether it is one of the formats of quantised weights.")
+      .def("__repr__", [](const PyDType& d) { return "wick." + python_name(d.value); })
+      // There is one object for each, also after pickling: equal is the same.
+      .def("__reduce__", [](const PyDType& d) { return python_name(d.value); });
+  for (int d = 0; d < kDTypeCount; ++d) {
+    const auto dtype = static_cast<DType>(d);
+    nb::object object = nb::cast(PyDType{dtype});
+    m.attr(python_name(dtype).c_str()) = object;
+    objects[static_cast<size_t>(d)] = object.release().ptr();
+  }
+  // The objects go with the module.
+  m.attr("_dtypes") = nb::capsule(objects.data(), [](void*) noexcept {
+    for (PyObject*& object : objects) Py_CLEAR(object);
+  });
+}
+
+}  // namespace wick::python

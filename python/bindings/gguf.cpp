@@ -1,0 +1,122 @@
+// wick.Gguf: a model file's metadata and tensors.
+#include "wick/io/gguf.h"
+
+#include <fmt/format.h>
+
+#include "python/bindings/arguments.h"
+#include "python/bindings/binding.h"
+#include "python/bindings/python.h"
+
+namespace wick::python {
+namespace {
+
+using namespace nb::literals;
+
+using File = std::shared_ptr<const io::Gguf>;
+
+/// An open file.
+struct PyGguf {
+  File file;
+};
+
+/// Text of a file need not be UTF-8.
+nb::object text(std::string_view bytes) {
+  return nb::steal(
+      PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace"));
+}
+
+nb::object value_object(const io::GgufValue& value) {
+  if (value.is_array()) {
+    nb::list list;
+    for (const io::GgufValue& element : value.elements()) list.append(value_object(element));
+    return list;
+  }
+  switch (value.type()) {
+    case io::GgufType::boolean:
+      return nb::bool_(value.as_bool().value_or(false));
+    case io::GgufType::string:
+      return text(value.as_string().value_or(""));
+    case io::GgufType::f32:
+    case io::GgufType::f64:
+      return nb::float_(value.as_f64().value_or(0));
+    case io::GgufType::u64:
+      return nb::int_(value.as_u64().value_or(0));
+    default:
+      return nb::int_(value.as_i64().value_or(0));
+  }
+}
+
+PyGguf open_file(nb::handle path) {
+  const std::string name = path_text(path);
+  const nb::gil_scoped_release released;
+  return {io::Gguf::open(name)};
+}
+
+nb::dict metadata(const PyGguf& self) {
+  nb::dict values;
+  for (const io::GgufEntry& entry : self.file->metadata()) {
+    values[text(entry.key)] = value_object(entry.value);
+  }
+  return values;
+}
+
+nb::list names(const PyGguf& self) {
+  nb::list list;
+  for (const io::GgufTensor& tensor : self.file->tensors()) list.append(text(tensor.name));
+  return list;
+}
+
+Tensor tensor_named(const PyGguf& self, std::string_view name) {
+  if (self.file->find_tensor(name) == nullptr) {
+    throw nb::key_error(std::string(name).c_str());
+  }
+  return self.file->tensor(name);
+}
+
+/// All tensors that wick reads.
+nb::dict tensors(const PyGguf& self) {
+  nb::dict all;
+  for (const io::GgufTensor& tensor : self.file->tensors()) {
+    if (tensor.dtype) all[text(tensor.name)] = self.file->tensor(tensor);
+  }
+  return all;
+}
+
+}  // namespace
+
+void bind_gguf(nb::module_& m) {
+  nb::class_<PyGguf>(
+      m, "Gguf",
+      "A GGUF file, mapped: names, metadata and tensors, which share the file's "
+      "memory and keep it mapped.\nErrors: everything that can be wrong with the file, "
+      "when it is opened.")
+      .def(
+          "__init__", [](PyGguf* self, nb::handle path) { new (self) PyGguf(open_file(path)); },
+          "path"_a, nb::sig("def __init__(self, path: str | os.PathLike[str]) -> None"))
+      .def_prop_ro("path", [](const PyGguf& self) { return self.file->path(); })
+      .def_prop_ro("version", [](const PyGguf& self) { return self.file->version(); })
+      .def_prop_ro("metadata", &metadata, nb::sig("def metadata(self) -> dict[str, typing.Any]"),
+                   "Keys and values, in the file's order.")
+      .def("keys", &names, nb::sig("def keys(self) -> list[str]"), "Names of the tensors.")
+      .def("tensors", &tensors, nb::sig("def tensors(self) -> dict[str, Tensor]"),
+           "All tensors of dtypes that wick has, by name.")
+      .def("__getitem__", &tensor_named, "name"_a, "The tensor of a name; nothing is copied.")
+      .def("__contains__",
+           [](const PyGguf& self, std::string_view name) {
+             return self.file->find_tensor(name) != nullptr;
+           })
+      .def("__len__", [](const PyGguf& self) { return self.file->tensors().size(); })
+      .def(
+          "__iter__", [](const PyGguf& self) { return nb::iter(names(self)); },
+          nb::sig("def __iter__(self) -> collections.abc.Iterator[str]"))
+      .def("__repr__", [](const PyGguf& self) {
+        return fmt::format("<wick.Gguf {}: {} tensors>", self.file->path(),
+                           self.file->tensors().size());
+      });
+  m.def(
+      "load_gguf", [](nb::handle path) { return tensors(open_file(path)); }, "path"_a,
+      nb::sig("def load_gguf(path: str | os.PathLike[str]) -> dict[str, Tensor]"),
+      "The tensors of a GGUF file by name; nothing is copied. wick.Gguf gives the metadata, too.");
+}
+
+}  // namespace wick::python

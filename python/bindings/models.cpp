@@ -1,0 +1,386 @@
+// wick.Model, wick.Tokenizer and wick.Session: language models, thin over wick/serve.
+#include <fmt/format.h>
+
+#include <mutex>
+#include <optional>
+
+#include "python/bindings/arguments.h"
+#include "python/bindings/binding.h"
+#include "python/bindings/python.h"
+#include "python/bindings/text_stream.h"
+#include "wick/base/error.h"
+#include "wick/serve/engine.h"
+#include "wick/text/chat.h"
+
+namespace wick::python {
+namespace {
+
+using namespace nb::literals;
+
+// What generate and stream take beside the prompt; of Model a context, too.
+#define WICK_SAMPLING                                                                              \
+  "max_tokens: int = 256, temperature: float = 0.8, top_k: int = 40, top_p: float = 0.95, min_p: " \
+  "float = 0.05, repetition_penalty: float = 1.0, presence_penalty: float = 0.0, "                 \
+  "frequency_penalty: float = 0.0, seed: int = 0, ignore_end: bool = False"
+#define WICK_PROMPT "str | collections.abc.Sequence[int] | collections.abc.Sequence[dict[str, str]]"
+
+/// A loaded model.
+struct Model {
+  std::shared_ptr<const serve::Engine> engine;
+};
+
+nb::object to_text(std::string_view bytes) {
+  return nb::steal(
+      PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace"));
+}
+
+bool interrupted() {
+  const nb::gil_scoped_acquire held;
+  return PyErr_CheckSignals() != 0;
+}
+
+/// Reads the options named in WICK_SAMPLING; `context` where it isn't null.
+serve::GenerateOptions read_options(const char* function, const nb::kwargs& named,
+                                    int64_t* context) {
+  serve::GenerateOptions options;
+  options.max_tokens = 256;
+  for (const auto& [key, value] : named) {
+    const auto name = nb::cast<std::string>(key);
+    const auto read = [&, v = nb::handle(value)](auto& into) {
+      using T = std::decay_t<decltype(into)>;
+      if (!nb::try_cast(v, into)) {
+        throw nb::type_error(
+            fmt::format("{}: {} can't be {}", function, name, nb::cast<std::string>(nb::repr(v)))
+                .c_str());
+      }
+      static_assert(!std::is_pointer_v<T>);
+    };
+    text::SamplerOptions& s = options.sampler;
+    if (name == "max_tokens") {
+      read(options.max_tokens);
+    } else if (name == "temperature") {
+      read(s.temperature);
+    } else if (name == "top_k") {
+      read(s.top_k);
+    } else if (name == "top_p") {
+      read(s.top_p);
+    } else if (name == "min_p") {
+      read(s.min_p);
+    } else if (name == "repetition_penalty") {
+      read(s.repetition_penalty);
+    } else if (name == "presence_penalty") {
+      read(s.presence_penalty);
+    } else if (name == "frequency_penalty") {
+      read(s.frequency_penalty);
+    } else if (name == "seed") {
+      read(s.seed);
+    } else if (name == "ignore_end") {
+      read(options.ignore_end);
+    } else if (name == "context" && context != nullptr) {
+      read(*context);
+    } else {
+      throw nb::type_error(
+          fmt::format("{}() got an unexpected keyword argument '{}'", function, name).c_str());
+    }
+  }
+  return options;
+}
+
+std::vector<text::ChatMessage> messages_of(nb::handle prompt) {
+  std::vector<text::ChatMessage> messages;
+  for (nb::handle item : nb::borrow<nb::sequence>(prompt)) {
+    if (!PyMapping_Check(item.ptr()) || PyUnicode_Check(item.ptr()) || !nb::hasattr(item, "keys")) {
+      throw nb::type_error("a conversation is a sequence of {'role': …, 'content': …}");
+    }
+    messages.push_back({text::parse_chat_role(nb::cast<std::string>(item["role"])),
+                        nb::cast<std::string>(item["content"])});
+  }
+  return messages;
+}
+
+std::vector<int32_t> chat_tokens(const serve::Engine& engine,
+                                 const std::vector<text::ChatMessage>& messages) {
+  const auto format = text::detect_chat_format(engine.chat_template(), engine.tokenizer());
+  if (!format) {
+    throw Error("chat", "no chat format that is known", engine.path(), "give the prompt as text");
+  }
+  text::ChatOptions options;
+  if (*format == text::ChatFormat::chat_ml) {
+    options.default_system = text::default_system_message(engine.chat_template());
+  }
+  return text::encode_chat(engine.tokenizer(), *format, messages, options);
+}
+
+/// Text, token ids, or a conversation, as token ids.
+std::vector<int32_t> prompt_tokens(const serve::Engine& engine, nb::handle prompt) {
+  if (nb::isinstance<nb::str>(prompt)) {
+    const auto text = nb::cast<std::string>(prompt);
+    return engine.tokenizer().encode(text);
+  }
+  std::vector<int32_t> ids;
+  if (nb::try_cast(prompt, ids)) return ids;
+  if (!PySequence_Check(prompt.ptr())) {
+    throw nb::type_error("a prompt is text, a sequence of token ids, or a conversation");
+  }
+  return chat_tokens(engine, messages_of(prompt));
+}
+
+/// A model continues nothing from its own start token.
+void require_tokens(const serve::Engine& engine, std::vector<int32_t>& tokens) {
+  if (!tokens.empty()) return;
+  const text::Tokenizer& tokenizer = engine.tokenizer();
+  const auto first = tokenizer.bos() ? tokenizer.bos() : tokenizer.eos();
+  if (!first)
+    throw Error("generate", "empty prompt", engine.path(), "this model has no start token");
+  tokens.push_back(*first);
+}
+
+/// feed and generate on this thread, without the GIL; Ctrl-C ends it.
+std::string generate_now(PySession& session, const std::vector<int32_t>& tokens,
+                         serve::GenerateOptions options) {
+  options.cancelled = interrupted;
+  std::string text;
+  bool stopped = false;
+  {
+    const nb::gil_scoped_release released;
+    const auto lock = session.lock();
+    stopped = !session.session.feed(tokens, interrupted);
+    if (!stopped) {
+      serve::Generated made = session.session.generate(options);
+      stopped = made.finish == serve::FinishReason::cancelled;
+      text = std::move(made.text);
+    }
+  }
+  if (stopped) throw nb::python_error();
+  return text;
+}
+
+std::shared_ptr<PySession> make_session(const Model& model, int64_t context) {
+  serve::SessionOptions options;
+  options.context = context;
+  const nb::gil_scoped_release released;
+  return std::make_shared<PySession>(model.engine, options);
+}
+
+/// Positions that a prompt and what follows it need, at most what the model was trained for.
+int64_t context_for(const Model& model, size_t prompt, int64_t max_tokens) {
+  const int64_t trained = model.engine->model().context_length();
+  if (max_tokens < 0 || max_tokens > trained) return trained;
+  return std::min<int64_t>(trained, static_cast<int64_t>(prompt) + max_tokens + 1);
+}
+
+std::pair<std::shared_ptr<PySession>, serve::GenerateOptions> begin(const char* function,
+                                                                    const Model& model,
+                                                                    const nb::kwargs& named,
+                                                                    std::vector<int32_t>& tokens) {
+  int64_t context = 0;
+  serve::GenerateOptions options = read_options(function, named, &context);
+  require_tokens(*model.engine, tokens);
+  if (context == 0) context = context_for(model, tokens.size(), options.max_tokens);
+  return {make_session(model, context), std::move(options)};
+}
+
+nb::object model_generate(const Model& model, nb::handle prompt, const nb::kwargs& named) {
+  std::vector<int32_t> tokens = prompt_tokens(*model.engine, prompt);
+  auto [session, options] = begin("generate", model, named, tokens);
+  return to_text(generate_now(*session, tokens, options));
+}
+
+std::unique_ptr<TextStream> model_stream(const Model& model, nb::handle prompt,
+                                         const nb::kwargs& named) {
+  std::vector<int32_t> tokens = prompt_tokens(*model.engine, prompt);
+  auto [session, options] = begin("stream", model, named, tokens);
+  return std::make_unique<TextStream>(session, std::move(tokens), std::move(options));
+}
+
+Model load_model(nb::handle path, DeviceArg device, nb::object progress) {
+  const std::string name = path_text(path);
+  models::LoadOptions options;
+  options.device = device.get();
+  // Also where Ctrl-C is heard: loading ends with what Python raised.
+  options.progress = [&](int64_t done, int64_t all) {
+    const nb::gil_scoped_acquire held;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    if (!progress.is_none()) progress(done, all);
+  };
+  const nb::gil_scoped_release released;
+  return {serve::Engine::load(name, options)};
+}
+
+Tensor session_logits(PySession& session) {
+  const nb::gil_scoped_release released;
+  const auto lock = session.lock();
+  const std::span<const float> logits = session.session.logits();
+  return Tensor::from(logits, {static_cast<int64_t>(logits.size())});
+}
+
+/// Logits of every token, or of the last.
+Tensor model_logits(const Model& model, const std::vector<int32_t>& tokens, bool last) {
+  const nb::gil_scoped_release released;
+  const models::CausalLm& lm = model.engine->model();
+  if (tokens.empty()) throw Error("logits", "no tokens");
+  nn::KvCache cache = lm.make_cache(static_cast<int64_t>(tokens.size()), DType::f16);
+  return lm.forward(tokens, cache, last ? models::Logits::last : models::Logits::all);
+}
+
+void bind_tokenizer(nb::module_& m) {
+  nb::class_<text::Tokenizer>(m, "Tokenizer", "Text to token ids and back.")
+      .def(
+          "encode",
+          [](const text::Tokenizer& t, const std::string& text, std::optional<bool> add_bos,
+             std::optional<bool> add_eos, bool parse_special) {
+            const nb::gil_scoped_release released;
+            return t.encode(text, {add_bos, add_eos, parse_special});
+          },
+          "text"_a, "add_bos"_a = nb::none(), "add_eos"_a = nb::none(), "parse_special"_a = true,
+          "The ids of a text. add_bos, add_eos: as the vocabulary says unless given. "
+          "parse_special: "
+          "control tokens in the text aren't plain text.")
+      .def(
+          "decode",
+          [](const text::Tokenizer& t, const std::vector<int32_t>& ids, bool skip_special) {
+            return to_text(t.decode(ids, skip_special));
+          },
+          "ids"_a, "skip_special"_a = false,
+          nb::sig(
+              "def decode(self, ids: collections.abc.Sequence[int], skip_special: bool = False) "
+              "-> str"),
+          "The text of ids; what isn't UTF-8 becomes U+FFFD.")
+      .def(
+          "decode_bytes",
+          [](const text::Tokenizer& t, const std::vector<int32_t>& ids, bool skip_special) {
+            const std::string bytes = t.decode(ids, skip_special);
+            return nb::bytes(bytes.data(), bytes.size());
+          },
+          "ids"_a, "skip_special"_a = false, "The bytes of ids.")
+      .def("token_id", &text::Tokenizer::token_id, "text"_a, "The token of a text, or None.")
+      .def("is_end_of_generation", &text::Tokenizer::is_end_of_generation, "id"_a,
+           "Whether a model ends its answer with it.")
+      .def_prop_ro("vocab_size", &text::Tokenizer::vocab_size)
+      .def_prop_ro("bos", &text::Tokenizer::bos)
+      .def_prop_ro("eos", &text::Tokenizer::eos)
+      .def("__len__", &text::Tokenizer::vocab_size);
+}
+
+void bind_session(nb::module_& m) {
+  nb::class_<PySession>(m, "Session",
+                        "One conversation with a model: what was fed and generated stays in its "
+                        "cache.")
+      .def_prop_ro(
+          "context", [](PySession& s) { return s.session.context(); },
+          "Positions that it holds at most.")
+      .def_prop_ro(
+          "tokens",
+          [](PySession& s) {
+            const auto lock = s.lock();
+            return s.session.tokens();
+          },
+          "Ids fed and generated so far.")
+      .def("__len__",
+           [](PySession& s) {
+             const auto lock = s.lock();
+             return s.session.length();
+           })
+      .def(
+          "feed",
+          [](PySession& s, nb::handle prompt) {
+            const std::vector<int32_t> tokens = prompt_tokens(*s.engine, prompt);
+            bool done = false;
+            {
+              const nb::gil_scoped_release released;
+              const auto lock = s.lock();
+              done = s.session.feed(tokens, interrupted);
+            }
+            if (!done) throw nb::python_error();
+          },
+          "prompt"_a, nb::sig("def feed(self, prompt: " WICK_PROMPT ") -> None"),
+          "Runs a text, token ids or a conversation.")
+      .def(
+          "generate",
+          [](PySession& s, const nb::kwargs& named) {
+            return to_text(generate_now(s, {}, read_options("generate", named, nullptr)));
+          },
+          nb::sig("def generate(self, *, " WICK_SAMPLING ") -> str"), "Continues what was fed.")
+      .def(
+          "stream",
+          [](std::shared_ptr<PySession> s, const nb::kwargs& named) {
+            return std::make_unique<TextStream>(s, std::vector<int32_t>(),
+                                                read_options("stream", named, nullptr));
+          },
+          nb::sig("def stream(self, *, " WICK_SAMPLING ") -> TextStream"),
+          "The same, piece by piece.")
+      .def("logits", &session_logits, "Scores of the next token, float32 [vocabulary].")
+      .def(
+          "truncate",
+          [](PySession& s, int64_t length) {
+            const auto lock = s.lock();
+            s.session.truncate(length);
+          },
+          "length"_a, "Forgets all tokens from `length` on.");
+}
+
+}  // namespace
+
+void bind_models(nb::module_& m) {
+  bind_tokenizer(m);
+  bind_text_stream(m);
+  bind_session(m);
+  nb::class_<Model>(m, "Model", "A language model with its tokenizer, from a GGUF file.")
+      .def_static(
+          "load", &load_model, "path"_a, "device"_a = "cpu", "progress"_a = nb::none(),
+          nb::sig("def load(path: str | os.PathLike[str], device: Device | str = 'cpu', "
+                  "progress: collections.abc.Callable[[int, int], object] | None = None) -> "
+                  "Model"),
+          "Loads a file; device \"auto\" takes the best one. progress: called with layers "
+          "loaded and layers in all.\nErrors: everything wrong with the file, by name.")
+      .def("generate", &model_generate, "prompt"_a, "options"_a,
+           nb::sig("def generate(self, prompt: " WICK_PROMPT ", *, context: int = 0, " WICK_SAMPLING
+                   ") -> str"),
+           "Continues a text, token ids, or a conversation: [{'role': 'user', 'content': …}]. "
+           "temperature 0: always\nthe likeliest token. max_tokens < 0: until the model ends its "
+           "answer. One seed, one text.")
+      .def("stream", &model_stream, "prompt"_a, "options"_a,
+           nb::sig("def stream(self, prompt: " WICK_PROMPT ", *, context: int = 0, " WICK_SAMPLING
+                   ") -> TextStream"),
+           "The same, piece by piece as it is made: an iterator.")
+      .def(
+          "session",
+          [](const Model& model, int64_t context) { return make_session(model, context); },
+          "context"_a = 0,
+          "A conversation of its own, of at most so many positions; 0: what the model was trained "
+          "for.")
+      .def("logits", &model_logits, "tokens"_a, "last"_a = false,
+           "Scores of what follows each token, or the last one: float32 [n, vocabulary].")
+      .def(
+          "encode",
+          [](const Model& model, nb::handle prompt) {
+            return prompt_tokens(*model.engine, prompt);
+          },
+          "prompt"_a, nb::sig("def encode(self, prompt: " WICK_PROMPT ") -> list[int]"),
+          "The token ids of a text or a conversation.")
+      .def(
+          "decode",
+          [](const Model& model, const std::vector<int32_t>& ids) {
+            return to_text(model.engine->tokenizer().decode(ids));
+          },
+          "ids"_a, nb::sig("def decode(self, ids: collections.abc.Sequence[int]) -> str"),
+          "The text of token ids.")
+      .def_prop_ro("tokenizer", [](const Model& model) { return model.engine->tokenizer(); })
+      .def_prop_ro("device", [](const Model& model) { return model.engine->model().device(); })
+      .def_prop_ro("path", [](const Model& model) { return model.engine->path(); })
+      .def_prop_ro("vocab_size",
+                   [](const Model& model) { return model.engine->model().vocab_size(); })
+      .def_prop_ro(
+          "context_length",
+          [](const Model& model) { return model.engine->model().context_length(); },
+          "Positions it was trained for.")
+      .def_prop_ro("parameters",
+                   [](const Model& model) { return model.engine->model().parameters(); })
+      .def("__repr__", [](const Model& model) {
+        return fmt::format("<wick.Model {}: {} parameters on {}>", model.engine->path(),
+                           model.engine->model().parameters(),
+                           model.engine->model().device().str());
+      });
+}
+
+}  // namespace wick::python

@@ -1,0 +1,183 @@
+// Operators of wick.Tensor, with tensors and with numbers at either side.
+#include "python/bindings/operators.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <string_view>
+
+#include "python/bindings/binding.h"
+#include "python/bindings/python.h"
+#include "wick/base/error.h"
+#include "wick/tensor/ops.h"
+
+namespace wick::python {
+namespace {
+
+using UnaryFunction = Tensor (*)(const Tensor&);
+using BinaryFunction = Tensor (*)(const Tensor&, const Tensor&);
+
+struct Bounds {
+  int64_t low, high;
+};
+
+Bounds bounds_of(DType dtype) {
+  switch (dtype) {
+    case DType::u8:
+      return {0, 255};
+    case DType::u32:
+      return {0, UINT32_MAX};
+    case DType::i16:
+      return {INT16_MIN, INT16_MAX};
+    case DType::i32:
+      return {INT32_MIN, INT32_MAX};
+    default:
+      return {INT64_MIN, INT64_MAX};
+  }
+}
+
+/// The functions of the rows that there are, by name.
+template <class Function>
+struct Row {
+  std::string_view name;
+  Function function;
+};
+constexpr Row<UnaryFunction> kUnary[] = {
+#define WICK_UNARY(name, ...) {#name, &wick::name},
+#include "wick/op/ops.def"
+};
+constexpr Row<BinaryFunction> kBinary[] = {
+#define WICK_BINARY(name, ...) {#name, &wick::name},
+#define WICK_COMPARE(name, ...) {#name, &wick::name},
+#include "wick/op/ops.def"
+};
+
+template <class Rows>
+constexpr auto find(const Rows& rows, std::string_view name) {
+  for (const auto& row : rows) {
+    if (row.name == name) return row.function;
+  }
+  return decltype(rows[0].function){};
+}
+
+/// The largest whole numbers not above a / b, as Python has //.
+Tensor floor_divide(const Tensor& a, const Tensor& b) {
+  const Tensor quotient = div(a, b);
+  if (is_float(a.dtype())) return floor(quotient);
+  if (info(a.dtype()).kind != DTypeKind::signed_integer) return quotient;
+  // Truncated is one above where something is left over of the other sign than b's.
+  const Tensor rest = sub(a, mul(quotient, b));
+  const Tensor zero = Tensor::full({}, 0, a.dtype(), a.device());
+  return sub(quotient, logical_and(ne(rest, zero), lt(bitwise_xor(rest, b), zero)).to(a.dtype()));
+}
+
+/// An operator by its function: its method, and that for a number at its left. A comparison is
+/// turned round by Python itself.
+struct BinaryOperator {
+  const char* method;
+  const char* reflected;  ///< null: none
+  const char* row;
+  const char* doc;
+};
+constexpr BinaryOperator kOperators[] = {
+    {"__add__", "__radd__", "add", "add"},
+    {"__sub__", "__rsub__", "sub", "sub"},
+    {"__mul__", "__rmul__", "mul", "mul"},
+    {"__truediv__", "__rtruediv__", "div", "div; integers truncate"},
+    {"__pow__", "__rpow__", "pow", "pow"},
+    {"__mod__", "__rmod__", "rem", "rem"},
+    {"__and__", "__rand__", "bitwise_and", "bitwise_and"},
+    {"__or__", "__ror__", "bitwise_or", "bitwise_or"},
+    {"__xor__", "__rxor__", "bitwise_xor", "bitwise_xor"},
+    {"__lshift__", "__rlshift__", "shift_left", "shift_left"},
+    {"__rshift__", "__rrshift__", "shift_right", "shift_right"},
+    {"__eq__", nullptr, "eq", "eq, by element"},
+    {"__ne__", nullptr, "ne", "ne, by element"},
+    {"__lt__", nullptr, "lt", "lt, by element"},
+    {"__le__", nullptr, "le", "le, by element"},
+    {"__gt__", nullptr, "gt", "gt, by element"},
+    {"__ge__", nullptr, "ge", "ge, by element"},
+};
+
+void bind_operator(TensorClass& tensor, const BinaryOperator& op, BinaryFunction function) {
+  const char* const row = op.row;
+  const std::string with_tensor =
+      std::string("def ") + op.method + "(self, other: Tensor, /) -> Tensor";
+  const std::string with_number =
+      std::string("def ") + op.method + "(self, other: float, /) -> Tensor";
+  tensor.def(
+      op.method,
+      [function](const Tensor& a, const Tensor& b) {
+        return unlocked([&] { return function(a, b); }, a, b);
+      },
+      nb::is_operator(), nb::sig(with_tensor.c_str()), op.doc);
+  tensor.def(
+      op.method,
+      [function, row](const Tensor& a, ScalarArg b) {
+        return unlocked([&] { return function(a, beside(a, b, row)); }, a);
+      },
+      nb::is_operator(), nb::sig(with_number.c_str()));
+  if (op.reflected == nullptr) return;
+  const std::string reflected =
+      std::string("def ") + op.reflected + "(self, other: float, /) -> Tensor";
+  tensor.def(
+      op.reflected,
+      [function, row](const Tensor& a, ScalarArg b) {
+        return unlocked([&] { return function(beside(a, b, row), a); }, a);
+      },
+      nb::is_operator(), nb::sig(reflected.c_str()));
+}
+
+void bind_sign(TensorClass& tensor, const char* method, UnaryFunction function, const char* doc) {
+  tensor.def(
+      method, [function](const Tensor& x) { return unlocked([&] { return function(x); }, x); },
+      doc);
+}
+
+}  // namespace
+
+void check_fits(int64_t value, DType dtype) {
+  const auto [low, high] = bounds_of(dtype);
+  if (value >= low && value <= high) return;
+  PyErr_SetString(PyExc_OverflowError,
+                  fmt::format("{} is out of bounds for {}", value, name(dtype)).c_str());
+  throw nb::python_error();
+}
+
+Scalar fitting(const ScalarArg& value, DType dtype, const char* op) {
+  if (is_float(dtype)) return value.is_large ? Scalar(value.f) : value.get();
+  if (!is_integer(dtype)) return value.get();
+  if (!value.is_integer) {
+    throw nb::type_error(
+        fmt::format("{}: a float with {}: nothing is promoted: convert with .to(wick.float32), or "
+                    "use an int",
+                    op, python_name(dtype))
+            .c_str());
+  }
+  const Scalar integer = value.get();
+  check_fits(integer.i, dtype);
+  return integer;
+}
+
+Tensor beside(const Tensor& x, const ScalarArg& value, const char* op) {
+  return Tensor::full({}, fitting(value, x.dtype(), op), x.dtype(), x.device());
+}
+
+void bind_operators(TensorClass& tensor) {
+  for (const BinaryOperator& op : kOperators) {
+    if (const BinaryFunction function = find(kBinary, op.row)) bind_operator(tensor, op, function);
+  }
+  bind_sign(tensor, "__neg__", find(kUnary, "neg"), "neg");
+  bind_sign(tensor, "__abs__", find(kUnary, "abs"), "abs");
+  if (const UnaryFunction invert = find(kUnary, "bitwise_not")) {
+    bind_sign(tensor, "__invert__", invert, "bitwise_not");
+  }
+  bind_operator(tensor, {"__floordiv__", "__rfloordiv__", "div", "floor of div"}, &floor_divide);
+  tensor.def("__pos__", [](const Tensor& x) { return x; });
+  tensor.def(
+      "__matmul__",
+      [](const Tensor& a, const Tensor& b) { return unlocked([&] { return matmul(a, b); }, a, b); },
+      nb::is_operator(), "matmul");
+}
+
+}  // namespace wick::python

@@ -1,0 +1,15 @@
+#pragma once
+
+#include "python/bindings/arguments.h"
+
+namespace wick::python {
+
+/// Errors (OverflowError): an integer that the dtype doesn't hold.
+void check_fits(int64_t value, DType dtype);
+/// A number for a tensor of the dtype, without loss of kind. Errors: a float for integers
+/// (TypeError), an integer out of bounds (OverflowError).
+Scalar fitting(const ScalarArg& value, DType dtype, const char* op);
+/// A number as a tensor that broadcasts against x, of its dtype. Errors: those of fitting.
+Tensor beside(const Tensor& x, const ScalarArg& value, const char* op);
+
+}  // namespace wick::python

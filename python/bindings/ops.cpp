@@ -1,0 +1,197 @@
+// The rows of ops.def as functions and methods: the regular ones by the macros themselves.
+#include "python/bindings/ops.h"
+
+#include "python/bindings/operators.h"
+#include "wick/tensor/ops.h"
+
+namespace wick::python {
+namespace {
+
+using namespace nb::literals;
+
+std::string dtype_names(DTypeSet set) {
+  if (set == dtypes::kReal) return "all real dtypes";
+  if (set == dtypes::kFloats) return "all float dtypes";
+  if (set == dtypes::kIntegers) return "all integer dtypes";
+  std::string names;
+  for (int d = 0; d < kDTypeCount; ++d) {
+    const auto dtype = static_cast<DType>(d);
+    if (set.contains(dtype)) names += (names.empty() ? "" : " ") + python_name(dtype);
+  }
+  return names;
+}
+
+std::string_view class_name(NumericClass numeric_class) {
+  switch (numeric_class) {
+    case NumericClass::exact:
+      return "exact";
+    case NumericClass::tree:
+      return "tree";
+    case NumericClass::blocked:
+      return "blocked";
+    case NumericClass::bound:
+      return "bound";
+  }
+  return "";
+}
+
+std::string_view kind_name(OpKind kind) {
+  switch (kind) {
+    case OpKind::unary:
+      return "unary";
+    case OpKind::unary_with:
+      return "unary_with";
+    case OpKind::test:
+      return "test";
+    case OpKind::binary:
+      return "binary";
+    case OpKind::compare:
+      return "compare";
+    case OpKind::reduce:
+      return "reduce";
+    case OpKind::arg:
+      return "arg";
+    case OpKind::other:
+      return "other";
+  }
+  return "";
+}
+
+/// Whether a row gives yes or no.
+bool gives_truth(Op op) {
+  return info(op).kind == OpKind::test || info(op).kind == OpKind::compare;
+}
+
+void add_unary(OpBinder& ops, Op op, Tensor (*function)(const Tensor&)) {
+  ops.add(op, name(op).data(), function,
+          gives_truth(op) ? "Any shape, kept. 1 or 0, uint8." : "Any shape, kept.", "x"_a);
+}
+
+void add_binary(OpBinder& ops, Op op, Tensor (*function)(const Tensor&, const Tensor&)) {
+  const char* const row = name(op).data();
+  ops.add(op, row, function,
+          gives_truth(op)
+              ? "Shapes broadcast; dtypes and devices are the same; a number takes the tensor's. "
+                "1 or 0, uint8."
+              : "Shapes broadcast; dtypes and devices are the same; a number takes the tensor's.",
+          "a"_a, "b"_a);
+  ops.overload<true>(
+      row,
+      [function, row](const Tensor& a, ScalarArg b) {
+        return unlocked([&] { return function(a, beside(a, b, row)); }, a);
+      },
+      "a"_a, "b"_a);
+  ops.overload<false>(
+      row,
+      [function, row](ScalarArg a, const Tensor& b) {
+        return unlocked([&] { return function(beside(b, a, row), b); }, b);
+      },
+      "a"_a, "b"_a);
+}
+
+void add_reduce(OpBinder& ops, Op op,
+                Tensor (*function)(const Tensor&, std::span<const int>, bool)) {
+  ops.add(op, name(op).data(), function,
+          "Over one dim or several, all where none is named, which vanish or with keepdim stay as "
+          "size 1.",
+          "x"_a, "dim"_a = nb::none(), "keepdim"_a = false);
+}
+
+void add_arg(OpBinder& ops, Op op, Tensor (*function)(const Tensor&, int, bool)) {
+  ops.add_as(
+      op, name(op).data(),
+      [function](const Tensor& x, DimsArg dim, bool keepdim) {
+        const std::vector<int> dims = dim.get();
+        if (dims.size() > 1) throw nb::type_error("need one dim at most");
+        return unlocked(
+            [&] {
+              return dims.empty() ? function(x.flatten(), 0, false) : function(x, dims[0], keepdim);
+            },
+            x);
+      },
+      "Along one dim, which vanishes or with keepdim stays as size 1; of all elements, counted in "
+      "row-major order, where none is named. uint32.",
+      "x"_a, "dim"_a = nb::none(), "keepdim"_a = false);
+}
+
+void bind_rows(OpBinder& ops) {
+#define WICK_UNARY(name, ...) add_unary(ops, Op::name, &wick::name);
+#define WICK_TEST(name, ...) add_unary(ops, Op::name, &wick::name);
+#define WICK_BINARY(name, ...) add_binary(ops, Op::name, &wick::name);
+#define WICK_COMPARE(name, ...) add_binary(ops, Op::name, &wick::name);
+#define WICK_REDUCE(name, ...) \
+  add_reduce(ops, Op::name,    \
+             static_cast<Tensor (*)(const Tensor&, std::span<const int>, bool)>(&wick::name));
+#define WICK_ARG(name, ...) add_arg(ops, Op::name, &wick::name);
+#include "wick/op/ops.def"
+}
+
+/// A row as Python sees it.
+struct PyOp {
+  Op op;
+};
+
+void bind_op_info(nb::module_& m) {
+  nb::class_<PyOp>(m, "Op", "A row of the table of operations: see wick.ops().")
+      .def_prop_ro("name", [](PyOp o) { return name(o.op); })
+      .def_prop_ro(
+          "kind", [](PyOp o) { return kind_name(info(o.op).kind); },
+          "\"unary\", \"unary_with\" (numbers), \"test\", \"binary\", \"compare\", \"reduce\", "
+          "\"arg\" or \"other\".")
+      .def_prop_ro(
+          "numeric_class", [](PyOp o) { return class_name(info(o.op).numeric_class); },
+          "What results promise across devices: \"exact\", \"tree\", \"blocked\" or \"bound\".")
+      .def_prop_ro("doc", [](PyOp o) { return info(o.op).doc; })
+      .def_prop_ro(
+          "dtypes",
+          [](PyOp o) {
+            nb::list list;
+            for (int d = 0; d < kDTypeCount; ++d) {
+              const auto dtype = static_cast<DType>(d);
+              if (info(o.op).dtypes.contains(dtype)) list.append(dtype_object(dtype));
+            }
+            return list;
+          },
+          nb::sig("def dtypes(self) -> list[DType]"))
+      .def_prop_ro(
+          "functions", [](PyOp o) { return served()[o.op]; },
+          "Names of the functions of this module that it serves.")
+      .def("__repr__", [](PyOp o) { return fmt::format("<wick.Op {}>", name(o.op)); });
+  m.def(
+      "ops",
+      [] {
+        nb::list all;
+        for (int i = 0; i < kOpCount; ++i) all.append(nb::cast(PyOp{static_cast<Op>(i)}));
+        return all;
+      },
+      nb::sig("def ops() -> list[Op]"),
+      "Every operation that there is: names, dtypes, numeric class and functions.");
+}
+
+}  // namespace
+
+std::map<Op, std::vector<std::string>>& served() {
+  static auto* const names = new std::map<Op, std::vector<std::string>>();
+  return *names;
+}
+
+std::string docstring(Op op, std::string_view more) {
+  const OpInfo& row = info(op);
+  std::string doc(row.doc);
+  if (doc.back() != '.') doc += '.';
+  return fmt::format("{}\n\n{}{}Dtypes: {}. Class: {}.", doc, more, more.empty() ? "" : "\n",
+                     dtype_names(row.dtypes), class_name(row.numeric_class));
+}
+
+void bind_ops(nb::module_& m, TensorClass& tensor) {
+  OpBinder ops(m, tensor);
+  bind_rows(ops);
+  bind_map_ops(ops);
+  bind_move_ops(ops, m);
+  bind_linear_ops(ops, m);
+  bind_norm_ops(ops);
+  bind_spatial_ops(ops);
+  bind_op_info(m);
+}
+
+}  // namespace wick::python

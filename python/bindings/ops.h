@@ -1,0 +1,119 @@
+#pragma once
+
+// How functions over tensors become functions of the module and methods of Tensor, both at once.
+
+#include <fmt/format.h>
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "python/bindings/arguments.h"
+#include "python/bindings/binding.h"
+#include "python/bindings/python.h"
+#include "wick/op/op.h"
+
+namespace wick::python {
+
+/// How Python hands over an argument of C++ type T, and what becomes of it in the call.
+template <class T>
+struct PyArg {
+  using Type = T;
+  static const std::decay_t<T>& get(const std::decay_t<T>& value) { return value; }
+};
+template <class Python>
+struct Converted {
+  using Type = Python;
+  static auto get(const Python& value) { return value.get(); }
+};
+template <>
+struct PyArg<DType> : Converted<DTypeArg> {};
+template <>
+struct PyArg<Device> : Converted<DeviceArg> {};
+template <>
+struct PyArg<Scalar> : Converted<ScalarArg> {};
+template <>
+struct PyArg<const Shape&> : Converted<ShapeArg> {};
+template <>
+struct PyArg<std::span<const int>> : Converted<DimsArg> {};
+template <>
+struct PyArg<std::span<const int64_t>> : Converted<IntsArg> {};
+template <>
+struct PyArg<std::span<const Tensor>> : Converted<TensorsArg> {};
+
+/// The names by which a row of ops.def is served: functions of the module.
+std::map<Op, std::vector<std::string>>& served();
+
+/// A row's sentence, what its function adds to it, dtypes and class.
+std::string docstring(Op op, std::string_view more);
+
+/// Whether a function may become a method: its first operand is the tensor.
+template <class... Args>
+struct FirstIsTensor : std::false_type {};
+template <class... Rest>
+struct FirstIsTensor<const Tensor&, Rest...> : std::true_type {};
+
+/// Binds functions, one line each.
+class OpBinder {
+ public:
+  OpBinder(nb::module_& module, TensorClass& tensor) : module_(module), tensor_(tensor) {}
+
+  /// The function of a row as wick.name and, where its first operand is a tensor, Tensor.name.
+  /// `more`: shapes and errors, after the row's sentence. `names`: nb::arg of each parameter.
+  template <class Result, class... Args, class First, class... Rest>
+  void add(Op op, const char* name, Result (*f)(Args...), std::string_view more, const First& first,
+           const Rest&... names) {
+    served()[op].emplace_back(name);
+    bind<FirstIsTensor<Args...>::value>(
+        name,
+        [f](typename PyArg<Args>::Type... args) { return call(f, PyArg<Args>::get(args)...); },
+        docstring(op, more), first, names...);
+  }
+  /// The same for what isn't a function as it stands: `f` takes and gives what nanobind knows.
+  template <class F, class First, class... Rest>
+  void add_as(Op op, const char* name, const F& f, std::string_view more, const First& first,
+              const Rest&... names) {
+    served()[op].emplace_back(name);
+    bind<true>(name, f, docstring(op, more), first, names...);
+  }
+  /// The same without a method.
+  template <class F, class First, class... Rest>
+  void function(Op op, const char* name, const F& f, std::string_view more, const First& first,
+                const Rest&... names) {
+    served()[op].emplace_back(name);
+    bind<false>(name, f, docstring(op, more), first, names...);
+  }
+
+  /// Another way to call what was bound last under a name.
+  template <bool kIsMethod, class F, class First, class... Rest>
+  void overload(const char* name, const F& f, const First& first, const Rest&... names) {
+    module_.def(name, f, first, names...);
+    if constexpr (kIsMethod) tensor_.def(name, f, names...);
+  }
+
+ private:
+  template <class Result, class... Args, class... Values>
+  static Result call(Result (*f)(Args...), Values&&... values) {
+    return unlocked([&] { return f(values...); }, values...);
+  }
+  template <bool kIsMethod, class F, class First, class... Rest>
+  void bind(const char* name, const F& f, const std::string& doc, const First& first,
+            const Rest&... names) {
+    module_.def(name, f, first, names..., doc.c_str());
+    if constexpr (kIsMethod) tensor_.def(name, f, names..., doc.c_str());
+  }
+
+  nb::module_& module_;
+  TensorClass& tensor_;
+};
+
+/// Functions that no macro of ops.def declares, by family.
+void bind_map_ops(OpBinder& ops);
+void bind_move_ops(OpBinder& ops, nb::module_& m);
+void bind_linear_ops(OpBinder& ops, nb::module_& m);
+void bind_norm_ops(OpBinder& ops);
+void bind_spatial_ops(OpBinder& ops);
+
+}  // namespace wick::python

@@ -1,0 +1,91 @@
+// Products of matrices, and weights.
+#include "python/bindings/ops.h"
+#include "wick/tensor/ops.h"
+
+namespace wick::python {
+namespace {
+
+using namespace nb::literals;
+
+/// A tensor or a prepared weight, and what comes before the product and after it.
+Tensor linear_any(const Tensor& x, WeightArg arg, MaybeTensor norm, float eps, bool silu_mul,
+                  MaybeTensor residual) {
+  const nb::handle weight = arg.object;
+  FusedLinear fusion{norm.get(), eps, silu_mul, residual.get()};
+  const bool is_fused = fusion.norm.defined() || silu_mul || fusion.residual.defined();
+  const auto product = [&](const Weight& w) {
+    return is_fused ? linear(x, w, fusion) : linear(x, w);
+  };
+  if (nb::isinstance<Weight>(weight)) {
+    const auto& prepared = nb::cast<const Weight&>(weight);
+    return unlocked([&] { return product(prepared); }, x);
+  }
+  if (!nb::isinstance<Tensor>(weight)) throw nb::type_error("linear: need a Weight or a Tensor");
+  const auto& matrix = nb::cast<const Tensor&>(weight);
+  return unlocked([&] { return product(Weight(matrix)); }, x, matrix);
+}
+
+Tensor einsum_of(std::string_view equation, const nb::args& operands) {
+  const std::vector<Tensor> tensors = operands.size() == 1 && !nb::isinstance<Tensor>(operands[0])
+                                          ? TensorsArg{operands[0]}.get()
+                                          : TensorsArg{operands}.get();
+  return unlocked([&] { return einsum(equation, tensors); }, tensors);
+}
+
+void bind_weight(nb::module_& m) {
+  nb::class_<Weight>(m, "Weight",
+                     "A weight matrix [n, k] in the form its device multiplies fastest, for "
+                     "wick.linear.\nfloat32 float16 bfloat16 q4_0 q4_1 q5_0 q8_0 q4_k q6_k.")
+      .def(
+          "__init__",
+          [](Weight* self, const Tensor& matrix) {
+            const nb::gil_scoped_release released;
+            new (self) Weight(matrix);
+          },
+          "matrix"_a)
+      .def_prop_ro("n", &Weight::n, "Rows: outputs of linear.")
+      .def_prop_ro("k", &Weight::k, "Columns: inputs of linear.")
+      .def_prop_ro(
+          "dtype", [](const Weight& w) { return dtype_object(w.dtype()); },
+          nb::sig("def dtype(self) -> DType"))
+      .def_prop_ro("device", &Weight::device);
+}
+
+}  // namespace
+
+void bind_linear_ops(OpBinder& ops, nb::module_& m) {
+  bind_weight(m);
+  ops.add(Op::matmul, "matmul", &matmul, "Errors: a rank below 2, inner dimensions differ.", "a"_a,
+          "b"_a);
+  ops.function(Op::einsum, "einsum", &einsum_of,
+               "A letter a dim; letters that the result doesn't have are summed.", "equation"_a,
+               "operands"_a,
+               nb::sig("def einsum(equation: str, *operands: Tensor | "
+                       "collections.abc.Sequence[Tensor]) -> Tensor"));
+  ops.add_as(
+      Op::linear, "linear", &linear_any,
+      "x [.., k], a wick.Weight or a tensor [n, k] -> [.., n]. norm [k]: rms_norm of x first; "
+      "silu_mul: x is\n[.., 2k], whose halves go through silu_mul first; residual [.., n]: "
+      "added. These take float32. Errors: k differs.",
+      "x"_a, "weight"_a, "norm"_a = nb::none(), "eps"_a = 1e-5f, "silu_mul"_a = false,
+      "residual"_a = nb::none());
+  ops.add_as(
+      Op::linear, "grouped_linear",
+      [](const Tensor& x, const std::vector<Weight>& experts, const Tensor& chosen) {
+        return unlocked([&] { return grouped_linear(x, experts, chosen); }, x, chosen);
+      },
+      "With a weight of its own for each row, of several: x [t, k], chosen uint32 [t, n] -> [t, n, "
+      "width].",
+      "x"_a, "experts"_a, "chosen"_a);
+  ops.add(Op::quantize, "quantize", &quantize,
+          "[.., k], kept; k a multiple of the block. From float32.", "x"_a, "dtype"_a);
+  ops.add_as(
+      Op::dequantize, "dequantize",
+      [](const Tensor& x, DTypeArg dtype) {
+        const DType to = dtype.get_or(DType::f32);
+        return unlocked([&] { return dequantize(x, to); }, x);
+      },
+      "Any shape, kept.", "x"_a, "dtype"_a = nb::none());
+}
+
+}  // namespace wick::python

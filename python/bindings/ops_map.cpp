@@ -1,0 +1,73 @@
+// Functions of elements that take numbers beside tensors.
+#include <limits>
+
+#include "python/bindings/operators.h"
+#include "python/bindings/ops.h"
+#include "wick/tensor/ops.h"
+
+namespace wick::python {
+namespace {
+
+using namespace nb::literals;
+
+/// a and b as tensors: a number takes the dtype of the tensor beside it.
+Tensor where_of(const Tensor& condition, TensorOrNumber a, TensorOrNumber b) {
+  const auto tensor_or_number = [](nb::handle value, nb::handle other) {
+    if (nb::isinstance<Tensor>(value)) return nb::cast<const Tensor&>(value);
+    nb::detail::make_caster<ScalarArg> number;
+    if (!number.from_python(value, 0, nullptr) || !nb::isinstance<Tensor>(other)) {
+      throw nb::type_error("where: need two tensors, or a tensor and a number");
+    }
+    return beside(nb::cast<const Tensor&>(other), number.value, "where");
+  };
+  const Tensor yes = tensor_or_number(a.object, b.object),
+               no = tensor_or_number(b.object, a.object);
+  return unlocked([&] { return where(condition, yes, no); }, condition, yes, no);
+}
+
+/// None: no bound.
+Tensor clamp_to(const Tensor& x, std::optional<ScalarArg> low, std::optional<ScalarArg> high) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const Scalar from = low ? low->get() : Scalar(-kInfinity);
+  const Scalar to = high ? high->get() : Scalar(kInfinity);
+  return unlocked([&] { return clamp(x, from, to); }, x);
+}
+
+}  // namespace
+
+void bind_map_ops(OpBinder& ops) {
+  ops.add(Op::cast, "cast", &cast, "Any shape, kept.", "x"_a, "dtype"_a);
+  ops.add_as(
+      Op::affine, "affine",
+      [](const Tensor& x, ScalarArg mul, ScalarArg add) {
+        const Scalar by = fitting(mul, x.dtype(), "affine"),
+                     plus = fitting(add, x.dtype(), "affine");
+        return unlocked([&] { return affine(x, by, plus); }, x);
+      },
+      "Any shape, kept.", "x"_a, "mul"_a, "add"_a = 0);
+  ops.add_as(Op::clamp, "clamp", &clamp_to, "Any shape, kept. None: no bound.", "x"_a,
+             "low"_a = nb::none(), "high"_a = nb::none());
+  ops.add(Op::powf, "powf", &powf, "Any shape, kept.", "x"_a, "exponent"_a);
+  ops.add(Op::elu, "elu", &elu, "Any shape, kept.", "x"_a, "alpha"_a = 1);
+  ops.add_as(Op::where, "where", &where_of,
+             "Shapes broadcast; a and b share a dtype, which a number takes from the other.",
+             "condition"_a, "a"_a, "b"_a);
+  ops.add_as(
+      Op::where, "masked_fill",
+      [](const Tensor& x, const Tensor& mask, ScalarArg value) {
+        const Scalar filling = fitting(value, x.dtype(), "masked_fill");
+        return unlocked([&] { return masked_fill(x, mask, filling); }, x, mask);
+      },
+      "x, but a number where the mask (uint8, uint32, int64) is non-zero. The mask broadcasts.",
+      "x"_a, "mask"_a, "value"_a);
+  ops.add(Op::any, "any", &any, "Shapes of sum. uint8.", "x"_a, "dim"_a = nb::none(),
+          "keepdim"_a = false);
+  ops.add(Op::all, "all", &all, "Shapes of sum. uint8.", "x"_a, "dim"_a = nb::none(),
+          "keepdim"_a = false);
+  ops.add(Op::var, "var", &var, "Shapes of sum. correction: 1 for a sample, 0 for all there is.",
+          "x"_a, "dim"_a = nb::none(), "keepdim"_a = false, "correction"_a = 1);
+  ops.add(Op::logsumexp, "logsumexp", &logsumexp, "Shapes of sum.", "x"_a, "dim"_a = nb::none(),
+          "keepdim"_a = false);
+}
+
+}  // namespace wick::python

@@ -1,0 +1,240 @@
+// Convolutions, pools, and images at another size.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "python/bindings/ops.h"
+#include "wick/base/error.h"
+#include "wick/tensor/ops.h"
+
+namespace wick::python {
+namespace {
+
+using namespace nb::literals;
+
+/// One number for both dims, or one for each.
+std::array<int64_t, 2> two(IntsArg arg, const char* name) {
+  const std::vector<int64_t> values = arg.get();
+  if (values.size() == 1) return {values[0], values[0]};
+  if (values.size() == 2) return {values[0], values[1]};
+  throw nb::type_error(fmt::format("{}: need one int or two", name).c_str());
+}
+
+ConvParams conv_params(IntsArg stride, IntsArg padding, IntsArg dilation, int64_t groups) {
+  ConvParams params;
+  std::ranges::copy(two(stride, "stride"), params.stride);
+  std::ranges::copy(two(padding, "padding"), params.padding);
+  std::ranges::copy(two(dilation, "dilation"), params.dilation);
+  params.groups = groups;
+  return params;
+}
+
+PoolParams pool_params(IntsArg kernel, IntsArg stride, IntsArg padding, bool count_include_pad) {
+  PoolParams params;
+  std::ranges::copy(two(kernel, "kernel_size"), params.kernel);
+  std::ranges::copy(two(stride, "stride"), params.stride);
+  std::ranges::copy(two(padding, "padding"), params.padding);
+  params.count_include_pad = count_include_pad;
+  return params;
+}
+
+/// By a size, or by factors, which then also say where outputs lie.
+UpsampleParams upsample_params(const Tensor& x, IntsArg size, NumbersArg factor,
+                               bool align_corners) {
+  if (size.given() == factor.given()) {
+    throw nb::type_error("upsample: need size or scale_factor, one of them");
+  }
+  UpsampleParams params;
+  params.align_corners = align_corners;
+  if (size.given()) {
+    params.size = two(size, "size");
+    return params;
+  }
+  std::vector<double> factors = factor.get();
+  if (factors.size() == 1) factors.push_back(factors[0]);
+  if (factors.size() != 2) throw nb::type_error("scale_factor: need one number or two");
+  for (size_t i = 0; i < 2; ++i) {
+    const int from = static_cast<int>(i) - 2;
+    params.scale_factor[i] = factors[i];
+    if (!(factors[i] > 0) || !std::isfinite(factors[i])) {
+      throw Error("upsample", "no positive scale factor", fmt::format("{}", factors[i]));
+    }
+    const double to = std::floor(static_cast<double>(x.size(from)) * factors[i]);
+    if (to > 0x1p62) throw Error("upsample", "too many elements", x.str());
+    params.size[i] = static_cast<int64_t>(to);
+  }
+  return params;
+}
+
+void bind_convolutions(OpBinder& ops) {
+  ops.add_as(
+      Op::conv2d, "conv2d",
+      [](const Tensor& x, const Tensor& weight, MaybeTensor bias, IntsArg stride, IntsArg padding,
+         IntsArg dilation, int64_t groups) {
+        const ConvParams params = conv_params(stride, padding, dilation, groups);
+        const Tensor b = bias.get();
+        return unlocked([&] { return conv2d(x, weight, b, params); }, x, weight);
+      },
+      "bias [o]. -> [b, o, oh, ow]", "x"_a, "weight"_a, "bias"_a = nb::none(), "stride"_a = 1,
+      "padding"_a = 0, "dilation"_a = 1, "groups"_a = 1);
+  ops.add_as(
+      Op::conv1d, "conv1d",
+      [](const Tensor& x, const Tensor& weight, MaybeTensor bias, int64_t stride, int64_t padding,
+         int64_t dilation, int64_t groups) {
+        const Tensor b = bias.get();
+        return unlocked(
+            [&] {
+              return conv1d(x, weight, b, {stride, padding, dilation, groups});
+            },
+            x, weight);
+      },
+      "bias [o]. -> [b, o, ol]", "x"_a, "weight"_a, "bias"_a = nb::none(), "stride"_a = 1,
+      "padding"_a = 0, "dilation"_a = 1, "groups"_a = 1);
+  ops.add_as(
+      Op::conv_transpose2d, "conv_transpose2d",
+      [](const Tensor& x, const Tensor& weight, MaybeTensor bias, IntsArg stride, IntsArg padding,
+         IntsArg output_padding, int64_t groups, IntsArg dilation) {
+        const ConvParams params = conv_params(stride, padding, dilation, groups);
+        const std::array<int64_t, 2> more = two(output_padding, "output_padding");
+        const Tensor b = bias.get();
+        return unlocked([&] { return conv_transpose2d(x, weight, b, params, more); }, x, weight);
+      },
+      "weight [c, o/groups, kh, kw], bias [o]. -> [b, o, oh, ow]", "x"_a, "weight"_a,
+      "bias"_a = nb::none(), "stride"_a = 1, "padding"_a = 0, "output_padding"_a = 0,
+      "groups"_a = 1, "dilation"_a = 1);
+  ops.add_as(
+      Op::conv_transpose1d, "conv_transpose1d",
+      [](const Tensor& x, const Tensor& weight, MaybeTensor bias, int64_t stride, int64_t padding,
+         int64_t output_padding, int64_t groups, int64_t dilation) {
+        const Tensor b = bias.get();
+        return unlocked(
+            [&] {
+              return conv_transpose1d(x, weight, b, {stride, padding, dilation, groups},
+                                      output_padding);
+            },
+            x, weight);
+      },
+      "weight [c, o/groups, k], bias [o]. -> [b, o, ol]", "x"_a, "weight"_a, "bias"_a = nb::none(),
+      "stride"_a = 1, "padding"_a = 0, "output_padding"_a = 0, "groups"_a = 1, "dilation"_a = 1);
+}
+
+void bind_pools(OpBinder& ops) {
+  ops.add_as(
+      Op::max_pool2d, "max_pool2d",
+      [](const Tensor& x, IntsArg kernel, IntsArg stride, IntsArg padding) {
+        const PoolParams params = pool_params(kernel, stride, padding, true);
+        return unlocked([&] { return max_pool2d(x, params); }, x);
+      },
+      "-> [b, c, oh, ow]. stride 0: the kernel's size.", "x"_a, "kernel_size"_a, "stride"_a = 0,
+      "padding"_a = 0);
+  ops.add_as(
+      Op::avg_pool2d, "avg_pool2d",
+      [](const Tensor& x, IntsArg kernel, IntsArg stride, IntsArg padding, bool count_include_pad) {
+        const PoolParams params = pool_params(kernel, stride, padding, count_include_pad);
+        return unlocked([&] { return avg_pool2d(x, params); }, x);
+      },
+      "-> [b, c, oh, ow]. stride 0: the kernel's size. count_include_pad: padding counts as zeros.",
+      "x"_a, "kernel_size"_a, "stride"_a = 0, "padding"_a = 0, "count_include_pad"_a = true);
+  ops.add_as(
+      Op::max_pool1d, "max_pool1d",
+      [](const Tensor& x, int64_t kernel, int64_t stride, int64_t padding) {
+        return unlocked([&] { return max_pool1d(x, {kernel, stride, padding, true}); }, x);
+      },
+      "-> [b, c, ol]. stride 0: the kernel's size.", "x"_a, "kernel_size"_a, "stride"_a = 0,
+      "padding"_a = 0);
+  ops.add_as(
+      Op::avg_pool1d, "avg_pool1d",
+      [](const Tensor& x, int64_t kernel, int64_t stride, int64_t padding, bool count_include_pad) {
+        return unlocked(
+            [&] {
+              return avg_pool1d(x, {kernel, stride, padding, count_include_pad});
+            },
+            x);
+      },
+      "-> [b, c, ol]. stride 0: the kernel's size.", "x"_a, "kernel_size"_a, "stride"_a = 0,
+      "padding"_a = 0, "count_include_pad"_a = true);
+}
+
+/// Gradients as functions of their own, as those of the ops above are made of.
+void bind_gradients(OpBinder& ops) {
+  constexpr const char* kDoc = "The gradient of x by that of the output; x gives the shape.";
+  ops.function(
+      Op::conv2d, "conv2d_weight",
+      [](const Tensor& x, const Tensor& grad, IntsArg kernel, IntsArg stride, IntsArg padding,
+         IntsArg dilation, int64_t groups) {
+        const ConvParams params = conv_params(stride, padding, dilation, groups);
+        const std::array<int64_t, 2> sizes = two(kernel, "kernel_size");
+        return unlocked([&] { return conv2d_weight(x, grad, sizes, params); }, x, grad);
+      },
+      "The gradient of the weight [o, c/groups, kh, kw] by that of the output [b, o, oh, ow].",
+      "x"_a, "grad"_a, "kernel_size"_a, "stride"_a = 1, "padding"_a = 0, "dilation"_a = 1,
+      "groups"_a = 1);
+  ops.function(
+      Op::max_pool2d, "max_pool2d_grad",
+      [](const Tensor& x, const Tensor& grad, IntsArg kernel, IntsArg stride, IntsArg padding) {
+        const PoolParams params = pool_params(kernel, stride, padding, true);
+        return unlocked([&] { return max_pool2d_grad(x, grad, params); }, x);
+      },
+      "The gradient of x by that of the output: to the first largest of each window.", "x"_a,
+      "grad"_a, "kernel_size"_a, "stride"_a = 0, "padding"_a = 0);
+  ops.function(
+      Op::avg_pool2d, "avg_pool2d_grad",
+      [](const Tensor& x, const Tensor& grad, IntsArg kernel, IntsArg stride, IntsArg padding,
+         bool count_include_pad) {
+        const PoolParams params = pool_params(kernel, stride, padding, count_include_pad);
+        return unlocked([&] { return avg_pool2d_grad(x, grad, params); }, x);
+      },
+      kDoc, "x"_a, "grad"_a, "kernel_size"_a, "stride"_a = 0, "padding"_a = 0,
+      "count_include_pad"_a = true);
+  ops.function(
+      Op::upsample_nearest2d, "upsample_nearest2d_grad",
+      [](const Tensor& x, const Tensor& grad, IntsArg to, NumbersArg factor) {
+        const UpsampleParams params = upsample_params(x, to, factor, false);
+        return unlocked([&] { return upsample_nearest2d_grad(x, grad, params); }, x);
+      },
+      kDoc, "x"_a, "grad"_a, "size"_a = nb::none(), "scale_factor"_a = nb::none());
+  ops.function(
+      Op::upsample_bilinear2d, "upsample_bilinear2d_grad",
+      [](const Tensor& x, const Tensor& grad, IntsArg to, NumbersArg factor, bool align_corners) {
+        const UpsampleParams params = upsample_params(x, to, factor, align_corners);
+        return unlocked([&] { return upsample_bilinear2d_grad(x, grad, params); }, x);
+      },
+      kDoc, "x"_a, "grad"_a, "size"_a = nb::none(), "scale_factor"_a = nb::none(),
+      "align_corners"_a = false);
+}
+
+void bind_upsampling(OpBinder& ops) {
+  ops.add_as(
+      Op::upsample_nearest2d, "upsample_nearest2d",
+      [](const Tensor& x, IntsArg to, NumbersArg factor) {
+        const UpsampleParams params = upsample_params(x, to, factor, false);
+        return unlocked([&] { return upsample_nearest2d(x, params); }, x);
+      },
+      "By a size, or by factors.", "x"_a, "size"_a = nb::none(), "scale_factor"_a = nb::none());
+  ops.add_as(
+      Op::upsample_bilinear2d, "upsample_bilinear2d",
+      [](const Tensor& x, IntsArg to, NumbersArg factor, bool align_corners) {
+        const UpsampleParams params = upsample_params(x, to, factor, align_corners);
+        return unlocked([&] { return upsample_bilinear2d(x, params); }, x);
+      },
+      "By a size, or by factors. align_corners: the corners of both images lie on each other.",
+      "x"_a, "size"_a = nb::none(), "scale_factor"_a = nb::none(), "align_corners"_a = false);
+  ops.add_as(
+      Op::upsample_nearest1d, "upsample_nearest1d",
+      [](const Tensor& x, int64_t to, double factor) {
+        return unlocked([&] { return upsample_nearest1d(x, to, factor); }, x);
+      },
+      "To a size; a scale_factor that isn't 0 says where outputs lie.", "x"_a, "size"_a,
+      "scale_factor"_a = 0.0);
+}
+
+}  // namespace
+
+void bind_spatial_ops(OpBinder& ops) {
+  bind_convolutions(ops);
+  bind_pools(ops);
+  bind_upsampling(ops);
+  bind_gradients(ops);
+}
+
+}  // namespace wick::python

@@ -1,0 +1,245 @@
+"""Nonsense thrown at every function: an exception that says so, or a result; never an end of the process.
+
+Each function has a call that is right. Then one argument after the other is replaced: tensors of
+every other dtype, rank and size, numbers out of range, sizes that overflow, other types of Python.
+"""
+
+import math
+import os
+import random
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import wick
+
+REFUSALS = (wick.Error, TypeError, OverflowError, ValueError, BufferError)
+
+
+def floats(*shape: int) -> wick.Tensor:
+    return wick.arange(math.prod(shape)).to(wick.float32).reshape(shape) * 0.125 + 0.5
+
+
+def ids(*values: Any, dtype: str = "int64") -> wick.Tensor:
+    return wick.tensor(list(values), dtype=dtype)
+
+
+X = floats(2, 3)
+LEAF = floats(2, 3).requires_grad_()
+IMAGE = floats(1, 2, 4, 4)
+LINE = floats(1, 2, 6)
+HEADS = floats(1, 2, 3, 4)
+Q8 = wick.quantize(floats(4, 64), "q8_0")
+
+# name: arguments of a call that is right.
+CALLS: dict[str, tuple[Any, ...]] = {
+    "zeros": ((2, 2), ), "ones": ((2, 2),), "full": ((2, 2), 1.5, "float32", "cpu"), "full_like": (X, 2.0),
+    "zeros_like": (X, "float32"), "ones_like": (X, "float32"), "eye": (2, 3, "int32", "cpu"),
+    "arange": (0, 6, 2, "int64", "cpu"), "tensor": ([1.0, 2.0], "float32", "cpu"),
+    "cast": (X, "int32"), "copy": (X,), "cat": ([X, X], 0), "stack": ([X, X], 0), "flip": (X, 0),
+    "roll": (X, 1, 0), "repeat": (X, (2, 1)), "pad": (X, [(1, 1)], "constant", 0), "tril": (X, 0), "triu": (X, 0),
+    "affine": (X, 2, 1), "clamp": (X, 0, 1), "powf": (X, 2), "elu": (X, 1),
+    "where": (ids(1, 0, 1, dtype="uint8"), X, X), "masked_fill": (X, ids(1, 0, 1, dtype="uint8"), 2),
+    "var": (X, 0, False, 1), "index_select": (X, ids(0, 1), 0),
+    "gather": (X, ids([0, 1, 0]), 0), "scatter": (X, ids([0, 1, 0]), floats(1, 3), 0),
+    "scatter_add": (X, ids([0, 1, 0]), floats(1, 3), 0), "index_add": (X, ids(0, 1), X, 0),
+    "one_hot": (ids(0, 1), 3, "float32"), "sort": (X, -1, False), "argsort": (X, -1, True), "topk": (X, 2, -1, True),
+    "cumsum": (X, 1), "uniform": ((2, 2), 0.0, 1.0, "float32", "cpu"), "normal": ((2, 2), 0.0, 1.0, "float32", "cpu"),
+    "matmul": (X, X.T), "einsum": ("ij,kj->ik", X, X), "quantize": (floats(2, 64), "q8_0"),
+    "dequantize": (Q8, "float32"), "linear": (floats(3, 64), floats(2, 64), floats(64), 1e-5, False, floats(3, 2)),
+    "grouped_linear": (floats(3, 64), [wick.Weight(Q8)], ids([0], [0], [0], dtype="uint32")),
+    "conv1d": (LINE, floats(2, 2, 3), floats(2), 1, 1, 1, 1), "conv2d": (IMAGE, floats(2, 2, 3, 3), floats(2), 1, 1, 1, 1),
+    "conv_transpose1d": (LINE, floats(2, 2, 3), floats(2), 2, 1, 1, 1, 1),
+    "conv_transpose2d": (IMAGE, floats(2, 2, 3, 3), floats(2), 2, 1, 1, 1, 1),
+    "conv2d_weight": (IMAGE, IMAGE, 3, 1, 1, 1, 1),
+    "max_pool1d": (LINE, 2, 1, 1), "avg_pool1d": (LINE, 2, 1, 1, True), "max_pool2d": (IMAGE, 2, 1, 1),
+    "avg_pool2d": (IMAGE, 2, 1, 1, False), "max_pool2d_grad": (IMAGE, floats(1, 2, 2, 2), 2, 2, 0),
+    "avg_pool2d_grad": (IMAGE, floats(1, 2, 2, 2), 2, 2, 0, True),
+    "upsample_nearest1d": (LINE, 8, 0.0), "upsample_nearest2d": (IMAGE, 8, None), "upsample_bilinear2d": (IMAGE, None, 2.0, True),
+    "upsample_nearest2d_grad": (IMAGE, floats(1, 2, 8, 8), 8, None),
+    "upsample_bilinear2d_grad": (IMAGE, floats(1, 2, 8, 8), 8, None, False),
+    "rms_norm": (X, floats(3), 1e-5), "layer_norm": (X, floats(3), floats(3), 1e-5),
+    "group_norm": (floats(2, 4, 3), 2, floats(4), floats(4), 1e-5),
+    "batch_norm": (X, floats(3), floats(3), floats(3), floats(3), 1e-5),
+    "batch_norm_of_batch": (X, floats(3), floats(3), 1e-5),
+    "rope": (HEADS, floats(3, 2), floats(3, 2)), "rope_interleaved": (HEADS, floats(3, 2), floats(3, 2)),
+    "rope_of_tokens": (floats(3, 2, 4), floats(3, 2), floats(3, 2), True),
+    "softmax": (X, -1), "log_softmax": (X, 0),
+    "attention": (HEADS, HEADS, HEADS, 0.5, True, 2, 1.0, floats(3, 3), floats(2)),
+    "attention_of_lengths": (floats(3, 2, 4), floats(3, 2, 4), floats(3, 2, 4), [0, 1, 3], [0, 1, 3], 0.5, True, 0, 0.0, floats(2)),
+    "attention_of_pages": (HEADS, floats(2, 2, 4, 4), floats(2, 2, 4, 4), ids([0], dtype="uint32"), [3], 0.5, False, 0, 0.0, floats(2)),
+    "cached_attention": (floats(1, 12), floats(4, 2), floats(4, 2), ids(0, dtype="uint32"), wick.zeros(1, 4, 4), wick.zeros(1, 4, 4), 0.5, 0, 0.0),
+    "const_set": (wick.zeros(2, 2), 1, (slice(None), 0)), "slice_set": (wick.zeros(2, 2), wick.ones(1, 2), 0, 1),
+    "reshape": (X, (3, 2)), "flatten": (X, 0, -1), "transpose": (X, 0, 1), "permute": (X, (1, 0)), "squeeze": (floats(1, 2), 0),
+    "unsqueeze": (X, 0), "broadcast_to": (X, (2, 2, 3)), "narrow": (X, 0, 0, 1), "chunk": (X, 2, 0), "split": (X, 1, 0),
+    "grad": (LEAF.sum(), LEAF, None, False), "from_numpy": (b"abc",), "from_dlpack": (X,),
+    "set_seed": (1, "cpu"), "get_seed": ("cpu",), "synchronize": ("cpu",), "memory_stats": ("cpu",),
+    "trim_memory": ("cpu",), "reset_peak_memory": ("cpu",), "set_num_threads": (wick.num_threads(),),
+    "load_gguf": ("/nowhere/model.gguf",), "Gguf": ("/nowhere/model.gguf",), "Weight": (X,), "Device": ("cpu",),
+}  # fmt: skip
+for _op in wick.ops():
+    _regular = {"unary": (X,), "test": (X,), "binary": (X, X), "compare": (X, X), "reduce": (X, 0, True), "arg": (X, 0, True)}
+    if _op.kind in _regular:
+        _x = X if wick.float32 in _op.dtypes else ids(1, 2, 3)
+        CALLS[_op.name] = tuple(_x if a is X else a for a in _regular[_op.kind])
+for _name in ("logsumexp", "any", "all"):
+    CALLS[_name] = (X, 0, True)
+
+# Not about tensors, or with nothing that could be wrong.
+NOT_HERE = {"ops", "devices", "best_device", "num_threads", "is_grad_enabled", "set_grad_enabled", "no_grad", "enable_grad",
+            "set_memory_limit", "Model"}
+
+OTHER_OBJECTS = [None, "text", b"bytes", 1.5, math.nan, math.inf, -1, 0, 7, 2**31, 2**40, -(2**63), 2**63, 2**100, True,
+                 [], (), {}, object(), len, [1, 2, 3, 4, 5, 6, 7, 8, 9], [-1, -1], [2**40, 2**40], [2**63], [None], ["a"],
+                 [[1]], float("-inf"), "cuda:99", "float23", 1j, slice(None), iter([])]  # fmt: skip
+
+
+def other_tensors(x: wick.Tensor) -> Iterator[wick.Tensor]:
+    for dtype in ["uint8", "uint32", "int16", "int32", "int64", "bfloat16", "float16", "float64", "float8_e4m3"]:
+        yield x.to(dtype) if not x.dtype.is_block else wick.ones(x.shape, dtype=dtype)
+    yield Q8
+    yield wick.tensor(1.0)
+    yield wick.zeros(0)
+    yield wick.zeros(0, 3)
+    yield wick.ones(5)
+    yield floats(7, 5)
+    yield wick.ones((1,) * 8)
+    yield wick.tensor([math.nan, math.inf, -math.inf])
+    yield ids(-1, 10**12, 3)
+    yield ids(2**32 - 1, 255, dtype="uint32")
+    yield ids(-(2**31), 2**31 - 1, dtype="int32")
+    if not x.dtype.is_block:
+        if x.ndim:
+            yield x[..., None]
+            yield x[:0]
+            yield x[0]
+            yield x.expand(2, *x.shape)
+            yield x[::-1]
+        yield x.T
+
+
+def wrong_calls(name: str, right: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    for at, argument in enumerate(right):
+        others: list[Any] = list(OTHER_OBJECTS)
+        others += other_tensors(argument if isinstance(argument, wick.Tensor) else X)
+        if isinstance(argument, list) and argument and not isinstance(argument[0], (int, float, tuple)):
+            others += [argument + [other] for other in [None, wick.zeros(0), floats(2, 5), wick.ones(2, 3, dtype="int32")]]
+        for other in others:
+            yield right[:at] + (other,) + right[at + 1 :]
+    yield right + (object(),) * 12
+    yield ()
+
+
+@pytest.fixture(autouse=True)
+def little_memory() -> Iterator[None]:
+    """What is too large is refused rather than filled for minutes."""
+    threads = wick.num_threads()
+    wick.set_memory_limit("cpu", 64 << 20)
+    yield
+    wick.set_memory_limit("cpu", 0)
+    wick.set_num_threads(threads)
+
+
+def function_of(name: str) -> Callable[..., Any]:
+    function: Callable[..., Any] = getattr(wick, name)
+    return function
+
+
+def test_no_function_is_left_out() -> None:
+    functions = {name for name in dir(wick) if not name.startswith("_") and callable(getattr(wick, name))
+                 and not isinstance(getattr(wick, name), type)}  # fmt: skip
+    assert functions - set(CALLS) - NOT_HERE == set()
+
+
+@pytest.mark.parametrize("name", sorted(CALLS))
+def test_thrown_at(name: str) -> None:
+    function, right = function_of(name), CALLS[name]
+    if "/nowhere" not in str(right):
+        function(*right)
+    refused = 0
+    for wrong in wrong_calls(name, right):
+        try:
+            result = function(*wrong)
+        except REFUSALS as error:
+            text = str(error)
+            assert text, (name, wrong)
+            if isinstance(error, wick.Error):
+                assert re.match(r"[\w.]+: .", text), text
+                assert text.startswith(error.op) and error.op
+            refused += 1
+            continue
+        # What is given can be looked at.
+        for part in result if isinstance(result, (tuple, list)) else [result]:
+            if isinstance(part, wick.Tensor) and part.numel() < 10**5:
+                repr(part)
+    assert refused >= len(right) * 5, (name, refused)
+
+
+@pytest.mark.parametrize("name", sorted(CALLS))
+def test_several_wrong_at_once(name: str) -> None:
+    function, right = function_of(name), CALLS[name]
+    rng = random.Random(name)
+    calls = list(wrong_calls(name, right))
+    for _ in range(int(os.environ.get("WICK_BAD_CALLS", "100"))):
+        wrong = [list(call) for call in rng.sample(calls, 2)]
+        mixed = [rng.choice([side[at] for side in wrong if at < len(side)] or [None]) for at in range(len(right))]
+        try:
+            function(*mixed)
+        except REFUSALS as error:
+            assert str(error), mixed
+
+
+METHODS: dict[str, tuple[Any, ...]] = {
+    "reshape": (3, 2), "view": (6,), "expand": (2, 2, 3), "size": (0,), "to": ("float64",), "__getitem__": (0,),
+    "backward": (), "requires_grad_": (True,), "item": (), "__dlpack__": (), "__array__": (), "__format__": ("",),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(METHODS))
+def test_thrown_at_methods(name: str) -> None:
+    for wrong in wrong_calls(name, METHODS[name] or (None,)):
+        x = floats(2, 3).requires_grad_() if name == "backward" else floats(2, 3)
+        try:
+            getattr(x, name)(*wrong)
+        except (*REFUSALS, IndexError) as error:
+            assert str(error)
+
+
+@pytest.mark.parametrize(
+    "call, error, message",
+    [
+        (lambda: X + floats(2), ValueError, "add: shapes don't broadcast: lhs [2,3], rhs [2]"),
+        (lambda: X + X.to("float64"), TypeError, "add: dtypes differ: lhs f32[2,3]@cpu, rhs f64[2,3]@cpu"),
+        (lambda: X @ X, ValueError, "matmul: inner dimensions differ"),
+        (lambda: wick.exp(ids(1)), TypeError, "exp: not for this dtype: i64[1]@cpu"),
+        (lambda: X.sum(2), IndexError, "sum: dimension out of range: dim 2 of rank 2"),
+        (lambda: X.softmax(-3), IndexError, "softmax: dimension out of range"),
+        (lambda: wick.index_select(X, ids(2), 0), IndexError, "index_select: id out of range"),
+        (lambda: wick.gather(X, ids([5]), 0), IndexError, "gather: id out of range"),
+        (lambda: X[0, 3], IndexError, "index: id out of range: id 3, dim 0 of f32[3]@cpu: need -3 <= id < 3"),
+        (lambda: X.reshape(4, 2), ValueError, "reshape: "),
+        (lambda: X.narrow(0, 1, 5), IndexError, "narrow: range outside the dimension"),
+        (lambda: wick.zeros(2**40), MemoryError, "alloc: out of memory: requested 4398046511104 bytes on cpu"),
+        (lambda: wick.zeros(2**40, 2**40), ValueError, "shape: too many elements"),
+        (lambda: wick.zeros(-1), ValueError, "shape: negative size"),
+        (lambda: wick.zeros(1, 1, 1, 1, 1, 1, 1, 1, 1), ValueError, "shape: too many dimensions"),
+        (lambda: wick.zeros(1, device="cuda:99"), wick.Error, "cuda:99"),
+        (lambda: wick.zeros(1, device="gpu"), wick.Error, "device: not a device: 'gpu'"),
+        (lambda: wick.zeros(1, dtype="float23"), TypeError, "dtype: no such dtype: 'float23'"),
+        (lambda: wick.Model.load("/nowhere.gguf"), OSError, "No such file"),
+        (lambda: wick.quantize(floats(2, 3), "q8_0"), ValueError, "quantize: "),
+        (lambda: ids(1, 2) / 0, wick.Error, "div: "),
+        (lambda: ids(1, 2) + 0.5, TypeError, "add: a float with int64"),
+        (lambda: ids(1, dtype="uint8") + 256, OverflowError, "256 is out of bounds for u8"),
+        (lambda: wick.max(wick.zeros(0)), wick.Error, "max: "),
+        (lambda: (X * X).backward(), wick.Error, "backward: "),
+    ],
+)  # fmt: skip
+def test_what_is_said(call: Callable[[], object], error: type[Exception], message: str) -> None:
+    with pytest.raises(error) as raised:
+        call()
+    assert message in str(raised.value)
+    if not isinstance(raised.value, (OverflowError,)) and type(raised.value) is not TypeError:
+        assert isinstance(raised.value, wick.Error)

@@ -1,0 +1,70 @@
+"""The same calls on every device there is, against the CPU's numbers."""
+
+import numpy as np
+import pytest
+
+import wick
+
+DEVICES = [str(device) for device in wick.devices()]
+
+
+@pytest.fixture(params=DEVICES)
+def device(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def test_there_and_back(device: str) -> None:
+    for dtype in ["uint8", "int32", "int64", "float16", "bfloat16", "float32"]:
+        x = wick.arange(12).reshape(3, 4).to(dtype)
+        there = x.to(device)
+        assert there.device == device and there.dtype.name == dtype and there.T.cpu().tolist() == x.T.tolist()
+    assert wick.tensor([1.0, 2.0], device=device).to(dtype="float64", device="cpu").tolist() == [1, 2]
+    assert wick.zeros(2, device=device).device == device == wick.ones((2, 2), device=device).device
+    assert "tensor([0, 1, 2]" in repr(wick.arange(3, device=device))
+    assert wick.memory_stats(device).limit > 0
+    wick.synchronize(device)
+
+
+def test_indexing(device: str) -> None:
+    n = np.arange(24).reshape(2, 3, 4)
+    x = wick.from_numpy(n).to(device)
+    for index in [0, (0, slice(None, None, -2)), [1, -1], (slice(None), [0, 2, -1]), ([0, -1], [1, 2]), n % 5 == 0,
+                  (slice(None), [True, False, True]), (..., None, -1)]:  # fmt: skip
+        assert x[index].device == device and x[index].cpu().tolist() == n[index].tolist(), index
+    assert x[x > 20].cpu().tolist() == [21, 22, 23]
+    with pytest.raises(IndexError):
+        x[2]
+    with pytest.raises(IndexError):
+        x[[0, 2], [0, 0]]
+    with pytest.raises(IndexError, match="id out of range"):
+        x[[2]]
+        wick.synchronize(device)
+
+
+def test_functions_and_gradients(device: str) -> None:
+    def work(at: str) -> list[wick.Tensor]:
+        x = (wick.arange(12.0).reshape(3, 4) / 8).to(at).requires_grad_()
+        y = (x.softmax() * x + 1).sum(0) // 1
+        z = (x.tanh() * x).sum()
+        z.backward()
+        assert x.grad is not None
+        return [y.cpu(), z.cpu(), x.grad.cpu(), wick.cat([x, x]).sort()[0].cpu()]
+
+    for mine, theirs in zip(work(device), work("cpu")):
+        assert mine.tolist() == theirs.tolist()
+
+
+def test_arrays(device: str) -> None:
+    x = wick.arange(3.0).to(device)
+    if device == "cpu":
+        assert x.numpy().tolist() == [0, 1, 2]
+        return
+    for call in [x.numpy, lambda: np.asarray(x), lambda: memoryview(x)]:
+        with pytest.raises((TypeError, BufferError), match="use .cpu()"):
+            call()
+    assert x.__dlpack_device__()[0] in (2, 10)
+    assert np.from_dlpack(x, device="cpu").tolist() == [0, 1, 2]
+    with pytest.raises(wick.Error, match="from_dlpack: not in the host's memory"):
+        wick.from_dlpack(x.__dlpack__())
+    with pytest.raises(wick.Error, match="add: devices differ"):
+        x + wick.ones(3)

@@ -1,0 +1,173 @@
+import _thread
+import gc
+import os
+import pathlib
+import signal
+import threading
+import time
+
+import pytest
+
+import wick
+
+
+def test_gguf(tiny_model: pathlib.Path) -> None:
+    file = wick.Gguf(tiny_model)
+    assert file.metadata["general.architecture"] == "llama" and file.version in (2, 3)
+    assert isinstance(file.metadata["tokenizer.ggml.tokens"], list)
+    assert len(file) == len(file.keys()) == len(list(file)) > 3
+    name = file.keys()[0]
+    x = file[name]
+    assert name in file and "nothing" not in file and x.ndim in (1, 2)
+    with pytest.raises(KeyError):
+        file["nothing"]
+    tensors = wick.load_gguf(str(tiny_model))
+    assert set(tensors) == set(file.keys())
+    del file
+    gc.collect()
+    assert wick.dequantize(x).shape == x.shape if x.dtype.is_block else x.clone().shape == x.shape
+    with pytest.raises(wick.Error):
+        wick.Gguf(tiny_model.parent / "absent.gguf")
+    with pytest.raises(TypeError):
+        wick.Gguf(3)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def model(tiny_model: pathlib.Path) -> wick.Model:
+    seen: list[tuple[int, int]] = []
+    model = wick.Model.load(tiny_model, progress=lambda done, of: seen.append((done, of)))
+    assert seen and seen[-1][0] == seen[-1][1]
+    return model
+
+
+def prompt_of(model: wick.Model) -> list[int]:
+    return [1, 2, 3] if model.vocab_size > 3 else [0]
+
+
+def test_a_model(model: wick.Model) -> None:
+    assert model.device == "cpu" and model.vocab_size > 0 and model.parameters > 0
+    assert model.context_length == 256 and model.path.endswith(".gguf")
+    logits = model.logits(prompt_of(model))
+    assert logits.shape[0] == len(prompt_of(model)) and logits.shape[1] >= model.tokenizer.vocab_size
+    last = model.logits(prompt_of(model), last=True)
+    assert last.tolist()[-1] == logits.tolist()[-1]
+    with pytest.raises(wick.Error):
+        model.logits([])
+    with pytest.raises(wick.Error):
+        model.logits([10**6])
+
+
+def test_tokenizer(model: wick.Model) -> None:
+    tokenizer = model.tokenizer
+    ids = tokenizer.encode("a b", add_bos=False)
+    assert all(isinstance(i, int) for i in ids) and len(tokenizer) == tokenizer.vocab_size
+    assert tokenizer.decode(ids) == model.decode(ids)
+    assert tokenizer.decode_bytes(ids) == tokenizer.decode(ids).encode()
+    with pytest.raises(wick.Error):
+        tokenizer.decode([10**6])
+
+
+def test_one_seed_one_text(model: wick.Model) -> None:
+    prompt = prompt_of(model)
+    options = {"max_tokens": 20, "seed": 7, "ignore_end": True}
+    whole = model.generate(prompt, max_tokens=20, seed=7, ignore_end=True)
+    assert whole == model.generate(prompt, max_tokens=20, seed=7, ignore_end=True)
+    assert "".join(model.stream(prompt, max_tokens=20, seed=7, ignore_end=True)) == whole
+    session = model.session(64)
+    session.feed(prompt)
+    assert session.generate(max_tokens=20, seed=7, ignore_end=True) == whole
+    assert len(session) == len(session.tokens) == len(prompt) + 20 and session.context == 64
+    session.truncate(len(prompt))
+    assert "".join(session.stream(max_tokens=20, seed=7, ignore_end=True)) == whole
+    assert session.logits().shape == (model.vocab_size,) or session.logits().ndim == 1
+    assert options["seed"] == 7
+
+
+def test_bad_options(model: wick.Model) -> None:
+    with pytest.raises(TypeError, match="temprature"):
+        model.generate([1], temprature=0.5)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="max_tokens"):
+        model.generate([1], max_tokens="many")  # type: ignore[arg-type]
+    with pytest.raises(wick.Error):
+        model.generate([1], temperature=-1.0)
+    with pytest.raises(wick.Error):
+        list(model.stream([1], top_p=7.0))
+    with pytest.raises(wick.Error):
+        model.generate([1] * 300, context=10)
+    assert model.generate([{"role": "user", "content": "x"}], max_tokens=0) == ""
+    with pytest.raises(wick.Error, match="nobody"):
+        model.generate([{"role": "nobody", "content": "x"}])
+    with pytest.raises(KeyError):
+        model.generate([{"role": "user"}])
+    for conversation in [[{"role": "user", "content": 3}], [3.5], ["text"], [None], [["user", "x"]]]:
+        with pytest.raises(TypeError):
+            model.generate(conversation)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        model.generate(3)  # type: ignore[arg-type]
+    with pytest.raises(wick.Error):
+        wick.Model.load("absent.gguf")
+    with pytest.raises(wick.Error, match="nothing was fed"):
+        model.session(8).generate()
+
+
+def test_a_session_serves_one_at_a_time(model: wick.Model) -> None:
+    session = model.session(256)
+    session.feed(prompt_of(model))
+    stream = session.stream(max_tokens=200, ignore_end=True)
+    with pytest.raises(wick.Error, match="session: busy"):
+        session.generate(max_tokens=1)
+    stream.close()
+    session.generate(max_tokens=1)
+    assert list(stream) == []
+
+
+def test_a_forgotten_stream_ends(model: wick.Model) -> None:
+    for _ in range(5):
+        stream = model.stream(prompt_of(model), max_tokens=200, ignore_end=True)
+        next(stream)
+        del stream
+    gc.collect()
+
+
+def test_errors_of_a_callback_come_back(tiny_model: pathlib.Path) -> None:
+    def fail(done: int, of: int) -> None:
+        raise LookupError("enough")
+
+    with pytest.raises(LookupError, match="enough"):
+        wick.Model.load(tiny_model, progress=fail)
+
+
+def interrupt_soon() -> None:
+    time.sleep(0.05)
+    _thread.interrupt_main()
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_ctrl_c(model: wick.Model, streams: bool) -> None:
+    thread = threading.Thread(target=interrupt_soon)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background
+    until = time.monotonic() + 20
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            thread.start()
+            while time.monotonic() < until:
+                if streams:
+                    for _ in model.stream(prompt_of(model), max_tokens=-1, ignore_end=True):
+                        pass
+                else:
+                    model.generate(prompt_of(model), max_tokens=-1, ignore_end=True)
+    finally:
+        thread.join()
+        signal.signal(signal.SIGINT, before)
+
+
+def test_a_conversation() -> None:
+    path = os.environ.get("WICK_TEST_MODEL")
+    if not path:
+        pytest.skip("WICK_TEST_MODEL names no model that knows turns")
+    model = wick.Model.load(path)
+    turns = [{"role": "user", "content": "Name a colour."}]
+    ids = model.encode(turns)
+    assert "Name a colour." in model.decode(ids) and len(ids) > len(model.encode("Name a colour."))
+    assert model.generate(turns, max_tokens=8, temperature=0) == model.generate(ids, max_tokens=8, temperature=0)
+    assert "".join(model.stream(turns, max_tokens=8, temperature=0)) == model.generate(ids, max_tokens=8, temperature=0)

@@ -1,0 +1,31 @@
+"""Tensors on CPUs and GPUs, gradients, and language models from GGUF files.
+
+The functions are compiled (wick._core); `wick.ops()` lists the operations.
+"""
+
+from . import _core
+from ._core import *  # noqa: F403
+from ._grad import enable_grad as enable_grad
+from ._grad import grad as grad
+from ._grad import no_grad as no_grad
+
+__version__ = _core._version
+
+# Methods that are read as functions, too: wick.reshape(x, 2, 3).
+reshape = Tensor.reshape  # noqa: F405
+flatten = Tensor.flatten  # noqa: F405
+transpose = Tensor.transpose  # noqa: F405
+permute = Tensor.permute  # noqa: F405
+squeeze = Tensor.squeeze  # noqa: F405
+unsqueeze = Tensor.unsqueeze  # noqa: F405
+broadcast_to = Tensor.broadcast_to  # noqa: F405
+narrow = Tensor.narrow  # noqa: F405
+chunk = Tensor.chunk  # noqa: F405
+split = Tensor.split  # noqa: F405
+
+
+def _restore(
+    data: bytes, dtype: _core.DType, shape: tuple[int, ...], device: str, is_leaf: bool
+) -> _core.Tensor:
+    """What pickled tensors ask for."""
+    return _core._restore(data, dtype, shape, device, is_leaf)
