@@ -551,9 +551,9 @@ void attend(const AttentionTask& task) {
 
 }  // namespace
 
-extern const AttentionKernels attention_kernels;
-const AttentionKernels attention_kernels = {
+constexpr AttentionKernels attention_kernels = {
     .attend = {attend<math::bf16>, attend<math::f16>, attend<float>},
 };
+static_assert(complete(attention_kernels));
 
 }  // namespace wick::cpu::WICK_ISA

@@ -114,6 +114,10 @@ struct AttentionKernels {
   using Attend = void (*)(const AttentionTask& task);
   Attend attend[3];  // dtype of k and v: bf16, f16, f32
 };
+constexpr bool complete(const AttentionKernels& table) {
+  static_assert(info(Op::attention).dtypes == DTypeSet::of(DType::bf16, DType::f16, DType::f32));
+  return table.attend[0] != nullptr && table.attend[1] != nullptr && table.attend[2] != nullptr;
+}
 
 WICK_DECLARE_KERNELS(FusedKernels, fused_kernels)
 WICK_DECLARE_KERNELS(LayerNormKernels, layer_norm_kernels)

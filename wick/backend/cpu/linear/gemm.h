@@ -6,6 +6,7 @@
 
 #include "wick/backend/cpu/isa.h"
 #include "wick/base/dtype.h"
+#include "wick/op/op.h"
 
 namespace wick::cpu {
 
@@ -103,6 +104,23 @@ struct GemmKernels {
 
   const GemmType& type(Compute compute) const { return types[static_cast<size_t>(compute)]; }
 };
+
+/// True when every dtype of matmul's row is read and written, and every type that computes
+/// multiplies; bf16_dot may lack.
+constexpr bool complete(const GemmKernels& table) {
+  for (size_t d = 0; d < kRealDTypeCount; ++d) {
+    const bool wanted = info(Op::matmul).dtypes.contains(static_cast<DType>(d));
+    if (wanted != (table.pack_rows[d] != nullptr) || wanted != (table.pack_cols[d] != nullptr) ||
+        wanted != (table.strip[d] != nullptr) || wanted != (table.dots[d] != nullptr) ||
+        wanted != (table.load[d] != nullptr) || wanted != (table.store[d] != nullptr)) {
+      return false;
+    }
+  }
+  for (size_t compute = 0; compute + 1 < table.types.size(); ++compute) {
+    if (table.types[compute].multiply == nullptr) return false;
+  }
+  return true;
+}
 
 WICK_DECLARE_KERNELS(GemmKernels, gemm_kernels)
 

@@ -564,5 +564,6 @@ constexpr GemmKernels make_kernels() {
 
 extern constinit const GemmKernels gemm_kernels;
 const GemmKernels gemm_kernels = make_kernels();
+static_assert(complete(make_kernels()));
 
 }  // namespace wick::cpu::WICK_ISA
