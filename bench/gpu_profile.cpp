@@ -144,8 +144,13 @@ template <DType type>
 void matvec(Run& r) {
   linear(r, type, 1, 4096, 4096);
 }
+/// More columns than dot products take, and as many as they take.
 template <DType type>
 void few(Run& r) {
+  linear(r, type, 8, 1024, 2048 * r.scale);
+}
+template <DType type>
+void columns(Run& r) {
   linear(r, type, 4, 1024, 2048 * r.scale);
 }
 template <DType type>
@@ -228,6 +233,7 @@ constexpr Case kCases[] = {
     {"matvec.bf16", matvec<bf16>},
     {"decode.f16", decode, true},
     {"prompt.f16", prompt, true},
+    {"columns.q4_0", columns<DType::q4_0>, true},
     {"few.q4_0", few<DType::q4_0>, true},
     {"many.q4_0", many<DType::q4_0>, true},
     {"many.q4_1", many<DType::q4_1>, true},

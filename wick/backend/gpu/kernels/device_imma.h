@@ -13,7 +13,9 @@
 //   row(lane, slot), column(lane)      where they come from
 //   kResultRows, kResultColumns        results of a lane: i = r · kResultColumns + c
 //   result_row(lane, r), result_column(lane, c)
-//   place(column), result_place(lane)  an order of columns in which a lane's are neighbours
+//   column_at(place), result_place(lane)  an order of columns in which a lane's are neighbours
+//   apart(column)                      in results of one number, 1 in the upper 16 of 32 lanes, 0
+//                                      in the lower ones; always 0 where a row isn't lane % 16
 //   low, high, multiply                sums + Σ of one half, of both
 //   from, to_float                     what sums start with; what they are as floats, below 2^22
 
@@ -42,8 +44,9 @@ struct ByteUnit {
   WICK_DEVICE static u32 column(u32 lane) { return lane / 4; }
   WICK_DEVICE static u32 result_row(u32 lane, u32 r) { return lane / 4 + 8 * r; }
   WICK_DEVICE static u32 result_column(u32 lane, u32 c) { return lane % 4 * 2 + c; }
-  WICK_DEVICE static u32 place(u32 column) { return column; }
+  WICK_DEVICE static u32 column_at(u32 place) { return place; }
   WICK_DEVICE static u32 result_place(u32 lane) { return lane % 4 * 2; }
+  WICK_DEVICE static u32 apart(u32) { return 0; }
 
   WICK_DEVICE static void half(i32 (&s)[kResults], const u32* rows, u32 column) {
     asm("mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5}, {%6}, "
@@ -86,12 +89,14 @@ struct ByteUnit {
   static constexpr u32 kWords = 2;
   WICK_DEVICE static u32 word(u32 lane) { return lane / 16 * 2; }
   WICK_DEVICE static u32 result_column(u32 lane, u32 c) { return lane / 16 * 8 + c; }
-  WICK_DEVICE static u32 place(u32 column) { return column; }
+  WICK_DEVICE static u32 column_at(u32 place) { return place; }
+  WICK_DEVICE static u32 apart(u32 column) { return column / 8 % 2; }
 #else
   static constexpr u32 kWords = 4;
   WICK_DEVICE static u32 word(u32) { return 0; }
   WICK_DEVICE static u32 result_column(u32 lane, u32 c) { return c * 2 + lane / 16; }
-  WICK_DEVICE static u32 place(u32 column) { return column % 2 * 8 + column / 2; }
+  WICK_DEVICE static u32 column_at(u32 place) { return place % 8 * 2 + place / 8; }
+  WICK_DEVICE static u32 apart(u32 column) { return column % 2; }
 #endif
   static constexpr u32 kWave = 32, kColumns = 16, kSlots = 1;
   static constexpr u32 kResultRows = 1, kResultColumns = 8, kResults = 8;
@@ -152,8 +157,9 @@ struct ByteUnit {
   WICK_DEVICE static u32 column(u32 lane) { return lane % 16; }
   WICK_DEVICE static u32 result_row(u32 lane, u32) { return lane % 16; }
   WICK_DEVICE static u32 result_column(u32 lane, u32 c) { return lane / 16 * 4 + c; }
-  WICK_DEVICE static u32 place(u32 column) { return column; }
+  WICK_DEVICE static u32 column_at(u32 place) { return place; }
   WICK_DEVICE static u32 result_place(u32 lane) { return lane / 16 * 4; }
+  WICK_DEVICE static u32 apart(u32 column) { return column / 4 % 2; }
 
   typedef i32 Sums __attribute__((ext_vector_type(4)));
 #if defined(__gfx942__)
