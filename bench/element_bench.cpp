@@ -259,8 +259,13 @@ void add_map_rows(Bench& bench, DType d) {
     }
   }
   bench.add({fmt::format("affine.{}", name(d)), n, 2.0 * static_cast<double>(bench.bytes()),
-             [=, &cpu, &bench] { cpu.affine(bench.out(d, large), bench.a(d, large), 0.5, 1.0); }, m,
-             [=, &cpu, &bench] { cpu.affine(bench.out(d, small), bench.a(d, small), 0.5, 1.0); }});
+             [=, &cpu, &bench] {
+               cpu.unary_with(Op::affine, bench.out(d, large), bench.a(d, large), 0.5, 1.0);
+             },
+             m,
+             [=, &cpu, &bench] {
+               cpu.unary_with(Op::affine, bench.out(d, small), bench.a(d, small), 0.5, 1.0);
+             }});
 }
 
 void add_move_rows(Bench& bench) {

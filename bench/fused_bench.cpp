@@ -272,7 +272,7 @@ class Bench {
     const double pairs = static_cast<double>(m) * static_cast<double>(n - m) +
                          static_cast<double>(m) * static_cast<double>(m + 1) / 2;
     const double fmas = 9 * 128 * pairs;
-    report(name, "fma", best_time([&] { backend_.attention(out, q, k, v, params); }),
+    report(name, "fma", best_time([&] { backend_.attention(out, q, k, v, params, {}); }),
            fmas / peak_fma_ / ThreadPool::global().threads());
   }
 

@@ -34,8 +34,9 @@ void functions(GpuBench& bench, DType dtype) {
     bench.row(row(op), 2 * bytes(dtype, n),
               [&](int i) { bench.backend().unary(op, out->view(i, flat), a->view(i, flat)); });
   }
-  bench.row(row(Op::affine), 2 * bytes(dtype, n),
-            [&](int i) { bench.backend().affine(out->view(i, flat), a->view(i, flat), 0.5, 2.0); });
+  bench.row(row(Op::affine), 2 * bytes(dtype, n), [&](int i) {
+    bench.backend().unary_with(Op::affine, out->view(i, flat), a->view(i, flat), 0.5, 2.0);
+  });
   for (const Op op : {Op::add, Op::mul, Op::div, Op::maximum, Op::silu_mul}) {
     bench.row(row(op), 3 * bytes(dtype, n), [&](int i) {
       bench.backend().binary(op, out->view(i, flat), a->view(i, flat), b->view(i, flat));

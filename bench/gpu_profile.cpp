@@ -195,7 +195,7 @@ void prompt(Run& r) {
   View k = r.tensor(f16, {1, g, d, n});
   const View v = r.tensor(f16, {1, g, n, d});
   k.layout = k.layout.transpose(2, 3);
-  r.measure([&] { r.backend.attention(out, q, k, v, {.scale = 0.1f, .causal = false}); });
+  r.measure([&] { r.backend.attention(out, q, k, v, {.scale = 0.1f, .causal = false}, {}); });
 }
 
 struct Case {

@@ -126,7 +126,7 @@ void binary(Soak& s) {
   const Shape shape = s.shape(0, 8);
   const TestTensor a = input(s, dtype, shape, 1);
   TestTensor b = input(s, dtype, shape, 2), out = output(s, dtype, shape);
-  if (op == Op::div && is_integer(dtype)) {
+  if ((op == Op::div || op == Op::rem) && is_integer(dtype)) {
     const std::vector<uint64_t> divisors = b.bits();
     b.fill_bits([&](int64_t i) { return std::max<uint64_t>(divisors[static_cast<size_t>(i)], 1); });
   }
@@ -143,8 +143,9 @@ void affine(Soak& s) {
   TestTensor out = output(s, dtype, shape);
   const Scalar mul = some_scalar(s), add = some_scalar(s);
   s.what = fmt::format("affine {} by {} plus {}", describe(in), mul.f, add.f);
-  s.compare(out, {&in},
-            [&](Backend& b, const View& o, auto from) { b.affine(o, from[0], mul, add); });
+  s.compare(out, {&in}, [&](Backend& b, const View& o, auto from) {
+    b.unary_with(Op::affine, o, from[0], mul, add);
+  });
 }
 
 void reduce(Soak& s) {

@@ -212,7 +212,7 @@ void attention(Soak& s) {
   const auto call = [&](Backend& b, const View& o, auto from) {
     ConstView keys = from[1];
     if (c.key_major) keys.layout = keys.layout.transpose(2, 3);
-    b.attention(o, from[0], keys, from[2], c.params);
+    b.attention(o, from[0], keys, from[2], c.params, {});
   };
   if (!free) return s.compare(out, {&q, &k, &v}, call);
   s.run(out, {&q, &k, &v}, call);

@@ -12,12 +12,13 @@ import sys
 # Loops the compiler leaves scalar, and why that is accepted. Everything else must be vectorised.
 SCALAR = {
     "V3": [
+        r"rem_loop2<double>",  # as many rounds as the quotient needs
         r"cast_loop<.*\blong\b",  # no vector conversion between floats and i64 before AVX-512
         r"quantize_loop",  # off the hot path: weights are quantised once
         r"dequantize_loop",  # 16-byte vectors suit a block of 16 bytes
         r"activation_loop",
     ],
-    "V4": [r"quantize_loop", r"dequantize_loop", r"activation_loop"],
+    "V4": [r"rem_loop2<double>", r"quantize_loop", r"dequantize_loop", r"activation_loop"],
 }
 WIDTH = {"V3": "ymm", "V4": "zmm"}
 

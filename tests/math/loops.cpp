@@ -1,52 +1,104 @@
 #include "tests/math/loops.h"
 
 #include "wick/math/activation.h"
+#include "wick/math/arithmetic.h"
 #include "wick/math/half.h"
 #include "wick/math/k_blocks.h"
 #include "wick/math/narrow.h"
 #include "wick/math/random.h"
-#include "wick/math/scalar.h"
 
 namespace wick::math_test {
 namespace {
 
 using namespace wick::math;  // NOLINT(google-build-using-namespace)
 
-#define X(name)                                                                            \
-  void f32_##name(const float* __restrict in, float* __restrict out, std::size_t n) {      \
-    for (std::size_t i = 0; i < n; ++i) out[i] = math::name(in[i]);                        \
-  }                                                                                        \
-  void f64_##name(const double* __restrict in, double* __restrict out, std::size_t n) {    \
-    for (std::size_t i = 0; i < n; ++i) out[i] = math::name(in[i]);                        \
-  }                                                                                        \
-  template <class T>                                                                       \
-  void narrow_##name(const void* in, void* out, std::size_t n) {                           \
-    const T* __restrict x = static_cast<const T*>(in);                                     \
-    T* __restrict y = static_cast<T*>(out);                                                \
-    if constexpr (kSame<T, math::bf16>) {                                                  \
-      for (std::size_t i = 0; i < n; ++i) y[i] = from_f32<T>(of_bf16::name(to_f32(x[i]))); \
-    } else {                                                                               \
-      for (std::size_t i = 0; i < n; ++i) y[i] = from_f32<T>(of_f16::name(to_f32(x[i])));  \
-    }                                                                                      \
+/// What a storage type computes in, and back.
+template <class T>
+auto wide(T x) {
+  if constexpr (math::Real<T>) {
+    return x;
+  } else {
+    return to_f32(x);
+  }
+}
+template <class T, class Y>
+T narrow(Y y) {
+  if constexpr (kSame<T, Y>) {
+    return y;
+  } else {
+    return from_f32<T>(y);
+  }
+}
+
+// The function of a name for numbers that come from a storage type and go back to it.
+#define WICK_MATH_CALL(name, ...)      \
+  if constexpr (kSame<T, bf16>) {      \
+    return of_bf16::name(__VA_ARGS__); \
+  } else if constexpr (!Number<T>) {   \
+    return of_f16::name(__VA_ARGS__);  \
+  } else {                             \
+    return math::name(__VA_ARGS__);    \
+  }
+
+#define X(name)                                                          \
+  template <class T>                                                     \
+  void name##_loop(const void* in, void* out, std::size_t n) {           \
+    const T* __restrict x = static_cast<const T*>(in);                   \
+    T* __restrict y = static_cast<T*>(out);                              \
+    const auto f = [](auto v) { WICK_MATH_CALL(name, v) };               \
+    for (std::size_t i = 0; i < n; ++i) y[i] = narrow<T>(f(wide(x[i]))); \
   }
 WICK_MATH_UNARY(X)
 #undef X
-
-void f64_sin(const double* __restrict in, double* __restrict out, std::size_t n) {
-  for (std::size_t i = 0; i < n; ++i) out[i] = math::sin(in[i]);
-}
-void f64_cos(const double* __restrict in, double* __restrict out, std::size_t n) {
-  for (std::size_t i = 0; i < n; ++i) out[i] = math::cos(in[i]);
-}
-
-template <class F>
-void maximum_loop(const F* __restrict a, const F* __restrict b, F* __restrict out, std::size_t n) {
-  for (std::size_t i = 0; i < n; ++i) out[i] = math::maximum(a[i], b[i]);
-}
-template <class F>
-void minimum_loop(const F* __restrict a, const F* __restrict b, F* __restrict out, std::size_t n) {
-  for (std::size_t i = 0; i < n; ++i) out[i] = math::minimum(a[i], b[i]);
-}
+#define X(name)                                                  \
+  void name##_loop(const void* in, void* out, std::size_t n) {   \
+    const float* __restrict x = static_cast<const float*>(in);   \
+    float* __restrict y = static_cast<float*>(out);              \
+    for (std::size_t i = 0; i < n; ++i) y[i] = math::name(x[i]); \
+  }
+X(sin_of_near)
+X(cos_of_near)
+#undef X
+#define X(name)                                                                      \
+  template <class T>                                                                 \
+  void name##_loop2(const void* a, const void* b, void* out, std::size_t n) {        \
+    const T* __restrict x = static_cast<const T*>(a);                                \
+    const T* __restrict y = static_cast<const T*>(b);                                \
+    T* __restrict z = static_cast<T*>(out);                                          \
+    const auto f = [](auto u, auto v) { WICK_MATH_CALL(name, u, v) };                \
+    for (std::size_t i = 0; i < n; ++i) z[i] = narrow<T>(f(wide(x[i]), wide(y[i]))); \
+  }
+WICK_MATH_BINARY(X)
+#undef X
+#define X(name)                                                                  \
+  template <class T>                                                             \
+  void whole_##name(const void* in, void* out, std::size_t n) {                  \
+    const T* __restrict x = static_cast<const T*>(in);                           \
+    T* __restrict y = static_cast<T*>(out);                                      \
+    for (std::size_t i = 0; i < n; ++i) y[i] = static_cast<T>(math::name(x[i])); \
+  }
+WICK_MATH_WHOLE_UNARY(X)
+#undef X
+#define X(name)                                                                        \
+  template <class T>                                                                   \
+  void whole2_##name(const void* a, const void* b, void* out, std::size_t n) {         \
+    const T* __restrict x = static_cast<const T*>(a);                                  \
+    const T* __restrict y = static_cast<const T*>(b);                                  \
+    T* __restrict z = static_cast<T*>(out);                                            \
+    for (std::size_t i = 0; i < n; ++i) z[i] = static_cast<T>(math::name(x[i], y[i])); \
+  }
+WICK_MATH_WHOLE_BINARY(X)
+#undef X
+#define X(name)                                                                 \
+  template <class T>                                                            \
+  void compare_##name(const void* a, const void* b, void* out, std::size_t n) { \
+    const T* __restrict x = static_cast<const T*>(a);                           \
+    const T* __restrict y = static_cast<const T*>(b);                           \
+    u8* __restrict z = static_cast<u8*>(out);                                   \
+    for (std::size_t i = 0; i < n; ++i) z[i] = math::name(x[i], y[i]) ? 1 : 0;  \
+  }
+WICK_MATH_COMPARE(X)
+#undef X
 
 template <class To, class From>
 void cast_loop(const void* in, void* out, std::size_t n) {
@@ -89,8 +141,6 @@ void uniform_f64_loop(unsigned long seed, double* __restrict out, std::size_t gr
   }
 }
 
-}  // namespace
-
 #define WICK_CAST_ROW(To)                                                                  \
   {                                                                                        \
     cast_loop<To, u8>, cast_loop<To, u32>, cast_loop<To, i16>, cast_loop<To, i32>,         \
@@ -98,37 +148,80 @@ void uniform_f64_loop(unsigned long seed, double* __restrict out, std::size_t gr
         cast_loop<To, double>, cast_loop<To, f8e4m3>                                       \
   }
 
-extern const Loops WICK_MATH_LOOPS = {
-#define X(name) f32_##name,
-    {WICK_MATH_UNARY(X)},
+template <class T>
+constexpr void set_functions(Loop1 (&unary)[kUnaries], Loop2 (&binary)[kBinaries]) {
+  int i = 0, j = 0;
+#define X(name) unary[i++] = name##_loop<T>;
+  WICK_MATH_UNARY(X)
 #undef X
-#define X(name) f64_##name,
-    {WICK_MATH_UNARY(X) f64_sin, f64_cos},
+#define X(name) binary[j++] = name##_loop2<T>;
+  WICK_MATH_BINARY(X)
 #undef X
-#define X(name) narrow_##name<math::f16>,
-    {WICK_MATH_UNARY(X)},
+}
+
+template <class T>
+constexpr void set_whole(Loop1 (&unary)[kWholeUnaries], Loop2 (&binary)[kWholeBinaries]) {
+  int i = 0, j = 0;
+#define X(name) unary[i++] = whole_##name<T>;
+  WICK_MATH_WHOLE_UNARY(X)
 #undef X
-#define X(name) narrow_##name<math::bf16>,
-    {WICK_MATH_UNARY(X)},
+#define X(name) binary[j++] = whole2_##name<T>;
+  WICK_MATH_WHOLE_BINARY(X)
 #undef X
-#define X(name) narrow_##name<math::f8e4m3>,
-    {WICK_MATH_UNARY(X)},
+}
+
+template <class T>
+constexpr void set_compare(Loop2 (&compare)[kCompares]) {
+  int i = 0;
+#define X(name) compare[i++] = compare_##name<T>;
+  WICK_MATH_COMPARE(X)
 #undef X
-    maximum_loop<float>,
-    minimum_loop<float>,
-    maximum_loop<double>,
-    minimum_loop<double>,
-    {WICK_CAST_ROW(u8), WICK_CAST_ROW(u32), WICK_CAST_ROW(i16), WICK_CAST_ROW(i32),
-     WICK_CAST_ROW(i64), WICK_CAST_ROW(bf16), WICK_CAST_ROW(f16), WICK_CAST_ROW(float),
-     WICK_CAST_ROW(double), WICK_CAST_ROW(f8e4m3)},
-    {dequantize_loop<BlockQ4_0>, dequantize_loop<BlockQ4_1>, dequantize_loop<BlockQ5_0>,
-     dequantize_loop<BlockQ5_1>, dequantize_loop<BlockQ8_0>, dequantize_loop<BlockQ4_K>,
-     dequantize_loop<BlockQ6_K>},
-    {quantize_loop<BlockQ4_0>, quantize_loop<BlockQ4_1>, quantize_loop<BlockQ5_0>, nullptr,
-     quantize_loop<BlockQ8_0>, quantize_loop<BlockQ4_K>, quantize_loop<BlockQ6_K>},
-    activation_loop,
-    uniform_f32_loop,
-    uniform_f64_loop,
-};
+}
+
+constexpr Loops make_loops() {
+  Loops l = {
+      {},
+      {},
+      {},
+      {},
+      {},
+      sin_of_near_loop,
+      cos_of_near_loop,
+      {WICK_CAST_ROW(u8), WICK_CAST_ROW(u32), WICK_CAST_ROW(i16), WICK_CAST_ROW(i32),
+       WICK_CAST_ROW(i64), WICK_CAST_ROW(bf16), WICK_CAST_ROW(f16), WICK_CAST_ROW(float),
+       WICK_CAST_ROW(double), WICK_CAST_ROW(f8e4m3)},
+      {dequantize_loop<BlockQ4_0>, dequantize_loop<BlockQ4_1>, dequantize_loop<BlockQ5_0>,
+       dequantize_loop<BlockQ5_1>, dequantize_loop<BlockQ8_0>, dequantize_loop<BlockQ4_K>,
+       dequantize_loop<BlockQ6_K>},
+      {quantize_loop<BlockQ4_0>, quantize_loop<BlockQ4_1>, quantize_loop<BlockQ5_0>, nullptr,
+       quantize_loop<BlockQ8_0>, quantize_loop<BlockQ4_K>, quantize_loop<BlockQ6_K>},
+      activation_loop,
+      uniform_f32_loop,
+      uniform_f64_loop,
+  };
+  set_functions<float>(l.unary[kFloat32], l.binary[kFloat32]);
+  set_functions<double>(l.unary[kFloat64], l.binary[kFloat64]);
+  set_functions<f16>(l.unary[kFloat16], l.binary[kFloat16]);
+  set_functions<bf16>(l.unary[kFloatB16], l.binary[kFloatB16]);
+  set_functions<f8e4m3>(l.unary[kFloat8], l.binary[kFloat8]);
+  set_whole<u8>(l.whole_unary[kU8], l.whole_binary[kU8]);
+  set_whole<u32>(l.whole_unary[kU32], l.whole_binary[kU32]);
+  set_whole<i16>(l.whole_unary[kI16], l.whole_binary[kI16]);
+  set_whole<i32>(l.whole_unary[kI32], l.whole_binary[kI32]);
+  set_whole<i64>(l.whole_unary[kI64], l.whole_binary[kI64]);
+  set_compare<u8>(l.compare[kU8]);
+  set_compare<u32>(l.compare[kU32]);
+  set_compare<i16>(l.compare[kI16]);
+  set_compare<i32>(l.compare[kI32]);
+  set_compare<i64>(l.compare[kI64]);
+  set_compare<float>(l.compare[kWholes]);
+  set_compare<double>(l.compare[kWholes + 1]);
+  return l;
+}
+
+}  // namespace
+
+extern const Loops WICK_MATH_LOOPS;
+const Loops WICK_MATH_LOOPS = make_loops();
 
 }  // namespace wick::math_test

@@ -4,13 +4,21 @@
 
 #include <cstddef>
 
-// name of each f32 function of one argument; the f64 ones are these and sin, cos.
+// The functions of one and of two floats.
 #define WICK_MATH_UNARY(X) \
   X(exp)                   \
   X(log)                   \
   X(tanh)                  \
   X(sigmoid)               \
   X(silu)                  \
+  X(expm1)                 \
+  X(log1p)                 \
+  X(sin)                   \
+  X(cos)                   \
+  X(erf)                   \
+  X(normcdf)               \
+  X(gelu)                  \
+  X(gelu_erf)              \
   X(rsqrt)                 \
   X(recip)                 \
   X(sqrt)                  \
@@ -19,28 +27,62 @@
   X(sqr)                   \
   X(square)                \
   X(relu)                  \
+  X(sign)                  \
   X(rint)                  \
   X(floor)                 \
+  X(ceil)                  \
   X(round)
+#define WICK_MATH_BINARY(X) \
+  X(pow)                    \
+  X(atan2)                  \
+  X(rem)                    \
+  X(elu)                    \
+  X(maximum)                \
+  X(minimum)
+
+// The functions of integers that vectorise, and the comparisons, which floats have too.
+#define WICK_MATH_WHOLE_UNARY(X) \
+  X(neg)                         \
+  X(abs)                         \
+  X(sqr)                         \
+  X(relu)                        \
+  X(sign)                        \
+  X(bitwise_not)                     \
+  X(logical_not)
+#define WICK_MATH_WHOLE_BINARY(X) \
+  X(add)                          \
+  X(sub)                          \
+  X(mul)                          \
+  X(maximum)                      \
+  X(minimum)                      \
+  X(bitwise_and)                      \
+  X(bitwise_or)                       \
+  X(bitwise_xor)                      \
+  X(logical_and)                  \
+  X(logical_or)                   \
+  X(logical_xor)                  \
+  X(shift_left)                   \
+  X(shift_right)
+#define WICK_MATH_COMPARE(X) X(eq) X(ne) X(lt) X(le) X(gt) X(ge)
 
 namespace wick::math_test {
 
-enum Unary {
 #define X(name) k_##name,
-  WICK_MATH_UNARY(X)
+enum Unary { WICK_MATH_UNARY(X) kUnaries };
+enum class Binary { WICK_MATH_BINARY(X) kCount };
+enum class WholeUnary { WICK_MATH_WHOLE_UNARY(X) kCount };
+enum class WholeBinary { WICK_MATH_WHOLE_BINARY(X) kCount };
+enum class Compare { WICK_MATH_COMPARE(X) kCount };
 #undef X
-      kUnaryF32,
-  k_sin = kUnaryF32,
-  k_cos,
-  kUnaryF64
-};
+inline constexpr int kBinaries = static_cast<int>(Binary::kCount);
+inline constexpr int kWholeUnaries = static_cast<int>(WholeUnary::kCount);
+inline constexpr int kWholeBinaries = static_cast<int>(WholeBinary::kCount);
+inline constexpr int kCompares = static_cast<int>(Compare::kCount);
 
-inline constexpr const char* kUnaryNames[kUnaryF64] = {
 #define X(name) #name,
-    WICK_MATH_UNARY(X)
+inline constexpr const char* kUnaryNames[] = {WICK_MATH_UNARY(X)};
+inline constexpr const char* kBinaryNames[] = {WICK_MATH_BINARY(X)};
 #undef X
-        "sin",
-    "cos"};
 
 /// The ten real dtypes in the order of the cast table.
 enum Real { kU8, kU32, kI16, kI32, kI64, kBF16, kF16, kF32, kF64, kF8E4M3, kReals };
@@ -52,17 +94,24 @@ enum Format { kQ4_0, kQ4_1, kQ5_0, kQ5_1, kQ8_0, kQ4_K, kQ6_K, kFormats };
 inline constexpr int kFormatBytes[kFormats] = {18, 20, 22, 24, 34, 144, 210};
 inline constexpr int kFormatValues[kFormats] = {32, 32, 32, 32, 32, 256, 256};
 
+/// Operands and results as the loops take them: arrays of the type named.
+using Loop1 = void (*)(const void* in, void* out, std::size_t n);
+using Loop2 = void (*)(const void* a, const void* b, void* out, std::size_t n);
+
+/// The types that a function of floats takes; the narrow ones compute in f32 and are rounded once.
+enum Float { kFloat32, kFloat64, kFloat16, kFloatB16, kFloat8, kFloats };
+/// The first five dtypes of Real.
+inline constexpr int kWholes = 5;
+/// The types of comparisons: those, f32 and f64.
+inline constexpr int kCompared = 7;
+
 struct Loops {
-  void (*f32[kUnaryF32])(const float*, float*, std::size_t);
-  void (*f64[kUnaryF64])(const double*, double*, std::size_t);
-  /// A narrow type through an f32 function and back: computed in f32, rounded once.
-  void (*f16[kUnaryF32])(const void*, void*, std::size_t);
-  void (*bf16[kUnaryF32])(const void*, void*, std::size_t);
-  void (*f8e4m3[kUnaryF32])(const void*, void*, std::size_t);
-  void (*maximum_f32)(const float*, const float*, float*, std::size_t);
-  void (*minimum_f32)(const float*, const float*, float*, std::size_t);
-  void (*maximum_f64)(const double*, const double*, double*, std::size_t);
-  void (*minimum_f64)(const double*, const double*, double*, std::size_t);
+  Loop1 unary[kFloats][kUnaries];
+  Loop2 binary[kFloats][kBinaries];
+  Loop1 whole_unary[kWholes][kWholeUnaries];
+  Loop2 whole_binary[kWholes][kWholeBinaries];
+  Loop2 compare[kCompared][kCompares];  // to bytes of 0 and 1
+  Loop1 sin_of_near, cos_of_near;       // f32
   /// cast[to][from]
   void (*cast[kReals][kReals])(const void*, void*, std::size_t);
   void (*dequantize[kFormats])(const void*, float*, std::size_t blocks);

@@ -1,5 +1,6 @@
 // Every one of the 2^32 floats through the functions of one f32 argument and the conversions from
-// f32, on every instruction set this processor has. Minutes of work: run by hand, not by ctest.
+// f32, and random pairs through those of two, on every instruction set this processor has. Minutes
+// of work: run by hand, not by ctest.
 
 #include <atomic>
 #include <cmath>
@@ -9,10 +10,12 @@
 #include <limits>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "tests/math/loops.h"
 #include "tests/math/oracle.h"
+#include "tests/math/samples.h"
 
 namespace wick::math_test {
 namespace {
@@ -35,54 +38,68 @@ struct Options {
   std::string only = "all";
   unsigned threads = std::thread::hardware_concurrency();
   std::uint64_t step = 1;
+  std::uint64_t pairs = std::uint64_t{1} << 30;
 };
 
 struct Result {
   double worst = -1;
-  float at = 0;
+  float at = 0, and_at = 0;
   std::uint64_t differing = 0;  // between instruction sets, or from the conversion's oracle
 };
 
-/// Runs body(first pattern, count of a chunk) over all patterns on several threads.
+/// Calls body(chunk, result) for the chunks [0, count) on several threads.
 template <class Body>
-Result over_all(const Options& o, const Body& body) {
+Result over_chunks(const Options& o, std::uint64_t count, const Body& body) {
   std::atomic<std::uint64_t> next{0};
   std::vector<Result> results(o.threads);
   std::vector<std::thread> threads;
   for (unsigned t = 0; t < o.threads; ++t) {
     threads.emplace_back([&, t] {
-      std::vector<float> in(kChunk);
-      for (;;) {
-        const std::uint64_t first = next.fetch_add(kChunk * o.step);
-        if (first >= kAll) break;
-        for (std::size_t i = 0; i < kChunk; ++i) {
-          in[i] = from_bits(static_cast<std::uint32_t>(first + i * o.step));
-        }
-        body(in, results[t]);
-      }
+      for (std::uint64_t c; (c = next.fetch_add(1)) < count;) body(c, results[t]);
     });
   }
   for (std::thread& t : threads) t.join();
   Result all;
   for (const Result& r : results) {
-    all.differing += r.differing;
-    if (r.worst > all.worst) all.worst = r.worst, all.at = r.at;
+    const std::uint64_t differing = all.differing + r.differing;
+    if (r.worst > all.worst) all = r;
+    all.differing = differing;
   }
   return all;
+}
+
+/// Calls body(inputs, result) for chunks of all patterns.
+template <class Body>
+Result over_all(const Options& o, const Body& body) {
+  const std::uint64_t chunk = kChunk * o.step;
+  return over_chunks(o, (kAll + chunk - 1) / chunk, [&](std::uint64_t c, Result& result) {
+    thread_local std::vector<float> in(kChunk);
+    for (std::size_t i = 0; i < kChunk; ++i) {
+      in[i] = from_bits(static_cast<std::uint32_t>(c * chunk + i * o.step));
+    }
+    body(in, result);
+  });
+}
+
+/// The places where two results differ, NaN being equal to NaN.
+std::uint64_t differing(const std::vector<float>& a, const std::vector<float>& b) {
+  std::uint64_t n = 0;
+  for (std::size_t i = 0; i < kChunk; ++i) {
+    const bool both_nan = std::isnan(a[i]) && std::isnan(b[i]);
+    n += !both_nan && to_bits(a[i]) != to_bits(b[i]) ? 1 : 0;
+  }
+  return n;
 }
 
 bool check_function(const Options& o, Unary f) {
   const std::vector<NamedLoops> sets = available_loops();
   Result r = over_all(o, [&](const std::vector<float>& in, Result& result) {
     thread_local std::vector<float> out(kChunk), other(kChunk);
-    sets.back().loops->f32[f](in.data(), out.data(), kChunk);
+    sets.back().loops->unary[kFloat32][f](in.data(), out.data(), kChunk);
     for (std::size_t s = 0; s + 1 < sets.size(); ++s) {
       if (sets[s].calls_fma && to_bits(in[0]) / kChunk % 16 != 0) continue;  // a library call each
-      sets[s].loops->f32[f](in.data(), other.data(), kChunk);
-      for (std::size_t i = 0; i < kChunk; ++i) {
-        const bool both_nan = std::isnan(out[i]) && std::isnan(other[i]);
-        if (!both_nan && to_bits(out[i]) != to_bits(other[i])) ++result.differing;
-      }
+      sets[s].loops->unary[kFloat32][f](in.data(), other.data(), kChunk);
+      result.differing += differing(out, other);
     }
     for (std::size_t i = 0; i < kChunk; ++i) {
       const double error = ulp_error(out[i], fast_value(f, static_cast<double>(in[i])));
@@ -90,12 +107,46 @@ bool check_function(const Options& o, Unary f) {
     }
   });
   float got;
-  sets.back().loops->f32[f](&r.at, &got, 1);
+  sets.back().loops->unary[kFloat32][f](&r.at, &got, 1);
   r.worst = ulp_error(got, true_value(f, static_cast<double>(r.at)));  // the exact figure, by MPFR
   const bool good = r.differing == 0 && r.worst <= limit_f32(f);
   std::printf(
       "%-8s f32  worst %.4f ulp (limit %.2f) at %a; %llu differ between instruction sets%s\n",
       kUnaryNames[f], r.worst, limit_f32(f), static_cast<double>(r.at),
+      static_cast<unsigned long long>(r.differing), good ? "" : "  FAILED");
+  std::fflush(stdout);
+  return good;
+}
+
+bool check_pairs(const Options& o, Binary f) {
+  const std::vector<NamedLoops> sets = available_loops();
+  const int index = static_cast<int>(f);
+  const auto body = [&](std::uint64_t c, Result& result) {
+    thread_local std::vector<float> a(kChunk), b(kChunk), out(kChunk), other(kChunk);
+    std::mt19937_64 g(c);
+    for (std::size_t i = 0; i < kChunk; ++i) std::tie(a[i], b[i]) = random_pair<float>(f, g);
+    sets.back().loops->binary[kFloat32][index](a.data(), b.data(), out.data(), kChunk);
+    for (std::size_t s = 0; s + 1 < sets.size(); ++s) {
+      if (sets[s].calls_fma && c % 16 != 0) continue;
+      sets[s].loops->binary[kFloat32][index](a.data(), b.data(), other.data(), kChunk);
+      result.differing += differing(out, other);
+    }
+    for (std::size_t i = 0; i < kChunk; ++i) {
+      const double want = fast_value(f, static_cast<double>(a[i]), static_cast<double>(b[i]));
+      const double error = ulp_error(out[i], want);
+      if (error > result.worst) result.worst = error, result.at = a[i], result.and_at = b[i];
+    }
+  };
+  Result r = over_chunks(o, (o.pairs + kChunk - 1) / kChunk, body);
+  float got;
+  sets.back().loops->binary[kFloat32][index](&r.at, &r.and_at, &got, 1);
+  const double a = static_cast<double>(r.at), b = static_cast<double>(r.and_at);
+  r.worst = ulp_error(got, true_value(f, a, b));
+  const bool good = r.differing == 0 && r.worst <= limit_f32(f);
+  std::printf(
+      "%-8s f32  worst %.4f ulp (limit %.2f) at %a, %a of %llu pairs; %llu differ between "
+      "instruction sets%s\n",
+      kBinaryNames[index], r.worst, limit_f32(f), a, b, static_cast<unsigned long long>(o.pairs),
       static_cast<unsigned long long>(r.differing), good ? "" : "  FAILED");
   std::fflush(stdout);
   return good;
@@ -128,10 +179,15 @@ bool check_conversion(const Options& o, Real to) {
 
 int run(const Options& o) {
   bool good = true, any = false;
-  for (int f = 0; f < kUnaryF32; ++f) {
+  for (int f = 0; f < kUnaries; ++f) {
     if (o.only != "all" && o.only != kUnaryNames[f]) continue;
     any = true;
     good &= check_function(o, static_cast<Unary>(f));
+  }
+  for (int f = 0; f < kBinaries; ++f) {
+    if (o.only != "all" && o.only != kBinaryNames[f]) continue;
+    any = true;
+    good &= check_pairs(o, static_cast<Binary>(f));
   }
   for (const Real to : {kF16, kBF16, kF8E4M3}) {
     if (o.only != "all" && o.only != kRealNames[to]) continue;
@@ -143,8 +199,9 @@ int run(const Options& o) {
 }
 
 constexpr const char* kHelp =
-    "usage: math_exhaustive [--function NAME] [--threads N] [--step N]\n"
+    "usage: math_exhaustive [--function NAME] [--threads N] [--step N] [--pairs N]\n"
     "Puts all 2^32 floats through the f32 functions and the conversions to f16, bf16 and f8e4m3,\n"
+    "and random pairs through the f32 functions of two arguments,\n"
     "on every instruction set this processor has, and prints the worst error against MPFR. (The "
     "sets\n"
     "without an fma instruction are slow: they see a sixteenth of the patterns.)\n"
@@ -152,6 +209,7 @@ constexpr const char* kHelp =
     "all\n"
     "  --threads N      default: one per processor\n"
     "  --step N         only every N-th pattern (odd numbers reach every exponent and low bit)\n"
+    "  --pairs N        default 2^30\n"
     "Exits with 1 if an error exceeds the function's limit or two instruction sets differ.\n";
 
 }  // namespace
@@ -173,6 +231,8 @@ int main(int argc, char** argv) {
       o.threads = static_cast<unsigned>(number);
     } else if (flag == "--step" && number > 0) {
       o.step = number;
+    } else if (flag == "--pairs" && number > 0) {
+      o.pairs = number;
     } else {
       std::fprintf(stderr, "math_exhaustive: bad argument: %s\n%s", flag.c_str(),
                    wick::math_test::kHelp);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 namespace wick::math_test {
@@ -26,10 +27,59 @@ class Big {
 
 /// y = f(x) to 160 bits.
 void evaluate(Unary f, double x, mpfr_ptr y) {
-  thread_local Big in, t;
+  thread_local Big in, t, c;
   mpfr_set_d(in.get(), x, MPFR_RNDN);
   mpfr_ptr a = in.get();
   switch (f) {
+    case k_expm1:
+      mpfr_expm1(y, a, MPFR_RNDN);
+      break;
+    case k_log1p:
+      mpfr_log1p(y, a, MPFR_RNDN);
+      break;
+    case k_erf:
+      mpfr_erf(y, a, MPFR_RNDN);
+      break;
+    case k_normcdf:
+    case k_gelu_erf:  // erfc(−x/√2)/2
+      mpfr_sqrt_ui(t.get(), 2, MPFR_RNDN);
+      mpfr_div(t.get(), a, t.get(), MPFR_RNDN);
+      mpfr_neg(t.get(), t.get(), MPFR_RNDN);
+      mpfr_erfc(t.get(), t.get(), MPFR_RNDN);
+      mpfr_div_2ui(y, t.get(), 1, MPFR_RNDN);
+      if (f == k_normcdf) break;
+      if (x == -kInf) {
+        mpfr_set_zero(y, -1);
+      } else {
+        mpfr_mul(y, y, a, MPFR_RNDN);
+      }
+      break;
+    case k_gelu:  // x/(1 + exp(−2·√(2/π)·(x + 0.044715·x³)))
+      if (x == -kInf) {
+        mpfr_set_zero(y, -1);
+        break;
+      }
+      mpfr_sqr(t.get(), a, MPFR_RNDN);
+      mpfr_mul_ui(t.get(), t.get(), 44715, MPFR_RNDN);
+      mpfr_div_ui(t.get(), t.get(), 1000000, MPFR_RNDN);
+      mpfr_add_ui(t.get(), t.get(), 1, MPFR_RNDN);
+      mpfr_mul(t.get(), t.get(), a, MPFR_RNDN);
+      mpfr_const_pi(c.get(), MPFR_RNDN);
+      mpfr_ui_div(c.get(), 8, c.get(), MPFR_RNDN);
+      mpfr_sqrt(c.get(), c.get(), MPFR_RNDN);
+      mpfr_mul(t.get(), t.get(), c.get(), MPFR_RNDN);
+      mpfr_neg(t.get(), t.get(), MPFR_RNDN);
+      mpfr_exp(t.get(), t.get(), MPFR_RNDN);
+      mpfr_add_ui(t.get(), t.get(), 1, MPFR_RNDN);
+      mpfr_div(y, a, t.get(), MPFR_RNDN);
+      break;
+    case k_sign:
+      if (x < 0 || x > 0) {
+        mpfr_set_si(y, x < 0 ? -1 : 1, MPFR_RNDN);
+      } else {
+        mpfr_set(y, a, MPFR_RNDN);
+      }
+      break;
     case k_exp:
       mpfr_exp(y, a, MPFR_RNDN);
       break;
@@ -85,6 +135,9 @@ void evaluate(Unary f, double x, mpfr_ptr y) {
     case k_floor:
       mpfr_rint(y, a, MPFR_RNDD);
       break;
+    case k_ceil:
+      mpfr_rint(y, a, MPFR_RNDU);
+      break;
     case k_round:
       mpfr_round(y, a);
       break;
@@ -94,10 +147,85 @@ void evaluate(Unary f, double x, mpfr_ptr y) {
     case k_cos:
       mpfr_cos(y, a, MPFR_RNDN);
       break;
-    case kUnaryF64:
+    case kUnaries:
       mpfr_set_nan(y);
       break;
   }
+}
+
+/// z = f(x, y) to 160 bits.
+void evaluate(Binary f, double x, double y, mpfr_ptr z) {
+  thread_local Big in_a, in_b;
+  mpfr_ptr a = in_a.get(), b = in_b.get();
+  mpfr_set_d(a, x, MPFR_RNDN);
+  mpfr_set_d(b, y, MPFR_RNDN);
+  const bool nan = std::isnan(x) || std::isnan(y);
+  switch (f) {
+    case Binary::k_pow:
+      mpfr_pow(z, a, b, MPFR_RNDN);
+      break;
+    case Binary::k_atan2:
+      mpfr_atan2(z, a, b, MPFR_RNDN);
+      break;
+    case Binary::k_rem:
+      mpfr_fmod(z, a, b, MPFR_RNDN);  // takes a's sign, and gives a for an infinite b
+      if (mpfr_nan_p(z)) break;
+      if (mpfr_zero_p(z)) {
+        mpfr_set_zero(z, std::signbit(y) ? -1 : 1);
+      } else if ((mpfr_signbit(z) != 0) != std::signbit(y)) {
+        mpfr_add(z, z, b, MPFR_RNDN);
+      }
+      break;
+    case Binary::k_elu:
+      if (x > 0) {
+        mpfr_set(z, a, MPFR_RNDN);
+      } else {
+        mpfr_expm1(z, a, MPFR_RNDN);
+        mpfr_mul(z, z, b, MPFR_RNDN);
+      }
+      break;
+    case Binary::k_maximum:
+    case Binary::k_minimum: {
+      const bool less = x < y || (x == y && std::signbit(x) && !std::signbit(y));
+      mpfr_set(z, less == (f == Binary::k_maximum) ? b : a, MPFR_RNDN);
+      if (nan) mpfr_set_nan(z);
+      break;
+    }
+    case Binary::kCount:
+      mpfr_set_nan(z);
+      break;
+  }
+}
+
+/// |got − w| in ulps of double.
+double ulp_error_f64(mpfr_ptr w, double got) {
+  thread_local Big t;
+  if (mpfr_nan_p(w) || std::isnan(got)) return mpfr_nan_p(w) && std::isnan(got) ? 0 : kInf;
+  if ((mpfr_signbit(w) != 0) != std::signbit(got)) return kInf;
+  if (mpfr_inf_p(w)) return std::isinf(got) ? 0 : kInf;
+  const mpfr_exp_t exponent =
+      mpfr_zero_p(w) ? -1022 : std::max<mpfr_exp_t>(mpfr_get_exp(w) - 1, -1022);
+  if (exponent > 1023) return std::isinf(got) ? 0 : kInf;
+  if (std::isinf(got)) {  // counts as 2^1024
+    mpfr_set_si_2exp(t.get(), std::signbit(got) ? -1 : 1, 1024, MPFR_RNDN);
+  } else {
+    mpfr_set_d(t.get(), got, MPFR_RNDN);
+  }
+  mpfr_sub(t.get(), t.get(), w, MPFR_RNDN);
+  mpfr_mul_2si(t.get(), t.get(), 52 - exponent, MPFR_RNDN);
+  return std::fabs(mpfr_get_d(t.get(), MPFR_RNDN));
+}
+
+/// exp(high + low) and erfc(high + low) for a low far below an ulp of high.
+double exp_of(long double x) {
+  const double high = static_cast<double>(x);
+  const double low = std::fabs(high) > 800 ? 0 : static_cast<double>(x - high);
+  return std::exp(high) * (1 + low);
+}
+double erfc_of(long double x) {
+  const double high = static_cast<double>(x);
+  if (!(high > 2 && high < 40)) return std::erfc(high);
+  return std::erfc(high) * (1 - static_cast<double>(x - high) * (2 * high + 1 / high));
 }
 
 }  // namespace
@@ -107,9 +235,33 @@ double true_value(Unary f, double x) {
   evaluate(f, x, y.get());
   return mpfr_get_d(y.get(), MPFR_RNDN);
 }
+double true_value(Binary f, double x, double y) {
+  thread_local Big z;
+  evaluate(f, x, y, z.get());
+  return mpfr_get_d(z.get(), MPFR_RNDN);
+}
 
 double fast_value(Unary f, double x) {
+  constexpr long double kRootHalf = 0.70710678118654752440L, kGelu = 1.5957691216057307117L;
   switch (f) {
+    case k_expm1:
+      return std::expm1(x);
+    case k_log1p:
+      return std::log1p(x);
+    case k_erf:
+      return std::erf(x);
+    case k_normcdf:
+      return 0.5 * erfc_of(-kRootHalf * static_cast<long double>(x));
+    case k_gelu_erf:
+      return x == -kInf ? -0.0 : x * (0.5 * erfc_of(-kRootHalf * static_cast<long double>(x)));
+    case k_gelu: {
+      const long double wide = x;
+      return x == -kInf ? -0.0 : x / (1 + exp_of(-kGelu * (wide + 0.044715L * wide * wide * wide)));
+    }
+    case k_sign:
+      return x < 0 ? -1 : (x > 0 ? 1 : x);
+    case k_ceil:
+      return std::ceil(x);
     case k_exp:
       return std::exp(x);
     case k_log:
@@ -145,10 +297,32 @@ double fast_value(Unary f, double x) {
       return std::sin(x);
     case k_cos:
       return std::cos(x);
-    case kUnaryF64:
+    case kUnaries:
       break;
   }
   return std::nan("");
+}
+
+double fast_value(Binary f, double x, double y) {
+  switch (f) {
+    case Binary::k_pow:
+      return std::pow(x, y);
+    case Binary::k_atan2:
+      return std::atan2(x, y);
+    case Binary::k_elu:
+      return x > 0 ? x : y * std::expm1(x);
+    case Binary::k_rem: {
+      const double r = std::fmod(x, y);
+      if (std::isnan(r)) return r;
+      return r == 0 ? std::copysign(0.0, y) : (std::signbit(r) != std::signbit(y) ? r + y : r);
+    }
+    default:
+      return true_value(f, x, y);
+  }
+}
+
+double fast_error(Unary f) {
+  return f == k_normcdf || f == k_gelu_erf || f == k_gelu ? 0x1p-47 : 0x1p-48;
 }
 
 double ulp_error(float got, double want) {
@@ -157,29 +331,27 @@ double ulp_error(float got, double want) {
   const double w = std::fabs(want), g = std::fabs(static_cast<double>(got));
   if (std::isinf(g)) return w >= 0x1p128 ? 0 : (0x1p128 - w) / 0x1p104;
   if (w >= 0x1p128) return kInf;
-  const int exponent = std::max(w > 0 ? std::ilogb(w) : -126, -126);
-  return std::fabs(g - w) / std::ldexp(1.0, exponent - 23);
+  std::uint64_t bits;
+  std::memcpy(&bits, &w, sizeof bits);
+  const std::uint64_t biased = std::max<std::uint64_t>(bits >> 52, 1023 - 126);
+  const std::uint64_t inverse_ulp = (2 * 1023 + 23 - biased) << 52;  // 2^(23 − exponent)
+  double scale;
+  std::memcpy(&scale, &inverse_ulp, sizeof scale);
+  return std::fabs(g - w) * scale;
 }
 
 double ulp_error_f64(Unary f, double x, double got) {
-  thread_local Big y, t;
+  thread_local Big y;
   evaluate(f, x, y.get());
-  mpfr_ptr w = y.get();
-  if (mpfr_nan_p(w) || std::isnan(got)) return mpfr_nan_p(w) && std::isnan(got) ? 0 : kInf;
-  if ((mpfr_signbit(w) != 0) != std::signbit(got)) return kInf;
-  if (mpfr_inf_p(w)) return std::isinf(got) ? 0 : kInf;
-  const mpfr_exp_t exponent =
-      mpfr_zero_p(w) ? -1022 : std::max<mpfr_exp_t>(mpfr_get_exp(w) - 1, -1022);
-  if (exponent > 1023) return std::isinf(got) ? 0 : kInf;
-  if (std::isinf(got)) {  // counts as 2^1024
-    mpfr_set_si_2exp(t.get(), std::signbit(got) ? -1 : 1, 1024, MPFR_RNDN);
-  } else {
-    mpfr_set_d(t.get(), got, MPFR_RNDN);
-  }
-  mpfr_sub(t.get(), t.get(), w, MPFR_RNDN);
-  mpfr_mul_2si(t.get(), t.get(), 52 - exponent, MPFR_RNDN);
-  return std::fabs(mpfr_get_d(t.get(), MPFR_RNDN));
+  return ulp_error_f64(y.get(), got);
 }
+double ulp_error_f64(Binary f, double x, double y, double got) {
+  thread_local Big z;
+  evaluate(f, x, y, z.get());
+  return ulp_error_f64(z.get(), got);
+}
+
+double domain_f64(Unary f) { return f == k_sin || f == k_cos ? 0x1p30 : kInf; }
 
 double limit_f32(Unary f) {
   switch (f) {
@@ -189,6 +361,20 @@ double limit_f32(Unary f) {
       return 0.85;
     case k_tanh:
       return 1.40;
+    case k_expm1:
+      return 1.35;
+    case k_log1p:
+    case k_sin:
+    case k_cos:
+      return 1.65;
+    case k_erf:
+      return 1.25;
+    case k_normcdf:
+      return 3.60;
+    case k_gelu:
+      return 1.90;
+    case k_gelu_erf:
+      return 3.95;
     case k_sigmoid:
       return 1.85;
     case k_silu:
@@ -211,9 +397,21 @@ double limit_f64(Unary f) {
       return 0.95;
     case k_log:
       return 0.90;
+    case k_expm1:
+      return 1.60;
+    case k_log1p:
+      return 1.40;
     case k_sin:
     case k_cos:
       return 0.85;
+    case k_erf:
+      return 1.50;
+    case k_normcdf:
+      return 3.00;
+    case k_gelu:
+      return 1.80;
+    case k_gelu_erf:
+      return 3.20;
     case k_tanh:
       return 1.40;
     case k_sigmoid:
@@ -226,6 +424,36 @@ double limit_f64(Unary f) {
     case k_sqrt:
     case k_sqr:
     case k_square:
+      return 0.5;
+    default:
+      return 0;
+  }
+}
+
+double limit_f32(Binary f) {
+  switch (f) {
+    case Binary::k_pow:
+      return 1.10;
+    case Binary::k_atan2:
+      return 1.60;
+    case Binary::k_elu:
+      return 2.80;  // expm1's error can double where the product crosses a power of two
+    case Binary::k_rem:
+      return 0.5001;  // exact, then one rounding, behind one to double at most
+    default:
+      return 0;
+  }
+}
+
+double limit_f64(Binary f) {
+  switch (f) {
+    case Binary::k_pow:
+      return 1.10;
+    case Binary::k_atan2:
+      return 1.60;
+    case Binary::k_elu:
+      return 2.30;
+    case Binary::k_rem:
       return 0.5;
     default:
       return 0;

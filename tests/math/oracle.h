@@ -11,11 +11,15 @@
 
 namespace wick::math_test {
 
-/// f(x) rounded to double from 160 bits.
+/// f(x) and f(x, y) rounded to double from 160 bits.
 double true_value(Unary f, double x);
+double true_value(Binary f, double x, double y);
 
-/// f(x) by the C library in double; good to far below an ulp of float for every float x.
+/// f by the C library in double, good to far below an ulp of float for every float, and how good:
+/// the largest relative error.
 double fast_value(Unary f, double x);
+double fast_value(Binary f, double x, double y);
+double fast_error(Unary f);
 
 /// |got − want| in ulps of float in want's binade; infinite if NaN, infinity or the sign of zero
 /// differ. want ≥ 2^128 wants infinity.
@@ -23,11 +27,17 @@ double ulp_error(float got, double want);
 
 /// |got − f(x)| in ulps of double, against 160 bits of f(x).
 double ulp_error_f64(Unary f, double x, double got);
+double ulp_error_f64(Binary f, double x, double y, double got);
 
 /// The largest error in ulps a function may have: a little above the worst that was measured (the
-/// comments in scalar.h), 0.5 for the correctly rounded ones and 0 for the exact ones.
+/// comments in wick/math), 0.5 for the correctly rounded ones and 0 for the exact ones.
 double limit_f32(Unary f);
+double limit_f32(Binary f);
 double limit_f64(Unary f);
+double limit_f64(Binary f);
+
+/// The largest magnitude in a function's domain; beyond it only infinities and NaN are specified.
+double domain_f64(Unary f);
 
 /// The loops this processor can run.
 struct NamedLoops {

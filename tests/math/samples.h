@@ -2,10 +2,15 @@
 
 // Inputs for the tests of wick/math.
 
+#include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <random>
+#include <utility>
 #include <vector>
+
+#include "tests/math/loops.h"
 
 namespace wick::math_test {
 
@@ -82,6 +87,90 @@ inline std::vector<double> random_f64(std::size_t n, std::uint64_t seed) {
     std::uint64_t b = g();
     if (i % 2 == 0) b = (b & 0x800fffffffffffffu) | (1023 - 20 + (b >> 52) % 31) << 52;
     all[i] = view<double>(b);
+  }
+  return all;
+}
+
+/// A number of any pattern, and one between 2^-12 and 2^8 in magnitude.
+template <class F>
+F any_number(std::mt19937_64& g) {
+  if constexpr (sizeof(F) == 4) {
+    return view<F>(static_cast<std::uint32_t>(g()));
+  } else {
+    return view<F>(g());
+  }
+}
+template <class F>
+F middle_number(std::mt19937_64& g) {
+  const double scale = std::ldexp(1.0, static_cast<int>(g() % 20) - 12);
+  return static_cast<F>(scale * (static_cast<double>(g() >> 11) * 0x1p-52 - 1));
+}
+template <class F>
+std::vector<F> middle_numbers(std::size_t n, std::uint64_t seed) {
+  std::mt19937_64 g(seed);
+  std::vector<F> all(n);
+  for (F& x : all) x = middle_number<F>(g);
+  return all;
+}
+inline std::vector<float> middle_f32(std::size_t n, std::uint64_t seed) {
+  return middle_numbers<float>(n, seed);
+}
+inline std::vector<double> middle_f64(std::size_t n, std::uint64_t seed) {
+  return middle_numbers<double>(n, seed);
+}
+
+/// A pair for a function of two numbers, of any patterns or in the middle; for pow mostly such that
+/// the result is in the range, near overflow or underflow, or x near 1; for rem also near
+/// multiples.
+template <class F>
+std::pair<F, F> random_pair(Binary f, std::mt19937_64& g) {
+  const std::uint64_t kind = g();
+  F x = (kind & 1) != 0 ? any_number<F>(g) : middle_number<F>(g);
+  F y = (kind & 2) != 0 ? any_number<F>(g) : middle_number<F>(g);
+  if (f == Binary::k_pow && (kind & 12) != 0) {
+    x = std::fabs(x);
+    if ((kind & 4) != 0 && x > 0 && x <= std::numeric_limits<F>::max()) {
+      x = F(1) + std::ldexp(x, -std::ilogb(x) - 1 - static_cast<int>(kind >> 8 & 31));
+    }
+    const double range = sizeof(F) == 4 ? 155 : 1080;
+    const double power = (static_cast<double>(g() >> 11) * 0x1p-52 - 1) * range;
+    y = static_cast<F>(power / std::log2(static_cast<double>(x)));
+  }
+  if (f == Binary::k_rem && (kind & 12) == 12) y = x / static_cast<F>((kind >> 8) % 1000 + 1);
+  return {x, y};
+}
+
+/// What functions of two numbers treat apart: zeros, ones, infinities, NaN, denormals, the largest,
+/// whole numbers even and odd up to where all are even, halves.
+template <class F>
+std::vector<F> specials() {
+  using L = std::numeric_limits<F>;
+  const F whole = std::ldexp(F(1), L::digits);
+  std::vector<F> all;
+  for (const F x : {F(0),
+                    F(1),
+                    F(2),
+                    F(3),
+                    F(0.5),
+                    F(1.5),
+                    F(2.5),
+                    F(7),
+                    F(1e10),
+                    whole,
+                    whole - 1,
+                    whole - 2,
+                    whole / 2 - F(0.5),
+                    F(1) - L::epsilon() / 2,
+                    F(1) + L::epsilon(),
+                    L::denorm_min(),
+                    3 * L::denorm_min(),
+                    L::min(),
+                    L::min() - L::denorm_min(),
+                    L::max(),
+                    L::max() / 2,
+                    L::infinity(),
+                    L::quiet_NaN()}) {
+    all.push_back(x), all.push_back(-x);
   }
   return all;
 }

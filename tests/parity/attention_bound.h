@@ -19,9 +19,12 @@ struct AttentionCase {
   bool key_major = true;  ///< k stored [g, d, n], as a cache holds it
 };
 
+/// The step of a dtype's numbers at x; below the normal ones that of the smallest.
 inline double ulp_of(DType dtype, double x) {
   const int digits = dtype == DType::f32 ? 24 : dtype == DType::f16 ? 11 : 8;
-  return std::ldexp(1.0, std::ilogb(x == 0 ? 1e-30 : x) - digits + 1);
+  const int least = dtype == DType::f16 ? -14 : -126;  // exponent of the smallest normal number
+  const int exponent = x == 0 ? least : std::max(std::ilogb(x), least);
+  return std::ldexp(1.0, exponent - digits + 1);
 }
 
 /// True values and what each may be off by, for the same data that `attention` gets, row by row.

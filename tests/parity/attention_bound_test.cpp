@@ -37,7 +37,7 @@ void check(const Case& c, DType dtype, DType cache, Random& random) {
     ConstView keys = k_there.view(std::as_const(k).view());
     if (c.key_major) keys.layout = keys.layout.transpose(2, 3);
     target.backend->attention(out_there.view(out.view()), q_there.view(std::as_const(q).view()),
-                              keys, v_there.view(std::as_const(v).view()), c.params);
+                              keys, v_there.view(std::as_const(v).view()), c.params, {});
     out_there.fetch(out.storage());
     const std::vector<double> got = out.doubles();
     const int64_t at = bound.beyond(got);

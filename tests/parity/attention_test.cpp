@@ -19,6 +19,8 @@ struct Case {
   AttentionParams params;
   Place place = Place::contiguous;
   bool key_major = false;  ///< k stored [b, g, d, n], as a cache holds it
+  /// Of the scores: '+' an f32 mask, '0' a u8 one, 'a' slopes, 'A' slopes and an f32 mask.
+  char bias = ' ';
 };
 
 AttentionParams masks(bool causal, int64_t window = 0, float soft_cap = 0) {
@@ -26,20 +28,37 @@ AttentionParams masks(bool causal, int64_t window = 0, float soft_cap = 0) {
 }
 
 std::string describe(const Case& c) {
-  return fmt::format("attention q[{},{},{},{}] k[{},{}] v[{}] {}{} causal {} window {} cap {}", c.b,
-                     c.h, c.m, c.d, c.g, c.n, c.e, name(c.place), c.key_major ? " key-major" : "",
-                     c.params.causal, c.params.window, c.params.soft_cap);
+  return fmt::format("attention q[{},{},{},{}] k[{},{}] v[{}] {}{} causal {} window {} cap {} '{}'",
+                     c.b, c.h, c.m, c.d, c.g, c.n, c.e, name(c.place),
+                     c.key_major ? " key-major" : "", c.params.causal, c.params.window,
+                     c.params.soft_cap, c.bias);
 }
 
 struct Inputs {
-  TestTensor q, k, v;
+  TestTensor q, k, v, mask, slopes;
 };
 
 Inputs make_inputs(const Case& c, DType dtype, DType cache, Values values, Random& random) {
   Inputs in{TestTensor(dtype, c.place, {c.b, c.h, c.m, c.d}, 1),
             TestTensor(cache, c.place,
                        c.key_major ? Shape{c.b, c.g, c.d, c.n} : Shape{c.b, c.g, c.n, c.d}, 2),
-            TestTensor(cache, c.place, {c.b, c.g, c.n, c.e}, 3)};
+            TestTensor(cache, c.place, {c.b, c.g, c.n, c.e}, 3),
+            TestTensor(c.bias == '0' ? DType::u8 : DType::f32, c.place, {c.b, c.h, c.m, c.n}, 5),
+            TestTensor(DType::f32, c.place, {c.h}, 6)};
+  if (c.bias == '0') {
+    // Whole chunks and rows are hidden, too.
+    in.mask.fill_bits([&](int64_t i) {
+      const int64_t key = c.n == 0 ? 0 : i % c.n, row = c.n == 0 ? 0 : i / c.n;
+      return uint64_t{row % 5 != 3 && key / 256 % 2 == row % 2 && random.below(3) != 0};
+    });
+  } else {
+    in.mask.fill_with([&](int64_t i) -> long double {
+      return random.below(4) == 0 || (c.n > 256 && i / 256 % 2 == 0)
+                 ? -std::numeric_limits<long double>::infinity()
+                 : static_cast<long double>(random.normal());
+    });
+  }
+  in.slopes.fill_with([&](int64_t i) { return 0.01L * static_cast<long double>(i + 1); });
   in.q.fill(values, random);
   in.k.fill(values, random);
   in.v.fill(values, random);
@@ -50,7 +69,8 @@ Inputs make_inputs(const Case& c, DType dtype, DType cache, Values values, Rando
 std::vector<uint64_t> reference(const Case& c, DType dtype, const Inputs& in,
                                 std::vector<long double>* exact) {
   const std::vector<float> q = elements<float>(in.q), k = elements<float>(in.k),
-                           v = elements<float>(in.v);
+                           v = elements<float>(in.v), mask = elements<float>(in.mask),
+                           slopes = elements<float>(in.slopes);
   const auto key_at = [&](int64_t bg, int64_t j, int64_t i) {
     return k[static_cast<size_t>(c.key_major ? (bg * c.d + i) * c.n + j
                                              : (bg * c.n + j) * c.d + i)];
@@ -91,12 +111,21 @@ std::vector<uint64_t> reference(const Case& c, DType dtype, const Inputs& in,
           score = cap * math::tanh(score / cap);
           exact_score = cap * std::tanh(exact_score / cap);
         }
+        if (c.bias == 'a' || c.bias == 'A') {
+          const auto distance = static_cast<float>(chunk + j - (i + shift));
+          const float slope = slopes[static_cast<size_t>(head)];
+          score = score + slope * distance;
+          exact_score += static_cast<long double>(slope) * static_cast<long double>(distance);
+        }
+        const float added = mask[static_cast<size_t>(row * c.n + chunk + j)];
+        if (c.bias == '+' || c.bias == 'A') score = score + added, exact_score += added;
+        if (c.bias == '0' && added == 0) score = -infinity, exact_score = score;
         s[static_cast<size_t>(j)] = score;
         top = math::maximum(top, score);
         seen.push_back(chunk + j);
         true_score.push_back(exact_score);
       }
-      if (!any) continue;
+      if (!any || (c.bias != ' ' && top == -infinity)) continue;
       std::vector<float> e(256), oc(static_cast<size_t>(c.e));
       for (int64_t j = 0; j < 256; ++j) {
         if (!visible(chunk + j)) continue;
@@ -124,13 +153,13 @@ std::vector<uint64_t> reference(const Case& c, DType dtype, const Inputs& in,
     for (long double s : true_score) top = std::max(top, s);
     std::vector<long double> y(static_cast<size_t>(c.e));
     for (size_t z = 0; z < seen.size(); ++z) {
-      const long double e = std::exp(true_score[z] - top);
+      const long double e = first ? 0 : std::exp(true_score[z] - top);
       sum += e;
       for (int64_t x = 0; x < c.e; ++x) {
         y[static_cast<size_t>(x)] += e * v[static_cast<size_t>((bg * c.n + seen[z]) * c.e + x)];
       }
     }
-    for (long double x : y) exact->push_back(seen.empty() ? 0 : x / sum);
+    for (long double x : y) exact->push_back(first ? 0 : x / sum);
   }
   return bits;
 }
@@ -141,11 +170,17 @@ std::vector<uint64_t> check(const Case& c, DType dtype, DType cache, Values valu
       describe(c) + fmt::format(" {} {} {}", name(dtype), name(cache), name(values));
   const Inputs in = make_inputs(c, dtype, cache, values, random);
   TestTensor out(dtype, c.place, {c.b, c.h, c.m, c.e}, 4, true);
-  const TestTensor* const inputs[] = {&in.q, &in.k, &in.v};
+  const TestTensor* const inputs[] = {&in.q, &in.k, &in.v, &in.mask, &in.slopes};
+  const auto bias = [&](auto views) {
+    AttentionBias given;
+    if (c.bias == '+' || c.bias == '0' || c.bias == 'A') given.mask = views[3];
+    if (c.bias == 'a' || c.bias == 'A') given.slopes = views[4];
+    return given;
+  };
   run_everywhere(what, out, inputs, [&](Backend& b, const View& o, auto views) {
     ConstView k = views[1];
     if (c.key_major) k.layout = k.layout.transpose(2, 3);
-    b.attention(o, views[0], k, views[2], c.params);
+    b.attention(o, views[0], k, views[2], c.params, bias(views));
   });
   std::vector<long double> exact;
   const std::vector<uint64_t> bits =
@@ -157,7 +192,7 @@ std::vector<uint64_t> check(const Case& c, DType dtype, DType cache, Values valu
     expect_within(what, out, exact, tolerance);
   }
   // The same queries one at a time: decode and prompts give the same bits.
-  if (c.m > 1 && c.params.causal && c.m <= c.n && !testing::Test::HasFailure()) {
+  if (c.m > 1 && c.params.causal && c.bias == ' ' && c.m <= c.n && !testing::Test::HasFailure()) {
     const std::vector<uint64_t> all = out.bits();
     for (int64_t i = 0; i < c.m; i += 1 + c.m / 7) {
       const int64_t keys = c.n - c.m + i + 1;
@@ -168,7 +203,7 @@ std::vector<uint64_t> check(const Case& c, DType dtype, DType cache, Values valu
         q.layout = q.layout.narrow(2, i, 1);
         k.layout = k.layout.narrow(2, 0, keys);
         v.layout = v.layout.narrow(2, 0, keys);
-        b.attention(o, q, k, v, c.params);
+        b.attention(o, q, k, v, c.params, {});
       });
       const std::vector<uint64_t> got = one.bits();
       for (size_t x = 0; x < got.size(); ++x) {
@@ -221,6 +256,14 @@ std::vector<Case> cases() {
   list.push_back({2, 3, 1, 4, 0, 16, 16, causal});
   list.push_back({0, 3, 1, 4, 5, 16, 16, causal});
   list.push_back({1, 3, 1, 4, 5, 16, 0, causal});
+  for (char bias : {'+', '0', 'a', 'A'}) {
+    for (bool is_causal : {true, false}) {
+      list.push_back({1, 4, 2, 7, 70, 16, 16, masks(is_causal), Place::contiguous, true, bias});
+      list.push_back({2, 3, 1, 40, 600, 16, 20, masks(is_causal), Place::sliced, false, bias});
+      list.push_back({1, 3, 3, 1, 700, 24, 16, masks(is_causal), Place::stepped, false, bias});
+    }
+    list.push_back({1, 2, 1, 20, 30, 8, 16, masks(true, 9, 5.0f), Place::transposed, false, bias});
+  }
   for (Place place : {Place::transposed, Place::broadcast, Place::scalar, Place::sliced,
                       Place::stepped, Place::scattered}) {
     for (bool cached : {false, true}) {

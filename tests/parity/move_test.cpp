@@ -114,6 +114,33 @@ void check_cast(DType to, DType from, bool copy) {
   }
 }
 
+/// Dense rows from their end on, at every alignment of the output.
+void check_backwards_copies(DType dtype) {
+  Random random(static_cast<uint64_t>(dtype) + 20);
+  for (int64_t n : {4, 7, 8, 15, 16, 31, 32, 33, 63, 64, 65, 129, 1000}) {
+    for (int64_t skip = 0; skip < 3; ++skip) {
+      TestTensor in(dtype, Place::contiguous, {3, n + skip}, 1);
+      TestTensor out(dtype, Place::contiguous, {3, n}, 0, true);
+      in.fill(Values::bits, random);
+      const TestTensor* const inputs[] = {&in};
+      const std::string what = fmt::format("copy.{} of {} backwards", name(dtype), n);
+      if (!run_everywhere(what, out, inputs, [&](Backend& b, const View& o, auto views) {
+            const Layout row = views[0].layout.slice(1, n - 1, INT64_MIN, -1);
+            b.copy(o, {views[0].data, dtype, row});
+          })) {
+        return;
+      }
+      const std::vector<uint64_t> x = in.bits();
+      std::vector<uint64_t> expected(static_cast<size_t>(3 * n));
+      for (int64_t i = 0; i < 3 * n; ++i) {
+        expected[static_cast<size_t>(i)] =
+            x[static_cast<size_t>(i / n * (n + skip) + n - 1 - i % n)];
+      }
+      expect_bits(what, out, expected);
+    }
+  }
+}
+
 /// Transposes of every size around the blocks, and of more than two dims.
 void check_permuted_copies(DType dtype) {
   Random random(static_cast<uint64_t>(dtype));
@@ -304,6 +331,7 @@ const bool added = [] {
     add(fmt::format("copy.{}", name(dtype)), [=] {
       check_cast(dtype, dtype, true);
       check_permuted_copies(dtype);
+      check_backwards_copies(dtype);
     });
     add(fmt::format("cast.{}", name(dtype)), [=] {
       for (int to = 0; to < kRealDTypeCount; ++to) {

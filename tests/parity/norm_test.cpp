@@ -101,6 +101,73 @@ void check_rms_norm(DType dtype, DType weight_dtype) {
   }
 }
 
+/// with: 0 nothing, 1 a weight, 2 a weight and a bias.
+void check_layer_norm(DType dtype, DType weight_dtype, int with) {
+  Random random(33);
+  for (const Case& c : cases()) {
+    for (Values values : {Values::normal, Values::special}) {
+      if (values == Values::special && c.shape.elems() > 20000) continue;
+      const int last = c.shape.rank() - 1;
+      const Around rows(c.shape, last);
+      TestTensor x(dtype, c.place, c.shape, 1), y(dtype, c.place, c.shape, 3, true);
+      TestTensor w(weight_dtype, c.place, Shape{c.shape[last]}, 2);
+      TestTensor bias(weight_dtype, c.place, Shape{c.shape[last]}, 4);
+      x.fill(values, random);
+      w.fill(Values::normal, random);
+      bias.fill(Values::normal, random);
+      const std::string what = describe("layer_norm", dtype, c, values) + fmt::format(" {}", with);
+      const float eps = 1e-5f;
+      std::vector<const TestTensor*> inputs = {&x};
+      if (with > 0) inputs.push_back(&w);
+      if (with > 1) inputs.push_back(&bias);
+      if (!run_everywhere(what, y, inputs, [&](Backend& b, const View& o, auto in) {
+            b.layer_norm(o, in[0], with > 0 ? in[1] : ConstView{}, with > 1 ? in[2] : ConstView{},
+                         eps);
+          })) {
+        return;
+      }
+      std::vector<uint64_t> bits;
+      std::vector<long double> exact;
+      with_compute_type(dtype, [&](auto zero) {
+        using A = decltype(zero);
+        const std::vector<A> xs = elements<A>(x), ws = elements<A>(w), bs = elements<A>(bias);
+        const auto n = static_cast<size_t>(rows.n);
+        for (size_t first = 0; n != 0 && first < xs.size(); first += n) {
+          const std::vector<A> row(xs.begin() + static_cast<int64_t>(first),
+                                   xs.begin() + static_cast<int64_t>(first + n));
+          const A mean = ordered_sum<A>(row) / static_cast<A>(n);
+          long double true_mean = 0, true_squares = 0;
+          for (A v : row) true_mean += static_cast<long double>(v) / static_cast<long double>(n);
+          std::vector<A> squares;
+          for (A v : row) {
+            squares.push_back((v - mean) * (v - mean));
+            const long double off = static_cast<long double>(v) - true_mean;
+            true_squares += off * off;
+          }
+          const A scale =
+              A{1} / std::sqrt(ordered_sum<A>(squares) / static_cast<A>(n) + static_cast<A>(eps));
+          const long double true_scale =
+              1 / std::sqrt(true_squares / static_cast<long double>(n) + eps);
+          for (size_t i = 0; i < n; ++i) {
+            A v = (row[i] - mean) * scale;
+            long double t = (static_cast<long double>(row[i]) - true_mean) * true_scale;
+            if (with > 0) v = v * ws[i], t *= ws[i];
+            if (with > 1) v = v + bs[i], t += bs[i];
+            bits.push_back(encode(dtype, v));
+            exact.push_back(t);
+          }
+        }
+      });
+      expect_bits(what, y, bits);
+      // A row of one element has no variance: only the written order says what is left of it.
+      if (values == Values::normal && rows.n > 8) {
+        expect_within(what, y, exact, tolerances(dtype, exact));
+      }
+      if (testing::Test::HasFailure()) return;
+    }
+  }
+}
+
 void check_softmax(DType dtype, bool log) {
   Random random(32);
   std::vector<std::pair<Case, int>> list;
@@ -226,6 +293,10 @@ const bool added = [] {
     test("rms_norm", [=] {
       check_rms_norm(dtype, dtype);
       if (dtype != DType::f32) check_rms_norm(dtype, DType::f32);
+    });
+    test("layer_norm", [=] {
+      for (int with : {0, 1, 2}) check_layer_norm(dtype, dtype, with);
+      if (dtype != DType::f32) check_layer_norm(dtype, DType::f32, 2);
     });
     test("softmax", [=] { check_softmax(dtype, false); });
     test("log_softmax", [=] { check_softmax(dtype, true); });

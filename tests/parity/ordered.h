@@ -13,31 +13,44 @@
 
 namespace wick::parity {
 
-/// The row sum: chunks of 4096, element c of a chunk to accumulator c mod 128; chunks join by twos.
-template <class A>
-A ordered_sum(std::span<const A> x) {
-  std::vector<A> sums;
+/// The row sum's order with any joining function: chunks of 4096, element c of a chunk to
+/// accumulator c mod 128; chunks join by twos.
+template <class A, class Join>
+A ordered_tree(std::span<const A> x, A neutral, const Join& join) {
+  std::vector<A> parts;
   for (size_t start = 0; start < x.size(); start += 4096) {
-    std::array<A, 128> acc{};
-    for (size_t c = 0; c < 4096 && start + c < x.size(); ++c) acc[c % 128] += x[start + c];
+    std::array<A, 128> acc;
+    acc.fill(neutral);
+    for (size_t c = 0; c < 4096 && start + c < x.size(); ++c) {
+      acc[c % 128] = join(acc[c % 128], x[start + c]);
+    }
     std::array<A, 32> lane;
     for (size_t l = 0; l < 32; ++l) {
-      lane[l] = (acc[4 * l] + acc[4 * l + 1]) + (acc[4 * l + 2] + acc[4 * l + 3]);
+      lane[l] = join(join(acc[4 * l], acc[4 * l + 1]), join(acc[4 * l + 2], acc[4 * l + 3]));
     }
     for (size_t distance = 16; distance > 0; distance /= 2) {
       std::array<A, 32> next;
-      for (size_t l = 0; l < 32; ++l) next[l] = lane[l] + lane[l ^ distance];
+      for (size_t l = 0; l < 32; ++l) next[l] = join(lane[l], lane[l ^ distance]);
       lane = next;
     }
-    sums.push_back(lane[0]);
+    parts.push_back(lane[0]);
   }
-  while (sums.size() > 1) {
+  while (parts.size() > 1) {
     std::vector<A> next;
-    for (size_t i = 0; i + 1 < sums.size(); i += 2) next.push_back(sums[i] + sums[i + 1]);
-    if (sums.size() % 2 == 1) next.push_back(sums.back());
-    sums = next;
+    for (size_t i = 0; i + 1 < parts.size(); i += 2) next.push_back(join(parts[i], parts[i + 1]));
+    if (parts.size() % 2 == 1) next.push_back(parts.back());
+    parts = next;
   }
-  return sums.empty() ? A{0} : sums[0];
+  return parts.empty() ? neutral : parts[0];
+}
+
+template <class A>
+A ordered_sum(std::span<const A> x) {
+  return ordered_tree<A>(x, A{0}, [](A a, A b) { return a + b; });
+}
+template <class A>
+A ordered_product(std::span<const A> x) {
+  return ordered_tree<A>(x, A{1}, [](A a, A b) { return a * b; });
 }
 
 /// Calls body with a float, or with a double where the dtype computes in f64.

@@ -108,6 +108,11 @@ uint64_t reduce_group(Op op, DType dtype, std::span<const uint64_t> x) {
       for (uint64_t v : x) result += static_cast<uint64_t>(decode_int(dtype, v));
       return result & mask;
     }
+    if (op == Op::prod) {
+      result = 1;
+      for (uint64_t v : x) result *= static_cast<uint64_t>(decode_int(dtype, v));
+      return result & mask;
+    }
     result = x[0];
     for (uint64_t v : x) {
       const int64_t a = decode_int(dtype, v), b = decode_int(dtype, result);
@@ -123,6 +128,8 @@ uint64_t reduce_group(Op op, DType dtype, std::span<const uint64_t> x) {
     if (op == Op::sum || op == Op::mean) {
       y = ordered_sum<A>(values);
       if (op == Op::mean) y = y / static_cast<A>(values.size());
+    } else if (op == Op::prod) {
+      y = ordered_product<A>(values);
     } else {
       y = values[0];
       for (A v : values) y = op == Op::max ? math::maximum(y, v) : math::minimum(y, v);
@@ -142,6 +149,12 @@ void check_reduce(Op op, DType dtype) {
       TestTensor x(dtype, c.place, c.shape, 1);
       TestTensor y(dtype, c.place, reduced_shape(c.shape, c.dims), 2, true);
       x.fill(values, random);
+      if (op == Op::prod && is_float(dtype) && values == Values::normal) {
+        // Near 1, so that long products neither vanish nor overflow.
+        x.fill_with([&](int64_t) {
+          return 1.0L + (static_cast<long double>(random.uniform()) - 0.5L) * 0.25L;
+        });
+      }
       const std::string what = describe(op, dtype, c, values);
       const TestTensor* const inputs[] = {&x};
       if (!run_everywhere(what, y, inputs, [&](Backend& b, const View& o, auto in) {
@@ -215,7 +228,7 @@ void check_arg(Op op, DType dtype) {
 }
 
 const bool added = [] {
-  for (Op op : {Op::sum, Op::mean, Op::max, Op::min, Op::argmax, Op::argmin}) {
+  for (Op op : {Op::sum, Op::prod, Op::mean, Op::max, Op::min, Op::argmax, Op::argmin}) {
     for (int d = 0; d < kRealDTypeCount; ++d) {
       const auto dtype = static_cast<DType>(d);
       if (!info(op).dtypes.contains(dtype)) continue;

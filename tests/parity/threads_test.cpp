@@ -58,8 +58,9 @@ void check_all(DType dtype) {
     for (TestTensor* t : {&q, &k, &v}) t->fill(Values::normal, random);
     const ConstView qv = std::as_const(q).view(), kv = std::as_const(k).view(),
                     vv = std::as_const(v).view();
-    check(fmt::format("attention of {} queries", m), o,
-          [&](Backend& b) { b.attention(o.view(), qv, kv, vv, AttentionParams{.scale = 0.2f}); });
+    check(fmt::format("attention of {} queries", m), o, [&](Backend& b) {
+      b.attention(o.view(), qv, kv, vv, AttentionParams{.scale = 0.2f}, {});
+    });
   }
 }
 

@@ -88,11 +88,72 @@ TEST(Gradient, Norms) {
   check_gradients("softmax", [](Inputs i) { return softmax(i[0], 0); }, {x});
   check_gradients("log_softmax", [](Inputs i) { return log_softmax(i[0], -1); }, {x});
   check_gradients("rms_norm", [](Inputs i) { return rms_norm(i[0], i[1], 1e-3f); }, {x, w});
+  check_gradients("layer_norm", [](Inputs i) { return layer_norm(i[0], i[1], i[2], 1e-3f); },
+                  {x, w, numbers({6}, 10)});
+  check_gradients("layer_norm alone", [](Inputs i) { return layer_norm(i[0], {}, {}, 1e-3f); },
+                  {x});
   const Tensor angles = numbers({3, 2}, 9).to(DType::f32);
   const Tensor cosines = Tensor::full({3, 2}, 0.6, DType::f32), sines = angles;
   check_gradients("rope", [&](Inputs i) { return rope(i[0], cosines, sines); }, {x});
   check_gradients("rope_interleaved",
                   [&](Inputs i) { return rope_interleaved(i[0], cosines, sines); }, {x});
+}
+
+TEST(Gradient, Convolutions) {
+  const Tensor x = numbers({2, 4, 7, 6}, 11), w = numbers({6, 2, 3, 2}, 12), b = numbers({6}, 13);
+  for (const ConvParams& p :
+       {ConvParams{.stride = {1, 1}, .padding = {0, 1}, .dilation = {1, 1}, .groups = 2},
+        ConvParams{.stride = {3, 2}, .padding = {1, 0}, .dilation = {2, 1}, .groups = 2}}) {
+    check_gradients("conv2d", [&](Inputs i) { return conv2d(i[0], i[1], i[2], p); }, {x, w, b});
+    const Tensor turned = numbers({4, 3, 3, 2}, 14);
+    for (int64_t extra : {0, 1}) {
+      if (extra >= p.stride[0]) continue;
+      check_gradients("conv_transpose2d",
+                      [&](Inputs i) {
+                        return conv_transpose2d(i[0], i[1], {}, p, {extra, 0});
+                      },
+                      {x, turned});
+    }
+  }
+  check_gradients(
+      "conv_transpose2d, padding beyond a stride",
+      [&](Inputs i) {
+        const ConvParams p{.stride = {1, 1}, .padding = {0, 0}, .dilation = {3, 3}, .groups = 1};
+        return conv_transpose2d(i[0], i[1], {}, p, {2, 1});
+      },
+      {numbers({1, 2, 3, 3}, 15), numbers({2, 2, 2, 2}, 16)});
+  check_gradients("conv1d",
+                  [](Inputs i) {
+                    return conv1d(i[0], i[1], {},
+                                  {.stride = 2, .padding = 1, .dilation = 1, .groups = 1});
+                  },
+                  {numbers({2, 3, 8}, 17), numbers({4, 3, 3}, 18)});
+}
+
+TEST(Gradient, PoolsAndResampling) {
+  const Tensor x = numbers({2, 2, 6, 5}, 19);
+  const PoolParams p{.kernel = {3, 2}, .stride = {2, 2}, .padding = {1, 0}};
+  test::expect_gradients("max_pool2d", [&](Inputs i) { return max_pool2d(i[0], p); }, {x});
+  check_gradients("avg_pool2d", [&](Inputs i) { return avg_pool2d(i[0], p); }, {x});
+  check_gradients(
+      "avg_pool1d",
+      [&](Inputs i) { return avg_pool1d(i[0], {.kernel = 2, .stride = 1, .padding = 1}); },
+      {numbers({2, 2, 5}, 20)});
+  check_gradients("upsample_nearest2d",
+                  [](Inputs i) {
+                    return upsample_nearest2d(i[0], {.size = {9, 10}});
+                  },
+                  {x});
+  for (bool align : {false, true}) {
+    check_gradients("upsample_bilinear2d",
+                    [&](Inputs i) {
+                      return upsample_bilinear2d(i[0], {.size = {9, 10}, .align_corners = align});
+                    },
+                    {x});
+  }
+  const Tensor leaf = x.requires_grad();
+  const Tensor slope = gradients(sum(sqr(max_pool2d(leaf, p))), std::span(&leaf, 1), {}, true)[0];
+  EXPECT_FAILS(backward(sum(slope)), "max_pool2d: no second derivative");
 }
 
 TEST(Gradient, CastsAndAffine) {

@@ -22,12 +22,19 @@ using Call = std::function<void(const Tensor&)>;
 /// Every op of ops.def, called with `x` as one operand and good ones beside it.
 std::vector<std::pair<Op, Call>> calls() {
   std::vector<std::pair<Op, Call>> all;
-  const Tensor good = make({2, 2});
+  const Tensor good = make({2, 2}), whole = make({2, 2}, DType::i32);
 // clang-format off
 #define WICK_UNARY(name, ...) all.push_back({Op::name, [](const Tensor& x) { name(x); }});
-#define WICK_BINARY(name, ...)                                              \
+#define WICK_TEST(name, ...) all.push_back({Op::name, [](const Tensor& x) { name(x); }});
+#define WICK_COMPARE(name, ...)                                             \
   all.push_back({Op::name, [good](const Tensor& x) { name(x, good); }});    \
   all.push_back({Op::name, [good](const Tensor& x) { name(good, x); }});
+#define WICK_GOOD_Real good
+#define WICK_GOOD_Floats good
+#define WICK_GOOD_Integers whole
+#define WICK_BINARY(name, dtypes, ...)                                                   \
+  all.push_back({Op::name, [=](const Tensor& x) { name(x, WICK_GOOD_##dtypes); }});      \
+  all.push_back({Op::name, [=](const Tensor& x) { name(WICK_GOOD_##dtypes, x); }});
 #define WICK_REDUCE(name, ...) all.push_back({Op::name, [](const Tensor& x) { name(x); }});
 #define WICK_ARG(name, ...) all.push_back({Op::name, [](const Tensor& x) { name(x, 0); }});
 #include "wick/op/ops.def"
@@ -43,17 +50,77 @@ std::vector<std::pair<Op, Call>> calls() {
   add(Op::cast, [](const Tensor& x) { cast(x, DType::f16); });
   add(Op::index_select, [good](const Tensor& x) { index_select(good, x, 0); });
   add(Op::index_select, [ids](const Tensor& x) { index_select(x, ids, 0); });
+  add(Op::gather, [good](const Tensor& x) { gather(good, x, 0); });
+  add(Op::gather, [ids](const Tensor& x) { gather(x, ids, 0); });
+  for (const auto& [op, function] : {std::pair{Op::scatter, &scatter},
+                                     {Op::scatter_add, &scatter_add},
+                                     {Op::index_add, &index_add}}) {
+    add(op, [ids, good, f = function](const Tensor& x) { f(x, ids, good, 0); });
+    add(op, [good, f = function](const Tensor& x) { f(good, x, good, 0); });
+    add(op, [ids, good, f = function](const Tensor& x) { f(good, ids, x, 0); });
+  }
+  add(Op::one_hot, [](const Tensor& x) { one_hot(x, 3); });
+  add(Op::sort, [](const Tensor& x) { sort(x, 0); });
+  add(Op::argsort, [](const Tensor& x) { argsort(x, 0); });
+  add(Op::topk, [](const Tensor& x) { topk(x, 1, 0); });
+  add(Op::cumsum, [](const Tensor& x) { cumsum(x, 0); });
+  add(Op::uniform, [](const Tensor& x) { uniform(x.shape()); });
+  add(Op::normal, [](const Tensor& x) { normal(x.shape()); });
+  add(Op::copy, [](const Tensor& x) { flip(x); });
+  add(Op::copy, [](const Tensor& x) { roll(x, 1, 0); });
+  add(Op::copy, [](const Tensor& x) { repeat(x, {2}); });
+  add(Op::copy, [](const Tensor& x) { pad(x, {{1, 1}}); });
+  add(Op::copy, [](const Tensor& x) { tril(x); });
+  add(Op::copy, [](const Tensor& x) { triu(x); });
+  add(Op::fill, [](const Tensor& x) {
+    Tensor target = x;
+    const_set(target, 1);
+  });
   add(Op::affine, [](const Tensor& x) { affine(x, 1, 1); });
+  add(Op::clamp, [](const Tensor& x) { clamp(x, 0, 1); });
+  add(Op::powf, [](const Tensor& x) { powf(x, 2); });
+  add(Op::elu, [](const Tensor& x) { elu(x); });
+  const Tensor mask = make({2, 2}, DType::u8);
+  add(Op::where, [good](const Tensor& x) { where(x, good, good); });
+  add(Op::where, [good, mask](const Tensor& x) { where(mask, x, good); });
+  add(Op::where, [good, mask](const Tensor& x) { where(mask, good, x); });
+  add(Op::where, [good](const Tensor& x) { masked_fill(good, x, 1); });
+  add(Op::where, [mask](const Tensor& x) { masked_fill(x, mask, 1); });
   add(Op::matmul, [good](const Tensor& x) { matmul(good, x); });
   add(Op::matmul, [good](const Tensor& x) { matmul(x, good); });
   add(Op::quantize, [](const Tensor& x) { quantize(x, DType::q8_0); });
   add(Op::dequantize, [](const Tensor& x) { dequantize(x); });
   add(Op::linear, [blocks](const Tensor& x) { linear(x, Weight(blocks)); });
   add(Op::linear, [](const Tensor& x) { Weight{x}; });
+  const Tensor line = make({1, 2, 4}), image = make({1, 2, 4, 4});
+  add(Op::conv1d, [line](const Tensor& x) { conv1d(x, line); });
+  add(Op::conv1d, [line](const Tensor& x) { conv1d(line, x); });
+  add(Op::conv2d, [image](const Tensor& x) { conv2d(x, image); });
+  add(Op::conv2d, [image](const Tensor& x) { conv2d(image, x); });
+  add(Op::conv2d, [image](const Tensor& x) { conv2d_weight(image, x, {2, 2}); });
+  add(Op::conv_transpose1d, [line](const Tensor& x) { conv_transpose1d(x, line); });
+  add(Op::conv_transpose2d, [image](const Tensor& x) { conv_transpose2d(image, x); });
+  add(Op::max_pool1d, [](const Tensor& x) { max_pool1d(x, {.kernel = 2}); });
+  add(Op::max_pool2d, [](const Tensor& x) { max_pool2d(x, {}); });
+  add(Op::max_pool2d, [image](const Tensor& x) { max_pool2d_grad(image, x, {}); });
+  add(Op::avg_pool1d, [](const Tensor& x) { avg_pool1d(x, {.kernel = 2}); });
+  add(Op::avg_pool2d, [](const Tensor& x) { avg_pool2d(x, {}); });
+  add(Op::avg_pool2d, [image](const Tensor& x) { avg_pool2d_grad(x, image, {}); });
+  add(Op::upsample_nearest1d, [](const Tensor& x) { upsample_nearest1d(x, 4); });
+  add(Op::upsample_nearest2d, [](const Tensor& x) { upsample_nearest2d(x, {.size = {4, 4}}); });
+  add(Op::upsample_bilinear2d, [](const Tensor& x) { upsample_bilinear2d(x, {.size = {4, 4}}); });
   add(Op::softmax, [](const Tensor& x) { softmax(x, 0); });
   add(Op::log_softmax, [](const Tensor& x) { log_softmax(x, 0); });
   add(Op::rms_norm, [good](const Tensor& x) { rms_norm(good, x, 1e-5f); });
   add(Op::rms_norm, [ids](const Tensor& x) { rms_norm(x, make({2}), 1e-5f); });
+  add(Op::layer_norm, [](const Tensor& x) { layer_norm(x); });
+  add(Op::var, [](const Tensor& x) { var(x); });
+  add(Op::logsumexp, [](const Tensor& x) { logsumexp(x); });
+  add(Op::any, [](const Tensor& x) { any(x); });
+  add(Op::all, [](const Tensor& x) { wick::all(x); });
+  add(Op::group_norm, [](const Tensor& x) { group_norm(x, 1); });
+  add(Op::batch_norm, [good](const Tensor& x) { batch_norm(x, good, good); });
+  add(Op::einsum, [](const Tensor& x) { einsum("i->i", std::span(&x, 1)); });
   add(Op::rope, [table](const Tensor& x) { rope(x, table, table); });
   add(Op::rope, [good, table](const Tensor& x) { rope(good, x, table); });
   add(Op::rope_interleaved, [good, table](const Tensor& x) { rope_interleaved(good, table, x); });
@@ -118,7 +185,9 @@ TEST(OpErrors, DtypesOutsideTheRow) {
     const OpInfo& row = kOps[static_cast<size_t>(i)];
     if (row.kind == OpKind::other) continue;
     for (const auto& [op, call] : calls()) {
-      if (op != static_cast<Op>(i) || row.kind == OpKind::binary) continue;
+      if (op != static_cast<Op>(i) || row.kind == OpKind::binary || row.kind == OpKind::compare) {
+        continue;
+      }
       for (int d = 0; d < kRealDTypeCount; ++d) {
         const auto dtype = static_cast<DType>(d);
         const std::string error = error_of([&] { call(make({2, 2}, dtype)); });
@@ -149,6 +218,29 @@ TEST(OpErrors, OperandsThatDontMatch) {
       error_of([&] { mul(a, make({2})); }),
       "mul: shapes don't broadcast: lhs [2,3], rhs [2]: each size must be equal or 1, counted "
       "from the last dimension");
+  EXPECT_EQ(error_of([&] { lt(a, h); }).substr(0, 58),
+            "lt: dtypes differ: lhs f32[2,3]@cpu, rhs f16[2,3]@cpu: not");
+  EXPECT_THAT(error_of([&] { ge(a, make({2})); }), HasSubstr("ge: shapes don't broadcast"));
+  const Tensor mask = make({2, 3}, DType::u8);
+  EXPECT_EQ(error_of([&] {
+              where(make({2, 3}, DType::i32), a, a);
+            }),
+            "where: condition of this dtype: i32[2,3]@cpu: use u8, u32 or i64");
+  EXPECT_THAT(error_of([&] { where(mask, a, h); }), HasSubstr("where: dtypes differ"));
+  EXPECT_THAT(error_of([&] { where(mask, a, make({4})); }), HasSubstr("shapes don't broadcast"));
+  EXPECT_THAT(error_of([&] { where(make({2}, DType::u8), a, a); }),
+              HasSubstr("where: shapes don't broadcast"));
+  EXPECT_EQ(error_of([&] { masked_fill(a, a, 1); }),
+            "masked_fill: condition of this dtype: f32[2,3]@cpu: use u8, u32 or i64");
+  EXPECT_EQ(error_of([&] {
+              masked_fill(a, make({4, 2, 3}, DType::u8), 1);
+            }),
+            "masked_fill: mask larger than the tensor: mask u8[4,2,3]@cpu, tensor f32[2,3]@cpu: "
+            "the mask broadcasts to the tensor");
+  EXPECT_EQ(error_of([&] { clamp(make({2}, DType::i32), NAN, 1); }),
+            "clamp: a bound is NaN: i32[2]@cpu: integers need numbers");
+  EXPECT_THAT(error_of([&] { rem(make({2}, DType::i32), make({2}, DType::i32)); }),
+              HasSubstr("rem: integer division by zero"));
   EXPECT_EQ(error_of([&] { matmul(a, a); }),
             "matmul: inner dimensions differ: lhs f32[2,3]@cpu, rhs f32[2,3]@cpu: need lhs[-1] == "
             "rhs[-2] (3 != 2)");

@@ -33,6 +33,12 @@ struct AttentionParams {
   float soft_cap = 0.0f;  ///< > 0: score = cap * tanh(score / cap), before masks
 };
 
+/// What `attention` adds to scores, behind their cap: absent where data is null.
+struct AttentionBias {
+  ConstView mask;    ///< [b, h, m, n]: f32, added; or u8, a key whose element is 0 isn't seen
+  ConstView slopes;  ///< [h] f32: times (j - i - (keys - queries)) is added, for key j and query i
+};
+
 /// Where new positions and what they attend to lie, in `cached_attention`. The caches are written.
 struct CachedAttention {
   ConstView cos, sin;      ///< [positions, r/2] f32
@@ -40,6 +46,28 @@ struct CachedAttention {
   View keys;               ///< [g, capacity, d]
   View values;             ///< [g, capacity, e], of keys' dtype
   AttentionParams params;  ///< causal; row i sees the keys of positions up to its own
+};
+
+/// How the kernel of a convolution moves over its input, along h and w.
+struct ConvParams {
+  int64_t stride[2] = {1, 1};
+  int64_t padding[2] = {0, 0};   ///< zeros at either side
+  int64_t dilation[2] = {1, 1};  ///< inputs from one tap of the kernel to the next
+  int64_t groups = 1;
+};
+
+/// How a window of max_pool2d and avg_pool2d moves over its input, along h and w.
+struct PoolParams {
+  int64_t kernel[2] = {1, 1};
+  int64_t stride[2] = {0, 0};     ///< 0: the kernel's size (a backend gets the size itself)
+  int64_t padding[2] = {0, 0};    ///< at either side
+  bool count_include_pad = true;  ///< avg: padding counts as elements that are 0
+};
+
+/// Which inputs an output of upsample_nearest2d or upsample_bilinear2d lies at, along h and w.
+struct ResampleParams {
+  double scale[2] = {1, 1};    ///< inputs from one output to the next
+  bool align_corners = false;  ///< bilinear: output 0 lies at input 0, not half a step before it
 };
 
 /// What `linear` computes of its input before the product, and adds to it afterwards. The result
@@ -145,11 +173,47 @@ class WICK_API Backend {
   virtual void index_select(const View& out, const ConstView& in, const ConstView& ids,
                             int dim) = 0;
 
+  // Index. `ids` is u8, u32, i32 or i64; the maximum of an unsigned type is padding. Errors: any
+  // other id outside the dim, which names it.
+  /// out[.., i, ..] = in[.., ids[.., i, ..], ..] along `dim`, 0 for padding. ids has out's shape;
+  /// in's other sizes are at least those. What out holds after an error is unspecified.
+  virtual void gather(const View& out, const ConstView& in, const ConstView& ids, int dim) = 0;
+  /// out[.., ids[.., i, ..], ..] = source[.., i, ..] along `dim`, in the order of i, padding left
+  /// out. ids has source's shape; out's other sizes are at least those. scatter_add adds to what
+  /// out holds. `op` is scatter, scatter_add or one_hot, a scatter by another name. Ids are checked
+  /// before anything is written.
+  virtual void scatter(Op op, const View& out, const ConstView& source, const ConstView& ids,
+                       int dim) = 0;
+  /// out[.., ids[i], ..] += source[.., i, ..] in the order of i, padding left out; ids [n]. Ids are
+  /// checked before anything is written.
+  virtual void index_add(const View& out, const ConstView& source, const ConstView& ids,
+                         int dim) = 0;
+  /// The elements along a dim in order, and their u32 places in it. Stable; NaN last in both
+  /// directions, -0 < +0. Either output may be absent (no data); outputs may be shorter along `dim`
+  /// than the input: the first so many.
+  virtual void sort(const View& values, const View& indices, const ConstView& in, int dim,
+                    bool descending) = 0;
+  /// cumsum: out[.., i, ..] is the sum of in[.., 0 to i, ..] along `dim`.
+  virtual void scan(Op op, const View& out, const ConstView& in, int dim) = 0;
+  /// uniform in [a, b), or normal of mean a and deviation b: element i, row-major, is a function of
+  /// the seed, i and the counter `first` alone; see docs/design/numerics/random.md.
+  virtual void random(Op op, const View& out, uint64_t seed, uint64_t first, Scalar a,
+                      Scalar b) = 0;
+
   // Map.
   virtual void unary(Op op, const View& out, const ConstView& in) = 0;
+  /// f(x; p, q); a row of one number takes p. They become numbers of the type that computes, by the
+  /// rules of cast.
+  virtual void unary_with(Op op, const View& out, const ConstView& in, Scalar p, Scalar q) = 0;
+  /// out is u8.
+  virtual void test(Op op, const View& out, const ConstView& in) = 0;
   /// Operands are already broadcast to out's shape (strides of 0).
   virtual void binary(Op op, const View& out, const ConstView& a, const ConstView& b) = 0;
-  virtual void affine(const View& out, const ConstView& in, Scalar mul, Scalar add) = 0;
+  /// Likewise; out is u8.
+  virtual void compare(Op op, const View& out, const ConstView& a, const ConstView& b) = 0;
+  /// condition u8, u32 or i64; broadcast as those of binary.
+  virtual void where(const View& out, const ConstView& condition, const ConstView& a,
+                     const ConstView& b) = 0;
 
   // Reduce. `out` has size 1 where a dim is reduced (bit d of dims), rank as `in`.
   virtual void reduce(Op op, const View& out, const ConstView& in, uint32_t dims) = 0;
@@ -170,17 +234,44 @@ class WICK_API Backend {
   virtual void quantize(const View& out, const ConstView& in) = 0;
   virtual void dequantize(const View& out, const ConstView& in) = 0;
 
+  // Spatial: x [b, c, h, w], w [o, c/groups, kh, kw], pixels of one dimension have h = kh = 1.
+  virtual void conv2d(const View& out, const ConstView& x, const ConstView& w,
+                      const ConvParams& params) = 0;
+  /// The gradient of conv2d's x [b, c, h, w] by its output's [b, o, oh, ow]; a transposed
+  /// convolution's forward.
+  virtual void conv2d_input(const View& grad_x, const ConstView& grad_out, const ConstView& w,
+                            const ConvParams& params) = 0;
+  /// The gradient of conv2d's w.
+  virtual void conv2d_weight(const View& grad_w, const ConstView& x, const ConstView& grad_out,
+                             const ConvParams& params) = 0;
+  /// max_pool2d, avg_pool2d: in [b, c, h, w] → out [b, c, oh, ow].
+  virtual void pool2d(Op op, const View& out, const ConstView& in, const PoolParams& params) = 0;
+  /// Their gradient, of floats: grad_out goes to the first largest element of its window, or is
+  /// shared among the window's elements.
+  virtual void pool2d_grad(Op op, const View& grad_in, const ConstView& grad_out,
+                           const ConstView& in, const PoolParams& params) = 0;
+  /// upsample_nearest2d, upsample_bilinear2d: in [b, c, h, w] → out [b, c, oh, ow].
+  virtual void resample(Op op, const View& out, const ConstView& in,
+                        const ResampleParams& params) = 0;
+  /// Their gradient, of floats.
+  virtual void resample_grad(Op op, const View& grad_in, const ConstView& grad_out,
+                             const ResampleParams& params) = 0;
+
   // Fused.
   virtual void softmax(const View& out, const ConstView& in, int dim, bool log) = 0;
   virtual void rms_norm(const View& out, const ConstView& in, const ConstView& weight,
                         float eps) = 0;
+  /// weight and bias [d], of in's dtype or f32; either may be absent (data null).
+  virtual void layer_norm(const View& out, const ConstView& in, const ConstView& weight,
+                          const ConstView& bias, float eps) = 0;
   /// in [.., t, d]; cos and sin [t, r/2] f32 with r <= d rotated elements, the rest are copied.
   virtual void rope(const View& out, const ConstView& in, const ConstView& cos,
                     const ConstView& sin, bool interleaved) = 0;
   /// q [b, h, m, d], k [b, g, n, d], v [b, g, n, e] → out [b, h, m, e]; h a multiple of g. k and v
   /// share a dtype, which may be narrower than q's; out has q's.
   virtual void attention(const View& out, const ConstView& q, const ConstView& k,
-                         const ConstView& v, const AttentionParams& params) = 0;
+                         const ConstView& v, const AttentionParams& params,
+                         const AttentionBias& bias) = 0;
   /// qkv [t, h·d + g·d + g·e] f32, h query heads, g key heads and g value heads a row: rotates
   /// queries and keys (rope_interleaved) by their positions, stores keys and values in the caches,
   /// and attends. out [t, h·e] f32.

@@ -79,6 +79,7 @@ inline constexpr DTypeSet kFloats =
     DTypeSet::of(DType::bf16, DType::f16, DType::f32, DType::f64, DType::f8e4m3);
 inline constexpr DTypeSet kReal = kIntegers | kFloats;
 inline constexpr DTypeSet kIds = DTypeSet::of(DType::u8, DType::u32, DType::i32, DType::i64);
+inline constexpr DTypeSet kConditions = DTypeSet::of(DType::u8, DType::u32, DType::i64);
 inline constexpr DTypeSet kActivations = DTypeSet::of(DType::bf16, DType::f16, DType::f32);
 /// Types a weight matrix of `linear` may have.
 inline constexpr DTypeSet kWeights =

@@ -84,6 +84,8 @@ WICK_FN float rint(float x) { return ::rintf(x); }
 WICK_FN double rint(double x) { return ::rint(x); }
 WICK_FN float floor(float x) { return ::floorf(x); }
 WICK_FN double floor(double x) { return ::floor(x); }
+WICK_FN float ceil(float x) { return ::ceilf(x); }
+WICK_FN double ceil(double x) { return ::ceil(x); }
 WICK_FN float abs(float x) { return ::fabsf(x); }
 WICK_FN double abs(double x) { return ::fabs(x); }
 #else
@@ -99,6 +101,9 @@ WICK_FN double rint(double x) { return __builtin_rint(x); }
 /// The largest integer not above x. Every input; exact.
 WICK_FN float floor(float x) { return __builtin_floorf(x); }
 WICK_FN double floor(double x) { return __builtin_floor(x); }
+/// The smallest integer not below x. Every input; exact.
+WICK_FN float ceil(float x) { return __builtin_ceilf(x); }
+WICK_FN double ceil(double x) { return __builtin_ceil(x); }
 /// x without its sign. Every input; exact.
 WICK_FN float abs(float x) { return __builtin_fabsf(x); }
 WICK_FN double abs(double x) { return __builtin_fabs(x); }
@@ -141,5 +146,30 @@ template <class A, class B>
 inline constexpr bool kSame = false;
 template <class A>
 inline constexpr bool kSame<A, A> = true;
+
+/// The types that functions compute in.
+template <class T>
+concept Real = kSame<T, float> || kSame<T, double>;
+template <class T>
+concept Whole = kSame<T, u8> || kSame<T, u32> || kSame<T, i16> || kSame<T, i32> || kSame<T, i64>;
+template <class T>
+concept Number = Real<T> || Whole<T>;
+
+namespace detail {
+
+inline constexpr float kInfF32 = __builtin_bit_cast(float, 0x7f800000u);
+inline constexpr double kInfF64 = __builtin_bit_cast(double, u64{0x7ff0000000000000u});
+inline constexpr float kNaNF32 = __builtin_bit_cast(float, 0x7fc00000u);
+inline constexpr double kNaNF64 = __builtin_bit_cast(double, u64{0x7ff8000000000000u});
+
+/// y, which isn't negative unless x is, with the sign of x.
+WICK_FN float with_sign(float y, float x) {
+  return bits_f32(f32_bits(y) | (f32_bits(x) & 0x80000000u));
+}
+WICK_FN double with_sign(double y, double x) {
+  return bits_f64(f64_bits(y) | (f64_bits(x) & 0x8000000000000000u));
+}
+
+}  // namespace detail
 
 }  // namespace wick::math

@@ -14,11 +14,17 @@
 
 namespace wick::math {
 
-// What is one operation or two, or of two operands, is taken as it is.
-#define WICK_NARROW_AS_IT_IS                                                                    \
-  using math::abs, math::add, math::div, math::floor, math::maximum, math::minimum, math::mul,  \
-      math::neg, math::recip, math::relu, math::rint, math::round, math::rsqrt, math::silu_mul, \
-      math::sqr, math::sqrt, math::square, math::sub;
+// What is one operation or two, or rare, is taken as it is.
+#define WICK_NARROW_AS_IT_IS                                                                      \
+  using math::abs, math::add, math::affine, math::atan2, math::bitwise_and, math::bitwise_not,    \
+      math::bitwise_or, math::bitwise_xor, math::ceil, math::clamp, math::div, math::elu,         \
+      math::eq, math::erf, math::expm1, math::floor, math::ge, math::gelu, math::gelu_erf,        \
+      math::gt, math::isinf, math::isnan, math::le, math::log1p, math::logical_and,               \
+      math::logical_not, math::logical_or, math::logical_xor, math::lt, math::maximum,            \
+      math::minimum, math::mul, math::ne, math::neg, math::normcdf, math::pow, math::powf,        \
+      math::recip, math::relu, math::rem, math::rint, math::round, math::rsqrt, math::shift_left, \
+      math::shift_right, math::sign, math::silu_mul, math::sqr, math::sqrt, math::square,         \
+      math::sub;
 
 namespace detail {
 
@@ -34,11 +40,6 @@ WICK_FN float over_f(float f, float last, C... before) {
   return p;
 }
 
-/// x with the sign of another number.
-WICK_FN float with_sign(float x, float sign) {
-  return bits_f32((f32_bits(x) & 0x7fffffffu) | (f32_bits(sign) & 0x80000000u));
-}
-
 /// −e/(2 + e) with e = exp(−2y) − 1 = s·f·q + (s − 1), which is exact where it is small: of 2^f·s,
 /// q(f) = (2^f − 1)/f.
 template <class Q>
@@ -49,7 +50,7 @@ WICK_FN float tanh_by(float x, const Q& q) {
   const float f = fma(y, kTwice, kExponent - t);
   const float s = bits_f32(f32_bits(t) << 23);
   const float e = fma(s, f * q(f), s - 1.0f);
-  return with_sign(e * recip_moderate(2.0f + e), x);
+  return with_sign(abs(e * recip_moderate(2.0f + e)), x);
 }
 
 }  // namespace detail
@@ -106,6 +107,10 @@ WICK_FN float tanh(float x) {
 
 /// None of its numbers is a denormal float.
 WICK_FN float log(float x) { return detail::log_f32<false>(x); }
+
+/// Its numbers are small ones.
+WICK_FN float sin(float x) { return math::sin_of_near(x); }
+WICK_FN float cos(float x) { return math::cos_of_near(x); }
 
 }  // namespace of_f16
 
@@ -174,6 +179,8 @@ WICK_FN float log(float x) {
                                  -0x1.0001a8p-1f);
   return fma(k, 0x1.62e43p-1f, fma(p, f * f, f)) + detail::log_special(x);
 }
+
+using math::cos, math::sin;
 
 }  // namespace of_bf16
 

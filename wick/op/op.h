@@ -11,14 +11,17 @@ namespace wick {
 /// Every operation, one enumerator a row of ops.def.
 enum class Op : uint8_t {
 #define WICK_UNARY(name, ...) name,
+#define WICK_UNARY_WITH(name, ...) name,
+#define WICK_TEST(name, ...) name,
 #define WICK_BINARY(name, ...) name,
+#define WICK_COMPARE(name, ...) name,
 #define WICK_REDUCE(name, ...) name,
 #define WICK_ARG(name, ...) name,
 #define WICK_OP(name, ...) name,
 #include "wick/op/ops.def"
 };
 
-enum class OpKind : uint8_t { unary, binary, reduce, arg, other };
+enum class OpKind : uint8_t { unary, unary_with, test, binary, compare, reduce, arg, other };
 
 /// What a result promises across backends and ISAs; docs/design/numerics.md is the contract.
 enum class NumericClass : uint8_t { exact, tree, blocked, bound };
@@ -36,7 +39,10 @@ inline constexpr std::array kOps = {
 #define WICK_OP_ROW(name, kind, set, cls, doc) \
   OpInfo{#name, OpKind::kind, dtypes::k##set, NumericClass::cls, doc},
 #define WICK_UNARY(name, set, cls, doc) WICK_OP_ROW(name, unary, set, cls, doc)
+#define WICK_UNARY_WITH(name, set, numbers, cls, doc) WICK_OP_ROW(name, unary_with, set, cls, doc)
+#define WICK_TEST(name, set, cls, doc) WICK_OP_ROW(name, test, set, cls, doc)
 #define WICK_BINARY(name, set, cls, doc) WICK_OP_ROW(name, binary, set, cls, doc)
+#define WICK_COMPARE(name, set, cls, doc) WICK_OP_ROW(name, compare, set, cls, doc)
 #define WICK_REDUCE(name, set, cls, doc) WICK_OP_ROW(name, reduce, set, cls, doc)
 #define WICK_ARG(name, set, cls, doc) WICK_OP_ROW(name, arg, set, cls, doc)
 #define WICK_OP(name, set, cls, doc) WICK_OP_ROW(name, other, set, cls, doc)

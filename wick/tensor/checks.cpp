@@ -27,6 +27,16 @@ void check_device(const char* op, const Tensor& a, const Tensor& b) {
               "move one of them");
 }
 
+void check_sole_owner(const char* op, const Tensor& target) {
+  if (!target.storage()->writable()) {
+    throw Error(op, "target is read-only", target.str(), "it maps a file: clone it first");
+  }
+  if (target.storage().use_count() != 1) {
+    throw Error(op, "target's storage is shared", target.str(),
+                "other tensors would change under their owners: clone it first");
+  }
+}
+
 void check_same(Op op, const Tensor& a, const Tensor& b, const char* as) {
   const char* op_name = as != nullptr ? as : name(op).data();
   check_device(op_name, a, b);

@@ -13,5 +13,7 @@ void check_operand(Op op, const Tensor& x, const char* as = nullptr);
 /// Errors: two operands of different dtypes or devices.
 void check_same(Op op, const Tensor& a, const Tensor& b, const char* as = nullptr);
 void check_device(const char* op, const Tensor& a, const Tensor& b);
+/// Errors: a target of writing whose storage is a mapped file's, or another tensor's, too.
+void check_sole_owner(const char* op, const Tensor& target);
 
 }  // namespace wick

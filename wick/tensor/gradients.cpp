@@ -2,12 +2,13 @@
 // that gradients have gradients. Sources: ordinary calculus; for a norm or a softmax the derivation
 // stands beside the rule.
 
+#include "wick/tensor/gradients.h"
+
 #include <array>
 #include <cmath>
 
 #include "wick/tensor/arguments.h"
 #include "wick/tensor/ops.h"
-#include "wick/tensor/tape.h"
 
 namespace wick::tape {
 namespace {
@@ -64,26 +65,86 @@ void rms_norm_rule(const Vjp& v) {
   v.to_if_wanted(1, [&] { return (v.grad() * x * r).to(v.x(1).dtype()); });
 }
 
+/// y = h w + b with h = c r, c = x − mean(x), r = (mean(c²) + eps)^-½:
+/// dx = r (g w − mean(g w) − h mean(g w h)), dw = Σ g h, db = Σ g.
+void layer_norm_rule(const Vjp& v) {
+  const Tensor &x = v.x(0), &w = v.x(1), &b = v.x(2);
+  const auto eps = static_cast<double>(v.arguments<float>());
+  const Tensor c = x - mean(x, -1, true);
+  const Tensor r = rsqrt(affine(mean(sqr(c), -1, true), 1.0, eps)), h = c * r;
+  v.to_if_wanted(0, [&] {
+    const Tensor gw = w.defined() ? v.grad() * w.to(x.dtype()) : v.grad();
+    return r * (gw - mean(gw, -1, true) - h * mean(gw * h, -1, true));
+  });
+  v.to_if_wanted(1, [&] { return (v.grad() * h).to(w.dtype()); });
+  v.to_if_wanted(2, [&] { return v.grad().to(b.dtype()); });
+}
+
 /// A rotation's transpose turns the other way.
 void rope_rule(const Vjp& v) { v.to_x(rope(v.grad(), v.x(1), neg(v.x(2)))); }
 void rope_interleaved_rule(const Vjp& v) {
   v.to_x(rope_interleaved(v.grad(), v.x(1), neg(v.x(2))));
 }
 
-constexpr const char* kWhole = "its result is whole numbers or truth values";
+Tensor zeros_like(const Tensor& x) { return Tensor::zeros(x.shape(), x.dtype(), x.device()); }
 
-struct Row {
-  Op op;
-  OpRule rule;
-};
+void index_select_rule(const Vjp& v) {
+  const auto& [ids, dim] = v.arguments<Chosen>();
+  // The ids' dims, one in the op, lie where the dim was.
+  const Tensor rows =
+      ids.rank() == 0 ? v.grad().unsqueeze(dim) : v.grad().flatten(dim, dim + ids.rank() - 1);
+  v.to_x(index_add(zeros_like(v.x()), ids.flatten(), rows, dim));
+}
+
+/// Also of sort and topk, whose values are gathered.
+void gather_rule(const Vjp& v) {
+  const auto& [ids, dim] = v.arguments<Chosen>();
+  v.to_x(scatter_add(zeros_like(v.x()), ids, v.grad(), dim));
+}
+
+/// Elements that stayed, and the source that came last at each place: its number along the dim is
+/// found there again.
+void scatter_rule(const Vjp& v) {
+  const auto& [ids, dim] = v.arguments<Chosen>();
+  v.to_if_wanted(
+      0, [&, &ids = ids, dim = dim] { return scatter(v.grad(), ids, zeros_like(v.x(1)), dim); });
+  v.to_if_wanted(1, [&, &ids = ids, dim = dim] {
+    const Tensor& source = v.x(1);
+    Tensor number = Tensor::arange(1, source.shape()[dim], 1, DType::i64, source.device());
+    for (int d = dim + 1; d < source.rank(); ++d) number = number.unsqueeze(-1);
+    number = number.broadcast_to(source.shape());
+    const Tensor none = Tensor::zeros(v.x(0).shape(), DType::i64, source.device());
+    const Tensor other = abs(gather(scatter(none, ids, number, dim), ids, dim) - number);
+    const Tensor one = Tensor::ones({}, DType::i64, source.device());
+    const Tensor last = affine(minimum(other, one), -1, 1).to(source.dtype());
+    return gather(v.grad(), ids, dim) * last;
+  });
+}
+
+void scatter_add_rule(const Vjp& v) {
+  const auto& [ids, dim] = v.arguments<Chosen>();
+  v.to(0, v.grad());
+  v.to_if_wanted(1, [&, &ids = ids, dim = dim] { return gather(v.grad(), ids, dim); });
+}
+
+void index_add_rule(const Vjp& v) {
+  const auto& [ids, dim] = v.arguments<Chosen>();
+  v.to(0, v.grad());
+  v.to_if_wanted(1, [&, &ids = ids, dim = dim] { return index_select(v.grad(), ids, dim); });
+}
+
+void cumsum_rule(const Vjp& v) {
+  const int dim = v.arguments<int>();
+  v.to_x(flip(cumsum(flip(v.grad(), dim), dim), dim));
+}
 
 // clang-format off
 #define WICK_GRADIENT(body) [](const Vjp& v) body
-const Row kRows[] = {
-    {Op::fill, {nullptr, false, "it has no tensor to be a function of"}},
-    {Op::iota, {nullptr, false, "it has no tensor to be a function of"}},
+const OpRow kRows[] = {
+    {Op::fill, {nullptr, false, kNoTensor}},
+    {Op::iota, {nullptr, false, kNoTensor}},
     {Op::cast, {WICK_GRADIENT({ v.to_x(v.grad().to(v.x().dtype())); })}},
-    {Op::affine, {WICK_GRADIENT({ v.to_x(affine(v.grad(), v.arguments<Scalar>(), 0.0)); })}},
+    {Op::affine, {WICK_GRADIENT({ v.to_x(affine(v.grad(), v.arguments<Numbers>().p, 0.0)); })}},
 
     {Op::neg, {WICK_GRADIENT({ v.to_x(neg(v.grad())); })}},
     {Op::sqr, {WICK_GRADIENT({ v.to_x(v.grad() * times(v.x(), 2)); })}},
@@ -115,10 +176,24 @@ const Row kRows[] = {
     {Op::argmax, {nullptr, false, kWhole}},
     {Op::argmin, {nullptr, false, kWhole}},
 
+    {Op::index_select, {index_select_rule}},
+    {Op::gather, {gather_rule}},
+    {Op::scatter, {scatter_rule}},
+    {Op::scatter_add, {scatter_add_rule}},
+    {Op::index_add, {index_add_rule}},
+    {Op::one_hot, {nullptr, false, kWhole}},
+    {Op::sort, {gather_rule}},
+    {Op::argsort, {nullptr, false, kWhole}},
+    {Op::topk, {gather_rule}},
+    {Op::cumsum, {cumsum_rule}},
+    {Op::uniform, {nullptr, false, kNoTensor}},
+    {Op::normal, {nullptr, false, kNoTensor}},
+
     {Op::matmul, {matmul_rule}},
     {Op::softmax, {softmax_rule, true}},
     {Op::log_softmax, {log_softmax_rule, true}},
     {Op::rms_norm, {rms_norm_rule}},
+    {Op::layer_norm, {layer_norm_rule}},
     {Op::rope, {rope_rule}},
     {Op::rope_interleaved, {rope_interleaved_rule}},
 };
@@ -129,7 +204,10 @@ const Row kRows[] = {
 const OpRule& rule_of(Op op) {
   static const auto table = [] {
     std::array<OpRule, kOpCount> rules;
-    for (const Row& row : kRows) rules[static_cast<size_t>(row.op)] = row.rule;
+    for (const std::span<const OpRow> rows :
+         {std::span<const OpRow>(kRows), linear_rules(), map_rules(), spatial_rules()}) {
+      for (const OpRow& row : rows) rules[static_cast<size_t>(row.op)] = row.rule;
+    }
     return rules;
   }();
   return table[static_cast<size_t>(op)];

@@ -143,6 +143,17 @@ Weight::Weight(std::span<const Tensor> matrices, Device device, bool release) : 
     release = release && m.storage()->file_backed();
   }
   prepared_ = backend(device_).prepare(views, release);
+  sources_.assign(matrices.begin(), matrices.end());
+}
+
+Tensor Weight::matrix(DType dtype) const {
+  prepared();
+  std::vector<Tensor> parts;
+  for (const Tensor& m : sources_) {
+    parts.push_back(
+        (is_block(m.dtype()) ? dequantize(m, dtype) : m.detach().to(dtype)).to(device_));
+  }
+  return parts.size() == 1 ? parts.front() : cat(parts, 0);
 }
 
 const PreparedWeight& Weight::prepared() const {
@@ -151,6 +162,27 @@ const PreparedWeight& Weight::prepared() const {
 }
 
 Tensor linear(const Tensor& x, const Weight& weight) { return linear(x, weight, {}); }
+
+namespace {
+
+/// The ops that a fused product stands for, one after another, each remembered.
+Tensor linear_in_steps(const Tensor& x, const Weight& weight, const FusedLinear& fusion) {
+  if (fusion.attention != nullptr) {
+    throw Error("linear", "not differentiable", x.str(), "attention with a cache writes to it");
+  }
+  Tensor in = x;
+  if (fusion.norm.defined()) in = rms_norm(x, fusion.norm, fusion.eps);
+  if (fusion.silu_mul) {
+    const std::vector<Tensor> halves = x.chunk(2, -1);
+    in = silu_mul(halves[0], halves[1]);
+  }
+  Tensor out = Tensor::empty(in.shape().with(in.rank() - 1, weight.n()), in.dtype(), in.device());
+  backend(in.device()).linear(out.mutable_view(), in.view(), weight.prepared(), {});
+  if (tape::is_wanted(in)) tape::remember(out, Op::linear, {in}, weight);
+  return fusion.residual.defined() ? out + fusion.residual : out;
+}
+
+}  // namespace
 
 Tensor linear(const Tensor& x, const Weight& weight, const FusedLinear& fusion) {
   if (!weight.defined()) throw Error("linear", "undefined weight");
@@ -165,6 +197,9 @@ Tensor linear(const Tensor& x, const Weight& weight, const FusedLinear& fusion) 
                 fmt::format("x {}, weight {}[{},{}]@{}", x.str(), name(weight.dtype()), weight.n(),
                             weight.k(), weight.device().str()),
                 kRule);
+  }
+  if (tape::is_wanted(x) || tape::is_wanted(fusion.norm, fusion.residual)) {
+    return linear_in_steps(x, weight, fusion);
   }
   Tensor out = Tensor::empty(x.shape().with(x.rank() - 1, weight.n()), x.dtype(), x.device());
   LinearFusion checked_fusion = checked(fusion, x, out.shape());
@@ -254,39 +289,34 @@ Tensor rms_norm(const Tensor& x, const Tensor& weight, float eps) {
   return out;
 }
 
+Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, float eps) {
+  check_operand(Op::layer_norm, x);
+  for (const Tensor* t : {&weight, &bias}) {
+    if (!t->defined()) continue;
+    check_device("layer_norm", x, *t);
+    if (x.rank() < 1 || t->rank() != 1 || t->size(0) != x.size(-1) ||
+        (t->dtype() != x.dtype() && t->dtype() != DType::f32)) {
+      throw Error("layer_norm", "operands don't fit",
+                  fmt::format("x {}, weight {}, bias {}", x.str(), weight.str(), bias.str()),
+                  "need x [.., d], weight and bias [d] in x's dtype or f32");
+    }
+  }
+  if (x.rank() < 1) throw Error("layer_norm", "no dimension", x.str(), "need x [.., d]");
+  Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
+  const auto view = [](const Tensor& t) { return t.defined() ? t.view() : ConstView{}; };
+  backend(x.device()).layer_norm(out.mutable_view(), x.view(), view(weight), view(bias), eps);
+  if (tape::is_wanted(x) || tape::is_wanted(weight, bias)) {
+    tape::remember(out, Op::layer_norm, {x, weight, bias}, eps);
+  }
+  return out;
+}
+
 Tensor rope(const Tensor& x, const Tensor& cos, const Tensor& sin) {
   return rotate(Op::rope, x, cos, sin);
 }
 
 Tensor rope_interleaved(const Tensor& x, const Tensor& cos, const Tensor& sin) {
   return rotate(Op::rope_interleaved, x, cos, sin);
-}
-
-Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionParams& params) {
-  check_operand(Op::attention, q);
-  check_operand(Op::attention, k);
-  check_same(Op::attention, k, v);
-  check_device("attention", q, k);
-  const bool fits = q.rank() == 4 && k.rank() == 4 && v.rank() == 4 && q.size(0) == k.size(0) &&
-                    k.size(0) == v.size(0) && k.size(1) == v.size(1) && k.size(2) == v.size(2) &&
-                    q.size(3) == k.size(3) && k.size(1) > 0 && q.size(1) % k.size(1) == 0;
-  if (!fits) {
-    throw Error("attention", "operands don't fit",
-                fmt::format("q {}, k {}, v {}", q.str(), k.str(), v.str()),
-                "need q [b,h,m,d], k [b,g,n,d], v [b,g,n,e] with h a multiple of g");
-  }
-  if (!std::isfinite(params.scale) || params.window < 0 || !(params.soft_cap >= 0.0f)) {
-    throw Error("attention", "parameters out of range",
-                fmt::format("scale {}, window {}, soft_cap {}", params.scale, params.window,
-                            params.soft_cap));
-  }
-  // Laid out [b, m, h, e]: the heads of a token lie side by side, as the next projection reads
-  // them.
-  const Tensor out =
-      Tensor::empty({q.size(0), q.size(2), q.size(1), v.size(3)}, q.dtype(), q.device())
-          .transpose(1, 2);
-  backend(q.device()).attention(out.mutable_view(), q.view(), k.view(), v.view(), params);
-  return out;
 }
 
 Tensor cached_attention(const Tensor& qkv, const AttentionStep& step) {

@@ -13,29 +13,6 @@
 namespace wick {
 namespace {
 
-Tensor unary(Op op, const Tensor& x) {
-  check_operand(op, x);
-  Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
-  backend(x.device()).unary(op, out.mutable_view(), x.view());
-  if (tape::is_wanted(x)) tape::remember(out, op, {x});
-  return out;
-}
-
-Tensor binary(Op op, const Tensor& a, const Tensor& b) {
-  check_operand(op, a);
-  check_same(op, a, b);
-  const Shape shape =
-      a.shape() == b.shape() ? a.shape() : broadcast_shapes(name(op).data(), a.shape(), b.shape());
-  Tensor out = Tensor::empty(shape, a.dtype(), a.device());
-  auto operand = [&](const Tensor& x) {
-    if (x.shape() == shape) return x.view();
-    return ConstView{x.storage()->data(), x.dtype(), x.layout().broadcast_to(shape)};
-  };
-  backend(a.device()).binary(op, out.mutable_view(), operand(a), operand(b));
-  if (tape::is_wanted(a, b)) tape::remember(out, op, {a, b});
-  return out;
-}
-
 Tensor reduce(Op op, const Tensor& x, std::span<const int> dims, bool keepdim) {
   check_operand(op, x);
   uint32_t mask = 0;
@@ -78,9 +55,6 @@ Tensor arg(Op op, const Tensor& x, int dim, bool keepdim) {
 }  // namespace
 
 // clang-format off
-#define WICK_UNARY(name, ...) Tensor name(const Tensor& x) { return unary(Op::name, x); }
-#define WICK_BINARY(name, ...) \
-  Tensor name(const Tensor& a, const Tensor& b) { return binary(Op::name, a, b); }
 #define WICK_REDUCE(name, ...) \
   Tensor name(const Tensor& x, std::span<const int> dims, bool keepdim) { \
     return reduce(Op::name, x, dims, keepdim); }
@@ -95,14 +69,6 @@ Tensor cast(const Tensor& x, DType dtype) {
   Tensor out = Tensor::empty(x.shape(), dtype, x.device());
   backend(x.device()).cast(out.mutable_view(), x.view());
   if (tape::is_wanted(x)) tape::remember(out, Op::cast, {x});
-  return out;
-}
-
-Tensor affine(const Tensor& x, Scalar mul, Scalar add) {
-  check_operand(Op::affine, x);
-  Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
-  backend(x.device()).affine(out.mutable_view(), x.view(), mul, add);
-  if (tape::is_wanted(x)) tape::remember(out, Op::affine, {x}, mul);
   return out;
 }
 
@@ -167,13 +133,7 @@ void slice_set(Tensor& target, const Tensor& source, int dim, int64_t start) {
   if (tape::is_wanted(target, source)) {
     throw Error("slice_set", "not differentiable", target.str(), "detach both, or use cat");
   }
-  if (!target.storage()->writable()) {
-    throw Error("slice_set", "target is read-only", target.str(), "it maps a file: clone it first");
-  }
-  if (target.storage().use_count() != 1) {
-    throw Error("slice_set", "target's storage is shared", target.str(),
-                "other tensors would change under their owners: clone it first");
-  }
+  check_sole_owner("slice_set", target);
   if (target.layout().overlaps_itself()) {
     throw Error("slice_set", "target's elements overlap", target.str());
   }
@@ -211,10 +171,13 @@ Tensor index_select(const Tensor& x, const Tensor& ids, int dim, DType dtype) {
   for (int i = d + 1; i < x.rank(); ++i) dims.push_back(x.shape()[i]);
   Tensor out = Tensor::empty(Shape(dims), block ? dtype : x.dtype(), x.device());
   backend(x.device()).index_select(out.mutable_view(), x.view(), ids.flatten().view(), d);
-  if (ids.rank() == 1) return out;
-  dims.erase(dims.begin() + d);
-  dims.insert(dims.begin() + d, ids.shape().dims().begin(), ids.shape().dims().end());
-  return out.reshape(Shape(dims));
+  if (ids.rank() != 1) {
+    dims.erase(dims.begin() + d);
+    dims.insert(dims.begin() + d, ids.shape().dims().begin(), ids.shape().dims().end());
+    out = out.reshape(Shape(dims));
+  }
+  if (tape::is_wanted(x)) tape::remember(out, Op::index_select, {x}, tape::Chosen{ids, d});
+  return out;
 }
 
 }  // namespace wick

@@ -234,10 +234,10 @@ inline S filler() {
   }
 }
 
-/// Up to a line of elements, the rest filled.
-template <class S>
+/// Up to kN elements, the rest filled.
+template <class S, int64_t kN>
 struct PaddedLine {
-  alignas(64) S elems[kLine<S>];
+  alignas(64) S elems[kN];
   PaddedLine(const S* from, int64_t n) {
     for (S& element : elems) element = filler<S>();
     __builtin_memcpy(elems, from, static_cast<size_t>(n) * sizeof(S));
@@ -245,15 +245,24 @@ struct PaddedLine {
   const S* pointer() const { return elems; }
 };
 
-/// Covers a run of n elements with calls of lines(y, inputs.., count), count a multiple of a line.
-/// The end of the run, and the start of a streamed one up to a line's boundary, go through padded
-/// lines, so that no byte outside the run is touched. Streamed results come in pieces small enough
-/// that their stores overlap with the arithmetic of the next.
+/// Elements that are whole lines of every one of the types.
+template <class... S>
+constexpr int64_t line_of_all() {
+  int64_t n = 1;
+  ((n = kLine<S> > n ? kLine<S> : n), ...);
+  return n;
+}
+
+/// Covers a run of n elements with calls of lines(y, inputs.., count), count a multiple of a line
+/// of every operand. The end of the run, and the start of a streamed one up to a line's boundary,
+/// go through padded lines, so that no byte outside the run is touched. Streamed results come in
+/// pieces small enough that their stores overlap with the arithmetic of the next.
 template <class S, class Lines, class... In>
 inline void cover(int64_t n, bool stream, const Lines& lines, S* y, const In*... in) {
+  constexpr int64_t kN = line_of_all<S, In...>();
   auto part = [&lines](int64_t count, S* to, const In*... from) {
-    alignas(64) S result[kLine<S>];
-    lines(result, PaddedLine<S>(from, count).pointer()..., kLine<S>);
+    alignas(64) S result[kN];
+    lines(result, PaddedLine<In, kN>(from, count).pointer()..., kN);
     __builtin_memcpy(to, result, static_cast<size_t>(count) * sizeof(S));
   };
   int64_t i = 0;
@@ -263,13 +272,14 @@ inline void cover(int64_t n, bool stream, const Lines& lines, S* y, const In*...
       part(head, y, in...);
       i = head;
     }
-    for (; n - i >= kStreamed<S>; i += kStreamed<S>) {
-      alignas(64) S tile[kStreamed<S>];
-      lines(tile, (in + i)..., kStreamed<S>);
-      stream_tile(y + i, tile, kStreamed<S>);
+    constexpr int64_t kCount = kStreamed < S >> kN ? kStreamed<S> : kN;
+    for (; n - i >= kCount; i += kCount) {
+      alignas(64) S tile[kCount];
+      lines(tile, (in + i)..., kCount);
+      stream_tile(y + i, tile, kCount);
     }
   }
-  if (const int64_t whole = (n - i) / kLine<S> * kLine<S>; whole > 0) {
+  if (const int64_t whole = (n - i) / kN * kN; whole > 0) {
     lines(y + i, (in + i)..., whole);
     i += whole;
   }

@@ -7,6 +7,7 @@
 
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/kernels/attention_call.h"
+#include "wick/backend/gpu/on_host.h"
 #include "wick/backend/gpu/space.h"
 #include "wick/base/error.h"
 
@@ -321,8 +322,16 @@ CacheCall make_cache_call(Gpu& gpu, const AttentionCall& call, const ConstView& 
 AttentionStaging attention_staging = AttentionStaging::where_copies_run_alone;
 
 void GpuBackend::attention(const View& out, const ConstView& q, const ConstView& k,
-                           const ConstView& v, const AttentionParams& params) {
+                           const ConstView& v, const AttentionParams& params,
+                           const AttentionBias& bias) {
   if (out.layout.elems() == 0) return;
+  if (bias.mask.data != nullptr || bias.slopes.data != nullptr) {
+    OnHost host(*this);
+    const View y = host.out(out);
+    host.cpu().attention(y, host.in(q), host.in(k), host.in(v), params,
+                         {host.in(bias.mask), host.in(bias.slopes)});
+    return host.finish();
+  }
   const AttentionCall call = make_call(out, q, k, v, params);
   if (launch_decode(gpu_, call, {}, k.dtype, {})) return;
   if (takes_flash(gpu_, call, k.dtype)) {

@@ -42,10 +42,24 @@ class GpuBackend final : public Backend {
   void cast(const View& out, const ConstView& in) override;
   void index_select(const View& out, const ConstView& in, const ConstView& ids, int dim) override;
 
+  // index_on_host.cpp
+  void gather(const View& out, const ConstView& in, const ConstView& ids, int dim) override;
+  void scatter(Op op, const View& out, const ConstView& source, const ConstView& ids,
+               int dim) override;
+  void index_add(const View& out, const ConstView& source, const ConstView& ids, int dim) override;
+  void sort(const View& values, const View& indices, const ConstView& in, int dim,
+            bool descending) override;
+  void scan(Op op, const View& out, const ConstView& in, int dim) override;
+  void random(Op op, const View& out, uint64_t seed, uint64_t first, Scalar a, Scalar b) override;
+
   // map.cpp
   void unary(Op op, const View& out, const ConstView& in) override;
+  void unary_with(Op op, const View& out, const ConstView& in, Scalar p, Scalar q) override;
+  void test(Op op, const View& out, const ConstView& in) override;
   void binary(Op op, const View& out, const ConstView& a, const ConstView& b) override;
-  void affine(const View& out, const ConstView& in, Scalar mul, Scalar add) override;
+  void compare(Op op, const View& out, const ConstView& a, const ConstView& b) override;
+  void where(const View& out, const ConstView& condition, const ConstView& a,
+             const ConstView& b) override;
 
   // reduce.cpp
   void reduce(Op op, const View& out, const ConstView& in, uint32_t dims) override;
@@ -59,15 +73,31 @@ class GpuBackend final : public Backend {
   void quantize(const View& out, const ConstView& in) override;
   void dequantize(const View& out, const ConstView& in) override;
 
+  // spatial.cpp
+  void conv2d(const View& out, const ConstView& x, const ConstView& w,
+              const ConvParams& params) override;
+  void conv2d_input(const View& grad_x, const ConstView& grad_out, const ConstView& w,
+                    const ConvParams& params) override;
+  void conv2d_weight(const View& grad_w, const ConstView& x, const ConstView& grad_out,
+                     const ConvParams& params) override;
+  void pool2d(Op op, const View& out, const ConstView& in, const PoolParams& params) override;
+  void pool2d_grad(Op op, const View& grad_in, const ConstView& grad_out, const ConstView& in,
+                   const PoolParams& params) override;
+  void resample(Op op, const View& out, const ConstView& in, const ResampleParams& params) override;
+  void resample_grad(Op op, const View& grad_in, const ConstView& grad_out,
+                     const ResampleParams& params) override;
+
   // norm.cpp
   void softmax(const View& out, const ConstView& in, int dim, bool log) override;
   void rms_norm(const View& out, const ConstView& in, const ConstView& weight, float eps) override;
+  void layer_norm(const View& out, const ConstView& in, const ConstView& weight,
+                  const ConstView& bias, float eps) override;
   void rope(const View& out, const ConstView& in, const ConstView& cos, const ConstView& sin,
             bool interleaved) override;
 
   // attention.cpp
   void attention(const View& out, const ConstView& q, const ConstView& k, const ConstView& v,
-                 const AttentionParams& params) override;
+                 const AttentionParams& params, const AttentionBias& bias) override;
   void cached_attention(const View& out, const ConstView& qkv,
                         const CachedAttention& where) override;
   void sample(const SampleState& state, const ConstView& logits,

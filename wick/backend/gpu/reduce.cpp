@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "wick/backend/gpu/gpu_backend.h"
+#include "wick/backend/gpu/on_host.h"
 #include "wick/backend/gpu/reduce_plan.h"
 
 namespace wick::gpu {
@@ -352,7 +353,10 @@ void arg_reduce(Gpu& gpu, Op op, const View& out, const ConstView& in, int dim) 
 }
 
 void GpuBackend::reduce(Op op, const View& out, const ConstView& in, uint32_t dims) {
-  gpu::reduce(gpu_, op, out, in, dims);
+  if (op != Op::prod) return gpu::reduce(gpu_, op, out, in, dims);
+  OnHost host(*this);
+  host.cpu().reduce(op, host.out(out), host.in(in), dims);
+  host.finish();
 }
 
 void GpuBackend::arg_reduce(Op op, const View& out, const ConstView& in, int dim) {

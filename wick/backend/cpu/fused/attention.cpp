@@ -39,7 +39,8 @@ float* thread_scratch(int64_t floats) {
 }  // namespace
 
 void CpuBackend::attention(const View& out, const ConstView& q, const ConstView& k,
-                           const ConstView& v, const AttentionParams& params) {
+                           const ConstView& v, const AttentionParams& params,
+                           const AttentionBias& bias) {
   const Layout &ql = q.layout, &kl = k.layout, &vl = v.layout, &ol = out.layout;
   if (ol.elems() == 0) return;
   const auto attend = kernels(isa_).attend[dtype_index(k.dtype)];
@@ -62,6 +63,14 @@ void CpuBackend::attention(const View& out, const ConstView& q, const ConstView&
       params.window > 0 ? shift - std::min(params.window, keys + queries) + 1 : -(keys + queries);
   common.high = params.causal ? shift + 1 : keys + queries;
   common.scale = params.scale, common.soft_cap = params.soft_cap;
+  const Layout &ml = bias.mask.layout, &sl = bias.slopes.layout;
+  if (bias.mask.data != nullptr) {
+    common.mask_head = ml.stride(1), common.mask_query = ml.stride(2);
+    common.mask_key = ml.stride(3);
+    common.mask_hides = bias.mask.dtype == DType::u8;
+  }
+  if (bias.slopes.data != nullptr) common.slopes_step = sl.stride(0);
+  common.shift = shift;
 
   // Queries [first, first + count) of query heads [head, head + task_heads) of one key head.
   const auto run = [&](int64_t b, int64_t head, int64_t task_heads, int64_t first, int64_t count) {
@@ -76,6 +85,12 @@ void CpuBackend::attention(const View& out, const ConstView& q, const ConstView&
     task.out = static_cast<char*>(out.data) +
                bytes_of(out.dtype, ol.offset() + b * ol.stride(0) + head * ol.stride(1) +
                                        first * ol.stride(2));
+    if (bias.mask.data != nullptr) {
+      task.mask = elem(bias.mask, ml.offset() + b * ml.stride(0) + head * ml.stride(1));
+    }
+    if (bias.slopes.data != nullptr) {
+      task.slopes = static_cast<const float*>(bias.slopes.data) + sl.offset() + head * sl.stride(0);
+    }
     task.first_query = first, task.queries = count, task.heads = task_heads;
     task.scratch = thread_scratch(attention_scratch_floats(count * task_heads, d, e));
     attend(task);

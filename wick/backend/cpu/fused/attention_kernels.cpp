@@ -95,9 +95,37 @@ WICK_FN void keep_lanes(float* s, int64_t begin, int64_t end) {
   store(s, v);
 }
 
+/// What is added to a row's scores.
+struct RowBias {
+  const void* mask;  // the element of the chunk's first key
+  int64_t step;
+  bool hides;
+  bool slopes;
+  float slope;
+  int64_t first;  // the chunk's first key less the query's own
+};
+
+WICK_NOINLINE void add_bias(float* s, Range keys, const RowBias& bias) {
+  if (bias.slopes) {
+    for (int64_t j = keys.begin; j < keys.end; ++j) {
+      s[j] = s[j] + bias.slope * static_cast<float>(bias.first + j);
+    }
+  }
+  if (bias.mask == nullptr) return;
+  if (bias.hides) {
+    const auto* mask = static_cast<const uint8_t*>(bias.mask);
+    for (int64_t j = keys.begin; j < keys.end; ++j) {
+      s[j] = mask[j * bias.step] != 0 ? s[j] : -__builtin_huge_valf();
+    }
+  } else {
+    const auto* mask = static_cast<const float*>(bias.mask);
+    for (int64_t j = keys.begin; j < keys.end; ++j) s[j] = s[j] + mask[j * bias.step];
+  }
+}
+
 /// Scales a row's scores of the vectors that hold `keys`, -inf where a lane is none of them;
 /// returns the largest.
-WICK_FN float scale_row(float* s, Range keys, float scale, float soft_cap) {
+WICK_FN float scale_row(float* s, Range keys, float scale, float soft_cap, const RowBias* bias) {
   const int64_t first = keys.begin / kWidth * kWidth;
   const int64_t last = (keys.end + kWidth - 1) / kWidth * kWidth;
   const F32 scale_v = splat(scale);
@@ -105,6 +133,7 @@ WICK_FN float scale_row(float* s, Range keys, float scale, float soft_cap) {
   if (soft_cap > 0.0f) {
     for (int64_t j = first; j < last; ++j) s[j] = soft_cap * math::tanh(s[j] / soft_cap);
   }
+  if (bias != nullptr) add_bias(s, keys, *bias);
   keep_lanes(s + first, keys.begin - first, kWidth);
   keep_lanes(s + last - kWidth, 0, keys.end - (last - kWidth));
 
@@ -145,22 +174,31 @@ WICK_FN float sum_of_row(const float* s) {
 
 struct RowSoftmax {
   float max, sum;
+  bool hidden;  // all keys of the chunk
 };
 
 /// Turns the scores of rows, kAttentionChunk entries each, into exponentials; gives their maxima
 /// and sums. Step by step for all rows: a row's maximum and sum are long chains of dependent
-/// operations, which the other rows' fill.
+/// operations, which the other rows' fill. bias: null, or one a row; a chunk whose keys are all
+/// hidden by it weighs nothing.
 WICK_NOINLINE void softmax_rows(float* s, const Range* keys, int rows, float scale, float soft_cap,
-                                RowSoftmax* out) {
+                                const RowBias* bias, RowSoftmax* out) {
   for (int r = 0; r < rows; ++r) {
     if (keys[r].empty()) continue;
-    out[r].max = scale_row(s + r * kAttentionChunk, keys[r], scale, soft_cap);
+    out[r].max = scale_row(s + r * kAttentionChunk, keys[r], scale, soft_cap,
+                           bias != nullptr ? bias + r : nullptr);
   }
   for (int r = 0; r < rows; ++r) {
-    if (!keys[r].empty()) exponentials_of_row(s + r * kAttentionChunk, keys[r], out[r].max);
+    if (keys[r].empty()) continue;
+    // Where every score is -inf or NaN: weights of +0 or NaN.
+    const bool none = bias != nullptr && out[r].max == -__builtin_huge_valf();
+    const float m = none ? 0.0f : out[r].max;
+    exponentials_of_row(s + r * kAttentionChunk, keys[r], m);
   }
   for (int r = 0; r < rows; ++r) {
-    if (!keys[r].empty()) out[r].sum = sum_of_row(s + r * kAttentionChunk);
+    if (keys[r].empty()) continue;
+    out[r].sum = sum_of_row(s + r * kAttentionChunk);
+    out[r].hidden = bias != nullptr && out[r].max == -__builtin_huge_valf() && out[r].sum == 0.0f;
   }
 }
 
@@ -211,7 +249,26 @@ struct Work {
   float *k, *v;          // a chunk as f32: k[d][256], v[256][e_padded]
   float *s, *chunk_o;    // kAttentionRows rows of 256 and of e_padded
   int64_t d, e_padded;
+  int64_t chunk;  // the first key of what passes look at
 };
+
+/// What is added to the scores of row `row` of a task.
+WICK_FN RowBias bias_of(const AttentionTask& task, const Work& work, int64_t row) {
+  const int64_t query = task.first_query + row / task.heads, head = row % task.heads;
+  RowBias bias = {};
+  if (task.mask != nullptr) {
+    const int64_t at = head * task.mask_head + query * task.mask_query + work.chunk * task.mask_key;
+    bias.mask = task.mask_hides
+                    ? static_cast<const void*>(static_cast<const uint8_t*>(task.mask) + at)
+                    : static_cast<const void*>(static_cast<const float*>(task.mask) + at);
+    bias.step = task.mask_key;
+    bias.hides = task.mask_hides;
+  }
+  bias.slopes = task.slopes != nullptr;
+  bias.slope = bias.slopes ? task.slopes[head * task.slopes_step] : 0.0f;
+  bias.first = work.chunk - (query + task.shift);
+  return bias;
+}
 
 /// One pass: R rows from `row` on against a chunk. `range[r]` are the keys that row r sees;
 /// first[r] says that no earlier chunk had any.
@@ -233,7 +290,10 @@ WICK_NOINLINE void pass(const AttentionTask& task, const Work& work, int64_t row
             work.s);
 
   RowSoftmax soft[R] = {};
-  softmax_rows(work.s, range, R, task.scale, task.soft_cap, soft);
+  const bool biased = task.mask != nullptr || task.slopes != nullptr;
+  RowBias bias[R];
+  for (int r = 0; biased && r < R; ++r) bias[r] = bias_of(task, work, row + r);
+  softmax_rows(work.s, range, R, task.scale, task.soft_cap, biased ? bias : nullptr, soft);
   for (int r = 0; r < R; ++r) {
     float* o = work.chunk_o + r * work.e_padded;
     for (int64_t x = 0; x < width; x += kWidth) store(o + x, F32{});
@@ -259,6 +319,13 @@ WICK_NOINLINE void pass(const AttentionTask& task, const Work& work, int64_t row
     const float* from = work.chunk_o + r * work.e_padded;
     float* o = work.o + (row + r) * work.e_padded;
     float &m = work.m[row + r], &l = work.l[row + r];
+    if (soft[r].hidden) {  // nothing was added, but the chunk may be the first
+      if (!first[r]) continue;
+      m = soft[r].max;
+      l = 0.0f;
+      for (int64_t x = 0; x < width; x += kWidth) store(o + x, F32{});
+      continue;
+    }
     if (first[r]) {
       m = soft[r].max;
       l = soft[r].sum;
@@ -352,8 +419,10 @@ void write_rows(const AttentionTask& task, const Work& work) {
             r % task.heads * task.out_head;
     float* o = work.o + r * work.e_padded;
     const bool blind = larger(query + task.low, 0) >= smaller(query + task.high, task.keys);
+    // Without a mask a sum is at least 1.
+    const bool nothing = blind || (task.mask != nullptr && work.l[r] == 0.0f);
     const F32 l = splat(work.l[r]);
-    for (int64_t x = 0; x < width; x += kWidth) store(o + x, blind ? F32{} : load(o + x) / l);
+    for (int64_t x = 0; x < width; x += kWidth) store(o + x, nothing ? F32{} : load(o + x) / l);
     int64_t x = 0;
     if (task.out_step == 1) {
       for (; x + kWidth <= task.e; x += kWidth) store(to + x, load(o + x));
@@ -392,6 +461,7 @@ void attend(const AttentionTask& task) {
        chunk += kAttentionChunk) {
     const auto* k = static_cast<const T*>(task.k) + chunk * task.k_key;
     const auto* v = static_cast<const T*>(task.v) + chunk * task.v_key;
+    work.chunk = chunk;
     if (!direct) pack(task, work, k, v, smaller(high - chunk, kAttentionChunk));
     for (int64_t row = 0; row < rows;) {
       const int count = pass_rows(rows - row);

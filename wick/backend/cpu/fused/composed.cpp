@@ -109,7 +109,7 @@ void CpuBackend::cached_attention(const View& out, const ConstView& qkv,
   store(values, columns((h + g) * d, g, e));
   attention({out.data, out.dtype, heads_of(out.layout, 0, h, e)}, q.view(),
             {keys.data, keys.dtype, positions_of(keys.layout, 0, end)},
-            {values.data, values.dtype, positions_of(values.layout, 0, end)}, where.params);
+            {values.data, values.dtype, positions_of(values.layout, 0, end)}, where.params, {});
 }
 
 namespace {

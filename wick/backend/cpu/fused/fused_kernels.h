@@ -42,7 +42,13 @@ struct AttentionTask {
   /// Query i sees keys [i + low, i + high) within [0, keys).
   int64_t low, high;
   float scale, soft_cap;
-  int dtype;  // of q and out: bf16, f16, f32
+  /// What is added to scores: of the first head, query 0 and key 0; or null. Of u8 a 0 hides a key.
+  const void* mask;
+  int64_t mask_head, mask_query, mask_key;
+  bool mask_hides;
+  const float* slopes;
+  int64_t slopes_step, shift;  // from head to head; key i + shift is query i's own
+  int dtype;                   // of q and out: bf16, f16, f32
   /// Working memory, 64-byte aligned, attention_scratch_floats(task) floats.
   float* scratch;
 };
@@ -78,6 +84,13 @@ struct FusedKernels {
   Rope rope[kRealDTypeCount];
 };
 
+struct LayerNormKernels {
+  /// weight and bias: null, or n dense elements of the type that the dtype computes in.
+  using LayerNorm = void (*)(const RowsIn& x, const void* weight, const void* bias,
+                             const RowsOut& y, int64_t count, int64_t n, float eps);
+  LayerNorm layer_norm[kRealDTypeCount];
+};
+
 /// True when a table has a kernel for every dtype of an op's row, and no other.
 template <class Kernel>
 constexpr bool complete(const Kernel (&table)[kRealDTypeCount], Op op) {
@@ -93,6 +106,7 @@ struct AttentionKernels {
 };
 
 WICK_DECLARE_KERNELS(FusedKernels, fused_kernels)
+WICK_DECLARE_KERNELS(LayerNormKernels, layer_norm_kernels)
 WICK_DECLARE_KERNELS(AttentionKernels, attention_kernels)
 
 }  // namespace wick::cpu

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <vector>
 
 #include "wick/backend/cpu/cpu_backend.h"
 #include "wick/backend/cpu/fused/fused_kernels.h"
@@ -79,6 +80,32 @@ void CpuBackend::rms_norm(const View& out, const ConstView& in, const ConstView&
     kernel({at(in.data, in.dtype, offsets[1]), strides[1], x_step}, w,
            {at(out.data, out.dtype, offsets[0]), strides[0], y_step, stream}, count, n, eps);
     if (stream) stream_fence();
+  });
+}
+
+void CpuBackend::layer_norm(const View& out, const ConstView& in, const ConstView& weight,
+                            const ConstView& bias, float eps) {
+  const Layout &x = in.layout, &y = out.layout;
+  if (x.elems() == 0) return;
+  const auto kernel =
+      WICK_SELECT_KERNELS(isa_, layer_norm_kernels, v4).layer_norm[static_cast<size_t>(in.dtype)];
+  const int dim = x.rank() - 1;
+  const int64_t n = x.shape()[dim];
+  const int64_t x_step = n == 1 ? 1 : x.stride(dim), y_step = n == 1 ? 1 : y.stride(dim);
+  const DType compute = in.dtype == DType::f64 ? DType::f64 : DType::f32;
+  const auto widened = [&](const ConstView& v) {
+    std::vector<double> wide;  // of either type
+    if (v.data == nullptr) return wide;
+    wide.resize(static_cast<size_t>(n));
+    const View to{wide.data(), compute, Layout::contiguous(Shape{n})};
+    v.dtype == compute ? copy(to, v) : cast(to, v);
+    return wide;
+  };
+  const std::vector<double> w = widened(weight), b = widened(bias);
+  for_each_row(y, x, dim, n, [&](const auto& offsets, const auto& strides, int64_t count) {
+    kernel({at(in.data, in.dtype, offsets[1]), strides[1], x_step}, w.empty() ? nullptr : w.data(),
+           b.empty() ? nullptr : b.data(),
+           {at(out.data, out.dtype, offsets[0]), strides[0], y_step, false}, count, n, eps);
   });
 }
 

@@ -1,4 +1,5 @@
 #include "wick/backend/cpu/fused/fused_kernels.h"
+#include "wick/backend/cpu/fused/runs.h"
 #include "wick/backend/cpu/lanes.h"
 #include "wick/backend/cpu/storage_type.h"
 
@@ -11,19 +12,6 @@ constexpr int64_t kKeptRow = 16384;
 
 // Neighbouring pairs that rope turns at a time.
 constexpr int64_t kRopePairs = 32;
-
-/// Elements [i, i + count) of a row as a contiguous run: in place, or gathered into `scratch`.
-template <class T>
-WICK_FN const T* run_of(const T* x, int64_t step, int64_t i, int64_t count, T* scratch) {
-  if (step == 1) return x + i;
-  for (int64_t j = 0; j < count; ++j) scratch[j] = x[(i + j) * step];
-  return scratch;
-}
-
-template <class T>
-WICK_FN void scatter_run(T* y, int64_t step, int64_t i, int64_t count, const T* run) {
-  for (int64_t j = 0; j < count; ++j) y[(i + j) * step] = run[j];
-}
 
 /// y = (x * r) * w over a contiguous run, each product rounded, then the store.
 /// Streamed rows ask for `ahead` meanwhile: with only stores under way, memory would idle.

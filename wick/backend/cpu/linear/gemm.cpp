@@ -38,6 +38,7 @@ int64_t cut(int64_t units, int64_t tasks, int64_t t) { return units * t / tasks;
 /// Rounds C's rows into the result.
 void store_rows(const GemmKernels& kernels, const GemmResult& out, const void* c, int64_t c_stride,
                 int bytes, int64_t row0, int64_t rows, int64_t col0, int64_t cols) {
+  if (out.sink != nullptr) return out.sink->store(row0, rows, col0, cols, c, c_stride);
   const auto store = kernels.store[static_cast<size_t>(out.dtype)];
   const int64_t out_bytes = info(out.dtype).block_bytes;
   char* to = static_cast<char*>(out.data);
@@ -66,7 +67,7 @@ GemmPlan plan_gemm(const GemmKernels& kernels, Compute compute, int64_t m, int64
   plan.parts = static_cast<int>(std::clamp(products / kProductsPerThread, 1.0, double(threads)));
 
   plan.direct = is_compute_type(out.dtype, compute) && (out.col_stride == 1 || n == 1) &&
-                out.row_offsets == nullptr;
+                out.row_offsets == nullptr && out.sink == nullptr;
   plan.k_super = std::min(k, kSuperK);
   plan.whole_c = !plan.direct && k > plan.k_super;
   plan.k_block = ceil_div(plan.k_super, ceil_div(plan.k_super, kBlockK));
@@ -91,17 +92,17 @@ GemmPlan plan_gemm(const GemmKernels& kernels, Compute compute, int64_t m, int64
       plan.row_tasks = std::min(panels, ceil_div(2 * plan.parts, plan.col_tasks));
     }
   }
-  const int64_t task_cols = ceil_div(units, plan.col_tasks) * tile_cols;
+  plan.task_cols = ceil_div(units, plan.col_tasks) * tile_cols;
   const int64_t task_rows =
       ceil_div(plan.row_block / type.tile_rows, plan.row_tasks) * type.tile_rows;
 
   plan.a_bytes = cache_lines(plan.row_block / type.tile_rows * panel_lines(plan.k_super) *
                              type.row_panel * bytes);
-  plan.b_bytes = cache_lines(task_cols * panel_lines(plan.k_block) * bytes);
+  plan.b_bytes = cache_lines(plan.task_cols * panel_lines(plan.k_block) * bytes);
   if (plan.whole_c) {
     plan.whole_c_bytes = cache_lines(m * n * bytes);
   } else if (!plan.direct) {
-    plan.c_bytes = cache_lines(task_rows * task_cols * bytes);
+    plan.c_bytes = cache_lines(task_rows * plan.task_cols * bytes);
   }
   return plan;
 }
@@ -128,6 +129,11 @@ void run_gemm(const GemmKernels& kernels, const GemmPlan& plan, const GemmRows& 
 
       const auto pack_panels = [&](int64_t first, int64_t last) {
         const int64_t r0 = first * type.tile_rows;
+        if (a.source != nullptr) {
+          const int64_t packed = std::min(last * type.tile_rows, rows) - r0;
+          return a.source->pack(row0 + r0, packed, super0, super,
+                                a_panels + first * a_panel_stride * bytes, a_panel_stride);
+        }
         PackArgs args{};
         const int64_t row_at = a.row_offsets != nullptr ? 0 : (row0 + r0) * a.row_stride;
         args.data = static_cast<const char*>(a.data) + (row_at + super0 * a.k_stride) * a_bytes;

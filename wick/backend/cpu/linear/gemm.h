@@ -103,12 +103,24 @@ inline const GemmKernels& gemm_kernels([[maybe_unused]] Isa isa) {
   return WICK_SELECT_KERNELS(isa, gemm_kernels, v4);
 }
 
+/// A left operand whose k has no one stride.
+class GemmRowSource {
+ public:
+  /// Packs rows [row, row + rows) over k in [k0, k0 + k) as a PackArgs would.
+  virtual void pack(int64_t row, int64_t rows, int64_t k0, int64_t k, void* panels,
+                    int64_t panel_stride) const = 0;
+
+ protected:
+  ~GemmRowSource() = default;
+};
+
 /// Rows [.., k] in memory, the left operand.
 struct GemmRows {
   const void* data = nullptr;
   DType dtype = DType::f32;  ///< u32 where its elements are pairs of bf16
   int64_t row_stride = 0, k_stride = 0;
   const int64_t* row_offsets = nullptr;
+  const GemmRowSource* source = nullptr;  ///< in place of all of these
 };
 
 /// The right operand as the engine asks for it: blocks of packed panels.
@@ -127,12 +139,24 @@ class GemmColumns {
   ~GemmColumns() = default;
 };
 
+/// A destination whose columns have no one stride.
+class GemmSink {
+ public:
+  /// Takes finished elements of the compute type, rows `c_stride` apart.
+  virtual void store(int64_t row, int64_t rows, int64_t col, int64_t cols, const void* c,
+                     int64_t c_stride) const = 0;
+
+ protected:
+  ~GemmSink() = default;
+};
+
 /// The product's destination; strides count elements of `dtype`.
 struct GemmResult {
   void* data = nullptr;
   DType dtype = DType::f32;
   int64_t row_stride = 0, col_stride = 0;
   const int64_t* row_offsets = nullptr;
+  const GemmSink* sink = nullptr;  ///< in place of all of these
 };
 
 /// How a product is cut in blocks, and the scratch memory that takes.
@@ -147,6 +171,7 @@ struct GemmPlan {
   int64_t k_block;       ///< k of one B block
   int64_t col_tasks;     ///< how the columns are divided among threads
   int64_t row_tasks;     ///< and the rows of a row block
+  int64_t task_cols;     ///< most columns of a task
   size_t a_bytes;        ///< scratch: A's panels
   size_t whole_c_bytes;  ///< scratch: C, when whole_c
   size_t b_bytes;        ///< scratch of each thread: a B block

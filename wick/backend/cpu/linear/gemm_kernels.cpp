@@ -269,6 +269,8 @@ void load(const void* from, i64 stride, i64 n, void* to) {
   T* out = static_cast<T*>(to);
   if (stride == 1) {
     widen_run<T>(at, out, n);
+  } else if (stride == 2) {  // convolutions: a constant stride becomes shuffles
+    for (i64 i = 0; i < n; ++i) out[i] = widen<T>(at[i * 2]);
   } else {
     for (i64 i = 0; i < n; ++i) out[i] = widen<T>(at[i * stride]);
   }

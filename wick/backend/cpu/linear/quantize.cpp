@@ -36,7 +36,7 @@ BlockCodec codec_of(const BlockKernels& kernels, const char* op, DType dtype) {
 }
 
 /// Elements [at, at + n) steps of `stride` of the float side, as dense floats and back.
-void gather(const BlockKernels& kernels, const ConstView& view, int64_t at, int64_t stride,
+void read_values(const BlockKernels& kernels, const ConstView& view, int64_t at, int64_t stride,
             int64_t n, float* out) {
   if (view.dtype == DType::f32) {
     const float* from = static_cast<const float*>(view.data) + at;
@@ -54,7 +54,7 @@ void gather(const BlockKernels& kernels, const ConstView& view, int64_t at, int6
   codec.to_f32(dense, n, out);
 }
 
-void scatter(const BlockKernels& kernels, const View& view, int64_t at, int64_t stride, int64_t n,
+void write_values(const BlockKernels& kernels, const View& view, int64_t at, int64_t stride, int64_t n,
              const float* in) {
   if (view.dtype == DType::f32) {
     float* to = static_cast<float*>(view.data) + at;
@@ -102,7 +102,7 @@ void CpuBackend::quantize(const View& out, const ConstView& in) {
   const int64_t block = info(out.dtype).block_elems;
   for_each_run(in.layout, block, [&](int64_t row, int64_t first, int64_t blocks) {
     float values[kRunElems];
-    gather(kernels, in, row_offset(in.layout, row) + first * stride, stride, blocks * block,
+    read_values(kernels, in, row_offset(in.layout, row) + first * stride, stride, blocks * block,
            values);
     const int64_t to = bytes_of(out.dtype, row_offset(out.layout, row) + first);
     codec.quantize(values, blocks, static_cast<uint8_t*>(out.data) + to);
@@ -120,7 +120,7 @@ void CpuBackend::dequantize(const View& out, const ConstView& in) {
     float values[kRunElems];
     const int64_t from = bytes_of(in.dtype, row_offset(in.layout, row) + first);
     codec.dequantize(static_cast<const uint8_t*>(in.data) + from, blocks, values);
-    scatter(kernels, out, row_offset(out.layout, row) + first * stride, stride, blocks * block,
+    write_values(kernels, out, row_offset(out.layout, row) + first * stride, stride, blocks * block,
             values);
   });
 }

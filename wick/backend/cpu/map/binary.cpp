@@ -1,6 +1,5 @@
-// y = f(a, b), and y = x·mul + add: for each row of WICK_BINARY and each of its dtypes one kernel
-// over a dense run. out[i] = f(a[i], b[i]) for i in [0, n), a cache line of output at a time. Moves
-// 3·n·size bytes (affine: 2).
+// y = f(a, b): for each row of WICK_BINARY and each of its dtypes one kernel over a dense run.
+// out[i] = f(a[i], b[i]) for i in [0, n), a cache line of output at a time. Moves 3·n·size bytes.
 
 #include "wick/backend/cpu/map/functions.h"
 #include "wick/backend/cpu/map/map_kernels.h"
@@ -64,38 +63,9 @@ bool binary(int64_t n, void* out, const void* a, const void* b, bool stream) {
   return fine;
 }
 
-/// Each step rounded in the type that computes; narrow floats once more at the store.
-template <class S>
-struct AffineLines {
-  Compute<S> mul, add;
-  __attribute__((noinline)) void operator()(S* __restrict y, const S* __restrict x,
-                                            int64_t n) const {
-    const Compute<S> by = mul, plus = add;
-    if constexpr (kStepwise<S>) {
-      constexpr int64_t kN = kLine<S>;
-      for (int64_t i = 0; i < n; i += kN) {
-        alignas(64) float wide[kN];
-        widen(wide, x + i, kN);
-        for (int64_t j = 0; j < kN; ++j) wide[j] = wide[j] * by + plus;
-        narrow(y + i, wide, kN);
-      }
-    } else {
-      const int64_t whole = n / kLine<S> * kLine<S>;
-      for (int64_t i = 0; i < whole; ++i) y[i] = store<S>(fn::add(fn::mul(load(x[i]), by), plus));
-    }
-  }
-};
-
-template <class S>
-void affine(int64_t n, void* out, const void* in, const void* mul, const void* add, bool stream) {
-  const AffineLines<S> lines{at<Compute<S>>(static_cast<const char*>(mul)),
-                             at<Compute<S>>(static_cast<const char*>(add))};
-  cover(n, stream, lines, static_cast<S*>(out), static_cast<const S*>(in));
-}
-
 #define WICK_BINARY(name, ...)                                                           \
   struct name##_row {                                                                    \
-    static constexpr bool kChecksDivisor = Op::name == Op::div;                          \
+    static constexpr bool kChecksDivisor = Op::name == Op::div || Op::name == Op::rem;   \
     static constexpr bool kSelects = Op::name == Op::maximum || Op::name == Op::minimum; \
     template <class S>                                                                   \
     static inline Compute<S> call(Compute<S> a, Compute<S> b) {                          \
@@ -110,13 +80,6 @@ constexpr void add_dtype(BinaryKernel (&row)[kRealDTypeCount]) {
     row[static_cast<int>(kDType)] = &binary<F, Storage<kDType>>;
   }
 }
-template <DType kDType>
-constexpr void add_affine(BinaryKernels& table) {
-  if constexpr (!is_block(kDType)) {
-    table.affine[static_cast<int>(kDType)] = &affine<Storage<kDType>>;
-  }
-}
-
 constexpr BinaryKernels make_table() {
   BinaryKernels table{};
 #define WICK_DTYPE(dtype, ...) add_dtype<op, F, DType::dtype>(row);
@@ -126,22 +89,12 @@ constexpr BinaryKernels make_table() {
 #define WICK_BINARY(name, ...) \
   fill_row.template operator()<Op::name, name##_row>(table.run[static_cast<int>(Op::name)]);
 #include "wick/op/ops.def"
-#define WICK_DTYPE(dtype, ...) add_affine<DType::dtype>(table);
-#include "wick/base/dtypes.def"
   return table;
-}
-
-constexpr bool has_all(const AffineKernel (&run)[kRealDTypeCount]) {
-  for (AffineKernel kernel : run) {
-    if (kernel == nullptr) return false;
-  }
-  return true;
 }
 
 }  // namespace
 
 constexpr BinaryKernels binary_kernels = make_table();
 static_assert(complete(binary_kernels.run, OpKind::binary));
-static_assert(has_all(binary_kernels.affine));
 
 }  // namespace wick::cpu::WICK_ISA

@@ -1,6 +1,6 @@
 #pragma once
 
-// The function of each row of ops.def by the row's name: those of wick/math, but for a division
+// The function of each row of ops.def by the row's name: those of wick/math, but for divisions
 // that vectors can do. Included by kernel sources only.
 
 #include "wick/backend/cpu/tile.h"
@@ -32,6 +32,16 @@ inline T div(T a, T b) {
   }
 }
 
+/// Likewise the caller has seen to integers' b != 0.
+template <Real T>
+inline T rem(T a, T b) {
+  return math::rem(a, b);
+}
+template <Whole T>
+inline T rem(T a, T b) {
+  return math::rem_from_quotient(a, b, div(a, b));
+}
+
 }  // namespace fn
 
 /// Calls the function of a row with numbers that came from elements of S and go back to one.
@@ -43,6 +53,28 @@ inline T div(T a, T b) {
   } else {                                    \
     return fn::name(__VA_ARGS__);             \
   }
+
+/// y = f(x) along whole lines. kExact: of numbers from S it makes only such, which needn't be
+/// rounded.
+template <class S, bool kExact, class F>
+WICK_FN void map_lines(S* __restrict y, const S* __restrict x, int64_t n, const F& f) {
+  if constexpr (kStepwise<S>) {
+    constexpr int64_t kN = kLine<S>;
+    for (int64_t i = 0; i < n; i += kN) {
+      alignas(64) float wide[kN];
+      widen(wide, x + i, kN);
+      for (int64_t j = 0; j < kN; ++j) wide[j] = f(wide[j]);
+      if constexpr (kExact) {
+        narrow_exact(y + i, wide, kN);
+      } else {
+        narrow(y + i, wide, kN);
+      }
+    }
+  } else {
+    const int64_t whole = n / kLine<S> * kLine<S>;
+    for (int64_t i = 0; i < whole; ++i) y[i] = store<S>(f(load(x[i])));
+  }
+}
 
 }  // namespace
 }  // namespace wick::cpu::WICK_ISA

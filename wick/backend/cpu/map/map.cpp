@@ -14,16 +14,31 @@ namespace {
 /// What an op costs an element: a handful of instructions, a division or a root, or more.
 enum class Cost { light, division, heavy };
 constexpr Cost cost_of(Op op) {
+  const OpKind kind = info(op).kind;
+  if (kind == OpKind::compare || kind == OpKind::test) return Cost::light;
   switch (op) {
     case Op::neg:
     case Op::abs:
     case Op::sqr:
+    case Op::relu:
+    case Op::sign:
+    case Op::floor:
+    case Op::ceil:
+    case Op::round:
+    case Op::bitwise_not:
     case Op::add:
     case Op::sub:
     case Op::mul:
     case Op::maximum:
     case Op::minimum:
+    case Op::bitwise_and:
+    case Op::bitwise_or:
+    case Op::bitwise_xor:
+    case Op::shift_left:
+    case Op::shift_right:
     case Op::affine:
+    case Op::clamp:
+    case Op::where:
       return Cost::light;
     case Op::sqrt:
     case Op::recip:
@@ -43,7 +58,7 @@ constexpr int64_t grain_of(Op op) {
 /// Streaming pays where memory is the limit. Functions and conversions whose arithmetic is need the
 /// cache to hide their stores: plain stores then cost nothing, streamed ones up to a third.
 constexpr bool worth_streaming(Op op, DType dtype) {
-  if (op == Op::neg || op == Op::abs) return true;  // of any dtype: only the sign changes
+  if (op == Op::neg || op == Op::abs || op == Op::where) return true;  // nothing is converted
   if (op == Op::sqrt) return dtype == DType::f32 || dtype == DType::f64;
   return cost_of(op) != Cost::heavy && dtype != DType::f8e4m3;
 }
@@ -51,46 +66,63 @@ constexpr bool worth_streaming(Op op, DType dtype) {
 int index(Op op) { return static_cast<int>(op); }
 int index(DType dtype) { return static_cast<int>(dtype); }
 
+/// A table's kernel. Errors: the row doesn't name the dtype.
+template <class Kernel>
+Kernel kernel_of(const Kernel (&run)[kOpCount][kRealDTypeCount], Op op, DType dtype) {
+  const Kernel kernel = run[index(op)][index(dtype)];
+  if (kernel == nullptr) throw Error(name(op), "dtype isn't supported", name(dtype));
+  return kernel;
+}
+
+/// Calls kernel(n, pointers to dense operands, stream) so that every element is covered.
+template <size_t kInputs, class Kernel>
+void map(Isa isa, Op op, DType dtype, const View& out, const ConstView* const (&inputs)[kInputs],
+         Kernel&& kernel) {
+  constexpr int kOperands = static_cast<int>(kInputs) + 1;
+  const MoveKernels& move = WICK_SELECT_KERNELS(isa, move_kernels, v4);
+  Nest<kOperands> nest = make_nest<kOperands>(out, inputs);
+  const bool stream = worth_streaming(op, dtype) && should_stream(nest);
+  for_each_run(nest, move.transpose, grain_of(op), stream,
+               [&](int64_t n, char* const* at, const int64_t* stride) {
+                 run_dense<kOperands>(n, at, stride, nest.elem_bytes, stream, kernel);
+               });
+}
+
 }  // namespace
 
 void CpuBackend::unary(Op op, const View& out, const ConstView& in) {
   const UnaryKernels& table = WICK_SELECT_KERNELS(isa_, unary_kernels, v4);
-  const MoveKernels& move = WICK_SELECT_KERNELS(isa_, move_kernels, v4);
-  const UnaryKernel kernel = table.run[index(op)][index(out.dtype)];
-  if (kernel == nullptr) {
-    throw Error(name(op), "dtype isn't supported", name(out.dtype));
-  }
-  const ConstView* const inputs[] = {&in};
-  Nest<2> nest = make_nest<2>(out, inputs);
-  const bool stream = worth_streaming(op, out.dtype) && should_stream(nest);
-  for_each_run(nest, move.transpose, grain_of(op), stream,
-               [&](int64_t n, char* const* at, const int64_t* stride) {
-                 run_dense<2>(n, at, stride, nest.elem_bytes, stream,
-                              [&](int64_t m, char* const* p, bool around) {
-                                kernel(m, p[0], p[1], around);
-                              });
-               });
+  const UnaryKernel kernel = kernel_of(table.run, op, out.dtype);
+  map(isa_, op, out.dtype, out, {&in},
+      [&](int64_t n, char* const* p, bool stream) { kernel(n, p[0], p[1], stream); });
+}
+
+void CpuBackend::unary_with(Op op, const View& out, const ConstView& in, Scalar p, Scalar q) {
+  const UnaryWithKernels& table = WICK_SELECT_KERNELS(isa_, unary_with_kernels, v4);
+  const UnaryWithKernel kernel = kernel_of(table.run, op, out.dtype);
+  // Narrow floats compute in f32; everything else in the dtype itself.
+  const DType compute = is_float(out.dtype) && out.dtype != DType::f64 ? DType::f32 : out.dtype;
+  const ScalarBytes u = convert(p, compute), v = convert(q, compute);
+  map(isa_, op, out.dtype, out, {&in}, [&](int64_t n, char* const* at, bool stream) {
+    kernel(n, at[0], at[1], u.bytes, v.bytes, stream);
+  });
+}
+
+void CpuBackend::test(Op op, const View& out, const ConstView& in) {
+  const CompareKernels& table = WICK_SELECT_KERNELS(isa_, compare_kernels, v4);
+  const UnaryKernel kernel = kernel_of(table.test, op, in.dtype);
+  map(isa_, op, in.dtype, out, {&in},
+      [&](int64_t n, char* const* p, bool stream) { kernel(n, p[0], p[1], stream); });
 }
 
 void CpuBackend::binary(Op op, const View& out, const ConstView& a, const ConstView& b) {
   const BinaryKernels& table = WICK_SELECT_KERNELS(isa_, binary_kernels, v4);
-  const MoveKernels& move = WICK_SELECT_KERNELS(isa_, move_kernels, v4);
-  const BinaryKernel kernel = table.run[index(op)][index(out.dtype)];
-  if (kernel == nullptr) {
-    throw Error(name(op), "dtype isn't supported", name(out.dtype));
-  }
-  const ConstView* const inputs[] = {&a, &b};
-  Nest<3> nest = make_nest<3>(out, inputs);
-  const bool stream = worth_streaming(op, out.dtype) && should_stream(nest);
+  const BinaryKernel kernel = kernel_of(table.run, op, out.dtype);
   std::atomic<bool> zero_divisor{false};
-  for_each_run(nest, move.transpose, grain_of(op), stream,
-               [&](int64_t n, char* const* at, const int64_t* stride) {
-                 run_dense<3>(n, at, stride, nest.elem_bytes, stream,
-                              [&](int64_t m, char* const* p, bool around) {
-                                if (kernel(m, p[0], p[1], p[2], around)) return;
-                                zero_divisor.store(true, std::memory_order_relaxed);
-                              });
-               });
+  map(isa_, op, out.dtype, out, {&a, &b}, [&](int64_t n, char* const* p, bool stream) {
+    if (kernel(n, p[0], p[1], p[2], stream)) return;
+    zero_divisor.store(true, std::memory_order_relaxed);
+  });
   if (zero_divisor.load(std::memory_order_relaxed)) {
     throw Error(name(op), "integer division by zero",
                 fmt::format("{}{} / {}{}", name(a.dtype), a.layout.shape().str(), name(b.dtype),
@@ -98,23 +130,23 @@ void CpuBackend::binary(Op op, const View& out, const ConstView& a, const ConstV
   }
 }
 
-void CpuBackend::affine(const View& out, const ConstView& in, Scalar mul, Scalar add) {
-  const BinaryKernels& table = WICK_SELECT_KERNELS(isa_, binary_kernels, v4);
-  const MoveKernels& move = WICK_SELECT_KERNELS(isa_, move_kernels, v4);
-  const AffineKernel kernel = table.affine[index(out.dtype)];
-  // Narrow floats compute in f32; everything else in the dtype itself.
-  const DType compute = is_float(out.dtype) && out.dtype != DType::f64 ? DType::f32 : out.dtype;
-  const ScalarBytes m = convert(mul, compute), b = convert(add, compute);
-  const ConstView* const inputs[] = {&in};
-  Nest<2> nest = make_nest<2>(out, inputs);
-  const bool stream = worth_streaming(Op::affine, out.dtype) && should_stream(nest);
-  for_each_run(nest, move.transpose, grain_of(Op::affine), stream,
-               [&](int64_t n, char* const* at, const int64_t* stride) {
-                 run_dense<2>(n, at, stride, nest.elem_bytes, stream,
-                              [&](int64_t count, char* const* p, bool around) {
-                                kernel(count, p[0], p[1], m.bytes, b.bytes, around);
-                              });
-               });
+void CpuBackend::compare(Op op, const View& out, const ConstView& a, const ConstView& b) {
+  const CompareKernels& table = WICK_SELECT_KERNELS(isa_, compare_kernels, v4);
+  const CompareKernel kernel = kernel_of(table.run, op, a.dtype);
+  map(isa_, op, a.dtype, out, {&a, &b},
+      [&](int64_t n, char* const* p, bool stream) { kernel(n, p[0], p[1], p[2], stream); });
+}
+
+void CpuBackend::where(const View& out, const ConstView& condition, const ConstView& a,
+                       const ConstView& b) {
+  const WhereKernels& table = WICK_SELECT_KERNELS(isa_, where_kernels, v4);
+  const auto bytes = [](DType dtype) { return log2_bytes(info(dtype).block_bytes); };
+  const WhereKernel kernel = table.run[bytes(condition.dtype)][bytes(out.dtype)];
+  if (kernel == nullptr || !dtypes::kConditions.contains(condition.dtype)) {
+    throw Error("where", "condition of this dtype", name(condition.dtype));
+  }
+  map(isa_, Op::where, out.dtype, out, {&condition, &a, &b},
+      [&](int64_t n, char* const* p, bool stream) { kernel(n, p[0], p[1], p[2], p[3], stream); });
 }
 
 }  // namespace wick::cpu

@@ -12,9 +12,13 @@ namespace wick::cpu {
 using UnaryKernel = void (*)(int64_t n, void* out, const void* in, bool stream);
 /// False when an integer was divided by zero.
 using BinaryKernel = bool (*)(int64_t n, void* out, const void* a, const void* b, bool stream);
-/// mul and add point to one value each, in the type that computes (f32 for narrow floats).
-using AffineKernel = void (*)(int64_t n, void* out, const void* in, const void* mul,
-                              const void* add, bool stream);
+/// p and q point to one value each, in the type that computes (f32 for narrow floats).
+using UnaryWithKernel = void (*)(int64_t n, void* out, const void* in, const void* p, const void* q,
+                                 bool stream);
+/// The output is of u8.
+using CompareKernel = void (*)(int64_t n, void* out, const void* a, const void* b, bool stream);
+using WhereKernel = void (*)(int64_t n, void* out, const void* condition, const void* a,
+                             const void* b, bool stream);
 
 /// By op and dtype; null where the op's row doesn't name the dtype.
 struct UnaryKernels {
@@ -22,7 +26,17 @@ struct UnaryKernels {
 };
 struct BinaryKernels {
   BinaryKernel run[kOpCount][kRealDTypeCount];
-  AffineKernel affine[kRealDTypeCount];
+};
+struct UnaryWithKernels {
+  UnaryWithKernel run[kOpCount][kRealDTypeCount];
+};
+struct CompareKernels {
+  CompareKernel run[kOpCount][kRealDTypeCount];
+  UnaryKernel test[kOpCount][kRealDTypeCount];
+};
+/// By the logarithms of the sizes of a condition (which isn't of two bytes) and an element.
+struct WhereKernels {
+  WhereKernel run[4][4];
 };
 
 /// True when a table has a kernel for every dtype of every row of a kind, and no other.
@@ -40,5 +54,8 @@ constexpr bool complete(const Kernel (&run)[kOpCount][kRealDTypeCount], OpKind k
 
 WICK_DECLARE_KERNELS(UnaryKernels, unary_kernels)
 WICK_DECLARE_KERNELS(BinaryKernels, binary_kernels)
+WICK_DECLARE_KERNELS(UnaryWithKernels, unary_with_kernels)
+WICK_DECLARE_KERNELS(CompareKernels, compare_kernels)
+WICK_DECLARE_KERNELS(WhereKernels, where_kernels)
 
 }  // namespace wick::cpu

@@ -1,35 +1,62 @@
 // y = f(x): for each row of WICK_UNARY and each of its dtypes one kernel over a dense run.
 // out[i] = f(in[i]) for i in [0, n), a cache line of output at a time. Moves 2·n·size bytes.
 
+#include <type_traits>
+
 #include "wick/backend/cpu/map/functions.h"
 #include "wick/backend/cpu/map/map_kernels.h"
 
 namespace wick::cpu::WICK_ISA {
 namespace {
 
+/// True where a number of the type gives one of it.
+constexpr bool is_exact(Op op) {
+  return op == Op::relu || op == Op::sign || op == Op::floor || op == Op::ceil || op == Op::round;
+}
+
+/// Whether no number of a line is beyond 2^40 or NaN.
+template <class S>
+WICK_FN bool all_near(const S* x, int64_t n) {
+  using Bits = std::conditional_t<sizeof(S) == 4, math::u32, math::u16>;
+  constexpr auto kMost = static_cast<Bits>(sizeof(S) == 4 ? 0x53800000u : 0x5380u);
+  constexpr auto kMagnitude = static_cast<Bits>(static_cast<Bits>(~Bits{0}) >> 1);
+  Bits most = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const auto magnitude = static_cast<Bits>(__builtin_bit_cast(Bits, x[i]) & kMagnitude);
+    most = magnitude > most ? magnitude : most;
+  }
+  return most <= kMost;
+}
+
 template <class F, class S>
 struct Lines {
   __attribute__((noinline)) void operator()(S* __restrict y, const S* __restrict x,
                                             int64_t n) const {
-    const int64_t whole = n / kLine<S> * kLine<S>;
     if constexpr (kNarrow<S> && (F::kOp == Op::neg || F::kOp == Op::abs)) {
       // The sign bit alone.
       using Bits = decltype(S::bits);
       constexpr auto kSign = static_cast<Bits>(Bits{1} << (8 * sizeof(S) - 1));
+      const int64_t whole = n / kLine<S> * kLine<S>;
       for (int64_t i = 0; i < whole; ++i) {
         const int bits = F::kOp == Op::neg ? x[i].bits ^ kSign : x[i].bits & ~kSign;
         y[i].bits = static_cast<Bits>(bits);
       }
-    } else if constexpr (kStepwise<S>) {
-      constexpr int64_t kN = kLine<S>;
-      for (int64_t i = 0; i < whole; i += kN) {
-        alignas(64) float wide[kN];
-        widen(wide, x + i, kN);
-        for (int64_t j = 0; j < kN; ++j) wide[j] = F::template call<S>(wide[j]);
-        narrow(y + i, wide, kN);
+    } else if constexpr ((F::kOp == Op::sin || F::kOp == Op::cos) &&
+                         (math::kSame<S, float> || math::kSame<S, bf16>)) {
+      // Vectors compute both ways that the functions have: most pieces need one.
+      constexpr int64_t kPiece = 512;
+      for (int64_t i = 0; i < n; i += kPiece) {
+        const int64_t m = n - i < kPiece ? n - i : kPiece;
+        if (all_near(x + i, m)) {
+          map_lines<S, false>(y + i, x + i, m, [](float v) {
+            return F::kOp == Op::sin ? math::sin_of_near(v) : math::cos_of_near(v);
+          });
+        } else {
+          map_lines<S, false>(y + i, x + i, m, [](float v) { return F::template call<S>(v); });
+        }
       }
     } else {
-      for (int64_t i = 0; i < whole; ++i) y[i] = store<S>(F::template call<S>(load(x[i])));
+      map_lines<S, is_exact(F::kOp)>(y, x, n, [](Compute<S> v) { return F::template call<S>(v); });
     }
   }
 };

@@ -25,6 +25,26 @@ void copy(int64_t bytes, void* out, const void* in, bool stream) {
   __builtin_memcpy(to, from, static_cast<size_t>(bytes));
 }
 
+/// out[i] = in[-i]: a line of the cache at a time.
+template <class T>
+void reverse(int64_t bytes, void* out, const void* in, bool stream) {
+  T* to = static_cast<T*>(out);
+  const T* from = static_cast<const T*>(in);
+  const int64_t n = bytes / static_cast<int64_t>(sizeof(T));
+  int64_t i = 0;
+  if (stream) {
+    for (; i < n && bytes_to_line(to + i) != 0; ++i) to[i] = from[-i];
+  }
+  for (; i + kLine<T> <= n; i += kLine<T>) {
+    alignas(64) T line[kLine<T>];
+    const T* first = from - i - (kLine<T> - 1);
+    __builtin_prefetch(reinterpret_cast<const char*>(first) - 2048);
+    for (int64_t j = 0; j < kLine<T>; ++j) line[j] = first[kLine<T> - 1 - j];
+    stream ? stream_line(to + i, line) : static_cast<void>(__builtin_memcpy(to + i, line, 64));
+  }
+  for (; i < n; ++i) to[i] = from[-i];
+}
+
 /// out[i] = value: writes n·sizeof(T) bytes.
 template <class T>
 void fill(int64_t n, void* out, const void* value_bytes, bool stream) {
@@ -178,6 +198,7 @@ void dequantize(int64_t blocks, float* out, const void* memory) {
 constexpr MoveKernels make_table() {
   using math::u16, math::u32, math::u64, math::u8;
   MoveKernels table{copy,
+                    {reverse<u8>, reverse<u16>, reverse<u32>, reverse<u64>},
                     {fill<u8>, fill<u16>, fill<u32>, fill<u64>},
                     {transpose<u8>, transpose<u16>, transpose<u32>, transpose<u64>},
                     {}};

@@ -57,6 +57,10 @@ void copy_nest(Nest<2>& nest, const MoveKernels& table, bool stream) {
                    table.copy(n * size, at[0], at[1], stream);
                    return;
                  }
+                 if (stride[0] == size && stride[1] == -size) {
+                   table.reverse[log2_bytes(size)](n * size, at[0], at[1], stream);
+                   return;
+                 }
                  switch (size) {
                    case 1:
                      return copy_strided<uint8_t>(n, at, stride);

@@ -26,6 +26,7 @@ using DequantizeKernel = void (*)(int64_t blocks, float* out, const void* in);
 
 struct MoveKernels {
   CopyKernel copy;
+  CopyKernel reverse[4];  // from the last element of the input on, by log2 of the element's size
   FillKernel fill[4];  // by log2 of the element's size, like the next one
   TransposeKernels transpose;
   DequantizeKernel dequantize[kDTypeCount - kRealDTypeCount];  // null: not a source of index_select

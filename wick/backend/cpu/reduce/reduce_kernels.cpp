@@ -48,14 +48,25 @@ WICK_FN P to_partial(T x) {
   }
 }
 
-// ---- The three operations on partial results. ----
+// ---- The operations on partial results. ----
 
 struct Sum {
+  static constexpr int kNeutral = 0;
   template <class T>
   using Partial = typename PartialSum<T>::Type;
   template <class P>
   static WICK_FN P join(P a, P b) {
     return a + b;
+  }
+};
+
+struct Product {
+  static constexpr int kNeutral = 1;
+  template <class T>
+  using Partial = typename PartialSum<T>::Type;
+  template <class P>
+  static WICK_FN P join(P a, P b) {
+    return a * b;
   }
 };
 
@@ -186,6 +197,29 @@ void sum_chunk(const void* data, int64_t step, int64_t n, void* result) {
   *static_cast<P*>(result) = sum;
 }
 
+/// A chunk's product: the row sum's order, with products in place of sums and 1 in place of 0.
+template <class T>
+void product_chunk(const void* data, int64_t step, int64_t n, void* result) {
+  using P = Product::Partial<T>;
+  T scratch[kReduceChunk];
+  const T* x = contiguous(static_cast<const T*>(data), step, n, scratch);
+  P acc[kSumAccumulators];
+  for (P& a : acc) a = P{1};
+  int64_t i = 0;
+  for (; i + kSumAccumulators <= n; i += kSumAccumulators) {
+    for (int64_t a = 0; a < kSumAccumulators; ++a) acc[a] = acc[a] * to_partial<P>(x[i + a]);
+  }
+  for (int64_t a = 0; i + a < n; ++a) acc[a] = acc[a] * to_partial<P>(x[i + a]);
+  P lane[32];
+  for (int l = 0; l < 32; ++l) {
+    lane[l] = (acc[4 * l] * acc[4 * l + 1]) * (acc[4 * l + 2] * acc[4 * l + 3]);
+  }
+  for (int distance = 16; distance > 0; distance /= 2) {
+    for (int l = 0; l < distance; ++l) lane[l] = lane[l] * lane[l + distance];
+  }
+  *static_cast<P*>(result) = lane[0];
+}
+
 /// A chunk's largest or smallest element: exact, so in any order. Both are kept of floats, because
 /// NaN stands at either end.
 template <class Op, class T>
@@ -230,14 +264,14 @@ WICK_FN void prefetch_row(const T* row, int64_t width) {
 constexpr int64_t kAhead = 4;  // rows joined at once, and asked for ahead
 
 /// into[i] = into[i] + row0[i] + row1[i] ..., left to right, for R rows at once: that keeps several
-/// streams from memory under way.
-template <int R, class T, class P>
+/// streams from memory under way. Or products.
+template <class Op, int R, class T, class P>
 WICK_FN void add_rows(P* __restrict into, const T* x, const int64_t* rows, int64_t width) {
   const T* row[R];
   for (int r = 0; r < R; ++r) row[r] = x + rows[r];
   for (int64_t i = 0; i < width; ++i) {
     P v = into[i];
-    for (int r = 0; r < R; ++r) v = v + to_partial<P>(row[r][i]);
+    for (int r = 0; r < R; ++r) v = Op::join(v, to_partial<P>(row[r][i]));
     into[i] = v;
   }
 }
@@ -258,21 +292,21 @@ WICK_FN void by_rows(const T* x, const int64_t* rows, int64_t count, int64_t lef
 }
 
 /// Adds the next `count` of `left` rows to `into`, in their order.
-template <class T, class P>
+template <class Op, class T, class P>
 WICK_FN void add_all_rows(P* __restrict into, const T* x, const int64_t* rows, int64_t count,
                           int64_t left, int64_t width) {
   by_rows(x, rows, count, left, width, [&](bool several, const int64_t* next) {
     if (several) {
-      add_rows<kAhead>(into, x, next, width);
+      add_rows<Op, kAhead>(into, x, next, width);
     } else {
-      add_rows<1>(into, x, next, width);
+      add_rows<Op, 1>(into, x, next, width);
     }
   });
 }
 
-template <class T>
+template <class Op, class T>
 struct ColumnSum {
-  using P = Sum::Partial<T>;
+  using P = typename Op::template Partial<T>;
   const T* x;
   int64_t n, width;
   P buffer[7][kReduceColumns];
@@ -291,21 +325,22 @@ struct ColumnSum {
     }
   }
 
-  /// Accumulator `a` of every column: rows a, a + 128, ... from +0 on. False if it has none.
+  /// Accumulator `a` of every column: rows a, a + 128, ... from +0 (or 1) on. False if it has none.
   WICK_FN bool accumulator(int64_t a, P* into) {
     if (a >= n) return false;
     const int64_t count = (n - a + kSumAccumulators - 1) / kSumAccumulators;
-    for (int64_t i = 0; i < width; ++i) into[i] = P{0};
-    add_all_rows(into, x, order + done, count, n - done, width);
+    for (int64_t i = 0; i < width; ++i) into[i] = P{Op::kNeutral};
+    add_all_rows<Op>(into, x, order + done, count, n - done, width);
     done += count;
     return true;
   }
 
   WICK_FN void add(P* __restrict into, const P* __restrict from) const {
-    for (int64_t i = 0; i < width; ++i) into[i] = into[i] + from[i];
+    for (int64_t i = 0; i < width; ++i) into[i] = Op::join(into[i], from[i]);
   }
 
-  /// Lane l: (a0 + a1) + (a2 + a3) of its accumulators. Absent ones are +0 and change nothing.
+  /// Lane l: (a0 + a1) + (a2 + a3) of its accumulators. Absent ones are +0 (or 1) and change
+  /// nothing.
   __attribute__((noinline)) bool lane(int64_t l, P* into) {
     P *a = buffer[5], *b = buffer[6];
     if (!accumulator(4 * l, into)) return false;
@@ -325,16 +360,16 @@ struct ColumnSum {
   }
 };
 
-template <class T>
+template <class Op, class T>
 void sum_columns(const void* data, const int64_t* rows, int64_t n, int64_t width, void* results) {
-  using P = Sum::Partial<T>;
+  using P = typename Op::template Partial<T>;
   auto* sums = static_cast<P*>(results);
   if constexpr (kIsFloat<T>) {
-    ColumnSum<T> columns(static_cast<const T*>(data), rows, n, width);
+    ColumnSum<Op, T> columns(static_cast<const T*>(data), rows, n, width);
     columns.node(0, 1, 0, sums);
   } else {
-    for (int64_t i = 0; i < width; ++i) sums[i] = 0;
-    add_all_rows(sums, static_cast<const T*>(data), rows, n, n, width);
+    for (int64_t i = 0; i < width; ++i) sums[i] = Op::kNeutral;
+    add_all_rows<Op>(sums, static_cast<const T*>(data), rows, n, n, width);
   }
 }
 
@@ -502,12 +537,16 @@ constexpr void add_dtype(ReduceKernels& table) {
     using T = Storage<kDType>;
     constexpr auto d = static_cast<int>(kDType);
     constexpr auto kSum = static_cast<int>(Reduction::sum);
+    constexpr auto kProduct = static_cast<int>(Reduction::product);
     constexpr auto kMax = static_cast<int>(Reduction::max);
     constexpr auto kMin = static_cast<int>(Reduction::min);
     table.chunk[kSum][d] = sum_chunk<T>;
+    table.chunk[kProduct][d] = product_chunk<T>;
+    table.columns[kProduct][d] = sum_columns<Product, T>;
+    table.join[kProduct][d] = join<Product, T>;
     table.chunk[kMax][d] = best_chunk<Max, T>;
     table.chunk[kMin][d] = best_chunk<Min, T>;
-    table.columns[kSum][d] = sum_columns<T>;
+    table.columns[kSum][d] = sum_columns<Sum, T>;
     table.columns[kMax][d] = best_columns<Max, T>;
     table.columns[kMin][d] = best_columns<Min, T>;
     table.join[kSum][d] = join<Sum, T>;

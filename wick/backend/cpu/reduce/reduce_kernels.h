@@ -14,11 +14,12 @@ inline constexpr int64_t kReduceChunk = 4096;
 inline constexpr int64_t kReduceColumns = 512;
 inline constexpr int64_t kBestColumns = 2048;
 
-enum class Reduction : unsigned char { sum, max, min };
+enum class Reduction : unsigned char { sum, product, max, min };
+inline constexpr int kReductions = 4;
 
 /// Tables are indexed by dtype. Partial results are of the accumulator type: float for floats up to
 /// 32 bits, double for f64; sums of integers are uint32_t, of i64 uint64_t; the largest or smallest
-/// integer has its own type.
+/// integer has its own type. Products are as sums.
 struct ReduceKernels {
   /// Reduces n <= kReduceChunk elements, `step` elements apart, into one partial result.
   using Chunk = void (*)(const void* x, int64_t step, int64_t n, void* result);
@@ -36,21 +37,22 @@ struct ReduceKernels {
   /// The same for `width` <= kBestColumns neighbouring columns, rows `row_step` apart.
   using ArgColumns = void (*)(const void* x, int64_t row_step, int64_t n, int64_t width,
                               bool largest, uint32_t* y, int64_t y_step);
-  Chunk chunk[3][kRealDTypeCount];  // Reduction, dtype
-  Columns columns[3][kRealDTypeCount];
-  Join join[3][kRealDTypeCount];
-  Finish finish[2][kRealDTypeCount];  // sums and means; max and min
+  Chunk chunk[kReductions][kRealDTypeCount];  // Reduction, dtype
+  Columns columns[kReductions][kRealDTypeCount];
+  Join join[kReductions][kRealDTypeCount];
+  Finish finish[2][kRealDTypeCount];  // sums, products and means; max and min
   Arg arg[kRealDTypeCount];
   ArgColumns arg_columns[kRealDTypeCount];
 };
 
 /// True when every reduction has kernels for every dtype of its row in ops.def: all ten.
 constexpr bool complete(const ReduceKernels& table) {
-  static_assert(info(Op::sum).dtypes == dtypes::kReal && info(Op::max).dtypes == dtypes::kReal &&
-                info(Op::min).dtypes == dtypes::kReal && info(Op::argmax).dtypes == dtypes::kReal &&
+  static_assert(info(Op::sum).dtypes == dtypes::kReal && info(Op::prod).dtypes == dtypes::kReal &&
+                info(Op::max).dtypes == dtypes::kReal && info(Op::min).dtypes == dtypes::kReal &&
+                info(Op::argmax).dtypes == dtypes::kReal &&
                 info(Op::argmin).dtypes == dtypes::kReal);
   for (int d = 0; d < kRealDTypeCount; ++d) {
-    for (int kind = 0; kind < 3; ++kind) {
+    for (int kind = 0; kind < kReductions; ++kind) {
       if (table.chunk[kind][d] == nullptr || table.columns[kind][d] == nullptr) return false;
       if (table.join[kind][d] == nullptr) return false;
     }

@@ -6,54 +6,65 @@
 #define WICK_MAP_NAME(name) WICK_MAP_JOIN(name, WICK_MAP_DTYPE)
 #define WICK_MAP_TYPE wick::gpu::WICK_MAP_JOIN(Storage, WICK_MAP_DTYPE)
 
-#define WICK_MAP_UNARY(name)                                                                    \
-  WICK_KERNEL(WICK_MAP_NAME(name), wick::gpu::kMapItems)                                        \
-  (WICK_MAP_TYPE * out, const WICK_MAP_TYPE* in, const wick::gpu::Nest<2> nest,                 \
-   wick::math::u32 rest) {                                                                      \
-    wick::gpu::map_packs(out, in, nest, rest,                                                   \
-                         [](auto x) { return wick::gpu::name##_row::call<WICK_MAP_TYPE>(x); }); \
+#define WICK_MAP_UNARY(name)                                                      \
+  WICK_KERNEL(WICK_MAP_NAME(name), wick::gpu::kMapItems)                          \
+  (WICK_MAP_TYPE * out, const WICK_MAP_TYPE* in, const wick::gpu::Nest<2> nest,   \
+   wick::math::u32 rest) {                                                        \
+    wick::gpu::map_packs(out, in, nest, rest, [](auto body) {                     \
+      body([](auto x) { return wick::gpu::name##_row::call<WICK_MAP_TYPE>(x); }); \
+    });                                                                           \
+  }
+#define WICK_MAP_UNARY_WITH(name)                                                           \
+  WICK_KERNEL(WICK_MAP_NAME(name), wick::gpu::kMapItems)                                    \
+  (WICK_MAP_TYPE * out, const WICK_MAP_TYPE* in, const wick::gpu::Nest<2> nest,             \
+   wick::math::u32 rest, wick::gpu::Numbers<wick::gpu::Compute<WICK_MAP_TYPE>> numbers) {   \
+    wick::gpu::map_packs(out, in, nest, rest, [&](auto body) {                              \
+      body([&](auto x) { return wick::gpu::name##_row::call<WICK_MAP_TYPE>(x, numbers); }); \
+    });                                                                                     \
   }
 #define WICK_MAP_BINARY(name)                                                     \
   WICK_KERNEL(WICK_MAP_NAME(name), wick::gpu::kMapItems)                          \
   (WICK_MAP_TYPE * out, const WICK_MAP_TYPE* a, const WICK_MAP_TYPE* b,           \
    const wick::gpu::Nest<3> nest, wick::math::u32 rest, wick::math::u32 repeated, \
    wick::gpu::Divisions divisions) {                                              \
-    wick::gpu::map_packs(out, a, b, nest, rest, repeated, [&](auto x, auto y) {   \
-      return wick::gpu::name##_row::call<WICK_MAP_TYPE>(x, y, divisions);         \
+    wick::gpu::map_packs(out, a, b, nest, rest, repeated, [&](auto body) {        \
+      body([&](auto x, auto y) {                                                  \
+        return wick::gpu::name##_row::call<WICK_MAP_TYPE>(x, y, divisions);       \
+      });                                                                         \
     });                                                                           \
   }
-#define WICK_MAP_UNARY_Real(name) WICK_MAP_UNARY(name)
-#define WICK_MAP_BINARY_Real(name) WICK_MAP_BINARY(name)
+#define WICK_RARE_ROW(name)
+#define WICK_MAP_Real(kernel) kernel
 #if WICK_MAP_FLOATS
-#define WICK_MAP_UNARY_Floats(name) WICK_MAP_UNARY(name)
-#define WICK_MAP_BINARY_Floats(name) WICK_MAP_BINARY(name)
+#define WICK_MAP_Floats(kernel) kernel
+#define WICK_MAP_Integers(kernel)
 #else
-#define WICK_MAP_UNARY_Floats(name)
-#define WICK_MAP_BINARY_Floats(name)
+#define WICK_MAP_Floats(kernel)
+#define WICK_MAP_Integers(kernel) kernel
 #endif
 
-#define WICK_UNARY(name, dtypes, ...) WICK_MAP_UNARY_##dtypes(name)
-#define WICK_BINARY(name, dtypes, ...) WICK_MAP_BINARY_##dtypes(name)
+#define WICK_UNARY(name, dtypes, ...) WICK_MAP_##dtypes(WICK_IF_RARE(name, WICK_MAP_UNARY)(name))
+#define WICK_UNARY_WITH(name, dtypes, ...) \
+  WICK_MAP_##dtypes(WICK_IF_RARE(name, WICK_MAP_UNARY_WITH)(name))
+#define WICK_BINARY(name, dtypes, ...) WICK_MAP_##dtypes(WICK_IF_RARE(name, WICK_MAP_BINARY)(name))
 #include "wick/op/ops.def"
-
-WICK_KERNEL(WICK_MAP_NAME(affine), wick::gpu::kMapItems)
-(WICK_MAP_TYPE* out, const WICK_MAP_TYPE* in, const wick::gpu::Nest<2> nest, wick::math::u32 rest,
- wick::gpu::Affine<wick::gpu::Compute<WICK_MAP_TYPE>> f) {
-  wick::gpu::map_packs(out, in, nest, rest, f);
-}
-
-WICK_KERNEL(WICK_MAP_NAME(affine_singles), wick::gpu::kMapItems)
-(WICK_MAP_TYPE* out, const WICK_MAP_TYPE* in, const wick::gpu::Nest<2> nest,
- wick::gpu::Affine<wick::gpu::Compute<WICK_MAP_TYPE>> f) {
-  wick::gpu::map_singles(out, in, nest, [&](auto body) { body(f); });
-}
 
 WICK_KERNEL(WICK_MAP_NAME(unary_singles), wick::gpu::kMapItems)
 (WICK_MAP_TYPE* out, const WICK_MAP_TYPE* in, const wick::gpu::Nest<2> nest,
  wick::gpu::UnaryRow op) {
   wick::gpu::map_singles(out, in, nest, [&](auto body) {
     wick::gpu::with_row<WICK_MAP_TYPE>(op, [&](auto row) {
-      body([&](auto x) { return decltype(row)::template call<WICK_MAP_TYPE>(x); });
+      body([](auto x) { return decltype(row)::template call<WICK_MAP_TYPE>(x); });
+    });
+  });
+}
+
+WICK_KERNEL(WICK_MAP_NAME(unary_with_singles), wick::gpu::kMapItems)
+(WICK_MAP_TYPE* out, const WICK_MAP_TYPE* in, const wick::gpu::Nest<2> nest,
+ wick::gpu::UnaryWithRow op, wick::gpu::Numbers<wick::gpu::Compute<WICK_MAP_TYPE>> numbers) {
+  wick::gpu::map_singles(out, in, nest, [&](auto body) {
+    wick::gpu::with_row<WICK_MAP_TYPE>(op, [&](auto row) {
+      body([&](auto x) { return decltype(row)::template call<WICK_MAP_TYPE>(x, numbers); });
     });
   });
 }
@@ -70,15 +81,50 @@ WICK_KERNEL(WICK_MAP_NAME(binary_singles), wick::gpu::kMapItems)
   });
 }
 
+// One kernel for all rows: they take an instruction or two an element.
+
+WICK_KERNEL(WICK_MAP_NAME(test), wick::gpu::kMapItems)
+(wick::math::u8* out, const WICK_MAP_TYPE* in, const wick::gpu::Nest<2> nest, wick::math::u32 rest,
+ wick::gpu::TestRow op) {
+  wick::gpu::map_packs(out, in, nest, rest, [&](auto body) {
+    wick::gpu::with_row<WICK_MAP_TYPE>(op, [&](auto row) {
+      body([](auto x) { return decltype(row)::template call<WICK_MAP_TYPE>(x); });
+    });
+  });
+}
+WICK_KERNEL(WICK_MAP_NAME(test_singles), wick::gpu::kMapItems)
+(wick::math::u8* out, const WICK_MAP_TYPE* in, const wick::gpu::Nest<2> nest,
+ wick::gpu::TestRow op) {
+  wick::gpu::map_singles(out, in, nest, [&](auto body) {
+    wick::gpu::with_row<WICK_MAP_TYPE>(op, [&](auto row) {
+      body([](auto x) { return decltype(row)::template call<WICK_MAP_TYPE>(x); });
+    });
+  });
+}
+
+WICK_KERNEL(WICK_MAP_NAME(compare), wick::gpu::kMapItems)
+(wick::math::u8* out, const WICK_MAP_TYPE* a, const WICK_MAP_TYPE* b, const wick::gpu::Nest<3> nest,
+ wick::math::u32 rest, wick::math::u32 repeated, wick::gpu::Truth truth) {
+  wick::gpu::map_packs(out, a, b, nest, rest, repeated,
+                       [&](auto body) { body([&](auto x, auto y) { return truth.of(x, y); }); });
+}
+WICK_KERNEL(WICK_MAP_NAME(compare_singles), wick::gpu::kMapItems)
+(wick::math::u8* out, const WICK_MAP_TYPE* a, const WICK_MAP_TYPE* b, const wick::gpu::Nest<3> nest,
+ wick::gpu::Truth truth) {
+  wick::gpu::map_singles(out, a, b, nest,
+                         [&](auto body) { body([&](auto x, auto y) { return truth.of(x, y); }); });
+}
+
 #undef WICK_MAP_JOIN_
 #undef WICK_MAP_JOIN
 #undef WICK_MAP_NAME
 #undef WICK_MAP_TYPE
 #undef WICK_MAP_UNARY
+#undef WICK_MAP_UNARY_WITH
 #undef WICK_MAP_BINARY
-#undef WICK_MAP_UNARY_Real
-#undef WICK_MAP_BINARY_Real
-#undef WICK_MAP_UNARY_Floats
-#undef WICK_MAP_BINARY_Floats
+#undef WICK_RARE_ROW
+#undef WICK_MAP_Real
+#undef WICK_MAP_Floats
+#undef WICK_MAP_Integers
 #undef WICK_MAP_DTYPE
 #undef WICK_MAP_FLOATS

@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+"""Compare wick's ops with PyTorch's on this CPU: same shapes, same precision, same threads.
+
+Rows come from build/release/bin/op_bench, the peer's from bench/peers/torch_ops.py; both stay
+alive and take each row in turn, several rounds, so that a machine that changes speed hits both.
+Seconds are the best of all rounds; the ratio is PyTorch's over wick's (2: wick takes half the time).
+Memory is reused on both sides. Writes bench/results/<date>-<cpu>-ops.json and .md.
+PyTorch is installed from a package index into a virtual environment, if --python names none.
+"""
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import harness
+
+SERVER = harness.ROOT / "bench" / "peers" / "torch_ops.py"
+
+
+def ensure_python(named):
+    """A Python that has torch."""
+    if named:
+        return named
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+    folder = cache / "wick" / "peers" / "torch"
+    python = folder / "bin" / "python"
+    if not python.exists():
+        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    if subprocess.run([python, "-c", "import torch, numpy"], stderr=subprocess.DEVNULL).returncode:
+        subprocess.run([python, "-m", "pip", "install", "--quiet", "torch", "numpy"], check=True)
+    return python
+
+
+class Side:
+    """A process that answers a line with a line."""
+
+    def __init__(self, command):
+        # glibc returns large blocks to the system when they are freed, and fresh pages cost more
+        # than most ops: PyTorch, which has no cache of its own, gets one this way.
+        keep = {"MALLOC_MMAP_THRESHOLD_": str(1 << 32), "MALLOC_TRIM_THRESHOLD_": str(1 << 40),
+                "MALLOC_TOP_PAD_": str(1 << 28)}
+        self.process = subprocess.Popen([str(word) for word in command], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True,
+                                        env={**os.environ, **keep})
+
+    def answer(self):
+        line = self.process.stdout.readline()
+        if not line:
+            raise harness.BenchError(f"{self.process.args[0]}: ended with code "
+                                     f"{self.process.wait()}")
+        return json.loads(line)
+
+    def ask(self, threads, key):
+        self.process.stdin.write(f"{threads} {key}\n")
+        self.process.stdin.flush()
+        return self.answer()
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def measure_row(wick, peer, key, threads, rounds):
+    best, theirs = None, None
+    for _ in range(rounds):
+        ours = wick.ask(threads, key)
+        if best is None:
+            best = ours
+        best["limit_seconds"] = min(best["limit_seconds"], ours["limit_seconds"])
+        best["seconds"] = min(best["seconds"], ours["seconds"])
+        other = peer.ask(threads, key)["seconds"]
+        if other is not None:
+            theirs = other if theirs is None else min(theirs, other)
+    best["share"] = round(best["limit_seconds"] / best["seconds"], 3)
+    if theirs is not None:
+        best["peer_seconds"] = theirs
+        best["ratio"] = round(theirs / best["seconds"], 3)
+        best["peer_share"] = round(best["limit_seconds"] / theirs, 3)
+    best["pass"] = passes(best)
+    return best
+
+
+def passes(row):
+    """At least as fast as the peer; where that is near a limit, nearly."""
+    if "ratio" not in row:
+        return None
+    return row["ratio"] >= (0.9 if row["limit"] != "none" and row["peer_share"] >= 0.85 else 1.0)
+
+
+def milliseconds(seconds):
+    return "–" if seconds is None else f"{seconds * 1e3:.4g}"
+
+
+def markdown_row(row):
+    share = "–" if row["limit"] == "none" else f"{row['share']:.2f} of {row['limit']}"
+    verdict = {True: "", False: "**below**", None: "no peer"}[row["pass"]]
+    ratio = f"{row['ratio']:.2f}" if "ratio" in row else "–"
+    return (f"| `{row['key']}` | {row['threads']} | {milliseconds(row['seconds'])} "
+            f"| {milliseconds(row.get('peer_seconds'))} | {ratio} | {share} | {verdict} |")
+
+
+def markdown(report):
+    facts, rows = report["machine"], report["rows"]
+    judged = [row for row in rows if row["pass"] is not None]
+    twice = sum(row["ratio"] >= 2 for row in judged)
+    return "\n".join([
+        f"# wick's ops and PyTorch's, {facts['date']}", "",
+        f"{facts['cpu']} ({facts['cpu_generation']}), {facts['cpus']} CPUs, {facts['system']}; "
+        f"{', '.join(facts['flags'])}.", "",
+        f"wick at {facts['commit'] or 'an unknown commit'}; {facts['peer']}; {facts['compiler']}. "
+        "Best of interleaved rounds, memory reused on both sides; a share is of a limit measured "
+        "in the same run.", "",
+        f"{sum(row['pass'] for row in judged)} of {len(judged)} rows reach PyTorch's speed (0.9 of "
+        f"it where that is at 0.85 of a limit), {twice} twice that.", "",
+        "| row | threads | wick, ms | PyTorch, ms | PyTorch / wick | share | |",
+        "|---|---|---|---|---|---|---|",
+        *map(markdown_row, rows)]) + "\n"
+
+
+def write(report, folder):
+    """Both files under a temporary name first: a stopped run leaves no half table."""
+    folder.mkdir(parents=True, exist_ok=True)
+    facts = report["machine"]
+    slug = re.sub(r"[^a-z0-9]+", "-", f"{facts['cpu']} {facts['cpu_generation']}".lower())
+    stem = f"{facts['date'][:10]}-{slug.strip('-')}-ops"
+    for suffix, text in ((".json", json.dumps(report, indent=1) + "\n"),
+                         (".md", markdown(report))):
+        with tempfile.NamedTemporaryFile("w", dir=folder, delete=False, encoding="utf-8") as file:
+            file.write(text)
+        Path(file.name).chmod(0o644)
+        Path(file.name).replace(folder / (stem + suffix))
+    return folder / (stem + ".md")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bench", type=lambda p: Path(p).resolve(),
+                        default=harness.ROOT / "build" / "release" / "bin" / "op_bench",
+                        help="wick's program (build/release/bin/op_bench)")
+    parser.add_argument("--python", help="a Python that has torch (default: one is made)")
+    parser.add_argument("--threads", nargs="+", type=int, default=[1, 2], metavar="T")
+    parser.add_argument("--rounds", type=int, default=3, help="of each row (3)")
+    parser.add_argument("--only", default="", metavar="REGEX", help="rows whose key has this")
+    parser.add_argument("--out", type=Path, default=harness.ROOT / "bench" / "results",
+                        help="folder of the result files (bench/results)")
+    parser.add_argument("--dry", action="store_true", help="print only, write no files")
+    options = parser.parse_args()
+    if not os.access(options.bench, os.X_OK):
+        raise harness.BenchError(f"no {options.bench}: build the target op_bench")
+    listed = subprocess.run([options.bench, "--list"], check=True, capture_output=True, text=True)
+    keys = [key for key in listed.stdout.split("\n") if key and re.search(options.only, key)]
+    started = time.time()
+    report = {"machine": harness.machine(), "rows": []}
+    wick = Side([options.bench, "--serve"])
+    peer = Side([ensure_python(options.python), SERVER])
+    report["machine"]["peer"] = f"PyTorch {peer.answer()['version']}"
+    for key in keys:
+        for threads in options.threads:
+            row = measure_row(wick, peer, key, threads, options.rounds)
+            report["rows"].append(row)
+            print(markdown_row(row), file=sys.stderr, flush=True)
+    wick.close()
+    peer.close()
+    report["wall_s"] = round(time.time() - started)
+    if not options.dry:
+        print(write(report, options.out))
+    return 1 if any(row["pass"] is False for row in report["rows"]) else 0
+
+
+if __name__ == "__main__":
+    harness.run_main(main)

@@ -1,0 +1,354 @@
+#!/usr/bin/env python3
+"""PyTorch's side of op_bench: for each line "THREADS KEY" on stdin one JSON line with its seconds.
+
+Rows carry the keys of bench/op_bench_*.cpp. A row's function makes the operands and gives a call
+that does the op once into the same memory (out=, or in place), timed as op_bench does. Runs in the
+environment that op_bench.py makes; not imported by it.
+"""
+
+import json
+import sys
+import time
+
+import torch
+import torch.nn.functional as F
+
+F32, BF16, F16, F64 = torch.float32, torch.bfloat16, torch.float16, torch.float64
+DTYPES = {"f32": F32, "bf16": BF16, "f16": F16, "f64": F64, "i64": torch.int64, "u8": torch.uint8,
+          "i32": torch.int32, "i16": torch.int16}
+ROWS = {}
+
+
+def row(name, dtypes, shape):
+    """Registers make(dtype) for the keys `name.dtype[shape]`."""
+    def add(make):
+        for dtype in dtypes.split():
+            ROWS[f"{name}.{dtype}[{shape}]"] = lambda dtype=dtype: make(DTYPES[dtype])
+        return make
+    return add
+
+
+def normal(*shape, dtype=F32):
+    if dtype.is_floating_point:
+        return torch.randn(shape, dtype=F32).to(dtype)
+    return (torch.randn(shape) * 20).to(dtype)
+
+
+def ids(*shape, below, dtype=torch.int64):
+    return torch.randint(0, below, shape, dtype=dtype)
+
+
+# ---- elementwise ----
+
+def unary(name, function):
+    @row(name, "f32 bf16", "16M")
+    def make(dtype):
+        x = normal(1 << 24, dtype=dtype)
+        y = torch.empty_like(x)
+        return lambda: function(x, y)
+
+
+for name in "exp log tanh sigmoid erf sin cos log1p expm1 floor round sign sqrt rsqrt".split():
+    unary(name, lambda x, y, call=getattr(torch, name): call(x, out=y))
+unary("silu", lambda x, y: torch.ops.aten.silu.out(x, out=y))
+unary("gelu", lambda x, y: torch.ops.aten.gelu.out(x, approximate="tanh", out=y))
+unary("gelu_erf", lambda x, y: torch.ops.aten.gelu.out(x, out=y))
+unary("relu", lambda x, y: torch.clamp_min(x, 0, out=y))
+unary("affine", lambda x, y: torch.mul(x, 0.5, out=y).add_(2.0))
+unary("clamp", lambda x, y: torch.clamp(x, -1.0, 1.0, out=y))
+unary("powf", lambda x, y: torch.pow(x, 2.5, out=y))
+unary("elu", lambda x, y: torch.ops.aten.elu.out(x, out=y))
+
+
+def binary(name, dtypes, call, b_shape=(4096, 4096), turned=False, compares=False):
+    @row(name, dtypes, "4096x4096")
+    def make(dtype):
+        a, b = normal(4096, 4096, dtype=dtype), normal(*b_shape, dtype=dtype)
+        b = b.t() if turned else b
+        y = torch.empty(4096, 4096, dtype=torch.bool if compares else dtype)
+        return lambda: call(a, b, out=y)
+
+
+for name, call in {"add": torch.add, "mul": torch.mul, "div": torch.div, "pow": torch.pow,
+                   "maximum": torch.maximum, "atan2": torch.atan2, "rem": torch.remainder}.items():
+    binary(name, "f32 bf16", call)
+binary("add_row", "f32 bf16", torch.add, (4096,))
+binary("add_column", "f32 bf16", torch.add, (4096, 1))
+binary("add_turned", "f32 bf16", torch.add, turned=True)
+binary("bitwise_and", "i32", torch.bitwise_and)
+binary("lt", "f32 bf16", torch.lt, compares=True)
+binary("eq", "f32 bf16 i64", torch.eq, compares=True)
+binary("lt_turned", "f32 bf16", torch.lt, turned=True, compares=True)
+
+
+@row("where", "f32 bf16", "16M")
+def where(dtype):
+    c = torch.rand(1 << 24) < 0.5
+    a, b = normal(1 << 24, dtype=dtype), normal(1 << 24, dtype=dtype)
+    y = torch.empty_like(a)
+    return lambda: torch.where(c, a, b, out=y)
+
+
+@row("masked_fill", "f32 bf16", "16M")
+def masked_fill(dtype):
+    c = torch.rand(1 << 24) < 0.5
+    x = normal(1 << 24, dtype=dtype)
+    y = torch.empty_like(x)
+    return lambda: torch.ops.aten.masked_fill.Scalar_out(x, c, 0.5, out=y)
+
+
+@row("transpose_copy", "f32 bf16 u8", "4096x4096")
+def transpose_copy(dtype):
+    x = normal(4096, 4096, dtype=dtype).t()
+    y = torch.empty(4096, 4096, dtype=dtype)
+    return lambda: y.copy_(x)
+
+
+@row("add_element", "f32", "1")
+def add_element(dtype):
+    a, b = normal(1, dtype=dtype), normal(1, dtype=dtype)
+    return lambda: a + b
+
+
+# ---- index ----
+
+@row("index_select", "f32", "32000x512,4096")
+def index_select(dtype):
+    x, i = normal(32000, 512, dtype=dtype), ids(4096, below=32000)
+    y = torch.empty(4096, 512, dtype=dtype)
+    return lambda: torch.index_select(x, 0, i, out=y)
+
+
+# ---- convolutions, pools, resampling: PyTorch takes no output, its allocator gives the last back ----
+
+def shape_text(*shapes):
+    return ",".join("x".join(map(str, shape)) for shape in shapes)
+
+
+def conv(name, dtypes, x_shape, w_shape, stride, padding, groups, gradients=False):
+    function = F.conv1d if len(x_shape) == 3 else F.conv2d
+    shape = shape_text(x_shape, w_shape)
+
+    @row(name, dtypes, shape)
+    def forward(dtype):
+        x, w = normal(*x_shape, dtype=dtype), normal(*w_shape, dtype=dtype)
+        return lambda: function(x, w, None, stride, padding, 1, groups)
+
+    def gradient(which):
+        def make(dtype):
+            x, w = normal(*x_shape, dtype=dtype), normal(*w_shape, dtype=dtype)
+            grad = torch.randn_like(function(x, w, None, stride, padding, 1, groups))
+            pair = [2 * [size] for size in (stride, padding, 1)]
+            return lambda: torch.ops.aten.convolution_backward(
+                grad, x, w, None, *pair, False, [0, 0], groups,
+                [which == "input", which == "weight", False])
+        return make
+    if gradients:
+        row(f"input_{name}", dtypes, shape)(gradient("input"))
+        row(f"weight_{name}", dtypes, shape)(gradient("weight"))
+
+
+conv("conv2d", "f32", (1, 64, 56, 56), (64, 64, 3, 3), 1, 1, 1, gradients=True)
+conv("conv2d_s2", "f32", (1, 3, 224, 224), (64, 3, 7, 7), 2, 3, 1, gradients=True)
+conv("conv1d", "f32", (1, 512, 1500), (512, 512, 3), 1, 1, 1)
+conv("conv2d", "f32", (1, 128, 28, 28), (128, 128, 3, 3), 1, 1, 1)
+conv("conv2d", "f32", (1, 256, 14, 14), (256, 256, 3, 3), 1, 1, 1, gradients=True)
+conv("conv2d", "f32", (1, 512, 7, 7), (512, 512, 3, 3), 1, 1, 1)
+conv("conv2d", "f32", (8, 512, 7, 7), (512, 512, 3, 3), 1, 1, 1)
+conv("conv2d_s2", "f32", (1, 128, 56, 56), (128, 128, 3, 3), 2, 1, 1, gradients=True)
+conv("conv2d", "f32", (1, 256, 56, 56), (64, 256, 1, 1), 1, 0, 1)
+conv("conv2d", "f32", (1, 64, 128, 128), (3, 64, 3, 3), 1, 1, 1)
+conv("conv2d_g32", "f32", (1, 256, 28, 28), (256, 8, 3, 3), 1, 1, 32)
+conv("conv2d_depthwise", "f32", (1, 128, 56, 56), (128, 1, 3, 3), 1, 1, 128, gradients=True)
+conv("conv2d_depthwise_s2", "f32", (1, 64, 112, 112), (64, 1, 3, 3), 2, 1, 64)
+conv("conv2d", "bf16 f16 f64", (1, 64, 56, 56), (64, 64, 3, 3), 1, 1, 1)
+
+
+def pool(name, function):
+    for kernel in (2, 3):
+        @row(f"{name}_k{kernel}", "f32 bf16", "1x64x112x112")
+        def make(dtype, kernel=kernel):
+            x = normal(1, 64, 112, 112, dtype=dtype)
+            return lambda: function(x, kernel, 2, kernel // 3)
+
+
+pool("max_pool2d", F.max_pool2d)
+pool("avg_pool2d", F.avg_pool2d)
+
+
+def upsample(name, mode):
+    @row(name, "f32 bf16", "1x64x112x112,x2")
+    def make(dtype):
+        x = normal(1, 64, 112, 112, dtype=dtype)
+        return lambda: F.interpolate(x, scale_factor=2, mode=mode)
+
+
+upsample("upsample_nearest2d", "nearest")
+upsample("upsample_bilinear2d", "bilinear")
+
+
+for dim in (0, 1):
+    @row(f"gather_dim{dim}", "f32 bf16", "4096x4096")
+    def gather(dtype, dim=dim):
+        x, i = normal(4096, 4096, dtype=dtype), ids(4096, 4096, below=4096)
+        y = torch.empty_like(x)
+        return lambda: torch.gather(x, dim, i, out=y)
+
+    @row(f"scatter_dim{dim}", "f32 bf16", "4096x4096")
+    def scatter(dtype, dim=dim):
+        x, i = normal(4096, 4096, dtype=dtype), ids(4096, 4096, below=4096)
+        y = torch.zeros_like(x)
+        return lambda: y.scatter_(dim, i, x)
+
+    @row(f"scatter_add_dim{dim}", "f32 bf16", "4096x4096")
+    def scatter_add(dtype, dim=dim):
+        x, i = normal(4096, 4096, dtype=dtype), ids(4096, 4096, below=4096)
+        y = torch.zeros_like(x)
+        return lambda: y.scatter_add_(dim, i, x)
+
+
+@row("index_add_dim0", "f32 bf16", "4096x1024,16384")
+def index_add_rows(dtype):
+    x, i = normal(16384, 1024, dtype=dtype), ids(16384, below=4096)
+    y = torch.zeros(4096, 1024, dtype=dtype)
+    return lambda: y.index_add_(0, i, x)
+
+
+@row("index_add_dim1", "f32 bf16", "1024x4096,16384")
+def index_add_columns(dtype):
+    x, i = normal(1024, 16384, dtype=dtype), ids(16384, below=4096)
+    y = torch.zeros(1024, 4096, dtype=dtype)
+    return lambda: y.index_add_(1, i, x)
+
+
+@row("one_hot", "i64", "4096,1000")
+def one_hot(_):
+    i = ids(4096, below=1000)
+    return lambda: torch.nn.functional.one_hot(i, 1000)
+
+
+# ---- order ----
+
+def add_sort(name, dtypes, shape_name, shape, dim):
+    @row(name, dtypes, shape_name)
+    def make(dtype):
+        x = normal(*shape, dtype=dtype)
+        y, i = torch.empty_like(x), torch.empty(shape, dtype=torch.int64)
+        return lambda: torch.sort(x, dim=dim, stable=True, out=(y, i))
+
+
+# PyTorch's argsort is its sort, whose values it drops.
+add_sort("argsort", "f32 bf16 f64 i64", "1024x1024", (1024, 1024), 1)
+add_sort("sort", "f32 bf16 f64 i64", "1024x1024", (1024, 1024), 1)
+add_sort("sort_dim0", "f32", "1024x1024", (1024, 1024), 0)
+add_sort("sort", "f32", "1M", (1 << 20,), 0)
+add_sort("sort", "f32", "16384x64", (16384, 64), 1)
+
+
+def add_topk(name, dtypes, shape_name, shape, k):
+    @row(name, dtypes, shape_name)
+    def make(dtype):
+        x = normal(*shape, dtype=dtype)
+        y = torch.empty(shape[0], k, dtype=dtype)
+        i = torch.empty(shape[0], k, dtype=torch.int64)
+        return lambda: torch.topk(x, k, 1, out=(y, i))
+
+
+add_topk("topk8", "f32", "1024x1024", (1024, 1024), 8)
+add_topk("topk50", "f32 bf16", "64x50257", (64, 50257), 50)
+
+
+def add_cumsum(name, shape_name, shape, dim):
+    @row(name, "f32 bf16 f64 i64", shape_name)
+    def make(dtype):
+        x = normal(*shape, dtype=dtype)
+        y = torch.empty_like(x)
+        return lambda: torch.cumsum(x, dim, out=y)
+
+
+add_cumsum("cumsum_dim1", "4096x4096", (4096, 4096), 1)
+add_cumsum("cumsum_dim0", "4096x4096", (4096, 4096), 0)
+add_cumsum("cumsum", "16M", (1 << 24,), 0)
+
+
+# ---- random ----
+
+@row("uniform", "f32 bf16 f64", "16M")
+def uniform(dtype):
+    y = torch.empty(1 << 24, dtype=dtype)
+    return lambda: y.uniform_()
+
+
+@row("normal", "f32 bf16 f64", "16M")
+def normal_numbers(dtype):
+    y = torch.empty(1 << 24, dtype=dtype)
+    return lambda: y.normal_()
+
+
+# ---- movement; glibc is told in op_bench.py to keep what is freed, as wick's allocator does ----
+
+def moved(name, shape_name, shape, function):
+    @row(name, "f32", shape_name)
+    def make(dtype):
+        x = normal(*shape, dtype=dtype)
+        return lambda: function(x)
+
+
+SQUARE = ("4096x4096", (4096, 4096))
+moved("tril", *SQUARE, torch.tril)
+moved("triu", *SQUARE, torch.triu)
+moved("flip_dim1", *SQUARE, lambda x: torch.flip(x, (1,)))
+moved("flip_dim0", *SQUARE, lambda x: torch.flip(x, (0,)))
+moved("roll", *SQUARE, lambda x: torch.roll(x, 5, 1))
+moved("repeat_4_4", "1024x1024", (1024, 1024), lambda x: x.repeat(4, 4))
+moved("pad_constant", *SQUARE, lambda x: torch.nn.functional.pad(x, (3, 3, 3, 3)))
+moved("pad_reflect", "16x1024x1024", (16, 1024, 1024),
+      lambda x: torch.nn.functional.pad(x, (3, 3, 3, 3), mode="reflect"))
+
+
+# ---- timing, as in op_bench.cpp ----
+
+BUDGET_S = 0.12
+
+
+def calls_for(seconds):
+    return 1 if seconds > 1 else max(1, min(1000, int(2e-4 / seconds)))
+
+
+def measure(call, threads):
+    clock = time.thread_time_ns if threads == 1 else time.perf_counter_ns
+    best, spent, rep = 1e30, 0.0, 0
+    while rep < 3 or (rep < 50 and spent < BUDGET_S):
+        calls = calls_for(best)
+        start = clock()
+        for _ in range(calls):
+            call()
+        best = min(best, (clock() - start) * 1e-9 / calls)
+        spent += best * calls_for(best)
+        rep += 1
+    return best
+
+
+def main():
+    torch.manual_seed(1)
+    torch.set_grad_enabled(False)
+    if sys.argv[1:] == ["--list"]:
+        print("\n".join(ROWS))
+        return
+    print(json.dumps({"version": torch.__version__}), flush=True)
+    made, call = None, None
+    for line in sys.stdin:
+        threads, key = line.strip().split(" ", 1)
+        torch.set_num_threads(int(threads))
+        if key != made:
+            call = None
+            call = ROWS[key]() if key in ROWS else None
+            made = key
+            if call:
+                call()
+        seconds = measure(call, int(threads)) if call else None
+        print(json.dumps({"key": key, "seconds": seconds}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,255 @@
+// Ops made of others, and the gradients of those and of elementwise functions.
+
+#include <cmath>
+#include <limits>
+
+#include "tests/expect_error.h"
+#include "tests/tensor/gradient_check.h"
+
+namespace wick {
+namespace {
+
+using test::check_gradients;
+using test::error_of;
+using test::expect_gradients;
+using test::numbers;
+using Inputs = const std::vector<Tensor>&;
+
+void expect_near(const Tensor& got, const std::vector<double>& expected, double off = 1e-12) {
+  const std::vector<double> values = got.to(DType::f64).to_vector<double>();
+  ASSERT_EQ(values.size(), expected.size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (std::isnan(expected[i])) {
+      EXPECT_TRUE(std::isnan(values[i])) << i;
+    } else if (std::isinf(expected[i])) {
+      EXPECT_EQ(values[i], expected[i]) << i;
+    } else {
+      EXPECT_NEAR(values[i], expected[i], off) << i;
+    }
+  }
+}
+
+Tensor f64(const std::vector<double>& values, const Shape& shape) {
+  return Tensor::from(values, shape);
+}
+
+TEST(ComposedOps, Variance) {
+  const Tensor x = f64({1, 2, 4, 0, 0, 6}, {2, 3});
+  const int last[] = {-1};
+  expect_near(var(x, last), {7.0 / 3, 12});
+  expect_near(var(x, last, true, 0), {14.0 / 9, 8});
+  expect_near(var(x, {}, false, 0), {173.0 / 36});
+  expect_near(var(f64({5}, {1, 1}), last), {std::nan("")});  // 0 / 0
+}
+
+TEST(ComposedOps, LogSumExp) {
+  const double inf = std::numeric_limits<double>::infinity();
+  const int last[] = {1};
+  expect_near(logsumexp(f64({1000, 1000, -inf, -inf, inf, 3}, {3, 2}), last),
+              {1000 + std::log(2.0), -inf, inf});
+}
+
+TEST(ComposedOps, AnyAndAll) {
+  const Tensor x = f64({0, 0, 1, std::nan(""), -0.0, 0}, {3, 2});
+  const int last[] = {1};
+  EXPECT_EQ(any(x, last).to_vector<uint8_t>(), std::vector<uint8_t>({0, 1, 0}));
+  EXPECT_EQ(all(x, last).to_vector<uint8_t>(), std::vector<uint8_t>({0, 1, 0}));
+  const Tensor none = Tensor::zeros({2, 0}, DType::i32);
+  EXPECT_EQ(any(none, last).to_vector<uint8_t>(), std::vector<uint8_t>({0, 0}));
+  EXPECT_EQ(all(none, last).to_vector<uint8_t>(), std::vector<uint8_t>({1, 1}));
+}
+
+TEST(ComposedOps, GroupAndBatchNorm) {
+  const Tensor x = numbers({2, 4, 3}, 1), w = numbers({4}, 2), b = numbers({4}, 3);
+  const Tensor y = group_norm(x, 2, w, b, 0);
+  const std::vector<double> xs = x.to_vector<double>(), ws = w.to_vector<double>(),
+                            bs = b.to_vector<double>();
+  std::vector<double> expected;
+  for (size_t i = 0; i < xs.size(); ++i) {
+    const size_t first = i / 6 * 6;
+    double mean = 0, squares = 0;
+    for (size_t j = first; j < first + 6; ++j) mean += xs[j] / 6;
+    for (size_t j = first; j < first + 6; ++j) squares += (xs[j] - mean) * (xs[j] - mean) / 6;
+    expected.push_back((xs[i] - mean) / std::sqrt(squares) * ws[i / 3 % 4] + bs[i / 3 % 4]);
+  }
+  expect_near(y, expected);
+
+  const BatchNorm batch = batch_norm_of_batch(x, w, b, 0);
+  expected.clear();
+  for (size_t i = 0; i < xs.size(); ++i) {
+    const size_t c = i / 3 % 4;
+    double mean = 0, squares = 0;
+    for (size_t j = 0; j < xs.size(); ++j) mean += j / 3 % 4 == c ? xs[j] / 6 : 0;
+    for (size_t j = 0; j < xs.size(); ++j) {
+      squares += j / 3 % 4 == c ? (xs[j] - mean) * (xs[j] - mean) / 6 : 0;
+    }
+    expected.push_back((xs[i] - mean) / std::sqrt(squares) * ws[c] + bs[c]);
+  }
+  expect_near(batch.y, expected);
+}
+
+TEST(ComposedOps, Einsum) {
+  const Tensor a = numbers({2, 3, 4}, 4), b = numbers({4, 3}, 5), c = numbers({3}, 6);
+  const Tensor product[] = {a, b};
+  expect_near(einsum("bij,jk->bik", product), matmul(a, b).to_vector<double>());
+  expect_near(einsum("bij,jk->kib", product),
+              matmul(a, b).permute({2, 1, 0}).contiguous().to_vector<double>());
+  const Tensor three[] = {a, b, c};
+  expect_near(einsum("bij,jk,i->b", three),
+              sum(matmul(a, b) * c.unsqueeze(1), std::vector<int>{1, 2}).to_vector<double>());
+  const Tensor one[] = {a};
+  expect_near(einsum("bij -> ib", one), sum(a.transpose(0, 1), 2).to_vector<double>());
+  EXPECT_EQ(error_of([&] { einsum("ij,jk->ik", product); }).find("einsum: letters don't match"),
+            0u);
+  EXPECT_EQ(error_of([&] { einsum("bij,jk", product); }).find("einsum: no result named"), 0u);
+  EXPECT_EQ(error_of([&] { einsum("bij,kj->bik", product); }).find("einsum: sizes of a letter"),
+            0u);
+}
+
+TEST(ComposedOps, AttentionOfLengthsAndPages) {
+  const Tensor q = numbers({5, 2, 4}, 7).to(DType::f32), k = numbers({7, 1, 4}, 8).to(DType::f32),
+               v = numbers({7, 1, 3}, 9).to(DType::f32);
+  const AttentionParams p{.scale = 0.5f};
+  const int64_t queries[] = {0, 2, 5}, keys[] = {0, 3, 7};
+  const Tensor y = attention_of_lengths(q, k, v, queries, keys, p);
+  const auto part = [](const Tensor& x, int64_t from, int64_t to) {
+    return x.narrow(0, from, to - from).transpose(0, 1).unsqueeze(0);
+  };
+  const Tensor second = attention(part(q, 2, 5), part(k, 3, 7), part(v, 3, 7), p);
+  EXPECT_EQ(part(y, 2, 5).contiguous().to_vector<float>(), second.contiguous().to_vector<float>());
+
+  // The seven keys in pages of two, out of order; the last one is half used.
+  const Tensor key_pages = Tensor::zeros({5, 1, 2, 4}, DType::f32),
+               value_pages = Tensor::zeros({5, 1, 2, 3}, DType::f32);
+  const std::vector<uint32_t> table = {3, 0, 4, 1};
+  Tensor kp = key_pages, vp = value_pages;
+  const auto paged = [&](const Tensor& x, Tensor pages) {
+    std::vector<Tensor> all = pages.chunk(5, 0);
+    for (int64_t i = 0; i < 4; ++i) {
+      const int64_t count = i == 3 ? 1 : 2;
+      const Tensor page = x.narrow(0, 2 * i, count).transpose(0, 1).unsqueeze(0);
+      const Tensor rest = Tensor::full({1, 1, 2 - count, x.size(2)}, 9, DType::f32);
+      const Tensor pieces[] = {page, rest};
+      all[table[static_cast<size_t>(i)]] = cat(pieces, 2);
+    }
+    return cat(all, 0);
+  };
+  const int64_t lengths[] = {7};
+  const Tensor z = attention_of_pages(part(q, 0, 5), paged(k, kp), paged(v, vp),
+                                      Tensor::from(table, {1, 4}), lengths, p);
+  EXPECT_EQ(
+      z.contiguous().to_vector<float>(),
+      attention(part(q, 0, 5), part(k, 0, 7), part(v, 0, 7), p).contiguous().to_vector<float>());
+}
+
+TEST(ComposedOps, GroupedLinear) {
+  const Tensor x = numbers({3, 4}, 10).to(DType::f32);
+  const std::vector<Tensor> matrices = {numbers({2, 4}, 11).to(DType::f32),
+                                        numbers({2, 4}, 12).to(DType::f32)};
+  const std::vector<Weight> experts = {Weight(matrices[0]), Weight(matrices[1])};
+  const std::vector<uint32_t> chosen = {1, 0, 1, 1, 0, 1};
+  const Tensor y = grouped_linear(x, experts, Tensor::from(chosen, {3, 2}));
+  for (int64_t i = 0; i < 6; ++i) {
+    const Tensor one = linear(x.narrow(0, i / 2, 1), experts[chosen[static_cast<size_t>(i)]]);
+    EXPECT_EQ(y.reshape({6, 2}).narrow(0, i, 1).contiguous().to_vector<float>(),
+              one.to_vector<float>());
+  }
+}
+
+TEST(Gradient, MoreFunctions) {
+  struct Row {
+    const char* name;
+    Tensor (*f)(const Tensor&);
+    double low, high;
+  };
+  const Row rows[] = {
+      {"abs", abs, 0.2, 2},    {"relu", relu, -2, -0.2},      {"relu", relu, 0.2, 2},
+      {"sin", sin, -3, 3},     {"cos", cos, -3, 3},           {"log1p", log1p, -0.5, 2},
+      {"expm1", expm1, -1, 1}, {"erf", erf, -2, 2},           {"normcdf", normcdf, -2, 2},
+      {"gelu", gelu, -2, 2},   {"gelu_erf", gelu_erf, -2, 2},
+  };
+  for (const Row& row : rows) {
+    check_gradients(row.name, [&](Inputs x) { return row.f(x[0]); },
+                    {numbers({3, 4}, 1, row.low, row.high)});
+  }
+  const Tensor x = numbers({3, 4}, 13, -2.1, 2.1);
+  for (Tensor (*f)(const Tensor&) : {floor, ceil, round, sign}) {
+    expect_gradients("steps", [&](Inputs i) { return f(i[0]); }, {x});
+  }
+  check_gradients("clamp", [](Inputs i) { return clamp(i[0], -1.0, 0.7); }, {x});
+  check_gradients("powf", [](Inputs i) { return powf(i[0], 2.5); }, {numbers({5}, 14, 0.3, 2)});
+  check_gradients("elu", [](Inputs i) { return elu(i[0], 0.8); }, {x});
+}
+
+TEST(Gradient, MoreOfTwo) {
+  const Tensor a = numbers({3, 1, 4}, 1, 0.5, 2), b = numbers({2, 4}, 2, 0.6, 2.1);
+  check_gradients("maximum", [](Inputs x) { return maximum(x[0], x[1]); }, {a, b});
+  check_gradients("minimum", [](Inputs x) { return minimum(x[0], x[1]); }, {a, b});
+  check_gradients("pow", [](Inputs x) { return pow(x[0], x[1]); }, {a, b});
+  check_gradients("atan2", [](Inputs x) { return atan2(x[0], x[1]); }, {a, b});
+  expect_gradients("rem", [](Inputs x) { return rem(x[0], x[1]); }, {a, b});
+  const Tensor mask = gt(b, Tensor::full({}, 1.3, DType::f64));
+  check_gradients("where", [&](Inputs x) { return where(mask, x[0], x[1]); }, {a, b});
+}
+
+TEST(Gradient, ReductionsThatChooseOrMultiply) {
+  const Tensor x = numbers({2, 3, 4}, 15);
+  const int dims[] = {0, 2};
+  check_gradients("max", [&](Inputs i) { return max(i[0], dims); }, {x});
+  check_gradients("min", [&](Inputs i) { return min(i[0], 1, true); }, {x});
+  check_gradients("prod", [&](Inputs i) { return prod(i[0], dims); }, {x});
+  check_gradients("var", [&](Inputs i) { return var(i[0], dims); }, {x});
+  check_gradients("logsumexp", [&](Inputs i) { return logsumexp(i[0], dims); }, {x});
+  for (const std::vector<double>& values : {std::vector<double>{2, 0, 3}, {0, 5, 0}}) {
+    expect_gradients("prod with zeros", [](Inputs i) { return prod(i[0]); }, {f64(values, {3})});
+  }
+  const Tensor ties = f64({1, 3, 3}, {3}).requires_grad();
+  EXPECT_EQ(gradients(max(ties), std::span(&ties, 1))[0].to_vector<double>(),
+            std::vector<double>({0, 0.5, 0.5}));
+}
+
+TEST(Gradient, ThroughQuantisedWeights) {
+  const Tensor matrix = quantize(numbers({5, 64}, 16).to(DType::f32), DType::q4_0);
+  const Weight weight(matrix);
+  const Tensor x = numbers({3, 64}, 17).to(DType::f32).requires_grad(),
+               g = numbers({3, 5}, 18).to(DType::f32);
+  const Tensor given = gradients(linear(x, weight), std::span(&x, 1), g)[0];
+  expect_near(given, matmul(g, dequantize(matrix)).to(DType::f64).to_vector<double>(), 1e-5);
+  // Fused steps are remembered one by one.
+  const Tensor norm = numbers({64}, 19).to(DType::f32).requires_grad();
+  const Tensor of[] = {x, norm};
+  const std::vector<Tensor> both =
+      gradients(linear(x, weight, {.norm = norm, .eps = 1e-5f}), of, g);
+  EXPECT_TRUE(both[0].defined() && both[1].defined());
+}
+
+/// Attention computes in f32 and has no f64: held against the ops that it stands for.
+TEST(Gradient, Attention) {
+  const auto f32 = [](const Shape& shape, uint64_t seed) {
+    return numbers(shape, seed).to(DType::f32).requires_grad();
+  };
+  const Tensor q = f32({2, 4, 3, 8}, 20), k = f32({2, 2, 5, 8}, 21), v = f32({2, 2, 5, 6}, 22);
+  const Tensor mask = numbers({1, 1, 3, 5}, 23).to(DType::f32),
+               g = numbers({2, 4, 3, 6}, 24).to(DType::f32);
+  for (float cap : {0.0f, 3.0f}) {
+    const AttentionParams p{.scale = 0.4f, .causal = true, .window = 4, .soft_cap = cap};
+    const Tensor inputs[] = {q, k, v};
+    const std::vector<Tensor> given = gradients(attention(q, k, v, p, mask), inputs, g);
+    const Tensor wide = k.unsqueeze(2).broadcast_to({2, 2, 2, 5, 8}).reshape({2, 4, 5, 8});
+    const Tensor values = v.unsqueeze(2).broadcast_to({2, 2, 2, 5, 6}).reshape({2, 4, 5, 6});
+    Tensor s = affine(matmul(q, wide.t()), 0.4, 0.0);
+    if (cap > 0) s = affine(tanh(affine(s, 1 / 3.0, 0.0)), 3.0, 0.0);
+    std::vector<float> hidden;
+    for (int i = 0; i < 3; ++i) {
+      for (int j = 0; j < 5; ++j) hidden.push_back(j <= i + 2 && j > i + 2 - 4 ? 0.0f : -1e9f);
+    }
+    const Tensor y = matmul(softmax(s + mask + Tensor::from(hidden, {3, 5}), -1), values);
+    const std::vector<Tensor> expected = gradients(y, inputs, g);
+    for (size_t i = 0; i < 3; ++i) {
+      expect_near(given[i], expected[i].to(DType::f64).to_vector<double>(), 2e-5);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace wick

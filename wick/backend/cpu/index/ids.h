@@ -1,0 +1,163 @@
+#pragma once
+
+// What ops that take an id for every element share: the ids' types and limits, and the loops over
+// lines of a tensor along one dim.
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "wick/backend/cpu/thread_pool.h"
+#include "wick/backend/cpu/walk.h"
+#include "wick/backend/view.h"
+#include "wick/op/op.h"
+
+namespace wick::cpu {
+
+/// Elements from which a second thread pays.
+inline constexpr int64_t kIndexGrain = 16384;
+
+/// Calls body with a number of the ids' type.
+template <class F>
+auto with_id_type(DType dtype, F&& body) {
+  switch (dtype) {
+    case DType::u8:
+      return body(uint8_t{});
+    case DType::u32:
+      return body(uint32_t{});
+    case DType::i32:
+      return body(int32_t{});
+    default:
+      return body(int64_t{});
+  }
+}
+
+/// Ids below this name elements of a dim; the one above them in an unsigned type is padding.
+template <class Id>
+uint64_t id_limit(int64_t size) {
+  const auto elems = static_cast<uint64_t>(size);
+  if (std::numeric_limits<Id>::is_signed) return elems;
+  return std::min(elems, static_cast<uint64_t>(std::numeric_limits<Id>::max()));
+}
+template <class Id>
+constexpr bool is_padding(Id id) {
+  return !std::numeric_limits<Id>::is_signed && id == std::numeric_limits<Id>::max();
+}
+
+/// Errors: an id that is neither padding nor inside `dim` of x; named is the first one.
+void check_ids(Op op, const ConstView& ids, const ConstView& x, int dim);
+/// The error of the first such id.
+[[noreturn]] void fail_id(Op op, const ConstView& ids, const ConstView& x, int dim);
+
+/// Asks for memory that is walked, some way ahead: what is chosen in between would hide from the
+/// processor that it is walked.
+inline void prefetch_ahead(const char* at, int64_t bytes) {
+  constexpr int64_t kAhead = 4096;
+  for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(at + kAhead + i);
+}
+
+/// Two loops, one inside the other, over three operands: one that is walked element by element, one
+/// that an id moves along by `step`, and the ids. Strides in bytes.
+struct Strip {
+  struct Steps {
+    int64_t walked, chosen, ids;
+  };
+  int64_t outer, inner;
+  char* walked;
+  char* chosen;
+  const char* ids;
+  Steps outer_step, inner_step;
+  int64_t step;
+
+  /// Whether the inner loop runs along the dim, through dense memory.
+  template <class T, class Id>
+  bool is_dense() const {
+    return inner_step.walked == sizeof(T) && inner_step.chosen == 0 &&
+           inner_step.ids == sizeof(Id) && step == sizeof(T);
+  }
+};
+
+/// Cuts an op along `dim` into strips. Lines along the dim are independent of each other; within a
+/// line, and within a strip, elements come in order.
+class Strips {
+ public:
+  /// Views of ids' shape, but for `chosen`, which is at least as large and any size along `dim`.
+  Strips(const ConstView& walked, const ConstView& chosen, const ConstView& ids, int dim);
+
+  int64_t line_length() const { return n_; }
+  /// Pieces that threads can take, when lines aren't cut.
+  int64_t units() const { return along_ ? lines_.total() : lines_.total() / columns_ * blocks_; }
+  /// Calls body(strip) for all, on as many threads as pay. With `cut`, lines may be cut, too.
+  template <class F>
+  void for_each(bool cut, F&& body) const;
+  /// The same on this thread alone.
+  template <class F>
+  void for_each_here(F&& body) const {
+    some(0, units(), body);
+  }
+  /// Whether a strip's inner loop runs along the dim; else its outer one does.
+  bool along() const { return along_; }
+
+ private:
+  using Offsets = Walk<3>::Offsets;
+
+  Strip strip(const Offsets& at) const;
+  template <class F>
+  void some(int64_t begin, int64_t end, F& body) const;
+
+  char* base_[3];
+  int64_t bytes_[3];
+  Walk<3> lines_{{0, 0, 0}};
+  int64_t n_, step_;
+  Offsets along_step_;
+  bool along_;
+  int64_t columns_ = 1, block_ = 1, blocks_ = 1;
+};
+
+template <class F>
+void Strips::some(int64_t begin, int64_t end, F& body) const {
+  if (along_) {
+    lines_.runs(begin, end, [&](const Offsets& at, const Offsets& next, int64_t count) {
+      Strip s = strip(at);
+      s.outer = count, s.inner = n_;
+      s.outer_step = {next[0] * bytes_[0], next[1] * bytes_[1], next[2] * bytes_[2]};
+      s.inner_step = {along_step_[0] * bytes_[0], 0, along_step_[2] * bytes_[2]};
+      body(s);
+    });
+    return;
+  }
+  const Offsets next = lines_.rank() == 0 ? Offsets{} : lines_.strides_back(0);
+  for (int64_t unit = begin; unit < end; ++unit) {
+    const int64_t column = unit % blocks_ * block_;
+    Strip s = strip(lines_.at(unit / blocks_ * columns_ + column));
+    s.outer = n_, s.inner = std::min(block_, columns_ - column);
+    s.outer_step = {along_step_[0] * bytes_[0], 0, along_step_[2] * bytes_[2]};
+    s.inner_step = {next[0] * bytes_[0], next[1] * bytes_[1], next[2] * bytes_[2]};
+    body(s);
+  }
+}
+
+template <class F>
+void Strips::for_each(bool cut, F&& body) const {
+  const int64_t each = along_ ? n_ : n_ * block_;
+  const int64_t pieces = cut && along_ ? (n_ + kIndexGrain - 1) / kIndexGrain : 1;
+  if (pieces > 1 && lines_.total() < 4 * ThreadPool::global().threads()) {
+    parallel_for(lines_.total() * pieces, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t unit = begin; unit < end; ++unit) {
+        const int64_t start = unit % pieces * kIndexGrain;
+        auto piece = [&](Strip s) {
+          s.walked += start * s.inner_step.walked;
+          s.ids += start * s.inner_step.ids;
+          s.inner = std::min(kIndexGrain, n_ - start);
+          body(s);
+        };
+        some(unit / pieces, unit / pieces + 1, piece);
+      }
+    });
+    return;
+  }
+  parallel_for(units(), kIndexGrain / std::max<int64_t>(each, 1),
+               [&](int64_t begin, int64_t end) { some(begin, end, body); });
+}
+
+}  // namespace wick::cpu

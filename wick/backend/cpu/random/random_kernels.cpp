@@ -1,0 +1,95 @@
+// Random numbers (docs/design/numerics/random.md): sixteen counters at a time, whose words lie in
+// four arrays, so that all arithmetic is lane by lane. Writes 16 bytes a counter.
+
+#include "wick/backend/cpu/random/random_kernels.h"
+
+#include "wick/math/normal.h"
+
+namespace wick::cpu::WICK_ISA {
+namespace {
+
+constexpr int kLanes = 16;
+
+/// The words of sixteen counters.
+struct Words {
+  alignas(64) uint32_t v[4][kLanes];
+
+  WICK_FN Words(uint64_t seed, uint64_t first) {
+    for (int i = 0; i < kLanes; ++i) {
+      const math::Philox4 r =
+          math::philox(seed, math::kTensorStream, first + static_cast<uint64_t>(i));
+      for (int k = 0; k < 4; ++k) v[k][i] = r.v[k];
+    }
+  }
+};
+
+/// Calls block(words, to) for sixteen counters at a time; each gives kEach numbers a counter.
+template <int kEach, class A, class Block>
+WICK_FN void for_each_block(uint64_t seed, uint64_t first, int64_t counters, A* out,
+                            const Block& block) {
+  int64_t i = 0;
+  for (; i + kLanes <= counters; i += kLanes) {
+    block(Words(seed, first + static_cast<uint64_t>(i)), out + i * kEach);
+  }
+  if (i == counters) return;
+  A rest[kLanes * kEach];
+  block(Words(seed, first + static_cast<uint64_t>(i)), rest);
+  __builtin_memcpy(out + i * kEach, rest, static_cast<size_t>((counters - i) * kEach) * sizeof(A));
+}
+
+void uniform_f32(uint64_t seed, uint64_t first, int64_t counters, float a, float b, float* out) {
+  const float width = b - a;
+  for_each_block<4>(seed, first, counters, out, [=](const Words& words, float* to) {
+    float y[4][kLanes];
+    for (int k = 0; k < 4; ++k) {
+      for (int i = 0; i < kLanes; ++i) y[k][i] = a + math::uniform_f32(words.v[k][i]) * width;
+    }
+    for (int i = 0; i < kLanes; ++i) {
+      for (int k = 0; k < 4; ++k) to[4 * i + k] = y[k][i];
+    }
+  });
+}
+
+void normal_f32(uint64_t seed, uint64_t first, int64_t counters, float a, float b, float* out) {
+  for_each_block<4>(seed, first, counters, out, [=](const Words& words, float* to) {
+    float y[4][kLanes];
+    for (int k = 0; k < 4; k += 2) {
+      for (int i = 0; i < kLanes; ++i) {
+        const auto pair = math::normal_pair(math::uniform_f32(words.v[k][i]),
+                                            math::uniform_f32(words.v[k + 1][i]));
+        y[k][i] = a + pair.a * b;
+        y[k + 1][i] = a + pair.b * b;
+      }
+    }
+    for (int i = 0; i < kLanes; ++i) {
+      for (int k = 0; k < 4; ++k) to[4 * i + k] = y[k][i];
+    }
+  });
+}
+
+void uniform_f64(uint64_t seed, uint64_t first, int64_t counters, double a, double b, double* out) {
+  const double width = b - a;
+  for_each_block<2>(seed, first, counters, out, [=](const Words& words, double* to) {
+    for (int i = 0; i < kLanes; ++i) {
+      to[2 * i] = a + math::uniform_f64(words.v[0][i], words.v[1][i]) * width;
+      to[2 * i + 1] = a + math::uniform_f64(words.v[2][i], words.v[3][i]) * width;
+    }
+  });
+}
+
+void normal_f64(uint64_t seed, uint64_t first, int64_t counters, double a, double b, double* out) {
+  for_each_block<2>(seed, first, counters, out, [=](const Words& words, double* to) {
+    for (int i = 0; i < kLanes; ++i) {
+      const auto pair = math::normal_pair(math::uniform_f64(words.v[0][i], words.v[1][i]),
+                                          math::uniform_f64(words.v[2][i], words.v[3][i]));
+      to[2 * i] = a + pair.a * b;
+      to[2 * i + 1] = a + pair.b * b;
+    }
+  });
+}
+
+}  // namespace
+
+constexpr RandomKernels random_kernels = {uniform_f32, normal_f32, uniform_f64, normal_f64};
+
+}  // namespace wick::cpu::WICK_ISA

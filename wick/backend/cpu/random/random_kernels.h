@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+
+#include "wick/backend/cpu/isa.h"
+
+namespace wick::cpu {
+
+/// Random numbers of `counters` counters in a row from `first` on, four of f32 or two of f64 each,
+/// in [a, b) or of mean a and deviation b.
+struct RandomKernels {
+  using F32 = void (*)(uint64_t seed, uint64_t first, int64_t counters, float a, float b,
+                       float* out);
+  using F64 = void (*)(uint64_t seed, uint64_t first, int64_t counters, double a, double b,
+                       double* out);
+  F32 uniform_f32, normal_f32;
+  F64 uniform_f64, normal_f64;
+};
+
+WICK_DECLARE_KERNELS(RandomKernels, random_kernels)
+
+}  // namespace wick::cpu

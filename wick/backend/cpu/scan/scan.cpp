@@ -1,0 +1,139 @@
+#include <algorithm>
+#include <vector>
+
+#include "wick/backend/cpu/cpu_backend.h"
+#include "wick/backend/cpu/loops.h"
+#include "wick/backend/cpu/scan/scan_kernels.h"
+#include "wick/backend/cpu/thread_pool.h"
+#include "wick/backend/cpu/walk.h"
+
+namespace wick::cpu {
+namespace {
+
+constexpr int64_t kElemsPerThread = 32768;
+
+/// What the pieces of one scan share.
+struct Plan {
+  ScanKernels::Row row;
+  ScanKernels::Join join;
+  ScanKernels::Columns columns;
+  bool stream;
+  const char* x;
+  char* y;
+  int64_t bytes, n, x_step, y_step;
+  Walk<2> lines{{0, 0}};  // where each line starts in x and y
+
+  const char* x_at(int64_t elems) const { return x + elems * bytes; }
+  char* y_at(int64_t elems) const { return y + elems * bytes; }
+  int64_t chunks() const { return (n + kScanChunk - 1) / kScanChunk; }
+  /// One chunk of a line; without `write` its sum alone.
+  void chunk(const std::array<int64_t, 2>& line, int64_t index, const ScanSum& carry, bool write,
+             ScanSum* sum) const {
+    const int64_t start = index * kScanChunk, m = std::min(kScanChunk, n - start);
+    const char* const from = x_at(line[0] + start * x_step);
+    char* const to = write ? y_at(line[1] + start * y_step) : nullptr;
+    row(from, x_step, m, carry, to, y_step, stream, sum);
+  }
+};
+
+/// Threads take whole lines.
+void scan_lines(const Plan& plan) {
+  parallel_for(plan.lines.total(), kElemsPerThread / plan.n, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const auto line = plan.lines.at(i);
+      ScanSum carry{}, sum{};
+      for (int64_t c = 0; c < plan.chunks(); ++c) {
+        plan.chunk(line, c, carry, true, &sum);
+        plan.join(&carry, sum);
+      }
+    }
+    if (plan.stream) stream_fence();
+  });
+}
+
+/// Few long lines: threads take chunks, first for their sums, then with what comes before them.
+void scan_chunks(const Plan& plan) {
+  const int64_t chunks = plan.chunks(), all = plan.lines.total() * chunks;
+  std::vector<ScanSum> carries(static_cast<size_t>(all));
+  const auto each = [&](bool write) {
+    parallel_for(all, kElemsPerThread / kScanChunk, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        ScanSum& carry = carries[static_cast<size_t>(i)];
+        ScanSum sum{};
+        plan.chunk(plan.lines.at(i / chunks), i % chunks, carry, write, &sum);
+        if (!write) carry = sum;
+      }
+      if (plan.stream) stream_fence();
+    });
+  };
+  each(false);
+  for (int64_t line = 0; line < plan.lines.total(); ++line) {
+    ScanSum carry{};
+    for (int64_t c = 0; c < chunks; ++c) {
+      ScanSum& at = carries[static_cast<size_t>(line * chunks + c)];
+      const ScanSum sum = at;
+      at = carry;
+      plan.join(&carry, sum);
+    }
+  }
+  each(true);
+}
+
+/// Neighbours in memory belong to different lines.
+void scan_columns(const Plan& plan, int64_t width, int64_t y_next) {
+  const int64_t across = (width + kScanColumns - 1) / kScanColumns;
+  const int64_t elems = plan.n * std::min(width, kScanColumns);
+  parallel_for(plan.lines.total() * across, kElemsPerThread / elems,
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) {
+                   const auto line = plan.lines.at(i / across);
+                   const int64_t column = i % across * kScanColumns;
+                   plan.columns(plan.x_at(line[0] + column), plan.x_step, plan.n,
+                                std::min(kScanColumns, width - column),
+                                plan.y_at(line[1] + column * y_next), plan.y_step, y_next);
+                 }
+               });
+}
+
+}  // namespace
+
+void CpuBackend::scan(Op, const View& out, const ConstView& in, int dim) {
+  const Layout &x = in.layout, &y = out.layout;
+  if (y.elems() == 0) return;
+  const ScanKernels& table = WICK_SELECT_KERNELS(isa_, scan_kernels, v4);
+  const auto dtype = static_cast<size_t>(in.dtype);
+  Plan plan;
+  plan.row = table.row[dtype];
+  plan.join = table.join[dtype];
+  plan.columns = table.columns[dtype];
+  plan.x = static_cast<const char*>(in.data);
+  plan.y = static_cast<char*>(out.data);
+  plan.bytes = info(in.dtype).block_bytes;
+  plan.n = x.shape()[dim];
+  plan.x_step = x.stride(dim);
+  plan.y_step = y.stride(dim);
+
+  // Integers are written as they are read; sums of floats come a chunk at a time.
+  plan.stream =
+      is_float(in.dtype) && plan.y_step == 1 && y.elems() * plan.bytes >= stream_threshold_bytes();
+
+  int columns = -1;
+  for (int d = 0; d < x.rank(); ++d) {
+    if (d != dim && x.shape()[d] >= 8 && x.stride(d) == 1 && plan.n > 1) columns = d;
+  }
+  if (plan.x_step == 1) columns = -1;
+  plan.lines = Walk<2>({x.offset(), y.offset()});
+  for (int d = 0; d < x.rank(); ++d) {
+    if (d != dim && d != columns) plan.lines.add(x.shape()[d], {x.stride(d), y.stride(d)});
+  }
+  const int threads = ThreadPool::global().threads();
+  if (columns >= 0) {
+    scan_columns(plan, x.shape()[columns], y.stride(columns));
+  } else if (threads > 1 && plan.chunks() >= 4 && plan.lines.total() < 2 * threads) {
+    scan_chunks(plan);
+  } else {
+    scan_lines(plan);
+  }
+}
+
+}  // namespace wick::cpu

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+
+#include "wick/backend/cpu/isa.h"
+#include "wick/op/op.h"
+
+namespace wick::cpu {
+
+/// Elements of a chunk, within which a row kernel keeps the order of
+/// docs/design/numerics/reduce.md.
+inline constexpr int64_t kScanChunk = 4096;
+/// Columns that a column kernel takes at most.
+inline constexpr int64_t kScanColumns = 128;
+
+/// A sum in the type that computes: float, double, or an integer's own.
+struct alignas(8) ScanSum {
+  char bytes[8];
+};
+
+/// Tables are indexed by dtype; steps in elements.
+struct ScanKernels {
+  /// Of n <= kScanChunk elements the sums up to each, added to `carry`, where y has data; and the
+  /// sum of all, which the next chunk's carry is made of: of a whole chunk. `stream` asks for
+  /// stores around the caches: y_step is then 1.
+  using Row = void (*)(const void* x, int64_t x_step, int64_t n, const ScanSum& carry, void* y,
+                       int64_t y_step, bool stream, ScanSum* sum);
+  /// into = into + x.
+  using Join = void (*)(ScanSum* into, const ScanSum& x);
+  /// The sums of `width` <= kScanColumns neighbouring columns of n elements.
+  using Columns = void (*)(const void* x, int64_t x_row, int64_t n, int64_t width, void* y,
+                           int64_t y_row, int64_t y_step);
+  Row row[kRealDTypeCount];
+  Join join[kRealDTypeCount];
+  Columns columns[kRealDTypeCount];
+};
+
+constexpr bool complete(const ScanKernels& table) {
+  static_assert(info(Op::cumsum).dtypes == dtypes::kReal);
+  for (int d = 0; d < kRealDTypeCount; ++d) {
+    if (table.row[d] == nullptr || table.join[d] == nullptr || table.columns[d] == nullptr) {
+      return false;
+    }
+  }
+  return true;
+}
+
+WICK_DECLARE_KERNELS(ScanKernels, scan_kernels)
+
+}  // namespace wick::cpu

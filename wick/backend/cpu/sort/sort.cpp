@@ -1,0 +1,75 @@
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include "wick/backend/cpu/cpu_backend.h"
+#include "wick/backend/cpu/sort/sort_kernels.h"
+#include "wick/backend/cpu/thread_pool.h"
+#include "wick/backend/cpu/walk.h"
+
+namespace wick::cpu {
+namespace {
+
+constexpr int64_t kElemsPerThread = 4096;
+
+/// An output that may be absent.
+int64_t stride(const View& view, int dim) {
+  return view.data == nullptr ? 0 : view.layout.stride(dim);
+}
+void* at(const View& view, int64_t elems) {
+  if (view.data == nullptr) return nullptr;
+  return static_cast<char*>(view.data) + elems * info(view.dtype).block_bytes;
+}
+
+}  // namespace
+
+void CpuBackend::sort(const View& values, const View& indices, const ConstView& in, int dim,
+                      bool descending) {
+  const SortKernels& table = WICK_SELECT_KERNELS(isa_, sort_kernels, v4);
+  const Layout& x = in.layout;
+  const View& any = values.data != nullptr ? values : indices;
+  if (any.data == nullptr || any.layout.elems() == 0) return;
+
+  // Lines that lie side by side in the input come together.
+  std::vector<int> others;
+  for (int d = 0; d < x.rank(); ++d) {
+    if (d != dim) others.push_back(d);
+  }
+  std::stable_sort(others.begin(), others.end(),
+                   [&](int a, int b) { return std::abs(x.stride(a)) > std::abs(x.stride(b)); });
+  Walk<3> walk({x.offset(), values.data == nullptr ? 0 : values.layout.offset(),
+                indices.data == nullptr ? 0 : indices.layout.offset()});
+  for (int d : others) walk.add(x.shape()[d], {x.stride(d), stride(values, d), stride(indices, d)});
+
+  SortLines all{};
+  all.n = x.shape()[dim];
+  all.keep = any.layout.shape()[dim];
+  all.descending = descending;
+  all.x_step = x.stride(dim);
+  all.values_step = stride(values, dim);
+  all.indices_step = stride(indices, dim);
+  const auto dtype = static_cast<size_t>(in.dtype);
+  parallel_for(
+      walk.total(), std::max<int64_t>(1, kElemsPerThread / all.n), [&](int64_t begin, int64_t end) {
+        std::unique_ptr<char[]> memory;
+        int64_t bytes = 0;
+        walk.runs(begin, end, [&](const auto& offset, const auto& next, int64_t count) {
+          SortLines lines = all;
+          lines.x = static_cast<const char*>(in.data) + offset[0] * info(in.dtype).block_bytes;
+          lines.values = at(values, offset[1]);
+          lines.indices = static_cast<uint32_t*>(at(indices, offset[2]));
+          lines.x_next = next[0], lines.values_next = next[1], lines.indices_next = next[2];
+          lines.lines = count;
+          const int64_t needed = table.bytes[dtype](lines);
+          if (needed > bytes) {
+            memory = std::make_unique_for_overwrite<char[]>(static_cast<size_t>(needed) + 64);
+            bytes = needed;
+          }
+          const auto address = reinterpret_cast<uintptr_t>(memory.get());
+          table.run[dtype](lines, memory.get() + (-address & 63));
+        });
+      });
+}
+
+}  // namespace wick::cpu

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+
+#include "wick/backend/cpu/isa.h"
+#include "wick/op/op.h"
+
+namespace wick::cpu {
+
+/// Lines to sort, side by side. Steps in elements: between the elements of a line, and from one
+/// line to the next. Outputs without data aren't written.
+struct SortLines {
+  const void* x;
+  int64_t x_step, x_next;
+  void* values;
+  int64_t values_step, values_next;
+  uint32_t* indices;
+  int64_t indices_step, indices_next;
+  int64_t lines, n;  ///< n < 2^32
+  int64_t keep;      ///< the first so many are written, at most n
+  bool descending;
+};
+
+struct SortKernels {
+  /// `scratch`: aligned to 64, of bytes() for these lines.
+  using Lines = void (*)(const SortLines& lines, void* scratch);
+  using Bytes = int64_t (*)(const SortLines& lines);
+  Lines run[kRealDTypeCount];
+  Bytes bytes[kRealDTypeCount];
+};
+
+constexpr bool complete(const SortKernels& table) {
+  static_assert(info(Op::sort).dtypes == dtypes::kReal && info(Op::topk).dtypes == dtypes::kReal);
+  for (int d = 0; d < kRealDTypeCount; ++d) {
+    if (table.run[d] == nullptr || table.bytes[d] == nullptr) return false;
+  }
+  return true;
+}
+
+WICK_DECLARE_KERNELS(SortKernels, sort_kernels)
+
+}  // namespace wick::cpu

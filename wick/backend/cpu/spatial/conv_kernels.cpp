@@ -1,0 +1,331 @@
+#include "wick/backend/cpu/spatial/conv_kernels.h"
+
+#include "wick/backend/cpu/linear/simd.h"
+
+// The inner loops of convolutions over a slab: panels for the products of gemm_kernels.cpp, and
+// sums that read the slab where it lies, for few rows of weights (groups, depthwise).
+
+namespace wick::cpu::WICK_ISA {
+namespace {
+
+using i64 = int64_t;
+constexpr i64 kLineBytes = 64;
+template <class T>
+constexpr i64 kLine = kLineBytes / static_cast<i64>(sizeof(T));
+
+/// to[0, n) = from[0, n) in the compute type.
+template <class S, class T>
+WICK_FN void widen_line(const S* from, i64 stride, i64 n, T* to) {
+  i64 i = 0;
+  if (stride == 1) {
+#if defined(__AVX512F__)
+    if constexpr (math::kSame<S, float>) {
+      for (; i + 16 <= n; i += 16) _mm512_storeu_ps(to + i, _mm512_loadu_ps(from + i));
+      const auto rest = static_cast<__mmask16>((1u << (n - i)) - 1);
+      _mm512_mask_storeu_ps(to + i, rest, _mm512_maskz_loadu_ps(rest, from + i));
+      return;
+    }
+#endif
+    widen_run<T>(from, to, n);
+  } else if (stride == 2) {
+#if defined(__AVX512F__)
+    if constexpr (math::kSame<S, float>) {
+      // Every second one of two registers; the last of them isn't there to be read.
+      const __m512i even =
+          _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+      for (; i + 16 <= n; i += 16) {
+        const __m512 low = _mm512_loadu_ps(from + 2 * i);
+        const __m512 high = _mm512_maskz_loadu_ps(0x7fff, from + 2 * i + 16);
+        _mm512_storeu_ps(to + i, _mm512_permutex2var_ps(low, even, high));
+      }
+    }
+#endif
+    for (; i < n; ++i) to[i] = widen<T>(from[2 * i]);
+  } else {
+    for (; i < n; ++i) to[i] = widen<T>(from[i * stride]);
+  }
+}
+
+/// Reads and writes each element once.
+template <class S, class T>
+void fill(const FillArgs& f) {
+  const S* from = static_cast<const S*>(f.from);
+  T* to = static_cast<T*>(f.to);
+  for (i64 row = 0; row < f.rows; ++row, from += f.row_stride, to += f.pitch) {
+    for (i64 i = 0; i < f.left; ++i) to[i] = T{};
+    widen_line<S, T>(from, f.stride, f.count, to + f.left);
+    for (i64 i = 0; i < f.right; ++i) to[f.left + f.count + i] = T{};
+  }
+}
+
+template <class S, class T>
+void store(const StoreArgs& s) {
+  const T* from = static_cast<const T*>(s.from);
+  S* to = static_cast<S*>(s.to);
+  for (i64 row = 0; row < s.rows; ++row, from += s.pitch, to += s.row_stride) {
+    if (s.stride != 1) {
+      for (i64 i = 0; i < s.count; ++i) to[i * s.stride] = narrow<S>(from[i]);
+      continue;
+    }
+#if defined(__AVX512F__)
+    if constexpr (math::kSame<S, float>) {
+      i64 i = 0;
+      for (; i + 16 <= s.count; i += 16) _mm512_storeu_ps(to + i, _mm512_loadu_ps(from + i));
+      const auto rest = static_cast<__mmask16>((1u << (s.count - i)) - 1);
+      _mm512_mask_storeu_ps(to + i, rest, _mm512_maskz_loadu_ps(rest, from + i));
+      continue;
+    }
+#endif
+    narrow_run<S>(from, to, s.count);
+  }
+}
+
+/// Panels from the slab: for each k as many whole lines as the panel has pieces, in the order of
+/// the lanes; what one writes too much the next one overwrites, and the first of the next k. Bytes:
+/// reads and writes a line for each piece.
+template <class T, i64 kElems>
+void panel_lines(const PanelArgs& p) {
+  constexpr size_t kBytes = kElems * sizeof(T);
+  const T* slab = static_cast<const T*>(p.slab);
+  T* panel = static_cast<T*>(p.panels);
+  for (i64 q = 0; q < p.panels_count; ++q, panel += p.panel_stride) {
+    const PanelPiece* pieces = p.pieces + p.first[q];
+    const i64 count = p.first[q + 1] - p.first[q];
+    if (count == 1) {
+      const T* from = slab + pieces[0].base;
+      for (i64 k = 0; k < p.k; ++k) {
+        __builtin_memcpy(panel + k * kElems, from + p.offsets[k], kBytes);
+      }
+    } else if (count == 2) {
+      const T* from = slab + pieces[0].base;
+      const T* second = slab + pieces[1].base;
+      const i64 lane = pieces[1].lane;
+      for (i64 k = 0; k < p.k; ++k) {
+        __builtin_memcpy(panel + k * kElems, from + p.offsets[k], kBytes);
+        __builtin_memcpy(panel + k * kElems + lane, second + p.offsets[k], kBytes);
+      }
+    } else {
+      for (i64 k = 0; k < p.k; ++k) {
+        T* to = panel + k * kElems;
+        const T* from = slab + p.offsets[k];
+        for (i64 i = 0; i < count; ++i) {
+          __builtin_memcpy(to + pieces[i].lane, from + pieces[i].base, kBytes);
+        }
+      }
+    }
+  }
+}
+
+template <class T>
+void panels(const PanelArgs& p) {
+  if (p.line == 4) return panel_lines<T, 4>(p);
+  if (p.line == 8) return panel_lines<T, 8>(p);
+  panel_lines<T, 16>(p);
+}
+
+#if defined(__AVX512F__)
+/// The same of pairs of terms, the first in the lower half, from a slab of bf16.
+void pair_panels(const PanelArgs& p) {
+  constexpr i64 kElems = 16;
+  const auto* slab = static_cast<const uint16_t*>(p.slab);
+  auto* panel = static_cast<uint32_t*>(p.panels);
+  const auto load = [](const uint16_t* from) {
+    return _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+  };
+  const i64 whole = p.half ? p.k - 1 : p.k;
+  for (i64 q = 0; q < p.panels_count; ++q, panel += p.panel_stride) {
+    const PanelPiece* pieces = p.pieces + p.first[q];
+    const i64 count = p.first[q + 1] - p.first[q];
+    for (i64 k = 0; k < whole; ++k) {
+      const uint16_t* first = slab + p.offsets[2 * k];
+      const uint16_t* second = slab + p.offsets[2 * k + 1];
+      for (i64 i = 0; i < count; ++i) {
+        const __m512i high = _mm512_slli_epi32(load(second + pieces[i].base), 16);
+        _mm512_storeu_si512(panel + k * kElems + pieces[i].lane,
+                            _mm512_or_si512(load(first + pieces[i].base), high));
+      }
+    }
+    for (i64 i = 0; p.half && i < count; ++i) {
+      _mm512_storeu_si512(panel + whole * kElems + pieces[i].lane,
+                          load(slab + p.offsets[2 * whole] + pieces[i].base));
+    }
+  }
+}
+#endif
+
+/// MR rows by NV registers of pixels: an output is one chain over k.
+template <class T, int MR, int NV>
+WICK_FN void direct_tile(const DirectArgs& d, const T* w, T* out, i64 j) {
+  using S = Simd<T>;
+  const T* slab = static_cast<const T*>(d.slab) + j;
+  typename S::V acc[MR][NV];
+#pragma GCC unroll 8
+  for (int r = 0; r < MR; ++r) {
+#pragma GCC unroll 8
+    for (int v = 0; v < NV; ++v) {
+      acc[r][v] = d.resume ? S::load(out + r * d.out_stride + j + v * S::kLanes) : typename S::V{};
+    }
+  }
+  for (i64 k = 0; k < d.k; ++k) {
+    const T* from = slab + d.offsets[k];
+    typename S::V x[NV];
+#pragma GCC unroll 8
+    for (int v = 0; v < NV; ++v) x[v] = S::load(from + v * S::kLanes);
+#pragma GCC unroll 8
+    for (int r = 0; r < MR; ++r) {
+      const typename S::V wv = S::broadcast(w[r * d.w_stride + k]);
+#pragma GCC unroll 8
+      for (int v = 0; v < NV; ++v) acc[r][v] = S::fma(wv, x[v], acc[r][v]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < MR; ++r) {
+#pragma GCC unroll 8
+    for (int v = 0; v < NV; ++v) {
+      S::store(out + r * d.out_stride + j + v * S::kLanes, acc[r][v]);
+    }
+  }
+}
+
+template <class T, int MR>
+void direct_rows(const DirectArgs& d, i64 row) {
+  constexpr int kLanes = Simd<T>::kLanes;
+  // As many registers as there are, less those of x and a weight.
+#if defined(__AVX512F__)
+  constexpr int kMost = MR <= 2 ? 8 : MR == 4 ? 4 : 2;
+#else
+  constexpr int kMost = MR == 1 ? 4 : MR == 2 ? 4 : MR == 4 ? 2 : 1;
+#endif
+  const T* w = static_cast<const T*>(d.w) + row * d.w_stride;
+  T* out = static_cast<T*>(d.out) + row * d.out_stride;
+  i64 j = 0;
+  // A plot's rows in one go: what falls between them is thrown away.
+  const i64 whole = (d.plot_rows - 1) * d.pitch + d.cols;
+  const i64 n = (whole + kLine<T> - 1) / kLine<T> * kLine<T>;
+  for (; j + kMost * kLanes <= n; j += kMost * kLanes) direct_tile<T, MR, kMost>(d, w, out, j);
+  if constexpr (kMost > 4) {
+    for (; j + 4 * kLanes <= n; j += 4 * kLanes) direct_tile<T, MR, 4>(d, w, out, j);
+  }
+  if constexpr (kMost > 2) {
+    for (; j + 2 * kLanes <= n; j += 2 * kLanes) direct_tile<T, MR, 2>(d, w, out, j);
+  }
+  for (; j < n; j += kLanes) direct_tile<T, MR, 1>(d, w, out, j);
+}
+
+template <class T>
+void direct(const DirectArgs& d) {
+  i64 row = 0;
+  for (; row + 8 <= d.rows; row += 8) direct_rows<T, 8>(d, row);
+  if (row + 4 <= d.rows) direct_rows<T, 4>(d, row), row += 4;
+  if (row + 2 <= d.rows) direct_rows<T, 2>(d, row), row += 2;
+  if (row < d.rows) direct_rows<T, 1>(d, row);
+}
+
+/// Sixteen lanes whatever the registers, so that every instruction set has the same order.
+template <class T>
+struct Lanes {
+  static constexpr int kCount = kDotLanes / Simd<T>::kLanes;
+  typename Simd<T>::V v[kCount];
+
+  WICK_FN void load(const T* p) {
+#pragma GCC unroll 8
+    for (int i = 0; i < kCount; ++i) v[i] = Simd<T>::load(p + i * Simd<T>::kLanes);
+  }
+  /// The first n lanes; the others are 0.
+  WICK_FN void load_first(const T* p, i64 n) {
+#if defined(__AVX512F__)
+    if constexpr (math::kSame<T, float>) {
+      const auto mask = static_cast<__mmask16>((1u << n) - 1);
+      v[0] = reinterpret_cast<typename Simd<T>::V>(_mm512_maskz_loadu_ps(mask, p));
+      return;
+    }
+#endif
+    T lane[kDotLanes] = {};
+    for (i64 i = 0; i < n; ++i) lane[i] = p[i];
+    load(lane);
+  }
+  WICK_FN void store(T* p) const {
+#pragma GCC unroll 8
+    for (int i = 0; i < kCount; ++i) Simd<T>::store(p + i * Simd<T>::kLanes, v[i]);
+  }
+  WICK_FN void add_product(const Lanes& a, const Lanes& b) {
+#pragma GCC unroll 8
+    for (int i = 0; i < kCount; ++i) v[i] = Simd<T>::fma(a.v[i], b.v[i], v[i]);
+  }
+};
+
+template <class T, int NT>
+WICK_FN void dot_terms(const DotArgs& d, i64 term) {
+  const T* g = static_cast<const T*>(d.g);
+  const T* slab = static_cast<const T*>(d.slab);
+  T* sums = static_cast<T*>(d.sums) + term * kDotLanes;
+  Lanes<T> acc[NT];
+#pragma GCC unroll 9
+  for (int t = 0; t < NT; ++t) acc[t].load(sums + t * kDotLanes);
+  const i64 whole = d.n / kDotLanes * kDotLanes;
+  for (i64 j = 0; j < whole; j += kDotLanes) {
+    Lanes<T> gv;
+    gv.load(g + j);
+#pragma GCC unroll 9
+    for (int t = 0; t < NT; ++t) {
+      Lanes<T> x;
+      x.load(slab + d.offsets[term + t] + j);
+      acc[t].add_product(gv, x);
+    }
+  }
+  if (whole < d.n) {  // zeros in the lanes behind the end
+    Lanes<T> gv;
+    gv.load_first(g + whole, d.n - whole);
+#pragma GCC unroll 9
+    for (int t = 0; t < NT; ++t) {
+      Lanes<T> x;
+      x.load_first(slab + d.offsets[term + t] + whole, d.n - whole);
+      acc[t].add_product(gv, x);
+    }
+  }
+#pragma GCC unroll 9
+  for (int t = 0; t < NT; ++t) acc[t].store(sums + t * kDotLanes);
+}
+
+template <class T>
+void dots(const DotArgs& d) {
+  i64 t = 0;
+#if defined(__AVX512F__)
+  for (; t + 9 <= d.k; t += 9) dot_terms<T, 9>(d, t);  // 3×3
+#endif
+  for (; t + 4 <= d.k; t += 4) dot_terms<T, 4>(d, t);
+  for (; t < d.k; ++t) dot_terms<T, 1>(d, t);
+}
+
+template <class S, class T>
+constexpr void add_dtype(ConvKernels& table, DType dtype) {
+  table.fill[static_cast<size_t>(dtype)] = fill<S, T>;
+  table.store[static_cast<size_t>(dtype)] = store<S, T>;
+}
+
+constexpr ConvKernels make_table() {
+  ConvKernels table{};
+  table.fill_raw = fill<uint16_t, uint16_t>;
+#if defined(__AVX512F__)
+  table.pair_panels = pair_panels;
+#endif
+  table.panels[0] = panels<float>;
+  table.panels[1] = panels<double>;
+  table.direct[0] = direct<float>;
+  table.direct[1] = direct<double>;
+  table.dots[0] = dots<float>;
+  table.dots[1] = dots<double>;
+  add_dtype<math::bf16, float>(table, DType::bf16);
+  add_dtype<math::f16, float>(table, DType::f16);
+  add_dtype<float, float>(table, DType::f32);
+  add_dtype<double, double>(table, DType::f64);
+  add_dtype<math::f8e4m3, float>(table, DType::f8e4m3);
+  return table;
+}
+
+}  // namespace
+
+constexpr ConvKernels conv_kernels = make_table();
+static_assert(complete(conv_kernels));
+
+}  // namespace wick::cpu::WICK_ISA

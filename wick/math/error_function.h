@@ -1,0 +1,175 @@
+#pragma once
+
+// The error function, the normal distribution and the exact gelu. What wick/math/scalar.h says of
+// all its functions holds here.
+
+#include "wick/math/exp_log.h"
+
+namespace wick::math {
+
+namespace detail {
+
+/// exp(y²/2)·Φ(−y), a smooth function that falls like 1/y: a polynomial in (y − c)/(y + c), over
+/// y + c. The reciprocal w is taken of the unrounded y + c, for its error would count twice.
+/// 1 ≤ y ≤ 14.5 (f32), 38.7 (f64).
+WICK_FN float scaled_normal_tail(float y) {
+  const float d = y + 3.0f;
+  const float first = 1.0f / d;
+  const float w = fma(first, fma(-first, d, 1.0f) - first * (y - (d - 3.0f)), first);
+  const float t = (y - 3.0f) * w;
+  float p = -0x1.06f554p-10f;
+  p = fma(p, t, 0x1.d64b84p-11f);
+  p = fma(p, t, 0x1.c91c74p-8f);
+  p = fma(p, t, -0x1.5610b8p-7f);
+  p = fma(p, t, -0x1.833p-5f);
+  p = fma(p, t, 0x1.d712bp-3f);
+  p = fma(p, t, -0x1.04c728p-1f);
+  return fma(p, t, 0x1.754a76p-1f) * w;
+}
+WICK_FN double scaled_normal_tail(double y) {
+  const double d = y + 3.0;
+  const double first = 1.0 / d;
+  const double w = fma(first, fma(-first, d, 1.0) - first * (y - (d - 3.0)), first);
+  const double t = (y - 3.0) * w;
+  double p = -0x1.25b7650730bd3p-24;
+  p = fma(p, t, 0x1.918973e989dcep-23);
+  p = fma(p, t, 0x1.ce62e78a465c2p-24);
+  p = fma(p, t, -0x1.ac8b88c67968ap-22);
+  p = fma(p, t, -0x1.419f1f742a542p-21);
+  p = fma(p, t, 0x1.6559838e0c8b3p-24);
+  p = fma(p, t, 0x1.2da9779317fc7p-19);
+  p = fma(p, t, 0x1.e4cd83cd61eaep-19);
+  p = fma(p, t, -0x1.d784d6289f7eep-19);
+  p = fma(p, t, -0x1.5afbf4b74608ap-16);
+  p = fma(p, t, -0x1.bc80a83f902b7p-17);
+  p = fma(p, t, 0x1.4a8f08babaa02p-14);
+  p = fma(p, t, 0x1.43c9fecd32181p-13);
+  p = fma(p, t, -0x1.0d09e053ca052p-12);
+  p = fma(p, t, -0x1.12285f3a52935p-10);
+  p = fma(p, t, 0x1.0d608c5f9362fp-10);
+  p = fma(p, t, 0x1.c8f52c330015dp-8);
+  p = fma(p, t, -0x1.56d8e3d7b86bap-7);
+  p = fma(p, t, -0x1.832dbf6992f52p-5);
+  p = fma(p, t, 0x1.d71387c654b92p-3);
+  p = fma(p, t, -0x1.04c7295a48f32p-1);
+  return fma(p, t, 0x1.754a751a56f4ap-1) * w;
+}
+
+/// (Φ(x) − ½)/x for h = x² ≤ 1.
+WICK_FN float normal_quotient(float h) {
+  float p = -0x1.23c10ap-17f;
+  p = fma(p, h, 0x1.e8123cp-14f);
+  p = fma(p, h, -0x1.37bfd2p-10f);
+  p = fma(p, h, 0x1.46d908p-7f);
+  p = fma(p, h, -0x1.10587p-4f);
+  return fma(p, h, 0x1.988454p-2f);
+}
+WICK_FN double normal_quotient(double h) {
+  double p = 0x1.6fd5cfae8078p-38;
+  p = fma(p, h, -0x1.00abb05085ee6p-33);
+  p = fma(p, h, 0x1.39ee4f0b8f9p-29);
+  p = fma(p, h, -0x1.6242fe199fbb6p-25);
+  p = fma(p, h, 0x1.658bcc4c29f1cp-21);
+  p = fma(p, h, -0x1.3ce9084a1fa38p-17);
+  p = fma(p, h, 0x1.e42b0dda7f58p-14);
+  p = fma(p, h, -0x1.37403f6d3c2eap-10);
+  p = fma(p, h, 0x1.46d042976e6c7p-7);
+  p = fma(p, h, -0x1.1058377e2cf61p-4);
+  return fma(p, h, 0x1.9884533d43651p-2);
+}
+
+/// Φ(x) = value·scale, scale a power of two that keeps value normal.
+template <class F>
+struct NormalShare {
+  F value, scale;
+};
+template <class F>
+WICK_FN NormalShare<F> normal_share(F x, F limit) {
+  const F a = abs(x);
+  const F y = a > limit ? limit : a;
+  const F h = y * y;
+  const F h_low = fma(y, y, -h);
+  const ExpParts<F> e = exp_parts(F(-0.5) * h, F(-0.5) * h_low);
+  const F g = scaled_normal_tail(y);
+  const F tail = fma(e.r * e.q, g, g) * e.s1;
+  const F centre = fma(x, normal_quotient(h), F(0.5));
+  const F above = a < F(1) ? centre : F(1) - tail * e.s2;
+  const bool below = x <= F(-1);
+  return {below ? tail : above, below ? e.s2 : F(1)};
+}
+
+/// log(erfc(y)) for 1 ≤ y ≤ 3.95, the more exact the nearer to 1.
+WICK_FN float log_erfc(float y) {
+  float p = 0x1.86dd8ep-13f;
+  p = fma(p, y, -0x1.825afep-9f);
+  p = fma(p, y, 0x1.65cb7ap-6f);
+  p = fma(p, y, -0x1.a65344p-4f);
+  p = fma(p, y, -0x1.46baecp-1f);
+  p = fma(p, y, -0x1.2088eap0f);
+  return fma(p, y, -0x1.661cf4p-12f);
+}
+
+}  // namespace detail
+
+/// The error function, 2/√π·∫exp(−t²) from 0 to x: an odd polynomial below 1, one minus an
+/// exponential above. Every input; erf(−0) = −0. Worst 1.12 ulp (f32), 1.32 (f64).
+WICK_FN float erf(float x) {
+  const float y = abs(x);
+  const float z = y * y;
+  float p = 0x1.4917a4p-14f;
+  p = fma(p, z, -0x1.a3d812p-11f);
+  p = fma(p, z, 0x1.540172p-8f);
+  p = fma(p, z, -0x1.b7f88cp-6f);
+  p = fma(p, z, 0x1.ce2cf2p-4f);
+  p = fma(p, z, -0x1.81273ep-2f);
+  p = fma(p, z, 0x1.06eba8p-3f);
+  const float small = fma(y, p, y);
+  const float large = 1.0f - exp_of_small(detail::log_erfc(y > 3.95f ? 3.95f : y));
+  return detail::with_sign(y < 1.0f ? small : large, x);
+}
+WICK_FN double erf(double x) {
+  const double y = abs(x);
+  const double z = y * y;
+  double p = 0x1.25ec3cb74e2efp-34;
+  p = fma(p, z, -0x1.452ac54ffb859p-30);
+  p = fma(p, z, 0x1.fc0d5c2f29023p-27);
+  p = fma(p, z, -0x1.5f8e4d2412c7p-23);
+  p = fma(p, z, 0x1.b9ed71fb0fe73p-20);
+  p = fma(p, z, -0x1.f4d31d85b4f84p-17);
+  p = fma(p, z, 0x1.f9a3342152cf7p-14);
+  p = fma(p, z, -0x1.c02db49229b1fp-11);
+  p = fma(p, z, 0x1.565bcd126d6edp-8);
+  p = fma(p, z, -0x1.b82ce312ab0a3p-6);
+  p = fma(p, z, 0x1.ce2f21a04360fp-4);
+  p = fma(p, z, -0x1.812746b0379fdp-2);
+  p = fma(p, z, 0x1.06eba8214db69p-3);
+  const double small = fma(y, p, y);
+  const double clamped = y > 6.0 ? 6.0 : y;
+  const double tail = detail::scaled_normal_tail(clamped * 0x1.6a09e667f3bcdp0);
+  const double large = fma(exp(-(clamped * clamped)) * tail, -2.0, 1.0);
+  return detail::with_sign(y < 1.0 ? small : large, x);
+}
+
+/// Φ(x), the share of the normal distribution below x. Every input; the lower tail goes through the
+/// denormals to 0. Worst 3.38 ulp (f32), 2.64 (f64).
+WICK_FN float normcdf(float x) {
+  const auto share = detail::normal_share(x, 14.5f);
+  return share.value * share.scale;
+}
+WICK_FN double normcdf(double x) {
+  const auto share = detail::normal_share(x, 38.7);
+  return share.value * share.scale;
+}
+
+/// x·Φ(x), the gelu with the error function. Every input; gelu_erf(−inf) is the limit −0. Worst
+/// 3.84 ulp (f32), 2.87 (f64).
+WICK_FN float gelu_erf(float x) {
+  const auto share = detail::normal_share(x, 14.5f);
+  return ((x < -14.5f ? -14.5f : x) * share.value) * share.scale;
+}
+WICK_FN double gelu_erf(double x) {
+  const auto share = detail::normal_share(x, 38.7);
+  return ((x < -38.7 ? -38.7 : x) * share.value) * share.scale;
+}
+
+}  // namespace wick::math

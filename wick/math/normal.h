@@ -1,0 +1,33 @@
+#pragma once
+
+// Normal random numbers from evenly spread ones.
+
+#include "wick/math/exp_log.h"
+#include "wick/math/fn.h"
+#include "wick/math/random.h"
+#include "wick/math/trigonometry.h"
+
+namespace wick::math {
+
+/// The stream of a seed that tensors are filled from; the sampler of tokens draws from stream 0.
+inline constexpr u64 kTensorStream = 1;
+
+template <class F>
+struct NormalPair {
+  F a, b;
+};
+
+/// Two independent numbers of mean 0 and deviation 1 from two in [0, 1): 1 - u is in (0, 1], and
+/// exact. Source: G. Box, M. Muller, "A note on the generation of random normal deviates" (1958).
+WICK_FN NormalPair<float> normal_pair(float u, float v) {
+  const float radius = sqrt(-2.0f * log(1.0f - u));
+  const float angle = 0x1.921fb6p2f * v;
+  return {radius * cos_of_near(angle), radius * sin_of_near(angle)};
+}
+WICK_FN NormalPair<double> normal_pair(double u, double v) {
+  const double radius = sqrt(-2.0 * log(1.0 - u));
+  const double angle = 0x1.921fb54442d18p2 * v;
+  return {radius * cos(angle), radius * sin(angle)};
+}
+
+}  // namespace wick::math

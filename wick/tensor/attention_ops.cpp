@@ -1,0 +1,173 @@
+// Attention of queries to keys and values in tensors of their own: one batch, sequences of several
+// lengths side by side, and keys in pages.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <vector>
+
+#include "wick/base/error.h"
+#include "wick/tensor/checks.h"
+#include "wick/tensor/ops.h"
+#include "wick/tensor/tape.h"
+
+namespace wick {
+namespace {
+
+std::string shown(const Tensor& q, const Tensor& k, const Tensor& v) {
+  return fmt::format("q {}, k {}, v {}", q.str(), k.str(), v.str());
+}
+
+void check_kinds(const char* op, const Tensor& q, const Tensor& k, const Tensor& v) {
+  check_operand(Op::attention, q, op);
+  check_operand(Op::attention, k, op);
+  check_same(Op::attention, k, v, op);
+  check_device(op, q, k);
+}
+
+void check_params(const char* op, const AttentionParams& params) {
+  if (std::isfinite(params.scale) && params.window >= 0 && params.soft_cap >= 0.0f) return;
+  throw Error(op, "parameters out of range",
+              fmt::format("scale {}, window {}, soft_cap {}", params.scale, params.window,
+                          params.soft_cap));
+}
+
+/// The views of a mask and of slopes for q [b, h, m, ..] and keys [.., n, ..].
+AttentionBias bias_views(const Tensor& q, const Tensor& k, const Tensor& mask,
+                         const Tensor& slopes) {
+  AttentionBias bias;
+  if (mask.defined()) {
+    check_device("attention", q, mask);
+    if (mask.dtype() != DType::f32 && mask.dtype() != DType::u8) {
+      throw Error("attention", "a mask of this dtype", mask.str(), "f32 is added, u8 hides by 0");
+    }
+    const Shape shape{q.size(0), q.size(1), q.size(2), k.size(2)};
+    bias.mask = mask.detach().broadcast_to(shape).view();
+  }
+  if (slopes.defined()) {
+    check_device("attention", q, slopes);
+    if (slopes.dtype() != DType::f32 || slopes.rank() != 1 || slopes.size(0) != q.size(1)) {
+      throw Error("attention", "slopes don't fit",
+                  fmt::format("q {}, slopes {}", q.str(), slopes.str()), "need f32, one a head");
+    }
+    bias.slopes = slopes.view();
+  }
+  return bias;
+}
+
+/// Writes to `out` [b, h, m, e].
+void attend(const Tensor& out, const Tensor& q, const Tensor& k, const Tensor& v,
+            const AttentionParams& params, const AttentionBias& bias) {
+  const bool fits = q.rank() == 4 && k.rank() == 4 && v.rank() == 4 && q.size(0) == k.size(0) &&
+                    k.size(0) == v.size(0) && k.size(1) == v.size(1) && k.size(2) == v.size(2) &&
+                    q.size(3) == k.size(3) && k.size(1) > 0 && q.size(1) % k.size(1) == 0;
+  if (!fits) {
+    throw Error("attention", "operands don't fit", shown(q, k, v),
+                "need q [b,h,m,d], k [b,g,n,d], v [b,g,n,e] with h a multiple of g");
+  }
+  backend(q.device()).attention(out.mutable_view(), q.view(), k.view(), v.view(), params, bias);
+}
+
+}  // namespace
+
+Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionParams& params,
+                 const Tensor& mask, const Tensor& slopes) {
+  check_kinds("attention", q, k, v);
+  check_params("attention", params);
+  if (q.rank() != 4 || k.rank() != 4 || v.rank() != 4) {
+    throw Error("attention", "operands don't fit", shown(q, k, v),
+                "need q [b,h,m,d], k [b,g,n,d], v [b,g,n,e] with h a multiple of g");
+  }
+  // Laid out [b, m, h, e]: the heads of a token lie side by side, as the next projection reads
+  // them.
+  Tensor out = Tensor::empty({q.size(0), q.size(2), q.size(1), v.size(3)}, q.dtype(), q.device())
+                   .transpose(1, 2);
+  attend(out, q, k, v, params, bias_views(q, k, mask, slopes));
+  const std::vector<Tensor> inputs = {q, k, v, mask, slopes};
+  if (tape::is_wanted(inputs)) tape::remember(out, Op::attention, inputs, params);
+  return out;
+}
+
+Tensor attention_of_lengths(const Tensor& q, const Tensor& k, const Tensor& v,
+                            std::span<const int64_t> query_starts,
+                            std::span<const int64_t> key_starts, const AttentionParams& params,
+                            const Tensor& slopes) {
+  const char* const op = "attention_of_lengths";
+  check_kinds(op, q, k, v);
+  check_params(op, params);
+  if (q.rank() != 3 || k.rank() != 3 || v.rank() != 3 || k.size(0) != v.size(0)) {
+    throw Error(op, "operands don't fit", shown(q, k, v),
+                "need q [t,h,d], k [s,g,d], v [s,g,e] with h a multiple of g");
+  }
+  const auto rise = [](std::span<const int64_t> starts, int64_t all) {
+    if (starts.empty() || starts.front() != 0 || starts.back() != all) return false;
+    for (size_t i = 1; i < starts.size(); ++i) {
+      if (starts[i] < starts[i - 1]) return false;
+    }
+    return true;
+  };
+  if (query_starts.size() != key_starts.size() || !rise(query_starts, q.size(0)) ||
+      !rise(key_starts, k.size(0))) {
+    throw Error(
+        op, "starts don't fit",
+        fmt::format("{}, {} and {} starts", shown(q, k, v), query_starts.size(), key_starts.size()),
+        "need as many of both, from 0 up to all of the rows");
+  }
+  std::vector<Tensor> parts;
+  for (size_t i = 0; i + 1 < query_starts.size(); ++i) {
+    const auto rows = [&](const Tensor& x, std::span<const int64_t> starts) {
+      return x.narrow(0, starts[i], starts[i + 1] - starts[i]).transpose(0, 1).unsqueeze(0);
+    };
+    parts.push_back(attention(rows(q, query_starts), rows(k, key_starts), rows(v, key_starts),
+                              params, {}, slopes)
+                        .squeeze(0)
+                        .transpose(0, 1));
+  }
+  if (parts.empty()) return Tensor::empty({0, q.size(1), v.size(2)}, q.dtype(), q.device());
+  return cat(parts, 0);
+}
+
+Tensor attention_of_pages(const Tensor& q, const Tensor& key_pages, const Tensor& value_pages,
+                          const Tensor& tables, std::span<const int64_t> lengths,
+                          const AttentionParams& params, const Tensor& slopes) {
+  const char* const op = "attention_of_pages";
+  check_kinds(op, q, key_pages, value_pages);
+  check_params(op, params);
+  const bool fits = q.rank() == 4 && key_pages.rank() == 4 && value_pages.rank() == 4 &&
+                    tables.defined() && tables.rank() == 2 && tables.size(0) == q.size(0) &&
+                    static_cast<int64_t>(lengths.size()) == q.size(0) &&
+                    key_pages.size(0) == value_pages.size(0) &&
+                    key_pages.size(1) == value_pages.size(1) &&
+                    key_pages.size(2) == value_pages.size(2);
+  if (!fits) {
+    throw Error(op, "operands don't fit",
+                fmt::format("{}, tables {}, {} lengths", shown(q, key_pages, value_pages),
+                            tables.str(), lengths.size()),
+                "need q [b,h,m,d], pages [p,g,size,d] and [p,g,size,e], tables [b, pages], a "
+                "length for each of b");
+  }
+  const int64_t size = key_pages.size(2);
+  std::vector<Tensor> parts;
+  for (int64_t b = 0; b < q.size(0); ++b) {
+    const int64_t length = lengths[static_cast<size_t>(b)];
+    if (length < 0 || length > tables.size(1) * size) {
+      throw Error(op, "a length beyond the table",
+                  fmt::format("{} of tables {}", length, tables.str()));
+    }
+    const Tensor table = tables.narrow(0, b, 1).squeeze(0).narrow(0, 0, (length + size - 1) / size);
+    // [pages, g, size, d] → [1, g, length, d]
+    const auto gathered = [&](const Tensor& pages) {
+      return index_select(pages, table, 0)
+          .transpose(0, 1)
+          .reshape({1, pages.size(1), table.size(0) * size, pages.size(3)})
+          .narrow(2, 0, length);
+    };
+    parts.push_back(attention(q.narrow(0, b, 1), gathered(key_pages), gathered(value_pages), params,
+                              {}, slopes));
+  }
+  if (parts.empty()) {
+    return Tensor::empty({0, q.size(1), q.size(2), value_pages.size(3)}, q.dtype(), q.device());
+  }
+  return cat(parts, 0);
+}
+
+}  // namespace wick

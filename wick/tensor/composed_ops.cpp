@@ -1,0 +1,317 @@
+// Ops that are made of others: their orders of operations are those of the ops they call, and so
+// are their gradients.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include "wick/base/error.h"
+#include "wick/tensor/checks.h"
+#include "wick/tensor/ops.h"
+
+namespace wick {
+namespace {
+
+/// Elements of x that each result of a reduction over `dims` is made of. Errors: a dim out of
+/// range.
+int64_t reduced_elems(const char* op, const Tensor& x, std::span<const int> dims) {
+  if (dims.empty()) return x.elems();
+  int64_t n = 1;
+  for (int dim : dims) n *= x.shape()[resolve_dim(op, dim, x.rank())];
+  return n;
+}
+
+Tensor number(double value, const Tensor& like) {
+  return Tensor::full({}, value, like.dtype(), like.device());
+}
+
+/// Whether elements are anything but 0: u8.
+Tensor is_set(const Tensor& x) { return ne(x, Tensor::zeros({}, x.dtype(), x.device())); }
+
+/// A vector of one number a channel, beside x [b, c, ..].
+Tensor by_channel(const char* op, const Tensor& x, const Tensor& vector) {
+  check_device(op, x, vector);
+  if (vector.rank() != 1 || vector.size(0) != x.size(1) || vector.dtype() != x.dtype()) {
+    throw Error(op, "not one number a channel", fmt::format("x {}, {}", x.str(), vector.str()),
+                fmt::format("need {}[{}]", name(x.dtype()), x.size(1)));
+  }
+  Tensor wide = vector;
+  for (int d = 2; d < x.rank(); ++d) wide = wide.unsqueeze(-1);
+  return wide;
+}
+
+void check_channels(const char* op, Op row, const Tensor& x) {
+  check_operand(row, x, op);
+  if (x.rank() < 2) throw Error(op, "rank below 2", x.str(), "need x [b, c, ..]");
+}
+
+}  // namespace
+
+Tensor var(const Tensor& x, std::span<const int> dims, bool keepdim, int64_t correction) {
+  check_operand(Op::var, x);
+  const int64_t n = reduced_elems("var", x, dims);
+  const Tensor off = x - mean(x, dims, true);
+  const Tensor squares = sum(sqr(off), dims, keepdim);
+  return squares / number(static_cast<double>(std::max<int64_t>(n - correction, 0)), x);
+}
+
+Tensor logsumexp(const Tensor& x, std::span<const int> dims, bool keepdim) {
+  check_operand(Op::logsumexp, x);
+  const Tensor top = max(x.detach(), dims, true);
+  // Nothing but −inf: exp(−inf − 0) is 0, whose logarithm is −inf again.
+  const Tensor finite = where(isinf(top), Tensor::zeros(top.shape(), x.dtype(), x.device()), top);
+  const Tensor result = log(sum(exp(x - finite), dims, true)) + finite;
+  return keepdim ? result : result.reshape(sum(top, dims, false).shape());
+}
+
+Tensor any(const Tensor& x, std::span<const int> dims, bool keepdim) {
+  check_operand(Op::any, x);
+  const Tensor set = is_set(x);
+  if (reduced_elems("any", x, dims) == 0) return sum(set, dims, keepdim);
+  return max(set, dims, keepdim);
+}
+
+Tensor all(const Tensor& x, std::span<const int> dims, bool keepdim) {
+  check_operand(Op::all, x);
+  const Tensor set = is_set(x);
+  if (reduced_elems("all", x, dims) == 0) return prod(set, dims, keepdim);
+  return min(set, dims, keepdim);
+}
+
+Tensor group_norm(const Tensor& x, int64_t groups, const Tensor& weight, const Tensor& bias,
+                  float eps) {
+  check_channels("group_norm", Op::group_norm, x);
+  if (groups < 1 || x.size(1) % groups != 0) {
+    throw Error("group_norm", "channels don't divide",
+                fmt::format("{}, {} groups", x.str(), groups),
+                "need groups of 1 or more that divide the channels");
+  }
+  const int64_t all = x.elems();
+  const int64_t lines = x.size(0) * groups;
+  Tensor y =
+      layer_norm(x.reshape({lines, lines == 0 ? 0 : all / lines}), {}, {}, eps).reshape(x.shape());
+  if (weight.defined()) y = y * by_channel("group_norm", x, weight);
+  if (bias.defined()) y = y + by_channel("group_norm", x, bias);
+  return y;
+}
+
+Tensor batch_norm(const Tensor& x, const Tensor& mean, const Tensor& variance, const Tensor& weight,
+                  const Tensor& bias, float eps) {
+  check_channels("batch_norm", Op::batch_norm, x);
+  const char* const op = "batch_norm";
+  Tensor scale = rsqrt(affine(by_channel(op, x, variance), 1.0, static_cast<double>(eps)));
+  if (weight.defined()) scale = scale * by_channel(op, x, weight);
+  const Tensor y = (x - by_channel(op, x, mean)) * scale;
+  return bias.defined() ? y + by_channel(op, x, bias) : y;
+}
+
+BatchNorm batch_norm_of_batch(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                              float eps) {
+  check_channels("batch_norm", Op::batch_norm, x);
+  std::vector<int> dims = {0};
+  for (int d = 2; d < x.rank(); ++d) dims.push_back(d);
+  const Tensor m = mean(x, dims), v = var(x, dims, false, 0);
+  return {batch_norm(x, m, v, weight, bias, eps), m, v};
+}
+
+namespace {
+
+/// One operand of einsum: a letter for each dim, none of them twice.
+struct Term {
+  std::string letters;
+  Tensor x;
+};
+
+[[noreturn]] void fail_einsum(std::string_view what, std::string_view equation,
+                              std::string_view rule) {
+  throw Error("einsum", what, std::string(equation), std::string(rule));
+}
+
+/// Sums x over the letters that `kept` hasn't.
+Term reduced_to(Term t, const std::string& kept) {
+  std::vector<int> dims;
+  std::string left;
+  for (size_t i = 0; i < t.letters.size(); ++i) {
+    if (kept.find(t.letters[i]) == std::string::npos) {
+      dims.push_back(static_cast<int>(i));
+    } else {
+      left += t.letters[i];
+    }
+  }
+  if (dims.empty()) return t;
+  return {left, sum(t.x, dims, false)};
+}
+
+/// The dims of t in the order of `letters`, with sizes of 1 for those that it hasn't.
+Tensor arranged(const Term& t, const std::string& letters) {
+  std::vector<int> order;
+  for (char c : letters) {
+    const size_t at = t.letters.find(c);
+    if (at != std::string::npos) order.push_back(static_cast<int>(at));
+  }
+  Tensor y = t.x.permute(order);
+  for (size_t i = 0; i < letters.size(); ++i) {
+    if (t.letters.find(letters[i]) == std::string::npos) y = y.unsqueeze(static_cast<int>(i));
+  }
+  return y;
+}
+
+/// The product of two terms, summed over letters that nobody else wants.
+Term multiply(const Term& a, const Term& b, const std::string& wanted) {
+  std::string batch, rows, columns, inner;
+  for (char c : a.letters) {
+    const bool shared = b.letters.find(c) != std::string::npos;
+    const bool stays = wanted.find(c) != std::string::npos;
+    (shared ? (stays ? batch : inner) : rows) += c;
+  }
+  for (char c : b.letters) {
+    if (a.letters.find(c) == std::string::npos) columns += c;
+  }
+  const auto size = [&](const std::string& letters) {
+    int64_t n = 1;
+    for (char c : letters) {
+      const Term& t = a.letters.find(c) != std::string::npos ? a : b;
+      n *= t.x.size(static_cast<int>(t.letters.find(c)));
+    }
+    return n;
+  };
+  const Shape left{size(batch), size(rows), size(inner)},
+      right{size(batch), size(inner), size(columns)};
+  const Tensor product = matmul(arranged(a, batch + rows + inner).reshape(left),
+                                arranged(b, batch + inner + columns).reshape(right));
+  const std::string letters = batch + rows + columns;
+  std::vector<int64_t> dims;
+  for (char c : letters) dims.push_back(size(std::string(1, c)));
+  return {letters, product.reshape(Shape(dims))};
+}
+
+/// "ij,jk->ik" as the letters of each operand and of the result.
+std::vector<std::string> parse_equation(std::string_view equation, size_t operands) {
+  std::vector<std::string> parts(1);
+  const size_t arrow = equation.find("->");
+  if (arrow == std::string_view::npos) {
+    fail_einsum("no result named", equation, "write it as in ij,jk->ik");
+  }
+  for (size_t i = 0; i < equation.size(); ++i) {
+    const char c = equation[i];
+    if (c == ' ') continue;
+    if (i == arrow || c == ',') {
+      parts.emplace_back();
+      i += i == arrow ? 1 : 0;
+    } else if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) {
+      if (parts.back().find(c) != std::string::npos) {
+        fail_einsum("a letter twice in one operand", equation, "take the diagonal first");
+      }
+      parts.back() += c;
+    } else {
+      fail_einsum("neither a letter nor a comma", equation, "write it as in ij,jk->ik");
+    }
+  }
+  if (parts.size() != operands + 1) {
+    fail_einsum("another number of operands", equation, fmt::format("{} were given", operands));
+  }
+  return parts;
+}
+
+}  // namespace
+
+Tensor einsum(std::string_view equation, std::span<const Tensor> operands) {
+  if (operands.empty()) throw Error("einsum", "no operands", std::string(equation));
+  const std::vector<std::string> parts = parse_equation(equation, operands.size());
+  const std::string& result = parts.back();
+  std::vector<Term> terms;
+  std::array<int64_t, 128> sizes;
+  sizes.fill(-1);
+  for (size_t i = 0; i < operands.size(); ++i) {
+    check_operand(Op::einsum, operands[i]);
+    check_same(Op::einsum, operands[0], operands[i]);
+    if (static_cast<size_t>(operands[i].rank()) != parts[i].size()) {
+      fail_einsum("letters don't match a rank", equation, operands[i].str());
+    }
+    for (size_t d = 0; d < parts[i].size(); ++d) {
+      int64_t& size = sizes[static_cast<size_t>(parts[i][d])];
+      const int64_t here = operands[i].size(static_cast<int>(d));
+      if (size >= 0 && size != here) {
+        fail_einsum("sizes of a letter differ", equation,
+                    fmt::format("{} is {} and {}", parts[i][d], size, here));
+      }
+      size = here;
+    }
+    terms.push_back({parts[i], operands[i]});
+  }
+  for (char c : result) {
+    if (sizes[static_cast<size_t>(c)] < 0) {
+      fail_einsum("a letter of no operand", equation, std::string(1, c));
+    }
+  }
+  // Left to right, each time summing what neither the result nor a later operand has.
+  Term all = terms.front();
+  for (size_t i = 0; i < terms.size(); ++i) {
+    std::string wanted = result;
+    for (size_t later = i + 1; later < terms.size(); ++later) wanted += terms[later].letters;
+    if (i == 0) {
+      all = reduced_to(all, wanted);
+    } else {
+      const Term next = reduced_to(terms[i], wanted + all.letters);
+      all = reduced_to(multiply(all, next, wanted), wanted);
+    }
+  }
+  return arranged(all, result);
+}
+
+Tensor rope_of_tokens(const Tensor& x, const Tensor& cos, const Tensor& sin, bool interleaved) {
+  const char* const op = "rope_of_tokens";
+  check_operand(Op::rope, x, op);
+  if (x.rank() < 3) throw Error(op, "rank below 3", x.str(), "need x [.., t, h, d]");
+  const Tensor heads = x.transpose(-3, -2);
+  return (interleaved ? rope_interleaved(heads, cos, sin) : rope(heads, cos, sin))
+      .transpose(-3, -2);
+}
+
+Tensor grouped_linear(const Tensor& x, std::span<const Weight> experts, const Tensor& chosen) {
+  const char* const op = "grouped_linear";
+  check_device(op, x, chosen);
+  if (experts.empty()) throw Error(op, "no weights");
+  if (x.rank() != 2 || chosen.rank() != 2 || chosen.size(0) != x.size(0) ||
+      chosen.dtype() != DType::u32) {
+    throw Error(op, "operands don't fit", fmt::format("x {}, chosen {}", x.str(), chosen.str()),
+                "need x [t, k] and chosen u32 [t, n]");
+  }
+  const int64_t t = x.size(0), n = chosen.size(1), width = experts.front().n();
+  for (const Weight& w : experts) {
+    if (w.n() != width || w.k() != x.size(1)) {
+      throw Error(op, "weights of several sizes",
+                  fmt::format("[{},{}] and [{},{}]", width, x.size(1), w.n(), w.k()));
+    }
+  }
+  // Rows by their expert, each once; the results go back to where they were asked for.
+  const std::vector<uint32_t> ids = chosen.contiguous().to_vector<uint32_t>();
+  std::vector<std::vector<uint32_t>> rows(experts.size());
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] >= experts.size()) {
+      throw Error(op, "no such weight", fmt::format("{} of {}", ids[i], experts.size()));
+    }
+    rows[ids[i]].push_back(static_cast<uint32_t>(i));
+  }
+  std::vector<Tensor> parts;
+  std::vector<uint32_t> places(ids.size());
+  uint32_t place = 0;
+  for (size_t e = 0; e < experts.size(); ++e) {
+    if (rows[e].empty()) continue;
+    std::vector<uint32_t> tokens;
+    for (uint32_t i : rows[e]) {
+      tokens.push_back(i / static_cast<uint32_t>(n));
+      places[i] = place++;
+    }
+    const Shape count{static_cast<int64_t>(tokens.size())};
+    parts.push_back(
+        linear(index_select(x, Tensor::from(tokens, count, x.device()), 0), experts[e]));
+  }
+  if (parts.empty()) return Tensor::zeros({t, n, width}, x.dtype(), x.device());
+  return index_select(cat(parts, 0), Tensor::from(places, Shape{t * n}, x.device()), 0)
+      .reshape({t, n, width});
+}
+
+}  // namespace wick

@@ -1,0 +1,409 @@
+// Convolutions, pools and resampling: sizes checked, then the backend. One dimension is two of
+// which the first has size 1, by views.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "wick/base/error.h"
+#include "wick/tensor/checks.h"
+#include "wick/tensor/gradients.h"
+#include "wick/tensor/ops.h"
+#include "wick/tensor/tape.h"
+
+namespace wick {
+namespace {
+
+// Parameters are kept below this, so that no place of an input overflows.
+constexpr int64_t kMost = INT64_C(1) << 31;
+
+std::string with_weight(const Tensor& x, const Tensor& weight) {
+  return fmt::format("x {}, weight {}", x.str(), weight.str());
+}
+
+/// A name of the op in the dimensions it is called with.
+struct Called {
+  Op op;
+  int dims;
+  std::string_view name() const { return wick::name(op); }
+};
+
+std::string text(const int64_t (&values)[2], int dims) {
+  return dims == 1 ? fmt::format("{}", values[1]) : fmt::format("[{}, {}]", values[0], values[1]);
+}
+
+std::string text(const ConvParams& p, int dims) {
+  return fmt::format("stride {}, padding {}, dilation {}, groups {}", text(p.stride, dims),
+                     text(p.padding, dims), text(p.dilation, dims), p.groups);
+}
+
+void check_range(const Called& called, const ConvParams& p) {
+  bool fits = p.groups >= 1;
+  for (int i = 0; i < 2; ++i) {
+    fits = fits && p.stride[i] >= 1 && p.stride[i] < kMost && p.padding[i] >= 0 &&
+           p.padding[i] < kMost && p.dilation[i] >= 1 && p.dilation[i] < kMost;
+  }
+  if (fits) return;
+  throw Error(
+      called.name(), "parameters out of range", text(p, called.dims),
+      "need stride, dilation and groups of 1 or more, padding of 0 or more, all below 2^31");
+}
+
+// `operands` gives the text of an error, so that calls that are right don't make any.
+
+/// Elements from the first to the last tap. Errors: an empty kernel, too many.
+template <class F>
+int64_t reach(const Called& called, const F& operands, int64_t kernel, int64_t dilation) {
+  int64_t taps = 0;
+  if (kernel < 1) throw Error(called.name(), "an empty kernel", operands());
+  if (__builtin_mul_overflow(kernel - 1, dilation, &taps) || taps >= INT64_C(1) << 61) {
+    throw Error(called.name(), "the kernel reaches too far", operands(),
+                fmt::format("dilation {}", dilation));
+  }
+  return taps + 1;
+}
+
+/// Outputs of windows of `window` elements. Errors: none fits.
+template <class F>
+int64_t output_size(const Called& called, const F& operands, int64_t size, int64_t window,
+                    int64_t stride, int64_t padding) {
+  const int64_t padded = size + 2 * padding;
+  if (window > padded) {
+    throw Error(called.name(), "the kernel is larger than the padded input", operands(),
+                fmt::format("need kernel <= input + 2·padding ({} > {})", window, padded));
+  }
+  return (padded - window) / stride + 1;
+}
+
+/// Errors: operands that a convolution doesn't take together.
+void check_conv(const Called& called, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                const ConvParams& params, bool transposed) {
+  check_operand(called.op, x);
+  check_same(called.op, x, weight);
+  if (bias.defined()) check_same(called.op, x, bias);
+  check_range(called, params);
+  const int rank = called.dims + 2;
+  if (x.rank() != rank || weight.rank() != rank) {
+    throw Error(called.name(), "ranks don't fit", with_weight(x, weight),
+                fmt::format("need x and weight of rank {}", rank));
+  }
+  const int64_t groups = params.groups, c = x.size(1), o = weight.size(0), per = weight.size(1);
+  const bool fits = transposed ? o == c && c % groups == 0
+                               : c % groups == 0 && c / groups == per && o % groups == 0;
+  if (!fits) {
+    throw Error(called.name(), "channels don't fit", with_weight(x, weight),
+                fmt::format("need {}, groups {}",
+                            transposed ? "weight [c, o/groups, ..], c a multiple of groups"
+                                       : "weight [o, c/groups, ..], c and o multiples of groups",
+                            groups));
+  }
+  int64_t outputs = o;
+  if (transposed && __builtin_mul_overflow(per, groups, &outputs)) {
+    throw Error(called.name(), "too many channels", with_weight(x, weight));
+  }
+  if (bias.defined() && !(bias.shape() == Shape{outputs})) {
+    throw Error(called.name(), "the bias has another size",
+                fmt::format("{}, bias {}", with_weight(x, weight), bias.str()),
+                fmt::format("need [{}]", outputs));
+  }
+}
+
+Tensor add_bias(const Tensor& out, const Tensor& bias) {
+  return bias.defined() ? add(out, bias.unsqueeze(1).unsqueeze(2)) : out;
+}
+
+Tensor conv(const Called& called, const Tensor& x, const Tensor& weight, const Tensor& bias,
+            const ConvParams& params) {
+  const auto operands = [&] { return with_weight(x, weight); };
+  int64_t size[2];
+  for (int i = 0; i < 2; ++i) {
+    const int64_t window = reach(called, operands, weight.size(2 + i), params.dilation[i]);
+    size[i] =
+        output_size(called, operands, x.size(2 + i), window, params.stride[i], params.padding[i]);
+  }
+  Tensor out = Tensor::empty({x.size(0), weight.size(0), size[0], size[1]}, x.dtype(), x.device());
+  backend(x.device()).conv2d(out.mutable_view(), x.view(), weight.view(), params);
+  if (tape::is_wanted(x, weight)) tape::remember(out, Op::conv2d, {x, weight}, params);
+  return add_bias(out, bias);
+}
+
+Tensor conv_transpose(const Called& called, const Tensor& x, const Tensor& weight,
+                      const Tensor& bias, const ConvParams& params,
+                      std::array<int64_t, 2> output_padding) {
+  const auto operands = [&] { return with_weight(x, weight); };
+  int64_t size[2];
+  for (int i = 0; i < 2; ++i) {
+    const int64_t extra = output_padding[static_cast<size_t>(i)];
+    if (extra < 0 || extra >= std::max(params.stride[i], params.dilation[i])) {
+      throw Error(called.name(), "output_padding out of range",
+                  fmt::format("{} with {}", extra, text(params, called.dims)),
+                  "need 0 <= output_padding < max(stride, dilation)");
+    }
+    const int64_t window = reach(called, operands, weight.size(2 + i), params.dilation[i]);
+    int64_t spread = 0;
+    const bool empty = x.size(2 + i) == 0;
+    if (__builtin_mul_overflow(x.size(2 + i) - 1, params.stride[i], &spread) ||
+        spread >= INT64_C(1) << 61) {
+      throw Error(called.name(), "the output is too large", operands(), text(params, called.dims));
+    }
+    size[i] = spread - 2 * params.padding[i] + window + extra;
+    if (empty || size[i] < 1) {
+      throw Error(called.name(), "nothing is left of the output",
+                  fmt::format("{}, {}", operands(), text(params, called.dims)),
+                  "need (size - 1)·stride - 2·padding + dilation·(kernel - 1) + output_padding + 1 "
+                  "of 1 or more");
+    }
+  }
+  Tensor out = Tensor::empty({x.size(0), weight.size(1) * params.groups, size[0], size[1]},
+                             x.dtype(), x.device());
+  backend(x.device()).conv2d_input(out.mutable_view(), x.view(), weight.view(), params);
+  if (tape::is_wanted(x, weight)) tape::remember(out, Op::conv_transpose2d, {x, weight}, params);
+  return add_bias(out, bias);
+}
+
+ConvParams in_two(const ConvParams1d& p) {
+  return {.stride = {1, p.stride},
+          .padding = {0, p.padding},
+          .dilation = {1, p.dilation},
+          .groups = p.groups};
+}
+PoolParams in_two(const PoolParams1d& p) {
+  return {.kernel = {1, p.kernel},
+          .stride = {1, p.stride},
+          .padding = {0, p.padding},
+          .count_include_pad = p.count_include_pad};
+}
+
+/// Errors: windows that don't fit. Resolves strides of 0 and gives the output's shape.
+Shape check_pool(const Called& called, const Tensor& x, PoolParams& p) {
+  check_operand(called.op, x);
+  if (x.rank() != 4) {
+    throw Error(called.name(), "the rank doesn't fit", x.str(),
+                fmt::format("need rank {}", called.dims + 2));
+  }
+  const PoolParams given = p;
+  const auto operands = [&] {
+    return fmt::format("{}, kernel {}, stride {}, padding {}", x.str(),
+                       text(given.kernel, called.dims), text(given.stride, called.dims),
+                       text(given.padding, called.dims));
+  };
+  int64_t size[2];
+  for (int i = 0; i < 2; ++i) {
+    if (p.kernel[i] < 1 || p.stride[i] < 0 || p.padding[i] < 0 || p.kernel[i] >= kMost ||
+        p.stride[i] >= kMost) {
+      throw Error(called.name(), "parameters out of range", operands(),
+                  "need a kernel of 1 or more, stride and padding of 0 or more, all below 2^31");
+    }
+    if (p.padding[i] > p.kernel[i] / 2) {
+      throw Error(called.name(), "too much padding", operands(), "need padding <= kernel / 2");
+    }
+    if (p.stride[i] == 0) p.stride[i] = p.kernel[i];
+    size[i] = output_size(called, operands, x.size(2 + i), p.kernel[i], p.stride[i], p.padding[i]);
+  }
+  if (x.size(2) == 0 || x.size(3) == 0) throw Error(called.name(), "an empty image", x.str());
+  return {x.size(0), x.size(1), size[0], size[1]};
+}
+
+Tensor pool(Op op, const Called& called, const Tensor& x, PoolParams params) {
+  Tensor out = Tensor::empty(check_pool(called, x, params), x.dtype(), x.device());
+  backend(x.device()).pool2d(op, out.mutable_view(), x.view(), params);
+  if (tape::is_wanted(x)) tape::remember(out, op, {x}, params);
+  return out;
+}
+
+/// Errors: a gradient that isn't one of a float output of the shape.
+void check_grad(const Called& called, const Tensor& x, const Tensor& grad, const Shape& shape) {
+  check_same(called.op, x, grad);
+  if (!is_float(x.dtype())) {
+    throw Error(called.name(), "no gradient of integers", x.str());
+  }
+  if (grad.shape() == shape) return;
+  throw Error(called.name(), "the gradient has another shape",
+              fmt::format("x {}, grad {}", x.str(), grad.str()),
+              fmt::format("need {}", shape.str()));
+}
+
+Tensor pool_grad(Op op, const Tensor& x, const Tensor& grad, PoolParams params) {
+  const Called called{op, 2};
+  check_grad(called, x, grad, check_pool(called, x, params));
+  Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
+  backend(x.device()).pool2d_grad(op, out.mutable_view(), grad.view(), x.view(), params);
+  if (tape::is_wanted(x, grad)) {
+    const auto rule = [](const tape::Vjp& v) {
+      v.to(1, avg_pool2d(v.grad(), v.arguments<PoolParams>()));
+    };
+    const auto refusal = [](const tape::Vjp& v) {
+      throw Error("max_pool2d", "no second derivative", v.x().str());
+    };
+    tape::remember(out, "pool2d_grad",
+                   op == Op::avg_pool2d ? tape::Rule(rule) : tape::Rule(refusal), {x, grad},
+                   params);
+  }
+  return out;
+}
+
+/// Errors: sizes that an image can't have. Gives the output's shape and the steps of its places.
+Shape check_upsample(const Called& called, const Tensor& x, const UpsampleParams& p,
+                     ResampleParams* steps) {
+  check_operand(called.op, x);
+  if (x.rank() != 4) {
+    throw Error(called.name(), "the rank doesn't fit", x.str(),
+                fmt::format("need rank {}", called.dims + 2));
+  }
+  steps->align_corners = p.align_corners;
+  for (size_t i = 0; i < 2; ++i) {
+    const int64_t in = x.size(2 + static_cast<int>(i)), out = p.size[i];
+    const double factor = p.scale_factor[i];
+    if (out < 1 || in < 1 || !std::isfinite(factor) || factor < 0) {
+      throw Error(called.name(), "sizes don't fit",
+                  fmt::format("{} to [{}, {}], scale factor [{}, {}]", x.str(), p.size[0],
+                              p.size[1], p.scale_factor[0], p.scale_factor[1]),
+                  "need sizes of 1 or more and scale factors that are positive, or 0 for none");
+    }
+    if (p.align_corners) {
+      steps->scale[i] = out == 1 ? 0 : static_cast<double>(in - 1) / static_cast<double>(out - 1);
+    } else {
+      steps->scale[i] =
+          factor > 0 ? 1.0 / factor : static_cast<double>(in) / static_cast<double>(out);
+    }
+  }
+  return {x.size(0), x.size(1), p.size[0], p.size[1]};
+}
+
+Tensor upsample(Op op, const Called& called, const Tensor& x, const UpsampleParams& params) {
+  ResampleParams steps;
+  Tensor out = Tensor::empty(check_upsample(called, x, params, &steps), x.dtype(), x.device());
+  backend(x.device()).resample(op, out.mutable_view(), x.view(), steps);
+  if (tape::is_wanted(x)) tape::remember(out, op, {x}, params);
+  return out;
+}
+
+Tensor upsample_grad(Op op, const Tensor& x, const Tensor& grad, const UpsampleParams& params) {
+  const Called called{op, 2};
+  ResampleParams steps;
+  check_grad(called, x, grad, check_upsample(called, x, params, &steps));
+  Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
+  backend(x.device()).resample_grad(op, out.mutable_view(), grad.view(), steps);
+  if (tape::is_wanted(grad)) {
+    const auto nearest = [](const tape::Vjp& v) {
+      v.to_x(upsample_nearest2d(v.grad(), v.arguments<UpsampleParams>()));
+    };
+    const auto bilinear = [](const tape::Vjp& v) {
+      v.to_x(upsample_bilinear2d(v.grad(), v.arguments<UpsampleParams>()));
+    };
+    tape::remember(out, "resample_grad",
+                   op == Op::upsample_nearest2d ? tape::Rule(nearest) : tape::Rule(bilinear),
+                   {grad}, params);
+  }
+  return out;
+}
+
+/// x [b, c, l] as [b, c, 1, l].
+Tensor as_image(const Called& called, const Tensor& x) {
+  check_operand(called.op, x);
+  if (x.rank() != 3) throw Error(called.name(), "the rank doesn't fit", x.str(), "need rank 3");
+  return x.unsqueeze(2);
+}
+
+}  // namespace
+
+Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvParams& params) {
+  const Called called{Op::conv2d, 2};
+  check_conv(called, x, weight, bias, params, false);
+  return conv(called, x, weight, bias, params);
+}
+
+Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+              const ConvParams1d& params) {
+  const Called called{Op::conv1d, 1};
+  check_conv(called, x, weight, bias, in_two(params), false);
+  return conv(called, x.unsqueeze(2), weight.unsqueeze(2), bias, in_two(params)).squeeze(2);
+}
+
+Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                        const ConvParams& params, std::array<int64_t, 2> output_padding) {
+  const Called called{Op::conv_transpose2d, 2};
+  check_conv(called, x, weight, bias, params, true);
+  return conv_transpose(called, x, weight, bias, params, output_padding);
+}
+
+Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                        const ConvParams1d& params, int64_t output_padding) {
+  const Called called{Op::conv_transpose1d, 1};
+  check_conv(called, x, weight, bias, in_two(params), true);
+  return conv_transpose(called, x.unsqueeze(2), weight.unsqueeze(2), bias, in_two(params),
+                        {0, output_padding})
+      .squeeze(2);
+}
+
+Tensor conv2d_weight(const Tensor& x, const Tensor& grad, std::array<int64_t, 2> kernel,
+                     const ConvParams& params) {
+  const Called called{Op::conv2d, 2};
+  check_operand(called.op, x);
+  check_same(called.op, x, grad);
+  check_range(called, params);
+  const auto operands = [&] { return fmt::format("x {}, grad {}", x.str(), grad.str()); };
+  if (x.rank() != 4 || grad.rank() != 4 || x.size(1) % params.groups != 0 ||
+      grad.size(1) % params.groups != 0) {
+    throw Error(called.name(), "operands don't fit", operands(),
+                fmt::format("need x [b, c, h, w] and grad [b, o, oh, ow], c and o multiples of "
+                            "groups {}",
+                            params.groups));
+  }
+  int64_t size[2];
+  for (int i = 0; i < 2; ++i) {
+    const int64_t window =
+        reach(called, operands, kernel[static_cast<size_t>(i)], params.dilation[i]);
+    size[i] =
+        output_size(called, operands, x.size(2 + i), window, params.stride[i], params.padding[i]);
+  }
+  check_grad(called, x, grad, {x.size(0), grad.size(1), size[0], size[1]});
+  Tensor out = Tensor::empty({grad.size(1), x.size(1) / params.groups, kernel[0], kernel[1]},
+                             x.dtype(), x.device());
+  backend(x.device()).conv2d_weight(out.mutable_view(), x.view(), grad.view(), params);
+  if (tape::is_wanted(x, grad)) {
+    tape::remember(out, "conv2d_weight", tape::conv2d_weight_rule, {x, grad}, params);
+  }
+  return out;
+}
+
+Tensor max_pool2d(const Tensor& x, const PoolParams& params) {
+  return pool(Op::max_pool2d, {Op::max_pool2d, 2}, x, params);
+}
+Tensor avg_pool2d(const Tensor& x, const PoolParams& params) {
+  return pool(Op::avg_pool2d, {Op::avg_pool2d, 2}, x, params);
+}
+Tensor max_pool1d(const Tensor& x, const PoolParams1d& params) {
+  const Called called{Op::max_pool1d, 1};
+  return pool(Op::max_pool2d, called, as_image(called, x), in_two(params)).squeeze(2);
+}
+Tensor avg_pool1d(const Tensor& x, const PoolParams1d& params) {
+  const Called called{Op::avg_pool1d, 1};
+  return pool(Op::avg_pool2d, called, as_image(called, x), in_two(params)).squeeze(2);
+}
+Tensor max_pool2d_grad(const Tensor& x, const Tensor& grad, const PoolParams& params) {
+  return pool_grad(Op::max_pool2d, x, grad, params);
+}
+Tensor avg_pool2d_grad(const Tensor& x, const Tensor& grad, const PoolParams& params) {
+  return pool_grad(Op::avg_pool2d, x, grad, params);
+}
+
+Tensor upsample_nearest2d(const Tensor& x, const UpsampleParams& params) {
+  return upsample(Op::upsample_nearest2d, {Op::upsample_nearest2d, 2}, x,
+                  {params.size, params.scale_factor, false});
+}
+Tensor upsample_nearest1d(const Tensor& x, int64_t size, double scale_factor) {
+  const Called called{Op::upsample_nearest1d, 1};
+  const UpsampleParams params{{1, size}, {0, scale_factor}, false};
+  return upsample(Op::upsample_nearest2d, called, as_image(called, x), params).squeeze(2);
+}
+Tensor upsample_bilinear2d(const Tensor& x, const UpsampleParams& params) {
+  return upsample(Op::upsample_bilinear2d, {Op::upsample_bilinear2d, 2}, x, params);
+}
+Tensor upsample_nearest2d_grad(const Tensor& x, const Tensor& grad, const UpsampleParams& params) {
+  return upsample_grad(Op::upsample_nearest2d, x, grad, {params.size, params.scale_factor, false});
+}
+Tensor upsample_bilinear2d_grad(const Tensor& x, const Tensor& grad, const UpsampleParams& params) {
+  return upsample_grad(Op::upsample_bilinear2d, x, grad, params);
+}
+
+}  // namespace wick
