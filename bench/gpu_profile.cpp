@@ -176,7 +176,7 @@ void matmul(Run& r) {
 
 /// A step of one token in a cache of f16, as models keep it: keys [g, d, capacity].
 void decode(Run& r) {
-  const int64_t h = 32, g = 8, d = 128, n = 1024 * r.scale, capacity = n + 32;
+  const int64_t h = 32, g = 8, d = 128, n = 1024 * r.scale, capacity = n + 64;
   const View out = r.tensor(f32, {1, h * d}), qkv = r.tensor(f32, {1, (h + 2 * g) * d});
   const View cos = r.operand(f32, {n, d / 2}), sin = r.operand(f32, {n, d / 2}),
              at = r.operand(DType::u32, {1});

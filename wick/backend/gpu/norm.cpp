@@ -93,8 +93,9 @@ class RowPlan {
     grid.groups[0] = (kept.elems + a_group - 1) / a_group;
     return rows;
   }
-  /// So, for rms_norm on AMD: the largest groups that half of the processors or more have one of.
-  /// Their rows share the weights, so many bytes, through shared memory.
+  /// So, for rms_norm on AMD: the largest groups that two fifths of the processors or more have one
+  /// of, enough of them for all of the memory's bandwidth. Their rows share the weights, so many
+  /// bytes, through shared memory.
   NormRows spread_sharing(const Nest<2>& kept, int64_t bytes, Grid& grid) const {
     constexpr int64_t kMostBytes = 32 << 10;
     NormRows rows = spread_held(kept, grid);
@@ -104,7 +105,7 @@ class RowPlan {
       return divide_up(kept.elems, int64_t{items / row_items} * (steps_ > 1 ? 1 : 2));
     };
     unsigned items = 1024;  // as kernels/norm.gpu has it
-    while (items > grid.items && 2 * groups(items) < gpu_.info.processors) items /= 2;
+    while (items > grid.items && 5 * groups(items) < 2 * gpu_.info.processors) items -= grid.items;
     grid.items = items;
     grid.groups[0] = static_cast<unsigned>(groups(items));
     if (items > row_items) grid.shared_bytes = static_cast<unsigned>(divide_up(bytes, 16) * 16);

@@ -80,8 +80,9 @@ class PieceStage {
     const u32* h = held_;
     Bytes16* const to = shared + chunk_ * kPitch + row_;
     if (layout_ == kPairsOfRows) {  // element e of both rows lies in one word
-      // Of eight lanes, four begin with the even row and four with the odd one.
-      const u32 first = item() / 4 % 2;
+      // Of eight lanes, four begin with the even row and four with the odd one; where that takes no
+      // register too many.
+      const u32 first = WICK_AMD ? item() / 4 % 2 : 0;
 #pragma unroll
       for (u32 s = 0; s < 2; ++s) {
         const u32 odd = first ^ s;

@@ -165,7 +165,8 @@ struct StagedColumns {
       const u32 c = i / kInColumn, at = i % kInColumn;
       if (at >= count * 16) continue;
       const u64 start = (u64{clamped(column + c, columns)} * all + first) * 16;
-      put_turned(values + (at / 16 * kColumns + c) * kChunkBytes + at % 16 * 16, c, q[start + at]);
+      put_turned(values + (at / 16 * kColumns + c) * kChunkBytes + at % 16 * 16, c,
+                 load_whole(q + start + at));
     }
     constexpr u32 kUnit = ByteUnit::kColumns, kBlocks = kChunks * kChunkBlocks;
     constexpr u32 kFour = WICK_AMD ? 4 : 1, kAtOnce = WICK_AMD ? kChunkBlocks : kBlocks;

@@ -78,7 +78,8 @@ void stream(Gpu& gpu, const ProductJob& job, const Product& p, uint32_t rows, co
   int64_t at_once = std::max<int64_t>((rows == 1 ? 2 : 1) * kMostTeams / teams, 1);
   if (gpu.device.kind == DeviceKind::hip) {
     const int64_t row = bytes_of(job.a_dtype, p.k) * p.m, all = bytes_of(job.b_dtype, p.k) * p.n;
-    at_once = std::clamp<int64_t>(all / (16 * row * gpu.info.processors), 1, at_once);
+    const int64_t each = std::max<int64_t>(16 * row * gpu.info.processors, 1);
+    at_once = std::clamp<int64_t>(all / each, 1, at_once);
   }
   const auto groups =
       static_cast<uint32_t>(std::min(divide_up(p.n, 4), gpu.info.processors * at_once));
