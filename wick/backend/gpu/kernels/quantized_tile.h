@@ -53,6 +53,7 @@ WICK_DEVICE void load_words(u32* to, const u32* from) {
 /// What a lane brings of the quants of a block of 16 rows, as it lies in a unit.
 template <class Q>
 struct BlockWords {
+  using Unit = ByteUnit;
   static constexpr u32 kSlots = ByteUnit::kSlots, kWords = ByteUnit::kWords;
   static constexpr bool kWhole = kSame<Q, Q8_0>, kSix = kSame<Q, Q6_K>;
   static constexpr u32 kHighWords = kWords == 4 ? 2 : 1;  // q6_k: a word serves two of nibbles
@@ -76,11 +77,18 @@ struct BlockWords {
       } else {
         load_words<kWords, kStreamed>(w[s], from + j * kPiece + at);
       }
-      if constexpr (kSix) {
-        const u32* bits = from + (8 + j / 2) * kPiece + ((j % 2 * 2 + word / 2) ^ turn);
-        load_words<kHighWords, kStreamed>(high[s], bits);
-      }
+      if constexpr (kSix) load_high<kStreamed>(unit, j, s);
     }
+  }
+  /// q6_k's high bits alone.
+  template <bool kStreamed>
+  WICK_DEVICE void load_high(const u8* unit, u32 j, u32 s) {
+    const u32 lane = wave_lane(), word = ByteUnit::word(lane);
+    const u32 row = ByteUnit::row(lane, s), turn = kStreamed ? 0 : turned(row);
+    const u32* from = reinterpret_cast<const u32*>(unit) + row * 4;
+    constexpr u32 kPiece = kPieceBytes / 4;
+    const u32* bits = from + (8 + j / 2) * kPiece + ((j % 2 * 2 + word / 2) ^ turn);
+    load_words<kHighWords, kStreamed>(high[s], bits);
   }
 
   /// As int8; q6_k's are four times too large.
