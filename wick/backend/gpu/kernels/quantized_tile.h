@@ -20,10 +20,12 @@ WICK_DEVICE u32 turned(u32 row) {
   constexpr bool kTurned = ByteUnit::kColumns == 16 && ByteUnit::kWords < 4;
   return kTurned ? row / 8 % 2 * 2 : 0;
 }
-WICK_DEVICE void put_turned(u8* to, u32 row, const Bytes16& x) {
-  const bool turn = turned(row) != 0;
-  *reinterpret_cast<Bytes16*>(to) = {{turn ? x.w[2] : x.w[0], turn ? x.w[3] : x.w[1],
-                                      turn ? x.w[0] : x.w[2], turn ? x.w[1] : x.w[3]}};
+/// So, too, of q6_k's high bits, of which lanes take at most a half.
+WICK_DEVICE u32 turned_high(u32 row) { return ByteUnit::kColumns == 16 ? row / 8 % 2 * 2 : 0; }
+/// `turn`: what one of these says.
+WICK_DEVICE void put_turned(u8* to, u32 turn, const Bytes16& x) {
+  *reinterpret_cast<Bytes16*>(to) = {{turn != 0 ? x.w[2] : x.w[0], turn != 0 ? x.w[3] : x.w[1],
+                                      turn != 0 ? x.w[0] : x.w[2], turn != 0 ? x.w[1] : x.w[3]}};
 }
 
 /// Neighbouring words at once.
@@ -84,7 +86,7 @@ struct BlockWords {
   template <bool kStreamed>
   WICK_DEVICE void load_high(const u8* unit, u32 j, u32 s) {
     const u32 lane = wave_lane(), word = ByteUnit::word(lane);
-    const u32 row = ByteUnit::row(lane, s), turn = kStreamed ? 0 : turned(row);
+    const u32 row = ByteUnit::row(lane, s), turn = kStreamed ? 0 : turned_high(row);
     const u32* from = reinterpret_cast<const u32*>(unit) + row * 4;
     constexpr u32 kPiece = kPieceBytes / 4;
     const u32* bits = from + (8 + j / 2) * kPiece + ((j % 2 * 2 + word / 2) ^ turn);
@@ -173,7 +175,7 @@ struct StagedColumns {
       const u32 c = i / kInColumn, at = i % kInColumn;
       if (at >= count * 16) continue;
       const u64 start = (u64{clamped(column + c, columns)} * all + first) * 16;
-      put_turned(values + (at / 16 * kColumns + c) * kChunkBytes + at % 16 * 16, c,
+      put_turned(values + (at / 16 * kColumns + c) * kChunkBytes + at % 16 * 16, turned(c),
                  load_whole(q + start + at));
     }
     constexpr u32 kUnit = ByteUnit::kColumns, kBlocks = kChunks * kChunkBlocks;
