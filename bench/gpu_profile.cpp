@@ -144,8 +144,13 @@ template <DType type>
 void matvec(Run& r) {
   linear(r, type, 1, 4096, 4096);
 }
+/// More columns than dot products take, and as many as they take.
 template <DType type>
 void few(Run& r) {
+  linear(r, type, 8, 1024, 2048 * r.scale);
+}
+template <DType type>
+void columns(Run& r) {
   linear(r, type, 4, 1024, 2048 * r.scale);
 }
 template <DType type>
@@ -162,16 +167,35 @@ void quantize(Run& r) {
   r.measure([&] { r.backend.linear(out, x, *prepared, {}); });
 }
 
+/// a [m, k], b [k, n]; turned: both lie in memory the other way round.
+void multiply(Run& r, DType dtype, int64_t m, int64_t n, int64_t k, bool turned = false) {
+  const View out = r.tensor(dtype, {m, n});
+  View a = r.tensor(dtype, turned ? Shape{k, m} : Shape{m, k});
+  View b = r.tensor(dtype, turned ? Shape{n, k} : Shape{k, n});
+  if (turned) a.layout = a.layout.transpose(0, 1), b.layout = b.layout.transpose(0, 1);
+  r.measure([&] { r.backend.matmul(out, a, b); });
+}
 template <DType dtype>
 void matmul(Run& r) {
-  const View out = r.tensor(dtype, {256, 256}), a = r.tensor(dtype, {256, 512 * r.scale}),
-             b = r.tensor(dtype, {512 * r.scale, 256});
-  r.measure([&] { r.backend.matmul(out, a, b); });
+  multiply(r, dtype, 256, 256, 512 * r.scale);
+}
+template <DType dtype>
+void matmul_turned(Run& r) {
+  multiply(r, dtype, 256, 256, 512 * r.scale, true);
+}
+/// Enough for large tiles.
+template <DType dtype>
+void matmul_large(Run& r) {
+  multiply(r, dtype, 1536, 1536, 64 * r.scale);
+}
+template <DType dtype>
+void matmul_thin(Run& r) {
+  multiply(r, dtype, 16, 256, 512 * r.scale);
 }
 
 /// A step of one token in a cache of f16, as models keep it: keys [g, d, capacity].
 void decode(Run& r) {
-  const int64_t h = 32, g = 8, d = 128, n = 1024 * r.scale, capacity = n + 32;
+  const int64_t h = 32, g = 8, d = 128, n = 1024 * r.scale, capacity = n + 64;
   const View out = r.tensor(f32, {1, h * d}), qkv = r.tensor(f32, {1, (h + 2 * g) * d});
   const View cos = r.operand(f32, {n, d / 2}), sin = r.operand(f32, {n, d / 2}),
              at = r.operand(DType::u32, {1});
@@ -184,11 +208,12 @@ void decode(Run& r) {
   r.measure([&] { r.backend.cached_attention(out, qkv, where); });
 }
 
+template <DType dtype>
 void prompt(Run& r) {
   const int64_t h = 4, g = 2, d = 64, m = 64, n = 256 * r.scale;
   const View out = r.tensor(f32, {1, h, m, d}), q = r.tensor(f32, {1, h, m, d});
-  View k = r.tensor(f16, {1, g, d, n});
-  const View v = r.tensor(f16, {1, g, n, d});
+  View k = r.tensor(dtype, {1, g, d, n});
+  const View v = r.tensor(dtype, {1, g, n, d});
   k.layout = k.layout.transpose(2, 3);
   r.measure([&] { r.backend.attention(out, q, k, v, {.scale = 0.1f, .causal = false}, {}); });
 }
@@ -227,16 +252,26 @@ constexpr Case kCases[] = {
     {"matvec.q6_k", matvec<DType::q6_k>},
     {"matvec.bf16", matvec<bf16>},
     {"decode.f16", decode, true},
-    {"prompt.f16", prompt, true},
+    {"prompt.f16", prompt<f16>, true},
+    {"prompt.f32", prompt<f32>, true},
+    {"columns.q4_0", columns<DType::q4_0>, true},
     {"few.q4_0", few<DType::q4_0>, true},
+    {"few.q8_0", few<DType::q8_0>, true},
+    {"few.q6_k", few<DType::q6_k>, true},
     {"many.q4_0", many<DType::q4_0>, true},
     {"many.q4_1", many<DType::q4_1>, true},
     {"many.q8_0", many<DType::q8_0>, true},
     {"many.q4_k", many<DType::q4_k>, true},
+    {"many.q6_k", many<DType::q6_k>, true},
     {"many.bf16", many<bf16>, true},
     {"matmul.f16", matmul<f16>, true},
     {"matmul.bf16", matmul<bf16>, true},
     {"matmul.f32", matmul<f32>, true},
+    {"matmul.f16.turned", matmul_turned<f16>, true},
+    {"matmul.f32.turned", matmul_turned<f32>, true},
+    {"matmul.f16.large", matmul_large<f16>, true},
+    {"matmul.f16.thin", matmul_thin<f16>, true},
+    {"matmul.f32.thin", matmul_thin<f32>, true},
 };
 
 }  // namespace

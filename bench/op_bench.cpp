@@ -148,16 +148,20 @@ class Limits {
     });
   }
   double time_read() {
-    return time_pieces([&](size_t at) {
-      using V = uint64_t __attribute__((vector_size(64)));
-      V sum[4] = {};
-      for (size_t i = at; i < at + kPiece; i += sizeof sum) {
-        V v[4];
-        std::memcpy(v, &from_[i], sizeof v);
-        for (int k = 0; k < 4; ++k) sum[k] ^= v[k];
-      }
-      asm volatile("" : : "m"(sum));
-    });
+    return time_pieces([&](size_t at) { read_piece(&from_[at]); });
+  }
+  static void read_piece(const char* from) {
+    using V = uint64_t __attribute__((vector_size(16), may_alias));
+    V a{}, b{}, c{}, d{};
+    for (size_t i = 0; i < kPiece; i += 64) {
+      const auto* line = reinterpret_cast<const V*>(from + i);
+      a ^= line[0];
+      b ^= line[1];
+      c ^= line[2];
+      d ^= line[3];
+    }
+    const V sum = a ^ b ^ c ^ d;
+    asm volatile("" : : "m"(sum));
   }
 
   Tensor a_ = Tensor::full({static_cast<int64_t>(kBytes)}, 1, DType::u8);
@@ -174,9 +178,12 @@ const char* name_of(Limit limit) {
 class Bench {
  public:
   Bench() {
+    add_linear(rows_);
+    add_fused(rows_);
+    add_reduce(rows_);
+    add_conv(rows_);
     add_map(rows_);
     add_index(rows_);
-    add_conv(rows_);
     for (size_t i = 0; i < rows_.size(); ++i) by_key_[rows_[i].key()] = i;
   }
   const std::vector<OpRow>& rows() const { return rows_; }
@@ -194,12 +201,12 @@ class Bench {
       made_ = &row;
       call_();
     }
-    constexpr double kBudget = 0.12;
+    constexpr double kBudget = 0.05;
     double best = 1e30, unit = 1e30, spent = 0;
-    for (int rep = 0; rep < 3 || (rep < 50 && spent < kBudget); ++rep) {
+    for (int rep = 0; rep < 2 || (rep < 50 && spent < kBudget); ++rep) {
       best = std::min(best, time_calls(best));
       spent += best * calls_for(best);
-      if (rep < 5) unit = std::min(unit, limits_.measure(row.limit));
+      if (rep < 3) unit = std::min(unit, limits_.measure(row.limit));
     }
     const double allowed = unit * row.work;
     return fmt::format(

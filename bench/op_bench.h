@@ -45,5 +45,8 @@ Tensor random_ids(const Shape& shape, int64_t below, DType dtype, uint64_t seed 
 void add_map(std::vector<OpRow>& rows);
 void add_index(std::vector<OpRow>& rows);
 void add_conv(std::vector<OpRow>& rows);
+void add_linear(std::vector<OpRow>& rows);
+void add_fused(std::vector<OpRow>& rows);
+void add_reduce(std::vector<OpRow>& rows);
 
 }  // namespace wick::bench

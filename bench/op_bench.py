@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Compare wick's ops with PyTorch's on this CPU: same shapes, same precision, same threads.
 
-Rows come from build/release/bin/op_bench, the peer's from bench/peers/torch_ops.py; both stay
+Rows are products, softmax, norms, attention, reductions, convolutions, pools, elementwise ops, casts,
+indexing, sorting, scans, random numbers and movement. They come from build/release/bin/op_bench, the peer's from bench/peers/torch_ops.py; both stay
 alive and take each row in turn, several rounds, so that a machine that changes speed hits both.
 Seconds are the best of all rounds; the ratio is PyTorch's over wick's (2: wick takes half the time).
 Memory is reused on both sides. Writes bench/results/<date>-<cpu>-ops.json and .md.
@@ -20,6 +21,7 @@ from pathlib import Path
 
 import harness
 
+SLOW_S = 0.25  # a call that takes longer is asked for in one round only
 SERVER = harness.ROOT / "bench" / "peers" / "torch_ops.py"
 
 
@@ -66,14 +68,23 @@ class Side:
         self.process.wait()
 
 
+def is_close(ours, theirs):
+    """Whether noise may decide on which side of the target a row is: it gets more rounds."""
+    return theirs is not None and theirs < SLOW_S and 0.75 < theirs / ours["seconds"] < 1.1
+
+
 def measure_row(wick, peer, key, threads, rounds):
     best, theirs = None, None
-    for _ in range(rounds):
+    for done in range(2 * rounds):
+        if done >= rounds and not is_close(best, theirs):
+            break
         ours = wick.ask(threads, key)
         if best is None:
             best = ours
         best["limit_seconds"] = min(best["limit_seconds"], ours["limit_seconds"])
         best["seconds"] = min(best["seconds"], ours["seconds"])
+        if theirs is not None and theirs > SLOW_S:
+            continue
         other = peer.ask(threads, key)["seconds"]
         if other is not None:
             theirs = other if theirs is None else min(theirs, other)
@@ -90,7 +101,12 @@ def passes(row):
     """At least as fast as the peer; where that is near a limit, nearly."""
     if "ratio" not in row:
         return None
-    return row["ratio"] >= (0.9 if row["limit"] != "none" and row["peer_share"] >= 0.85 else 1.0)
+    return row["ratio"] >= target(row)
+
+
+def target(row):
+    near = row["limit"] != "none" and row.get("peer_share", 0) >= 0.85
+    return 0.9 if near else 1.0
 
 
 def milliseconds(seconds):
@@ -98,11 +114,14 @@ def milliseconds(seconds):
 
 
 def markdown_row(row):
-    share = "–" if row["limit"] == "none" else f"{row['share']:.2f} of {row['limit']}"
+    limited = row["limit"] != "none"
+    share = f"{row['share']:.2f} of {row['limit']}" if limited else "–"
+    theirs = f"{row['peer_share']:.2f}" if limited and "ratio" in row else "–"
     verdict = {True: "", False: "**below**", None: "no peer"}[row["pass"]]
     ratio = f"{row['ratio']:.2f}" if "ratio" in row else "–"
     return (f"| `{row['key']}` | {row['threads']} | {milliseconds(row['seconds'])} "
-            f"| {milliseconds(row.get('peer_seconds'))} | {ratio} | {share} | {verdict} |")
+            f"| {milliseconds(row.get('peer_seconds'))} | {ratio} | {target(row)} | {share} "
+            f"| {theirs} | {verdict} |")
 
 
 def markdown(report):
@@ -117,9 +136,12 @@ def markdown(report):
         "Best of interleaved rounds, memory reused on both sides; a share is of a limit measured "
         "in the same run.", "",
         f"{sum(row['pass'] for row in judged)} of {len(judged)} rows reach PyTorch's speed (0.9 of "
-        f"it where that is at 0.85 of a limit), {twice} twice that.", "",
-        "| row | threads | wick, ms | PyTorch, ms | PyTorch / wick | share | |",
-        "|---|---|---|---|---|---|---|",
+        f"it where that is at 0.85 of a limit), {twice} twice that. The limits: `fma` and `dot`, "
+        "multiply-adds of f32 and dot products of bf16 in registers; `copy` and `read`, of 64 MiB, "
+        "which smaller rows may exceed; none for what none of them bounds.", "",
+        "| row | threads | wick, ms | PyTorch, ms | PyTorch / wick | target | wick's share "
+        "| PyTorch's | |",
+        "|---|---|---|---|---|---|---|---|---|",
         *map(markdown_row, rows)]) + "\n"
 
 
@@ -146,7 +168,8 @@ def main():
                         help="wick's program (build/release/bin/op_bench)")
     parser.add_argument("--python", help="a Python that has torch (default: one is made)")
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2], metavar="T")
-    parser.add_argument("--rounds", type=int, default=3, help="of each row (3)")
+    parser.add_argument("--rounds", type=int, default=2,
+                        help="of each row, twice as many where it is close (2)")
     parser.add_argument("--only", default="", metavar="REGEX", help="rows whose key has this")
     parser.add_argument("--out", type=Path, default=harness.ROOT / "bench" / "results",
                         help="folder of the result files (bench/results)")

@@ -77,6 +77,16 @@ void add_where(std::vector<OpRow>& rows, DType dtype) {
                   }});
 }
 
+void add_cast(std::vector<OpRow>& rows, DType from, DType to) {
+  rows.push_back({fmt::format("to_{}", name(to)), from, "16M", Limit::copy,
+                  static_cast<double>(bytes_of(from, kFlat.elems()) + bytes_of(to, kFlat.elems())),
+                  [=] {
+                    const Tensor x = random_tensor(kFlat, from);
+                    return into(Tensor::empty(kFlat, to),
+                                [=](Backend& b, const View& y) { b.cast(y, x.view()); });
+                  }});
+}
+
 void add_transpose(std::vector<OpRow>& rows, DType dtype) {
   rows.push_back({"transpose_copy", dtype, "4096x4096", Limit::copy,
                   2 * static_cast<double>(bytes_of(dtype, kSquare.elems())), [=] {
@@ -114,6 +124,13 @@ void add_map(std::vector<OpRow>& rows) {
   add_binary(rows, Op::bitwise_and, DType::i32, "bitwise_and", kSquare, as_it_is);
   add_binary(rows, Op::eq, DType::i64, "eq", kSquare, as_it_is);
   add_transpose(rows, DType::u8);
+  using Pair = std::pair<DType, DType>;
+  for (const auto& [from, to] :
+       {Pair{DType::f16, DType::f32}, Pair{DType::f32, DType::f16}, Pair{DType::bf16, DType::f32},
+        Pair{DType::f32, DType::bf16}, Pair{DType::f32, DType::i64}, Pair{DType::u8, DType::f32},
+        Pair{DType::f64, DType::f32}}) {
+    add_cast(rows, from, to);
+  }
   rows.push_back({"add_element", DType::f32, "1", Limit::none, 0, [] {
                     const Tensor a = random_tensor({1}, DType::f32, 1),
                                  b = random_tensor({1}, DType::f32, 2);

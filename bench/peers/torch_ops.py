@@ -38,6 +38,136 @@ def ids(*shape, below, dtype=torch.int64):
     return torch.randint(0, below, shape, dtype=dtype)
 
 
+# ---- products ----
+
+def product(dtypes, m, k, n, turned="nn"):
+    name = "matmul" if turned == "nn" else "matmul_" + turned
+
+    @row(name, dtypes, f"{m}x{k}x{n}")
+    def make(dtype):
+        a = normal(k, m, dtype=dtype).t() if turned[0] == "t" else normal(m, k, dtype=dtype)
+        b = normal(n, k, dtype=dtype).t() if turned[1] == "t" else normal(k, n, dtype=dtype)
+        y = torch.empty(m, n, dtype=dtype)
+        return lambda: torch.mm(a, b, out=y)
+
+
+def batch_product(dtypes, count, m, k, n):
+    @row("bmm", dtypes, f"{count}x{m}x{k}x{n}")
+    def make(dtype):
+        a, b = normal(count, m, k, dtype=dtype), normal(count, k, n, dtype=dtype)
+        y = torch.empty(count, m, n, dtype=dtype)
+        return lambda: torch.bmm(a, b, out=y)
+
+
+def weights(name, dtypes, m, k, n):
+    @row(name, dtypes, f"{m}x{k}x{n}")
+    def make(dtype):
+        x, w = normal(m, k, dtype=dtype), normal(n, k, dtype=dtype)
+        return lambda: F.linear(x, w)
+
+
+product("f32 bf16 f16 f64", 1024, 1024, 1024)
+product("f32 bf16", 2048, 2048, 2048)
+product("f32 bf16", 1023, 1025, 1021)
+for both in ("nt", "tn", "tt"):
+    product("f32 bf16", 1024, 1024, 1024, both)
+product("f32 bf16", 128, 384, 1536)
+product("f32 bf16", 1, 4096, 4096)
+product("f32 bf16", 1, 4096, 4096, "nt")
+product("f32", 777, 333, 555)
+product("f32", 64, 64, 64)
+product("f32", 16, 2048, 2048)
+product("i32", 512, 512, 512)
+batch_product("f32 bf16", 8, 512, 64, 512)
+batch_product("f32 bf16", 8, 512, 512, 64)
+batch_product("f32", 256, 32, 32, 32)
+weights("linear_f32", "f32", 128, 384, 1536)
+weights("linear_bf16", "bf16", 1024, 1024, 1024)
+
+
+@row("linear_q8_0", "f32", "1024x1024x1024")
+def linear_int8(_):
+    """The nearest there is: activations to int8, an int8 product, its sums scaled."""
+    x, w = normal(1024, 1024), torch.randint(-127, 128, (1024, 1024), dtype=torch.int8).t()
+    scales = torch.rand(1024)
+
+    def call():
+        scale = x.abs().amax(1, keepdim=True) / 127
+        sums = torch._int_mm(torch.round(x / scale).to(torch.int8), w)
+        return sums.to(F32).mul_(scale).mul_(scales)
+    return call
+
+
+# ---- softmax, norms, attention ----
+
+def softmax(name, function, dtypes, shape_name, shape, dim):
+    @row(name, dtypes, shape_name)
+    def make(dtype):
+        x = normal(*shape, dtype=dtype)
+        y = torch.empty_like(x)
+        return lambda: function(x, dim, False, out=y)
+
+
+TALL = ("f32 bf16", "1024x4096", (1024, 4096))
+softmax("softmax", torch.ops.aten._softmax.out, *TALL, 1)
+softmax("softmax_dim0", torch.ops.aten._softmax.out, *TALL, 0)
+softmax("log_softmax", torch.ops.aten._log_softmax.out, *TALL, 1)
+softmax("softmax", torch.ops.aten._softmax.out, "f32", "8192x128", (8192, 128), 1)
+
+
+def norm(name, dtypes, shape_name, shape, channels, function):
+    @row(name, dtypes, shape_name)
+    def make(dtype):
+        x = normal(*shape, dtype=dtype)
+        parameters = [torch.rand(channels).to(dtype) + 0.5 for _ in range(4)]
+        return lambda: function(x, *parameters)
+
+
+norm("layer_norm", *TALL, 4096, lambda x, w, b, *_: F.layer_norm(x, (4096,), w, b))
+norm("rms_norm", *TALL, 4096, lambda x, w, *_: F.rms_norm(x, (4096,), w, 1e-5))
+norm("group_norm", "f32", "8x64x56x56,8", (8, 64, 56, 56), 64,
+     lambda x, w, b, *_: F.group_norm(x, 8, w, b))
+norm("batch_norm", "f32", "8x64x56x56", (8, 64, 56, 56), 64,
+     lambda x, w, b, mean, var: F.batch_norm(x, mean, var, w, b))
+
+
+def attention(name, dtypes, heads, key_heads, queries, keys, size, causal):
+    @row(name, dtypes, f"h{heads}g{key_heads}m{queries}n{keys}d{size}")
+    def make(dtype):
+        q = normal(1, heads, queries, size, dtype=dtype)
+        k, v = (normal(1, key_heads, keys, size, dtype=dtype) for _ in range(2))
+        return lambda: F.scaled_dot_product_attention(q, k, v, is_causal=causal, scale=0.125,
+                                                      enable_gqa=heads != key_heads)
+
+
+attention("attention", "f32 bf16 f16", 8, 8, 1024, 1024, 64, False)
+attention("attention_causal", "f32 bf16", 8, 8, 1024, 1024, 64, True)
+attention("attention_grouped", "f32 bf16", 8, 2, 1024, 1024, 64, True)
+attention("attention_decode", "f32 bf16", 8, 8, 1, 4096, 64, False)
+attention("attention_decode_grouped", "f32 bf16", 32, 8, 1, 4096, 128, False)
+
+
+# ---- reductions ----
+
+def reduction(name, dtypes, function, dims=(1, 0)):
+    for dim in dims:
+        @row(f"{name}_{'all' if dim is None else f'dim{dim}'}", dtypes, "4096x4096")
+        def make(dtype, dim=dim):
+            x = normal(4096, 4096, dtype=dtype)
+            return lambda: function(x) if dim is None else function(x, dim)
+
+
+reduction("sum", "f32 bf16", torch.sum, (None, 1, 0))
+reduction("sum", "i64 f64", torch.sum, (1,))
+reduction("max", "f32 bf16", lambda x, *dim: torch.amax(x, *dim), (None, 1, 0))
+reduction("argmax", "f32 bf16", torch.argmax)
+reduction("mean", "f32", torch.mean, (1,))
+reduction("prod", "f32", torch.prod, (1,))
+reduction("var", "f32", torch.var)
+reduction("logsumexp", "f32", torch.logsumexp)
+reduction("any", "f32", torch.any)
+
+
 # ---- elementwise ----
 
 def unary(name, function):
@@ -102,6 +232,19 @@ def transpose_copy(dtype):
     x = normal(4096, 4096, dtype=dtype).t()
     y = torch.empty(4096, 4096, dtype=dtype)
     return lambda: y.copy_(x)
+
+
+def cast(start, end):
+    @row(f"to_{end}", start, "16M")
+    def make(dtype):
+        x = normal(1 << 24, dtype=dtype)
+        y = torch.empty(1 << 24, dtype=DTYPES[end])
+        return lambda: y.copy_(x)
+
+
+for pair in (("f16", "f32"), ("f32", "f16"), ("bf16", "f32"), ("f32", "bf16"), ("f32", "i64"),
+             ("u8", "f32"), ("f64", "f32")):
+    cast(*pair)
 
 
 @row("add_element", "f32", "1")
@@ -308,7 +451,7 @@ moved("pad_reflect", "16x1024x1024", (16, 1024, 1024),
 
 # ---- timing, as in op_bench.cpp ----
 
-BUDGET_S = 0.12
+BUDGET_S = 0.05
 
 
 def calls_for(seconds):
@@ -318,7 +461,7 @@ def calls_for(seconds):
 def measure(call, threads):
     clock = time.thread_time_ns if threads == 1 else time.perf_counter_ns
     best, spent, rep = 1e30, 0.0, 0
-    while rep < 3 or (rep < 50 and spent < BUDGET_S):
+    while rep < 2 and spent < 1 or (rep < 50 and spent < BUDGET_S):
         calls = calls_for(best)
         start = clock()
         for _ in range(calls):

@@ -450,6 +450,18 @@ TEST_P(GpuFusedLinear, Residual) {
   }
 }
 
+/// So many that groups take two units' rows, of an even and of an odd number of chunks.
+TEST_P(GpuFusedLinear, ManyRows) {
+  for (Backend* device : devices()) {
+    const int processors = static_cast<gpu::GpuBackend*>(device)->gpu().info.processors;
+    for (const int64_t chunks : {16, 17}) {
+      const Problem p(type(), dtype(), int64_t{32} * processors, chunks * 256, 1);
+      const Prepared prepared(*device, p);
+      check(*device, p, *prepared.weight, 1, true);
+    }
+  }
+}
+
 /// What is done of the input before, and with the result afterwards: the CPU's bits.
 TEST_P(GpuFusedLinear, Fusions) {
   using Input = LinearFusion::Input;

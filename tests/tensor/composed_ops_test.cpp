@@ -1,4 +1,4 @@
-// Ops made of others, and the gradients of those and of elementwise functions.
+// Ops made of others.
 
 #include <cmath>
 #include <limits>
@@ -9,11 +9,8 @@
 namespace wick {
 namespace {
 
-using test::check_gradients;
 using test::error_of;
-using test::expect_gradients;
 using test::numbers;
-using Inputs = const std::vector<Tensor>&;
 
 void expect_near(const Tensor& got, const std::vector<double>& expected, double off = 1e-12) {
   const std::vector<double> values = got.to(DType::f64).to_vector<double>();
@@ -153,101 +150,6 @@ TEST(ComposedOps, GroupedLinear) {
     const Tensor one = linear(x.narrow(0, i / 2, 1), experts[chosen[static_cast<size_t>(i)]]);
     EXPECT_EQ(y.reshape({6, 2}).narrow(0, i, 1).contiguous().to_vector<float>(),
               one.to_vector<float>());
-  }
-}
-
-TEST(Gradient, MoreFunctions) {
-  struct Row {
-    const char* name;
-    Tensor (*f)(const Tensor&);
-    double low, high;
-  };
-  const Row rows[] = {
-      {"abs", abs, 0.2, 2},    {"relu", relu, -2, -0.2},      {"relu", relu, 0.2, 2},
-      {"sin", sin, -3, 3},     {"cos", cos, -3, 3},           {"log1p", log1p, -0.5, 2},
-      {"expm1", expm1, -1, 1}, {"erf", erf, -2, 2},           {"normcdf", normcdf, -2, 2},
-      {"gelu", gelu, -2, 2},   {"gelu_erf", gelu_erf, -2, 2},
-  };
-  for (const Row& row : rows) {
-    check_gradients(row.name, [&](Inputs x) { return row.f(x[0]); },
-                    {numbers({3, 4}, 1, row.low, row.high)});
-  }
-  const Tensor x = numbers({3, 4}, 13, -2.1, 2.1);
-  for (Tensor (*f)(const Tensor&) : {floor, ceil, round, sign}) {
-    expect_gradients("steps", [&](Inputs i) { return f(i[0]); }, {x});
-  }
-  check_gradients("clamp", [](Inputs i) { return clamp(i[0], -1.0, 0.7); }, {x});
-  check_gradients("powf", [](Inputs i) { return powf(i[0], 2.5); }, {numbers({5}, 14, 0.3, 2)});
-  check_gradients("elu", [](Inputs i) { return elu(i[0], 0.8); }, {x});
-}
-
-TEST(Gradient, MoreOfTwo) {
-  const Tensor a = numbers({3, 1, 4}, 1, 0.5, 2), b = numbers({2, 4}, 2, 0.6, 2.1);
-  check_gradients("maximum", [](Inputs x) { return maximum(x[0], x[1]); }, {a, b});
-  check_gradients("minimum", [](Inputs x) { return minimum(x[0], x[1]); }, {a, b});
-  check_gradients("pow", [](Inputs x) { return pow(x[0], x[1]); }, {a, b});
-  check_gradients("atan2", [](Inputs x) { return atan2(x[0], x[1]); }, {a, b});
-  expect_gradients("rem", [](Inputs x) { return rem(x[0], x[1]); }, {a, b});
-  const Tensor mask = gt(b, Tensor::full({}, 1.3, DType::f64));
-  check_gradients("where", [&](Inputs x) { return where(mask, x[0], x[1]); }, {a, b});
-}
-
-TEST(Gradient, ReductionsThatChooseOrMultiply) {
-  const Tensor x = numbers({2, 3, 4}, 15);
-  const int dims[] = {0, 2};
-  check_gradients("max", [&](Inputs i) { return max(i[0], dims); }, {x});
-  check_gradients("min", [&](Inputs i) { return min(i[0], 1, true); }, {x});
-  check_gradients("prod", [&](Inputs i) { return prod(i[0], dims); }, {x});
-  check_gradients("var", [&](Inputs i) { return var(i[0], dims); }, {x});
-  check_gradients("logsumexp", [&](Inputs i) { return logsumexp(i[0], dims); }, {x});
-  for (const std::vector<double>& values : {std::vector<double>{2, 0, 3}, {0, 5, 0}}) {
-    expect_gradients("prod with zeros", [](Inputs i) { return prod(i[0]); }, {f64(values, {3})});
-  }
-  const Tensor ties = f64({1, 3, 3}, {3}).requires_grad();
-  EXPECT_EQ(gradients(max(ties), std::span(&ties, 1))[0].to_vector<double>(),
-            std::vector<double>({0, 0.5, 0.5}));
-}
-
-TEST(Gradient, ThroughQuantisedWeights) {
-  const Tensor matrix = quantize(numbers({5, 64}, 16).to(DType::f32), DType::q4_0);
-  const Weight weight(matrix);
-  const Tensor x = numbers({3, 64}, 17).to(DType::f32).requires_grad(),
-               g = numbers({3, 5}, 18).to(DType::f32);
-  const Tensor given = gradients(linear(x, weight), std::span(&x, 1), g)[0];
-  expect_near(given, matmul(g, dequantize(matrix)).to(DType::f64).to_vector<double>(), 1e-5);
-  // Fused steps are remembered one by one.
-  const Tensor norm = numbers({64}, 19).to(DType::f32).requires_grad();
-  const Tensor of[] = {x, norm};
-  const std::vector<Tensor> both =
-      gradients(linear(x, weight, {.norm = norm, .eps = 1e-5f}), of, g);
-  EXPECT_TRUE(both[0].defined() && both[1].defined());
-}
-
-/// Attention computes in f32 and has no f64: held against the ops that it stands for.
-TEST(Gradient, Attention) {
-  const auto f32 = [](const Shape& shape, uint64_t seed) {
-    return numbers(shape, seed).to(DType::f32).requires_grad();
-  };
-  const Tensor q = f32({2, 4, 3, 8}, 20), k = f32({2, 2, 5, 8}, 21), v = f32({2, 2, 5, 6}, 22);
-  const Tensor mask = numbers({1, 1, 3, 5}, 23).to(DType::f32),
-               g = numbers({2, 4, 3, 6}, 24).to(DType::f32);
-  for (float cap : {0.0f, 3.0f}) {
-    const AttentionParams p{.scale = 0.4f, .causal = true, .window = 4, .soft_cap = cap};
-    const Tensor inputs[] = {q, k, v};
-    const std::vector<Tensor> given = gradients(attention(q, k, v, p, mask), inputs, g);
-    const Tensor wide = k.unsqueeze(2).broadcast_to({2, 2, 2, 5, 8}).reshape({2, 4, 5, 8});
-    const Tensor values = v.unsqueeze(2).broadcast_to({2, 2, 2, 5, 6}).reshape({2, 4, 5, 6});
-    Tensor s = affine(matmul(q, wide.t()), 0.4, 0.0);
-    if (cap > 0) s = affine(tanh(affine(s, 1 / 3.0, 0.0)), 3.0, 0.0);
-    std::vector<float> hidden;
-    for (int i = 0; i < 3; ++i) {
-      for (int j = 0; j < 5; ++j) hidden.push_back(j <= i + 2 && j > i + 2 - 4 ? 0.0f : -1e9f);
-    }
-    const Tensor y = matmul(softmax(s + mask + Tensor::from(hidden, {3, 5}), -1), values);
-    const std::vector<Tensor> expected = gradients(y, inputs, g);
-    for (size_t i = 0; i < 3; ++i) {
-      expect_near(given[i], expected[i].to(DType::f64).to_vector<double>(), 2e-5);
-    }
   }
 }
 

@@ -1,105 +1,78 @@
 #pragma once
 
-// Gradients against central differences in f64.
+// Gradients against central differences in f64. Every row of ops.def that has a gradient has one
+// check by its name, a test Gradient.NAME; gradients_rows_test.cpp sees to that.
 
 #include <gtest/gtest.h>
 
-#include <cmath>
+#include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "wick/op/op.h"
 #include "wick/tensor/autograd.h"
 #include "wick/tensor/ops.h"
 
 namespace wick::test {
 
-using Function = std::function<Tensor(const std::vector<Tensor>&)>;
+using Inputs = const std::vector<Tensor>&;
+using Function = std::function<Tensor(Inputs)>;
 
 /// Numbers in [low, high) from a fixed sequence, in f64.
-inline Tensor numbers(const Shape& shape, uint64_t seed, double low = -1.5, double high = 1.5) {
-  std::vector<double> values;
-  uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
-  for (int64_t i = 0; i < shape.elems(); ++i) {
-    state ^= state << 13, state ^= state >> 7, state ^= state << 17;
-    values.push_back(low + (high - low) * static_cast<double>(state >> 11) * 0x1p-53);
-  }
-  return Tensor::from(values, shape);
-}
+Tensor numbers(const Shape& shape, uint64_t seed, double low = -1.5, double high = 1.5);
+/// The same elements with strides: every dim stepped, the order of dims turned.
+Tensor strided(const Tensor& x);
 
-/// The inner product of a result with numbers of our own: one number with a gradient.
-inline Tensor weighed(const Tensor& y) { return sum(y * numbers(y.shape(), 99)); }
+/// Holds the gradients of one op against differences. Each function is called with dense inputs and
+/// with strided ones, and gets a dense and a strided gradient of its result; under NoGrad and with
+/// detached inputs its result needs none.
+class GradientCheck {
+ public:
+  explicit GradientCheck(Op op) : op_(op) {}
 
-/// The derivative of weighed(f) by each element of each input, by differences.
-inline std::vector<std::vector<double>> differences(const Function& f,
-                                                    const std::vector<Tensor>& inputs) {
-  constexpr double kStep = 1e-5;
-  const NoGrad none;
-  std::vector<std::vector<double>> all;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    std::vector<double> values = inputs[i].to_vector<double>(), slopes;
-    for (double& value : values) {
-      const double before = value;
-      double side[2];
-      for (int s = 0; s < 2; ++s) {
-        value = before + (s == 0 ? -kStep : kStep);
-        std::vector<Tensor> moved = inputs;
-        moved[i] = Tensor::from(values, inputs[i].shape());
-        side[s] = weighed(f(moved)).item<double>();
-      }
-      value = before;
-      slopes.push_back((side[1] - side[0]) / (2 * kStep));
-    }
-    all.push_back(std::move(slopes));
-  }
-  return all;
-}
+  /// First derivatives.
+  void once(std::string_view what, const Function& f, Inputs inputs);
+  /// And second ones: those of a number made of the gradients.
+  void twice(std::string_view what, const Function& f, Inputs inputs);
+  enum class Orders : uint8_t { first, both };
+  /// Those of a function in f32, against differences of one in f64 that stands for it.
+  void against(std::string_view what, const Function& f, const Function& reference, Inputs inputs,
+               double tolerance = 2e-5, Orders orders = Orders::both);
 
-inline void expect_gradients(std::string_view what, const Function& f,
-                             const std::vector<Tensor>& inputs) {
-  std::vector<Tensor> leaves;
-  for (const Tensor& x : inputs) leaves.push_back(x.requires_grad());
-  const std::vector<Tensor> given = gradients(weighed(f(leaves)), leaves);
-  const auto wanted = differences(f, inputs);
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    ASSERT_TRUE(given[i].defined()) << what << ", input " << i << ": no gradient";
-    ASSERT_EQ(given[i].shape(), inputs[i].shape()) << what << ", input " << i;
-    const std::vector<double> got = given[i].to_vector<double>();
-    for (size_t e = 0; e < got.size(); ++e) {
-      const double off = std::fabs(got[e] - wanted[i][e]);
-      ASSERT_LE(off, 1e-6 * (1 + std::fabs(wanted[i][e])))
-          << what << ", input " << i << ", element " << e << ": " << got[e] << ", not "
-          << wanted[i][e];
-    }
-  }
-}
+  /// Errors, as a test's: nothing was compared, or the op's rule never ran.
+  void finish() const;
 
-/// Gradients, and gradients of a number made of them.
-inline void check_gradients(std::string_view what, const Function& f,
-                            const std::vector<Tensor>& inputs) {
-  expect_gradients(what, f, inputs);
-  if (testing::Test::HasFailure()) return;
-  const Function slopes = [&](const std::vector<Tensor>& at) {
-    // Differences move plain tensors; gradients of gradients come through the leaves they are.
-    const bool tracked = at.front().needs_grad();
-    std::vector<Tensor> leaves;
-    for (const Tensor& x : at) leaves.push_back(tracked ? x : x.requires_grad());
-    std::vector<Tensor> given;
-    {
-      struct On {
-        On() { set_grad_enabled(true); }
-        ~On() { set_grad_enabled(before); }
-        bool before = grad_enabled();
-      } const on;
-      given = gradients(weighed(sqr(f(leaves))), leaves, {}, true);
-    }
-    std::vector<Tensor> flat;
-    for (const Tensor& g : given) flat.push_back(g.flatten());
-    const Tensor all = cat(flat, 0);
-    return tracked ? all : all.detach();
-  };
-  expect_gradients(std::string(what) + ", second order", slopes, inputs);
-}
+ private:
+  void compare(const std::string& what, const Function& f, const Function& reference, Inputs inputs,
+               DType dtype, double tolerance);
+
+  Op op_;
+  int64_t compared_ = 0;
+  std::set<std::string_view> remembered_;  ///< names of the calls on the way
+};
+
+using CheckBody = void (*)(GradientCheck&);
+/// Makes a test of a check. Rows without a gradient are left out.
+bool add_gradient_check(Op op, CheckBody body, const char* file, int line);
+/// Makes a test of why an op has none.
+bool add_refusal(Op op, void (*body)(), const char* file, int line);
+/// The ops with a check, or a refusal; one twice if it has several.
+std::multiset<Op>& checked_ops();
+std::multiset<Op>& refused_ops();
+
+#define WICK_GRADIENT_CHECK(op)                                                            \
+  static void check_of_##op(::wick::test::GradientCheck& check);                           \
+  [[maybe_unused]] static const bool has_check_of_##op =                                   \
+      ::wick::test::add_gradient_check(::wick::Op::op, check_of_##op, __FILE__, __LINE__); \
+  static void check_of_##op(::wick::test::GradientCheck& check)
+
+#define WICK_NO_GRADIENT(op)                                                          \
+  static void refusal_of_##op();                                                      \
+  [[maybe_unused]] static const bool has_refusal_of_##op =                            \
+      ::wick::test::add_refusal(::wick::Op::op, refusal_of_##op, __FILE__, __LINE__); \
+  static void refusal_of_##op()
 
 }  // namespace wick::test

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The checkers of tools/ find what they look for: each runs over a small tree with one breach."""
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -71,6 +72,41 @@ class Symbols(unittest.TestCase):
             done = subprocess.run([sys.executable, TOOLS / "check_symbols.py", folder],
                                   capture_output=True, text=True, check=False)
             self.assertEqual(done.returncode, 1)
+
+
+class OpsDocs(unittest.TestCase):
+    """The page of ops: fails where it isn't what the sources say."""
+
+    def check(self, path, old, new):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            for part in ("wick/op", "wick/tensor", "wick/base", "wick/backend/gpu"):
+                shutil.copytree(TOOLS.parent / part, root / part)
+            (root / "docs").mkdir()
+            shutil.copy(TOOLS.parent / "docs/ops.md", root / "docs/ops.md")
+            text = (root / path).read_text()
+            self.assertIn(old, text)
+            (root / path).write_text(text.replace(old, new, 1))
+            done = subprocess.run([sys.executable, TOOLS / "ops_docs.py", "--check", "--root", folder],
+                                  capture_output=True, text=True, check=False)
+            return done.returncode, done.stderr
+
+    def test_as_it_is(self):
+        self.assertEqual(self.check("docs/ops.md", "# Ops", "# Ops"), (0, ""))
+
+    def test_stale(self):
+        for path, old, new in (
+                ("docs/ops.md", "`tanh`", "`tan`"),
+                ("wick/op/ops.def", "Hyperbolic tangent", "The hyperbolic tangent"),
+                ("wick/tensor/ops.h", "exp(x - max) / sum along a dim", "exp(x) / sum along a dim"),
+                ("wick/backend/gpu/norm.cpp", "gpu::softmax(gpu_, out, in, dim, log);", "OnHost host(*this);")):
+            self.assertEqual(self.check(path, old, new),
+                             (1, "ops_docs: docs/ops.md is stale: run tools/ops_docs.py\n"), path)
+
+    def test_functions_of_no_row(self):
+        code, out = self.check("wick/tensor/ops.h", "WICK_API Tensor softmax(", "WICK_API Tensor softmin(")
+        self.assertEqual(code, 1)
+        self.assertIn("functions of no row; name them in SERVES: softmin", out)
 
 
 if __name__ == "__main__":

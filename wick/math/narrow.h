@@ -14,18 +14,6 @@
 
 namespace wick::math {
 
-// What is one operation or two, or rare, is taken as it is.
-#define WICK_NARROW_AS_IT_IS                                                                      \
-  using math::abs, math::add, math::affine, math::atan2, math::bitwise_and, math::bitwise_not,    \
-      math::bitwise_or, math::bitwise_xor, math::ceil, math::clamp, math::div, math::elu,         \
-      math::eq, math::erf, math::expm1, math::floor, math::ge, math::gelu, math::gelu_erf,        \
-      math::gt, math::isinf, math::isnan, math::le, math::log1p, math::logical_and,               \
-      math::logical_not, math::logical_or, math::logical_xor, math::lt, math::maximum,            \
-      math::minimum, math::mul, math::ne, math::neg, math::normcdf, math::pow, math::powf,        \
-      math::recip, math::relu, math::rem, math::rint, math::round, math::rsqrt, math::shift_left, \
-      math::shift_right, math::sign, math::silu_mul, math::sqr, math::sqrt, math::square,         \
-      math::sub;
-
 namespace detail {
 
 inline constexpr float kLog2E = 0x1.715476p0f;
@@ -58,7 +46,7 @@ WICK_FN float tanh_by(float x, const Q& q) {
 /// Of f16, and of f8e4m3, whose numbers f16 has.
 namespace of_f16 {
 
-WICK_NARROW_AS_IT_IS
+using namespace math;  // NOLINT: a function that isn't below is taken as it is
 
 namespace detail {
 using namespace math::detail;  // NOLINT(google-build-using-namespace)
@@ -117,7 +105,7 @@ WICK_FN float cos(float x) { return math::cos_of_near(x); }
 /// Of bf16, which has the range of f32.
 namespace of_bf16 {
 
-WICK_NARROW_AS_IT_IS
+using namespace math;  // NOLINT: a function that isn't below is taken as it is
 
 namespace detail {
 using namespace math::detail;  // NOLINT(google-build-using-namespace)
@@ -183,7 +171,5 @@ WICK_FN float log(float x) {
 using math::cos, math::sin;
 
 }  // namespace of_bf16
-
-#undef WICK_NARROW_AS_IT_IS
 
 }  // namespace wick::math

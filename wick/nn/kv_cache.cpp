@@ -11,8 +11,13 @@ namespace wick::nn {
 namespace {
 
 constexpr int64_t kFirstCapacity = 512;
-// Rows of transposed keys a power of two apart would fall into the same cache sets.
-constexpr int64_t kPadding = 32;
+/// Elements from a row of transposed keys to the next. Rows a power of two apart would fall into
+/// the same cache sets. AMD's begin with a cache line: a wave of 32 reads one of 16-bit keys.
+int64_t pitch(int64_t capacity, const KvCacheOptions& options) {
+  if (options.device.kind != DeviceKind::hip) return capacity + 32;
+  const int64_t line = 128 / bytes_of(options.dtype, 1);
+  return (capacity + line - 1) / line * line + line;
+}
 
 }  // namespace
 
@@ -62,7 +67,7 @@ void KvCache::reserve(int64_t count) {
 void KvCache::grow(int64_t capacity) {
   const KvCacheOptions& o = options_;
   for (Layer& layer : layers_) {
-    Tensor keys = Tensor::empty({1, o.heads, o.key_size, capacity + kPadding}, o.dtype, o.device);
+    Tensor keys = Tensor::empty({1, o.heads, o.key_size, pitch(capacity, o)}, o.dtype, o.device);
     Tensor values = Tensor::empty({1, o.heads, capacity, o.value_size}, o.dtype, o.device);
     if (length_ > 0) {
       slice_set(keys, layer.keys.narrow(3, 0, length_), 3, 0);

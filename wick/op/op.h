@@ -26,26 +26,37 @@ enum class OpKind : uint8_t { unary, unary_with, test, binary, compare, reduce, 
 /// What a result promises across backends and ISAs; docs/design/numerics.md is the contract.
 enum class NumericClass : uint8_t { exact, tree, blocked, bound };
 
+/// Where the gradient of an op comes from. tensor/gradients.cpp holds a rule for each row that says
+/// so, and none for the others.
+enum class Gradient : uint8_t {
+  rule,       ///< a rule of its own
+  composed,   ///< those of the ops that it is made of
+  whole,      ///< none: the result is whole numbers or truth values
+  no_tensor,  ///< none: it is a function of no tensor
+  blocks,     ///< none: blocks hold rounded numbers
+};
+
 /// A row of ops.def.
 struct OpInfo {
   std::string_view name;
   OpKind kind;
   DTypeSet dtypes;
   NumericClass numeric_class;
+  Gradient gradient;
   std::string_view doc;
 };
 
 inline constexpr std::array kOps = {
-#define WICK_OP_ROW(name, kind, set, cls, doc) \
-  OpInfo{#name, OpKind::kind, dtypes::k##set, NumericClass::cls, doc},
-#define WICK_UNARY(name, set, cls, doc) WICK_OP_ROW(name, unary, set, cls, doc)
-#define WICK_UNARY_WITH(name, set, numbers, cls, doc) WICK_OP_ROW(name, unary_with, set, cls, doc)
-#define WICK_TEST(name, set, cls, doc) WICK_OP_ROW(name, test, set, cls, doc)
-#define WICK_BINARY(name, set, cls, doc) WICK_OP_ROW(name, binary, set, cls, doc)
-#define WICK_COMPARE(name, set, cls, doc) WICK_OP_ROW(name, compare, set, cls, doc)
-#define WICK_REDUCE(name, set, cls, doc) WICK_OP_ROW(name, reduce, set, cls, doc)
-#define WICK_ARG(name, set, cls, doc) WICK_OP_ROW(name, arg, set, cls, doc)
-#define WICK_OP(name, set, cls, doc) WICK_OP_ROW(name, other, set, cls, doc)
+#define WICK_OP_ROW(name, kind, set, cls, grad, doc) \
+  OpInfo{#name, OpKind::kind, dtypes::k##set, NumericClass::cls, Gradient::grad, doc},
+#define WICK_UNARY(name, set, ...) WICK_OP_ROW(name, unary, set, __VA_ARGS__)
+#define WICK_UNARY_WITH(name, set, numbers, ...) WICK_OP_ROW(name, unary_with, set, __VA_ARGS__)
+#define WICK_TEST(name, set, ...) WICK_OP_ROW(name, test, set, __VA_ARGS__)
+#define WICK_BINARY(name, set, ...) WICK_OP_ROW(name, binary, set, __VA_ARGS__)
+#define WICK_COMPARE(name, set, ...) WICK_OP_ROW(name, compare, set, __VA_ARGS__)
+#define WICK_REDUCE(name, set, ...) WICK_OP_ROW(name, reduce, set, __VA_ARGS__)
+#define WICK_ARG(name, set, ...) WICK_OP_ROW(name, arg, set, __VA_ARGS__)
+#define WICK_OP(name, set, ...) WICK_OP_ROW(name, other, set, __VA_ARGS__)
 #include "wick/op/ops.def"
 #undef WICK_OP_ROW
 };

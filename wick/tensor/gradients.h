@@ -1,28 +1,43 @@
 #pragma once
 
-// The parts of the table of gradient rules.
+// Gradient rules by family, for the table of gradients.cpp, and what they share.
 
-#include <span>
-
+#include "wick/tensor/ops.h"
 #include "wick/tensor/tape.h"
 
 namespace wick::tape {
 
-struct OpRow {
-  Op op;
-  OpRule rule;
-};
+using RuleFunction = void(const Vjp&);
 
-/// Why an op has no rule of its own.
-inline constexpr const char* kWhole = "its result is whole numbers or truth values";
-inline constexpr const char* kByTwo = "it is remembered as its form of two dimensions";
-inline constexpr const char* kNoTensor = "it is a function of no tensor";
-
-std::span<const OpRow> linear_rules();
-std::span<const OpRow> map_rules();
-std::span<const OpRow> spatial_rules();
-
+// gradients_map.cpp
+RuleFunction atan2_rule, clamp_rule, elu_rule, gelu_erf_rule, gelu_rule, maximum_rule, minimum_rule,
+    normcdf_rule, pow_rule, powf_rule, relu_rule, rem_rule, silu_mul_rule, silu_rule, step_rule,
+    where_rule;
+// gradients_reduce.cpp
+RuleFunction best_rule, layer_norm_rule, log_softmax_rule, mean_rule, prod_rule, rms_norm_rule,
+    softmax_rule, sum_rule;
+// gradients_index.cpp
+RuleFunction cumsum_rule, gather_rule, index_add_rule, index_select_rule, scatter_add_rule,
+    scatter_rule;
+// gradients_linear.cpp
+RuleFunction attention_rule, linear_rule, matmul_rule, rope_interleaved_rule, rope_rule;
+// gradients_spatial.cpp
+RuleFunction avg_pool2d_rule, conv2d_rule, conv_transpose2d_rule, max_pool2d_rule,
+    upsample_bilinear2d_rule, upsample_nearest2d_rule;
 /// Of conv2d_weight(x, grad), which is no op of its own.
-void conv2d_weight_rule(const Vjp& v);
+RuleFunction conv2d_weight_rule;
+
+inline Tensor times(const Tensor& x, double by) { return affine(x, by, 0.0); }
+inline Tensor plus(const Tensor& x, double more) { return affine(x, 1.0, more); }
+/// 1 − x.
+inline Tensor one_less(const Tensor& x) { return affine(x, -1.0, 1.0); }
+/// One 0 that broadcasts.
+inline Tensor zero_like(const Tensor& x) { return Tensor::zeros({}, x.dtype(), x.device()); }
+/// g where the condition is so, else 0.
+inline Tensor kept_where(const Tensor& condition, const Tensor& g) {
+  return where(condition, g, zero_like(g));
+}
+/// The dtype that a rule of many steps computes in: squares of f16 overflow.
+inline DType wide(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
 
 }  // namespace wick::tape

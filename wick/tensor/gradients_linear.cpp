@@ -1,7 +1,8 @@
-// Gradient rules of attention and of products with prepared weights.
+// Gradient rules of products, rotations and attention.
+
+#include <cmath>
 
 #include "wick/tensor/gradients.h"
-#include "wick/tensor/ops.h"
 
 namespace wick::tape {
 namespace {
@@ -17,14 +18,43 @@ Tensor visible(const AttentionParams& p, int64_t m, int64_t n, Device device) {
   return seen;
 }
 
+/// Of pairs (a, b) of x: a' = a cos − b sin, b' = b cos + a sin. The transpose turns the other way;
+/// dcos = ga a + gb b, dsin = gb a − ga b.
+void rope_by(const Vjp& v, Tensor (*rotate)(const Tensor&, const Tensor&, const Tensor&),
+             bool interleaved) {
+  const Tensor &x = v.x(0), &cos = v.x(1), &sin = v.x(2);
+  v.to_if_wanted(0, [&] { return rotate(v.grad(), cos, neg(sin)); });
+  if (!v.wants(1) && !v.wants(2)) return;
+  const int64_t pairs = cos.size(1);
+  const auto half = [&](const Tensor& t, int64_t which) {
+    const Tensor part =
+        interleaved ? t.slice(-1, which, 2 * pairs, 2) : t.narrow(-1, which * pairs, pairs);
+    return part.to(DType::f32);
+  };
+  const Tensor a = half(x, 0), b = half(x, 1), ga = half(v.grad(), 0), gb = half(v.grad(), 1);
+  v.to_if_wanted(1, [&] { return ga * a + gb * b; });
+  v.to_if_wanted(2, [&] { return gb * a - ga * b; });
+}
+
+}  // namespace
+
+void matmul_rule(const Vjp& v) {
+  v.to_if_wanted(0, [&] { return matmul(v.grad(), v.x(1).t()); });
+  v.to_if_wanted(1, [&] { return matmul(v.x(0).t(), v.grad()); });
+}
+
+void rope_rule(const Vjp& v) { rope_by(v, rope, false); }
+void rope_interleaved_rule(const Vjp& v) { rope_by(v, rope_interleaved, true); }
+
 /// y = P v, P = softmax(s), s = cap tanh(scale q kᵀ / cap) + bias: dv = Pᵀ g, dP = g vᵀ,
-/// ds = P (dP − Σ dP P), and on through the cap. Heads that share keys and values add up.
+/// ds = P (dP − Σ dP P) is that of the bias, and goes on through the cap. Heads that share keys and
+/// values add up.
 void attention_rule(const Vjp& v) {
   const auto& p = v.arguments<AttentionParams>();
   const Tensor &mask = v.x(3), &slopes = v.x(4);
   const int64_t b = v.x(0).size(0), h = v.x(0).size(1), m = v.x(0).size(2), d = v.x(0).size(3);
   const int64_t g = v.x(1).size(1), n = v.x(1).size(2), e = v.x(2).size(3), r = h / g;
-  const DType dtype = v.x(0).dtype() == DType::f64 ? DType::f64 : DType::f32;
+  const DType dtype = wide(v.x(0).dtype());
   const Tensor q = v.x(0).to(dtype).reshape({b, g, r, m, d});
   const Tensor k = v.x(1).to(dtype).unsqueeze(2), values = v.x(2).to(dtype).unsqueeze(2);
   const Tensor grad = v.grad().to(dtype).reshape({b, g, r, m, e});
@@ -37,18 +67,19 @@ void attention_rule(const Vjp& v) {
     s = affine(t, cap, 0.0);
   }
   const Device device = q.device();
+  Tensor seen = visible(p, m, n, device), distance;
   if (slopes.defined()) {
     const Tensor own = Tensor::arange(n - m, m, 1, dtype, device).unsqueeze(1);
-    const Tensor distance = Tensor::arange(0, n, 1, dtype, device) - own;
-    s = s + slopes.detach().to(dtype).reshape({g, r, 1, 1}) * distance;
+    distance = Tensor::arange(0, n, 1, dtype, device) - own;
+    s = s + slopes.to(dtype).reshape({g, r, 1, 1}) * distance;
   }
-  Tensor seen = visible(p, m, n, device);
   if (mask.defined()) {
-    const Tensor wide = mask.detach().broadcast_to({b, h, m, n}).reshape({b, g, r, m, n});
+    const Tensor all = mask.broadcast_to({b, h, m, n}).reshape({b, g, r, m, n});
     if (mask.dtype() == DType::u8) {
-      seen = logical_and(seen, wide);
+      seen = logical_and(seen, all);
     } else {
-      s = s + wide.to(dtype);
+      seen = logical_and(seen, gt(all, Tensor::full({}, -INFINITY, mask.dtype(), device)));
+      s = s + all.to(dtype);
     }
   }
   const Tensor low = Tensor::full({}, -1e30, dtype, device),
@@ -58,9 +89,11 @@ void attention_rule(const Vjp& v) {
   v.to_if_wanted(2, [&] {
     return sum_to(matmul(weights.t(), grad), values.shape()).squeeze(2).to(v.x(2).dtype());
   });
-  if (!v.wants(0) && !v.wants(1)) return;
+  if (!v.wants(0) && !v.wants(1) && !v.wants(3) && !v.wants(4)) return;
   const Tensor of_weights = matmul(grad, values.t());
   Tensor ds = weights * (of_weights - sum(of_weights * weights, -1, true));
+  v.to_if_wanted(3, [&] { return ds.reshape({b, h, m, n}); });
+  v.to_if_wanted(4, [&] { return sum_to(ds * distance, {1, g, r, 1, 1}).reshape({h}); });
   if (bend.defined()) ds = ds * bend;
   ds = affine(ds, scale, 0.0);
   v.to_if_wanted(0, [&] { return matmul(ds, k).reshape({b, h, m, d}).to(v.x(0).dtype()); });
@@ -68,19 +101,22 @@ void attention_rule(const Vjp& v) {
       1, [&] { return sum_to(matmul(ds.t(), q), k.shape()).squeeze(2).to(v.x(1).dtype()); });
 }
 
-/// y = x Wᵀ: dx = g W.
+/// y = x Wᵀ: dx = g W, dW = gᵀ x. Inputs behind x are the matrices that the weight was made of,
+/// where they are floats that need a gradient.
 void linear_rule(const Vjp& v) {
-  const Tensor matrix = v.arguments<Weight>().matrix(v.x().dtype());
-  v.to_x(matmul(v.grad(), matrix));
+  const Tensor& x = v.x();
+  v.to_if_wanted(0, [&] { return matmul(v.grad(), v.arguments<Weight>().matrix(x.dtype())); });
+  if (v.inputs() == 1) return;
+  const auto rows = [](const Tensor& t) {
+    return t.rank() == 1 ? t.unsqueeze(0) : t.flatten(0, -2);
+  };
+  const Tensor of_all = matmul(rows(v.grad()).t(), rows(x));
+  int64_t at = 0;
+  for (size_t i = 1; i < v.inputs(); ++i) {
+    const Tensor& matrix = v.x(i);
+    v.to(i, of_all.narrow(0, at, matrix.size(0)).to(matrix.dtype()).to(matrix.device()));
+    at += matrix.size(0);
+  }
 }
-
-constexpr OpRow kRows[] = {
-    {Op::attention, {attention_rule}},
-    {Op::linear, {linear_rule}},
-};
-
-}  // namespace
-
-std::span<const OpRow> linear_rules() { return kRows; }
 
 }  // namespace wick::tape

@@ -3,7 +3,6 @@
 // trilinear sum, so each has the others as its gradient.
 
 #include "wick/tensor/gradients.h"
-#include "wick/tensor/ops.h"
 
 namespace wick::tape {
 namespace {
@@ -24,6 +23,8 @@ Tensor to_image_of(const Tensor& x, const Tensor& g, const Tensor& weight, const
 }
 
 std::array<int64_t, 2> kernel_of(const Tensor& weight) { return {weight.size(2), weight.size(3)}; }
+
+}  // namespace
 
 void conv2d_rule(const Vjp& v) {
   const auto& p = v.arguments<ConvParams>();
@@ -56,24 +57,6 @@ void upsample_nearest2d_rule(const Vjp& v) {
 void upsample_bilinear2d_rule(const Vjp& v) {
   v.to_x(upsample_bilinear2d_grad(v.x(), v.grad(), v.arguments<UpsampleParams>()));
 }
-
-constexpr OpRow kRows[] = {
-    {Op::conv2d, {conv2d_rule}},
-    {Op::conv_transpose2d, {conv_transpose2d_rule}},
-    {Op::max_pool2d, {max_pool2d_rule}},
-    {Op::avg_pool2d, {avg_pool2d_rule}},
-    {Op::upsample_nearest2d, {upsample_nearest2d_rule}},
-    {Op::upsample_bilinear2d, {upsample_bilinear2d_rule}},
-    {Op::conv1d, {nullptr, false, kByTwo}},
-    {Op::conv_transpose1d, {nullptr, false, kByTwo}},
-    {Op::max_pool1d, {nullptr, false, kByTwo}},
-    {Op::avg_pool1d, {nullptr, false, kByTwo}},
-    {Op::upsample_nearest1d, {nullptr, false, kByTwo}},
-};
-
-}  // namespace
-
-std::span<const OpRow> spatial_rules() { return kRows; }
 
 void conv2d_weight_rule(const Vjp& v) {
   const auto& p = v.arguments<ConvParams>();

@@ -1,6 +1,7 @@
 // Products, quantisation and the fused ops of a transformer: shapes checked, then the backend.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -150,10 +151,14 @@ Tensor Weight::matrix(DType dtype) const {
   prepared();
   std::vector<Tensor> parts;
   for (const Tensor& m : sources_) {
-    parts.push_back(
-        (is_block(m.dtype()) ? dequantize(m, dtype) : m.detach().to(dtype)).to(device_));
+    parts.push_back((is_block(m.dtype()) ? dequantize(m, dtype) : m.to(dtype)).to(device_));
   }
   return parts.size() == 1 ? parts.front() : cat(parts, 0);
+}
+
+bool Weight::needs_grad() const {
+  return std::any_of(sources_.begin(), sources_.end(),
+                     [](const Tensor& m) { return m.needs_grad(); });
 }
 
 const PreparedWeight& Weight::prepared() const {
@@ -168,7 +173,7 @@ namespace {
 /// The ops that a fused product stands for, one after another, each remembered.
 Tensor linear_in_steps(const Tensor& x, const Weight& weight, const FusedLinear& fusion) {
   if (fusion.attention != nullptr) {
-    throw Error("linear", "not differentiable", x.str(), "attention with a cache writes to it");
+    tape::refuse("linear", x, "attention with a cache writes to it");
   }
   Tensor in = x;
   if (fusion.norm.defined()) in = rms_norm(x, fusion.norm, fusion.eps);
@@ -178,7 +183,13 @@ Tensor linear_in_steps(const Tensor& x, const Weight& weight, const FusedLinear&
   }
   Tensor out = Tensor::empty(in.shape().with(in.rank() - 1, weight.n()), in.dtype(), in.device());
   backend(in.device()).linear(out.mutable_view(), in.view(), weight.prepared(), {});
-  if (tape::is_wanted(in)) tape::remember(out, Op::linear, {in}, weight);
+  if (tape::is_wanted(in) || (weight.needs_grad() && tape::enabled())) {
+    std::vector<Tensor> inputs = {in};
+    if (weight.needs_grad()) {
+      inputs.insert(inputs.end(), weight.sources().begin(), weight.sources().end());
+    }
+    tape::remember(out, Op::linear, std::move(inputs), weight);
+  }
   return fusion.residual.defined() ? out + fusion.residual : out;
 }
 
@@ -198,7 +209,8 @@ Tensor linear(const Tensor& x, const Weight& weight, const FusedLinear& fusion) 
                             weight.k(), weight.device().str()),
                 kRule);
   }
-  if (tape::is_wanted(x) || tape::is_wanted(fusion.norm, fusion.residual)) {
+  if (tape::is_wanted(x) || tape::is_wanted(fusion.norm, fusion.residual) ||
+      (weight.needs_grad() && tape::enabled())) {
     return linear_in_steps(x, weight, fusion);
   }
   Tensor out = Tensor::empty(x.shape().with(x.rank() - 1, weight.n()), x.dtype(), x.device());
@@ -223,6 +235,10 @@ Tensor quantize(const Tensor& x, DType dtype) {
     throw Error("quantize", "rows aren't whole blocks",
                 fmt::format("{} to {}", x.str(), name(dtype)),
                 fmt::format("need a multiple of {}", block));
+  }
+  if (tape::is_wanted(x)) {
+    tape::refuse("quantize", x,
+                 "blocks hold rounded numbers; detach its input, or call it under NoGrad");
   }
   Tensor out = Tensor::empty(x.shape(), dtype, x.device());
   backend(x.device()).quantize(out.mutable_view(), x.view());
@@ -265,7 +281,7 @@ Tensor rotate(Op op, const Tensor& x, const Tensor& cos, const Tensor& sin) {
   Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
   backend(x.device())
       .rope(out.mutable_view(), x.view(), cos.view(), sin.view(), op == Op::rope_interleaved);
-  if (tape::is_wanted(x)) tape::remember(out, op, {x, cos.detach(), sin.detach()});
+  if (tape::is_wanted(x) || tape::is_wanted(cos, sin)) tape::remember(out, op, {x, cos, sin});
   return out;
 }
 
@@ -321,6 +337,11 @@ Tensor rope_interleaved(const Tensor& x, const Tensor& cos, const Tensor& sin) {
 
 Tensor cached_attention(const Tensor& qkv, const AttentionStep& step) {
   const int64_t wide = attention_width(qkv, step);
+  for (const Tensor* t : {&qkv, &step.cos, &step.sin, &step.keys, &step.values}) {
+    if (tape::is_wanted(*t)) {
+      tape::refuse("cached_attention", *t, "it writes to its cache; use attention");
+    }
+  }
   Tensor out = Tensor::empty({qkv.size(0), wide}, DType::f32, qkv.device());
   backend(qkv.device()).cached_attention(out.mutable_view(), qkv.view(), views(step));
   return out;

@@ -131,7 +131,7 @@ void slice_set(Tensor& target, const Tensor& source, int dim, int64_t start) {
   check_device("slice_set", target, source);
   const int d = resolve_dim("slice_set", dim, target.rank());
   if (tape::is_wanted(target, source)) {
-    throw Error("slice_set", "not differentiable", target.str(), "detach both, or use cat");
+    tape::refuse("slice_set", target, "detach both, or use cat");
   }
   check_sole_owner("slice_set", target);
   if (target.layout().overlaps_itself()) {

@@ -34,9 +34,9 @@ namespace wick {
 /// Whether a stands so to b: eq ne lt le gt ge logical_and …. Shapes broadcast to one. All ten real
 /// dtypes → u8. Class exact. Errors: shapes don't broadcast.
 #define WICK_COMPARE(name, ...) WICK_API Tensor name(const Tensor& a, const Tensor& b);
-/// sum mean max min over a set of dims (none named: all), which vanish, or stay as size 1 with
-/// keepdim. The row's dtypes, kept. Classes: sum and mean tree, max and min exact. Errors: a dim
-/// out of range or named twice, max or min of nothing.
+/// sum prod mean max min over a set of dims (none named: all), which vanish, or stay as size 1 with
+/// keepdim. The row's dtypes, kept. Classes: sum, prod and mean tree, max and min exact. Errors: a
+/// dim out of range, max or min of nothing.
 #define WICK_REDUCE(name, ...)                                                                 \
   WICK_API Tensor name(const Tensor& x, std::span<const int> dims = {}, bool keepdim = false); \
   inline Tensor name(const Tensor& x, int dim, bool keepdim = false) {                         \
@@ -134,6 +134,9 @@ class WICK_API Weight {
   /// The matrix [n, k] itself on the device, for gradients: from the matrices it was made of, which
   /// it keeps. Errors: undefined, a dtype that isn't f32, f16 or bf16.
   Tensor matrix(DType dtype) const;
+  /// The matrices that it was made of. Floats among them may need gradients, which `linear` gives.
+  const std::vector<Tensor>& sources() const { return sources_; }
+  bool needs_grad() const;
 
  private:
   std::shared_ptr<const PreparedWeight> prepared_;

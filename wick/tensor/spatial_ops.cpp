@@ -222,21 +222,48 @@ void check_grad(const Called& called, const Tensor& x, const Tensor& grad, const
               fmt::format("need {}", shape.str()));
 }
 
+/// Of each window of `from`, the element that lies where x's first largest is: the transpose of
+/// max_pool2d_grad, for second derivatives. Beside padding a window of nothing but -inf gives 0.
+Tensor chosen_by_max(const Tensor& x, const Tensor& from, const PoolParams& p) {
+  const Tensor first = x.detach(), second = from.detach();
+  const int64_t oh = (x.size(2) + 2 * p.padding[0] - p.kernel[0]) / p.stride[0] + 1,
+                ow = (x.size(3) + 2 * p.padding[1] - p.kernel[1]) / p.stride[1] + 1;
+  const auto windows = [&](const Tensor& t, double edge) {
+    const Tensor all = pad(t, {{p.padding[0], p.padding[0]}, {p.padding[1], p.padding[1]}},
+                           PadMode::constant, edge);
+    const Layout& l = all.layout();
+    const Layout overlapping({t.size(0), t.size(1), oh, ow, p.kernel[0], p.kernel[1]},
+                             {l.stride(0), l.stride(1), l.stride(2) * p.stride[0],
+                              l.stride(3) * p.stride[1], l.stride(2), l.stride(3)},
+                             l.offset());
+    return Tensor(all.storage(), all.dtype(), overlapping).flatten(4, 5);
+  };
+  const Tensor best = argmax(windows(first, -INFINITY), -1, true);
+  Tensor out = gather(windows(second, 0), best, -1).squeeze(-1);
+  if (tape::is_wanted(from)) {
+    const auto rule = [](const tape::Vjp& v) {
+      v.to(1, max_pool2d_grad(v.x(0), v.grad(), v.arguments<PoolParams>()));
+    };
+    tape::remember(out, "max_pool2d_chosen", rule, {first, from}, p);
+  }
+  return out;
+}
+
 Tensor pool_grad(Op op, const Tensor& x, const Tensor& grad, PoolParams params) {
   const Called called{op, 2};
   check_grad(called, x, grad, check_pool(called, x, params));
   Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
   backend(x.device()).pool2d_grad(op, out.mutable_view(), grad.view(), x.view(), params);
   if (tape::is_wanted(x, grad)) {
-    const auto rule = [](const tape::Vjp& v) {
-      v.to(1, avg_pool2d(v.grad(), v.arguments<PoolParams>()));
+    // Of x, which chooses, or whose shape alone counts, the derivative is 0.
+    const auto of_mean = [](const tape::Vjp& v) {
+      v.to_if_wanted(1, [&] { return avg_pool2d(v.grad(), v.arguments<PoolParams>()); });
     };
-    const auto refusal = [](const tape::Vjp& v) {
-      throw Error("max_pool2d", "no second derivative", v.x().str());
+    const auto of_max = [](const tape::Vjp& v) {
+      v.to_if_wanted(1, [&] { return chosen_by_max(v.x(0), v.grad(), v.arguments<PoolParams>()); });
     };
-    tape::remember(out, "pool2d_grad",
-                   op == Op::avg_pool2d ? tape::Rule(rule) : tape::Rule(refusal), {x, grad},
-                   params);
+    tape::remember(out, "pool2d_grad", op == Op::avg_pool2d ? tape::Rule(of_mean) : of_max,
+                   {x, grad}, params);
   }
   return out;
 }

@@ -73,14 +73,13 @@ void remember(Tensor& result, std::string_view name, Rule rule, std::vector<Tens
 }
 
 void remember(Tensor& result, Op op, std::vector<Tensor> inputs, std::any arguments) {
-  if (!is_float(result.dtype())) return;
   const OpRule& row = rule_of(op);
-  if (row.rule == nullptr) {
-    throw Error(name(op), "not differentiable", inputs.front().str(),
-                fmt::format("{}; detach its input, or call it under NoGrad",
-                            row.refusal != nullptr ? row.refusal : "it has no gradient"));
-  }
+  if (row.rule == nullptr) refuse(name(op), inputs.front(), "its row in ops.def has no rule");
   remember(result, name(op), row.rule, std::move(inputs), std::move(arguments), row.keeps_result);
+}
+
+void refuse(std::string_view name, const Tensor& x, std::string_view why) {
+  throw Error(name, "not differentiable", x.str(), std::string(why));
 }
 
 Tensor Vjp::y() const {

@@ -93,15 +93,16 @@ inline bool is_wanted(const Tensor& a, const Tensor& b) {
 /// Lets `result` remember the call that made it. keep: the rule asks for y().
 void remember(Tensor& result, std::string_view name, Rule rule, std::vector<Tensor> inputs,
               std::any arguments = {}, bool keep = false);
-/// The same by the op's row in the table of gradient rules. Errors: none, where the op isn't
-/// differentiable.
+/// The same by the op's row in the table of gradient rules, which has one for every row of ops.def
+/// that says so.
 void remember(Tensor& result, Op op, std::vector<Tensor> inputs, std::any arguments = {});
+/// Fails, because a call isn't differentiable. Errors: this one.
+[[noreturn]] void refuse(std::string_view name, const Tensor& x, std::string_view why);
 
 /// A row of that table.
 struct OpRule {
   Rule rule = nullptr;
-  bool keeps_result = false;
-  const char* refusal = nullptr;  ///< why there is none
+  bool keeps_result = false;  ///< the rule asks for y()
 };
 const OpRule& rule_of(Op op);
 

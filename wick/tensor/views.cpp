@@ -169,8 +169,8 @@ Tensor Tensor::clone() const {
   require_real("clone");
   Tensor out = empty(shape(), dtype_, device());
   backend(device()).copy(out.mutable_view(), view());
-  return remembered(
-      out, "clone", [](const Vjp& v) { v.to_x(v.grad()); }, *this);
+  if (tape::is_wanted(*this)) tape::remember(out, Op::copy, {*this});
+  return out;
 }
 
 Tensor Tensor::to(DType dtype) const {

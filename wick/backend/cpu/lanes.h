@@ -321,18 +321,19 @@ template <class T, class F>
 WICK_FN AccOf<T> chunk_sum(const T* x, int64_t n, F f) {
   using A = AccOf<T>;
   constexpr int kWidth = kLanes<A>;
-  constexpr int kGroup = 8 * kWidth;  // accumulators held in registers at a time
+  constexpr int kVectors = kVectorBytes == 64 ? kSumAccumulators / kWidth : 8;
+  constexpr int kGroup = kVectors * kWidth;  // accumulators held in registers at a time
   constexpr int kGroups = kGroup < kSumAccumulators ? kSumAccumulators / kGroup : 1;
   alignas(64) A acc[kSumAccumulators];
   const int64_t full = n / kSumAccumulators * kSumAccumulators;
   for (int g = 0; g < kGroups; ++g) {
-    VecOf<T> a[8] = {};
+    VecOf<T> a[kVectors] = {};
     for (int64_t i = g * kGroup; i < full; i += kSumAccumulators) {
-#pragma GCC unroll 8
-      for (int v = 0; v < 8; ++v) a[v] = a[v] + f(load(x + i + v * kWidth));
+#pragma GCC unroll 16
+      for (int v = 0; v < kVectors; ++v) a[v] = a[v] + f(load(x + i + v * kWidth));
     }
-#pragma GCC unroll 8
-    for (int v = 0; v < 8; ++v) store(acc + g * kGroup + v * kWidth, a[v]);
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) store(acc + g * kGroup + v * kWidth, a[v]);
   }
   const T* tail = x + full;
   const int rest = static_cast<int>(n - full);
@@ -353,7 +354,7 @@ class ChunkSums {
   }
   /// +0 of no chunk.
   WICK_FN A total() const {
-    if (depth_ == 0) return 0;
+    if (depth_ == 0) return A{};
     A sum = waiting_[depth_ - 1];
     for (int i = depth_ - 2; i >= 0; --i) sum = waiting_[i] + sum;
     return sum;

@@ -55,9 +55,11 @@ class RowPlan {
 
   /// Whether a group for each row, all of whose items have a part of it, is done sooner: in f32.
   bool is_alone(unsigned rows) const {
+    const unsigned most = is_amd() ? 4 : 8;  // more fill groups that share the weights
     return in_.dtype == DType::f32 && n_ % 4 == 0 && n_ > 256 && n_ <= 4 * kChunk &&
-           rows <= 8 * static_cast<unsigned>(gpu_.info.processors);
+           rows <= most * static_cast<unsigned>(gpu_.info.processors);
   }
+  bool is_amd() const { return gpu_.device.kind == DeviceKind::hip; }
   Spread in_spread() const { return {in_step_, in_step_ == 1 && aligned<0>(in_.data, 16)}; }
   Spread out_spread() const { return {out_step_, out_step_ == 1 && aligned<1>(out_.data, 16)}; }
   /// Of a vector along the rows.
@@ -89,6 +91,24 @@ class RowPlan {
     rows.width_log = short_width_log(rows.width_log);
     const unsigned a_group = grid.items >> rows.width_log << 1;  // two of each item
     grid.groups[0] = (kept.elems + a_group - 1) / a_group;
+    return rows;
+  }
+  /// So, for rms_norm on AMD: the largest groups that two fifths of the processors or more have one
+  /// of, enough of them for all of the memory's bandwidth. Their rows share the weights, so many
+  /// bytes, through shared memory.
+  NormRows spread_sharing(const Nest<2>& kept, int64_t bytes, Grid& grid) const {
+    constexpr int64_t kMostBytes = 32 << 10;
+    NormRows rows = spread_held(kept, grid);
+    if (bytes > kMostBytes) return rows;  // a row takes the group
+    const unsigned row_items = 1u << (rows.width_log + rows.chunks_log);
+    const auto groups = [&](unsigned items) {
+      return divide_up(kept.elems, int64_t{items / row_items} * (steps_ > 1 ? 1 : 2));
+    };
+    unsigned items = 1024;  // as kernels/norm.gpu has it
+    while (items > grid.items && 5 * groups(items) < 2 * gpu_.info.processors) items -= grid.items;
+    grid.items = items;
+    grid.groups[0] = static_cast<unsigned>(groups(items));
+    if (items > row_items) grid.shared_bytes = static_cast<unsigned>(divide_up(bytes, 16) * 16);
     return rows;
   }
   /// For those that look at elements one by one. Smaller groups where there would be few.
@@ -174,7 +194,9 @@ void rms_norm(Gpu& gpu, const View& out, const ConstView& in, const ConstView& w
                  kept, w, n, plan.out_spread(), plan.in_spread(), plan.spread_of(weight), eps);
     } else if (held) {
       grid.early = true;
-      const NormRows rows = plan.spread_held(kept, grid);
+      const int64_t bytes = bytes_of(weight.dtype, reduction.n);
+      const NormRows rows =
+          plan.is_amd() ? plan.spread_sharing(kept, bytes, grid) : plan.spread_held(kept, grid);
       gpu.launch("norm",
                  fmt::format("rms_norm_{}{}_{}", name(in.dtype),
                              weight.dtype == in.dtype ? "" : "_by_f32", plan.steps()),

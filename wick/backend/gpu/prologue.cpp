@@ -78,7 +78,8 @@ void quantize_rows(Gpu& gpu, const LinearFusion& fusion, const ConstView& x, int
                  grid, blocks, in, nest, first_row, weight, columns, spread, weight_spread,
                  fusion.eps);
     } else {
-      const unsigned groups_a_row = (fours + kItems - 1) / kItems;
+      const unsigned turns = gpu.device.kind == DeviceKind::hip ? 2 : 1;  // kernels/prologue.gpu
+      const unsigned groups_a_row = (fours + turns * kItems - 1) / (turns * kItems);
       grid.groups[0] = nest.elems * groups_a_row;
       gpu.launch("prologue",
                  silu ? "silu_mul_quantize_f32" : fmt::format("quantize_rows_{}", name(x.dtype)),

@@ -1,5 +1,6 @@
 #include "wick/backend/cpu/fused/fused_kernels.h"
 #include "wick/backend/cpu/lanes.h"
+#include "wick/backend/cpu/linear/column_dots.h"
 
 // Attention of some rows (a query of one head each) that share a key head. A task walks the keys in
 // chunks of 256; per chunk, up to six rows at a time form their scores, exponentials and sums and
@@ -72,6 +73,28 @@ WICK_NOINLINE void scores(const float* q, int64_t d, const T* k, int64_t k_step,
     score_tile<R, 1, true>(q, d, d, k + j, k_step, static_cast<int>(keys.end - j), s + j);
   }
 }
+
+#if defined(__AVX512F__)
+constexpr bool kTurnsKeys = true;  // reads keys that lie dense along d
+
+/// The same where keys lie k_key apart, each dense along d.
+template <int R, class T>
+WICK_NOINLINE void scores_of_rows(const float* q, int64_t d, const T* k, int64_t k_key, Range keys,
+                                  float* s) {
+  StripArgs args{};
+  args.rows = R;
+  args.cols = keys.end - keys.begin;
+  args.k = d;
+  args.x = q;
+  args.b = k + keys.begin * k_key;
+  args.b_stride = k_key;
+  args.out = s + keys.begin;
+  args.out_row_stride = kAttentionChunk;
+  column_rows<T, R, (R <= 2 ? 2 : 1)>(args);
+}
+#else
+constexpr bool kTurnsKeys = false;
+#endif
 
 /// s = exp(s - m) for V vectors; m is at least every score.
 template <int V>
@@ -274,8 +297,8 @@ WICK_FN RowBias bias_of(const AttentionTask& task, const Work& work, int64_t row
 /// first[r] says that no earlier chunk had any.
 template <int R, class T>
 WICK_NOINLINE void pass(const AttentionTask& task, const Work& work, int64_t row, const T* k,
-                        int64_t k_step, const T* v, int64_t v_key, int64_t width,
-                        const Range* range, const bool* first) {
+                        [[maybe_unused]] int64_t k_key, int64_t k_step, const T* v, int64_t v_key,
+                        int64_t width, const Range* range, const bool* first) {
   Range any = range[0], common = range[0];
   for (int r = 1; r < R; ++r) {
     if (!range[r].empty()) {
@@ -286,8 +309,15 @@ WICK_NOINLINE void pass(const AttentionTask& task, const Work& work, int64_t row
     common.end = smaller(common.end, range[r].end);
   }
   if (any.empty()) return;
-  scores<R>(work.q + row * work.d, work.d, k, k_step, {any.begin / kWidth * kWidth, any.end},
-            work.s);
+  const Range seen = {any.begin / kWidth * kWidth, any.end};
+#if defined(__AVX512F__)
+  if (k_key != 1) {
+    scores_of_rows<R>(work.q + row * work.d, work.d, k, k_key, seen, work.s);
+  } else
+#endif
+  {
+    scores<R>(work.q + row * work.d, work.d, k, k_step, seen, work.s);
+  }
 
   RowSoftmax soft[R] = {};
   const bool biased = task.mask != nullptr || task.slopes != nullptr;
@@ -350,20 +380,48 @@ WICK_FN int pass_rows(int64_t rest) {
 
 template <class T>
 WICK_FN void passes(const AttentionTask& task, const Work& work, int64_t row, int count, const T* k,
-                    int64_t k_step, const T* v, int64_t v_key, int64_t width, const Range* range,
-                    const bool* first) {
+                    int64_t k_key, int64_t k_step, const T* v, int64_t v_key, int64_t width,
+                    const Range* range, const bool* first) {
   switch (count) {
     case 1:
-      return pass<1>(task, work, row, k, k_step, v, v_key, width, range, first);
+      return pass<1>(task, work, row, k, k_key, k_step, v, v_key, width, range, first);
     case 2:
-      return pass<2>(task, work, row, k, k_step, v, v_key, width, range, first);
+      return pass<2>(task, work, row, k, k_key, k_step, v, v_key, width, range, first);
     case 3:
-      return pass<3>(task, work, row, k, k_step, v, v_key, width, range, first);
+      return pass<3>(task, work, row, k, k_key, k_step, v, v_key, width, range, first);
     case 4:
-      return pass<4>(task, work, row, k, k_step, v, v_key, width, range, first);
+      return pass<4>(task, work, row, k, k_key, k_step, v, v_key, width, range, first);
     default:
-      return pass<6>(task, work, row, k, k_step, v, v_key, width, range, first);
+      return pass<6>(task, work, row, k, k_key, k_step, v, v_key, width, range, first);
   }
+}
+
+/// Packs keys that lie dense along d, whole vectors both ways; gives how many keys.
+template <class T>
+WICK_FN int64_t pack_turned([[maybe_unused]] const AttentionTask& task,
+                            [[maybe_unused]] const Work& work, [[maybe_unused]] const T* k,
+                            [[maybe_unused]] int64_t keys) {
+#if defined(__AVX512F__)
+  if (task.k_step != 1 || task.k_key == 1) return 0;
+  const int64_t whole = keys / kWidth * kWidth;
+  for (int64_t j = 0; j < whole; j += kWidth) {
+    for (int64_t i = 0; i + kWidth <= task.d; i += kWidth) {
+      __m512i v[kWidth];
+#pragma GCC unroll 16
+      for (int r = 0; r < kWidth; ++r) {
+        v[r] = reinterpret_cast<__m512i>(load(k + (j + r) * task.k_key + i));
+      }
+      transpose_16(v);
+#pragma GCC unroll 16
+      for (int c = 0; c < kWidth; ++c) {
+        _mm512_storeu_si512(work.k + (i + c) * kAttentionChunk + j, v[c]);
+      }
+    }
+  }
+  return whole;
+#else
+  return 0;
+#endif
 }
 
 /// A chunk of keys and values as f32 in working memory; lanes beyond them are +0.
@@ -371,10 +429,11 @@ template <class T>
 WICK_NOINLINE void pack(const AttentionTask& task, const Work& work, const T* k, const T* v,
                         int64_t keys) {
   const int64_t padded = (keys + kWidth - 1) / kWidth * kWidth;
+  const int64_t turned = pack_turned(task, work, k, keys);
   for (int64_t i = 0; i < task.d; ++i) {
     float* to = work.k + i * kAttentionChunk;
     const T* from = k + i * task.k_step;
-    int64_t j = 0;
+    int64_t j = i < task.d / kWidth * kWidth ? turned : 0;
     if (task.k_key == 1) {
       for (; j + kWidth <= keys; j += kWidth) store(to + j, load(from + j));
     }
@@ -451,8 +510,9 @@ void attend(const AttentionTask& task) {
   if (task.dtype == 2) read_queries<float>(task, work);
 
   // One or two passes read the keys where they lie; more go through the packed chunk.
-  const bool direct =
-      rows <= 2 * kAttentionRows && task.k_key == 1 && task.v_step == 1 && task.e % kWidth == 0;
+  const bool direct = rows <= 2 * kAttentionRows &&
+                      (task.k_key == 1 || (kTurnsKeys && task.k_step == 1)) && task.v_step == 1 &&
+                      task.e % kWidth == 0;
   const int64_t width = (task.e + kWidth - 1) / kWidth * kWidth;
   const int64_t last_query = task.first_query + task.queries - 1;
   const int64_t low = larger(task.first_query + task.low, 0);
@@ -475,10 +535,11 @@ void attend(const AttentionTask& task) {
         first[r] = begin >= chunk;
       }
       if (direct) {
-        passes(task, work, row, count, k, task.k_step, v, task.v_key, width, range, first);
+        passes(task, work, row, count, k, task.k_key, task.k_step, v, task.v_key, width, range,
+               first);
       } else {
-        passes<float>(task, work, row, count, work.k, kAttentionChunk, work.v, work.e_padded, width,
-                      range, first);
+        passes<float>(task, work, row, count, work.k, 1, kAttentionChunk, work.v, work.e_padded,
+                      width, range, first);
       }
       row += count;
     }
@@ -490,9 +551,9 @@ void attend(const AttentionTask& task) {
 
 }  // namespace
 
-extern const AttentionKernels attention_kernels;
-const AttentionKernels attention_kernels = {
+constexpr AttentionKernels attention_kernels = {
     .attend = {attend<math::bf16>, attend<math::f16>, attend<float>},
 };
+static_assert(complete(attention_kernels));
 
 }  // namespace wick::cpu::WICK_ISA

@@ -91,6 +91,16 @@ struct LayerNormKernels {
   LayerNorm layer_norm[kRealDTypeCount];
 };
 
+/// Bytes of a line of columns of one softmax, in the type that computes.
+inline constexpr int kSoftmaxColumnBytes = 256;
+struct SoftmaxColumnsKernels {
+  /// x.step and y.step lead from line to line of `cols` neighbours, n lines; scratch is aligned to
+  /// 64 and holds n · kSoftmaxColumnBytes.
+  using SoftmaxColumns = void (*)(const RowsIn& x, const RowsOut& y, int64_t cols, int64_t n,
+                                  bool log, void* scratch);
+  SoftmaxColumns run[kRealDTypeCount];
+};
+
 /// True when a table has a kernel for every dtype of an op's row, and no other.
 template <class Kernel>
 constexpr bool complete(const Kernel (&table)[kRealDTypeCount], Op op) {
@@ -104,9 +114,14 @@ struct AttentionKernels {
   using Attend = void (*)(const AttentionTask& task);
   Attend attend[3];  // dtype of k and v: bf16, f16, f32
 };
+constexpr bool complete(const AttentionKernels& table) {
+  static_assert(info(Op::attention).dtypes == DTypeSet::of(DType::bf16, DType::f16, DType::f32));
+  return table.attend[0] != nullptr && table.attend[1] != nullptr && table.attend[2] != nullptr;
+}
 
 WICK_DECLARE_KERNELS(FusedKernels, fused_kernels)
 WICK_DECLARE_KERNELS(LayerNormKernels, layer_norm_kernels)
+WICK_DECLARE_KERNELS(SoftmaxColumnsKernels, softmax_columns_kernels)
 WICK_DECLARE_KERNELS(AttentionKernels, attention_kernels)
 
 }  // namespace wick::cpu

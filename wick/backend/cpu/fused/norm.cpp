@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <atomic>
 #include <vector>
 
 #include "wick/backend/cpu/cpu_backend.h"
 #include "wick/backend/cpu/fused/fused_kernels.h"
+#include "wick/backend/cpu/linear/workspace.h"
 #include "wick/backend/cpu/loops.h"
 #include "wick/backend/cpu/thread_pool.h"
 #include "wick/backend/cpu/walk.h"
@@ -48,11 +50,58 @@ void for_each_row(const Layout& out, const Layout& in, int axis, int64_t n, F&& 
                [&](int64_t begin, int64_t end) { walk.runs(begin, end, body); });
 }
 
+/// A dim other than `axis` along which both lie dense, or -1. Columns of few, or of so many
+/// elements that a strip of them would be larger than a cache, go row by row.
+int columns_dim(const Layout& out, const Layout& in, int axis) {
+  constexpr int64_t kFew = 4, kMost = 65536;
+  if (out.stride(axis) == 1 && in.stride(axis) == 1) return -1;
+  if (in.shape()[axis] < 2 || in.shape()[axis] > kMost) return -1;
+  for (int d = in.rank() - 1; d >= 0; --d) {
+    if (d != axis && in.shape()[d] >= kFew && out.stride(d) == 1 && in.stride(d) == 1) return d;
+  }
+  return -1;
+}
+
+/// softmax along `axis` for strips of neighbours along `columns`.
+void softmax_of_columns(Isa isa, const View& out, const ConstView& in, int axis, int columns,
+                        bool log) {
+  const Layout &x = in.layout, &y = out.layout;
+  const auto kernel =
+      WICK_SELECT_KERNELS(isa, softmax_columns_kernels, v4).run[static_cast<size_t>(in.dtype)];
+  const int64_t n = x.shape()[axis], all = x.shape()[columns];
+  const int64_t width = kSoftmaxColumnBytes / (in.dtype == DType::f64 ? 8 : 4);
+  Walk<2> walk({y.offset(), x.offset()});
+  for (int d = 0; d < x.rank(); ++d) {
+    if (d != axis && d != columns) walk.add(x.shape()[d], {y.stride(d), x.stride(d)});
+  }
+  const int64_t strips = (all + width - 1) / width, tasks = walk.total() * strips;
+  const int parts = static_cast<int>(std::clamp<int64_t>(
+      x.elems() / kElemsPerThread, 1, std::min<int64_t>(tasks, ThreadPool::global().threads())));
+  const auto scratch_bytes = static_cast<size_t>(n * kSoftmaxColumnBytes);
+  const Workspace workspace(scratch_bytes * static_cast<size_t>(parts));
+  std::atomic<int64_t> next{0};
+  ThreadPool::global().run(parts, [&](int part) {
+    char* scratch = workspace.data() + scratch_bytes * static_cast<size_t>(part);
+    for (;;) {
+      const int64_t task = next.fetch_add(1, std::memory_order_relaxed);
+      if (task >= tasks) return;
+      const int64_t first = task % strips * width;
+      const auto offsets = walk.at(task / strips);
+      kernel({at(in.data, in.dtype, offsets[1] + first), 0, x.stride(axis)},
+             {at(out.data, out.dtype, offsets[0] + first), 0, y.stride(axis), false},
+             std::min(width, all - first), n, log, scratch);
+    }
+  });
+}
+
 }  // namespace
 
 void CpuBackend::softmax(const View& out, const ConstView& in, int dim, bool log) {
   const Layout &x = in.layout, &y = out.layout;
   if (x.elems() == 0) return;
+  if (const int columns = columns_dim(y, x, dim); columns >= 0) {
+    return softmax_of_columns(isa_, out, in, dim, columns, log);
+  }
   const auto kernel = kernels(isa_).softmax[static_cast<size_t>(in.dtype)];
   const int64_t n = x.shape()[dim];
   const int64_t x_step = n == 1 ? 1 : x.stride(dim), y_step = n == 1 ? 1 : y.stride(dim);

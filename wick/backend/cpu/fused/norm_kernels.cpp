@@ -1,3 +1,4 @@
+#include "wick/backend/cpu/fused/exp_lanes.h"
 #include "wick/backend/cpu/fused/fused_kernels.h"
 #include "wick/backend/cpu/fused/runs.h"
 #include "wick/backend/cpu/lanes.h"
@@ -133,15 +134,6 @@ WICK_FN void subtract_run(const T* x, AccOf<T> m, AccOf<T>* out, int64_t n) {
 template <class A>
 WICK_FN void exp_run(A* x, int64_t n) {
   for (int64_t i = 0; i < n; ++i) x[i] = math::exp(x[i]);
-}
-
-/// The exponentials of a vector; the compiler keeps the lanes in their register.
-template <class A>
-WICK_FN VecOf<A> exp_lanes(VecOf<A> v) {
-  alignas(kVectorBytes) A lane[kLanes<A>];
-  store(lane, v);
-  for (int l = 0; l < kLanes<A>; ++l) lane[l] = math::exp(lane[l]);
-  return load(lane);
 }
 
 /// e = exp(x - m) over a chunk of a row, and their sum in the order of chunk_sum: while an

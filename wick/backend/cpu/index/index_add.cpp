@@ -106,41 +106,74 @@ void add_narrow_slices(const DenseSlices& s, const ConstView& ids, DType dtype, 
                });
 }
 
-/// Columns [start, start + n) of all sources whose place is in a share, in order.
+/// Columns [start, start + n) of all sources whose place is in a share, in order. `shared`: other
+/// threads have the other places.
 template <class T, class Id>
 void add_columns(const DenseSlices& s, const Id* ids, int64_t id_step, int64_t count, Share share,
-                 int64_t start, int64_t n) {
+                 bool shared, int64_t start, int64_t n) {
   const auto place = [&](int64_t i) {
     return static_cast<uint64_t>(ids[i * id_step]) - share.first;
   };
   const auto slice = [&](uint64_t p) {
     return reinterpret_cast<T*>(s.out + static_cast<int64_t>(p + share.first) * s.out_step) + start;
   };
-  for (int64_t i = 0; i < count; ++i) {
-    if (i + 1 < count && place(i + 1) < share.count) {
-      // Places are here and there: the next one comes while this one is added to.
-      const char* next = reinterpret_cast<const char*>(slice(place(i + 1)));
-      for (int64_t b = 0; b < n * s.bytes; b += 64) __builtin_prefetch(next + b, 1);
-    }
-    if (place(i) >= share.count) continue;
+  const auto source = [&](int64_t i) {
+    return reinterpret_cast<const T*>(s.source + i * s.source_step) + start;
+  };
+  const auto next_from = [&](int64_t i) {
+    while (i < count && place(i) >= share.count) ++i;
+    return i;
+  };
+  for (int64_t i = next_from(0); i < count;) {
+    const int64_t next = next_from(i + 1), ahead = next < count ? next : i;
     T* const to = slice(place(i));
-    const T* const from = reinterpret_cast<const T*>(s.source + i * s.source_step) + start;
-    for (int64_t c = 0; c < n; ++c) to[c] = math::add(to[c], from[c]);
+    const T* const from = source(i);
+    // Places are here and there, and sources where places are shared out: the next ones come while
+    // this one is added to. Sources in a row the processor asks for itself, if nothing disturbs it.
+    const T* const next_to = slice(place(ahead));
+    constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));
+    int64_t c = 0;
+    if (shared) {
+      const T* const next_source = source(ahead);
+      for (; c + kLine <= n; c += kLine) {
+        __builtin_prefetch(next_to + c, 1);
+        __builtin_prefetch(next_source + c);
+        for (int64_t l = 0; l < kLine; ++l) to[c + l] = math::add(to[c + l], from[c + l]);
+      }
+    } else {
+      for (int64_t l = 0; l < n; l += kLine) __builtin_prefetch(next_to + l, 1);
+    }
+    for (; c < n; ++c) to[c] = math::add(to[c], from[c]);
+    i = next;
   }
 }
 
-/// Each thread takes some of the columns, or where those are few, of the places.
+/// Whether `parts` shares of the places, `each` in one, have about equally many ids.
+template <class Id>
+bool are_even(const Id* ids, int64_t id_step, int64_t count, uint64_t each, int parts) {
+  std::vector<int64_t> found(static_cast<size_t>(parts));
+  for (int64_t i = 0; i < count; ++i) {
+    const uint64_t part = static_cast<uint64_t>(ids[i * id_step]) / each;
+    if (part < found.size()) ++found[part];
+  }
+  return *std::max_element(found.begin(), found.end()) * parts <= count + count / 8;
+}
+
+/// Each thread takes some of the places, or where one would get most of the ids, of the columns:
+/// whole slices are longer runs of memory.
 template <class T>
 void add_slices(const DenseSlices& s, const ConstView& ids, int64_t places) {
   const int64_t count = ids.layout.shape()[0];
   const int64_t most = ThreadPool::global().threads();
   const int parts = static_cast<int>(std::clamp<int64_t>(count * s.elems / kIndexGrain, 1, most));
-  const bool by_columns = s.elems * s.bytes >= 512 * parts;
   const int64_t columns = (s.elems / parts + 63) / 64 * 64;
   with_id_type(ids.dtype, [&](auto zero) {
     using Id = decltype(zero);
     const uint64_t limit = id_limit<Id>(places), each = limit / static_cast<uint64_t>(parts) + 1;
     const Id* data = static_cast<const Id*>(ids.data) + ids.layout.offset();
+    const bool by_columns =
+        s.elems * s.bytes >= 512 * parts &&
+        (parts == 1 || !are_even(data, ids.layout.stride(0), count, each, parts));
     ThreadPool::global().run(parts, [&](int part) {
       Share share{0, limit};
       int64_t start = 0, n = s.elems;
@@ -151,7 +184,8 @@ void add_slices(const DenseSlices& s, const ConstView& ids, int64_t places) {
         share.first = std::min(limit, static_cast<uint64_t>(part) * each);
         share.count = std::min(limit - share.first, each);
       }
-      add_columns<T, Id>(s, data, ids.layout.stride(0), count, share, start, n);
+      add_columns<T, Id>(s, data, ids.layout.stride(0), count, share, !by_columns && parts > 1,
+                         start, n);
     });
   });
 }

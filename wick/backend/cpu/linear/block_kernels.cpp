@@ -48,14 +48,24 @@ constexpr HalfCodec half() {
   return {half_to_f32<Half>, half_from_f32<Half>};
 }
 
+constexpr BlockKernels make_table() {
+  BlockKernels table{{}, half<math::f16>(), half<math::bf16>()};
+  const auto block = [&table](DType dtype) -> BlockCodec& {
+    return table.blocks[static_cast<int>(dtype) - kRealDTypeCount];
+  };
+  block(DType::q4_0) = both<math::BlockQ4_0>();
+  block(DType::q4_1) = both<math::BlockQ4_1>();
+  block(DType::q5_0) = both<math::BlockQ5_0>();
+  block(DType::q5_1) = {nullptr, dequantize<math::BlockQ5_1>};
+  block(DType::q8_0) = both<math::BlockQ8_0>();
+  block(DType::q4_k) = both<math::BlockQ4_K>();
+  block(DType::q6_k) = both<math::BlockQ6_K>();
+  return table;
+}
+
 }  // namespace
 
-extern const BlockKernels block_kernels = {
-    both<math::BlockQ4_0>(), both<math::BlockQ4_1>(),
-    both<math::BlockQ5_0>(), {nullptr, dequantize<math::BlockQ5_1>},
-    both<math::BlockQ8_0>(), both<math::BlockQ4_K>(),
-    both<math::BlockQ6_K>(), half<math::f16>(),
-    half<math::bf16>(),
-};
+constexpr BlockKernels block_kernels = make_table();
+static_assert(complete(block_kernels));
 
 }  // namespace wick::cpu::WICK_ISA

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "wick/backend/cpu/isa.h"
+#include "wick/base/dtype.h"
 
 namespace wick::cpu {
 
@@ -19,9 +20,24 @@ struct HalfCodec {
 };
 
 struct BlockKernels {
-  BlockCodec q4_0, q4_1, q5_0, q5_1, q8_0, q4_k, q6_k;
+  BlockCodec blocks[kDTypeCount - kRealDTypeCount];  ///< by block dtype
   HalfCodec f16, bf16;
+
+  constexpr const BlockCodec& of(DType dtype) const {
+    return blocks[static_cast<int>(dtype) - kRealDTypeCount];
+  }
 };
+
+/// True when every block dtype of weights is made and read.
+constexpr bool complete(const BlockKernels& table) {
+  for (int d = kRealDTypeCount; d < kDTypeCount; ++d) {
+    if (!dtypes::kWeights.contains(static_cast<DType>(d))) continue;
+    const BlockCodec& codec = table.blocks[d - kRealDTypeCount];
+    if (codec.quantize == nullptr || codec.dequantize == nullptr) return false;
+  }
+  return table.f16.to_f32 != nullptr && table.f16.from_f32 != nullptr &&
+         table.bf16.to_f32 != nullptr && table.bf16.from_f32 != nullptr;
+}
 
 WICK_DECLARE_KERNELS(BlockKernels, block_kernels)
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "wick/backend/cpu/isa.h"
+#include "wick/base/dtype.h"
 
 namespace wick::cpu {
 
@@ -40,6 +41,18 @@ struct FloatWeightKernels {
   /// `k` (even) bf16 rows of a panel to f32 [k][16].
   void (*unpack_bf16)(const void* panel, int64_t k, float* to);
 };
+
+/// True when there are kernels for every float dtype of weights.
+constexpr bool complete(const FloatWeightKernels& table) {
+  size_t floats = 0;
+  for (int d = 0; d < kRealDTypeCount; ++d) {
+    floats += dtypes::kWeights.contains(static_cast<DType>(d)) ? 1 : 0;
+  }
+  for (size_t i = 0; i < table.pack.size(); ++i) {
+    if (table.pack[i] == nullptr || table.decode[i] == nullptr) return false;
+  }
+  return floats == table.pack.size() && table.unpack_bf16 != nullptr;
+}
 
 WICK_DECLARE_KERNELS(FloatWeightKernels, float_weight_kernels)
 

@@ -290,11 +290,11 @@ void unpack_bf16(const void* panel, i64 k, float* to) {
 
 }  // namespace
 
-extern constinit const FloatWeightKernels float_weight_kernels;
-const FloatWeightKernels float_weight_kernels = {
+constexpr FloatWeightKernels float_weight_kernels = {
     {pack_panel<Word, false>, pack_panel<Half, false>, pack_panel<Half, true>},
     {decode<float>, decode<f16>, decode<bf16>},
     unpack_bf16,
 };
+static_assert(complete(float_weight_kernels));
 
 }  // namespace wick::cpu::WICK_ISA

@@ -35,11 +35,18 @@ bool is_compute_type(DType dtype, Compute compute) {
 /// The tile columns of task t out of `tasks`.
 int64_t cut(int64_t units, int64_t tasks, int64_t t) { return units * t / tasks; }
 
+/// Whether sums of bf16_dot go to dense bf16, for which there are instructions.
+bool rounds_dots(Compute compute, const GemmResult& out) {
+  return compute == Compute::bf16_dot && out.dtype == DType::bf16 && out.col_stride == 1;
+}
+
 /// Rounds C's rows into the result.
-void store_rows(const GemmKernels& kernels, const GemmResult& out, const void* c, int64_t c_stride,
-                int bytes, int64_t row0, int64_t rows, int64_t col0, int64_t cols) {
+void store_rows(const GemmKernels& kernels, Compute compute, const GemmResult& out, const void* c,
+                int64_t c_stride, int bytes, int64_t row0, int64_t rows, int64_t col0,
+                int64_t cols) {
   if (out.sink != nullptr) return out.sink->store(row0, rows, col0, cols, c, c_stride);
-  const auto store = kernels.store[static_cast<size_t>(out.dtype)];
+  const auto store = rounds_dots(compute, out) ? kernels.store_dots
+                                               : kernels.store[static_cast<size_t>(out.dtype)];
   const int64_t out_bytes = info(out.dtype).block_bytes;
   char* to = static_cast<char*>(out.data);
   const char* from = static_cast<const char*>(c);
@@ -179,18 +186,40 @@ void run_gemm(const GemmKernels& kernels, const GemmPlan& plan, const GemmRows& 
           args.c = scratch + plan.b_bytes;
           args.c_row_stride = round_up(cols, type.col_panel);
         }
-        for (int64_t p = 0; p < super; p += plan.k_block) {
+        const auto set_block = [&](int64_t p) {
           args.k = std::min(plan.k_block, super - p);
           const GemmColumns::Block block = b.block(col0, cols, super0 + p, args.k, scratch);
           args.a = a_panels + (panel0 * a_panel_stride + p * type.row_panel) * bytes;
           args.b = block.panels;
           args.b_panel_stride = block.panel_stride;
           args.resume = super0 + p > 0;
+        };
+        if (!plan.direct && plan.k <= plan.k_block) {
+          // One block of k finishes elements: they are rounded while they lie in L1.
+          set_block(0);
+          if (rounds_dots(plan.compute, out) && out.sink == nullptr && out.row_offsets == nullptr) {
+            constexpr int64_t kOutBytes = 2;
+            args.c =
+                static_cast<char*>(out.data) + ((row0 + r0) * out.row_stride + col0) * kOutBytes;
+            args.c_row_stride = out.row_stride;
+            return type.multiply_to_bf16(args);
+          }
+          for (int64_t r = 0; r < task_rows; r += type.tile_rows) {
+            args.rows = std::min<int64_t>(type.tile_rows, task_rows - r);
+            type.multiply(args);
+            store_rows(kernels, plan.compute, out, args.c, args.c_row_stride, bytes, row0 + r0 + r,
+                       args.rows, col0, cols);
+            args.a = static_cast<const char*>(args.a) + a_panel_stride * bytes;
+          }
+          return;
+        }
+        for (int64_t p = 0; p < super; p += plan.k_block) {
+          set_block(p);
           type.multiply(args);
         }
         if (!plan.direct && super0 + super == plan.k) {
-          store_rows(kernels, out, args.c, args.c_row_stride, bytes, row0 + r0, task_rows, col0,
-                     cols);
+          store_rows(kernels, plan.compute, out, args.c, args.c_row_stride, bytes, row0 + r0,
+                     task_rows, col0, cols);
         }
       };
       const int64_t tasks = plan.col_tasks * plan.row_tasks;

@@ -6,6 +6,7 @@
 
 #include "wick/backend/cpu/isa.h"
 #include "wick/base/dtype.h"
+#include "wick/op/op.h"
 
 namespace wick::cpu {
 
@@ -78,6 +79,8 @@ struct GemmType {
   int col_panel = 0;    ///< columns of a panel of B: 64 bytes
   int tile_panels = 0;  ///< panels of B that one tile spans
   void (*multiply)(const MultiplyArgs&) = nullptr;
+  /// The same from 0 to the end of k, rounded to a c of bf16; of bf16_dot alone, else null.
+  void (*multiply_to_bf16)(const MultiplyArgs&) = nullptr;
 };
 
 /// The kernels of one instruction set.
@@ -90,12 +93,34 @@ struct GemmKernels {
   /// to[i * stride] = from[i] in the dtype, rounded once.
   using Store = void (*)(const void* from, void* to, int64_t stride, int64_t n);
   std::array<Pack, kRealDTypeCount> pack_rows, pack_cols;
+  /// From rows of bf16 (strides and k count elements) panels of pairs; with bf16_dot only.
+  Pack pack_pair_rows, pack_pair_cols;
   std::array<Strip, kRealDTypeCount> strip, dots;
+  std::array<Strip, kRealDTypeCount> columns;  ///< as dots, for many columns; null but for a few
   std::array<Load, kRealDTypeCount> load;
   std::array<Store, kRealDTypeCount> store;
+  /// store to bf16 of sums of bf16_dot, which are no denormals; dense alone.
+  Store store_dots;
 
   const GemmType& type(Compute compute) const { return types[static_cast<size_t>(compute)]; }
 };
+
+/// True when every dtype of matmul's row is read and written, and every type that computes
+/// multiplies; bf16_dot may lack.
+constexpr bool complete(const GemmKernels& table) {
+  for (size_t d = 0; d < kRealDTypeCount; ++d) {
+    const bool wanted = info(Op::matmul).dtypes.contains(static_cast<DType>(d));
+    if (wanted != (table.pack_rows[d] != nullptr) || wanted != (table.pack_cols[d] != nullptr) ||
+        wanted != (table.strip[d] != nullptr) || wanted != (table.dots[d] != nullptr) ||
+        wanted != (table.load[d] != nullptr) || wanted != (table.store[d] != nullptr)) {
+      return false;
+    }
+  }
+  for (size_t compute = 0; compute + 1 < table.types.size(); ++compute) {
+    if (table.types[compute].multiply == nullptr) return false;
+  }
+  return true;
+}
 
 WICK_DECLARE_KERNELS(GemmKernels, gemm_kernels)
 

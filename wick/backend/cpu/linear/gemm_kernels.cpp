@@ -1,4 +1,6 @@
+#include "wick/backend/cpu/linear/column_dots.h"
 #include "wick/backend/cpu/linear/gemm.h"
+#include "wick/backend/cpu/linear/pack_pairs.h"
 #include "wick/backend/cpu/linear/simd.h"
 
 // The float and integer product kernels of one instruction set.
@@ -75,8 +77,9 @@ void tile(i64 k, const T* a, const T* b, i64 b_panel_stride, T* c, i64 c_stride,
 
 #if defined(__AVX512F__)
 // The same on pairs of bf16, two products a lane and step. vdpbf16ps flushes denormal operands and
-// results and rounds each of its two additions to nearest.
-template <class T, int MR, int NP>
+// results and rounds each of its two additions to nearest. kRounds: c is of bf16; one instruction
+// rounds sums, which are no denormals (those it would take for zeros).
+template <class T, int MR, int NP, bool kRounds>
 __attribute__((target("avx512bf16"))) void tile_bf16(i64 k, const T* a, const T* b,
                                                      i64 b_panel_stride, T* c, i64 c_stride,
                                                      bool resume) {
@@ -85,7 +88,8 @@ __attribute__((target("avx512bf16"))) void tile_bf16(i64 k, const T* a, const T*
   for (int i = 0; i < MR; ++i) {
 #pragma GCC unroll 2
     for (int j = 0; j < NP; ++j) {
-      acc[i][j] = resume ? _mm512_loadu_ps(c + i * c_stride + j * 16) : _mm512_setzero_ps();
+      const bool from_c = resume && !kRounds;
+      acc[i][j] = from_c ? _mm512_loadu_ps(c + i * c_stride + j * 16) : _mm512_setzero_ps();
     }
   }
   for (i64 p = 0; p < k; ++p) {
@@ -102,6 +106,20 @@ __attribute__((target("avx512bf16"))) void tile_bf16(i64 k, const T* a, const T*
     }
     a += kRowPanel;
     b += kColPanel<T>;
+  }
+  if constexpr (kRounds) {
+    auto* out = reinterpret_cast<uint16_t*>(c);
+#pragma GCC unroll 16
+    for (int i = 0; i < MR; ++i, out += c_stride) {
+      if constexpr (NP == 2) {
+        _mm512_storeu_si512(out,
+                            reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(acc[i][1], acc[i][0])));
+      } else {
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(out),
+                            reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(acc[i][0])));
+      }
+    }
+    return;
   }
 #pragma GCC unroll 16
   for (int i = 0; i < MR; ++i) {
@@ -122,10 +140,11 @@ struct Fma {
   }
 };
 #if defined(__AVX512F__)
+template <bool kRounds>
 struct Bf16Dot {
   template <class T, int MR, int NP>
   static constexpr Tile<T> get() {
-    return tile_bf16<T, MR, NP>;
+    return tile_bf16<T, MR, NP, kRounds>;
   }
 };
 #endif
@@ -183,6 +202,50 @@ WICK_FN void edge_or_tile(const Tiles<T>& tiles, const MultiplyArgs& m, i64 i, i
   }
 }
 
+#if defined(__AVX512F__)
+/// to[i] = from[i], sums of bf16_dot, rounded.
+__attribute__((target("avx512bf16"))) void store_dots(const void* from, void* to,
+                                                      [[maybe_unused]] i64 stride, i64 n) {
+  const float* at = static_cast<const float*>(from);
+  math::bf16* out = static_cast<math::bf16*>(to);
+  i64 i = 0;
+  for (; i + 32 <= n; i += 32) {
+    const __m512bh both =
+        _mm512_cvtne2ps_pbh(_mm512_loadu_ps(at + i + 16), _mm512_loadu_ps(at + i));
+    _mm512_storeu_si512(out + i, reinterpret_cast<__m512i>(both));
+  }
+  for (; i < n; ++i) out[i] = narrow<math::bf16>(at[i]);
+}
+
+/// Tiles of finished sums straight into a C of bf16; those over its edge through a buffer.
+void multiply_to_bf16(const MultiplyArgs& m) {
+  static constexpr Tiles<float> kWide = make_tiles<Bf16Dot<false>, float>();
+  static constexpr Tiles<float> kRounded = make_tiles<Bf16Dot<true>, float>();
+  constexpr i64 kPanel = kColPanel<float>, kTileCols = kTilePanels * kPanel;
+  for (i64 i = 0; i < m.rows; i += kTileRows) {
+    const i64 rows = m.rows - i < kTileRows ? m.rows - i : kTileRows;
+    const i64 kind = (rows + 1) / 2 - (rows == 1 ? 1 : 0);
+    const float* a = static_cast<const float*>(m.a) + i / kTileRows * m.a_panel_stride;
+    for (i64 j = 0; j < m.cols; j += kTileCols) {
+      const i64 cols = m.cols - j < kTileCols ? m.cols - j : kTileCols;
+      const i64 panels = (cols + kPanel - 1) / kPanel;
+      const float* b = static_cast<const float*>(m.b) + j / kPanel * m.b_panel_stride;
+      math::bf16* c = static_cast<math::bf16*>(m.c) + i * m.c_row_stride + j;
+      if (rows == kRounded.rows[kind] && cols == panels * kPanel) {
+        kRounded.at[kind][panels - 1](m.k, a, b, m.b_panel_stride, reinterpret_cast<float*>(c),
+                                      m.c_row_stride, false);
+        continue;
+      }
+      alignas(64) float edge[kTileRows * kTileCols];
+      kWide.at[kind][panels - 1](m.k, a, b, m.b_panel_stride, edge, kTileCols, false);
+      for (i64 r = 0; r < rows; ++r) {
+        store_dots(edge + r * kTileCols, c + r * m.c_row_stride, 1, cols);
+      }
+    }
+  }
+}
+#endif
+
 /// C[rows, cols] = A panels · B panels, tile by tile. A wide tile keeps A's panel in L1 while B's
 /// pass by from L2; a narrow one, which reads more of B than of A, the other way round.
 template <class Kind, class T>
@@ -230,11 +293,12 @@ void pack(const PackArgs& args) {
     return;
   }
   constexpr i64 kRun = 128;
+  const i64 used = args.k < kRun ? args.k : kRun;
   alignas(64) T lines[W][kRun];
   for (i64 row = 0; row < args.rows; row += R, panels += args.panel_stride) {
     const i64 rows = args.rows - row < R ? args.rows - row : R;
     for (i64 w = rows; w < W; ++w) {
-      for (i64 p = 0; p < kRun; ++p) lines[w][p] = T{};
+      for (i64 p = 0; p < used; ++p) lines[w][p] = T{};
     }
     const T* from[W];
     for (i64 w = 0; w < W; ++w) from[w] = lines[w];
@@ -323,7 +387,7 @@ WICK_FN typename Simd<T>::V load_wide(const S* from) {
 template <class S, class T, int C>
 void strip_rows(const StripArgs& s) {
   using V = Simd<T>;
-  constexpr i64 kStrip = 256;
+  constexpr i64 kStrip = 2048 / C;  // long runs, and sums that leave L1 room
   constexpr int kLines = 8;
   const T* x = static_cast<const T*>(s.x);
   for (i64 j0 = 0; j0 < s.cols; j0 += kStrip) {
@@ -439,6 +503,18 @@ void dots(const StripArgs& s) {
   });
 }
 
+#if defined(__AVX512F__)
+template <class S>
+void columns(const StripArgs& s) {
+  by_rows(s, sizeof(float), [](const StripArgs& part, i64 rows) {
+    if (rows == 8) return column_rows<S, 8, 1>(part);
+    if (rows == 4) return column_rows<S, 4, 1>(part);
+    if (rows == 2) return column_rows<S, 2, 2>(part);
+    column_rows<S, 1, 2>(part);
+  });
+}
+#endif
+
 template <class Kind, class T>
 constexpr GemmType type_of() {
   return {kTileRows, kRowPanel, kColPanel<T>, kTilePanels, multiply<Kind, T>};
@@ -462,7 +538,14 @@ constexpr GemmKernels make_kernels() {
   kernels.types[2] = type_of<Fma, uint32_t>();
   kernels.types[3] = type_of<Fma, uint64_t>();
 #if defined(__AVX512F__)
-  kernels.types[4] = type_of<Bf16Dot, float>();
+  kernels.types[4] = type_of<Bf16Dot<false>, float>();
+  kernels.types[4].multiply_to_bf16 = multiply_to_bf16;
+  kernels.store_dots = store_dots;
+  kernels.pack_pair_rows = pack_pairs<kTileRows, kRowPanel>;
+  kernels.pack_pair_cols = pack_pairs<kColPanel<float>, kColPanel<float>>;
+  kernels.columns[static_cast<size_t>(DType::f32)] = columns<float>;
+  kernels.columns[static_cast<size_t>(DType::bf16)] = columns<math::bf16>;
+  kernels.columns[static_cast<size_t>(DType::f16)] = columns<math::f16>;
 #endif
   add_dtype<uint8_t, uint32_t>(kernels, DType::u8);
   add_dtype<uint32_t, uint32_t>(kernels, DType::u32);
@@ -481,5 +564,6 @@ constexpr GemmKernels make_kernels() {
 
 extern constinit const GemmKernels gemm_kernels;
 const GemmKernels gemm_kernels = make_kernels();
+static_assert(complete(make_kernels()));
 
 }  // namespace wick::cpu::WICK_ISA

@@ -56,8 +56,8 @@ struct Product {
   // A short left side costs no padding, and the long operand is packed in parallel.
   static constexpr int64_t kShort = 16;
   static constexpr int64_t kStripRows = 8;
-  // Columns of a task: long runs of B's lines.
-  static constexpr int64_t kLineCols = 256;
+  // Columns of a task: long runs of B's lines, or groups of its columns.
+  static constexpr int64_t kLineCols = 256, kGroupCols = 64;
   // Fewer columns than this aren't worth a panel of sixteen.
   static constexpr int64_t kDotCols = 4;
 
@@ -78,12 +78,19 @@ struct Product {
       strip = kernels.strip[d];
       strip_stride = b_k;
       strip_cols = kLineCols;
+    } else if (m <= kStripRows && b_k == 1 && kernels.columns[d] != nullptr) {
+      strip = kernels.columns[d];
+      strip_stride = b_col;
+      strip_cols = kGroupCols;
     }
     if (strip != nullptr) {
       const double products = static_cast<double>(m * n) * static_cast<double>(k);
       strip_parts = static_cast<int>(std::clamp(products / (32 * 1024), 1.0, double(threads)));
     } else {
-      plan = plan_gemm(kernels, compute, m, n, k, result(nullptr), threads);
+      const bool pairs = dtype == DType::bf16 && m > kStripRows &&
+                         kernels.pack_pair_rows != nullptr && has_avx512_bf16();
+      if (pairs) compute = Compute::bf16_dot;
+      plan = plan_gemm(kernels, compute, m, n, pairs ? (k + 1) / 2 : k, result(nullptr), threads);
     }
   }
 
@@ -97,6 +104,12 @@ struct Product {
   void run(void* out, const void* a, const void* b, void* workspace) const {
     if (swapped) std::swap(a, b);
     if (strip != nullptr) return run_strip(out, a, b, workspace);
+    if (compute == Compute::bf16_dot) {
+      const PairsOnTheWay left(kernels, a, a_row, a_k, k), right(kernels, b, b_col, b_k, k);
+      GemmRows rows{.dtype = DType::u32};
+      rows.source = &left;
+      return run_gemm(kernels, plan, rows, right, result(out), workspace);
+    }
     const GemmRows rows{a, dtype, a_row, a_k, nullptr};
     const PackedOnTheWay columns(kernels, compute, b, dtype, b_col, b_k);
     run_gemm(kernels, plan, rows, columns, result(out), workspace);

@@ -1,8 +1,51 @@
 #pragma once
 
+#include <algorithm>
+
 #include "wick/backend/cpu/linear/gemm.h"
 
 namespace wick::cpu {
+
+/// A strided matrix of bf16, packed in pairs along k on its way to the tiles: as rows, or as
+/// columns. The engine counts pairs.
+class PairsOnTheWay final : public GemmColumns, public GemmRowSource {
+ public:
+  PairsOnTheWay(const GemmKernels& kernels, const void* data, int64_t stride, int64_t k_stride,
+                int64_t k)
+      : kernels_(kernels),
+        data_(static_cast<const uint16_t*>(data)),
+        stride_(stride),
+        k_stride_(k_stride),
+        k_(k) {}
+
+  Block block(int64_t col, int64_t cols, int64_t k0, int64_t k, void* scratch) const override {
+    const int64_t panel_stride = (k + 1) * kernels_.type(Compute::bf16_dot).col_panel;
+    kernels_.pack_pair_cols(args(col, cols, k0, k, scratch, panel_stride));
+    return {scratch, panel_stride};
+  }
+  void pack(int64_t row, int64_t rows, int64_t k0, int64_t k, void* panels,
+            int64_t panel_stride) const override {
+    kernels_.pack_pair_rows(args(row, rows, k0, k, panels, panel_stride));
+  }
+
+ private:
+  PackArgs args(int64_t row, int64_t rows, int64_t k0, int64_t k, void* panels,
+                int64_t panel_stride) const {
+    PackArgs args{};
+    args.data = data_ + row * stride_ + 2 * k0 * k_stride_;
+    args.row_stride = stride_;
+    args.k_stride = k_stride_;
+    args.rows = rows;
+    args.k = std::min(2 * k, k_ - 2 * k0);
+    args.panels = panels;
+    args.panel_stride = panel_stride;
+    return args;
+  }
+
+  const GemmKernels& kernels_;
+  const uint16_t* data_;
+  int64_t stride_, k_stride_, k_;
+};
 
 /// B as it lies in memory, packed block by block on its way to the tiles.
 class PackedOnTheWay final : public GemmColumns {

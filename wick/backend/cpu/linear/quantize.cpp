@@ -15,29 +15,14 @@ constexpr int64_t kRunElems = 512;  // converted at a time, by way of the stack
 constexpr int64_t kGrainElems = 16384;
 
 BlockCodec codec_of(const BlockKernels& kernels, const char* op, DType dtype) {
-  switch (dtype) {
-    case DType::q4_0:
-      return kernels.q4_0;
-    case DType::q4_1:
-      return kernels.q4_1;
-    case DType::q5_0:
-      return kernels.q5_0;
-    case DType::q5_1:
-      return kernels.q5_1;
-    case DType::q8_0:
-      return kernels.q8_0;
-    case DType::q4_k:
-      return kernels.q4_k;
-    case DType::q6_k:
-      return kernels.q6_k;
-    default:
-      throw Error(op, "block dtype not supported on cpu", std::string(name(dtype)));
-  }
+  const BlockCodec codec = kernels.of(dtype);
+  if (codec.dequantize != nullptr) return codec;
+  throw Error(op, "block dtype not supported on cpu", std::string(name(dtype)));
 }
 
 /// Elements [at, at + n) steps of `stride` of the float side, as dense floats and back.
 void read_values(const BlockKernels& kernels, const ConstView& view, int64_t at, int64_t stride,
-            int64_t n, float* out) {
+                 int64_t n, float* out) {
   if (view.dtype == DType::f32) {
     const float* from = static_cast<const float*>(view.data) + at;
     for (int64_t i = 0; i < n; ++i) out[i] = from[i * stride];
@@ -54,8 +39,8 @@ void read_values(const BlockKernels& kernels, const ConstView& view, int64_t at,
   codec.to_f32(dense, n, out);
 }
 
-void write_values(const BlockKernels& kernels, const View& view, int64_t at, int64_t stride, int64_t n,
-             const float* in) {
+void write_values(const BlockKernels& kernels, const View& view, int64_t at, int64_t stride,
+                  int64_t n, const float* in) {
   if (view.dtype == DType::f32) {
     float* to = static_cast<float*>(view.data) + at;
     for (int64_t i = 0; i < n; ++i) to[i * stride] = in[i];
@@ -103,7 +88,7 @@ void CpuBackend::quantize(const View& out, const ConstView& in) {
   for_each_run(in.layout, block, [&](int64_t row, int64_t first, int64_t blocks) {
     float values[kRunElems];
     read_values(kernels, in, row_offset(in.layout, row) + first * stride, stride, blocks * block,
-           values);
+                values);
     const int64_t to = bytes_of(out.dtype, row_offset(out.layout, row) + first);
     codec.quantize(values, blocks, static_cast<uint8_t*>(out.data) + to);
   });
@@ -121,7 +106,7 @@ void CpuBackend::dequantize(const View& out, const ConstView& in) {
     const int64_t from = bytes_of(in.dtype, row_offset(in.layout, row) + first);
     codec.dequantize(static_cast<const uint8_t*>(in.data) + from, blocks, values);
     write_values(kernels, out, row_offset(out.layout, row) + first * stride, stride, blocks * block,
-            values);
+                 values);
   });
 }
 

@@ -351,7 +351,7 @@ constexpr QuantizedTypeKernels type_kernels(int prompt_columns) {
 
 // Register tiles (panels × columns), from the number of registers: 32 of 16 rows, 16 of 8 rows, or
 // what a compiler makes of it.
-extern const QuantizedKernels quantized_kernels = {
+constexpr QuantizedKernels quantized_kernels = {
     load_row,
 #if defined(__AVX512VNNI__)
     {type_kernels<Q4_0, 2, 5>(40), type_kernels<Q4_1, 2, 5>(40), type_kernels<Q5_0, 2, 5>(40),
@@ -364,5 +364,6 @@ extern const QuantizedKernels quantized_kernels = {
      type_kernels<Q8_0, 1, 4>(24), type_kernels<Q4_K, 1, 4>(24), type_kernels<Q6_K, 1, 4>(16)}
 #endif
 };
+static_assert(complete(quantized_kernels));
 
 }  // namespace wick::cpu::WICK_ISA

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "wick/backend/cpu/isa.h"
+#include "wick/base/dtype.h"
 
 namespace wick::cpu {
 
@@ -66,6 +67,20 @@ struct QuantizedKernels {
   void (*load_row)(ActivationType type, const void* x, int64_t stride, int64_t n, float* out);
   QuantizedTypeKernels types[kQuantizedTypes];
 };
+
+/// True when every block dtype of weights has all of its kernels.
+constexpr bool complete(const QuantizedKernels& table) {
+  int blocks = 0;
+  for (int d = kRealDTypeCount; d < kDTypeCount; ++d) {
+    blocks += dtypes::kWeights.contains(static_cast<DType>(d)) ? 1 : 0;
+  }
+  for (const QuantizedTypeKernels& type : table.types) {
+    if (type.quantize_tile == nullptr || type.decode == nullptr || type.prompt == nullptr) {
+      return false;
+    }
+  }
+  return blocks == kQuantizedTypes && table.load_row != nullptr;
+}
 
 /// Columns cut into tiles as even as can be: the first `wide` have `width` columns, the others one
 /// fewer.

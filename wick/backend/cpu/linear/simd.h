@@ -5,7 +5,9 @@
 
 #include <cstdint>
 
+#include "wick/backend/cpu/halves.h"
 #include "wick/backend/cpu/intrinsics.h"
+#include "wick/backend/cpu/linear/transpose_16.h"
 #include "wick/math/half.h"
 
 namespace wick::cpu::WICK_ISA {
@@ -94,6 +96,11 @@ WICK_FN void widen_run(const S* from, T* to, int64_t n) {
       const __m256i half = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i));
       _mm512_storeu_ps(to + i, _mm512_cvtph_ps(half));
     }
+  } else if constexpr (math::kSame<S, math::bf16>) {
+    for (; i + 16 <= n; i += 16) {
+      const __m256i half = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i));
+      _mm512_storeu_si512(to + i, _mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
+    }
   }
 #elif defined(__F16C__)
   if constexpr (math::kSame<S, math::f16>) {
@@ -116,6 +123,11 @@ WICK_FN void narrow_run(const T* from, S* to, int64_t n) {
       const __m256i half = _mm512_cvtps_ph(_mm512_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT);
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), half);
     }
+  } else if constexpr (math::kSame<S, math::bf16>) {
+    for (; i + 32 <= n; i += 32) {
+      _mm512_storeu_si512(to + i,
+                          bf16_of(_mm512_loadu_ps(from + i), _mm512_loadu_ps(from + i + 16)));
+    }
   }
 #elif defined(__F16C__)
   if constexpr (math::kSame<S, math::f16>) {
@@ -132,12 +144,22 @@ using Word = uint32_t __attribute__((may_alias));
 using Quad = uint32_t __attribute__((vector_size(16)));
 using QuadAnywhere = uint32_t __attribute__((vector_size(16), aligned(4), may_alias));
 
-/// to[p * W + w] = rows[w][p] for p in [0, n), w in [0, W): 4×4 blocks in 128-bit registers, which
-/// every instruction set has.
+/// to[p * W + w] = rows[w][p] for p in [0, n), w in [0, W): blocks of 16×16 with AVX-512, the rest
+/// of 4×4 in 128-bit registers, which every instruction set has.
 template <int W>
 WICK_FN void transpose_words(const Word* const* rows, int64_t n, Word* to) {
   static_assert(W % 4 == 0);
   int64_t p = 0;
+#if defined(__AVX512F__)
+  for (; W == 16 && p + 16 <= n; p += 16) {
+    __m512i v[16];
+#pragma GCC unroll 16
+    for (int w = 0; w < 16; ++w) v[w] = _mm512_loadu_si512(rows[w % W] + p);
+    transpose_16(v);
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; ++i) _mm512_storeu_si512(to + (p + i) * W, v[i]);
+  }
+#endif
   for (; p + 4 <= n; p += 4) {
 #pragma GCC unroll 4
     for (int g = 0; g < W; g += 4) {

@@ -7,27 +7,57 @@
 namespace wick::cpu::WICK_ISA {
 namespace {
 
+template <class S, bool kExact, class Function>
+WICK_FN void pair_lines(S* __restrict y, const S* __restrict a, const S* __restrict b, int64_t n,
+                        const Function& f) {
+  if constexpr (kStepwise<S>) {
+    constexpr int64_t kN = kLine<S>;
+    for (int64_t i = 0; i < n; i += kN) {
+      alignas(64) float u[kN], v[kN];
+      widen(u, a + i, kN);
+      widen(v, b + i, kN);
+      for (int64_t j = 0; j < kN; ++j) u[j] = f(u[j], v[j]);
+      if constexpr (kExact) {
+        narrow_exact(y + i, u, kN);
+      } else {
+        narrow(y + i, u, kN);
+      }
+    }
+  } else {
+    const int64_t whole = n / kLine<S> * kLine<S>;
+    for (int64_t i = 0; i < whole; ++i) y[i] = store<S>(f(load(a[i]), load(b[i])));
+  }
+}
+
+/// Whether every quotient of floats a and b of a piece is at most 2^40, none of them NaN.
+template <class S>
+WICK_FN bool all_near(const S* a, const S* b, int64_t n) {
+  int far = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const float top = math::abs(load(a[i])), bottom = math::abs(load(b[i]));
+    far |= !(top * 0x1p-40f <= bottom && bottom > 0x1p-80f && bottom < 0x1p100f);
+  }
+  return far == 0;
+}
+
 template <class F, class S>
 struct Lines {
   __attribute__((noinline)) void operator()(S* __restrict y, const S* __restrict a,
                                             const S* __restrict b, int64_t n) const {
-    if constexpr (kStepwise<S>) {
-      constexpr int64_t kN = kLine<S>;
-      for (int64_t i = 0; i < n; i += kN) {
-        alignas(64) float u[kN], v[kN];
-        widen(u, a + i, kN);
-        widen(v, b + i, kN);
-        for (int64_t j = 0; j < kN; ++j) u[j] = F::template call<S>(u[j], v[j]);
-        if constexpr (F::kSelects) {
-          narrow_exact(y + i, u, kN);
+    const auto call = [](Compute<S> u, Compute<S> v) { return F::template call<S>(u, v); };
+    if constexpr (F::kOp == Op::rem && math::kSame<Compute<S>, float>) {
+      // Six steps for far quotients; most pieces have none.
+      constexpr int64_t kPiece = 512;
+      for (int64_t i = 0; i < n; i += kPiece) {
+        const int64_t m = n - i < kPiece ? n - i : kPiece;
+        if (all_near(a + i, b + i, m)) {
+          pair_lines<S, false>(y + i, a + i, b + i, m, fn::rem_of_near);
         } else {
-          narrow(y + i, u, kN);
+          pair_lines<S, false>(y + i, a + i, b + i, m, call);
         }
       }
     } else {
-      const int64_t whole = n / kLine<S> * kLine<S>;
-      for (int64_t i = 0; i < whole; ++i)
-        y[i] = store<S>(F::template call<S>(load(a[i]), load(b[i])));
+      pair_lines<S, F::kSelects>(y, a, b, n, call);
     }
   }
 };
@@ -65,6 +95,7 @@ bool binary(int64_t n, void* out, const void* a, const void* b, bool stream) {
 
 #define WICK_BINARY(name, ...)                                                           \
   struct name##_row {                                                                    \
+    static constexpr Op kOp = Op::name;                                                  \
     static constexpr bool kChecksDivisor = Op::name == Op::div || Op::name == Op::rem;   \
     static constexpr bool kSelects = Op::name == Op::maximum || Op::name == Op::minimum; \
     template <class S>                                                                   \

@@ -42,6 +42,15 @@ inline T rem(T a, T b) {
   return math::rem_from_quotient(a, b, div(a, b));
 }
 
+/// math::rem of floats whose quotient is at most 2^40: its first step leaves nothing to the others.
+inline float rem_of_near(float a, float b) {
+  const double top = static_cast<double>(math::abs(a)), bottom = static_cast<double>(math::abs(b));
+  const double r = math::fma(-math::rint(top * (1.0 / bottom)), bottom, top);
+  const bool differ = ((math::f32_bits(a) ^ math::f32_bits(b)) >> 31) != 0;
+  const double rest = math::detail::remainder_from(r, bottom, differ & (r != 0.0));
+  return math::detail::with_sign(static_cast<float>(rest), b);
+}
+
 }  // namespace fn
 
 /// Calls the function of a row with numbers that came from elements of S and go back to one.

@@ -4,6 +4,7 @@
 
 #include "wick/backend/cpu/cpu_backend.h"
 #include "wick/backend/cpu/loops.h"
+#include "wick/backend/cpu/map/looked_up.h"
 #include "wick/backend/cpu/map/map_kernels.h"
 #include "wick/backend/cpu/move/strided.h"
 #include "wick/base/error.h"
@@ -93,6 +94,12 @@ void map(Isa isa, Op op, DType dtype, const View& out, const ConstView* const (&
 void CpuBackend::unary(Op op, const View& out, const ConstView& in) {
   const UnaryKernels& table = WICK_SELECT_KERNELS(isa_, unary_kernels, v4);
   const UnaryKernel kernel = kernel_of(table.run, op, out.dtype);
+  const uint16_t* const results =
+      results_to_look_up(isa_, op, out.dtype, kernel, out.layout.elems());
+  if (results != nullptr) {
+    return map(isa_, op, out.dtype, out, {&in},
+               [&](int64_t n, char* const* p, bool) { look_up(results, n, p[0], p[1]); });
+  }
   map(isa_, op, out.dtype, out, {&in},
       [&](int64_t n, char* const* p, bool stream) { kernel(n, p[0], p[1], stream); });
 }

@@ -52,6 +52,27 @@ constexpr bool complete(const Kernel (&run)[kOpCount][kRealDTypeCount], OpKind k
   return true;
 }
 
+/// True when there is a kernel for every dtype of conditions and of `where`'s values, and no other
+/// condition.
+constexpr bool complete(const WhereKernels& table) {
+  bool conditions[4] = {};
+  for (int d = 0; d < kRealDTypeCount; ++d) {
+    const auto dtype = static_cast<DType>(d);
+    if (dtypes::kConditions.contains(dtype)) {
+      conditions[__builtin_ctz(static_cast<unsigned>(info(dtype).block_bytes))] = true;
+    }
+  }
+  for (int c = 0; c < 4; ++c) {
+    for (int d = 0; d < kRealDTypeCount; ++d) {
+      if (!info(Op::where).dtypes.contains(static_cast<DType>(d))) return false;
+      const int size =
+          __builtin_ctz(static_cast<unsigned>(kDTypes[static_cast<size_t>(d)].block_bytes));
+      if ((table.run[c][size] != nullptr) != conditions[c]) return false;
+    }
+  }
+  return true;
+}
+
 WICK_DECLARE_KERNELS(UnaryKernels, unary_kernels)
 WICK_DECLARE_KERNELS(BinaryKernels, binary_kernels)
 WICK_DECLARE_KERNELS(UnaryWithKernels, unary_with_kernels)

@@ -13,8 +13,44 @@ struct Lines {
   Compute<S> p, q;
   __attribute__((noinline)) void operator()(S* __restrict y, const S* __restrict x,
                                             int64_t n) const {
+    if constexpr (F::kOp == Op::powf) {
+      lines_of_many(y, x, n);
+      return;
+    }
+    if constexpr (F::kOp == Op::clamp && !fn::Whole<S>) {
+      // Bounds that are numbers and aren't zeros: one instruction each, which lets NaN through.
+      if (p == p && q == q && p != Compute<S>(0) && q != Compute<S>(0)) {
+        map_lines<S, false>(y, x, n, [u = p, v = q](Compute<S> w) {
+          const Compute<S> above = u > w ? u : w;
+          return v < above ? v : above;
+        });
+        return;
+      }
+    }
     map_lines<S, false>(y, x, n,
                         [u = p, v = q](Compute<S> w) { return F::template call<S>(w, u, v); });
+  }
+
+  /// The number in every lane of a line, as an operand like x: where GCC knows it to be one number
+  /// it pulls the tests of it out of the loop, and then none of the loop's versions gets vectors.
+  WICK_FN void lines_of_many(S* __restrict y, const S* __restrict x, int64_t n) const {
+    constexpr int64_t kN = kLine<S>;
+    alignas(64) Compute<S> ps[kN], wide[kN];
+    for (int64_t j = 0; j < kN; ++j) ps[j] = p;
+    asm volatile("" : : "r"(ps) : "memory");
+    for (int64_t i = 0; i + kN <= n; i += kN) {
+      if constexpr (kStepwise<S>) {
+        widen(wide, x + i, kN);
+      } else {
+        for (int64_t j = 0; j < kN; ++j) wide[j] = load(x[i + j]);
+      }
+      for (int64_t j = 0; j < kN; ++j) wide[j] = F::template call<S>(wide[j], ps[j], q);
+      if constexpr (kStepwise<S>) {
+        narrow(y + i, wide, kN);
+      } else {
+        for (int64_t j = 0; j < kN; ++j) y[i + j] = store<S>(wide[j]);
+      }
+    }
   }
 };
 
@@ -29,6 +65,7 @@ void unary_with(int64_t n, void* out, const void* in, const void* p, const void*
 #define WICK_NUMBERS_2(p, q) p, q
 #define WICK_UNARY_WITH(name, dtypes, numbers, ...)                                            \
   struct name##_row {                                                                          \
+    static constexpr Op kOp = Op::name;                                                        \
     template <class S>                                                                         \
     static inline Compute<S> call(Compute<S> x, Compute<S> p, [[maybe_unused]] Compute<S> q) { \
       WICK_ROW_CALL(name, x, WICK_NUMBERS_##numbers(p, q))                                     \

@@ -47,5 +47,6 @@ constexpr WhereKernels make_table() {
 }  // namespace
 
 constexpr WhereKernels where_kernels = make_table();
+static_assert(complete(where_kernels));
 
 }  // namespace wick::cpu::WICK_ISA

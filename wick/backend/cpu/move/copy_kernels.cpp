@@ -218,5 +218,6 @@ constexpr MoveKernels make_table() {
 }  // namespace
 
 constexpr MoveKernels move_kernels = make_table();
+static_assert(complete(move_kernels));
 
 }  // namespace wick::cpu::WICK_ISA

@@ -91,5 +91,6 @@ void normal_f64(uint64_t seed, uint64_t first, int64_t counters, double a, doubl
 }  // namespace
 
 constexpr RandomKernels random_kernels = {uniform_f32, normal_f32, uniform_f64, normal_f64};
+static_assert(complete(random_kernels));
 
 }  // namespace wick::cpu::WICK_ISA

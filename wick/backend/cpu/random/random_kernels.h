@@ -17,6 +17,12 @@ struct RandomKernels {
   F64 uniform_f64, normal_f64;
 };
 
+/// True when numbers of both distributions are made in both types that compute.
+constexpr bool complete(const RandomKernels& table) {
+  return table.uniform_f32 != nullptr && table.normal_f32 != nullptr &&
+         table.uniform_f64 != nullptr && table.normal_f64 != nullptr;
+}
+
 WICK_DECLARE_KERNELS(RandomKernels, random_kernels)
 
 }  // namespace wick::cpu

@@ -46,22 +46,58 @@ void for_each_filter_run(const CorrelationSetup& s, F&& visit) {
                [&](int64_t begin, int64_t end) {
                  for (int64_t block = begin; block < end; ++block) {
                    const int64_t last = std::min(all, (block + 1) * kRows);
+                   const int64_t first = block * kRows;
+                   int64_t starts[kRows];
+                   for (int64_t row = first; row < last; ++row) {
+                     starts[row - first] =
+                         row / s.job.rows * f.group_stride + row % s.job.rows * f.row_stride;
+                   }
                    for (int64_t i = 0; i < runs; ++i) {
                      const int64_t in_row =
                          i / lines * f.channel_stride + i % lines * f.tap_stride[0];
-                     for (int64_t row = block * kRows; row < last; ++row) {
-                       const int64_t start =
-                           row / s.job.rows * f.group_stride + row % s.job.rows * f.row_stride;
-                       visit(row, i * run, run, start + in_row, run_stride);
+                     for (int64_t row = first; row < last; ++row) {
+                       visit(row, i * run, run, starts[row - first] + in_row, run_stride);
                      }
                    }
                  }
                });
 }
 
+using Quad = float __attribute__((vector_size(16), aligned(4), may_alias));
+
+/// to[i] = from[i * stride] for a few floats. Forwards and backwards, as the taps of a transposed
+/// convolution lie, four at a time.
+[[gnu::always_inline]] inline void copy_few(const float* from, int64_t stride, int64_t count,
+                                            float* to) {
+  int64_t i = 0;
+  if (stride == 1) {
+    for (; i + 4 <= count; i += 4) {
+      *reinterpret_cast<Quad*>(to + i) = *reinterpret_cast<const Quad*>(from + i);
+    }
+  } else if (stride == -1) {
+    for (; i + 4 <= count; i += 4) {
+      const Quad v = *reinterpret_cast<const Quad*>(from - i - 3);
+      *reinterpret_cast<Quad*>(to + i) = __builtin_shufflevector(v, v, 3, 2, 1, 0);
+    }
+  }
+  for (; i < count; ++i) to[i] = from[i * stride];
+}
+
 }  // namespace
 
 void gather_filters(const CorrelationSetup& s, char* to) {
+  if (s.job.shape.dtype == DType::f32) {
+    // Runs are as short as a kernel's line: a call for each would cost more than they do.
+    const auto* from = reinterpret_cast<const float*>(s.job.filters.data);
+    auto* out = reinterpret_cast<float*>(to);
+    for_each_filter_run(s,
+                        [&](int64_t row, int64_t term, int64_t terms, int64_t at, int64_t stride) {
+                          float* const line = out + row * s.terms + term;
+                          if (terms == 9) return copy_few(from + at, stride, 9, line);  // 3×3
+                          copy_few(from + at, stride, terms, line);
+                        });
+    return;
+  }
   const auto load = s.gemm.load[static_cast<size_t>(s.job.shape.dtype)];
   for_each_filter_run(s,
                       [&](int64_t row, int64_t term, int64_t terms, int64_t from, int64_t stride) {

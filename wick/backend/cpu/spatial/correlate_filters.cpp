@@ -50,8 +50,9 @@ void store_terms(const Setup& s, int64_t group, int64_t row, int64_t term, int64
   const auto nx = static_cast<int64_t>(s.job.shape.taps[1].size());
   const auto store = s.gemm.store[s.dtype()];
   const bool joined = nx == 1 || ny == 1 || f.tap_stride[0] == f.tap_stride[1] * nx;
-  const int64_t run = joined ? ny * nx : nx;
   const int64_t stride = nx == 1 ? f.tap_stride[0] : f.tap_stride[1];
+  const bool whole = joined && f.channel_stride == stride * ny * nx;
+  const int64_t run = whole ? s.terms : joined ? ny * nx : nx;
   const int64_t start = group * f.group_stride + row * f.row_stride;
   for (int64_t done = 0; done < count;) {
     const int64_t at = term + done, n = std::min(run - at % run, count - done);

@@ -8,9 +8,11 @@
 namespace wick::gpu {
 
 /// kWide values from column c on of a row, as a part of their block; of columns behind the last
-/// block nothing is stored. All items of the block come here, neighbours side by side.
-template <u32 kWide>
-WICK_DEVICE void store_in_block(const Blocks& to, u64 row, u32 c, const float (&y)[kWide]) {
+/// block nothing is stored. All items of the block come here, neighbours side by side, and get its
+/// scale, which is stored, too, unless kScale is false.
+template <bool kScale = true, u32 kWide>
+WICK_DEVICE ActivationScale store_in_block(const Blocks& to, u64 row, u32 c,
+                                           const float (&y)[kWide]) {
   constexpr u32 kBlock = 32;
   const auto larger = [](u32 a, u32 b) { return a > b ? a : b; };
   u32 most = 0;
@@ -35,7 +37,8 @@ WICK_DEVICE void store_in_block(const Blocks& to, u64 row, u32 c, const float (&
   sum += shuffle_xor<4>(sum);
   if constexpr (kWide <= 2) sum += shuffle_xor<8>(sum);
   if constexpr (kWide == 1) sum += shuffle_xor<16>(sum);
-  if (c >= to.padded * kBlock) return;
+  const ActivationScale scale = {step.d(), sum};
+  if (c >= to.padded * kBlock) return scale;
   const u64 at = row * to.padded + c / kBlock, first = at * kBlock + c % kBlock;
   if constexpr (kWide == 4) {
     reinterpret_cast<u32*>(to.q)[first / 4] = bytes;
@@ -44,7 +47,8 @@ WICK_DEVICE void store_in_block(const Blocks& to, u64 row, u32 c, const float (&
   } else {
     to.q[first] = static_cast<i8>(bytes);
   }
-  if (c % kBlock == 0) to.scales[at] = {step.d(), sum};
+  if (kScale && c % kBlock == 0) to.scales[at] = scale;
+  return scale;
 }
 
 }  // namespace wick::gpu

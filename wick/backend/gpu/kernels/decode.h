@@ -212,6 +212,10 @@ struct Decode {
 
   WICK_DEVICE void put_query(const NewPair& p) const {
     float* to = shared.q + p.at * DecodeShared::padded(c.d) + p.x;
+    if (WICK_AMD && p.both) {  // at once: neighbouring lanes store neighbours
+      *reinterpret_cast<Pack<float, 2>*>(to) = Pack<float, 2>::of({p.x0, p.x1});
+      return;
+    }
     to[0] = p.x0;
     if (p.both) to[1] = p.x1;
   }

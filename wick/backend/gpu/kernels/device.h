@@ -128,6 +128,12 @@ WICK_DEVICE u32 team_count(bool x) {
 /// on.
 WICK_DEVICE void device_fence() { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agent"); }
 
+/// The lower halves of two words as one, the first's lower; or, if `upper` is 1 rather than 0, the
+/// upper ones.
+WICK_DEVICE u32 same_halves(u32 first, u32 second, u32 upper) {
+  return __builtin_amdgcn_perm(second, first, 0x05040100u + upper * 0x02020202u);
+}
+
 /// Makes the compiler forget what it knows of a register's value, and with it what it has computed
 /// from it: so that it computes it again rather than keep it.
 WICK_DEVICE void forget(u32& x) { asm volatile("" : "+v"(x)); }
@@ -142,12 +148,16 @@ WICK_DEVICE u32 load_now(const u32* from) { return *from; }
 /// Brings a line of memory nearer, where hardware takes such hints. It may be changed afterwards.
 WICK_DEVICE void prefetch(const void*) {}
 
-/// 16 bytes by one load. Left to itself the compiler copies them by memcpy, which keeps arrays of
-/// them out of registers, or word by word.
+/// 16 bytes by one load, one store. Left to itself the compiler copies them by memcpy, which keeps
+/// arrays of them out of registers, or word by word.
 WICK_DEVICE Bytes16 load_whole(const Bytes16* from) {
   typedef u32 Four __attribute__((ext_vector_type(4)));
   const Four v = *reinterpret_cast<const Four*>(from);
   return {{v.x, v.y, v.z, v.w}};
+}
+WICK_DEVICE void store_whole(Bytes16* to, const Bytes16& x) {
+  typedef u32 Four __attribute__((ext_vector_type(4)));
+  *reinterpret_cast<Four*>(to) = Four{x.w[0], x.w[1], x.w[2], x.w[3]};
 }
 /// Asks for bytes, a multiple of 16, to be brought nearer: for items that others need not wait for.
 WICK_DEVICE void prefetch_bytes(const void*, u32) {}
@@ -222,6 +232,9 @@ WICK_DEVICE void let_later_start() { asm volatile("griddepcontrol.launch_depende
 WICK_DEVICE void wait_for_earlier() {}
 WICK_DEVICE void let_later_start() {}
 #endif
+WICK_DEVICE u32 same_halves(u32 first, u32 second, u32 upper) {
+  return __byte_perm(first, second, 0x5410u + upper * 0x2222u);
+}
 WICK_DEVICE void forget(u32& x) { asm volatile("" : "+r"(x)); }
 WICK_DEVICE u32 load_now(const u32* from) {  // past the caches of the processor
   u32 x;
@@ -272,6 +285,7 @@ WICK_DEVICE u32 narrow_two(float low, float high) {
 }
 
 WICK_DEVICE Bytes16 load_whole(const Bytes16* from) { return *from; }
+WICK_DEVICE void store_whole(Bytes16* to, const Bytes16& x) { *to = x; }
 
 WICK_DEVICE Bytes16 load_streamed(const Bytes16* from) {
   Bytes16 x;
@@ -286,7 +300,13 @@ WICK_DEVICE Bytes16 load_streamed(const Bytes16* from) {
 /// A unit of any size, by one load.
 template <class U>
 WICK_DEVICE U load_whole(const U* from) {
-  return *from;
+  if constexpr (WICK_AMD && sizeof(U) == 16 && alignof(U) == 16) {
+    return __builtin_bit_cast(U, load_whole(reinterpret_cast<const Bytes16*>(from)));
+  } else if constexpr (WICK_AMD && sizeof(U) == 8 && alignof(U) == 8) {
+    return __builtin_bit_cast(U, *reinterpret_cast<const u64*>(from));
+  } else {
+    return *from;
+  }
 }
 
 WICK_DEVICE u32 lane() { return item() % kTeam; }

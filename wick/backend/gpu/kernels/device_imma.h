@@ -13,7 +13,13 @@
 //   row(lane, slot), column(lane)      where they come from
 //   kResultRows, kResultColumns        results of a lane: i = r · kResultColumns + c
 //   result_row(lane, r), result_column(lane, c)
-//   place(column), result_place(lane)  an order of columns in which a lane's are neighbours
+//   column_at(place), result_place(lane)  an order of columns in which a lane's are neighbours
+//   apart(column)                      in results of one number, 1 in the upper 16 of 32 lanes, 0
+//                                      in the lower ones; always 0 where a row isn't lane % 16
+//   kExchanges        whether a lane brings a word at a time, and four of 16 lanes each can
+//   exchange
+//                     words instead: exchange(w), the words of piece lane / 16 before, afterwards
+//                     the lane / 16-th of four pieces
 //   low, high, multiply                sums + Σ of one half, of both
 //   from, to_float                     what sums start with; what they are as floats, below 2^22
 
@@ -34,6 +40,7 @@ struct ByteHalves {
 /// NVIDIA from sm_80 on. Source: PTX ISA, "Matrix Fragments for mma.m16n8k16 with integer type".
 struct ByteUnit {
   static constexpr u32 kWave = 32, kColumns = 8, kWords = 1, kSlots = 2;
+  static constexpr bool kExchanges = false;
   static constexpr u32 kResultRows = 2, kResultColumns = 2, kResults = 4;
   using Rows = ByteHalves<kSlots>;
   using Columns = ByteHalves<1>;
@@ -42,8 +49,9 @@ struct ByteUnit {
   WICK_DEVICE static u32 column(u32 lane) { return lane / 4; }
   WICK_DEVICE static u32 result_row(u32 lane, u32 r) { return lane / 4 + 8 * r; }
   WICK_DEVICE static u32 result_column(u32 lane, u32 c) { return lane % 4 * 2 + c; }
-  WICK_DEVICE static u32 place(u32 column) { return column; }
+  WICK_DEVICE static u32 column_at(u32 place) { return place; }
   WICK_DEVICE static u32 result_place(u32 lane) { return lane % 4 * 2; }
+  WICK_DEVICE static u32 apart(u32) { return 0; }
 
   WICK_DEVICE static void half(i32 (&s)[kResults], const u32* rows, u32 column) {
     asm("mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5}, {%6}, "
@@ -86,14 +94,17 @@ struct ByteUnit {
   static constexpr u32 kWords = 2;
   WICK_DEVICE static u32 word(u32 lane) { return lane / 16 * 2; }
   WICK_DEVICE static u32 result_column(u32 lane, u32 c) { return lane / 16 * 8 + c; }
-  WICK_DEVICE static u32 place(u32 column) { return column; }
+  WICK_DEVICE static u32 column_at(u32 place) { return place; }
+  WICK_DEVICE static u32 apart(u32 column) { return column / 8 % 2; }
 #else
   static constexpr u32 kWords = 4;
   WICK_DEVICE static u32 word(u32) { return 0; }
   WICK_DEVICE static u32 result_column(u32 lane, u32 c) { return c * 2 + lane / 16; }
-  WICK_DEVICE static u32 place(u32 column) { return column % 2 * 8 + column / 2; }
+  WICK_DEVICE static u32 column_at(u32 place) { return place % 8 * 2 + place / 8; }
+  WICK_DEVICE static u32 apart(u32 column) { return column % 2; }
 #endif
   static constexpr u32 kWave = 32, kColumns = 16, kSlots = 1;
+  static constexpr bool kExchanges = false;
   static constexpr u32 kResultRows = 1, kResultColumns = 8, kResults = 8;
   using Rows = ByteHalves<kWords>;
   using Columns = ByteHalves<kWords>;
@@ -144,6 +155,7 @@ struct ByteUnit {
 /// Source: "CDNA2" and "CDNA3" Instruction Set Architecture, "Matrix Arithmetic Instructions".
 struct ByteUnit {
   static constexpr u32 kWave = 64, kColumns = 16, kWords = 1, kSlots = 1;
+  static constexpr bool kExchanges = true;
   static constexpr u32 kResultRows = 1, kResultColumns = 4, kResults = 4;
   using Rows = ByteHalves<1>;
   using Columns = ByteHalves<1>;
@@ -152,8 +164,28 @@ struct ByteUnit {
   WICK_DEVICE static u32 column(u32 lane) { return lane % 16; }
   WICK_DEVICE static u32 result_row(u32 lane, u32) { return lane % 16; }
   WICK_DEVICE static u32 result_column(u32 lane, u32 c) { return lane / 16 * 4 + c; }
-  WICK_DEVICE static u32 place(u32 column) { return column; }
+  WICK_DEVICE static u32 column_at(u32 place) { return place; }
   WICK_DEVICE static u32 result_place(u32 lane) { return lane / 16 * 4; }
+  WICK_DEVICE static u32 apart(u32 column) { return column / 4 % 2; }
+
+  WICK_DEVICE static void exchange(u32 (&w)[4]) {
+    const u32 lane = item() % kWave;
+    const bool upper = lane / 32 != 0, odd = lane / 16 % 2 != 0;
+#pragma unroll
+    for (u32 i = 0; i < 2; ++i) {
+      const u32 mine = upper ? w[i] : w[2 + i];
+      const auto other = static_cast<u32>(
+          __builtin_amdgcn_ds_bpermute(static_cast<i32>((lane ^ 32) * 4), static_cast<i32>(mine)));
+      w[i] = upper ? other : w[i];
+      w[2 + i] = upper ? w[2 + i] : other;
+    }
+#pragma unroll
+    for (u32 i = 0; i < 4; i += 2) {
+      const u32 other = shuffle_xor<16>(odd ? w[i] : w[i + 1]);
+      w[i] = odd ? other : w[i];
+      w[i + 1] = odd ? w[i + 1] : other;
+    }
+  }
 
   typedef i32 Sums __attribute__((ext_vector_type(4)));
 #if defined(__gfx942__)

@@ -41,20 +41,19 @@ WICK_DEVICE u64 multiply_add(u64 a, u64 b, u64 sum) { return a * b + sum; }
 
 /// A tile's rows on their way to shared memory, kOfK of k at a time, widened and turned: there
 /// the rows of one k are neighbours. Neighbouring items read neighbours in memory, be those rows or
-/// k.
+/// k; of k an item has several neighbouring rows, which it stores at once.
 template <class T, u32 kRows, u32 kOfK>
 class PlainStage {
  public:
   using Sum = decltype(widen(T()));
   static constexpr u32 kTile = kRows, kDepth = kOfK;
-  static constexpr u32 kPitch = kRows + 16 / sizeof(Sum);
+  static constexpr u32 kTogether = 16 / sizeof(Sum), kPitch = kRows + kTogether;
   static constexpr u32 kElems = kPitch * kDepth;
 
   WICK_DEVICE explicit PlainStage(const TileRows<T>& from) : k_stride_(from.k_stride) {
-    // Along k, 8 k by 32 rows at a time: no two lanes of a team store to one bank.
     along_k_ = from.row_stride != 1;
-    row_ = along_k_ ? item() / 8 : item() % kRows;
-    k_ = along_k_ ? item() % 8 : item() / kRows;
+    row_ = along_k_ ? item() / kDepth * kTogether : item() % kRows;
+    k_ = along_k_ ? item() % kDepth : item() / kRows;
     for (u32 s = 0; s < kEach; ++s) {
       const u32 row = row_ + row_step(s) < from.rows ? row_ + row_step(s) : from.rows - 1;
       at_[s] = from.data + row * from.row_stride + (k_ + k_step(s)) * k_stride_;
@@ -71,18 +70,32 @@ class PlainStage {
     }
   }
   WICK_DEVICE void store(Sum* shared) const {
+    Sum* const to = shared + k_ * kPitch + row_;
+    if (along_k_) {
 #pragma unroll
-    for (u32 s = 0; s < kEach; ++s) {
-      shared[(k_ + k_step(s)) * kPitch + row_ + row_step(s)] = widen(held_[s]);
+      for (u32 s = 0; s < kEach; s += kTogether) {
+        Together rows;
+#pragma unroll
+        for (u32 i = 0; i < kTogether; ++i) rows.v[i] = widen(held_[s + i]);
+        store_whole(reinterpret_cast<Bytes16*>(to + row_step(s)),
+                    __builtin_bit_cast(Bytes16, rows));
+      }
+    } else {
+#pragma unroll
+      for (u32 s = 0; s < kEach; ++s) to[k_step(s) * kPitch] = widen(held_[s]);
     }
   }
 
  private:
   static constexpr u32 kEach = kRows * kDepth / kLoopItems;
-  WICK_DEVICE u32 row_step(u32 s) const { return along_k_ ? s % (kRows / 32) * 32 : 0; }
-  WICK_DEVICE u32 k_step(u32 s) const {
-    return along_k_ ? s / (kRows / 32) * 8 : s * (kLoopItems / kRows);
+  static_assert(kEach % kTogether == 0);
+  struct alignas(16) Together {
+    Sum v[kTogether];
+  };
+  WICK_DEVICE u32 row_step(u32 s) const {
+    return along_k_ ? s / kTogether * (kLoopItems / kDepth * kTogether) + s % kTogether : 0;
   }
+  WICK_DEVICE u32 k_step(u32 s) const { return along_k_ ? 0 : s * (kLoopItems / kRows); }
 
   const T* at_[kEach];
   T held_[kEach];
@@ -99,7 +112,8 @@ class PlainLoop {
  public:
   static constexpr u32 kTile = StageA::kTile, kM = kTile, kN = kTile, kDepth = StageA::kDepth;
   using Sum = typename StageA::Sum;
-  static constexpr u32 kSlabs = 2;
+  // Of deep slabs one, for as many barriers and as much shared memory.
+  static constexpr u32 kSlabs = kDepth * sizeof(Sum) > 64 ? 1 : 2;
   static constexpr u32 kSlabElems = StageA::kElems + StageB::kElems;
   static constexpr u32 kSharedWords = kSlabs * kSlabElems * sizeof(Sum) / 4;
 
@@ -115,6 +129,7 @@ class PlainLoop {
     stage_b.load(k);
     for (u32 slab = 0; slab < slabs; ++slab) {
       Sum* const now = shared + slab % kSlabs * kSlabElems;
+      if (kSlabs == 1 && slab > 0) sync();
       stage_a.store(now);
       stage_b.store(now + StageA::kElems);
       sync();

@@ -22,9 +22,9 @@ class PieceStage {
 
   WICK_DEVICE PieceStage(const TileRows<u16>& from, u32 layout)
       : k_stride_(from.k_stride), layout_(layout) {
-    if (layout == kPiecesOfK) {
-      row_ = item() / kChunks;
-      chunk_ = item() % kChunks;
+    if (layout == kPiecesOfK) {  // eight lanes take four chunks of two rows, which are in all banks
+      row_ = item() / (2 * kChunks) * 2 + item() / 4 % 2;
+      chunk_ = item() % (2 * kChunks) / 8 * 4 + item() % 4;
     } else if (layout == kPairsOfRows) {
       row_ = item() % (kRows / 2) * 2;
       chunk_ = item() / (kRows / 2);
@@ -80,15 +80,16 @@ class PieceStage {
     const u32* h = held_;
     Bytes16* const to = shared + chunk_ * kPitch + row_;
     if (layout_ == kPairsOfRows) {  // element e of both rows lies in one word
+      // Of eight lanes, four begin with the even row and four with the odd one; where that takes no
+      // register too many.
+      const u32 first = WICK_AMD ? item() / 4 % 2 : 0;
 #pragma unroll
       for (u32 s = 0; s < 2; ++s) {
+        const u32 odd = first ^ s;
         Bytes16 piece;
 #pragma unroll
-        for (u32 i = 0; i < 4; ++i) {
-          piece.w[i] = s == 0 ? (h[2 * i] & 0xffffu) | h[2 * i + 1] << 16
-                              : h[2 * i] >> 16 | (h[2 * i + 1] & 0xffff0000u);
-        }
-        to[s] = piece;
+        for (u32 i = 0; i < 4; ++i) piece.w[i] = same_halves(h[2 * i], h[2 * i + 1], odd);
+        to[odd] = piece;
       }
     } else {
 #pragma unroll

@@ -21,7 +21,7 @@ struct Spread {
 template <class T>
 WICK_DEVICE void load_four(float (&y)[kFour], const T* x, u32 c, const Spread& spread) {
   if (spread.wide != 0) {
-    const auto pack = *reinterpret_cast<const Pack<T, kFour>*>(x + c);
+    const auto pack = load_whole(reinterpret_cast<const Pack<T, kFour>*>(x + c));
 #pragma unroll
     for (u32 i = 0; i < kFour; ++i) y[i] = pack[i];
   } else {

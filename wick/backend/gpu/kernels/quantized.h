@@ -10,6 +10,7 @@
 //   q4_k  8 of nibbles │ header: d, dmin, then 8 bytes sc | m<<6, then 8 nibbles m>>2
 //                                                                                   2304 B
 //   q6_k  8 of low nibbles │ 4 of high bits │ 16 int8 scales │ 16 rows × d          3360 B
+// On AMD it takes 3456, so that each begins a line of 128.
 // Byte i of a block's nibbles has value i (low) and value 16 + i (high), as q4_0 in a file.
 // q6_k: the 6 bits are q − 32 in two's complement. A piece of high bits serves two blocks, a word
 // half a block's nibbles: byte b of word w has, from bit 4·t + 2·h on, the high bits that belong to
@@ -46,8 +47,11 @@ struct Q6_K {
   static constexpr bool kMinimum = false;
 };
 inline constexpr u32 kPieceBytes = 16 * kUnitRows;
+inline constexpr u32 kUnitAlign = WICK_AMD ? 128 : 32;
 template <class Q>
-inline constexpr u32 kUnitBytes = kPieceBytes*(Q::kQuants + Q::kScales) + kUnitRows* Q::kTail;
+inline constexpr u32 kUnitBytes = (kPieceBytes * (Q::kQuants + Q::kScales) + kUnitRows * Q::kTail +
+                                   kUnitAlign - 1) /
+                                  kUnitAlign* kUnitAlign;
 
 /// Number j of the eight f16 of 16 bytes.
 WICK_DEVICE float half_at(const Bytes16& s, u32 j) {

@@ -13,6 +13,21 @@ namespace wick::gpu {
 WICK_DEVICE u32 wave_lane() { return item() % ByteUnit::kWave; }
 WICK_DEVICE u32 wave() { return item() / ByteUnit::kWave; }
 
+/// Where 16 lanes side by side take a half or less of 16 bytes each of 16 rows or columns, their
+/// halves lie in shared memory the other way round in every second eight, clear of the others'
+/// banks. What to add to a word's number, by exclusive or.
+WICK_DEVICE u32 turned(u32 row) {
+  constexpr bool kTurned = ByteUnit::kColumns == 16 && ByteUnit::kWords < 4;
+  return kTurned ? row / 8 % 2 * 2 : 0;
+}
+/// So, too, of q6_k's high bits, of which lanes take at most a half.
+WICK_DEVICE u32 turned_high(u32 row) { return ByteUnit::kColumns == 16 ? row / 8 % 2 * 2 : 0; }
+/// `turn`: what one of these says.
+WICK_DEVICE void put_turned(u8* to, u32 turn, const Bytes16& x) {
+  *reinterpret_cast<Bytes16*>(to) = {{turn != 0 ? x.w[2] : x.w[0], turn != 0 ? x.w[3] : x.w[1],
+                                      turn != 0 ? x.w[0] : x.w[2], turn != 0 ? x.w[1] : x.w[3]}};
+}
+
 /// Neighbouring words at once.
 template <u32 kCount, bool kStreamed>
 WICK_DEVICE void load_words(u32* to, const u32* from) {
@@ -40,32 +55,42 @@ WICK_DEVICE void load_words(u32* to, const u32* from) {
 /// What a lane brings of the quants of a block of 16 rows, as it lies in a unit.
 template <class Q>
 struct BlockWords {
+  using Unit = ByteUnit;
   static constexpr u32 kSlots = ByteUnit::kSlots, kWords = ByteUnit::kWords;
   static constexpr bool kWhole = kSame<Q, Q8_0>, kSix = kSame<Q, Q6_K>;
   static constexpr u32 kHighWords = kWords == 4 ? 2 : 1;  // q6_k: a word serves two of nibbles
   u32 w[kSlots][kWhole ? 2 * kWords : kWords];
   u32 high[kSlots][kSix ? kHighWords : 1];
 
-  /// Of block j of a unit. kStreamed: from memory, of which nobody wants it again.
+  /// Of block j of a unit. kStreamed: from memory, of which nobody wants it again; else from shared
+  /// memory, where put_turned has put it.
   template <bool kStreamed>
   WICK_DEVICE void load(const u8* unit, u32 j) {
     const u32 lane = wave_lane(), word = ByteUnit::word(lane);
 #pragma unroll
     for (u32 s = 0; s < kSlots; ++s) {
-      const u32 in_piece = ByteUnit::row(lane, s) * 4;
-      const u32* from = reinterpret_cast<const u32*>(unit) + in_piece;
+      const u32 row = ByteUnit::row(lane, s), turn = kStreamed ? 0 : turned(row);
+      const u32* from = reinterpret_cast<const u32*>(unit) + row * 4;
       constexpr u32 kPiece = kPieceBytes / 4;
+      const u32 at = word ^ turn;
       if constexpr (kWhole) {
-        load_words<kWords, kStreamed>(w[s], from + 2 * j * kPiece + word);
-        load_words<kWords, kStreamed>(w[s] + kWords, from + (2 * j + 1) * kPiece + word);
+        load_words<kWords, kStreamed>(w[s], from + 2 * j * kPiece + at);
+        load_words<kWords, kStreamed>(w[s] + kWords, from + (2 * j + 1) * kPiece + at);
       } else {
-        load_words<kWords, kStreamed>(w[s], from + j * kPiece + word);
+        load_words<kWords, kStreamed>(w[s], from + j * kPiece + at);
       }
-      if constexpr (kSix) {
-        const u32* bits = from + (8 + j / 2) * kPiece + j % 2 * 2 + word / 2;
-        load_words<kHighWords, kStreamed>(high[s], bits);
-      }
+      if constexpr (kSix) load_high<kStreamed>(unit, j, s);
     }
+  }
+  /// q6_k's high bits alone.
+  template <bool kStreamed>
+  WICK_DEVICE void load_high(const u8* unit, u32 j, u32 s) {
+    const u32 lane = wave_lane(), word = ByteUnit::word(lane);
+    const u32 row = ByteUnit::row(lane, s), turn = kStreamed ? 0 : turned_high(row);
+    const u32* from = reinterpret_cast<const u32*>(unit) + row * 4;
+    constexpr u32 kPiece = kPieceBytes / 4;
+    const u32* bits = from + (8 + j / 2) * kPiece + ((j % 2 * 2 + word / 2) ^ turn);
+    load_words<kHighWords, kStreamed>(high[s], bits);
   }
 
   /// As int8; q6_k's are four times too large.
@@ -126,16 +151,19 @@ template <class Q, u32 kColumns, u32 kChunks>
 struct StagedColumns {
   static constexpr u32 kChunkBytes = 256 + 16;  // keeps columns clear of each other's banks
   static constexpr bool kExtra = !kSame<Q, Q8_0> && !kSame<Q, Q6_K>;
+  /// Words from a block's scales to the next one's: on AMD four columns' of eight blocks are in all
+  /// banks, and neighbouring items take those.
+  static constexpr u32 kPitch = kColumns + (WICK_AMD ? 4 : 0);
   static constexpr u32 kBytes =
-      kChunks * kColumns * (kChunkBytes + kChunkBlocks * 4 * (kExtra ? 2 : 1));
+      kChunks * (kColumns * kChunkBytes + kChunkBlocks * kPitch * 4 * (kExtra ? 2 : 1));
   u8* values;   // [chunk][column] of kChunkBytes
-  u32* scales;  // [chunk][block][column in the order of places]: bits of d
+  u32* scales;  // [chunk][block][column in the order of places], kPitch apart: bits of d
   u32* extras;  // so, too: extra_of
 
   WICK_DEVICE explicit StagedColumns(u8* shared) {
     values = shared;
     scales = reinterpret_cast<u32*>(values + kChunks * kColumns * kChunkBytes);
-    extras = scales + kChunks * kColumns * kChunkBlocks;
+    extras = scales + kChunks * kChunkBlocks * kPitch;
   }
 
   /// Chunks [first, first + count) of columns from `column` on, of `columns` with `all` chunks
@@ -147,19 +175,20 @@ struct StagedColumns {
       const u32 c = i / kInColumn, at = i % kInColumn;
       if (at >= count * 16) continue;
       const u64 start = (u64{clamped(column + c, columns)} * all + first) * 16;
-      u8* to = values + (at / 16 * kColumns + c) * kChunkBytes + at % 16 * 16;
-      *reinterpret_cast<Bytes16*>(to) = q[start + at];
+      put_turned(values + (at / 16 * kColumns + c) * kChunkBytes + at % 16 * 16, turned(c),
+                 load_whole(q + start + at));
     }
-    constexpr u32 kBlocks = kChunks * kChunkBlocks;
+    constexpr u32 kUnit = ByteUnit::kColumns, kBlocks = kChunks * kChunkBlocks;
+    constexpr u32 kFour = WICK_AMD ? 4 : 1, kAtOnce = WICK_AMD ? kChunkBlocks : kBlocks;
     for (u32 i = item(); i < kColumns * kBlocks; i += items()) {
-      const u32 c = i / kBlocks, at = i % kBlocks;
+      const u32 at = i / (kFour * kAtOnce) % (kBlocks / kAtOnce) * kAtOnce + i % kAtOnce;
       if (at >= count * kChunkBlocks) continue;
+      const u32 place = i / (kFour * kBlocks) * kFour + i / kAtOnce % kFour;
+      const u32 c = place / kUnit * kUnit + ByteUnit::column_at(place % kUnit);
       const u64 start = (u64{clamped(column + c, columns)} * all + first) * kChunkBlocks;
       const ActivationScale s = from[start + at];
-      constexpr u32 kUnit = ByteUnit::kColumns;
-      const u32 to = at * kColumns + c / kUnit * kUnit + ByteUnit::place(c % kUnit);
-      scales[to] = f32_bits(s.d);
-      if constexpr (kExtra) extras[to] = extra_of<Q>(s);
+      scales[at * kPitch + place] = f32_bits(s.d);
+      if constexpr (kExtra) extras[at * kPitch + place] = extra_of<Q>(s);
     }
   }
 
@@ -169,7 +198,7 @@ struct StagedColumns {
     const u32 column = tile * ByteUnit::kColumns + ByteUnit::column(lane);
     const u32* from =
         reinterpret_cast<const u32*>(values + (chunk * kColumns + column) * kChunkBytes) + j * 8 +
-        ByteUnit::word(lane);
+        (ByteUnit::word(lane) ^ turned(column));
     ByteUnit::Columns b;
     load_words<ByteUnit::kWords, false>(b.low, from);
     load_words<ByteUnit::kWords, false>(b.high, from + 4);
@@ -223,7 +252,7 @@ WICK_DEVICE void add_block(float (&p)[ByteUnit::kResults], const ByteUnit::Rows&
                            const StagedColumns<Q, kColumns, kChunks>& columns, u32 chunk, u32 j,
                            u32 tile, const ByteUnit::Columns& operands) {
   constexpr u32 kEach = ByteUnit::kResultColumns;
-  const u32 at = (chunk * kChunkBlocks + j) * kColumns + tile * ByteUnit::kColumns +
+  const u32 at = (chunk * kChunkBlocks + j) * columns.kPitch + tile * ByteUnit::kColumns +
                  ByteUnit::result_place(wave_lane());
   u32 scale[kEach], extra[kEach] = {};
   load_words<kEach, false>(scale, columns.scales + at);

@@ -66,8 +66,8 @@ class SharedX {
     const u32 in_pack = e % kPack, pack = e / kPack;
     if constexpr (kNarrow) {
       u32* const words = shared_[row * packs_ + pack].w + in_pack / 2;
-      words[0] = narrow_two<bf16>(v[0], v[1]);
-      words[1] = narrow_two<bf16>(v[2], v[3]);
+      *reinterpret_cast<u64*>(words) =
+          narrow_two<bf16>(v[0], v[1]) | u64{narrow_two<bf16>(v[2], v[3])} << 32;
     } else {
       shared_[(row * kPlanes + in_pack / 4) * packs_ + pack] = {
           {f32_bits(v[0]), f32_bits(v[1]), f32_bits(v[2]), f32_bits(v[3])}};

@@ -73,8 +73,14 @@ void stream(Gpu& gpu, const ProductJob& job, const Product& p, uint32_t rows, co
   // Bytes of the weights that may come while earlier kernels run.
   constexpr uint32_t kAhead = 8 << 20;
   const int64_t teams = stream_teams(packs_of(job));
-  // Groups that a processor holds at once.
-  const int64_t at_once = std::max<int64_t>((rows == 1 ? 2 : 1) * kMostTeams / teams, 1);
+  // Groups that a processor holds at once; on AMD fewer of them, if together they would read
+  // activations for more than a sixteenth of the weights.
+  int64_t at_once = std::max<int64_t>((rows == 1 ? 2 : 1) * kMostTeams / teams, 1);
+  if (gpu.device.kind == DeviceKind::hip) {
+    const int64_t row = bytes_of(job.a_dtype, p.k) * p.m, all = bytes_of(job.b_dtype, p.k) * p.n;
+    const int64_t each = std::max<int64_t>(16 * row * gpu.info.processors, 1);
+    at_once = std::clamp<int64_t>(all / each, 1, at_once);
+  }
   const auto groups =
       static_cast<uint32_t>(std::min(divide_up(p.n, 4), gpu.info.processors * at_once));
   gpu.launch("matvec_stream", fmt::format("matvec_{}_{}", name(job.b_dtype), rows),

@@ -6,7 +6,7 @@
 namespace wick::gpu {
 namespace {
 
-constexpr int64_t kPackItems = 256, kPackEach = 8;
+constexpr int64_t kPackItems = 256, kPackEach = 4;
 
 }  // namespace
 

@@ -67,10 +67,18 @@ constexpr uint32_t kSharedBytes = 48 << 10;
 
 /// One column. False where the activations don't fit into shared memory.
 bool matvec(const Product& p) {
-  // Short rows leave groups with too little to do.
-  const uint32_t row_groups = p.chunks < 16 && p.weight.row_groups() % 2 == 0 ? 2 : 1;
+  const auto shared_bytes = [&](uint32_t groups) {
+    return p.chunks * 320 + groups * (p.chunks * 64 + 64);
+  };
+  // Short rows leave groups with too little to do. AMD's caches are to serve few activations.
+  const Gpu& gpu = p.weight.gpu;
+  const bool pays =
+      p.chunks < 16 || (gpu.device.kind == DeviceKind::hip &&
+                        p.weight.row_groups() / 2 >= static_cast<uint32_t>(gpu.info.processors));
+  const uint32_t row_groups =
+      pays && p.weight.row_groups() % 2 == 0 && shared_bytes(2) <= kSharedBytes ? 2 : 1;
   Grid grid{{p.weight.row_groups() / row_groups, 1, 1}};
-  grid.shared_bytes = p.chunks * 320 + row_groups * (p.chunks * 64 + 64);
+  grid.shared_bytes = shared_bytes(row_groups);
   if (grid.shared_bytes > kSharedBytes) return false;
   // Halves of teams share the units evenly: as few rounds as there have to be, and then as few
   // halves.
@@ -106,10 +114,11 @@ bool has_byte_unit(const Gpu& gpu) {
          name.starts_with("gfx12") || name == "gfx908" || name == "gfx90a" || name == "gfx942";
 }
 
-/// Columns in shared memory: kernels/quantized_tile.h.
-uint32_t staged_column_bytes(DType type) {
+/// A chunk of columns in shared memory: kernels/quantized_tile.h.
+uint32_t staged_bytes(const Gpu& gpu, DType type, uint32_t columns) {
   const bool extra = type != DType::q8_0 && type != DType::q6_k;
-  return 256 + 16 + 8 * 4 * (extra ? 2 : 1);
+  const uint32_t pitch = columns + (gpu.device.kind == DeviceKind::hip ? 4 : 0);
+  return columns * (256 + 16) + 8 * pitch * 4 * (extra ? 2 : 1);
 }
 
 /// Up to 16 columns at once.
@@ -117,10 +126,12 @@ void few(const Product& p) {
   const bool cuda = p.weight.gpu.device.kind == DeviceKind::cuda;
   const uint32_t waves = p.weight.gpu.info.wave == 64 ? 4 : 8;
   const uint32_t columns = cuda && p.x.rows() <= 8 ? 8 : 16;
-  constexpr uint32_t kRowGroups = 2, kPitch = 36;
+  constexpr uint32_t kRowGroups = 2;
+  const uint32_t pitch = cuda ? 36 : 32;
   Grid grid{{(p.weight.row_groups() + kRowGroups - 1) / kRowGroups,
              (p.x.rows() + columns - 1) / columns, 1}};
-  grid.shared_bytes = waves * columns * (staged_column_bytes(p.weight.format()) + kPitch * 4);
+  grid.shared_bytes =
+      waves * (staged_bytes(p.weight.gpu, p.weight.format(), columns) + columns * pitch * 4);
   grid.early = true;
   p.launch("quantized_few", fmt::format("few_{}_{}", name(p.weight.format()), columns), grid,
            p.x.rows());
@@ -136,7 +147,8 @@ void many(const Product& p) {
                                                                        : 1;
   Grid grid{
       {(p.weight.row_groups() + kUnits - 1) / kUnits, (p.x.rows() + kColumns - 1) / kColumns, 1}};
-  grid.shared_bytes = kUnits * (pieces * 256 + tables * 512) + kColumns * staged_column_bytes(type);
+  grid.shared_bytes =
+      kUnits * (pieces * 256 + tables * 512) + staged_bytes(p.weight.gpu, type, kColumns);
   grid.early = true;
   p.launch("quantized_many", fmt::format("many_{}", name(type)), grid, p.x.rows());
 }

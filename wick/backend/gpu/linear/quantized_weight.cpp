@@ -40,7 +40,9 @@ std::unique_ptr<PreparedWeight> prepare_quantized(Gpu& gpu, std::span<const Cons
   weight->k = parts.front().layout.shape()[1];
   for (const ConstView& part : parts) weight->n += part.layout.shape()[0];
   const uint32_t chunks = weight->chunks();
-  const size_t unit_bytes = kUnitRows * (16 * size_t{format->pieces} + format->tail);
+  const size_t align = gpu.device.kind == DeviceKind::cuda ? 32 : 128;
+  const size_t used_bytes = kUnitRows * (16 * size_t{format->pieces} + format->tail);
+  const size_t unit_bytes = (used_bytes + align - 1) / align * align;
   const size_t group_bytes = unit_bytes * chunks;
   weight->bytes = group_bytes * weight->row_groups();
   weight->units = gpu.pool.take(weight->bytes);

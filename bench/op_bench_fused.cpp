@@ -1,0 +1,117 @@
+// Rows of softmax, norms, rope and attention.
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "bench/op_bench.h"
+
+namespace wick::bench {
+namespace {
+
+Backend& cpu() { return backend(Device()); }
+
+const Shape kRows{1024, 4096};
+double copied(const Shape& shape, DType dtype) {
+  return 2 * static_cast<double>(bytes_of(dtype, shape.elems()));
+}
+
+void add_softmax(std::vector<OpRow>& rows, const char* name, DType dtype, const Shape& shape,
+                 const char* shape_name, int dim, bool log) {
+  rows.push_back({name, dtype, shape_name, Limit::copy, copied(shape, dtype), [=] {
+                    const Tensor x = random_tensor(shape, dtype), y = Tensor::empty(shape, dtype);
+                    return [=] { cpu().softmax(y.mutable_view(), x.view(), dim, log); };
+                  }});
+}
+
+void add_norms(std::vector<OpRow>& rows, DType dtype) {
+  rows.push_back({"layer_norm", dtype, "1024x4096", Limit::copy, copied(kRows, dtype), [=] {
+                    const Tensor x = random_tensor(kRows, dtype), w = random_tensor({4096}, dtype),
+                                 b = random_tensor({4096}, dtype), y = Tensor::empty(kRows, dtype);
+                    return [=] {
+                      cpu().layer_norm(y.mutable_view(), x.view(), w.view(), b.view(), 1e-5f);
+                    };
+                  }});
+  rows.push_back({"rms_norm", dtype, "1024x4096", Limit::copy, copied(kRows, dtype), [=] {
+                    const Tensor x = random_tensor(kRows, dtype), w = random_tensor({4096}, dtype),
+                                 y = Tensor::empty(kRows, dtype);
+                    return [=] { cpu().rms_norm(y.mutable_view(), x.view(), w.view(), 1e-5f); };
+                  }});
+}
+
+/// Functions whose result is new: its memory comes from the allocator's cache.
+void add_image_norms(std::vector<OpRow>& rows) {
+  const Shape image{8, 64, 56, 56};
+  rows.push_back(
+      {"group_norm", DType::f32, "8x64x56x56,8", Limit::copy, copied(image, DType::f32), [=] {
+         const Tensor x = random_tensor(image, DType::f32), w = random_tensor({64}, DType::f32),
+                      b = random_tensor({64}, DType::f32);
+         return [=] { group_norm(x, 8, w, b); };
+       }});
+  rows.push_back(
+      {"batch_norm", DType::f32, "8x64x56x56", Limit::copy, copied(image, DType::f32), [=] {
+         const Tensor x = random_tensor(image, DType::f32),
+                      mean = random_tensor({64}, DType::f32, 2),
+                      var = sqr(random_tensor({64}, DType::f32, 3)),
+                      w = random_tensor({64}, DType::f32, 4),
+                      b = random_tensor({64}, DType::f32, 5);
+         return [=] { batch_norm(x, mean, var, w, b); };
+       }});
+}
+
+struct Heads {
+  const char* name;
+  int64_t heads, key_heads, queries, keys, size;
+  bool causal;
+};
+
+void add_attention(std::vector<OpRow>& rows, DType dtype, const Heads& a) {
+  const std::string shape =
+      fmt::format("h{}g{}m{}n{}d{}", a.heads, a.key_heads, a.queries, a.keys, a.size);
+  const double pairs =
+      static_cast<double>(a.queries) * static_cast<double>(a.keys) -
+      (a.causal ? static_cast<double>(a.queries) * static_cast<double>(a.queries - 1) / 2 : 0);
+  const bool decode = a.queries == 1;
+  const double cache = 2 * static_cast<double>(bytes_of(dtype, a.key_heads * a.keys * a.size));
+  rows.push_back(
+      {a.name, dtype, shape, decode ? Limit::read : Limit::fma,
+       decode ? cache : 2 * pairs * static_cast<double>(a.heads) * static_cast<double>(a.size),
+       [=] {
+         const Tensor q = random_tensor({1, a.heads, a.queries, a.size}, dtype, 1),
+                      k = random_tensor({1, a.key_heads, a.keys, a.size}, dtype, 2),
+                      v = random_tensor({1, a.key_heads, a.keys, a.size}, dtype, 3),
+                      y = Tensor::empty({1, a.heads, a.queries, a.size}, dtype);
+         AttentionParams params;
+         params.scale = 0.125f;
+         params.causal = a.causal;
+         return
+             [=] { cpu().attention(y.mutable_view(), q.view(), k.view(), v.view(), params, {}); };
+       }});
+}
+
+}  // namespace
+
+void add_fused(std::vector<OpRow>& rows) {
+  for (DType dtype : {DType::f32, DType::bf16}) {
+    add_softmax(rows, "softmax", dtype, kRows, "1024x4096", 1, false);
+    add_softmax(rows, "softmax_dim0", dtype, kRows, "1024x4096", 0, false);
+    add_softmax(rows, "log_softmax", dtype, kRows, "1024x4096", 1, true);
+    add_norms(rows, dtype);
+  }
+  add_softmax(rows, "softmax", DType::f32, {8192, 128}, "8192x128", 1, false);
+  add_image_norms(rows);
+  const Heads attentions[] = {
+      {"attention", 8, 8, 1024, 1024, 64, false},
+      {"attention_causal", 8, 8, 1024, 1024, 64, true},
+      {"attention_grouped", 8, 2, 1024, 1024, 64, true},
+      {"attention_decode", 8, 8, 1, 4096, 64, false},
+      {"attention_decode_grouped", 32, 8, 1, 4096, 128, false},
+  };
+  for (const Heads& a : attentions) {
+    add_attention(rows, DType::f32, a);
+    add_attention(rows, DType::bf16, a);
+  }
+  add_attention(rows, DType::f16, attentions[0]);
+}
+
+}  // namespace wick::bench

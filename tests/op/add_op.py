@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+"""Adds an op to copies of the sources, as docs/adding-an-op.md says how: softsign, in three places, and its
+reference in the parity suite. The build of tests/op makes a library of what these copies change and tests it.
+
+Usage: add_op.py SOURCE_FOLDER OVERLAY_FOLDER"""
+
+import pathlib
+import sys
+
+# (file, the line behind which it goes, what is added). The row comes last, so that the objects of the tree, whose
+# tables end there, can be linked.
+PLACES = [
+    ("wick/op/ops.def",
+     'WICK_OP(attention, ',
+     'WICK_UNARY(softsign, Floats, exact, rule, "x / (1 + |x|)")\n'),
+    ("wick/math/arithmetic.h",
+     "/// x·by, rounded, plus a number, rounded.",
+     """/// x/(1 + |x|). Worst 1.5 ulp.
+template <Real T>
+WICK_FN T softsign(T x) {
+  return x / (T(1) + abs(x));
+}
+"""),
+    ("wick/tensor/gradients.cpp",
+     "    {Op::gelu_erf, {gelu_erf_rule}},",
+     """    {Op::softsign, {WICK_GRADIENT({ v.to_x(v.grad() / sqr(plus(abs(v.x()), 1.0))); })}},
+"""),
+    # What the tests hold it to.
+    ("tests/parity/elementwise_test.cpp",
+     "long double sigmoid(long double x)",
+     "long double softsign(long double x) { return x / (1 + std::fabs(x)); }\n"),
+]
+
+
+def main():
+    source, overlay = (pathlib.Path(p) for p in sys.argv[1:])
+    for name, anchor, added in PLACES:
+        lines = (source / name).read_text(encoding="utf-8").splitlines(keepends=True)
+        at = [i for i, line in enumerate(lines) if line.startswith(anchor)]
+        if len(at) != 1:
+            sys.exit(f"add_op: {name}: {len(at)} lines begin with {anchor!r}, not one")
+        # Comments belong to what follows them.
+        where = at[0] if anchor.startswith("///") else at[0] + 1
+        path = overlay / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(lines[:where]) + added + "".join(lines[where:]), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

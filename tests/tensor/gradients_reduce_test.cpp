@@ -1,0 +1,115 @@
+// Gradients of reductions, softmax and norms.
+
+#include <array>
+#include <cmath>
+
+#include "tests/tensor/gradient_check.h"
+
+namespace wick {
+namespace {
+
+using test::GradientCheck;
+using test::Inputs;
+using test::numbers;
+
+constexpr std::array kOuter = {0, 2};
+
+/// Over all dims, some and one, which stay or go.
+void check_reduction(GradientCheck& check, Tensor (*f)(const Tensor&, std::span<const int>, bool)) {
+  const std::vector<Tensor> x = {numbers({2, 3, 4}, 15)};
+  constexpr std::array middle = {-2};
+  check.twice(
+      "of all", [=](Inputs i) { return f(i[0], {}, false); }, x);
+  check.twice(
+      "of some", [=](Inputs i) { return f(i[0], kOuter, false); }, x);
+  check.twice(
+      "of one, kept", [=](Inputs i) { return f(i[0], middle, true); }, x);
+}
+
+#define WICK_REDUCE(name, ...) \
+  WICK_GRADIENT_CHECK(name) { check_reduction(check, &wick::name); }
+#include "wick/op/ops.def"
+
+WICK_GRADIENT_CHECK(var) {
+  check_reduction(check, [](const Tensor& x, std::span<const int> dims, bool keep) {
+    return var(x, dims, keep);
+  });
+  check.twice("without correction", [](Inputs i) { return var(i[0], kOuter, false, 0); },
+              {numbers({2, 3, 4}, 15)});
+}
+WICK_GRADIENT_CHECK(logsumexp) { check_reduction(check, &logsumexp); }
+
+TEST(GradientOf, ProductsOfZeros) {
+  GradientCheck check(Op::prod);
+  for (const std::vector<double>& values : {std::vector<double>{2, 0, 3}, {0, 5, 0}}) {
+    check.once("with zeros", [](Inputs i) { return prod(i[0]); }, {Tensor::from(values, {3})});
+  }
+}
+TEST(GradientOf, TiesIsShared) {
+  const Tensor ties = Tensor::from(std::vector<double>{1, 3, 3}, {3}).requires_grad();
+  EXPECT_EQ(gradients(max(ties), std::span(&ties, 1))[0].to_vector<double>(),
+            std::vector<double>({0, 0.5, 0.5}));
+}
+
+WICK_GRADIENT_CHECK(softmax) {
+  for (int dim : {0, 1}) {
+    check.twice("along a dim", [=](Inputs i) { return softmax(i[0], dim); }, {numbers({3, 6}, 7)});
+  }
+}
+WICK_GRADIENT_CHECK(log_softmax) {
+  for (int dim : {0, -1}) {
+    check.twice("along a dim", [=](Inputs i) { return log_softmax(i[0], dim); },
+                {numbers({3, 6}, 7)});
+  }
+}
+WICK_GRADIENT_CHECK(rms_norm) {
+  check.twice("of rows", [](Inputs i) { return rms_norm(i[0], i[1], 1e-3f); },
+              {numbers({2, 3, 6}, 7), numbers({6}, 8)});
+}
+WICK_GRADIENT_CHECK(layer_norm) {
+  const Tensor x = numbers({2, 2, 6}, 7), w = numbers({6}, 8), b = numbers({6}, 10);
+  check.twice("of rows", [](Inputs i) { return layer_norm(i[0], i[1], i[2], 1e-3f); }, {x, w, b});
+  check.twice("alone", [](Inputs i) { return layer_norm(i[0], {}, {}, 1e-3f); }, {x});
+  check.twice("without a weight", [](Inputs i) { return layer_norm(i[0], {}, i[1], 1e-3f); },
+              {x, b});
+}
+WICK_GRADIENT_CHECK(group_norm) {
+  const Tensor x = numbers({2, 4, 3}, 1), w = numbers({4}, 2), b = numbers({4}, 3);
+  check.twice("of groups", [](Inputs i) { return group_norm(i[0], 2, i[1], i[2], 1e-3f); },
+              {x, w, b});
+}
+WICK_GRADIENT_CHECK(batch_norm) {
+  const Tensor x = numbers({3, 2, 2}, 1), w = numbers({2}, 2), b = numbers({2}, 3);
+  check.twice("by given statistics",
+              [](Inputs i) { return batch_norm(i[0], i[1], i[2], i[3], i[4], 1e-3f); },
+              {x, numbers({2}, 4), numbers({2}, 5, 0.5, 2), w, b});
+  check.twice("by the batch's",
+              [](Inputs i) { return batch_norm_of_batch(i[0], i[1], i[2], 1e-3f).y; }, {x, w, b});
+}
+
+/// Squares of what f16 holds overflow there.
+TEST(GradientOf, NormsOfLargeNumbersInHalfPrecision) {
+  const Tensor x = numbers({2, 8}, 3, -900, 900), g = numbers({2, 8}, 4),
+               w = numbers({8}, 5, 0.5, 2);
+  const auto slopes = [&](const auto& f, DType dtype) {
+    const Tensor leaves[] = {x.to(DType::f16).to(dtype).requires_grad(),
+                             w.to(DType::f16).to(dtype).requires_grad()};
+    std::vector<double> all;
+    for (const Tensor& t : gradients(f(leaves[0], leaves[1]), leaves, g.to(DType::f16).to(dtype))) {
+      for (const double v : t.to(DType::f64).to_vector<double>()) all.push_back(v);
+    }
+    return all;
+  };
+  const auto rms = [](const Tensor& a, const Tensor& b) { return rms_norm(a, b, 1e-5f); };
+  const auto layer = [](const Tensor& a, const Tensor& b) { return layer_norm(a, b, {}, 1e-5f); };
+  const auto expect_close = [](const std::vector<double>& got, const std::vector<double>& wanted) {
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      EXPECT_NEAR(got[i], wanted[i], 2e-3 * (1e-3 + std::abs(wanted[i]))) << i;
+    }
+  };
+  expect_close(slopes(rms, DType::f16), slopes(rms, DType::f64));
+  expect_close(slopes(layer, DType::f16), slopes(layer, DType::f64));
+}
+
+}  // namespace
+}  // namespace wick

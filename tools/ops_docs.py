@@ -1,0 +1,279 @@
+#!/usr/bin/env python3
+"""Makes docs/ops.md, the page of every op, from wick/op/ops.def, the comments of wick/tensor/*.h and
+what the backends' sources do.
+
+Usage: ops_docs.py [--check] [--root FOLDER]
+
+With --check nothing is written: fails if the page isn't what would be."""
+
+import argparse
+import pathlib
+import re
+import sys
+import textwrap
+
+ROW = re.compile(r'^WICK_(\w+)\((\w+), (\w+), (?:(\d), )?(\w+), (\w+), "(.*)"\)$', re.MULTILINE)
+HEADERS = ["ops.h", "shape_ops.h", "index_ops.h", "random.h"]
+PAGE = pathlib.Path("docs/ops.md")
+
+# Regular rows: a heading, the kind's macro and the backend's method.
+KINDS = {
+    "UNARY": ("Of one operand", "unary"),
+    "UNARY_WITH": ("Of one operand and numbers", "unary_with"),
+    "TEST": ("Tests", "test"),
+    "BINARY": ("Of two operands", "binary"),
+    "COMPARE": ("Comparisons", "compare"),
+    "REDUCE": ("Reductions", "reduce"),
+    "ARG": ("Where the best element is", "arg_reduce"),
+}
+# Functions that serve a row of another name. A public function without a row must stand here.
+SERVES = {
+    "fill": ["const_set", "eye"],
+    "copy": ["cat", "stack", "slice_set", "flip", "roll", "repeat", "pad", "tril", "triu"],
+    "where": ["masked_fill"],
+    "conv2d": ["conv2d_weight"],
+    "max_pool2d": ["max_pool2d_grad"],
+    "avg_pool2d": ["avg_pool2d_grad"],
+    "upsample_nearest2d": ["upsample_nearest2d_grad"],
+    "upsample_bilinear2d": ["upsample_bilinear2d_grad"],
+    "linear": ["grouped_linear"],
+    "batch_norm": ["batch_norm_of_batch"],
+    "rope": ["rope_of_tokens"],
+    "attention": ["attention_of_lengths", "attention_of_pages", "cached_attention"],
+    "uniform": ["set_seed", "get_seed"],
+}
+# Members of Tensor that serve a row.
+MEMBERS = {
+    "fill": "Tensor::full, Tensor::zeros, Tensor::ones",
+    "iota": "Tensor::arange",
+    "copy": "Tensor::clone, Tensor::contiguous, Tensor::reshape where strides don't allow a view",
+    "cast": "Tensor::to",
+}
+# Rows whose backend method has another name.
+METHODS = {
+    "scatter_add": "scatter", "one_hot": "scatter", "argsort": "sort", "topk": "sort",
+    "cumsum": "scan", "uniform": "random", "normal": "random", "conv_transpose2d": "conv2d_input",
+    "max_pool2d": "pool2d", "avg_pool2d": "pool2d", "upsample_nearest2d": "resample",
+    "upsample_bilinear2d": "resample", "log_softmax": "softmax", "rope_interleaved": "rope",
+}
+
+
+class Row:
+    def __init__(self, match):
+        self.macro, self.name, self.dtypes, self.numbers, self.numeric_class, self.gradient, doc = \
+            match.groups()
+        self.doc = doc.replace('\\"', '"')
+        self.method = KINDS[self.macro][1] if self.macro in KINDS else METHODS.get(self.name, self.name)
+
+
+def fail(text):
+    sys.exit(f"ops_docs: {text}")
+
+
+def read_rows(root):
+    text = (root / "wick/op/ops.def").read_text(encoding="utf-8")
+    rows = [Row(m) for m in ROW.finditer(text)]
+    lines = re.findall(r"^WICK_\w+\(", text, re.MULTILINE)
+    if len(rows) != len(lines) or len(rows) < 30:
+        fail(f"{len(lines)} rows in ops.def, {len(rows)} of them read")
+    return rows
+
+
+def read_functions(root):
+    """(name, signature, comment) of each public function of the headers, in their order, and the
+    comment over each macro of ops.def."""
+    functions, macros = [], {}
+    for header in HEADERS:
+        comment, statement, after = [], "", False
+        for line in (root / "wick/tensor" / header).read_text(encoding="utf-8").splitlines():
+            stripped = line.strip()
+            if stripped.startswith("///") and not line.startswith(" "):
+                if after:
+                    comment, after = [], False
+                comment.append(stripped[3:].strip())
+                continue
+            macro = re.match(r"#define WICK_(\w+)\(name", line)
+            if macro:
+                macros[macro.group(1)] = " ".join(comment)
+                after = True
+            if line.startswith("WICK_API "):
+                statement = ""
+            if line.startswith("WICK_API ") or statement:
+                statement += (" " if statement else "") + stripped
+                if statement.endswith(";"):
+                    signature = re.sub(r"^WICK_API ", "", statement)
+                    name = re.match(r"[\w:<>]+ (\w+)\(", signature)
+                    if name:
+                        functions.append((name.group(1), signature, " ".join(comment)))
+                    after, statement = True, ""
+            elif not stripped:
+                comment, after = [], False
+            elif comment:
+                after = True
+    return functions, macros
+
+
+def read_sets(root):
+    """The dtypes of each set that a row may name."""
+    text = (root / "wick/base/dtype.h").read_text(encoding="utf-8")
+    sets = {name: re.findall(r"DType::(\w+)", body)
+            for name, body in re.findall(r"DTypeSet k(\w+) =\s*DTypeSet::of\(([^)]*)\)", text)}
+    sets["Real"] = sets["Integers"] + sets["Floats"]
+    return sets
+
+
+def read_gradients(root):
+    text = (root / "wick/op/op.h").read_text(encoding="utf-8")
+    body = re.search(r"enum class Gradient.*?\{(.*?)\};", text, re.DOTALL).group(1)
+    return dict(re.findall(r"(\w+),\s*///< (.*)", body))
+
+
+def read_gpu_methods(root):
+    """How GPUs do each method of Backend: a kernel, by way of the host, or which ops so."""
+    methods = {}
+    for path in sorted((root / "wick/backend/gpu").rglob("*.cpp")):
+        text = path.read_text(encoding="utf-8")
+        for m in re.finditer(r"^[\w:<> ]+GpuBackend::(\w+)\([^{;]*\{\n?(.*?)^\}|"
+                             r"^[\w:<> ]+GpuBackend::(\w+)\([^{;]*\{(.*?)\}$", text,
+                             re.DOTALL | re.MULTILINE):
+            name, body = (m.group(1), m.group(2)) if m.group(1) else (m.group(3), m.group(4))
+            before, found, _ = body.partition("OnHost host")
+            if not found:
+                methods[name] = ("kernel", [])
+            elif "return" not in before:
+                methods[name] = ("host", [])
+            else:
+                methods[name] = ("partly", re.findall(r"Op::(\w+)", before))
+    return methods
+
+
+def on_gpu(row, gpu):
+    if row.gradient == "composed" or row.name in ("any", "all"):
+        return "as its ops"
+    if row.method not in gpu:
+        fail(f"no GpuBackend::{row.method}, for {row.name}")
+    how, ops = gpu[row.method]
+    if how == "partly" and ops:
+        how = "host" if row.name in ops else "kernel"
+    return {"kernel": "kernel", "host": "host", "partly": "kernel, in part host"}[how]
+
+
+def wrapped(text):
+    return "\n".join(textwrap.wrap(text, 110, break_long_words=False, break_on_hyphens=False))
+
+
+def sentence(text):
+    """A row's text with a capital where it begins with a word, and a full stop."""
+    if re.match(r"[a-z][a-z]+ ", text):
+        text = text[0].upper() + text[1:]
+    return text if text.endswith(".") else text + "."
+
+
+def cells(*values):
+    return "| " + " | ".join(str(v).replace("|", "\\|") for v in values) + " |"
+
+
+def regular(rows, macro, macros, gpu):
+    title, _ = KINDS[macro]
+    signature = {
+        "UNARY": "Tensor NAME(const Tensor& x);",
+        "TEST": "Tensor NAME(const Tensor& x);",
+        "BINARY": "Tensor NAME(const Tensor& a, const Tensor& b);",
+        "COMPARE": "Tensor NAME(const Tensor& a, const Tensor& b);",
+        "REDUCE": "Tensor NAME(const Tensor& x, std::span<const int> dims = {}, bool keepdim = false);\n"
+                  "Tensor NAME(const Tensor& x, int dim, bool keepdim = false);",
+        "ARG": "Tensor NAME(const Tensor& x, int dim, bool keepdim = false);",
+    }[macro]
+    yield f"## {title}\n"
+    yield f"```cpp\n{signature}\n```\n"
+    yield wrapped(macros[macro]) + "\n"
+    yield cells("op", "computes", "dtypes", "class", "gradient", "GPU")
+    yield "|---|---|---|---|---|---|"
+    for row in rows:
+        if row.macro == macro:
+            yield cells(f"`{row.name}`", row.doc, row.dtypes, row.numeric_class, row.gradient,
+                        on_gpu(row, gpu))
+    yield ""
+
+
+def by_hand(row, functions, gpu):
+    yield f"### {row.name}\n"
+    yield sentence(row.doc) + "\n"
+    yield cells("dtypes", "class", "gradient", "CPU", "GPU")
+    yield "|---|---|---|---|---|"
+    cpu = "as its ops" if on_gpu(row, gpu) == "as its ops" else "kernel"
+    yield cells(row.dtypes, row.numeric_class, row.gradient, cpu, on_gpu(row, gpu)) + "\n"
+    if row.name in MEMBERS:
+        names = ", ".join(n if " " in n else f"`{n}`" for n in MEMBERS[row.name].split(", "))
+        yield f"Members of Tensor: {names}.\n"
+    shown = [f for name in [row.name, *SERVES.get(row.name, [])] for f in functions if f[0] == name]
+    if not shown and row.name not in MEMBERS:
+        fail(f"no function of the headers serves {row.name}")
+    for i, (_, signature, comment) in enumerate(shown):
+        yield f"```cpp\n{signature}\n```\n"
+        if i + 1 == len(shown) or shown[i + 1][2] != comment:
+            yield wrapped(comment) + "\n"
+
+
+INTRO = """# Ops
+
+Every op of wick. Made by `tools/ops_docs.py` from [ops.def](../wick/op/ops.def), the public headers and the
+backends' sources: change those, and run it.
+
+All functions are in the namespace `wick`, declared in `wick/tensor/ops.h` and the headers that it includes. Every op
+takes every layout: transposed, sliced, broadcast, stepped, reversed, empty, rank 0 to 8. Two tensors of one call share
+dtype and device unless said otherwise. Errors are `wick::Error`, `op: what is wrong: operands: rule`.
+
+**Dtypes.** {sets}
+
+**Classes**, what results promise across backends and instruction sets: [numerics](design/numerics.md).
+
+**Gradients.** {gradients}
+
+**Devices.** Every op runs on every device. *kernel*: code of its own there. *host*: on a GPU by way of the host's
+memory, where the CPU does it. *as its ops*: made of other ops. On the CPU every op that isn't has kernels of its own.
+"""
+
+
+def page(root):
+    rows, gpu = read_rows(root), read_gpu_methods(root)
+    functions, macros = read_functions(root)
+    known = {row.name for row in rows} | {name for names in SERVES.values() for name in names}
+    strangers = sorted({f[0] for f in functions} - known)
+    if strangers:
+        fail("functions of no row; name them in SERVES: " + " ".join(strangers))
+    sets, gradients = read_sets(root), read_gradients(root)
+    used = [s for s in sets if any(row.dtypes == s for row in rows)]
+    out = [INTRO.format(
+        sets="\n".join(textwrap.wrap("; ".join(f"*{s}*: {' '.join(sets[s])}" for s in used) + ".", 110)),
+        gradients="\n".join(textwrap.wrap("; ".join(f"*{g}*: {text}" for g, text in gradients.items()) + ".",
+                                          110)))]
+    for macro in KINDS:
+        if macro == "UNARY_WITH":
+            out.append(f"## {KINDS[macro][0]}\n")
+            for row in rows:
+                if row.macro == macro:
+                    out.extend(by_hand(row, functions, gpu))
+        else:
+            out.extend(regular(rows, macro, macros, gpu))
+    out.append("## Others\n")
+    for row in rows:
+        if row.macro == "OP":
+            out.extend(by_hand(row, functions, gpu))
+    return "\n".join(out).rstrip() + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[1])
+    options = parser.parse_args()
+    text, path = page(options.root), options.root / PAGE
+    if not options.check:
+        path.write_text(text, encoding="utf-8")
+    elif not path.exists() or path.read_text(encoding="utf-8") != text:
+        fail(f"{PAGE} is stale: run tools/ops_docs.py")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+// Gradient rules of reductions, softmax and norms. Of a norm or a softmax the derivation stands
+// beside the rule.
+
+#include <vector>
+
+#include "wick/tensor/arguments.h"
+#include "wick/tensor/gradients.h"
+
+namespace wick::tape {
+namespace {
+
+/// The result's gradient with the reduced dims back, as sizes of one.
+Tensor with_reduced_dims(const Vjp& v, const Tensor& t) {
+  return t.reshape(v.arguments<Reduced>().kept);
+}
+
+}  // namespace
+
+void sum_rule(const Vjp& v) { v.to_x(with_reduced_dims(v, v.grad()).broadcast_to(v.x().shape())); }
+
+void mean_rule(const Vjp& v) {
+  const auto n = static_cast<double>(v.x().elems()) / static_cast<double>(v.grad().elems());
+  v.to_x(times(with_reduced_dims(v, v.grad()), 1 / n).broadcast_to(v.x().shape()));
+}
+
+/// Shared by all elements that are as large as the result.
+void best_rule(const Vjp& v) {
+  const Shape& kept = v.arguments<Reduced>().kept;
+  const Tensor is_best = eq(v.x().detach(), v.y().detach().reshape(kept)).to(v.x().dtype());
+  v.to_x(v.grad().reshape(kept) * (is_best / sum_to(is_best, kept)));
+}
+
+/// The product of all other elements: y / x, but beside one zero what the others give, and 0 beside
+/// two. Through elements that are 0 there is no second derivative.
+void prod_rule(const Vjp& v) {
+  const Shape& kept = v.arguments<Reduced>().kept;
+  const Tensor& x = v.x();
+  const Tensor zero = eq(x, zero_like(x)), one = Tensor::ones({}, x.dtype(), x.device());
+  const Tensor safe = where(zero, one, x), zeros = sum_to(zero.to(x.dtype()), kept);
+  std::vector<int> dims;
+  for (int d = 0; d < x.rank(); ++d) {
+    if (kept[d] != x.shape()[d]) dims.push_back(d);
+  }
+  const Tensor others = dims.empty() ? safe : prod(safe, dims, true);
+  const Tensor g = v.grad().reshape(kept);
+  v.to_x(where(zero, kept_where(eq(zeros, one), g * others).broadcast_to(x.shape()),
+               kept_where(eq(zeros, zero_like(x)), g * others / safe)));
+}
+
+/// y_i = e_i / Σe: dx = y · (g − Σ g y).
+void softmax_rule(const Vjp& v) {
+  const int dim = v.arguments<int>();
+  const Tensor y = v.y();
+  v.to_x(y * (v.grad() - sum(v.grad() * y, dim, true)));
+}
+
+void log_softmax_rule(const Vjp& v) {
+  const int dim = v.arguments<int>();
+  v.to_x(v.grad() - exp(v.y()) * sum(v.grad(), dim, true));
+}
+
+/// y = x r w with r = (mean(x²) + eps)^-½: dx = r (g w − x r² mean(g w x)), dw = Σ g x r.
+void rms_norm_rule(const Vjp& v) {
+  const DType own = v.x(0).dtype(), dtype = wide(own);
+  const Tensor x = v.x(0).to(dtype), g = v.grad().to(dtype);
+  const auto eps = static_cast<double>(v.arguments<float>());
+  const Tensor r = rsqrt(affine(mean(sqr(x), -1, true), 1.0, eps));
+  v.to_if_wanted(0, [&] {
+    const Tensor gw = g * v.x(1).to(dtype);
+    return (r * (gw - x * sqr(r) * mean(gw * x, -1, true))).to(own);
+  });
+  v.to_if_wanted(1, [&] { return sum_to(g * x * r, v.x(1).shape()).to(v.x(1).dtype()); });
+}
+
+/// y = h w + b with h = c r, c = x − mean(x), r = (mean(c²) + eps)^-½:
+/// dx = r (g w − mean(g w) − h mean(g w h)), dw = Σ g h, db = Σ g.
+void layer_norm_rule(const Vjp& v) {
+  const Tensor &w = v.x(1), &b = v.x(2);
+  const DType own = v.x(0).dtype(), dtype = wide(own);
+  const Tensor x = v.x(0).to(dtype), g = v.grad().to(dtype);
+  const auto eps = static_cast<double>(v.arguments<float>());
+  const Tensor c = x - mean(x, -1, true);
+  const Tensor r = rsqrt(affine(mean(sqr(c), -1, true), 1.0, eps)), h = c * r;
+  v.to_if_wanted(0, [&] {
+    const Tensor gw = w.defined() ? g * w.to(dtype) : g;
+    return (r * (gw - mean(gw, -1, true) - h * mean(gw * h, -1, true))).to(own);
+  });
+  v.to_if_wanted(1, [&] { return sum_to(g * h, w.shape()).to(w.dtype()); });
+  v.to_if_wanted(2, [&] { return sum_to(g, b.shape()).to(b.dtype()); });
+}
+
+}  // namespace wick::tape
