@@ -1,5 +1,6 @@
 # make run  [PROMPT="…"] [ARGS="…"]   builds wick and generates text with a small model
 # make test                           builds and runs all tests
+# make parity                         runs the whole parity suite and writes its summary, build/parity.md
 BUILD  := build/release
 PROMPT ?= The three most important rules of good engineering are
 # In the environment a prompt may hold quotes and dollars.
@@ -7,10 +8,10 @@ export PROMPT
 ARGS   ?= -n 128 --seed 1
 JOBS   ?= $(shell nproc)
 
-.PHONY: run test build emu deps asan tsan clean help
+.PHONY: run test parity build emu deps asan tsan clean help
 
 help:
-	@sed -n '1,2s/^# //p' Makefile
+	@sed -n '1,3s/^# //p' Makefile
 
 run: build
 	@model=$$(python3 tools/fetch_model.py | tail -n 1) && \
@@ -20,6 +21,10 @@ test: build emu
 	@ninja -C $(BUILD) -j $(JOBS) wick_tests
 	@model=$$(python3 tools/fetch_model.py | tail -n 1) && \
 	  WICK_TEST_MODEL="$$model" ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
+
+parity: build
+	@ninja -C $(BUILD) -j $(JOBS) wick_tests
+	python3 tools/parity.py --build $(BUILD) --jobs $(JOBS) --out build/parity.md
 
 build: deps $(BUILD)/build.ninja
 	@ninja -C $(BUILD) -j $(JOBS)

@@ -46,8 +46,10 @@ check() {
   printf '%-10s %-16s %-12s %3s tests %4d s  %s (%s)\n' "$1" "$2" "$verdict" "${tests:-0}" "$seconds" "$summary" "$log"
 }
 
-parity='*silu.*:*add.*:*div.i16:*cast.f8e4m3:*cast.f32:*copy.*:*index_select.u8*:*sum.bf16:*sum.f32:*argmax.f32:*softmax.f16'
-parity=$parity':*rms_norm.f32*:*rope.f32:*attention.f32.f16*:*cached_attention*:*quantize*:*index_select.q*:*sample*'
+parity='Parity/silu*:Parity/add.*:Parity/div.i16.*:Parity/cast.f8e4m3.*:Parity/cast.f32.*:Parity/copy.*'
+parity=$parity':Parity/index_select.u8.*:Parity/index_select.q*:Parity/sum.bf16.*:Parity/sum.f32.*:Parity/argmax.f32.*'
+parity=$parity':Parity/softmax.f16.*:Parity/rms_norm.f32.*:Parity/rope.f32.*:Parity/attention.f32.*'
+parity=$parity':*cached_attention*:*quantize*:*sample*'
 for tool in "$@"; do
   check "$tool" parity_test "$parity"
   check "$tool" gpu_linear_test '*'

@@ -165,6 +165,7 @@ class LinearTest : public testing::Test {
       : weight_(weight), dtype_(dtype), form_(form), machine_(machine) {}
   void TearDown() override { cpu::ThreadPool::global().set_threads(1); }
   void TestBody() override {
+    if (machine_.backend == nullptr) GTEST_SKIP() << "absent: " << machine_.missing;
     for (const int threads : {1, 2}) {
       if (threads > 1 && !machine_.is_cpu()) continue;
       cpu::ThreadPool::global().set_threads(threads);
@@ -202,10 +203,10 @@ class LinearTest : public testing::Test {
   for (const DType weight : {DType::f32, DType::f16, DType::bf16}) {
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
       for (const auto& [form, form_name] : kForms) {
-        for (const Machine& machine : test::machines()) {
-          const std::string suite = "Parity/linear." + std::string(name(weight));
-          const std::string test = std::string(name(dtype)) + '.' + form_name + '.' + machine.name;
-          testing::RegisterTest(suite.c_str(), test.c_str(), nullptr, nullptr, __FILE__, __LINE__,
+        for (const Machine& machine : test::all_machines()) {
+          const std::string test = std::string(name(weight)) + '.' + std::string(name(dtype)) +
+                                   '.' + form_name + '.' + machine.name;
+          testing::RegisterTest("Parity/linear", test.c_str(), nullptr, nullptr, __FILE__, __LINE__,
                                 [weight, dtype, form = form, &machine]() -> testing::Test* {
                                   return new LinearTest(weight, dtype, form, machine);
                                 });

@@ -4,6 +4,7 @@
 // WICK_TEST_DEVICES names ("cuda:0,hip:0"). With GPUs there is one CPU, the fastest: the others are
 // tested elsewhere.
 
+#include <algorithm>
 #include <cstdlib>
 #include <deque>
 #include <sstream>
@@ -15,29 +16,56 @@
 namespace wick::test {
 
 struct Machine {
-  std::string name;  ///< "cpu-v3", "hip:0"
-  Backend* backend;
-  cpu::Isa isa = {};  ///< of a CPU
+  std::string name;          ///< "cpu-v3", "hip:0"
+  Backend* backend;          ///< null where it is absent
+  cpu::Isa isa = {};         ///< of a CPU
+  std::string missing = {};  ///< why it is absent
 
   bool is_cpu() const { return backend->device().kind == DeviceKind::cpu; }
 };
 
-inline const std::vector<Machine>& machines() {
+/// Those that this machine lacks are among them: their tests are skipped where one can see it.
+inline const std::vector<Machine>& all_machines() {
   static std::deque<cpu::CpuBackend> backends;
   static const std::vector<Machine> list = [] {
+#if defined(__x86_64__)
+    constexpr cpu::Isa kIsas[] = {cpu::Isa::v2, cpu::Isa::v3, cpu::Isa::v4};  // VNNI's is v4's
+#else
+    constexpr cpu::Isa kIsas[] = {cpu::Isa::generic};
+#endif
+    const auto here = cpu::available_isas();
     std::vector<Machine> all;
-    for (const cpu::Isa isa : cpu::available_isas()) {
-      if (isa == cpu::Isa::v4_vnni) continue;  // its float products are v4's
-      all.push_back({"cpu-" + std::string(cpu::name(isa)), &backends.emplace_back(isa), isa});
+    for (const cpu::Isa isa : kIsas) {
+      const std::string name = "cpu-" + std::string(cpu::name(isa));
+      if (std::find(here.begin(), here.end(), isa) != here.end()) {
+        all.push_back({name, &backends.emplace_back(isa), isa});
+      } else {
+        all.push_back({name, nullptr, isa, "this machine has no " + name});
+      }
     }
     const char* names = std::getenv("WICK_TEST_DEVICES");
     if (names == nullptr || *names == '\0') return all;
+    std::erase_if(all, [](const Machine& m) { return m.backend == nullptr; });
     all.erase(all.begin(), all.end() - 1);
     std::stringstream words(names);
     for (std::string word; std::getline(words, word, ',');) {
-      all.push_back({word, &backend(Device::parse(word))});
+      try {
+        all.push_back({word, &backend(Device::parse(word))});
+      } catch (const std::exception& error) {
+        all.push_back({word, nullptr, {}, error.what()});
+      }
     }
     return all;
+  }();
+  return list;
+}
+
+/// Those that are here.
+inline const std::vector<Machine>& machines() {
+  static const std::vector<Machine> list = [] {
+    std::vector<Machine> present = all_machines();
+    std::erase_if(present, [](const Machine& m) { return m.backend == nullptr; });
+    return present;
   }();
   return list;
 }

@@ -94,10 +94,12 @@ enum class Form {
   sliced,
   stepped,
   reversed,
+  empty,
   shared_a,
   shared_b,
   rank4,
   rank5,
+  rank8,
 };
 constexpr std::pair<Form, const char*> kForms[] = {
     {Form::contiguous, "contiguous"},
@@ -108,10 +110,12 @@ constexpr std::pair<Form, const char*> kForms[] = {
     {Form::sliced, "sliced"},
     {Form::stepped, "stepped"},
     {Form::reversed, "reversed"},
-    {Form::shared_a, "broadcast_a"},
+    {Form::empty, "empty"},
+    {Form::shared_a, "broadcast"},
     {Form::shared_b, "broadcast_b"},
     {Form::rank4, "rank4"},
     {Form::rank5, "rank5"},
+    {Form::rank8, "rank8"},
 };
 
 Layout dense(std::initializer_list<int64_t> dims) { return Layout::contiguous(Shape(dims)); }
@@ -156,6 +160,9 @@ Layout with_rank(const Layout& layout, Form form, int64_t batch) {
   const Shape& s = layout.shape();
   if (form == Form::contiguous && batch == 1) return layout.squeeze(0);
   if (form == Form::rank4) return *layout.reshape(Shape{batch / 2, 2, s[1], s[2]});
+  if (form == Form::rank8) {
+    return *layout.reshape(Shape{1, 2, 1, 1, batch / 2, 1, s[1], s[2]});
+  }
   if (form == Form::rank5) return *layout.reshape(Shape{2, 1, batch / 2, s[1], s[2]});
   return layout;
 }
@@ -224,7 +231,7 @@ std::vector<Dims> shapes(Form form, int threads) {
   const bool batched = form >= Form::shared_a;
   for (const int64_t batch : {1, 2, 6}) {
     if (batched && batch == 1) continue;
-    if ((form == Form::rank4 || form == Form::rank5) && batch == 2) continue;
+    if (form >= Form::rank4 && batch == 2) continue;
     for (const auto& [m, n, k] : std::initializer_list<std::array<int64_t, 3>>{{1, 1, 1},
                                                                                {1, 1, 70},
                                                                                {1, 17, 33},
@@ -239,9 +246,11 @@ std::vector<Dims> shapes(Form form, int threads) {
                                                                                {5, 0, 3},
                                                                                {0, 4, 3},
                                                                                {5, 4, 0}}) {
+      if (form == Form::empty && m * n * k != 0) continue;
       all.push_back({batch, m, n, k});
     }
   }
+  if (form == Form::empty) return all;
   if (!batched) {
     all.push_back({1, 65, 300, 270});  // more than one B block each way
     all.push_back({1, 17, 40, 8230});  // more than one pass over k
@@ -263,6 +272,7 @@ class ProductTest : public testing::Test {
       : dtype_(dtype), form_(form), machine_(machine) {}
   void TearDown() override { cpu::ThreadPool::global().set_threads(1); }
   void TestBody() override {
+    if (machine_.backend == nullptr) GTEST_SKIP() << "absent: " << machine_.missing;
     for (const int threads : {1, 2}) {
       if (threads > 1 && !machine_.is_cpu()) continue;
       cpu::ThreadPool::global().set_threads(threads);
@@ -292,7 +302,7 @@ class ProductTest : public testing::Test {
   for (int d = 0; d < kRealDTypeCount; ++d) {
     const auto dtype = static_cast<DType>(d);
     for (const auto& [form, form_name] : kForms) {
-      for (const Machine& machine : test::machines()) {
+      for (const Machine& machine : test::all_machines()) {
         const std::string test = std::string(name(dtype)) + '.' + form_name + '.' + machine.name;
         testing::RegisterTest("Parity/matmul", test.c_str(), nullptr, nullptr, __FILE__, __LINE__,
                               [dtype, form = form, &machine]() -> testing::Test* {

@@ -45,12 +45,13 @@ inline std::vector<cpu::Isa> all_isas() {
 #endif
 }
 
-/// Registers Parity.<op>.<type>.<dtype>.<what>.cpu-<isa>.
+/// Registers Parity/<op>.<type>.<dtype>.<what>.cpu-<isa>.
 inline void add_case(const char* op, cpu::Isa isa, DType type, DType dtype, const std::string& what,
                      CaseBody body) {
   const std::string test =
-      fmt::format("{}.{}.{}.{}.cpu-{}", op, name(type), name(dtype), what, cpu::name(isa));
-  testing::RegisterTest("Parity", test.c_str(), nullptr, nullptr, __FILE__, __LINE__,
+      fmt::format("{}.{}.{}.cpu-{}", name(type), name(dtype), what, cpu::name(isa));
+  const std::string suite = std::string("Parity/") + op;
+  testing::RegisterTest(suite.c_str(), test.c_str(), nullptr, nullptr, __FILE__, __LINE__,
                         [=]() -> testing::Test* { return new Case(isa, type, dtype, body); });
 }
 

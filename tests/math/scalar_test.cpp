@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
 
 #include "tests/math/loops.h"
 #include "tests/math/oracle.h"
@@ -165,6 +166,21 @@ TEST_P(F32, NarrowTypesHaveTheBitsOfF32) {
 
 INSTANTIATE_TEST_SUITE_P(Math, F32, testing::Range(0, static_cast<int>(kUnaries)),
                          [](const auto& test) { return kUnaryNames[test.param]; });
+
+/// Every op of one float argument is one of those, by its name in ops.def.
+TEST(Scalar, EveryOpOfOneArgumentIsHeldAgainstMpfr) {
+  const std::pair<std::string, std::string> rows[] = {
+#define WICK_UNARY(name, dtypes, ...) {#name, #dtypes},
+#include "wick/op/ops.def"
+  };
+  EXPECT_GT(std::size(rows), 20u);
+  for (const auto& [name, dtypes] : rows) {
+    if (dtypes == "Integers") continue;
+    EXPECT_NE(std::find(std::begin(kUnaryNames), std::end(kUnaryNames), name),
+              std::end(kUnaryNames))
+        << name;
+  }
+}
 
 class F64 : public testing::TestWithParam<int> {};
 

@@ -9,7 +9,7 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "tests/parity/harness.h"
+#include "tests/parity/grid.h"
 #include "wick/math/half.h"
 
 namespace wick::parity {
@@ -54,7 +54,7 @@ void check_all(DType dtype, DType cache) {
   Random random(3);
   const AttentionParams causal{.scale = 0.1f};
   const auto run = [&](const Case& c) {
-    if (!testing::Test::HasFailure()) check(c, dtype, cache, random);
+    if (!failed()) check(c, dtype, cache, random);
   };
   for (int64_t d : {8, 64, 80, 128}) {
     run({4, 1, 40, 96, d, d, causal});

@@ -6,7 +6,7 @@
 
 #include <deque>
 
-#include "tests/parity/harness.h"
+#include "tests/parity/grid.h"
 #include "wick/backend/gpu/attention.h"
 #include "wick/base/error.h"
 
@@ -119,7 +119,7 @@ bool agrees(std::vector<Bits>& first, std::vector<Bits> results, const std::stri
   }
   expect_same(what + " keys", cache, first[keys], results[keys]);
   expect_same(what + " values", cache, first[values], results[values]);
-  return !testing::Test::HasFailure();
+  return !failed();
 }
 
 /// Steps of t tokens at each of the starts, one after another in the same caches.
@@ -168,7 +168,7 @@ void check_all(DType cache) {
   const AttentionParams plain{.scale = 0.2f};
   const auto run = [&](const Case& c, int64_t t, std::span<const int64_t> starts,
                        Values kind = Values::normal, bool recorded = false) {
-    if (!testing::Test::HasFailure()) check(c, t, starts, kind, recorded, random);
+    if (!failed()) check(c, t, starts, kind, recorded, random);
   };
   run({4, 2, 64, 64, 32, 800, cache, plain}, 1, ends);
   run({4, 2, 64, 64, 32, 800, cache, plain}, 1, ends, Values::normal, true);
@@ -264,7 +264,7 @@ void check_products(DType cache) {
   const AttentionParams plain{.scale = 0.2f};
   const int64_t starts[] = {0, 1, 37, 254, 255, 256, 513, 700};
   const auto run = [&](const Case& c, int64_t t, DType type, bool recorded = false) {
-    if (!testing::Test::HasFailure()) check_product(c, t, type, starts, recorded, random);
+    if (!failed()) check_product(c, t, type, starts, recorded, random);
   };
   run({4, 2, 64, 64, 32, 800, cache, plain}, 1, DType::q8_0);
   run({4, 1, 128, 128, 64, 800, cache, plain}, 1, DType::q4_0, true);
@@ -287,7 +287,7 @@ void check_staged(DType cache) {
       check({group, 1, 16, 24, 8, 800, cache, plain}, t, ends, Values::normal, t == 2, random);
       check({2 * group, 2, 24, 16, 8, 800, cache, {.scale = 0.2f, .window = 20}}, t, ends,
             Values::special, false, random);
-      if (testing::Test::HasFailure()) break;
+      if (failed()) break;
     }
   }
   gpu::attention_staging = gpu::AttentionStaging::where_copies_run_alone;

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "tests/parity/harness.h"
+#include "tests/parity/grid.h"
 
 namespace wick::parity {
 namespace {
@@ -66,6 +66,7 @@ Place place_of(const Geometry& g, unsigned mask, int operand) {
 void check_compare(const CompareRow& row, DType dtype) {
   Random random(static_cast<uint64_t>(row.op) * 16 + static_cast<uint64_t>(dtype));
   for (const Geometry& g : geometries()) {
+    if (!here(g)) continue;
     for (Values values : kAllValues) {
       if (is_large(g) && values != Values::bits) continue;
       for (unsigned mask = 1; mask < 8; ++mask) {
@@ -94,7 +95,7 @@ void check_compare(const CompareRow& row, DType dtype) {
           expected[i] = row.holds(value_of(dtype, x[i]), value_of(dtype, y[i])) ? 1 : 0;
         }
         expect_bits(what, out, expected);
-        if (testing::Test::HasFailure()) return;
+        if (failed()) return;
       }
     }
   }
@@ -103,6 +104,7 @@ void check_compare(const CompareRow& row, DType dtype) {
 void check_test(const TestRow& row, DType dtype) {
   Random random(static_cast<uint64_t>(row.op) * 16 + static_cast<uint64_t>(dtype));
   for (const Geometry& g : geometries()) {
+    if (!here(g)) continue;
     for (Values values : kAllValues) {
       if (is_large(g) && values != Values::bits) continue;
       for (unsigned mask = 1; mask < 4; ++mask) {
@@ -124,7 +126,7 @@ void check_test(const TestRow& row, DType dtype) {
           expected[i] = row.holds(value_of(dtype, x[i])) ? 1 : 0;
         }
         expect_bits(what, out, expected);
-        if (testing::Test::HasFailure()) return;
+        if (failed()) return;
       }
     }
   }
@@ -133,6 +135,7 @@ void check_test(const TestRow& row, DType dtype) {
 void check_where(DType condition_dtype, DType dtype) {
   Random random(static_cast<uint64_t>(condition_dtype) * 16 + static_cast<uint64_t>(dtype));
   for (const Geometry& g : geometries()) {
+    if (!here(g)) continue;
     for (unsigned mask = 1; mask < 16; ++mask) {
       if (!worthwhile(g, mask, 15)) continue;
       TestTensor condition(condition_dtype, place_of(g, mask, 1), g.shape, 1);
@@ -158,7 +161,7 @@ void check_where(DType condition_dtype, DType dtype) {
       std::vector<uint64_t> expected(x.size());
       for (size_t i = 0; i < x.size(); ++i) expected[i] = c[i] != 0 ? x[i] : y[i];
       expect_bits(what, out, expected);
-      if (testing::Test::HasFailure()) return;
+      if (failed()) return;
     }
   }
 }
@@ -168,16 +171,15 @@ const bool added = [] {
     const auto dtype = static_cast<DType>(d);
     for (const CompareRow& row : kCompare) {
       if (!info(row.op).dtypes.contains(dtype)) continue;
-      add(fmt::format("{}.{}", name(row.op), name(dtype)), [=] { check_compare(row, dtype); });
+      add_row(name(row.op), name(dtype), [=] { check_compare(row, dtype); });
     }
     for (const TestRow& row : kTest) {
       if (!info(row.op).dtypes.contains(dtype)) continue;
-      add(fmt::format("{}.{}", name(row.op), name(dtype)), [=] { check_test(row, dtype); });
+      add_row(name(row.op), name(dtype), [=] { check_test(row, dtype); });
     }
-    for (DType condition : {DType::u8, DType::u32, DType::i64}) {
-      add(fmt::format("where.{}.{}", name(dtype), name(condition)),
-          [=] { check_where(condition, dtype); });
-    }
+    add_row("where", name(dtype), [=] {
+      for (DType condition : {DType::u8, DType::u32, DType::i64}) check_where(condition, dtype);
+    });
   }
   return true;
 }();

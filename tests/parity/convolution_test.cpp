@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "tests/parity/conv_reference.h"
-#include "tests/parity/harness.h"
+#include "tests/parity/grid.h"
 #include "wick/backend/cpu/thread_pool.h"
 
 namespace wick::parity {
@@ -142,30 +142,38 @@ void check_case(Form form, DType dtype, const ConvCase& c, Place place, Random& 
   const std::vector<Truth> truth =
       truth_of(form, c, operands.out.doubles(), operands.x.doubles(), operands.w.doubles());
   const bool repeats = place == Place::broadcast || place == Place::scalar;
+  const int before = cpu::ThreadPool::global().threads();
   for (const Target& target : targets()) {
     for (const int threads : {1, 2}) {
       cpu::ThreadPool::global().set_threads(threads);
       const std::string what = fmt::format("{}.{}.{}.{} on {} with {} threads", name(form),
                                            name(dtype), c.name, name(place), target.name, threads);
-      if (!run_on(target, what, form, c, operands)) return;
-      if (!check_bound(what, dtype, operands.result(form), truth, !repeats)) return;
+      const Blame blame(target, what);
+      if (!run_on(target, what, form, c, operands) ||
+          !check_bound(what, dtype, operands.result(form), truth, !repeats)) {
+        cpu::ThreadPool::global().set_threads(before);
+        return;
+      }
     }
   }
+  cpu::ThreadPool::global().set_threads(before);
 }
 
 void check_form(Form form, DType dtype) {
   Random random(71);
   for (const ConvCase& c : cases()) {
     for (Place place : kPlaces) {
+      if (!here(place, c.x)) continue;
       check_case(form, dtype, c, place, random);
-      if (testing::Test::HasFailure()) return;
+      if (failed()) return;
     }
   }
   if (dtype == DType::f16 || dtype == DType::f8e4m3) return;
   for (const ConvCase& c : large_cases()) {
     for (Place place : {Place::contiguous, Place::transposed}) {
+      if (!here(place, c.x)) continue;
       check_case(form, dtype, c, place, random);
-      if (testing::Test::HasFailure()) return;
+      if (failed()) return;
     }
   }
 }
@@ -175,11 +183,7 @@ void check_form(Form form, DType dtype) {
     for (int d = 0; d < kRealDTypeCount; ++d) {
       const auto dtype = static_cast<DType>(d);
       if (!info(Op::conv2d).dtypes.contains(dtype)) continue;
-      add(fmt::format("{}.{}", name(form), name(dtype)), [=] {
-        const int threads = cpu::ThreadPool::global().threads();
-        check_form(form, dtype);
-        cpu::ThreadPool::global().set_threads(threads);
-      });
+      add_row(name(form), name(dtype), [=] { check_form(form, dtype); });
     }
   }
   return true;

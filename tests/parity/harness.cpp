@@ -304,24 +304,78 @@ std::vector<int64_t> TestTensor::ints() const {
 
 // ---- Running and comparing ----
 
-std::span<const Target> targets() {
+namespace {
+
+std::vector<Target> cpu_targets() {
   static std::deque<cpu::CpuBackend> backends;
-  static const std::vector<Target> list = [] {
-    std::vector<Target> all;
-    for (cpu::Isa isa : cpu::available_isas()) {
-      all.push_back({fmt::format("cpu-{}", cpu::name(isa)), &backends.emplace_back(isa)});
+#if defined(__x86_64__)
+  constexpr cpu::Isa kIsas[] = {cpu::Isa::v2, cpu::Isa::v3, cpu::Isa::v4, cpu::Isa::v4_vnni};
+#else
+  constexpr cpu::Isa kIsas[] = {cpu::Isa::generic};
+#endif
+  const auto here = cpu::available_isas();
+  std::vector<Target> all;
+  for (cpu::Isa isa : kIsas) {
+    Target target{fmt::format("cpu-{}", cpu::name(isa)), nullptr, ""};
+    if (std::find(here.begin(), here.end(), isa) == here.end()) {
+      target.missing = fmt::format("this machine has no {}", cpu::name(isa));
+    } else {
+      target.backend = &backends.emplace_back(isa);
     }
+    all.push_back(target);
+  }
+  return all;
+}
+
+Target device_target(const std::string& word) {
+  try {
+    return {word, &wick::backend(Device::parse(word)), ""};
+  } catch (const std::exception& error) {
+    return {word, nullptr, error.what()};
+  }
+}
+
+std::vector<Target>& limited_targets() {
+  static std::vector<Target> list;
+  return list;
+}
+
+std::string_view blamed, blamed_for;  // views of what outlives the Blame
+
+}  // namespace
+
+std::span<const Target> all_targets() {
+  static const std::vector<Target> list = [] {
+    std::vector<Target> all = cpu_targets();
     const char* names = std::getenv("WICK_TEST_DEVICES");
     if (names == nullptr || *names == '\0') return all;
+    std::erase_if(all, [](const Target& t) { return t.backend == nullptr; });
     all.erase(all.begin(), all.end() - 1);
     std::stringstream words(names);
-    for (std::string word; std::getline(words, word, ',');) {
-      all.push_back({word, &wick::backend(Device::parse(word))});
-    }
+    for (std::string word; std::getline(words, word, ',');) all.push_back(device_target(word));
     return all;
   }();
   return list;
 }
+
+std::span<const Target> targets() {
+  static const std::vector<Target> present = [] {
+    std::vector<Target> list(all_targets().begin(), all_targets().end());
+    std::erase_if(list, [](const Target& t) { return t.backend == nullptr; });
+    return list;
+  }();
+  return limited_targets().empty() ? present : limited_targets();
+}
+
+void limit_targets(std::vector<Target> to) { limited_targets() = std::move(to); }
+
+Blame::Blame(const Target& target, std::string_view what) {
+  blamed = target.name;
+  blamed_for = what;
+}
+Blame::~Blame() { blamed = blamed_for = {}; }
+std::string_view Blame::target() { return blamed; }
+std::string_view Blame::what() { return blamed_for; }
 
 bool same_bits(DType dtype, uint64_t a, uint64_t b) {
   return a == b ||
@@ -339,6 +393,7 @@ bool run_everywhere(std::string_view what, TestTensor& out,
   std::vector<std::byte> first_storage;
   std::vector<uint64_t> first;
   for (const Target& target : targets()) {
+    const Blame blame(target, what);
     out.wipe();
     try {
       const OnDevice out_there(*target.backend, out.storage());
@@ -435,25 +490,6 @@ void expect_bits(std::string_view what, const TestTensor& out, std::span<const u
   if (wrong > 0) {
     report(what, out, first, wrong, got[first], decode(out.dtype(), expected[first]));
   }
-}
-
-namespace {
-
-class FunctionTest : public testing::Test {
- public:
-  explicit FunctionTest(std::function<void()> body) : body_(std::move(body)) {}
-  void TestBody() override { body_(); }
-
- private:
-  std::function<void()> body_;
-};
-
-}  // namespace
-
-void add(const std::string& name, std::function<void()> body) {
-  testing::RegisterTest(
-      "Parity", name.c_str(), nullptr, nullptr, __FILE__, __LINE__,
-      [body = std::move(body)]() -> testing::Test* { return new FunctionTest(body); });
 }
 
 }  // namespace wick::parity

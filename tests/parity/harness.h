@@ -144,12 +144,31 @@ class TestTensor {
 /// A backend under test: `cpu-v3`.
 struct Target {
   std::string name;
-  Backend* backend;
+  Backend* backend;     ///< null where it is absent
+  std::string missing;  ///< then why
 };
-/// One CPU backend for each instruction set that this machine runs, slowest first; then the GPUs
+/// One CPU backend for each instruction set that wick has kernels for, slowest first; then the GPUs
 /// that WICK_TEST_DEVICES names ("cuda:0,hip:0"). With GPUs there is one CPU, the fastest: the
-/// others are compared elsewhere.
+/// others are compared elsewhere. What this machine lacks is among them, as absent.
+std::span<const Target> all_targets();
+/// Those that the running test is for; outside of rows' tests (grid.h) all that are present.
 std::span<const Target> targets();
+/// Lets targets() be those; without any: all that are present.
+void limit_targets(std::vector<Target> to);
+
+/// While it lives, what fails is laid at a target's door, and a crash names it. run_everywhere does
+/// it by itself.
+class Blame {
+ public:
+  Blame(const Target& target, std::string_view what);
+  ~Blame();
+  Blame(const Blame&) = delete;
+  Blame& operator=(const Blame&) = delete;
+  /// The target's name; empty where there is none.
+  static std::string_view target();
+  /// What runs right now, for a signal handler.
+  static std::string_view what();
+};
 
 /// A test tensor's bytes in a device's memory; on the CPU its own.
 class OnDevice {
@@ -199,10 +218,5 @@ void expect_within(std::string_view what, const TestTensor& out, std::span<const
 void expect_bits(std::string_view what, const TestTensor& out, std::span<const uint64_t> expected);
 /// True for equal bits and for two NaNs of a float dtype.
 bool same_bits(DType dtype, uint64_t a, uint64_t b);
-
-/// Adds a test `Parity.<name>`. Call it while static objects are constructed:
-/// `const bool added = [] { …add(…)…; return true; }();` Names may hold any character but a space.
-/// Keep to one test a (op, dtype): a process is started for each.
-void add(const std::string& name, std::function<void()> body);
 
 }  // namespace wick::parity

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tests/parity/harness.h"
+#include "tests/parity/grid.h"
 #include "tests/parity/ordered.h"
 #include "wick/math/scalar.h"
 
@@ -129,8 +129,10 @@ uint64_t mean(DType dtype, const Case& c, const std::vector<uint64_t>& bits,
 void check_pool(Op op, DType dtype) {
   Random random(81);
   for (const Case& c : cases()) {
-    const auto groups = windows(c);
+    std::vector<std::vector<size_t>> groups;
     for (Place place : kPlaces) {
+      if (!here(place, c.x)) continue;
+      if (groups.empty()) groups = windows(c);
       for (Values values : kAllValues) {
         TestTensor x(dtype, place, c.x, 1), out(dtype, place, c.out(), 2, true);
         x.fill(values, random);
@@ -148,7 +150,7 @@ void check_pool(Op op, DType dtype) {
                                                   : mean(dtype, c, bits, window));
         }
         expect_bits(what, out, expected);
-        if (testing::Test::HasFailure()) return;
+        if (failed()) return;
       }
     }
   }
@@ -157,8 +159,10 @@ void check_pool(Op op, DType dtype) {
 void check_grad(Op op, DType dtype) {
   Random random(82);
   for (const Case& c : cases()) {
-    const auto groups = windows(c);
+    std::vector<std::vector<size_t>> groups;
     for (Place place : kPlaces) {
+      if (!here(place, c.x)) continue;
+      if (groups.empty()) groups = windows(c);
       for (Values values : kAllValues) {
         TestTensor x(dtype, place, c.x, 1), grad(dtype, place, c.out(), 3);
         TestTensor out(dtype, place, c.x, 2, true);
@@ -189,7 +193,7 @@ void check_grad(Op op, DType dtype) {
           for (size_t i = 0; i < sums.size(); ++i) expected[i] = encode(dtype, sums[i]);
         });
         expect_bits(what, out, expected);
-        if (testing::Test::HasFailure()) return;
+        if (failed()) return;
       }
     }
   }
@@ -200,9 +204,9 @@ void check_grad(Op op, DType dtype) {
     for (int d = 0; d < kRealDTypeCount; ++d) {
       const auto dtype = static_cast<DType>(d);
       if (!info(op).dtypes.contains(dtype)) continue;
-      add(fmt::format("{}.{}", name(op), name(dtype)), [=] { check_pool(op, dtype); });
+      add_row(name(op), name(dtype), [=] { check_pool(op, dtype); });
       if (!is_float(dtype)) continue;
-      add(fmt::format("{}_grad.{}", name(op), name(dtype)), [=] { check_grad(op, dtype); });
+      add_row(fmt::format("{}_grad", name(op)), name(dtype), [=] { check_grad(op, dtype); });
     }
   }
   return true;

@@ -7,7 +7,7 @@
 
 #include <cstring>
 
-#include "tests/parity/harness.h"
+#include "tests/parity/grid.h"
 #include "tests/parity/ordered.h"
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/math/scalar.h"
@@ -163,7 +163,7 @@ void check_all(Input input, DType dtype) {
     for (const Case& c : cases()) {
       for (Values values : {Values::normal, Values::special}) {
         check(backend, input, dtype, c, values, random);
-        if (testing::Test::HasFailure()) return;
+        if (failed()) return;
       }
     }
   }

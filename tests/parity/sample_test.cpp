@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "tests/parity/harness.h"
+#include "tests/parity/grid.h"
 #include "wick/base/error.h"
 
 namespace wick::parity {
@@ -172,7 +172,7 @@ void check_random() {
       state.set_history(history);
       for (int i = 0; i < 6; ++i) {
         check(state, some_options(random), 1 + static_cast<int>(random.below(4)));
-        if (testing::Test::HasFailure()) return;
+        if (failed()) return;
       }
     }
   }
@@ -197,7 +197,7 @@ void check_large() {
         o.top_k = 0;
         check(state, o, 1);
       }
-      if (testing::Test::HasFailure()) return;
+      if (failed()) return;
     }
   }
 }

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "tests/parity/harness.h"
+#include "tests/parity/grid.h"
 #include "wick/backend/cpu/thread_pool.h"
 
 namespace wick::parity {

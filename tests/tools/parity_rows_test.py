@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Fails if a row of ops.def has no parity test: every op must be named by a registered case, but for
-those that no backend sees, because the tensor layer makes them of others; tests/tensor holds them.
+"""Fails if a row of ops.def lacks a parity test: for every dtype of the row, every layout that its operands can have
+and every device of the list there must be a test `Parity/<row>.<dtype>.<layout>.<device>`.
 
 Usage: parity_rows_test.py OPS_DEF TEST_BINARY..."""
 
@@ -8,40 +8,99 @@ import re
 import subprocess
 import sys
 
-ROW = re.compile(r"^WICK_(?:UNARY|UNARY_WITH|TEST|BINARY|COMPARE|REDUCE|ARG|OP)\s*\(\s*(\w+)\s*,", re.MULTILINE)
+ROW = re.compile(
+    r"^WICK_(?:UNARY|UNARY_WITH|TEST|BINARY|COMPARE|REDUCE|ARG|OP)\s*\(\s*(\w+)\s*,\s*(\w+)\s*,", re.MULTILINE)
 
-# Made of other rows in wick/tensor/composed_ops.cpp, or views around the row of two dimensions.
-COMPOSED = {"var", "logsumexp", "any", "all", "einsum", "group_norm", "batch_norm", "conv1d",
-            "conv_transpose1d", "max_pool1d", "avg_pool1d", "upsample_nearest1d"}
-# Rows whose backend method has another name.
-NAMED = {"conv_transpose2d": "conv2d_input"}
+INTEGERS = ["u8", "u32", "i16", "i32", "i64"]
+FLOATS = ["bf16", "f16", "f32", "f64", "f8e4m3"]
+DTYPES = {
+    "Real": INTEGERS + FLOATS,
+    "Integers": INTEGERS,
+    "Floats": FLOATS,
+    "Activations": ["bf16", "f16", "f32"],
+    "Weights": ["q4_0", "q4_1", "q5_0", "q8_0", "q4_k", "q6_k", "f32", "f16", "bf16"],
+}
+LAYOUTS = ["contiguous", "transposed", "broadcast", "sliced", "stepped", "empty", "rank0", "rank8"]
+
+# What operands of a row can't have, and why. Anything else is asked for.
+NO_DIM = {"rank0": "it goes along a dim"}
+RANK_3_OR_4 = {"rank0": "ranks 3 and 4 alone", "rank8": "ranks 3 and 4 alone"}
+WINDOWS = ["conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d", "max_pool1d", "max_pool2d", "avg_pool1d",
+           "avg_pool2d", "upsample_nearest1d", "upsample_nearest2d", "upsample_bilinear2d", "attention"]
+LINES = ["argmax", "argmin", "gather", "scatter", "scatter_add", "index_add", "index_select", "sort", "argsort", "topk",
+         "cumsum", "softmax", "log_softmax", "rms_norm", "layer_norm"]
+CANNOT = {
+    "iota": {"broadcast": "it has no input"},
+    "rope": {"rank0": "it goes along two dims"},
+    "rope_interleaved": {"rank0": "it goes along two dims"},
+    "group_norm": {"rank0": "it has channels"},
+    "batch_norm": {"rank0": "it has channels"},
+    "matmul": {"rank0": "it goes along two dims"},
+}
+CANNOT.update({row: RANK_3_OR_4 for row in WINDOWS})
+CANNOT.update({row: NO_DIM for row in LINES})
+# Rows of weights, whose rows of blocks are dense: their tests' names say shapes and kinds of layout instead.
+OWN_NAMES = {"linear", "quantize", "dequantize"}
+# Products of floats don't depend on VNNI: that set's are those of v4.
+NO_VNNI = {("matmul", dtype) for dtype in INTEGERS + FLOATS} | {("linear", dtype) for dtype in FLOATS}
 
 
-def listed(binary):
-    """The ops of a test binary's cases, which are called Parity.<op>.<dtype>…"""
+def tests_of(binary):
+    """The tests of rows of a binary as (row, dtype, layout, device)."""
     out = subprocess.run([binary, "--gtest_list_tests"], check=True, capture_output=True, text=True)
-    tested, suite = set(), ""
+    found, suite = set(), ""
     for line in out.stdout.splitlines():
+        name = line.split("#")[0].strip()
         if not line.startswith(" "):
-            suite = line.split("#")[0].strip()
-            continue
-        parts = re.split(r"[./]", suite + line.strip())
-        if parts[0] == "Parity" and len(parts) > 1:
-            tested.add(parts[1])
-    return tested
+            suite = name
+        elif suite.startswith("Parity/"):
+            parts = (suite[len("Parity/"):] + name).split(".")
+            if len(parts) >= 4:
+                found.add((parts[0], parts[1], parts[-2], parts[-1]))
+    return found
+
+
+def missing(rows, tests):
+    """What isn't there, as names or patterns of names."""
+    devices = sorted({test[3] for test in tests})
+    names = {row for row, _ in rows}
+    lacking = [f"{row}: no such row" for row in sorted(CANNOT.keys() | OWN_NAMES) if row not in names]
+    if not devices:
+        return lacking + ["any device"]
+    there = {}
+    for row, dtype, layout, device in tests:
+        there.setdefault((row, dtype), set()).add((layout, device))
+    for row, dtypes in rows:
+        for dtype in DTYPES[dtypes]:
+            if row in {"quantize", "dequantize"} and dtype in FLOATS:
+                continue
+            of = there.get((row, dtype), set())
+            on = [device for device in devices if device != "cpu-v4-vnni" or (row, dtype) not in NO_VNNI]
+            if row in OWN_NAMES:
+                lacking += [f"{row}.{dtype}.*.{device}" for device in on if device not in {d for _, d in of}]
+                continue
+            layouts = [layout for layout in LAYOUTS if layout not in CANNOT.get(row, {})]
+            lacking += [f"{row}.{dtype}.{layout}.{device}" for layout in layouts for device in on
+                        if (layout, device) not in of]
+    return lacking
 
 
 def main():
     with open(sys.argv[1], encoding="utf-8") as file:
-        ops = ROW.findall(file.read())
-    if len(ops) < 30:
-        sys.exit(f"{sys.argv[1]}: only {len(ops)} rows were read")
-    tested = set().union(*(listed(binary) for binary in sys.argv[2:]))
-    missing = [op for op in ops if op not in COMPOSED and NAMED.get(op, op) not in tested]
-    missing += [f"{op} (no such row)" for op in sorted(COMPOSED | NAMED.keys()) if op not in ops]
-    if missing:
-        sys.exit("no parity test: " + " ".join(missing))
-    print(f"{len(ops)} ops, {len(COMPOSED)} of them made of others, each other with a parity test")
+        rows = ROW.findall(file.read())
+    if len(rows) < 30:
+        sys.exit(f"{sys.argv[1]}: only {len(rows)} rows were read")
+    tests = set().union(*(tests_of(binary) for binary in sys.argv[2:]))
+    lacking = missing(rows, tests)
+    if lacking:
+        sys.exit(f"{len(lacking)} parity tests are missing:\n" + "\n".join("  Parity/" + name for name in lacking[:60]))
+    # It would say so if they weren't there.
+    for gone in sorted(tests)[:: max(1, len(tests) // 97)]:
+        row = dict(rows).get(gone[0])
+        asked = row and gone[0] not in OWN_NAMES and gone[1] in DTYPES[row] and gone[2] in LAYOUTS
+        if asked and gone[2] not in CANNOT.get(gone[0], {}) and not missing(rows, tests - {gone}):
+            sys.exit(f"Parity/{'.'.join(gone)} can be missing without being missed")
+    print(f"{len(rows)} rows, {len(tests)} tests of a row, dtype, layout and device")
 
 
 if __name__ == "__main__":

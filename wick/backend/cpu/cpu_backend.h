@@ -15,6 +15,9 @@ class CpuBackend final : public Backend {
   explicit CpuBackend(Isa isa) : isa_(isa) {}
   ~CpuBackend() override;
   Isa isa() const { return isa_; }
+  /// Another instruction set's kernels from now on, of those available. Not while work runs: for
+  /// tests, which put the tensor layer through each.
+  void set_isa(Isa isa) { isa_ = isa; }
 
   // memory.cpp
   Device device() const override { return Device::cpu(); }

@@ -1,0 +1,329 @@
+// Rows that the tensor layer makes of others: bit-equal to the written order of their steps, each
+// rounded to the dtype, and near the true value. var, logsumexp, any, all, group_norm, batch_norm.
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "tests/parity/grid.h"
+#include "tests/parity/reduce_reference.h"
+#include "tests/parity/tensors.h"
+#include "wick/tensor/ops.h"
+
+namespace wick::parity {
+namespace {
+
+using Bits = std::vector<uint64_t>;
+
+/// f of elements' numbers in the type that computes, rounded to the dtype: one step of a row.
+template <class F>
+uint64_t step(DType dtype, const F& f, std::initializer_list<uint64_t> operands) {
+  uint64_t result = 0;
+  with_compute_type(dtype, [&](auto zero) {
+    using A = decltype(zero);
+    A x[3] = {};
+    size_t n = 0;
+    for (uint64_t bits : operands) x[n++] = static_cast<A>(decode(dtype, bits));
+    result = encode(dtype, f(x[0], x[1], x[2]));
+  });
+  return result;
+}
+uint64_t plus(DType dtype, uint64_t a, uint64_t b) {
+  return step(dtype, [](auto x, auto y, auto) { return x + y; }, {a, b});
+}
+uint64_t minus(DType dtype, uint64_t a, uint64_t b) {
+  return step(dtype, [](auto x, auto y, auto) { return x - y; }, {a, b});
+}
+uint64_t times(DType dtype, uint64_t a, uint64_t b) {
+  return step(dtype, [](auto x, auto y, auto) { return x * y; }, {a, b});
+}
+uint64_t by(DType dtype, uint64_t a, uint64_t b) {
+  return step(dtype, [](auto x, auto y, auto) { return x / y; }, {a, b});
+}
+
+struct Case {
+  Place place;
+  Shape shape;
+  std::vector<int> dims;
+};
+
+/// Every layout over single dims, some of them and all.
+std::vector<Case> cases() {
+  std::vector<Case> list;
+  for (const Geometry& g : geometries()) {
+    const int rank = g.shape.rank();
+    list.push_back({g.place, g.shape, {}});
+    if (rank == 0) continue;
+    list.push_back({g.place, g.shape, {rank - 1}});
+    if (g.name.starts_with("large")) continue;
+    list.push_back({g.place, g.shape, {0}});
+    if (rank > 2) list.push_back({g.place, g.shape, {0, rank - 1}});
+  }
+  list.push_back({Place::contiguous, {2, 9001}, {1}});
+  list.push_back({Place::scattered, {13, 4, 70}, {1}});
+  return list;
+}
+
+uint32_t mask_of(const Case& c) {
+  if (c.dims.empty()) return (1u << c.shape.rank()) - 1;
+  uint32_t mask = 0;
+  for (int d : c.dims) mask |= 1u << d;
+  return mask;
+}
+Shape kept_shape(const Case& c, bool keepdim) {
+  const uint32_t mask = mask_of(c);
+  std::vector<int64_t> sizes;
+  for (int d = 0; d < c.shape.rank(); ++d) {
+    if (((mask >> d) & 1) == 0) sizes.push_back(c.shape[d]);
+    if (((mask >> d) & 1) != 0 && keepdim) sizes.push_back(1);
+  }
+  return Shape(std::span<const int64_t>(sizes));
+}
+
+/// A row over dims: its results of groups of elements, given by their bits.
+struct Reduction {
+  Op op;
+  int64_t correction = 0;
+
+  DType result(DType dtype) const { return op == Op::any || op == Op::all ? DType::u8 : dtype; }
+  Tensor call(const Tensor& x, const Case& c, bool keepdim) const {
+    if (op == Op::var) return var(x, c.dims, keepdim, correction);
+    if (op == Op::logsumexp) return logsumexp(x, c.dims, keepdim);
+    return op == Op::any ? any(x, c.dims, keepdim) : all(x, c.dims, keepdim);
+  }
+  uint64_t of(DType dtype, const Bits& x) const;
+  /// The true value and how far a result may be from it; of infinities and NaN nothing is said.
+  std::pair<long double, long double> truth(DType dtype, const Bits& x) const;
+};
+
+uint64_t Reduction::of(DType dtype, const Bits& x) const {
+  if (op == Op::any || op == Op::all) {
+    size_t set = 0;
+    for (uint64_t bits : x) set += decode(dtype, bits) == 0 ? 0 : 1;
+    return op == Op::any ? set > 0 : set == x.size();
+  }
+  if (op == Op::var) {
+    const uint64_t mean = reduce_group(Op::mean, dtype, x);
+    Bits squares;
+    for (uint64_t bits : x) {
+      const uint64_t off = minus(dtype, bits, mean);
+      squares.push_back(times(dtype, off, off));
+    }
+    const auto n = static_cast<int64_t>(x.size());
+    const long double divisor = static_cast<long double>(std::max<int64_t>(n - correction, 0));
+    return by(dtype, reduce_group(Op::sum, dtype, squares), encode(dtype, divisor));
+  }
+  uint64_t top = reduce_group(Op::max, dtype, x);
+  if (std::isinf(decode(dtype, top))) top = encode(dtype, 0);
+  Bits powers;
+  for (uint64_t bits : x) {
+    powers.push_back(
+        step(dtype, [](auto v, auto, auto) { return math::exp(v); }, {minus(dtype, bits, top)}));
+  }
+  const uint64_t sum = reduce_group(Op::sum, dtype, powers);
+  return plus(dtype, step(dtype, [](auto v, auto, auto) { return math::log(v); }, {sum}), top);
+}
+
+std::pair<long double, long double> Reduction::truth(DType dtype, const Bits& x) const {
+  const auto n = static_cast<long double>(x.size());
+  const long double unit = std::ldexp(1.0L, -format_of(dtype).precision);
+  long double mean = 0, top = -std::numeric_limits<long double>::infinity(), largest = 0;
+  for (uint64_t bits : x) {
+    const long double v = decode(dtype, bits);
+    mean += v / n, top = std::max(top, v), largest = std::max(largest, std::fabs(v));
+  }
+  long double sum = 0;
+  for (uint64_t bits : x) {
+    const long double v = decode(dtype, bits);
+    sum += op == Op::var ? (v - mean) * (v - mean) : std::exp(v - top);
+  }
+  if (op == Op::logsumexp) {
+    // Each difference, power and sum rounded, the logarithm and the last sum.
+    const long double value = top + std::log(sum);
+    return {value, unit * (2 * largest + 8 + 2 * std::fabs(value) + 2 * std::log(n))};
+  }
+  const long double divisor = n - static_cast<long double>(correction), value = sum / divisor;
+  const long double shift = 2 * unit * largest;  // the mean's error, squared in each term
+  return {value, 12 * unit * value + 4 * shift * shift * n / divisor};
+}
+
+void check_reduction(const Reduction& row, DType dtype) {
+  Random random(53);
+  for (const Case& c : cases()) {
+    if (!here(c.place, c.shape)) continue;
+    const bool of_none = c.shape.elems() == 0 && kept_shape(c, false).elems() != 0;
+    if (of_none && row.op == Op::logsumexp) continue;  // the largest of nothing: an error
+    for (Values values : kAllValues) {
+      if (values != Values::normal && c.shape.elems() > 20000) continue;
+      TestTensor x(dtype, c.place, c.shape, 1);
+      x.fill(values, random);
+      if (row.op == Op::all || row.op == Op::any) {
+        // Groups of nothing but zeros and of none, too.
+        const Bits all = x.bits();
+        const uint64_t few = row.op == Op::any ? 19 : 3;
+        x.fill_bits([&](int64_t i) {
+          const bool zero = c.place != Place::broadcast && random.below(20) < int64_t(few);
+          return zero ? 0 : all[static_cast<size_t>(i)];
+        });
+      }
+      Bits expected;
+      std::vector<std::pair<long double, long double>> near;
+      const Bits bits = x.bits();
+      for (const std::vector<size_t>& group : groups(c.shape, mask_of(c))) {
+        Bits of;
+        for (size_t i : group) of.push_back(bits[i]);
+        expected.push_back(row.of(dtype, of));
+        const bool says = values == Values::normal && is_float(dtype) && !of.empty() &&
+                          dtype != DType::f16 && dtype != DType::f8e4m3 &&
+                          static_cast<int64_t>(of.size()) > row.correction;
+        if (says && row.result(dtype) == dtype) near.push_back(row.truth(dtype, of));
+      }
+      for (bool keepdim : {false, true}) {
+        const std::string what =
+            fmt::format("{}.{}.{}{} dims {:#b} correction {} {}", name(row.op), name(dtype),
+                        name(c.place), c.shape.str(), mask_of(c), row.correction, name(values));
+        const TestTensor* const inputs[] = {&x};
+        const DType out = row.result(dtype);
+        run_tensors(
+            what, inputs, out, kept_shape(c, keepdim),
+            [&](auto in) { return row.call(in[0], c, keepdim); },
+            [&](const Bits& got) {
+              expect_same(what, out, got, expected);
+              for (size_t i = 0; i < near.size() && near.size() == got.size(); ++i) {
+                const long double value = decode(out, got[i]);
+                if (std::fabs(value - near[i].first) <= near[i].second) continue;
+                ADD_FAILURE() << what << ": element " << i << " is " << value << ", the truth "
+                              << near[i].first << " ± " << near[i].second;
+                return;
+              }
+            });
+        if (failed()) return;
+      }
+    }
+  }
+}
+
+/// x [b, c, ..] of every layout.
+std::vector<Case> channel_cases() {
+  std::vector<Case> list = {
+      {Place::contiguous, {3, 6, 70}, {}},    {Place::transposed, {3, 6, 5, 7}, {}},
+      {Place::sliced, {2, 6, 33}, {}},        {Place::stepped, {4, 6, 3, 11}, {}},
+      {Place::scattered, {2, 6, 40}, {}},     {Place::broadcast, {3, 6, 20}, {}},
+      {Place::scalar, {3, 6, 20}, {}},        {Place::contiguous, {5, 6}, {}},
+      {Place::sliced, {0, 6, 4}, {}},         {Place::sliced, {2, 6, 0}, {}},
+      {Place::contiguous, {2, 6, 64, 65}, {}}};
+  list.push_back({Place::scattered, {2, 6, 3, 1, 2, 2, 1, 3}, {}});
+  return list;
+}
+
+/// The written order of a line: ordered sums of the compute type, nothing rounded in between.
+Bits norm_line(DType dtype, const Bits& line, float eps) {
+  Bits result;
+  with_compute_type(dtype, [&](auto zero) {
+    using A = decltype(zero);
+    std::vector<A> x, squares;
+    for (uint64_t bits : line) x.push_back(static_cast<A>(decode(dtype, bits)));
+    const A n = static_cast<A>(x.size()), mean = ordered_sum<A>(x) / n;
+    for (A v : x) squares.push_back((v - mean) * (v - mean));
+    const A scale = A{1} / std::sqrt(ordered_sum<A>(squares) / n + static_cast<A>(eps));
+    for (A v : x) result.push_back(encode(dtype, (v - mean) * scale));
+  });
+  return result;
+}
+
+/// with: 0 nothing, 1 a weight, 2 a weight and a bias.
+void check_group_norm(DType dtype) {
+  Random random(54);
+  for (const Case& c : channel_cases()) {
+    if (!here(c.place, c.shape)) continue;
+    for (int64_t count : {1, 3, 6}) {
+      const int with = static_cast<int>(count) % 3 == 0 ? 2 : 1;
+      for (Values values : {Values::normal, Values::special}) {
+        TestTensor x(dtype, c.place, c.shape, 1), w(dtype, c.place, {6}, 2),
+            b(dtype, c.place, {6}, 3);
+        x.fill(values, random), w.fill(Values::normal, random), b.fill(Values::normal, random);
+        const Bits in = x.bits(), ws = w.bits(), bs = b.bits();
+        Bits expected;
+        const size_t line = in.empty() ? 0 : in.size() / static_cast<size_t>(c.shape[0] * count);
+        for (size_t first = 0; first < in.size(); first += line) {
+          const Bits of(in.begin() + static_cast<int64_t>(first),
+                        in.begin() + static_cast<int64_t>(first + line));
+          for (uint64_t y : norm_line(dtype, of, 1e-5f)) {
+            const size_t per = in.size() / static_cast<size_t>(c.shape[0] * 6);
+            const size_t channel = expected.size() / per % 6;
+            y = times(dtype, y, ws[channel]);
+            expected.push_back(with > 1 ? plus(dtype, y, bs[channel]) : y);
+          }
+        }
+        const std::string what = fmt::format("group_norm.{}.{}{} groups {} {}", name(dtype),
+                                             name(c.place), c.shape.str(), count, name(values));
+        const TestTensor* const inputs[] = {&x, &w, &b};
+        run_tensors(
+            what, inputs, dtype, c.shape,
+            [&](auto t) { return group_norm(t[0], count, t[1], with > 1 ? t[2] : Tensor()); },
+            [&](const Bits& got) { expect_same(what, dtype, got, expected); });
+        if (failed()) return;
+      }
+    }
+  }
+}
+
+void check_batch_norm(DType dtype) {
+  Random random(55);
+  const float eps = 1e-5f;
+  for (const Case& c : channel_cases()) {
+    if (!here(c.place, c.shape)) continue;
+    for (int with : {0, 1, 2}) {
+      for (Values values : {Values::normal, Values::special}) {
+        TestTensor x(dtype, c.place, c.shape, 1), m(dtype, c.place, {6}, 2),
+            v(dtype, c.place, {6}, 3), w(dtype, c.place, {6}, 4), b(dtype, c.place, {6}, 5);
+        for (TestTensor* t : {&x, &m, &w, &b}) t->fill(values, random);
+        v.fill_with([&](int64_t) { return 0.1L + static_cast<long double>(random.uniform()); });
+        const Bits in = x.bits(), ms = m.bits(), vs = v.bits(), ws = w.bits(), bs = b.bits();
+        Bits expected;
+        for (size_t i = 0; i < in.size(); ++i) {
+          const size_t channel = i / (in.size() / static_cast<size_t>(c.shape[0] * 6)) % 6;
+          const uint64_t wide =
+              step(dtype, [&](auto y, auto, auto) { return y + static_cast<decltype(y)>(eps); },
+                   {vs[channel]});
+          uint64_t scale =
+              step(dtype, [](auto y, auto, auto) { return decltype(y){1} / std::sqrt(y); }, {wide});
+          if (with > 0) scale = times(dtype, scale, ws[channel]);
+          const uint64_t y = times(dtype, minus(dtype, in[i], ms[channel]), scale);
+          expected.push_back(with > 1 ? plus(dtype, y, bs[channel]) : y);
+        }
+        const std::string what = fmt::format("batch_norm.{}.{}{} {} {}", name(dtype), name(c.place),
+                                             c.shape.str(), with, name(values));
+        const TestTensor* const inputs[] = {&x, &m, &v, &w, &b};
+        run_tensors(
+            what, inputs, dtype, c.shape,
+            [&](auto t) {
+              return batch_norm(t[0], t[1], t[2], with > 0 ? t[3] : Tensor(),
+                                with > 1 ? t[4] : Tensor(), eps);
+            },
+            [&](const Bits& got) { expect_same(what, dtype, got, expected); });
+        if (failed()) return;
+      }
+    }
+  }
+}
+
+const bool added = [] {
+  for (int d = 0; d < kRealDTypeCount; ++d) {
+    const auto dtype = static_cast<DType>(d);
+    for (Op op : {Op::any, Op::all}) {
+      add_row(name(op), name(dtype), [=] { check_reduction({op}, dtype); });
+    }
+    if (!is_float(dtype)) continue;
+    add_row("var", name(dtype), [=] {
+      for (int64_t correction : {1, 0}) check_reduction({Op::var, correction}, dtype);
+    });
+    add_row("logsumexp", name(dtype), [=] { check_reduction({Op::logsumexp}, dtype); });
+    add_row("group_norm", name(dtype), [=] { check_group_norm(dtype); });
+    add_row("batch_norm", name(dtype), [=] { check_batch_norm(dtype); });
+  }
+  return true;
+}();
+
+}  // namespace
+}  // namespace wick::parity

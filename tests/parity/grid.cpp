@@ -1,0 +1,227 @@
+#include "tests/parity/grid.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest-spi.h>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace wick::parity {
+namespace {
+
+using testing::TestPartResult;
+
+// ---- What runs ----
+
+/// Layouts that a body asks about, while they are found out.
+std::vector<std::string>* asked = nullptr;
+/// The layout that the running test is for; empty: all of them.
+std::string_view current_layout;
+int64_t cases_met = 0;
+
+/// Keeps failures from the running test, each with the device that it is laid to.
+class Catcher : public testing::ScopedFakeTestPartResultReporter {
+ public:
+  struct Part {
+    std::string target;
+    TestPartResult result;
+  };
+  Catcher() : ScopedFakeTestPartResultReporter(INTERCEPT_ONLY_CURRENT_THREAD, &unused_) {
+    running = this;
+  }
+  ~Catcher() override { running = nullptr; }
+  void ReportTestPartResult(const TestPartResult& result) override {
+    parts.push_back({std::string(Blame::target()), result});
+  }
+  bool failed() const {
+    return std::any_of(parts.begin(), parts.end(), [](const Part& p) { return p.result.failed(); });
+  }
+
+  static Catcher* running;
+  std::vector<Part> parts;
+
+ private:
+  testing::TestPartResultArray unused_;
+};
+Catcher* Catcher::running = nullptr;
+
+// ---- Tests of one row, dtype and layout ----
+
+struct Group {
+  std::string layout;
+  std::function<void()> body;
+  std::vector<testing::TestInfo*> tests;  // one for each of all_targets()
+  /// What targets had to say, until their tests ask.
+  std::map<std::string, std::vector<TestPartResult>> verdicts;
+
+  void run();
+
+ private:
+  std::vector<Catcher::Part> run_on(std::vector<Target> these);
+};
+
+std::vector<Catcher::Part> Group::run_on(std::vector<Target> these) {
+  limit_targets(std::move(these));
+  current_layout = layout;
+  cases_met = 0;
+  Catcher catcher;
+  try {
+    body();
+    if (cases_met == 0) ADD_FAILURE() << "no case was run";
+  } catch (const std::exception& error) {
+    ADD_FAILURE() << "the test threw: " << error.what();
+  }
+  limit_targets({});
+  current_layout = {};
+  return std::move(catcher.parts);
+}
+
+/// Runs the body for all targets whose tests run and have no verdict yet. A body ends at its first
+/// failure: those that didn't fail run again without those that did.
+void Group::run() {
+  std::vector<Target> left;
+  for (size_t i = 0; i < tests.size(); ++i) {
+    const Target& target = all_targets()[i];
+    if (target.backend == nullptr || !tests[i]->should_run()) continue;
+    if (verdicts.find(target.name) == verdicts.end()) left.push_back(target);
+  }
+  while (!left.empty()) {
+    const std::vector<Catcher::Part> parts = run_on(left);
+    std::map<std::string, std::vector<TestPartResult>> of;
+    for (const Catcher::Part& part : parts) {
+      if (part.target.empty()) {
+        // The reference's: of all that had the same bits.
+        for (const Target& target : left) of[target.name].push_back(part.result);
+      } else {
+        of[part.target].push_back(part.result);
+      }
+    }
+    const bool any = std::any_of(parts.begin(), parts.end(),
+                                 [](const Catcher::Part& p) { return p.result.failed(); });
+    std::erase_if(left, [&](const Target& target) {
+      const auto found = of.find(target.name);
+      if (any && found == of.end()) return false;
+      verdicts[target.name] =
+          found == of.end() ? std::vector<TestPartResult>{} : std::move(found->second);
+      return true;
+    });
+  }
+}
+
+class RowTest : public testing::Test {
+ public:
+  RowTest(Group& group, const Target& target) : group_(group), target_(target) {}
+  void TestBody() override {
+    if (target_.backend == nullptr) GTEST_SKIP() << "absent: " << target_.missing;
+    if (group_.verdicts.find(target_.name) == group_.verdicts.end()) group_.run();
+    const std::vector<TestPartResult> parts = std::move(group_.verdicts.at(target_.name));
+    group_.verdicts.erase(target_.name);
+    for (const TestPartResult& part : parts) {
+      if (part.skipped()) GTEST_SKIP() << part.message();
+      if (part.failed()) ADD_FAILURE_AT(part.file_name(), part.line_number()) << part.message();
+    }
+  }
+
+ private:
+  Group& group_;
+  const Target& target_;
+};
+
+class FunctionTest : public testing::Test {
+ public:
+  explicit FunctionTest(std::function<void()> body) : body_(std::move(body)) {}
+  void TestBody() override { body_(); }
+
+ private:
+  std::function<void()> body_;
+};
+
+// ---- Registration ----
+
+struct Row {
+  std::string name, dtype;  // no dtype: a test of its own
+  std::function<void()> body;
+};
+std::vector<Row>& rows() {
+  static std::vector<Row> list;
+  return list;
+}
+
+std::vector<std::string> layouts_of(const std::function<void()>& body) {
+  std::vector<std::string> list;
+  asked = &list;
+  body();
+  asked = nullptr;
+  return list;
+}
+
+void register_row(const Row& row) {
+  static std::deque<Group> groups;
+  const std::string suite = "Parity/" + row.name;
+  for (const std::string& layout : layouts_of(row.body)) {
+    Group& group = groups.emplace_back();
+    group.layout = layout;
+    group.body = row.body;
+    for (const Target& target : all_targets()) {
+      const std::string test = fmt::format("{}.{}.{}", row.dtype, layout, target.name);
+      group.tests.push_back(testing::RegisterTest(
+          suite.c_str(), test.c_str(), nullptr, nullptr, __FILE__, __LINE__,
+          [&group, &target]() -> testing::Test* { return new RowTest(group, target); }));
+    }
+  }
+}
+
+}  // namespace
+
+std::string_view layout_of(Place place, const Shape& shape) {
+  if (shape.rank() == 0) return "rank0";
+  if (shape.elems() == 0) return "empty";
+  if (shape.rank() == Shape::kMaxRank) return "rank8";
+  return place == Place::scalar ? "broadcast" : name(place);
+}
+
+bool here(std::string_view layout) {
+  if (asked != nullptr) {
+    if (std::find(asked->begin(), asked->end(), layout) == asked->end()) {
+      asked->emplace_back(layout);
+    }
+    return false;
+  }
+  const bool yes = current_layout.empty() || layout == current_layout;
+  cases_met += yes ? 1 : 0;
+  return yes;
+}
+
+bool here(Place place, const Shape& shape) { return here(layout_of(place, shape)); }
+
+bool failed() {
+  return Catcher::running != nullptr ? Catcher::running->failed() : testing::Test::HasFailure();
+}
+
+void add_row(std::string_view row, std::string_view dtype, std::function<void()> body) {
+  rows().push_back({std::string(row), std::string(dtype), std::move(body)});
+}
+
+void add(const std::string& name, std::function<void()> body) {
+  rows().push_back({name, "", std::move(body)});
+}
+
+void register_tests() {
+  // Row by row, whatever the order of the sources.
+  std::stable_sort(rows().begin(), rows().end(),
+                   [](const Row& a, const Row& b) { return a.name < b.name; });
+  for (const Row& row : rows()) {
+    if (!row.dtype.empty()) {
+      register_row(row);
+      continue;
+    }
+    testing::RegisterTest("Parity", row.name.c_str(), nullptr, nullptr, __FILE__, __LINE__,
+                          [body = row.body]() -> testing::Test* { return new FunctionTest(body); });
+  }
+}
+
+}  // namespace wick::parity

@@ -1,0 +1,53 @@
+// GoogleTest's main with rows' tests, and a word about which one crashed: operands lie between
+// pages that may not be touched.
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "tests/parity/grid.h"
+
+namespace {
+
+void say(std::string_view text) {
+  if (write(STDERR_FILENO, text.data(), text.size()) < 0) return;
+}
+
+[[maybe_unused]] void on_crash(int signal) {
+  say("\ncrashed on ");
+  say(wick::parity::Blame::target());
+  say(" in ");
+  say(wick::parity::Blame::what());
+  say("\n");
+  raise(signal);  // with the handler gone: the default's
+}
+
+/// Devices' names in a filter, where GoogleTest takes '-' and ':' for its own: cpu-v3, hip:0.
+std::string with_devices(const std::string& filter) {
+  std::string cpus = std::regex_replace(filter, std::regex("\\.cpu-v4-vnni"), ".cpu?v4?vnni");
+  cpus = std::regex_replace(cpus, std::regex("\\.cpu-v"), ".cpu?v");
+  return std::regex_replace(cpus, std::regex("\\.(cuda|hip):([0-9])"), ".$1?$2");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::vector<std::string> words(argv, argv + argc);
+  std::vector<char*> arguments;
+  for (std::string& word : words) {
+    if (word.starts_with("--gtest_filter=")) word = with_devices(word);
+    arguments.push_back(word.data());
+  }
+  testing::InitGoogleTest(&argc, arguments.data());
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  struct sigaction action {};
+  action.sa_handler = on_crash;
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  for (int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE}) sigaction(signal, &action, nullptr);
+#endif
+  wick::parity::register_tests();
+  return RUN_ALL_TESTS();
+}
