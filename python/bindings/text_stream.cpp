@@ -47,6 +47,7 @@ void TextStream::run(const std::vector<int32_t>& prompt, serve::GenerateOptions 
   options.on_text = [this](std::string_view piece) {
     {
       const std::lock_guard lock(mutex_);
+      if (closed_) return;  // what a generation says at its end comes too late
       pieces_.emplace_back(piece);
     }
     changed_.notify_all();
