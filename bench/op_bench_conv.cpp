@@ -86,6 +86,21 @@ void add_upsample(std::vector<OpRow>& rows, Op op, DType dtype) {
                   }});
 }
 
+/// Functions of one dimension, whose result's memory comes from the allocator's cache.
+void add_lines(std::vector<OpRow>& rows) {
+  const Shape in{1, 64, 12544};
+  const auto add = [&](const char* name, int64_t out, Tensor (*function)(const Tensor&)) {
+    const auto bytes = static_cast<double>(bytes_of(DType::f32, in.elems() + 64 * out));
+    rows.push_back({name, DType::f32, "1x64x12544", Limit::copy, bytes, [=] {
+                      const Tensor x = random_tensor(in, DType::f32);
+                      return [=] { function(x); };
+                    }});
+  };
+  add("max_pool1d_k2", 6272, [](const Tensor& x) { return max_pool1d(x, {.kernel = 2}); });
+  add("avg_pool1d_k2", 6272, [](const Tensor& x) { return avg_pool1d(x, {.kernel = 2}); });
+  add("upsample_nearest1d", 25088, [](const Tensor& x) { return upsample_nearest1d(x, 25088); });
+}
+
 }  // namespace
 
 void add_conv(std::vector<OpRow>& rows) {
@@ -108,7 +123,7 @@ void add_conv(std::vector<OpRow>& rows) {
       {"conv2d", DType::f64, {1, 64, 56, 56}, {64, 64, 3, 3}, 1, 1, 1},
   };
   for (const Conv& c : forward) add_conv(rows, c, Form::forward);
-  for (const Conv& c : {forward[0], forward[1], forward[4], forward[7], forward[11]}) {
+  for (const Conv& c : {forward[0], forward[1], forward[2], forward[4], forward[7], forward[11]}) {
     add_conv(rows, c, Form::input);
     add_conv(rows, c, Form::weight);
   }
@@ -121,6 +136,7 @@ void add_conv(std::vector<OpRow>& rows) {
     add_upsample(rows, Op::upsample_nearest2d, dtype);
     add_upsample(rows, Op::upsample_bilinear2d, dtype);
   }
+  add_lines(rows);
 }
 
 }  // namespace wick::bench

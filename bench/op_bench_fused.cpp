@@ -59,6 +59,22 @@ void add_image_norms(std::vector<OpRow>& rows) {
        }});
 }
 
+void add_rope(std::vector<OpRow>& rows, DType dtype) {
+  const Shape heads{1, 32, 512, 128};
+  for (bool interleaved : {false, true}) {
+    rows.push_back({interleaved ? "rope_interleaved" : "rope", dtype, "1x32x512x128", Limit::copy,
+                    copied(heads, dtype), [=] {
+                      const Tensor x = random_tensor(heads, dtype),
+                                   cos = random_tensor({512, 64}, DType::f32, 2),
+                                   sin = random_tensor({512, 64}, DType::f32, 3),
+                                   y = Tensor::empty(heads, dtype);
+                      return [=] {
+                        cpu().rope(y.mutable_view(), x.view(), cos.view(), sin.view(), interleaved);
+                      };
+                    }});
+  }
+}
+
 struct Heads {
   const char* name;
   int64_t heads, key_heads, queries, keys, size;
@@ -97,6 +113,7 @@ void add_fused(std::vector<OpRow>& rows) {
     add_softmax(rows, "softmax_dim0", dtype, kRows, "1024x4096", 0, false);
     add_softmax(rows, "log_softmax", dtype, kRows, "1024x4096", 1, true);
     add_norms(rows, dtype);
+    add_rope(rows, dtype);
   }
   add_softmax(rows, "softmax", DType::f32, {8192, 128}, "8192x128", 1, false);
   add_image_norms(rows);

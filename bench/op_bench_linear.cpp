@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 #include "bench/op_bench.h"
 
 namespace wick::bench {
@@ -67,6 +69,33 @@ void add_weights(std::vector<OpRow>& rows, DType weights, DType dtype, int64_t m
        }});
 }
 
+void add_einsum(std::vector<OpRow>& rows) {
+  rows.push_back({"einsum_bij_bkj", DType::f32, "8x512x64x512", Limit::fma,
+                  8 * products(512, 64, 512), [] {
+                    const Tensor a = random_tensor({8, 512, 64}, DType::f32, 1),
+                                 b = random_tensor({8, 512, 64}, DType::f32, 2);
+                    return [=] { einsum("bij,bkj->bik", std::array{a, b}); };
+                  }});
+}
+
+void add_blocks(std::vector<OpRow>& rows, DType blocks) {
+  const Shape shape{4096, 4096};
+  const auto bytes = static_cast<double>(bytes_of(DType::f32, shape.elems()) +
+                                         bytes_of(blocks, shape.elems()));
+  rows.push_back({fmt::format("quantize_{}", wick::name(blocks)), DType::f32, "4096x4096",
+                  Limit::copy, bytes, [=] {
+                    const Tensor x = random_tensor(shape, DType::f32),
+                                 y = Tensor::empty(shape, blocks);
+                    return [=] { cpu().quantize(y.mutable_view(), x.view()); };
+                  }});
+  rows.push_back({fmt::format("dequantize_{}", wick::name(blocks)), DType::f32, "4096x4096",
+                  Limit::copy, bytes, [=] {
+                    const Tensor x = quantize(random_tensor(shape, DType::f32), blocks),
+                                 y = Tensor::empty(shape, DType::f32);
+                    return [=] { cpu().dequantize(y.mutable_view(), x.view()); };
+                  }});
+}
+
 }  // namespace
 
 void add_linear(std::vector<OpRow>& rows) {
@@ -96,6 +125,8 @@ void add_linear(std::vector<OpRow>& rows) {
   add_weights(rows, DType::f32, DType::f32, 128, 384, 1536);
   add_weights(rows, DType::bf16, DType::bf16, 1024, 1024, 1024);
   add_weights(rows, DType::q8_0, DType::f32, 1024, 1024, 1024);
+  add_einsum(rows);
+  for (DType blocks : {DType::q4_0, DType::q8_0, DType::q4_k}) add_blocks(rows, blocks);
 }
 
 }  // namespace wick::bench

@@ -15,12 +15,18 @@ OpRow::Call into(const Tensor& out, Into call) {
   return [=] { call(backend(Device()), out.mutable_view()); };
 }
 
+/// Unary ops and tests, which give u8.
 void add_unary(std::vector<OpRow>& rows, Op op, DType dtype) {
+  const bool tests = info(op).kind == OpKind::test;
+  const DType out = tests ? DType::u8 : dtype;
   rows.push_back({std::string(name(op)), dtype, "16M", Limit::copy,
-                  2 * static_cast<double>(bytes_of(dtype, kFlat.elems())), [=] {
+                  static_cast<double>(bytes_of(dtype, kFlat.elems()) +
+                                      bytes_of(out, kFlat.elems())),
+                  [=] {
                     const Tensor x = random_tensor(kFlat, dtype);
-                    return into(Tensor::empty(kFlat, dtype),
-                                [=](Backend& b, const View& y) { b.unary(op, y, x.view()); });
+                    return into(Tensor::empty(kFlat, out), [=](Backend& b, const View& y) {
+                      tests ? b.test(op, y, x.view()) : b.unary(op, y, x.view());
+                    });
                   }});
 }
 
@@ -96,34 +102,62 @@ void add_transpose(std::vector<OpRow>& rows, DType dtype) {
                   }});
 }
 
+/// One row of ops.def: f32 and bf16, or i32 where floats have no such op.
+template <class Add>
+void add_of(DTypeSet dtypes, const Add& add) {
+  if (!dtypes.contains(DType::f32)) return add(DType::i32);
+  add(DType::f32);
+  add(DType::bf16);
+}
+
+/// The rows of ops.def that are regular.
+void add_rows_of_table(std::vector<OpRow>& rows) {
+  const auto unary = [&](Op op) {
+    add_of(info(op).dtypes, [&](DType dtype) { add_unary(rows, op, dtype); });
+  };
+  const auto pair = [&](Op op) {
+    add_of(info(op).dtypes, [&](DType dtype) {
+      add_binary(rows, op, dtype, std::string(name(op)), kSquare, as_it_is);
+    });
+  };
+#define WICK_UNARY(name, dtypes, numeric_class, gradient, doc) unary(Op::name);
+#define WICK_TEST(name, dtypes, numeric_class, gradient, doc) unary(Op::name);
+#define WICK_BINARY(name, dtypes, numeric_class, gradient, doc) pair(Op::name);
+#define WICK_COMPARE(name, dtypes, numeric_class, gradient, doc) pair(Op::name);
+#include "wick/op/ops.def"
+}
+
+void add_fills(std::vector<OpRow>& rows) {
+  const auto bytes = static_cast<double>(bytes_of(DType::f32, kFlat.elems()));
+  rows.push_back({"fill", DType::f32, "16M", Limit::copy, bytes, [] {
+                    return into(Tensor::empty(kFlat, DType::f32),
+                                [](Backend& b, const View& y) { b.fill(y, 1.5); });
+                  }});
+  rows.push_back({"iota", DType::f32, "16M", Limit::copy, bytes, [] {
+                    return into(Tensor::empty(kFlat, DType::f32),
+                                [](Backend& b, const View& y) { b.iota(y, 0.0, 0.5); });
+                  }});
+}
+
 }  // namespace
 
 void add_map(std::vector<OpRow>& rows) {
+  add_rows_of_table(rows);
   for (DType dtype : {DType::f32, DType::bf16}) {
-    for (Op op : {Op::exp, Op::log, Op::silu, Op::tanh, Op::sigmoid, Op::gelu, Op::gelu_erf,
-                  Op::erf, Op::sin, Op::cos, Op::log1p, Op::expm1, Op::relu, Op::floor, Op::round,
-                  Op::sign, Op::sqrt, Op::rsqrt}) {
-      add_unary(rows, op, dtype);
-    }
     add_with(rows, Op::affine, dtype, 0.5, 2.0);
     add_with(rows, Op::clamp, dtype, -1.0, 1.0);
     add_with(rows, Op::powf, dtype, 2.5, 0);
     add_with(rows, Op::elu, dtype, 1.0, 0);
-    for (Op op : {Op::add, Op::mul, Op::div, Op::maximum, Op::pow, Op::atan2, Op::rem}) {
-      add_binary(rows, op, dtype, std::string(name(op)), kSquare, as_it_is);
-    }
     add_binary(rows, Op::add, dtype, "add_row", {4096}, spread);
     add_binary(rows, Op::add, dtype, "add_column", {4096, 1}, spread);
     add_binary(rows, Op::add, dtype, "add_turned", kSquare, turned);
-    add_binary(rows, Op::lt, dtype, "lt", kSquare, as_it_is);
-    add_binary(rows, Op::eq, dtype, "eq", kSquare, as_it_is);
     add_binary(rows, Op::lt, dtype, "lt_turned", kSquare, turned);
     add_where(rows, dtype);
     add_transpose(rows, dtype);
   }
-  add_binary(rows, Op::bitwise_and, DType::i32, "bitwise_and", kSquare, as_it_is);
   add_binary(rows, Op::eq, DType::i64, "eq", kSquare, as_it_is);
   add_transpose(rows, DType::u8);
+  add_fills(rows);
   using Pair = std::pair<DType, DType>;
   for (const auto& [from, to] :
        {Pair{DType::f16, DType::f32}, Pair{DType::f32, DType::f16}, Pair{DType::bf16, DType::f32},

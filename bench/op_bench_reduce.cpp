@@ -54,6 +54,8 @@ void add_reduce(std::vector<OpRow>& rows) {
   }
   add_reduce(rows, Op::mean, DType::f32, 2);
   add_reduce(rows, Op::prod, DType::f32, 2);
+  add_reduce(rows, Op::min, DType::f32, 2);
+  add_arg(rows, Op::argmin, DType::f32, 1);
   add_reduce(rows, Op::sum, DType::i64, 2);
   add_reduce(rows, Op::sum, DType::f64, 2);
   for (int dim : {1, 0}) {
@@ -63,6 +65,8 @@ void add_reduce(std::vector<OpRow>& rows) {
              [](const Tensor& x, int d) { return logsumexp(x, std::array{d}); });
     add_made(rows, "any", DType::f32, dim,
              [](const Tensor& x, int d) { return any(x, std::array{d}); });
+    add_made(rows, "all", DType::f32, dim,
+             [](const Tensor& x, int d) { return all(x, std::array{d}); });
   }
 }
 

@@ -71,13 +71,14 @@ def cpu_identity():
 
 
 def download(folder, log):
-    # pip asks the package for its metadata even with --no-deps; that runs setuptools in an isolated
-    # environment (some seconds) but does not compile anything.
     # The archive itself, for a machine without a network.
     if given := os.environ.get("WICK_PEER_ARCHIVE"):
         return Path(given)
+    # pip asks the package for its metadata even with --no-deps; that runs setuptools in an isolated
+    # environment (some seconds) but does not compile anything, as long as the tools of that
+    # environment may be wheels.
     run([sys.executable, "-m", "pip", "download", "--no-deps", "--no-cache-dir", "--no-binary",
-         ":all:", "--disable-pip-version-check", "-d", folder, f"{PACKAGE}=={VERSION}"],
+         PACKAGE, "--disable-pip-version-check", "-d", folder, f"{PACKAGE}=={VERSION}"],
         log, f"pip download {PACKAGE}=={VERSION}")
     archives = list(Path(folder).glob("*.tar.gz"))
     if len(archives) != 1:

@@ -85,6 +85,12 @@ weights("linear_f32", "f32", 128, 384, 1536)
 weights("linear_bf16", "bf16", 1024, 1024, 1024)
 
 
+@row("einsum_bij_bkj", "f32", "8x512x64x512")
+def einsum(dtype):
+    a, b = normal(8, 512, 64, dtype=dtype), normal(8, 512, 64, dtype=dtype)
+    return lambda: torch.einsum("bij,bkj->bik", a, b)
+
+
 @row("linear_q8_0", "f32", "1024x1024x1024")
 def linear_int8(_):
     """The nearest there is: activations to int8, an int8 product, its sums scaled."""
@@ -131,6 +137,19 @@ norm("batch_norm", "f32", "8x64x56x56", (8, 64, 56, 56), 64,
      lambda x, w, b, mean, var: F.batch_norm(x, mean, var, w, b))
 
 
+def rope(name, turned):
+    @row(name, "f32 bf16", "1x32x512x128")
+    def make(dtype):
+        x = normal(1, 32, 512, 128, dtype=dtype)
+        cos, sin = normal(512, 128, dtype=dtype), normal(512, 128, dtype=dtype)
+        return lambda: x * cos + turned(x) * sin
+
+
+rope("rope", lambda x: torch.cat((-x[..., 64:], x[..., :64]), -1))
+rope("rope_interleaved",
+     lambda x: torch.stack((-x[..., 1::2], x[..., ::2]), -1).flatten(-2))
+
+
 def attention(name, dtypes, heads, key_heads, queries, keys, size, causal):
     @row(name, dtypes, f"h{heads}g{key_heads}m{queries}n{keys}d{size}")
     def make(dtype):
@@ -163,23 +182,33 @@ reduction("max", "f32 bf16", lambda x, *dim: torch.amax(x, *dim), (None, 1, 0))
 reduction("argmax", "f32 bf16", torch.argmax)
 reduction("mean", "f32", torch.mean, (1,))
 reduction("prod", "f32", torch.prod, (1,))
+reduction("min", "f32", lambda x, *dim: torch.amin(x, *dim), (1,))
+reduction("argmin", "f32", torch.argmin, (1,))
 reduction("var", "f32", torch.var)
 reduction("logsumexp", "f32", torch.logsumexp)
 reduction("any", "f32", torch.any)
+reduction("all", "f32", torch.all)
 
 
 # ---- elementwise ----
 
-def unary(name, function):
-    @row(name, "f32 bf16", "16M")
+def unary(name, function, dtypes="f32 bf16", out=None):
+    @row(name, dtypes, "16M")
     def make(dtype):
         x = normal(1 << 24, dtype=dtype)
-        y = torch.empty_like(x)
+        y = torch.empty_like(x, dtype=out or dtype)
         return lambda: function(x, y)
 
 
-for name in "exp log tanh sigmoid erf sin cos log1p expm1 floor round sign sqrt rsqrt".split():
-    unary(name, lambda x, y, call=getattr(torch, name): call(x, out=y))
+for name in ("exp log tanh sigmoid erf sin cos log1p expm1 floor ceil round sign sqrt rsqrt abs neg "
+             "reciprocal square").split():
+    unary({"reciprocal": "recip", "square": "sqr"}.get(name, name),
+          lambda x, y, call=getattr(torch, name): call(x, out=y))
+unary("normcdf", lambda x, y: torch.special.ndtr(x, out=y))
+unary("bitwise_not", lambda x, y: torch.bitwise_not(x, out=y), "i32")
+unary("isinf", lambda x, y: torch.isinf(x), out=torch.bool)
+unary("isnan", lambda x, y: torch.isnan(x), out=torch.bool)
+unary("logical_not", lambda x, y: torch.logical_not(x, out=y), out=torch.bool)
 unary("silu", lambda x, y: torch.ops.aten.silu.out(x, out=y))
 unary("gelu", lambda x, y: torch.ops.aten.gelu.out(x, approximate="tanh", out=y))
 unary("gelu_erf", lambda x, y: torch.ops.aten.gelu.out(x, out=y))
@@ -199,14 +228,20 @@ def binary(name, dtypes, call, b_shape=(4096, 4096), turned=False, compares=Fals
         return lambda: call(a, b, out=y)
 
 
-for name, call in {"add": torch.add, "mul": torch.mul, "div": torch.div, "pow": torch.pow,
-                   "maximum": torch.maximum, "atan2": torch.atan2, "rem": torch.remainder}.items():
+for name, call in {"add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": torch.div,
+                   "pow": torch.pow, "maximum": torch.maximum, "minimum": torch.minimum,
+                   "atan2": torch.atan2, "rem": torch.remainder}.items():
     binary(name, "f32 bf16", call)
+binary("silu_mul", "f32 bf16", lambda a, b, out: torch.mul(F.silu(a), b, out=out))
+for name in "bitwise_and bitwise_or bitwise_xor".split():
+    binary(name, "i32", getattr(torch, name))
+binary("shift_left", "i32", torch.bitwise_left_shift)
+binary("shift_right", "i32", torch.bitwise_right_shift)
 binary("add_row", "f32 bf16", torch.add, (4096,))
 binary("add_column", "f32 bf16", torch.add, (4096, 1))
 binary("add_turned", "f32 bf16", torch.add, turned=True)
-binary("bitwise_and", "i32", torch.bitwise_and)
-binary("lt", "f32 bf16", torch.lt, compares=True)
+for name in "ne lt le gt ge logical_and logical_or logical_xor".split():
+    binary(name, "f32 bf16", getattr(torch, name), compares=True)
 binary("eq", "f32 bf16 i64", torch.eq, compares=True)
 binary("lt_turned", "f32 bf16", torch.lt, turned=True, compares=True)
 
@@ -247,6 +282,18 @@ for pair in (("f16", "f32"), ("f32", "f16"), ("bf16", "f32"), ("f32", "bf16"), (
     cast(*pair)
 
 
+@row("fill", "f32", "16M")
+def fill(dtype):
+    y = torch.empty(1 << 24, dtype=dtype)
+    return lambda: y.fill_(1.5)
+
+
+@row("iota", "f32", "16M")
+def iota(dtype):
+    y = torch.empty(1 << 24, dtype=dtype)
+    return lambda: torch.arange(0, 1 << 23, 0.5, out=y)
+
+
 @row("add_element", "f32", "1")
 def add_element(dtype):
     a, b = normal(1, dtype=dtype), normal(1, dtype=dtype)
@@ -281,9 +328,10 @@ def conv(name, dtypes, x_shape, w_shape, stride, padding, groups, gradients=Fals
         def make(dtype):
             x, w = normal(*x_shape, dtype=dtype), normal(*w_shape, dtype=dtype)
             grad = torch.randn_like(function(x, w, None, stride, padding, 1, groups))
-            pair = [2 * [size] for size in (stride, padding, 1)]
+            dims = len(x_shape) - 2
+            pair = [dims * [size] for size in (stride, padding, 1)]
             return lambda: torch.ops.aten.convolution_backward(
-                grad, x, w, None, *pair, False, [0, 0], groups,
+                grad, x, w, None, *pair, False, dims * [0], groups,
                 [which == "input", which == "weight", False])
         return make
     if gradients:
@@ -293,7 +341,7 @@ def conv(name, dtypes, x_shape, w_shape, stride, padding, groups, gradients=Fals
 
 conv("conv2d", "f32", (1, 64, 56, 56), (64, 64, 3, 3), 1, 1, 1, gradients=True)
 conv("conv2d_s2", "f32", (1, 3, 224, 224), (64, 3, 7, 7), 2, 3, 1, gradients=True)
-conv("conv1d", "f32", (1, 512, 1500), (512, 512, 3), 1, 1, 1)
+conv("conv1d", "f32", (1, 512, 1500), (512, 512, 3), 1, 1, 1, gradients=True)
 conv("conv2d", "f32", (1, 128, 28, 28), (128, 128, 3, 3), 1, 1, 1)
 conv("conv2d", "f32", (1, 256, 14, 14), (256, 256, 3, 3), 1, 1, 1, gradients=True)
 conv("conv2d", "f32", (1, 512, 7, 7), (512, 512, 3, 3), 1, 1, 1)
@@ -328,6 +376,18 @@ def upsample(name, mode):
 
 upsample("upsample_nearest2d", "nearest")
 upsample("upsample_bilinear2d", "bilinear")
+
+
+def of_lines(name, function):
+    @row(name, "f32", "1x64x12544")
+    def make(dtype):
+        x = normal(1, 64, 12544, dtype=dtype)
+        return lambda: function(x)
+
+
+of_lines("max_pool1d_k2", lambda x: F.max_pool1d(x, 2))
+of_lines("avg_pool1d_k2", lambda x: F.avg_pool1d(x, 2))
+of_lines("upsample_nearest1d", lambda x: F.interpolate(x, scale_factor=2, mode="nearest"))
 
 
 for dim in (0, 1):
