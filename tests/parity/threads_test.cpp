@@ -47,6 +47,17 @@ void check_all(DType dtype) {
   w.fill(Values::normal, random);
   const ConstView in = std::as_const(x).view(), weight = std::as_const(w).view();
   check("rms_norm", y, [&](Backend& b) { b.rms_norm(y.view(), in, weight, 1e-5f); });
+  TestTensor line(dtype, Place::contiguous, {1, 2, 115200}, 4, true);
+  const ConstView one{in.data, dtype, Layout::contiguous(line.shape(), in.layout.offset())};
+  check("group_norm of one row", line,
+        [&](Backend& b) { b.group_norm(line.view(), one, 1, {}, {}, 1e-5f); });
+  check("group_norm", y,
+        [&](Backend& b) { b.group_norm(y.view(), in, 96, weight, weight, 1e-5f); });
+  TestTensor variance(dtype, Place::contiguous, {576}, 5);
+  variance.fill_with([](int64_t i) { return 1 + static_cast<long double>(i) / 64; });
+  const ConstView spread = std::as_const(variance).view();
+  check("batch_norm", y,
+        [&](Backend& b) { b.batch_norm(y.view(), in, weight, spread, weight, weight, 1e-5f); });
   check("softmax", y, [&](Backend& b) { b.softmax(y.view(), in, 1, false); });
   check("softmax of columns", y, [&](Backend& b) { b.softmax(y.view(), in, 0, false); });
 

@@ -39,6 +39,24 @@ TEST(ComposedOps, Variance) {
   expect_near(var(f64({5}, {1, 1}), last), {std::nan("")});  // 0 / 0
 }
 
+/// Squares that a narrow type hasn't: only results are rounded to it.
+TEST(ComposedOps, VarianceOfNarrowTypes) {
+  const Tensor x = f64({1792, 2192, 1792, 2192, 1792, 2192}, {3, 2});
+  expect_near(var(x.to(DType::f16), {}, false, 0), {40000});
+  expect_near(var(x.to(DType::bf16), {}, false, 0), {39936});  // the nearest that it has
+  const int rows[] = {0};
+  expect_near(var(f64({-16, 16, 8, -16}, {2, 2}).to(DType::f8e4m3), rows, false, 0), {144, 256});
+  // More elements than f16 can count, and deviations that are exact in f32 alone.
+  const Tensor many = affine(Tensor::arange(0, 80000, 1, DType::f32), 0, 1.5).to(DType::f16);
+  expect_near(var(many, {}, false), {0});
+
+  const Tensor wide = f64({-900, 900, -900, 900}, {4, 1});
+  const BatchNorm batch = batch_norm_of_batch(wide.to(DType::f16), {}, {}, 0);
+  expect_near(batch.y, {-1, 1, -1, 1});
+  expect_near(batch.mean, {0});
+  expect_near(batch.variance, {std::numeric_limits<double>::infinity()});  // 810,000
+}
+
 TEST(ComposedOps, LogSumExp) {
   const double inf = std::numeric_limits<double>::infinity();
   const int last[] = {1};

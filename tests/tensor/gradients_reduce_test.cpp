@@ -77,12 +77,21 @@ WICK_GRADIENT_CHECK(group_norm) {
   const Tensor x = numbers({2, 4, 3}, 1), w = numbers({4}, 2), b = numbers({4}, 3);
   check.twice("of groups", [](Inputs i) { return group_norm(i[0], 2, i[1], i[2], 1e-3f); },
               {x, w, b});
+  check.twice("alone", [](Inputs i) { return group_norm(i[0], 1, {}, {}, 1e-3f); }, {x});
+  check.twice("without a weight, of images",
+              [](Inputs i) { return group_norm(i[0], 2, {}, i[1], 1e-3f); },
+              {numbers({2, 4, 2, 3}, 4), b});
 }
 WICK_GRADIENT_CHECK(batch_norm) {
   const Tensor x = numbers({3, 2, 2}, 1), w = numbers({2}, 2), b = numbers({2}, 3);
   check.twice("by given statistics",
               [](Inputs i) { return batch_norm(i[0], i[1], i[2], i[3], i[4], 1e-3f); },
               {x, numbers({2}, 4), numbers({2}, 5, 0.5, 2), w, b});
+  check.twice("alone", [](Inputs i) { return batch_norm(i[0], i[1], i[2], {}, {}, 1e-3f); },
+              {numbers({3, 2}, 6), numbers({2}, 4), numbers({2}, 5, 0.5, 2)});
+  check.twice("without a weight, of images",
+              [](Inputs i) { return batch_norm(i[0], i[1], i[2], {}, i[3], 1e-3f); },
+              {numbers({2, 2, 2, 3}, 6), numbers({2}, 4), numbers({2}, 5, 0.5, 2), b});
   check.twice("by the batch's",
               [](Inputs i) { return batch_norm_of_batch(i[0], i[1], i[2], 1e-3f).y; }, {x, w, b});
 }
@@ -109,6 +118,37 @@ TEST(GradientOf, NormsOfLargeNumbersInHalfPrecision) {
   };
   expect_close(slopes(rms, DType::f16), slopes(rms, DType::f64));
   expect_close(slopes(layer, DType::f16), slopes(layer, DType::f64));
+  const auto group = [](const Tensor& a, const Tensor& b) { return group_norm(a, 2, b); };
+  expect_close(slopes(group, DType::f16), slopes(group, DType::f64));
+  const auto batch = [](const Tensor& a, const Tensor& b) {
+    return batch_norm_of_batch(a.reshape({4, 2, 2}), b.narrow(0, 0, 2)).y.reshape({2, 8});
+  };
+  expect_close(slopes(batch, DType::f16), slopes(batch, DType::f64));
+}
+
+/// What is remembered for gradients changes no bit of a result.
+TEST(GradientOf, NormsAreThoseWithoutGradients) {
+  for (const DType dtype : {DType::f64, DType::f32, DType::bf16, DType::f16, DType::f8e4m3}) {
+    const Tensor x = numbers({3, 6, 35}, 1).to(dtype), w = numbers({6}, 2).to(dtype),
+                 b = numbers({6}, 3).to(dtype), m = numbers({6}, 4).to(dtype),
+                 v = numbers({6}, 5, 0.5, 2).to(dtype);
+    const std::vector<Tensor> plain = {x, w, b, m, v};
+    std::vector<Tensor> leaves;
+    for (const Tensor& t : plain) leaves.push_back(t.requires_grad());
+    const auto bits = [](const Tensor& t) { return t.to(DType::f64).to_vector<double>(); };
+    const auto expect_same = [&](const char* what, const auto& f) {
+      const Tensor with = f(leaves), without = f(plain);
+      EXPECT_TRUE(with.needs_grad()) << what;
+      EXPECT_FALSE(without.needs_grad()) << what;
+      EXPECT_EQ(bits(with), bits(without)) << what << " " << name(dtype);
+    };
+    expect_same("group_norm", [](Inputs i) { return group_norm(i[0], 3, i[1], i[2]); });
+    expect_same("batch_norm", [](Inputs i) { return batch_norm(i[0], i[3], i[4], i[1], i[2]); });
+    expect_same("batch_norm_of_batch",
+                [](Inputs i) { return batch_norm_of_batch(i[0], i[1], i[2]).y; });
+    expect_same("its variance", [](Inputs i) { return batch_norm_of_batch(i[0]).variance; });
+    expect_same("var", [](Inputs i) { return var(i[0], kOuter); });
+  }
 }
 
 }  // namespace

@@ -265,6 +265,11 @@ void add_norms(Cases& c) {
   c.add(Op::rms_norm, {kSquare, kVector}, [](In x) { return rms_norm(x[0], x[1], 1e-5f); });
   c.add(Op::layer_norm, {kSquare, kVector, kVector},
         [](In x) { return layer_norm(x[0], x[1], x[2]); });
+  const Operand pixels = {{1, 16, 256, 256}}, channels = {{16}};
+  c.add(Op::batch_norm, {pixels, channels, channels},
+        [](In x) { return batch_norm(x[0], x[1], x[2]); });
+  c.add(Op::group_norm, {pixels, channels, channels},
+        [](In x) { return group_norm(x[0], 4, x[1], x[2]); });
   const Operand table = {{kSide, kSide / 2}};
   c.add(Op::rope, {kSquare, table, table}, [](In x) { return rope(x[0], x[1], x[2]); });
   c.add(Op::rope_interleaved, {kSquare, table, table},
@@ -280,13 +285,6 @@ void add_composed(Cases& c) {
   c.add(Op::logsumexp, {kSquare}, over(logsumexp), 2 * kOfF32 + kWorkspace);
   c.add(
       Op::var, {kSquare}, [=](In x) { return var(x[0], last); }, 2 * kOfF32 + kWorkspace);
-  const Operand image = {{1, 16, 256, 256}}, channels = {{16}};
-  c.add(
-      Op::batch_norm, {image, channels, channels},
-      [](In x) { return batch_norm(x[0], x[1], x[2]); }, kOfF32 + kWorkspace);
-  c.add(
-      Op::group_norm, {image, channels, channels},
-      [](In x) { return group_norm(x[0], 4, x[1], x[2]); }, 2 * kOfF32 + kWorkspace);
 }
 
 const std::vector<Case>& cases() {

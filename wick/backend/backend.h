@@ -264,6 +264,15 @@ class WICK_API Backend {
   /// weight and bias [d], of in's dtype or f32; either may be absent (data null).
   virtual void layer_norm(const View& out, const ConstView& in, const ConstView& weight,
                           const ConstView& bias, float eps) = 0;
+  /// in [b, c, ..]: layer_norm of each group of channels with all that lies under them, scaled and
+  /// shifted by channel. weight and bias [c] as layer_norm's; groups divide c.
+  virtual void group_norm(const View& out, const ConstView& in, int64_t groups,
+                          const ConstView& weight, const ConstView& bias, float eps) = 0;
+  /// in [b, c, ..]; mean, variance, weight and bias [c], of in's dtype or f32; the last two may be
+  /// absent.
+  virtual void batch_norm(const View& out, const ConstView& in, const ConstView& mean,
+                          const ConstView& variance, const ConstView& weight, const ConstView& bias,
+                          float eps) = 0;
   /// in [.., t, d]; cos and sin [t, r/2] f32 with r <= d rotated elements, the rest are copied.
   virtual void rope(const View& out, const ConstView& in, const ConstView& cos,
                     const ConstView& sin, bool interleaved) = 0;

@@ -21,6 +21,12 @@ struct Chosen {
   int dim;
 };
 
+/// Of group_norm.
+struct Groups {
+  int64_t count;
+  float eps;
+};
+
 /// Of an elementwise function of one operand and one number or two.
 struct Numbers {
   Scalar p, q;

@@ -9,6 +9,7 @@
 
 #include "wick/base/error.h"
 #include "wick/tensor/checks.h"
+#include "wick/tensor/gradients.h"
 #include "wick/tensor/ops.h"
 
 namespace wick {
@@ -30,31 +31,18 @@ Tensor number(double value, const Tensor& like) {
 /// Whether elements are anything but 0: u8.
 Tensor is_set(const Tensor& x) { return ne(x, Tensor::zeros({}, x.dtype(), x.device())); }
 
-/// A vector of one number a channel, beside x [b, c, ..].
-Tensor by_channel(const char* op, const Tensor& x, const Tensor& vector) {
-  check_device(op, x, vector);
-  if (vector.rank() != 1 || vector.size(0) != x.size(1) || vector.dtype() != x.dtype()) {
-    throw Error(op, "not one number a channel", fmt::format("x {}, {}", x.str(), vector.str()),
-                fmt::format("need {}[{}]", name(x.dtype()), x.size(1)));
-  }
-  Tensor wide = vector;
-  for (int d = 2; d < x.rank(); ++d) wide = wide.unsqueeze(-1);
-  return wide;
-}
-
-void check_channels(const char* op, Op row, const Tensor& x) {
-  check_operand(row, x, op);
-  if (x.rank() < 2) throw Error(op, "rank below 2", x.str(), "need x [b, c, ..]");
-}
-
 }  // namespace
 
 Tensor var(const Tensor& x, std::span<const int> dims, bool keepdim, int64_t correction) {
   check_operand(Op::var, x);
-  const int64_t n = reduced_elems("var", x, dims);
-  const Tensor off = x - mean(x, dims, true);
-  const Tensor squares = sum(sqr(off), dims, keepdim);
-  return squares / number(static_cast<double>(std::max<int64_t>(n - correction, 0)), x);
+  const int64_t n = std::max<int64_t>(reduced_elems("var", x, dims) - correction, 0);
+  // Squares of what f16 holds overflow there: the result alone is rounded to x's dtype. What isn't
+  // asked for any more goes, so that no more than two are kept on the way.
+  Tensor t = x.to(tape::wide(x.dtype()));
+  t = t - mean(t, dims, true);
+  t = sqr(t);
+  t = sum(t, dims, keepdim);
+  return (t / number(static_cast<double>(n), t)).to(x.dtype());
 }
 
 Tensor logsumexp(const Tensor& x, std::span<const int> dims, bool keepdim) {
@@ -78,42 +66,6 @@ Tensor all(const Tensor& x, std::span<const int> dims, bool keepdim) {
   const Tensor set = is_set(x);
   if (reduced_elems("all", x, dims) == 0) return prod(set, dims, keepdim);
   return min(set, dims, keepdim);
-}
-
-Tensor group_norm(const Tensor& x, int64_t groups, const Tensor& weight, const Tensor& bias,
-                  float eps) {
-  check_channels("group_norm", Op::group_norm, x);
-  if (groups < 1 || x.size(1) % groups != 0) {
-    throw Error("group_norm", "channels don't divide",
-                fmt::format("{}, {} groups", x.str(), groups),
-                "need groups of 1 or more that divide the channels");
-  }
-  const int64_t all = x.elems();
-  const int64_t lines = x.size(0) * groups;
-  Tensor y =
-      layer_norm(x.reshape({lines, lines == 0 ? 0 : all / lines}), {}, {}, eps).reshape(x.shape());
-  if (weight.defined()) y = y * by_channel("group_norm", x, weight);
-  if (bias.defined()) y = y + by_channel("group_norm", x, bias);
-  return y;
-}
-
-Tensor batch_norm(const Tensor& x, const Tensor& mean, const Tensor& variance, const Tensor& weight,
-                  const Tensor& bias, float eps) {
-  check_channels("batch_norm", Op::batch_norm, x);
-  const char* const op = "batch_norm";
-  Tensor scale = rsqrt(affine(by_channel(op, x, variance), 1.0, static_cast<double>(eps)));
-  if (weight.defined()) scale = scale * by_channel(op, x, weight);
-  const Tensor y = (x - by_channel(op, x, mean)) * scale;
-  return bias.defined() ? y + by_channel(op, x, bias) : y;
-}
-
-BatchNorm batch_norm_of_batch(const Tensor& x, const Tensor& weight, const Tensor& bias,
-                              float eps) {
-  check_channels("batch_norm", Op::batch_norm, x);
-  std::vector<int> dims = {0};
-  for (int d = 2; d < x.rank(); ++d) dims.push_back(d);
-  const Tensor m = mean(x, dims), v = var(x, dims, false, 0);
-  return {batch_norm(x, m, v, weight, bias, eps), m, v};
 }
 
 namespace {

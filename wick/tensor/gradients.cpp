@@ -101,6 +101,8 @@ constexpr OpRow kRows[] = {
     {Op::log_softmax, {log_softmax_rule, kKeepsResult}},
     {Op::rms_norm, {rms_norm_rule}},
     {Op::layer_norm, {layer_norm_rule}},
+    {Op::group_norm, {group_norm_rule}},
+    {Op::batch_norm, {batch_norm_rule}},
     {Op::rope, {rope_rule}},
     {Op::rope_interleaved, {rope_interleaved_rule}},
     {Op::attention, {attention_rule}},

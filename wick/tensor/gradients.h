@@ -14,8 +14,8 @@ RuleFunction atan2_rule, clamp_rule, elu_rule, gelu_erf_rule, gelu_rule, maximum
     normcdf_rule, pow_rule, powf_rule, relu_rule, rem_rule, silu_mul_rule, silu_rule, step_rule,
     where_rule;
 // gradients_reduce.cpp
-RuleFunction best_rule, layer_norm_rule, log_softmax_rule, mean_rule, prod_rule, rms_norm_rule,
-    softmax_rule, sum_rule;
+RuleFunction batch_norm_rule, best_rule, group_norm_rule, layer_norm_rule, log_softmax_rule,
+    mean_rule, prod_rule, rms_norm_rule, softmax_rule, sum_rule;
 // gradients_index.cpp
 RuleFunction cumsum_rule, gather_rule, index_add_rule, index_select_rule, scatter_add_rule,
     scatter_rule;

@@ -14,6 +14,17 @@ Tensor with_reduced_dims(const Vjp& v, const Tensor& t) {
   return t.reshape(v.arguments<Reduced>().kept);
 }
 
+/// A vector of one number a channel, beside x [b, c, ..].
+Tensor by_channel(const Tensor& vector, const Tensor& x) {
+  std::vector<int64_t> sizes(static_cast<size_t>(x.rank() - 1), 1);
+  sizes[0] = vector.size(0);
+  return vector.to(x.dtype()).reshape(Shape(sizes));
+}
+/// What x sums to over all but its channels, as `like` is.
+Tensor sum_by_channel(const Tensor& x, const Tensor& like) {
+  return sum_to(x, by_channel(like, x).shape()).reshape(like.shape()).to(like.dtype());
+}
+
 }  // namespace
 
 void sum_rule(const Vjp& v) { v.to_x(with_reduced_dims(v, v.grad()).broadcast_to(v.x().shape())); }
@@ -87,6 +98,43 @@ void layer_norm_rule(const Vjp& v) {
   });
   v.to_if_wanted(1, [&] { return sum_to(g * h, w.shape()).to(w.dtype()); });
   v.to_if_wanted(2, [&] { return sum_to(g, b.shape()).to(b.dtype()); });
+}
+
+/// layer_norm's, of rows of channels: y = h w + b with h a group's elements as there.
+void group_norm_rule(const Vjp& v) {
+  const Tensor &w = v.x(1), &b = v.x(2);
+  const auto& [count, eps] = v.arguments<Groups>();
+  const DType own = v.x(0).dtype(), dtype = wide(own);
+  const Shape& shape = v.x(0).shape();
+  const int64_t lines = shape[0] * count;
+  const Shape rows{lines, lines == 0 ? 0 : shape.elems() / lines};
+  const Tensor g = v.grad().to(dtype), x = v.x(0).to(dtype).reshape(rows);
+  const Tensor c = x - mean(x, -1, true);
+  const Tensor r = rsqrt(affine(mean(sqr(c), -1, true), 1.0, static_cast<double>(eps))), h = c * r;
+  v.to_if_wanted(0, [&] {
+    const Tensor gw = (w.defined() ? g * by_channel(w, g) : g).reshape(rows);
+    return (r * (gw - mean(gw, -1, true) - h * mean(gw * h, -1, true))).reshape(shape).to(own);
+  });
+  v.to_if_wanted(1, [&] { return sum_by_channel(g * h.reshape(shape), w); });
+  v.to_if_wanted(2, [&] { return sum_by_channel(g, b); });
+}
+
+/// y = (x − m) s w + b with s = (v + eps)^-½: dx = g s w, dm = −Σ g s w, dv = −½ Σ g (x − m) w s³,
+/// dw = Σ g (x − m) s, db = Σ g.
+void batch_norm_rule(const Vjp& v) {
+  const Tensor &m = v.x(1), &variance = v.x(2), &w = v.x(3), &b = v.x(4);
+  const DType own = v.x(0).dtype(), dtype = wide(own);
+  const Tensor x = v.x(0).to(dtype), g = v.grad().to(dtype);
+  const auto eps = static_cast<double>(v.arguments<float>());
+  const Tensor s = rsqrt(affine(by_channel(variance, x), 1.0, eps));
+  const Tensor gw = w.defined() ? g * by_channel(w, x) : g;
+  v.to_if_wanted(0, [&] { return (gw * s).to(own); });
+  v.to_if_wanted(1, [&] { return sum_by_channel(neg(gw * s), m); });
+  const auto off = [&] { return x - by_channel(m, x); };
+  v.to_if_wanted(2,
+                 [&] { return sum_by_channel(times(gw * off() * (s * sqr(s)), -0.5), variance); });
+  v.to_if_wanted(3, [&] { return sum_by_channel(g * off() * s, w); });
+  v.to_if_wanted(4, [&] { return sum_by_channel(g, b); });
 }
 
 }  // namespace wick::tape

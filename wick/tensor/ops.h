@@ -280,6 +280,25 @@ WICK_API Tensor rms_norm(const Tensor& x, const Tensor& weight, float eps);
 /// Errors: a weight or bias of another size. Source: Ba et al., "Layer Normalization", 2016.
 WICK_API Tensor layer_norm(const Tensor& x, const Tensor& weight = {}, const Tensor& bias = {},
                            float eps = 1e-5f);
+/// layer_norm of each group of channels with all that lies under them, weight and bias by channel.
+/// x [b, c, ..], kept; weight and bias [c], or undefined. Floats, kept; weight and bias of x's
+/// dtype or f32. Class tree. Errors: channels that don't divide, other sizes. Source: Wu and He,
+/// "Group Normalization", 2018.
+WICK_API Tensor group_norm(const Tensor& x, int64_t groups, const Tensor& weight = {},
+                           const Tensor& bias = {}, float eps = 1e-5f);
+/// (x − mean) · (weight / sqrt(variance + eps)) + bias by channel. x [b, c, ..], kept; mean,
+/// variance, weight and bias [c], the last two may be undefined: 1 and 0. Floats, kept; the vectors
+/// of x's dtype or f32. Class exact. Errors: other sizes. Source: Ioffe and Szegedy, "Batch
+/// Normalization", 2015.
+WICK_API Tensor batch_norm(const Tensor& x, const Tensor& mean, const Tensor& variance,
+                           const Tensor& weight = {}, const Tensor& bias = {}, float eps = 1e-5f);
+/// The same with mean and variance (without correction) of the batch itself, which come along:
+/// rounded to x's dtype, where y is made of what they were before.
+struct BatchNorm {
+  Tensor y, mean, variance;
+};
+WICK_API BatchNorm batch_norm_of_batch(const Tensor& x, const Tensor& weight = {},
+                                       const Tensor& bias = {}, float eps = 1e-5f);
 /// Rotary embedding of r <= d elements in pairs (i, i + r/2). x [.., t, d], kept; cos and sin
 /// [t, r/2]. Floats, kept; cos and sin f32. Class exact. Errors: sizes that don't fit.
 /// Source: Su et al., "RoFormer", 2021.
@@ -321,7 +340,8 @@ WICK_API Tensor cached_attention(const Tensor& qkv, const AttentionStep& step);
 // Made of the functions above, and so are their gradients.
 
 /// Mean squared deviation over a set of dims (none named: all): sum((x − mean)²) / (n −
-/// correction). Shapes of sum. Floats, kept. Class tree. Errors of sum.
+/// correction). Shapes of sum. Floats, kept: narrow ones compute in f32, rounded once. Class tree.
+/// Errors of sum.
 WICK_API Tensor var(const Tensor& x, std::span<const int> dims = {}, bool keepdim = false,
                     int64_t correction = 1);
 /// log(sum(exp(x))) over a set of dims, without overflow. Shapes of sum. Floats, kept. Class tree.
@@ -331,23 +351,6 @@ WICK_API Tensor logsumexp(const Tensor& x, std::span<const int> dims = {}, bool 
 /// All ten real dtypes → u8. Class exact. Of nothing: any gives 0, all 1.
 WICK_API Tensor any(const Tensor& x, std::span<const int> dims = {}, bool keepdim = false);
 WICK_API Tensor all(const Tensor& x, std::span<const int> dims = {}, bool keepdim = false);
-/// layer_norm of each group of channels with all that lies under them, then times weight plus bias
-/// of each channel. x [b, c, ..], kept; weight and bias [c] of x's dtype, or undefined. Floats,
-/// kept. Class tree. Errors: channels that don't divide, other sizes. Source: Wu and He, "Group
-/// Normalization", 2018.
-WICK_API Tensor group_norm(const Tensor& x, int64_t groups, const Tensor& weight = {},
-                           const Tensor& bias = {}, float eps = 1e-5f);
-/// (x − mean) · (1 / sqrt(variance + eps) · weight) + bias by channel. x [b, c, ..], kept; mean,
-/// variance, weight and bias [c] of x's dtype, the last two may be undefined. Floats, kept. Class
-/// exact. Errors: other sizes. Source: Ioffe and Szegedy, "Batch Normalization", 2015.
-WICK_API Tensor batch_norm(const Tensor& x, const Tensor& mean, const Tensor& variance,
-                           const Tensor& weight = {}, const Tensor& bias = {}, float eps = 1e-5f);
-/// The same with mean and variance (without correction) of the batch itself, which come along.
-struct BatchNorm {
-  Tensor y, mean, variance;
-};
-WICK_API BatchNorm batch_norm_of_batch(const Tensor& x, const Tensor& weight = {},
-                                       const Tensor& bias = {}, float eps = 1e-5f);
 /// Sums of products as an equation says: "bij,bjk->bik". A letter a dim; letters that the result
 /// doesn't have are summed. All ten real dtypes, kept. Class bound. Errors: an equation that can't
 /// be read or doesn't fit, a letter twice in one operand.

@@ -90,10 +90,17 @@ class GpuBackend final : public Backend {
   // norm.cpp
   void softmax(const View& out, const ConstView& in, int dim, bool log) override;
   void rms_norm(const View& out, const ConstView& in, const ConstView& weight, float eps) override;
-  void layer_norm(const View& out, const ConstView& in, const ConstView& weight,
-                  const ConstView& bias, float eps) override;
   void rope(const View& out, const ConstView& in, const ConstView& cos, const ConstView& sin,
             bool interleaved) override;
+
+  // norm_steps.cpp
+  void layer_norm(const View& out, const ConstView& in, const ConstView& weight,
+                  const ConstView& bias, float eps) override;
+  void group_norm(const View& out, const ConstView& in, int64_t groups, const ConstView& weight,
+                  const ConstView& bias, float eps) override;
+  void batch_norm(const View& out, const ConstView& in, const ConstView& mean,
+                  const ConstView& variance, const ConstView& weight, const ConstView& bias,
+                  float eps) override;
 
   // attention.cpp
   void attention(const View& out, const ConstView& q, const ConstView& k, const ConstView& v,

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "wick/backend/gpu/gpu_backend.h"
-#include "wick/backend/gpu/on_host.h"
 #include "wick/backend/gpu/reduce_plan.h"
 
 namespace wick::gpu {
@@ -243,14 +242,6 @@ void softmax(Gpu& gpu, const View& out, const ConstView& in, int dim, bool log) 
 void GpuBackend::rms_norm(const View& out, const ConstView& in, const ConstView& weight,
                           float eps) {
   gpu::rms_norm(gpu_, out, in, weight, eps);
-}
-
-void GpuBackend::layer_norm(const View& out, const ConstView& in, const ConstView& weight,
-                            const ConstView& bias, float eps) {
-  OnHost host(*this);
-  const View y = host.out(out);
-  host.cpu().layer_norm(y, host.in(in), host.in(weight), host.in(bias), eps);
-  host.finish();
 }
 
 void GpuBackend::softmax(const View& out, const ConstView& in, int dim, bool log) {

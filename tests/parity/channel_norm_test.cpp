@@ -1,0 +1,277 @@
+// group_norm and batch_norm: bit-equal to the written order, and near the true value.
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "tests/parity/grid.h"
+#include "tests/parity/ordered.h"
+#include "wick/backend/cpu/fused/channel_norm_kernels.h"
+#include "wick/backend/cpu/thread_pool.h"
+
+namespace wick::parity {
+namespace {
+
+constexpr DType kFloatDTypes[] = {DType::bf16, DType::f16, DType::f32, DType::f64, DType::f8e4m3};
+constexpr float kEps = 1e-5f;
+
+struct Case {
+  Place place;
+  Shape shape;  // [b, c, ..] with channels that 1, 3 and all divide
+};
+
+/// Every layout, and what lies at the boundaries of chunks, of channels and of what is gathered.
+const std::vector<Case>& cases() {
+  static const std::vector<Case> list = {
+      {Place::contiguous, {3, 6, 70}},
+      {Place::transposed, {3, 6, 5, 7}},
+      {Place::sliced, {2, 6, 33}},
+      {Place::stepped, {4, 6, 3, 11}},
+      {Place::scattered, {2, 6, 40}},
+      {Place::broadcast, {3, 6, 20}},
+      {Place::scalar, {3, 6, 20}},
+      {Place::contiguous, {5, 6}},
+      {Place::transposed, {7, 12}},
+      {Place::sliced, {0, 6, 4}},
+      {Place::sliced, {2, 6, 0}},
+      {Place::scattered, {2, 6, 3, 1, 2, 2, 1, 3}},
+      {Place::contiguous, {2, 6, 64, 65}},  // rows of several chunks
+      {Place::contiguous, {2, 708, 3}},     // channels of few pixels, more of them than laid out
+      {Place::contiguous, {3, 1030}},
+      {Place::stepped, {2, 3, 1500}},
+      {Place::transposed, {2, 6, 40, 30}},
+      {Place::contiguous, {1, 3, 5000}},  // fewer rows than threads
+      {Place::sliced, {1, 3, 20011}},     // and too long to be gathered
+      {Place::scattered, {3, 3, 17001}},
+  };
+  return list;
+}
+
+/// Half a unit of the result's dtype for the store, and some rounding of the steps, whose operands
+/// are of the size that `scale` says.
+long double tolerance(DType dtype, long double exact, long double scale) {
+  return 0.51L * ulp(dtype, exact) + (1 + scale) * (dtype == DType::f64 ? 0x1p-48L : 0x1p-19L);
+}
+
+/// An operation's vectors, one number a channel; those that it hasn't are 1 or absent.
+struct Vectors {
+  Vectors(DType dtype, const Case& c, int with, Random& random)
+      : weight(dtype, c.place, Shape{c.shape[1]}, 2),
+        bias(dtype, c.place, Shape{c.shape[1]}, 4),
+        has_weight((with & 1) != 0),
+        has_bias((with & 2) != 0) {
+    weight.fill(Values::normal, random);
+    bias.fill(Values::normal, random);
+  }
+  ConstView view(const TestTensor& t, std::span<const ConstView> inputs) const {
+    if (&t == &weight) return has_weight ? inputs[1] : ConstView{};
+    return has_bias ? inputs[2] : ConstView{};
+  }
+  TestTensor weight, bias;
+  bool has_weight, has_bias;
+};
+
+/// What a result is to be, element by element.
+struct Expected {
+  std::vector<uint64_t> bits;
+  std::vector<long double> exact, off;
+};
+
+template <class A>
+Expected group_norm_of(const TestTensor& x, int64_t groups, const Vectors& v) {
+  const std::vector<A> xs = elements<A>(x), ws = elements<A>(v.weight), bs = elements<A>(v.bias);
+  const Shape& shape = x.shape();
+  const auto n = xs.size() / static_cast<size_t>(shape[0] * groups);
+  const size_t channels = ws.size(),
+               pixels = xs.size() / (static_cast<size_t>(shape[0]) * channels);
+  Expected result;
+  for (size_t first = 0; first < xs.size(); first += n) {
+    const std::span row(xs.data() + first, n);
+    const A mean = ordered_sum<A>(row) / static_cast<A>(n);
+    long double true_mean = 0, true_squares = 0;
+    for (A e : row) true_mean += static_cast<long double>(e) / static_cast<long double>(n);
+    std::vector<A> squares;
+    for (A e : row) {
+      squares.push_back((e - mean) * (e - mean));
+      const long double off = static_cast<long double>(e) - true_mean;
+      true_squares += off * off;
+    }
+    const A scale =
+        A{1} / std::sqrt(ordered_sum<A>(squares) / static_cast<A>(n) + static_cast<A>(kEps));
+    const long double true_scale =
+        1 / std::sqrt(true_squares / static_cast<long double>(n) + static_cast<long double>(kEps));
+    for (size_t i = 0; i < n; ++i) {
+      const size_t c = (first + i) / pixels % channels;
+      A y = (row[i] - mean) * scale;
+      long double t = (static_cast<long double>(row[i]) - true_mean) * true_scale, size = 1;
+      if (v.has_weight) y = y * ws[c], t *= ws[c];
+      size += std::fabs(t);
+      if (v.has_bias) y = y + bs[c], t += bs[c];
+      result.bits.push_back(encode(x.dtype(), y));
+      result.exact.push_back(t);
+      result.off.push_back(tolerance(x.dtype(), t, size));
+    }
+  }
+  return result;
+}
+
+template <class A>
+Expected batch_norm_of(const TestTensor& x, const TestTensor& mean, const TestTensor& variance,
+                       const Vectors& v) {
+  const std::vector<A> xs = elements<A>(x), ms = elements<A>(mean), vs = elements<A>(variance),
+                       ws = elements<A>(v.weight), bs = elements<A>(v.bias);
+  const size_t pixels =
+      ms.empty() ? 0 : xs.size() / (static_cast<size_t>(x.shape()[0]) * ms.size());
+  Expected result;
+  for (size_t i = 0; i < xs.size(); ++i) {
+    const size_t c = i / pixels % ms.size();
+    const A a = (v.has_weight ? ws[c] : A{1}) / std::sqrt(vs[c] + static_cast<A>(kEps));
+    const long double true_a =
+        (v.has_weight ? static_cast<long double>(ws[c]) : 1) /
+        std::sqrt(static_cast<long double>(vs[c]) + static_cast<long double>(kEps));
+    A y = (xs[i] - ms[c]) * a;
+    long double t = (static_cast<long double>(xs[i]) - static_cast<long double>(ms[c])) * true_a;
+    const long double size = std::fabs(t);
+    if (v.has_bias) y = y + bs[c], t += bs[c];
+    result.bits.push_back(encode(x.dtype(), y));
+    result.exact.push_back(t);
+    result.off.push_back(tolerance(x.dtype(), t, size));
+  }
+  return result;
+}
+
+/// `near` says that a row has numbers enough for its variance to be more than what is left of
+/// equal ones.
+void expect(std::string_view what, const TestTensor& y, const Expected& expected, bool near) {
+  expect_bits(what, y, expected.bits);
+  if (near) expect_within(what, y, expected.exact, expected.off);
+}
+
+/// with: bit 0 a weight, bit 1 a bias.
+void check_group_norm(DType dtype, DType vector_dtype, int with) {
+  Random random(54);
+  for (const Case& c : cases()) {
+    if (!here(c.place, c.shape)) continue;
+    for (int64_t groups : {int64_t{1}, int64_t{3}, c.shape[1]}) {
+      if (c.shape[1] % groups != 0) continue;
+      for (Values values : {Values::normal, Values::special}) {
+        if (values == Values::special && c.shape.elems() > 20000) continue;
+        TestTensor x(dtype, c.place, c.shape, 1), y(dtype, c.place, c.shape, 3, true);
+        x.fill(values, random);
+        const Vectors v(vector_dtype, c, with, random);
+        const std::string what = fmt::format("group_norm.{}.{}{} groups {} vectors {} {:#b} {}",
+                                             name(dtype), name(c.place), c.shape.str(), groups,
+                                             name(vector_dtype), with, name(values));
+        const TestTensor* const inputs[] = {&x, &v.weight, &v.bias};
+        if (!run_everywhere(what, y, inputs, [&](Backend& b, const View& o, auto in) {
+              b.group_norm(o, in[0], groups, v.view(v.weight, in), v.view(v.bias, in), kEps);
+            })) {
+          return;
+        }
+        if (c.shape.elems() == 0) continue;
+        const int64_t n = c.shape.elems() / (c.shape[0] * groups);
+        with_compute_type(dtype, [&](auto zero) {
+          const bool near = values == Values::normal && n > 8 && c.place != Place::scalar &&
+                            c.place != Place::broadcast;
+          expect(what, y, group_norm_of<decltype(zero)>(x, groups, v), near);
+        });
+        if (failed()) return;
+      }
+    }
+  }
+}
+
+void check_batch_norm(DType dtype, DType vector_dtype, int with) {
+  Random random(55);
+  for (const Case& c : cases()) {
+    if (!here(c.place, c.shape)) continue;
+    for (Values values : {Values::normal, Values::special}) {
+      TestTensor x(dtype, c.place, c.shape, 1), y(dtype, c.place, c.shape, 3, true),
+          mean(vector_dtype, c.place, Shape{c.shape[1]}, 5),
+          variance(vector_dtype, c.place, Shape{c.shape[1]}, 6);
+      x.fill(values, random);
+      mean.fill(values, random);
+      variance.fill_with(
+          [&](int64_t) { return 0.5L + static_cast<long double>(random.uniform()); });
+      const Vectors v(vector_dtype, c, with, random);
+      const std::string what =
+          fmt::format("batch_norm.{}.{}{} vectors {} {:#b} {}", name(dtype), name(c.place),
+                      c.shape.str(), name(vector_dtype), with, name(values));
+      const TestTensor* const inputs[] = {&x, &v.weight, &v.bias, &mean, &variance};
+      if (!run_everywhere(what, y, inputs, [&](Backend& b, const View& o, auto in) {
+            b.batch_norm(o, in[0], in[3], in[4], v.view(v.weight, in), v.view(v.bias, in), kEps);
+          })) {
+        return;
+      }
+      with_compute_type(dtype, [&](auto zero) {
+        expect(what, y, batch_norm_of<decltype(zero)>(x, mean, variance, v),
+               values == Values::normal);
+      });
+      if (failed()) return;
+    }
+  }
+}
+
+/// Kernels around the caches, which outputs larger than those go through, give the bits of the
+/// others, wherever a run begins.
+void check_streams(const cpu::ChannelNormKernels& table, std::string_view isa, DType dtype) {
+  Random random(56);
+  const auto d = static_cast<size_t>(dtype);
+  const int64_t bytes = bytes_of(dtype, 1), n = 1200;
+  TestTensor x(dtype, Place::contiguous, {n}, 1), y(dtype, Place::contiguous, {n}, 2, true);
+  x.fill(Values::normal, random);
+  with_compute_type(dtype, [&](auto zero) {
+    using A = decltype(zero);
+    std::vector<A> numbers(static_cast<size_t>(3 * n));
+    for (A& a : numbers) a = static_cast<A>(random.normal());
+    const auto run = [&](bool stream, int64_t from, int64_t count, int64_t pixels, int64_t step) {
+      y.wipe();
+      const char* in = reinterpret_cast<const char*>(std::as_const(x).storage().data());
+      char* out = reinterpret_cast<char*>(y.storage().data()) + from * bytes;
+      if (pixels > 0) {
+        table.group[d]({in, out, count, 5, pixels, &numbers[0], &numbers[1], &numbers[2],
+                        &numbers[static_cast<size_t>(n)], stream});
+      } else {
+        table.batch[d]({in, out, count, 1, 1, numbers.data(), n, step, stream});
+      }
+      const auto all = y.storage();
+      return std::vector<std::byte>(all.begin(), all.end());
+    };
+    for (int64_t from : {0, 1, 7, 32}) {
+      for (int64_t count : {3, 64, 1100}) {
+        for (auto [pixels, step] : {std::pair{1, 0}, {20, 0}, {100, 0}, {0, 0}, {0, 1}}) {
+          EXPECT_EQ(run(true, from, count, pixels, step), run(false, from, count, pixels, step))
+              << isa << " " << name(dtype) << " from " << from << ", " << count << " elements, "
+              << pixels << " pixels, step " << step;
+        }
+      }
+    }
+  });
+}
+
+void check_all_streams() {
+  for (cpu::Isa isa : cpu::available_isas()) {
+    for (DType dtype : kFloatDTypes) {
+      check_streams(WICK_SELECT_KERNELS(isa, channel_norm_kernels, v4), cpu::name(isa), dtype);
+    }
+  }
+}
+
+const bool added = [] {
+  for (DType dtype : kFloatDTypes) {
+    add_row("group_norm", name(dtype), [=] {
+      for (int with : {0, 1, 2, 3}) check_group_norm(dtype, dtype, with);
+      if (dtype != DType::f32) check_group_norm(dtype, DType::f32, 3);
+    });
+    add_row("batch_norm", name(dtype), [=] {
+      for (int with : {0, 1, 2, 3}) check_batch_norm(dtype, dtype, with);
+      if (dtype != DType::f32) check_batch_norm(dtype, DType::f32, 3);
+    });
+  }
+  add("channel_norm_streams", check_all_streams);
+  return true;
+}();
+
+}  // namespace
+}  // namespace wick::parity

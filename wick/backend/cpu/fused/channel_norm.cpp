@@ -1,0 +1,295 @@
+// group_norm and batch_norm: which elements go to the kernels, in which order, on which thread.
+
+#include <algorithm>
+#include <span>
+#include <vector>
+
+#include "wick/backend/cpu/cpu_backend.h"
+#include "wick/backend/cpu/fused/channel_norm_kernels.h"
+#include "wick/backend/cpu/loops.h"
+#include "wick/backend/cpu/thread_pool.h"
+#include "wick/backend/cpu/walk.h"
+#include "wick/math/scalar.h"
+
+namespace wick::cpu {
+namespace {
+
+// Below this many elements a second thread costs more than it saves.
+constexpr int64_t kElemsPerThread = 32768;
+
+// Rows that aren't dense are gathered once up to this length; of longer ones a chunk at a time.
+constexpr int64_t kGatheredBytes = 64 << 10;
+
+const ChannelNormKernels& kernels([[maybe_unused]] Isa isa) {
+  return WICK_SELECT_KERNELS(isa, channel_norm_kernels, v4);
+}
+
+/// A vector's numbers in the type that computes; `absent` where there is none.
+template <class A>
+std::vector<A> numbers(CpuBackend& cpu, const ConstView& vector, int64_t n, A absent) {
+  std::vector<A> wide(static_cast<size_t>(n), absent);
+  if (vector.data == nullptr || n == 0) return wide;
+  const DType compute = math::kSame<A, double> ? DType::f64 : DType::f32;
+  const View to{wide.data(), compute, Layout::contiguous(Shape{n})};
+  vector.dtype == compute ? cpu.copy(to, vector) : cpu.cast(to, vector);
+  return wide;
+}
+
+/// The sum of a row's chunks: neighbours join by twos, what they give by twos, and so on.
+template <class A>
+A joined(std::span<A> sums) {
+  for (size_t n = sums.size(); n > 1; n = (n + 1) / 2) {
+    for (size_t i = 0; i < n / 2; ++i) sums[i] = sums[2 * i] + sums[2 * i + 1];
+    if (n % 2 == 1) sums[n / 2] = sums[n - 1];
+  }
+  return sums[0];
+}
+
+/// The elements of a row of group_norm in one operand: a group's channels, each with its pixels.
+class RowPlaces {
+ public:
+  RowPlaces(void* data, DType dtype, const Layout& layout, int64_t channels)
+      : data_(static_cast<char*>(data)), elem_(bytes_of(dtype, 1)) {
+    walk_.add(channels, {layout.stride(1)});
+    for (int d = 2; d < layout.rank(); ++d) walk_.add(layout.shape()[d], {layout.stride(d)});
+  }
+  bool dense() const {
+    return walk_.rank() == 0 || (walk_.rank() == 1 && walk_.strides_back(0)[0] == 1);
+  }
+  /// Of a dense one: element `first` of the row at `row`.
+  char* at(int64_t row, int64_t first) const { return data_ + (row + first) * elem_; }
+  void gather_to(char* to, int64_t row, int64_t first, int64_t count) const {
+    walk_.runs(first, first + count, [&](const auto& at, const auto& stride, int64_t n) {
+      gather(to, data_ + (row + at[0]) * elem_, stride[0], n, static_cast<size_t>(elem_));
+      to += n * elem_;
+    });
+  }
+  void scatter_from(const char* from, int64_t row, int64_t first, int64_t count) const {
+    walk_.runs(first, first + count, [&](const auto& at, const auto& stride, int64_t n) {
+      scatter(data_ + (row + at[0]) * elem_, stride[0], from, n, static_cast<size_t>(elem_));
+      from += n * elem_;
+    });
+  }
+
+ private:
+  char* data_;
+  int64_t elem_;
+  Walk<1> walk_{{0}};
+};
+
+/// group_norm in the type A. Each thread takes rows; of fewer rows than threads, chunks of them.
+template <class A>
+class GroupNorm {
+ public:
+  GroupNorm(CpuBackend& cpu, const View& out, const ConstView& in, int64_t groups,
+            const ConstView& weight, const ConstView& bias, float eps)
+      : table_(kernels(cpu.isa())),
+        dtype_(static_cast<size_t>(in.dtype)),
+        elem_(bytes_of(in.dtype, 1)),
+        channels_(in.layout.shape()[1] / groups),
+        groups_(groups),
+        n_(in.layout.elems() / (in.layout.shape()[0] * groups)),
+        x_(const_cast<void*>(in.data), in.dtype, in.layout, channels_),  // which isn't written
+        y_(out.data, out.dtype, out.layout, channels_),
+        weight_(numbers<A>(cpu, weight, channels_ * groups, A{1})),
+        bias_(numbers<A>(cpu, bias, channels_ * groups, -A{0})),
+        eps_(static_cast<A>(eps)) {
+    const Layout &x = in.layout, &y = out.layout;
+    rows_ = Walk<2>({y.offset(), x.offset()});
+    rows_.add(x.shape()[0], {y.stride(0), x.stride(0)});
+    rows_.add(groups, {channels_ * y.stride(1), channels_ * x.stride(1)});
+    stream_ = y_.dense() && bytes_of(out.dtype, y.elems()) >= stream_threshold_bytes();
+  }
+
+  void run() const {
+    const int64_t chunks = (n_ + kNormChunk - 1) / kNormChunk;
+    if (chunks > 1 && rows_.total() < ThreadPool::global().threads()) return by_chunks(chunks);
+    parallel_for(rows_.total(), kElemsPerThread / n_, [&](int64_t begin, int64_t end) {
+      std::vector<A> sums(static_cast<size_t>(chunks));
+      for (int64_t row = begin; row < end; ++row) whole_row(row, sums);
+      if (stream_) stream_fence();
+    });
+  }
+
+ private:
+  struct Statistics {
+    A mean, scale;
+  };
+  /// Elements of a row side by side, from `first` on, a chunk's beginning.
+  struct Piece {
+    const char* x;
+    int64_t first, count;
+  };
+
+  A scale_of(std::span<A> squares) const {
+    return A{1} / math::sqrt(joined(squares) / static_cast<A>(n_) + eps_);
+  }
+  void add_sums(const Piece& p, A* sums) const {
+    table_.sums[dtype_](p.x, p.count, sums + p.first / kNormChunk);
+  }
+  void add_squares(const Piece& p, A mean, A* sums) const {
+    table_.squares[dtype_](p.x, p.count, &mean, sums + p.first / kNormChunk);
+  }
+
+  void store(int64_t row, const Piece& p, const Statistics& s) const {
+    const int64_t y = rows_.at(row)[0];
+    const size_t channel = static_cast<size_t>(row % groups_ * channels_);
+    GroupRun run{.x = p.x,
+                 .y = nullptr,
+                 .n = p.count,
+                 .first = p.first,
+                 .pixels = n_ / channels_,
+                 .mean = &s.mean,
+                 .scale = &s.scale,
+                 .weight = weight_.data() + channel,
+                 .bias = bias_.data() + channel,
+                 .stream = stream_};
+    if (y_.dense()) {
+      run.y = y_.at(y, p.first);
+      return table_.group[dtype_](run);
+    }
+    alignas(64) char made[kNormChunk * sizeof(A)];
+    run.y = made;
+    for (int64_t i = 0; i < p.count; i += kNormChunk) {
+      run.x = p.x + i * elem_, run.first = p.first + i, run.n = std::min(kNormChunk, p.count - i);
+      table_.group[dtype_](run);
+      y_.scatter_from(made, y, run.first, run.n);
+    }
+  }
+
+  /// Calls body(piece) for all of a row: as it lies, or gathered, whole (once for all calls) or by
+  /// chunks.
+  template <class Body>
+  void for_each_piece(int64_t row, char* gathered, bool* has_row, const Body& body) const {
+    const int64_t x = rows_.at(row)[1];
+    if (x_.dense()) return body(Piece{x_.at(x, 0), 0, n_});
+    if (n_ * elem_ <= kGatheredBytes) {
+      if (!*has_row) x_.gather_to(gathered, x, 0, n_);
+      *has_row = true;
+      return body(Piece{gathered, 0, n_});
+    }
+    for (int64_t first = 0; first < n_; first += kNormChunk) {
+      const Piece piece{gathered, first, std::min(kNormChunk, n_ - first)};
+      x_.gather_to(gathered, x, first, piece.count);
+      body(piece);
+    }
+  }
+
+  void whole_row(int64_t row, std::vector<A>& sums) const {
+    alignas(64) char gathered[kGatheredBytes];
+    bool has_row = false;
+    const auto each = [&](const auto& body) { for_each_piece(row, gathered, &has_row, body); };
+    each([&](const Piece& p) { add_sums(p, sums.data()); });
+    Statistics s{joined(std::span(sums)) / static_cast<A>(n_), 0};
+    each([&](const Piece& p) { add_squares(p, s.mean, sums.data()); });
+    s.scale = scale_of(sums);
+    each([&](const Piece& p) { store(row, p, s); });
+  }
+
+  /// Calls body(row, piece) for every chunk, over the threads.
+  template <class Body>
+  void for_each_chunk(int64_t chunks, const Body& body) const {
+    const int64_t grain = kElemsPerThread / kNormChunk;
+    parallel_for(rows_.total() * chunks, grain, [&](int64_t begin, int64_t end) {
+      alignas(64) char gathered[kNormChunk * sizeof(A)];
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t row = i / chunks, x = rows_.at(row)[1], first = i % chunks * kNormChunk;
+        Piece piece{gathered, first, std::min(kNormChunk, n_ - first)};
+        if (x_.dense()) {
+          piece.x = x_.at(x, first);
+        } else {
+          x_.gather_to(gathered, x, first, piece.count);
+        }
+        body(row, piece);
+      }
+      if (stream_) stream_fence();
+    });
+  }
+
+  void by_chunks(int64_t chunks) const {
+    const auto rows = static_cast<size_t>(rows_.total()), each = static_cast<size_t>(chunks);
+    std::vector<A> sums(rows * each);
+    std::vector<Statistics> all(rows);
+    const auto of = [&](size_t row) { return std::span<A>(sums).subspan(row * each, each); };
+    const auto at = [](int64_t row) { return static_cast<size_t>(row); };
+    for_each_chunk(chunks, [&](int64_t row, const Piece& p) { add_sums(p, of(at(row)).data()); });
+    for (size_t r = 0; r < rows; ++r) all[r].mean = joined(of(r)) / static_cast<A>(n_);
+    for_each_chunk(chunks, [&](int64_t row, const Piece& p) {
+      add_squares(p, all[at(row)].mean, of(at(row)).data());
+    });
+    for (size_t r = 0; r < rows; ++r) all[r].scale = scale_of(of(r));
+    for_each_chunk(chunks, [&](int64_t row, const Piece& p) { store(row, p, all[at(row)]); });
+  }
+
+  const ChannelNormKernels& table_;
+  size_t dtype_;
+  int64_t elem_, channels_, groups_, n_;
+  RowPlaces x_, y_;
+  std::vector<A> weight_, bias_;
+  A eps_;
+  Walk<2> rows_{{0, 0}};  // where each row of y and of x begins
+  bool stream_ = false;
+};
+
+/// batch_norm in the type A.
+template <class A>
+void batch_norm_in(CpuBackend& cpu, const View& out, const ConstView& in, const ConstView& mean,
+                   const ConstView& variance, const ConstView& weight, const ConstView& bias,
+                   float eps) {
+  const int64_t channels = in.layout.shape()[1];
+  std::vector<A> all = numbers<A>(cpu, mean, channels, 0);
+  const std::vector<A> v = numbers<A>(cpu, variance, channels, 0),
+                       w = numbers<A>(cpu, weight, channels, 1),
+                       b = numbers<A>(cpu, bias, channels, -A{0});
+  for (size_t c = 0; c < v.size(); ++c) {
+    all.push_back(w[c] / math::sqrt(v[c] + static_cast<A>(eps)));
+  }
+  all.insert(all.end(), b.begin(), b.end());
+
+  Layout::Strides strides{};
+  strides[1] = 1;
+  const ConstView by_channel{all.data(), math::kSame<A, double> ? DType::f64 : DType::f32,
+                             Layout(in.layout.shape(), strides, 0)};
+  const ConstView* const inputs[] = {&in, &by_channel};
+  Nest<3> nest = make_nest<3>(out, inputs);
+  const auto kernel = kernels(cpu.isa()).batch[static_cast<size_t>(in.dtype)];
+  const TransposeKernels& transpose = WICK_SELECT_KERNELS(cpu.isa(), move_kernels, v4).transpose;
+  const bool stream = should_stream(nest);
+  for_each_run(nest, transpose, kElemsPerThread, stream,
+               [&](int64_t n, char* const* at, const int64_t* stride) {
+                 kernel({.x = at[1],
+                         .y = at[0],
+                         .n = n,
+                         .x_step = stride[1] / nest.elem_bytes[1],
+                         .y_step = stride[0] / nest.elem_bytes[0],
+                         .numbers = at[2],
+                         .apart = channels,
+                         .channel_step = stride[2] / static_cast<int64_t>(sizeof(A)),
+                         .stream = stream});
+               });
+}
+
+}  // namespace
+
+void CpuBackend::group_norm(const View& out, const ConstView& in, int64_t groups,
+                            const ConstView& weight, const ConstView& bias, float eps) {
+  if (in.layout.elems() == 0) return;
+  if (in.dtype == DType::f64) {
+    GroupNorm<double>(*this, out, in, groups, weight, bias, eps).run();
+  } else {
+    GroupNorm<float>(*this, out, in, groups, weight, bias, eps).run();
+  }
+}
+
+void CpuBackend::batch_norm(const View& out, const ConstView& in, const ConstView& mean,
+                            const ConstView& variance, const ConstView& weight,
+                            const ConstView& bias, float eps) {
+  if (in.layout.elems() == 0) return;
+  if (in.dtype == DType::f64) {
+    batch_norm_in<double>(*this, out, in, mean, variance, weight, bias, eps);
+  } else {
+    batch_norm_in<float>(*this, out, in, mean, variance, weight, bias, eps);
+  }
+}
+
+}  // namespace wick::cpu

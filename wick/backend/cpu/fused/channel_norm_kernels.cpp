@@ -1,0 +1,225 @@
+#include "wick/backend/cpu/fused/channel_norm_kernels.h"
+
+#include "wick/backend/cpu/lanes.h"
+#include "wick/backend/cpu/storage_type.h"
+
+namespace wick::cpu::WICK_ISA {
+namespace {
+
+static_assert(kNormChunk == kSumChunk);
+
+// Channels of fewer pixels have their numbers laid out element by element, so many at a time.
+constexpr int64_t kShortChannel = 48;
+constexpr int64_t kLaidOut = 1024;
+
+/// One number for all elements of a run.
+template <class A>
+struct Same {
+  explicit WICK_FN Same(A one) : number(one), wide(splat(one)) {}
+  WICK_FN VecOf<A> lanes(int64_t) const { return wide; }
+  WICK_FN A lane(int64_t) const { return number; }
+  A number;
+  VecOf<A> wide;
+};
+/// One for each.
+template <class A>
+struct Each {
+  WICK_FN VecOf<A> lanes(int64_t i) const { return load(numbers + i); }
+  WICK_FN A lane(int64_t i) const { return numbers[i]; }
+  const A* numbers;
+};
+
+/// y[i] = f(i), f of one element and of a vector's. A streamed run goes around the caches from its
+/// first line on.
+template <bool kStream, class T, class Lanes, class Lane>
+WICK_FN void store_run(T* y, int64_t n, const Lanes& lanes, const Lane& lane) {
+  constexpr int kWidth = kStep<T>;
+  int64_t i = 0;
+  if constexpr (kStream) {
+    for (; i < n && (reinterpret_cast<uintptr_t>(y + i) & 63) != 0; ++i) y[i] = narrow<T>(lane(i));
+  }
+  for (; i + 2 * kWidth <= n; i += 2 * kWidth) {
+    store_pair<kStream>(y + i, lanes(i), lanes(i + kWidth));
+  }
+  for (; i + kWidth <= n; i += kWidth) store(y + i, lanes(i));
+  for (; i < n; ++i) y[i] = narrow<T>(lane(i));
+}
+
+// A sum a chunk of 4096 elements, in the order of the row sum. Bytes moved: the run, read once.
+template <class T>
+void sums(const void* in, int64_t n, void* out) {
+  const auto* x = static_cast<const T*>(in);
+  auto* to = static_cast<AccOf<T>*>(out);
+  for (int64_t i = 0; i < n; i += kSumChunk) {
+    *to++ = chunk_sum(x + i, smaller(n - i, kSumChunk), [](auto v) { return v; });
+  }
+}
+
+/// Sum of (x - m)² over a chunk, each step rounded: chunk_sum, but that what isn't there has no
+/// deviation, where it would have one from +0.
+template <class T>
+WICK_FN AccOf<T> chunk_squares(const T* x, int64_t n, AccOf<T> m) {
+  using A = AccOf<T>;
+  constexpr int kWidth = kLanes<A>;
+  constexpr int kVectors = kVectorBytes == 64 ? kSumAccumulators / kWidth : 8;
+  constexpr int kGroup = kVectors * kWidth;  // accumulators held in registers at a time
+  alignas(64) A acc[kSumAccumulators];
+  const VecOf<T> mv = splat(m);
+  const int64_t full = n / kSumAccumulators * kSumAccumulators;
+  for (int g = 0; g < kSumAccumulators; g += kGroup) {
+    VecOf<T> a[kVectors] = {};
+    for (int64_t i = g; i < full; i += kSumAccumulators) {
+#pragma GCC unroll 16
+      for (int v = 0; v < kVectors; ++v) {
+        const VecOf<T> off = load(x + i + v * kWidth) - mv;
+        a[v] = a[v] + off * off;
+      }
+    }
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) store(acc + g + v * kWidth, a[v]);
+  }
+  const T* tail = x + full;
+  const int64_t rest = n - full;
+  int64_t i = 0;
+  for (; i + kWidth <= rest; i += kWidth) {
+    const VecOf<T> off = load(tail + i) - mv;
+    store(acc + i, load(acc + i) + off * off);
+  }
+  for (; i < rest; ++i) {
+    const A off = widen(tail[i]) - m;
+    acc[i] = acc[i] + off * off;
+  }
+  return sum_tree(acc);
+}
+
+// The same of (x - mean)². Bytes moved: the run, read once more, out of a cache while a row fits.
+template <class T>
+void squares(const void* in, int64_t n, const void* mean, void* out) {
+  using A = AccOf<T>;
+  const auto* x = static_cast<const T*>(in);
+  const A m = *static_cast<const A*>(mean);
+  auto* to = static_cast<A*>(out);
+  for (int64_t i = 0; i < n; i += kSumChunk) {
+    *to++ = chunk_squares(x + i, smaller(n - i, kSumChunk), m);
+  }
+}
+
+/// y = ((x - mean) * scale) * weight + bias, each step rounded.
+template <bool kStream, class T, class Weight, class Bias>
+WICK_FN void group_run(const T* x, T* y, int64_t n, AccOf<T> mean, AccOf<T> scale, const Weight& w,
+                       const Bias& b) {
+  const VecOf<T> mv = splat(mean), sv = splat(scale);
+  store_run<kStream>(
+      y, n, [&](int64_t i) { return ((load(x + i) - mv) * sv) * w.lanes(i) + b.lanes(i); },
+      [&](int64_t i) { return ((widen(x[i]) - mean) * scale) * w.lane(i) + b.lane(i); });
+}
+
+/// Channels of few pixels: their numbers are laid out beside the elements.
+template <bool kStream, class T>
+WICK_FN void group_short(const GroupRun& run, const T* x, T* y) {
+  using A = AccOf<T>;
+  const auto *weight = static_cast<const A*>(run.weight), *bias = static_cast<const A*>(run.bias);
+  const A mean = *static_cast<const A*>(run.mean), scale = *static_cast<const A*>(run.scale);
+  alignas(64) A w[kLaidOut], b[kLaidOut];
+  int64_t channel = run.first / run.pixels, pixel = run.first % run.pixels;
+  for (int64_t start = 0; start < run.n; start += kLaidOut) {
+    const int64_t count = smaller(run.n - start, kLaidOut);
+    for (int64_t i = 0; i < count; ++i) {
+      w[i] = weight[channel], b[i] = bias[channel];
+      if (++pixel == run.pixels) pixel = 0, ++channel;
+    }
+    group_run<kStream>(x + start, y + start, count, mean, scale, Each<A>{w}, Each<A>{b});
+  }
+}
+
+template <bool kStream, class T>
+WICK_FN void group_stored(const GroupRun& run) {
+  using A = AccOf<T>;
+  const auto* x = static_cast<const T*>(run.x);
+  auto* y = static_cast<T*>(run.y);
+  if (run.pixels < kShortChannel) return group_short<kStream>(run, x, y);
+  const auto *weight = static_cast<const A*>(run.weight), *bias = static_cast<const A*>(run.bias);
+  const A mean = *static_cast<const A*>(run.mean), scale = *static_cast<const A*>(run.scale);
+  for (int64_t i = 0; i < run.n;) {
+    const int64_t channel = (run.first + i) / run.pixels, pixel = (run.first + i) % run.pixels;
+    const int64_t count = smaller(run.n - i, run.pixels - pixel);
+    group_run<kStream>(x + i, y + i, count, mean, scale, Same<A>(weight[channel]),
+                       Same<A>(bias[channel]));
+    i += count;
+  }
+}
+
+// y = ((x - mean) * scale) * weight + bias. Index map: the run's channels one after another, each
+// of `pixels` neighbours. Bytes moved: the run, read (a third time) and written once.
+template <class T>
+void group(const GroupRun& run) {
+  run.stream ? group_stored<true, T>(run) : group_stored<false, T>(run);
+}
+
+/// y = (x - mean) * scale + bias, each step rounded.
+template <bool kStream, class T, class Number>
+WICK_FN void batch_run(const T* x, T* y, int64_t n, const Number& mean, const Number& scale,
+                       const Number& bias) {
+  store_run<kStream>(
+      y, n,
+      [&](int64_t i) { return (load(x + i) - mean.lanes(i)) * scale.lanes(i) + bias.lanes(i); },
+      [&](int64_t i) { return (widen(x[i]) - mean.lane(i)) * scale.lane(i) + bias.lane(i); });
+}
+
+template <bool kStream, class T>
+WICK_FN void batch_stored(const ChannelRun& run) {
+  using A = AccOf<T>;
+  const auto* x = static_cast<const T*>(run.x);
+  auto* y = static_cast<T*>(run.y);
+  const auto* mean = static_cast<const A*>(run.numbers);
+  const A *scale = mean + run.apart, *bias = scale + run.apart;
+  const bool dense = run.x_step == 1 && run.y_step == 1;
+  if (dense && run.channel_step == 0) {
+    return batch_run<kStream>(x, y, run.n, Same<A>(*mean), Same<A>(*scale), Same<A>(*bias));
+  }
+  if (dense && run.channel_step == 1) {
+    return batch_run<kStream>(x, y, run.n, Each<A>{mean}, Each<A>{scale}, Each<A>{bias});
+  }
+  for (int64_t i = 0; i < run.n; ++i) {
+    const int64_t c = i * run.channel_step;
+    y[i * run.y_step] = narrow<T>((widen(x[i * run.x_step]) - mean[c]) * scale[c] + bias[c]);
+  }
+}
+
+// y = (x - mean) * scale + bias. Index map: elements in a line, of one channel or each of its own.
+// Bytes moved: x read and y written once, the numbers where each element has its own.
+template <class T>
+void batch(const ChannelRun& run) {
+  run.stream ? batch_stored<true, T>(run) : batch_stored<false, T>(run);
+}
+
+template <DType kDType>
+constexpr void add_dtype(ChannelNormKernels& table) {
+  constexpr auto d = static_cast<int>(kDType);
+  if constexpr (!is_block(kDType)) {
+    using T = Storage<kDType>;
+    if constexpr (info(Op::group_norm).dtypes.contains(kDType)) {
+      table.sums[d] = sums<T>;
+      table.squares[d] = squares<T>;
+      table.group[d] = group<T>;
+    }
+    if constexpr (info(Op::batch_norm).dtypes.contains(kDType)) table.batch[d] = batch<T>;
+  }
+}
+
+constexpr ChannelNormKernels make_table() {
+  ChannelNormKernels table{};
+#define WICK_DTYPE(dtype, ...) add_dtype<DType::dtype>(table);
+#include "wick/base/dtypes.def"
+  return table;
+}
+
+}  // namespace
+
+constexpr ChannelNormKernels channel_norm_kernels = make_table();
+static_assert(complete(channel_norm_kernels.sums, Op::group_norm));
+static_assert(complete(channel_norm_kernels.squares, Op::group_norm));
+static_assert(complete(channel_norm_kernels.group, Op::group_norm));
+static_assert(complete(channel_norm_kernels.batch, Op::batch_norm));
+
+}  // namespace wick::cpu::WICK_ISA
