@@ -129,7 +129,7 @@ def read_gradients(root):
 
 
 def read_gpu_methods(root):
-    """How GPUs do each method of Backend: a kernel, by way of the host, or which ops so."""
+    """How GPUs do each method of Backend: a kernel, those of other ops, by way of the host, or which ops so."""
     methods = {}
     for path in sorted((root / "wick/backend/gpu").rglob("*.cpp")):
         text = path.read_text(encoding="utf-8")
@@ -139,7 +139,7 @@ def read_gpu_methods(root):
             name, body = (m.group(1), m.group(2)) if m.group(1) else (m.group(3), m.group(4))
             before, found, _ = body.partition("OnHost host")
             if not found:
-                methods[name] = ("kernel", [])
+                methods[name] = ("steps" if "Steps steps" in body else "kernel", [])
             elif "return" not in before:
                 methods[name] = ("host", [])
             else:
@@ -155,7 +155,7 @@ def on_gpu(row, gpu):
     how, ops = gpu[row.method]
     if how == "partly" and ops:
         how = "host" if row.name in ops else "kernel"
-    return {"kernel": "kernel", "host": "host", "partly": "kernel, in part host"}[how]
+    return {"kernel": "kernel", "steps": "steps", "host": "host", "partly": "kernel, in part host"}[how]
 
 
 def wrapped(text):
@@ -230,8 +230,9 @@ dtype and device unless said otherwise. Errors are `wick::Error`, `op: what is w
 
 **Gradients.** {gradients}
 
-**Devices.** Every op runs on every device. *kernel*: code of its own there. *host*: on a GPU by way of the host's
-memory, where the CPU does it. *as its ops*: made of other ops. On the CPU every op that isn't has kernels of its own.
+**Devices.** Every op runs on every device. *kernel*: code of its own there. *steps*: on a GPU by kernels of other
+ops, one after another. *host*: on a GPU by way of the host's memory, where the CPU does it. *as its ops*: made of
+other ops. On the CPU every op that isn't has kernels of its own.
 """
 
 
