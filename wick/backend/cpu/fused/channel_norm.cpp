@@ -1,11 +1,13 @@
 // group_norm and batch_norm: which elements go to the kernels, in which order, on which thread.
 
 #include <algorithm>
+#include <atomic>
 #include <span>
 #include <vector>
 
 #include "wick/backend/cpu/cpu_backend.h"
 #include "wick/backend/cpu/fused/channel_norm_kernels.h"
+#include "wick/backend/cpu/linear/workspace.h"
 #include "wick/backend/cpu/loops.h"
 #include "wick/backend/cpu/thread_pool.h"
 #include "wick/backend/cpu/walk.h"
@@ -17,8 +19,12 @@ namespace {
 // Below this many elements a second thread costs more than it saves.
 constexpr int64_t kElemsPerThread = 32768;
 
-// Rows that aren't dense are gathered once up to this length; of longer ones a chunk at a time.
-constexpr int64_t kGatheredBytes = 64 << 10;
+// Rows that aren't dense are made so once, up to this length; longer ones a chunk at a time, three
+// times.
+constexpr int64_t kDenseRowBytes = 1 << 20;
+
+// Fewer elements are gathered in less time than a copy takes to begin.
+constexpr int64_t kCopied = 512;
 
 const ChannelNormKernels& kernels([[maybe_unused]] Isa isa) {
   return WICK_SELECT_KERNELS(isa, channel_norm_kernels, v4);
@@ -49,9 +55,9 @@ A joined(std::span<A> sums) {
 class RowPlaces {
  public:
   RowPlaces(void* data, DType dtype, const Layout& layout, int64_t channels)
-      : data_(static_cast<char*>(data)), elem_(bytes_of(dtype, 1)) {
-    walk_.add(channels, {layout.stride(1)});
-    for (int d = 2; d < layout.rank(); ++d) walk_.add(layout.shape()[d], {layout.stride(d)});
+      : data_(static_cast<char*>(data)), elem_(bytes_of(dtype, 1)), dtype_(dtype) {
+    first_ = layout.narrow(0, 0, 1).narrow(1, 0, channels);
+    for (int d = 1; d < layout.rank(); ++d) walk_.add(first_.shape()[d], {layout.stride(d)});
   }
   bool dense() const {
     return walk_.rank() == 0 || (walk_.rank() == 1 && walk_.strides_back(0)[0] == 1);
@@ -64,6 +70,11 @@ class RowPlaces {
       to += n * elem_;
     });
   }
+  /// All of it, by a copy that turns what lies crosswise.
+  void copy_to(CpuBackend& cpu, char* to, int64_t row) const {
+    const Layout from(first_.shape(), first_.strides(), row);
+    cpu.copy({to, dtype_, Layout::contiguous(first_.shape())}, {data_, dtype_, from});
+  }
   void scatter_from(const char* from, int64_t row, int64_t first, int64_t count) const {
     walk_.runs(first, first + count, [&](const auto& at, const auto& stride, int64_t n) {
       scatter(data_ + (row + at[0]) * elem_, stride[0], from, n, static_cast<size_t>(elem_));
@@ -74,6 +85,8 @@ class RowPlaces {
  private:
   char* data_;
   int64_t elem_;
+  DType dtype_;
+  Layout first_;  // of the first row
   Walk<1> walk_{{0}};
 };
 
@@ -83,12 +96,15 @@ class GroupNorm {
  public:
   GroupNorm(CpuBackend& cpu, const View& out, const ConstView& in, int64_t groups,
             const ConstView& weight, const ConstView& bias, float eps)
-      : table_(kernels(cpu.isa())),
+      : cpu_(cpu),
+        table_(kernels(cpu.isa())),
         dtype_(static_cast<size_t>(in.dtype)),
         elem_(bytes_of(in.dtype, 1)),
         channels_(in.layout.shape()[1] / groups),
         groups_(groups),
         n_(in.layout.elems() / (in.layout.shape()[0] * groups)),
+        pixels_(n_ / channels_),
+        chunks_((n_ + kNormChunk - 1) / kNormChunk),
         x_(const_cast<void*>(in.data), in.dtype, in.layout, channels_),  // which isn't written
         y_(out.data, out.dtype, out.layout, channels_),
         weight_(numbers<A>(cpu, weight, channels_ * groups, A{1})),
@@ -102,11 +118,24 @@ class GroupNorm {
   }
 
   void run() const {
-    const int64_t chunks = (n_ + kNormChunk - 1) / kNormChunk;
-    if (chunks > 1 && rows_.total() < ThreadPool::global().threads()) return by_chunks(chunks);
-    parallel_for(rows_.total(), kElemsPerThread / n_, [&](int64_t begin, int64_t end) {
-      std::vector<A> sums(static_cast<size_t>(chunks));
-      for (int64_t row = begin; row < end; ++row) whole_row(row, sums);
+    const int threads = ThreadPool::global().threads();
+    if (chunks_ > 1 && rows_.total() < threads) return by_chunks();
+    const int64_t rows = rows_.total();
+    const int parts = static_cast<int>(
+        std::clamp<int64_t>(rows * n_ / kElemsPerThread, 1, std::min<int64_t>(rows, threads)));
+    const int64_t a_part = align64(x_.dense() ? 0 : (holds_rows() ? n_ : kNormChunk) * elem_);
+    const Workspace gathered(static_cast<size_t>(a_part * parts));
+    const int64_t at_once = std::max<int64_t>(rows / (parts * 4), 1);
+    std::atomic<int64_t> next{0};
+    ThreadPool::global().run(parts, [&](int part) {
+      std::vector<A> sums(static_cast<size_t>(chunks_));
+      for (;;) {
+        const int64_t begin = next.fetch_add(at_once, std::memory_order_relaxed);
+        for (int64_t row = begin; row < std::min(rows, begin + at_once); ++row) {
+          whole_row(row, gathered.data() + part * a_part, sums);
+        }
+        if (begin >= rows) break;
+      }
       if (stream_) stream_fence();
     });
   }
@@ -115,12 +144,21 @@ class GroupNorm {
   struct Statistics {
     A mean, scale;
   };
+  /// Its number, and where it begins in y and in x.
+  struct Row {
+    int64_t index, y, x;
+  };
   /// Elements of a row side by side, from `first` on, a chunk's beginning.
   struct Piece {
     const char* x;
     int64_t first, count;
   };
 
+  Row row(int64_t index) const {
+    const auto at = rows_.at(index);
+    return {index, at[0], at[1]};
+  }
+  bool holds_rows() const { return n_ * elem_ <= kDenseRowBytes; }
   A scale_of(std::span<A> squares) const {
     return A{1} / math::sqrt(joined(squares) / static_cast<A>(n_) + eps_);
   }
@@ -131,21 +169,20 @@ class GroupNorm {
     table_.squares[dtype_](p.x, p.count, &mean, sums + p.first / kNormChunk);
   }
 
-  void store(int64_t row, const Piece& p, const Statistics& s) const {
-    const int64_t y = rows_.at(row)[0];
-    const size_t channel = static_cast<size_t>(row % groups_ * channels_);
+  void store(const Row& row, const Piece& p, const Statistics& s) const {
+    const size_t channel = static_cast<size_t>(row.index % groups_ * channels_);
     GroupRun run{.x = p.x,
                  .y = nullptr,
                  .n = p.count,
                  .first = p.first,
-                 .pixels = n_ / channels_,
+                 .pixels = pixels_,
                  .mean = &s.mean,
                  .scale = &s.scale,
                  .weight = weight_.data() + channel,
                  .bias = bias_.data() + channel,
                  .stream = stream_};
     if (y_.dense()) {
-      run.y = y_.at(y, p.first);
+      run.y = y_.at(row.y, p.first);
       return table_.group[dtype_](run);
     }
     alignas(64) char made[kNormChunk * sizeof(A)];
@@ -153,77 +190,74 @@ class GroupNorm {
     for (int64_t i = 0; i < p.count; i += kNormChunk) {
       run.x = p.x + i * elem_, run.first = p.first + i, run.n = std::min(kNormChunk, p.count - i);
       table_.group[dtype_](run);
-      y_.scatter_from(made, y, run.first, run.n);
+      y_.scatter_from(made, row.y, run.first, run.n);
     }
   }
 
-  /// Calls body(piece) for all of a row: as it lies, or gathered, whole (once for all calls) or by
-  /// chunks.
-  template <class Body>
-  void for_each_piece(int64_t row, char* gathered, bool* has_row, const Body& body) const {
-    const int64_t x = rows_.at(row)[1];
-    if (x_.dense()) return body(Piece{x_.at(x, 0), 0, n_});
-    if (n_ * elem_ <= kGatheredBytes) {
-      if (!*has_row) x_.gather_to(gathered, x, 0, n_);
-      *has_row = true;
-      return body(Piece{gathered, 0, n_});
-    }
-    for (int64_t first = 0; first < n_; first += kNormChunk) {
-      const Piece piece{gathered, first, std::min(kNormChunk, n_ - first)};
-      x_.gather_to(gathered, x, first, piece.count);
-      body(piece);
-    }
+  /// Elements of a row from `first` on: as they lie, or gathered.
+  Piece piece(const Row& row, int64_t first, int64_t count, char* gathered) const {
+    if (x_.dense()) return {x_.at(row.x, first), first, count};
+    x_.gather_to(gathered, row.x, first, count);
+    return {gathered, first, count};
   }
 
-  void whole_row(int64_t row, std::vector<A>& sums) const {
-    alignas(64) char gathered[kGatheredBytes];
-    bool has_row = false;
-    const auto each = [&](const auto& body) { for_each_piece(row, gathered, &has_row, body); };
-    each([&](const Piece& p) { add_sums(p, sums.data()); });
+  /// Three passes: over all of a dense row or one that was made dense, or by chunks.
+  void whole_row(int64_t index, char* gathered, std::vector<A>& sums) const {
+    const Row at = row(index);
+    const bool at_once = x_.dense() || holds_rows();
+    Piece all{gathered, 0, n_};
+    if (x_.dense() || (at_once && n_ < kCopied)) {
+      all = piece(at, 0, n_, gathered);
+    } else if (at_once) {
+      x_.copy_to(cpu_, gathered, at.x);
+    }
+    const auto pass = [&](const auto& body) {
+      if (at_once) return body(all);
+      for (int64_t first = 0; first < n_; first += kNormChunk) {
+        body(piece(at, first, std::min(kNormChunk, n_ - first), gathered));
+      }
+    };
+    pass([&](const Piece& p) { add_sums(p, sums.data()); });
     Statistics s{joined(std::span(sums)) / static_cast<A>(n_), 0};
-    each([&](const Piece& p) { add_squares(p, s.mean, sums.data()); });
+    pass([&](const Piece& p) { add_squares(p, s.mean, sums.data()); });
     s.scale = scale_of(sums);
-    each([&](const Piece& p) { store(row, p, s); });
+    pass([&](const Piece& p) { store(at, p, s); });
   }
 
   /// Calls body(row, piece) for every chunk, over the threads.
   template <class Body>
-  void for_each_chunk(int64_t chunks, const Body& body) const {
+  void for_each_chunk(const Body& body) const {
     const int64_t grain = kElemsPerThread / kNormChunk;
-    parallel_for(rows_.total() * chunks, grain, [&](int64_t begin, int64_t end) {
+    parallel_for(rows_.total() * chunks_, grain, [&](int64_t begin, int64_t end) {
       alignas(64) char gathered[kNormChunk * sizeof(A)];
       for (int64_t i = begin; i < end; ++i) {
-        const int64_t row = i / chunks, x = rows_.at(row)[1], first = i % chunks * kNormChunk;
-        Piece piece{gathered, first, std::min(kNormChunk, n_ - first)};
-        if (x_.dense()) {
-          piece.x = x_.at(x, first);
-        } else {
-          x_.gather_to(gathered, x, first, piece.count);
-        }
-        body(row, piece);
+        const Row at = row(i / chunks_);
+        const int64_t first = i % chunks_ * kNormChunk;
+        body(at, piece(at, first, std::min(kNormChunk, n_ - first), gathered));
       }
       if (stream_) stream_fence();
     });
   }
 
-  void by_chunks(int64_t chunks) const {
-    const auto rows = static_cast<size_t>(rows_.total()), each = static_cast<size_t>(chunks);
+  void by_chunks() const {
+    const auto rows = static_cast<size_t>(rows_.total()), each = static_cast<size_t>(chunks_);
     std::vector<A> sums(rows * each);
     std::vector<Statistics> all(rows);
     const auto of = [&](size_t row) { return std::span<A>(sums).subspan(row * each, each); };
-    const auto at = [](int64_t row) { return static_cast<size_t>(row); };
-    for_each_chunk(chunks, [&](int64_t row, const Piece& p) { add_sums(p, of(at(row)).data()); });
+    const auto at = [](const Row& row) { return static_cast<size_t>(row.index); };
+    for_each_chunk([&](const Row& row, const Piece& p) { add_sums(p, of(at(row)).data()); });
     for (size_t r = 0; r < rows; ++r) all[r].mean = joined(of(r)) / static_cast<A>(n_);
-    for_each_chunk(chunks, [&](int64_t row, const Piece& p) {
+    for_each_chunk([&](const Row& row, const Piece& p) {
       add_squares(p, all[at(row)].mean, of(at(row)).data());
     });
     for (size_t r = 0; r < rows; ++r) all[r].scale = scale_of(of(r));
-    for_each_chunk(chunks, [&](int64_t row, const Piece& p) { store(row, p, all[at(row)]); });
+    for_each_chunk([&](const Row& row, const Piece& p) { store(row, p, all[at(row)]); });
   }
 
+  CpuBackend& cpu_;
   const ChannelNormKernels& table_;
   size_t dtype_;
-  int64_t elem_, channels_, groups_, n_;
+  int64_t elem_, channels_, groups_, n_, pixels_, chunks_;
   RowPlaces x_, y_;
   std::vector<A> weight_, bias_;
   A eps_;

@@ -121,7 +121,8 @@ WICK_FN void group_short(const GroupRun& run, const T* x, T* y) {
   const auto *weight = static_cast<const A*>(run.weight), *bias = static_cast<const A*>(run.bias);
   const A mean = *static_cast<const A*>(run.mean), scale = *static_cast<const A*>(run.scale);
   alignas(64) A w[kLaidOut], b[kLaidOut];
-  int64_t channel = run.first / run.pixels, pixel = run.first % run.pixels;
+  int64_t channel = 0, pixel = 0;
+  if (run.first != 0) channel = run.first / run.pixels, pixel = run.first % run.pixels;
   for (int64_t start = 0; start < run.n; start += kLaidOut) {
     const int64_t count = smaller(run.n - start, kLaidOut);
     for (int64_t i = 0; i < count; ++i) {
@@ -140,8 +141,9 @@ WICK_FN void group_stored(const GroupRun& run) {
   if (run.pixels < kShortChannel) return group_short<kStream>(run, x, y);
   const auto *weight = static_cast<const A*>(run.weight), *bias = static_cast<const A*>(run.bias);
   const A mean = *static_cast<const A*>(run.mean), scale = *static_cast<const A*>(run.scale);
-  for (int64_t i = 0; i < run.n;) {
-    const int64_t channel = (run.first + i) / run.pixels, pixel = (run.first + i) % run.pixels;
+  int64_t channel = 0, pixel = 0;
+  if (run.first != 0) channel = run.first / run.pixels, pixel = run.first % run.pixels;
+  for (int64_t i = 0; i < run.n; ++channel, pixel = 0) {
     const int64_t count = smaller(run.n - i, run.pixels - pixel);
     group_run<kStream>(x + i, y + i, count, mean, scale, Same<A>(weight[channel]),
                        Same<A>(bias[channel]));
