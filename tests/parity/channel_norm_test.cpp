@@ -121,9 +121,9 @@ Expected batch_norm_of(const TestTensor& x, const TestTensor& mean, const TestTe
                        const Vectors& v) {
   const std::vector<A> xs = elements<A>(x), ms = elements<A>(mean), vs = elements<A>(variance),
                        ws = elements<A>(v.weight), bs = elements<A>(v.bias);
-  const size_t pixels =
-      ms.empty() ? 0 : xs.size() / (static_cast<size_t>(x.shape()[0]) * ms.size());
   Expected result;
+  if (xs.empty()) return result;
+  const size_t pixels = xs.size() / (static_cast<size_t>(x.shape()[0]) * ms.size());
   for (size_t i = 0; i < xs.size(); ++i) {
     const size_t c = i / pixels % ms.size();
     const A a = (v.has_weight ? ws[c] : A{1}) / std::sqrt(vs[c] + static_cast<A>(kEps));
