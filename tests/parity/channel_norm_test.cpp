@@ -48,6 +48,9 @@ const std::vector<Case>& cases() {
   return list;
 }
 
+/// What tells nothing new without a weight or a bias.
+bool is_large(const Case& c) { return c.shape.elems() > 10000; }
+
 /// Half a unit of the result's dtype for the store, and some rounding of the steps, whose operands
 /// are of the size that `scale` says.
 long double tolerance(DType dtype, long double exact, long double scale) {
@@ -153,6 +156,7 @@ void check_group_norm(DType dtype, DType vector_dtype, int with) {
   Random random(54);
   for (const Case& c : cases()) {
     if (!here(c.place, c.shape)) continue;
+    if (with != 3 && is_large(c)) continue;
     for (int64_t groups : {int64_t{1}, int64_t{3}, c.shape[1]}) {
       if (c.shape[1] % groups != 0) continue;
       for (Values values : {Values::normal, Values::special}) {
@@ -186,6 +190,7 @@ void check_batch_norm(DType dtype, DType vector_dtype, int with) {
   Random random(55);
   for (const Case& c : cases()) {
     if (!here(c.place, c.shape)) continue;
+    if (with != 3 && is_large(c)) continue;
     for (Values values : {Values::normal, Values::special}) {
       TestTensor x(dtype, c.place, c.shape, 1), y(dtype, c.place, c.shape, 3, true),
           mean(vector_dtype, c.place, Shape{c.shape[1]}, 5),
