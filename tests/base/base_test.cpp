@@ -159,6 +159,21 @@ TEST(Shape, ResolveDim) {
   EXPECT_THAT(error_of([] { resolve_dim("op", INT32_MIN, 8); }), HasSubstr("out of range"));
 }
 
+TEST(Shape, ResolveDims) {
+  using Dims = std::vector<int>;
+  EXPECT_EQ(resolve_dims("op", Dims{}, 3), 0u);
+  EXPECT_EQ(resolve_dims("op", Dims{-1, 0}, 3), 0b101u);
+  EXPECT_EQ(resolve_dims("op", Dims{7, 0, 3}, 8), 0b10001001u);
+  EXPECT_EQ(error_of([] {
+              resolve_dims("op", Dims{0, 2, -1}, 3);
+            }),
+            "op: dimension named twice: dims (0,2,-1) of rank 3: name each dimension once");
+  EXPECT_EQ(error_of([] {
+              resolve_dims("op", Dims{0, 3}, 3);
+            }),
+            "op: dimension out of range: dim 3 of rank 3: need -3 <= dim < 3");
+}
+
 TEST(OpTable, RowsAreComplete) {
   std::set<std::string_view> names;
   for (int i = 0; i < kOpCount; ++i) {

@@ -253,6 +253,18 @@ TEST(OpErrors, OperandsThatDontMatch) {
   EXPECT_THAT(error_of([&] { matmul(a, h.t()); }), HasSubstr("matmul: dtypes differ"));
   EXPECT_EQ(error_of([&] { sum(a, 2); }),
             "sum: dimension out of range: dim 2 of rank 2: need -2 <= dim < 2");
+  const auto twice = [&](auto&& reduction) {
+    return error_of([&] { reduction(a, std::vector<int>{1, 0, -1}, true); });
+  };
+  const std::string rest =
+      ": dimension named twice: dims (1,0,-1) of rank 2: name each dimension once";
+#define WICK_REDUCE(name, ...) \
+  EXPECT_EQ(twice([](auto&&... of) { return name(of...); }), #name + rest);
+#include "wick/op/ops.def"
+  EXPECT_EQ(twice([](auto&&... of) { return var(of...); }), "var" + rest);
+  EXPECT_EQ(twice([](auto&&... of) { return logsumexp(of...); }), "logsumexp" + rest);
+  EXPECT_EQ(twice([](auto&&... of) { return any(of...); }), "any" + rest);
+  EXPECT_EQ(twice([](auto&&... of) { return all(of...); }), "all" + rest);
   EXPECT_EQ(error_of([&] {
               max(make({2, 0}), 1);
             }),

@@ -14,12 +14,13 @@
 namespace wick {
 namespace {
 
-/// Elements of x that each result of a reduction over `dims` is made of. Errors: a dim out of
-/// range.
+/// Elements of x that each result of a reduction over `dims` is made of. Errors: a dim out of range
+/// or named twice.
 int64_t reduced_elems(const char* op, const Tensor& x, std::span<const int> dims) {
   if (dims.empty()) return x.elems();
+  const uint32_t reduced = resolve_dims(op, dims, x.rank());
   int64_t n = 1;
-  for (int dim : dims) n *= x.shape()[resolve_dim(op, dim, x.rank())];
+  for (int d = 0; d < x.rank(); ++d) n *= ((reduced >> d) & 1u) != 0 ? x.shape()[d] : 1;
   return n;
 }
 
@@ -59,6 +60,7 @@ Tensor var(const Tensor& x, std::span<const int> dims, bool keepdim, int64_t cor
 
 Tensor logsumexp(const Tensor& x, std::span<const int> dims, bool keepdim) {
   check_operand(Op::logsumexp, x);
+  resolve_dims("logsumexp", dims, x.rank());
   const Tensor top = max(x.detach(), dims, true);
   // Nothing but −inf: exp(−inf − 0) is 0, whose logarithm is −inf again.
   const Tensor finite = where(isinf(top), Tensor::zeros(top.shape(), x.dtype(), x.device()), top);

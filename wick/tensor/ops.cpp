@@ -15,9 +15,8 @@ namespace {
 
 Tensor reduce(Op op, const Tensor& x, std::span<const int> dims, bool keepdim) {
   check_operand(op, x);
-  uint32_t mask = 0;
-  for (int dim : dims) mask |= 1u << resolve_dim(name(op).data(), dim, x.rank());
-  if (dims.empty()) mask = (1u << x.rank()) - 1;
+  const uint32_t mask =
+      dims.empty() ? (1u << x.rank()) - 1 : resolve_dims(name(op).data(), dims, x.rank());
   std::vector<int64_t> kept, squeezed;
   int64_t count = 1;
   for (int d = 0; d < x.rank(); ++d) {
