@@ -22,6 +22,11 @@ TEST(Error, PartsAreJoinedAndEmptyOnesLeftOut) {
   EXPECT_STREQ(Error("op", "wrong", "", "rule").what(), "op: wrong: rule");
   EXPECT_STREQ(Error("op", "wrong").what(), "op: wrong");
   EXPECT_EQ(Error("a file.gguf", "wrong").op(), "a file.gguf");
+  EXPECT_EQ(Error("op", "wrong").kind(), ErrorKind::value);
+  const Error index(ErrorKind::index, "op", "wrong", "x", "rule");
+  EXPECT_STREQ(index.what(), "op: wrong: x: rule");
+  EXPECT_EQ(index.op(), "op");
+  EXPECT_EQ(index.kind(), ErrorKind::index);
 }
 
 struct DTypeRow {

@@ -57,7 +57,8 @@ std::string Shape::str() const { return fmt::format("[{}]", fmt::join(dims(), ",
 int resolve_dim(const char* op, int dim, int rank) {
   const int resolved = dim < 0 ? dim + rank : dim;
   if (resolved < 0 || resolved >= rank) {
-    throw Error(op, "dimension out of range", fmt::format("dim {} of rank {}", dim, rank),
+    throw Error(ErrorKind::index, op, "dimension out of range",
+                fmt::format("dim {} of rank {}", dim, rank),
                 fmt::format("need {} <= dim < {}", -rank, rank));
   }
   return resolved;

@@ -293,7 +293,8 @@ Tensor grouped_linear(const Tensor& x, std::span<const Weight> experts, const Te
   std::vector<std::vector<uint32_t>> rows(experts.size());
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] >= experts.size()) {
-      throw Error(op, "no such weight", fmt::format("{} of {}", ids[i], experts.size()));
+      throw Error(ErrorKind::index, op, "no such weight",
+                  fmt::format("{} of {}", ids[i], experts.size()));
     }
     rows[ids[i]].push_back(static_cast<uint32_t>(i));
   }

@@ -384,7 +384,9 @@ Tensor eye(int64_t rows, int64_t columns, DType dtype, Device device) {
   if (rows < 0 || columns < 0) {
     throw Error("eye", "negative size", fmt::format("[{},{}]", rows, columns));
   }
-  if (is_block(dtype)) throw Error("eye", "to a block dtype", name(dtype), "use quantize");
+  if (is_block(dtype)) {
+    throw Error(ErrorKind::type, "eye", "to a block dtype", name(dtype), "use quantize");
+  }
   const Tensor out = Tensor::zeros({rows, columns}, dtype, device);
   const Layout diagonal(Shape{std::min(rows, columns)}, {columns + 1}, 0);
   fill_into(part_of(out, diagonal), 1);
