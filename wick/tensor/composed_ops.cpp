@@ -289,7 +289,7 @@ Tensor grouped_linear(const Tensor& x, std::span<const Weight> experts, const Te
     }
   }
   // Rows by their expert, each once; the results go back to where they were asked for.
-  const std::vector<uint32_t> ids = chosen.contiguous().to_vector<uint32_t>();
+  const std::vector<uint32_t> ids = chosen.to_vector<uint32_t>();
   std::vector<std::vector<uint32_t>> rows(experts.size());
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] >= experts.size()) {
