@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import re
 import resource
 import signal
 import subprocess
@@ -173,6 +174,21 @@ def machine():
         "peer": f"llama.cpp ({llama_cpp.PACKAGE} {llama_cpp.VERSION})",
         "load_1min": round(os.getloadavg()[0], 2),
     }
+
+
+def write_results(report, markdown, folder, suffix=""):
+    """A report as JSON and its table: <date>-<cpu><suffix>.json and .md; the table's path.
+    Both under a temporary name first: a stopped run leaves no half table."""
+    folder.mkdir(parents=True, exist_ok=True)
+    facts = report["machine"]
+    slug = re.sub(r"[^a-z0-9]+", "-", f"{facts['cpu']} {facts['cpu_generation']}".lower())
+    stem = f"{facts['date'][:10]}-{slug.strip('-')}{suffix}"
+    for ending, text in ((".json", json.dumps(report, indent=1) + "\n"), (".md", markdown)):
+        with tempfile.NamedTemporaryFile("w", dir=folder, delete=False, encoding="utf-8") as file:
+            file.write(text)
+        Path(file.name).chmod(0o644)
+        Path(file.name).replace(folder / (stem + ending))
+    return folder / (stem + ".md")
 
 
 def run_main(main):

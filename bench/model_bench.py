@@ -14,7 +14,6 @@ import json
 import re
 import statistics
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -219,21 +218,6 @@ def markdown(report):
     return "\n".join(lines) + "\n"
 
 
-def write(report, folder):
-    """Both files under a temporary name first: a stopped run leaves no half table."""
-    folder.mkdir(parents=True, exist_ok=True)
-    facts = report["machine"]
-    slug = re.sub(r"[^a-z0-9]+", "-", f"{facts['cpu']} {facts['cpu_generation']}".lower())
-    stem = f"{facts['date'][:10]}-{slug.strip('-')}{'-peer' if report['peer_only'] else ''}"
-    for suffix, text in ((".json", json.dumps(report, indent=1) + "\n"),
-                         (".md", markdown(report))):
-        with tempfile.NamedTemporaryFile("w", dir=folder, delete=False, encoding="utf-8") as file:
-            file.write(text)
-        Path(file.name).chmod(0o644)
-        Path(file.name).replace(folder / (stem + suffix))
-    return folder / (stem + ".md")
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -263,7 +247,8 @@ def main():
     if options.dry:
         print(json.dumps(report, indent=1))
     else:
-        print(write(report, options.out))
+        print(harness.write_results(report, markdown(report), options.out,
+                                    "-peer" if report["peer_only"] else ""))
     return 1 if any(row.get("pass") is False for row in report["rows"]) else 0
 
 

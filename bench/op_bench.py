@@ -15,7 +15,6 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -145,21 +144,6 @@ def markdown(report):
         *map(markdown_row, rows)]) + "\n"
 
 
-def write(report, folder):
-    """Both files under a temporary name first: a stopped run leaves no half table."""
-    folder.mkdir(parents=True, exist_ok=True)
-    facts = report["machine"]
-    slug = re.sub(r"[^a-z0-9]+", "-", f"{facts['cpu']} {facts['cpu_generation']}".lower())
-    stem = f"{facts['date'][:10]}-{slug.strip('-')}-ops"
-    for suffix, text in ((".json", json.dumps(report, indent=1) + "\n"),
-                         (".md", markdown(report))):
-        with tempfile.NamedTemporaryFile("w", dir=folder, delete=False, encoding="utf-8") as file:
-            file.write(text)
-        Path(file.name).chmod(0o644)
-        Path(file.name).replace(folder / (stem + suffix))
-    return folder / (stem + ".md")
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -193,7 +177,7 @@ def main():
     peer.close()
     report["wall_s"] = round(time.time() - started)
     if not options.dry:
-        print(write(report, options.out))
+        print(harness.write_results(report, markdown(report), options.out, "-ops"))
     return 1 if any(row["pass"] is False for row in report["rows"]) else 0
 
 

@@ -213,14 +213,14 @@ void print_json(const Json& json) {
 
 void print(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
-    throw Error("stdout", "cannot write", std::strerror(errno));
+    throw Error(ErrorKind::file, "stdout", "cannot write", std::strerror(errno));
   }
 }
 
 std::string read_text(const std::string& path) {
   const bool standard = path == "-";
   std::FILE* file = standard ? stdin : std::fopen(path.c_str(), "rb");
-  if (file == nullptr) throw Error(path, "cannot read", std::strerror(errno));
+  if (file == nullptr) throw Error(ErrorKind::file, path, "cannot read", std::strerror(errno));
   std::string text;
   char part[1 << 16];
   errno = 0;
@@ -229,7 +229,7 @@ std::string read_text(const std::string& path) {
   const int error = std::ferror(file) != 0 ? errno : 0;
   if (!standard) std::fclose(file);
   if (error != 0 && !(standard && error == EBADF)) {
-    throw Error(path, "cannot read", std::strerror(error));
+    throw Error(ErrorKind::file, path, "cannot read", std::strerror(error));
   }
   return text;
 }
@@ -239,7 +239,7 @@ std::vector<int32_t> encode_text(const text::Tokenizer& tokenizer, const std::st
   try {
     return tokenizer.encode(text, options);
   } catch (const Error& e) {
-    throw Error(source == "-" ? "stdin" : source, e.what());
+    throw Error(e.kind(), source == "-" ? "stdin" : source, e.what());
   }
 }
 

@@ -91,7 +91,7 @@ Tensor from_buffer(nb::handle array, const char* op) {
   const Py_buffer& view = buffer->view();
   const std::optional<DType> dtype = dtype_of(view.format, view.itemsize);
   if (!dtype) {
-    throw Error(op, "no such dtype here",
+    throw Error(ErrorKind::type, op, "no such dtype here",
                 fmt::format("an array of '{}', {} bytes each",
                             view.format == nullptr ? "B" : view.format, view.itemsize),
                 "convert it to one that wick has, e.g. float32 or int64");

@@ -20,7 +20,7 @@ bool is_leaf(const Tensor& x) { return x.node() == nullptr || x.node()->rule == 
 void set_requires_grad(Tensor& x, bool wanted) {
   if (wanted == x.needs_grad()) return;
   if (!wanted && !is_leaf(x)) {
-    throw Error("requires_grad", "not a leaf", x.str(), "use detach()");
+    throw Error(ErrorKind::runtime, "requires_grad", "not a leaf", x.str(), "use detach()");
   }
   x = x.requires_grad(wanted);
 }

@@ -25,7 +25,7 @@ std::string name_of(Device device) {
   for (const GpuDescription& gpu : gpus()) {
     if (gpu.device == device) return gpu.name;
   }
-  throw Error("device", "no such device here", device.str());
+  throw Error(ErrorKind::runtime, "device", "no such device here", device.str());
 }
 
 /// The CPU, and every GPU that there are kernels or a compiler for.

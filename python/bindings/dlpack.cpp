@@ -185,7 +185,7 @@ Tensor tensor_over(const dlpack::Array& array, const std::shared_ptr<const void>
   }
   const std::optional<DType> dtype = dtype_of(array.dtype);
   if (!dtype) {
-    throw Error("from_dlpack", "no such dtype here",
+    throw Error(ErrorKind::type, "from_dlpack", "no such dtype here",
                 fmt::format("code {}, {} bits, {} lanes", array.dtype.code, array.dtype.bits,
                             array.dtype.lanes),
                 "convert it to one that wick has, e.g. float32 or int64");
@@ -219,7 +219,7 @@ Tensor consume(nb::handle capsule) {
   if (form == nullptr) throw nb::python_error();
   if constexpr (std::is_same_v<Form, dlpack::Versioned>) {
     if (form->major > dlpack::kMajor) {
-      throw Error("from_dlpack", "a version that isn't known",
+      throw Error(ErrorKind::not_implemented, "from_dlpack", "a version that isn't known",
                   fmt::format("{}.{}", form->major, form->minor));
     }
   }

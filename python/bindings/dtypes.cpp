@@ -72,7 +72,8 @@ DType DTypeArg::get() const {
   if (is_dtype(object)) return nb::cast<const PyDType&>(object).value;
   const std::string text = text_of(object);
   if (const std::optional<DType> dtype = named(text)) return *dtype;
-  throw Error("dtype", "no such dtype", fmt::format("'{}'", text), "e.g. float32, bfloat16, int64");
+  throw Error(ErrorKind::type, "dtype", "no such dtype", fmt::format("'{}'", text),
+              "e.g. float32, bfloat16, int64");
 }
 
 void bind_dtypes(nb::module_& m) {

@@ -70,7 +70,8 @@ Item read_item(nb::handle object) {
     throw nb::type_error(("index: a mask without dims: " + item.tensor.str()).c_str());
   }
   if (!item.mask && !is_integer(item.tensor.dtype())) {
-    throw Error("index", "ids have the wrong dtype", item.tensor.str(), "need integers or a mask");
+    throw Error(ErrorKind::type, "index", "ids have the wrong dtype", item.tensor.str(),
+                "need integers or a mask");
   }
   if (!item.mask && item.tensor.dtype() != DType::u32) item.tensor = item.tensor.to(DType::i64);
   return item;
@@ -88,7 +89,8 @@ std::vector<Item> read_items(nb::handle index) {
 
 [[noreturn]] void refuse_id(int64_t id, int dim, const Tensor& x) {
   const int64_t size = x.shape()[dim];
-  throw Error("index", "id out of range", fmt::format("id {}, dim {} of {}", id, dim, x.str()),
+  throw Error(ErrorKind::index, "index", "id out of range",
+              fmt::format("id {}, dim {} of {}", id, dim, x.str()),
               fmt::format("need {} <= id < {}", -size, size));
 }
 
@@ -149,7 +151,7 @@ Tensor positions(const Tensor& mask, Device device) {
 Tensor under_mask(const Tensor& x, int dim, const Tensor& mask) {
   for (int d = 0; d < mask.rank(); ++d) {
     if (mask.shape()[d] == x.shape()[dim + d]) continue;
-    throw Error("index", "mask of another shape",
+    throw Error(ErrorKind::index, "index", "mask of another shape",
                 fmt::format("mask {}, dim {} of {}", mask.str(), dim, x.str()));
   }
   return mask.rank() == 1 ? x : x.flatten(dim, dim + mask.rank() - 1);
@@ -210,7 +212,8 @@ Tensor index_with(const Tensor& x, const std::vector<Item>& items) {
   int taken = 0;
   for (const Item& item : items) taken += item.taken();
   if (taken > x.rank()) {
-    throw Error("index", "too many indices", fmt::format("{} for {}", taken, x.str()));
+    throw Error(ErrorKind::index, "index", "too many indices",
+                fmt::format("{} for {}", taken, x.str()));
   }
   Tensor out = x;
   int dim = 0;
@@ -232,7 +235,7 @@ Tensor index_with(const Tensor& x, const std::vector<Item>& items) {
     } else if (item.object.is_none()) {
       out = out.unsqueeze(dim++);
     } else if (item.object.ptr() == Py_Ellipsis) {
-      if (has_ellipsis) throw Error("index", "more than one ellipsis");
+      if (has_ellipsis) throw Error(ErrorKind::index, "index", "more than one ellipsis");
       has_ellipsis = true;
       dim += x.rank() - taken;
     } else {

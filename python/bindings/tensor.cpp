@@ -55,7 +55,7 @@ nb::object number(const void* data, DType dtype) {
     case DType::f64:
       return nb::float_(read(double{}));
     default:
-      throw Error("item", "not for this dtype", name(dtype));
+      throw Error(ErrorKind::type, "item", "not for this dtype", name(dtype));
   }
 }
 

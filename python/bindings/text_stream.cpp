@@ -10,7 +10,8 @@ namespace wick::python {
 std::unique_lock<std::mutex> PySession::lock() {
   std::unique_lock<std::mutex> held(mutex_, std::try_to_lock);
   if (!held.owns_lock()) {
-    throw Error("session", "busy", "", "a stream or another thread uses it: end that first");
+    throw Error(ErrorKind::runtime, "session", "busy", "",
+                "a stream or another thread uses it: end that first");
   }
   return held;
 }

@@ -6,6 +6,7 @@ every other dtype, rank and size, numbers out of range, sizes that overflow, oth
 
 import math
 import os
+import pathlib
 import random
 import re
 from collections.abc import Callable, Iterator
@@ -168,6 +169,7 @@ def test_thrown_at(name: str) -> None:
             if isinstance(error, wick.Error):
                 assert re.match(r"[\w.]+: .", text), text
                 assert text.startswith(error.op) and error.op
+                assert not re.search(r"::|NoGrad|to_vector|requires_grad\(", text), text  # C++'s names
             refused += 1
             continue
         # What is given can be looked at.
@@ -211,7 +213,8 @@ def test_thrown_at_methods(name: str) -> None:
     "call, error, message",
     [
         (lambda: X + floats(2), ValueError, "add: shapes don't broadcast: lhs [2,3], rhs [2]"),
-        (lambda: X + X.to("float64"), TypeError, "add: dtypes differ: lhs f32[2,3]@cpu, rhs f64[2,3]@cpu"),
+        (lambda: X + X.to("float64"), TypeError, "add: dtypes differ: lhs f32[2,3]@cpu, rhs f64[2,3]@cpu: "
+         "nothing is promoted: convert one, e.g. rhs to f32"),
         (lambda: X @ X, ValueError, "matmul: inner dimensions differ"),
         (lambda: wick.exp(ids(1)), TypeError, "exp: not for this dtype: i64[1]@cpu"),
         (lambda: X.sum(2), IndexError, "sum: dimension out of range: dim 2 of rank 2"),
@@ -225,8 +228,8 @@ def test_thrown_at_methods(name: str) -> None:
         (lambda: wick.zeros(2**40, 2**40), ValueError, "shape: too many elements"),
         (lambda: wick.zeros(-1), ValueError, "shape: negative size"),
         (lambda: wick.zeros(1, 1, 1, 1, 1, 1, 1, 1, 1), ValueError, "shape: too many dimensions"),
-        (lambda: wick.zeros(1, device="cuda:99"), wick.Error, "cuda:99"),
-        (lambda: wick.zeros(1, device="gpu"), wick.Error, "device: not a device: 'gpu'"),
+        (lambda: wick.zeros(1, device="cuda:99"), RuntimeError, "cuda:99"),
+        (lambda: wick.zeros(1, device="gpu"), ValueError, "device: not a device: 'gpu'"),
         (lambda: wick.zeros(1, dtype="float23"), TypeError, "dtype: no such dtype: 'float23'"),
         (lambda: wick.Model.load("/nowhere.gguf"), OSError, "No such file"),
         (lambda: wick.quantize(floats(2, 3), "q8_0"), ValueError, "quantize: "),
@@ -234,7 +237,13 @@ def test_thrown_at_methods(name: str) -> None:
         (lambda: ids(1, 2) + 0.5, TypeError, "add: a float with int64"),
         (lambda: ids(1, dtype="uint8") + 256, OverflowError, "256 is out of bounds for u8"),
         (lambda: wick.max(wick.zeros(0)), wick.Error, "max: "),
-        (lambda: (X * X).backward(), wick.Error, "backward: "),
+        (lambda: (X * X).backward(), RuntimeError, "backward: depends on nothing that needs a gradient"),
+        (lambda: floats(2, 32).requires_grad_().quantize("q8_0"), NotImplementedError, "not differentiable"),
+        (lambda: ids(1).requires_grad_(), TypeError, "requires_grad: not a float"),
+        (lambda: X.sum((0, 0)), ValueError, "sum: dimension named twice: dims (0,0) of rank 2"),
+        (lambda: wick.where(X, X, X), TypeError, "where: condition of this dtype"),
+        (lambda: wick.pad(X, [(1, 1)], mode="odd"), ValueError, "pad: no such mode"),
+        (lambda: X[0, 0, 0], IndexError, "index: too many indices"),
     ],
 )  # fmt: skip
 def test_what_is_said(call: Callable[[], object], error: type[Exception], message: str) -> None:
@@ -243,3 +252,22 @@ def test_what_is_said(call: Callable[[], object], error: type[Exception], messag
     assert message in str(raised.value)
     if not isinstance(raised.value, (OverflowError,)) and type(raised.value) is not TypeError:
         assert isinstance(raised.value, wick.Error)
+
+
+def test_each_type_is_python_s_as_well() -> None:
+    types = {
+        wick.ArgumentError: ValueError, wick.DTypeError: TypeError, wick.OutOfRangeError: IndexError,
+        wick.OutOfMemoryError: MemoryError, wick.FileError: OSError, wick.NotSupportedError: NotImplementedError,
+    }  # fmt: skip
+    found = {kind for kind in vars(wick).values() if isinstance(kind, type) and issubclass(kind, wick.Error)}
+    assert found == {wick.Error, *types} and issubclass(wick.Error, RuntimeError)
+    assert all(issubclass(kind, builtin) for kind, builtin in types.items())
+
+
+def test_a_file_s_errors(tmp_path: pathlib.Path) -> None:
+    file = tmp_path / "no.gguf"
+    file.write_bytes(b"GGUX" + bytes(60))
+    with pytest.raises(ValueError, match="not a GGUF file"):  # what it says, not whether it can be read
+        wick.Gguf(str(file))
+    with pytest.raises(OSError, match="cannot open"):
+        wick.Gguf(str(tmp_path))

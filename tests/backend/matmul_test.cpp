@@ -5,6 +5,7 @@
 
 #include "tests/backend/float_reference.h"
 #include "tests/backend/machine.h"
+#include "wick/backend/cpu/linear/gemm.h"
 #include "wick/backend/cpu/thread_pool.h"
 
 namespace wick {
@@ -369,6 +370,75 @@ TEST(Matmul, SameBitsOnEveryFmaIsaAndThreadCount) {
       }
     }
   }
+}
+
+// Results of 16 bits whose sums wait in f32 for more of k, a block of columns at a time.
+TEST(Matmul, NarrowResultsAreTheRoundedSumsInBlocks) {
+  constexpr int64_t kRows = 256, kCols = 2120, kDepth = 8200;
+  const auto halves = [](int64_t count, int which) {
+    std::vector<uint16_t> bits;
+    for (int64_t i = 0; i < count; ++i) {
+      bits.push_back(static_cast<uint16_t>(element(DType::f16, which, 0, 0, i)));
+    }
+    return bits;
+  };
+  const auto as_floats = [](const std::vector<uint16_t>& bits) {
+    std::vector<float> values;
+    for (const uint16_t x : bits) values.push_back(static_cast<float>(test::decode(DType::f16, x)));
+    return values;
+  };
+  const std::vector<uint16_t> a = halves(kRows * kDepth, 0), b = halves(kDepth * kCols, 1);
+  std::vector<float> sums;
+  for (const Machine& machine : test::machines()) {
+    if (!machine.is_cpu() || machine.isa == cpu::Isa::v2) continue;
+    if (sums.empty()) {
+      sums = product_f32(machine, 1, kRows, kCols, kDepth, as_floats(a), as_floats(b));
+    }
+    const std::vector<uint16_t> got =
+        dense_product(machine, DType::f16, kRows, kCols, kDepth, a, b);
+    for (size_t i = 0; i < got.size(); ++i) {
+      const double want = test::round_to(DType::f16, static_cast<double>(sums[i]));
+      ASSERT_EQ(test::decode(DType::f16, got[i]), want) << machine.name << ' ' << i;
+    }
+  }
+}
+
+// Scratch doesn't grow with the result: 8 MiB of packed rows, and of each thread a block of columns
+// and 2 MiB of sums.
+TEST(Matmul, WorkspaceIsBounded) {
+  constexpr int64_t kSizes[] = {1, 7, 250, 384, 385, 1030, 8192, 8193, 70000, 1 << 20, 1 << 24};
+  constexpr size_t kRowBytes = 8 << 20, kThreadBytes = 5 << 19;
+  size_t largest = 0;
+  for (const Machine& machine : test::machines()) {
+    if (!machine.is_cpu()) continue;
+    const cpu::GemmKernels& kernels = cpu::gemm_kernels(machine.isa);
+    const auto check = [&](cpu::Compute compute, DType dtype, int64_t m, int64_t n, int64_t k) {
+      for (const int64_t step : {1, 2}) {
+        const cpu::GemmResult out{nullptr, dtype, n * step, step, nullptr, nullptr};
+        for (const int threads : {1, 2, 64}) {
+          const cpu::GemmPlan plan = cpu::plan_gemm(kernels, compute, m, n, k, out, threads);
+          largest = std::max(largest, plan.workspace_bytes());
+          const size_t limit = kRowBytes + static_cast<size_t>(plan.parts) * kThreadBytes;
+          ASSERT_LE(plan.workspace_bytes(), limit)
+              << machine.name << ' ' << name(dtype) << ' ' << m << 'x' << n << 'x' << k << ' '
+              << threads << " threads, columns " << step << " apart";
+        }
+      }
+    };
+    for (const int64_t m : kSizes) {
+      for (const int64_t n : kSizes) {
+        for (const int64_t k : kSizes) {
+          check(cpu::Compute::f32, DType::f16, m, n, k);
+          check(cpu::Compute::f32, DType::f32, m, n, k);
+          check(cpu::Compute::f64, DType::f64, m, n, k);
+          if (kernels.pack_pair_rows != nullptr) {
+            check(cpu::Compute::bf16_dot, DType::bf16, m, n, k);
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(largest, kRowBytes);  // or nothing was planned
 }
 
 TEST(Matmul, NanAndInfinityPropagate) {

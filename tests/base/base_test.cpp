@@ -22,6 +22,11 @@ TEST(Error, PartsAreJoinedAndEmptyOnesLeftOut) {
   EXPECT_STREQ(Error("op", "wrong", "", "rule").what(), "op: wrong: rule");
   EXPECT_STREQ(Error("op", "wrong").what(), "op: wrong");
   EXPECT_EQ(Error("a file.gguf", "wrong").op(), "a file.gguf");
+  EXPECT_EQ(Error("op", "wrong").kind(), ErrorKind::value);
+  const Error index(ErrorKind::index, "op", "wrong", "x", "rule");
+  EXPECT_STREQ(index.what(), "op: wrong: x: rule");
+  EXPECT_EQ(index.op(), "op");
+  EXPECT_EQ(index.kind(), ErrorKind::index);
 }
 
 struct DTypeRow {
@@ -157,6 +162,21 @@ TEST(Shape, ResolveDim) {
             "op: dimension out of range: dim -4 of rank 3: need -3 <= dim < 3");
   EXPECT_THAT(error_of([] { resolve_dim("op", 0, 0); }), HasSubstr("dim 0 of rank 0"));
   EXPECT_THAT(error_of([] { resolve_dim("op", INT32_MIN, 8); }), HasSubstr("out of range"));
+}
+
+TEST(Shape, ResolveDims) {
+  using Dims = std::vector<int>;
+  EXPECT_EQ(resolve_dims("op", Dims{}, 3), 0u);
+  EXPECT_EQ(resolve_dims("op", Dims{-1, 0}, 3), 0b101u);
+  EXPECT_EQ(resolve_dims("op", Dims{7, 0, 3}, 8), 0b10001001u);
+  EXPECT_EQ(error_of([] {
+              resolve_dims("op", Dims{0, 2, -1}, 3);
+            }),
+            "op: dimension named twice: dims (0,2,-1) of rank 3: name each dimension once");
+  EXPECT_EQ(error_of([] {
+              resolve_dims("op", Dims{0, 3}, 3);
+            }),
+            "op: dimension out of range: dim 3 of rank 3: need -3 <= dim < 3");
 }
 
 TEST(OpTable, RowsAreComplete) {

@@ -8,8 +8,6 @@
 namespace wick::parity {
 namespace {
 
-constexpr int64_t kMostElems = 1 << 13;
-
 Shape random_shape(Random& random) {
   constexpr int64_t kSizes[] = {1, 2, 3, 5, 8, 16, 17, 31, 33, 64, 65, 100, 257};
   std::vector<int64_t> sizes;
@@ -28,6 +26,21 @@ Shape random_shape(Random& random) {
 DType random_dtype(Random& random) {
   if (random.below(2) == 0) return DType::f32;
   return static_cast<DType>(random.below(kRealDTypeCount));
+}
+
+/// With the lowest bit of one element turned, see Plant.
+Tensor planted(const Tensor& x, Plant& plant) {
+  const std::vector<uint64_t> bits = bits_of(x);
+  for (size_t i = 0; i < bits.size(); ++i) {
+    if (same_bits(x.dtype(), bits[i], bits[i] ^ 1)) continue;  // a NaN either way
+    plant.element = static_cast<int64_t>(i);
+    TestTensor copy(x.dtype(), Place::contiguous, x.shape());
+    copy.fill_bits([&](int64_t at) {
+      return bits[static_cast<size_t>(at)] ^ (at == plant.element ? 1u : 0u);
+    });
+    return tensor_of(copy, x.device());
+  }
+  return x;
 }
 
 }  // namespace
@@ -90,7 +103,7 @@ std::vector<Tensor> Chain::inputs_on(Device device) const {
   return list;
 }
 
-std::vector<Tensor> Chain::run(const Target& target, bool dense) const {
+std::vector<Tensor> Chain::run(const Target& target, bool dense, Plant* plant) const {
   const TensorsOn on(target);
   set_seed(seed_, on.device());
   std::vector<Tensor> values = inputs_on(on.device());
@@ -102,6 +115,9 @@ std::vector<Tensor> Chain::run(const Target& target, bool dense) const {
         values.push_back(steps_[i].run(copies));
       } else {
         values.push_back(steps_[i].run(values));
+      }
+      if (plant != nullptr && plant->target == target.name && plant->step == i) {
+        values.back() = planted(values.back(), *plant);
       }
     } catch (const std::exception& error) {
       throw std::runtime_error(
@@ -138,13 +154,13 @@ std::string Chain::compare(const std::vector<Tensor>& first, const std::vector<T
   return "";
 }
 
-std::string Chain::check() {
+std::string Chain::check(Plant* plant) {
   try {
     const Target& reference = targets().front();
-    const std::vector<Tensor> first = run(reference, false);
-    std::string wrong = compare(first, run(reference, true), "over dense copies");
+    const std::vector<Tensor> first = run(reference, false, plant);
+    std::string wrong = compare(first, run(reference, true, plant), "over dense copies");
     for (const Target& target : targets().subspan(1)) {
-      if (wrong.empty()) wrong = compare(first, run(target, false), "on " + target.name);
+      if (wrong.empty()) wrong = compare(first, run(target, false, plant), "on " + target.name);
     }
     return wrong;
   } catch (const std::exception& error) {

@@ -23,13 +23,21 @@ struct Step {
   std::function<Tensor(std::span<const Tensor> values)> run;
 };
 
+/// An error on purpose, to see that it is found: on one target the lowest bit of a step's result is
+/// turned, in its first element that isn't NaN.
+struct Plant {
+  std::string target;
+  size_t step = 0;
+  int64_t element = -1;  ///< out: which one it was; -1: there was none
+};
+
 class Chain {
  public:
   /// Everything about it is a function of the seed.
   explicit Chain(uint64_t seed);
 
   /// Runs it on all targets. What is wrong, in words with the chain up to there; empty: nothing.
-  std::string check();
+  std::string check(Plant* plant = nullptr);
   std::string text(size_t steps) const;
   size_t steps() const { return steps_.size(); }
   /// The ops that occur, by their rows' names.
@@ -40,7 +48,7 @@ class Chain {
   void generate(Random& random);
   std::vector<Tensor> inputs_on(Device device) const;
   /// The bits of every value; `dense` copies each operand first.
-  std::vector<Tensor> run(const Target& target, bool dense) const;
+  std::vector<Tensor> run(const Target& target, bool dense, Plant* plant) const;
   std::string compare(const std::vector<Tensor>& first, const std::vector<Tensor>& other,
                       const std::string& who) const;
 
@@ -78,5 +86,17 @@ Made random_view(const Choice& choice);
 Made random_regular(const Choice& choice);
 /// The others.
 Made random_other(const Choice& choice);
+/// Of those, what multiplies, attends and slides windows.
+Made random_product(const Choice& choice);
+
+/// Of one value, or what else a step makes of it.
+constexpr int64_t kMostElems = 1 << 13;
+
+// For writing steps.
+inline Made made(std::string op, std::string text,
+                 std::function<Tensor(std::span<const Tensor>)> run) {
+  return {std::move(op), {std::move(text), std::move(run)}};
+}
+inline size_t z(int place) { return static_cast<size_t>(place); }
 
 }  // namespace wick::parity

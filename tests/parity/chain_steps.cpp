@@ -12,15 +12,6 @@
 namespace wick::parity {
 namespace {
 
-using Run = std::function<Tensor(std::span<const Tensor>)>;
-
-Made made(std::string op, const std::string& text, Run run) {
-  return {std::move(op), {text, std::move(run)}};
-}
-size_t z(int place) { return static_cast<size_t>(place); }
-
-constexpr int64_t kMostElems = 1 << 13;
-
 /// An int in a dim: -rank to rank - 1 names one.
 int random_dim(const Choice& c, const Tensor& x) {
   return static_cast<int>(c.random.below(2 * x.rank())) - x.rank();
@@ -51,13 +42,6 @@ Partner partner_of(const Choice& c, int a) {
     if (broadcast_elems(c.at(a).shape(), c.at(i).shape())) list.push_back(i);
   }
   return {c.of(list), c.at(a).dtype()};
-}
-
-/// Whole numbers of at most 4 in magnitude, as products that are exact take them; NaN becomes 0.
-Tensor small_whole(const Tensor& x) {
-  const Tensor whole = x.to(DType::i32);
-  const DType dtype = x.dtype();
-  return clamp(whole, dtype == DType::u8 || dtype == DType::u32 ? 0 : -4, 4).to(dtype);
 }
 
 /// ids in [0, size) of x's shape, of a dtype that is one for ids.
@@ -439,60 +423,10 @@ Made norms(const Choice& c) {
   }
 }
 
-/// Of whole numbers, so that every order of sums gives the same.
-Made products(const Choice& c) {
-  const int64_t kind = c.random.below(5);
-  const int a = c.value(kind < 2 ? dtypes::kReal : dtypes::kFloats, kind < 2 ? 2 : 3);
-  if (a < 0) return {};
-  const Tensor& x = c.at(a);
-  if (kind == 0) {
-    const int64_t m = x.size(-2);
-    if (x.elems() * m > 40 * kMostElems) return {};
-    return made("matmul", fmt::format("matmul(small %{}, itself transposed)", a), [=](auto v) {
-      const Tensor whole = small_whole(v[z(a)]);
-      return matmul(whole, whole.t());
-    });
-  }
-  if (kind == 1) {
-    const std::string letters = std::string("abcdefgh").substr(0, static_cast<size_t>(x.rank()));
-    const std::string equation =
-        letters + "," + letters + "->" + letters.substr(0, 1) + letters.back();
-    if (x.elems() * x.size(-1) > 40 * kMostElems || x.size(0) * x.size(-1) > kMostElems) return {};
-    return made("einsum", fmt::format("einsum({}, small %{} twice)", equation, a), [=](auto v) {
-      const Tensor both[] = {small_whole(v[z(a)]), small_whole(v[z(a)])};
-      return einsum(equation, both);
-    });
-  }
-  // Windows over the last dim of [b, c, l].
-  if (x.rank() != 3 || x.size(2) < 3 || x.size(1) == 0) return {};
-  const int64_t channels = x.size(1);
-  const Shape kernels{2, channels, 3}, turned{channels, 2, 3};
-  if (kind == 2 || kind == 3) {
-    if (x.elems() * 6 > 40 * kMostElems || channels > 64) return {};
-    const bool back = kind == 3;
-    const std::string op = back ? "conv_transpose1d" : "conv1d";
-    return made(op, fmt::format("{}(small %{}, 3 taps)", op, a), [=](auto v) {
-      const Tensor& t = v[z(a)];
-      const Tensor taps =
-          small_whole(
-              affine(sin(Tensor::arange(0, kernels.elems(), 1, DType::f32, t.device())), 4, 0))
-              .to(t.dtype());
-      return back ? conv_transpose1d(small_whole(t), taps.reshape(turned))
-                  : conv1d(small_whole(t), taps.reshape(kernels));
-    });
-  }
-  const bool largest = c.one_in(2);
-  const std::string op = largest ? "max_pool1d" : "avg_pool1d";
-  return made(op, fmt::format("{}(%{}, 3 by 2)", op, a), [=](auto v) {
-    const PoolParams1d p{3, 2, 1, true};
-    return largest ? max_pool1d(v[z(a)], p) : avg_pool1d(v[z(a)], p);
-  });
-}
-
 }  // namespace
 
 Made random_other(const Choice& c) {
-  switch (c.random.below(6)) {
+  switch (c.random.below(7)) {
     case 0:
       return along_a_dim(c);
     case 1:
@@ -503,7 +437,7 @@ Made random_other(const Choice& c) {
     case 4:
       return norms(c);
     default:
-      return products(c);
+      return random_product(c);
   }
 }
 

@@ -167,20 +167,15 @@ void check_where(DType condition_dtype, DType dtype) {
 }
 
 const bool added = [] {
-  for (int d = 0; d < kRealDTypeCount; ++d) {
-    const auto dtype = static_cast<DType>(d);
-    for (const CompareRow& row : kCompare) {
-      if (!info(row.op).dtypes.contains(dtype)) continue;
-      add_row(name(row.op), name(dtype), [=] { check_compare(row, dtype); });
-    }
-    for (const TestRow& row : kTest) {
-      if (!info(row.op).dtypes.contains(dtype)) continue;
-      add_row(name(row.op), name(dtype), [=] { check_test(row, dtype); });
-    }
-    add_row("where", name(dtype), [=] {
-      for (DType condition : {DType::u8, DType::u32, DType::i64}) check_where(condition, dtype);
-    });
+  for (const CompareRow& row : kCompare) {
+    add_rows(row.op, [=](DType dtype) { check_compare(row, dtype); });
   }
+  for (const TestRow& row : kTest) {
+    add_rows(row.op, [=](DType dtype) { check_test(row, dtype); });
+  }
+  add_rows(Op::where, [](DType dtype) {
+    for (DType condition : {DType::u8, DType::u32, DType::i64}) check_where(condition, dtype);
+  });
   return true;
 }();
 

@@ -180,11 +180,7 @@ void check_form(Form form, DType dtype) {
 
 [[maybe_unused]] const bool added = [] {
   for (Form form : {Form::forward, Form::input, Form::weight}) {
-    for (int d = 0; d < kRealDTypeCount; ++d) {
-      const auto dtype = static_cast<DType>(d);
-      if (!info(Op::conv2d).dtypes.contains(dtype)) continue;
-      add_row(name(form), name(dtype), [=] { check_form(form, dtype); });
-    }
+    add_rows(name(form), info(Op::conv2d).dtypes, [=](DType dtype) { check_form(form, dtype); });
   }
   return true;
 }();

@@ -452,20 +452,17 @@ void check_with(const UnaryWithRow& row, DType dtype) {
 }
 
 const bool added = [] {
+  for (const UnaryRow& row : kUnary) {
+    add_rows(row.op, [=](DType dtype) { check_unary(row, dtype); });
+  }
+  for (const BinaryRow& row : kBinary) {
+    add_rows(row.op, [=](DType dtype) { check_binary(row, dtype); });
+  }
+  for (const UnaryWithRow& row : kUnaryWith) {
+    add_rows(row.op, [=](DType dtype) { check_with(row, dtype); });
+  }
   for (int d = 0; d < kRealDTypeCount; ++d) {
     const auto dtype = static_cast<DType>(d);
-    for (const UnaryRow& row : kUnary) {
-      if (!info(row.op).dtypes.contains(dtype)) continue;
-      add_row(name(row.op), name(dtype), [=] { check_unary(row, dtype); });
-    }
-    for (const BinaryRow& row : kBinary) {
-      if (!info(row.op).dtypes.contains(dtype)) continue;
-      add_row(name(row.op), name(dtype), [=] { check_binary(row, dtype); });
-    }
-    for (const UnaryWithRow& row : kUnaryWith) {
-      if (!info(row.op).dtypes.contains(dtype)) continue;
-      add_row(name(row.op), name(dtype), [=] { check_with(row, dtype); });
-    }
     if (!is_integer(dtype)) continue;
     for (Op op : {Op::div, Op::rem}) {
       add(fmt::format("{}_by_zero.{}", name(op), name(dtype)),

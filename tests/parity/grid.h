@@ -30,6 +30,20 @@ bool here(std::string_view layout);
 /// …add_row(…)…; return true; }();`
 void add_row(std::string_view row, std::string_view dtype, std::function<void()> body);
 
+/// The same for each of some dtypes, or for each real one that an op's row has: `check(dtype)` is
+/// the body.
+template <class Check>
+void add_rows(std::string_view row, DTypeSet dtypes, const Check& check) {
+  for (int d = 0; d < kRealDTypeCount; ++d) {
+    const auto dtype = static_cast<DType>(d);
+    if (dtypes.contains(dtype)) add_row(row, name(dtype), [=] { check(dtype); });
+  }
+}
+template <class Check>
+void add_rows(Op op, const Check& check) {
+  add_rows(name(op), info(op).dtypes, check);
+}
+
 /// Adds a test `Parity.<name>` of something else, on whatever targets() are.
 void add(const std::string& name, std::function<void()> body);
 

@@ -157,11 +157,7 @@ void check_threads() {
 
 const bool added = [] {
   for (Op op : {Op::uniform, Op::normal}) {
-    for (int d = 0; d < kRealDTypeCount; ++d) {
-      const auto dtype = static_cast<DType>(d);
-      if (!info(op).dtypes.contains(dtype)) continue;
-      add_row(name(op), name(dtype), [=] { check(op, dtype); });
-    }
+    add_rows(op, [=](DType dtype) { check(op, dtype); });
     for (DType dtype : {DType::f32, DType::f64}) {
       add(fmt::format("{}.statistics.{}", name(op), name(dtype)),
           [=] { check_statistics(op, dtype); });

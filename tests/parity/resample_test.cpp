@@ -178,15 +178,9 @@ void check_grad(Op op, DType dtype) {
 
 [[maybe_unused]] const bool added = [] {
   for (Op op : {Op::upsample_nearest2d, Op::upsample_bilinear2d}) {
-    for (int d = 0; d < kRealDTypeCount; ++d) {
-      const auto dtype = static_cast<DType>(d);
-      if (info(op).dtypes.contains(dtype)) {
-        add_row(name(op), name(dtype), [=] { check_forward(op, dtype); });
-      }
-      if (is_float(dtype)) {
-        add_row(fmt::format("{}_grad", name(op)), name(dtype), [=] { check_grad(op, dtype); });
-      }
-    }
+    add_rows(op, [=](DType dtype) { check_forward(op, dtype); });
+    add_rows(fmt::format("{}_grad", name(op)), dtypes::kFloats,
+             [=](DType dtype) { check_grad(op, dtype); });
   }
   return true;
 }();

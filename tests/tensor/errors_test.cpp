@@ -212,8 +212,8 @@ TEST(OpErrors, OperandsThatDontMatch) {
   const Tensor a = make({2, 3}), h = make({2, 3}, DType::f16);
   EXPECT_EQ(
       error_of([&] { add(a, h); }),
-      "add: dtypes differ: lhs f32[2,3]@cpu, rhs f16[2,3]@cpu: nothing is promoted: cast one, "
-      "e.g. rhs.to(DType::f32)");
+      "add: dtypes differ: lhs f32[2,3]@cpu, rhs f16[2,3]@cpu: nothing is promoted: "
+      "convert one, e.g. rhs to f32");
   EXPECT_EQ(
       error_of([&] { mul(a, make({2})); }),
       "mul: shapes don't broadcast: lhs [2,3], rhs [2]: each size must be equal or 1, counted "
@@ -253,6 +253,18 @@ TEST(OpErrors, OperandsThatDontMatch) {
   EXPECT_THAT(error_of([&] { matmul(a, h.t()); }), HasSubstr("matmul: dtypes differ"));
   EXPECT_EQ(error_of([&] { sum(a, 2); }),
             "sum: dimension out of range: dim 2 of rank 2: need -2 <= dim < 2");
+  const auto twice = [&](auto&& reduction) {
+    return error_of([&] { reduction(a, std::vector<int>{1, 0, -1}, true); });
+  };
+  const std::string rest =
+      ": dimension named twice: dims (1,0,-1) of rank 2: name each dimension once";
+#define WICK_REDUCE(name, ...) \
+  EXPECT_EQ(twice([](auto&&... of) { return name(of...); }), #name + rest);
+#include "wick/op/ops.def"
+  EXPECT_EQ(twice([](auto&&... of) { return var(of...); }), "var" + rest);
+  EXPECT_EQ(twice([](auto&&... of) { return logsumexp(of...); }), "logsumexp" + rest);
+  EXPECT_EQ(twice([](auto&&... of) { return any(of...); }), "any" + rest);
+  EXPECT_EQ(twice([](auto&&... of) { return all(of...); }), "all" + rest);
   EXPECT_EQ(error_of([&] {
               max(make({2, 0}), 1);
             }),
@@ -334,8 +346,7 @@ TEST(OpErrors, SizesThatOverflow) {
 
 TEST(OpErrors, HostCopies) {
   EXPECT_EQ(error_of([] { make({2}).to_vector<int32_t>(); }),
-            "to_vector: another dtype: f32[2]@cpu: asked for i32; convert first with "
-            "to(DType::i32)");
+            "to_vector: another dtype: f32[2]@cpu: asked for i32; convert to i32 first");
   EXPECT_EQ(error_of([] { make({2}).item<float>(); }), "item: not one element: f32[2]@cpu");
   EXPECT_EQ(error_of([] {
               Tensor::from(std::vector<float>(3), {2, 2});

@@ -51,8 +51,8 @@ WICK_NO_GRADIENT(normal) { EXPECT_FALSE(normal({2}).needs_grad()); }
 
 WICK_NO_GRADIENT(quantize) {
   EXPECT_EQ(error_of([] { quantize(leaf(), DType::q8_0); }),
-            "quantize: not differentiable: f32[2,32]@cpu: blocks hold rounded numbers; detach its "
-            "input, or call it under NoGrad");
+            "quantize: not differentiable: f32[2,32]@cpu: blocks hold rounded numbers: detach its "
+            "input first");
   EXPECT_EQ(error_of([] {
               const NoGrad none;
               quantize(leaf(), DType::q8_0);

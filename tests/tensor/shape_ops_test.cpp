@@ -52,7 +52,7 @@ TEST(ShapeOps, FlipIsAView) {
   EXPECT_EQ(error_of([&] {
               flip(x, std::vector<int>{1, -2});
             }),
-            "flip: a dimension named twice: (1,-2)");
+            "flip: dimension named twice: dims (1,-2) of rank 3: name each dimension once");
   EXPECT_THAT(error_of([&] { flip(x, 3); }), HasSubstr("flip: dimension out of range"));
   EXPECT_THAT(error_of([&] { flip(quantize(Tensor::zeros({32}, DType::f32), DType::q8_0)); }),
               HasSubstr("flip: not for this dtype"));

@@ -122,7 +122,7 @@ TEST(Tensor, CatAndStack) {
                 cat(std::vector<Tensor>{a, a.to(DType::f16)}, 0);
               }),
               HasSubstr("cat: dtypes differ: lhs f32[2,3]@cpu, rhs f16[2,3]@cpu: nothing is "
-                        "promoted: cast one, e.g. rhs.to(DType::f32)"));
+                        "promoted: convert one, e.g. rhs to f32"));
   EXPECT_EQ(error_of([&] { cat(std::vector<Tensor>{a, Tensor()}, 0); }), "cat: undefined tensor");
   EXPECT_EQ(error_of([&] { stack(std::vector<Tensor>{Tensor()}, 0); }), "stack: undefined tensor");
   const Tensor huge = Tensor::ones({1}, DType::u8).broadcast_to({int64_t{1} << 61});

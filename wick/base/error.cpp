@@ -16,9 +16,9 @@ std::string compose(std::string_view op, std::string_view what, std::string_view
 
 }  // namespace
 
-Error::Error(std::string_view op, std::string_view what, std::string_view operands,
+Error::Error(ErrorKind kind, std::string_view op, std::string_view what, std::string_view operands,
              std::string_view rule)
-    : std::runtime_error(compose(op, what, operands, rule)), op_(op) {}
+    : std::runtime_error(compose(op, what, operands, rule)), op_(op), kind_(kind) {}
 
 Error::~Error() = default;  // out of line: one type_info for all shared objects
 

@@ -51,7 +51,7 @@ bool Layout::overlaps_itself() const {
 Layout Layout::narrow(int dim, int64_t start, int64_t length) const {
   const int d = resolve_dim("narrow", dim, rank());
   if (start < 0 || length < 0 || start > shape_[d] || length > shape_[d] - start) {
-    throw Error("narrow", "range outside the dimension",
+    throw Error(ErrorKind::index, "narrow", "range outside the dimension",
                 fmt::format("{}, dim {}, start {}, length {}", shape_.str(), d, start, length),
                 fmt::format("need 0 <= start and start + length <= {}", shape_[d]));
   }

@@ -140,7 +140,7 @@ std::span<const float> Sampler::penalize(std::span<const float> logits,
   seen_.assign(history.begin(), history.end());
   std::sort(seen_.begin(), seen_.end());
   if (seen_.front() < 0 || static_cast<size_t>(seen_.back()) >= logits.size()) {
-    throw Error("sample", "history holds a token outside the logits",
+    throw Error(ErrorKind::index, "sample", "history holds a token outside the logits",
                 fmt::format("token {}, {} logits", seen_.front() < 0 ? seen_.front() : seen_.back(),
                             logits.size()));
   }

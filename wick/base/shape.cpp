@@ -57,10 +57,25 @@ std::string Shape::str() const { return fmt::format("[{}]", fmt::join(dims(), ",
 int resolve_dim(const char* op, int dim, int rank) {
   const int resolved = dim < 0 ? dim + rank : dim;
   if (resolved < 0 || resolved >= rank) {
-    throw Error(op, "dimension out of range", fmt::format("dim {} of rank {}", dim, rank),
+    throw Error(ErrorKind::index, op, "dimension out of range",
+                fmt::format("dim {} of rank {}", dim, rank),
                 fmt::format("need {} <= dim < {}", -rank, rank));
   }
   return resolved;
+}
+
+uint32_t resolve_dims(const char* op, std::span<const int> dims, int rank) {
+  uint32_t set = 0;
+  for (int dim : dims) {
+    const uint32_t bit = 1u << resolve_dim(op, dim, rank);
+    if ((set & bit) != 0) {
+      throw Error(op, "dimension named twice",
+                  fmt::format("dims ({}) of rank {}", fmt::join(dims, ","), rank),
+                  "name each dimension once");
+    }
+    set |= bit;
+  }
+  return set;
 }
 
 }  // namespace wick

@@ -57,5 +57,7 @@ class WICK_API Shape {
 /// Turns a dimension counted from either end (-1 is the last) into one from the front.
 /// Errors: out of range, named after `op`.
 WICK_API int resolve_dim(const char* op, int dim, int rank);
+/// A set of such dimensions: bit d for dimension d. Errors: one out of range, or named twice.
+WICK_API uint32_t resolve_dims(const char* op, std::span<const int> dims, int rank);
 
 }  // namespace wick

@@ -53,7 +53,7 @@ const Target* find_target(DType type) {
 
 const Target& require_target(DType type) {
   if (const Target* target = find_target(type)) return *target;
-  throw Error(kOp, "can't convert to this type", name(type),
+  throw Error(ErrorKind::type, kOp, "can't convert to this type", name(type),
               "use f32, f16, bf16, q4_0, q4_1, q5_0, q8_0, q4_k or q6_k");
 }
 
@@ -131,7 +131,7 @@ class Converter {
     const DType from = *tensor.dtype;
     if (is_integer(from)) return from;
     if (!can_read(from)) {
-      throw Error(kOp, "can't convert from this type",
+      throw Error(ErrorKind::type, kOp, "can't convert from this type",
                   fmt::format("{} {}", printable(tensor.name), tensor.str()),
                   "start from f32, f16, bf16, q4_0, q4_1, q5_0, q5_1, q8_0, q4_k or q6_k");
     }
@@ -189,7 +189,7 @@ class Converter {
 
   void report(const GgufTensor& tensor) {
     progress_state_.tensor = tensor.name;
-    if (progress_ && !progress_(progress_state_)) throw Error(kOp, "stopped");
+    if (progress_ && !progress_(progress_state_)) throw Error(ErrorKind::runtime, kOp, "stopped");
   }
 
   std::span<const std::byte> convert_rows(const GgufTensor& tensor, std::span<const std::byte> in,

@@ -175,7 +175,7 @@ const GgufTensor& Gguf::require_tensor(std::string_view name) const {
 
 std::span<const std::byte> Gguf::data(const GgufTensor& tensor) const {
   if (!tensor.dtype) {
-    throw Error("gguf", "tensor has a type that wick doesn't read",
+    throw Error(ErrorKind::not_implemented, "gguf", "tensor has a type that wick doesn't read",
                 fmt::format("{} in {}, {} (number {})", printable(tensor.name), printable(path_),
                             ggml_type_name(tensor.type), tensor.type));
   }

@@ -144,7 +144,7 @@ std::vector<GgufValue> GgufValue::elements(uint64_t limit) const {
 GgufValue GgufValue::at(uint64_t i) const {
   const auto bytes = static_cast<size_t>(gguf_type_bytes(element_type_));
   if (!is_array() || bytes == 0 || i >= count_) {
-    throw Error("gguf", "no such element",
+    throw Error(ErrorKind::index, "gguf", "no such element",
                 fmt::format("element {} of {} x {}", i, count_, type_str()));
   }
   const size_t start = kArrayHeaderBytes + static_cast<size_t>(i) * bytes;

@@ -46,7 +46,7 @@ class FileDescriptor {
 };
 
 [[noreturn]] void cannot_open(std::string_view op, const std::string& path, std::string_view why) {
-  throw Error(op, "cannot open", printable(path), why);
+  throw Error(ErrorKind::file, op, "cannot open", printable(path), why);
 }
 
 [[noreturn]] void cannot_open(std::string_view op, const std::string& path, int error) {

@@ -52,7 +52,7 @@ OutputFile::OutputFile(std::string_view op, std::string path) : op_(op), path_(s
   if (::stat(path_.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
     // A rename would replace the device or pipe itself.
     if (S_ISDIR(status.st_mode)) fail("cannot write", EISDIR);
-    throw Error(op_, "cannot write", printable(path_), "Not a regular file");
+    throw Error(ErrorKind::file, op_, "cannot write", printable(path_), "Not a regular file");
   }
   if (path_.empty() || path_.back() == '/') fail("cannot write", path_.empty() ? ENOENT : EISDIR);
   fd_ = open_nameless(path_);
@@ -66,7 +66,7 @@ OutputFile::OutputFile(std::string_view op, std::string path) : op_(op), path_(s
 OutputFile::~OutputFile() { discard(); }
 
 void OutputFile::fail(std::string_view what, int error) const {
-  throw Error(op_, what, printable(path_), std::generic_category().message(error));
+  throw Error(ErrorKind::file, op_, what, printable(path_), std::generic_category().message(error));
 }
 
 void OutputFile::discard() noexcept {

@@ -13,8 +13,8 @@ CausalLm::~CausalLm() = default;
 std::unique_ptr<CausalLm> CausalLm::load(const io::Gguf& file, const LoadOptions& options) {
   const std::string_view architecture = file.get_string("general.architecture");
   if (architecture == "llama") return std::make_unique<Llama>(file, options);
-  throw Error(file.path(), "unknown architecture", fmt::format("'{}'", printable(architecture)),
-              "this version runs: llama");
+  throw Error(ErrorKind::not_implemented, file.path(), "unknown architecture",
+              fmt::format("'{}'", printable(architecture)), "this version runs: llama");
 }
 
 }  // namespace wick::models

@@ -31,7 +31,7 @@ Decoder::Decoder(const CausalLm& model, nn::KvCache& cache, int64_t vocabulary)
 
 Tensor Decoder::step(int32_t token) {
   if (token < 0 || token >= model_.vocab_size()) {
-    throw Error("forward", "token id out of range", fmt::format("{}", token),
+    throw Error(ErrorKind::index, "forward", "token id out of range", fmt::format("{}", token),
                 fmt::format("the vocabulary has {}", model_.vocab_size()));
   }
   cache_.reserve(1);
@@ -62,7 +62,7 @@ void Decoder::start(const Tensor& logits, std::span<const int32_t> history,
 }
 
 int32_t Decoder::next(bool more) {
-  if (coming_.empty()) throw Error("decode", "no token was drawn");
+  if (coming_.empty()) throw Error(ErrorKind::runtime, "decode", "no token was drawn");
   if (more) {
     cache_.reserve(1);
     run(options_);

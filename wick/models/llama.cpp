@@ -88,7 +88,7 @@ Llama::Llama(const io::Gguf& file, const LoadOptions& options)
   try {
     rope_ = nn::RopeTable(rope, device_);
   } catch (const Error& e) {
-    throw Error(file.path(), e.what());  // llama.rope.* and rope_freqs.weight
+    throw Error(e.kind(), file.path(), e.what());  // llama.rope.* and rope_freqs.weight
   }
 }
 
@@ -114,7 +114,7 @@ Tensor Llama::forward(std::span<const int32_t> tokens, nn::KvCache& cache, Logit
   if (count == 0) throw Error("forward", "no tokens");
   for (int32_t id : tokens) {
     if (id < 0 || id >= config_.vocabulary) {
-      throw Error("forward", "token id out of range", fmt::format("{}", id),
+      throw Error(ErrorKind::index, "forward", "token id out of range", fmt::format("{}", id),
                   fmt::format("the vocabulary has {}", config_.vocabulary));
     }
   }

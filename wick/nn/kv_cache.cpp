@@ -39,7 +39,7 @@ KvCache::KvCache(const KvCacheOptions& options) : options_(options) {
   const double free =
       static_cast<double>(memory.limit_bytes) - static_cast<double>(memory.in_use_bytes);
   if (needed > free) {
-    throw Error("kv cache", "not enough memory",
+    throw Error(ErrorKind::memory, "kv cache", "not enough memory",
                 fmt::format("context {} needs {:.1f} GiB on {}, {:.1f} GiB are left", o.context,
                             needed / 0x1p30, o.device.str(), std::max(free, 0.0) / 0x1p30),
                 "ask for a shorter context");
@@ -55,7 +55,7 @@ size_t KvCache::full_bytes() const {
 
 void KvCache::reserve(int64_t count) {
   if (count < 0 || count > options_.context - length_) {
-    throw Error("kv cache", "context is full",
+    throw Error(ErrorKind::runtime, "kv cache", "context is full",
                 fmt::format("{} positions held, {} more", length_, count),
                 fmt::format("the context is {}", options_.context));
   }
@@ -80,7 +80,7 @@ void KvCache::grow(int64_t capacity) {
 
 const KvCache::Layer& KvCache::layer(int64_t index) const {
   if (index < 0 || index >= static_cast<int64_t>(layers_.size())) {
-    throw Error("kv cache", "no such layer", fmt::format("{}", index),
+    throw Error(ErrorKind::index, "kv cache", "no such layer", fmt::format("{}", index),
                 fmt::format("there are {}", layers_.size()));
   }
   return layers_[static_cast<size_t>(index)];
@@ -91,7 +91,7 @@ void KvCache::append(int64_t index, const Tensor& keys, const Tensor& values, in
   Layer& l = layers_[static_cast<size_t>(index)];
   // The padding of the keys isn't room.
   if (skip < 0 || skip > capacity_ - length_ || keys.size(-2) > capacity_ - length_ - skip) {
-    throw Error("kv cache", "more positions than reserved", keys.str(),
+    throw Error(ErrorKind::runtime, "kv cache", "more positions than reserved", keys.str(),
                 fmt::format("{} held, room for {}", length_ + skip, capacity_));
   }
   slice_set(l.keys, keys.transpose(2, 3), 3, length_ + skip);
@@ -100,7 +100,7 @@ void KvCache::append(int64_t index, const Tensor& keys, const Tensor& values, in
 
 void KvCache::advance(int64_t count) {
   if (count < 0 || count > capacity_ - length_) {
-    throw Error("kv cache", "more positions than reserved",
+    throw Error(ErrorKind::runtime, "kv cache", "more positions than reserved",
                 fmt::format("{} held, {} more", length_, count),
                 fmt::format("room for {}", capacity_));
   }
@@ -112,8 +112,8 @@ void KvCache::truncate(int64_t length) { length_ = std::clamp<int64_t>(length, 0
 Tensor KvCache::keys(int64_t index, int64_t count) const {
   const Layer& l = layer(index);
   if (count > capacity_) {
-    throw Error("kv cache", "more positions than reserved", fmt::format("{}", count),
-                fmt::format("room for {}", capacity_));
+    throw Error(ErrorKind::runtime, "kv cache", "more positions than reserved",
+                fmt::format("{}", count), fmt::format("room for {}", capacity_));
   }
   return l.keys.narrow(3, 0, count).transpose(2, 3);
 }

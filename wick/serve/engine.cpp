@@ -48,7 +48,7 @@ text::Tokenizer load_tokenizer(const io::Gguf& file) {
   try {
     return text::Tokenizer(spec);
   } catch (const Error& e) {
-    throw Error(file.path(), e.what());
+    throw Error(e.kind(), file.path(), e.what());
   }
 }
 
@@ -126,7 +126,7 @@ bool Session::catch_up(const std::function<bool()>& cancelled) {
 void Session::newest_logits() {
   if (!logits_.defined() && cache_->length() > 0) cache_->truncate(cache_->length() - 1);
   catch_up({});
-  if (!logits_.defined()) throw Error("session", "nothing was fed yet");
+  if (!logits_.defined()) throw Error(ErrorKind::runtime, "session", "nothing was fed yet");
 }
 
 std::span<const float> Session::logits() {
@@ -178,7 +178,7 @@ std::function<int32_t(bool more)> Session::source(const text::SamplerOptions& op
       }
       return decoder_->next(more && cache_->length() < context());
     } catch (const Error& e) {
-      throw Error(printable(engine_->path()), e.what());
+      throw Error(e.kind(), printable(engine_->path()), e.what());
     }
   };
 }

@@ -20,7 +20,7 @@ Perplexity perplexity(const Engine& engine, std::span<const int32_t> tokens,
   }
   for (const int32_t id : tokens) {
     if (id < 0 || id >= engine.model().vocab_size()) {
-      throw Error("perplexity", "token id out of range", fmt::format("{}", id),
+      throw Error(ErrorKind::index, "perplexity", "token id out of range", fmt::format("{}", id),
                   fmt::format("the vocabulary has {}", engine.model().vocab_size()));
     }
   }
@@ -44,8 +44,8 @@ Perplexity perplexity(const Engine& engine, std::span<const int32_t> tokens,
         const int32_t next = tokens[static_cast<size_t>(at + i + 1)];
         const float log_prob = log_probs[static_cast<size_t>(i * vocabulary + next)];
         if (!std::isfinite(log_prob)) {
-          throw Error("perplexity", "score isn't finite", fmt::format("token {}", at + i + 1),
-                      "need finite logits from the model");
+          throw Error(ErrorKind::runtime, "perplexity", "score isn't finite",
+                      fmt::format("token {}", at + i + 1), "need finite logits from the model");
         }
         result.nll.push_back(-static_cast<double>(log_prob));
       }

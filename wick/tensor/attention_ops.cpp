@@ -38,7 +38,8 @@ AttentionBias bias_views(const Tensor& q, const Tensor& k, const Tensor& mask,
   if (mask.defined()) {
     check_device("attention", q, mask);
     if (mask.dtype() != DType::f32 && mask.dtype() != DType::u8) {
-      throw Error("attention", "a mask of this dtype", mask.str(), "f32 is added, u8 hides by 0");
+      throw Error(ErrorKind::type, "attention", "a mask of this dtype", mask.str(),
+                  "f32 is added, u8 hides by 0");
     }
     const Shape shape{q.size(0), q.size(1), q.size(2), k.size(2)};
     bias.mask = mask.detach().broadcast_to(shape).view();
@@ -150,7 +151,7 @@ Tensor attention_of_pages(const Tensor& q, const Tensor& key_pages, const Tensor
   for (int64_t b = 0; b < q.size(0); ++b) {
     const int64_t length = lengths[static_cast<size_t>(b)];
     if (length < 0 || length > tables.size(1) * size) {
-      throw Error(op, "a length beyond the table",
+      throw Error(ErrorKind::index, op, "a length beyond the table",
                   fmt::format("{} of tables {}", length, tables.str()));
     }
     const Tensor table = tables.narrow(0, b, 1).squeeze(0).narrow(0, 0, (length + size - 1) / size);

@@ -17,7 +17,7 @@ void check_operand(Op op, const Tensor& x, const char* as) {
     const auto dtype = static_cast<DType>(d);
     if (info(op).dtypes.contains(dtype)) supported += fmt::format(" {}", name(dtype));
   }
-  throw Error(op_name, "not for this dtype", x.str(), "takes" + supported);
+  throw Error(ErrorKind::type, op_name, "not for this dtype", x.str(), "takes" + supported);
 }
 
 void check_device(const char* op, const Tensor& a, const Tensor& b) {
@@ -29,10 +29,11 @@ void check_device(const char* op, const Tensor& a, const Tensor& b) {
 
 void check_sole_owner(const char* op, const Tensor& target) {
   if (!target.storage()->writable()) {
-    throw Error(op, "target is read-only", target.str(), "it maps a file: clone it first");
+    throw Error(ErrorKind::runtime, op, "target is read-only", target.str(),
+                "it maps a file: clone it first");
   }
   if (target.storage().use_count() != 1) {
-    throw Error(op, "target's storage is shared", target.str(),
+    throw Error(ErrorKind::runtime, op, "target's storage is shared", target.str(),
                 "other tensors would change under their owners: clone it first");
   }
 }
@@ -41,9 +42,9 @@ void check_same(Op op, const Tensor& a, const Tensor& b, const char* as) {
   const char* op_name = as != nullptr ? as : name(op).data();
   check_device(op_name, a, b);
   if (a.dtype() == b.dtype()) return;
-  throw Error(
-      op_name, "dtypes differ", fmt::format("lhs {}, rhs {}", a.str(), b.str()),
-      fmt::format("nothing is promoted: cast one, e.g. rhs.to(DType::{})", name(a.dtype())));
+  throw Error(ErrorKind::type, op_name, "dtypes differ",
+              fmt::format("lhs {}, rhs {}", a.str(), b.str()),
+              fmt::format("nothing is promoted: convert one, e.g. rhs to {}", name(a.dtype())));
 }
 
 }  // namespace wick

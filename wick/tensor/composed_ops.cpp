@@ -15,12 +15,13 @@
 namespace wick {
 namespace {
 
-/// Elements of x that each result of a reduction over `dims` is made of. Errors: a dim out of
-/// range.
+/// Elements of x that each result of a reduction over `dims` is made of. Errors: a dim out of range
+/// or named twice.
 int64_t reduced_elems(const char* op, const Tensor& x, std::span<const int> dims) {
   if (dims.empty()) return x.elems();
+  const uint32_t reduced = resolve_dims(op, dims, x.rank());
   int64_t n = 1;
-  for (int dim : dims) n *= x.shape()[resolve_dim(op, dim, x.rank())];
+  for (int d = 0; d < x.rank(); ++d) n *= ((reduced >> d) & 1u) != 0 ? x.shape()[d] : 1;
   return n;
 }
 
@@ -47,6 +48,7 @@ Tensor var(const Tensor& x, std::span<const int> dims, bool keepdim, int64_t cor
 
 Tensor logsumexp(const Tensor& x, std::span<const int> dims, bool keepdim) {
   check_operand(Op::logsumexp, x);
+  resolve_dims("logsumexp", dims, x.rank());
   const Tensor top = max(x.detach(), dims, true);
   // Nothing but −inf: exp(−inf − 0) is 0, whose logarithm is −inf again.
   const Tensor finite = where(isinf(top), Tensor::zeros(top.shape(), x.dtype(), x.device()), top);
@@ -239,11 +241,12 @@ Tensor grouped_linear(const Tensor& x, std::span<const Weight> experts, const Te
     }
   }
   // Rows by their expert, each once; the results go back to where they were asked for.
-  const std::vector<uint32_t> ids = chosen.contiguous().to_vector<uint32_t>();
+  const std::vector<uint32_t> ids = chosen.to_vector<uint32_t>();
   std::vector<std::vector<uint32_t>> rows(experts.size());
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] >= experts.size()) {
-      throw Error(op, "no such weight", fmt::format("{} of {}", ids[i], experts.size()));
+      throw Error(ErrorKind::index, op, "no such weight",
+                  fmt::format("{} of {}", ids[i], experts.size()));
     }
     rows[ids[i]].push_back(static_cast<uint32_t>(i));
   }

@@ -47,7 +47,7 @@ int64_t attention_width(const Tensor& qkv, const AttentionStep& step) {
                             params.scale, params.window, params.soft_cap));
   }
   if (!keys.storage()->writable() || !values.storage()->writable()) {
-    throw Error("cached_attention", "the cache is read-only", keys.str());
+    throw Error(ErrorKind::runtime, "cached_attention", "the cache is read-only", keys.str());
   }
   return rest / d * values.size(2);
 }
@@ -227,7 +227,8 @@ Tensor linear(const Tensor& x, const Weight& weight, const FusedLinear& fusion) 
 Tensor quantize(const Tensor& x, DType dtype) {
   if (!x.defined() || x.dtype() != DType::f32 || !is_block(dtype) ||
       !dtypes::kWeights.contains(dtype)) {
-    throw Error("quantize", "not this conversion", fmt::format("{} to {}", x.str(), name(dtype)),
+    throw Error(ErrorKind::type, "quantize", "not this conversion",
+                fmt::format("{} to {}", x.str(), name(dtype)),
                 "f32 to q4_0, q4_1, q5_0, q8_0, q4_k or q6_k");
   }
   const int32_t block = info(dtype).block_elems;
@@ -237,8 +238,7 @@ Tensor quantize(const Tensor& x, DType dtype) {
                 fmt::format("need a multiple of {}", block));
   }
   if (tape::is_wanted(x)) {
-    tape::refuse("quantize", x,
-                 "blocks hold rounded numbers; detach its input, or call it under NoGrad");
+    tape::refuse("quantize", x, "blocks hold rounded numbers: detach its input first");
   }
   Tensor out = Tensor::empty(x.shape(), dtype, x.device());
   backend(x.device()).quantize(out.mutable_view(), x.view());
@@ -248,7 +248,8 @@ Tensor quantize(const Tensor& x, DType dtype) {
 Tensor dequantize(const Tensor& x, DType dtype) {
   if (!x.defined() || !is_block(x.dtype()) || !dtypes::kWeights.contains(x.dtype()) ||
       !dtypes::kActivations.contains(dtype)) {
-    throw Error("dequantize", "not this conversion", fmt::format("{} to {}", x.str(), name(dtype)),
+    throw Error(ErrorKind::type, "dequantize", "not this conversion",
+                fmt::format("{} to {}", x.str(), name(dtype)),
                 "q4_0, q4_1, q5_0, q8_0, q4_k or q6_k to f32, f16 or bf16");
   }
   Tensor out = Tensor::empty(x.shape(), dtype, x.device());

@@ -92,7 +92,8 @@ Scalar whole_bound(const Tensor& x, Scalar bound, bool is_low) {
 void check_condition(const char* op, const Tensor& condition) {
   if (!condition.defined()) throw Error(op, "undefined tensor");
   if (dtypes::kConditions.contains(condition.dtype())) return;
-  throw Error(op, "condition of this dtype", condition.str(), "use u8, u32 or i64");
+  throw Error(ErrorKind::type, op, "condition of this dtype", condition.str(),
+              "use u8, u32 or i64");
 }
 
 Tensor choose(const Tensor& condition, const Tensor& a, const Tensor& b, const Shape& shape) {

@@ -15,9 +15,8 @@ namespace {
 
 Tensor reduce(Op op, const Tensor& x, std::span<const int> dims, bool keepdim) {
   check_operand(op, x);
-  uint32_t mask = 0;
-  for (int dim : dims) mask |= 1u << resolve_dim(name(op).data(), dim, x.rank());
-  if (dims.empty()) mask = (1u << x.rank()) - 1;
+  const uint32_t mask =
+      dims.empty() ? (1u << x.rank()) - 1 : resolve_dims(name(op).data(), dims, x.rank());
   std::vector<int64_t> kept, squeezed;
   int64_t count = 1;
   for (int d = 0; d < x.rank(); ++d) {
@@ -65,7 +64,9 @@ Tensor arg(Op op, const Tensor& x, int dim, bool keepdim) {
 
 Tensor cast(const Tensor& x, DType dtype) {
   check_operand(Op::cast, x);
-  if (is_block(dtype)) throw Error("cast", "to a block dtype", x.str(), "use quantize");
+  if (is_block(dtype)) {
+    throw Error(ErrorKind::type, "cast", "to a block dtype", x.str(), "use quantize");
+  }
   Tensor out = Tensor::empty(x.shape(), dtype, x.device());
   backend(x.device()).cast(out.mutable_view(), x.view());
   if (tape::is_wanted(x)) tape::remember(out, Op::cast, {x});
@@ -144,7 +145,7 @@ void slice_set(Tensor& target, const Tensor& source, int dim, int64_t start) {
   const int64_t length = source.shape()[d];
   if (start < 0 || length > target.shape()[d] || start > target.shape()[d] - length) {
     throw Error(
-        "slice_set", "range outside the target",
+        ErrorKind::index, "slice_set", "range outside the target",
         fmt::format("target {}, dim {}, start {}, length {}", target.str(), d, start, length));
   }
   const View out{target.storage()->data(), target.dtype(),
@@ -157,12 +158,13 @@ Tensor index_select(const Tensor& x, const Tensor& ids, int dim, DType dtype) {
   check_device("index_select", x, ids);
   const int d = resolve_dim("index_select", dim, x.rank());
   if (!dtypes::kIds.contains(ids.dtype())) {
-    throw Error("index_select", "ids of this dtype", ids.str(), "use u8, u32, i32 or i64");
+    throw Error(ErrorKind::type, "index_select", "ids of this dtype", ids.str(),
+                "use u8, u32, i32 or i64");
   }
   const bool block = is_block(x.dtype());
   if (block &&
       (!dtypes::kWeights.contains(x.dtype()) || x.rank() != 2 || d != 0 || !is_float(dtype))) {
-    throw Error("index_select", "not for this block tensor", x.str(),
+    throw Error(ErrorKind::type, "index_select", "not for this block tensor", x.str(),
                 "need q4_0, q4_1, q5_0, q8_0, q4_k or q6_k, rank 2, dim 0 and a float result");
   }
   std::vector<int64_t> dims;

@@ -36,7 +36,7 @@ namespace wick {
 #define WICK_COMPARE(name, ...) WICK_API Tensor name(const Tensor& a, const Tensor& b);
 /// sum prod mean max min over a set of dims (none named: all), which vanish, or stay as size 1 with
 /// keepdim. The row's dtypes, kept. Classes: sum, prod and mean tree, max and min exact. Errors: a
-/// dim out of range, max or min of nothing.
+/// dim out of range or named twice, max or min of nothing.
 #define WICK_REDUCE(name, ...)                                                                 \
   WICK_API Tensor name(const Tensor& x, std::span<const int> dims = {}, bool keepdim = false); \
   inline Tensor name(const Tensor& x, int dim, bool keepdim = false) {                         \

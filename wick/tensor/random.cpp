@@ -69,7 +69,8 @@ Tensor draw(Op op, const Shape& shape, double a, double b, DType dtype, Device d
 
 void check_dtype(Op op, DType dtype) {
   if (info(op).dtypes.contains(dtype)) return;
-  throw Error(name(op), "not for this dtype", name(dtype), "takes bf16 f16 f32 f64 f8e4m3");
+  throw Error(ErrorKind::type, name(op), "not for this dtype", name(dtype),
+              "takes bf16 f16 f32 f64 f8e4m3");
 }
 
 /// Whether numbers of a dtype are computed with a value of this magnitude.

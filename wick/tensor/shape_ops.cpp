@@ -24,24 +24,11 @@ void fill_into(const Tensor& out, Scalar value) {
 
 Tensor backwards(const Tensor& x, int dim) { return x.slice(dim, -1, INT64_MIN, -1); }
 
-/// The dims named, as bits.
-uint32_t dims_of(const char* op, std::span<const int> dims, int rank) {
-  uint32_t mask = 0;
-  for (int dim : dims) {
-    const uint32_t bit = 1u << resolve_dim(op, dim, rank);
-    if ((mask & bit) != 0) {
-      throw Error(op, "a dimension named twice", fmt::format("({})", fmt::join(dims, ",")));
-    }
-    mask |= bit;
-  }
-  return mask;
-}
-
 }  // namespace
 
 Tensor flip(const Tensor& x, std::span<const int> dims) {
   check_operand(Op::copy, x, "flip");
-  const uint32_t mask = dims.empty() ? ~uint32_t{0} : dims_of("flip", dims, x.rank());
+  const uint32_t mask = dims.empty() ? ~uint32_t{0} : resolve_dims("flip", dims, x.rank());
   Tensor view = x;
   for (int d = 0; d < x.rank(); ++d) {
     if (((mask >> d) & 1u) != 0) view = backwards(view, d);
@@ -55,7 +42,7 @@ Tensor roll(const Tensor& x, std::span<const int64_t> shifts, std::span<const in
     throw Error("roll", "other numbers of shifts and dims",
                 fmt::format("{} and {}", shifts.size(), dims.size()), "need one shift a dim");
   }
-  dims_of("roll", dims, x.rank());
+  resolve_dims("roll", dims, x.rank());
   Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
   if (x.elems() == 0) return out;
   // Boxes that stay whole: every rolled dim cuts each in two.
@@ -397,7 +384,9 @@ Tensor eye(int64_t rows, int64_t columns, DType dtype, Device device) {
   if (rows < 0 || columns < 0) {
     throw Error("eye", "negative size", fmt::format("[{},{}]", rows, columns));
   }
-  if (is_block(dtype)) throw Error("eye", "to a block dtype", name(dtype), "use quantize");
+  if (is_block(dtype)) {
+    throw Error(ErrorKind::type, "eye", "to a block dtype", name(dtype), "use quantize");
+  }
   const Tensor out = Tensor::zeros({rows, columns}, dtype, device);
   const Layout diagonal(Shape{std::min(rows, columns)}, {columns + 1}, 0);
   fill_into(part_of(out, diagonal), 1);

@@ -214,7 +214,7 @@ Tensor pool(Op op, const Called& called, const Tensor& x, PoolParams params) {
 void check_grad(const Called& called, const Tensor& x, const Tensor& grad, const Shape& shape) {
   check_same(called.op, x, grad);
   if (!is_float(x.dtype())) {
-    throw Error(called.name(), "no gradient of integers", x.str());
+    throw Error(ErrorKind::type, called.name(), "no gradient of integers", x.str());
   }
   if (grad.shape() == shape) return;
   throw Error(called.name(), "the gradient has another shape",

@@ -79,7 +79,7 @@ void remember(Tensor& result, Op op, std::vector<Tensor> inputs, std::any argume
 }
 
 void refuse(std::string_view name, const Tensor& x, std::string_view why) {
-  throw Error(name, "not differentiable", x.str(), std::string(why));
+  throw Error(ErrorKind::not_implemented, name, "not differentiable", x.str(), std::string(why));
 }
 
 Tensor Vjp::y() const {
@@ -113,8 +113,8 @@ class Walk {
  public:
   Walk(const Tensor& y, const Tensor& gradient) {
     if (!y.defined() || y.node() == nullptr) {
-      throw Error("backward", "depends on nothing that needs a gradient", y.str(),
-                  "make a leaf by requires_grad()");
+      throw Error(ErrorKind::runtime, "backward", "depends on nothing that needs a gradient",
+                  y.str(), "make a leaf by requires_grad");
     }
     if (gradient.defined()) {
       if (!(gradient.shape() == y.shape()) || gradient.dtype() != y.dtype() ||
@@ -186,8 +186,8 @@ std::vector<Tensor> gradients(const Tensor& y, std::span<const Tensor> inputs,
                               const Tensor& gradient, bool create_graph) {
   for (const Tensor& x : inputs) {
     if (!x.defined() || x.node() == nullptr) {
-      throw Error("gradients", "with respect to a tensor that needs none", x.str(),
-                  "make a leaf by requires_grad()");
+      throw Error(ErrorKind::runtime, "gradients", "with respect to a tensor that needs none",
+                  x.str(), "make a leaf by requires_grad");
     }
   }
   const tape::Enabled mode(create_graph);
@@ -203,7 +203,7 @@ std::vector<Tensor> gradients(const Tensor& y, std::span<const Tensor> inputs,
 Tensor Tensor::requires_grad(bool wanted) const {
   if (!wanted) return detach();
   if (!defined() || !is_float(dtype_)) {
-    throw Error("requires_grad", "not a float", str(), "gradients are of floats");
+    throw Error(ErrorKind::type, "requires_grad", "not a float", str(), "gradients are of floats");
   }
   Tensor leaf = *this;
   leaf.node_ = std::make_shared<tape::Node>();
@@ -219,7 +219,8 @@ Tensor Tensor::detach() const {
 
 Tensor Tensor::grad() const {
   if (node_ == nullptr || node_->rule != nullptr) {
-    throw Error("grad", "not a leaf", str(), "leaves are made by requires_grad()");
+    throw Error(ErrorKind::runtime, "grad", "not a leaf", str(),
+                "leaves are made by requires_grad");
   }
   const std::lock_guard lock(node_->mutex);
   return node_->gradient;

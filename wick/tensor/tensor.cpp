@@ -114,20 +114,19 @@ std::string Tensor::str() const {
 void Tensor::require_real(const char* op) const {
   if (!defined()) throw Error(op, "undefined tensor");
   if (is_block(dtype_)) {
-    throw Error(op, "not for a block dtype", str(), "dequantize it first");
+    throw Error(ErrorKind::type, op, "not for a block dtype", str(), "dequantize it first");
   }
 }
 
 void Tensor::require_copyable(DType dtype) const {
   if (dtype != this->dtype()) {
-    throw Error(
-        "to_vector", "another dtype", str(),
-        fmt::format("asked for {}; convert first with to(DType::{})", name(dtype), name(dtype)));
+    throw Error(ErrorKind::type, "to_vector", "another dtype", str(),
+                fmt::format("asked for {}; convert to {} first", name(dtype), name(dtype)));
   }
   // A broadcast tensor may have more elements than any memory holds.
   const size_t most = backend(Device::cpu()).memory_info().total_bytes;
   if (static_cast<__int128>(elems()) * info(dtype).block_bytes > static_cast<__int128>(most)) {
-    throw Error("to_vector", "out of memory", str());
+    throw Error(ErrorKind::memory, "to_vector", "out of memory", str());
   }
 }
 

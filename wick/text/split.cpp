@@ -108,7 +108,7 @@ Splitter::Splitter(const PreTokenizer& pre) {
       pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pre.pattern), PCRE2_ZERO_TERMINATED,
                     PCRE2_UTF | PCRE2_UCP | PCRE2_ANCHORED, &error, &offset, nullptr);
   if (code == nullptr) {
-    throw Error("tokenizer", "the split pattern does not compile",
+    throw Error(ErrorKind::runtime, "tokenizer", "the split pattern does not compile",
                 fmt::format("{} at offset {}, PCRE2 error {}", pre.name, offset, error));
   }
   code_.reset(code);
@@ -141,12 +141,13 @@ std::string_view Splitter::Cursor::next() {
   const int rc = run(code, subject, text_.size(), pos_, PCRE2_NO_UTF_CHECK, match, nullptr);
   const size_t begin = pos_;
   if (rc < 0) {
-    throw Error("tokenize", "the split pattern failed",
+    throw Error(ErrorKind::runtime, "tokenize", "the split pattern failed",
                 fmt::format("at offset {}, PCRE2 error {}", begin, rc));
   }
   pos_ = pcre2_get_ovector_pointer(match)[1];
   if (pos_ <= begin) {
-    throw Error("tokenize", "the split pattern made no progress", fmt::format("offset {}", begin));
+    throw Error(ErrorKind::runtime, "tokenize", "the split pattern made no progress",
+                fmt::format("offset {}", begin));
   }
   return text_.substr(begin, pos_ - begin);
 }

@@ -202,7 +202,7 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, const EncodeOption
 
 std::string_view Tokenizer::piece(int32_t id) const {
   if (!impl_->contains(id)) {
-    throw Error("detokenize", "token id outside the vocabulary",
+    throw Error(ErrorKind::index, "detokenize", "token id outside the vocabulary",
                 fmt::format("id {}, {} tokens", id, impl_->tokens.size()));
   }
   return impl_->tokens.bytes(id);

@@ -43,7 +43,8 @@ std::span<const Isa> available_isas() {
 Isa selected_isa() {
   const std::span<const Isa> isas = available_isas();
   if (isas.empty()) {
-    throw Error("cpu", "processor too old", "", "need at least x86-64-v2 (SSE4.2)");
+    throw Error(ErrorKind::runtime, "cpu", "processor too old", "",
+                "need at least x86-64-v2 (SSE4.2)");
   }
   const char* wanted = std::getenv("WICK_CPU_ISA");
   if (wanted == nullptr || *wanted == '\0') return isas.back();
@@ -52,8 +53,8 @@ Isa selected_isa() {
     if (name(isa) == wanted) return isa;
     names += fmt::format(" {}", name(isa));
   }
-  throw Error("WICK_CPU_ISA", "not available on this machine", fmt::format("'{}'", wanted),
-              "use one of" + names);
+  throw Error(ErrorKind::runtime, "WICK_CPU_ISA", "not available on this machine",
+              fmt::format("'{}'", wanted), "use one of" + names);
 }
 
 bool has_avx512_bf16() {

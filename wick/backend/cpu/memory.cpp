@@ -144,7 +144,7 @@ class Allocator {
   static constexpr size_t kMost = size_t{1} << 62;
 
   [[noreturn]] static void fail(size_t bytes, const MemoryInfo& now) {
-    throw Error("alloc", "out of memory",
+    throw Error(ErrorKind::memory, "alloc", "out of memory",
                 fmt::format("requested {} bytes on cpu, in use {}, cached {}, limit {}", bytes,
                             now.in_use_bytes, now.cached_bytes, now.limit_bytes));
   }

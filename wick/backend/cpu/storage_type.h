@@ -3,6 +3,8 @@
 // The element types of the dtypes, for the kernel tables that are generated from dtypes.def.
 // Included by kernel sources only (see isa.h).
 
+#include <cstdint>
+
 #include "wick/base/dtype.h"
 #include "wick/math/half.h"
 
@@ -30,6 +32,22 @@ WICK_STORAGE_TYPE(f8e4m3, math::f8e4m3)
 #undef WICK_STORAGE_TYPE
 template <DType kDType>
 using Storage = typename StorageType<kDType>::type;
+
+/// The unsigned integer of so many bytes, for elements' bits.
+template <int kBytes>
+struct UnsignedType;
+#define WICK_UNSIGNED_TYPE(T)      \
+  template <>                      \
+  struct UnsignedType<sizeof(T)> { \
+    using type = T;                \
+  };
+WICK_UNSIGNED_TYPE(uint8_t)
+WICK_UNSIGNED_TYPE(uint16_t)
+WICK_UNSIGNED_TYPE(uint32_t)
+WICK_UNSIGNED_TYPE(uint64_t)
+#undef WICK_UNSIGNED_TYPE
+template <int kBytes>
+using UnsignedOf = typename UnsignedType<kBytes>::type;
 
 }  // namespace
 }  // namespace wick::cpu::WICK_ISA

@@ -146,7 +146,9 @@ void ThreadPool::set_threads(int count) {
   if (count < 1 || count > 1024) {
     throw Error("threads", "count out of range", fmt::format("{}", count), "need 1 to 1024");
   }
-  if (inside_region) throw Error("threads", "count changed inside a parallel region");
+  if (inside_region) {
+    throw Error(ErrorKind::runtime, "threads", "count changed inside a parallel region");
+  }
   Crew& crew = *crew_.load();
   std::lock_guard lock(crew.region);
   if (count == threads()) return;
@@ -243,7 +245,7 @@ void ThreadPool::run_parts(int parts, Call call, void* body) {
   // Whatever happened here, workers still use `body`.
   for (int tries = 0; crew.unfinished.load(std::memory_order_acquire) > 0;) {
     if (crew.orphaned.load(std::memory_order_relaxed)) {
-      throw Error("threads", "forked inside a parallel region", "",
+      throw Error(ErrorKind::runtime, "threads", "forked inside a parallel region", "",
                   "the child has only the thread that forked");
     }
     if (tries < kOwnerSpins) {

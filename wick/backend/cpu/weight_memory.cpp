@@ -108,7 +108,7 @@ WeightMemory::WeightMemory(size_t bytes) : bytes_(bytes) {
     }
   }
   if (data_ == nullptr) {
-    throw Error("alloc", "out of memory",
+    throw Error(ErrorKind::memory, "alloc", "out of memory",
                 fmt::format("requested {} bytes on cpu, in use {}", bytes,
                             backend(Device::cpu()).memory_info().in_use_bytes));
   }

@@ -27,7 +27,7 @@ void check_readable(const char* op, DType dtype) {
     case DType::q6_k:
       return;
     default:
-      throw Error(op, "block dtype not supported on GPUs", name(dtype));
+      throw Error(ErrorKind::type, op, "block dtype not supported on GPUs", name(dtype));
   }
 }
 
@@ -71,8 +71,8 @@ void select_blocks(Gpu& gpu, const View& out, const ConstView& in, const ConstVi
                    Ids chosen) {
   check_readable("index_select", in.dtype);
   if (in.layout.rank() != 2 || !is_float(out.dtype)) {
-    throw Error("index_select", "block weights can't be read this way", in.layout.shape().str(),
-                "need rows of a matrix, to a float type");
+    throw Error(ErrorKind::type, "index_select", "block weights can't be read this way",
+                in.layout.shape().str(), "need rows of a matrix, to a float type");
   }
   Space<3> rows;
   rows.start = {out.layout.offset(), in.layout.offset(), 0};
@@ -98,7 +98,8 @@ void GpuBackend::quantize(const View& out, const ConstView& in) {
   if (!is_block(out.dtype)) return cast(out, in);
   if (in.layout.elems() == 0) return;
   if (!dtypes::kWeights.contains(out.dtype)) {
-    throw Error("quantize", "block dtype can't be written on GPUs", name(out.dtype));
+    throw Error(ErrorKind::type, "quantize", "block dtype can't be written on GPUs",
+                name(out.dtype));
   }
   const int last = in.layout.rank() - 1;
   const int64_t values = info(out.dtype).block_elems, step = in.layout.stride(last);

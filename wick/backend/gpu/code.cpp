@@ -32,7 +32,7 @@ Code::Code(Device device, const GpuInfo& info) : device_(device) {
     return;
   }
   const std::vector<std::string> others = image_architectures();
-  throw Error("device", "no kernels for its architecture",
+  throw Error(ErrorKind::runtime, "device", "no kernels for its architecture",
               fmt::format("{} {} ({})", device.str(), info.name, info.architecture),
               fmt::format("{}; and no compiler: {}",
                           !allowed ? "WICK_GPU_IMAGES=off leaves out those in this binary"
@@ -56,7 +56,8 @@ std::string Code::image(std::string_view file) {
       return image;
     }
   }
-  throw Error(device_.str(), "no such kernels", fmt::format("{}.gpu", file), architecture_);
+  throw Error(ErrorKind::runtime, device_.str(), "no such kernels", fmt::format("{}.gpu", file),
+              architecture_);
 }
 
 }  // namespace wick::gpu

@@ -89,7 +89,7 @@ std::string Compiler::missing(DeviceKind kind) { return found(kind).trace; }
 void Compiler::check(int code, std::string_view attempted, const KernelSource& source) const {
   if (code == 0) return;
   const char* words = api_.error_text(code);
-  throw Error("compile", fmt::format("{} failed", attempted), source.name,
+  throw Error(ErrorKind::runtime, "compile", fmt::format("{} failed", attempted), source.name,
               fmt::format("{}: {}", name, words == nullptr ? "unknown error" : words));
 }
 
@@ -116,7 +116,8 @@ std::string Compiler::compile(const KernelSource& source, const CompilerTarget& 
 
   const char* words = api_.error_text(result);
   const std::string log = one_line(read(program.handle, api_.log_size, api_.log, source));
-  throw Error("compile", fmt::format("no code for {}", target.architecture), source.name,
+  throw Error(ErrorKind::runtime, "compile", fmt::format("no code for {}", target.architecture),
+              source.name,
               fmt::format("{}: {}{}{}", name, words == nullptr ? "unknown error" : words,
                           log.empty() ? "" : ": ", log));
 }

@@ -80,10 +80,11 @@ bool Driver::try_enter(int device) const noexcept {
 void Driver::fail_lost(int device) const {
   const std::string which = Device{kind_, device}.str();
   if (forked()) {
-    throw Error(which, "a child of fork can't use the device", "",
+    throw Error(ErrorKind::runtime, which, "a child of fork can't use the device", "",
                 "its parent does: start another program, or fork before the first use");
   }
-  throw Error(which, "the device was lost", *lost_[static_cast<size_t>(device)].load(),
+  throw Error(ErrorKind::runtime, which, "the device was lost",
+              *lost_[static_cast<size_t>(device)].load(),
               "it does nothing more for this process: start it again");
 }
 
@@ -92,7 +93,7 @@ void Driver::check(int code, int device, std::string_view what) const {
   std::atomic<const std::string*>& lost = lost_[static_cast<size_t>(device)];
   if (lost.load() != nullptr) fail_lost(device);
   if (!is_lost(code)) {
-    throw Error(Device{kind_, device}.str(), fmt::format("{} failed", what),
+    throw Error(ErrorKind::runtime, Device{kind_, device}.str(), fmt::format("{} failed", what),
                 basic_info(device).name, text(code));
   }
   const std::string* none = nullptr;

@@ -10,10 +10,11 @@ namespace {
 Driver& driver_of(Device device) {
   Driver* driver = Driver::of(device.kind);
   if (driver == nullptr) {
-    throw Error("device", "no such device here", device.str(), Driver::missing(device.kind));
+    throw Error(ErrorKind::runtime, "device", "no such device here", device.str(),
+                Driver::missing(device.kind));
   }
   if (device.index < 0 || device.index >= driver->device_count()) {
-    throw Error("device", "no such device here", device.str(),
+    throw Error(ErrorKind::runtime, "device", "no such device here", device.str(),
                 fmt::format("there are {} of that kind", driver->device_count()));
   }
   return *driver;
@@ -69,7 +70,7 @@ Gpu::Module& Gpu::module(std::string_view file) {
   Module module;
   const int code = with_room([&] { return driver.api.module_load(&module.handle, image.data()); });
   if (driver.is_refused_image(code)) {
-    throw Error(device.str(), "the driver refuses a kernel's image",
+    throw Error(ErrorKind::runtime, device.str(), "the driver refuses a kernel's image",
                 fmt::format("{}.gpu for {}: {}", file, code_.architecture(), driver.text(code)),
                 fmt::format("driver {} may be too old: install a newer one, or set "
                             "WICK_GPU_IMAGES=off to compile kernels here",
@@ -177,7 +178,7 @@ void Gpu::check_faults() {
         "clearing a fault");
   const Note* const found = find_note(fault.note);
   if (found == nullptr) {
-    throw Error(device.str(), "an op was given what it can't take",
+    throw Error(ErrorKind::runtime, device.str(), "an op was given what it can't take",
                 fmt::format("value {}", fault.value),
                 fmt::format("{} others followed: wait more often to see which", kNotes));
   }
@@ -196,9 +197,9 @@ void Gpu::check_faults() {
                 "need finite numbers or -inf");
   }
   if (fault.kind == kHistoryFull) {
-    throw Error(note.op, "the history is full", fmt::format("{}", fault.value));
+    throw Error(ErrorKind::runtime, note.op, "the history is full", fmt::format("{}", fault.value));
   }
-  throw Error(note.op, "id out of range",
+  throw Error(ErrorKind::index, note.op, "id out of range",
               fmt::format("id {}, x {}, ids {}", fault.value, describe(note.x), describe(note.ids)),
               fmt::format("need 0 <= id < {}", note.limit));
 }
@@ -208,7 +209,9 @@ void Gpu::check_faults() {
 void* Gpu::stream() const { return recording.gpu == this ? recording.stream : stream_; }
 
 Gpu::Recorder::Recorder(Gpu& gpu) : gpu_(gpu), arena_(gpu.pool.make_arena()) {
-  if (recording.gpu != nullptr) throw Error("record", "a recording is being made already");
+  if (recording.gpu != nullptr) {
+    throw Error(ErrorKind::runtime, "record", "a recording is being made already");
+  }
   constexpr unsigned kNonBlocking = 1;
   constexpr int kRelaxed = 2;  // other threads go on as they like
   gpu_.enter();

@@ -47,7 +47,7 @@ std::string decompress(const WickGpuArchive& archive) {
         ZSTD_decompressDCtx(context.get(), text.data(), text.size(), archive.data, bytes);
     if (ZSTD_isError(made) == 0 && made == size) return text;
   }
-  throw Error("gpu", "the kernels in this binary are damaged", archive.name);
+  throw Error(ErrorKind::runtime, "gpu", "the kernels in this binary are damaged", archive.name);
 }
 
 /// An archive is a line "NAME SIZE" for each file, an empty line, and the files one after another.

@@ -22,7 +22,7 @@ IdType id_type(const ConstView& ids) {
     case DType::i64:
       return IdType::i64;
     default:
-      throw Error("index_select", "ids have the wrong dtype", name(ids.dtype),
+      throw Error(ErrorKind::type, "index_select", "ids have the wrong dtype", name(ids.dtype),
                   "need u8, u32, i32 or i64");
   }
 }

@@ -124,7 +124,7 @@ Truth truth_of(Op op) {
 
 void check_dtype(Op op, DType dtype) {
   if (!info(op).dtypes.contains(dtype)) {
-    throw Error(name(op), "dtype isn't supported", name(dtype));
+    throw Error(ErrorKind::type, name(op), "dtype isn't supported", name(dtype));
   }
 }
 
@@ -257,7 +257,7 @@ void GpuBackend::where(const View& out, const ConstView& condition, const ConstV
                        const ConstView& b) {
   check_dtype(Op::where, out.dtype);
   if (!dtypes::kConditions.contains(condition.dtype)) {
-    throw Error("where", "condition of this dtype", name(condition.dtype));
+    throw Error(ErrorKind::type, "where", "condition of this dtype", name(condition.dtype));
   }
   const std::array operands{Operand(out), Operand(condition), Operand(a), Operand(b)};
   const std::string sizes = fmt::format("{}_{}", operands[0].bytes, operands[1].bytes);

@@ -113,7 +113,7 @@ void Pool::fail(size_t requested, size_t bytes) const {
       driver_.api.mem_info(&free, &total) == 0) {
     rule = fmt::format("the device has {} bytes free", free);
   }
-  throw Error("alloc", "out of memory",
+  throw Error(ErrorKind::memory, "alloc", "out of memory",
               fmt::format("requested {} bytes on {}, in use {}, cached {}, limit {}", requested,
                           device_.str(), info_.in_use_bytes, info_.cached_bytes, info_.limit_bytes),
               rule);

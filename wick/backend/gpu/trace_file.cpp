@@ -31,8 +31,8 @@ std::string quoted(std::string_view text) {
 
 TraceFile::TraceFile(const std::string& path) : file_(std::fopen(path.c_str(), "we")) {
   if (file_ == nullptr) {
-    throw Error("WICK_TRACE", "the file can't be written", fmt::format("'{}'", path),
-                std::strerror(errno));
+    throw Error(ErrorKind::file, "WICK_TRACE", "the file can't be written",
+                fmt::format("'{}'", path), std::strerror(errno));
   }
   std::fputs("[", file_);
 }

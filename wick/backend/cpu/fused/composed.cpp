@@ -90,7 +90,8 @@ void CpuBackend::cached_attention(const View& out, const ConstView& qkv,
               sizeof first);
   const int64_t start = first, end = start + t;
   if (end > where.keys.layout.shape()[1] || end > where.cos.layout.shape()[0]) {
-    throw Error("cached_attention", "position outside the cache", std::to_string(end - 1));
+    throw Error(ErrorKind::index, "cached_attention", "position outside the cache",
+                std::to_string(end - 1));
   }
   const ConstView cos{where.cos.data, DType::f32, where.cos.layout.narrow(0, start, t)};
   const ConstView sin{where.sin.data, DType::f32, where.sin.layout.narrow(0, start, t)};

@@ -25,7 +25,7 @@ void CpuBackend::sample(const SampleState& state, const ConstView& logits,
   const int64_t room = state.history.layout.elems();
   uint32_t &tokens = word(state.counts, 0), &draws = word(state.counts, 1);
   if (room > 0 && tokens >= room) {
-    throw Error("sample", "the history is full", std::to_string(tokens));
+    throw Error(ErrorKind::runtime, "sample", "the history is full", std::to_string(tokens));
   }
   std::vector<int32_t> history;
   if (room > 0) {

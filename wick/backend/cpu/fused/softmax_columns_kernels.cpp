@@ -120,5 +120,6 @@ constexpr SoftmaxColumnsKernels make_table() {
 
 constexpr SoftmaxColumnsKernels softmax_columns_kernels = make_table();
 static_assert(complete(softmax_columns_kernels.run, Op::softmax));
+static_assert(complete(softmax_columns_kernels.run, Op::log_softmax));
 
 }  // namespace wick::cpu::WICK_ISA

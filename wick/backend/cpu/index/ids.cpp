@@ -66,13 +66,13 @@ void fail_id(Op op, const ConstView& ids, const ConstView& x, int dim) {
       const auto wide = static_cast<int64_t>(id);
       if (is_padding(id) || (wide >= 0 && wide < size)) continue;
       throw Error(
-          name(op), "id out of range",
+          ErrorKind::index, name(op), "id out of range",
           fmt::format("id {} at position {} of {}{}, x {}{}, dim {}", wide, i, name(ids.dtype),
                       ids.layout.shape().str(), name(x.dtype), x.layout.shape().str(), dim),
           fmt::format("need 0 <= id < {}", size));
     }
   });
-  throw Error(name(op), "ids changed while they were read");
+  throw Error(ErrorKind::runtime, name(op), "ids changed while they were read");
 }
 
 void check_ids(Op op, const ConstView& ids, const ConstView& x, int dim) {

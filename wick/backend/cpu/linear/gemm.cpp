@@ -6,8 +6,9 @@
 #include "wick/backend/cpu/thread_pool.h"
 
 // The driver. A row block of A is packed by all threads together; then each task takes a range of
-// columns (and rows), brings B block by block of k into its own L2, and runs the tiles. B is read
-// once a row block; a thread's B block is 256 columns × 256 k.
+// columns (and rows), brings B block by block of k into its own L2, and runs the tiles. A thread's B
+// block is 256 columns × 384 k. B is read once a row block, more often where rows are divided; A
+// once, or once a block of columns where sums wait for another 8192 of k.
 
 namespace wick::cpu {
 namespace {
@@ -18,6 +19,8 @@ constexpr int64_t kBlockColumnBytes = 1024;
 // A's packed rows stay in the shared cache while columns pass by.
 constexpr int64_t kPackedRowsBytes = int64_t{8} << 20;
 constexpr int64_t kSuperK = 8192;
+// Sums that wait for more of k before they are rounded into a narrower result: as much a thread.
+constexpr int64_t kWaitingBytes = int64_t{2} << 20;
 // Products a thread should have before waking another pays.
 constexpr double kProductsPerThread = 64 * 1024;
 
@@ -59,68 +62,15 @@ void store_rows(const GemmKernels& kernels, Compute compute, const GemmResult& o
   }
 }
 
-}  // namespace
-
-GemmPlan plan_gemm(const GemmKernels& kernels, Compute compute, int64_t m, int64_t n, int64_t k,
-                   const GemmResult& out, int threads) {
-  const GemmType& type = kernels.type(compute);
-  const int64_t bytes = elem_bytes(compute);
-  GemmPlan plan{};
-  plan.compute = compute;
-  plan.m = m;
-  plan.n = n;
-  plan.k = k;
-  const double products = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
-  plan.parts = static_cast<int>(std::clamp(products / kProductsPerThread, 1.0, double(threads)));
-
-  plan.direct = is_compute_type(out.dtype, compute) && (out.col_stride == 1 || n == 1) &&
-                out.row_offsets == nullptr && out.sink == nullptr;
-  plan.k_super = std::min(k, kSuperK);
-  plan.whole_c = !plan.direct && k > plan.k_super;
-  plan.k_block = ceil_div(plan.k_super, ceil_div(plan.k_super, kBlockK));
-  plan.k_block = round_up(plan.k_block, 4);
-
-  const int64_t fit = kPackedRowsBytes / (panel_lines(plan.k_super) * type.row_panel * bytes);
-  const int64_t row_panels = ceil_div(m, type.tile_rows);
-  const int64_t blocks = ceil_div(row_panels, std::max<int64_t>(fit, 4));
-  plan.row_block = ceil_div(row_panels, blocks) * type.tile_rows;
-
-  const int64_t tile_cols = int64_t{type.tile_panels} * type.col_panel;
-  const int64_t units = ceil_div(n, tile_cols);
-  const int64_t most = kBlockColumnBytes / (tile_cols * bytes);
-  plan.col_tasks = ceil_div(units, most);
-  plan.row_tasks = 1;
-  if (plan.parts > 1) {
-    plan.col_tasks = std::min(units, round_up(plan.col_tasks, plan.parts));
-    // Two or more tasks a thread, or an even share of one each.
-    const bool even = plan.col_tasks % plan.parts == 0 && units % plan.col_tasks == 0;
-    if (plan.col_tasks < 2 * plan.parts && !even) {
-      const int64_t panels = plan.row_block / type.tile_rows;
-      plan.row_tasks = std::min(panels, ceil_div(2 * plan.parts, plan.col_tasks));
-    }
-  }
-  plan.task_cols = ceil_div(units, plan.col_tasks) * tile_cols;
-  const int64_t task_rows =
-      ceil_div(plan.row_block / type.tile_rows, plan.row_tasks) * type.tile_rows;
-
-  plan.a_bytes = cache_lines(plan.row_block / type.tile_rows * panel_lines(plan.k_super) *
-                             type.row_panel * bytes);
-  plan.b_bytes = cache_lines(plan.task_cols * panel_lines(plan.k_block) * bytes);
-  if (plan.whole_c) {
-    plan.whole_c_bytes = cache_lines(m * n * bytes);
-  } else if (!plan.direct) {
-    plan.c_bytes = cache_lines(task_rows * plan.task_cols * bytes);
-  }
-  return plan;
-}
-
-void run_gemm(const GemmKernels& kernels, const GemmPlan& plan, const GemmRows& a,
-              const GemmColumns& b, const GemmResult& out, void* workspace) {
+/// Runs the columns [first, first + count).
+void run_columns(const GemmKernels& kernels, const GemmPlan& plan, const GemmRows& a,
+                 const GemmColumns& b, const GemmResult& out, void* workspace, int64_t first,
+                 int64_t count) {
   const GemmType& type = kernels.type(plan.compute);
   const int bytes = elem_bytes(plan.compute);
   const int64_t a_bytes = info(a.dtype).block_bytes;
   const int64_t tile_cols = int64_t{type.tile_panels} * type.col_panel;
-  const int64_t units = ceil_div(plan.n, tile_cols);
+  const int64_t units = ceil_div(count, tile_cols);
   char* const a_panels = static_cast<char*>(workspace);
   char* const whole_c = a_panels + plan.a_bytes;
   char* const thread_scratch = whole_c + plan.whole_c_bytes;
@@ -134,12 +84,12 @@ void run_gemm(const GemmKernels& kernels, const GemmPlan& plan, const GemmRows& 
       const int64_t super = std::min(plan.k_super, plan.k - super0);
       const int64_t a_panel_stride = panel_lines(super) * type.row_panel;
 
-      const auto pack_panels = [&](int64_t first, int64_t last) {
-        const int64_t r0 = first * type.tile_rows;
+      const auto pack_panels = [&](int64_t begin, int64_t end) {
+        const int64_t r0 = begin * type.tile_rows;
         if (a.source != nullptr) {
-          const int64_t packed = std::min(last * type.tile_rows, rows) - r0;
+          const int64_t packed = std::min(end * type.tile_rows, rows) - r0;
           return a.source->pack(row0 + r0, packed, super0, super,
-                                a_panels + first * a_panel_stride * bytes, a_panel_stride);
+                                a_panels + begin * a_panel_stride * bytes, a_panel_stride);
         }
         PackArgs args{};
         const int64_t row_at = a.row_offsets != nullptr ? 0 : (row0 + r0) * a.row_stride;
@@ -147,9 +97,9 @@ void run_gemm(const GemmKernels& kernels, const GemmPlan& plan, const GemmRows& 
         args.row_offsets = a.row_offsets != nullptr ? a.row_offsets + row0 + r0 : nullptr;
         args.row_stride = a.row_stride;
         args.k_stride = a.k_stride;
-        args.rows = std::min(last * type.tile_rows, rows) - r0;
+        args.rows = std::min(end * type.tile_rows, rows) - r0;
         args.k = super;
-        args.panels = a_panels + first * a_panel_stride * bytes;
+        args.panels = a_panels + begin * a_panel_stride * bytes;
         args.panel_stride = a_panel_stride;
         pack(args);
       };
@@ -163,9 +113,9 @@ void run_gemm(const GemmKernels& kernels, const GemmPlan& plan, const GemmRows& 
 
       const auto run_task = [&](int64_t task, char* scratch) {
         const int64_t ct = task / plan.row_tasks, rt = task % plan.row_tasks;
-        const int64_t col0 = cut(units, plan.col_tasks, ct) * tile_cols;
+        const int64_t col_at = cut(units, plan.col_tasks, ct) * tile_cols, col0 = first + col_at;
         const int64_t cols =
-            std::min(cut(units, plan.col_tasks, ct + 1) * tile_cols, plan.n) - col0;
+            std::min(cut(units, plan.col_tasks, ct + 1) * tile_cols, count) - col_at;
         const int64_t panel0 = cut(panels, plan.row_tasks, rt);
         const int64_t r0 = panel0 * type.tile_rows;
         const int64_t task_rows =
@@ -180,8 +130,8 @@ void run_gemm(const GemmKernels& kernels, const GemmPlan& plan, const GemmRows& 
           args.c = static_cast<char*>(out.data) + ((row0 + r0) * out.row_stride + col0) * bytes;
           args.c_row_stride = out.row_stride;
         } else if (plan.whole_c) {
-          args.c = whole_c + ((row0 + r0) * plan.n + col0) * bytes;
-          args.c_row_stride = plan.n;
+          args.c = whole_c + (r0 * count + col_at) * bytes;
+          args.c_row_stride = count;
         } else {
           args.c = scratch + plan.b_bytes;
           args.c_row_stride = round_up(cols, type.col_panel);
@@ -237,6 +187,78 @@ void run_gemm(const GemmKernels& kernels, const GemmPlan& plan, const GemmRows& 
         }
       });
     }
+  }
+}
+
+}  // namespace
+
+GemmPlan plan_gemm(const GemmKernels& kernels, Compute compute, int64_t m, int64_t n, int64_t k,
+                   const GemmResult& out, int threads) {
+  const GemmType& type = kernels.type(compute);
+  const int64_t bytes = elem_bytes(compute);
+  GemmPlan plan{};
+  plan.compute = compute;
+  plan.m = m;
+  plan.n = n;
+  plan.k = k;
+  const double products = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  plan.parts = static_cast<int>(std::clamp(products / kProductsPerThread, 1.0, double(threads)));
+
+  plan.direct = is_compute_type(out.dtype, compute) && (out.col_stride == 1 || n == 1) &&
+                out.row_offsets == nullptr && out.sink == nullptr;
+  plan.k_super = std::min(k, kSuperK);
+  plan.whole_c = !plan.direct && k > plan.k_super;
+  plan.k_block = ceil_div(plan.k_super, ceil_div(plan.k_super, kBlockK));
+  plan.k_block = round_up(plan.k_block, 4);
+
+  const int64_t fit = kPackedRowsBytes / (panel_lines(plan.k_super) * type.row_panel * bytes);
+  const int64_t row_panels = ceil_div(m, type.tile_rows);
+  const int64_t blocks = ceil_div(row_panels, std::max<int64_t>(fit, 4));
+  plan.row_block = ceil_div(row_panels, blocks) * type.tile_rows;
+
+  const int64_t tile_cols = int64_t{type.tile_panels} * type.col_panel;
+  plan.col_block = n;
+  if (plan.whole_c) {
+    const int64_t waiting = kWaitingBytes * plan.parts / (plan.row_block * tile_cols * bytes);
+    plan.col_block = std::min(n, std::max<int64_t>(waiting, 1) * tile_cols);
+  }
+  const int64_t units = ceil_div(plan.col_block, tile_cols);
+  const int64_t most = kBlockColumnBytes / (tile_cols * bytes);
+  plan.col_tasks = ceil_div(units, most);
+  const int64_t panels = plan.row_block / type.tile_rows;
+  plan.row_tasks = 1;
+  if (plan.parts > 1) {
+    plan.col_tasks = std::min(units, round_up(plan.col_tasks, plan.parts));
+    // Two or more tasks a thread, or an even share of one each.
+    const bool even = plan.col_tasks % plan.parts == 0 && units % plan.col_tasks == 0;
+    if (plan.col_tasks < 2 * plan.parts && !even) {
+      plan.row_tasks = std::min(panels, ceil_div(2 * plan.parts, plan.col_tasks));
+    }
+  }
+  plan.task_cols = ceil_div(units, plan.col_tasks) * tile_cols;
+  const int64_t panel_c_bytes = type.tile_rows * plan.task_cols * bytes;
+  const bool waits = !plan.direct && !plan.whole_c && k > plan.k_block;
+  if (waits) {
+    const int64_t fitting = std::max<int64_t>(kWaitingBytes / panel_c_bytes, 1);
+    plan.row_tasks = std::max(plan.row_tasks, ceil_div(panels, fitting));
+  }
+
+  plan.a_bytes = cache_lines(plan.row_block / type.tile_rows * panel_lines(plan.k_super) *
+                             type.row_panel * bytes);
+  plan.b_bytes = cache_lines(plan.task_cols * panel_lines(plan.k_block) * bytes);
+  if (plan.whole_c) {
+    plan.whole_c_bytes = cache_lines(plan.row_block * plan.col_block * bytes);
+  } else if (!plan.direct) {
+    plan.c_bytes = cache_lines((waits ? ceil_div(panels, plan.row_tasks) : 1) * panel_c_bytes);
+  }
+  return plan;
+}
+
+void run_gemm(const GemmKernels& kernels, const GemmPlan& plan, const GemmRows& a,
+              const GemmColumns& b, const GemmResult& out, void* workspace) {
+  for (int64_t first = 0; first < plan.n; first += plan.col_block) {
+    run_columns(kernels, plan, a, b, out, workspace, first,
+                std::min(plan.col_block, plan.n - first));
   }
 }
 

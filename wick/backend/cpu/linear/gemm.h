@@ -190,17 +190,19 @@ struct GemmPlan {
   int64_t m, n, k;
   int parts;             ///< threads
   bool direct;           ///< tiles go straight into the result
-  bool whole_c;          ///< all of C stays in the compute type until the last k
+  bool whole_c;          ///< a block of C stays in the compute type until the last k
   int64_t row_block;     ///< rows of A packed at a time
+  int64_t col_block;     ///< columns that C's blocks have: n, unless whole_c
   int64_t k_super;       ///< k packed at a time
   int64_t k_block;       ///< k of one B block
   int64_t col_tasks;     ///< how the columns are divided among threads
   int64_t row_tasks;     ///< and the rows of a row block
   int64_t task_cols;     ///< most columns of a task
   size_t a_bytes;        ///< scratch: A's panels
-  size_t whole_c_bytes;  ///< scratch: C, when whole_c
+  size_t whole_c_bytes;  ///< scratch: a block of C, when whole_c
   size_t b_bytes;        ///< scratch of each thread: a B block
-  size_t c_bytes;        ///< scratch of each thread: a task's C, unless direct or whole_c
+  size_t c_bytes;        ///< scratch of each thread: a task's C, or a tile's rows of it where one
+                         ///< block of k finishes them, unless direct or whole_c
   size_t workspace_bytes() const {
     return a_bytes + whole_c_bytes + (b_bytes + c_bytes) * static_cast<size_t>(parts);
   }

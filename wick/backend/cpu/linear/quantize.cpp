@@ -17,7 +17,7 @@ constexpr int64_t kGrainElems = 16384;
 BlockCodec codec_of(const BlockKernels& kernels, const char* op, DType dtype) {
   const BlockCodec codec = kernels.of(dtype);
   if (codec.dequantize != nullptr) return codec;
-  throw Error(op, "block dtype not supported on cpu", std::string(name(dtype)));
+  throw Error(ErrorKind::type, op, "block dtype not supported on cpu", std::string(name(dtype)));
 }
 
 /// Elements [at, at + n) steps of `stride` of the float side, as dense floats and back.
@@ -81,7 +81,8 @@ void CpuBackend::quantize(const View& out, const ConstView& in) {
   const BlockKernels& kernels = WICK_SELECT_KERNELS(isa_, block_kernels, v4);
   const BlockCodec codec = codec_of(kernels, "quantize", out.dtype);
   if (codec.quantize == nullptr) {
-    throw Error("quantize", "block dtype can only be read", std::string(name(out.dtype)));
+    throw Error(ErrorKind::type, "quantize", "block dtype can only be read",
+                std::string(name(out.dtype)));
   }
   const int64_t stride = in.layout.stride(in.layout.rank() - 1);
   const int64_t block = info(out.dtype).block_elems;

@@ -224,7 +224,8 @@ const QuantizedPacking& quantized_packing(DType dtype) {
     case DType::q6_k:
       return kQ6_K;
     default:
-      throw Error("linear", "weight dtype has no int8 products on cpu", std::string(name(dtype)));
+      throw Error(ErrorKind::type, "linear", "weight dtype has no int8 products on cpu",
+                  std::string(name(dtype)));
   }
 }
 

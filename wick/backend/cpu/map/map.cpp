@@ -71,7 +71,9 @@ int index(DType dtype) { return static_cast<int>(dtype); }
 template <class Kernel>
 Kernel kernel_of(const Kernel (&run)[kOpCount][kRealDTypeCount], Op op, DType dtype) {
   const Kernel kernel = run[index(op)][index(dtype)];
-  if (kernel == nullptr) throw Error(name(op), "dtype isn't supported", name(dtype));
+  if (kernel == nullptr) {
+    throw Error(ErrorKind::type, name(op), "dtype isn't supported", name(dtype));
+  }
   return kernel;
 }
 
@@ -150,7 +152,7 @@ void CpuBackend::where(const View& out, const ConstView& condition, const ConstV
   const auto bytes = [](DType dtype) { return log2_bytes(info(dtype).block_bytes); };
   const WhereKernel kernel = table.run[bytes(condition.dtype)][bytes(out.dtype)];
   if (kernel == nullptr || !dtypes::kConditions.contains(condition.dtype)) {
-    throw Error("where", "condition of this dtype", name(condition.dtype));
+    throw Error(ErrorKind::type, "where", "condition of this dtype", name(condition.dtype));
   }
   map(isa_, Op::where, out.dtype, out, {&condition, &a, &b},
       [&](int64_t n, char* const* p, bool stream) { kernel(n, p[0], p[1], p[2], p[3], stream); });

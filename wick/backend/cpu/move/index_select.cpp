@@ -32,7 +32,7 @@ void read_ids(const ConstView& ids, const ConstView& in, int64_t size, Put&& put
     const bool padding = !std::numeric_limits<T>::is_signed && id == std::numeric_limits<T>::max();
     const auto wide = static_cast<int64_t>(id);
     if (!padding && (wide < 0 || wide >= size)) {
-      throw Error("index_select", "id out of range",
+      throw Error(ErrorKind::index, "index_select", "id out of range",
                   fmt::format("id {} at position {}, x {}", wide, i, describe(in)),
                   fmt::format("need 0 <= id < {}", size));
     }
@@ -67,7 +67,7 @@ std::vector<int64_t> source_offsets(const ConstView& ids, const ConstView& in, i
       read_ids<int64_t>(ids, in, size, put);
       break;
     default:
-      throw Error("index_select", "ids have the wrong dtype", describe(ids),
+      throw Error(ErrorKind::type, "index_select", "ids have the wrong dtype", describe(ids),
                   "need u8, u32, i32 or i64");
   }
   return offsets;
@@ -222,7 +222,7 @@ void CpuBackend::index_select(const View& out, const ConstView& in, const ConstV
   if (is_block(in.dtype)) {
     const DequantizeKernel unpack = move.dequantize[static_cast<int>(in.dtype) - kRealDTypeCount];
     if (unpack == nullptr || in.layout.rank() != 2 || dim != 0 || !is_float(out.dtype)) {
-      throw Error("index_select", "block weights can't be read this way",
+      throw Error(ErrorKind::type, "index_select", "block weights can't be read this way",
                   fmt::format("x {}, dim {}, out {}", describe(in), dim, name(out.dtype)),
                   "need rows of a matrix (dim 0) of q4_0 q4_1 q5_0 q5_1 q8_0 q4_k or q6_k, to a "
                   "float type");

@@ -8,35 +8,17 @@
 #include "wick/backend/cpu/sort/sort_kernels.h"
 
 #include "wick/backend/cpu/sort/records.h"
+#include "wick/backend/cpu/storage_type.h"
 #include "wick/math/fn.h"
 
 namespace wick::cpu::WICK_ISA {
 namespace {
 
-template <int kBytes>
-struct BitsOf;
-template <>
-struct BitsOf<1> {
-  using type = uint8_t;
-};
-template <>
-struct BitsOf<2> {
-  using type = uint16_t;
-};
-template <>
-struct BitsOf<4> {
-  using type = uint32_t;
-};
-template <>
-struct BitsOf<8> {
-  using type = uint64_t;
-};
-
 /// Elements of a dtype as keys and back. Floats: of those below zero all bits are turned, of the
 /// others the sign; NaN of either sign is the last key. Descending turns all bits, but NaN's.
 template <DType kDType>
 struct Keys {
-  using Bits = typename BitsOf<info(kDType).block_bytes>::type;
+  using Bits = UnsignedOf<info(kDType).block_bytes>;
   static constexpr int kTop = 8 * sizeof(Bits) - 1;
   static constexpr auto kSign = static_cast<Bits>(Bits{1} << kTop);
   static constexpr auto kAll = static_cast<Bits>(~Bits{0});

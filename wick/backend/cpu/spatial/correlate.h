@@ -1,6 +1,6 @@
 #pragma once
 
-// What the two ways to compute a correlation share.
+// What the ways to compute a correlation and its gradient share.
 
 #include <cstdint>
 
@@ -8,9 +8,10 @@
 
 namespace wick::cpu {
 
-/// Everything that tasks share.
-struct CorrelationSetup {
-  const Correlation& job;
+/// Everything that tasks share, of a Correlation or a FilterGradient.
+template <class Job>
+struct SetupOf {
+  const Job& job;
   const GemmKernels& gemm;
   const ConvKernels& conv;
   Compute compute;
@@ -18,7 +19,7 @@ struct CorrelationSetup {
   int64_t in_bytes;  // of the dtype
   int64_t terms;
 
-  CorrelationSetup(Isa isa, const Correlation& j)
+  SetupOf(Isa isa, const Job& j)
       : job(j),
         gemm(gemm_kernels(isa)),
         conv(conv_kernels(isa)),
@@ -28,12 +29,17 @@ struct CorrelationSetup {
         terms(j.shape.terms()) {}
 
   size_t kind() const { return static_cast<size_t>(compute); }
+  size_t dtype() const { return static_cast<size_t>(job.shape.dtype); }
   DType compute_dtype() const { return compute == Compute::f64 ? DType::f64 : DType::f32; }
   double products() const {
     return static_cast<double>(job.groups * job.rows) * static_cast<double>(terms) *
            static_cast<double>(job.shape.pixels());
   }
   const char* input(int64_t group) const { return job.in + group * job.in_group_stride * in_bytes; }
+};
+
+struct CorrelationSetup : SetupOf<Correlation> {
+  using SetupOf::SetupOf;
   char* output(int64_t group) const {
     return job.out.data + group * job.out.group_stride * in_bytes;
   }

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "wick/backend/cpu/spatial/conv.h"
+#include "wick/backend/cpu/spatial/correlate.h"
 
 namespace wick::cpu {
 namespace {
@@ -13,30 +13,8 @@ constexpr int64_t kDotRows = 8;
 constexpr int64_t kDotPixels = 1024;
 constexpr int64_t kDotSlab = 32 * 1024;
 
-struct Setup {
-  const FilterGradient& job;
-  const GemmKernels& gemm;
-  const ConvKernels& conv;
-  Compute compute;
-  int64_t bytes, in_bytes, terms;
-
-  Setup(Isa isa, const FilterGradient& j)
-      : job(j),
-        gemm(gemm_kernels(isa)),
-        conv(conv_kernels(isa)),
-        compute(compute_of(j.shape.dtype)),
-        bytes(elem_bytes(compute)),
-        in_bytes(info(j.shape.dtype).block_bytes),
-        terms(j.shape.terms()) {}
-
-  size_t kind() const { return static_cast<size_t>(compute); }
-  size_t dtype() const { return static_cast<size_t>(job.shape.dtype); }
-  DType compute_dtype() const { return compute == Compute::f64 ? DType::f64 : DType::f32; }
-  double products() const {
-    return static_cast<double>(job.groups * job.rows) * static_cast<double>(terms) *
-           static_cast<double>(job.shape.pixels());
-  }
-  const char* input(int64_t group) const { return job.in + group * job.in_group_stride * in_bytes; }
+struct Setup : SetupOf<FilterGradient> {
+  using SetupOf::SetupOf;
   const char* grad(int64_t group) const {
     return job.grad + group * job.grad_at.group_stride * in_bytes;
   }

@@ -15,26 +15,8 @@ namespace {
 template <class T>
 inline constexpr bool kIsFloat = !std::is_integral_v<T>;
 
-template <int kBytes>
-struct UnsignedOf;
-template <>
-struct UnsignedOf<1> {
-  using Type = uint8_t;
-};
-template <>
-struct UnsignedOf<2> {
-  using Type = uint16_t;
-};
-template <>
-struct UnsignedOf<4> {
-  using Type = uint32_t;
-};
-template <>
-struct UnsignedOf<8> {
-  using Type = uint64_t;
-};
 template <class T>
-using Key = typename UnsignedOf<sizeof(T)>::Type;
+using Key = UnsignedOf<sizeof(T)>;
 
 /// The bits of the largest number that isn't NaN.
 template <class T>

@@ -32,7 +32,8 @@ std::unique_ptr<PreparedWeight> prepare_quantized(Gpu& gpu, std::span<const Cons
   const DType dtype = parts.front().dtype;
   const Format* format = find_format(dtype);
   if (format == nullptr) {
-    throw Error("prepare", "no products with this dtype on GPUs", std::string(name(dtype)));
+    throw Error(ErrorKind::type, "prepare", "no products with this dtype on GPUs",
+                std::string(name(dtype)));
   }
   gpu.enter();
   auto weight = std::make_unique<QuantizedWeight>(gpu);
