@@ -164,7 +164,7 @@ struct Problem {
   void solve() {
     y.clear();
     for (int64_t c = 0; c < columns; ++c) {
-      const reference::Activations activations(x.data() + c * k, k);
+      const reference::Activations activations(type, x.data() + c * k, k);
       for (int64_t r = 0; r < n; ++r) {
         y.push_back(reference::dot(type, weight.data() + bytes_of(type, r * k), activations));
       }
