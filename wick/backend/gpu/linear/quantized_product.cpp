@@ -174,20 +174,24 @@ void wide(const Product& p) {
   const Scratch records(gpu, size_t{tiles} * p.chunks * 2 * (kValues + kPowers + kSums));
   Grid tile{{tiles * kColumns * p.chunks * 16 / 256, 1, 1}};
   tile.early = true;
-  gpu.launch("quantized_wide", "tile_columns", tile, records.data(), p.blocks.q, p.blocks.scales,
-             p.chunks, p.x.rows(), bytes ? 0u : 1u);
+  const std::string_view file = type == DType::q4_k ? "quantized_wide_super" : "quantized_wide";
+  if (type == DType::q4_k) {
+    gpu.launch(file, "tile_columns_shared", tile, records.data(), p.blocks.q, p.blocks.scales,
+               p.chunks, p.x.rows());
+  } else {
+    gpu.launch(file, "tile_columns", tile, records.data(), p.blocks.q, p.blocks.scales, p.chunks,
+               p.x.rows(), bytes ? 0u : 1u);
+  }
 
   const uint32_t quants = (bytes ? 16 : 8) * 256 / 2, scales = (type == DType::q4_1 ? 2 : 1) * 256;
   const uint32_t used = kValues + kPowers + (minima ? kSums : 0) + kUnits * (quants + scales);
-  const uint32_t table = type == DType::q4_k ? kUnits * 1024 : 0;
   const uint32_t stage = (used + 1023) / 1024 * 1024 + 2 * 8;
   const uint32_t all = tiles * ((p.weight.row_groups() + kUnits - 1) / kUnits);
   Grid grid{{std::min(all, static_cast<uint32_t>(gpu.info.processors)), 1, 1}};
   grid.items = 384;
-  grid.shared_bytes = std::min(5u, ((227 << 10) - table) / stage) * stage + table;
+  grid.shared_bytes = std::min(5u, (227u << 10) / stage) * stage;
   grid.early = true;
-  p.launch("quantized_wide", fmt::format("wide_{}", name(type)), grid, p.x.rows(), records.data(),
-           tiles, all);
+  p.launch(file, fmt::format("wide_{}", name(type)), grid, p.x.rows(), records.data(), tiles, all);
 }
 
 /// What WICK_GPU_LINEAR says; empty: nothing.
