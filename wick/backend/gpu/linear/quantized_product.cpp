@@ -216,7 +216,7 @@ constexpr uint32_t kDotColumns = 4;
 /// long as one round of the wide ones, measured on an H200.
 bool wide_is_faster(const Product& p) {
   const DType type = p.weight.format();
-  const uint64_t a_round = type == DType::q4_k || type == DType::q4_1 ? 31000 : 22000;
+  const uint64_t a_round = type == DType::q4_1 ? 31000 : 22000;
   const uint64_t tiles = uint64_t{(p.rows + 127) / 128} * ((p.x.rows() + 127) / 128);
   const auto processors = static_cast<uint64_t>(p.weight.gpu.info.processors);
   const uint64_t rounds = (tiles + processors - 1) / processors;
