@@ -72,10 +72,20 @@ struct UnitScales {
       tail = reinterpret_cast<const u16*>(unit + (Q::kQuants + Q::kScales) * kPieceBytes)[row];
     }
   }
+  /// q4_k: what the integers of block j are multiplied with, below 64, and the sum of its
+  /// activations.
+  WICK_DEVICE u32 factor(u32 j) const { return w[0].w[1 + j / 4] >> j % 4 * 8 & 63; }
+  WICK_DEVICE u32 offset(u32 j) const {
+    const u32 low = w[0].w[1 + j / 4] >> (j % 4 * 8 + 6) & 3, high = w[0].w[3] >> j * 4 & 15;
+    return low | high << 2;
+  }
+  /// q4_k: the superblock's d and dmin.
+  WICK_DEVICE float d() const { return half_at(w[0], 0); }
+  WICK_DEVICE float dmin() const { return half_at(w[0], 1); }
   /// d of block j, as the order of docs/design/numerics/quantised.md takes it.
   WICK_DEVICE float scale(u32 j) const {
     if constexpr (kSame<Q, Q4_K>) {
-      return half_at(w[0], 0) * static_cast<float>(w[0].w[1 + j / 4] >> j % 4 * 8 & 63);
+      return d() * static_cast<float>(factor(j));
     } else if constexpr (kSame<Q, Q6_K>) {
       return to_f32(f16{static_cast<u16>(tail)});
     } else {
@@ -85,9 +95,7 @@ struct UnitScales {
   /// m of block j.
   WICK_DEVICE float minimum(u32 j) const {
     if constexpr (kSame<Q, Q4_K>) {
-      const Bytes16& s = w[0];
-      const u32 low = s.w[1 + j / 4] >> (j % 4 * 8 + 6) & 3, high = s.w[3] >> j * 4 & 15;
-      return -(half_at(s, 1) * static_cast<float>(low | high << 2));
+      return -(dmin() * static_cast<float>(offset(j)));
     } else {
       return half_at(w[1], j);
     }
@@ -150,6 +158,29 @@ WICK_DEVICE i32 block_dot(const UnitRow<Q>& u, u32 j, const Bytes16& low, const 
     }
   }
   return dot;
+}
+
+/// A product of integers below 2^23, exact below 2^31.
+WICK_DEVICE i32 small_product(i32 a, i32 b) {
+#if WICK_AMD  // which has an instruction for 24 bits, and none as fast for 32
+  return (static_cast<i32>(static_cast<u32>(a) << 8) >> 8) *
+         (static_cast<i32>(static_cast<u32>(b) << 8) >> 8);
+#else
+  return a * b;
+#endif
+}
+/// An integer below 2^23 as a float.
+WICK_DEVICE float small_float(u32 x) {
+#if WICK_AMD
+  return static_cast<float>(x);
+#else  // a subtraction is faster than a conversion
+  return bits_f32(x | 0x4b000000u) - 8388608.0f;
+#endif
+}
+
+/// q4_k: p = fma(d_x, fma(−dmin, M, d·I), p), I and M exact.
+WICK_DEVICE float add_half(float p, float d, float dmin, float products, float minima, float d_x) {
+  return fma(d_x, fma(-dmin, minima, d * products), p);
 }
 
 /// The residual of one result; 0 where there is none.

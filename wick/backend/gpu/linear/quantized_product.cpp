@@ -147,8 +147,9 @@ void many(const Product& p) {
                                                                        : 1;
   Grid grid{
       {(p.weight.row_groups() + kUnits - 1) / kUnits, (p.x.rows() + kColumns - 1) / kColumns, 1}};
+  const uint32_t heads = type == DType::q4_k ? 2 * 64 : 0;  // d and dmin
   grid.shared_bytes =
-      kUnits * (pieces * 256 + tables * 512) + staged_bytes(p.weight.gpu, type, kColumns);
+      kUnits * (pieces * 256 + tables * 512 + heads) + staged_bytes(p.weight.gpu, type, kColumns);
   grid.early = true;
   p.launch("quantized_many", fmt::format("many_{}", name(type)), grid, p.x.rows());
 }
