@@ -318,6 +318,11 @@ WICK_DEVICE void forget(float& x) {
   forget(b);
   x = bits_f32(b);
 }
+WICK_DEVICE void forget(i32& x) {
+  u32 b = static_cast<u32>(x);
+  forget(b);
+  x = static_cast<i32>(b);
+}
 
 template <u32 kMask>
 WICK_DEVICE float shuffle_xor(float x) {

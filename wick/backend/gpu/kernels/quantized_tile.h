@@ -293,6 +293,7 @@ WICK_DEVICE void add_block(Products (&products)[ByteUnit::kResults], const ByteU
 #pragma unroll
   for (u32 i = 0; i < ByteUnit::kResults; ++i) {
     products[i] = add_products(products[i], factor[i / ByteUnit::kResultColumns], sums[i]);
+    forget(products[i]);  // as in the other add_block
   }
 }
 
@@ -308,24 +309,32 @@ WICK_DEVICE RowHalf row_half(const UnitScales<Q4_K>& scales, u32 first) {
   return r;
 }
 
-/// The half's part of p for the results of a lane. Of each of its columns: the bits of d_x, and of
-/// the blocks' Σq as floats.
+/// The half's part of p for the results of a lane. get(word, scale, j): the bits of d_x of each of
+/// its columns, or those of the sums of their blocks j as floats.
+template <class Get>
 WICK_DEVICE void add_half(float (&p)[ByteUnit::kResults],
                           const Products (&products)[ByteUnit::kResults],
-                          const RowHalf (&of_row)[ByteUnit::kResultRows],
-                          const u32 (&scale)[ByteUnit::kResultColumns],
-                          const u32 (&sums)[kSharedBlocks][ByteUnit::kResultColumns]) {
+                          const RowHalf (&of_row)[ByteUnit::kResultRows], const Get& get) {
   constexpr u32 kEach = ByteUnit::kResultColumns;
+  float minima[ByteUnit::kResults] = {};  // exact
+#pragma unroll
+  for (u32 j = 0; j < kSharedBlocks; ++j) {
+    u32 sums[kEach];
+    get(sums, false, j);
+#pragma unroll
+    for (u32 i = 0; i < ByteUnit::kResults; ++i) {
+      minima[i] = fma(of_row[i / kEach].offset[j], bits_f32(sums[i % kEach]), minima[i]);
+      forget(minima[i]);
+    }
+  }
+  u32 scale[kEach];
+  get(scale, true, 0);
 #pragma unroll
   for (u32 i = 0; i < ByteUnit::kResults; ++i) {
     const RowHalf& r = of_row[i / kEach];
-    float minima = 0.0f;  // exact
-#pragma unroll
-    for (u32 j = 0; j < kSharedBlocks; ++j) {
-      minima = fma(r.offset[j], bits_f32(sums[j][i % kEach]), minima);
-    }
-    p[i] = add_half(p[i], r.d, r.dmin, static_cast<float>(products[i]), minima,
+    p[i] = add_half(p[i], r.d, r.dmin, static_cast<float>(products[i]), minima[i],
                     bits_f32(scale[i % kEach]));
+    forget(p[i]);
   }
 }
 
@@ -337,16 +346,13 @@ WICK_DEVICE void add_half(float (&p)[ByteUnit::kResults],
                           const RowHalf (&of_row)[ByteUnit::kResultRows],
                           const StagedColumns<Q4_K, kColumns, kChunks>& columns, u32 chunk,
                           u32 first, u32 tile) {
-  constexpr u32 kEach = ByteUnit::kResultColumns;
   const u32 at = (chunk * kChunkBlocks + first) * columns.kPitch + tile * ByteUnit::kColumns +
                  ByteUnit::result_place(wave_lane());
-  u32 scale[kEach], sums[kSharedBlocks][kEach];
-  load_words<kEach, false>(scale, columns.scales + at);
-#pragma unroll
-  for (u32 j = 0; j < kSharedBlocks; ++j) {
-    load_words<kEach, false>(sums[j], columns.extras + at + j * columns.kPitch);
-  }
-  add_half(p, products, of_row, scale, sums);
+  add_half(p, products, of_row,
+           [&](u32 (&to)[ByteUnit::kResultColumns], bool scale, u32 j) WICK_INLINE {
+             load_words<ByteUnit::kResultColumns, false>(
+                 to, (scale ? columns.scales : columns.extras) + at + j * columns.kPitch);
+           });
 }
 
 }  // namespace wick::gpu
