@@ -79,6 +79,11 @@ struct UnitScales {
     const u32 low = w[0].w[1 + j / 4] >> (j % 4 * 8 + 6) & 3, high = w[0].w[3] >> j * 4 & 15;
     return low | high << 2;
   }
+  /// q4_k: makes its second four blocks the first.
+  WICK_DEVICE void move_up() {
+    w[0].w[1] = w[0].w[2];
+    w[0].w[3] >>= 16;
+  }
   /// q4_k: the superblock's d and dmin.
   WICK_DEVICE float d() const { return half_at(w[0], 0); }
   WICK_DEVICE float dmin() const { return half_at(w[0], 1); }
