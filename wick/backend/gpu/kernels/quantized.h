@@ -72,12 +72,17 @@ struct UnitScales {
       tail = reinterpret_cast<const u16*>(unit + (Q::kQuants + Q::kScales) * kPieceBytes)[row];
     }
   }
-  /// q4_k: what the integers of block j are multiplied with, below 64, and the sum of its
-  /// activations.
+  /// q4_k: what the products of block j are multiplied with, and the sum of its activations, below
+  /// 64.
   WICK_DEVICE u32 factor(u32 j) const { return w[0].w[1 + j / 4] >> j % 4 * 8 & 63; }
   WICK_DEVICE u32 offset(u32 j) const {
     const u32 low = w[0].w[1 + j / 4] >> (j % 4 * 8 + 6) & 3, high = w[0].w[3] >> j * 4 & 15;
     return low | high << 2;
+  }
+  /// q4_k: offsets of half h's four blocks as bytes, which takes more registers and less time.
+  WICK_DEVICE u32 offsets(u32 h) const {
+    const u32 even = w[0].w[3] & 0x0f0f0f0fu, odd = w[0].w[3] >> 4 & 0x0f0f0f0fu;
+    return alternate_bytes(even, odd, h) << 2 | (w[0].w[1 + h] >> 6 & 0x03030303u);
   }
   /// q4_k: makes its second four blocks the first.
   WICK_DEVICE void move_up() {
@@ -163,24 +168,6 @@ WICK_DEVICE i32 block_dot(const UnitRow<Q>& u, u32 j, const Bytes16& low, const 
     }
   }
   return dot;
-}
-
-/// A product of integers below 2^23, exact below 2^31.
-WICK_DEVICE i32 small_product(i32 a, i32 b) {
-#if WICK_AMD  // which has an instruction for 24 bits, and none as fast for 32
-  return (static_cast<i32>(static_cast<u32>(a) << 8) >> 8) *
-         (static_cast<i32>(static_cast<u32>(b) << 8) >> 8);
-#else
-  return a * b;
-#endif
-}
-/// An integer below 2^23 as a float.
-WICK_DEVICE float small_float(u32 x) {
-#if WICK_AMD
-  return static_cast<float>(x);
-#else  // a subtraction is faster than a conversion
-  return bits_f32(x | 0x4b000000u) - 8388608.0f;
-#endif
 }
 
 /// q4_k: p = fma(d_x, fma(−dmin, M, d·I), p), I and M exact.

@@ -270,13 +270,15 @@ WICK_DEVICE void add_block(float (&p)[ByteUnit::kResults], const ByteUnit::Rows&
 // is faster.
 #if WICK_AMD
 using Products = i32;
-WICK_DEVICE u32 factor_of(u32 x) { return x; }
+WICK_DEVICE u32 factor_of(const UnitScales<Q4_K>& scales, u32 j) { return scales.factor(j); }
 WICK_DEVICE i32 add_products(i32 sum, u32 factor, i32 dot) {
   return sum + small_product(static_cast<i32>(factor), dot);
 }
 #else
 using Products = float;
-WICK_DEVICE u32 factor_of(u32 x) { return f32_bits(small_float(x)); }
+WICK_DEVICE u32 factor_of(const UnitScales<Q4_K>& scales, u32 j) {
+  return f32_bits(bits_f32(scales.factor(j) | 0x4b000000u) - 8388608.0f);
+}
 WICK_DEVICE float add_products(float sum, u32 factor, i32 dot) {
   return fma(bits_f32(factor), ByteUnit::to_float(dot), sum);
 }
@@ -305,7 +307,9 @@ struct RowHalf {
 WICK_DEVICE RowHalf row_half(const UnitScales<Q4_K>& scales, u32 first) {
   RowHalf r = {scales.d(), scales.dmin(), {}};
 #pragma unroll
-  for (u32 j = 0; j < kSharedBlocks; ++j) r.offset[j] = small_float(scales.offset(first + j));
+  for (u32 j = 0; j < kSharedBlocks; ++j) {
+    r.offset[j] = byte_float(scales.offsets(first / kSharedBlocks), j);
+  }
   return r;
 }
 
