@@ -92,24 +92,16 @@ struct UnitScales {
   /// q4_k: the superblock's d and dmin.
   WICK_DEVICE float d() const { return half_at(w[0], 0); }
   WICK_DEVICE float dmin() const { return half_at(w[0], 1); }
-  /// d of block j, as the order of docs/design/numerics/quantised.md takes it.
+  /// d of block j, as the order of docs/design/numerics/quantised.md takes it; not of q4_k.
   WICK_DEVICE float scale(u32 j) const {
-    if constexpr (kSame<Q, Q4_K>) {
-      return d() * static_cast<float>(factor(j));
-    } else if constexpr (kSame<Q, Q6_K>) {
+    if constexpr (kSame<Q, Q6_K>) {
       return to_f32(f16{static_cast<u16>(tail)});
     } else {
       return half_at(w[0], j);
     }
   }
-  /// m of block j.
-  WICK_DEVICE float minimum(u32 j) const {
-    if constexpr (kSame<Q, Q4_K>) {
-      return -(dmin() * static_cast<float>(offset(j)));
-    } else {
-      return half_at(w[1], j);
-    }
-  }
+  /// q4_1: m of block j.
+  WICK_DEVICE float minimum(u32 j) const { return half_at(w[1], j); }
   /// q6_k: the scale of half h of block j.
   WICK_DEVICE i32 part(u32 j, u32 h) const {
     return static_cast<i8>(w[0].w[j / 2] >> (j % 2 * 16 + h * 8));
