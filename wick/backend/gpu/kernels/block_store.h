@@ -26,7 +26,9 @@ WICK_DEVICE ActivationScale store_in_block(const Blocks& to, u64 row, u32 c,
   if constexpr (kWide == 1) most = larger(most, shuffle_xor<16>(most));
   if constexpr (kWide == 4) {
     static_assert(kTeam * kWide == kSharedBlocks * kBlock);
-    if (to.shared != 1) {
+    u32 shared = to.shared;
+    if constexpr (!WICK_AMD) forget(shared);  // or all that is around becomes two copies
+    if (shared != 1) {
       most = larger(most, shuffle_xor<8>(most));
       most = larger(most, shuffle_xor<16>(most));
     }
