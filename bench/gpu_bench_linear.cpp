@@ -176,7 +176,7 @@ class Bench {
         const int64_t width = input == Input::silu_mul ? 2 * k : k;
         const Columns columns(rows, width);
         const Buffer x(backend_, columns.x.data(), columns.x.size() * 4);
-        const gpu::QuantizedRows quantized(gpu_, rows, k);
+        const gpu::QuantizedRows quantized(gpu_, rows, k, DType::q8_0);
         LinearFusion fusion;
         fusion.input = input;
         fusion.norm = {x.data, DType::f32, Layout::contiguous({k})};
@@ -216,7 +216,7 @@ class Bench {
                  "clearing");
       const View out{y.data, DType::f32, Layout::contiguous({count, n})};
       const ConstView in{x.data, DType::f32, Layout::contiguous({count, k})};
-      const gpu::QuantizedRows quantized(gpu_, count, k);
+      const gpu::QuantizedRows quantized(gpu_, count, k, type);
       const double before =
           seconds(20, [&](int) { gpu::quantize_rows(gpu_, {}, in, k, quantized.blocks()); });
       setenv("WICK_GPU_LINEAR", std::string(path).c_str(), 1);

@@ -267,7 +267,7 @@ class Probe {
         weights.push_back(gpu::prepare_quantized(gpu_, std::span(&on_device, 1)));
       } while (weights.size() * weights[0]->bytes < most);
     }
-    const gpu::QuantizedRows rows(gpu_, 1, k);
+    const gpu::QuantizedRows rows(gpu_, 1, k, dtype);
     gpu::quantize_rows(gpu_, {}, {in.data, DType::f32, Layout::contiguous({1, k})}, k,
                        rows.blocks());
     const double time = seconds(static_cast<int>(2 * weights.size()), [&](int i) {

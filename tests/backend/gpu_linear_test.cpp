@@ -164,7 +164,7 @@ struct Problem {
   void solve() {
     y.clear();
     for (int64_t c = 0; c < columns; ++c) {
-      const reference::Activations activations(x.data() + c * k, k);
+      const reference::Activations activations(type, x.data() + c * k, k);
       for (int64_t r = 0; r < n; ++r) {
         y.push_back(reference::dot(type, weight.data() + bytes_of(type, r * k), activations));
       }
@@ -255,6 +255,8 @@ class GpuLinear : public testing::TestWithParam<std::tuple<DType, DType>> {
   DType type() const { return std::get<0>(GetParam()); }
   DType dtype() const { return std::get<1>(GetParam()); }
   int64_t block() const { return info(type()).block_elems; }
+  /// Activations that share a scale.
+  int64_t shared() const { return 32 * reference::sharing_blocks(type()); }
 };
 
 constexpr int64_t kColumns[] = {1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 31, 33, 64, 65, 130};
@@ -359,8 +361,8 @@ TEST_P(GpuLinear, SpecialActivations) {
   const float inf = std::numeric_limits<float>::infinity();
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const auto change = [&](int64_t c, int64_t i, float x) {
-    const int64_t at = i / 32;
-    switch (c % 10) {
+    const int64_t at = i / 32, group = i / shared();
+    switch (c % 13) {
       case 0:
         return at % 3 == 1 ? (i % 2 != 0 ? -0.0f : 0.0f) : x;
       case 1:
@@ -379,13 +381,19 @@ TEST_P(GpuLinear, SpecialActivations) {
         return at == 3 ? 1e-30f : at == 4 ? 1.0001e-30f : x * 1e-3f;
       case 8:
         return at % 2 == 0 ? 127.0f * (i % 2 != 0 ? 1.0f : -1.0f) : x;
+      case 10:
+        return group % 2 != 0 ? (i % 2 != 0 ? -0.0f : 0.0f) : x;
+      case 11:
+        return group == 1 ? -1e-30f : group == 2 ? 1.0001e-30f : x * 1e-3f;
+      case 12:  // a block that says what the others' scale is
+        return at % 4 == 2 && i % 32 == 17 ? -3e5f : x;
       default:
         return std::round(x * 2.0f) * 0.5f + 0.5f;  // halves: ties
     }
   };
   // Columns that can't share a product with others' range come alone, too.
   for (Backend* device : devices()) {
-    for (const int64_t only : {-1, 0, 1, 3, 6, 7, 8, 9}) {
+    for (const int64_t only : {-1, 0, 1, 3, 6, 7, 8, 9, 10, 11, 12}) {
       const Problem p(type(), dtype(), 33, 32 * 16, 30, [&](int64_t c, int64_t i, float x) {
         return change(only < 0 ? c : only, i, x);
       });
@@ -395,14 +403,14 @@ TEST_P(GpuLinear, SpecialActivations) {
   }
 }
 
-/// Blocks of one row whose scales are a factor 2^bits apart: as far as f16 reaches, and further.
+/// Scales of one row that are a factor 2^bits apart: as far as f16 reaches, and further.
 TEST_P(GpuLinear, RangeOfScales) {
   for (Backend* device : devices()) {
     for (const int bits : {4, 20, 26, 27, 28, 29, 30, 31, 60}) {
       if (dtype() == DType::f16 && bits > 20) continue;
       const Problem p(type(), dtype(), 20, 32 * 16, 12, [&](int64_t c, int64_t i, float x) {
         const float scale = std::ldexp(1.0f, static_cast<int>(c) - 6);
-        return (i / 32 + c) % 4 == 0 ? std::ldexp(x, -bits) * scale : x * scale;
+        return (i / shared() + c) % 4 == 0 ? std::ldexp(x, -bits) * scale : x * scale;
       });
       const Prepared prepared(*device, p);
       for (const int64_t batch : {1, 12}) check(*device, p, *prepared.weight, batch);

@@ -45,9 +45,12 @@ inline uint16_t read_u16(const uint8_t* p) { return static_cast<uint16_t>(p[0] |
 
 inline float read_f16(const uint8_t* p) { return static_cast<float>(decode_half(read_u16(p), 10)); }
 
-/// Weight i of 32: d·factor[i / 16]·quant + m.
+/// Weight i of 32: d·factor[i / 16]·quant + m; of q4_k d·scale·quant − dmin·minimum, d and dmin the
+/// superblock's.
 struct Block {
   float d = 0, m = 0;
+  float dmin = 0;
+  int scale = 0, minimum = 0;
   int quant[32];
   int factor[2] = {1, 1};
   bool has_min = false;
@@ -88,11 +91,10 @@ struct Block {
 
   void read_q4_k(const uint8_t* p, int b) {
     const uint8_t* s = p + 4;
-    const int scale = b < 4 ? s[b] % 64 : s[b + 4] % 16 + s[b - 4] / 64 * 16;
-    const int minimum = b < 4 ? s[b + 4] % 64 : s[b + 4] / 16 + s[b] / 64 * 16;
-    d = read_f16(p) * static_cast<float>(scale);
-    m = -(read_f16(p + 2) * static_cast<float>(minimum));
-    has_min = true;
+    scale = b < 4 ? s[b] % 64 : s[b + 4] % 16 + s[b - 4] / 64 * 16;
+    minimum = b < 4 ? s[b + 4] % 64 : s[b + 4] / 16 + s[b] / 64 * 16;
+    d = read_f16(p);
+    dmin = read_f16(p + 2);
     for (int i = 0; i < 32; ++i) {
       const int byte = p[16 + b / 2 * 32 + i];
       quant[i] = b % 2 == 0 ? byte % 16 : byte / 16;
@@ -120,28 +122,67 @@ inline float activation_scale(float amax) {
       std::ldexp(std::ceil(std::ldexp(static_cast<double>(quotient), -exponent)), exponent));
 }
 
+/// Blocks of one row whose activations have one scale.
+inline int64_t sharing_blocks(DType weights) { return weights == DType::q4_k ? 4 : 1; }
+
 struct Activations {
-  std::vector<float> d;
+  std::vector<float> d;  // of each block of 32
   std::vector<int> q;
 
-  Activations(const float* x, int64_t k) {
-    for (int64_t b = 0; b < k / 32; ++b) {
+  Activations(DType weights, const float* x, int64_t k) {
+    const int64_t shared = 32 * sharing_blocks(weights);
+    for (int64_t at = 0; at < k; at += shared) {
       float amax = 0;
       bool finite = true;
-      for (int i = 0; i < 32; ++i) {
-        finite = finite && std::isfinite(x[b * 32 + i]);
-        if (finite) amax = std::fmax(amax, std::fabs(x[b * 32 + i]));
+      for (int64_t i = at; i < at + shared; ++i) {
+        finite = finite && std::isfinite(x[i]);
+        if (finite) amax = std::fmax(amax, std::fabs(x[i]));
       }
       const bool live = finite && amax > 1e-30f;
       const float scale = live ? activation_scale(amax) : 0.0f;
-      d.push_back(finite ? scale : std::numeric_limits<float>::quiet_NaN());
+      for (int64_t b = 0; b < shared / 32; ++b) {
+        d.push_back(finite ? scale : std::numeric_limits<float>::quiet_NaN());
+      }
       const float inverse = live ? 1.0f / scale : 0.0f;
-      for (int i = 0; i < 32; ++i) {
-        q.push_back(live ? static_cast<int>(std::nearbyintf(x[b * 32 + i] * inverse)) : 0);
+      for (int64_t i = at; i < at + shared; ++i) {
+        q.push_back(live ? static_cast<int>(std::nearbyintf(x[i] * inverse)) : 0);
       }
     }
   }
+
+  int sum(size_t block) const {
+    int total = 0;
+    for (size_t i = 0; i < 32; ++i) total += q[block * 32 + i];
+    return total;
+  }
 };
+
+/// Integer products of a block of weights with one of activations.
+inline int block_dot(const Block& w, const Activations& x, size_t block) {
+  int total = 0;
+  for (size_t i = 0; i < 32; ++i) total += w.factor[i / 16] * w.quant[i] * x.q[block * 32 + i];
+  return total;
+}
+
+/// The sum of a superblock of q4_k that begins at a block.
+inline float q4_k_chunk(const uint8_t* row, const Activations& x, size_t first) {
+  float p = 0;
+  for (size_t half = first; half < first + 8; half += 4) {
+    int products = 0, minima = 0;
+    float d = 0, dmin = 0;
+    for (size_t b = half; b < half + 4; ++b) {
+      const Block w(DType::q4_k, row, b);
+      products += w.scale * block_dot(w, x, b);
+      minima += w.minimum * x.sum(b);
+      d = w.d;
+      dmin = w.dmin;
+    }
+    const float scaled = d * static_cast<float>(products);
+    const float t = std::fma(-dmin, static_cast<float>(minima), scaled);
+    p = std::fma(x.d[half], t, p);
+  }
+  return p;
+}
 
 /// One output: `row` in file layout.
 inline float dot(DType type, const uint8_t* row, const Activations& x) {
@@ -149,20 +190,16 @@ inline float dot(DType type, const uint8_t* row, const Activations& x) {
   float y = 0;
   for (size_t first = 0; first < blocks; first += 8) {
     float p = 0;
-    for (size_t b = first; b < blocks && b < first + 8; ++b) {
+    for (size_t b = first; type != DType::q4_k && b < blocks && b < first + 8; ++b) {
       const Block w(type, row, b);
-      int dot = 0, sum = 0;
-      for (size_t i = 0; i < 32; ++i) {
-        dot += w.factor[i / 16] * w.quant[i] * x.q[b * 32 + i];
-        sum += x.q[b * 32 + i];
-      }
       if (w.has_min) {
-        const float scaled = x.d[b] * static_cast<float>(sum);
+        const float scaled = x.d[b] * static_cast<float>(x.sum(b));
         p = std::fma(w.m, scaled, p);
       }
       const float scale = w.d * x.d[b];
-      p = std::fma(scale, static_cast<float>(dot), p);
+      p = std::fma(scale, static_cast<float>(block_dot(w, x, b)), p);
     }
+    if (type == DType::q4_k) p = q4_k_chunk(row, x, first);
     y = y + p;
   }
   return y;

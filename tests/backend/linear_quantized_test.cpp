@@ -142,7 +142,7 @@ struct Problem {
     std::vector<float> row(static_cast<size_t>(k));
     for (int64_t c = 0; c < columns; ++c) {
       for (int64_t i = 0; i < k; ++i) row[static_cast<size_t>(i)] = x.get(c * k + i);
-      const reference::Activations activations(row.data(), k);
+      const reference::Activations activations(type, row.data(), k);
       for (int64_t r = 0; r < n; ++r) {
         const uint8_t* w = weight.data() + bytes_of(type, r * k);
         out.push_back(expected_store(reference::dot(type, w, activations), dtype));

@@ -267,6 +267,7 @@ void check_products(DType cache) {
     if (!failed()) check_product(c, t, type, starts, recorded, random);
   };
   run({4, 2, 64, 64, 32, 800, cache, plain}, 1, DType::q8_0);
+  run({4, 2, 64, 64, 32, 800, cache, plain}, 1, DType::q4_k, true);  // blocks share a scale
   run({4, 1, 128, 128, 64, 800, cache, plain}, 1, DType::q4_0, true);
   run({3, 1, 32, 32, 16, 800, cache, plain}, 1, DType::q4_0);  // dead blocks
   run({6, 2, 16, 32, 8, 800, cache, {.scale = 0.2f, .window = 30}}, 3, DType::q8_0, true);

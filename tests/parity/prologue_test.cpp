@@ -31,9 +31,12 @@ std::vector<Case> cases() {
   for (int64_t k : {8192, 8224, 12288, 16384, 16416}) list.push_back({Place::contiguous, {1, k}});
   list.push_back({Place::contiguous, {250, 64}});
   list.push_back({Place::contiguous, {211, 4224}});
+  list.push_back({Place::transposed, {3, 5, 256}});
+  list.push_back({Place::contiguous, {3, 14336}});
   list.push_back({Place::sliced, {2, 3, 96}});
   list.push_back({Place::transposed, {5, 7, 64}});
   list.push_back({Place::stepped, {4, 5, 320}});
+  list.push_back({Place::stepped, {4, 5, 384}});
   list.push_back({Place::scattered, {2, 3, 2, 608}});
   list.push_back({Place::broadcast, {2, 3, 64}});
   list.push_back({Place::contiguous, {0, 64}});
@@ -66,16 +69,20 @@ struct Quantized {
   std::vector<math::ActivationScale> scales;
 };
 
-Quantized expected_blocks(const std::vector<float>& rows, int64_t k, int64_t padded) {
+/// `shared` blocks have one scale.
+Quantized expected_blocks(const std::vector<float>& rows, int64_t k, int64_t padded, int shared) {
   Quantized result;
-  const auto n = static_cast<size_t>(k);
+  const auto n = static_cast<size_t>(k), several = static_cast<size_t>(shared);
   for (size_t row = 0; row < rows.size(); row += n) {
-    for (size_t block = 0; block < static_cast<size_t>(padded); ++block) {
-      int8_t q[32] = {};
-      math::ActivationScale scale{0, 0};
-      if (block * 32 < n) scale = math::quantize_activation(&rows[row + block * 32], q);
-      result.q.insert(result.q.end(), q, q + 32);
-      result.scales.push_back(scale);
+    for (size_t block = 0; block < static_cast<size_t>(padded); block += several) {
+      int8_t q[32 * math::kSharedBlocks] = {};
+      int sums[math::kSharedBlocks] = {};
+      float d = 0;
+      if (block * 32 < n) {
+        d = math::quantize_activations(&rows[row + block * 32], shared, q, sums);
+      }
+      result.q.insert(result.q.end(), q, q + 32 * several);
+      for (size_t i = 0; i < several; ++i) result.scales.push_back({d, sums[i]});
     }
   }
   return result;
@@ -110,7 +117,7 @@ class Buffer {
 };
 
 void check(gpu::GpuBackend& backend, Input input, DType dtype, const Case& c, Values values,
-           Random& random) {
+           int shared, Random& random) {
   const int last = c.shape.rank() - 1;
   const int64_t k = c.shape[last];
   const Shape in_shape = input == Input::silu_mul ? c.shape.with(last, 2 * k) : c.shape;
@@ -118,8 +125,9 @@ void check(gpu::GpuBackend& backend, Input input, DType dtype, const Case& c, Va
   TestTensor w(DType::f32, c.place, Shape{k}, 2);
   x.fill(values, random);
   w.fill(Values::normal, random);
-  const std::string what = fmt::format("prologue {} {}.{}{} {}", static_cast<int>(input),
-                                       name(dtype), name(c.place), c.shape.str(), name(values));
+  const std::string what =
+      fmt::format("prologue {} {}.{}{} {}, {} blocks a scale", static_cast<int>(input), name(dtype),
+                  name(c.place), c.shape.str(), name(values), shared);
   Buffer<std::byte> x_there(backend, x.storage().size()), w_there(backend, w.storage().size());
   backend.upload(x_there.data, x.storage().data(), x.storage().size());
   backend.upload(w_there.data, w.storage().data(), w.storage().size());
@@ -134,9 +142,10 @@ void check(gpu::GpuBackend& backend, Input input, DType dtype, const Case& c, Va
   fusion.norm = {w_there.data, DType::f32, w.layout()};
   fusion.eps = 1e-5f;
   gpu::quantize_rows(backend.gpu(), fusion, {x_there.data, dtype, x.layout()}, k,
-                     {q.data, scales.data, padded});
+                     {q.data, scales.data, padded, shared});
 
-  const Quantized expected = expected_blocks(expected_rows(input, x, w, fusion.eps, k), k, padded);
+  const Quantized expected =
+      expected_blocks(expected_rows(input, x, w, fusion.eps, k), k, padded, shared);
   const std::vector<int8_t> got_q = q.get();
   const std::vector<math::ActivationScale> got = scales.get();
   for (size_t i = 0; i < blocks; ++i) {
@@ -162,7 +171,10 @@ void check_all(Input input, DType dtype) {
     Random random(61);
     for (const Case& c : cases()) {
       for (Values values : {Values::normal, Values::special}) {
-        check(backend, input, dtype, c, values, random);
+        const bool whole = c.shape[c.shape.rank() - 1] % (32 * math::kSharedBlocks) == 0;
+        for (const int shared : {1, math::kSharedBlocks}) {
+          if (shared == 1 || whole) check(backend, input, dtype, c, values, shared, random);
+        }
         if (failed()) return;
       }
     }

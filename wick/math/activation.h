@@ -1,6 +1,6 @@
 #pragma once
 
-// How a block of 32 activations becomes int8 for the products with quantised weights.
+// How blocks of 32 activations become int8 for the products with quantised weights.
 
 #include "wick/math/scalar.h"
 
@@ -52,24 +52,36 @@ class ActivationStep {
   u32 keep_;
 };
 
-/// Quantises 32 floats to int8 with the scale d = max|x|/127, rounded up to four significant bits:
-/// q = rint(x·(1/d)).
-/// Every input: a block with an infinity or a NaN gets d = NaN and q = 0, one with max|x| ≤ 1e-30
-/// d = 0 and q = 0.
-WICK_FN ActivationScale quantize_activation(const float* x, i8* q) {
+/// Blocks of activations that share a scale, for weights of q4_k.
+inline constexpr int kSharedBlocks = 4;
+
+/// Quantises `blocks` times 32 floats to int8 with one scale d = max|x|/127, rounded up to four
+/// significant bits: q = rint(x·(1/d)). sums[b] is Σ q of block b.
+/// Every input: an infinity or a NaN gives d = NaN and q = 0, max|x| ≤ 1e-30 d = 0 and q = 0.
+WICK_FN float quantize_activations(const float* x, int blocks, i8* q, i32* sums) {
   u32 largest = 0;
-  for (int j = 0; j < 32; ++j) {
+  for (int j = 0; j < 32 * blocks; ++j) {
     const u32 magnitude = f32_bits(x[j]) & 0x7fffffffu;
     largest = magnitude > largest ? magnitude : largest;
   }
   const ActivationStep step(largest);
-  i32 sum = 0;
-  for (int j = 0; j < 32; ++j) {
-    const i32 value = step.quantize(x[j]);
-    q[j] = static_cast<i8>(value);
-    sum += value;
+  for (int b = 0; b < blocks; ++b) {
+    i32 sum = 0;
+    for (int j = 32 * b; j < 32 * b + 32; ++j) {
+      const i32 value = step.quantize(x[j]);
+      q[j] = static_cast<i8>(value);
+      sum += value;
+    }
+    sums[b] = sum;
   }
-  return {step.d(), sum};
+  return step.d();
+}
+
+/// One block with a scale of its own.
+WICK_FN ActivationScale quantize_activation(const float* x, i8* q) {
+  i32 sum = 0;
+  const float d = quantize_activations(x, 1, q, &sum);
+  return {d, sum};
 }
 
 }  // namespace wick::math

@@ -389,11 +389,13 @@ void GpuBackend::cached_attention(const View& out, const ConstView& qkv,
 
 bool attention_to_blocks(Gpu& gpu, const ConstView& qkv, const CachedAttention& where, int64_t k,
                          const RowBlocks& to) {
+  // Groups have too little of a row for more than a block to share a scale.
+  if (to.shared != 1) return false;
   if (qkv.layout.elems() == 0 || where.values.layout.shape()[2] % 32 != 0) return false;
   const View nowhere{nullptr, DType::f32, Layout::contiguous({qkv.layout.shape()[0], k})};
   const CachedCall at(gpu, nowhere, qkv, where);
   return launch_decode(gpu, at.call, at.fill, at.dtype,
-                       {to.q, to.scales, static_cast<uint32_t>(to.padded)});
+                       {to.q, to.scales, static_cast<uint32_t>(to.padded), 1});
 }
 
 }  // namespace wick::gpu

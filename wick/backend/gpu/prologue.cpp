@@ -53,7 +53,8 @@ void quantize_rows(Gpu& gpu, const LinearFusion& fusion, const ConstView& x, int
   const int last = x.layout.rank() - 1;
   const Space<1> rows = space_of<1>({&x.layout}, (1u << last) - 1);
   const Spread spread = spread_of(x.data, x.dtype, x.layout.offset(), x.layout);
-  const Blocks blocks{out.q, out.scales, static_cast<uint32_t>(out.padded)};
+  const Blocks blocks{out.q, out.scales, static_cast<uint32_t>(out.padded),
+                      static_cast<uint32_t>(out.shared)};
   const auto columns = static_cast<uint32_t>(k);
   const auto fours = static_cast<unsigned>(out.padded) * 8;
   uint64_t first_row = 0;

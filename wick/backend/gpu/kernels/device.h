@@ -133,6 +133,17 @@ WICK_DEVICE void device_fence() { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agen
 WICK_DEVICE u32 same_halves(u32 first, u32 second, u32 upper) {
   return __builtin_amdgcn_perm(second, first, 0x05040100u + upper * 0x02020202u);
 }
+/// So, too, the first's bytes before the second's, one by one.
+WICK_DEVICE u32 alternate_bytes(u32 first, u32 second, u32 upper) {
+  return __builtin_amdgcn_perm(second, first, 0x05010400u + upper * 0x02020202u);
+}
+/// Byte j as a float.
+WICK_DEVICE float byte_float(u32 x, u32 j) { return static_cast<float>(x >> 8 * j & 0xff); }
+/// A product of integers below 2^23, exact below 2^31: 32 bits would take four times as long.
+WICK_DEVICE i32 small_product(i32 a, i32 b) {
+  return (static_cast<i32>(static_cast<u32>(a) << 8) >> 8) *
+         (static_cast<i32>(static_cast<u32>(b) << 8) >> 8);
+}
 
 /// Makes the compiler forget what it knows of a register's value, and with it what it has computed
 /// from it: so that it computes it again rather than keep it.
@@ -235,6 +246,13 @@ WICK_DEVICE void let_later_start() {}
 WICK_DEVICE u32 same_halves(u32 first, u32 second, u32 upper) {
   return __byte_perm(first, second, 0x5410u + upper * 0x2222u);
 }
+WICK_DEVICE u32 alternate_bytes(u32 first, u32 second, u32 upper) {
+  return __byte_perm(first, second, 0x5140u + upper * 0x2222u);
+}
+WICK_DEVICE float byte_float(u32 x, u32 j) {  // through the bits of 2^23
+  return bits_f32(__byte_perm(x, 0x4b000000u, 0x7440u + j)) - 8388608.0f;
+}
+WICK_DEVICE i32 small_product(i32 a, i32 b) { return a * b; }
 WICK_DEVICE void forget(u32& x) { asm volatile("" : "+r"(x)); }
 WICK_DEVICE u32 load_now(const u32* from) {  // past the caches of the processor
   u32 x;
@@ -317,6 +335,11 @@ WICK_DEVICE void forget(float& x) {
   u32 b = f32_bits(x);
   forget(b);
   x = bits_f32(b);
+}
+WICK_DEVICE void forget(i32& x) {
+  u32 b = static_cast<u32>(x);
+  forget(b);
+  x = static_cast<i32>(b);
 }
 
 template <u32 kMask>

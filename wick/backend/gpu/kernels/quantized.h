@@ -72,26 +72,36 @@ struct UnitScales {
       tail = reinterpret_cast<const u16*>(unit + (Q::kQuants + Q::kScales) * kPieceBytes)[row];
     }
   }
-  /// d of block j, as the order of docs/design/numerics/quantised.md takes it.
+  /// q4_k: what the products of block j are multiplied with, and the sum of its activations, below
+  /// 64.
+  WICK_DEVICE u32 factor(u32 j) const { return w[0].w[1 + j / 4] >> j % 4 * 8 & 63; }
+  WICK_DEVICE u32 offset(u32 j) const {
+    const u32 low = w[0].w[1 + j / 4] >> (j % 4 * 8 + 6) & 3, high = w[0].w[3] >> j * 4 & 15;
+    return low | high << 2;
+  }
+  /// q4_k: offsets of half h's four blocks as bytes, which takes more registers and less time.
+  WICK_DEVICE u32 offsets(u32 h) const {
+    const u32 even = w[0].w[3] & 0x0f0f0f0fu, odd = w[0].w[3] >> 4 & 0x0f0f0f0fu;
+    return alternate_bytes(even, odd, h) << 2 | (w[0].w[1 + h] >> 6 & 0x03030303u);
+  }
+  /// q4_k: makes its second four blocks the first.
+  WICK_DEVICE void move_up() {
+    w[0].w[1] = w[0].w[2];
+    w[0].w[3] >>= 16;
+  }
+  /// q4_k: the superblock's d and dmin.
+  WICK_DEVICE float d() const { return half_at(w[0], 0); }
+  WICK_DEVICE float dmin() const { return half_at(w[0], 1); }
+  /// d of block j, as the order of docs/design/numerics/quantised.md takes it; not of q4_k.
   WICK_DEVICE float scale(u32 j) const {
-    if constexpr (kSame<Q, Q4_K>) {
-      return half_at(w[0], 0) * static_cast<float>(w[0].w[1 + j / 4] >> j % 4 * 8 & 63);
-    } else if constexpr (kSame<Q, Q6_K>) {
+    if constexpr (kSame<Q, Q6_K>) {
       return to_f32(f16{static_cast<u16>(tail)});
     } else {
       return half_at(w[0], j);
     }
   }
-  /// m of block j.
-  WICK_DEVICE float minimum(u32 j) const {
-    if constexpr (kSame<Q, Q4_K>) {
-      const Bytes16& s = w[0];
-      const u32 low = s.w[1 + j / 4] >> (j % 4 * 8 + 6) & 3, high = s.w[3] >> j * 4 & 15;
-      return -(half_at(s, 1) * static_cast<float>(low | high << 2));
-    } else {
-      return half_at(w[1], j);
-    }
-  }
+  /// q4_1: m of block j.
+  WICK_DEVICE float minimum(u32 j) const { return half_at(w[1], j); }
   /// q6_k: the scale of half h of block j.
   WICK_DEVICE i32 part(u32 j, u32 h) const {
     return static_cast<i8>(w[0].w[j / 2] >> (j % 2 * 16 + h * 8));
@@ -150,6 +160,11 @@ WICK_DEVICE i32 block_dot(const UnitRow<Q>& u, u32 j, const Bytes16& low, const 
     }
   }
   return dot;
+}
+
+/// q4_k: p = fma(d_x, fma(−dmin, M, d·I), p), I and M exact.
+WICK_DEVICE float add_half(float p, float d, float dmin, float products, float minima, float d_x) {
+  return fma(d_x, fma(-dmin, minima, d * products), p);
 }
 
 /// The residual of one result; 0 where there is none.

@@ -134,11 +134,13 @@ WICK_DEVICE RowBlock row_block(const UnitScales<Q>& scales, u32 j) {
   return r;
 }
 
-/// What a type needs of a block of activations beside d: of those with minima the bits of d·Σq, of
-/// q4_0, whose nibbles are 8 too large, what sums start with.
+/// What a type needs of a block of activations beside d: of q4_1 the bits of d·Σq, of q4_k those of
+/// Σq as a float, of q4_0, whose nibbles are 8 too large, what sums start with.
 template <class Q>
 WICK_DEVICE u32 extra_of(const ActivationScale& s) {
-  if constexpr (Q::kMinimum) {
+  if constexpr (kSame<Q, Q4_K>) {
+    return f32_bits(static_cast<float>(s.sum));
+  } else if constexpr (Q::kMinimum) {
     return f32_bits(s.d * static_cast<float>(s.sum));
   } else {
     return static_cast<u32>(ByteUnit::from(-8 * s.sum));
@@ -260,6 +262,101 @@ WICK_DEVICE void add_block(float (&p)[ByteUnit::kResults], const ByteUnit::Rows&
     load_words<kEach, false>(extra, columns.extras + at);
   }
   add_block<Q>(p, rows, of_row, operands, scale, extra);
+}
+
+// ---- q4_k: half a superblock at a time ----
+
+// The sum of what the blocks' factors multiply, exact below 2^24: in whichever kind of number that
+// is faster.
+#if WICK_AMD
+using Products = i32;
+WICK_DEVICE u32 factor_of(const UnitScales<Q4_K>& scales, u32 j) { return scales.factor(j); }
+WICK_DEVICE i32 add_products(i32 sum, u32 factor, i32 dot) {
+  return sum + small_product(static_cast<i32>(factor), dot);
+}
+#else
+using Products = float;
+WICK_DEVICE u32 factor_of(const UnitScales<Q4_K>& scales, u32 j) {
+  return f32_bits(bits_f32(scales.factor(j) | 0x4b000000u) - 8388608.0f);
+}
+WICK_DEVICE float add_products(float sum, u32 factor, i32 dot) {
+  return fma(bits_f32(factor), ByteUnit::to_float(dot), sum);
+}
+#endif
+
+/// Adds factor · Σ u·q of a block; `factor` of each of the lane's rows, as factor_of says it.
+WICK_DEVICE void add_block(Products (&products)[ByteUnit::kResults], const ByteUnit::Rows& rows,
+                           const u32 (&factor)[ByteUnit::kResultRows],
+                           const ByteUnit::Columns& columns) {
+  i32 sums[ByteUnit::kResults];
+#pragma unroll
+  for (u32 i = 0; i < ByteUnit::kResults; ++i) sums[i] = ByteUnit::from(0);
+  ByteUnit::multiply(sums, rows, columns);
+#pragma unroll
+  for (u32 i = 0; i < ByteUnit::kResults; ++i) {
+    products[i] = add_products(products[i], factor[i / ByteUnit::kResultColumns], sums[i]);
+    forget(products[i]);  // as in the other add_block
+  }
+}
+
+/// What belongs to half a superblock of a row beside its quants and their factors.
+struct RowHalf {
+  float d, dmin, offset[kSharedBlocks];
+};
+/// Of the half that begins with block `first`.
+WICK_DEVICE RowHalf row_half(const UnitScales<Q4_K>& scales, u32 first) {
+  RowHalf r = {scales.d(), scales.dmin(), {}};
+#pragma unroll
+  for (u32 j = 0; j < kSharedBlocks; ++j) {
+    r.offset[j] = byte_float(scales.offsets(first / kSharedBlocks), j);
+  }
+  return r;
+}
+
+/// The half's part of p for the results of a lane. get(word, scale, j): the bits of d_x of each of
+/// its columns, or those of the sums of their blocks j as floats.
+template <class Get>
+WICK_DEVICE void add_half(float (&p)[ByteUnit::kResults],
+                          const Products (&products)[ByteUnit::kResults],
+                          const RowHalf (&of_row)[ByteUnit::kResultRows], const Get& get) {
+  constexpr u32 kEach = ByteUnit::kResultColumns;
+  float minima[ByteUnit::kResults] = {};  // exact
+#pragma unroll
+  for (u32 j = 0; j < kSharedBlocks; ++j) {
+    u32 sums[kEach];
+    get(sums, false, j);
+#pragma unroll
+    for (u32 i = 0; i < ByteUnit::kResults; ++i) {
+      minima[i] = fma(of_row[i / kEach].offset[j], bits_f32(sums[i % kEach]), minima[i]);
+      forget(minima[i]);
+    }
+  }
+  u32 scale[kEach];
+  get(scale, true, 0);
+#pragma unroll
+  for (u32 i = 0; i < ByteUnit::kResults; ++i) {
+    const RowHalf& r = of_row[i / kEach];
+    p[i] = add_half(p[i], r.d, r.dmin, static_cast<float>(products[i]), minima[i],
+                    bits_f32(scale[i % kEach]));
+    forget(p[i]);
+  }
+}
+
+/// So, of a chunk that lies in shared memory from block `first` on, for number `tile` of the units'
+/// columns.
+template <u32 kColumns, u32 kChunks>
+WICK_DEVICE void add_half(float (&p)[ByteUnit::kResults],
+                          const Products (&products)[ByteUnit::kResults],
+                          const RowHalf (&of_row)[ByteUnit::kResultRows],
+                          const StagedColumns<Q4_K, kColumns, kChunks>& columns, u32 chunk,
+                          u32 first, u32 tile) {
+  const u32 at = (chunk * kChunkBlocks + first) * columns.kPitch + tile * ByteUnit::kColumns +
+                 ByteUnit::result_place(wave_lane());
+  add_half(p, products, of_row,
+           [&](u32 (&to)[ByteUnit::kResultColumns], bool scale, u32 j) WICK_INLINE {
+             load_words<ByteUnit::kResultColumns, false>(
+                 to, (scale ? columns.scales : columns.extras) + at + j * columns.kPitch);
+           });
 }
 
 }  // namespace wick::gpu

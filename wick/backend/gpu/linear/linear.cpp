@@ -34,7 +34,7 @@ void GpuBackend::linear(const View& out, const ConstView& x, const PreparedWeigh
   if (out.layout.elems() == 0) return;
   const ConstView* const residual = fusion.add ? &fusion.residual : nullptr;
   if (is_block(weight.dtype)) {
-    const QuantizedRows rows(gpu_, out.layout.elems() / weight.n, weight.k);
+    const QuantizedRows rows(gpu_, out.layout.elems() / weight.n, weight.k, weight.dtype);
     const RowBlocks blocks = rows.blocks();
     if (fusion.input != Input::attention) {
       quantize_rows(gpu_, fusion, x, weight.k, blocks);

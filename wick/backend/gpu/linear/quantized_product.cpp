@@ -147,8 +147,9 @@ void many(const Product& p) {
                                                                        : 1;
   Grid grid{
       {(p.weight.row_groups() + kUnits - 1) / kUnits, (p.x.rows() + kColumns - 1) / kColumns, 1}};
+  const uint32_t heads = type == DType::q4_k ? 2 * 64 : 0;  // d and dmin
   grid.shared_bytes =
-      kUnits * (pieces * 256 + tables * 512) + staged_bytes(p.weight.gpu, type, kColumns);
+      kUnits * (pieces * 256 + tables * 512 + heads) + staged_bytes(p.weight.gpu, type, kColumns);
   grid.early = true;
   p.launch("quantized_many", fmt::format("many_{}", name(type)), grid, p.x.rows());
 }
@@ -174,20 +175,24 @@ void wide(const Product& p) {
   const Scratch records(gpu, size_t{tiles} * p.chunks * 2 * (kValues + kPowers + kSums));
   Grid tile{{tiles * kColumns * p.chunks * 16 / 256, 1, 1}};
   tile.early = true;
-  gpu.launch("quantized_wide", "tile_columns", tile, records.data(), p.blocks.q, p.blocks.scales,
-             p.chunks, p.x.rows(), bytes ? 0u : 1u);
+  const std::string_view file = type == DType::q4_k ? "quantized_wide_super" : "quantized_wide";
+  if (type == DType::q4_k) {
+    gpu.launch(file, "tile_columns_shared", tile, records.data(), p.blocks.q, p.blocks.scales,
+               p.chunks, p.x.rows());
+  } else {
+    gpu.launch(file, "tile_columns", tile, records.data(), p.blocks.q, p.blocks.scales, p.chunks,
+               p.x.rows(), bytes ? 0u : 1u);
+  }
 
   const uint32_t quants = (bytes ? 16 : 8) * 256 / 2, scales = (type == DType::q4_1 ? 2 : 1) * 256;
   const uint32_t used = kValues + kPowers + (minima ? kSums : 0) + kUnits * (quants + scales);
-  const uint32_t table = type == DType::q4_k ? kUnits * 1024 : 0;
   const uint32_t stage = (used + 1023) / 1024 * 1024 + 2 * 8;
   const uint32_t all = tiles * ((p.weight.row_groups() + kUnits - 1) / kUnits);
   Grid grid{{std::min(all, static_cast<uint32_t>(gpu.info.processors)), 1, 1}};
   grid.items = 384;
-  grid.shared_bytes = std::min(5u, ((227 << 10) - table) / stage) * stage + table;
+  grid.shared_bytes = std::min(5u, (227u << 10) / stage) * stage;
   grid.early = true;
-  p.launch("quantized_wide", fmt::format("wide_{}", name(type)), grid, p.x.rows(), records.data(),
-           tiles, all);
+  p.launch(file, fmt::format("wide_{}", name(type)), grid, p.x.rows(), records.data(), tiles, all);
 }
 
 /// What WICK_GPU_LINEAR says; empty: nothing.
@@ -212,7 +217,7 @@ constexpr uint32_t kDotColumns = 4;
 /// long as one round of the wide ones, measured on an H200.
 bool wide_is_faster(const Product& p) {
   const DType type = p.weight.format();
-  const uint64_t a_round = type == DType::q4_k || type == DType::q4_1 ? 31000 : 22000;
+  const uint64_t a_round = type == DType::q4_1 ? 31000 : 22000;
   const uint64_t tiles = uint64_t{(p.rows + 127) / 128} * ((p.x.rows() + 127) / 128);
   const auto processors = static_cast<uint64_t>(p.weight.gpu.info.processors);
   const uint64_t rounds = (tiles + processors - 1) / processors;

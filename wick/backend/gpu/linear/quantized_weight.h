@@ -27,22 +27,23 @@ struct QuantizedWeight final : PreparedWeight {
   void* units = nullptr;
 };
 
-/// Memory of the device for rows of activations, as products with quantised weights take them.
+/// Memory of the device for rows of activations, as products with weights of a type take them.
 class QuantizedRows {
  public:
-  QuantizedRows(Gpu& gpu, int64_t rows, int64_t k)
+  QuantizedRows(Gpu& gpu, int64_t rows, int64_t k, DType weights)
       : rows_(static_cast<uint32_t>(rows)),
         padded_(RowBlocks::padded_blocks(k)),
+        shared_(RowBlocks::shared_blocks(weights)),
         values_(gpu, static_cast<size_t>(rows * padded_ * 32)),
         scales_(gpu, static_cast<size_t>(rows * padded_) * sizeof(math::ActivationScale)) {}
   uint32_t rows() const { return rows_; }
   RowBlocks blocks() const {
-    return {values_.data<int8_t>(), scales_.data<math::ActivationScale>(), padded_};
+    return {values_.data<int8_t>(), scales_.data<math::ActivationScale>(), padded_, shared_};
   }
 
  private:
   uint32_t rows_;
-  int64_t padded_;
+  int64_t padded_, shared_;
   Scratch values_, scales_;
 };
 
@@ -57,7 +58,7 @@ std::unique_ptr<PreparedWeight> prepare_quantized(Gpu& gpu, std::span<const Cons
 ///   int8  few or many
 ///   f16   exact products of f16, on NVIDIA's sm_90a
 std::vector<std::string_view> product_paths(const Gpu& gpu, DType dtype);
-/// residual: null, or what is added to the product, f32 as out is then.
+/// x: quantised for weights of this type. residual: null, or what is added to the product, f32 as out is then.
 void multiply(const View& out, const QuantizedRows& x, const QuantizedWeight& weight,
               const ConstView* residual);
 
