@@ -254,6 +254,24 @@ struct Lanes {
   }
 };
 
+/// All lanes, or the first n.
+template <class T>
+WICK_FN void load_lanes(Lanes<T>& lanes, const T* p, bool all, i64 n) {
+  if (all) {
+    lanes.load(p);
+  } else {
+    lanes.load_first(p, n);
+  }
+}
+
+/// Calls step(j, all, n) for the lines of a row of n elements; `all` is known where it is inlined.
+template <class F>
+WICK_FN void for_lines(i64 n, const F& step) {
+  i64 j = 0;
+  for (; j + kDotLanes <= n; j += kDotLanes) step(j, true, i64{kDotLanes});
+  if (j < n) step(j, false, n - j);
+}
+
 template <class T, int NT>
 WICK_FN void dot_terms(const DotArgs& d, i64 term) {
   const T* g = static_cast<const T*>(d.g);
@@ -262,36 +280,83 @@ WICK_FN void dot_terms(const DotArgs& d, i64 term) {
   Lanes<T> acc[NT];
 #pragma GCC unroll 9
   for (int t = 0; t < NT; ++t) acc[t].load(sums + t * kDotLanes);
-  const i64 whole = d.n / kDotLanes * kDotLanes;
-  for (i64 j = 0; j < whole; j += kDotLanes) {
-    Lanes<T> gv;
-    gv.load(g + j);
+  for (i64 row = 0; row < d.rows; ++row, g += d.g_stride, slab += d.pitch) {
+    for_lines(
+        d.n, [&](i64 j, bool all, i64 n) __attribute__((always_inline)) {
+          Lanes<T> gv;
+          load_lanes(gv, g + j, all, n);
 #pragma GCC unroll 9
-    for (int t = 0; t < NT; ++t) {
-      Lanes<T> x;
-      x.load(slab + d.offsets[term + t] + j);
-      acc[t].add_product(gv, x);
-    }
-  }
-  if (whole < d.n) {  // zeros in the lanes behind the end
-    Lanes<T> gv;
-    gv.load_first(g + whole, d.n - whole);
-#pragma GCC unroll 9
-    for (int t = 0; t < NT; ++t) {
-      Lanes<T> x;
-      x.load_first(slab + d.offsets[term + t] + whole, d.n - whole);
-      acc[t].add_product(gv, x);
-    }
+          for (int t = 0; t < NT; ++t) {
+            Lanes<T> x;
+            load_lanes(x, slab + d.offsets[term + t] + j, all, n);
+            acc[t].add_product(gv, x);
+          }
+        });
   }
 #pragma GCC unroll 9
   for (int t = 0; t < NT; ++t) acc[t].store(sums + t * kDotLanes);
 }
 
+#if defined(__AVX512F__)
+/// Whether nine terms are 3×3 neighbours.
+WICK_FN bool is_3x3(const i64* offsets, i64 pitch) {
+  for (i64 t = 1; t < 9; ++t) {
+    if (offsets[t] != offsets[0] + t / 3 * pitch + t % 3) return false;
+  }
+  return true;
+}
+
+/// Those nine, in the same order of additions, by rows of the slab: what is loaded of one meets
+/// three rows of g. Loads that cross lines are what bounds this.
+template <class T>
+WICK_FN void dot_3x3(const DotArgs& d, i64 term) {
+  const T* slab = static_cast<const T*>(d.slab) + d.offsets[term];
+  T* sums = static_cast<T*>(d.sums) + term * kDotLanes;
+  Lanes<T> acc[3][3];
+#pragma GCC unroll 9
+  for (int t = 0; t < 9; ++t) acc[t / 3][t % 3].load(sums + t * kDotLanes);
+  const i64 g_stride = d.g_stride;
+  const auto add = [&](const T* from, const T* g, i64 first, i64 last)
+      __attribute__((always_inline)) {
+    for_lines(
+        d.n, [&](i64 j, bool all, i64 n) __attribute__((always_inline)) {
+          Lanes<T> x[3];
+#pragma GCC unroll 3
+          for (int tx = 0; tx < 3; ++tx) load_lanes(x[tx], from + j + tx, all, n);
+#pragma GCC unroll 3
+          for (int ty = 0; ty < 3; ++ty) {
+            if (ty < first || ty > last) continue;
+            Lanes<T> gv;
+            load_lanes(gv, g - ty * g_stride + j, all, n);
+#pragma GCC unroll 3
+            for (int tx = 0; tx < 3; ++tx) acc[ty][tx].add_product(gv, x[tx]);
+          }
+        });
+  };
+  for (i64 line = 0; line < d.rows + 2; ++line, slab += d.pitch) {
+    const T* g = static_cast<const T*>(d.g) + line * g_stride;
+    if (line >= 2 && line < d.rows) {
+      add(slab, g, 0, 2);
+    } else {  // some of g's rows aren't there
+      add(slab, g, line < d.rows ? 0 : line - d.rows + 1, line < 2 ? line : 2);
+    }
+  }
+#pragma GCC unroll 9
+  for (int t = 0; t < 9; ++t) acc[t / 3][t % 3].store(sums + t * kDotLanes);
+}
+#endif
+
 template <class T>
 void dots(const DotArgs& d) {
   i64 t = 0;
 #if defined(__AVX512F__)
-  for (; t + 9 <= d.k; t += 9) dot_terms<T, 9>(d, t);  // 3×3
+  for (; t + 9 <= d.k; t += 9) {
+    if (is_3x3(d.offsets + t, d.pitch)) {
+      dot_3x3<T>(d, t);
+    } else {
+      dot_terms<T, 9>(d, t);
+    }
+  }
 #endif
   for (; t + 4 <= d.k; t += 4) dot_terms<T, 4>(d, t);
   for (; t < d.k; ++t) dot_terms<T, 1>(d, t);

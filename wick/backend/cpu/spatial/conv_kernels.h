@@ -65,11 +65,14 @@ struct DirectArgs {
   bool resume;  ///< continue the chains that out holds; else start from 0
 };
 
-/// sums[t][lane] += g[j] · slab[offsets[t] + j] for j in [0, n), j to lane j mod 16.
+/// sums[t][lane] += g[r][j] · slab[offsets[t] + r · pitch + j] for rows r and j in [0, n), one row
+/// after another, j to lane j mod 16.
 struct DotArgs {
-  int64_t n, k;
+  int64_t n, k, rows;
   const void* g;
+  int64_t g_stride;  ///< elements between its rows
   const void* slab;
+  int64_t pitch;
   const int64_t* offsets;
   void* sums;  ///< [k][16]
 };

@@ -188,13 +188,13 @@ void gradient_as_product(const Setup& s) {
 /// Sixteen lanes into one by a tree: lanes l and l + 8, then 4, 2 and 1.
 template <class T>
 void join_lanes(const char* sums, int64_t count, char* to) {
+  typedef T Four __attribute__((vector_size(4 * sizeof(T))));
   for (int64_t i = 0; i < count; ++i) {
-    T lane[kDotLanes];
-    std::memcpy(lane, sums + i * kDotLanes * static_cast<int64_t>(sizeof(T)), sizeof lane);
-    for (int half = kDotLanes / 2; half > 0; half /= 2) {
-      for (int l = 0; l < half; ++l) lane[l] += lane[l + half];
-    }
-    std::memcpy(to + i * static_cast<int64_t>(sizeof(T)), lane, sizeof(T));
+    Four v[kDotLanes / 4];
+    std::memcpy(v, sums + i * static_cast<int64_t>(sizeof v), sizeof v);
+    const Four sum = (v[0] + v[2]) + (v[1] + v[3]);
+    const T joined = (sum[0] + sum[2]) + (sum[1] + sum[3]);
+    std::memcpy(to + i * static_cast<int64_t>(sizeof(T)), &joined, sizeof(T));
   }
 }
 
@@ -205,24 +205,38 @@ void add_dots(const Setup& s, const Patches& patches, int64_t group, int64_t row
   const int64_t ny = s.job.shape.out_size[0], nx = s.job.shape.out_size[1];
   const bool in_place = s.compute_dtype() == s.job.shape.dtype && at.stride[1] == 1;
   int64_t batch = pixel / (ny * nx), y = pixel / nx % ny, x = pixel % nx;
-  patches.for_each_row(pixel, pixels, [&](int64_t, int64_t n, int64_t base, int64_t) {
-    const char* grad = s.grad(group) + (row * at.row_stride + batch * at.batch_stride +
-                                        y * at.stride[0] + x * at.stride[1]) *
-                                           s.in_bytes;
-    if (!in_place) {
-      s.gemm.load[s.dtype()](grad, at.stride[1], n, line);
-      grad = line;
+  args.rows = 0;
+  args.g_stride = at.stride[0];
+  args.pitch = patches.pitch();
+  int64_t last_plot = -1;
+  const auto run = [&] {
+    if (args.rows > 0) s.conv.dots[s.kind()](args);
+    args.rows = 0;
+  };
+  patches.for_each_row(pixel, pixels, [&](int64_t, int64_t n, int64_t base, int64_t plot) {
+    // Whole lines of a plot pass in one go.
+    if (args.rows == 0 || !in_place || plot != last_plot || n != args.n || n != nx) {
+      run();
+      const char* grad = s.grad(group) + (row * at.row_stride + batch * at.batch_stride +
+                                          y * at.stride[0] + x * at.stride[1]) *
+                                             s.in_bytes;
+      if (!in_place) {
+        s.gemm.load[s.dtype()](grad, at.stride[1], n, line);
+        grad = line;
+      }
+      args.n = n;
+      args.g = grad;
+      args.slab = slab + base * s.bytes;
+      last_plot = plot;
     }
-    args.n = n;
-    args.g = grad;
-    args.slab = slab + base * s.bytes;
-    s.conv.dots[s.kind()](args);
+    ++args.rows;
     x = 0;
     if (++y == ny) {
       y = 0;
       ++batch;
     }
   });
+  run();
 }
 
 void gradient_as_dots(const Setup& s) {
