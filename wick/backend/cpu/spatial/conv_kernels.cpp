@@ -80,6 +80,61 @@ void store(const StoreArgs& s) {
   }
 }
 
+using FourFloats = float __attribute__((vector_size(16), aligned(4), may_alias));
+
+/// to[i] = from[i * stride] for a few floats. Forwards and backwards, as the taps of a transposed
+/// convolution lie, four at a time.
+WICK_FN void copy_few(const float* from, i64 stride, i64 count, float* to) {
+  i64 i = 0;
+  if (stride == 1) {
+    for (; i + 4 <= count; i += 4) {
+      *reinterpret_cast<FourFloats*>(to + i) = *reinterpret_cast<const FourFloats*>(from + i);
+    }
+  } else if (stride == -1) {
+    for (; i + 4 <= count; i += 4) {
+      const FourFloats v = *reinterpret_cast<const FourFloats*>(from - i - 3);
+      *reinterpret_cast<FourFloats*>(to + i) = __builtin_shufflevector(v, v, 3, 2, 1, 0);
+    }
+  }
+  for (; i < count; ++i) to[i] = from[i * stride];
+}
+
+/// Runs are as short as a kernel: every instruction counts. Reads and writes each weight once.
+template <class F>
+WICK_FN void for_filter_runs(const FilterArgs& f, const F& copy) {
+  i64 line = 0;
+  const float* channel = f.from;
+  for (i64 i = 0; i < f.runs; ++i) {
+    const float* from = channel + line * f.line_stride;
+    float* to = f.to + i * f.count;
+    for (i64 r = 0; r < f.rows; ++r, to += f.to_stride) copy(from + f.starts[r], to);
+    if (++line < f.lines) continue;
+    line = 0;
+    channel += f.channel_stride;
+  }
+}
+
+void filters(const FilterArgs& f) {
+#if defined(__AVX512F__)
+  if (f.count <= 16 && (f.stride == 1 || f.stride == -1)) {
+    const auto mask = static_cast<__mmask16>((1u << f.count) - 1);
+    const i64 back = f.stride < 0 ? f.count - 1 : 0;
+    const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m512i turned = _mm512_sub_epi32(_mm512_set1_epi32(static_cast<int>(back)), lanes);
+    const __m512i order = f.stride < 0 ? turned : lanes;
+    return for_filter_runs(f, [&](const float* from, float* to) {
+      const __m512 v = _mm512_maskz_loadu_ps(mask, from - back);
+      _mm512_mask_storeu_ps(to, mask, _mm512_permutexvar_ps(order, v));
+    });
+  }
+#endif
+  const i64 stride = f.stride, count = f.count;
+  if (count == 9) {  // 3×3
+    return for_filter_runs(f, [&](const float* from, float* to) { copy_few(from, stride, 9, to); });
+  }
+  for_filter_runs(f, [&](const float* from, float* to) { copy_few(from, stride, count, to); });
+}
+
 /// Panels from the slab: for each k as many whole lines as the panel has pieces, in the order of
 /// the lanes; what one writes too much the next one overwrites, and the first of the next k. Bytes:
 /// reads and writes a line for each piece.
@@ -374,6 +429,7 @@ constexpr ConvKernels make_table() {
 #if defined(__AVX512F__)
   table.pair_panels = pair_panels;
 #endif
+  table.filters = filters;
   table.panels[0] = panels<float>;
   table.panels[1] = panels<double>;
   table.direct[0] = direct<float>;

@@ -65,6 +65,17 @@ struct DirectArgs {
   bool resume;  ///< continue the chains that out holds; else start from 0
 };
 
+/// Rows of weights of f32 as rows of terms: to[r][i · count + j] = from[starts[r] + at(i) + j ·
+/// stride] for j in [0, count), at(i) = i / lines · channel_stride + i % lines · line_stride.
+struct FilterArgs {
+  const float* from;
+  const int64_t* starts;
+  int64_t rows, runs, lines, channel_stride, line_stride;
+  int64_t count, stride;
+  float* to;
+  int64_t to_stride;
+};
+
 /// sums[t][lane] += g[r][j] · slab[offsets[t] + r · pitch + j] for rows r and j in [0, n), one row
 /// after another, j to lane j mod 16.
 struct DotArgs {
@@ -87,6 +98,7 @@ struct ConvKernels {
   void (*fill_raw)(const FillArgs&);
   /// Panels of pairs of bf16 from such a slab; null without vdpbf16ps.
   void (*pair_panels)(const PanelArgs&);
+  void (*filters)(const FilterArgs&);
   // By Compute.
   void (*panels[2])(const PanelArgs&);
   void (*direct[2])(const DirectArgs&);
