@@ -66,7 +66,7 @@ struct MultiplyArgs {
 /// out[c][j] = Σ_p x[c][p] · b[p][j] for few rows c: b is read where it lies, in lines.
 struct StripArgs {
   int64_t rows, cols, k;
-  const void* x;  ///< [rows][k] of the compute type
+  const void* x;  ///< [rows][k] of the compute type; of bf16 for pair_dots
   const void* b;
   int64_t b_stride;  ///< elements between b's lines: of one k (`strip`) or of one column (`dots`)
   void* out;         ///< [rows][cols] of the compute type
@@ -97,6 +97,7 @@ struct GemmKernels {
   Pack pack_pair_rows, pack_pair_cols;
   std::array<Strip, kRealDTypeCount> strip, dots;
   std::array<Strip, kRealDTypeCount> columns;  ///< as dots, for many columns; null but for a few
+  Strip pair_dots;  ///< as dots, of bf16, by pairs of k; with bf16_dot only
   std::array<Load, kRealDTypeCount> load;
   std::array<Store, kRealDTypeCount> store;
   /// store to bf16 of sums of bf16_dot, which are no denormals; dense alone.

@@ -1,6 +1,7 @@
 #include "wick/backend/cpu/linear/column_dots.h"
 #include "wick/backend/cpu/linear/gemm.h"
 #include "wick/backend/cpu/linear/pack_pairs.h"
+#include "wick/backend/cpu/linear/pair_dots.h"
 #include "wick/backend/cpu/linear/simd.h"
 
 // The float and integer product kernels of one instruction set.
@@ -470,22 +471,23 @@ void dot_rows(const StripArgs& s) {
 }
 
 /// Runs F<C> over one to kStripRows rows: 1, 2, 4 and 8 at a time, the rest in smaller steps.
-template <class F>
-WICK_FN void by_rows(const StripArgs& s, int bytes, F run) {
+/// X and T: elements of x and of the sums.
+template <class X, class T, class F>
+WICK_FN void by_rows(const StripArgs& s, F run) {
   StripArgs part = s;
   i64 left = s.rows;
   while (left > 0) {
     const i64 rows = left >= 8 ? 8 : (left >= 4 ? 4 : (left >= 2 ? 2 : 1));
     run(part, rows);
     left -= rows;
-    part.x = static_cast<const char*>(part.x) + rows * s.k * bytes;
-    part.out = static_cast<char*>(part.out) + rows * s.out_row_stride * bytes;
+    part.x = static_cast<const X*>(part.x) + rows * s.k;
+    part.out = static_cast<T*>(part.out) + rows * s.out_row_stride;
   }
 }
 
 template <class S, class T>
 void strip(const StripArgs& s) {
-  by_rows(s, sizeof(T), [](const StripArgs& part, i64 rows) {
+  by_rows<T, T>(s, [](const StripArgs& part, i64 rows) {
     if (rows == 8) return strip_rows<S, T, 8>(part);
     if (rows == 4) return strip_rows<S, T, 4>(part);
     if (rows == 2) return strip_rows<S, T, 2>(part);
@@ -495,7 +497,7 @@ void strip(const StripArgs& s) {
 
 template <class S, class T>
 void dots(const StripArgs& s) {
-  by_rows(s, sizeof(T), [](const StripArgs& part, i64 rows) {
+  by_rows<T, T>(s, [](const StripArgs& part, i64 rows) {
     if (rows == 8) return dot_rows<S, T, 8>(part);
     if (rows == 4) return dot_rows<S, T, 4>(part);
     if (rows == 2) return dot_rows<S, T, 2>(part);
@@ -506,11 +508,20 @@ void dots(const StripArgs& s) {
 #if defined(__AVX512F__)
 template <class S>
 void columns(const StripArgs& s) {
-  by_rows(s, sizeof(float), [](const StripArgs& part, i64 rows) {
+  by_rows<float, float>(s, [](const StripArgs& part, i64 rows) {
     if (rows == 8) return column_rows<S, 8, 1>(part);
     if (rows == 4) return column_rows<S, 4, 1>(part);
     if (rows == 2) return column_rows<S, 2, 2>(part);
     column_rows<S, 1, 2>(part);
+  });
+}
+
+void pair_dots(const StripArgs& s) {
+  by_rows<uint16_t, float>(s, [](const StripArgs& part, i64 rows) {
+    if (rows == 8) return pair_dot_rows<8>(part);
+    if (rows == 4) return pair_dot_rows<4>(part);
+    if (rows == 2) return pair_dot_rows<2>(part);
+    pair_dot_rows<1>(part);
   });
 }
 #endif
@@ -543,6 +554,7 @@ constexpr GemmKernels make_kernels() {
   kernels.store_dots = store_dots;
   kernels.pack_pair_rows = pack_pairs<kTileRows, kRowPanel>;
   kernels.pack_pair_cols = pack_pairs<kColPanel<float>, kColPanel<float>>;
+  kernels.pair_dots = pair_dots;
   kernels.columns[static_cast<size_t>(DType::f32)] = columns<float>;
   kernels.columns[static_cast<size_t>(DType::bf16)] = columns<math::bf16>;
   kernels.columns[static_cast<size_t>(DType::f16)] = columns<math::f16>;

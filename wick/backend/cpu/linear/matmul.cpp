@@ -8,6 +8,7 @@
 #include "wick/backend/cpu/linear/packed_columns.h"
 #include "wick/backend/cpu/linear/workspace.h"
 #include "wick/backend/cpu/thread_pool.h"
+#include "wick/backend/cpu/walk.h"
 
 namespace wick::cpu {
 namespace {
@@ -70,7 +71,13 @@ struct Product {
       swapped = true;
     }
     const auto d = static_cast<size_t>(dtype);
-    if (m <= kStripRows && n < kDotCols && b_k == 1) {
+    const bool pairs =
+        dtype == DType::bf16 && kernels.pack_pair_rows != nullptr && has_avx512_bf16();
+    if (m <= kStripRows && b_k == 1 && pairs) {
+      strip = kernels.pair_dots;
+      strip_stride = b_col;
+      strip_cols = kGroupCols;
+    } else if (m <= kStripRows && n < kDotCols && b_k == 1) {
       strip = kernels.dots[d];
       strip_stride = b_col;
       strip_cols = 1;
@@ -87,10 +94,10 @@ struct Product {
       const double products = static_cast<double>(m * n) * static_cast<double>(k);
       strip_parts = static_cast<int>(std::clamp(products / (32 * 1024), 1.0, double(threads)));
     } else {
-      const bool pairs = dtype == DType::bf16 && m > kStripRows &&
-                         kernels.pack_pair_rows != nullptr && has_avx512_bf16();
-      if (pairs) compute = Compute::bf16_dot;
-      plan = plan_gemm(kernels, compute, m, n, pairs ? (k + 1) / 2 : k, result(nullptr), threads);
+      const bool in_pairs = pairs && m > kStripRows;
+      if (in_pairs) compute = Compute::bf16_dot;
+      plan =
+          plan_gemm(kernels, compute, m, n, in_pairs ? (k + 1) / 2 : k, result(nullptr), threads);
     }
   }
 
@@ -121,8 +128,12 @@ struct Product {
     char* const x = static_cast<char*>(workspace);
     char* const sums = x + align64(m * k * bytes);
     for (int64_t r = 0; r < m; ++r) {
-      kernels.load[d](static_cast<const char*>(a) + r * a_row * in_bytes, a_k, k,
-                      x + r * k * bytes);
+      const char* const row = static_cast<const char*>(a) + r * a_row * in_bytes;
+      if (strip == kernels.pair_dots) {
+        gather(x + r * k * in_bytes, row, a_k, k, static_cast<size_t>(in_bytes));
+      } else {
+        kernels.load[d](row, a_k, k, x + r * k * bytes);
+      }
     }
     const int64_t tasks = (n + strip_cols - 1) / strip_cols;
     const auto body = [&](int64_t first, int64_t last) {

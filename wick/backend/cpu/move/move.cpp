@@ -6,6 +6,7 @@
 
 #include "wick/backend/cpu/cpu_backend.h"
 #include "wick/backend/cpu/loops.h"
+#include "wick/backend/cpu/move/iota_kernels.h"
 #include "wick/backend/cpu/move/strided.h"
 #include "wick/math/half.h"
 
@@ -134,6 +135,7 @@ void CpuBackend::iota(const View& out, Scalar start, Scalar step) {
   // Element i is start + i·step in i64 (wrapping) or f64 (two roundings), then cast: the numbers
   // are made a tile at a time and the cast kernel stores them. A view of any rank counts row-major.
   const CastKernels& casts = WICK_SELECT_KERNELS(isa_, cast_kernels, v4);
+  const IotaKernels& make = WICK_SELECT_KERNELS(isa_, iota_kernels, v4);
   const Layout& layout = out.layout;
   const int64_t n = layout.elems();
   if (n == 0) return;
@@ -146,6 +148,8 @@ void CpuBackend::iota(const View& out, Scalar start, Scalar step) {
   const CastKernel store = casts.run[index(whole ? DType::i64 : DType::f64)][index(out.dtype)];
   constexpr int64_t kTile = 512;
   const int64_t tiles = (inner + kTile - 1) / kTile;
+  const bool stream = store != nullptr && stride == bytes && inner >= kTile &&
+                      n * bytes >= stream_threshold_bytes();
   parallel_for(n / inner * tiles, kGrain / kTile, [&](int64_t begin, int64_t end) {
     alignas(64) int64_t integers[kTile];
     alignas(64) double reals[kTile];
@@ -159,28 +163,27 @@ void CpuBackend::iota(const View& out, Scalar start, Scalar step) {
         rest /= layout.shape()[d];
       }
       const int64_t base = row * inner + first;
-      for (int64_t i = 0; i < m; ++i) {
-        if (whole) {
-          integers[i] =
-              static_cast<int64_t>(static_cast<uint64_t>(start.i) +
-                                   static_cast<uint64_t>(base + i) * static_cast<uint64_t>(step.i));
-        } else {
-          reals[i] = start.f + static_cast<double>(base + i) * step.f;
-        }
+      if (whole) {
+        make.integers(m, base, static_cast<uint64_t>(start.i), static_cast<uint64_t>(step.i),
+                      integers);
+      } else {
+        make.reals(m, base, start.f, step.f, reals);
       }
       char* const to = static_cast<char*>(out.data) + at * bytes + first * stride;
       char* const numbers =
           whole ? reinterpret_cast<char*>(integers) : reinterpret_cast<char*>(reals);
       char* const operands[] = {to, numbers};
       const int64_t strides[] = {stride, 8}, sizes[] = {bytes, 8};
-      run_dense<2>(m, operands, strides, sizes, false, [&](int64_t k, char* const* p, bool) {
-        if (store != nullptr) {
-          store(k, p[0], p[1], false);
-        } else {
-          std::memcpy(p[0], p[1], static_cast<size_t>(k) * 8);
-        }
-      });
+      run_dense<2>(m, operands, strides, sizes, stream,
+                   [&](int64_t k, char* const* p, bool around) {
+                     if (store != nullptr) {
+                       store(k, p[0], p[1], around);
+                     } else {
+                       std::memcpy(p[0], p[1], static_cast<size_t>(k) * 8);
+                     }
+                   });
     }
+    if (stream) stream_fence();
   });
 }
 

@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <array>
+#include <atomic>
+#include <thread>
 #include <vector>
 
 #include "wick/backend/cpu/cpu_backend.h"
@@ -51,32 +54,61 @@ void scan_lines(const Plan& plan) {
   });
 }
 
-/// Few long lines: threads take chunks, first for their sums, then with what comes before them.
-void scan_chunks(const Plan& plan) {
-  const int64_t chunks = plan.chunks(), all = plan.lines.total() * chunks;
-  std::vector<ScanSum> carries(static_cast<size_t>(all));
-  const auto each = [&](bool write) {
-    parallel_for(all, kElemsPerThread / kScanChunk, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        ScanSum& carry = carries[static_cast<size_t>(i)];
-        ScanSum sum{};
-        plan.chunk(plan.lines.at(i / chunks), i % chunks, carry, write, &sum);
-        if (!write) carry = sum;
-      }
-      if (plan.stream) stream_fence();
-    });
-  };
-  each(false);
-  for (int64_t line = 0; line < plan.lines.total(); ++line) {
-    ScanSum carry{};
-    for (int64_t c = 0; c < chunks; ++c) {
-      ScanSum& at = carries[static_cast<size_t>(line * chunks + c)];
-      const ScanSum sum = at;
-      at = carry;
-      plan.join(&carry, sum);
-    }
+/// What comes before a piece of a line, once somebody has summed that.
+struct Before {
+  ScanSum carry{};
+  std::atomic<bool> ready{false};
+
+  void set(const ScanSum& sum) {
+    carry = sum;
+    ready.store(true, std::memory_order_release);
   }
-  each(true);
+  ScanSum wait() const {
+    // Whoever took the piece before runs, unless its core serves another process.
+    for (int tries = 0; !ready.load(std::memory_order_acquire); ++tries) {
+      if (tries > 1000) std::this_thread::yield();
+    }
+    return carry;
+  }
+};
+
+/// Few long lines: threads take pieces of them in order. A piece is summed, which brings it into
+/// the second-level cache, then written with what comes before it: memory is read once.
+void scan_pieces(const Plan& plan) {
+  constexpr int64_t kPieceBytes = int64_t{256} << 10;
+  constexpr int64_t kMostChunks = kPieceBytes / kScanChunk;
+  const int threads = ThreadPool::global().threads();
+  const int64_t chunks = plan.chunks();
+  const int64_t piece = std::clamp<int64_t>(chunks / (4 * threads), 1, kMostChunks / plan.bytes);
+  const int64_t pieces = (chunks + piece - 1) / piece, all = plan.lines.total() * pieces;
+  std::vector<Before> before(static_cast<size_t>(all));
+  std::atomic<int64_t> next{0};
+  // Nothing in here may throw: others would wait for ever.
+  ThreadPool::global().run(static_cast<int>(std::min<int64_t>(threads, all)), [&](int) {
+    std::array<ScanSum, kMostChunks> sums;
+    for (;;) {
+      const int64_t i = next.fetch_add(1, std::memory_order_relaxed);
+      if (i >= all) break;
+      const auto line = plan.lines.at(i / pieces);
+      const int64_t first = i % pieces * piece, count = std::min(piece, chunks - first);
+      for (int64_t c = 0; c < count; ++c) {
+        plan.chunk(line, first + c, ScanSum{}, false, &sums[static_cast<size_t>(c)]);
+      }
+      ScanSum carry{};
+      if (first > 0) carry = before[static_cast<size_t>(i)].wait();
+      if (first + count < chunks) {
+        ScanSum after = carry;
+        for (int64_t c = 0; c < count; ++c) plan.join(&after, sums[static_cast<size_t>(c)]);
+        before[static_cast<size_t>(i + 1)].set(after);
+      }
+      for (int64_t c = 0; c < count; ++c) {
+        ScanSum& sum = sums[static_cast<size_t>(c)];
+        plan.chunk(line, first + c, carry, true, &sum);
+        plan.join(&carry, sum);
+      }
+    }
+    if (plan.stream) stream_fence();
+  });
 }
 
 /// Neighbours in memory belong to different lines.
@@ -113,9 +145,7 @@ void CpuBackend::scan(Op, const View& out, const ConstView& in, int dim) {
   plan.x_step = x.stride(dim);
   plan.y_step = y.stride(dim);
 
-  // Integers are written as they are read; sums of floats come a chunk at a time.
-  plan.stream =
-      is_float(in.dtype) && plan.y_step == 1 && y.elems() * plan.bytes >= stream_threshold_bytes();
+  plan.stream = plan.y_step == 1 && y.elems() * plan.bytes >= stream_threshold_bytes();
 
   int columns = -1;
   for (int d = 0; d < x.rank(); ++d) {
@@ -130,7 +160,7 @@ void CpuBackend::scan(Op, const View& out, const ConstView& in, int dim) {
   if (columns >= 0) {
     scan_columns(plan, x.shape()[columns], y.stride(columns));
   } else if (threads > 1 && plan.chunks() >= 4 && plan.lines.total() < 2 * threads) {
-    scan_chunks(plan);
+    scan_pieces(plan);
   } else {
     scan_lines(plan);
   }

@@ -7,6 +7,7 @@
 
 #include "wick/backend/cpu/scan/scan_kernels.h"
 
+#include <type_traits>
 #include <utility>
 
 #include "wick/backend/cpu/lanes.h"
@@ -251,18 +252,64 @@ void columns(const void* x_data, int64_t x_row, int64_t n, int64_t width, void* 
 
 // ---- Integers ----
 
+/// Inclusive sums along the lanes.
+template <int kDistance = 1, class V>
+WICK_FN V scan_lanes(V v) {
+  constexpr int kWidth = static_cast<int>(sizeof(V) / sizeof(v[0]));
+  if constexpr (kDistance < kWidth) {
+    v = v + earlier<kDistance>(V{}, v, std::make_index_sequence<kWidth>());
+    return scan_lanes<2 * kDistance>(v);
+  }
+  return v;
+}
+
+/// Sums of whole vectors of dense elements, and how many elements those were; `total` goes on.
+template <bool kStream, class U>
+WICK_FN int64_t scan_dense(const U* x, int64_t n, U* y, U* total) {
+  constexpr int kWidth = kVectorBytes / static_cast<int>(sizeof(U));
+  typedef U V __attribute__((vector_size(kVectorBytes)));
+  V before = V{} + *total;
+  int64_t i = 0;
+  for (; i + kWidth <= n; i += kWidth) {
+    V v;
+    __builtin_memcpy(&v, x + i, sizeof v);
+    v = scan_lanes(v);
+    store_bytes<kStream>(y + i, before + v);
+    before = before + (V{} + v[kWidth - 1]);  // one addition from vector to vector
+  }
+  *total = before[0];
+  return i;
+}
+
 template <class T>
 void row_of_integers(const void* x_data, int64_t x_step, int64_t n, const ScanSum& carry,
-                     void* y_data, int64_t y_step, bool, ScanSum* sum) {
+                     void* y_data, int64_t y_step, [[maybe_unused]] bool stream, ScanSum* sum) {
   const T* x = static_cast<const T*>(x_data);
   T* y = static_cast<T*>(y_data);
   const T first = read<T>(carry);
   T total = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    total = math::add(total, x[i * x_step]);
-    if (y != nullptr) y[i * y_step] = math::add(first, total);
+  if (y == nullptr) {
+    for (int64_t i = 0; i < n; ++i) total = math::add(total, x[i * x_step]);
+    return write(sum, total);
   }
-  write(sum, total);
+  int64_t done = 0;
+  total = first;
+  if constexpr (sizeof(T) >= 4) {  // narrower lanes don't move across a vector in one instruction
+    if (x_step == 1 && y_step == 1) {
+      using U = std::make_unsigned_t<T>;
+      const auto* from = reinterpret_cast<const U*>(x);
+      auto* to = reinterpret_cast<U*>(y);
+      U sums = static_cast<U>(total);
+      const bool around = stream && reinterpret_cast<uintptr_t>(y) % kVectorBytes == 0;
+      done = around ? scan_dense<true>(from, n, to, &sums) : scan_dense<false>(from, n, to, &sums);
+      total = static_cast<T>(sums);
+    }
+  }
+  for (int64_t i = done; i < n; ++i) {
+    total = math::add(total, x[i * x_step]);
+    y[i * y_step] = total;
+  }
+  write(sum, math::sub(total, first));
 }
 
 template <class T>

@@ -80,6 +80,61 @@ void store(const StoreArgs& s) {
   }
 }
 
+using FourFloats = float __attribute__((vector_size(16), aligned(4), may_alias));
+
+/// to[i] = from[i * stride] for a few floats. Forwards and backwards, as the taps of a transposed
+/// convolution lie, four at a time.
+WICK_FN void copy_few(const float* from, i64 stride, i64 count, float* to) {
+  i64 i = 0;
+  if (stride == 1) {
+    for (; i + 4 <= count; i += 4) {
+      *reinterpret_cast<FourFloats*>(to + i) = *reinterpret_cast<const FourFloats*>(from + i);
+    }
+  } else if (stride == -1) {
+    for (; i + 4 <= count; i += 4) {
+      const FourFloats v = *reinterpret_cast<const FourFloats*>(from - i - 3);
+      *reinterpret_cast<FourFloats*>(to + i) = __builtin_shufflevector(v, v, 3, 2, 1, 0);
+    }
+  }
+  for (; i < count; ++i) to[i] = from[i * stride];
+}
+
+/// Runs are as short as a kernel: every instruction counts. Reads and writes each weight once.
+template <class F>
+WICK_FN void for_filter_runs(const FilterArgs& f, const F& copy) {
+  i64 line = 0;
+  const float* channel = f.from;
+  for (i64 i = 0; i < f.runs; ++i) {
+    const float* from = channel + line * f.line_stride;
+    float* to = f.to + i * f.count;
+    for (i64 r = 0; r < f.rows; ++r, to += f.to_stride) copy(from + f.starts[r], to);
+    if (++line < f.lines) continue;
+    line = 0;
+    channel += f.channel_stride;
+  }
+}
+
+void filters(const FilterArgs& f) {
+#if defined(__AVX512F__)
+  if (f.count <= 16 && (f.stride == 1 || f.stride == -1)) {
+    const auto mask = static_cast<__mmask16>((1u << f.count) - 1);
+    const i64 back = f.stride < 0 ? f.count - 1 : 0;
+    const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m512i turned = _mm512_sub_epi32(_mm512_set1_epi32(static_cast<int>(back)), lanes);
+    const __m512i order = f.stride < 0 ? turned : lanes;
+    return for_filter_runs(f, [&](const float* from, float* to) {
+      const __m512 v = _mm512_maskz_loadu_ps(mask, from - back);
+      _mm512_mask_storeu_ps(to, mask, _mm512_permutexvar_ps(order, v));
+    });
+  }
+#endif
+  const i64 stride = f.stride, count = f.count;
+  if (count == 9) {  // 3×3
+    return for_filter_runs(f, [&](const float* from, float* to) { copy_few(from, stride, 9, to); });
+  }
+  for_filter_runs(f, [&](const float* from, float* to) { copy_few(from, stride, count, to); });
+}
+
 /// Panels from the slab: for each k as many whole lines as the panel has pieces, in the order of
 /// the lanes; what one writes too much the next one overwrites, and the first of the next k. Bytes:
 /// reads and writes a line for each piece.
@@ -254,6 +309,24 @@ struct Lanes {
   }
 };
 
+/// All lanes, or the first n.
+template <class T>
+WICK_FN void load_lanes(Lanes<T>& lanes, const T* p, bool all, i64 n) {
+  if (all) {
+    lanes.load(p);
+  } else {
+    lanes.load_first(p, n);
+  }
+}
+
+/// Calls step(j, all, n) for the lines of a row of n elements; `all` is known where it is inlined.
+template <class F>
+WICK_FN void for_lines(i64 n, const F& step) {
+  i64 j = 0;
+  for (; j + kDotLanes <= n; j += kDotLanes) step(j, true, i64{kDotLanes});
+  if (j < n) step(j, false, n - j);
+}
+
 template <class T, int NT>
 WICK_FN void dot_terms(const DotArgs& d, i64 term) {
   const T* g = static_cast<const T*>(d.g);
@@ -262,36 +335,83 @@ WICK_FN void dot_terms(const DotArgs& d, i64 term) {
   Lanes<T> acc[NT];
 #pragma GCC unroll 9
   for (int t = 0; t < NT; ++t) acc[t].load(sums + t * kDotLanes);
-  const i64 whole = d.n / kDotLanes * kDotLanes;
-  for (i64 j = 0; j < whole; j += kDotLanes) {
-    Lanes<T> gv;
-    gv.load(g + j);
+  for (i64 row = 0; row < d.rows; ++row, g += d.g_stride, slab += d.pitch) {
+    for_lines(
+        d.n, [&](i64 j, bool all, i64 n) __attribute__((always_inline)) {
+          Lanes<T> gv;
+          load_lanes(gv, g + j, all, n);
 #pragma GCC unroll 9
-    for (int t = 0; t < NT; ++t) {
-      Lanes<T> x;
-      x.load(slab + d.offsets[term + t] + j);
-      acc[t].add_product(gv, x);
-    }
-  }
-  if (whole < d.n) {  // zeros in the lanes behind the end
-    Lanes<T> gv;
-    gv.load_first(g + whole, d.n - whole);
-#pragma GCC unroll 9
-    for (int t = 0; t < NT; ++t) {
-      Lanes<T> x;
-      x.load_first(slab + d.offsets[term + t] + whole, d.n - whole);
-      acc[t].add_product(gv, x);
-    }
+          for (int t = 0; t < NT; ++t) {
+            Lanes<T> x;
+            load_lanes(x, slab + d.offsets[term + t] + j, all, n);
+            acc[t].add_product(gv, x);
+          }
+        });
   }
 #pragma GCC unroll 9
   for (int t = 0; t < NT; ++t) acc[t].store(sums + t * kDotLanes);
 }
 
+#if defined(__AVX512F__)
+/// Whether nine terms are 3×3 neighbours.
+WICK_FN bool is_3x3(const i64* offsets, i64 pitch) {
+  for (i64 t = 1; t < 9; ++t) {
+    if (offsets[t] != offsets[0] + t / 3 * pitch + t % 3) return false;
+  }
+  return true;
+}
+
+/// Those nine, in the same order of additions, by rows of the slab: what is loaded of one meets
+/// three rows of g. Loads that cross lines are what bounds this.
+template <class T>
+WICK_FN void dot_3x3(const DotArgs& d, i64 term) {
+  const T* slab = static_cast<const T*>(d.slab) + d.offsets[term];
+  T* sums = static_cast<T*>(d.sums) + term * kDotLanes;
+  Lanes<T> acc[3][3];
+#pragma GCC unroll 9
+  for (int t = 0; t < 9; ++t) acc[t / 3][t % 3].load(sums + t * kDotLanes);
+  const i64 g_stride = d.g_stride;
+  const auto add = [&](const T* from, const T* g, i64 first, i64 last)
+      __attribute__((always_inline)) {
+    for_lines(
+        d.n, [&](i64 j, bool all, i64 n) __attribute__((always_inline)) {
+          Lanes<T> x[3];
+#pragma GCC unroll 3
+          for (int tx = 0; tx < 3; ++tx) load_lanes(x[tx], from + j + tx, all, n);
+#pragma GCC unroll 3
+          for (int ty = 0; ty < 3; ++ty) {
+            if (ty < first || ty > last) continue;
+            Lanes<T> gv;
+            load_lanes(gv, g - ty * g_stride + j, all, n);
+#pragma GCC unroll 3
+            for (int tx = 0; tx < 3; ++tx) acc[ty][tx].add_product(gv, x[tx]);
+          }
+        });
+  };
+  for (i64 line = 0; line < d.rows + 2; ++line, slab += d.pitch) {
+    const T* g = static_cast<const T*>(d.g) + line * g_stride;
+    if (line >= 2 && line < d.rows) {
+      add(slab, g, 0, 2);
+    } else {  // some of g's rows aren't there
+      add(slab, g, line < d.rows ? 0 : line - d.rows + 1, line < 2 ? line : 2);
+    }
+  }
+#pragma GCC unroll 9
+  for (int t = 0; t < 9; ++t) acc[t / 3][t % 3].store(sums + t * kDotLanes);
+}
+#endif
+
 template <class T>
 void dots(const DotArgs& d) {
   i64 t = 0;
 #if defined(__AVX512F__)
-  for (; t + 9 <= d.k; t += 9) dot_terms<T, 9>(d, t);  // 3×3
+  for (; t + 9 <= d.k; t += 9) {
+    if (is_3x3(d.offsets + t, d.pitch)) {
+      dot_3x3<T>(d, t);
+    } else {
+      dot_terms<T, 9>(d, t);
+    }
+  }
 #endif
   for (; t + 4 <= d.k; t += 4) dot_terms<T, 4>(d, t);
   for (; t < d.k; ++t) dot_terms<T, 1>(d, t);
@@ -309,6 +429,7 @@ constexpr ConvKernels make_table() {
 #if defined(__AVX512F__)
   table.pair_panels = pair_panels;
 #endif
+  table.filters = filters;
   table.panels[0] = panels<float>;
   table.panels[1] = panels<double>;
   table.direct[0] = direct<float>;

@@ -65,11 +65,25 @@ struct DirectArgs {
   bool resume;  ///< continue the chains that out holds; else start from 0
 };
 
-/// sums[t][lane] += g[j] · slab[offsets[t] + j] for j in [0, n), j to lane j mod 16.
+/// Rows of weights of f32 as rows of terms: to[r][i · count + j] = from[starts[r] + at(i) + j ·
+/// stride] for j in [0, count), at(i) = i / lines · channel_stride + i % lines · line_stride.
+struct FilterArgs {
+  const float* from;
+  const int64_t* starts;
+  int64_t rows, runs, lines, channel_stride, line_stride;
+  int64_t count, stride;
+  float* to;
+  int64_t to_stride;
+};
+
+/// sums[t][lane] += g[r][j] · slab[offsets[t] + r · pitch + j] for rows r and j in [0, n), one row
+/// after another, j to lane j mod 16.
 struct DotArgs {
-  int64_t n, k;
+  int64_t n, k, rows;
   const void* g;
+  int64_t g_stride;  ///< elements between its rows
   const void* slab;
+  int64_t pitch;
   const int64_t* offsets;
   void* sums;  ///< [k][16]
 };
@@ -84,6 +98,7 @@ struct ConvKernels {
   void (*fill_raw)(const FillArgs&);
   /// Panels of pairs of bf16 from such a slab; null without vdpbf16ps.
   void (*pair_panels)(const PanelArgs&);
+  void (*filters)(const FilterArgs&);
   // By Compute.
   void (*panels[2])(const PanelArgs&);
   void (*direct[2])(const DirectArgs&);

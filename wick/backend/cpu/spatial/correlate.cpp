@@ -29,90 +29,94 @@ int64_t term_stride(const Correlation& job) {
 
 namespace {
 
-/// Calls visit(row of all groups, first term, terms, element, stride) for runs of weights.
+/// The weights of a job in memory, as runs of terms that have one stride.
+struct FilterRuns {
+  int64_t lines, count, stride, runs;  ///< runs of a channel, their elements; runs of a row
+
+  explicit FilterRuns(const CorrelationSetup& s) {
+    const Filters& f = s.job.filters;
+    const auto ny = static_cast<int64_t>(s.job.shape.taps[0].size());
+    const auto nx = static_cast<int64_t>(s.job.shape.taps[1].size());
+    const bool joined = ny == 1 || nx == 1 || f.tap_stride[0] == f.tap_stride[1] * nx;
+    lines = joined ? 1 : ny;
+    count = joined ? ny * nx : nx;
+    stride = nx == 1 ? f.tap_stride[0] : f.tap_stride[1];
+    runs = s.job.shape.channels * lines;
+  }
+};
+
+/// Calls visit(first row of all groups, rows, where those start) for a few rows at a time:
+/// neighbours in memory may belong to different ones.
 template <class F>
-void for_each_filter_run(const CorrelationSetup& s, F&& visit) {
-  const Filters& f = s.job.filters;
-  const PatchShape& shape = s.job.shape;
-  const auto ny = static_cast<int64_t>(shape.taps[0].size());
-  const auto nx = static_cast<int64_t>(shape.taps[1].size());
-  const bool joined = ny == 1 || nx == 1 || f.tap_stride[0] == f.tap_stride[1] * nx;
-  const int64_t lines = joined ? 1 : ny, run = joined ? ny * nx : nx;
-  const int64_t run_stride = nx == 1 ? f.tap_stride[0] : f.tap_stride[1];
-  // A few rows at a time: neighbours in memory may belong to different ones.
+void for_each_filter_block(const CorrelationSetup& s, F&& visit) {
   constexpr int64_t kRows = 16;
-  const int64_t all = s.job.groups * s.job.rows, runs = shape.channels * lines;
+  const Filters& f = s.job.filters;
+  const int64_t all = s.job.groups * s.job.rows;
   parallel_for((all + kRows - 1) / kRows, 1024 / std::max<int64_t>(s.terms, 1) + 1,
                [&](int64_t begin, int64_t end) {
                  for (int64_t block = begin; block < end; ++block) {
-                   const int64_t last = std::min(all, (block + 1) * kRows);
-                   const int64_t first = block * kRows;
+                   const int64_t first = block * kRows, rows = std::min(all - first, kRows);
                    int64_t starts[kRows];
-                   for (int64_t row = first; row < last; ++row) {
-                     starts[row - first] =
+                   for (int64_t r = 0; r < rows; ++r) {
+                     const int64_t row = first + r;
+                     starts[r] =
                          row / s.job.rows * f.group_stride + row % s.job.rows * f.row_stride;
                    }
-                   for (int64_t i = 0; i < runs; ++i) {
-                     const int64_t in_row =
-                         i / lines * f.channel_stride + i % lines * f.tap_stride[0];
-                     for (int64_t row = first; row < last; ++row) {
-                       visit(row, i * run, run, starts[row - first] + in_row, run_stride);
-                     }
-                   }
+                   visit(first, rows, starts);
                  }
                });
 }
 
-using Quad = float __attribute__((vector_size(16), aligned(4), may_alias));
-
-/// to[i] = from[i * stride] for a few floats. Forwards and backwards, as the taps of a transposed
-/// convolution lie, four at a time.
-[[gnu::always_inline]] inline void copy_few(const float* from, int64_t stride, int64_t count,
-                                            float* to) {
-  int64_t i = 0;
-  if (stride == 1) {
-    for (; i + 4 <= count; i += 4) {
-      *reinterpret_cast<Quad*>(to + i) = *reinterpret_cast<const Quad*>(from + i);
+/// Calls visit(row of all groups, first term, element) for runs of weights.
+template <class F>
+void for_each_filter_run(const CorrelationSetup& s, const FilterRuns& runs, F&& visit) {
+  const Filters& f = s.job.filters;
+  for_each_filter_block(s, [&](int64_t first, int64_t rows, const int64_t* starts) {
+    for (int64_t i = 0; i < runs.runs; ++i) {
+      const int64_t at = i / runs.lines * f.channel_stride + i % runs.lines * f.tap_stride[0];
+      for (int64_t r = 0; r < rows; ++r) visit(first + r, i * runs.count, starts[r] + at);
     }
-  } else if (stride == -1) {
-    for (; i + 4 <= count; i += 4) {
-      const Quad v = *reinterpret_cast<const Quad*>(from - i - 3);
-      *reinterpret_cast<Quad*>(to + i) = __builtin_shufflevector(v, v, 3, 2, 1, 0);
-    }
-  }
-  for (; i < count; ++i) to[i] = from[i * stride];
+  });
 }
 
 }  // namespace
 
 void gather_filters(const CorrelationSetup& s, char* to) {
+  const Filters& f = s.job.filters;
+  const FilterRuns runs(s);
   if (s.job.shape.dtype == DType::f32) {
-    // Runs are as short as a kernel's line: a call for each would cost more than they do.
-    const auto* from = reinterpret_cast<const float*>(s.job.filters.data);
-    auto* out = reinterpret_cast<float*>(to);
-    for_each_filter_run(s,
-                        [&](int64_t row, int64_t term, int64_t terms, int64_t at, int64_t stride) {
-                          float* const line = out + row * s.terms + term;
-                          if (terms == 9) return copy_few(from + at, stride, 9, line);  // 3×3
-                          copy_few(from + at, stride, terms, line);
-                        });
+    for_each_filter_block(s, [&](int64_t first, int64_t rows, const int64_t* starts) {
+      FilterArgs args{};
+      args.from = reinterpret_cast<const float*>(f.data);
+      args.starts = starts;
+      args.rows = rows;
+      args.runs = runs.runs;
+      args.lines = runs.lines;
+      args.channel_stride = f.channel_stride;
+      args.line_stride = f.tap_stride[0];
+      args.count = runs.count;
+      args.stride = runs.stride;
+      args.to = reinterpret_cast<float*>(to) + first * s.terms;
+      args.to_stride = s.terms;
+      s.conv.filters(args);
+    });
     return;
   }
   const auto load = s.gemm.load[static_cast<size_t>(s.job.shape.dtype)];
-  for_each_filter_run(s,
-                      [&](int64_t row, int64_t term, int64_t terms, int64_t from, int64_t stride) {
-                        load(s.job.filters.data + from * s.in_bytes, stride, terms,
-                             to + (row * s.terms + term) * s.bytes);
-                      });
+  for_each_filter_run(s, runs, [&](int64_t row, int64_t term, int64_t from) {
+    load(f.data + from * s.in_bytes, runs.stride, runs.count,
+         to + (row * s.terms + term) * s.bytes);
+  });
 }
 
 void gather_raw_filters(const CorrelationSetup& s, int64_t row_terms, char* to) {
   const auto bytes = static_cast<size_t>(s.in_bytes);
-  for_each_filter_run(s, [&](int64_t row, int64_t term, int64_t terms, int64_t from,
-                             int64_t stride) {
+  const FilterRuns runs(s);
+  for_each_filter_run(s, runs, [&](int64_t row, int64_t term, int64_t from) {
     char* const out = to + row * row_terms * s.in_bytes;
-    gather(out + term * s.in_bytes, s.job.filters.data + from * s.in_bytes, stride, terms, bytes);
-    if (term + terms == s.terms) {
+    gather(out + term * s.in_bytes, s.job.filters.data + from * s.in_bytes, runs.stride, runs.count,
+           bytes);
+    if (term + runs.count == s.terms) {
       std::memset(out + s.terms * s.in_bytes, 0, static_cast<size_t>(row_terms - s.terms) * bytes);
     }
   });

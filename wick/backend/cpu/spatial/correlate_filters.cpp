@@ -1,7 +1,9 @@
 // The gradient of a convolution's weights: as a product whose k are the pixels of the batch, or for
 // few rows as dot products over the slab.
 
+#include <array>
 #include <cstring>
+#include <vector>
 
 #include "wick/backend/cpu/spatial/correlate.h"
 
@@ -9,6 +11,9 @@ namespace wick::cpu {
 namespace {
 
 constexpr int64_t kDotRows = 8;
+// Up to so many terms, of a slab of all pixels, they are the product's rows.
+constexpr int64_t kTurnedTerms = 256;
+constexpr size_t kWholeSlabBytes = size_t{4} << 20;
 // Pixels and slab elements of a step of dot products.
 constexpr int64_t kDotPixels = 1024;
 constexpr int64_t kDotSlab = 32 * 1024;
@@ -44,10 +49,10 @@ void store_terms(const Setup& s, int64_t group, int64_t row, int64_t term, int64
 
 // ---- As a product ----
 
-/// Rows of the output's gradient, k the pixels.
-class GradRows final : public GemmRowSource {
+/// The output's gradient with k the pixels, as it is packed into panels.
+class GradPixels {
  public:
-  GradRows(const Setup& setup, const char* grad) : s_(setup), grad_(grad) {
+  GradPixels(const Setup& setup, const char* grad) : s_(setup), grad_(grad) {
     const std::array<int64_t, 2>& size = setup.job.shape.out_size;
     const PixelTarget& g = setup.job.grad_at;
     const bool joined = size[0] == 1 || size[1] == 1 || g.stride[0] == g.stride[1] * size[1];
@@ -55,8 +60,9 @@ class GradRows final : public GemmRowSource {
     stride_ = size[1] == 1 ? g.stride[0] : g.stride[1];
   }
 
-  void pack(int64_t row, int64_t rows, int64_t k0, int64_t k, void* panels,
-            int64_t panel_stride) const override {
+  /// Its rows [row, row + rows); a panel has `width` elements a k.
+  void pack(GemmKernels::Pack kernel, int64_t width, int64_t row, int64_t rows, int64_t k0,
+            int64_t k, void* panels, int64_t panel_stride) const {
     const std::array<int64_t, 2>& size = s_.job.shape.out_size;
     const PixelTarget& g = s_.job.grad_at;
     const int64_t image = size[0] * size[1];
@@ -71,9 +77,8 @@ class GradRows final : public GemmRowSource {
                            at % image / size[1] * g.stride[0] + at % size[1] * g.stride[1];
       args.data = grad_ + from * s_.in_bytes;
       args.k = std::min(whole_ - at % whole_, k - done);
-      args.panels =
-          static_cast<char*>(panels) + done * s_.gemm.type(s_.compute).row_panel * s_.bytes;
-      s_.gemm.pack_rows[s_.dtype()](args);
+      args.panels = static_cast<char*>(panels) + done * width * s_.bytes;
+      kernel(args);
       done += args.k;
     }
   }
@@ -82,6 +87,34 @@ class GradRows final : public GemmRowSource {
   const Setup& s_;
   const char* grad_;
   int64_t whole_, stride_;
+};
+
+class GradRows final : public GemmRowSource {
+ public:
+  GradRows(const Setup& setup, const char* grad) : s_(setup), pixels_(setup, grad) {}
+  void pack(int64_t row, int64_t rows, int64_t k0, int64_t k, void* panels,
+            int64_t panel_stride) const override {
+    pixels_.pack(s_.gemm.pack_rows[s_.dtype()], s_.gemm.type(s_.compute).row_panel, row, rows, k0,
+                 k, panels, panel_stride);
+  }
+
+ private:
+  const Setup& s_;
+  GradPixels pixels_;
+};
+
+class GradColumns final : public GemmColumns {
+ public:
+  GradColumns(const Setup& setup, const char* grad) : s_(setup), pixels_(setup, grad) {}
+  Block block(int64_t col, int64_t cols, int64_t k0, int64_t k, void* scratch) const override {
+    const int64_t panel = s_.gemm.type(s_.compute).col_panel, panel_stride = (k + 1) * panel;
+    pixels_.pack(s_.gemm.pack_cols[s_.dtype()], panel, col, cols, k0, k, scratch, panel_stride);
+    return {scratch, panel_stride};
+  }
+
+ private:
+  const Setup& s_;
+  GradPixels pixels_;
 };
 
 /// Terms as columns, k the pixels: rows of the slab, turned into panels.
@@ -135,12 +168,108 @@ class TermSink final : public GemmSink {
   int64_t group_;
 };
 
+/// Terms as rows, k the pixels, from a slab of all of them.
+class TermRows final : public GemmRowSource {
+ public:
+  /// What groups share: where the output's rows begin in the slab, and the terms from there.
+  struct Places {
+    std::vector<int64_t> rows, terms;
+    Places(const Setup& s, const Patches& patches) : terms(static_cast<size_t>(s.terms)) {
+      patches.for_each_row(0, s.job.shape.pixels(),
+                           [&](int64_t, int64_t, int64_t base, int64_t) { rows.push_back(base); });
+      patches.term_offsets(0, s.terms, terms.data());
+    }
+  };
+
+  TermRows(const Setup& setup, const Places& places, const char* slab)
+      : s_(setup), places_(places), slab_(slab) {}
+  void pack(int64_t row, int64_t rows, int64_t k0, int64_t k, void* panels,
+            int64_t panel_stride) const override {
+    const int64_t nx = s_.job.shape.out_size[1];
+    PackArgs args{};
+    args.row_offsets = places_.terms.data() + row;
+    args.k_stride = 1;
+    args.rows = rows;
+    args.panel_stride = panel_stride;
+    const auto kernel = s_.gemm.pack_rows[static_cast<size_t>(s_.compute_dtype())];
+    for (int64_t done = 0; done < k; done += args.k) {
+      const int64_t y = (k0 + done) / nx, x = (k0 + done) % nx;
+      args.data = slab_ + (places_.rows[static_cast<size_t>(y)] + x) * s_.bytes;
+      args.k = std::min(nx - x, k - done);
+      args.panels =
+          static_cast<char*>(panels) + done * s_.gemm.type(s_.compute).row_panel * s_.bytes;
+      kernel(args);
+    }
+  }
+
+ private:
+  const Setup& s_;
+  const Places& places_;
+  const char* slab_;
+};
+
+class TurnedTermSink final : public GemmSink {
+ public:
+  TurnedTermSink(const Setup& setup, int64_t group) : s_(setup), group_(group) {}
+  void store(int64_t term, int64_t terms, int64_t row, int64_t rows, const void* c,
+             int64_t c_stride) const override {
+    std::array<char, kTurnedTerms * sizeof(double)> line;
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t t = 0; t < terms; ++t) {
+        std::memcpy(line.data() + t * s_.bytes,
+                    static_cast<const char*>(c) + (t * c_stride + r) * s_.bytes,
+                    static_cast<size_t>(s_.bytes));
+      }
+      store_terms(s_, group_, row + r, term, terms, line.data());
+    }
+  }
+
+ private:
+  const Setup& s_;
+  int64_t group_;
+};
+
+/// The product with few terms, as a first layer's: those are its rows. They are brought into a slab
+/// once, while tasks of few columns would each do so again, and rows divide evenly among threads.
+void gradient_as_turned_product(const Setup& s, const Patches& patches, int threads) {
+  const FilterGradient& job = s.job;
+  const int64_t pixels = job.shape.pixels(), taps = job.shape.tap_count();
+  const TurnedTermSink any(s, 0);
+  const GemmResult result{nullptr, job.shape.dtype, 0, 0, nullptr, &any};
+  const GemmPlan plan = plan_gemm(s.gemm, s.compute, s.terms, job.rows, pixels, result, threads);
+  const TermRows::Places places(s, patches);
+  const size_t slab_bytes = align64(patches.slab_bytes());
+  const int parts = threads > 1 ? 1 : threads_for(s.products());
+  share_tasks(job.groups, parts, slab_bytes + plan.workspace_bytes(),
+              [&](int64_t group, char* scratch) {
+                parallel_for(job.shape.channels, 1, [&](int64_t begin, int64_t end) {
+                  patches.fill(s.input(group), 0, pixels, begin * taps, (end - begin) * taps,
+                               scratch + begin * patches.plane_elems() * patches.bytes());
+                });
+                const TermRows source(s, places, scratch);
+                GemmRows rows{};
+                rows.dtype = s.compute_dtype();
+                rows.source = &source;
+                const GradColumns columns(s, s.grad(group));
+                const TurnedTermSink sink(s, group);
+                GemmResult out = result;
+                out.sink = &sink;
+                run_gemm(s.gemm, plan, rows, columns, out, scratch + slab_bytes);
+              });
+}
+
 void gradient_as_product(const Setup& s) {
   const FilterGradient& job = s.job;
-  const TermSink any(s, 0);
-  const GemmResult result{nullptr, job.shape.dtype, 0, 0, nullptr, &any};
   const bool many = job.groups >= 2 * ThreadPool::global().threads();
   const int threads = many ? 1 : ThreadPool::global().threads();
+  if (s.terms <= kTurnedTerms) {
+    const Patches patches(s.conv, job.shape, job.shape.pixels(), s.terms);
+    if (patches.slab_bytes() <= kWholeSlabBytes) {
+      return gradient_as_turned_product(s, patches, threads);
+    }
+  }
+  const TermSink any(s, 0);
+  const GemmResult result{nullptr, job.shape.dtype, 0, 0, nullptr, &any};
   GemmPlan plan =
       plan_gemm(s.gemm, s.compute, job.rows, s.terms, job.shape.pixels(), result, threads);
   const Patches patches(s.conv, job.shape, plan.k_block, plan.task_cols);
@@ -166,13 +295,13 @@ void gradient_as_product(const Setup& s) {
 /// Sixteen lanes into one by a tree: lanes l and l + 8, then 4, 2 and 1.
 template <class T>
 void join_lanes(const char* sums, int64_t count, char* to) {
+  typedef T Four __attribute__((vector_size(4 * sizeof(T))));
   for (int64_t i = 0; i < count; ++i) {
-    T lane[kDotLanes];
-    std::memcpy(lane, sums + i * kDotLanes * static_cast<int64_t>(sizeof(T)), sizeof lane);
-    for (int half = kDotLanes / 2; half > 0; half /= 2) {
-      for (int l = 0; l < half; ++l) lane[l] += lane[l + half];
-    }
-    std::memcpy(to + i * static_cast<int64_t>(sizeof(T)), lane, sizeof(T));
+    Four v[kDotLanes / 4];
+    std::memcpy(v, sums + i * static_cast<int64_t>(sizeof v), sizeof v);
+    const Four sum = (v[0] + v[2]) + (v[1] + v[3]);
+    const T joined = (sum[0] + sum[2]) + (sum[1] + sum[3]);
+    std::memcpy(to + i * static_cast<int64_t>(sizeof(T)), &joined, sizeof(T));
   }
 }
 
@@ -183,24 +312,38 @@ void add_dots(const Setup& s, const Patches& patches, int64_t group, int64_t row
   const int64_t ny = s.job.shape.out_size[0], nx = s.job.shape.out_size[1];
   const bool in_place = s.compute_dtype() == s.job.shape.dtype && at.stride[1] == 1;
   int64_t batch = pixel / (ny * nx), y = pixel / nx % ny, x = pixel % nx;
-  patches.for_each_row(pixel, pixels, [&](int64_t, int64_t n, int64_t base, int64_t) {
-    const char* grad = s.grad(group) + (row * at.row_stride + batch * at.batch_stride +
-                                        y * at.stride[0] + x * at.stride[1]) *
-                                           s.in_bytes;
-    if (!in_place) {
-      s.gemm.load[s.dtype()](grad, at.stride[1], n, line);
-      grad = line;
+  args.rows = 0;
+  args.g_stride = at.stride[0];
+  args.pitch = patches.pitch();
+  int64_t last_plot = -1;
+  const auto run = [&] {
+    if (args.rows > 0) s.conv.dots[s.kind()](args);
+    args.rows = 0;
+  };
+  patches.for_each_row(pixel, pixels, [&](int64_t, int64_t n, int64_t base, int64_t plot) {
+    // Whole lines of a plot pass in one go.
+    if (args.rows == 0 || !in_place || plot != last_plot || n != args.n || n != nx) {
+      run();
+      const char* grad = s.grad(group) + (row * at.row_stride + batch * at.batch_stride +
+                                          y * at.stride[0] + x * at.stride[1]) *
+                                             s.in_bytes;
+      if (!in_place) {
+        s.gemm.load[s.dtype()](grad, at.stride[1], n, line);
+        grad = line;
+      }
+      args.n = n;
+      args.g = grad;
+      args.slab = slab + base * s.bytes;
+      last_plot = plot;
     }
-    args.n = n;
-    args.g = grad;
-    args.slab = slab + base * s.bytes;
-    s.conv.dots[s.kind()](args);
+    ++args.rows;
     x = 0;
     if (++y == ny) {
       y = 0;
       ++batch;
     }
   });
+  run();
 }
 
 void gradient_as_dots(const Setup& s) {
