@@ -146,6 +146,17 @@ struct FromScratch {
   }
 };
 
+// Factors and pairs as they are in registers. Not copied as bytes, which goes through the stack in
+// pieces that its next load waits for.
+WICK_LANES void read(const uint8_t* p, F32& v) { v = load(reinterpret_cast<const float*>(p)); }
+WICK_LANES void read(const uint8_t* p, Bytes& v) { v = load_bytes(p); }
+WICK_LANES void write(uint8_t* p, const F32& v) { store(reinterpret_cast<float*>(p), v); }
+WICK_LANES void write(uint8_t* p, const Bytes& v) { store_bytes(p, v); }
+#if defined(WICK_PORTABLE_LANES)
+WICK_LANES void read(const uint8_t* p, Pairs& v) { __builtin_memcpy(&v, p, sizeof v); }
+WICK_LANES void write(uint8_t* p, const Pairs& v) { __builtin_memcpy(p, &v, sizeof v); }
+#endif
+
 /// A panel of superblocks whose blocks share a scale of the activations, unpacked in scratch memory:
 /// per unit 16 f32 scales and 16 f32 minima, the factors of each block, those of the minima of each
 /// two, and the bytes of eight quads of each block.
@@ -176,12 +187,12 @@ struct FromSharedScratch {
   }
   WICK_LANES Factors factors(const FromSharedScratch& s, int64_t unit, int g) {
     Factors y;
-    __builtin_memcpy(&y, at(s, unit) + kFactors + g * 64, sizeof y);
+    read(at(s, unit) + kFactors + g * 64, y);
     return y;
   }
   WICK_LANES Pairs minimum_factors(const FromSharedScratch& s, int64_t unit, int g) {
     Pairs y;
-    __builtin_memcpy(&y, at(s, unit) + kMinimumFactors + g * 32, sizeof y);
+    read(at(s, unit) + kMinimumFactors + g * 32, y);
     return y;
   }
   WICK_LANES void prefetch(const FromSharedScratch&, int64_t, int) {}
@@ -192,11 +203,9 @@ struct FromSharedScratch {
       store(reinterpret_cast<float*>(to), Panel::scale(from, unit, 0));
       store(reinterpret_cast<float*>(to + kMinima), Panel::minimum(from, unit, 0));
       for (int g = 0; g < kUnitBlocks; ++g) {
-        const Factors factors = Panel::factors(from, unit, g);
-        __builtin_memcpy(to + kFactors + g * 64, &factors, sizeof factors);
+        write(to + kFactors + g * 64, Panel::factors(from, unit, g));
         if (g % 2 == 0) {
-          const Pairs minima = Panel::minimum_factors(from, unit, g);
-          __builtin_memcpy(to + kMinimumFactors + g * 32, &minima, sizeof minima);
+          write(to + kMinimumFactors + g * 32, Panel::minimum_factors(from, unit, g));
         }
         WICK_UNROLL
         for (int k = 0; k < 8; ++k) {
