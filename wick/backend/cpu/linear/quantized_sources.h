@@ -7,9 +7,9 @@
 
 // Where the weights of a product come from. A source names a block by its unit and its place in it,
 // and has: quad `k` (columns 4k to 4k + 3) of a block, unpacked; scale and minimum of a block, and
-// the factor of each of its parts. Of types whose blocks share a scale of the activations: scale and
-// minimum of a unit, the factors of a block, and those of two blocks' minima. Only kernel sources include this header; everything has internal
-// linkage.
+// the factor of each of its parts. Of types whose blocks share a scale of the activations: scale
+// and minimum of a unit, the factors of a block, and those of two blocks' minima. Only kernel
+// sources include this header; everything has internal linkage.
 
 #if defined(WICK_PORTABLE_LANES)
 #define WICK_UNROLL
@@ -157,9 +157,9 @@ WICK_LANES void read(const uint8_t* p, Pairs& v) { __builtin_memcpy(&v, p, sizeo
 WICK_LANES void write(uint8_t* p, const Pairs& v) { __builtin_memcpy(p, &v, sizeof v); }
 #endif
 
-/// A panel of superblocks whose blocks share a scale of the activations, unpacked in scratch memory:
-/// per unit 16 f32 scales and 16 f32 minima, the factors of each block, those of the minima of each
-/// two, and the bytes of eight quads of each block.
+/// A panel of superblocks whose blocks share a scale of the activations, unpacked in scratch
+/// memory: per unit 16 f32 scales and 16 f32 minima, the factors of each block, those of the minima
+/// of each two, and the bytes of eight quads of each block.
 template <class T>
 struct FromSharedScratch {
   static constexpr int kUnitBlocks = T::kUnitBlocks;
@@ -218,8 +218,7 @@ struct FromSharedScratch {
 };
 
 template <class T>
-using Unpacked =
-    std::conditional_t<T::kSharedBlocks == 1, FromScratch<T>, FromSharedScratch<T>>;
+using Unpacked = std::conditional_t<T::kSharedBlocks == 1, FromScratch<T>, FromSharedScratch<T>>;
 
 /// A packed panel that needs no unpacking, read where it lies by one tile after another.
 template <class T>

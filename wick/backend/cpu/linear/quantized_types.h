@@ -41,9 +41,9 @@ struct Q4_0 {
   static constexpr Quants kQuants = Quants::nibbles;
   static constexpr int kUnitBlocks = 2;
   static constexpr bool kHasMin = false;
-  static constexpr bool kSuper = false;  // d is the unit's, and blocks have factors
-  static constexpr int kParts = 1;       // of a block, each with a factor of its own
-  static constexpr int kOffset = 8;      // value = d·(q − kOffset) + m, q unsigned as packed
+  static constexpr bool kSuper = false;    // d is the unit's, and blocks have factors
+  static constexpr int kParts = 1;         // of a block, each with a factor of its own
+  static constexpr int kOffset = 8;        // value = d·(q − kOffset) + m, q unsigned as packed
   static constexpr int kSharedBlocks = 1;  // whose activations share a scale
 };
 
@@ -131,7 +131,8 @@ struct Packed {
   /// Quantised activations: tiles of `width` columns. For each block in turn a tile holds
   ///   width × 32 int8 q | width × f32 d | width × kExtras words of 4 bytes: the integers
   ///   −kOffset·Σq from which the dot products of the block's parts start, or for types with minima
-  ///   the float d·Σq. Where blocks share a scale, the Σq of two blocks as int16 in the first one's.
+  ///   the float d·Σq. Where blocks share a scale, the Σq of two blocks as int16 in the first
+  ///   one's.
   static constexpr int kExtras = T::kParts;
   static constexpr int kTileBlockBytes = kBlockElems + 4 + 4 * kExtras;
 
