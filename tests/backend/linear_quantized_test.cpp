@@ -279,7 +279,7 @@ void special_case(Isa isa, DType type, DType dtype) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const Problem p(type, dtype, 33, depth(type, 19), 30, [&](int64_t c, int64_t i, float x) {
     const int64_t block = i / 32;
-    switch (c % 10) {
+    switch (c % 12) {
       case 0:
         return block % 3 == 1 ? (i % 2 != 0 ? -0.0f : 0.0f) : x;
       case 1:
@@ -298,13 +298,17 @@ void special_case(Isa isa, DType type, DType dtype) {
         return block == 3 ? 1e-30f : block == 4 ? 1.0001e-30f : x * 1e-3f;
       case 8:
         return block % 2 == 0 ? 127.0f * (i % 2 != 0 ? 1.0f : -1.0f) : x;
+      case 9:  // one block of four decides on a shared scale
+        return x * (block % 4 == (block / 4) % 4 ? 300.0f : 0.25f);
+      case 10:  // one of four dead or not finite
+        return block == 2 ? 0.0f : block == 5 ? 1e-41f : i == 32 * 15 ? nan : x;
       default:
         return std::round(x * 2.0f) * 0.5f + 0.5f;  // halves: ties
     }
   });
   const ConstView part = block_view(type, p.weight.data(), p.n, p.k);
   const auto weight = backend.prepare(std::span(&part, 1), false);
-  for (int64_t b : {1, 2, 8, 9, 10, 30}) check(backend, p, *weight, b);
+  for (int64_t b : {1, 2, 8, 9, 12, 30}) check(backend, p, *weight, b);
 }
 
 /// The largest integer sums there are, and scales that overflow, vanish or aren't numbers.

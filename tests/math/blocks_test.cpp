@@ -385,47 +385,73 @@ struct Activation {
   std::vector<float> d;
   std::vector<int> sum;
 };
-Activation run_activation(const Loops& loops, const std::vector<float>& x) {
+Activation run_activation(const Loops& loops, const std::vector<float>& x, bool shared) {
   Activation a{std::vector<signed char>(x.size(), 99), std::vector<float>(x.size() / 32),
                std::vector<int>(x.size() / 32)};
-  loops.activation(x.data(), a.q.data(), a.d.data(), a.sum.data(), x.size() / 32);
+  const auto loop = shared ? loops.shared_activation : loops.activation;
+  loop(x.data(), a.q.data(), a.d.data(), a.sum.data(), x.size() / 32);
   return a;
 }
 
-TEST(ActivationBlocks, FollowTheContract) {
+/// Ordinary values, and specials alone and among others in every block of 128.
+std::vector<float> activations() {
   std::vector<float> x = values_to_quantize();
+  x.resize((x.size() + 127) / 128 * 128, 0.25f);
   for (const float special :
-       {INFINITY, -INFINITY, NAN, -NAN, 1e-30f, 1.0000002e-30f, 1e-38f, 3e38f}) {
+       {INFINITY, -INFINITY, NAN, -NAN, 1e-30f, 1.0000002e-30f, 1e-38f, 1e-42f, 3e38f}) {
     for (int j = 0; j < 32; ++j) x.push_back(j == 17 ? special : 0.0f);
+    for (int j = 0; j < 96; ++j) x.push_back(-1e-41f);
+    for (int block = 0; block < 4; ++block) {
+      for (int j = 0; j < 128; ++j) {
+        const float other = block % 2 == 0 ? 1e-3f * static_cast<float>(j - 60) : -0.0f;
+        x.push_back(j == 32 * block + 9 * block ? special : other);
+      }
+    }
   }
-  for (int j = 0; j < 32; ++j) x.push_back(j == 3 ? INFINITY : (j == 9 ? NAN : 1.0f));
+  for (int j = 0; j < 128; ++j) x.push_back(j == 3 ? INFINITY : (j == 9 ? NAN : 1.0f));
+  x.insert(x.end(), 128, 0.0f);
+  return x;
+}
+
+/// `n` values that share a scale, from `first` on.
+void check_activation(const Activation& a, const std::vector<float>& x, std::size_t first,
+                      std::size_t n) {
+  bool finite = true;
+  float amax = 0;
+  for (std::size_t j = first; j < first + n; ++j) {
+    finite &= std::isfinite(x[j]);
+    amax = std::max(amax, std::fabs(x[j]));
+  }
+  const bool live = finite && amax > 1e-30f;
+  const float d = live ? activation_scale(amax) : 0.0f;
+  for (std::size_t b = first / 32; b < (first + n) / 32; ++b) {
+    if (finite) {
+      ASSERT_EQ(view<std::uint32_t>(a.d[b]), view<std::uint32_t>(d));
+    } else {
+      ASSERT_TRUE(std::isnan(a.d[b]));
+    }
+    int sum = 0;
+    for (std::size_t j = 32 * b; j < 32 * b + 32; ++j) {
+      const int q = live ? static_cast<int>(std::nearbyint(x[j] * (1.0f / d))) : 0;
+      ASSERT_EQ(a.q[j], q) << j % 32;
+      ASSERT_LE(std::abs(q), 127);
+      sum += q;
+    }
+    ASSERT_EQ(a.sum[b], sum);
+  }
+}
+
+TEST(ActivationBlocks, FollowTheContract) {
+  const std::vector<float> x = activations();
   for (const NamedLoops& set : available_loops()) {
-    const Activation a = run_activation(*set.loops, x);
-    for (std::size_t b = 0; b < a.d.size(); ++b) {
-      const float* v = &x[32 * b];
-      bool finite = true;
-      float amax = 0;
-      for (int j = 0; j < 32; ++j) {
-        finite &= std::isfinite(v[j]);
-        amax = std::max(amax, std::fabs(v[j]));
+    for (const bool shared : {false, true}) {
+      const Activation a = run_activation(*set.loops, x, shared);
+      const std::size_t each = shared ? 128 : 32;
+      for (std::size_t at = 0; at < x.size(); at += each) {
+        SCOPED_TRACE(std::string(set.name) + ", from " + std::to_string(at));
+        check_activation(a, x, at, each);
+        if (HasFatalFailure()) return;
       }
-      const bool zero = finite && amax <= 1e-30f;
-      if (!finite) {
-        ASSERT_TRUE(std::isnan(a.d[b])) << set.name << ' ' << b;
-      } else {
-        ASSERT_EQ(view<std::uint32_t>(a.d[b]),
-                  view<std::uint32_t>(zero ? 0.0f : activation_scale(amax)));
-      }
-      int sum = 0;
-      for (int j = 0; j < 32; ++j) {
-        const int q = finite && !zero
-                          ? static_cast<int>(std::nearbyint(v[j] * (1.0f / activation_scale(amax))))
-                          : 0;
-        ASSERT_EQ(a.q[32 * b + static_cast<std::size_t>(j)], q) << set.name << ' ' << b << ' ' << j;
-        ASSERT_LE(std::abs(q), 127);
-        sum += q;
-      }
-      ASSERT_EQ(a.sum[b], sum) << set.name << ' ' << b;
     }
   }
 }

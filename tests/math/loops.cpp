@@ -127,6 +127,14 @@ void activation_loop(const float* __restrict x, signed char* __restrict q, float
   }
 }
 
+void shared_activation_loop(const float* __restrict x, signed char* __restrict q,
+                            float* __restrict d, int* __restrict sum, std::size_t blocks) {
+  for (std::size_t i = 0; i < blocks; i += kSharedBlocks) {
+    const float scale = quantize_activations(x + 32 * i, kSharedBlocks, q + 32 * i, sum + i);
+    for (std::size_t b = i; b < i + kSharedBlocks; ++b) d[b] = scale;
+  }
+}
+
 void uniform_f32_loop(unsigned long seed, float* __restrict out, std::size_t groups) {
   for (std::size_t i = 0; i < groups; ++i) {
     const Philox4 r = philox(seed, 0, i);
@@ -196,6 +204,7 @@ constexpr Loops make_loops() {
       {quantize_loop<BlockQ4_0>, quantize_loop<BlockQ4_1>, quantize_loop<BlockQ5_0>, nullptr,
        quantize_loop<BlockQ8_0>, quantize_loop<BlockQ4_K>, quantize_loop<BlockQ6_K>},
       activation_loop,
+      shared_activation_loop,
       uniform_f32_loop,
       uniform_f64_loop,
   };

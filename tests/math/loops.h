@@ -117,6 +117,8 @@ struct Loops {
   void (*dequantize[kFormats])(const void*, float*, std::size_t blocks);
   void (*quantize[kFormats])(const float*, void*, std::size_t blocks);
   void (*activation)(const float*, signed char* q, float* d, int* sum, std::size_t blocks);
+  /// The same where math::kSharedBlocks blocks share a scale, which each has in d.
+  void (*shared_activation)(const float*, signed char* q, float* d, int* sum, std::size_t blocks);
   void (*uniform_f32)(unsigned long seed, float*, std::size_t groups);
   void (*uniform_f64)(unsigned long seed, double*, std::size_t groups);
 };

@@ -46,8 +46,35 @@ WICK_LANES int32_t first_sum(const int8_t* q) {
   return sum;
 }
 
+/// Two blocks' sums, in the word of the first.
+WICK_LANES void store_pair(uint8_t* extra, int32_t first, int32_t second) {
+  const int16_t pair[2] = {static_cast<int16_t>(first), static_cast<int16_t>(second)};
+  __builtin_memcpy(extra, pair, sizeof pair);
+}
+
+/// Blocks that lie behind each other and share a scale.
 template <class T>
-WICK_LANES void quantize_one(const float* x, const TileBlock<T>& to) {
+WICK_LANES void quantize_shared(const float* x, const TileBlock<T>* to) {
+  constexpr int kBlocks = T::kSharedBlocks;
+  static_assert(kBlocks == math::kSharedBlocks);
+  int8_t q[kBlocks * kBlockElems];
+  int32_t sums[kBlocks];
+  const float d = math::quantize_activations(x, kBlocks, q, sums);
+  for (int b = 0; b < kBlocks; ++b) {
+    __builtin_memcpy(to[b].q, q + b * kBlockElems, kBlockElems);
+    *to[b].d = d;
+    if (b % 2 == 0) store_pair(to[b].extra, sums[b], sums[b + 1]);
+  }
+}
+
+/// Blocks that share a scale, or one.
+template <class T>
+WICK_LANES void quantize_group(const float* x, const TileBlock<T>* all) {
+  if constexpr (T::kSharedBlocks > 1) {
+    quantize_shared<T>(x, all);
+    return;
+  }
+  const TileBlock<T>& to = *all;
   const math::ActivationScale scale = math::quantize_activation(x, to.q);
   *to.d = scale.d;
   if constexpr (T::kParts == 1) {
@@ -90,7 +117,8 @@ WICK_LANES void store_two_blocks(__m512i packed, int8_t* first, int8_t* second) 
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(second), _mm512_extracti64x4_epi64(q, 1));
 }
 
-/// Sixteen blocks at once, so that divisions and reductions are shared.
+/// Sixteen blocks at once, so that divisions and reductions are shared. Groups that share a scale
+/// are four of them.
 template <class T>
 WICK_LANES void quantize_sixteen(const float* const* x, const TileBlock<T>* to) {
   const __m512i magnitude = _mm512_set1_epi32(0x7fffffff);
@@ -100,11 +128,16 @@ WICK_LANES void quantize_sixteen(const float* const* x, const TileBlock<T>* to) 
     v[i] = _mm512_max_epu32(_mm512_and_si512(_mm512_loadu_si512(x[i]), magnitude),
                             _mm512_and_si512(_mm512_loadu_si512(x[i] + 16), magnitude));
   }
-  const __m512i largest = reduce_rows(
+  __m512i largest = reduce_rows(
       v,
       [](__m512i a, __m512i b) __attribute__((always_inline)) { return _mm512_max_epu32(a, b); });
+  if constexpr (T::kSharedBlocks > 1) {
+    static_assert(T::kSharedBlocks == 4);
+    largest = _mm512_max_epu32(largest, _mm512_shuffle_epi32(largest, _MM_PERM_CDAB));
+    largest = _mm512_max_epu32(largest, _mm512_shuffle_epi32(largest, _MM_PERM_BADC));
+  }
   if (_mm512_cmpge_epu32_mask(largest, _mm512_set1_epi32(0x7f800000)) != 0) [[unlikely]] {
-    for (int i = 0; i < 16; ++i) quantize_one<T>(x[i], to[i]);
+    for (int i = 0; i < 16; i += T::kSharedBlocks) quantize_group<T>(x[i], to + i);
     return;
   }
   const __m512 amax = _mm512_castsi512_ps(largest);
@@ -136,7 +169,11 @@ WICK_LANES void quantize_sixteen(const float* const* x, const TileBlock<T>* to) 
     const __m512i sum = reduce_rows(
         part == 0 ? v : second,
         [](__m512i a, __m512i b) __attribute__((always_inline)) { return _mm512_add_epi32(a, b); });
-    if constexpr (T::kHasMin) {
+    if constexpr (T::kSharedBlocks > 1) {
+      // A pair's low halves, into the low word of its 64 bits.
+      const __m512i high = _mm512_srli_epi64(sum, 16);
+      _mm512_store_si512(extra[part], _mm512_mask_blend_epi16(0x22222222, sum, high));
+    } else if constexpr (T::kHasMin) {
       _mm512_store_ps(extra[part], _mm512_mul_ps(d, _mm512_cvtepi32_ps(sum)));
     } else {
       _mm512_store_si512(extra[part], _mm512_mullo_epi32(sum, _mm512_set1_epi32(-T::kOffset)));
@@ -171,16 +208,18 @@ void quantize_tile(const float* const* columns, int64_t width, int64_t blocks, u
     }
   }
   if (filled == 0) return;
-  // The last blocks fill up with copies of one of them, which write the same bytes again.
+  // The last blocks fill up with copies of the first group, which write the same bytes again.
   for (int i = filled; i < 16; ++i) {
-    from[i] = from[0];
-    to[i] = to[0];
+    from[i] = from[i % T::kSharedBlocks];
+    to[i] = to[i % T::kSharedBlocks];
   }
   quantize_sixteen<T>(from, to);
 #else
   for (int64_t c = 0; c < width; ++c) {
-    for (int64_t b = 0; b < blocks; ++b) {
-      quantize_one<T>(columns[c] + b * kBlockElems, tile_block<T>(tile, width, b, c));
+    for (int64_t b = 0; b < blocks; b += T::kSharedBlocks) {
+      TileBlock<T> to[T::kSharedBlocks];
+      for (int i = 0; i < T::kSharedBlocks; ++i) to[i] = tile_block<T>(tile, width, b + i, c);
+      quantize_group<T>(columns[c] + b * kBlockElems, to);
     }
   }
 #endif

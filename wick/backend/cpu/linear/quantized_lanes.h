@@ -12,6 +12,9 @@
 // F32     16 floats
 // Bytes   64 unsigned bytes: four columns of 16 rows
 // Quad    four int8 activations, repeated for every row
+// Pairs   two int16 of 16 rows
+// Factors integers by which the 16 rows' dot products of a block are multiplied, and Scaled, the
+//         exact sums of such products: below 2^24, so that floats hold them as well
 // Weights what four columns of a type's rows unpack to, and Dot<kQuants>, the sums of their
 // products
 //         with activations over a block or a part of one. With VNNI that is one instruction.
@@ -30,6 +33,7 @@ using F32 = __m512;
 using Bytes = __m512i;
 using Quad = __m512i;
 using Sums = __m512i;
+using Pairs = __m512i;
 
 WICK_LANES F32 zero() { return _mm512_setzero_ps(); }
 WICK_LANES F32 splat(float x) { return _mm512_set1_ps(x); }
@@ -90,6 +94,17 @@ WICK_LANES Sums join_pairs(Sums pairs, int16_t factor, Sums start) {
   return _mm512_add_epi32(_mm512_madd_epi16(pairs, _mm512_set1_epi16(factor)), start);
 }
 WICK_LANES Sums splat_sums(int32_t x) { return _mm512_set1_epi32(x); }
+WICK_LANES Pairs load_pairs(const uint8_t* p) {
+  return _mm512_cvtepu8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+}
+WICK_LANES Sums dot_pairs(Pairs w, const uint8_t* x) { return _mm512_madd_epi16(w, load_quad(x)); }
+WICK_LANES Sums dot_pairs(Pairs w, const uint8_t* x, Sums sums) {
+#if defined(__AVX512VNNI__)
+  return _mm512_dpwssd_epi32(sums, w, load_quad(x));
+#else
+  return _mm512_add_epi32(sums, dot_pairs(w, x));
+#endif
+}
 
 #elif defined(__AVX2__) && defined(__FMA__)
 
@@ -101,6 +116,7 @@ struct Bytes {
 };
 using Quad = __m256i;
 using Sums = Bytes;
+using Pairs = Bytes;
 
 WICK_LANES F32 zero() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
 WICK_LANES F32 splat(float x) { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
@@ -190,6 +206,18 @@ WICK_LANES Sums join_pairs(Sums pairs, int16_t factor, Sums start) {
           _mm256_add_epi32(_mm256_madd_epi16(pairs.b, f), start.b)};
 }
 WICK_LANES Sums splat_sums(int32_t x) { return {_mm256_set1_epi32(x), _mm256_set1_epi32(x)}; }
+WICK_LANES Pairs load_pairs(const uint8_t* p) {
+  const auto* v = reinterpret_cast<const __m128i*>(p);
+  return {_mm256_cvtepu8_epi16(_mm_loadu_si128(v)), _mm256_cvtepu8_epi16(_mm_loadu_si128(v + 1))};
+}
+WICK_LANES Sums dot_pairs(Pairs w, const uint8_t* x) {
+  const Quad two = load_quad(x);
+  return {_mm256_madd_epi16(w.a, two), _mm256_madd_epi16(w.b, two)};
+}
+WICK_LANES Sums dot_pairs(Pairs w, const uint8_t* x, Sums sums) {
+  const Sums more = dot_pairs(w, x);
+  return {_mm256_add_epi32(sums.a, more.a), _mm256_add_epi32(sums.b, more.b)};
+}
 
 #else
 
@@ -207,6 +235,9 @@ struct Quad {
 };
 struct Sums {
   int32_t v[16];
+};
+struct Pairs {
+  int16_t v[32];
 };
 
 WICK_LANES F32 splat(float x) {
@@ -294,6 +325,18 @@ WICK_LANES F32 to_f32(const Sums& v) {
   for (int r = 0; r < 16; ++r) y.v[r] = static_cast<float>(v.v[r]);
   return y;
 }
+WICK_LANES Pairs load_pairs(const uint8_t* p) {
+  Pairs y;
+  for (int i = 0; i < 32; ++i) y.v[i] = p[i];
+  return y;
+}
+WICK_LANES Sums dot_pairs(const Pairs& w, const uint8_t* x, Sums sums) {
+  int16_t two[2];
+  __builtin_memcpy(two, x, sizeof two);
+  for (int r = 0; r < 16; ++r) sums.v[r] += w.v[2 * r] * two[0] + w.v[2 * r + 1] * two[1];
+  return sums;
+}
+WICK_LANES Sums dot_pairs(const Pairs& w, const uint8_t* x) { return dot_pairs(w, x, Sums{}); }
 
 #endif
 
@@ -329,6 +372,16 @@ template <Quants kQuants>
 WICK_LANES F32 finish(const Dot<kQuants>& dot, int32_t) {
   return to_f32(dot.sums);
 }
+
+using Factors = F32;
+using Scaled = F32;
+WICK_LANES Factors load_factors(const uint8_t* p) { return load_u8(p); }
+WICK_LANES Scaled zero_scaled() { return zero(); }
+WICK_LANES void add_scaled(Scaled& sums, const Dot<Quants::nibbles>& dot, Factors factors) {
+  sums = fma(factors, to_f32(dot.sums), sums);
+}
+WICK_LANES F32 to_floats(Scaled sums) { return sums; }
+
 WICK_LANES ByteWeights byte_weights(Bytes v) { return v; }
 WICK_LANES ByteWeights load_weights(const uint8_t* p) { return load_bytes(p); }
 WICK_LANES void store_weights(uint8_t* p, ByteWeights w) { store_bytes(p, w); }
@@ -372,6 +425,17 @@ WICK_LANES F32 finish(const ByteSums<Sum>& dot, int32_t from) {
   }
   return to_f32(sums);
 }
+
+using Factors = F32;
+using Scaled = F32;
+WICK_LANES Factors load_factors(const uint8_t* p) { return load_u8(p); }
+WICK_LANES Scaled zero_scaled() { return zero(); }
+/// Not fma, which is a call here: nothing is rounded.
+WICK_LANES void add_scaled(Scaled& sums, const Dot<Quants::nibbles>& dot, const Factors& factors) {
+  sums = add(sums, mul(factors, finish(dot, 0)));
+}
+WICK_LANES F32 to_floats(const Scaled& sums) { return sums; }
+
 WICK_LANES ByteWeights byte_weights(const Bytes& v) { return v; }
 WICK_LANES ByteWeights load_weights(const uint8_t* p) { return load_bytes(p); }
 WICK_LANES void store_weights(uint8_t* p, const ByteWeights& w) { store_bytes(p, w); }
@@ -416,9 +480,23 @@ WICK_LANES F32 finish(const Dot<Quants::nibbles>& dot, int32_t from) {
   return to_f32(join_pairs(dot.pairs, 1, splat_sums(from)));
 }
 
+/// A block's factors where its sums of pairs, of 16 bits, are joined: in both halves of a word.
+using Factors = Bytes;
+using Scaled = Sums;
+WICK_LANES Scaled zero_scaled() { return zero_sums(); }
+WICK_LANES F32 to_floats(Scaled sums) { return to_f32(sums); }
+
 constexpr int kBytePlanes = 2;
 
 #if defined(__AVX512BW__)
+
+WICK_LANES Factors load_factors(const uint8_t* p) {
+  const __m512i v = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  return _mm512_or_si512(v, _mm512_slli_epi32(v, 16));
+}
+WICK_LANES void add_scaled(Scaled& sums, const Dot<Quants::nibbles>& dot, Factors factors) {
+  sums = _mm512_add_epi32(sums, _mm512_madd_epi16(dot.pairs, factors));
+}
 
 /// Bytes as two nibbles: u = low + 16·high.
 struct ByteWeights {
@@ -447,6 +525,18 @@ WICK_LANES void store_weights(uint8_t* p, ByteWeights w) {
 }
 
 #else
+
+WICK_LANES __m256i twice_each(__m128i bytes) {
+  const __m256i v = _mm256_cvtepu8_epi32(bytes);
+  return _mm256_or_si256(v, _mm256_slli_epi32(v, 16));
+}
+WICK_LANES Factors load_factors(const uint8_t* p) {
+  return {twice_each(load_eight(p)), twice_each(load_eight(p + 8))};
+}
+WICK_LANES void add_scaled(Scaled& sums, const Dot<Quants::nibbles>& dot, Factors factors) {
+  sums.a = _mm256_add_epi32(sums.a, _mm256_madd_epi16(dot.pairs.a, factors.a));
+  sums.b = _mm256_add_epi32(sums.b, _mm256_madd_epi16(dot.pairs.b, factors.b));
+}
 
 /// Bytes as magnitudes and signs, the signs given to the activations: two products of 128·127 still
 /// fit into 16 bits. The packed offset of 128 is gone, so sums start from 0.

@@ -179,9 +179,14 @@ void pack_super_panel(const uint8_t* const* rows, int64_t blocks, uint8_t* panel
           std::memcpy(quants + 64 * v + 4 * r, row[r].quants[g] + 4 * v, 4);
         }
       }
-      uint8_t* factors = panel + P::kFactors + g * P::kFactorBytes;
-      for (int r = 0; r < kPanelRows; ++r) factors[r] = row[r].factors[0][g];
-      for (int r = 0; r < kPanelRows; ++r) factors[kPanelRows + r] = row[r].factors[1][g];
+      const int each = T::kHasMin ? kPanelRows : P::kFactorBytes;
+      uint8_t* factors = panel + P::kFactors + g * each;
+      uint8_t* second = T::kHasMin ? panel + P::kMinimumFactors + g / 2 * 2 * kPanelRows + g % 2
+                                   : factors + kPanelRows;
+      for (int r = 0; r < kPanelRows; ++r) {
+        factors[r] = row[r].factors[0][g];
+        second[T::kHasMin ? 2 * r : r] = row[r].factors[1][g];
+      }
     }
     for (int r = 0; r < kPanelRows; ++r) {
       std::memcpy(panel + P::kScales + 2 * r, &row[r].d, 2);

@@ -1,12 +1,15 @@
 #pragma once
 
+#include <type_traits>
+
 #include "wick/backend/cpu/linear/quantized_lanes.h"
 #include "wick/backend/cpu/linear/quantized_types.h"
 
 // Where the weights of a product come from. A source names a block by its unit and its place in it,
 // and has: quad `k` (columns 4k to 4k + 3) of a block, unpacked; scale and minimum of a block, and
-// the factor of each of its parts. Only kernel sources include this header; everything has internal
-// linkage.
+// the factor of each of its parts. Of types whose blocks share a scale of the activations: scale
+// and minimum of a unit, the factors of a block, and those of two blocks' minima. Only kernel
+// sources include this header; everything has internal linkage.
 
 #if defined(WICK_PORTABLE_LANES)
 #define WICK_UNROLL
@@ -47,20 +50,17 @@ struct FromPanel {
     }
   }
   WICK_LANES F32 scale(const FromPanel& s, int64_t unit, int g) {
-    const F32 d = load_f16(at(s, unit) + P::kScales + (T::kSuper ? 0 : g) * P::kScaleBytes);
-    if constexpr (!T::kSuper || T::kParts > 1) {
-      return d;
-    } else {
-      return mul(d, load_u8(at(s, unit) + P::kFactors + g * P::kFactorBytes));
-    }
+    return load_f16(at(s, unit) + P::kScales + (T::kSuper ? 0 : g) * P::kScaleBytes);
   }
   WICK_LANES F32 minimum(const FromPanel& s, int64_t unit, int g) {
-    const F32 m = load_f16(at(s, unit) + P::kMinima + (T::kSuper ? 0 : g) * P::kScaleBytes);
-    if constexpr (!T::kSuper) {
-      return m;
-    } else {
-      return mul(m, load_u8(at(s, unit) + P::kFactors + g * P::kFactorBytes + kPanelRows));
-    }
+    return load_f16(at(s, unit) + P::kMinima + (T::kSuper ? 0 : g) * P::kScaleBytes);
+  }
+  WICK_LANES Factors factors(const FromPanel& s, int64_t unit, int g) {
+    return load_factors(at(s, unit) + P::kFactors + g * kPanelRows);
+  }
+  /// Of blocks g, which is even, and g + 1.
+  WICK_LANES Pairs minimum_factors(const FromPanel& s, int64_t unit, int g) {
+    return load_pairs(at(s, unit) + P::kMinimumFactors + g * kPanelRows);
   }
   WICK_LANES F32 factor(const FromPanel& s, int64_t unit, int g, int part) {
     return load_i8(at(s, unit) + P::kFactors + g * P::kFactorBytes + part * kPanelRows);
@@ -145,6 +145,80 @@ struct FromScratch {
     }
   }
 };
+
+// Factors and pairs as they are in registers. Not copied as bytes, which goes through the stack in
+// pieces that its next load waits for.
+WICK_LANES void read(const uint8_t* p, F32& v) { v = load(reinterpret_cast<const float*>(p)); }
+WICK_LANES void read(const uint8_t* p, Bytes& v) { v = load_bytes(p); }
+WICK_LANES void write(uint8_t* p, const F32& v) { store(reinterpret_cast<float*>(p), v); }
+WICK_LANES void write(uint8_t* p, const Bytes& v) { store_bytes(p, v); }
+#if defined(WICK_PORTABLE_LANES)
+WICK_LANES void read(const uint8_t* p, Pairs& v) { __builtin_memcpy(&v, p, sizeof v); }
+WICK_LANES void write(uint8_t* p, const Pairs& v) { __builtin_memcpy(p, &v, sizeof v); }
+#endif
+
+/// A panel of superblocks whose blocks share a scale of the activations, unpacked in scratch
+/// memory: per unit 16 f32 scales and 16 f32 minima, the factors of each block, those of the minima
+/// of each two, and the bytes of eight quads of each block.
+template <class T>
+struct FromSharedScratch {
+  static constexpr int kUnitBlocks = T::kUnitBlocks;
+  static constexpr int kMinima = 64;
+  static constexpr int kFactors = kMinima + 64;
+  static constexpr int kMinimumFactors = kFactors + kUnitBlocks * 64;
+  static constexpr int kQuads = kMinimumFactors + kUnitBlocks / 2 * 64;
+  static constexpr int kUnitBytes = kQuads + kUnitBlocks * kPlaneBytes;
+  static constexpr int kBlockBytes = kUnitBytes / kUnitBlocks;
+  static_assert(T::kQuants == Quants::nibbles && kUnitBytes % kUnitBlocks == 0);
+  static_assert(sizeof(Factors) == 64 && sizeof(Pairs) == 64);
+  const uint8_t* panel;
+
+  WICK_LANES const uint8_t* at(const FromSharedScratch& s, int64_t unit) {
+    return s.panel + unit * kUnitBytes;
+  }
+  WICK_LANES Bytes quad(const FromSharedScratch& s, int64_t unit, int g, int k) {
+    return load_bytes(at(s, unit) + kQuads + g * kPlaneBytes + k * 64);
+  }
+  WICK_LANES F32 scale(const FromSharedScratch& s, int64_t unit, int) {
+    return load(reinterpret_cast<const float*>(at(s, unit)));
+  }
+  WICK_LANES F32 minimum(const FromSharedScratch& s, int64_t unit, int) {
+    return load(reinterpret_cast<const float*>(at(s, unit) + kMinima));
+  }
+  WICK_LANES Factors factors(const FromSharedScratch& s, int64_t unit, int g) {
+    Factors y;
+    read(at(s, unit) + kFactors + g * 64, y);
+    return y;
+  }
+  WICK_LANES Pairs minimum_factors(const FromSharedScratch& s, int64_t unit, int g) {
+    Pairs y;
+    read(at(s, unit) + kMinimumFactors + g * 32, y);
+    return y;
+  }
+  WICK_LANES void prefetch(const FromSharedScratch&, int64_t, int) {}
+
+  static void fill(uint8_t* to, const FromPanel<T>& from, int64_t blocks) {
+    using Panel = FromPanel<T>;
+    for (int64_t unit = 0; unit < blocks / kUnitBlocks; ++unit, to += kUnitBytes) {
+      store(reinterpret_cast<float*>(to), Panel::scale(from, unit, 0));
+      store(reinterpret_cast<float*>(to + kMinima), Panel::minimum(from, unit, 0));
+      for (int g = 0; g < kUnitBlocks; ++g) {
+        write(to + kFactors + g * 64, Panel::factors(from, unit, g));
+        if (g % 2 == 0) {
+          write(to + kMinimumFactors + g * 32, Panel::minimum_factors(from, unit, g));
+        }
+        WICK_UNROLL
+        for (int k = 0; k < 8; ++k) {
+          store_bytes(to + kQuads + g * kPlaneBytes + k * 64, Panel::quad(from, unit, g, k));
+        }
+        Panel::prefetch(from, unit, g);
+      }
+    }
+  }
+};
+
+template <class T>
+using Unpacked = std::conditional_t<T::kSharedBlocks == 1, FromScratch<T>, FromSharedScratch<T>>;
 
 /// A packed panel that needs no unpacking, read where it lies by one tile after another.
 template <class T>

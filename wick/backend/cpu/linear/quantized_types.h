@@ -17,8 +17,9 @@
 //   scales   16 f16 per block; of a superblock once
 //   minima   the same, where the type has them; of a superblock with its sign turned, so that
 //            minima are added everywhere
-//   factors  of a superblock, per block: 16 bytes that multiply d and 16 that multiply the minimum,
-//            or 16 for each half block, by which its products are multiplied
+//   factors  of a superblock. With minima: per block 16 bytes by which its products are multiplied,
+//            then per two blocks 32 that multiply the minimum, a row's two side by side. Without:
+//            per block 16 for each half of it, by which its products are multiplied
 // Superblocks begin with what is behind the quants elsewhere: its first block needs it, and out of
 // order a processor doesn't see the stream.
 // Rows past the last and blocks past the last are zeros: their scale makes them count for nothing.
@@ -40,9 +41,10 @@ struct Q4_0 {
   static constexpr Quants kQuants = Quants::nibbles;
   static constexpr int kUnitBlocks = 2;
   static constexpr bool kHasMin = false;
-  static constexpr bool kSuper = false;  // d is the unit's, and blocks have factors
-  static constexpr int kParts = 1;       // of a block, each with a factor of its own
-  static constexpr int kOffset = 8;      // value = d·(q − kOffset) + m, q unsigned as packed
+  static constexpr bool kSuper = false;    // d is the unit's, and blocks have factors
+  static constexpr int kParts = 1;         // of a block, each with a factor of its own
+  static constexpr int kOffset = 8;        // value = d·(q − kOffset) + m, q unsigned as packed
+  static constexpr int kSharedBlocks = 1;  // whose activations share a scale
 };
 
 /// value = d·q + m.
@@ -53,6 +55,7 @@ struct Q4_1 {
   static constexpr bool kSuper = false;
   static constexpr int kParts = 1;
   static constexpr int kOffset = 0;
+  static constexpr int kSharedBlocks = 1;
 };
 
 /// value = d·q, q signed in the file; its sign bit is flipped when packed, which adds 128.
@@ -63,6 +66,7 @@ struct Q8_0 {
   static constexpr bool kSuper = false;
   static constexpr int kParts = 1;
   static constexpr int kOffset = 128;
+  static constexpr int kSharedBlocks = 1;
 };
 
 /// value = d·(q − 16).
@@ -73,9 +77,10 @@ struct Q5_0 {
   static constexpr bool kSuper = false;
   static constexpr int kParts = 1;
   static constexpr int kOffset = 16;
+  static constexpr int kSharedBlocks = 1;
 };
 
-/// value = (d·sc)·q + (−dmin)·m, the factors sc and m of a block.
+/// value = d·(sc·q) + (−dmin)·m, the factors sc and m of a block.
 struct Q4_K {
   static constexpr Quants kQuants = Quants::nibbles;
   static constexpr int kUnitBlocks = 8;
@@ -83,6 +88,7 @@ struct Q4_K {
   static constexpr bool kSuper = true;
   static constexpr int kParts = 1;
   static constexpr int kOffset = 0;
+  static constexpr int kSharedBlocks = 4;
 };
 
 /// value = d·(sc·(q − 32)), the factor sc of a half block.
@@ -93,6 +99,7 @@ struct Q6_K {
   static constexpr bool kSuper = true;
   static constexpr int kParts = 2;
   static constexpr int kOffset = 32;
+  static constexpr int kSharedBlocks = 1;
 };
 
 /// Offsets inside a unit, and sizes, that follow from a type's constants.
@@ -113,15 +120,19 @@ struct Packed {
   static constexpr int kScales = kHeader;
   static constexpr int kMinima = kScales + kUnitScales * kScaleBytes;
   static constexpr int kFactors = kMinima + (T::kHasMin ? kUnitScales * kScaleBytes : 0);
+  static constexpr int kMinimumFactors = kFactors + T::kUnitBlocks * kPanelRows;
   static constexpr int kUnitBytes =
       T::kSuper ? kQuants + T::kUnitBlocks * kQuantBytes : kHeader + kHeaderBytes;
   static_assert(kUnitBytes % 64 == 0);
   static_assert(kChunkBlocks % T::kUnitBlocks == 0);
+  static_assert(T::kSharedBlocks == 1 ||
+                (T::kSuper && T::kHasMin && T::kSharedBlocks % 2 == 0 && T::kOffset == 0));
 
   /// Quantised activations: tiles of `width` columns. For each block in turn a tile holds
   ///   width × 32 int8 q | width × f32 d | width × kExtras words of 4 bytes: the integers
   ///   −kOffset·Σq from which the dot products of the block's parts start, or for types with minima
-  ///   the float d·Σq.
+  ///   the float d·Σq. Where blocks share a scale, the Σq of two blocks as int16 in the first
+  ///   one's.
   static constexpr int kExtras = T::kParts;
   static constexpr int kTileBlockBytes = kBlockElems + 4 + 4 * kExtras;
 
