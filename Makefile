@@ -1,5 +1,6 @@
 # make run  [PROMPT="…"] [ARGS="…"]   builds wick and generates text with a small model
 # make test                           builds and runs all tests
+# make sanitize-sample                builds and runs a sample of the tests under sanitizers; part of make test
 # make parity                         runs the whole parity suite and writes its summary, build/parity.md
 BUILD  := build/release
 PROMPT ?= The three most important rules of good engineering are
@@ -8,10 +9,10 @@ export PROMPT
 ARGS   ?= -n 128 --seed 1
 JOBS   ?= $(shell nproc)
 
-.PHONY: run test parity build emu deps asan tsan clean help
+.PHONY: run test sanitize-sample parity build emu deps asan tsan clean help
 
 help:
-	@sed -n '1,3s/^# //p' Makefile
+	@sed -n '1,4s/^# //p' Makefile
 
 run: build
 	@model=$$(python3 tools/fetch_model.py | tail -n 1) && \
@@ -21,6 +22,10 @@ test: build emu
 	@ninja -C $(BUILD) -j $(JOBS) wick_tests
 	@model=$$(python3 tools/fetch_model.py | tail -n 1) && \
 	  WICK_TEST_MODEL="$$model" ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
+	@$(MAKE) --no-print-directory sanitize-sample
+
+sanitize-sample: deps
+	@tools/sanitize_sample.sh $(JOBS)
 
 parity: build
 	@ninja -C $(BUILD) -j $(JOBS) wick_tests

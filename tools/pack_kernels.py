@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Packs compiled GPU kernels for the binary: one compressed archive an architecture, one of sources.
 
-  pack_kernels.py archive OUT.zst [--base BASE.zst] NAME=FILE...   NAME is how the file is asked for
+  pack_kernels.py archive OUT.zst [--level N] [--base BASE.zst] NAME=FILE...   NAME is how the file is asked for
   pack_kernels.py table OUT.S NAME=ARCHIVE[=BASE]...               assembly with all archives and their table
 
 An archive is a line "NAME SIZE" for each file, an empty line, and the files one after another. With
@@ -15,7 +15,9 @@ import tempfile
 
 
 def write_archive(out, words):
-    base = None
+    level, base = "19", None
+    if words[0] == "--level":
+        level, words = words[1], words[2:]
     if words[0] == "--base":
         base, words = words[1], words[2:]
     files = [word.split("=", 1) for word in words]
@@ -28,7 +30,7 @@ def write_archive(out, words):
             subprocess.run(["zstd", "-qdf", "--long=27", base, "-o", prefix.name], check=True)
             options = [f"--patch-from={prefix.name}"]
         # With the size on the command line it gets into the frame, where the reader looks for it.
-        subprocess.run(["zstd", "-q", "-19", "--long=27", *options, f"--stream-size={len(raw)}",
+        subprocess.run(["zstd", "-q", f"-{level}", "--long=27", *options, f"--stream-size={len(raw)}",
                         "-f", "-o", out], input=raw, check=True)
 
 

@@ -66,6 +66,7 @@ add_executable(emu_hip_test ${EMU_HIP_TESTS})
 target_compile_definitions(emu_hip_test PRIVATE EMU_TEST_KERNELS="${EMU_TEST_KERNELS}")
 target_include_directories(emu_hip_test PRIVATE ${EMU_ROOT})
 target_link_libraries(emu_hip_test PRIVATE wick_emu GTest::gtest_main Threads::Threads)
+emu_test_options(emu_hip_test -O0)
 add_dependencies(emu_hip_test emu_test_kernels)
 
 function(emu_hip_ctest name filter)

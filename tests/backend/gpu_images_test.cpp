@@ -12,7 +12,7 @@ namespace wick::gpu {
 namespace {
 
 std::string text(const std::string& file) {
-  std::ifstream in(std::string(WICK_TEST_KERNELS) + "/" + file, std::ios::binary);
+  std::ifstream in(WICK_TEST_KERNELS "/" + file, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
@@ -34,7 +34,7 @@ TEST(GpuArchives, WhatIsStoredAsDifferencesComesBackWhole) {
 
 TEST(GpuArchives, TheyAreDifferencesIndeed) {
   const auto bytes = [](const char* name) {
-    return std::ifstream(std::string(WICK_TEST_ARCHIVES) + "/" + name,
+    return std::ifstream(std::string(WICK_TEST_ARCHIVES "/") + name,
                          std::ios::binary | std::ios::ate)
         .tellg();
   };

@@ -41,6 +41,7 @@ int main(int argc, char** argv) {
     if (word.starts_with("--gtest_filter=")) word = with_devices(word);
     arguments.push_back(word.data());
   }
+  arguments.push_back(nullptr);  // as in argv
   testing::InitGoogleTest(&argc, arguments.data());
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   struct sigaction action {};

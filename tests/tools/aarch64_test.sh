@@ -9,6 +9,6 @@ command -v aarch64-linux-gnu-g++ >/dev/null || {
 }
 cmake -S "$1" -B "$2" -G Ninja -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
   -DCMAKE_CXX_COMPILER=aarch64-linux-gnu-g++ -DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY \
-  -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG= -Dfmt_DIR="/usr/lib/$(g++ -dumpmachine)/cmake/fmt" \
+  -DWICK_PCH=OFF -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG= -Dfmt_DIR="/usr/lib/$(g++ -dumpmachine)/cmake/fmt" \
   -DWICK_BUILD_TESTS=OFF -DWICK_BUILD_APPS=OFF -DWICK_BUILD_BENCH=OFF >/dev/null
 ninja -C "$2" -k 0 wick_objects wick_kernels

@@ -22,6 +22,9 @@ std::vector<Isa> detect() {
     isas.push_back(Isa::v4);
     if (__builtin_cpu_supports("avx512vnni")) isas.push_back(Isa::v4_vnni);
   }
+#if defined(WICK_ONLY_ISA)
+  std::erase_if(isas, [](Isa isa) { return isa != Isa::WICK_ONLY_ISA; });
+#endif
   return isas;
 #else
   return {Isa::generic};

@@ -29,7 +29,17 @@ bool has_avx512_bf16();
 // and publish one table of function pointers a family. Everything else in such a source must have
 // internal linkage: an inline function shared with other objects could be linked in its AVX-512
 // form into code that runs everywhere. tools/check_symbols.py holds this.
-#if defined(__x86_64__)
+#if !defined(__x86_64__)
+#define WICK_ONLY_ISA generic
+#endif
+#if defined(WICK_ONLY_ISA)
+#define WICK_DECLARE_KERNELS(Table, variable) \
+  namespace WICK_ONLY_ISA {                   \
+  extern const Table variable;                \
+  }
+#define WICK_SELECT_KERNELS(isa, variable, LEVEL4V) \
+  ((void)(isa), ::wick::cpu::WICK_ONLY_ISA::variable)
+#else
 #define WICK_DECLARE_KERNELS(Table, variable) \
   namespace v2 {                              \
   extern const Table variable;                \
@@ -49,10 +59,4 @@ bool has_avx512_bf16();
    : (isa) == ::wick::cpu::Isa::v3 ? ::wick::cpu::v3::variable \
    : (isa) == ::wick::cpu::Isa::v4 ? ::wick::cpu::v4::variable \
                                    : ::wick::cpu::LEVEL4V::variable)
-#else
-#define WICK_DECLARE_KERNELS(Table, variable) \
-  namespace generic {                         \
-  extern const Table variable;                \
-  }
-#define WICK_SELECT_KERNELS(isa, variable, LEVEL4V) (::wick::cpu::generic::variable)
 #endif

@@ -1,0 +1,25 @@
+#!/bin/sh
+# sanitize_sample.sh [JOBS]: a sample of the suite under sanitizers, for CI; `make asan` and `make tsan` run the whole.
+# ASan and UBSan: malformed files and texts, errors, and reductions, norms and indexing of the CPU over all their
+# layouts. TSan: the thread pool, and kernels that share it. Nothing is optimised and one instruction set is built:
+# most of a sample's time is its build.
+set -eu
+cd "$(dirname "$0")/.."
+jobs=${1:-$(nproc)}
+
+sample() {
+  preset=$1-sample
+  build=build/$preset
+  test -e "$build/build.ninja" || cmake --preset "$preset" >"$build.log" 2>&1 || {
+    cat "$build.log"
+    exit 1
+  }
+  ninja -C "$build" -j "$jobs" sanitizer_sample
+  "$build/bin/sanitizer_sample" --gtest_brief=1 --gtest_filter="$2"
+}
+
+mkdir -p build
+# All that isn't a row of the parity suite, and two layouts of each row that is.
+sample asan '*-Parity/*'
+sample asan 'Parity/*.f16.stepped.cpu-v3:Parity/*.f32.sliced.cpu-v3'
+sample tsan 'ThreadPool*:Memory.ManyThreads:Parity.*threads*'
