@@ -130,6 +130,18 @@ WICK_DEVICE i32 six_bits(u32 nibbles, u32 high_bits, u32 odd) {
   return static_cast<i32>(low | (high_bits << (6 - (odd * 4 + kHigh * 2)) & 0xc0c0c0c0u));
 }
 
+/// Σ u·q of a block's low nibbles, or of the high ones.
+template <u32 kHigh>
+WICK_DEVICE i32 half_dot(const Bytes16& nibbles, const Bytes16& x) {
+  i32 dot = 0;
+#pragma unroll
+  for (u32 i = 0; i < 4; ++i) {
+    const u32 u = nibbles.w[i] >> 4 * kHigh & 0x0f0f0f0fu;
+    dot = dot4(static_cast<i32>(u), static_cast<i32>(x.w[i]), dot);
+  }
+  return dot;
+}
+
 /// Σ u·q of block j with activations at `low` and `high`, which sum to `sum`.
 template <class Q>
 WICK_DEVICE i32 block_dot(const UnitRow<Q>& u, u32 j, const Bytes16& low, const Bytes16& high,
