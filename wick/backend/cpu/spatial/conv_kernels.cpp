@@ -102,12 +102,16 @@ WICK_FN void copy_few(const float* from, i64 stride, i64 count, float* to) {
 /// Runs are as short as a kernel: every instruction counts. Reads and writes each weight once.
 template <class F>
 WICK_FN void for_filter_runs(const FilterArgs& f, const F& copy) {
+  constexpr i64 kAhead = 8;  // channels: they may be pages apart
   i64 line = 0;
   const float* channel = f.from;
   for (i64 i = 0; i < f.runs; ++i) {
     const float* from = channel + line * f.line_stride;
     float* to = f.to + i * f.count;
-    for (i64 r = 0; r < f.rows; ++r, to += f.to_stride) copy(from + f.starts[r], to);
+    for (i64 r = 0; r < f.rows; ++r, to += f.to_stride) {
+      __builtin_prefetch(from + f.starts[r] + kAhead * f.channel_stride);
+      copy(from + f.starts[r], to);
+    }
     if (++line < f.lines) continue;
     line = 0;
     channel += f.channel_stride;
