@@ -447,6 +447,68 @@ TEST_P(GpuLinear, ExtremeWeights) {
   }
 }
 
+/// The largest |Σ sc·u·q| of a half of a row's first superblock.
+int largest_half(const Problem& p, int64_t column, int64_t row) {
+  const reference::Activations x(p.type, p.x.data() + column * p.k, p.k);
+  int largest = 0;
+  for (size_t half : {size_t{0}, size_t{4}}) {
+    int sum = 0;
+    for (size_t b = half; b < half + 4; ++b) {
+      const reference::Block w(p.type, p.weight.data() + bytes_of(p.type, row * p.k), b);
+      sum += w.scale * reference::block_dot(w, x, b);
+    }
+    if (std::abs(sum) > std::abs(largest)) largest = sum;
+  }
+  return largest;
+}
+
+/// Sums near 2^24 whose last bits count: a unit that drops some is found out.
+TEST_P(GpuLinear, LargeOddSums) {
+  for (Backend* device : devices()) {
+    Problem p(type(), dtype(), 20, 512, 20, [](int64_t c, int64_t i, float) {
+      const float x = (i * 7 + c) % 11 == 0 ? 126.0f : 127.0f;
+      return c % 2 == 0 ? x : -x;
+    });
+    const auto bytes = static_cast<size_t>(info(type()).block_bytes);
+    for (size_t i = 0; i < p.weight.size(); ++i) {
+      p.weight[i] = i % bytes >= 16 && (i / 3 + i / bytes) % 7 == 0 ? 0xFE : 0xFF;
+    }
+    for (size_t at = 0; at < p.weight.size(); at += bytes) {
+      const uint16_t one = 0x3C00;
+      for (const size_t half : halves_of(type())) std::memcpy(&p.weight[at + half], &one, 2);
+    }
+    p.solve();
+    if (type() == DType::q4_k) {
+      bool positive = false, negative = false;
+      for (int64_t c = 0; c < 20; ++c) {
+        for (int64_t r = 0; r < p.n; ++r) {
+          const int sum = largest_half(p, c, r);
+          if (sum % 2 == 0 || std::abs(sum) <= 1 << 23) continue;
+          (sum > 0 ? positive : negative) = true;
+        }
+      }
+      EXPECT_TRUE(positive && negative) << "no sum that is odd and large";
+    }
+    const Prepared prepared(*device, p);
+    for (const int64_t batch : {1, 20}) check(*device, p, *prepared.weight, batch);
+  }
+}
+
+/// More tiles than a device has processors, where kernels take one after another.
+TEST_P(GpuLinear, SeveralTilesAGroup) {
+  for (Backend* device : devices()) {
+    auto& gpu = static_cast<gpu::GpuBackend*>(device)->gpu();
+    const auto paths = gpu::product_paths(gpu, type());
+    if (std::find(paths.begin(), paths.end(), "f16") == paths.end()) continue;
+    for (const int64_t chunks : {1, 3}) {
+      const Problem p(type(), dtype(), int64_t{128} * (gpu.info.processors + 1) + 5, chunks * 256,
+                      1);
+      const Prepared prepared(*device, p);
+      check(*device, p, *prepared.weight, 1);
+    }
+  }
+}
+
 /// What comes before products and after them is f32.
 class GpuFusedLinear : public GpuLinear {};
 

@@ -279,7 +279,7 @@ void special_case(Isa isa, DType type, DType dtype) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const Problem p(type, dtype, 33, depth(type, 19), 30, [&](int64_t c, int64_t i, float x) {
     const int64_t block = i / 32;
-    switch (c % 12) {
+    switch (c % 14) {
       case 0:
         return block % 3 == 1 ? (i % 2 != 0 ? -0.0f : 0.0f) : x;
       case 1:
@@ -300,8 +300,10 @@ void special_case(Isa isa, DType type, DType dtype) {
         return block % 2 == 0 ? 127.0f * (i % 2 != 0 ? 1.0f : -1.0f) : x;
       case 9:  // one block of four decides on a shared scale
         return x * (block % 4 == (block / 4) % 4 ? 300.0f : 0.25f);
-      case 10:  // one of four dead or not finite
-        return block == 2 ? 0.0f : block == 5 ? 1e-41f : i == 32 * 15 ? nan : x;
+      case 10:  // of four one or all dead
+        return block == 2 || block / 4 == 2 ? 0.0f : block == 5 ? 1e-41f : x;
+      case 11:  // or one not finite
+        return i == 32 * 15 ? nan : x;
       default:
         return std::round(x * 2.0f) * 0.5f + 0.5f;  // halves: ties
     }

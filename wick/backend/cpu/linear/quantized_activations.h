@@ -72,17 +72,17 @@ template <class T>
 WICK_LANES void quantize_group(const float* x, const TileBlock<T>* all) {
   if constexpr (T::kSharedBlocks > 1) {
     quantize_shared<T>(x, all);
-    return;
-  }
-  const TileBlock<T>& to = *all;
-  const math::ActivationScale scale = math::quantize_activation(x, to.q);
-  *to.d = scale.d;
-  if constexpr (T::kParts == 1) {
-    store_extra<T>(to.extra, scale.d, scale.sum);
   } else {
-    const int32_t first = first_sum<T>(to.q);
-    store_extra<T>(to.extra, scale.d, first);
-    store_extra<T>(to.extra + 4, scale.d, scale.sum - first);
+    const TileBlock<T>& to = *all;
+    const math::ActivationScale scale = math::quantize_activation(x, to.q);
+    *to.d = scale.d;
+    if constexpr (T::kParts == 1) {
+      store_extra<T>(to.extra, scale.d, scale.sum);
+    } else {
+      const int32_t first = first_sum<T>(to.q);
+      store_extra<T>(to.extra, scale.d, first);
+      store_extra<T>(to.extra + 4, scale.d, scale.sum - first);
+    }
   }
 }
 

@@ -30,8 +30,6 @@ WICK_DEVICE void arrive_when_copied(Barrier& b) {
                : "memory");
 }
 
-/// The lanes of a warp meet.
-WICK_DEVICE void sync_warp() { __syncwarp(); }
 /// Whether it is so in any of a warp's lanes.
 WICK_DEVICE bool any_lane(bool is) { return __any_sync(~0u, is) != 0; }
 

@@ -154,7 +154,7 @@ void many(const Product& p) {
   p.launch("quantized_many", fmt::format("many_{}", name(type)), grid, p.x.rows());
 }
 
-/// Whether kernels of sm_90a take a type: kernels/quantized_wide.gpu.
+/// Whether kernels of sm_90a take a type: kernels/quantized_wide.h.
 bool has_wide(const Gpu& gpu, DType type) {
   return gpu.compiled_for() == "sm_90a" && type != DType::q6_k;
 }
@@ -166,7 +166,7 @@ bool wide_stores(const LinearOut& out) {
 /// Tiles of 128 rows and 128 columns, by exact products of f16.
 void wide(const Product& p) {
   constexpr uint32_t kUnits = 8, kColumns = 128;
-  // Of half a chunk of 128 columns: values in f16, powers of two, sums.
+  // Of half a chunk of 128 columns: values in f16, four bytes a column, four a block of a column.
   constexpr uint32_t kValues = kColumns * 4 * 64, kPowers = kColumns * 4, kSums = 4 * kColumns * 4;
   const DType type = p.weight.format();
   const bool minima = type == DType::q4_1 || type == DType::q4_k, bytes = type == DType::q8_0;
