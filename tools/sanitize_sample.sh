@@ -15,6 +15,12 @@ sample() {
     exit 1
   }
   ninja -C "$build" -j "$jobs" sanitizer_sample
+  # A filter that names nothing any more would pass.
+  count=$("$build/bin/sanitizer_sample" --gtest_list_tests --gtest_filter="$2" | grep -c '^  ' || true)
+  test "$count" -ge "$3" || {
+    echo "sanitize_sample.sh: only $count tests are called $2; $3 or more should be" >&2
+    exit 1
+  }
   "$build/bin/sanitizer_sample" --gtest_brief=1 --gtest_filter="$2"
 }
 

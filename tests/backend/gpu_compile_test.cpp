@@ -54,13 +54,14 @@ bool has_parts_of_its_own(const std::string& path) {
          headers.contains(std::string(kKernels) + "device_wgmma.h");
 }
 
-/// The files to put through the run-time compiler. nvcc, the same compiler, has been through all of
-/// them for an architecture that the binary has images for: there, those remain of which an
-/// architecture has code of its own.
+/// The files to put through the run-time compiler: all of them for sm_80. nvcc, the same compiler,
+/// has been through all for sm_90a where the binary has its images: there, those remain that have
+/// code of its own.
 std::vector<std::string> files_to_compile(const CompilerTarget& target) {
   std::vector<std::string> files = kernel_files();
   const std::vector<std::string> built = image_architectures();
-  if (std::find(built.begin(), built.end(), target.architecture) != built.end()) {
+  if (target.architecture == "sm_90a" &&
+      std::find(built.begin(), built.end(), target.architecture) != built.end()) {
     std::erase_if(files, [](const std::string& path) { return !has_parts_of_its_own(path); });
   }
   return files;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <limits>
 #include <cstring>
 
 #include "tests/parity/grid.h"
@@ -59,13 +60,13 @@ long double tolerance(DType dtype, long double exact, long double scale) {
 
 /// An operation's vectors, one number a channel; those that it hasn't are 1 or absent.
 struct Vectors {
-  Vectors(DType dtype, const Case& c, int with, Random& random)
+  Vectors(DType dtype, const Case& c, int with, Values values, Random& random)
       : weight(dtype, c.place, Shape{c.shape[1]}, 2),
         bias(dtype, c.place, Shape{c.shape[1]}, 4),
         has_weight((with & 1) != 0),
         has_bias((with & 2) != 0) {
-    weight.fill(Values::normal, random);
-    bias.fill(Values::normal, random);
+    weight.fill(values, random);
+    bias.fill(values, random);
   }
   ConstView view(const TestTensor& t, std::span<const ConstView> inputs) const {
     if (&t == &weight) return has_weight ? inputs[1] : ConstView{};
@@ -163,7 +164,7 @@ void check_group_norm(DType dtype, DType vector_dtype, int with) {
         if (values == Values::special && c.shape.elems() > 20000) continue;
         TestTensor x(dtype, c.place, c.shape, 1), y(dtype, c.place, c.shape, 3, true);
         x.fill(values, random);
-        const Vectors v(vector_dtype, c, with, random);
+        const Vectors v(vector_dtype, c, with, values, random);
         const std::string what = fmt::format("group_norm.{}.{}{} groups {} vectors {} {:#b} {}",
                                              name(dtype), name(c.place), c.shape.str(), groups,
                                              name(vector_dtype), with, name(values));
@@ -197,9 +198,15 @@ void check_batch_norm(DType dtype, DType vector_dtype, int with) {
           variance(vector_dtype, c.place, Shape{c.shape[1]}, 6);
       x.fill(values, random);
       mean.fill(values, random);
-      variance.fill_with(
-          [&](int64_t) { return 0.5L + static_cast<long double>(random.uniform()); });
-      const Vectors v(vector_dtype, c, with, random);
+      constexpr long double kInf = std::numeric_limits<long double>::infinity();
+      constexpr long double kOdd[] = {0, kInf, std::numeric_limits<long double>::quiet_NaN(), -1,
+                                      0x1p-7L};
+      variance.fill_with([&](int64_t i) {
+        return values == Values::special
+                   ? kOdd[i % 5]
+                   : 0.5L + static_cast<long double>(random.uniform());
+      });
+      const Vectors v(vector_dtype, c, with, values, random);
       const std::string what =
           fmt::format("batch_norm.{}.{}{} vectors {} {:#b} {}", name(dtype), name(c.place),
                       c.shape.str(), name(vector_dtype), with, name(values));

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
+#include <vector>
 
 #include "tests/parity/grid.h"
+#include "wick/backend/cpu/loops.h"
 #include "wick/base/error.h"
 
 namespace wick::parity {
@@ -334,6 +337,30 @@ void check_block_rows(DType block_type, DType dtype) {
   }
 }
 
+/// Results that don't fit the caches are stored around them.
+void check_long_iota() {
+  for (const DType dtype : {DType::f32, DType::bf16, DType::i64}) {
+    const int64_t bytes = info(dtype).block_bytes;
+    const int64_t n = cpu::stream_threshold_bytes() / bytes + 1234;
+    std::vector<char> memory(static_cast<size_t>((n + 3) * bytes));
+    for (const Target& target : targets()) {
+      if (target.backend->device().kind != DeviceKind::cpu) continue;
+      std::fill(memory.begin(), memory.end(), char{0});
+      const Layout at(Shape{n}, {1}, 3);  // begins inside a line
+      const int64_t start = dtype == DType::i64 ? 5 : 0;
+      target.backend->iota({memory.data(), dtype, at}, start, int64_t{1});
+      int64_t wrong = 0;
+      for (int64_t i = 0; i < n; ++i) {
+        uint64_t bits = 0;
+        std::memcpy(&bits, &memory[static_cast<size_t>((i + 3) * bytes)],
+                    static_cast<size_t>(bytes));
+        wrong += bits != cast_bits(dtype, DType::i64, static_cast<uint64_t>(start + i));
+      }
+      EXPECT_EQ(wrong, 0) << name(dtype) << " on " << target.name;
+    }
+  }
+}
+
 const bool added = [] {
   for (int d = 0; d < kRealDTypeCount; ++d) {
     const auto dtype = static_cast<DType>(d);
@@ -360,6 +387,7 @@ const bool added = [] {
     });
   }
   add("index_select.bad_ids", check_bad_ids);
+  add("iota.around_caches", check_long_iota);
   return true;
 }();
 

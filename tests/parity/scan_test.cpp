@@ -7,6 +7,7 @@
 
 #include "tests/parity/grid.h"
 #include "tests/parity/ordered.h"
+#include "wick/backend/cpu/scan/scan_kernels.h"
 #include "wick/backend/cpu/thread_pool.h"
 
 namespace wick::parity {
@@ -172,6 +173,40 @@ void check_threads(DType dtype) {
   pool.set_threads(usual);
 }
 
+/// Kernels that store around the caches, which only long results go through, give the others' bits,
+/// wherever a chunk begins.
+void check_streams(const cpu::ScanKernels& table, std::string_view isa, DType dtype) {
+  Random random(93);
+  const auto d = static_cast<size_t>(dtype);
+  const int64_t bytes = bytes_of(dtype, 1), n = 2 * cpu::kScanChunk;
+  TestTensor x(dtype, Place::contiguous, {n}, 1), y(dtype, Place::contiguous, {n}, 2, true);
+  x.fill(Values::normal, random);
+  const auto run = [&](bool stream, int64_t from, int64_t count) {
+    y.wipe();
+    const char* in = reinterpret_cast<const char*>(std::as_const(x).storage().data());
+    char* out = reinterpret_cast<char*>(y.storage().data()) + from * bytes;
+    cpu::ScanSum carry{}, sum{};
+    table.row[d](in, 1, count, carry, out, 1, stream, &sum);
+    const auto all = y.storage();
+    return std::vector<std::byte>(all.begin(), all.end());
+  };
+  for (int64_t from : {0, 1, 7, 32}) {
+    for (int64_t count : {int64_t{3}, int64_t{64}, int64_t{4000}, cpu::kScanChunk}) {
+      EXPECT_EQ(run(true, from, count), run(false, from, count))
+          << isa << " " << name(dtype) << " from " << from << ", " << count << " elements";
+    }
+  }
+}
+
+void check_all_streams() {
+  for (cpu::Isa isa : cpu::available_isas()) {
+    for (int d = 0; d < kRealDTypeCount; ++d) {
+      check_streams(WICK_SELECT_KERNELS(isa, scan_kernels, v4), cpu::name(isa),
+                    static_cast<DType>(d));
+    }
+  }
+}
+
 const bool added = [] {
   for (int d = 0; d < kRealDTypeCount; ++d) {
     const auto dtype = static_cast<DType>(d);
@@ -180,6 +215,7 @@ const bool added = [] {
   for (DType dtype : {DType::f32, DType::bf16, DType::f64, DType::i32}) {
     add(fmt::format("cumsum.threads.{}", name(dtype)), [=] { check_threads(dtype); });
   }
+  add("cumsum_streams", check_all_streams);
   return true;
 }();
 

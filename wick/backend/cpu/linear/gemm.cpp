@@ -6,8 +6,8 @@
 #include "wick/backend/cpu/thread_pool.h"
 
 // The driver. A row block of A is packed by all threads together; then each task takes a range of
-// columns (and rows), brings B block by block of k into its own L2, and runs the tiles. A thread's B
-// block is 256 columns × 384 k. B is read once a row block, more often where rows are divided; A
+// columns (and rows), brings B block by block of k into its own L2, and runs the tiles. A thread's
+// B block is 256 columns × 384 k. B is read once a row block, more often where rows are divided; A
 // once, or once a block of columns where sums wait for another 8192 of k.
 
 namespace wick::cpu {

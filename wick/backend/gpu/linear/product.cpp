@@ -77,7 +77,7 @@ MainLoop forced_main_loop() {
     if (wanted == "mma") return MainLoop::matrix;
     if (wanted == "wgmma") return MainLoop::wide;
     if (!wanted.empty()) {
-      throw Error(ErrorKind::runtime, "WICK_GPU_GEMM", "no such main loop", std::string(wanted));
+      throw Error("WICK_GPU_GEMM", "no such main loop", std::string(wanted));
     }
     return MainLoop::best;
   }();
