@@ -455,7 +455,7 @@ int largest_half(const Problem& p, int64_t column, int64_t row) {
     int sum = 0;
     for (size_t b = half; b < half + 4; ++b) {
       const reference::Block w(p.type, p.weight.data() + bytes_of(p.type, row * p.k), b);
-      sum += w.scale * reference::block_dot(w, x, b);
+      sum += reference::block_dot(w, x, b);
     }
     if (std::abs(sum) > std::abs(largest)) largest = sum;
   }

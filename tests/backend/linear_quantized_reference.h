@@ -45,12 +45,12 @@ inline uint16_t read_u16(const uint8_t* p) { return static_cast<uint16_t>(p[0] |
 
 inline float read_f16(const uint8_t* p) { return static_cast<float>(decode_half(read_u16(p), 10)); }
 
-/// Weight i of 32: d·factor[i / 16]·quant + m; of q4_k d·scale·quant − dmin·minimum, d and dmin the
+/// Weight i of 32: d·factor[i / 16]·quant + m; of q4_k m is −dmin·minimum, d and dmin the
 /// superblock's.
 struct Block {
   float d = 0, m = 0;
   float dmin = 0;
-  int scale = 0, minimum = 0;
+  int minimum = 0;
   int quant[32];
   int factor[2] = {1, 1};
   bool has_min = false;
@@ -91,10 +91,12 @@ struct Block {
 
   void read_q4_k(const uint8_t* p, int b) {
     const uint8_t* s = p + 4;
-    scale = b < 4 ? s[b] % 64 : s[b + 4] % 16 + s[b - 4] / 64 * 16;
+    factor[0] = factor[1] = b < 4 ? s[b] % 64 : s[b + 4] % 16 + s[b - 4] / 64 * 16;
     minimum = b < 4 ? s[b + 4] % 64 : s[b + 4] / 16 + s[b] / 64 * 16;
     d = read_f16(p);
     dmin = read_f16(p + 2);
+    m = -(dmin * static_cast<float>(minimum));
+    has_min = true;
     for (int i = 0; i < 32; ++i) {
       const int byte = p[16 + b / 2 * 32 + i];
       quant[i] = b % 2 == 0 ? byte % 16 : byte / 16;
@@ -157,7 +159,7 @@ struct Activations {
   }
 };
 
-/// Integer products of a block of weights with one of activations.
+/// Integer products of a block of weights, with their factors, with one of activations.
 inline int block_dot(const Block& w, const Activations& x, size_t block) {
   int total = 0;
   for (size_t i = 0; i < 32; ++i) total += w.factor[i / 16] * w.quant[i] * x.q[block * 32 + i];
@@ -172,7 +174,7 @@ inline float q4_k_chunk(const uint8_t* row, const Activations& x, size_t first) 
     float d = 0, dmin = 0;
     for (size_t b = half; b < half + 4; ++b) {
       const Block w(DType::q4_k, row, b);
-      products += w.scale * block_dot(w, x, b);
+      products += block_dot(w, x, b);
       minima += w.minimum * x.sum(b);
       d = w.d;
       dmin = w.dmin;
