@@ -33,7 +33,8 @@ set(WICK_PRECOMPILED <algorithm> <array> <atomic> <chrono> <cmath> <cstdint> <cs
 # The first is what ccache needs to know that a header is precompiled. With one, GCC 12 forgets that std::string is the
 # system's, and says what it believes about its bounds.
 set(WICK_PCH_OPTIONS $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>
-  $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds> $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overread>)
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds> $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overread>
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overflow>)
 function(wick_precompile target)
   if(WICK_PCH)
     target_precompile_headers(${target} PRIVATE ${WICK_PRECOMPILED} ${ARGN})

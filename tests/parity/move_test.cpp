@@ -350,7 +350,7 @@ void check_long_iota() {
       const int64_t start = dtype == DType::i64 ? 5 : 0;
       target.backend->iota({memory.data(), dtype, at}, start, int64_t{1});
       int64_t wrong = 0;
-      for (int64_t i = 0; i < n; ++i) {
+      for (int64_t i = 0; i < n; i += i < 5000 || i >= n - 5000 ? 1 : 97) {
         uint64_t bits = 0;
         std::memcpy(&bits, &memory[static_cast<size_t>((i + 3) * bytes)],
                     static_cast<size_t>(bytes));
