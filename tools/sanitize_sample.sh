@@ -26,6 +26,6 @@ sample() {
 
 mkdir -p build
 # All that isn't a row of the parity suite, and two layouts of each row that is.
-sample asan '*-Parity/*' 60
-sample asan 'Parity/*.f16.stepped.cpu-v3:Parity/*.f32.sliced.cpu-v3' 40
+sample asan '*-Parity/*' 50
+sample asan 'Parity/*.f16.stepped.cpu-v3:Parity/*.f32.sliced.cpu-v3' 30
 sample tsan 'ThreadPool*:Memory.ManyThreads:Parity.*threads*' 15
