@@ -172,31 +172,42 @@ int run(Options o) {
 
 }  // namespace
 
-void add_bench(CommandLine& line) {
+void add_bench(CLI::App& app) {
   auto o = std::make_shared<Options>();
-  Command command =
-      line.add("bench", "Measure prompt and generation speed",
-               "Every -p is a row ppN (a prompt of N tokens), every -n a row tgN (N tokens "
-               "generated one by\n"
-               "one from an empty cache), for every -t. The median of the repeats is shown.",
-               [o] { return run(*o); });
-  o->model.add_to(command, false);
-  command.option("-p,--prompt", o->prompts, "Prompt lengths (default 512)")
-      .type_name("N")
-      .delimiter(',');
-  command.option("-n,--tokens", o->lengths, "Generation lengths (default 128)")
-      .type_name("N")
-      .delimiter(',');
-  command.option("-t,--threads", o->threads, kThreadsHelp).type_name("T").delimiter(',');
-  command.option("-d,--depth", o->depth, "Tokens in the cache before each test").type_name("N");
-  command.option("-r,--repeats", o->repeats, "Counted repetitions").type_name("N").shows_default();
-  command.option("--batch", o->model.batch, "Prompt tokens run at once")
-      .type_name("N")
-      .shows_default();
-  command.option("--cache-type", o->model.cache, "Type of the KV cache: f16, bf16 or f32")
-      .type_name("TYPE")
-      .shows_default();
-  command.flag("--json", o->json, "Print JSON");
+  CLI::App* command =
+      add_command(app, "bench", "Measure prompt and generation speed",
+                  "Every -p is a row ppN (a prompt of N tokens), every -n a row tgN (N tokens "
+                  "generated one by\n"
+                  "one from an empty cache), for every -t. The median of the repeats is shown.",
+                  [o] { return run(*o); });
+  o->model.add_to(*command, false);
+  command->add_option("-p,--prompt", o->prompts, "Prompt lengths (default 512)")
+      ->type_name("N")
+      ->check(number_check<int64_t>())
+      ->delimiter(',');
+  command->add_option("-n,--tokens", o->lengths, "Generation lengths (default 128)")
+      ->type_name("N")
+      ->check(number_check<int64_t>())
+      ->delimiter(',');
+  command->add_option("-t,--threads", o->threads, kThreadsHelp)
+      ->type_name("T")
+      ->check(number_check<int>())
+      ->delimiter(',');
+  command->add_option("-d,--depth", o->depth, "Tokens in the cache before each test")
+      ->type_name("N")
+      ->check(number_check<int64_t>());
+  command->add_option("-r,--repeats", o->repeats, "Counted repetitions")
+      ->type_name("N")
+      ->check(number_check<int>())
+      ->capture_default_str();
+  command->add_option("--batch", o->model.batch, "Prompt tokens run at once")
+      ->type_name("N")
+      ->check(number_check<int64_t>())
+      ->capture_default_str();
+  command->add_option("--cache-type", o->model.cache, "Type of the KV cache: f16, bf16 or f32")
+      ->type_name("TYPE")
+      ->capture_default_str();
+  command->add_flag("--json", o->json, "Print JSON");
 }
 
 }  // namespace wick::cli

@@ -117,20 +117,21 @@ int run(const Options& o) {
 
 }  // namespace
 
-void add_chat(CommandLine& line) {
+void add_chat(CLI::App& app) {
   auto o = std::make_shared<Options>();
-  Command command = line.add(
-      "chat", "Talk with a model",
+  CLI::App* command = add_command(
+      app, "chat", "Talk with a model",
       "Messages are read line by line from the terminal or a pipe; answers stream to stdout.\n"
       "Example: echo \"Name three rivers.\" | wick chat -m model.gguf",
       [o] { return run(*o); });
-  o->model.add_to(command);
-  command.option("-s,--system", o->system, "System message (default: the model's own)")
-      .type_name("TEXT");
-  command.option("-n,--tokens", o->count, "Most tokens an answer may have; -1: until its end")
-      .type_name("N")
-      .shows_default();
-  o->sampling.add_to(command);
+  o->model.add_to(*command);
+  command->add_option("-s,--system", o->system, "System message (default: the model's own)")
+      ->type_name("TEXT");
+  command->add_option("-n,--tokens", o->count, "Most tokens an answer may have; -1: until its end")
+      ->type_name("N")
+      ->check(number_check<int64_t>())
+      ->capture_default_str();
+  o->sampling.add_to(*command);
 }
 
 }  // namespace wick::cli

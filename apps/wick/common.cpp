@@ -29,23 +29,41 @@ void on_signal(int signal) {
 
 }  // namespace
 
-void ModelOptions::add_to(Command command, bool with_context) {
-  command.option("-m,--model", file, "Model file (GGUF)").required().type_name("FILE");
-  command.option("--device", device, "Where to run: auto, cpu, cuda:N or hip:N")
-      .type_name("DEVICE")
-      .shows_default();
-  if (command.name() != "bench") {
-    command.option("-t,--threads", threads, kThreadsHelp).type_name("T");
+CLI::App* add_command(CLI::App& app, const std::string& name, const std::string& summary,
+                      const std::string& teaching, Run run) {
+  CLI::App* command = app.add_subcommand(name, summary);
+  command->footer(teaching);
+  // Called when everything has been parsed, so that an unknown option is an error before any work.
+  command->callback([run = std::move(run)] {
+    const int code = run();
+    if (code != kOk) throw CLI::RuntimeError(code);
+  });
+  return command;
+}
+
+void ModelOptions::add_to(CLI::App& command, bool with_context) {
+  command.add_option("-m,--model", file, "Model file (GGUF)")->required()->type_name("FILE");
+  command.add_option("--device", device, "Where to run: auto, cpu, cuda:N or hip:N")
+      ->type_name("DEVICE")
+      ->capture_default_str();
+  if (command.get_name() != "bench") {
+    command.add_option("-t,--threads", threads, kThreadsHelp)
+        ->type_name("T")
+        ->check(number_check<int>());
   }
   if (!with_context) return;
   command
-      .option("-c,--ctx", context,
-              "Most tokens of prompt and answer together (default: as trained)")
-      .type_name("N");
-  command.option("--cache-type", cache, "Type of the KV cache: f16, bf16 or f32")
-      .type_name("TYPE")
-      .shows_default();
-  command.option("--batch", batch, "Prompt tokens run at once").type_name("N").shows_default();
+      .add_option("-c,--ctx", context,
+                  "Most tokens of prompt and answer together (default: as trained)")
+      ->type_name("N")
+      ->check(number_check<int64_t>());
+  command.add_option("--cache-type", cache, "Type of the KV cache: f16, bf16 or f32")
+      ->type_name("TYPE")
+      ->capture_default_str();
+  command.add_option("--batch", batch, "Prompt tokens run at once")
+      ->type_name("N")
+      ->check(number_check<int64_t>())
+      ->capture_default_str();
 }
 
 template <class Load>
@@ -83,10 +101,13 @@ serve::SessionOptions ModelOptions::session() const {
   return {.context = context.value_or(0), .cache_dtype = *type, .batch = batch};
 }
 
-void SamplingOptions::add_to(Command command) {
+void SamplingOptions::add_to(CLI::App& command) {
   text::SamplerOptions& s = sampler;
   auto option = [&](const char* name, auto& value, const char* help) {
-    command.option(name, value, help).shows_default().group("Sampling");
+    return command.add_option(name, value, help)
+        ->check(number_check<std::remove_reference_t<decltype(value)>>())
+        ->capture_default_str()
+        ->group("Sampling");
   };
   option("--temp", s.temperature, "Temperature; 0 always takes the likeliest token");
   option("--top-k", s.top_k, "Keep the k likeliest tokens; 0 keeps all");
@@ -99,22 +120,23 @@ void SamplingOptions::add_to(Command command) {
   option("--seed", s.seed, "Same seed, same text, on every machine");
 }
 
-void TextOptions::add_to(Command command, const std::string& help) {
-  prompt_option_ = command.option("-p,--prompt", prompt_, help).type_name("TEXT");
-  file_option_ = command.option("-f,--file", file_, "Read the text from a file (-: stdin)")
-                     .type_name("FILE")
-                     .excludes(prompt_option_);
+void TextOptions::add_to(CLI::App& command, const std::string& help) {
+  CLI::Option* prompt = command.add_option("-p,--prompt", prompt_, help)->type_name("TEXT");
+  prompt_option_ = prompt;
+  file_option_ = command.add_option("-f,--file", file_, "Read the text from a file (-: stdin)")
+                     ->type_name("FILE")
+                     ->excludes(prompt);
 }
 
 std::string TextOptions::read() const {
-  if (file_option_.given()) return read_text(file_);
-  if (!prompt_option_.given()) throw Error("--prompt", "no text", "", "give -p or -f");
+  if (file_option_->count() > 0) return read_text(file_);
+  if (prompt_option_->count() == 0) throw Error("--prompt", "no text", "", "give -p or -f");
   return prompt_;
 }
 
 std::vector<int32_t> TextOptions::encode(const text::Tokenizer& tokenizer, const std::string& text,
                                          const text::EncodeOptions& options) const {
-  return encode_text(tokenizer, text, file_option_.given() ? file_ : "--prompt", options);
+  return encode_text(tokenizer, text, file_option_->count() > 0 ? file_ : "--prompt", options);
 }
 
 double now_seconds() {

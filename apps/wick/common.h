@@ -1,12 +1,16 @@
 #pragma once
 
+#include <CLI/CLI.hpp>
+#include <charconv>
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
+#include <type_traits>
 
-#include "command_line.h"
 #include "wick/base/dtype.h"
 #include "wick/serve/engine.h"
 
@@ -20,15 +24,39 @@ inline constexpr int kOk = 0, kFailed = 2, kInterrupted = 130;
 inline constexpr const char* kThreadsHelp =
     "CPU threads (default: one a usable core; more than there are cores are started as asked)";
 
+/// Adds a subcommand; `run` is called once its options are parsed and returns the exit code.
+using Run = std::function<int()>;
+CLI::App* add_command(CLI::App& app, const std::string& name, const std::string& summary,
+                      const std::string& teaching, Run run);
+
 // One function a subcommand, each in a file of its own.
-void add_generate(CommandLine& line);
-void add_chat(CommandLine& line);
-void add_bench(CommandLine& line);
-void add_perplexity(CommandLine& line);
-void add_tokenize(CommandLine& line);
-void add_inspect(CommandLine& line);
-void add_quantize(CommandLine& line);
-void add_devices(CommandLine& line);
+void add_generate(CLI::App& app);
+void add_chat(CLI::App& app);
+void add_bench(CLI::App& app);
+void add_perplexity(CLI::App& app);
+void add_tokenize(CLI::App& app);
+void add_inspect(CLI::App& app);
+void add_quantize(CLI::App& app);
+void add_devices(CLI::App& app);
+
+/// Accepts a number that is written out in full and fits T: CLI11 itself reads an empty word as 0
+/// and cuts integers off at 64 bits.
+template <class T>
+CLI::Validator number_check() {
+  return CLI::Validator(
+      [](const std::string& text) -> std::string {
+        T value{};
+        const char* end = text.data() + text.size();
+        const auto [stop, error] = std::from_chars(text.data(), end, value);
+        if (error == std::errc::result_out_of_range) return "number out of range: '" + text + "'";
+        if (error == std::errc{} && stop == end) return {};
+        const char* kind = std::is_floating_point_v<T> ? "number"
+                           : std::is_signed_v<T>       ? "whole number"
+                                                       : "whole number from 0 on";
+        return "not a " + std::string(kind) + ": '" + text + "'";
+      },
+      "");
+}
 
 /// Options of every command that runs a model.
 struct ModelOptions {
@@ -39,7 +67,7 @@ struct ModelOptions {
   std::string cache = "f16";
   int64_t batch = 512;
 
-  void add_to(Command command, bool with_context = true);
+  void add_to(CLI::App& command, bool with_context = true);
   /// Checks the options, applies threads and device, and loads the model under a progress bar.
   std::shared_ptr<const serve::Engine> load() const;
   /// The same for a model whose tokenizer isn't wanted.
@@ -53,7 +81,7 @@ struct ModelOptions {
 
 /// The text a command works on: given with -p, or in a file with -f.
 struct TextOptions {
-  void add_to(Command command, const std::string& help);
+  void add_to(CLI::App& command, const std::string& help);
   /// Errors: neither was given, the file can't be read.
   std::string read() const;
   /// The tokens of what read() gave. Errors, named after where the text came from: it isn't UTF-8.
@@ -62,13 +90,13 @@ struct TextOptions {
 
  private:
   std::string prompt_, file_;
-  Option prompt_option_, file_option_;
+  const CLI::Option *prompt_option_ = nullptr, *file_option_ = nullptr;
 };
 
 /// Options of every command that samples.
 struct SamplingOptions {
   text::SamplerOptions sampler;
-  void add_to(Command command);
+  void add_to(CLI::App& command);
   /// Errors: a value out of range.
   void check() const { text::Sampler{sampler}; }
 };

@@ -112,16 +112,16 @@ int run(bool json) {
 
 }  // namespace
 
-void add_devices(CommandLine& line) {
+void add_devices(CLI::App& app) {
   auto json = std::make_shared<bool>(false);
-  Command command = line.add(
-      "devices", "List the devices of this machine",
+  CLI::App* command = add_command(
+      app, "devices", "List the devices of this machine",
       "WICK_CPU_ISA=v3 makes the CPU use the kernels of another instruction set;\n"
       "WICK_CUDA_LIBRARY and WICK_HIP_LIBRARY name other libraries for the GPUs' drivers,\n"
       "WICK_NVRTC_LIBRARY and WICK_HIPRTC_LIBRARY for the compilers of kernels that the binary "
       "lacks.",
       [json] { return run(*json); });
-  command.flag("--json", *json, "Print JSON");
+  command->add_flag("--json", *json, "Print JSON");
 }
 
 }  // namespace wick::cli

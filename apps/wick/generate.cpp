@@ -122,21 +122,22 @@ int run(const Options& o) {
 
 }  // namespace
 
-void add_generate(CommandLine& line) {
+void add_generate(CLI::App& app) {
   auto o = std::make_shared<Options>();
-  Command command =
-      line.add("generate", "Continue a text",
-               "The text streams to stdout; a line of speed and memory goes to stderr.\n"
-               "Example: wick generate -m model.gguf -p \"Once upon a time\" -n 64 --temp 0",
-               [o] { return run(*o); });
-  o->model.add_to(command);
-  o->text.add_to(command, "Text to continue");
-  command.option("-n,--tokens", o->count, "Most tokens to generate; -1: until the end")
-      .type_name("N")
-      .shows_default();
-  command.flag("--ignore-eos", o->ignore_end, "Go on past the end of the answer");
-  o->sampling.add_to(command);
-  command.flag("--json", o->json, "Print one JSON object instead of text");
+  CLI::App* command =
+      add_command(app, "generate", "Continue a text",
+                  "The text streams to stdout; a line of speed and memory goes to stderr.\n"
+                  "Example: wick generate -m model.gguf -p \"Once upon a time\" -n 64 --temp 0",
+                  [o] { return run(*o); });
+  o->model.add_to(*command);
+  o->text.add_to(*command, "Text to continue");
+  command->add_option("-n,--tokens", o->count, "Most tokens to generate; -1: until the end")
+      ->type_name("N")
+      ->check(number_check<int64_t>())
+      ->capture_default_str();
+  command->add_flag("--ignore-eos", o->ignore_end, "Go on past the end of the answer");
+  o->sampling.add_to(*command);
+  command->add_flag("--json", o->json, "Print one JSON object instead of text");
 }
 
 }  // namespace wick::cli

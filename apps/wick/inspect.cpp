@@ -72,12 +72,12 @@ int run(const Options& o) {
 
 }  // namespace
 
-void add_inspect(CommandLine& line) {
+void add_inspect(CLI::App& app) {
   auto o = std::make_shared<Options>();
-  Command command = line.add("inspect", "Show what a model file holds",
-                             "Example: wick inspect model.gguf", [o] { return run(*o); });
-  command.option("FILE", o->file, "Model file (GGUF)").required();
-  command.flag("--json", o->json, "Print JSON");
+  CLI::App* command = add_command(app, "inspect", "Show what a model file holds",
+                                  "Example: wick inspect model.gguf", [o] { return run(*o); });
+  command->add_option("FILE", o->file, "Model file (GGUF)")->required();
+  command->add_flag("--json", o->json, "Print JSON");
 }
 
 }  // namespace wick::cli

@@ -3,10 +3,11 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <sstream>
 #include <string>
 
-#include "command_line.h"
 #include "common.h"
+#include "wick/base/error.h"
 #include "wick/version.h"
 
 namespace {
@@ -27,20 +28,59 @@ int fail(std::string message) {
   return wick::cli::kFailed;
 }
 
+/// What to say when the first word is no command; empty otherwise.
+std::string unknown_command(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return {};
+  std::string names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (command->get_name() == argv[1]) return {};
+    names += " " + command->get_name();
+  }
+  return fmt::format("unknown command: '{}': use one of{}", argv[1], names);
+}
+
+/// The help to look at: that of the command whose words were wrong, where it's known.
+std::string help_command(const CLI::App& app) {
+  const auto parsed = app.get_subcommands();
+  return parsed.empty() ? "wick --help" : "wick " + parsed.front()->get_name() + " --help";
+}
+
+int parse_and_run(CLI::App& app, int argc, char** argv) {
+  try {
+    app.parse(argc, argv);
+    return wick::cli::kOk;
+  } catch (const CLI::RuntimeError& e) {
+    return e.get_exit_code();
+  } catch (const CLI::Success& e) {  // --help and --version
+    std::ostringstream text;
+    app.exit(e, text);
+    wick::cli::print(text.str());
+    return wick::cli::kOk;
+  } catch (const CLI::ParseError& e) {
+    return fail(fmt::format("{} (see {})", e.what(), help_command(app)));
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   using namespace wick::cli;
-  CommandLine line("wick", "Runs language models from GGUF files.", kTeaching,
-                   fmt::format("wick {}", wick::version()));
+  CLI::App app("Runs language models from GGUF files.", "wick");
+  app.footer(kTeaching);
+  app.set_version_flag("--version", fmt::format("wick {}", wick::version()));
+  app.require_subcommand(1);
+  app.get_formatter()->column_width(34);
   for (auto add : {add_generate, add_chat, add_bench, add_perplexity, add_tokenize, add_inspect,
                    add_quantize, add_devices}) {
-    add(line);
+    add(app);
   }
   require_streams();
   handle_interrupts();
+  if (const std::string unknown = unknown_command(app, argc, argv); !unknown.empty()) {
+    return fail(unknown);
+  }
   try {
-    return line.run(argc, argv);
+    return parse_and_run(app, argc, argv);
   } catch (const std::bad_alloc&) {
     return fail("out of memory");
   } catch (const std::exception& e) {

@@ -38,17 +38,17 @@ int run(const Options& o) {
 
 }  // namespace
 
-void add_perplexity(CommandLine& line) {
+void add_perplexity(CLI::App& app) {
   auto o = std::make_shared<Options>();
-  Command command =
-      line.add("perplexity", "Score a text",
-               "The text is cut into stretches of --ctx tokens, each run from an empty cache; "
-               "every token but a\n"
-               "stretch's first is scored by its negative log-likelihood (natural logarithm).",
-               [o] { return run(*o); });
-  o->model.add_to(command);
-  command.option("-f,--file", o->file, "Text file (-: stdin)").required().type_name("TEXT");
-  command.flag("--json", o->json, "Print JSON with every token's score");
+  CLI::App* command =
+      add_command(app, "perplexity", "Score a text",
+                  "The text is cut into stretches of --ctx tokens, each run from an empty cache; "
+                  "every token but a\n"
+                  "stretch's first is scored by its negative log-likelihood (natural logarithm).",
+                  [o] { return run(*o); });
+  o->model.add_to(*command);
+  command->add_option("-f,--file", o->file, "Text file (-: stdin)")->required()->type_name("TEXT");
+  command->add_flag("--json", o->json, "Print JSON with every token's score");
 }
 
 }  // namespace wick::cli

@@ -60,20 +60,23 @@ int run(const Options& o) {
 
 }  // namespace
 
-void add_quantize(CommandLine& line) {
+void add_quantize(CLI::App& app) {
   auto o = std::make_shared<Options>();
-  Command command = line.add("quantize", "Convert a model's weights to another type",
-                             "TYPE is one of f32 f16 bf16 q4_0 q4_1 q5_0 q8_0 q4_k q6_k. Blocks of "
-                             "q4_k and q6_k have 256 values: weights whose rows aren't a "
-                             "multiple become q5_0 and q8_0. The result appears under its "
-                             "name only when whole.\n"
-                             "Example: wick quantize model-f16.gguf model-q8_0.gguf q8_0",
-                             [o] { return run(*o); });
-  command.option("IN", o->in, "Model file (GGUF)").required();
-  command.option("OUT", o->out, "File to write").required();
-  command.option("TYPE", o->type, "Weight type").required();
-  command.option("-t,--threads", o->threads, kThreadsHelp).type_name("T");
-  command.flag("--json", o->json, "Print JSON");
+  CLI::App* command =
+      add_command(app, "quantize", "Convert a model's weights to another type",
+                  "TYPE is one of f32 f16 bf16 q4_0 q4_1 q5_0 q8_0 q4_k q6_k. Blocks of "
+                  "q4_k and q6_k have 256 values: weights whose rows aren't a "
+                  "multiple become q5_0 and q8_0. The result appears under its "
+                  "name only when whole.\n"
+                  "Example: wick quantize model-f16.gguf model-q8_0.gguf q8_0",
+                  [o] { return run(*o); });
+  command->add_option("IN", o->in, "Model file (GGUF)")->required();
+  command->add_option("OUT", o->out, "File to write")->required();
+  command->add_option("TYPE", o->type, "Weight type")->required();
+  command->add_option("-t,--threads", o->threads, kThreadsHelp)
+      ->type_name("T")
+      ->check(number_check<int>());
+  command->add_flag("--json", o->json, "Print JSON");
 }
 
 }  // namespace wick::cli

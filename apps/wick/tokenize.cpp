@@ -36,15 +36,16 @@ int run(const Options& o) {
 
 }  // namespace
 
-void add_tokenize(CommandLine& line) {
+void add_tokenize(CLI::App& app) {
   auto o = std::make_shared<Options>();
-  Command command =
-      line.add("tokenize", "Show the tokens of a text",
-               "Example: wick tokenize -m model.gguf -p \"Hello world\"", [o] { return run(*o); });
-  command.option("-m,--model", o->model, "Model file (GGUF)").required().type_name("FILE");
-  o->text.add_to(command, "Text");
-  command.flag("--no-special", o->no_special, "Treat control tokens in the text as plain text");
-  command.flag("--json", o->json, "Print JSON");
+  CLI::App* command = add_command(app, "tokenize", "Show the tokens of a text",
+                                  "Example: wick tokenize -m model.gguf -p \"Hello world\"",
+                                  [o] { return run(*o); });
+  command->add_option("-m,--model", o->model, "Model file (GGUF)")->required()->type_name("FILE");
+  o->text.add_to(*command, "Text");
+  command->add_flag("--no-special", o->no_special,
+                    "Treat control tokens in the text as plain text");
+  command->add_flag("--json", o->json, "Print JSON");
 }
 
 }  // namespace wick::cli
