@@ -315,8 +315,18 @@ WICK_FN float sum_tree(const float* acc) {
 }
 #endif
 
-/// Sum of f(x) over one chunk of n <= 4096 elements; f maps a vector and must map +0 to +0 (tails
-/// are padded with it: accumulators start at +0 and so are never -0, which +0 would change).
+/// The first `count` lanes of v; +0 in the others.
+template <class V>
+WICK_FN V first_lanes(V v, int count) {
+  using Mask = decltype(v < v);
+  Mask lane;
+  for (int l = 0; l < static_cast<int>(sizeof lane / sizeof lane[0]); ++l) lane[l] = l;
+  const Mask kept = lane < (Mask{} + count);
+  return reinterpret_cast<V>(reinterpret_cast<Mask>(v) & kept);
+}
+
+/// Sum of f(x) over one chunk of n <= 4096 elements; f maps a vector. Tails are padded with +0,
+/// which changes no accumulator: those start at +0 and so are never -0.
 template <class T, class F>
 WICK_FN AccOf<T> chunk_sum(const T* x, int64_t n, F f) {
   using A = AccOf<T>;
@@ -339,7 +349,9 @@ WICK_FN AccOf<T> chunk_sum(const T* x, int64_t n, F f) {
   const int rest = static_cast<int>(n - full);
   int i = 0;
   for (; i + kWidth <= rest; i += kWidth) store(acc + i, load(acc + i) + f(load(tail + i)));
-  if (i < rest) store(acc + i, load(acc + i) + f(load_partial(tail + i, rest - i)));
+  if (i < rest) {
+    store(acc + i, load(acc + i) + first_lanes(f(load_partial(tail + i, rest - i)), rest - i));
+  }
   return sum_tree(acc);
 }
 

@@ -55,52 +55,19 @@ void sums(const void* in, int64_t n, void* out) {
   }
 }
 
-/// Sum of (x - m)² over a chunk, each step rounded: chunk_sum, but that what isn't there has no
-/// deviation, where it would have one from +0.
-template <class T>
-WICK_FN AccOf<T> chunk_squares(const T* x, int64_t n, AccOf<T> m) {
-  using A = AccOf<T>;
-  constexpr int kWidth = kLanes<A>;
-  constexpr int kVectors = kVectorBytes == 64 ? kSumAccumulators / kWidth : 8;
-  constexpr int kGroup = kVectors * kWidth;  // accumulators held in registers at a time
-  alignas(64) A acc[kSumAccumulators];
-  const VecOf<T> mv = splat(m);
-  const int64_t full = n / kSumAccumulators * kSumAccumulators;
-  for (int g = 0; g < kSumAccumulators; g += kGroup) {
-    VecOf<T> a[kVectors] = {};
-    for (int64_t i = g; i < full; i += kSumAccumulators) {
-#pragma GCC unroll 16
-      for (int v = 0; v < kVectors; ++v) {
-        const VecOf<T> off = load(x + i + v * kWidth) - mv;
-        a[v] = a[v] + off * off;
-      }
-    }
-#pragma GCC unroll 16
-    for (int v = 0; v < kVectors; ++v) store(acc + g + v * kWidth, a[v]);
-  }
-  const T* tail = x + full;
-  const int64_t rest = n - full;
-  int64_t i = 0;
-  for (; i + kWidth <= rest; i += kWidth) {
-    const VecOf<T> off = load(tail + i) - mv;
-    store(acc + i, load(acc + i) + off * off);
-  }
-  for (; i < rest; ++i) {
-    const A off = widen(tail[i]) - m;
-    acc[i] = acc[i] + off * off;
-  }
-  return sum_tree(acc);
-}
-
 // The same of (x - mean)². Bytes moved: the run, read once more, out of a cache while a row fits.
 template <class T>
 void squares(const void* in, int64_t n, const void* mean, void* out) {
   using A = AccOf<T>;
   const auto* x = static_cast<const T*>(in);
-  const A m = *static_cast<const A*>(mean);
+  const VecOf<T> m = splat(*static_cast<const A*>(mean));
+  const auto square = [m](VecOf<T> v) {
+    const VecOf<T> off = v - m;
+    return off * off;
+  };
   auto* to = static_cast<A*>(out);
   for (int64_t i = 0; i < n; i += kSumChunk) {
-    *to++ = chunk_squares(x + i, smaller(n - i, kSumChunk), m);
+    *to++ = chunk_sum(x + i, smaller(n - i, kSumChunk), square);
   }
 }
 
