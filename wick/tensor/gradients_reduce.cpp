@@ -83,39 +83,50 @@ void rms_norm_rule(const Vjp& v) {
   v.to_if_wanted(1, [&] { return sum_to(g * x * r, v.x(1).shape()).to(v.x(1).dtype()); });
 }
 
-/// y = h w + b with h = c r, c = x − mean(x), r = (mean(c²) + eps)^-½:
-/// dx = r (g w − mean(g w) − h mean(g w h)), dw = Σ g h, db = Σ g.
+namespace {
+
+/// h = c r along the last dim, with c = x − mean(x), r = (mean(c²) + eps)^-½:
+/// dx = r (g − mean(g) − h mean(g h)) for g that h is given.
+struct Normalized {
+  Tensor r, h;
+  Normalized(const Tensor& x, float eps) {
+    const Tensor c = x - mean(x, -1, true);
+    r = rsqrt(affine(mean(sqr(c), -1, true), 1.0, static_cast<double>(eps)));
+    h = c * r;
+  }
+  Tensor to_x(const Tensor& g) const {
+    return r * (g - mean(g, -1, true) - h * mean(g * h, -1, true));
+  }
+};
+
+}  // namespace
+
+/// y = h w + b: dw = Σ g h, db = Σ g.
 void layer_norm_rule(const Vjp& v) {
   const Tensor &w = v.x(1), &b = v.x(2);
   const DType own = v.x(0).dtype(), dtype = wide(own);
   const Tensor x = v.x(0).to(dtype), g = v.grad().to(dtype);
-  const auto eps = static_cast<double>(v.arguments<float>());
-  const Tensor c = x - mean(x, -1, true);
-  const Tensor r = rsqrt(affine(mean(sqr(c), -1, true), 1.0, eps)), h = c * r;
-  v.to_if_wanted(0, [&] {
-    const Tensor gw = w.defined() ? g * w.to(dtype) : g;
-    return (r * (gw - mean(gw, -1, true) - h * mean(gw * h, -1, true))).to(own);
-  });
-  v.to_if_wanted(1, [&] { return sum_to(g * h, w.shape()).to(w.dtype()); });
+  const Normalized rows(x, v.arguments<float>());
+  v.to_if_wanted(0, [&] { return rows.to_x(w.defined() ? g * w.to(dtype) : g).to(own); });
+  v.to_if_wanted(1, [&] { return sum_to(g * rows.h, w.shape()).to(w.dtype()); });
   v.to_if_wanted(2, [&] { return sum_to(g, b.shape()).to(b.dtype()); });
 }
 
-/// layer_norm's, of rows of channels: y = h w + b with h a group's elements as there.
+/// layer_norm's, of rows of channels: a group's elements are a row.
 void group_norm_rule(const Vjp& v) {
   const Tensor &w = v.x(1), &b = v.x(2);
   const auto& [count, eps] = v.arguments<Groups>();
   const DType own = v.x(0).dtype(), dtype = wide(own);
   const Shape& shape = v.x(0).shape();
   const int64_t lines = shape[0] * count;
-  const Shape rows{lines, lines == 0 ? 0 : shape.elems() / lines};
-  const Tensor g = v.grad().to(dtype), x = v.x(0).to(dtype).reshape(rows);
-  const Tensor c = x - mean(x, -1, true);
-  const Tensor r = rsqrt(affine(mean(sqr(c), -1, true), 1.0, static_cast<double>(eps))), h = c * r;
+  const Shape as_rows{lines, lines == 0 ? 0 : shape.elems() / lines};
+  const Tensor g = v.grad().to(dtype);
+  const Normalized rows(v.x(0).to(dtype).reshape(as_rows), eps);
   v.to_if_wanted(0, [&] {
-    const Tensor gw = (w.defined() ? g * by_channel(w, g) : g).reshape(rows);
-    return (r * (gw - mean(gw, -1, true) - h * mean(gw * h, -1, true))).reshape(shape).to(own);
+    const Tensor gw = w.defined() ? g * by_channel(w, g) : g;
+    return rows.to_x(gw.reshape(as_rows)).reshape(shape).to(own);
   });
-  v.to_if_wanted(1, [&] { return sum_by_channel(g * h.reshape(shape), w); });
+  v.to_if_wanted(1, [&] { return sum_by_channel(g * rows.h.reshape(shape), w); });
   v.to_if_wanted(2, [&] { return sum_by_channel(g, b); });
 }
 

@@ -259,15 +259,6 @@ Tensor dequantize(const Tensor& x, DType dtype) {
 
 namespace {
 
-Tensor softmax_along(Op op, const Tensor& x, int dim) {
-  check_operand(op, x);
-  const int d = resolve_dim(name(op).data(), dim, x.rank());
-  Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
-  backend(x.device()).softmax(out.mutable_view(), x.view(), d, op == Op::log_softmax);
-  if (tape::is_wanted(x)) tape::remember(out, op, {x}, d);
-  return out;
-}
-
 Tensor rotate(Op op, const Tensor& x, const Tensor& cos, const Tensor& sin) {
   check_operand(op, x);
   const char* op_name = name(op).data();
@@ -287,46 +278,6 @@ Tensor rotate(Op op, const Tensor& x, const Tensor& cos, const Tensor& sin) {
 }
 
 }  // namespace
-
-Tensor softmax(const Tensor& x, int dim) { return softmax_along(Op::softmax, x, dim); }
-Tensor log_softmax(const Tensor& x, int dim) { return softmax_along(Op::log_softmax, x, dim); }
-
-Tensor rms_norm(const Tensor& x, const Tensor& weight, float eps) {
-  check_operand(Op::rms_norm, x);
-  check_device("rms_norm", x, weight);
-  if (x.rank() < 1 || weight.rank() != 1 || weight.size(0) != x.size(-1) ||
-      (weight.dtype() != x.dtype() && weight.dtype() != DType::f32)) {
-    throw Error("rms_norm", "operands don't fit",
-                fmt::format("x {}, weight {}", x.str(), weight.str()),
-                "need x [.., d] and weight [d] in x's dtype or f32");
-  }
-  Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
-  backend(x.device()).rms_norm(out.mutable_view(), x.view(), weight.view(), eps);
-  if (tape::is_wanted(x, weight)) tape::remember(out, Op::rms_norm, {x, weight}, eps);
-  return out;
-}
-
-Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, float eps) {
-  check_operand(Op::layer_norm, x);
-  for (const Tensor* t : {&weight, &bias}) {
-    if (!t->defined()) continue;
-    check_device("layer_norm", x, *t);
-    if (x.rank() < 1 || t->rank() != 1 || t->size(0) != x.size(-1) ||
-        (t->dtype() != x.dtype() && t->dtype() != DType::f32)) {
-      throw Error("layer_norm", "operands don't fit",
-                  fmt::format("x {}, weight {}, bias {}", x.str(), weight.str(), bias.str()),
-                  "need x [.., d], weight and bias [d] in x's dtype or f32");
-    }
-  }
-  if (x.rank() < 1) throw Error("layer_norm", "no dimension", x.str(), "need x [.., d]");
-  Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
-  const auto view = [](const Tensor& t) { return t.defined() ? t.view() : ConstView{}; };
-  backend(x.device()).layer_norm(out.mutable_view(), x.view(), view(weight), view(bias), eps);
-  if (tape::is_wanted(x) || tape::is_wanted(weight, bias)) {
-    tape::remember(out, Op::layer_norm, {x, weight, bias}, eps);
-  }
-  return out;
-}
 
 Tensor rope(const Tensor& x, const Tensor& cos, const Tensor& sin) {
   return rotate(Op::rope, x, cos, sin);
