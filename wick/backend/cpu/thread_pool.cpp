@@ -21,14 +21,6 @@
 namespace wick::cpu {
 namespace {
 
-inline void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
-
 // Long enough to bridge the serial stretches between two regions of a model, short enough that an
 // idle process stops using its cores at once.
 constexpr auto kSpin = std::chrono::microseconds(200);

@@ -7,6 +7,15 @@
 
 namespace wick::cpu {
 
+/// Between two looks at what another thread is about to write.
+inline void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
 /// The process's worker threads. A region is a handful of microseconds of work split among them:
 /// workers spin for a while after each region and only then sleep, so that the hundreds of small
 /// regions of one generated token cost well under a microsecond each to start.

@@ -66,7 +66,7 @@ struct Before {
   ScanSum wait() const {
     // Whoever took the piece before runs, unless its core serves another process.
     for (int tries = 0; !ready.load(std::memory_order_acquire); ++tries) {
-      if (tries > 1000) std::this_thread::yield();
+      tries > 1000 ? std::this_thread::yield() : relax();
     }
     return carry;
   }
