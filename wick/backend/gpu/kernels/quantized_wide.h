@@ -29,6 +29,26 @@ constexpr u32 kMatrixBytes = kPairBytes / 2;
 constexpr u32 kOfColumns = kValueBytes, kOfBlocks = kOfColumns + kColumns * 4;
 constexpr u32 kRecordBytes = kOfBlocks + kStageBlocks * kColumns * 4;
 
+/// What an item prepares of the columns: half a block; 16 items have a column's chunk. Columns up to
+/// the last tile's end are zeros.
+struct ColumnHalf {
+  u32 half, j, chunk, column;
+  ActivationScale s = {0.0f, 0};
+  Bytes16 x = {};
+
+  WICK_DEVICE ColumnHalf(const Bytes16* q, const ActivationScale* scales, u32 chunks, u32 columns) {
+    const u64 at = u64{group()} * kTileItems + item();
+    half = static_cast<u32>(at) % 2, j = static_cast<u32>(at) / 2 % kChunkBlocks;
+    chunk = static_cast<u32>(at / 16 % chunks), column = static_cast<u32>(at / 16 / chunks);
+    let_later_start();
+    wait_for_earlier();
+    if (column >= columns) return;
+    const u64 block = (u64{column} * chunks + chunk) * kChunkBlocks + j;
+    s = scales[block];
+    x = q[block * 2 + half];
+  }
+};
+
 /// Where the record of a column's block j of a chunk begins, of tiles with so many chunks.
 WICK_DEVICE u64 record_at(u32 column, u32 chunk, u32 j, u32 chunks) {
   return (u64{column / kColumns} * chunks * 2 + chunk * 2 + j / kStageBlocks) * kRecordBytes;
