@@ -49,7 +49,8 @@ nn::RopeOptions rope_options(const io::Gguf& file, int64_t head_size, int64_t co
     rope.scaling = nn::RopeScaling::yarn;
   } else if (kind != "none" && kind != "llama3") {
     // Llama 3's own scaling comes as divisors in the tensor rope_freqs.weight.
-    throw Error(ErrorKind::not_implemented, file.path(), "unknown rope scaling", fmt::format("'{}'", printable(kind)),
+    throw Error(ErrorKind::not_implemented, file.path(), "unknown rope scaling",
+                fmt::format("'{}'", printable(kind)),
                 "this version knows none, linear, yarn and llama3");
   }
   if (rope.scaling == nn::RopeScaling::none) rope.factor = 1.0;

@@ -13,7 +13,8 @@ bool images_allowed() {
   const std::string_view wanted = text == nullptr ? "" : text;
   if (wanted == "off") return false;
   if (wanted.empty() || wanted == "on") return true;
-  throw Error("WICK_GPU_IMAGES", "no such choice", fmt::format("'{}'", wanted), "on or off");
+  throw Error(ErrorKind::runtime, "WICK_GPU_IMAGES", "no such choice", fmt::format("'{}'", wanted),
+              "on or off");
 }
 
 Code::Code(Device device, const GpuInfo& info) : device_(device) {

@@ -96,8 +96,8 @@ uint64_t standard_limit() {
   const char* const end = text + std::strlen(text);
   const auto [last, error] = std::from_chars(text, end, mib);
   if (error != std::errc() || last != end || mib > (uint64_t{1} << 40)) {
-    throw Error("WICK_KERNEL_CACHE_MIB", "not a size", fmt::format("'{}'", text),
-                "a number of MiB");
+    throw Error(ErrorKind::runtime, "WICK_KERNEL_CACHE_MIB", "not a size",
+                fmt::format("'{}'", text), "a number of MiB");
   }
   return mib * kMib;
 }

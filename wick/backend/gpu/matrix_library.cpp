@@ -100,8 +100,8 @@ LibraryUse library_use() {
   if (wanted == "off") return LibraryUse::off;
   if (wanted == "only") return LibraryUse::only;
   if (wanted.empty() || wanted == "auto") return LibraryUse::automatic;
-  throw Error("WICK_GPU_LIBRARIES", "no such choice", fmt::format("'{}'", wanted),
-              "off, auto or only");
+  throw Error(ErrorKind::runtime, "WICK_GPU_LIBRARIES", "no such choice",
+              fmt::format("'{}'", wanted), "off, auto or only");
 }
 
 const std::vector<std::unique_ptr<MatrixLibrary>>& MatrixLibrary::of(DeviceKind kind) {

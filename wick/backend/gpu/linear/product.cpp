@@ -1,5 +1,7 @@
 #include "wick/backend/gpu/linear/product.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <string>
@@ -76,10 +78,9 @@ MainLoop forced_main_loop() {
     if (wanted == "plain") return MainLoop::plain;
     if (wanted == "mma") return MainLoop::matrix;
     if (wanted == "wgmma") return MainLoop::wide;
-    if (!wanted.empty()) {
-      throw Error("WICK_GPU_GEMM", "no such main loop", std::string(wanted));
-    }
-    return MainLoop::best;
+    if (wanted.empty()) return MainLoop::best;
+    throw Error(ErrorKind::runtime, "WICK_GPU_GEMM", "no such main loop",
+                fmt::format("'{}'", wanted), "plain, mma or wgmma");
   }();
   return forced;
 }
