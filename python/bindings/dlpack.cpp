@@ -1,5 +1,6 @@
-// Memory shared with other array libraries by DLPack. On a GPU the host waits for the device's work
-// in between: the streams of two libraries know nothing of each other.
+// Memory shared with other array libraries by DLPack. Who gives a GPU's memory to wick lets wick's
+// stream wait for its work; what wick gives away the host has waited for, and it waits again before
+// memory goes back to whom it belongs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -51,6 +52,24 @@ dlpack::DeviceOf device_of(Device device) {
       break;
   }
   return {dlpack::kCpu, 0};
+}
+
+/// Where an array lies, among the devices that wick knows.
+Device device_at(const dlpack::DeviceOf& at) {
+  switch (at.type) {
+    case dlpack::kCpu:
+    case dlpack::kCudaHost:
+    case dlpack::kRocmHost:
+      return Device::cpu();
+    case dlpack::kCuda:
+    case dlpack::kCudaManaged:
+      return {DeviceKind::cuda, at.id};
+    case dlpack::kRocm:
+      return {DeviceKind::hip, at.id};
+    default:
+      throw Error("from_dlpack", "no such kind of device here",
+                  fmt::format("device {}:{}", at.type, at.id), "bring it to the CPU first");
+  }
 }
 
 /// What a consumer holds: the tensor, and the arrays that the structure points to.
@@ -159,12 +178,10 @@ std::shared_ptr<const void> owner_of(Form* form) {
   });
 }
 
-Tensor copied(const dlpack::Array& array, const char* data, DType dtype, const Shape& shape,
-              const Layout::Strides& strides) {
+Tensor copied(const char* data, DType dtype, const Shape& shape, const Layout::Strides& strides) {
   const Tensor out = Tensor::empty(shape, dtype);
   const auto bytes = static_cast<size_t>(info(dtype).block_bytes);
   auto* to = static_cast<char*>(out.storage()->data());
-  (void)array;
   for (int64_t i = 0; i < shape.elems(); ++i, to += bytes) {
     int64_t rest = i, at = 0;
     for (int d = shape.rank() - 1; d >= 0; --d) {
@@ -176,13 +193,10 @@ Tensor copied(const dlpack::Array& array, const char* data, DType dtype, const S
   return out;
 }
 
+constexpr uintptr_t kGpuAlignment = 64;
+
 Tensor tensor_over(const dlpack::Array& array, const std::shared_ptr<const void>& owner) {
-  if (array.device.type != dlpack::kCpu && array.device.type != dlpack::kCudaHost &&
-      array.device.type != dlpack::kRocmHost) {
-    throw Error("from_dlpack", "not in the host's memory",
-                fmt::format("device {}:{}", array.device.type, array.device.id),
-                "bring it to the CPU first");
-  }
+  const Device device = device_at(array.device);
   const std::optional<DType> dtype = dtype_of(array.dtype);
   if (!dtype) {
     throw Error(ErrorKind::type, "from_dlpack", "no such dtype here",
@@ -195,7 +209,7 @@ Tensor tensor_over(const dlpack::Array& array, const std::shared_ptr<const void>
   }
   const auto rank = static_cast<size_t>(array.rank);
   const Shape shape(std::span<const int64_t>(array.shape, rank));
-  if (shape.elems() == 0) return Tensor::empty(shape, *dtype);
+  if (shape.elems() == 0) return Tensor::empty(shape, *dtype, device);
   Layout::Strides strides = Layout::contiguous(shape).strides();
   if (array.strides != nullptr) std::copy_n(array.strides, rank, strides.begin());
   int64_t first = 0, last = 0;
@@ -205,12 +219,22 @@ Tensor tensor_over(const dlpack::Array& array, const std::shared_ptr<const void>
   }
   const int64_t bytes = info(*dtype).block_bytes;
   const char* const data = static_cast<const char*>(array.data) + array.byte_offset;
-  if (reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(bytes) != 0) {
-    return copied(array, data, *dtype, shape, strides);
+  const auto past = [&](uintptr_t boundary) {
+    return reinterpret_cast<uintptr_t>(data + first * bytes) % boundary;
+  };
+  if (past(static_cast<uintptr_t>(bytes)) != 0) {
+    if (device.kind == DeviceKind::cpu) return copied(data, *dtype, shape, strides);
+    throw Error("from_dlpack", "elements that aren't aligned", fmt::format("{}", shape.str()),
+                "copy it first");
   }
-  return Tensor(
-      Storage::map(data + first * bytes, static_cast<size_t>((last - first + 1) * bytes), owner),
-      *dtype, Layout(shape, strides, -first));
+  // Allocations of GPUs begin at a boundary: what lies between it and the array is the array's
+  // owner's.
+  const auto before =
+      device.kind == DeviceKind::cpu ? 0 : static_cast<int64_t>(past(kGpuAlignment)) / bytes;
+  first -= before;
+  return Tensor(Storage::map_on(device, data + first * bytes,
+                                static_cast<size_t>((last - first + 1) * bytes), owner),
+                *dtype, Layout(shape, strides, -first));
 }
 
 template <class Form>
@@ -229,6 +253,26 @@ Tensor consume(nb::handle capsule) {
   return tensor_over(form->array, owner);
 }
 
+/// Of an object with __dlpack__. On a GPU wick's stream waits for the producer's work.
+nb::object ask_for_capsule(nb::handle object) {
+  nb::dict options;
+  if (nb::hasattr(object, "__dlpack_device__")) {
+    const auto at = nb::cast<nb::tuple>(object.attr("__dlpack_device__")());
+    const Device device =
+        device_at({nb::cast<int32_t>(nb::int_(at[0])), nb::cast<int32_t>(nb::int_(at[1]))});
+    if (device.kind != DeviceKind::cpu) {
+      options["stream"] = reinterpret_cast<uintptr_t>(native_stream(device));
+    }
+  }
+  const nb::object method = object.attr("__dlpack__");
+  try {
+    return method("max_version"_a = nb::make_tuple(dlpack::kMajor, dlpack::kMinor), **options);
+  } catch (nb::python_error& e) {
+    if (!e.matches(PyExc_TypeError)) throw;
+    return method(**options);  // a producer from before versions
+  }
+}
+
 }  // namespace
 
 Tensor from_dlpack(nb::handle object) {
@@ -238,13 +282,7 @@ Tensor from_dlpack(nb::handle object) {
     if (!nb::hasattr(object, "__dlpack__")) {
       throw nb::type_error("from_dlpack: need an object with __dlpack__");
     }
-    const nb::object method = object.attr("__dlpack__");
-    try {
-      capsule = method("max_version"_a = nb::make_tuple(dlpack::kMajor, dlpack::kMinor));
-    } catch (nb::python_error& e) {
-      if (!e.matches(PyExc_TypeError)) throw;
-      capsule = method();  // a producer from before versions
-    }
+    capsule = ask_for_capsule(object);
   }
   if (PyCapsule_IsValid(capsule.ptr(), kName<dlpack::Versioned>)) {
     return consume<dlpack::Versioned>(capsule);
@@ -256,8 +294,8 @@ void bind_dlpack(nb::module_& m, TensorClass& tensor) {
   m.def("from_dlpack", &from_dlpack, "array"_a,
         nb::sig("def from_dlpack(array: typing.Any) -> Tensor"),
         "A tensor over the memory of another library's array, which it keeps alive: nothing is "
-        "copied, so\nwhoever changes the array changes the tensor. In the host's memory. Errors: a "
-        "dtype that wick doesn't have.");
+        "copied, so\nwhoever changes the array changes the tensor. On the CPU or a GPU. Errors: a "
+        "dtype or a device that\nwick doesn't have.");
   tensor
       .def("__dlpack__", &to_dlpack, nb::kw_only(), "stream"_a = nb::none(),
            "max_version"_a = nb::none(), "dl_device"_a = nb::none(), "copy"_a = nb::none(),

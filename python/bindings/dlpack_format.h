@@ -10,7 +10,8 @@ namespace wick::python::dlpack {
 inline constexpr uint32_t kMajor = 1, kMinor = 1;
 inline constexpr uint64_t kReadOnly = 1;  ///< flags: nobody may write
 
-inline constexpr int32_t kCpu = 1, kCuda = 2, kCudaHost = 3, kRocm = 10, kRocmHost = 11;
+inline constexpr int32_t kCpu = 1, kCuda = 2, kCudaHost = 3, kRocm = 10, kRocmHost = 11,
+                         kCudaManaged = 13;
 
 enum class Code : uint8_t {
   integer = 0,

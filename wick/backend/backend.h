@@ -147,6 +147,8 @@ class WICK_API Backend {
   virtual void copy_from(void* to, Backend& there, const void* from, size_t bytes) = 0;
   /// Waits for all work. Errors: what went wrong in it, with the op's name.
   virtual void synchronize() = 0;
+  /// The stream that the calling thread's work goes to: a CUstream or hipStream_t; null on the CPU.
+  virtual void* native_stream() = 0;
   /// Does `work`, whose calls of this backend become a recording. They write to tensors made
   /// before; what they allocate lives as long as the recording. They don't copy to or from the
   /// host.

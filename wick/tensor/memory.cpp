@@ -19,4 +19,6 @@ void reset_peak_memory(Device device) { backend(device).reset_peak_memory(); }
 
 void synchronize(Device device) { backend(device).synchronize(); }
 
+void* native_stream(Device device) { return backend(device).native_stream(); }
+
 }  // namespace wick

@@ -38,4 +38,8 @@ WICK_API void reset_peak_memory(Device device = {});
 /// Waits for the work given to a device so far. Errors: what went wrong in it.
 WICK_API void synchronize(Device device);
 
+/// The stream that the calling thread's work on a device goes to, for code of others that orders
+/// its own before or behind it: a CUstream or hipStream_t; null on the CPU.
+WICK_API void* native_stream(Device device);
+
 }  // namespace wick

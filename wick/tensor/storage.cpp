@@ -1,5 +1,6 @@
 #include "wick/tensor/storage.h"
 
+#include <exception>
 #include <utility>
 
 #include "wick/backend/backend.h"
@@ -33,8 +34,24 @@ std::shared_ptr<Storage> Storage::map(const void* data, size_t bytes,
       new Storage(Device::cpu(), const_cast<void*>(data), bytes, std::move(owner), file_backed));
 }
 
+std::shared_ptr<Storage> Storage::map_on(Device device, const void* data, size_t bytes,
+                                         std::shared_ptr<const void> owner) {
+  if (device.kind == DeviceKind::cpu) return map(data, bytes, std::move(owner));
+  (void)backend(device);
+  if (owner == nullptr) owner = std::make_shared<int>(0);
+  return std::shared_ptr<Storage>(
+      new Storage(device, const_cast<void*>(data), bytes, std::move(owner), false));
+}
+
 Storage::~Storage() {
-  if (owner_ == nullptr) backend(device_).free(data_, bytes_);
+  if (owner_ == nullptr) {
+    backend(device_).free(data_, bytes_);
+  } else if (device_.kind != DeviceKind::cpu) {
+    try {
+      backend(device_).synchronize();
+    } catch (const std::exception&) {  // the next call of the device says so
+    }
+  }
 }
 
 }  // namespace wick

@@ -17,6 +17,10 @@ class WICK_API Storage {
   /// mapped file's, whose pages come back from the file when they were given back to the system.
   static std::shared_ptr<Storage> map(const void* data, size_t bytes,
                                       std::shared_ptr<const void> owner, bool file_backed = false);
+  /// Read-only memory of a device that belongs to `owner`, which is kept alive until the device's
+  /// work has ended; aligned to 64 bytes, as backends expect. Errors: no such device here.
+  static std::shared_ptr<Storage> map_on(Device device, const void* data, size_t bytes,
+                                         std::shared_ptr<const void> owner);
   ~Storage();
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;

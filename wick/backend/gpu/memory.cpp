@@ -112,6 +112,8 @@ void GpuBackend::copy_from(void* to, Backend& there, const void* from, size_t by
 
 void GpuBackend::synchronize() { gpu_.synchronize(); }
 
+void* GpuBackend::native_stream() { return gpu_.stream(); }
+
 std::unique_ptr<wick::Recording> GpuBackend::record(const std::function<void()>& work) {
   Gpu::Recorder recorder(gpu_);
   work();
