@@ -66,3 +66,51 @@ def test_the_same_numbers() -> None:
         theirs = getattr(torch, name)(x, *arguments)
         own = [mine if a is x else a for a in arguments]
         assert torch.allclose(torch.from_dlpack(getattr(mine, name)(*own)).to(theirs.dtype), theirs, atol=1e-6), name
+
+
+needs_a_gpu = pytest.mark.skipif(
+    not (torch.cuda.is_available() and "cuda:0" in map(str, wick.devices())), reason="no GPU for both"
+)
+
+
+@needs_a_gpu
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_on_a_gpu_without_a_copy(dtype: str) -> None:
+    base = torch.arange(24, dtype=getattr(torch, dtype), device="cuda").reshape(2, 3, 4)
+    for theirs in [base, base.mT, base[:, 1:, ::2], base[1, 2, 3], base[:, :0], base[:, :1].expand(2, 5, 4)]:
+        mine = wick.from_dlpack(theirs)
+        assert mine.device == "cuda:0" and mine.dtype.name == dtype and mine.shape == tuple(theirs.shape)
+        assert mine.cpu().tolist() == theirs.tolist()
+        assert (mine + mine).cpu().tolist() == (theirs + theirs).tolist()
+        back = torch.from_dlpack(mine)
+        assert back.device == theirs.device and back.tolist() == theirs.tolist()
+        if theirs.numel():
+            assert back.data_ptr() == theirs.data_ptr()
+
+
+@needs_a_gpu
+def test_work_of_one_waits_for_that_of_the_other() -> None:
+    a = torch.ones(4096, 4096, device="cuda")
+    for stream in [torch.cuda.current_stream(), torch.cuda.Stream()]:
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            y = a
+            for _ in range(40):  # long enough for a reader that doesn't wait to be early
+                y = (y @ a) / 4096
+            y = y * 3
+            mine = wick.from_dlpack(y)
+        assert mine.min().item() == mine.max().item() == 3
+    x = wick.ones((4096, 4096), device="cuda:0")
+    for _ in range(40):
+        x = x.matmul(wick.ones((4096, 4096), device="cuda:0")) / 4096
+    assert torch.from_dlpack(x * 2).min().item() == 2
+
+
+@needs_a_gpu
+def test_a_gpus_memory_lives_as_long_as_it_is_read() -> None:
+    for _ in range(20):
+        mine = wick.from_dlpack(torch.full((1 << 22,), 5.0, device="cuda"))
+        total = (mine * 2).sum()
+        del mine
+        torch.full((1 << 22,), -1.0, device="cuda")  # takes the memory that is free again
+        assert total.item() == 10 * (1 << 22)
