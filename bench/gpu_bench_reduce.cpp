@@ -91,12 +91,45 @@ void softmaxes(GpuBench& bench) {
             [&](const View& y, const ConstView& x) { bench.backend().softmax(y, x, dim, log); });
   };
   for (const Shape& shape : {Shape{8192, 8192}, Shape{16384, 4096}, Shape{32768, 2048},
-                             Shape{65536, 1024}, Shape{1 << 20, 64}, Shape{512, 128256}}) {
+                             Shape{65536, 1024}, Shape{1 << 20, 64}, Shape{512, 128256},
+                             Shape{16384, 4097}, Shape{1024, 32000}, Shape{65536, 1001}}) {
     for (const DType dtype : kFloats) softmax(dtype, shape, 1, false);
     softmax(DType::bf16, shape, 1, true);
   }
   for (const DType dtype : kFloats) softmax(dtype, {8192, 8192}, 0, false);
   softmax(DType::f32, {48, 21, 65536}, 1, false);
+}
+
+/// 8M elements of 16 bits, which stay in a cache: what the arithmetic takes without memory's limit.
+void in_cache(GpuBench& bench) {
+  const DType dtype = DType::bf16;
+  const auto row = [&](const std::string& name, const Shape& shape, DType out_dtype,
+                       const Shape& out_shape, const Call& call) {
+    const std::string whole = fmt::format("{}.{}{} in cache", name, wick::name(dtype), shape.str());
+    if (bench.small() || !bench.wants(whole)) return;
+    const auto x = bench.arrays(dtype, shape.elems(), 1);
+    const auto y = bench.arrays(out_dtype, out_shape.elems(), 1);
+    const View to = y->view(0, Layout::contiguous(out_shape));
+    const ConstView from = x->view(0, Layout::contiguous(shape));
+    bench.row(whole, bytes(dtype, shape.elems()) + bytes(out_dtype, out_shape.elems()),
+              [&](int) { call(to, from); });
+  };
+  gpu::GpuBackend& b = bench.backend();
+  for (const Shape& shape : {Shape{1024, 8192}, Shape{2048, 4096}, Shape{8192, 1024},
+                             Shape{14564, 576}, Shape{131072, 64}}) {
+    const Shape one = shape.with(1, 1);
+    row("softmax", shape, dtype, shape,
+        [&](const View& y, const ConstView& x) { b.softmax(y, x, 1, false); });
+    row("sum of rows", shape, dtype, one,
+        [&](const View& y, const ConstView& x) { b.reduce(Op::sum, y, x, 2); });
+    row("max of rows", shape, dtype, one,
+        [&](const View& y, const ConstView& x) { b.reduce(Op::max, y, x, 2); });
+    row("argmax of rows", shape, DType::u32, one,
+        [&](const View& y, const ConstView& x) { b.arg_reduce(Op::argmax, y, x, 1); });
+  }
+  const Shape square = {4096, 2048};
+  row("max of columns", square, dtype, square.with(0, 1),
+      [&](const View& y, const ConstView& x) { b.reduce(Op::max, y, x, 1); });
 }
 
 void norms(GpuBench& bench) {
@@ -152,6 +185,7 @@ const bool added = add_rows([](GpuBench& bench) {
   rows(bench);
   columns(bench);
   softmaxes(bench);
+  in_cache(bench);
   norms(bench);
   prologues(bench);
 });

@@ -220,7 +220,9 @@ void check_softmax(DType dtype, bool log) {
       list.push_back({c, dim});
     }
   }
-  list.push_back({{Place::contiguous, {1, 49152}}, 1});
+  for (int64_t n : {1001, 2047, 16383}) list.push_back({{Place::contiguous, {3, n}}, 1});
+  for (int64_t n : {16385, 49152, 131072, 131073}) list.push_back({{Place::contiguous, {1, n}}, 1});
+  list.push_back({{Place::sliced, {3, 40001}}, 1});
   list.push_back({{Place::sliced, {16500, 3}}, 0});
   list.push_back({{Place::contiguous, {600, 72}}, 0});
   list.push_back({{Place::contiguous, {5000, 16}}, 0});

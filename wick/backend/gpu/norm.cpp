@@ -40,10 +40,21 @@ class RowPlan {
   int64_t steps() const { return steps_; }
   /// Whether such a kernel can take them: 16- and 32-bit floats, dense and not too many.
   bool can_be_held() const {
-    const int64_t elem = bytes_of(in_.dtype, 1), bytes = each() * elem;
-    return (elem == 2 || in_.dtype == DType::f32) && in_step_ == 1 && out_step_ == 1 &&
-           n_ % each() == 0 && (items_of(each()) <= kMostItems) && n_ <= kChunk << 3 &&
-           aligned<0>(in_.data, bytes) && aligned<1>(out_.data, bytes);
+    return is_dense() && n_ % each() == 0 && items_of(each()) <= kMostItems && n_ <= kChunk << 3 &&
+           is_aligned();
+  }
+  /// Elements of one accumulator that an item holds, 8, 16 or 32, in a kernel of such items; 0:
+  /// there is none for these rows.
+  int64_t single_steps() const {
+    constexpr int64_t kLeast = 512;
+    if (!is_dense() || n_ <= kLeast || n_ > kGroupElems) return 0;
+    return std::max<int64_t>(steps_, 8);
+  }
+  /// Groups of such items that have a row together; 0: it's too long, or too short, or they can't.
+  int64_t parts() const {
+    const int64_t wanted = divide_up(n_, kGroupElems);
+    const bool can = is_dense() && n_ % each() == 0 && is_aligned() && gpu_.has_parts();
+    return can && wanted > 1 && wanted <= kMostParts ? wanted : 0;
   }
   /// Whether a vector along the rows goes with them.
   bool goes_with(const ConstView& vector) const {
@@ -92,6 +103,15 @@ class RowPlan {
     grid.groups[0] = (kept.elems + a_group - 1) / a_group;
     return rows;
   }
+  /// Each row for so many groups.
+  NormRows spread_parts(const Nest<2>& kept, int64_t parts, Grid& grid) const {
+    NormRows rows = spread(kept, each(), kMostItems, 1, grid);
+    rows.chunks_log = ceil_log(kGroupElems / kChunk);
+    grid.items = 1u << (rows.width_log + rows.chunks_log);
+    grid.parts = static_cast<unsigned>(parts);
+    grid.groups[0] = kept.elems * grid.parts;
+    return rows;
+  }
   /// So, for rms_norm on AMD: the largest groups that two fifths of the processors or more have one
   /// of, enough of them for all of the memory's bandwidth. Their rows share the weights, so many
   /// bytes, through shared memory.
@@ -124,7 +144,19 @@ class RowPlan {
   }
 
  private:
-  static constexpr uint64_t kMostItems = 512;
+  static constexpr unsigned kMostItems = 512;
+  // As in kernels/softmax.gpu: elements of a group whose items have one accumulator each.
+  static constexpr int64_t kGroupElems = kMostItems / kAccumulators * kChunk, kMostParts = 8;
+
+  /// Whether the packs of an item that holds its rows can be loaded and stored at once.
+  bool is_aligned() const {
+    const int64_t bytes = bytes_of(in_.dtype, each());
+    return aligned<0>(in_.data, bytes) && aligned<1>(out_.data, bytes);
+  }
+  bool is_dense() const {
+    return (bytes_of(in_.dtype, 1) == 2 || in_.dtype == DType::f32) && in_step_ == 1 &&
+           out_step_ == 1;
+  }
 
   /// As in kernels/norm.gpu and softmax.gpu.
   int64_t each() const {
@@ -213,12 +245,23 @@ void softmax(Gpu& gpu, const View& out, const ConstView& in, int dim, bool log) 
   if (out.layout.elems() == 0) return;
   const Reduction reduction(in.layout, out.layout, 1u << dim);
   const RowPlan plan(gpu, reduction, out, in, dim);
+  // Items of packs that hold 32 elements of f32 have one accumulator each, too.
+  const bool held = plan.can_be_held() && !(in.dtype == DType::f32 && plan.steps() == 32);
+  const int64_t parts = plan.parts(), single = held ? 0 : plan.single_steps();
   const uint32_t wants_log = log ? 1 : 0;
   reduction.kept.for_each_piece([&](const Nest<2>& kept, const auto& start) {
     const void* x = advance(in.data, in.dtype, start[0]);
     void* y = advance(out.data, out.dtype, start[1]);
     Grid grid;
-    if (plan.can_be_held()) {
+    if (parts != 0) {
+      const NormRows rows = plan.spread_parts(kept, parts, grid);
+      gpu.launch("softmax", fmt::format("softmax_parts_{}", name(in.dtype)), grid, y, x, rows,
+                 wants_log, static_cast<uint32_t>(parts));
+    } else if (single != 0) {
+      const NormRows rows = plan.spread(kept, 1, 64, 1, grid);
+      gpu.launch("softmax", fmt::format("softmax_single_{}_{}", name(in.dtype), single), grid, y, x,
+                 rows, wants_log);
+    } else if (held) {
       const NormRows rows = plan.spread_held(kept, grid);
       // Of long rows of 16 bits, a group takes up to four, where there are groups enough.
       const unsigned enough = 8 * static_cast<unsigned>(gpu.info.processors);

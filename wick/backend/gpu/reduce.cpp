@@ -213,12 +213,16 @@ class BestLauncher {
     constexpr K kTop = K{1} << (8 * sizeof(K) - 1);
     // Of floats, the rank of infinity is the last that isn't a NaN's.
     const int shift = 8 * (static_cast<int>(sizeof(K)) - static_cast<int>(elem_));
-    const auto floating = [&](uint64_t infinity) {
+    const auto floating = [&](uint64_t infinity, TwoOf two = TwoOf::none) {
       const auto last = static_cast<K>(static_cast<K>(infinity) << shift);
       const K one = K{1} << shift;
       const K fold = static_cast<K>((kTop - 1) >> shift << shift);
-      return KeyRule<K>{fold, largest_ ? K{1} : ~K{0}, largest_ ? last + one : last,
-                        static_cast<K>(2 * last + 2 * one)};
+      return KeyRule<K>{fold,
+                        largest_ ? K{1} : ~K{0},
+                        largest_ ? last + one : last,
+                        static_cast<K>(2 * last + 2 * one),
+                        two,
+                        largest_ ? 0u : 0x80008000u};
     };
     switch (in_.dtype) {
       case DType::f64:
@@ -226,15 +230,15 @@ class BestLauncher {
       case DType::f32:
         return floating(0x7f800000u);
       case DType::f16:
-        return floating(0x7c00u);
+        return floating(0x7c00u, TwoOf::f16);
       case DType::bf16:
-        return floating(0x7f80u);
+        return floating(0x7f80u, TwoOf::bf16);
       case DType::f8e4m3:
         return floating(0x7eu);
       default: {
         const bool is_signed = info(in_.dtype).kind == DTypeKind::signed_integer;
         const K add = is_signed ? kTop : K{0};
-        return KeyRule<K>{0, largest_ ? K{1} : ~K{0}, largest_ ? add : ~add, ~K{0}};
+        return KeyRule<K>{0, largest_ ? K{1} : ~K{0}, largest_ ? add : ~add, ~K{0}, TwoOf::none, 0};
       }
     }
   }

@@ -57,6 +57,32 @@ WICK_DEVICE Key<Bits> upper_bits(const u32* words, u32 i) {
   }
 }
 
+/// Whether numbers of 16 bits are compared by twos where the rule says that they can be.
+template <class Bits>
+inline constexpr bool kByTwos = !WICK_AMD && sizeof(Bits) == 2;
+
+#if !WICK_AMD
+/// Of words of two numbers the best of the lower ones and of the upper ones, by a type's own
+/// comparison: keys would be most of the work.
+template <class T, u32 N>
+WICK_DEVICE u32 best_two(const u32 (&words)[N], u32 flip) {
+  u32 best = words[0] ^ flip;
+#pragma unroll
+  for (u32 i = 1; i < N; ++i) best = larger_two_or_nan<T>(best, words[i] ^ flip);
+  return best ^ flip;
+}
+template <u32 N>
+WICK_DEVICE u32 best_two(const u32 (&words)[N], const KeyRule<u32>& rule) {
+  return rule.two == TwoOf::bf16 ? best_two<bf16>(words, rule.flip)
+                                 : best_two<f16>(words, rule.flip);
+}
+#else
+template <u32 N>
+WICK_DEVICE u32 best_two(const u32 (&words)[N], const KeyRule<u32>&) {
+  return words[0];  // nobody comes here
+}
+#endif
+
 /// The best so far, and where it is. NaN are all the same.
 template <class K>
 struct Best {
@@ -78,6 +104,13 @@ struct Best {
   template <u32 kMask>
   WICK_DEVICE void meet_lane() {
     meet(shuffle_xor<kMask>(key), shuffle_xor<kMask>(at));
+  }
+  /// The best key alone of up to eight neighbouring items.
+  WICK_DEVICE void meet_keys(u32 width) {
+    const auto meet_key = [&](K other) { key = other > key ? other : key; };
+    if (width > 1) meet_key(shuffle_xor<1>(key));
+    if (width > 2) meet_key(shuffle_xor<2>(key));
+    if (width > 4) meet_key(shuffle_xor<4>(key));
   }
   /// The best of `width` neighbouring items, a power of two, in all of them. All items of the group
   /// have to come here; shared memory has room for each.

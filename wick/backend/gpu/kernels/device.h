@@ -281,6 +281,17 @@ WICK_DEVICE u32 larger_two(u32 a, u32 b) {
   }
   return y;
 }
+/// So, but NaN where one of the two is.
+template <class T>
+WICK_DEVICE u32 larger_two_or_nan(u32 a, u32 b) {
+  u32 y;
+  if constexpr (kSame<T, bf16>) {
+    asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b));
+  } else {
+    asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b));
+  }
+  return y;
+}
 template <class T>
 WICK_DEVICE u32 smaller_two(u32 a, u32 b) {
   u32 y;

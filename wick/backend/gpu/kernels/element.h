@@ -48,10 +48,12 @@ WICK_DEVICE T narrow(Compute<T> x) {
 }
 
 /// N neighbouring elements, loaded and stored at once: as words, because compilers take structures
-/// of short members apart. At least four bytes.
+/// of short members apart. One element of 16 bits is the lower half of a word: load_pack.
 template <class T, u32 N>
-struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Pack {
-  static constexpr u32 kWords = sizeof(T) * N / 4;
+struct alignas(sizeof(T) * N < 4    ? 4
+               : sizeof(T) * N < 16 ? sizeof(T) * N
+                                    : 16) Pack {
+  static constexpr u32 kWords = sizeof(T) * N < 4 ? 1 : sizeof(T) * N / 4;
   u32 w[kWords];
 
   WICK_DEVICE Compute<T> operator[](u32 i) const {
@@ -70,7 +72,7 @@ struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Pack {
 
   /// Of values, each rounded once.
   WICK_DEVICE static Pack of(const Compute<T> (&x)[N]) {
-    if constexpr (kSame<T, f16> || kSame<T, bf16>) {
+    if constexpr (N > 1 && (kSame<T, f16> || kSame<T, bf16>)) {
       Pack p = {};
       for (u32 i = 0; i < N; i += 2) p.w[i / 2] = narrow_two<T>(x[i], x[i + 1]);
       return p;
@@ -105,5 +107,25 @@ struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Pack {
     return of_stored(y);
   }
 };
+
+template <u32 N, class T>
+WICK_DEVICE Pack<T, N> load_pack(const T* x) {
+  if constexpr (sizeof(T) * N < 4) {
+    static_assert(N == 1);
+    return Pack<T, 1>::of_stored({*x});
+  } else {
+    return *reinterpret_cast<const Pack<T, N>*>(x);
+  }
+}
+template <class T, u32 N>
+WICK_DEVICE void store_pack(T* y, const Pack<T, N>& pack) {
+  if constexpr (sizeof(T) * N < 4) {
+    static_assert(N == 1);
+    if constexpr (sizeof(T) == 2) *y = __builtin_bit_cast(T, static_cast<u16>(pack.w[0]));
+    if constexpr (sizeof(T) == 1) *y = __builtin_bit_cast(T, static_cast<u8>(pack.w[0]));
+  } else {
+    *reinterpret_cast<Pack<T, N>*>(y) = pack;
+  }
+}
 
 }  // namespace wick::gpu

@@ -126,6 +126,9 @@ struct Parts {
   u32 width_log = 0;   // items for each
 };
 
+/// Types whose numbers hardware may compare by twos.
+enum class TwoOf : u32 { none, f16, bf16 };
+
 /// How the bits of a number become a key by which numbers are compared, as unsigned integers: the
 /// largest key is the best. NaN have keys from `nan` on.
 template <class K>
@@ -133,6 +136,8 @@ struct KeyRule {
   K fold = 0;  // of floats: the magnitude's bits
   K mul = 1, add = 0;
   K nan = ~K(0);
+  TwoOf two = TwoOf::none;
+  u32 flip = 0;  // of two numbers the bits that make the best the largest
 };
 
 }  // namespace wick::gpu

@@ -65,14 +65,16 @@ struct HeldRows {
   u32 left;       // those from there on, in its chunk
   u64 first_row;  // rows are `step` apart
 
-  WICK_DEVICE explicit HeldRows(const NormRows& all)
+  WICK_DEVICE explicit HeldRows(const NormRows& all) : HeldRows(all, all.n) {}
+  /// n: elements that the group has of a row.
+  WICK_DEVICE HeldRows(const NormRows& all, u64 n)
       : rows(all),
         place(all.width_log, all.chunks_log),
         row_items(1u << (all.width_log + all.chunks_log)),
         step(items() >> (all.width_log + all.chunks_log)),
         distance(kShort ? kEach << all.width_log : kAccumulators),
         start(place.chunk * kChunk + place.first) {
-    const u32 count = place.count(static_cast<u32>(all.n));
+    const u32 count = place.count(static_cast<u32>(n));
     left = count > place.first ? count - place.first : 0;
     first_row = place.row + u64{group()} * (kRows - 1) * step;
   }
@@ -99,13 +101,13 @@ struct HeldRows {
   template <class T>
   WICK_DEVICE Pack<T, kEach> load(const T* x, u32 s, u32 left_of_row) const {
     Pack<T, kEach> y = {};
-    if (s * distance < left_of_row) y = *reinterpret_cast<const Pack<T, kEach>*>(x + s * distance);
+    if (s * distance < left_of_row) y = load_pack<kEach>(x + s * distance);
     return y;
   }
   template <class T>
   WICK_DEVICE void store(T* y, u32 s, u32 left_of_row, const Compute<T> (&v)[kEach]) const {
     const auto pack = Pack<T, kEach>::of(v);
-    if (s * distance < left_of_row) *reinterpret_cast<Pack<T, kEach>*>(y + s * distance) = pack;
+    if (s * distance < left_of_row) store_pack(y + s * distance, pack);
   }
   template <class T>
   WICK_DEVICE void load_all(Pack<T, kEach> (&held)[kRows][kPacks], const T* in) const {
