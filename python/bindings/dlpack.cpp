@@ -114,7 +114,7 @@ nb::object capsule_of(const Tensor& x, bool is_copy) {
     // Work of the consumer's that still reads it must be done before the memory serves another.
     if (held->tensor.device().kind != DeviceKind::cpu) {
       try {
-        synchronize(held->tensor.device());
+        quiesce(held->tensor.device());
       } catch (const Error&) {
       }
     }
@@ -130,6 +130,19 @@ nb::object capsule_of(const Tensor& x, bool is_copy) {
   return nb::steal(capsule);
 }
 
+/// Two integers, as DLPack gives devices and versions.
+std::pair<int32_t, int32_t> two_integers(nb::handle of, const char* what) {
+  if (!PyTuple_Check(of.ptr()) || PyTuple_GET_SIZE(of.ptr()) < 2) {
+    throw nb::type_error(what);
+  }
+  const auto pair = nb::borrow<nb::tuple>(of);
+  int32_t first = 0, second = 0;
+  if (!nb::try_cast(nb::int_(pair[0]), first) || !nb::try_cast(nb::int_(pair[1]), second)) {
+    throw nb::type_error(what);
+  }
+  return {first, second};
+}
+
 /// x.__dlpack__(): see the array API standard.
 nb::object to_dlpack(const Tensor& x, nb::object stream, nb::object max_version,
                      nb::object dl_device, nb::object copy) {
@@ -140,11 +153,10 @@ nb::object to_dlpack(const Tensor& x, nb::object stream, nb::object max_version,
   }
   Tensor given = x.detach();
   if (!dl_device.is_none()) {
-    const auto pair = nb::cast<nb::tuple>(dl_device);
-    const auto type = nb::cast<int32_t>(nb::int_(pair[0]));
+    const auto [type, number] = two_integers(dl_device, "__dlpack__: dl_device: need two integers");
     if (type == dlpack::kCpu) {
       given = unlocked([&] { return given.to(Device::cpu()); }, given);
-    } else if (type != device_of(x.device()).type || nb::cast<int>(pair[1]) != x.device().index) {
+    } else if (type != device_of(x.device()).type || number != x.device().index) {
       PyErr_SetString(PyExc_BufferError, (x.str() + ": convert it with .to() first").c_str());
       throw nb::python_error();
     }
@@ -162,7 +174,8 @@ nb::object to_dlpack(const Tensor& x, nb::object stream, nb::object max_version,
     synchronize(given.device());
   }
   const bool is_versioned =
-      !max_version.is_none() && nb::cast<int>(nb::borrow<nb::tuple>(max_version)[0]) >= 1;
+      !max_version.is_none() &&
+      two_integers(max_version, "__dlpack__: max_version: need two integers").first >= 1;
   return is_versioned ? capsule_of<dlpack::Versioned>(given, is_copy)
                       : capsule_of<dlpack::Managed>(given, is_copy);
 }
@@ -257,9 +270,9 @@ Tensor consume(nb::handle capsule) {
 nb::object ask_for_capsule(nb::handle object) {
   nb::dict options;
   if (nb::hasattr(object, "__dlpack_device__")) {
-    const auto at = nb::cast<nb::tuple>(object.attr("__dlpack_device__")());
-    const Device device =
-        device_at({nb::cast<int32_t>(nb::int_(at[0])), nb::cast<int32_t>(nb::int_(at[1]))});
+    const auto [type, number] = two_integers(object.attr("__dlpack_device__")(),
+                                             "from_dlpack: __dlpack_device__: need two integers");
+    const Device device = device_at({type, number});
     if (device.kind != DeviceKind::cpu) {
       options["stream"] = reinterpret_cast<uintptr_t>(native_stream(device));
     }
@@ -284,18 +297,29 @@ Tensor from_dlpack(nb::handle object) {
     }
     capsule = ask_for_capsule(object);
   }
-  if (PyCapsule_IsValid(capsule.ptr(), kName<dlpack::Versioned>)) {
-    return consume<dlpack::Versioned>(capsule);
+  const bool versioned = PyCapsule_IsValid(capsule.ptr(), kName<dlpack::Versioned>) != 0;
+  if (!versioned && PyCapsule_IsValid(capsule.ptr(), kName<dlpack::Managed>) == 0) {
+    throw nb::type_error("from_dlpack: need a capsule with an array that nobody has taken yet");
   }
-  return consume<dlpack::Managed>(capsule);
+  const Tensor x =
+      versioned ? consume<dlpack::Versioned>(capsule) : consume<dlpack::Managed>(capsule);
+  // Nobody knows which stream a capsule alone is for.
+  if (capsule.is(object) && x.device().kind != DeviceKind::cpu) {
+    const nb::gil_scoped_release released;
+    quiesce(x.device());
+  }
+  return x;
 }
 
 void bind_dlpack(nb::module_& m, TensorClass& tensor) {
-  m.def("from_dlpack", &from_dlpack, "array"_a,
-        nb::sig("def from_dlpack(array: typing.Any) -> Tensor"),
-        "A tensor over the memory of another library's array, which it keeps alive: nothing is "
-        "copied, so\nwhoever changes the array changes the tensor. On the CPU or a GPU. Errors: a "
-        "dtype or a device that\nwick doesn't have.");
+  m.def(
+      "from_dlpack", &from_dlpack, "array"_a,
+      nb::sig("def from_dlpack(array: typing.Any) -> Tensor"),
+      "A tensor over the memory of another library's array, which it keeps alive: nothing is "
+      "copied, so\nwhoever changes the array changes the tensor. On the CPU or a GPU, where wick's "
+      "stream waits for\nthe array's. (On the CPU elements that aren't aligned are copied.) "
+      "Errors: a dtype or a device that\nwick doesn't have; on a GPU elements that aren't "
+      "aligned.");
   tensor
       .def("__dlpack__", &to_dlpack, nb::kw_only(), "stream"_a = nb::none(),
            "max_version"_a = nb::none(), "dl_device"_a = nb::none(), "copy"_a = nb::none(),

@@ -37,6 +37,7 @@ OTHER_NAMES = {
 FOR_CPP_ALONE = {
     "rows_in_cache",  # how models cut their activations
     "empty",  # elements that nobody wrote: nothing of Python writes them
+    "quiesce",  # what gives memory back to other libraries calls it
     "defined",  # every tensor of Python is
     "storage",
     "view",

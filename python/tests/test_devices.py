@@ -99,6 +99,38 @@ def test_shared_by_dlpack(device: str) -> None:
     assert wick.from_dlpack(capsule).cpu().tolist() == x.cpu().tolist()
 
 
+def test_lost_arrays_keep_a_devices_errors(device: str) -> None:
+    if device == "cpu":
+        return
+    x = wick.arange(12.0).reshape(4, 3).to(device)
+    shared = wick.from_dlpack(Producer(x * 1))
+    unused = x.__dlpack__()
+    y = x.index_select(wick.tensor([0, 9], dtype="uint32").to(device), 0)
+    del shared, unused
+    with pytest.raises(IndexError, match="id out of range"):
+        y.cpu()
+
+
+@pytest.mark.parametrize("bad", [5, (), "1.0", [1, 0], (1,), ("a", "b")])
+def test_dlpack_of_bad_arguments(bad: object) -> None:
+    x = wick.ones(3)
+    with pytest.raises(TypeError):
+        x.__dlpack__(max_version=bad)
+    with pytest.raises(TypeError):
+        x.__dlpack__(dl_device=bad)
+
+    class Bad(Producer):
+        def __dlpack_device__(self) -> object:  # type: ignore[override]
+            return bad
+
+    with pytest.raises(TypeError):
+        wick.from_dlpack(Bad(x))
+    capsule = x.__dlpack__()
+    wick.from_dlpack(capsule)
+    with pytest.raises(TypeError, match="from_dlpack: need a capsule"):
+        wick.from_dlpack(capsule)
+
+
 def test_dlpack_of_unknown_devices() -> None:
     class Elsewhere(Producer):
         def __dlpack_device__(self) -> tuple[int, int]:

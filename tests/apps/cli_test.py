@@ -541,7 +541,8 @@ class Drivers(Cli):
                 start = time.monotonic()
                 self.ok(command)
                 took.append(time.monotonic() - start)
-            self.assertLess(min(took), 0.09, command)
+            slower = 5 if os.environ.get("WICK_SANITIZED") else 1
+            self.assertLess(min(took), 0.09 * slower, command)
 
 
 class Emulated(Cli):

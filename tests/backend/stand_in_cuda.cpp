@@ -483,6 +483,19 @@ STAND_IN cuStreamDestroy_v2(void* stream) {
   }
   return destroy(streams, stream, "a stream is destroyed that isn't there");
 }
+STAND_IN cuCtxSynchronize() {
+  return guarded([&]() -> int {
+    if (current == nullptr) return kInvalidContext;
+    const int device = device_of(current);
+    for (auto& [handle, stream] : streams) {
+      if (stream->device == device && stream->capturing) return kCaptureUnsupported;
+    }
+    for (auto& [handle, stream] : streams) {
+      if (stream->device == device) drain(*stream);
+    }
+    return waited(device);
+  });
+}
 STAND_IN cuStreamSynchronize(void* stream) {
   return guarded([&]() -> int {
     Stream* const found = find_stream(stream);

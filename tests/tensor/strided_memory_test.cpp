@@ -38,12 +38,20 @@ void uncount(void* data) noexcept {
 }  // namespace
 
 void* operator new(size_t bytes) { return counted(std::malloc(bytes)); }
+void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+  try {
+    return operator new(bytes);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
 void* operator new(size_t bytes, std::align_val_t alignment) {
   const auto a = static_cast<size_t>(alignment);
   return counted(std::aligned_alloc(a, (bytes + a - 1) / a * a));
 }
 void operator delete(void* data) noexcept { uncount(data); }
 void operator delete(void* data, size_t) noexcept { uncount(data); }
+void operator delete(void* data, const std::nothrow_t&) noexcept { uncount(data); }
 void operator delete(void* data, std::align_val_t) noexcept { uncount(data); }
 void operator delete(void* data, size_t, std::align_val_t) noexcept { uncount(data); }
 

@@ -166,7 +166,8 @@ TEST(Tensor, SliceSet) {
   const std::vector<float> bytes(4);
   Tensor mapped(Storage::map(bytes.data(), 16, nullptr), DType::f32, Layout::contiguous({4}));
   EXPECT_EQ(error_of([&] { slice_set(mapped, iota({4}), 0, 0); }),
-            "slice_set: target is read-only: f32[4]@cpu: it maps a file: clone it first");
+            "slice_set: target is read-only: f32[4]@cpu: it maps a file, or another "
+            "library's memory: clone it first");
   Tensor undefined;
   EXPECT_EQ(error_of([&] { slice_set(undefined, two, 0, 0); }), "slice_set: undefined tensor");
   EXPECT_EQ(error_of([&] { slice_set(wide, undefined, 0, 0); }), "slice_set: undefined tensor");

@@ -147,7 +147,11 @@ class WICK_API Backend {
   virtual void copy_from(void* to, Backend& there, const void* from, size_t bytes) = 0;
   /// Waits for all work. Errors: what went wrong in it, with the op's name.
   virtual void synchronize() = 0;
-  /// The stream that the calling thread's work goes to: a CUstream or hipStream_t; null on the CPU.
+  /// Waits until the device does nothing, whoever gave it work. What went wrong in it is left for
+  /// synchronize to say.
+  virtual void quiesce() noexcept = 0;
+  /// The stream that work goes to, as the vendor's driver knows it; null on the CPU. Errors: the
+  /// calling thread makes a recording.
   virtual void* native_stream() = 0;
   /// Does `work`, whose calls of this backend become a recording. They write to tensors made
   /// before; what they allocate lives as long as the recording. They don't copy to or from the

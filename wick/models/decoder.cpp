@@ -13,11 +13,15 @@ namespace {
 
 /// WICK_GPU_RECORD=off launches kernel by kernel, for traces that show each.
 bool records() {
-  static const bool wanted = [] {
-    const char* word = std::getenv("WICK_GPU_RECORD");
-    return word == nullptr || std::string_view(word) != "off";
+  static const bool chosen = [] {
+    const char* text = std::getenv("WICK_GPU_RECORD");
+    const std::string_view wanted = text == nullptr ? "" : text;
+    if (wanted == "off") return false;
+    if (wanted.empty() || wanted == "on") return true;
+    throw Error(ErrorKind::runtime, "WICK_GPU_RECORD", "no such choice",
+                fmt::format("'{}'", wanted), "on or off");
   }();
-  return wanted;
+  return chosen;
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ void check_device(const char* op, const Tensor& a, const Tensor& b) {
 void check_sole_owner(const char* op, const Tensor& target) {
   if (!target.storage()->writable()) {
     throw Error(ErrorKind::runtime, op, "target is read-only", target.str(),
-                "it maps a file: clone it first");
+                "it maps a file, or another library's memory: clone it first");
   }
   if (target.storage().use_count() != 1) {
     throw Error(ErrorKind::runtime, op, "target's storage is shared", target.str(),

@@ -19,6 +19,8 @@ void reset_peak_memory(Device device) { backend(device).reset_peak_memory(); }
 
 void synchronize(Device device) { backend(device).synchronize(); }
 
+void quiesce(Device device) { backend(device).quiesce(); }
+
 void* native_stream(Device device) { return backend(device).native_stream(); }
 
 }  // namespace wick

@@ -38,8 +38,13 @@ WICK_API void reset_peak_memory(Device device = {});
 /// Waits for the work given to a device so far. Errors: what went wrong in it.
 WICK_API void synchronize(Device device);
 
-/// The stream that the calling thread's work on a device goes to, for code of others that orders
-/// its own before or behind it: a CUstream or hipStream_t; null on the CPU.
+/// Waits until a device does nothing, whoever gave it work, other libraries included. What went
+/// wrong in it is left for `synchronize` to say.
+WICK_API void quiesce(Device device);
+
+/// The stream that work on a device goes to, as the vendor's driver knows it, for code of others
+/// that orders its own before or behind it; null on the CPU. Errors: the calling thread makes a
+/// recording.
 WICK_API void* native_stream(Device device);
 
 }  // namespace wick

@@ -48,8 +48,8 @@ Storage::~Storage() {
     backend(device_).free(data_, bytes_);
   } else if (device_.kind != DeviceKind::cpu) {
     try {
-      backend(device_).synchronize();
-    } catch (const std::exception&) {  // the next call of the device says so
+      backend(device_).quiesce();
+    } catch (const std::exception&) {  // the device is gone, and its work with it
     }
   }
 }

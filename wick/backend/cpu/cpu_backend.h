@@ -31,6 +31,7 @@ class CpuBackend final : public Backend {
     there.download(to, from, bytes);
   }
   void synchronize() override {}
+  void quiesce() noexcept override {}
   void* native_stream() override { return nullptr; }
   std::unique_ptr<Recording> record(const std::function<void()>& work) override;
   MemoryInfo memory_info() const override;

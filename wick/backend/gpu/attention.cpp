@@ -2,6 +2,8 @@
 
 #include "wick/backend/gpu/attention.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
 
@@ -226,8 +228,12 @@ bool launch_decode(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DTy
 /// many queries then takes the ordered form, too.
 bool ordered_attention() {
   static const bool ordered = [] {
-    const char* value = std::getenv("WICK_REPRODUCIBLE");
-    return value != nullptr && std::string_view(value) != "" && std::string_view(value) != "0";
+    const char* text = std::getenv("WICK_REPRODUCIBLE");
+    const std::string_view wanted = text == nullptr ? "" : text;
+    if (wanted.empty() || wanted == "0") return false;
+    if (wanted == "1") return true;
+    throw Error(ErrorKind::runtime, "WICK_REPRODUCIBLE", "no such choice",
+                fmt::format("'{}'", wanted), "0 or 1");
   }();
   return ordered;
 }

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <pthread.h>
 
+#include <cstdlib>
+
 #include "wick/backend/gpu/trace.h"
 #include "wick/base/error.h"
 
@@ -124,6 +126,11 @@ GpuInfo Driver::basic_info(int device) const {
   info.name = name;
   api.device_memory(&info.bytes, device);
   return info;
+}
+
+const char* chosen_file(const char* variable) {
+  const char* const text = std::getenv(variable);
+  return text != nullptr && *text != '\0' ? text : nullptr;
 }
 
 std::unique_ptr<Library> Library::open(const std::vector<std::string>& names, std::string& trace) {

@@ -163,6 +163,9 @@ class Library {
   std::string file_;
 };
 
+/// The file that an environment variable names; null where it is unset or empty.
+const char* chosen_file(const char* variable);
+
 /// Finds a function. False where the library lacks it, which `trace` then says.
 template <class F>
 bool find_function(const Library& library, const char* name, F*& function, std::string& trace) {

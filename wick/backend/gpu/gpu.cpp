@@ -122,6 +122,12 @@ void Gpu::synchronize() {
   check_faults();
 }
 
+void Gpu::quiesce() const noexcept {
+  if (!driver.try_enter(device.index)) return;
+  // While a thread makes a recording drivers may refuse to wait for all.
+  if (driver.api.device_synchronize() != 0) driver.api.stream_synchronize(stream_);
+}
+
 // ---- Faults ----
 
 void Gpu::make_fault_line() {

@@ -78,6 +78,8 @@ class Gpu {
   }
   /// Waits for the device's work. Errors: what went wrong in it, see check_faults.
   void synchronize();
+  /// Waits until the device does nothing, whoever gave it work; see Backend::quiesce.
+  void quiesce() const noexcept;
 
   /// For kernels that look at what they are given: where they report, and a number by which an
   /// error finds the op and its operands.

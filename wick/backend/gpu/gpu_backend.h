@@ -27,6 +27,7 @@ class GpuBackend final : public Backend {
   std::unique_ptr<Readback> start_readback(const void* from_device, size_t bytes) override;
   void copy_from(void* to, Backend& there, const void* from, size_t bytes) override;
   void synchronize() override;
+  void quiesce() noexcept override { gpu_.quiesce(); }
   void* native_stream() override;
   std::unique_ptr<Recording> record(const std::function<void()>& work) override;
   MemoryInfo memory_info() const override;

@@ -112,7 +112,13 @@ void GpuBackend::copy_from(void* to, Backend& there, const void* from, size_t by
 
 void GpuBackend::synchronize() { gpu_.synchronize(); }
 
-void* GpuBackend::native_stream() { return gpu_.stream(); }
+void* GpuBackend::native_stream() {
+  if (gpu_.records()) {
+    throw Error(ErrorKind::runtime, "native_stream", "a recording is being made", gpu_.device.str(),
+                "take it before or afterwards");
+  }
+  return gpu_.stream();
+}
 
 std::unique_ptr<wick::Recording> GpuBackend::record(const std::function<void()>& work) {
   Gpu::Recorder recorder(gpu_);

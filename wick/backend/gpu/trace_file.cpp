@@ -70,7 +70,11 @@ void TraceFile::flush() {
 void TraceFile::close() {
   if (file_ == nullptr) return;
   std::fputs("\n]\n", file_);
-  std::fclose(std::exchange(file_, nullptr));
+  const bool failed = std::ferror(file_) != 0;
+  if (std::fclose(std::exchange(file_, nullptr)) != 0 || failed) {
+    // Nobody is left to catch an error.
+    std::fputs("wick: WICK_TRACE: the file couldn't be written to its end\n", stderr);
+  }
 }
 
 }  // namespace wick::gpu

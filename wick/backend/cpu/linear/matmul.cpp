@@ -245,12 +245,12 @@ void CpuBackend::matmul(const View& out, const ConstView& a, const ConstView& b)
   const int64_t count = batch.count();
   const int64_t bytes = info(out.dtype).block_bytes;
   char* const out_data = static_cast<char*>(out.data) + lo.offset() * bytes;
-  const char* const a_data = static_cast<const char*>(a.data) + la.offset() * bytes;
-  const char* const b_data = static_cast<const char*>(b.data) + lb.offset() * bytes;
   if (product.k == 0) {
     for (int64_t i = 0; i < count; ++i) store_zeros(product, out_data + batch.at(i).out * bytes);
     return;
   }
+  const char* const a_data = static_cast<const char*>(a.data) + la.offset() * bytes;
+  const char* const b_data = static_cast<const char*>(b.data) + lb.offset() * bytes;
   const auto run_one = [&](int64_t index, void* workspace) {
     const Batch::Offsets at = batch.at(index);
     product.run(out_data + at.out * bytes, a_data + at.a * bytes, b_data + at.b * bytes, workspace);

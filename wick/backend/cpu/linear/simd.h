@@ -142,7 +142,7 @@ WICK_FN void narrow_run(const T* from, S* to, int64_t n) {
 
 using Word = uint32_t __attribute__((may_alias));
 using Quad = uint32_t __attribute__((vector_size(16)));
-using QuadAnywhere = uint32_t __attribute__((vector_size(16), aligned(4), may_alias));
+using QuadAnywhere = uint32_t __attribute__((vector_size(16), aligned(1), may_alias));
 
 /// to[p * W + w] = rows[w][p] for p in [0, n), w in [0, W): blocks of 16×16 with AVX-512, the rest
 /// of 4×4 in 128-bit registers, which every instruction set has.

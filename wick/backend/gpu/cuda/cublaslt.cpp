@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
-
 #include "wick/backend/gpu/lt_library.h"
 
 namespace wick::gpu {
@@ -59,7 +57,7 @@ class CublasLt final : public LtLibrary {
 };
 
 std::unique_ptr<MatrixLibrary> open_cublaslt(std::string& trace) {
-  const char* chosen = std::getenv("WICK_CUBLASLT_LIBRARY");
+  const char* chosen = chosen_file("WICK_CUBLASLT_LIBRARY");
   const auto library = Library::open(
       chosen != nullptr ? std::vector<std::string>{chosen}
                         : std::vector<std::string>{"libcublasLt.so.13", "libcublasLt.so.12"},

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cstdlib>
 #include <memory>
 
 #include "wick/backend/gpu/driver.h"
@@ -32,6 +31,7 @@ constexpr ApiNames kNames = {
     .copy_to_host = "cuMemcpyDtoHAsync_v2",
     .copy_on_device = "cuMemcpyDtoDAsync_v2",
     .set_bytes = "cuMemsetD8Async",
+    .device_synchronize = "cuCtxSynchronize",
     .stream_create = "cuStreamCreate",
     .stream_destroy = "cuStreamDestroy_v2",
     .stream_synchronize = "cuStreamSynchronize",
@@ -238,7 +238,7 @@ bool find_extra(const Library& library, Extra& extra, std::string& trace) {
 }  // namespace
 
 std::unique_ptr<Driver> open_cuda(std::string& trace) {
-  const char* chosen = std::getenv("WICK_CUDA_LIBRARY");
+  const char* chosen = chosen_file("WICK_CUDA_LIBRARY");
   const auto library = Library::open(chosen != nullptr ? std::vector<std::string>{chosen}
                                                        : std::vector<std::string>{"libcuda.so.1"},
                                      trace);

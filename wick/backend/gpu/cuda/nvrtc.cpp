@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "wick/backend/gpu/compiler.h"
 #include "wick/backend/gpu/kernel_cache.h"
@@ -83,7 +82,7 @@ class CudaCompiler final : public Compiler {
 /// The names to try: of the newest release whose code the driver takes first. Beside what the
 /// system finds by itself, toolkits' usual place and what tools/install_cuda.py has put there.
 std::vector<std::string> names(std::string& trace) {
-  if (const char* chosen = std::getenv("WICK_NVRTC_LIBRARY")) return {chosen};
+  if (const char* chosen = chosen_file("WICK_NVRTC_LIBRARY")) return {chosen};
   int version = 0;
   if (const Driver* driver = Driver::of(DeviceKind::cuda)) driver->api.driver_version(&version);
   std::vector<std::string> all;

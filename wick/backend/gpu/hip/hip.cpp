@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <cstring>
 
 #include "wick/backend/gpu/driver.h"
@@ -31,6 +30,7 @@ constexpr ApiNames kNames = {
     .copy_to_host = "hipMemcpyDtoHAsync",
     .copy_on_device = "hipMemcpyDtoDAsync",
     .set_bytes = "hipMemsetD8Async",
+    .device_synchronize = "hipDeviceSynchronize",
     .stream_create = "hipStreamCreateWithFlags",
     .stream_destroy = "hipStreamDestroy",
     .stream_synchronize = "hipStreamSynchronize",
@@ -160,7 +160,7 @@ bool no_card(std::string& trace) {
 }  // namespace
 
 std::unique_ptr<Driver> open_hip(std::string& trace) {
-  const char* chosen = std::getenv("WICK_HIP_LIBRARY");
+  const char* chosen = chosen_file("WICK_HIP_LIBRARY");
   if (chosen == nullptr && no_card(trace)) return nullptr;
   const auto library = Library::open(
       chosen != nullptr

@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
-
 #include "wick/backend/gpu/hip/libraries.h"
 #include "wick/backend/gpu/lt_library.h"
 
@@ -86,7 +84,7 @@ class HipblasLt final : public LtLibrary {
 }  // namespace
 
 std::unique_ptr<MatrixLibrary> open_hipblaslt(std::string& trace) {
-  const char* chosen = std::getenv("WICK_HIPBLASLT_LIBRARY");
+  const char* chosen = chosen_file("WICK_HIPBLASLT_LIBRARY");
   const auto library = Library::open(
       chosen != nullptr ? std::vector<std::string>{chosen}
                         : std::vector<std::string>{"libhipblaslt.so.1", "libhipblaslt.so.0"},

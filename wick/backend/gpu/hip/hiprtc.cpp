@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
-
 #include "wick/backend/gpu/compiler.h"
 
 namespace wick::gpu {
@@ -39,7 +37,7 @@ class HipCompiler final : public Compiler {
 
 /// The names to try. Older runtimes hold the compiler themselves: that one fits best.
 std::vector<std::string> names() {
-  if (const char* chosen = std::getenv("WICK_HIPRTC_LIBRARY")) return {chosen};
+  if (const char* chosen = chosen_file("WICK_HIPRTC_LIBRARY")) return {chosen};
   return {"libhiprtc.so.7", "libhiprtc.so.6", "libhiprtc.so.5"};
 }
 
@@ -56,7 +54,7 @@ std::string release(const CompilerApi& api) {
 std::unique_ptr<Compiler> open_hip_compiler(std::string& trace) {
   CompilerApi api;
   const Driver* driver = Driver::of(DeviceKind::hip);
-  if (driver != nullptr && std::getenv("WICK_HIPRTC_LIBRARY") == nullptr) {
+  if (driver != nullptr && chosen_file("WICK_HIPRTC_LIBRARY") == nullptr) {
     const auto runtime = Library::open({driver->library}, trace);
     if (runtime != nullptr && find_functions(*runtime, kNames, api, trace)) {
       return std::make_unique<HipCompiler>(api, runtime->file(), release(api));

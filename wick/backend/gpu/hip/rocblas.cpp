@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <cstring>
 
 #include "wick/backend/gpu/hip/libraries.h"
@@ -117,7 +116,7 @@ bool find_functions(const Library& library, Functions& api, std::string& trace) 
 }
 
 std::unique_ptr<MatrixLibrary> open_rocblas(std::string& trace) {
-  const char* chosen = std::getenv("WICK_ROCBLAS_LIBRARY");
+  const char* chosen = chosen_file("WICK_ROCBLAS_LIBRARY");
   const auto library = Library::open(
       chosen != nullptr ? std::vector<std::string>{chosen}
                         : std::vector<std::string>{"librocblas.so.5", "librocblas.so.4"},

@@ -201,8 +201,8 @@ std::string_view forced_path() {
   const std::string_view path = text == nullptr ? "" : text;
   if (!path.empty() && path != "dot" && path != "few" && path != "many" && path != "int8" &&
       path != "f16") {
-    throw Error(ErrorKind::runtime, "linear", "no such kernels",
-                fmt::format("WICK_GPU_LINEAR={}", path), "dot, few, many, int8 or f16");
+    throw Error(ErrorKind::runtime, "WICK_GPU_LINEAR", "no such kernels", fmt::format("'{}'", path),
+                "dot, few, many, int8 or f16");
   }
   return path;
 }
