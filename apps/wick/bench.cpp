@@ -181,28 +181,20 @@ void add_bench(CLI::App& app) {
                   "one from an empty cache), for every -t. The median of the repeats is shown.",
                   [o] { return run(*o); });
   o->model.add_to(*command, false);
-  command->add_option("-p,--prompt", o->prompts, "Prompt lengths (default 512)")
+  add_number(*command, "-p,--prompt", o->prompts, "Prompt lengths (default 512)")
       ->type_name("N")
-      ->check(number_check<int64_t>())
       ->delimiter(',');
-  command->add_option("-n,--tokens", o->lengths, "Generation lengths (default 128)")
+  add_number(*command, "-n,--tokens", o->lengths, "Generation lengths (default 128)")
       ->type_name("N")
-      ->check(number_check<int64_t>())
       ->delimiter(',');
-  command->add_option("-t,--threads", o->threads, kThreadsHelp)
-      ->type_name("T")
-      ->check(number_check<int>())
-      ->delimiter(',');
-  command->add_option("-d,--depth", o->depth, "Tokens in the cache before each test")
+  add_number(*command, "-t,--threads", o->threads, kThreadsHelp)->type_name("T")->delimiter(',');
+  add_number(*command, "-d,--depth", o->depth, "Tokens in the cache before each test")
+      ->type_name("N");
+  add_number(*command, "-r,--repeats", o->repeats, "Counted repetitions")
       ->type_name("N")
-      ->check(number_check<int64_t>());
-  command->add_option("-r,--repeats", o->repeats, "Counted repetitions")
-      ->type_name("N")
-      ->check(number_check<int>())
       ->capture_default_str();
-  command->add_option("--batch", o->model.batch, "Prompt tokens run at once")
+  add_number(*command, "--batch", o->model.batch, "Prompt tokens run at once")
       ->type_name("N")
-      ->check(number_check<int64_t>())
       ->capture_default_str();
   command->add_option("--cache-type", o->model.cache, "Type of the KV cache: f16, bf16 or f32")
       ->type_name("TYPE")

@@ -127,9 +127,8 @@ void add_chat(CLI::App& app) {
   o->model.add_to(*command);
   command->add_option("-s,--system", o->system, "System message (default: the model's own)")
       ->type_name("TEXT");
-  command->add_option("-n,--tokens", o->count, "Most tokens an answer may have; -1: until its end")
+  add_number(*command, "-n,--tokens", o->count, "Most tokens an answer may have; -1: until its end")
       ->type_name("N")
-      ->check(number_check<int64_t>())
       ->capture_default_str();
   o->sampling.add_to(*command);
 }

@@ -47,22 +47,17 @@ void ModelOptions::add_to(CLI::App& command, bool with_context) {
       ->type_name("DEVICE")
       ->capture_default_str();
   if (command.get_name() != "bench") {
-    command.add_option("-t,--threads", threads, kThreadsHelp)
-        ->type_name("T")
-        ->check(number_check<int>());
+    add_number(command, "-t,--threads", threads, kThreadsHelp)->type_name("T");
   }
   if (!with_context) return;
-  command
-      .add_option("-c,--ctx", context,
-                  "Most tokens of prompt and answer together (default: as trained)")
-      ->type_name("N")
-      ->check(number_check<int64_t>());
+  add_number(command, "-c,--ctx", context,
+             "Most tokens of prompt and answer together (default: as trained)")
+      ->type_name("N");
   command.add_option("--cache-type", cache, "Type of the KV cache: f16, bf16 or f32")
       ->type_name("TYPE")
       ->capture_default_str();
-  command.add_option("--batch", batch, "Prompt tokens run at once")
+  add_number(command, "--batch", batch, "Prompt tokens run at once")
       ->type_name("N")
-      ->check(number_check<int64_t>())
       ->capture_default_str();
 }
 
@@ -104,10 +99,7 @@ serve::SessionOptions ModelOptions::session() const {
 void SamplingOptions::add_to(CLI::App& command) {
   text::SamplerOptions& s = sampler;
   auto option = [&](const char* name, auto& value, const char* help) {
-    return command.add_option(name, value, help)
-        ->check(number_check<std::remove_reference_t<decltype(value)>>())
-        ->capture_default_str()
-        ->group("Sampling");
+    return add_number(command, name, value, help)->capture_default_str()->group("Sampling");
   };
   option("--temp", s.temperature, "Temperature; 0 always takes the likeliest token");
   option("--top-k", s.top_k, "Keep the k likeliest tokens; 0 keeps all");

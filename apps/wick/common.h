@@ -39,23 +39,35 @@ void add_inspect(CLI::App& app);
 void add_quantize(CLI::App& app);
 void add_devices(CLI::App& app);
 
-/// Accepts a number that is written out in full and fits T: CLI11 itself reads an empty word as 0
+/// The kind of number that an option's variable holds.
+template <class Value>
+struct NumberIn {
+  using type = Value;
+};
+template <class Value>
+requires requires { typename Value::value_type; }
+struct NumberIn<Value> {
+  using type = typename Value::value_type;
+};
+
+/// Adds an option of a number, or of several: of a variable that is one, a std::optional or a
+/// std::vector. They have to be written out in full and fit: CLI11 itself reads an empty word as 0
 /// and cuts integers off at 64 bits.
-template <class T>
-CLI::Validator number_check() {
-  return CLI::Validator(
-      [](const std::string& text) -> std::string {
-        T value{};
-        const char* end = text.data() + text.size();
-        const auto [stop, error] = std::from_chars(text.data(), end, value);
-        if (error == std::errc::result_out_of_range) return "number out of range: '" + text + "'";
-        if (error == std::errc{} && stop == end) return {};
-        const char* kind = std::is_floating_point_v<T> ? "number"
-                           : std::is_signed_v<T>       ? "whole number"
-                                                       : "whole number from 0 on";
-        return "not a " + std::string(kind) + ": '" + text + "'";
-      },
-      "");
+template <class Value>
+CLI::Option* add_number(CLI::App& command, const std::string& names, Value& value,
+                        const std::string& help) {
+  const auto check = [](const std::string& text) -> std::string {
+    typename NumberIn<Value>::type number{};
+    const char* end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, number);
+    if (error == std::errc::result_out_of_range) return "number out of range: '" + text + "'";
+    if (error == std::errc{} && stop == end) return {};
+    const char* kind = std::is_floating_point_v<decltype(number)> ? "number"
+                       : std::is_signed_v<decltype(number)>       ? "whole number"
+                                                                  : "whole number from 0 on";
+    return "not a " + std::string(kind) + ": '" + text + "'";
+  };
+  return command.add_option(names, value, help)->check(CLI::Validator(check, ""));
 }
 
 /// Options of every command that runs a model.

@@ -131,9 +131,8 @@ void add_generate(CLI::App& app) {
                   [o] { return run(*o); });
   o->model.add_to(*command);
   o->text.add_to(*command, "Text to continue");
-  command->add_option("-n,--tokens", o->count, "Most tokens to generate; -1: until the end")
+  add_number(*command, "-n,--tokens", o->count, "Most tokens to generate; -1: until the end")
       ->type_name("N")
-      ->check(number_check<int64_t>())
       ->capture_default_str();
   command->add_flag("--ignore-eos", o->ignore_end, "Go on past the end of the answer");
   o->sampling.add_to(*command);

@@ -73,9 +73,7 @@ void add_quantize(CLI::App& app) {
   command->add_option("IN", o->in, "Model file (GGUF)")->required();
   command->add_option("OUT", o->out, "File to write")->required();
   command->add_option("TYPE", o->type, "Weight type")->required();
-  command->add_option("-t,--threads", o->threads, kThreadsHelp)
-      ->type_name("T")
-      ->check(number_check<int>());
+  add_number(*command, "-t,--threads", o->threads, kThreadsHelp)->type_name("T");
   command->add_flag("--json", o->json, "Print JSON");
 }
 

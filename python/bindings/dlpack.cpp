@@ -112,12 +112,7 @@ nb::object capsule_of(const Tensor& x, bool is_copy) {
   owner->form.deleter = [](Form* form) {
     auto* const held = static_cast<Export<Form>*>(form->context);
     // Work of the consumer's that still reads it must be done before the memory serves another.
-    if (held->tensor.device().kind != DeviceKind::cpu) {
-      try {
-        quiesce(held->tensor.device());
-      } catch (const Error&) {
-      }
-    }
+    quiesce(held->tensor.device());
     delete held;
   };
   PyObject* capsule = PyCapsule_New(&owner->form, kName<Form>, [](PyObject* unused) {
@@ -132,7 +127,7 @@ nb::object capsule_of(const Tensor& x, bool is_copy) {
 
 /// Two integers, as DLPack gives devices and versions.
 std::pair<int32_t, int32_t> two_integers(nb::handle of, const char* what) {
-  if (!PyTuple_Check(of.ptr()) || PyTuple_GET_SIZE(of.ptr()) < 2) {
+  if (!PyTuple_Check(of.ptr()) || PyTuple_Size(of.ptr()) < 2) {
     throw nb::type_error(what);
   }
   const auto pair = nb::borrow<nb::tuple>(of);

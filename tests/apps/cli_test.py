@@ -497,8 +497,14 @@ class Drivers(Cli):
         self.without(": cannot read file data: Is a directory", WICK_CUDA_LIBRARY=str(self.folder))
 
     def test_too_old(self):
-        self.without("libc.so.6 has no cuInit: the driver is too old",
+        self.without("libc.so.6 has no cuInit: too old, or another library",
                      WICK_CUDA_LIBRARY="libc.so.6")
+
+    def test_unknown_words_in_the_environment(self):
+        for variable in ["WICK_GPU_IMAGES", "WICK_GPU_LIBRARIES", "WICK_GPU_GEMM", "WICK_GPU_LINEAR",
+                         "WICK_REPRODUCIBLE", "WICK_KERNEL_CACHE_MIB"]:
+            self.fails("generate", "-m", "/none.gguf", "-p", "the", "--device", "cuda:0",
+                       says=f"{variable}: ", env=self.stand_in(**{variable: "perhaps"}))
 
     def stand_in(self, **env):
         if not os.path.exists(ARGS.stand_in):

@@ -356,7 +356,7 @@ TEST(GpuLibraryUse, IsChosenByName) {
   EXPECT_EQ(library_use(), LibraryUse::only);
   setenv("WICK_GPU_LIBRARIES", "always", 1);
   EXPECT_EQ(error_of([] { library_use(); }),
-            "WICK_GPU_LIBRARIES: no such choice: 'always': off, auto or only");
+            "WICK_GPU_LIBRARIES: no such choice: 'always': use off, auto, only");
   unsetenv("WICK_GPU_LIBRARIES");
 }
 

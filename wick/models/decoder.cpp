@@ -2,34 +2,18 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
-#include <string_view>
 #include <vector>
 
+#include "wick/base/environment.h"
 #include "wick/base/error.h"
 
 namespace wick::models {
-namespace {
-
-/// WICK_GPU_RECORD=off launches kernel by kernel, for traces that show each.
-bool records() {
-  static const bool chosen = [] {
-    const char* text = std::getenv("WICK_GPU_RECORD");
-    const std::string_view wanted = text == nullptr ? "" : text;
-    if (wanted == "off") return false;
-    if (wanted.empty() || wanted == "on") return true;
-    throw Error(ErrorKind::runtime, "WICK_GPU_RECORD", "no such choice",
-                fmt::format("'{}'", wanted), "on or off");
-  }();
-  return chosen;
-}
-
-}  // namespace
 
 Decoder::Decoder(const CausalLm& model, nn::KvCache& cache, int64_t vocabulary)
     : model_(model),
       cache_(cache),
       device_(model.device()),
+      records_(environment_choice("WICK_GPU_RECORD", {"on", "off"}) != "off"),
       vocabulary_(vocabulary == 0 ? model.vocab_size() : vocabulary),
       state_(Tensor::zeros({4}, DType::u32, device_)) {}
 
@@ -85,7 +69,7 @@ void Decoder::run(const std::optional<SamplerOptions>& sampler) {
     logits_ = model_.decode(state_.narrow(0, 0, 1), state_.narrow(0, 1, 1), cache_);
     if (sampler) draw(logits_, *sampler);
   };
-  if (cache_.capacity() != capacity_ || !records()) {
+  if (cache_.capacity() != capacity_ || !records_) {
     // The first step is done as it comes: what it needs once, such as kernels, is then there.
     recording_.reset();
     work();

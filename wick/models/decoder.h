@@ -41,6 +41,7 @@ class WICK_API Decoder {
   const CausalLm& model_;
   nn::KvCache& cache_;
   Device device_;
+  const bool records_;  // WICK_GPU_RECORD=off launches kernel by kernel, for traces that show each
   int64_t vocabulary_;
   Tensor state_;    // u32 [4]: the token, its position, tokens in the history, draws
   Tensor history_;  // u32 [context + 1]

@@ -1,5 +1,7 @@
 #include "wick/tensor/memory.h"
 
+#include <exception>
+
 #include "wick/backend/backend.h"
 
 namespace wick {
@@ -19,7 +21,12 @@ void reset_peak_memory(Device device) { backend(device).reset_peak_memory(); }
 
 void synchronize(Device device) { backend(device).synchronize(); }
 
-void quiesce(Device device) { backend(device).quiesce(); }
+void quiesce(Device device) noexcept {
+  try {
+    backend(device).quiesce();
+  } catch (const std::exception&) {  // the device is gone, and its work with it
+  }
+}
 
 void* native_stream(Device device) { return backend(device).native_stream(); }
 

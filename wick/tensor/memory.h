@@ -38,9 +38,9 @@ WICK_API void reset_peak_memory(Device device = {});
 /// Waits for the work given to a device so far. Errors: what went wrong in it.
 WICK_API void synchronize(Device device);
 
-/// Waits until a device does nothing, whoever gave it work, other libraries included. What went
-/// wrong in it is left for `synchronize` to say.
-WICK_API void quiesce(Device device);
+/// Waits until a device does nothing, whoever gave it work, other libraries included; not for one
+/// that is gone. What went wrong in its work is left for `synchronize` to say.
+WICK_API void quiesce(Device device) noexcept;
 
 /// The stream that work on a device goes to, as the vendor's driver knows it, for code of others
 /// that orders its own before or behind it; null on the CPU. Errors: the calling thread makes a

@@ -1,9 +1,9 @@
 #include "wick/tensor/storage.h"
 
-#include <exception>
 #include <utility>
 
 #include "wick/backend/backend.h"
+#include "wick/tensor/memory.h"
 
 namespace wick {
 
@@ -46,11 +46,8 @@ std::shared_ptr<Storage> Storage::map_on(Device device, const void* data, size_t
 Storage::~Storage() {
   if (owner_ == nullptr) {
     backend(device_).free(data_, bytes_);
-  } else if (device_.kind != DeviceKind::cpu) {
-    try {
-      backend(device_).quiesce();
-    } catch (const std::exception&) {  // the device is gone, and its work with it
-    }
+  } else {
+    quiesce(device_);
   }
 }
 

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
+#include "wick/base/environment.h"
 #include "wick/base/error.h"
 
 namespace wick::cpu {
@@ -49,8 +49,8 @@ Isa selected_isa() {
     throw Error(ErrorKind::runtime, "cpu", "processor too old", "",
                 "need at least x86-64-v2 (SSE4.2)");
   }
-  const char* wanted = std::getenv("WICK_CPU_ISA");
-  if (wanted == nullptr || *wanted == '\0') return isas.back();
+  const std::string_view wanted = environment("WICK_CPU_ISA");
+  if (wanted.empty()) return isas.back();
   std::string names;
   for (Isa isa : isas) {
     if (name(isa) == wanted) return isa;

@@ -5,12 +5,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/kernels/attention_call.h"
 #include "wick/backend/gpu/on_host.h"
 #include "wick/backend/gpu/space.h"
+#include "wick/base/environment.h"
 #include "wick/base/error.h"
 
 namespace wick::gpu {
@@ -224,20 +224,6 @@ bool launch_decode(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DTy
 
 // ---- Many queries ----
 
-/// Whether results have to have the CPU's bits where the contract lets them be free: attention of
-/// many queries then takes the ordered form, too.
-bool ordered_attention() {
-  static const bool ordered = [] {
-    const char* text = std::getenv("WICK_REPRODUCIBLE");
-    const std::string_view wanted = text == nullptr ? "" : text;
-    if (wanted.empty() || wanted == "0") return false;
-    if (wanted == "1") return true;
-    throw Error(ErrorKind::runtime, "WICK_REPRODUCIBLE", "no such choice",
-                fmt::format("'{}'", wanted), "0 or 1");
-  }();
-  return ordered;
-}
-
 constexpr int64_t kFlashRows = 64, kLeastSplitKeys = 256;
 
 /// How the matrix units take a call: padded to so many elements a head, with so much shared memory.
@@ -324,6 +310,8 @@ CacheCall make_cache_call(Gpu& gpu, const AttentionCall& call, const ConstView& 
 }
 
 }  // namespace
+
+bool ordered_attention() { return environment_choice("WICK_REPRODUCIBLE", {"0", "1"}) == "1"; }
 
 AttentionStaging attention_staging = AttentionStaging::where_copies_run_alone;
 

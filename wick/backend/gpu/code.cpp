@@ -2,20 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
-
+#include "wick/base/environment.h"
 #include "wick/base/error.h"
 
 namespace wick::gpu {
 
-bool images_allowed() {
-  const char* text = std::getenv("WICK_GPU_IMAGES");
-  const std::string_view wanted = text == nullptr ? "" : text;
-  if (wanted == "off") return false;
-  if (wanted.empty() || wanted == "on") return true;
-  throw Error(ErrorKind::runtime, "WICK_GPU_IMAGES", "no such choice", fmt::format("'{}'", wanted),
-              "on or off");
-}
+bool images_allowed() { return environment_choice("WICK_GPU_IMAGES", {"on", "off"}) != "off"; }
 
 Code::Code(Device device, const GpuInfo& info) : device_(device) {
   const bool allowed = images_allowed();

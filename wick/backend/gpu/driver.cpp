@@ -4,9 +4,8 @@
 #include <fmt/format.h>
 #include <pthread.h>
 
-#include <cstdlib>
-
 #include "wick/backend/gpu/trace.h"
+#include "wick/base/environment.h"
 #include "wick/base/error.h"
 
 namespace wick::gpu {
@@ -128,11 +127,6 @@ GpuInfo Driver::basic_info(int device) const {
   return info;
 }
 
-const char* chosen_file(const char* variable) {
-  const char* const text = std::getenv(variable);
-  return text != nullptr && *text != '\0' ? text : nullptr;
-}
-
 std::unique_ptr<Library> Library::open(const std::vector<std::string>& names, std::string& trace) {
   for (const std::string& name : names) {
     if (void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) {
@@ -143,6 +137,13 @@ std::unique_ptr<Library> Library::open(const std::vector<std::string>& names, st
     trace += reason == nullptr ? name + " can't be opened" : reason;
   }
   return nullptr;
+}
+
+std::unique_ptr<Library> Library::open_chosen(const char* variable,
+                                              const std::vector<std::string>& names,
+                                              std::string& trace) {
+  const std::string chosen(environment(variable));
+  return open(chosen.empty() ? names : std::vector{chosen}, trace);
 }
 
 void* Library::symbol(const char* name) const { return dlsym(handle_, name); }

@@ -154,6 +154,10 @@ class Library {
  public:
   /// Opens the first of these names that works. `trace` takes a line for each that doesn't.
   static std::unique_ptr<Library> open(const std::vector<std::string>& names, std::string& trace);
+  /// Opens the file that an environment variable names, else one of these.
+  static std::unique_ptr<Library> open_chosen(const char* variable,
+                                              const std::vector<std::string>& names,
+                                              std::string& trace);
   void* symbol(const char* name) const;
   const std::string& file() const { return file_; }
 
@@ -163,15 +167,12 @@ class Library {
   std::string file_;
 };
 
-/// The file that an environment variable names; null where it is unset or empty.
-const char* chosen_file(const char* variable);
-
 /// Finds a function. False where the library lacks it, which `trace` then says.
 template <class F>
 bool find_function(const Library& library, const char* name, F*& function, std::string& trace) {
   function = reinterpret_cast<F*>(library.symbol(name));
   if (function == nullptr) {
-    trace += library.file() + " has no " + name + ": the driver is too old";
+    trace += library.file() + " has no " + name + ": too old, or another library";
   }
   return function != nullptr;
 }

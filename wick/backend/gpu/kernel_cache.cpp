@@ -8,11 +8,11 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <utility>
 #include <vector>
 
+#include "wick/base/environment.h"
 #include "wick/base/error.h"
 #include "wick/base/sha256.h"
 
@@ -90,11 +90,11 @@ std::optional<std::string> image_of(std::string_view key, std::string entry) {
 
 uint64_t standard_limit() {
   constexpr uint64_t kMib = 1 << 20;
-  const char* text = std::getenv("WICK_KERNEL_CACHE_MIB");
-  if (text == nullptr || *text == '\0') return 256 * kMib;
+  const std::string_view text = environment("WICK_KERNEL_CACHE_MIB");
+  if (text.empty()) return 256 * kMib;
   uint64_t mib = 0;
-  const char* const end = text + std::strlen(text);
-  const auto [last, error] = std::from_chars(text, end, mib);
+  const char* const end = text.data() + text.size();
+  const auto [last, error] = std::from_chars(text.data(), end, mib);
   if (error != std::errc() || last != end || mib > (uint64_t{1} << 40)) {
     throw Error(ErrorKind::runtime, "WICK_KERNEL_CACHE_MIB", "not a size",
                 fmt::format("'{}'", text), "a number of MiB");
@@ -103,10 +103,8 @@ uint64_t standard_limit() {
 }
 
 fs::path standard_folder() {
-  const char* chosen = std::getenv("WICK_KERNEL_CACHE");
-  if (chosen != nullptr && *chosen != '\0') {
-    return std::string_view(chosen) == "off" ? fs::path() : fs::path(chosen);
-  }
+  const std::string_view chosen = environment("WICK_KERNEL_CACHE");
+  if (!chosen.empty()) return chosen == "off" ? fs::path() : fs::path(chosen);
   const fs::path cache = user_cache_folder();
   return cache.empty() ? fs::path() : cache / "wick" / "kernels";
 }
@@ -115,10 +113,10 @@ fs::path standard_folder() {
 
 fs::path user_cache_folder() {
   // A relative path is to be ignored, says the XDG Base Directory Specification.
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  if (cache != nullptr && *cache == '/') return cache;
-  const char* home = std::getenv("HOME");
-  return home != nullptr && *home == '/' ? fs::path(home) / ".cache" : fs::path();
+  const std::string_view cache = environment("XDG_CACHE_HOME");
+  if (cache.starts_with('/')) return cache;
+  const std::string_view home = environment("HOME");
+  return home.starts_with('/') ? fs::path(home) / ".cache" : fs::path();
 }
 
 KernelCache::KernelCache(fs::path folder, uint64_t limit_bytes)

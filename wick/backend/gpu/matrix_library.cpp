@@ -5,11 +5,11 @@
 
 #include <cctype>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <limits>
 
 #include "wick/backend/gpu/trace.h"
+#include "wick/base/environment.h"
 #include "wick/base/error.h"
 
 namespace wick::gpu {
@@ -95,13 +95,10 @@ ColumnMajorGemm::ColumnMajorGemm(const GemmCall& call)
       batch(call.batch) {}
 
 LibraryUse library_use() {
-  const char* text = std::getenv("WICK_GPU_LIBRARIES");
-  const std::string_view wanted = text == nullptr ? "" : text;
-  if (wanted == "off") return LibraryUse::off;
-  if (wanted == "only") return LibraryUse::only;
-  if (wanted.empty() || wanted == "auto") return LibraryUse::automatic;
-  throw Error(ErrorKind::runtime, "WICK_GPU_LIBRARIES", "no such choice",
-              fmt::format("'{}'", wanted), "off, auto or only");
+  const std::string_view wanted = environment_choice("WICK_GPU_LIBRARIES", {"off", "auto", "only"});
+  return wanted == "off"    ? LibraryUse::off
+         : wanted == "only" ? LibraryUse::only
+                            : LibraryUse::automatic;
 }
 
 const std::vector<std::unique_ptr<MatrixLibrary>>& MatrixLibrary::of(DeviceKind kind) {
@@ -156,7 +153,7 @@ bool has_kernel_files(const void* function, const char* variable, std::string_vi
                       std::string_view architecture, std::string& reason) {
   fs::path folder;
   Dl_info where;
-  if (const char* chosen = std::getenv(variable); chosen != nullptr && *chosen != '\0') {
+  if (const std::string_view chosen = environment(variable); !chosen.empty()) {
     folder = chosen;
   } else if (dladdr(function, &where) != 0 && where.dli_fname != nullptr) {
     std::error_code failed;

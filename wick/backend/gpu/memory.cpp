@@ -5,11 +5,27 @@
 #include <mutex>
 #include <utility>
 
+#include "wick/backend/gpu/attention.h"
+#include "wick/backend/gpu/code.h"
 #include "wick/backend/gpu/gpu_backend.h"
+#include "wick/backend/gpu/kernel_cache.h"
+#include "wick/backend/gpu/linear/product.h"
+#include "wick/backend/gpu/linear/quantized_weight.h"
+#include "wick/backend/gpu/matrix_library.h"
 #include "wick/base/error.h"
 
 namespace wick::gpu {
 namespace {
+
+/// What is wrong there is better said before a model is loaded than in the middle of it.
+void check_environment() {
+  images_allowed();
+  library_use();
+  forced_main_loop();
+  forced_product_path();
+  ordered_attention();
+  KernelCache::standard();
+}
 
 /// A graph of kernels. It keeps the memory that they use.
 class GpuRecording final : public Recording {
@@ -68,7 +84,10 @@ GpuBackend& backend_of(Device device) {
   static auto* const backends = new std::map<std::pair<DeviceKind, int>, GpuBackend*>;
   std::lock_guard lock(mutex);
   GpuBackend*& backend = (*backends)[{device.kind, device.index}];
-  if (backend == nullptr) backend = new GpuBackend(device);
+  if (backend == nullptr) {
+    check_environment();
+    backend = new GpuBackend(device);
+  }
   if (quick != nullptr) quick->store(backend, std::memory_order_release);
   return *backend;
 }

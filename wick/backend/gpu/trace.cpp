@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "wick/backend/gpu/trace_file.h"
+#include "wick/base/environment.h"
 
 namespace wick::gpu {
 namespace {
@@ -96,7 +97,7 @@ class Tracer {
 
 /// Never destroyed: what has static storage may still use a device while the process ends.
 Tracer* tracer() {
-  static Tracer* const only = new Tracer(std::getenv("WICK_TRACE"));
+  static Tracer* const only = new Tracer(std::string(environment("WICK_TRACE")));
   return only;
 }
 
@@ -393,10 +394,7 @@ Api wrap(const Api& functions) {
 }  // namespace
 
 bool tracing() {
-  static const bool on = [] {
-    const char* path = std::getenv("WICK_TRACE");
-    return path != nullptr && *path != '\0';
-  }();
+  static const bool on = !environment("WICK_TRACE").empty();
   return on;
 }
 

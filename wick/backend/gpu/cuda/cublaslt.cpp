@@ -57,11 +57,8 @@ class CublasLt final : public LtLibrary {
 };
 
 std::unique_ptr<MatrixLibrary> open_cublaslt(std::string& trace) {
-  const char* chosen = chosen_file("WICK_CUBLASLT_LIBRARY");
-  const auto library = Library::open(
-      chosen != nullptr ? std::vector<std::string>{chosen}
-                        : std::vector<std::string>{"libcublasLt.so.13", "libcublasLt.so.12"},
-      trace);
+  const auto library = Library::open_chosen("WICK_CUBLASLT_LIBRARY",
+                                            {"libcublasLt.so.13", "libcublasLt.so.12"}, trace);
   LtApi api;
   size_t (*version)() = nullptr;
   if (library == nullptr || !find_functions(*library, kNames, api, trace) ||

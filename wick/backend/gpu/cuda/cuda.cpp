@@ -238,10 +238,7 @@ bool find_extra(const Library& library, Extra& extra, std::string& trace) {
 }  // namespace
 
 std::unique_ptr<Driver> open_cuda(std::string& trace) {
-  const char* chosen = chosen_file("WICK_CUDA_LIBRARY");
-  const auto library = Library::open(chosen != nullptr ? std::vector<std::string>{chosen}
-                                                       : std::vector<std::string>{"libcuda.so.1"},
-                                     trace);
+  const auto library = Library::open_chosen("WICK_CUDA_LIBRARY", {"libcuda.so.1"}, trace);
   Api api;
   Extra extra;
   if (library == nullptr || !find_functions(*library, kNames, api, trace) ||

@@ -6,6 +6,7 @@
 
 #include "wick/backend/gpu/compiler.h"
 #include "wick/backend/gpu/kernel_cache.h"
+#include "wick/base/environment.h"
 
 namespace wick::gpu {
 namespace {
@@ -82,7 +83,9 @@ class CudaCompiler final : public Compiler {
 /// The names to try: of the newest release whose code the driver takes first. Beside what the
 /// system finds by itself, toolkits' usual place and what tools/install_cuda.py has put there.
 std::vector<std::string> names(std::string& trace) {
-  if (const char* chosen = chosen_file("WICK_NVRTC_LIBRARY")) return {chosen};
+  if (const std::string_view chosen = environment("WICK_NVRTC_LIBRARY"); !chosen.empty()) {
+    return {std::string(chosen)};
+  }
   int version = 0;
   if (const Driver* driver = Driver::of(DeviceKind::cuda)) driver->api.driver_version(&version);
   std::vector<std::string> all;

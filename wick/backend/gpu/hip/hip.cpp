@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "wick/backend/gpu/driver.h"
+#include "wick/base/environment.h"
 
 namespace wick::gpu {
 namespace {
@@ -160,13 +161,9 @@ bool no_card(std::string& trace) {
 }  // namespace
 
 std::unique_ptr<Driver> open_hip(std::string& trace) {
-  const char* chosen = chosen_file("WICK_HIP_LIBRARY");
-  if (chosen == nullptr && no_card(trace)) return nullptr;
-  const auto library = Library::open(
-      chosen != nullptr
-          ? std::vector<std::string>{chosen}
-          : std::vector<std::string>{"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"},
-      trace);
+  if (environment("WICK_HIP_LIBRARY").empty() && no_card(trace)) return nullptr;
+  const auto library = Library::open_chosen(
+      "WICK_HIP_LIBRARY", {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"}, trace);
   Api api;
   Extra extra;
   if (library == nullptr || !find_functions(*library, kNames, api, trace) ||

@@ -84,11 +84,8 @@ class HipblasLt final : public LtLibrary {
 }  // namespace
 
 std::unique_ptr<MatrixLibrary> open_hipblaslt(std::string& trace) {
-  const char* chosen = chosen_file("WICK_HIPBLASLT_LIBRARY");
-  const auto library = Library::open(
-      chosen != nullptr ? std::vector<std::string>{chosen}
-                        : std::vector<std::string>{"libhipblaslt.so.1", "libhipblaslt.so.0"},
-      trace);
+  const auto library = Library::open_chosen("WICK_HIPBLASLT_LIBRARY",
+                                            {"libhipblaslt.so.1", "libhipblaslt.so.0"}, trace);
   LtApi api;
   HipblasLt::Version* version = nullptr;
   if (library == nullptr || !find_functions(*library, kNames, api, trace) ||

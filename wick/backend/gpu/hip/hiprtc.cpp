@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "wick/backend/gpu/compiler.h"
+#include "wick/base/environment.h"
 
 namespace wick::gpu {
 namespace {
@@ -35,11 +36,7 @@ class HipCompiler final : public Compiler {
   }
 };
 
-/// The names to try. Older runtimes hold the compiler themselves: that one fits best.
-std::vector<std::string> names() {
-  if (const char* chosen = chosen_file("WICK_HIPRTC_LIBRARY")) return {chosen};
-  return {"libhiprtc.so.7", "libhiprtc.so.6", "libhiprtc.so.5"};
-}
+constexpr const char* kVariable = "WICK_HIPRTC_LIBRARY";
 
 /// The compiler says 9.0 in every release; the runtime that it comes with tells them apart.
 std::string release(const CompilerApi& api) {
@@ -54,13 +51,15 @@ std::string release(const CompilerApi& api) {
 std::unique_ptr<Compiler> open_hip_compiler(std::string& trace) {
   CompilerApi api;
   const Driver* driver = Driver::of(DeviceKind::hip);
-  if (driver != nullptr && chosen_file("WICK_HIPRTC_LIBRARY") == nullptr) {
+  if (driver != nullptr && environment(kVariable).empty()) {
+    // Older runtimes hold the compiler themselves: that one fits best.
     const auto runtime = Library::open({driver->library}, trace);
     if (runtime != nullptr && find_functions(*runtime, kNames, api, trace)) {
       return std::make_unique<HipCompiler>(api, runtime->file(), release(api));
     }
   }
-  const auto library = Library::open(names(), trace);
+  const auto library = Library::open_chosen(
+      kVariable, {"libhiprtc.so.7", "libhiprtc.so.6", "libhiprtc.so.5"}, trace);
   if (library == nullptr || !find_functions(*library, kNames, api, trace)) return nullptr;
   return std::make_unique<HipCompiler>(api, library->file(), release(api));
 }

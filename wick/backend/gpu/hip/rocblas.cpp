@@ -116,11 +116,8 @@ bool find_functions(const Library& library, Functions& api, std::string& trace) 
 }
 
 std::unique_ptr<MatrixLibrary> open_rocblas(std::string& trace) {
-  const char* chosen = chosen_file("WICK_ROCBLAS_LIBRARY");
-  const auto library = Library::open(
-      chosen != nullptr ? std::vector<std::string>{chosen}
-                        : std::vector<std::string>{"librocblas.so.5", "librocblas.so.4"},
-      trace);
+  const auto library =
+      Library::open_chosen("WICK_ROCBLAS_LIBRARY", {"librocblas.so.5", "librocblas.so.4"}, trace);
   Functions api;
   if (library == nullptr || !find_functions(*library, api, trace)) return nullptr;
   return std::make_unique<Rocblas>(api, library->file());

@@ -76,11 +76,6 @@ WICK_DEVICE u32 best_two(const u32 (&words)[N], const KeyRule<u32>& rule) {
   return rule.two == TwoOf::bf16 ? best_two<bf16>(words, rule.flip)
                                  : best_two<f16>(words, rule.flip);
 }
-#else
-template <u32 N>
-WICK_DEVICE u32 best_two(const u32 (&words)[N], const KeyRule<u32>&) {
-  return words[0];  // nobody comes here
-}
 #endif
 
 /// The best so far, and where it is. NaN are all the same.

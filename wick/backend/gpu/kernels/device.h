@@ -271,37 +271,23 @@ WICK_DEVICE void prefetch_bytes(const void*, u32) {}
 #endif
 WICK_DEVICE float larger(float a, float b) { return fmaxf(a, b); }
 WICK_DEVICE float smaller(float a, float b) { return fminf(a, b); }
-template <class T>
-WICK_DEVICE u32 larger_two(u32 a, u32 b) {
-  u32 y;
-  if constexpr (kSame<T, bf16>) {
-    asm("max.bf16x2 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b));
-  } else {
-    asm("max.f16x2 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b));
+/// Of two pairs of a 16-bit type the larger or the smaller numbers: the other one of a NaN, or, by
+/// `_or_nan`, NaN; of two zeros either.
+#define WICK_OF_TWO_PAIRS(name, instruction)                             \
+  template <class T>                                                     \
+  WICK_DEVICE u32 name(u32 a, u32 b) {                                   \
+    u32 y;                                                               \
+    if constexpr (kSame<T, bf16>) {                                      \
+      asm(instruction ".bf16x2 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b)); \
+    } else {                                                             \
+      asm(instruction ".f16x2 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b));  \
+    }                                                                    \
+    return y;                                                            \
   }
-  return y;
-}
-/// So, but NaN where one of the two is.
-template <class T>
-WICK_DEVICE u32 larger_two_or_nan(u32 a, u32 b) {
-  u32 y;
-  if constexpr (kSame<T, bf16>) {
-    asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b));
-  } else {
-    asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b));
-  }
-  return y;
-}
-template <class T>
-WICK_DEVICE u32 smaller_two(u32 a, u32 b) {
-  u32 y;
-  if constexpr (kSame<T, bf16>) {
-    asm("min.bf16x2 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b));
-  } else {
-    asm("min.f16x2 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b));
-  }
-  return y;
-}
+WICK_OF_TWO_PAIRS(larger_two, "max")
+WICK_OF_TWO_PAIRS(larger_two_or_nan, "max.NaN")
+WICK_OF_TWO_PAIRS(smaller_two, "min")
+#undef WICK_OF_TWO_PAIRS
 template <class T>
 WICK_DEVICE u32 narrow_two(float low, float high) {
   u32 y;

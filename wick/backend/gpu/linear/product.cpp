@@ -1,14 +1,12 @@
 #include "wick/backend/gpu/linear/product.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "wick/backend/gpu/linear/library_product.h"
+#include "wick/base/environment.h"
 #include "wick/base/error.h"
 
 namespace wick::gpu {
@@ -73,14 +71,11 @@ void launch_tiles(Gpu& gpu, const ProductJob& job, std::string_view file, std::s
 
 MainLoop forced_main_loop() {
   static const MainLoop forced = [] {
-    const char* text = std::getenv("WICK_GPU_GEMM");
-    const std::string_view wanted = text == nullptr ? "" : text;
-    if (wanted == "plain") return MainLoop::plain;
-    if (wanted == "mma") return MainLoop::matrix;
-    if (wanted == "wgmma") return MainLoop::wide;
-    if (wanted.empty()) return MainLoop::best;
-    throw Error(ErrorKind::runtime, "WICK_GPU_GEMM", "no such main loop",
-                fmt::format("'{}'", wanted), "plain, mma or wgmma");
+    const std::string_view wanted = environment_choice("WICK_GPU_GEMM", {"plain", "mma", "wgmma"});
+    return wanted == "plain"   ? MainLoop::plain
+           : wanted == "mma"   ? MainLoop::matrix
+           : wanted == "wgmma" ? MainLoop::wide
+                               : MainLoop::best;
   }();
   return forced;
 }

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "wick/backend/gpu/kernels/linear_out.h"
 #include "wick/backend/gpu/linear/quantized_weight.h"
 #include "wick/backend/gpu/space.h"
+#include "wick/base/environment.h"
 #include "wick/base/error.h"
 
 namespace wick::gpu {
@@ -195,18 +195,6 @@ void wide(const Product& p) {
   p.launch(file, fmt::format("wide_{}", name(type)), grid, p.x.rows(), records.data(), tiles, all);
 }
 
-/// What WICK_GPU_LINEAR says; empty: nothing.
-std::string_view forced_path() {
-  const char* text = std::getenv("WICK_GPU_LINEAR");
-  const std::string_view path = text == nullptr ? "" : text;
-  if (!path.empty() && path != "dot" && path != "few" && path != "many" && path != "int8" &&
-      path != "f16") {
-    throw Error(ErrorKind::runtime, "WICK_GPU_LINEAR", "no such kernels", fmt::format("'{}'", path),
-                "dot, few, many, int8 or f16");
-  }
-  return path;
-}
-
 /// Columns up to which weights are read again rather than take larger tiles, where that isn't
 /// reckoned.
 constexpr uint32_t kFewColumns = 32;
@@ -227,7 +215,7 @@ bool wide_is_faster(const Product& p) {
 enum class Path : uint8_t { dot, few, many, wide };
 
 Path choose(const Product& p) {
-  const std::string_view forced = forced_path();
+  const std::string_view forced = forced_product_path();
   const Gpu& gpu = p.weight.gpu;
   if (forced == "dot" || !has_byte_unit(gpu) || p.chunks == 0) return Path::dot;
   if (forced == "few") return Path::few;
@@ -249,6 +237,10 @@ std::vector<std::string_view> product_paths(const Gpu& gpu, DType type) {
   if (!has_byte_unit(gpu)) return {"dot"};
   if (!has_wide(gpu, type)) return {"dot", "few", "many", ""};
   return {"dot", "few", "many", "f16", ""};
+}
+
+std::string_view forced_product_path() {
+  return environment_choice("WICK_GPU_LINEAR", {"dot", "few", "many", "int8", "f16"});
 }
 
 void multiply(const View& out, const QuantizedRows& x, const QuantizedWeight& weight,

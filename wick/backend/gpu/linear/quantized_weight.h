@@ -58,6 +58,8 @@ std::unique_ptr<PreparedWeight> prepare_quantized(Gpu& gpu, std::span<const Cons
 ///   int8  few or many
 ///   f16   exact products of f16, on NVIDIA's sm_90a
 std::vector<std::string_view> product_paths(const Gpu& gpu, DType dtype);
+/// What WICK_GPU_LINEAR says; empty: nothing. Errors: no such kernels.
+std::string_view forced_product_path();
 /// x: quantised for weights of this type. residual: null, or what is added to the product, f32 as
 /// out is then.
 void multiply(const View& out, const QuantizedRows& x, const QuantizedWeight& weight,
