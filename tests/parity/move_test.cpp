@@ -122,30 +122,66 @@ void check_cast(DType to, DType from, bool copy) {
   }
 }
 
-/// Dense rows from their end on, at every alignment of the output.
-void check_backwards_copies(DType dtype) {
+/// What a copy of a view has to give: its bits, row-major.
+std::vector<uint64_t> bits_of_view(const TestTensor& source, const Layout& view, DType dtype) {
+  std::vector<uint64_t> bits;
+  for_each_element(view, [&](int64_t, int64_t at) {
+    bits.push_back(load_bits(dtype, source.storage().data() + at * info(dtype).block_bytes));
+  });
+  return bits;
+}
+
+/// Dense rows of elements that lie a step apart, from their end on or forwards, at every alignment
+/// of both sides.
+void check_stepped_copies(DType dtype) {
   if (!here("stepped")) return;
   Random random(static_cast<uint64_t>(dtype) + 20);
   for (int64_t n : {4, 7, 8, 15, 16, 31, 32, 33, 63, 64, 65, 129, 1000}) {
-    for (int64_t skip = 0; skip < 3; ++skip) {
-      TestTensor in(dtype, Place::contiguous, {3, n + skip}, 1);
-      TestTensor out(dtype, Place::contiguous, {3, n}, 0, true);
-      in.fill(Values::bits, random);
-      const TestTensor* const inputs[] = {&in};
-      const std::string what = fmt::format("copy.{} of {} backwards", name(dtype), n);
-      if (!run_everywhere(what, out, inputs, [&](Backend& b, const View& o, auto views) {
-            const Layout row = views[0].layout.slice(1, n - 1, INT64_MIN, -1);
-            b.copy(o, {views[0].data, dtype, row});
-          })) {
-        return;
+    for (int64_t step : {-1, 1, 2, -3}) {
+      for (int64_t skip = 0; skip < 3; ++skip) {
+        const int64_t size = skip + (n - 1) * std::abs(step) + 1;
+        TestTensor in(dtype, Place::contiguous, {3, size + 1}, 1);
+        TestTensor out(dtype, n % 4 == 3 ? Place::sliced : Place::contiguous, {3, n}, 0, true);
+        in.fill(Values::bits, random);
+        const Layout rows = in.layout();
+        const Layout view({3, n}, {rows.stride(0), step},
+                          rows.offset() + (step < 0 ? size - 1 : skip));
+        const TestTensor* const inputs[] = {&in};
+        const std::string what = fmt::format("copy.{} of {} by {}", name(dtype), n, step);
+        if (!run_everywhere(what, out, inputs, [&](Backend& b, const View& o, auto views) {
+              b.copy(o, {views[0].data, dtype, view});
+            })) {
+          return;
+        }
+        expect_bits(what, out, bits_of_view(in, view, dtype));
       }
-      const std::vector<uint64_t> x = in.bits();
-      std::vector<uint64_t> expected(static_cast<size_t>(3 * n));
-      for (int64_t i = 0; i < 3 * n; ++i) {
-        expected[static_cast<size_t>(i)] =
-            x[static_cast<size_t>(i / n * (n + skip) + n - 1 - i % n)];
+    }
+  }
+}
+
+/// Some planes from and to the same elements side by side, as images have their channels.
+void check_copies_of_planes(DType dtype) {
+  if (!here("transposed")) return;
+  Random random(static_cast<uint64_t>(dtype) + 40);
+  for (int64_t count : {2, 3, 8, 21, 32}) {
+    for (int64_t n : {64, 100, 1000, 2500}) {
+      for (const bool join : {false, true}) {
+        const Shape shape = join ? Shape{2, count, n} : Shape{2, n, count};
+        TestTensor in(dtype, n == 100 ? Place::sliced : Place::contiguous, shape, 1);
+        TestTensor out(dtype, n == 1000 ? Place::sliced : Place::contiguous,
+                       {2, shape[2], shape[1]}, 0, true);
+        in.fill(Values::bits, random);
+        const Layout view = in.layout().transpose(1, 2);
+        const std::string what = fmt::format("copy.{}.planes{}", name(dtype), view.shape().str());
+        const TestTensor* const inputs[] = {&in};
+        if (!run_everywhere(what, out, inputs, [&](Backend& b, const View& o, auto views) {
+              b.copy(o, {views[0].data, dtype, view});
+            })) {
+          return;
+        }
+        expect_bits(what, out, bits_of_view(in, view, dtype));
+        if (failed()) return;
       }
-      expect_bits(what, out, expected);
     }
   }
 }
@@ -163,11 +199,7 @@ void check_permuted_copies(DType dtype) {
       const Layout turned = source.layout().transpose(swap == 0 ? 0 : 1, swap == 1 ? 1 : 2);
       const Layout layout = swap == 1 ? source.layout().transpose(0, 2) : turned;
       TestTensor out(dtype, swap == 0 ? Place::sliced : Place::contiguous, layout.shape(), 0, true);
-      std::vector<uint64_t> expected;
-      for_each_element(layout, [&](int64_t, int64_t at) {
-        expected.push_back(
-            load_bits(dtype, source.storage().data() + at * info(dtype).block_bytes));
-      });
+      const std::vector<uint64_t> expected = bits_of_view(source, layout, dtype);
       const std::string what = fmt::format("copy.{}.permuted{}", name(dtype), layout.shape().str());
       const TestTensor* inputs[] = {&source};
       run_everywhere(what, out, inputs, [&](Backend& b, const View& o, auto views) {
@@ -369,7 +401,8 @@ const bool added = [] {
     add_row("copy", name(dtype), [=] {
       check_cast(dtype, dtype, true);
       check_permuted_copies(dtype);
-      check_backwards_copies(dtype);
+      check_stepped_copies(dtype);
+      check_copies_of_planes(dtype);
     });
     add_row("cast", name(dtype), [=] {
       for (int to = 0; to < kRealDTypeCount; ++to) {

@@ -231,6 +231,10 @@ void check_softmax(DType dtype, bool log) {
   list.push_back({{Place::contiguous, {600, 72}}, 0});
   list.push_back({{Place::contiguous, {5000, 16}}, 0});
   list.push_back({{Place::contiguous, {2, 200, 40}}, 1});
+  for (int64_t n : {2, 5, 8, 9, 21, 32}) {  // of which an item has all
+    list.push_back({{Place::contiguous, {3, n, 140}}, 1});
+    list.push_back({{Place::contiguous, {n, 1030}}, 0});
+  }
   for (const auto& [c, dim] : list) {
     if (!here(c.place, c.shape)) continue;
     for (Values values : {Values::normal, Values::special}) {

@@ -1,9 +1,13 @@
-// The same elements under another layout: kernels/copy.gpu and kernels/transpose.gpu.
+// The same elements under another layout: kernels/copy.gpu, transpose.gpu and planes.gpu.
 
 #include <fmt/format.h>
 
+#include <optional>
+
 #include "wick/backend/gpu/gpu_backend.h"
+#include "wick/backend/gpu/kernels/planes.h"
 #include "wick/backend/gpu/kernels/tile.h"
+#include "wick/backend/gpu/kernels/windows.h"
 #include "wick/backend/gpu/map_space.h"
 
 namespace wick::gpu {
@@ -79,6 +83,90 @@ void copy_turned(Gpu& gpu, const Space<2>& space, const std::array<Operand, 2>& 
   });
 }
 
+/// How planes lie in a space.
+struct PlaneDims {
+  size_t plane, place;  ///< which dims count them and their elements
+  bool join;            ///< their elements are interleaved in the output, not in the input
+};
+
+/// Some planes of small units on one side, interleaved without gaps on the other.
+std::optional<PlaneDims> plane_dims(const Space<2>& space, int64_t bytes) {
+  constexpr int64_t kLeast = 64;  // places
+  if (space.dims.size() < 2 || bytes > 4) return std::nullopt;
+  const size_t inner = space.dims.size() - 1;
+  for (size_t d = 0; d < inner; ++d) {
+    for (const bool join : {false, true}) {
+      const auto& planes = space.dims[join ? inner : d];
+      const auto& places = space.dims[join ? d : inner];
+      const size_t dense = join ? 0 : 1;  // the operand without gaps
+      if (planes.size <= kMostPlanes && places.size >= kLeast && places.size < int64_t{1} << 30 &&
+          planes.stride[dense] == 1 && places.stride[dense] == planes.size &&
+          places.stride[1 - dense] == 1) {
+        return PlaneDims{join ? inner : d, join ? d : inner, join};
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+void copy_planes(Gpu& gpu, const Space<2>& space, const std::array<Operand, 2>& operands,
+                 const PlaneDims& dims) {
+  const auto &planes = space.dims[dims.plane], &places = space.dims[dims.place];
+  const int64_t bytes = operands[0].bytes;
+  const int64_t ends = 16 * planes.size;
+  const int64_t tile = (kPlanesBytes - ends) / (planes.size * bytes) / 16 * 16;
+  const int64_t tiles = divide_up(places.size, tile);
+  Planes p;
+  p.count = static_cast<uint32_t>(planes.size);
+  p.n = static_cast<uint32_t>(places.size);
+  p.plane = planes.stride[dims.join ? 1 : 0];
+  p.tile = static_cast<uint32_t>(tile);
+  p.tiles = Divider(static_cast<uint32_t>(tiles));
+  p.each = Divider(p.count);
+  p.windows = Divider(static_cast<uint32_t>(tile * bytes / 16 + 1));
+  Space<2> images;
+  images.start = space.start;
+  for (size_t d = 0; d < space.dims.size(); ++d) {
+    if (d != dims.plane && d != dims.place) images.add(space.dims[d].size, space.dims[d].stride);
+  }
+  images.for_each_piece([&](const Nest<2>& nest, const auto& start) {
+    p.outer = nest;
+    Grid grid;
+    grid.groups[0] = static_cast<unsigned>(nest.elems * tiles);
+    grid.items = kMapItems;
+    grid.early = true;
+    gpu.launch("planes", fmt::format("{}_planes_{}", dims.join ? "join" : "split", bytes), grid,
+               operands[0].at(start[0]), operands[1].at(start[1]), p);
+  });
+}
+
+/// Rows of small units that are dense in the output.
+bool has_windows(const Space<2>& space, int64_t bytes) {
+  constexpr int64_t kLeast = 64;  // bytes of a row
+  return bytes <= 4 && !space.dims.empty() && space.dims.back().stride[0] == 1 &&
+         space.dims.back().size * bytes >= kLeast && turned_dim(space) < 0;
+}
+
+void copy_windows(Gpu& gpu, const Space<2>& space, const std::array<Operand, 2>& operands) {
+  const int64_t bytes = operands[0].bytes, units = 16 / bytes;
+  const auto inner = space.dims.back();
+  bool aligned = operands[0].is_aligned(space.start[0], 16);
+  for (size_t d = 0; d + 1 < space.dims.size(); ++d) {
+    aligned = aligned && space.dims[d].stride[0] % units == 0;
+  }
+  Space<2> windows = space;
+  auto& last = windows.dims.back();
+  last.size = divide_up(inner.size, units) + (aligned ? 0 : 1);
+  for (int64_t& stride : last.stride) stride *= units;
+  windows.elems = space.elems / inner.size * last.size;
+  windows.for_each_piece([&](const Nest<2>& nest, const auto& start) {
+    Windows w{inner.size, inner.stride[1], 0};
+    if (nest.rank == 1) w.before = static_cast<uint64_t>((start[0] - space.start[0]) / units);
+    gpu.launch("copy", fmt::format("copy_windows_{}", bytes), spread(gpu, nest.elems, 1),
+               operands[0].at(start[0]), operands[1].at(start[1]), nest, w);
+  });
+}
+
 }  // namespace
 
 void GpuBackend::copy(const View& out, const ConstView& in) {
@@ -95,9 +183,13 @@ void GpuBackend::copy(const View& out, const ConstView& in) {
     return;
   }
   const auto [space, operands] = in_units<2>(elements, whole);
+  if (const auto planes = plane_dims(space, operands[0].bytes)) {
+    return copy_planes(gpu_, space, operands, *planes);
+  }
   if (const int across = input_columns(space); across >= 0) {
     return copy_turned(gpu_, space, operands, static_cast<size_t>(across));
   }
+  if (has_windows(space, operands[0].bytes)) return copy_windows(gpu_, space, operands);
   const int64_t bytes = operands[0].bytes;
   const std::string kernel = fmt::format("copy_{}", bytes);
   for_each_tiled(space, [&, &operands = operands](const Space<2>& part) {

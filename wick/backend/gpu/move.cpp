@@ -68,10 +68,21 @@ void GpuBackend::iota(const View& out, Scalar start, Scalar step) {
     uint64_t whole;
   } sequence{0, start.i, step.i, start.f, step.f, start.is_integer && step.is_integer ? 1u : 0u};
   const Operand to(out);
-  const std::string kernel = fmt::format("iota_{}", name(out.dtype));
-  space_of<1>({&out.layout}).for_each_piece([&](const Nest<1>& nest, const auto& at) {
-    gpu_.launch("iota", kernel, spread(gpu_, nest.elems, kMapEach), to.at(at[0]), nest, sequence);
-    sequence.first += nest.elems;
+  const int64_t pack = 16 / to.bytes;
+  for_each_aligned(space_of<1>({&out.layout}), to, [&](const Space<1>& part) {
+    const bool packs = part.dims.size() == 1 && part.dims[0].stride[0] == 1 &&
+                       part.elems % pack == 0 && to.is_aligned(part.start[0], 16);
+    part.for_each_piece([&](const Nest<1>& nest, const auto& at) {
+      if (packs) {
+        const auto count = static_cast<uint32_t>(nest.elems / pack);
+        gpu_.launch("iota", fmt::format("iota_packs_{}", name(out.dtype)), spread(gpu_, count, 1),
+                    to.at(at[0]), count, sequence);
+      } else {
+        gpu_.launch("iota", fmt::format("iota_{}", name(out.dtype)),
+                    spread(gpu_, nest.elems, kMapEach), to.at(at[0]), nest, sequence);
+      }
+      sequence.first += nest.elems;
+    });
   });
 }
 

@@ -202,6 +202,24 @@ Columns softmax_columns(const Nest<2>& kept, int64_t n, Grid& grid) {
   return c;
 }
 
+/// Elements of columns that an item can have whole, 8 or 32; 0: none, or they don't lie as words.
+int64_t short_columns(const Reduction& reduction, const View& out, const ConstView& in, int dim) {
+  if (reduction.n > 32 || !reduction.is_across()) return 0;
+  if (bytes_of(in.dtype, 1) != 2 && in.dtype != DType::f32) return 0;
+  const auto& last = reduction.kept.dims.back();
+  int64_t places = reinterpret_cast<intptr_t>(in.data) | reinterpret_cast<intptr_t>(out.data);
+  const auto meet = [&](int64_t elems) { places |= bytes_of(in.dtype, elems); };
+  for (const int64_t elems : {last.size, reduction.kept.start[0], reduction.kept.start[1],
+                              in.layout.stride(dim), out.layout.stride(dim)}) {
+    meet(elems);
+  }
+  for (size_t d = 0; d + 1 < reduction.kept.dims.size(); ++d) {
+    for (const int64_t stride : reduction.kept.dims[d].stride) meet(stride);
+  }
+  const bool fits = places % 4 == 0 && last.stride[0] == 1 && last.stride[1] == 1;
+  return !fits ? 0 : reduction.n <= 8 ? 8 : 32;
+}
+
 }  // namespace
 
 void rms_norm(Gpu& gpu, const View& out, const ConstView& in, const ConstView& weight, float eps) {
@@ -248,6 +266,7 @@ void softmax(Gpu& gpu, const View& out, const ConstView& in, int dim, bool log) 
   // Items of packs that hold 32 elements of f32 have one accumulator each, too.
   const bool held = plan.can_be_held() && !(in.dtype == DType::f32 && plan.steps() == 32);
   const int64_t parts = plan.parts(), single = held ? 0 : plan.single_steps();
+  const int64_t whole = short_columns(reduction, out, in, dim);
   const uint32_t wants_log = log ? 1 : 0;
   reduction.kept.for_each_piece([&](const Nest<2>& kept, const auto& start) {
     const void* x = advance(in.data, in.dtype, start[0]);
@@ -270,6 +289,14 @@ void softmax(Gpu& gpu, const View& out, const ConstView& in, int dim, bool log) 
       grid.groups[0] = (grid.groups[0] + turns - 1) / turns;
       gpu.launch("softmax", fmt::format("softmax_{}_{}", name(in.dtype), plan.steps()), grid, y, x,
                  rows, wants_log);
+    } else if (whole != 0) {
+      Columns columns = columns_of(kept, reduction.n);
+      grid.items = 256;
+      columns.strips =
+          static_cast<uint32_t>(divide_up(columns.columns, grid.items * 4 / bytes_of(in.dtype, 1)));
+      grid.groups[0] = columns.outer.elems * columns.strips;
+      gpu.launch("softmax_lines", fmt::format("softmax_short_{}_{}", name(in.dtype), whole), grid,
+                 y, x, columns, reduction.reduced_step(), out.layout.stride(dim), wants_log);
     } else if (reduction.is_across()) {
       const Columns columns = softmax_columns(kept, reduction.n, grid);
       gpu.launch("softmax_lines", fmt::format("softmax_columns_{}", name(in.dtype)), grid, y, x,
