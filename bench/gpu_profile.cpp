@@ -94,6 +94,31 @@ void copy(Run& r) {
   r.measure([&] { r.backend.copy(out, in); });
 }
 
+/// Of rows that begin anywhere.
+template <DType dtype>
+void copy_anywhere(Run& r) {
+  const View out = r.tensor(dtype, {1024, 1024});
+  View in = r.operand(dtype, {1024, 2048});
+  in.layout = in.layout.narrow(1, 1, 1024);
+  r.adds(bytes_of(dtype, 1024 * 1024));
+  r.measure([&] { r.backend.copy(out, in); });
+}
+
+/// Images' channels, from the last dim to the first.
+template <DType dtype>
+void planes(Run& r) {
+  const View out = r.tensor(dtype, {8, 131072});
+  View in = r.tensor(dtype, {131072, 8});
+  in.layout = in.layout.transpose(0, 1);
+  r.measure([&] { r.backend.copy(out, in); });
+}
+
+template <DType dtype>
+void iota(Run& r) {
+  const View out = r.tensor(dtype, {1024, 1024});
+  r.measure([&] { r.backend.iota(out, 0.0, 1.0); });
+}
+
 template <DType to, DType from>
 void cast(Run& r) {
   const View out = r.tensor(to, {1024, 1024}), in = r.tensor(from, {1024, 1024});
@@ -117,6 +142,13 @@ void sum(Run& r) {
 void sum_columns(Run& r) {
   const View out = r.tensor(f32, {1, 4096}), in = r.tensor(f32, {512, 4096});
   r.measure([&] { r.backend.reduce(Op::sum, out, in, 1); });
+}
+
+/// Across few elements.
+template <DType dtype>
+void softmax_short(Run& r) {
+  const View out = r.tensor(dtype, {21, 65536}), in = r.tensor(dtype, {21, 65536});
+  r.measure([&] { r.backend.softmax(out, in, 0, false); });
 }
 
 template <DType dtype>
@@ -231,6 +263,11 @@ constexpr Case kCases[] = {
     {"silu.f16", silu<f16>},
     {"copy.f32", copy<f32>},
     {"copy.f16", copy<f16>},
+    {"copy_anywhere.f32", copy_anywhere<f32>},
+    {"copy_anywhere.f16", copy_anywhere<f16>},
+    {"planes.f32", planes<f32>},
+    {"planes.f16", planes<f16>},
+    {"iota.f16", iota<f16>},
     {"cast.f32.f16", cast<f32, f16>},
     {"cast.f16.f32", cast<f16, f32>},
     {"transpose.f32", transpose<f32>},
@@ -241,6 +278,8 @@ constexpr Case kCases[] = {
     {"sum_columns.f32", sum_columns},
     {"softmax.f32", softmax<f32>},
     {"softmax.f16", softmax<f16>},
+    {"softmax_short.f32", softmax_short<f32>},
+    {"softmax_short.f16", softmax_short<f16>},
     {"rms_norm.f32", rms_norm<f32>},
     {"rms_norm.f16", rms_norm<f16>},
     {"quantize_rows", quantize, false, "quantize"},

@@ -166,6 +166,14 @@ WICK_DEVICE Bytes16 load_whole(const Bytes16* from) {
   const Four v = *reinterpret_cast<const Four*>(from);
   return {{v.x, v.y, v.z, v.w}};
 }
+/// 16 bytes out of the two sixteens, aligned to their size, that they lie in: both are there. They
+/// begin at a multiple of kUnit bytes.
+template <u32 kUnit>
+WICK_DEVICE Bytes16 load_between(const void* at) {
+  typedef u32 Four __attribute__((ext_vector_type(4), aligned(1)));
+  const Four v = *static_cast<const Four*>(at);
+  return {{v.x, v.y, v.z, v.w}};
+}
 WICK_DEVICE void store_whole(Bytes16* to, const Bytes16& x) {
   typedef u32 Four __attribute__((ext_vector_type(4)));
   *reinterpret_cast<Four*>(to) = Four{x.w[0], x.w[1], x.w[2], x.w[3]};
@@ -301,6 +309,26 @@ WICK_DEVICE u32 narrow_two(float low, float high) {
 
 WICK_DEVICE Bytes16 load_whole(const Bytes16* from) { return *from; }
 WICK_DEVICE void store_whole(Bytes16* to, const Bytes16& x) { *to = x; }
+
+/// Only aligned loads are allowed.
+template <u32 kUnit>
+WICK_DEVICE Bytes16 load_between(const void* at) {
+  const u64 address = reinterpret_cast<u64>(at);
+  const u32 past = static_cast<u32>(address) % 16;
+  const auto* sixteens = reinterpret_cast<const Bytes16*>(address - past);
+  const Bytes16 low = sixteens[0], high = sixteens[1];
+  u32 w[8] = {low.w[0], low.w[1], low.w[2], low.w[3], high.w[0], high.w[1], high.w[2], high.w[3]};
+#pragma unroll
+  for (u32 i = 0; i < 6; ++i) w[i] = (past & 8) != 0 ? w[i + 2] : w[i];
+#pragma unroll
+  for (u32 i = 0; i < 5; ++i) w[i] = (past & 4) != 0 ? w[i + 1] : w[i];
+  Bytes16 x;
+#pragma unroll
+  for (u32 i = 0; i < 4; ++i) {
+    x.w[i] = kUnit == 4 ? w[i] : static_cast<u32>((u64{w[i + 1]} << 32 | w[i]) >> past % 4 * 8);
+  }
+  return x;
+}
 
 WICK_DEVICE Bytes16 load_streamed(const Bytes16* from) {
   Bytes16 x;
