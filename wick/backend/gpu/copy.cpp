@@ -140,11 +140,12 @@ void copy_planes(Gpu& gpu, const Space<2>& space, const std::array<Operand, 2>& 
   });
 }
 
-/// Rows of small units that are dense in the output.
+/// Rows of small units that are dense in the output, of as many windows as a nest can count.
 bool has_windows(const Space<2>& space, int64_t bytes) {
-  constexpr int64_t kLeast = 64;  // bytes of a row
-  return bytes <= 4 && !space.dims.empty() && space.dims.back().stride[0] == 1 &&
-         space.dims.back().size * bytes >= kLeast && turned_dim(space) < 0;
+  if (bytes > 4 || space.dims.empty() || turned_dim(space) >= 0) return false;
+  const auto& inner = space.dims.back();
+  const int64_t row = inner.size * bytes;
+  return inner.stride[0] == 1 && row >= 64 && row < int64_t{1} << 33;
 }
 
 void copy_windows(Gpu& gpu, const Space<2>& space, const std::array<Operand, 2>& operands) {
@@ -160,8 +161,7 @@ void copy_windows(Gpu& gpu, const Space<2>& space, const std::array<Operand, 2>&
   for (int64_t& stride : last.stride) stride *= units;
   windows.elems = space.elems / inner.size * last.size;
   windows.for_each_piece([&](const Nest<2>& nest, const auto& start) {
-    Windows w{inner.size, inner.stride[1], 0};
-    if (nest.rank == 1) w.before = static_cast<uint64_t>((start[0] - space.start[0]) / units);
+    const Windows w{inner.size, inner.stride[1]};
     gpu.launch("copy", fmt::format("copy_windows_{}", bytes), spread(gpu, nest.elems, 1),
                operands[0].at(start[0]), operands[1].at(start[1]), nest, w);
   });

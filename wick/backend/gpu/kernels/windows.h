@@ -11,7 +11,6 @@ namespace wick::gpu {
 struct Windows {
   i64 n = 0;
   i64 step = 0;
-  u64 before = 0;  ///< windows of the row before the nest's first
 };
 
 }  // namespace wick::gpu
