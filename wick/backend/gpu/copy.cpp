@@ -83,6 +83,15 @@ void copy_turned(Gpu& gpu, const Space<2>& space, const std::array<Operand, 2>& 
   });
 }
 
+/// Whether an operand's runs along a dim begin at multiples of 16 bytes.
+bool begins_aligned(const Space<2>& space, const Operand& operand, size_t k, size_t along) {
+  bool aligned = operand.is_aligned(space.start[k], 16);
+  for (size_t d = 0; d < space.dims.size(); ++d) {
+    aligned = aligned && (d == along || space.dims[d].stride[k] * operand.bytes % 16 == 0);
+  }
+  return aligned;
+}
+
 /// How planes lie in a space.
 struct PlaneDims {
   size_t plane, place;  ///< which dims count them and their elements
@@ -113,17 +122,19 @@ void copy_planes(Gpu& gpu, const Space<2>& space, const std::array<Operand, 2>& 
                  const PlaneDims& dims) {
   const auto &planes = space.dims[dims.plane], &places = space.dims[dims.place];
   const int64_t bytes = operands[0].bytes;
-  const int64_t ends = 16 * planes.size;
-  const int64_t tile = (kPlanesBytes - ends) / (planes.size * bytes) / 16 * 16;
+  // Planes that begin anywhere have the end of a window more.
+  const size_t apart = dims.join ? 1 : 0;
+  const int64_t ends = begins_aligned(space, operands[apart], apart, dims.place) ? 0 : 1;
+  const int64_t tile = (kPlanesBytes - 16 * ends * planes.size) / (planes.size * bytes) / 16 * 16;
   const int64_t tiles = divide_up(places.size, tile);
   Planes p;
   p.count = static_cast<uint32_t>(planes.size);
   p.n = static_cast<uint32_t>(places.size);
-  p.plane = planes.stride[dims.join ? 1 : 0];
+  p.plane = planes.stride[apart];
   p.tile = static_cast<uint32_t>(tile);
   p.tiles = Divider(static_cast<uint32_t>(tiles));
   p.each = Divider(p.count);
-  p.windows = Divider(static_cast<uint32_t>(tile * bytes / 16 + 1));
+  p.windows = Divider(static_cast<uint32_t>(tile * bytes / 16 + ends));
   Space<2> images;
   images.start = space.start;
   for (size_t d = 0; d < space.dims.size(); ++d) {
@@ -151,10 +162,7 @@ bool has_windows(const Space<2>& space, int64_t bytes) {
 void copy_windows(Gpu& gpu, const Space<2>& space, const std::array<Operand, 2>& operands) {
   const int64_t bytes = operands[0].bytes, units = 16 / bytes;
   const auto inner = space.dims.back();
-  bool aligned = operands[0].is_aligned(space.start[0], 16);
-  for (size_t d = 0; d + 1 < space.dims.size(); ++d) {
-    aligned = aligned && space.dims[d].stride[0] % units == 0;
-  }
+  const bool aligned = begins_aligned(space, operands[0], 0, space.dims.size() - 1);
   Space<2> windows = space;
   auto& last = windows.dims.back();
   last.size = divide_up(inner.size, units) + (aligned ? 0 : 1);

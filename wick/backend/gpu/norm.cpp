@@ -216,7 +216,9 @@ int64_t short_columns(const Reduction& reduction, const View& out, const ConstVi
   for (size_t d = 0; d + 1 < reduction.kept.dims.size(); ++d) {
     for (const int64_t stride : reduction.kept.dims[d].stride) meet(stride);
   }
-  const bool fits = places % 4 == 0 && last.stride[0] == 1 && last.stride[1] == 1;
+  const auto near = [](int64_t step) { return step >= 0 && step < int64_t{1} << 27; };
+  const bool fits = places % 4 == 0 && last.stride[0] == 1 && last.stride[1] == 1 &&
+                    near(in.layout.stride(dim)) && near(out.layout.stride(dim));
   return !fits ? 0 : reduction.n <= 8 ? 8 : 32;
 }
 
@@ -296,7 +298,8 @@ void softmax(Gpu& gpu, const View& out, const ConstView& in, int dim, bool log) 
           static_cast<uint32_t>(divide_up(columns.columns, grid.items * 4 / bytes_of(in.dtype, 1)));
       grid.groups[0] = columns.outer.elems * columns.strips;
       gpu.launch("softmax_lines", fmt::format("softmax_short_{}_{}", name(in.dtype), whole), grid,
-                 y, x, columns, reduction.reduced_step(), out.layout.stride(dim), wants_log);
+                 y, x, columns, static_cast<uint32_t>(reduction.reduced_step()),
+                 static_cast<uint32_t>(out.layout.stride(dim)), wants_log);
     } else if (reduction.is_across()) {
       const Columns columns = softmax_columns(kept, reduction.n, grid);
       gpu.launch("softmax_lines", fmt::format("softmax_columns_{}", name(in.dtype)), grid, y, x,
