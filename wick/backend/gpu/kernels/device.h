@@ -166,14 +166,23 @@ WICK_DEVICE Bytes16 load_whole(const Bytes16* from) {
   const Four v = *reinterpret_cast<const Four*>(from);
   return {{v.x, v.y, v.z, v.w}};
 }
-/// 16 bytes out of the two sixteens, aligned to their size, that they lie in: both are there. They
-/// begin at a multiple of kUnit bytes.
+/// 16 bytes out of the two sixteens, aligned to their size, that they lie in: both are there,
+/// unless kAloneWithinWords. They begin at a multiple of kUnit bytes.
 template <u32 kUnit>
 WICK_DEVICE Bytes16 load_between(const void* at) {
-  typedef u32 Four __attribute__((ext_vector_type(4), aligned(1)));
-  const Four v = *static_cast<const Four*>(at);
-  return {{v.x, v.y, v.z, v.w}};
+  typedef u32 Four __attribute__((ext_vector_type(4), aligned(4)));
+  const u32 past = static_cast<u32>(reinterpret_cast<u64>(at)) % 4;
+  const u32* words = reinterpret_cast<const u32*>(reinterpret_cast<u64>(at) - past);
+  const Four v = *reinterpret_cast<const Four*>(words);
+  if constexpr (kUnit == 4) return {{v.x, v.y, v.z, v.w}};
+  const u32 w[5] = {v.x, v.y, v.z, v.w, words[past == 0 ? 3 : 4]};
+  Bytes16 x;
+#pragma unroll
+  for (u32 i = 0; i < 4; ++i) x.w[i] = static_cast<u32>((u64{w[i + 1]} << 32 | w[i]) >> past * 8);
+  return x;
 }
+/// Whether load_between reads nothing but the words that its bytes lie in.
+inline constexpr bool kAloneWithinWords = true;
 WICK_DEVICE void store_whole(Bytes16* to, const Bytes16& x) {
   typedef u32 Four __attribute__((ext_vector_type(4)));
   *reinterpret_cast<Four*>(to) = Four{x.w[0], x.w[1], x.w[2], x.w[3]};
@@ -310,7 +319,7 @@ WICK_DEVICE u32 narrow_two(float low, float high) {
 WICK_DEVICE Bytes16 load_whole(const Bytes16* from) { return *from; }
 WICK_DEVICE void store_whole(Bytes16* to, const Bytes16& x) { *to = x; }
 
-/// Only aligned loads are allowed.
+inline constexpr bool kAloneWithinWords = false;
 template <u32 kUnit>
 WICK_DEVICE Bytes16 load_between(const void* at) {
   const u64 address = reinterpret_cast<u64>(at);
