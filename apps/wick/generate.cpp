@@ -91,11 +91,13 @@ void report(const Options& o, const Measured& m) {
     return;
   }
   print("\n");
+  const bool any = !m.result.tokens.empty();
+  const std::string first = any ? fmt::format(" | first token after {:.0f} ms", first_ms) : "";
   std::fprintf(stderr,
-               "\nprompt %lld tokens, %.1f tokens/s | generated %zu tokens, %.1f tokens/s | "
-               "first token after %.0f ms | memory %s\n",
+               "\nprompt %lld tokens, %.1f tokens/s | generated %zu tokens, %.1f tokens/s%s | "
+               "memory %s\n",
                static_cast<long long>(m.prompt_run), m.prompt_tps(), m.result.tokens.size(),
-               m.generate_tps(), first_ms, human_bytes(peak_resident_bytes()).c_str());
+               m.generate_tps(), first.c_str(), human_bytes(peak_resident_bytes()).c_str());
 }
 
 int run(const Options& o) {

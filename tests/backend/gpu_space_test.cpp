@@ -160,6 +160,22 @@ TEST(MapSpace, PacksCoverWhatUnitsAndPacksSay) {
   EXPECT_GT(larger_units, 50);
 }
 
+TEST(MapSpace, PiecesHaveNoMoreWorkItemsThanAreLaunchedAtOnce) {
+  const Layout layout({int64_t{1} << 24, 2, 3}, {64, 7, 1}, 0);
+  const Space<2> space = space_of<2>({&layout, &layout});
+  for (const int64_t items : {1, 256, 1024, 1 << 20}) {
+    int64_t elems = 0;
+    space.for_each_piece(items, [&](const Nest<2>& nest, const auto& start) {
+      EXPECT_LE(nest.elems * items, int64_t{1} << 31);
+      if (items < 1 << 20) {
+        EXPECT_EQ(start[0], elems / 6 * 64);
+      }
+      elems += nest.elems;
+    });
+    EXPECT_EQ(elems, int64_t{6} << 24);
+  }
+}
+
 TEST(MapSpace, PiecesOfLargeSpacesCanBeCounted) {
   const int64_t rows = (int64_t{1} << 22) + 5, cols = 3000;
   const Layout out = Layout::contiguous({rows, cols}), in({rows, cols}, {1, rows}, 0);

@@ -73,7 +73,7 @@ void copy_turned(Gpu& gpu, const Space<2>& space, const std::array<Operand, 2>& 
   for (size_t d = 0; d + 1 < space.dims.size(); ++d) {
     if (d != across) outer.add(space.dims[d].size, space.dims[d].stride);
   }
-  outer.for_each_piece([&](const Nest<2>& nest, const auto& start) {
+  outer.for_each_piece(high * wide * kMapItems, [&](const Nest<2>& nest, const auto& start) {
     t.outer = nest;
     Grid grid;
     grid.groups[0] = static_cast<unsigned>(nest.elems * high * wide);
@@ -100,7 +100,7 @@ struct PlaneDims {
 
 /// Some planes of small units on one side, interleaved without gaps on the other.
 std::optional<PlaneDims> plane_dims(const Space<2>& space, int64_t bytes) {
-  constexpr int64_t kLeast = 64;  // places
+  constexpr int64_t kLeast = kPlanesBytes / 4;  // bytes of an image: a group has one or more
   if (space.dims.size() < 2 || bytes > 4) return std::nullopt;
   const size_t inner = space.dims.size() - 1;
   for (size_t d = 0; d < inner; ++d) {
@@ -108,9 +108,9 @@ std::optional<PlaneDims> plane_dims(const Space<2>& space, int64_t bytes) {
       const auto& planes = space.dims[join ? inner : d];
       const auto& places = space.dims[join ? d : inner];
       const size_t dense = join ? 0 : 1;  // the operand without gaps
-      if (planes.size <= kMostPlanes && places.size >= kLeast && places.size < int64_t{1} << 30 &&
-          planes.stride[dense] == 1 && places.stride[dense] == planes.size &&
-          places.stride[1 - dense] == 1) {
+      if (planes.size <= kMostPlanes && planes.size * places.size * bytes >= kLeast &&
+          places.size < int64_t{1} << 30 && planes.stride[dense] == 1 &&
+          places.stride[dense] == planes.size && places.stride[1 - dense] == 1) {
         return PlaneDims{join ? inner : d, join ? d : inner, join};
       }
     }
@@ -140,7 +140,7 @@ void copy_planes(Gpu& gpu, const Space<2>& space, const std::array<Operand, 2>& 
   for (size_t d = 0; d < space.dims.size(); ++d) {
     if (d != dims.plane && d != dims.place) images.add(space.dims[d].size, space.dims[d].stride);
   }
-  images.for_each_piece([&](const Nest<2>& nest, const auto& start) {
+  images.for_each_piece(tiles * kMapItems, [&](const Nest<2>& nest, const auto& start) {
     p.outer = nest;
     Grid grid;
     grid.groups[0] = static_cast<unsigned>(nest.elems * tiles);

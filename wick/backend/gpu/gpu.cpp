@@ -14,8 +14,9 @@ Driver& driver_of(Device device) {
                 Driver::missing(device.kind));
   }
   if (device.index < 0 || device.index >= driver->device_count()) {
+    const int count = driver->device_count();
     throw Error(ErrorKind::runtime, "device", "no such device here", device.str(),
-                fmt::format("there are {} of that kind", driver->device_count()));
+                fmt::format("there {} {} of that kind", count == 1 ? "is" : "are", count));
   }
   return *driver;
 }

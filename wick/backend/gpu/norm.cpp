@@ -202,11 +202,13 @@ Columns softmax_columns(const Nest<2>& kept, int64_t n, Grid& grid) {
   return c;
 }
 
-/// Elements of columns that an item can have whole, 8 or 32; 0: none, or they don't lie as words.
+/// Elements of columns that an item can have whole, 8 or 32; 0: none, or too few columns side by
+/// side for a group, or they don't lie as words.
 int64_t short_columns(const Reduction& reduction, const View& out, const ConstView& in, int dim) {
   if (reduction.n > 32 || !reduction.is_across()) return 0;
   if (bytes_of(in.dtype, 1) != 2 && in.dtype != DType::f32) return 0;
   const auto& last = reduction.kept.dims.back();
+  if (last.size < 128) return 0;
   int64_t places = reinterpret_cast<intptr_t>(in.data) | reinterpret_cast<intptr_t>(out.data);
   const auto meet = [&](int64_t elems) { places |= bytes_of(in.dtype, elems); };
   for (const int64_t elems : {last.size, reduction.kept.start[0], reduction.kept.start[1],
@@ -231,7 +233,8 @@ void rms_norm(Gpu& gpu, const View& out, const ConstView& in, const ConstView& w
   const RowPlan plan(gpu, reduction, out, in, dim);
   const void* w = advance(weight.data, weight.dtype, weight.layout.offset());
   const bool held = plan.can_be_held() && plan.goes_with(weight);
-  reduction.kept.for_each_piece([&](const Nest<2>& kept, const auto& start) {
+  reduction.kept.for_each_piece(reduction.most_items(), [&](const Nest<2>& kept,
+                                                            const auto& start) {
     const void* x = advance(in.data, in.dtype, start[0]);
     void* y = advance(out.data, out.dtype, start[1]);
     Grid grid;
@@ -270,7 +273,8 @@ void softmax(Gpu& gpu, const View& out, const ConstView& in, int dim, bool log) 
   const int64_t parts = plan.parts(), single = held ? 0 : plan.single_steps();
   const int64_t whole = short_columns(reduction, out, in, dim);
   const uint32_t wants_log = log ? 1 : 0;
-  reduction.kept.for_each_piece([&](const Nest<2>& kept, const auto& start) {
+  reduction.kept.for_each_piece(reduction.most_items(), [&](const Nest<2>& kept,
+                                                            const auto& start) {
     const void* x = advance(in.data, in.dtype, start[0]);
     void* y = advance(out.data, out.dtype, start[1]);
     Grid grid;

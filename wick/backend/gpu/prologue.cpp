@@ -58,7 +58,8 @@ void quantize_rows(Gpu& gpu, const LinearFusion& fusion, const ConstView& x, int
   const auto columns = static_cast<uint32_t>(k);
   const auto fours = static_cast<unsigned>(out.padded) * 8;
   uint64_t first_row = 0;
-  rows.for_each_piece([&](const Nest<1>& nest, const auto& start) {
+  rows.for_each_piece(std::max(int64_t{fours}, int64_t{1024}), [&](const Nest<1>& nest,
+                                                                   const auto& start) {
     const void* in = advance(x.data, x.dtype, start[0]);
     Grid grid;
     grid.early = true;

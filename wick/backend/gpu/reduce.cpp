@@ -60,17 +60,18 @@ class SumLauncher {
         line_(reduction.line()) {}
 
   void run() const {
-    reduction_.kept.for_each_piece([&](const Nest<2>& kept, const auto& start) {
-      const void* x = advance(in_.data, in_.dtype, start[0]);
-      void* y = advance(out_.data, out_.dtype, start[1]);
-      if (reduction_.n == 0) {
-        join(y, nullptr, kept, 1, 0);
-      } else if (reduction_.is_across()) {
-        columns(y, x, kept);
-      } else {
-        rows(y, x, kept);
-      }
-    });
+    reduction_.kept.for_each_piece(reduction_.most_items(),
+                                   [&](const Nest<2>& kept, const auto& start) {
+                                     const void* x = advance(in_.data, in_.dtype, start[0]);
+                                     void* y = advance(out_.data, out_.dtype, start[1]);
+                                     if (reduction_.n == 0) {
+                                       join(y, nullptr, kept, 1, 0);
+                                     } else if (reduction_.is_across()) {
+                                       columns(y, x, kept);
+                                     } else {
+                                       rows(y, x, kept);
+                                     }
+                                   });
   }
 
  private:
@@ -185,15 +186,16 @@ class BestLauncher {
         line_(reduction.line()) {}
 
   void run() const {
-    reduction_.kept.for_each_piece([&](const Nest<2>& kept, const auto& start) {
-      const void* x = advance(in_.data, in_.dtype, start[0]);
-      void* y = advance(out_.data, out_.dtype, start[1]);
-      if (elem_ == 8) {
-        piece<uint64_t>(y, x, kept);
-      } else {
-        piece<uint32_t>(y, x, kept);
-      }
-    });
+    reduction_.kept.for_each_piece(reduction_.most_items(),
+                                   [&](const Nest<2>& kept, const auto& start) {
+                                     const void* x = advance(in_.data, in_.dtype, start[0]);
+                                     void* y = advance(out_.data, out_.dtype, start[1]);
+                                     if (elem_ == 8) {
+                                       piece<uint64_t>(y, x, kept);
+                                     } else {
+                                       piece<uint32_t>(y, x, kept);
+                                     }
+                                   });
   }
 
  private:

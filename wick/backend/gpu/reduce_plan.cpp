@@ -61,6 +61,12 @@ bool Reduction::has_dense_columns(const void* data, DType dtype, int64_t each,
          aligned(data, dtype, bytes, true);
 }
 
+int64_t Reduction::most_items() const {
+  // Rows: 128 for each of 8 chunks. Few columns, of which a group has no more: a team each.
+  constexpr int64_t kMost = 1024, kTeam = 32;
+  return std::max(kTeam, std::min(int64_t{1} << ceil_log(static_cast<uint64_t>(n)), kMost));
+}
+
 Line Reduction::line() const {
   Line line;
   line.rank = 1;  // of nothing, and of a single element

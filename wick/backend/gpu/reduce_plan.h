@@ -31,6 +31,8 @@ struct Reduction {
   bool has_dense_columns(const void* data, DType dtype, int64_t each, int64_t bytes) const;
 
   Line line() const;
+  /// Work-items that a result takes at most.
+  int64_t most_items() const;
 
  private:
   bool aligned(const void* data, DType dtype, int64_t bytes, bool columns) const;

@@ -59,30 +59,36 @@ struct Space {
     for (const Dim& d : sorted) add(d.size, d.stride);
   }
 
-  /// Calls body(nest, start) for pieces that kernels can count: below 2^31 elements each.
+  /// Calls body(nest, start) for pieces that kernels can count: below 2^31 elements each, and,
+  /// where an element takes so many work-items, below the 2^32 of those that AMD's drivers launch
+  /// at once.
+  template <class F>
+  void for_each_piece(int64_t items, F&& body) const {
+    constexpr int64_t kMost = int64_t{1} << 30;
+    if (elems == 0) return;
+    piece(dims, start, std::clamp<int64_t>(2 * kMost / items, 1, kMost), body);
+  }
   template <class F>
   void for_each_piece(F&& body) const {
-    if (elems == 0) return;
-    piece(dims, start, body);
+    for_each_piece(1, body);
   }
 
  private:
   template <class F>
-  static void piece(std::vector<Dim> dims, std::array<int64_t, N> start, F& body) {
-    constexpr int64_t kMost = int64_t{1} << 30;
+  static void piece(std::vector<Dim> dims, std::array<int64_t, N> start, int64_t most, F& body) {
     int64_t inner = 1;  // elements of all dims but the outermost
     for (size_t d = 1; d < dims.size(); ++d) inner *= dims[d].size;
     const int64_t outer = dims.empty() ? 1 : dims[0].size;
-    if (!dims.empty() && inner > kMost) {
+    if (!dims.empty() && inner > most) {
       const Dim first = dims[0];
       const std::vector<Dim> rest(dims.begin() + 1, dims.end());
       for (int64_t i = 0; i < outer; ++i) {
-        piece(rest, start, body);
+        piece(rest, start, most, body);
         for (size_t k = 0; k < N; ++k) start[k] += first.stride[k];
       }
       return;
     }
-    const int64_t step = std::max<int64_t>(kMost / inner, 1);
+    const int64_t step = std::max<int64_t>(most / inner, 1);
     for (int64_t done = 0; done < outer; done += step) {
       const int64_t now = std::min(step, outer - done);
       if (!dims.empty()) dims[0].size = now;
