@@ -34,8 +34,8 @@ TARGET = 1.1
 
 # Why cases miss a target, by the beginning of their names.
 WHY = {
-    "copy_anywhere": "512 bytes of a wave of 32 that begin inside a line are in five lines, not four; of 16 bits the word "
-                     "behind an item's 16 bytes is loaded, too: the cache has both",
+    "copy_anywhere": "512 bytes of a wave of 32 that begin inside a line are in five lines, not four: the "
+                     "fifth is the next wave's first, out of the cache",
     "few.q6_k": "high bits of a block are loaded by words, one of each row's four; nibbles go by 16 bytes",
     "many.q6_k": "a chunk's scales, 64 bytes of a column and 32 bytes of f16 d of a unit's rows, are parts of lines",
     "matmul.f16.large": "a slab has 64 bytes of a row, half a line: the other half comes out of the cache with the "

@@ -175,7 +175,15 @@ WICK_DEVICE Bytes16 load_between(const void* at) {
   const u32* words = reinterpret_cast<const u32*>(reinterpret_cast<u64>(at) - past);
   const Four v = *reinterpret_cast<const Four*>(words);
   if constexpr (kUnit == 4) return {{v.x, v.y, v.z, v.w}};
-  const u32 w[5] = {v.x, v.y, v.z, v.w, words[past == 0 ? 3 : 4]};
+  // The fifth word is mostly the first of the lane behind: asked of memory by every lane, it would
+  // have all lines come twice. A lane that isn't running answers 0, which follows nothing that
+  // needs a fifth.
+  const auto low = static_cast<i32>(reinterpret_cast<u64>(words));
+  const auto behind = static_cast<i32>((item() + 1) % __AMDGCN_WAVEFRONT_SIZE__ * 4);
+  auto fifth = static_cast<u32>(__builtin_amdgcn_ds_bpermute(behind, static_cast<i32>(v.x)));
+  const i32 its = __builtin_amdgcn_ds_bpermute(behind, low);
+  if (past != 0 && static_cast<u32>(its) != static_cast<u32>(low) + 16) fifth = words[4];
+  const u32 w[5] = {v.x, v.y, v.z, v.w, fifth};
   Bytes16 x;
 #pragma unroll
   for (u32 i = 0; i < 4; ++i) x.w[i] = static_cast<u32>((u64{w[i + 1]} << 32 | w[i]) >> past * 8);
