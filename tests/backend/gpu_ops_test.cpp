@@ -362,6 +362,37 @@ TEST_F(GpuOps, RowsOfEveryShortLength) {
   });
 }
 
+TEST_F(GpuOps, LongRowsThatBeginAnywhere) {
+  on_each([&](GpuBackend& gpu) {
+    for (const DType dtype : {DType::u8, DType::f8e4m3, DType::i16, DType::bf16, DType::f16,
+                              DType::i32, DType::f32, DType::i64}) {
+      Buffer in(gpu, dtype, 20'000), out(gpu, dtype, 8), index(gpu, DType::u32, 8);
+      in.randomise(15);
+      for (const int64_t n : {129, 131, 257, 515, 1001, 4095, 4097, 9001}) {
+        for (const int64_t start : {0, 1, 3, 6}) {
+          const int64_t rows = n > 4097 ? 2 : 4;
+          const Layout x = Layout::contiguous({rows, n + 7}).narrow(1, start, n);
+          const Layout one = Layout::contiguous({rows, 1});
+          const auto what = fmt::format("{} [{}, {}] from {}", name(dtype), rows, n, start);
+          for (const Op op : {Op::sum, Op::max, Op::min}) {
+            expect_same(gpu, out, fmt::format("{} {}", name(op), what), [&](Backend& backend, bool there) {
+              backend.reduce(op, there ? out.there(one) : out.here(one),
+                             there ? in.there(x) : in.here(x), 2);
+            });
+          }
+          for (const Op op : {Op::argmax, Op::argmin}) {
+            expect_same(gpu, index, fmt::format("{} {}", name(op), what), [&](Backend& backend, bool there) {
+              backend.arg_reduce(op, there ? index.there(one) : index.here(one),
+                                 there ? in.there(x) : in.here(x), 1);
+            });
+          }
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
+  });
+}
+
 TEST_F(GpuOps, ColumnsOfManyRows) {
   on_each([&](GpuBackend& gpu) {
     for (const DType dtype : {DType::f32, DType::bf16, DType::u8}) {

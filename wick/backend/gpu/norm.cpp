@@ -43,14 +43,15 @@ class RowPlan {
     return is_dense() && n_ % each() == 0 && items_of(each()) <= kMostItems && n_ <= kChunk << 3 &&
            is_aligned();
   }
-  /// Elements of one accumulator that an item holds, 8, 16 or 32, in a kernel of such items; 0:
-  /// there is none for these rows.
-  int64_t single_steps() const {
-    constexpr int64_t kLeast = 512;
-    if (!is_dense() || n_ <= kLeast || n_ > kGroupElems) return 0;
-    return std::max<int64_t>(steps_, 8);
+  /// Whether softmax_anywhere can: such floats, wherever rows begin and however many.
+  bool can_be_anywhere() const {
+    return is_dense() && n_ > kAccumulators && items_of(each_anywhere()) <= kMostItems &&
+           n_ <= kChunk << 3;
   }
-  /// Groups of such items that have a row together; 0: it's too long, or too short, or they can't.
+  NormRows spread_anywhere(const Nest<2>& kept, Grid& grid) const {
+    return spread(kept, each_anywhere(), 64, 1, grid);
+  }
+  /// Groups that have a row together; 0: it's too long, or too short, or they can't.
   int64_t parts() const {
     const int64_t wanted = divide_up(n_, kGroupElems);
     const bool can = is_dense() && n_ % each() == 0 && is_aligned() && gpu_.has_parts();
@@ -145,7 +146,7 @@ class RowPlan {
 
  private:
   static constexpr unsigned kMostItems = 512;
-  // As in kernels/softmax.gpu: elements of a group whose items have one accumulator each.
+  // As in kernels/softmax.gpu: elements of a group of those that share a row.
   static constexpr int64_t kGroupElems = kMostItems / kAccumulators * kChunk, kMostParts = 8;
 
   /// Whether the packs of an item that holds its rows can be loaded and stored at once.
@@ -162,6 +163,9 @@ class RowPlan {
   int64_t each() const {
     const int64_t elem = bytes_of(in_.dtype, 1);
     return steps_ == 32 ? std::max<int64_t>(4 / elem, 1) : steps_ == 16 && elem == 4 ? 2 : 4;
+  }
+  int64_t each_anywhere() const {
+    return steps_ == 32 ? std::max<int64_t>(4 / bytes_of(in_.dtype, 1), 1) : 2;
   }
   uint32_t width_log(int64_t each) const {
     return ceil_log(static_cast<uint64_t>(divide_up(std::min(n_, kAccumulators), each)));
@@ -268,9 +272,9 @@ void softmax(Gpu& gpu, const View& out, const ConstView& in, int dim, bool log) 
   if (out.layout.elems() == 0) return;
   const Reduction reduction(in.layout, out.layout, 1u << dim);
   const RowPlan plan(gpu, reduction, out, in, dim);
-  // Items of packs that hold 32 elements of f32 have one accumulator each, too.
+  // Items that hold 32 elements of f32 have one accumulator each.
   const bool held = plan.can_be_held() && !(in.dtype == DType::f32 && plan.steps() == 32);
-  const int64_t parts = plan.parts(), single = held ? 0 : plan.single_steps();
+  const int64_t parts = plan.parts();
   const int64_t whole = short_columns(reduction, out, in, dim);
   const uint32_t wants_log = log ? 1 : 0;
   reduction.kept.for_each_piece(reduction.most_items(), [&](const Nest<2>& kept,
@@ -282,10 +286,10 @@ void softmax(Gpu& gpu, const View& out, const ConstView& in, int dim, bool log) 
       const NormRows rows = plan.spread_parts(kept, parts, grid);
       gpu.launch("softmax", fmt::format("softmax_parts_{}", name(in.dtype)), grid, y, x, rows,
                  wants_log, static_cast<uint32_t>(parts));
-    } else if (single != 0) {
-      const NormRows rows = plan.spread(kept, 1, 64, 1, grid);
-      gpu.launch("softmax", fmt::format("softmax_single_{}_{}", name(in.dtype), single), grid, y, x,
-                 rows, wants_log);
+    } else if (!held && plan.can_be_anywhere()) {
+      const NormRows rows = plan.spread_anywhere(kept, grid);
+      gpu.launch("softmax", fmt::format("softmax_anywhere_{}_{}", name(in.dtype), plan.steps()),
+                 grid, y, x, rows, wants_log);
     } else if (held) {
       const NormRows rows = plan.spread_held(kept, grid);
       // Of long rows of 16 bits, a group takes up to four, where there are groups enough.

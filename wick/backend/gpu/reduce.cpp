@@ -258,7 +258,9 @@ class BestLauncher {
   void rows(void* y, const void* x, const Nest<2>& kept) const {
     const int64_t n = reduction_.n, pack = 16 / elem_;
     const bool dense = reduction_.is_dense(in_.data, in_.dtype, pack, 16);
-    const int64_t packs = dense ? n / pack : n;
+    const bool beside =
+        !dense && elem_ <= 4 && line_.rank == 1 && line_.stride[0] == 1 && n >= 16 * pack;
+    const int64_t packs = dense || beside ? divide_up(n, pack) : n;
     // An item takes some eight packs, or one of several rows.
     const int64_t processors = gpu_.info.processors;
     Rows rows;
@@ -267,10 +269,14 @@ class BestLauncher {
     const bool is_short = dense && packs <= 8;
     rows.width_log = ceil_log(static_cast<uint64_t>(is_short ? packs : divide_up(packs, 8)));
     rows.width_log = std::min(rows.width_log, 8u);
+    if (beside) {
+      rows.packs = 1;
+      rows.width_log = std::max(rows.width_log, ceil_log(static_cast<uint64_t>(2 * pack)));
+    }
     int64_t blocks = std::min(divide_up(packs, 8 * kItems), divide_up(8 * processors, kept.elems));
     const int64_t a_block = divide_up(packs, blocks);
     blocks = divide_up(packs, a_block);
-    rows.block = static_cast<uint64_t>(dense ? a_block * pack : a_block);
+    rows.block = static_cast<uint64_t>(dense || beside ? a_block * pack : a_block);
     rows.blocks = static_cast<uint32_t>(blocks);
     const uint64_t items = rows.total() << rows.width_log;
     const unsigned a_group = kItems * (is_short ? kShortRows : 1);

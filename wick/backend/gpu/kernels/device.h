@@ -79,6 +79,14 @@ WICK_DEVICE u32 shuffle_xor(u32 x) {
   }
 }
 
+/// x of the team's next lane; the last one has the first's. All of the team come here; on AMD a
+/// lane that doesn't answers 0.
+WICK_DEVICE u32 from_next_lane(u32 x) {
+  const u32 next = (item() & (__AMDGCN_WAVEFRONT_SIZE__ - kTeam)) | ((item() + 1) % kTeam);
+  return static_cast<u32>(
+      __builtin_amdgcn_ds_bpermute(static_cast<i32>(next * 4), static_cast<i32>(x)));
+}
+
 /// c + Σ a_i·b_i over the four signed bytes of each.
 WICK_DEVICE i32 dot4(i32 a, i32 b, i32 c) {
 #if defined(__gfx1100__) || defined(__gfx1101__) || defined(__gfx1102__) ||       \
@@ -175,14 +183,12 @@ WICK_DEVICE Bytes16 load_between(const void* at) {
   const u32* words = reinterpret_cast<const u32*>(reinterpret_cast<u64>(at) - past);
   const Four v = *reinterpret_cast<const Four*>(words);
   if constexpr (kUnit == 4) return {{v.x, v.y, v.z, v.w}};
-  // The fifth word is mostly the first of the lane behind: asked of memory by every lane, it would
-  // have all lines come twice. A lane that isn't running answers 0, which follows nothing that
+  // The fifth word is mostly the first of the next lane: asked of memory by every lane, it would
+  // have all lines come twice. What lies at 0, as a lane that isn't here says, follows nothing that
   // needs a fifth.
-  const auto low = static_cast<i32>(reinterpret_cast<u64>(words));
-  const auto behind = static_cast<i32>((item() + 1) % __AMDGCN_WAVEFRONT_SIZE__ * 4);
-  auto fifth = static_cast<u32>(__builtin_amdgcn_ds_bpermute(behind, static_cast<i32>(v.x)));
-  const i32 its = __builtin_amdgcn_ds_bpermute(behind, low);
-  if (past != 0 && static_cast<u32>(its) != static_cast<u32>(low) + 16) fifth = words[4];
+  const u32 low = static_cast<u32>(reinterpret_cast<u64>(words));
+  u32 fifth = from_next_lane(v.x);
+  if (from_next_lane(low) != low + 16 && past != 0) fifth = words[4];
   const u32 w[5] = {v.x, v.y, v.z, v.w, fifth};
   Bytes16 x;
 #pragma unroll
@@ -250,6 +256,7 @@ template <u32 kMask>
 WICK_DEVICE u32 shuffle_xor(u32 x) {
   return __shfl_xor_sync(~0u, x, kMask);
 }
+WICK_DEVICE u32 from_next_lane(u32 x) { return __shfl_sync(~0u, x, (item() + 1) % kTeam); }
 WICK_DEVICE i32 dot4(i32 a, i32 b, i32 c) { return __dp4a(a, b, c); }
 WICK_DEVICE u32 compare_and_swap(u32* at, u32 expected, u32 wanted) {
   return atomicCAS(at, expected, wanted);
@@ -401,6 +408,13 @@ template <u32 kMask>
 WICK_DEVICE double shuffle_xor(double x) {
   return bits_f64(shuffle_xor<kMask>(f64_bits(x)));
 }
+
+WICK_DEVICE float from_next_lane(float x) { return bits_f32(from_next_lane(f32_bits(x))); }
+WICK_DEVICE u64 from_next_lane(u64 x) {
+  const u64 low = from_next_lane(static_cast<u32>(x));
+  return low | u64{from_next_lane(static_cast<u32>(x >> 32))} << 32;
+}
+WICK_DEVICE double from_next_lane(double x) { return bits_f64(from_next_lane(f64_bits(x))); }
 
 /// Reports a mistake in what the kernel was given; the first one counts.
 WICK_DEVICE void report(FaultLine* line, FaultKind kind, u32 note, i64 value) {

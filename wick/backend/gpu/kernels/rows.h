@@ -98,6 +98,9 @@ struct HeldRows {
     return left;
   }
 
+  /// Whether the item has pack s of rows; and its element i.
+  WICK_DEVICE bool has(u32 s) const { return s * distance < left; }
+  WICK_DEVICE static bool has(u32, u32) { return true; }
   template <class T>
   WICK_DEVICE Pack<T, kEach> load(const T* x, u32 s, u32 left_of_row) const {
     Pack<T, kEach> y = {};
@@ -109,6 +112,21 @@ struct HeldRows {
     const auto pack = Pack<T, kEach>::of(v);
     if (s * distance < left_of_row) store_pack(y + s * distance, pack);
   }
+  /// Row j's packs, s as get(s, v) says.
+  template <class T, class Get>
+  WICK_DEVICE void store_row(T* out, u32 j, const Get& get) const {
+    i64 at[2];
+    const u32 n = locate(j, at);
+#pragma unroll
+    for (u32 s = 0; s < kPacks; ++s) {
+      Compute<T> v[kEach];
+      get(s, v);
+      store(out + at[1], s, n, v);
+    }
+  }
+  /// As row_sum.
+  template <class Sums, class A>
+  WICK_DEVICE A sum(const Sums& sums, A* shared) const;
   template <class T>
   WICK_DEVICE void load_all(Pack<T, kEach> (&held)[kRows][kPacks], const T* in) const {
 #pragma unroll
@@ -177,7 +195,7 @@ WICK_DEVICE A short_row_sum(const A (&acc)[kShortLanes][4], u32 width) {
   return s;
 }
 
-/// The accumulators of rows that are held.
+/// The accumulators of rows that are held. The sum of them: Held::sum.
 template <class Held, u32 kEach, class A>
 struct HeldSum {
   A acc[Held::kShort ? kShortLanes : 1][kEach] = {};
@@ -186,15 +204,17 @@ struct HeldSum {
     A& to = acc[Held::kShort ? pack : 0][i];
     to = to + x;
   }
-  /// As row_sum.
-  WICK_DEVICE A total(const RowPlace<kEach>& place, A* shared) const {
-    if constexpr (Held::kShort) {
-      return short_row_sum(acc, place.width);
-    } else {
-      return row_sum(acc[0], place, shared);
-    }
-  }
 };
+
+template <u32 kSteps, u32 kEach, u32 kRows>
+template <class Sums, class A>
+WICK_DEVICE A HeldRows<kSteps, kEach, kRows>::sum(const Sums& sums, A* shared) const {
+  if constexpr (kShort) {
+    return short_row_sum(sums.acc, place.width);
+  } else {
+    return row_sum(sums.acc[0], place, shared);
+  }
+}
 
 /// Calls f(c, x, left) for four elements x at a time, those from c = first on and those at
 /// multiples of 128 further, below n: `left` are there from c on. They lie a step apart; packs:
