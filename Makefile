@@ -49,7 +49,9 @@ deps:
 $(BUILD)/build.ninja:
 	@mkdir -p build && cmake --preset release >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
 
-# On emulated devices without the search for leaks, which their memory and their forks bring down.
+# On emulated devices without the search for leaks, which their memory and their forks bring down, and without a look at
+# what the emulator itself does: it is built without a sanitizer.
+asan tsan: export TSAN_OPTIONS := suppressions=$(CURDIR)/tools/tsan.supp
 asan tsan: deps
 	cmake --preset $@
 	ninja -C build/$@ -j $(JOBS) all wick_tests
