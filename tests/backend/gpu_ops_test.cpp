@@ -426,16 +426,24 @@ TEST_F(GpuOps, FewRowsOfManyColumns) {
   on_each([&](GpuBackend& gpu) {
     for (const DType dtype : {DType::f32, DType::f16, DType::u8}) {
       Buffer in(gpu, dtype, int64_t{6} << 20), out(gpu, dtype, 1 << 20);
+      Buffer index(gpu, DType::u32, 1 << 20);
       in.randomise(14);
       for (const auto& [rows, columns] : cases) {
         for (const int64_t start : {0, 1}) {
           const Layout from = Layout::contiguous({rows, columns}).narrow(1, start, columns - start);
           const Layout one = Layout::contiguous({1, columns}).narrow(1, start, columns - start);
-          expect_same(gpu, out, fmt::format("{} [{}, {}]", name(dtype), rows, columns),
-                      [&](Backend& backend, bool there) {
-                        backend.reduce(Op::sum, there ? out.there(one) : out.here(one),
-                                       there ? in.there(from) : in.here(from), 1);
-                      });
+          const auto what = fmt::format("{} [{}, {}]", name(dtype), rows, columns);
+          for (const Op op : {Op::sum, Op::max}) {
+            expect_same(gpu, out, fmt::format("{} {}", name(op), what),
+                        [&](Backend& backend, bool there) {
+                          backend.reduce(op, there ? out.there(one) : out.here(one),
+                                         there ? in.there(from) : in.here(from), 1);
+                        });
+          }
+          expect_same(gpu, index, "argmin " + what, [&](Backend& backend, bool there) {
+            backend.arg_reduce(Op::argmin, there ? index.there(one) : index.here(one),
+                               there ? in.there(from) : in.here(from), 0);
+          });
           if (HasFatalFailure()) return;
         }
       }

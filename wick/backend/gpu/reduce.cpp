@@ -46,6 +46,11 @@ SumType sum_type(DType dtype) {
   }
 }
 
+/// Columns, or pieces of some, of which there are enough for an item each.
+uint64_t enough_columns(const Gpu& gpu) {
+  return uint64_t{512} * static_cast<unsigned>(gpu.info.processors);
+}
+
 /// A sum over some dims of a tensor.
 class SumLauncher {
  public:
@@ -112,13 +117,13 @@ class SumLauncher {
     c.lanes_log =
         ceil_log(static_cast<uint64_t>(divide_up(std::min(reduction_.n, kAccumulators), kEach)));
     const auto pieces = static_cast<uint32_t>(divide_up(c.columns, wide ? most : 1));
-    const unsigned items = c.lanes_log == 5 ? kColumnItems : kItems;
     // Enough columns to do without lanes side by side.
-    const uint64_t enough = uint64_t{512} * static_cast<unsigned>(gpu_.info.processors);
     if (reduction_.n <= kAccumulators && line_.rank == 1 &&
-        uint64_t{c.outer.elems} * pieces >= enough) {
+        uint64_t{c.outer.elems} * pieces >= enough_columns(gpu_)) {
       c.lanes_log = 0;
     }
+    // An item that takes all lanes has many registers, of which small groups leave fewer unused.
+    const unsigned items = c.lanes_log == 5 ? kColumnItems : c.lanes_log == 0 ? 128 : kItems;
     c.across_log = std::min(ceil_log(pieces), ceil_log(items >> c.lanes_log));
     c.across_log = std::max(c.across_log, 5 - c.lanes_log);
     c.strips = (pieces + (1u << c.across_log) - 1) >> c.across_log;
@@ -294,14 +299,17 @@ class BestLauncher {
     const bool wide = reduction_.has_dense_columns(in_.data, in_.dtype, most, most * elem_);
     Columns c = columns_of(kept, n);
     const auto pieces = static_cast<uint32_t>(divide_up(c.columns, wide ? most : 1));
-    c.across_log = std::min(ceil_log(pieces), 5u);
-    c.lanes_log = std::min(8 - c.across_log, ceil_log(static_cast<uint64_t>(n)));
+    // Of few rows an item takes all, where there are columns enough.
+    const bool alone = n <= kAccumulators && uint64_t{c.outer.elems} * pieces >= enough_columns(gpu_);
+    c.across_log = std::min(ceil_log(pieces), alone ? 8u : 5u);
+    if (!alone) c.lanes_log = std::min(8 - c.across_log, ceil_log(static_cast<uint64_t>(n)));
     c.across_log = std::max(c.across_log, 5 - std::min(c.lanes_log, 5u));
     c.strips = (pieces + (1u << c.across_log) - 1) >> c.across_log;
     // At least 8 rows an item, unless there are groups enough.
     const int64_t groups = int64_t{c.outer.elems} * c.strips;
-    const int64_t blocks = std::min(divide_up(n, int64_t{8} << c.lanes_log),
-                                    divide_up(8 * int64_t{gpu_.info.processors}, groups));
+    const int64_t blocks = alone ? 1
+                                 : std::min(divide_up(n, int64_t{8} << c.lanes_log),
+                                            divide_up(8 * int64_t{gpu_.info.processors}, groups));
     c.block = static_cast<uint64_t>(divide_up(n, blocks));
     c.blocks = static_cast<uint32_t>(divide_up(n, static_cast<int64_t>(c.block)));
     Grid grid;
