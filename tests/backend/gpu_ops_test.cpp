@@ -375,16 +375,18 @@ TEST_F(GpuOps, LongRowsThatBeginAnywhere) {
           const Layout one = Layout::contiguous({rows, 1});
           const auto what = fmt::format("{} [{}, {}] from {}", name(dtype), rows, n, start);
           for (const Op op : {Op::sum, Op::max, Op::min}) {
-            expect_same(gpu, out, fmt::format("{} {}", name(op), what), [&](Backend& backend, bool there) {
-              backend.reduce(op, there ? out.there(one) : out.here(one),
-                             there ? in.there(x) : in.here(x), 2);
-            });
+            expect_same(gpu, out, fmt::format("{} {}", name(op), what),
+                        [&](Backend& backend, bool there) {
+                          backend.reduce(op, there ? out.there(one) : out.here(one),
+                                         there ? in.there(x) : in.here(x), 2);
+                        });
           }
           for (const Op op : {Op::argmax, Op::argmin}) {
-            expect_same(gpu, index, fmt::format("{} {}", name(op), what), [&](Backend& backend, bool there) {
-              backend.arg_reduce(op, there ? index.there(one) : index.here(one),
-                                 there ? in.there(x) : in.here(x), 1);
-            });
+            expect_same(gpu, index, fmt::format("{} {}", name(op), what),
+                        [&](Backend& backend, bool there) {
+                          backend.arg_reduce(op, there ? index.there(one) : index.here(one),
+                                             there ? in.there(x) : in.here(x), 1);
+                        });
           }
           if (HasFatalFailure()) return;
         }

@@ -13,6 +13,7 @@ namespace {
 
 constexpr int64_t kChunk = 4096, kAccumulators = 128, kEach = 4;
 constexpr unsigned kItems = 256, kColumnItems = 512, kJoined = 16, kShortRows = 4, kShortSums = 2;
+constexpr int64_t kFewRows = 4;
 
 /// How sums of a dtype are computed: by which kernels, in what.
 struct SumType {
@@ -286,6 +287,11 @@ class BestLauncher {
     const uint64_t items = rows.total() << rows.width_log;
     const unsigned a_group = kItems * (is_short ? kShortRows : 1);
     const Grid grid{{static_cast<unsigned>((items + a_group - 1) / a_group), 1, 1}};
+    if (is_short) {
+      gpu_.launch("best", fmt::format("best_short_rows_u{}", 8 * elem_), grid, target(y), x, rows,
+                  rule<K>());
+      return;
+    }
     with_parts<K>(
         y, kept, 1, rows.blocks, [&](const BestTarget& target, const BestParts<K>& parts) {
           gpu_.launch("best", fmt::format("best_{}_u{}", dense ? "rows" : "lines", 8 * elem_), grid,
@@ -300,7 +306,8 @@ class BestLauncher {
     Columns c = columns_of(kept, n);
     const auto pieces = static_cast<uint32_t>(divide_up(c.columns, wide ? most : 1));
     // Of few rows an item takes all, where there are columns enough.
-    const bool alone = n <= kAccumulators && uint64_t{c.outer.elems} * pieces >= enough_columns(gpu_);
+    const bool alone =
+        n <= kAccumulators && uint64_t{c.outer.elems} * pieces >= enough_columns(gpu_);
     c.across_log = std::min(ceil_log(pieces), alone ? 8u : 5u);
     if (!alone) c.lanes_log = std::min(8 - c.across_log, ceil_log(static_cast<uint64_t>(n)));
     c.across_log = std::max(c.across_log, 5 - std::min(c.lanes_log, 5u));
@@ -315,23 +322,30 @@ class BestLauncher {
     Grid grid;
     grid.items = 1u << (c.lanes_log + c.across_log);
     grid.groups[0] = c.outer.elems * c.blocks * c.strips;
-    with_parts<K>(
-        y, kept, c.columns, c.blocks, [&](const BestTarget& target, const BestParts<K>& parts) {
-          gpu_.launch("best", fmt::format("best_{}columns_u{}", wide ? "wide_" : "", 8 * elem_),
-                      grid, target, parts, x, c, line_, rule<K>());
-        });
+    if (alone && wide && n <= kFewRows && line_.rank == 1) {
+      gpu_.launch("best_columns", fmt::format("best_few_columns_u{}", 8 * elem_), grid, target(y),
+                  x, c, line_.stride[0], rule<K>());
+      return;
+    }
+    with_parts<K>(y, kept, c.columns, c.blocks,
+                  [&](const BestTarget& target, const BestParts<K>& parts) {
+                    gpu_.launch("best_columns",
+                                fmt::format("best_{}columns_u{}", wide ? "wide_" : "", 8 * elem_),
+                                grid, target, parts, x, c, line_, rule<K>());
+                  });
   }
+
+  BestTarget target(void* y) const { return {y, index_ ? 1u : 0u, static_cast<uint32_t>(elem_)}; }
 
   template <class K, class F>
   void with_parts(void* y, const Nest<2>& kept, uint32_t columns, uint32_t blocks,
                   const F& body) const {
-    const BestTarget target{y, index_ ? 1u : 0u, static_cast<uint32_t>(elem_)};
-    if (blocks == 1) return body(target, BestParts<K>{nullptr, nullptr});
+    if (blocks == 1) return body(target(y), BestParts<K>{nullptr, nullptr});
     const size_t count = size_t{kept.elems} * blocks;
     const Scratch memory(gpu_, count * (sizeof(K) + 4));
     K* const keys = memory.data<K>();
     const BestParts<K> partial{keys, reinterpret_cast<uint32_t*>(keys + count)};
-    body(target, partial);
+    body(target(y), partial);
     Parts parts;
     parts.kept = kept;
     parts.columns = columns;
@@ -340,8 +354,8 @@ class BestLauncher {
     const uint64_t items = uint64_t{kept.elems} << parts.width_log;
     Grid grid{{static_cast<unsigned>((items + kItems - 1) / kItems), 1, 1}};
     grid.early = true;
-    gpu_.launch("best", fmt::format("join_best_u{}", 8 * sizeof(K)), grid, target, partial, parts,
-                rule<K>());
+    gpu_.launch("best", fmt::format("join_best_u{}", 8 * sizeof(K)), grid, target(y), partial,
+                parts, rule<K>());
   }
 
   Gpu& gpu_;
