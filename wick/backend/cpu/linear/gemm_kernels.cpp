@@ -45,8 +45,6 @@ void tile(i64 k, const T* a, const T* b, i64 b_panel_stride, T* c, i64 c_stride,
   } else {
 #pragma GCC unroll 16
     for (int i = 0; i < MR; ++i) {
-      __builtin_prefetch(c + i * c_stride, 1);
-      __builtin_prefetch(c + i * c_stride + NP * kColPanel<T> - 1, 1);
 #pragma GCC unroll 8
       for (int j = 0; j < NP * kVectors; ++j) acc[i][j] = typename S::V{};
     }
@@ -172,6 +170,32 @@ constexpr Tiles<T> make_tiles() {
   return tiles;
 }
 
+/// Asks for the lines of C that the tile of row i and column j will want: it comes next, and one
+/// computes meanwhile.
+template <class T>
+WICK_FN void prefetch_tile(const MultiplyArgs& m, i64 i, i64 j) {
+  constexpr i64 kTileCols = kTilePanels * kColPanel<T>;
+  const i64 end = m.rows - i < kTileRows ? m.rows : i + kTileRows;
+  for (; i < end; ++i) {
+    const T* c = static_cast<const T*>(m.c) + i * m.c_row_stride + j;
+    for (i64 s = 0; s < kTileCols; s += kColPanel<T>) __builtin_prefetch(c + s, 1);
+  }
+}
+
+/// Brings the part of A's next panel that is a tile's share nearer: of a block's tiles, those that
+/// begin at column j of a row of them.
+template <class T>
+WICK_FN void prefetch_rows(const MultiplyArgs& m, i64 i, i64 j) {
+  constexpr i64 kTileCols = kTilePanels * kColPanel<T>, kLine = 64 / sizeof(T);
+  if (i + kTileRows >= m.rows) return;
+  const i64 lines = m.k * kRowPanel / kLine;
+  const T* next = static_cast<const T*>(m.a) + (i / kTileRows + 1) * m.a_panel_stride;
+  const i64 tiles = (m.cols + kTileCols - 1) / kTileCols, tile = j / kTileCols;
+  for (i64 l = lines * tile / tiles; l < lines * (tile + 1) / tiles; ++l) {
+    __builtin_prefetch(next + l * kLine, 0, 2);
+  }
+}
+
 /// One tile, through a buffer where it reaches over C's edge.
 template <class T>
 WICK_FN void edge_or_tile(const Tiles<T>& tiles, const MultiplyArgs& m, i64 i, i64 j) {
@@ -255,14 +279,22 @@ void multiply(const MultiplyArgs& m) {
   constexpr i64 kTileCols = kTilePanels * kColPanel<T>;
   if constexpr (kTilePanels > 1) {
     for (i64 i = 0; i < m.rows; i += kTileRows) {
-      for (i64 j = 0; j < m.cols; j += kTileCols) edge_or_tile(kTiles, m, i, j);
+      for (i64 j = 0; j < m.cols; j += kTileCols) {
+        const bool last = j + kTileCols >= m.cols;
+        prefetch_tile<T>(m, last ? i + kTileRows : i, last ? 0 : j + kTileCols);
+        prefetch_rows<T>(m, i, j);
+        edge_or_tile(kTiles, m, i, j);
+      }
     }
   } else {
     constexpr i64 kRowBlock = 24 * kTileRows;  // its panels stay in L2
     for (i64 i0 = 0; i0 < m.rows; i0 += kRowBlock) {
       const i64 end = m.rows - i0 < kRowBlock ? m.rows : i0 + kRowBlock;
       for (i64 j = 0; j < m.cols; j += kTileCols) {
-        for (i64 i = i0; i < end; i += kTileRows) edge_or_tile(kTiles, m, i, j);
+        for (i64 i = i0; i < end; i += kTileRows) {
+          prefetch_tile<T>(m, i + kTileRows, j);
+          edge_or_tile(kTiles, m, i, j);
+        }
       }
     }
   }
