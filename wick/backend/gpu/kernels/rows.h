@@ -39,6 +39,61 @@ struct RowPlace {
   }
 };
 
+/// The sum of a row's accumulators, in all of its items. Every item of the group has to come here.
+/// `shared` has room for each item.
+template <u32 kEach, class A>
+WICK_DEVICE A row_sum(const A (&acc)[kEach], const RowPlace<kEach>& place, A* shared) {
+  A s;
+  if constexpr (kEach == 4) {
+    s = (acc[0] + acc[1]) + (acc[2] + acc[3]);
+  } else if constexpr (kEach == 2) {
+    s = acc[0] + acc[1];
+    s = s + shuffle_xor<1>(s);
+  } else {
+    s = acc[0] + shuffle_xor<1>(acc[0]);
+    s = s + shuffle_xor<2>(s);
+  }
+  // Four accumulators are one lane of the order; from here on its distances 16, 8, 4, 2, 1.
+  constexpr u32 kLane = 4 / kEach;
+  if (kEach < 4 && place.width > kTeam) {
+    shared[item()] = s;
+    sync();
+    if constexpr (kEach == 2) s = s + shared[item() ^ 32];
+    if constexpr (kEach == 1)
+      s = (s + shared[item() ^ 64]) + (shared[item() ^ 32] + shared[item() ^ 96]);
+  }
+  if (kLane * 16 < kTeam && place.width > kLane * 16) s = s + shuffle_xor<kLane * 16 % kTeam>(s);
+  if (kLane * 8 < kTeam && place.width > kLane * 8) s = s + shuffle_xor<kLane * 8 % kTeam>(s);
+  if (place.width > kLane * 4) s = s + shuffle_xor<kLane * 4>(s);
+  if (place.width > kLane * 2) s = s + shuffle_xor<kLane * 2>(s);
+  if (place.width > kLane) s = s + shuffle_xor<kLane>(s);
+  if (place.chunks == 1) return s;
+
+  // The row sum of the chunks' sums, of which there are at most 8.
+  sync();
+  if (place.first == 0) shared[item() / place.width] = s;
+  sync();
+  const A* sums = shared + item() / place.width - place.chunk;
+  A t[kMostChunks];
+#pragma unroll
+  for (u32 k = 0; k < kMostChunks; ++k) t[k] = k < place.chunks ? sums[k] : A(0);
+  return ((t[0] + t[1]) + (t[2] + t[3])) + ((t[4] + t[5]) + (t[6] + t[7]));
+}
+
+/// Four lanes of a row of at most 128 elements, of each item: lane k · width past the item's first.
+/// Their sums, and all items', as row_sum has it.
+template <class A>
+WICK_DEVICE A short_row_sum(const A (&acc)[kShortLanes][4], u32 width) {
+  A lane[kShortLanes];
+#pragma unroll
+  for (u32 k = 0; k < kShortLanes; ++k) lane[k] = (acc[k][0] + acc[k][1]) + (acc[k][2] + acc[k][3]);
+  A s = (lane[0] + lane[2]) + (lane[1] + lane[3]);
+  if (width > 4) s = s + shuffle_xor<4>(s);
+  if (width > 2) s = s + shuffle_xor<2>(s);
+  if (width > 1) s = s + shuffle_xor<1>(s);
+  return s;
+}
+
 /// Neighbouring elements of an item of HeldRows.
 template <u32 kSteps, class T>
 inline constexpr u32 kHeldEach = kSteps == 32                     ? 4 / sizeof(T)
@@ -126,7 +181,13 @@ struct HeldRows {
   }
   /// As row_sum.
   template <class Sums, class A>
-  WICK_DEVICE A sum(const Sums& sums, A* shared) const;
+  WICK_DEVICE A sum(const Sums& sums, A* shared) const {
+    if constexpr (kShort) {
+      return short_row_sum(sums.acc, place.width);
+    } else {
+      return row_sum(sums.acc[0], place, shared);
+    }
+  }
   template <class T>
   WICK_DEVICE void load_all(Pack<T, kEach> (&held)[kRows][kPacks], const T* in) const {
 #pragma unroll
@@ -140,61 +201,6 @@ struct HeldRows {
   }
 };
 
-/// The sum of a row's accumulators, in all of its items. Every item of the group has to come here.
-/// `shared` has room for each item.
-template <u32 kEach, class A>
-WICK_DEVICE A row_sum(const A (&acc)[kEach], const RowPlace<kEach>& place, A* shared) {
-  A s;
-  if constexpr (kEach == 4) {
-    s = (acc[0] + acc[1]) + (acc[2] + acc[3]);
-  } else if constexpr (kEach == 2) {
-    s = acc[0] + acc[1];
-    s = s + shuffle_xor<1>(s);
-  } else {
-    s = acc[0] + shuffle_xor<1>(acc[0]);
-    s = s + shuffle_xor<2>(s);
-  }
-  // Four accumulators are one lane of the order; from here on its distances 16, 8, 4, 2, 1.
-  constexpr u32 kLane = 4 / kEach;
-  if (kEach < 4 && place.width > kTeam) {
-    shared[item()] = s;
-    sync();
-    if constexpr (kEach == 2) s = s + shared[item() ^ 32];
-    if constexpr (kEach == 1)
-      s = (s + shared[item() ^ 64]) + (shared[item() ^ 32] + shared[item() ^ 96]);
-  }
-  if (kLane * 16 < kTeam && place.width > kLane * 16) s = s + shuffle_xor<kLane * 16 % kTeam>(s);
-  if (kLane * 8 < kTeam && place.width > kLane * 8) s = s + shuffle_xor<kLane * 8 % kTeam>(s);
-  if (place.width > kLane * 4) s = s + shuffle_xor<kLane * 4>(s);
-  if (place.width > kLane * 2) s = s + shuffle_xor<kLane * 2>(s);
-  if (place.width > kLane) s = s + shuffle_xor<kLane>(s);
-  if (place.chunks == 1) return s;
-
-  // The row sum of the chunks' sums, of which there are at most 8.
-  sync();
-  if (place.first == 0) shared[item() / place.width] = s;
-  sync();
-  const A* sums = shared + item() / place.width - place.chunk;
-  A t[kMostChunks];
-#pragma unroll
-  for (u32 k = 0; k < kMostChunks; ++k) t[k] = k < place.chunks ? sums[k] : A(0);
-  return ((t[0] + t[1]) + (t[2] + t[3])) + ((t[4] + t[5]) + (t[6] + t[7]));
-}
-
-/// Four lanes of a row of at most 128 elements, of each item: lane k · width past the item's first.
-/// Their sums, and all items', as row_sum has it.
-template <class A>
-WICK_DEVICE A short_row_sum(const A (&acc)[kShortLanes][4], u32 width) {
-  A lane[kShortLanes];
-#pragma unroll
-  for (u32 k = 0; k < kShortLanes; ++k) lane[k] = (acc[k][0] + acc[k][1]) + (acc[k][2] + acc[k][3]);
-  A s = (lane[0] + lane[2]) + (lane[1] + lane[3]);
-  if (width > 4) s = s + shuffle_xor<4>(s);
-  if (width > 2) s = s + shuffle_xor<2>(s);
-  if (width > 1) s = s + shuffle_xor<1>(s);
-  return s;
-}
-
 /// The accumulators of rows that are held. The sum of them: Held::sum.
 template <class Held, u32 kEach, class A>
 struct HeldSum {
@@ -205,16 +211,6 @@ struct HeldSum {
     to = to + x;
   }
 };
-
-template <u32 kSteps, u32 kEach, u32 kRows>
-template <class Sums, class A>
-WICK_DEVICE A HeldRows<kSteps, kEach, kRows>::sum(const Sums& sums, A* shared) const {
-  if constexpr (kShort) {
-    return short_row_sum(sums.acc, place.width);
-  } else {
-    return row_sum(sums.acc[0], place, shared);
-  }
-}
 
 /// Calls f(c, x, left) for four elements x at a time, those from c = first on and those at
 /// multiples of 128 further, below n: `left` are there from c on. They lie a step apart; packs:
