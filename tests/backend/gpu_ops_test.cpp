@@ -366,8 +366,9 @@ TEST_F(GpuOps, LongRowsThatBeginAnywhere) {
   on_each([&](GpuBackend& gpu) {
     for (const DType dtype : {DType::u8, DType::f8e4m3, DType::i16, DType::bf16, DType::f16,
                               DType::i32, DType::f32, DType::i64}) {
-      Buffer in(gpu, dtype, 20'000), out(gpu, dtype, 8), index(gpu, DType::u32, 8);
+      Buffer in(gpu, dtype, 20'000), out(gpu, dtype, 20'000), index(gpu, DType::u32, 8);
       in.randomise(15);
+      const bool has_softmax = dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
       for (const int64_t n : {129, 131, 257, 515, 1001, 4095, 4097, 9001}) {
         for (const int64_t start : {0, 1, 3, 6}) {
           const int64_t rows = n > 4097 ? 2 : 4;
@@ -387,6 +388,16 @@ TEST_F(GpuOps, LongRowsThatBeginAnywhere) {
                           backend.arg_reduce(op, there ? index.there(one) : index.here(one),
                                              there ? in.there(x) : in.here(x), 1);
                         });
+          }
+          // Into rows that lie to packs as the input's do, and others.
+          for (const Layout& to : {x, Layout::contiguous({rows, n})}) {
+            if (!has_softmax) continue;
+            for (const bool log : {false, true}) {
+              expect_same(gpu, out, "softmax " + what, [&](Backend& backend, bool there) {
+                backend.softmax(there ? out.there(to) : out.here(to),
+                                there ? in.there(x) : in.here(x), 1, log);
+              });
+            }
           }
           if (HasFatalFailure()) return;
         }

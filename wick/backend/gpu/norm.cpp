@@ -164,6 +164,7 @@ class RowPlan {
     const int64_t elem = bytes_of(in_.dtype, 1);
     return steps_ == 32 ? std::max<int64_t>(4 / elem, 1) : steps_ == 16 && elem == 4 ? 2 : 4;
   }
+  /// As in kernels/softmax.gpu.
   int64_t each_anywhere() const {
     return steps_ == 32 ? std::max<int64_t>(4 / bytes_of(in_.dtype, 1), 1) : 2;
   }

@@ -264,8 +264,7 @@ class BestLauncher {
   void rows(void* y, const void* x, const Nest<2>& kept) const {
     const int64_t n = reduction_.n, pack = 16 / elem_;
     const bool dense = reduction_.is_dense(in_.data, in_.dtype, pack, 16);
-    const bool beside =
-        !dense && elem_ <= 4 && line_.rank == 1 && line_.stride[0] == 1 && n >= 16 * pack;
+    const bool beside = !dense && line_.rank == 1 && line_.stride[0] == 1 && n >= 16 * pack;
     const int64_t packs = dense || beside ? divide_up(n, pack) : n;
     // An item takes some eight packs, or one of several rows.
     const int64_t processors = gpu_.info.processors;

@@ -416,6 +416,12 @@ WICK_DEVICE u64 from_next_lane(u64 x) {
 }
 WICK_DEVICE double from_next_lane(double x) { return bits_f64(from_next_lane(f64_bits(x))); }
 
+/// How many elements x lies past the last place where kN of them are aligned to their size.
+template <u32 kN, class T>
+WICK_DEVICE u32 elements_past(const T* x) {
+  return static_cast<u32>(reinterpret_cast<u64>(x) / sizeof(T) % kN);
+}
+
 /// Reports a mistake in what the kernel was given; the first one counts.
 WICK_DEVICE void report(FaultLine* line, FaultKind kind, u32 note, i64 value) {
   if (compare_and_swap(&line->taken, 0, 1) == 0) *line->to = {kind, note, value};

@@ -4,7 +4,7 @@
 //
 // An item's pack has not the elements of its own accumulators but those `past` before them, where
 // `past` is how far behind an aligned place the row begins: so all packs but a row's first and last
-// are loaded at once, and once. Which accumulators are whose is put right at the end: rotated().
+// are loaded at once, and once. Which accumulators are whose is put right at the end: rotate().
 
 #include "wick/backend/gpu/kernels/rows.h"
 
@@ -41,6 +41,17 @@ WICK_DEVICE void rotate(A (&acc)[kEach], u32 past, A* shared) {
   for (u32 i = 0; i < kEach; ++i) acc[i] = all[i];
 }
 
+/// An element by a store of its own: of two neighbours compilers would make one that lies across
+/// words.
+template <class T>
+WICK_DEVICE void store_alone(T* to, T x) {
+  if constexpr (sizeof(T) == 2) {
+    *reinterpret_cast<volatile u16*>(to) = __builtin_bit_cast(u16, x);
+  } else {
+    *to = x;
+  }
+}
+
 /// A row of each item, which holds kSteps packs of it, as HeldRows has them but shifted, and
 /// perhaps the row's last elements, fewer than a pack.
 template <u32 kSteps, u32 kEach, class T>
@@ -65,8 +76,8 @@ struct ShiftedRow {
       locate_once(rows.kept, static_cast<u32>(place.row), at);
       count = place.count(static_cast<u32>(rows.n));
     }
-    past = past_of(in + at[0]);
-    alike = past_of(out + at[1]) == past;
+    past = elements_past<kEach>(in + at[0]);
+    alike = elements_past<kEach>(out + at[1]) == past;
     if (count != 0 && count + past > place.first) left = count + past - place.first;
     head = place.first == 0 ? past : 0;
     if (left % kAccumulators < kEach) tail = left % kAccumulators;
@@ -117,7 +128,7 @@ struct ShiftedRow {
       }
 #pragma unroll
       for (u32 i = 0; i < kEach; ++i) {
-        if (has(s, i)) to_pack[i] = narrow<T>(v[i]);
+        if (has(s, i)) store_alone(to_pack + i, narrow<T>(v[i]));
       }
     }
   }
@@ -131,9 +142,6 @@ struct ShiftedRow {
   }
 
  private:
-  WICK_DEVICE static u32 past_of(const T* x) {
-    return static_cast<u32>(reinterpret_cast<u64>(x) / sizeof(T)) % kEach;
-  }
   WICK_DEVICE bool is_whole(u32 s) const { return s > 0 ? s < kSteps : head == 0; }
   /// Elements that the last few haven't, being the first.
   WICK_DEVICE u32 tail_head() const { return left < kAccumulators ? head : 0; }
