@@ -74,6 +74,35 @@ TEST(IndexOps, ScatterWritesInOrder) {
               HasSubstr("scatter: id out of range: id 3"));
 }
 
+TEST(IndexOps, RowsAPageApart) {
+  // Along dim 0 of rows of 6,000 bytes, read from a slice and from rows in reverse.
+  constexpr int64_t kPlaces = 40, kRows = 37, kColumns = 1200;
+  std::vector<uint32_t> chosen(kRows * kColumns);
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    chosen[i] = i % 91 == 0 ? kPadding : static_cast<uint32_t>(i * 2654435761u >> 7) % kPlaces;
+  }
+  const Tensor at = ids(chosen, {kRows, kColumns});
+  const Tensor wide = Tensor::arange(0, kPlaces * 1500, 1, DType::f32).reshape({kPlaces, 1500});
+  const Tensor source =
+      Tensor::arange(0, kRows * kColumns, 1, DType::f32).reshape({kRows, kColumns});
+  for (const bool reversed : {false, true}) {
+    const Tensor x =
+        (reversed ? wide.slice(0, kPlaces - 1, -kPlaces - 1, -1) : wide).narrow(1, 3, kColumns);
+    const std::vector<float> before = x.to_vector<float>(), added = source.to_vector<float>();
+    std::vector<float> picked(chosen.size()), put = before, sum = before;
+    for (size_t i = 0; i < chosen.size(); ++i) {
+      if (chosen[i] == kPadding) continue;
+      const size_t place = chosen[i] * kColumns + i % kColumns;
+      picked[i] = before[place];
+      put[place] = added[i];
+      sum[place] += added[i];
+    }
+    EXPECT_EQ(gather(x, at, 0).to_vector<float>(), picked);
+    EXPECT_EQ(scatter(x, at, source, 0).to_vector<float>(), put);
+    EXPECT_EQ(scatter_add(x, at, source, 0).to_vector<float>(), sum);
+  }
+}
+
 TEST(IndexOps, SumsRoundOnce) {
   // 2048 and 1 have no sum in f16; in f32 the ones add up.
   const Tensor x = floats({2048}, {1}).to(DType::f16);

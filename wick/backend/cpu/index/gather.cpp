@@ -6,6 +6,7 @@
 
 #include "wick/backend/cpu/cpu_backend.h"
 #include "wick/backend/cpu/index/ids.h"
+#include "wick/backend/cpu/index/near_columns.h"
 #include "wick/backend/cpu/loops.h"
 
 namespace wick::cpu {
@@ -48,6 +49,7 @@ bool gather_strided(const Strip& s, uint64_t limit) {
     char* to = s.walked + o * s.outer_step.walked;
     const char* from = s.chosen + o * s.outer_step.chosen;
     const char* ids = s.ids + o * s.outer_step.ids;
+    prefetch_row_ahead(s, o);
     for (int64_t i = 0; i < n; ++i) {
       const T value = pick<T, Id>(ids, from, step, limit, good);
       std::memcpy(to, &value, sizeof value);
@@ -94,12 +96,18 @@ bool gather_dense(const Strip& s, uint64_t limit, bool stream) {
 }
 
 template <class T, class Id>
+bool gather_strip(const Strip& s, uint64_t limit, bool stream) {
+  if (s.is_dense<T, Id>()) return gather_dense<T, Id>(s, limit, stream);
+  if (!NearColumns<T>::pay(s, limit)) return gather_strided<T, Id>(s, limit);
+  const NearColumns<T> columns(s, limit);
+  return gather_strided<T, Id>(columns.strip(), limit);
+}
+
+template <class T, class Id>
 bool gather_all(const Strips& strips, uint64_t limit, bool stream) {
   std::atomic<bool> good{true};
   strips.for_each(true, [&](const Strip& s) {
-    const bool here = s.is_dense<T, Id>() ? gather_dense<T, Id>(s, limit, stream)
-                                          : gather_strided<T, Id>(s, limit);
-    if (!here) good.store(false, std::memory_order_relaxed);
+    if (!gather_strip<T, Id>(s, limit, stream)) good.store(false, std::memory_order_relaxed);
   });
   return good.load();
 }

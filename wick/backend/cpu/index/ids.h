@@ -10,6 +10,7 @@
 #include "wick/backend/cpu/thread_pool.h"
 #include "wick/backend/cpu/walk.h"
 #include "wick/backend/view.h"
+#include "wick/math/fn.h"
 #include "wick/op/op.h"
 
 namespace wick::cpu {
@@ -51,7 +52,7 @@ void check_ids(Op op, const ConstView& ids, const ConstView& x, int dim);
 
 /// Asks for memory that is walked, some way ahead: what is chosen in between would hide from the
 /// processor that it is walked.
-inline void prefetch_ahead(const char* at, int64_t bytes) {
+WICK_FN void prefetch_ahead(const char* at, int64_t bytes) {
   constexpr int64_t kAhead = 4096;
   for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(at + kAhead + i);
 }

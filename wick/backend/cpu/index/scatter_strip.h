@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "wick/backend/cpu/index/near_columns.h"
 #include "wick/backend/cpu/index/scatter.h"
 #include "wick/math/arithmetic.h"
 
@@ -35,6 +36,7 @@ void scatter_strided(const Strip& s, Share share) {
     const char* from = s.walked + o * s.outer_step.walked;
     char* to = s.chosen + o * s.outer_step.chosen;
     const char* ids = s.ids + o * s.outer_step.ids;
+    prefetch_row_ahead(s, o);
     for (int64_t i = 0; i < n; ++i) {
       put<T, Id, kAdd>(from, ids, to, step, share);
       from += inner.walked, to += inner.chosen, ids += inner.ids;
@@ -68,7 +70,10 @@ void scatter_dense(const Strip& s, Share share) {
 template <class T, class Id, bool kAdd>
 void scatter_strip(const Strip& s, Share share) {
   if (s.is_dense<T, Id>()) return scatter_dense<T, Id, kAdd>(s, share);
-  scatter_strided<T, Id, kAdd>(s, share);
+  if (!NearColumns<T>::pay(s, share.count)) return scatter_strided<T, Id, kAdd>(s, share);
+  const NearColumns<T> columns(s, share.count);
+  scatter_strided<T, Id, kAdd>(columns.strip(), share);
+  columns.put_back();
 }
 
 }  // namespace wick::cpu

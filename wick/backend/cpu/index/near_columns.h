@@ -1,0 +1,70 @@
+#pragma once
+
+// Columns side by side from which, or into which, ids choose. Where they lie, a row is a page away
+// from the next, and rows that a power of two parts share a few sets of a cache: so they are worked
+// on in a copy that has no gaps.
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "wick/backend/cpu/index/ids.h"
+
+namespace wick::cpu {
+
+/// Asks for row `o` of a strip, as it is walked, some rows ahead, if it is short: processors don't
+/// see a pattern in a few lines of each page.
+WICK_FN void prefetch_row_ahead(const Strip& s, int64_t o) {
+  constexpr int64_t kRows = 8, kShort = 1024;
+  const auto ask = [&](const char* row, int64_t step) __attribute__((always_inline)) {
+    const int64_t bytes = s.inner * std::abs(step);
+    if (bytes > kShort) return;
+    const char* const from = step < 0 ? row - bytes : row;
+    for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(from + i);
+  };
+  ask(s.walked + (o + kRows) * s.outer_step.walked, s.inner_step.walked);
+  ask(s.ids + (o + kRows) * s.outer_step.ids, s.inner_step.ids);
+}
+
+/// A strip's columns at all places of `places`, copied together.
+template <class T>
+class NearColumns {
+ public:
+  /// Whether a copy costs less than it saves, and stays in a cache.
+  static bool pay(const Strip& s, uint64_t places) {
+    constexpr int64_t kPage = 4096, kCache = int64_t{4} << 20;
+    const int64_t row = s.inner * static_cast<int64_t>(sizeof(T));
+    const auto count = static_cast<int64_t>(places);
+    return s.inner_step.chosen == sizeof(T) && std::abs(s.step) >= kPage && count <= kCache / row &&
+           count / 4 <= s.outer;
+  }
+
+  NearColumns(const Strip& s, uint64_t places)
+      : from_(s),
+        row_(static_cast<size_t>(s.inner)),
+        places_(static_cast<size_t>(places)),
+        near_(std::make_unique_for_overwrite<T[]>(row_ * places_)) {
+    for (size_t p = 0; p < places_; ++p) std::memcpy(&near_[p * row_], far(p), row_ * sizeof(T));
+  }
+
+  /// The same strip over the copy.
+  Strip strip() const {
+    Strip s = from_;
+    s.chosen = reinterpret_cast<char*>(near_.get());
+    s.step = static_cast<int64_t>(row_ * sizeof(T));
+    return s;
+  }
+  /// Writes the copy to where it came from.
+  void put_back() const {
+    for (size_t p = 0; p < places_; ++p) std::memcpy(far(p), &near_[p * row_], row_ * sizeof(T));
+  }
+
+ private:
+  char* far(size_t place) const { return from_.chosen + static_cast<int64_t>(place) * from_.step; }
+
+  Strip from_;
+  size_t row_, places_;
+  std::unique_ptr<T[]> near_;
+};
+
+}  // namespace wick::cpu
