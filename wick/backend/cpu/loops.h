@@ -46,6 +46,13 @@ struct Nest {
     std::swap(size[a], size[b]);
     for (int k = 0; k < N; ++k) std::swap(stride[k][a], stride[k][b]);
   }
+  /// The same elements, a dim's in the other order.
+  void turn_round(int d) {
+    for (int k = 0; k < N; ++k) {
+      base[k] += stride[k][d] * (size[d] - 1);
+      stride[k][d] = -stride[k][d];
+    }
+  }
 };
 
 /// Reads an operand's strides into the nest's slot k. Every operand has the shape of the first.
