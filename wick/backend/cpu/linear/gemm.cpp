@@ -35,8 +35,11 @@ bool is_compute_type(DType dtype, Compute compute) {
   return info(dtype).block_bytes == elem_bytes(compute);
 }
 
-/// The tile columns of task t out of `tasks`.
-int64_t cut(int64_t units, int64_t tasks, int64_t t) { return units * t / tasks; }
+/// Where the units of task t out of `tasks` begin. The larger shares come first, so that threads
+/// which take one after another end together.
+int64_t cut(int64_t units, int64_t tasks, int64_t t) {
+  return units / tasks * t + std::min(t, units % tasks);
+}
 
 /// Whether sums of bf16_dot go to dense bf16, for which there are instructions.
 bool rounds_dots(Compute compute, const GemmResult& out) {

@@ -64,6 +64,10 @@ class PixelPlaces {
         stride_(nx_ == 1 ? target_.stride[0] : target_.stride[1]),
         joined_(nx_ == image_ || nx_ == 1 || target_.stride[0] == stride_ * nx_) {}
 
+  /// Whether all `pixels` lie side by side.
+  bool is_one_run(int64_t pixels) const {
+    return stride_ == 1 && (joined_ ? image_ : nx_) == pixels;
+  }
   /// Calls visit(first, count, offset) for runs of [pixel, pixel + pixels) that lie one stride
   /// apart.
   template <class F>

@@ -169,6 +169,7 @@ class PixelSink final : public GemmSink {
  public:
   PixelSink(const CorrelationSetup& setup, char* out)
       : bytes_(setup.bytes), places_(setup), out_(out) {}
+  bool is_one_run(int64_t pixels) const { return places_.is_one_run(pixels); }
   void store(int64_t row, int64_t rows, int64_t col, int64_t cols, const void* c,
              int64_t c_stride) const override {
     places_.for_each_run(col, cols, [&](int64_t first, int64_t count, int64_t offset) {
@@ -189,7 +190,11 @@ void multiply_by_columns(const Product& p, int threads) {
   const CorrelationSetup& s = p.s;
   const FilterMatrix filters(p);
   const PixelSink any(s, nullptr);
-  const GemmResult result{nullptr, s.job.out.dtype, 0, 0, nullptr, &any};
+  const PixelTarget& target = s.job.out;
+  // One image whose pixels lie side by side is a matrix as it is.
+  const bool matrix = any.is_one_run(s.job.shape.pixels());
+  const GemmResult result{nullptr, target.dtype, target.row_stride,
+                          1,       nullptr,      matrix ? nullptr : &any};
   GemmPlan plan =
       plan_gemm(s.gemm, p.compute, s.job.rows, s.job.shape.pixels(), p.k, result, threads);
   const Patches patches(s.conv, s.job.shape, plan.task_cols, plan.k_block * p.pair, p.pairs());
@@ -201,7 +206,8 @@ void multiply_by_columns(const Product& p, int threads) {
                         filters.k_stride()};
     const PixelColumns columns(p, patches, scratch, s.input(group));
     const PixelSink sink(s, s.output(group));
-    const GemmResult out{nullptr, s.job.out.dtype, 0, 0, nullptr, &sink};
+    const GemmResult out{s.output(group),         target.dtype, target.row_stride, 1, nullptr,
+                         matrix ? nullptr : &sink};
     run_gemm(s.gemm, plan, rows, columns, out, workspace);
   });
 }
