@@ -143,7 +143,6 @@ WICK_FN void narrow_run(const T* from, S* to, int64_t n) {
 using Word = uint32_t __attribute__((may_alias));
 using Quad = uint32_t __attribute__((vector_size(16)));
 using QuadAnywhere = uint32_t __attribute__((vector_size(16), aligned(1), may_alias));
-using WordAnywhere = uint32_t __attribute__((aligned(1), may_alias));
 
 /// to[p * W + w] = rows[w][p] for p in [0, n), w in [0, W): blocks of 16×16 with AVX-512, the rest
 /// of 4×4 in 128-bit registers, which every instruction set has.
@@ -180,9 +179,7 @@ WICK_FN void transpose_words(const Word* const* rows, int64_t n, Word* to) {
     }
   }
   for (; p < n; ++p) {
-    for (int w = 0; w < W; ++w) {
-      to[p * W + w] = *reinterpret_cast<const WordAnywhere*>(rows[w] + p);
-    }
+    for (int w = 0; w < W; ++w) __builtin_memcpy(to + p * W + w, rows[w] + p, sizeof(Word));
   }
 }
 
