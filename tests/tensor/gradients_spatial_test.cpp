@@ -39,6 +39,18 @@ WICK_GRADIENT_CHECK(conv_transpose2d) {
         return conv_transpose2d(i[0], i[1], {}, p, {2, 1});
       },
       {numbers({1, 2, 3, 3}, 15), numbers({2, 2, 2, 2}, 16)});
+  // What padding cuts, output_padding gives back.
+  for (const int64_t stride : {1, 2}) {
+    for (const int64_t padding : {1, 2, 3}) {
+      const ConvParams p{
+          .stride = {stride, 1}, .padding = {padding, 1}, .dilation = {3, 2}, .groups = 2};
+      check.twice("padding on both sides",
+                  [&](Inputs i) {
+                    return conv_transpose2d(i[0], i[1], {}, p, {2, 1});
+                  },
+                  {numbers({1, 2, 4, 3}, 15), numbers({2, 2, 3, 2}, 16)});
+    }
+  }
 }
 WICK_GRADIENT_CHECK(conv1d) {
   const ConvParams1d p{.stride = 2, .padding = 1, .dilation = 1, .groups = 1};

@@ -3,6 +3,7 @@
 // trilinear sum, so each has the others as its gradient.
 
 #include "wick/tensor/gradients.h"
+#include "wick/tensor/shape_ops.h"
 
 namespace wick::tape {
 namespace {
@@ -34,15 +35,22 @@ void conv2d_rule(const Vjp& v) {
 
 void conv_transpose2d_rule(const Vjp& v) {
   const auto& p = v.arguments<ConvParams>();
-  // What output_padding added beyond a stride, no input reaches.
-  Tensor g = v.grad();
-  for (int i = 0; i < 2; ++i) {
-    const int64_t reached =
-        (v.x(0).size(2 + i) - 1) * p.stride[i] - 2 * p.padding[i] + reach(v.x(1), p, i) + 1;
-    if (g.size(2 + i) - reached >= p.stride[i]) g = g.narrow(2 + i, 0, reached);
-  }
-  v.to_if_wanted(0, [&] { return conv2d(g, v.x(1), {}, p); });
-  v.to_if_wanted(1, [&] { return conv2d_weight(g, v.x(0), kernel_of(v.x(1)), p); });
+  // With output_padding, what convolves to the input may convolve to some more: as if the input had
+  // zeros there.
+  const auto beyond = [&](int i) {
+    const int64_t reached = v.grad().size(2 + i) + 2 * p.padding[i] - reach(v.x(1), p, i);
+    return (reached - 1) / p.stride[i] + 1 - v.x(0).size(2 + i);
+  };
+  const Padding rows{0, beyond(0)}, columns{0, beyond(1)};
+  v.to_if_wanted(0, [&] {
+    const Tensor all = conv2d(v.grad(), v.x(1), {}, p);
+    return all.narrow(2, 0, v.x(0).size(2)).narrow(3, 0, v.x(0).size(3));
+  });
+  v.to_if_wanted(1, [&] {
+    const bool more = rows.after > 0 || columns.after > 0;
+    const Tensor x = more ? pad(v.x(0), {rows, columns}) : v.x(0);
+    return conv2d_weight(v.grad(), x, kernel_of(v.x(1)), p);
+  });
 }
 
 void max_pool2d_rule(const Vjp& v) {
