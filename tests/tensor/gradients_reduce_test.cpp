@@ -42,8 +42,11 @@ WICK_GRADIENT_CHECK(logsumexp) { check_reduction(check, &logsumexp); }
 TEST(GradientOf, ProductsOfZeros) {
   GradientCheck check(Op::prod);
   for (const std::vector<double>& values : {std::vector<double>{2, 0, 3}, {0, 5, 0}}) {
-    check.once("with zeros", [](Inputs i) { return prod(i[0]); }, {Tensor::from(values, {3})});
+    check.twice("with zeros", [](Inputs i) { return prod(i[0]); }, {Tensor::from(values, {3})});
   }
+  const std::vector<double> some{2, 0, 3, 1, 5, 0, -1, 4, 0, 0, 2, 3};
+  check.twice("over outer dims", [](Inputs i) { return prod(i[0], kOuter, false); },
+              {Tensor::from(some, {2, 3, 2})});
 }
 TEST(GradientOf, TiesIsShared) {
   const Tensor ties = Tensor::from(std::vector<double>{1, 3, 3}, {3}).requires_grad();

@@ -41,21 +41,52 @@ void best_rule(const Vjp& v) {
   v.to_x(v.grad().reshape(kept) * (is_best / sum_to(is_best, kept)));
 }
 
-/// The product of all other elements: y / x, but beside one zero what the others give, and 0 beside
-/// two. Through elements that are 0 there is no second derivative.
-void prod_rule(const Vjp& v) {
-  const Shape& kept = v.arguments<Reduced>().kept;
-  const Tensor& x = v.x();
-  const Tensor zero = eq(x, zero_like(x)), one = Tensor::ones({}, x.dtype(), x.device());
-  const Tensor safe = where(zero, one, x), zeros = sum_to(zero.to(x.dtype()), kept);
-  std::vector<int> dims;
-  for (int d = 0; d < x.rank(); ++d) {
-    if (kept[d] != x.shape()[d]) dims.push_back(d);
+namespace {
+
+/// For each element along the last dim the product of all others: halves are multiplied with each
+/// other, and what the pairs lack in all others is theirs but for the element beside. Nothing is
+/// divided by, so zeros and further derivatives are like any.
+Tensor product_of_others(const Tensor& x) {
+  const int64_t n = x.size(-1), half = (n + 1) / 2;
+  const Tensor one = Tensor::ones({}, x.dtype(), x.device());
+  if (n <= 1) return one.broadcast_to(x.shape());
+  const Tensor a = x.narrow(-1, 0, half);
+  Tensor b = x.narrow(-1, half, n - half);
+  if (n % 2 != 0) {
+    const Tensor parts[] = {b, one.broadcast_to(x.narrow(-1, 0, 1).shape())};
+    b = cat(parts, -1);
   }
-  const Tensor others = dims.empty() ? safe : prod(safe, dims, true);
-  const Tensor g = v.grad().reshape(kept);
-  v.to_x(where(zero, kept_where(eq(zeros, one), g * others).broadcast_to(x.shape()),
-               kept_where(eq(zeros, zero_like(x)), g * others / safe)));
+  const Tensor others = product_of_others(a * b);
+  const Tensor both[] = {others * b, others * a};
+  return cat(both, -1).narrow(-1, 0, n);
+}
+
+}  // namespace
+
+void prod_rule(const Vjp& v) {
+  const Tensor& x = v.x();
+  const Shape& kept = v.arguments<Reduced>().kept;
+  // The reduced dims become one, the last.
+  std::vector<int> order, back(static_cast<size_t>(x.rank()));
+  std::vector<int64_t> rows;
+  int64_t n = 1;
+  for (int d = 0; d < x.rank(); ++d) {
+    if (kept[d] != x.shape()[d]) continue;
+    order.push_back(d);
+    rows.push_back(kept[d]);
+  }
+  for (int d = 0; d < x.rank(); ++d) {
+    if (kept[d] == x.shape()[d]) continue;
+    order.push_back(d);
+    n *= x.size(d);
+  }
+  rows.push_back(n);
+  for (size_t i = 0; i < order.size(); ++i)
+    back[static_cast<size_t>(order[i])] = static_cast<int>(i);
+  const Tensor turned = x.permute(order).to(wide(x.dtype()));
+  const Tensor others = product_of_others(turned.reshape(Shape(rows)));
+  const Tensor g = v.grad().reshape(kept).to(turned.dtype());
+  v.to_x((g * others.reshape(turned.shape()).permute(back)).to(x.dtype()));
 }
 
 /// y_i = e_i / Σe: dx = y · (g − Σ g y).
