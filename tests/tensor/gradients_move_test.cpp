@@ -69,6 +69,16 @@ WICK_GRADIENT_CHECK(copy) {
   }
 }
 
+TEST(GradientOf, NothingMoved) {
+  const Tensor x = Tensor::ones({2, 3}, DType::f64).requires_grad();
+  const auto gradient = [&](const Tensor& y) { return gradients(sum(y), std::span(&x, 1))[0]; };
+  for (const std::vector<int64_t>& counts : {std::vector<int64_t>{0, 3}, {0, 1}, {0, 1, 1}}) {
+    EXPECT_EQ(gradient(repeat(x, counts)).to_vector<double>(), std::vector<double>(6, 0));
+  }
+  const Tensor rolled = roll(x.narrow(0, 0, 0), std::vector<int64_t>{1}, std::vector<int>{0});
+  EXPECT_EQ(gradient(rolled).to_vector<double>(), std::vector<double>(6, 0));
+}
+
 TEST(GradientOf, Views) {
   GradientCheck check(Op::copy);
   const std::vector<Tensor> x = {numbers({4, 3, 5}, 4)};

@@ -44,12 +44,13 @@ Tensor roll(const Tensor& x, std::span<const int64_t> shifts, std::span<const in
   }
   resolve_dims("roll", dims, x.rank());
   Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
-  if (x.elems() == 0) return out;
   // Boxes that stay whole: every rolled dim cuts each in two.
   std::vector<std::pair<Tensor, Tensor>> boxes = {{out, x.detach()}};
   for (size_t i = 0; i < dims.size(); ++i) {
     const int d = resolve_dim("roll", dims[i], x.rank());
-    const int64_t size = x.shape()[d], by = (shifts[i] % size + size) % size;
+    const int64_t size = x.shape()[d];
+    if (size == 0) continue;
+    const int64_t by = (shifts[i] % size + size) % size;
     if (by == 0) continue;
     std::vector<std::pair<Tensor, Tensor>> cut;
     for (const auto& [to, from] : boxes) {
@@ -64,7 +65,7 @@ Tensor roll(const Tensor& x, std::span<const int64_t> shifts, std::span<const in
     Moves back{{shifts.begin(), shifts.end()}, {dims.begin(), dims.end()}};
     for (size_t i = 0; i < back.first.size(); ++i) {
       // Within the size, so that there is a negative.
-      back.first[i] = -(back.first[i] % x.size(back.second[i]));
+      back.first[i] = -(back.first[i] % std::max<int64_t>(x.size(back.second[i]), 1));
     }
     tape::remember(
         out, "roll",
@@ -124,15 +125,18 @@ namespace {
 void repeat_rule(const tape::Vjp& v) {
   const Shape& shape = v.x().shape();
   Tensor sums = v.grad();
+  std::vector<int64_t> sizes;
+  for (int d = 0; d < sums.rank(); ++d) sizes.push_back(sums.shape()[d]);
   const int more = sums.rank() - shape.rank();
   for (int d = 0; d < sums.rank(); ++d) {
-    const int64_t size = d < more ? 1 : shape[d - more];
-    if (sums.shape()[d] == size) continue;
-    Tensor sum_of_parts = sums.narrow(d, 0, size);
-    for (int64_t at = size; at < sums.shape()[d]; at += size) {
-      sum_of_parts = sum_of_parts + sums.narrow(d, at, size);
-    }
-    sums = sum_of_parts;
+    const auto at = static_cast<size_t>(d);
+    const int64_t size = d < more ? 1 : shape[d - more], all = sizes[at];
+    if (all == size) continue;
+    int64_t outer = 1, inner = 1;
+    for (size_t i = 0; i < at; ++i) outer *= sizes[i];
+    for (size_t i = at + 1; i < sizes.size(); ++i) inner *= sizes[i];
+    sizes[at] = size;
+    sums = sum(sums.reshape({outer, all / size, size, inner}), 1).reshape(Shape(sizes));
   }
   v.to_x(sums.reshape(shape));
 }
