@@ -302,11 +302,14 @@ void check_rope(DType dtype, bool interleaved) {
     if (!here(c.place, c.shape)) continue;
     const int rank = c.shape.rank();
     const int64_t d = c.shape[rank - 1], t = c.shape[rank - 2];
-    for (int64_t half : {d / 2, d / 4, int64_t{0}}) {
+    const auto check = [&](int64_t half, bool own_tables) {
+      // A table for all rows of one t, or numbers of their own.
+      std::vector<int64_t> sizes(c.shape.dims().begin(), c.shape.dims().end());
+      sizes.back() = half;
+      const Shape table = own_tables ? Shape(sizes) : Shape{t, half};
       for (Values values : {Values::normal, Values::special}) {
         TestTensor x(dtype, c.place, c.shape, 1);
-        TestTensor cos(DType::f32, c.place, Shape{t, half}, 2),
-            sin(DType::f32, c.place, {t, half}, 4);
+        TestTensor cos(DType::f32, c.place, table, 2), sin(DType::f32, c.place, table, 4);
         TestTensor y(dtype, c.place, c.shape, 3, true);
         x.fill(values, random);
         cos.fill(Values::normal, random);
@@ -318,6 +321,7 @@ void check_rope(DType dtype, bool interleaved) {
             })) {
           return;
         }
+        const int64_t table_rows = own_tables ? x.elems() / std::max<int64_t>(d, 1) : t;
         std::vector<uint64_t> bits = x.bits();
         with_compute_type(dtype, [&](auto zero) {
           using A = decltype(zero);
@@ -326,7 +330,7 @@ void check_rope(DType dtype, bool interleaved) {
             for (int64_t i = 0; i < half; ++i) {
               const auto i0 = static_cast<size_t>(row * d + (interleaved ? 2 * i : i));
               const auto i1 = static_cast<size_t>(row * d + (interleaved ? 2 * i + 1 : i + half));
-              const auto p = static_cast<size_t>(row % t * half + i);
+              const auto p = static_cast<size_t>(row % table_rows * half + i);
               const A a = xs[i0] * cs[p], b = xs[i1] * ss[p];
               const A e = xs[i0] * ss[p], f = xs[i1] * cs[p];
               bits[i0] = encode(dtype, a - b);
@@ -337,7 +341,10 @@ void check_rope(DType dtype, bool interleaved) {
         expect_bits(what, y, bits);
         if (failed()) return;
       }
-    }
+    };
+    for (int64_t half : {d / 2, d / 4, int64_t{0}}) check(half, false);
+    check(d / 2, true);
+    if (failed()) return;
   }
 }
 

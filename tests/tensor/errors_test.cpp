@@ -284,7 +284,7 @@ TEST(OpErrors, OperandsThatDontMatch) {
   EXPECT_THAT(error_of([&] {
                 rope(make({4}), make({2, 2}), make({2, 2}));
               }),
-              HasSubstr("need x [.., t, d] and f32 tables [t, r/2] with r <= d"));
+              HasSubstr("need x [.., t, d] and f32 tables [t, r/2], or [b, t, r/2]"));
   const Tensor q = make({1, 4, 2, 8}), k = make({1, 3, 5, 8});
   EXPECT_EQ(error_of([&] { attention(q, k, k, {}); }),
             "attention: operands don't fit: q f32[1,4,2,8]@cpu, k f32[1,3,5,8]@cpu, v "

@@ -95,7 +95,7 @@ TEST(GradientOf, Weights) {
 
 /// Rotations of the first r elements by tables, in ops.
 Tensor rotated(const Tensor& x, const Tensor& cos, const Tensor& sin, bool interleaved) {
-  const int64_t pairs = cos.size(1), rest = x.size(-1) - 2 * pairs;
+  const int64_t pairs = cos.size(-1), rest = x.size(-1) - 2 * pairs;
   const Tensor a = interleaved ? x.slice(-1, 0, 2 * pairs, 2) : x.narrow(-1, 0, pairs);
   const Tensor b = interleaved ? x.slice(-1, 1, 2 * pairs, 2) : x.narrow(-1, pairs, pairs);
   const Tensor both[] = {a * cos - b * sin, b * cos + a * sin};
@@ -114,6 +114,10 @@ void check_rope(GradientCheck& check, bool interleaved) {
       "by tables", [&](Inputs i) { return rotate(i[0], i[1], i[2]); },
       [&](Inputs i) { return rotated(i[0], i[1], i[2], interleaved); },
       {x, numbers({3, 2}, 9), numbers({3, 2}, 10)});
+  check.against(
+      "by tables a batch", [&](Inputs i) { return rotate(i[0], i[1], i[2]); },
+      [&](Inputs i) { return rotated(i[0], i[1].unsqueeze(1), i[2].unsqueeze(1), interleaved); },
+      {numbers({2, 4, 3, 6}, 7), numbers({2, 3, 2}, 9), numbers({2, 3, 2}, 10)});
 }
 WICK_GRADIENT_CHECK(rope) { check_rope(check, false); }
 WICK_GRADIENT_CHECK(rope_interleaved) { check_rope(check, true); }

@@ -279,7 +279,8 @@ class WICK_API Backend {
   virtual void batch_norm(const View& out, const ConstView& in, const ConstView& mean,
                           const ConstView& variance, const ConstView& weight, const ConstView& bias,
                           float eps) = 0;
-  /// in [.., t, d]; cos and sin [t, r/2] f32 with r <= d rotated elements, the rest are copied.
+  /// in [.., t, d]; cos and sin f32, [t, r/2] or with the dims that in has in front of those (views
+  /// may repeat), r <= d rotated elements, the rest are copied.
   virtual void rope(const View& out, const ConstView& in, const ConstView& cos,
                     const ConstView& sin, bool interleaved) = 0;
   /// q [b, h, m, d], k [b, g, n, d], v [b, g, n, e] → out [b, h, m, e]; h a multiple of g. k and v

@@ -26,6 +26,12 @@ struct View {
   operator ConstView() const { return {data, dtype, layout}; }
 };
 
+/// A table's stride along dim d of an operand of `rank` dims, of which the table has the last ones.
+inline int64_t stride_along(const Layout& table, int d, int rank) {
+  const int own = d - (rank - table.rank());
+  return own < 0 ? 0 : table.stride(own);
+}
+
 /// A number on its way into a tensor of any real dtype, without loss.
 struct Scalar {
   double f = 0;

@@ -25,7 +25,7 @@ void rope_by(const Vjp& v, Tensor (*rotate)(const Tensor&, const Tensor&, const 
   const Tensor &x = v.x(0), &cos = v.x(1), &sin = v.x(2);
   v.to_if_wanted(0, [&] { return rotate(v.grad(), cos, neg(sin)); });
   if (!v.wants(1) && !v.wants(2)) return;
-  const int64_t pairs = cos.size(1);
+  const int64_t pairs = cos.size(-1);
   const auto half = [&](const Tensor& t, int64_t which) {
     const Tensor part =
         interleaved ? t.slice(-1, which, 2 * pairs, 2) : t.narrow(-1, which * pairs, pairs);

@@ -259,17 +259,40 @@ Tensor dequantize(const Tensor& x, DType dtype) {
 
 namespace {
 
-Tensor rotate(Op op, const Tensor& x, const Tensor& cos, const Tensor& sin) {
+/// Whether a table of rope is one of x's [t, r/2], one a batch, or has x's dims in front.
+bool is_table_of(const Tensor& x, const Tensor& table) {
+  const int rank = table.rank(), front = rank - 2;
+  if (table.dtype() != DType::f32 || x.rank() < 2 || (rank != 2 && rank != 3 && rank != x.rank()) ||
+      rank > x.rank()) {
+    return false;
+  }
+  for (int d = 0; d < front; ++d) {
+    if (table.size(d) != x.size(d) && table.size(d) != 1) return false;
+  }
+  return table.size(-2) == x.size(-2) && table.size(-1) * 2 <= x.size(-1);
+}
+/// A table a batch for all that lies between.
+Tensor spread_table(const Tensor& x, Tensor table) {
+  if (table.rank() == 2) return table;
+  while (table.rank() < x.rank()) table = table.unsqueeze(1);
+  std::vector<int64_t> sizes(x.shape().dims().begin(), x.shape().dims().end());
+  sizes.back() = table.size(-1);
+  return table.broadcast_to(Shape(sizes));
+}
+
+Tensor rotate(Op op, const Tensor& x, const Tensor& given_cos, const Tensor& given_sin) {
   check_operand(op, x);
   const char* op_name = name(op).data();
-  check_device(op_name, x, cos);
-  check_device(op_name, x, sin);
-  if (cos.dtype() != DType::f32 || sin.dtype() != DType::f32 || x.rank() < 2 || cos.rank() != 2 ||
-      !(cos.shape() == sin.shape()) || cos.size(0) != x.size(-2) || cos.size(1) * 2 > x.size(-1)) {
+  check_device(op_name, x, given_cos);
+  check_device(op_name, x, given_sin);
+  if (!is_table_of(x, given_cos) || !is_table_of(x, given_sin) ||
+      !(given_cos.shape() == given_sin.shape())) {
     throw Error(op_name, "operands don't fit",
-                fmt::format("x {}, cos {}, sin {}", x.str(), cos.str(), sin.str()),
-                "need x [.., t, d] and f32 tables [t, r/2] with r <= d");
+                fmt::format("x {}, cos {}, sin {}", x.str(), given_cos.str(), given_sin.str()),
+                "need x [.., t, d] and f32 tables [t, r/2], or [b, t, r/2] for x [b, .., t, d], "
+                "or [.., t, r/2], with r <= d");
   }
+  const Tensor cos = spread_table(x, given_cos), sin = spread_table(x, given_sin);
   Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
   backend(x.device())
       .rope(out.mutable_view(), x.view(), cos.view(), sin.view(), op == Op::rope_interleaved);

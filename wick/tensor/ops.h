@@ -300,8 +300,8 @@ struct BatchNorm {
 WICK_API BatchNorm batch_norm_of_batch(const Tensor& x, const Tensor& weight = {},
                                        const Tensor& bias = {}, float eps = 1e-5f);
 /// Rotary embedding of r <= d elements in pairs (i, i + r/2). x [.., t, d], kept; cos and sin
-/// [t, r/2]. Floats, kept; cos and sin f32. Class exact. Errors: sizes that don't fit.
-/// Source: Su et al., "RoFormer", 2021.
+/// [t, r/2], or [b, t, r/2] for x [b, .., t, d], or [.., t, r/2] that broadcast. Floats, kept; cos
+/// and sin f32. Class exact. Errors: sizes that don't fit. Source: Su et al., "RoFormer", 2021.
 WICK_API Tensor rope(const Tensor& x, const Tensor& cos, const Tensor& sin);
 /// The same with pairs (2i, 2i + 1). Shapes, dtypes, class and errors of rope.
 WICK_API Tensor rope_interleaved(const Tensor& x, const Tensor& cos, const Tensor& sin);

@@ -16,13 +16,15 @@ struct Rope {
 /// Pairs of a row, `pair` elements apart; everything in elements.
 Space<4> pair_space(const Rope& rope, int64_t pair) {
   const Layout &y = rope.y, &x = rope.x;
-  const int last = x.rank() - 1, t = last - 1;
+  const int rank = x.rank(), last = rank - 1;
   Space<4> space;
   space.start = {y.offset(), x.offset(), rope.cos.offset(), rope.sin.offset()};
-  for (int d = 0; d < t; ++d) space.add(x.shape()[d], {y.stride(d), x.stride(d), 0, 0});
-  space.add(x.shape()[t], {y.stride(t), x.stride(t), rope.cos.stride(0), rope.sin.stride(0)});
-  space.add(rope.half,
-            {pair * y.stride(last), pair * x.stride(last), rope.cos.stride(1), rope.sin.stride(1)});
+  const auto tables = [&](int d, int64_t y_stride, int64_t x_stride) {
+    return std::array<int64_t, 4>{y_stride, x_stride, stride_along(rope.cos, d, rank),
+                                  stride_along(rope.sin, d, rank)};
+  };
+  for (int d = 0; d < last; ++d) space.add(x.shape()[d], tables(d, y.stride(d), x.stride(d)));
+  space.add(rope.half, tables(last, pair * y.stride(last), pair * x.stride(last)));
   arrange(space);
   return space;
 }
@@ -47,7 +49,7 @@ void GpuBackend::rope(const View& out, const ConstView& in, const ConstView& cos
                       const ConstView& sin, bool interleaved) {
   if (in.layout.elems() == 0) return;
   const int last = in.layout.rank() - 1;
-  const int64_t d = in.layout.shape()[last], half = cos.layout.shape()[1];
+  const int64_t d = in.layout.shape()[last], half = cos.layout.shape().back();
   const auto behind = [&](const Layout& layout) {
     return layout.narrow(last, 2 * half, d - 2 * half);
   };

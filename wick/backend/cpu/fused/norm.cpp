@@ -164,18 +164,21 @@ void CpuBackend::rope(const View& out, const ConstView& in, const ConstView& cos
   if (x.elems() == 0) return;
   const auto kernel = kernels(isa_).rope[static_cast<size_t>(in.dtype)];
   const int rank = x.rank();
-  const int64_t d = x.shape()[rank - 1], half = cos.layout.shape()[1];
+  const int64_t d = x.shape()[rank - 1], half = cos.layout.shape().back();
   Walk<4> walk({y.offset(), x.offset(), cos.layout.offset(), sin.layout.offset()});
-  for (int i = 0; i + 2 < rank; ++i) walk.add(x.shape()[i], {y.stride(i), x.stride(i), 0, 0});
-  walk.add(x.shape()[rank - 2],
-           {y.stride(rank - 2), x.stride(rank - 2), cos.layout.stride(0), sin.layout.stride(0)});
+  for (int i = 0; i + 1 < rank; ++i) {
+    walk.add(x.shape()[i], {y.stride(i), x.stride(i), stride_along(cos.layout, i, rank),
+                            stride_along(sin.layout, i, rank)});
+  }
   const bool stream = should_stream(out) && bytes_of(out.dtype, half) % 64 == 0;
   parallel_for(walk.total(), kElemsPerThread / d, [&](int64_t begin, int64_t end) {
     walk.runs(begin, end, [&](const auto& offset, const auto& stride, int64_t count) {
       const RopeRows rows{
           .x = {at(in.data, in.dtype, offset[1]), stride[1], x.stride(rank - 1)},
-          .cos = {at(cos.data, cos.dtype, offset[2]), stride[2], cos.layout.stride(1)},
-          .sin = {at(sin.data, sin.dtype, offset[3]), stride[3], sin.layout.stride(1)},
+          .cos = {at(cos.data, cos.dtype, offset[2]), stride[2],
+                  stride_along(cos.layout, rank - 1, rank)},
+          .sin = {at(sin.data, sin.dtype, offset[3]), stride[3],
+                  stride_along(sin.layout, rank - 1, rank)},
           .y = {at(out.data, out.dtype, offset[0]), stride[0], y.stride(rank - 1), stream},
           .count = count,
           .d = d,
