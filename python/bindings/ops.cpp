@@ -97,21 +97,11 @@ void add_reduce(OpBinder& ops, Op op,
           "x"_a, "dim"_a = nb::none(), "keepdim"_a = false);
 }
 
-void add_arg(OpBinder& ops, Op op, Tensor (*function)(const Tensor&, int, bool)) {
-  ops.add_as(
-      op, name(op).data(),
-      [function](const Tensor& x, DimsArg dim, bool keepdim) {
-        const std::vector<int> dims = dim.get();
-        if (dims.size() > 1) throw nb::type_error("need one dim at most");
-        return unlocked(
-            [&] {
-              return dims.empty() ? function(x.flatten(), 0, false) : function(x, dims[0], keepdim);
-            },
-            x);
-      },
-      "Along one dim, which vanishes or with keepdim stays as size 1; of all elements, counted in "
-      "row-major order, where none is named. uint32.",
-      "x"_a, "dim"_a = nb::none(), "keepdim"_a = false);
+void add_arg(OpBinder& ops, Op op, Tensor (*function)(const Tensor&, std::span<const int>, bool)) {
+  ops.add(op, name(op).data(), function,
+          "Over one dim or several, all where none is named, which vanish or with keepdim stay as "
+          "size 1: the place among their elements, counted in row-major order. uint32.",
+          "x"_a, "dim"_a = nb::none(), "keepdim"_a = false);
 }
 
 void bind_rows(OpBinder& ops) {
@@ -122,7 +112,9 @@ void bind_rows(OpBinder& ops) {
 #define WICK_REDUCE(name, ...) \
   add_reduce(ops, Op::name,    \
              static_cast<Tensor (*)(const Tensor&, std::span<const int>, bool)>(&wick::name));
-#define WICK_ARG(name, ...) add_arg(ops, Op::name, &wick::name);
+#define WICK_ARG(name, ...) \
+  add_arg(ops, Op::name,    \
+          static_cast<Tensor (*)(const Tensor&, std::span<const int>, bool)>(&wick::name));
 #include "wick/op/ops.def"
 }
 

@@ -119,10 +119,6 @@ struct Reduce {
   const char* name;
   Tensor (*call)(const Tensor&, std::span<const int>, bool);
 };
-struct Arg {
-  const char* name;
-  Tensor (*call)(const Tensor&, int, bool);
-};
 const std::vector<Unary> kUnaries = {
 #define WICK_UNARY(name, ...) {#name, &wick::name},
 #define WICK_TEST(name, ...) {#name, &wick::name},
@@ -135,9 +131,6 @@ const std::vector<Binary> kBinaries = {
 };
 const std::vector<Reduce> kReduces = {
 #define WICK_REDUCE(name, ...) {#name, &wick::name},
-#include "wick/op/ops.def"
-};
-const std::vector<Arg> kArgs = {
 #define WICK_ARG(name, ...) {#name, &wick::name},
 #include "wick/op/ops.def"
 };
@@ -176,25 +169,18 @@ Made random_binary(const Choice& c) {
 
 Made random_reduce(const Choice& c) {
   const bool keepdim = c.one_in(2);
-  const int64_t which = c.random.below(static_cast<int64_t>(kReduces.size() + kArgs.size()));
-  const bool is_arg = which >= static_cast<int64_t>(kReduces.size());
-  const size_t at = static_cast<size_t>(which) - (is_arg ? kReduces.size() : 0);
-  const std::string op = is_arg ? kArgs[at].name : kReduces[at].name;
+  const Reduce& f = c.of(kReduces);
+  const std::string op = f.name;
   const int a = c.value(dtypes_of(op), 1);
   if (a < 0) return {};
   std::vector<int> dims = {random_dim(c, c.at(a))};
-  const bool needs_some = is_arg || op == "max" || op == "min";
+  const bool needs_some = op == "max" || op == "min" || op == "argmax" || op == "argmin";
   if (needs_some && c.at(a).elems() == 0) return {};
-  if (!is_arg && c.one_in(3)) dims.clear();
+  if (c.one_in(3)) dims.clear();
   const std::string text =
       fmt::format("{}(%{}, dims {}{})", op, a, dims.empty() ? "all" : std::to_string(dims[0]),
                   keepdim ? ", kept" : "");
-  if (is_arg) {
-    return made(op, text,
-                [=, call = kArgs[at].call](auto v) { return call(v[z(a)], dims[0], keepdim); });
-  }
-  return made(op, text,
-              [=, call = kReduces[at].call](auto v) { return call(v[z(a)], dims, keepdim); });
+  return made(op, text, [=, call = f.call](auto v) { return call(v[z(a)], dims, keepdim); });
 }
 
 Made random_with_numbers(const Choice& c) {

@@ -26,6 +26,35 @@ void expect_near(const Tensor& got, const std::vector<double>& expected, double 
   }
 }
 
+TEST(ComposedOps, BestOverSeveralDims) {
+  // Ties, NaN and zeros of both signs, over every set of dims, as it lies and turned.
+  const double nan = std::nan("");
+  const std::vector<double> values{1, 3, 3,    0, -0.0, 2, 3, nan, 1,  0, nan, 3,
+                                   0, 0, -0.0, 5, 5,    1, 2, -1,  -1, 5, 4,   -1};
+  const Tensor x = Tensor::from(values, {2, 3, 4});
+  const std::vector<std::vector<int>> sets{{}, {0, 1}, {1, 2}, {0, 2}, {2, 0}, {0, 1, 2}, {-1}};
+  for (const bool turned : {false, true}) {
+    const Tensor t = turned ? x.transpose(0, 2) : x;
+    for (const std::vector<int>& dims : sets) {
+      // The same from a copy whose reduced dims are one.
+      std::vector<int> order, last;
+      for (int d = 0; d < 3; ++d) {
+        const bool in = dims.empty() || std::any_of(dims.begin(), dims.end(),
+                                                    [&](int e) { return (e + 3) % 3 == d; });
+        (in ? last : order).push_back(d);
+      }
+      const int kept = static_cast<int>(order.size());
+      order.insert(order.end(), last.begin(), last.end());
+      const Tensor rows = t.permute(order).contiguous().flatten(kept, -1);
+      EXPECT_EQ(argmax(t, dims).to_vector<uint32_t>(), argmax(rows, -1).to_vector<uint32_t>());
+      EXPECT_EQ(argmin(t, dims).to_vector<uint32_t>(), argmin(rows, -1).to_vector<uint32_t>());
+      EXPECT_EQ(argmin(t, dims).shape(), argmin(rows, -1).shape());
+      EXPECT_EQ(argmax(t, dims, true).shape(), max(t, dims, true).shape());
+    }
+  }
+  EXPECT_EQ(argmax(Tensor::ones({}, DType::f32)).item<uint32_t>(), 0u);
+}
+
 Tensor f64(const std::vector<double>& values, const Shape& shape) {
   return Tensor::from(values, shape);
 }

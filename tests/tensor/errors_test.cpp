@@ -341,7 +341,7 @@ TEST(OpErrors, SizesThatOverflow) {
   EXPECT_THAT(error_of([] { Tensor::arange(0, -1); }), HasSubstr("negative size"));
   EXPECT_THAT(error_of([] { Tensor::zeros({INT64_MAX, 2}, DType::u8); }), HasSubstr("2^62"));
   EXPECT_THAT(error_of([] { argmax(make({1}, DType::u8).broadcast_to({int64_t{1} << 33}), 0); }),
-              HasSubstr("argmax: dimension too long for u32 indices: u8[8589934592]@cpu"));
+              HasSubstr("argmax: range too long for u32 indices: u8[8589934592]@cpu"));
 }
 
 TEST(OpErrors, HostCopies) {

@@ -149,6 +149,7 @@ void add_regular(Cases& c) {
   c.add(Op::name, {kSquare}, [](In x) { return name(x[0], 0); }); \
   c.add(Op::name, {kSquare}, [](In x) { return name(x[0], 1); });
 #define WICK_ARG(name, ...) \
+  c.add(Op::name, {kSquare}, [](In x) { return name(x[0]); }); \
   c.add(Op::name, {kSquare}, [](In x) { return name(x[0], 0); }); \
   c.add(Op::name, {kSquare}, [](In x) { return name(x[0], 1); });
 #include "wick/op/ops.def"

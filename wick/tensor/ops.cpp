@@ -36,19 +36,71 @@ Tensor reduce(Op op, const Tensor& x, std::span<const int> dims, bool keepdim) {
   return out;
 }
 
-Tensor arg(Op op, const Tensor& x, int dim, bool keepdim) {
+/// The place of the best along a dim, which stays as size 1.
+Tensor arg_along(Op op, const Tensor& x, int d) {
+  Tensor out = Tensor::empty(x.shape().with(d, 1), DType::u32, x.device());
+  backend(x.device()).arg_reduce(op, out.mutable_view(), x.view(), d);
+  return out;
+}
+
+/// Over several dims, from the last one on: the best of the bests of a dim, and where it was among
+/// those behind.
+Tensor arg_over(Op op, const Tensor& x, std::span<const int> dims) {
+  const Op value = op == Op::argmax ? Op::max : Op::min;
+  Tensor best = x;
+  int64_t behind = 1;
+  Tensor place;
+  for (size_t i = dims.size(); i-- > 0;) {
+    const int d = dims[i];
+    const Tensor here = arg_along(op, best, d);
+    if (place.defined()) {
+      const Tensor each = Tensor::full({}, behind, DType::u32, x.device());
+      place = gather(place, here, d) + here * each;
+    } else {
+      place = here;
+    }
+    behind *= best.size(d);
+    if (i > 0) best = reduce(value, best, std::span(&d, 1), true);
+  }
+  return place;
+}
+
+Tensor arg(Op op, const Tensor& x, std::span<const int> dims, bool keepdim) {
   check_operand(op, x);
-  const int d = resolve_dim(name(op).data(), dim, x.rank());
-  const Shape shape = x.shape().with(d, 1);
-  if (x.shape()[d] == 0 && shape.elems() > 0) {
+  const uint32_t mask =
+      dims.empty() ? (1u << x.rank()) - 1 : resolve_dims(name(op).data(), dims, x.rank());
+  std::vector<int> over;
+  std::vector<int64_t> kept, squeezed;
+  int64_t count = 1;
+  for (int d = 0; d < x.rank(); ++d) {
+    const bool reduced = (mask >> d) & 1u;
+    if (reduced) {
+      over.push_back(d);
+      count *= x.size(d);
+    } else {
+      squeezed.push_back(x.size(d));
+    }
+    kept.push_back(reduced ? 1 : x.size(d));
+  }
+  const Shape shape(kept);
+  if (count == 0 && shape.elems() > 0) {
     throw Error(name(op), "nothing to reduce", x.str(), "the reduced range must not be empty");
   }
-  if (x.shape()[d] > INT64_C(0xffffffff)) {
-    throw Error(name(op), "dimension too long for u32 indices", x.str());
+  if (count > INT64_C(0xffffffff)) {
+    throw Error(name(op), "range too long for u32 indices", x.str());
   }
-  Tensor out = Tensor::empty(shape, DType::u32, x.device());
-  backend(x.device()).arg_reduce(op, out.mutable_view(), x.view(), d);
-  return keepdim ? out : out.squeeze(d);
+  const bool nothing = over.empty() || shape.elems() == 0;
+  const bool neighbours =
+      !nothing && over.back() - over.front() + 1 == static_cast<int>(over.size());
+  Tensor out;
+  if (nothing) {
+    out = Tensor::zeros(shape, DType::u32, x.device());
+  } else if (neighbours && x.layout().is_contiguous()) {
+    out = arg_along(op, x.detach().flatten(over.front(), over.back()), over.front());
+  } else {
+    out = arg_over(op, x.detach(), over);
+  }
+  return out.reshape(keepdim ? shape : Shape(squeezed));
 }
 
 }  // namespace
@@ -58,7 +110,8 @@ Tensor arg(Op op, const Tensor& x, int dim, bool keepdim) {
   Tensor name(const Tensor& x, std::span<const int> dims, bool keepdim) { \
     return reduce(Op::name, x, dims, keepdim); }
 #define WICK_ARG(name, ...) \
-  Tensor name(const Tensor& x, int dim, bool keepdim) { return arg(Op::name, x, dim, keepdim); }
+  Tensor name(const Tensor& x, std::span<const int> dims, bool keepdim) { \
+    return arg(Op::name, x, dims, keepdim); }
 #include "wick/op/ops.def"
 // clang-format on
 

@@ -42,9 +42,15 @@ namespace wick {
   inline Tensor name(const Tensor& x, int dim, bool keepdim = false) {                         \
     return name(x, std::span<const int>(&dim, 1), keepdim);                                    \
   }
-/// argmax argmin along one dim, which vanishes, or stays as size 1 with keepdim. All ten real
-/// dtypes → u32. Class exact. Errors: a dim out of range, the best of nothing.
-#define WICK_ARG(name, ...) WICK_API Tensor name(const Tensor& x, int dim, bool keepdim = false);
+/// argmax argmin over a set of dims (none named: all), which vanish, or stay as size 1 with
+/// keepdim: the place among their elements, counted in row-major order. All ten real dtypes → u32.
+/// Class exact. Errors: a dim out of range or named twice, the best of nothing, of more than u32
+/// counts.
+#define WICK_ARG(name, ...)                                                                    \
+  WICK_API Tensor name(const Tensor& x, std::span<const int> dims = {}, bool keepdim = false); \
+  inline Tensor name(const Tensor& x, int dim, bool keepdim = false) {                         \
+    return name(x, std::span<const int>(&dim, 1), keepdim);                                    \
+  }
 #include "wick/op/ops.def"
 
 /// The functions above by their signs.
