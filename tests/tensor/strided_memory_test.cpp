@@ -181,12 +181,16 @@ void add_moves(Cases& c) {
 void add_index(Cases& c) {
   // Narrow floats are summed in f32, a share of the output at a time.
   constexpr int64_t kSums = kOfF32 / 2 + kWorkspace;
+  // Columns that ids choose from are brought together in half a MiB a thread.
+  constexpr int64_t kNear = 2 * kWorkspace;
   const Operand few = {{kSide}, DType::i64};
   for (int dim : {0, 1}) {
     c.add(Op::index_select, {kSquare, few}, [=](In x) { return index_select(x[0], x[1], dim); });
-    c.add(Op::gather, {kSquare, kIds}, [=](In x) { return gather(x[0], x[1], dim); });
-    c.add(Op::scatter, {kSquare, kIds, kSquare},
-          [=](In x) { return scatter(x[0], x[1], x[2], dim); });
+    c.add(
+        Op::gather, {kSquare, kIds}, [=](In x) { return gather(x[0], x[1], dim); }, kNear);
+    c.add(
+        Op::scatter, {kSquare, kIds, kSquare}, [=](In x) { return scatter(x[0], x[1], x[2], dim); },
+        kNear);
     c.add(
         Op::scatter_add, {kSquare, kIds, kSquare},
         [=](In x) { return scatter_add(x[0], x[1], x[2], dim); }, kSums);
