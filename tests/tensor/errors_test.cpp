@@ -210,10 +210,9 @@ TEST(OpErrors, DtypesOutsideTheRow) {
 
 TEST(OpErrors, OperandsThatDontMatch) {
   const Tensor a = make({2, 3}), h = make({2, 3}, DType::f16);
-  EXPECT_EQ(
-      error_of([&] { add(a, h); }),
-      "add: dtypes differ: lhs f32[2,3]@cpu, rhs f16[2,3]@cpu: nothing is promoted: "
-      "convert one, e.g. rhs to f32");
+  EXPECT_EQ(error_of([&] { add(a, h); }),
+            "add: dtypes differ: lhs f32[2,3]@cpu, rhs f16[2,3]@cpu: nothing is promoted: "
+            "convert one, e.g. rhs to f32");
   EXPECT_EQ(
       error_of([&] { mul(a, make({2})); }),
       "mul: shapes don't broadcast: lhs [2,3], rhs [2]: each size must be equal or 1, counted "
@@ -301,8 +300,8 @@ TEST(OpErrors, OperandsThatDontMatch) {
       error_of([&] {
         linear(make({2, 4}), w);
       }),
-      "linear: operands don't fit: x f32[2,4]@cpu, weight f32[4,3]@cpu: x must be f32, f16 or "
-      "bf16 [.., k] on the weight's device");
+      "linear: operands don't fit: x f32[2,4]@cpu, weight f32[4,3]@cpu: need x [.., k] of f32, "
+      "f16 or bf16 for a weight [n, k] on its device");
   EXPECT_THAT(error_of([&] { linear(make({2, 3}, DType::f64), w); }), HasSubstr("x f64[2,3]@cpu"));
   EXPECT_THAT(error_of([&] { linear(make({}), w); }), HasSubstr("linear: operands don't fit"));
   EXPECT_THAT(error_of([] {
@@ -347,7 +346,19 @@ TEST(OpErrors, SizesThatOverflow) {
 TEST(OpErrors, HostCopies) {
   EXPECT_EQ(error_of([] { make({2}).to_vector<int32_t>(); }),
             "to_vector: another dtype: f32[2]@cpu: asked for i32; convert to i32 first");
-  EXPECT_EQ(error_of([] { make({2}).item<float>(); }), "item: not one element: f32[2]@cpu");
+  EXPECT_EQ(error_of([] { logsumexp(make({0})); }),
+            "logsumexp: nothing to reduce: f32[0]@cpu: the reduced range must not be empty");
+  EXPECT_EQ(logsumexp(make({0, 0}), std::array{1}).shape(), Shape({0}));
+  EXPECT_EQ(error_of([] {
+              stack(std::array{make({}), make({})}, 3);
+            }),
+            "stack: dimension out of range: dim 3 of rank 1: need -1 <= dim < 1");
+  EXPECT_EQ(error_of([] { softmax(make({}), 0); }),
+            "softmax: dimension out of range: dim 0 of rank 0: rank 0 has no dimensions");
+  EXPECT_THAT(error_of([] { sqr(quantize(make({256}), DType::q4_k)); }),
+              HasSubstr("f8e4m3: dequantize it first"));
+  EXPECT_EQ(error_of([] { make({2}).item<float>(); }),
+            "item: not one element: f32[2]@cpu: need exactly one");
   EXPECT_EQ(error_of([] {
               Tensor::from(std::vector<float>(3), {2, 2});
             }),

@@ -165,7 +165,7 @@ TEST(ShapeOps, Eye) {
   EXPECT_THAT(eye(2, DType::u8).to_vector<uint8_t>(), ElementsAre(1, 0, 0, 1));
   EXPECT_EQ(eye(0).shape(), Shape({0, 0}));
   EXPECT_EQ(eye(3, 0, DType::f8e4m3).elems(), 0);
-  EXPECT_EQ(error_of([] { eye(-1); }), "eye: negative size: [-1,-1]");
+  EXPECT_EQ(error_of([] { eye(-1); }), "eye: negative size: [-1,-1]: need sizes >= 0");
   EXPECT_THAT(error_of([] { eye(2, DType::q4_0); }), HasSubstr("eye: to a block dtype"));
 }
 

@@ -108,8 +108,8 @@ TEST(Tensor, CatAndStack) {
   const Tensor s = stack(std::vector<Tensor>{a, a + a}, -1);
   EXPECT_EQ(s.shape(), (Shape{2, 3, 2}));
   EXPECT_THAT(values(s), ElementsAre(0, 0, 1, 2, 2, 4, 3, 6, 4, 8, 5, 10));
-  EXPECT_EQ(error_of([] { cat({}, 0); }), "cat: no tensors");
-  EXPECT_EQ(error_of([] { stack({}, 0); }), "stack: no tensors");
+  EXPECT_EQ(error_of([] { cat({}, 0); }), "cat: no tensors: need one or more");
+  EXPECT_EQ(error_of([] { stack({}, 0); }), "stack: no tensors: need one or more");
   EXPECT_EQ(error_of([&] {
               cat(std::vector<Tensor>{a, b}, 0);
             }),

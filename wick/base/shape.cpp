@@ -44,7 +44,8 @@ Shape Shape::without(int dim) const {
 }
 
 Shape Shape::with_inserted(int dim, int64_t size) const {
-  if (rank_ == kMaxRank) throw Error("shape", "too many dimensions", str(), "at most 8");
+  if (rank_ == kMaxRank)
+    throw Error("shape", "too many dimensions", str() + " and one more", "at most 8");
   Shape shape = *this;
   std::copy(dims_.begin() + dim, dims_.begin() + rank_, shape.dims_.begin() + dim + 1);
   shape.dims_[static_cast<size_t>(dim)] = size;
@@ -57,9 +58,9 @@ std::string Shape::str() const { return fmt::format("[{}]", fmt::join(dims(), ",
 int resolve_dim(const char* op, int dim, int rank) {
   const int resolved = dim < 0 ? dim + rank : dim;
   if (resolved < 0 || resolved >= rank) {
-    throw Error(ErrorKind::index, op, "dimension out of range",
-                fmt::format("dim {} of rank {}", dim, rank),
-                fmt::format("need {} <= dim < {}", -rank, rank));
+    throw Error(
+        ErrorKind::index, op, "dimension out of range", fmt::format("dim {} of rank {}", dim, rank),
+        rank == 0 ? "rank 0 has no dimensions" : fmt::format("need {} <= dim < {}", -rank, rank));
   }
   return resolved;
 }

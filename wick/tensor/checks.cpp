@@ -17,7 +17,8 @@ void check_operand(Op op, const Tensor& x, const char* as) {
     const auto dtype = static_cast<DType>(d);
     if (info(op).dtypes.contains(dtype)) supported += fmt::format(" {}", name(dtype));
   }
-  throw Error(ErrorKind::type, op_name, "not for this dtype", x.str(), "takes" + supported);
+  throw Error(ErrorKind::type, op_name, "not for this dtype", x.str(),
+              "takes" + supported + (is_block(x.dtype()) ? ": dequantize it first" : ""));
 }
 
 void check_device(const char* op, const Tensor& a, const Tensor& b) {

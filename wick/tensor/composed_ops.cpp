@@ -48,7 +48,9 @@ Tensor var(const Tensor& x, std::span<const int> dims, bool keepdim, int64_t cor
 
 Tensor logsumexp(const Tensor& x, std::span<const int> dims, bool keepdim) {
   check_operand(Op::logsumexp, x);
-  resolve_dims("logsumexp", dims, x.rank());
+  if (reduced_elems("logsumexp", x, dims) == 0 && sum(x.detach(), dims, true).elems() > 0) {
+    throw Error("logsumexp", "nothing to reduce", x.str(), "the reduced range must not be empty");
+  }
   const Tensor top = max(x.detach(), dims, true);
   // Nothing but −inf: exp(−inf − 0) is 0, whose logarithm is −inf again.
   const Tensor finite = where(isinf(top), Tensor::zeros(top.shape(), x.dtype(), x.device()), top);

@@ -202,7 +202,8 @@ Tensor linear(const Tensor& x, const Weight& weight, const FusedLinear& fusion) 
   const int64_t given = fusion.attention != nullptr ? attention_width(x, *fusion.attention)
                         : x.rank() < 1              ? -1
                                                     : x.shape().back();
-  const std::string_view kRule = "x must be f32, f16 or bf16 [.., k] on the weight's device";
+  const std::string_view kRule =
+      "need x [.., k] of f32, f16 or bf16 for a weight [n, k] on its device";
   if (!dtypes::kActivations.contains(x.dtype()) || given != wide || x.device() != weight.device()) {
     throw Error("linear", "operands don't fit",
                 fmt::format("x {}, weight {}[{},{}]@{}", x.str(), name(weight.dtype()), weight.n(),

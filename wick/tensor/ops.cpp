@@ -127,7 +127,7 @@ Tensor cast(const Tensor& x, DType dtype) {
 }
 
 Tensor cat(std::span<const Tensor> tensors, int dim) {
-  if (tensors.empty()) throw Error("cat", "no tensors");
+  if (tensors.empty()) throw Error("cat", "no tensors", {}, "need one or more");
   const Tensor& first = tensors.front();
   check_operand(Op::copy, first, "cat");
   const int d = resolve_dim("cat", dim, first.rank());
@@ -173,9 +173,9 @@ Tensor stack(std::span<const Tensor> tensors, int dim) {
       throw Error("stack", "shapes differ",
                   fmt::format("{} and {}", tensors.front().str(), t.str()));
     }
-    rows.push_back(t.unsqueeze(dim));
+    rows.push_back(t.unsqueeze(resolve_dim("stack", dim, t.rank() + 1)));
   }
-  if (rows.empty()) throw Error("stack", "no tensors");
+  if (rows.empty()) throw Error("stack", "no tensors", {}, "need one or more");
   return cat(rows, dim);
 }
 

@@ -159,7 +159,8 @@ Tensor repeat(const Tensor& x, std::span<const int64_t> counts) {
     if (times[d] < 0 ||
         __builtin_mul_overflow(times[d], source.shape()[static_cast<int>(d)], &sizes[d])) {
       throw Error("repeat", times[d] < 0 ? "a negative count" : "too many elements",
-                  fmt::format("{}, counts ({})", x.str(), fmt::join(counts, ",")));
+                  fmt::format("{}, counts ({})", x.str(), fmt::join(counts, ",")),
+                  "need counts >= 0 and sizes below 2^63");
     }
   }
   Tensor out = Tensor::empty(Shape(sizes), x.dtype(), x.device());
@@ -386,7 +387,7 @@ Tensor triu(const Tensor& x, int64_t diagonal) {
 
 Tensor eye(int64_t rows, int64_t columns, DType dtype, Device device) {
   if (rows < 0 || columns < 0) {
-    throw Error("eye", "negative size", fmt::format("[{},{}]", rows, columns));
+    throw Error("eye", "negative size", fmt::format("[{},{}]", rows, columns), "need sizes >= 0");
   }
   if (is_block(dtype)) {
     throw Error(ErrorKind::type, "eye", "to a block dtype", name(dtype), "use quantize");

@@ -139,7 +139,7 @@ void Tensor::copy_to_host(void* to) const {
 }
 
 void Tensor::require_one_element() const {
-  if (elems() != 1) throw Error("item", "not one element", str());
+  if (elems() != 1) throw Error("item", "not one element", str(), "need exactly one");
 }
 
 int64_t rows_in_cache(Device device) { return backend(device).rows_in_cache(); }
