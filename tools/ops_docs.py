@@ -221,8 +221,9 @@ Every op of wick. Made by `tools/ops_docs.py` from [ops.def](../wick/op/ops.def)
 backends' sources: change those, and run it.
 
 All functions are in the namespace `wick`, declared in `wick/tensor/ops.h` and the headers that it includes. Every op
-takes every layout: transposed, sliced, broadcast, stepped, reversed, empty, rank 0 to 8. Two tensors of one call share
-dtype and device unless said otherwise. Errors are `wick::Error`, `op: what is wrong: operands: rule`.
+takes every layout: transposed, sliced, broadcast, stepped, reversed, empty, rank 0 to 8, or from the rank that its
+shapes name. Two tensors of one call share dtype and device unless said otherwise. Errors are `wick::Error`,
+`op: what is wrong: operands: rule`.
 
 **Dtypes.** {sets}
 

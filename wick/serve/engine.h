@@ -53,13 +53,13 @@ struct SessionOptions {
 /// How a text is continued, and when it ends.
 struct GenerateOptions {
   int64_t max_tokens = -1;  ///< < 0: until the model ends its answer or the context is full
-  text::SamplerOptions sampler;
+  text::SamplerOptions sampler = {};
   bool ignore_end = false;  ///< go on past end-of-generation tokens
   /// Called with each piece of text as it is made (whole UTF-8 characters). Must leave the session
   /// alone.
-  std::function<void(std::string_view)> on_text;
+  std::function<void(std::string_view)> on_text = {};
   /// Asked before each token; true ends the generation.
-  std::function<bool()> cancelled;
+  std::function<bool()> cancelled = {};
 };
 
 enum class FinishReason : uint8_t { end_of_generation, max_tokens, context_full, cancelled };
