@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <string_view>
 
@@ -63,7 +64,7 @@ std::vector<double> NumbersArg::get() const {
     if (!number.from_python(item, 0, nullptr)) {
       throw nb::type_error(fmt::format("need a number: not '{}'", type_text(item)).c_str());
     }
-    values.push_back(number.value.f);
+    values.push_back(number.value.to_double());
   };
   if (is_sequence(object)) {
     for_each_item(object, "need numbers", read);
@@ -113,11 +114,21 @@ std::vector<int64_t> to_ints(const nb::args& args) {
 }
 
 Scalar ScalarArg::get() const {
+  if (failure) std::rethrow_exception(failure);
   if (is_large) {
     PyErr_SetString(PyExc_OverflowError, "an integer beyond 64 bits");
     throw nb::python_error();
   }
   return is_integer ? Scalar(i) : Scalar(f);
+}
+
+double ScalarArg::to_double() const {
+  if (failure) std::rethrow_exception(failure);
+  if (is_large && std::isinf(f)) {
+    PyErr_SetString(PyExc_OverflowError, "an integer beyond the range of floats");
+    throw nb::python_error();
+  }
+  return f;
 }
 
 }  // namespace wick::python
@@ -144,15 +155,23 @@ bool type_caster<wick::python::ScalarArg>::from_python(handle source, uint32_t,
     value.is_large = overflow != 0;
     value.f = value.is_large ? PyLong_AsDouble(number) : static_cast<double>(value.i);
     Py_DECREF(number);
-    if (PyErr_Occurred() != nullptr) PyErr_Clear();
+    if (PyErr_Occurred() != nullptr) {
+      PyErr_Clear();
+      value.f = std::numeric_limits<double>::infinity();  // which to_double refuses
+    }
     return true;
   }
   // Arrays have __float__, too, but are no numbers.
-  if (PySequence_Check(object) || PyObject_HasAttrString(object, "__len__")) return false;
+  if (PySequence_Check(object) || PyObject_HasAttrString(object, "__len__") == 1 ||
+      PyObject_HasAttrString(object, "__float__") != 1) {
+    return false;
+  }
   value.f = PyFloat_AsDouble(object);
-  if (PyErr_Occurred() == nullptr) return true;
-  PyErr_Clear();
-  return false;
+  // A number all the same: what it raised isn't to become "incompatible arguments".
+  if (PyErr_Occurred() != nullptr) {
+    value.failure = std::make_exception_ptr(wick::python::nb::python_error());
+  }
+  return true;
 }
 
 }  // namespace nanobind::detail

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <exception>
 #include <span>
 #include <string>
 #include <vector>
@@ -47,9 +48,12 @@ struct ScalarArg {
   double f = 0;
   int64_t i = 0;
   bool is_integer = false;
-  bool is_large = false;  ///< an integer beyond 64 bits
-  /// Errors: an integer beyond 64 bits.
+  bool is_large = false;       ///< an integer beyond 64 bits
+  std::exception_ptr failure;  ///< what the object's own conversion raised
+  /// Errors: an integer beyond 64 bits; what the object raised.
   Scalar get() const;
+  /// Errors: an integer beyond double's range; what the object raised.
+  double to_double() const;
 };
 
 /// Whole numbers: one, or a sequence.

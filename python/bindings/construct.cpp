@@ -91,7 +91,8 @@ class Nested {
                                .c_str());
     }
     const ScalarArg& value = caster.value;
-    floats_.push_back(value.f);
+    // Which dtype is wanted isn't known here: what is too large for floats is so for integers, too.
+    floats_.push_back(value.to_double());
     all_integers_ = all_integers_ && value.is_integer;
     all_bools_ = all_bools_ && PyBool_Check(data.ptr());
     any_large_ = any_large_ || value.is_large;
@@ -154,7 +155,8 @@ Tensor full(ShapeArg shape, ScalarArg value, DTypeArg dtype, DeviceArg device, b
 /// arange(stop), arange(start, stop), arange(start, stop, step), as Python's range.
 Tensor arange(ScalarArg first, const nb::object& second, ScalarArg step, DTypeArg dtype,
               DeviceArg device) {
-  ScalarArg start{0, 0, true, false}, stop = first;
+  ScalarArg start, stop = first;
+  start.is_integer = true;
   if (!second.is_none()) {
     start = first;
     nb::detail::make_caster<ScalarArg> caster;
@@ -162,17 +164,19 @@ Tensor arange(ScalarArg first, const nb::object& second, ScalarArg step, DTypeAr
     stop = caster.value;
   }
   const bool integers = start.is_integer && stop.is_integer && step.is_integer;
-  if (step.f == 0 || !std::isfinite(start.f) || !std::isfinite(stop.f) || !std::isfinite(step.f)) {
-    throw Error("arange", "no finite range", fmt::format("{}, {}, {}", start.f, stop.f, step.f),
+  const double from = start.to_double(), to = stop.to_double(), by = step.to_double();
+  if (by == 0 || !std::isfinite(from) || !std::isfinite(to) || !std::isfinite(by)) {
+    throw Error("arange", "no finite range", fmt::format("{}, {}, {}", from, to, by),
                 "need finite numbers and step != 0");
   }
-  double count = std::ceil((stop.f - start.f) / step.f);
+  const double count = std::ceil((to - from) / by);
   int64_t whole = count > 0 ? (count < 0x1p62 ? static_cast<int64_t>(count) : INT64_MAX) : 0;
   if (integers) {
     (void)start.get(), (void)stop.get(), (void)step.get();
     const __int128 span = static_cast<__int128>(stop.i) - start.i;
-    const __int128 by = step.i;
-    const __int128 exact = (span > 0) == (by > 0) ? (span + by - (by > 0 ? 1 : -1)) / by : 0;
+    const __int128 stride = step.i;
+    const __int128 exact =
+        (span > 0) == (stride > 0) ? (span + stride - (stride > 0 ? 1 : -1)) / stride : 0;
     whole = exact > INT64_MAX ? INT64_MAX : static_cast<int64_t>(span == 0 ? 0 : exact);
   }
   const DType type = dtype.get_or(integers ? DType::i64 : DType::f32);

@@ -145,9 +145,10 @@ void check_fits(int64_t value, DType dtype) {
 }
 
 Scalar fitting(const ScalarArg& value, DType dtype, const char* op) {
-  if (is_float(dtype)) return value.is_large ? Scalar(value.f) : value.get();
+  if (is_float(dtype)) return value.is_large ? Scalar(value.to_double()) : value.get();
   if (!is_integer(dtype)) return value.get();
   if (!value.is_integer) {
+    (void)value.get();  // what the object raised comes first
     throw nb::type_error(
         fmt::format("{}: a float with {}: nothing is promoted: convert with .to(wick.float32), or "
                     "use an int",

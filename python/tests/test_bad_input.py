@@ -271,3 +271,48 @@ def test_a_file_s_errors(tmp_path: pathlib.Path) -> None:
         wick.Gguf(str(file))
     with pytest.raises(OSError, match="cannot open"):
         wick.Gguf(str(tmp_path))
+
+
+F = floats(2)
+HUGE = 10**400
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: F + HUGE, lambda: HUGE - F, lambda: F * -HUGE, lambda: F < HUGE, lambda: F // HUGE,
+        lambda: wick.maximum(F, HUGE), lambda: wick.minimum(HUGE, F), lambda: wick.tensor([HUGE], dtype="f32"),
+        lambda: wick.tensor(HUGE), lambda: wick.tensor([1.0, HUGE]), lambda: wick.full(2, HUGE, dtype="f32"),
+        lambda: wick.full_like(F, HUGE), lambda: wick.arange(0.0, HUGE), lambda: wick.arange(HUGE, 1.0),
+        lambda: wick.arange(0.0, 1.0, HUGE), lambda: wick.where(F > 0, F, HUGE), lambda: F.masked_fill(F > 0, HUGE),
+        lambda: F.affine(HUGE), lambda: F.affine(1, HUGE), lambda: wick.pad(F, [(1, 1)], value=HUGE),
+        lambda: wick.const_set(wick.zeros(2), HUGE), lambda: F.clamp(0, HUGE), lambda: F.powf(HUGE),
+        lambda: wick.upsample_nearest2d(IMAGE, scale_factor=HUGE),
+    ],
+)  # fmt: skip
+def test_integers_beyond_floats(call: Callable[[], object]) -> None:
+    with pytest.raises(OverflowError, match="^an integer beyond"):
+        call()
+
+
+def test_large_integers_are_floats() -> None:
+    assert (F.to("f64") * 0 + 2**100).tolist() == [2.0**100] * 2
+    assert wick.arange(2.0**99, 2**100, 2.0**98).numel() == 2
+
+
+class Refusing:
+    def __float__(self) -> float:
+        raise LookupError("no value yet")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda f: F + f, lambda f: f * F, lambda f: F == f, lambda f: wick.maximum(f, F), lambda f: F.clamp(f),
+        lambda f: ids(1) + f, lambda f: wick.tensor([1, f]), lambda f: wick.full(2, f), lambda f: wick.arange(1.0, f),
+        lambda f: wick.where(F > 0, F, f), lambda f: F.affine(f),
+    ],
+)  # fmt: skip
+def test_what_a_number_raises_comes_through(call: Callable[[Any], object]) -> None:
+    with pytest.raises(LookupError, match="no value yet"):
+        call(Refusing())
