@@ -270,13 +270,16 @@ Tensor from_array(nb::handle array, const char* op) {
   if (PyObject_CheckBuffer(array.ptr())) return from_buffer(array, op);
   if (nb::hasattr(array, "__dlpack__")) return from_dlpack(array);
   if (nb::hasattr(array, "__array__")) return from_buffer(array.attr("__array__")(), op);
-  throw nb::type_error(fmt::format("{}: need an array: not '{}'", op, type_text(array)).c_str());
+  throw nb::type_error(fmt::format("{}: not an array: '{}': need NumPy's or the like; wick.tensor "
+                                   "takes numbers and lists",
+                                   op, type_text(array))
+                           .c_str());
 }
 
 void bind_arrays(nb::module_& m, TensorClass& tensor) {
   m.def(
-      "from_numpy", [](nb::handle array) { return from_array(array, "from_numpy"); }, "array"_a,
-      nb::sig("def from_numpy(array: typing.Any) -> Tensor"),
+      "from_numpy", [](nb::handle array) { return from_array(array, "from_numpy"); },
+      "array"_a.none(), nb::sig("def from_numpy(array: typing.Any) -> Tensor"),
       "A tensor over an array's memory, which it keeps alive: nothing is copied, so whoever "
       "changes "
       "the array\nchanges the tensor. Of anything with the buffer protocol. Elements that aren't "

@@ -85,9 +85,10 @@ class Nested {
                   "need numbers everywhere");
     }
     if (!caster.from_python(data, 0, nullptr)) {
-      throw nb::type_error(fmt::format("tensor: need numbers in lists, or an array: not '{}'{}",
-                                       type_text(data),
-                                       nb::isinstance<Tensor>(data) ? "; use wick.stack" : "")
+      throw nb::type_error(fmt::format("tensor: not a number: '{}': {}", type_text(data),
+                                       nb::isinstance<Tensor>(data)
+                                           ? "use wick.stack"
+                                           : "need numbers, lists of them, an array or a tensor")
                                .c_str());
     }
     const ScalarArg& value = caster.value;
@@ -187,7 +188,7 @@ Tensor arange(ScalarArg first, const nb::object& second, ScalarArg step, DTypeAr
 }  // namespace
 
 void bind_construction(nb::module_& m) {
-  m.def("tensor", &tensor_of, "data"_a, "dtype"_a = nb::none(), "device"_a = nb::none(),
+  m.def("tensor", &tensor_of, "data"_a.none(), "dtype"_a = nb::none(), "device"_a = nb::none(),
         "requires_grad"_a = false,
         nb::sig(
             "def tensor(data: typing.Any, dtype: DType | str | None = None, device: Device | str | "

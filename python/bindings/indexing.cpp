@@ -279,7 +279,7 @@ void bind_indexing(nb::module_& m, TensorClass& tensor) {
         return it.x.narrow(0, it.next++, 1).squeeze(0);
       });
   tensor
-      .def("__getitem__", &get_item, nb::arg("index"),
+      .def("__getitem__", &get_item, nb::arg("index").none(),
            nb::sig("def __getitem__(self, index: typing.Any, /) -> Tensor"),
            "Elements as NumPy chooses them: ints, slices, None and ... give views; integer ids and "
            "masks (bools; of\ntensors uint8) in tensors, arrays or lists copy. Negative ones count "

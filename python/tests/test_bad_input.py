@@ -244,6 +244,11 @@ def test_thrown_at_methods(name: str) -> None:
         (lambda: wick.where(X, X, X), TypeError, "where: condition of this dtype"),
         (lambda: wick.pad(X, [(1, 1)], mode="odd"), ValueError, "pad: no such mode"),
         (lambda: X[0, 0, 0], IndexError, "index: too many indices"),
+        (lambda: wick.tensor(None), TypeError, "tensor: not a number: 'NoneType': need numbers, lists of them"),
+        (lambda: wick.tensor([1, "a"]), TypeError, "tensor: not a number: 'str': "),
+        (lambda: wick.tensor([X, X]), TypeError, "tensor: not a number: 'Tensor': use wick.stack"),
+        (lambda: wick.from_numpy(None), TypeError, "from_numpy: not an array: 'NoneType': "),
+        (lambda: wick.from_dlpack(None), TypeError, "from_dlpack: not an array: 'NoneType': "),
     ],
 )  # fmt: skip
 def test_what_is_said(call: Callable[[], object], error: type[Exception], message: str) -> None:

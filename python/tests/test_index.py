@@ -28,6 +28,9 @@ def test_single() -> None:
     assert X[...].tolist() == N.tolist() and X[()].tolist() == N.tolist()
     assert X[::-1, ::-1, ::-1].tolist() == N[::-1, ::-1, ::-1].tolist()
     assert X[wick.tensor(1)].tolist() == N[1].tolist()
+    row = X[None]
+    assert row.shape == (1, 3, 4, 5) and row.tolist() == N[None].tolist()
+    assert np.shares_memory(row.numpy(), X.numpy())
 
 
 def test_ids() -> None:
