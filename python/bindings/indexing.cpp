@@ -73,7 +73,8 @@ Item read_item(nb::handle object) {
     throw Error(ErrorKind::type, "index", "ids have the wrong dtype", item.tensor.str(),
                 "need integers or a mask");
   }
-  if (!item.mask && item.tensor.dtype() != DType::u32) item.tensor = item.tensor.to(DType::i64);
+  // Of unsigned ids the largest would be index_select's padding; here it is out of range.
+  if (!item.mask) item.tensor = item.tensor.to(DType::i64);
   return item;
 }
 
@@ -118,21 +119,17 @@ Tensor at_slice(const Tensor& x, int dim, nb::handle item) {
   return x.slice(dim, start, end, step);
 }
 
-/// Ids of a dim as wick counts them, from the start. `checked`: those out of range are refused
-/// here, which waits for a GPU; else index_select does.
+/// Ids (int64) of a dim as wick counts them, from the start. `checked`: those out of range are
+/// refused here, which waits for a GPU; else index_select does.
 Tensor from_start(const Tensor& x, int dim, const Tensor& ids, bool checked) {
   if (ids.elems() == 0) return ids;
   const int64_t size = x.shape()[dim];
   if (checked || ids.device().kind == DeviceKind::cpu) {
-    const Tensor wide = ids.to(DType::i64);
-    const auto low = min(wide).item<int64_t>(), high = max(wide).item<int64_t>();
-    // The largest uint32 stands for nothing, where index_select reads it.
-    const bool padding = !checked && ids.dtype() == DType::u32;
+    const auto low = min(ids).item<int64_t>(), high = max(ids).item<int64_t>();
     if (low < -size) refuse_id(low, dim, x);
-    if (high >= size && !padding) refuse_id(high, dim, x);
+    if (high >= size) refuse_id(high, dim, x);
     if (low >= 0) return ids;
   }
-  if (ids.dtype() == DType::u32) return ids;
   const Tensor zero = Tensor::full({}, 0, DType::i64, ids.device());
   return where(lt(ids, zero), add(ids, Tensor::full({}, size, DType::i64, ids.device())), ids);
 }
@@ -180,8 +177,7 @@ Tensor choose(Tensor x, const std::vector<Chosen>& chosen, int place) {
       continue;
     }
     const int64_t size = x.shape()[one.dim];
-    ids = add(mul(ids.to(DType::i64), Tensor::full({}, size, DType::i64, x.device())),
-              own.to(DType::i64));
+    ids = add(mul(ids, Tensor::full({}, size, DType::i64, x.device())), own);
   }
   auto at = order.begin() + place;
   for (const Chosen& one : chosen) at = order.insert(at, one.dim) + 1;
