@@ -133,7 +133,8 @@ Tensor filled(const Shape& shape, Scalar value, DType dtype, DeviceArg device, b
 /// zeros(2, 3), zeros((2, 3))
 template <int kValue>
 Tensor constant(const nb::args& shape, DTypeArg dtype, DeviceArg device, bool requires_grad) {
-  return filled(Shape(to_ints(shape)), kValue, dtype.get_or(DType::f32), device, requires_grad);
+  const char* const op = kValue == 0 ? "zeros" : "ones";
+  return filled(Shape(to_ints(shape, op)), kValue, dtype.get_or(DType::f32), device, requires_grad);
 }
 
 template <int kValue>
@@ -150,7 +151,7 @@ Tensor full_like(const Tensor& x, ScalarArg value, DTypeArg dtype) {
 
 Tensor full(ShapeArg shape, ScalarArg value, DTypeArg dtype, DeviceArg device, bool requires_grad) {
   const DType type = dtype.get_or(value.is_integer ? DType::i64 : DType::f32);
-  return filled(shape.get(), fitting(value, type, "full"), type, device, requires_grad);
+  return filled(shape.get("full"), fitting(value, type, "full"), type, device, requires_grad);
 }
 
 /// arange(stop), arange(start, stop), arange(start, stop, step), as Python's range.

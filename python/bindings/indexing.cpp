@@ -22,7 +22,7 @@ bool is_number(nb::handle item) {
     const auto& x = nb::cast<const Tensor&>(item);
     return x.rank() == 0 && x.dtype() != DType::u8;
   }
-  return PyIndex_Check(item.ptr()) && nb::getattr(item, "ndim", nb::int_(0)).equal(nb::int_(0));
+  return is_int(item);
 }
 
 /// Whether elements are yes or no: of arrays and lists bools, of wick's own tensors uint8.
@@ -88,19 +88,28 @@ std::vector<Item> read_items(nb::handle index) {
   return items;
 }
 
-[[noreturn]] void refuse_id(int64_t id, int dim, const Tensor& x) {
+[[noreturn]] void refuse_id(const std::string& id, int dim, const Tensor& x) {
   const int64_t size = x.shape()[dim];
   throw Error(ErrorKind::index, "index", "id out of range",
               fmt::format("id {}, dim {} of {}", id, dim, x.str()),
               fmt::format("need {} <= id < {}", -size, size));
 }
 
+/// The digits of an int, if they aren't so many that Python refuses to count them.
+std::string id_text(nb::handle number) {
+  const nb::object text = nb::steal(PyObject_Str(number.ptr()));
+  if (text.is_valid()) return nb::cast<std::string>(text);
+  PyErr_Clear();
+  return "of thousands of digits";
+}
+
 Tensor at_position(const Tensor& x, int dim, nb::handle item) {
   const int64_t size = x.shape()[dim];
-  int64_t i = to_int(item);
-  if (i < -size || i >= size) {
-    refuse_id(i, dim, x);
-  }
+  const nb::object number = nb::steal(PyNumber_Index(item.ptr()));
+  if (!number.is_valid()) throw nb::python_error();
+  int overflow = 0;
+  int64_t i = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+  if (overflow != 0 || i < -size || i >= size) refuse_id(id_text(number), dim, x);
   if (i < 0) i += size;
   return x.narrow(dim, i, 1).squeeze(dim);
 }
@@ -126,8 +135,8 @@ Tensor from_start(const Tensor& x, int dim, const Tensor& ids, bool checked) {
   const int64_t size = x.shape()[dim];
   if (checked || ids.device().kind == DeviceKind::cpu) {
     const auto low = min(ids).item<int64_t>(), high = max(ids).item<int64_t>();
-    if (low < -size) refuse_id(low, dim, x);
-    if (high >= size) refuse_id(high, dim, x);
+    if (low < -size) refuse_id(fmt::format("{}", low), dim, x);
+    if (high >= size) refuse_id(fmt::format("{}", high), dim, x);
     if (low >= 0) return ids;
   }
   const Tensor zero = Tensor::full({}, 0, DType::i64, ids.device());

@@ -100,9 +100,11 @@ void add_reduce(OpBinder& ops, Op op,
 void add_arg(OpBinder& ops, Op op, Tensor (*function)(const Tensor&, int, bool)) {
   ops.add_as(
       op, name(op).data(),
-      [function](const Tensor& x, DimsArg dim, bool keepdim) {
-        const std::vector<int> dims = dim.get();
-        if (dims.size() > 1) throw nb::type_error("need one dim at most");
+      [function, op](const Tensor& x, DimsArg dim, bool keepdim) {
+        const std::vector<int> dims = dim.get(name(op));
+        if (dims.size() > 1) {
+          throw nb::type_error(fmt::format("{}: need one dim at most", name(op)).c_str());
+        }
         return unlocked(
             [&] {
               return dims.empty() ? function(x.flatten(), 0, false) : function(x, dims[0], keepdim);

@@ -27,8 +27,8 @@ Tensor linear_any(const Tensor& x, WeightArg arg, MaybeTensor norm, float eps, b
 
 Tensor einsum_of(std::string_view equation, const nb::args& operands) {
   const std::vector<Tensor> tensors = operands.size() == 1 && !nb::isinstance<Tensor>(operands[0])
-                                          ? TensorsArg{operands[0]}.get()
-                                          : TensorsArg{operands}.get();
+                                          ? TensorsArg{operands[0]}.get("einsum")
+                                          : TensorsArg{operands}.get("einsum");
   return unlocked([&] { return einsum(equation, tensors); }, tensors);
 }
 

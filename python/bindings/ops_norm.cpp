@@ -32,7 +32,8 @@ Tensor attention_lengths(const Tensor& q, const Tensor& k, const Tensor& v, Ints
                          IntsArg key_starts, std::optional<float> scale, bool causal,
                          int64_t window, float soft_cap, MaybeTensor slopes) {
   const AttentionParams params = attention_params(q, scale, causal, window, soft_cap);
-  const std::vector<int64_t> queries = query_starts.get(), keys = key_starts.get();
+  const std::vector<int64_t> queries = query_starts.get("attention_of_lengths: query_starts"),
+                             keys = key_starts.get("attention_of_lengths: key_starts");
   const Tensor by_head = slopes.get();
   return unlocked([&] { return attention_of_lengths(q, k, v, queries, keys, params, by_head); }, q,
                   k);
@@ -42,7 +43,7 @@ Tensor attention_pages(const Tensor& q, const Tensor& key_pages, const Tensor& v
                        const Tensor& tables, IntsArg lengths, std::optional<float> scale,
                        bool causal, int64_t window, float soft_cap, MaybeTensor slopes) {
   const AttentionParams params = attention_params(q, scale, causal, window, soft_cap);
-  const std::vector<int64_t> keys = lengths.get();
+  const std::vector<int64_t> keys = lengths.get("attention_of_pages: lengths");
   const Tensor by_head = slopes.get();
   return unlocked(
       [&] { return attention_of_pages(q, key_pages, value_pages, tables, keys, params, by_head); },

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 import wick
@@ -244,6 +245,31 @@ def test_thrown_at_methods(name: str) -> None:
         (lambda: wick.where(X, X, X), TypeError, "where: condition of this dtype"),
         (lambda: wick.pad(X, [(1, 1)], mode="odd"), ValueError, "pad: no such mode"),
         (lambda: X[0, 0, 0], IndexError, "index: too many indices"),
+        (lambda: wick.zeros(2**63), OverflowError, "zeros: an integer beyond 64 bits"),
+        (lambda: wick.full((2, 2**70), 1), OverflowError, "full: an integer beyond 64 bits"),
+        (lambda: X.reshape(2**70), OverflowError, "reshape: an integer beyond 64 bits"),
+        (lambda: wick.zeros("3"), TypeError, "zeros: need an int or a sequence of ints: not 'str'"),
+        (lambda: wick.ones(2, 1.5), TypeError, "ones: need ints: not 'float'"),
+        (lambda: wick.uniform("3"), TypeError, "uniform: need an int or a sequence of ints: not 'str'"),
+        (lambda: X.repeat("3"), TypeError, "repeat: need an int or a sequence of ints: not 'str'"),
+        (lambda: wick.cat(3), TypeError, "cat: need a sequence of tensors: not 'int'"),
+        (lambda: wick.conv2d(IMAGE, IMAGE, padding="same"), TypeError,
+         "conv2d: padding: need an int or a sequence of ints: not 'str'"),
+        (lambda: wick.max_pool2d(IMAGE, (2, 2, 2)), TypeError, "max_pool2d: kernel_size: need one int or two"),
+        (lambda: wick.upsample_bilinear2d(IMAGE, scale_factor="2"), TypeError,
+         "upsample_bilinear2d: scale_factor: need a number: not 'str'"),
+        (lambda: X[2**70], IndexError, "index: id out of range: id 1180591620717411303424, dim 0 of f32[2,3]@cpu: need -2 <= id < 2"),
+        (lambda: X[0, -(10**5000)], IndexError, "index: id out of range: id of thousands of digits, dim 0 of f32[3]@cpu"),
+        (lambda: X.sum(dim=[2**40]), IndexError, "sum: dimension out of range: dim 1099511627776: "),
+        (lambda: X.permute(0, -(2**40)), IndexError, "permute: dimension out of range: dim -1099511627776: "),
+        (lambda: X.size(2**40), IndexError, "size: dimension out of range: dim 1099511627776: "),
+        (lambda: X.argmax((0, 1)), TypeError, "argmax: need one dim at most"),
+        (lambda: X.sum(dim=np.ones((2, 1), dtype=int)), TypeError, "sum: need ints: not 'ndarray'"),
+        (lambda: X.sum(dim=np.ones(2)), TypeError, "sum: need ints: not 'float64'"),
+        (lambda: X + np.ones(3), TypeError, "add: neither a tensor nor a number: 'ndarray': share an array by wick.from_numpy"),
+        (lambda: np.ones(3) - X, TypeError, "sub: neither a tensor nor a number: 'ndarray': share an array by wick.from_numpy"),
+        (lambda: np.ones(3) < X, TypeError, "gt: neither a tensor nor a number: 'ndarray'"),
+        (lambda: X == np.ones(3), TypeError, "eq: neither a tensor nor a number: 'ndarray'"),
         (lambda: wick.tensor(None), TypeError, "tensor: not a number: 'NoneType': need numbers, lists of them"),
         (lambda: wick.tensor([1, "a"]), TypeError, "tensor: not a number: 'str': "),
         (lambda: wick.tensor([X, X]), TypeError, "tensor: not a number: 'Tensor': use wick.stack"),
@@ -321,3 +347,10 @@ class Refusing:
 def test_what_a_number_raises_comes_through(call: Callable[[Any], object]) -> None:
     with pytest.raises(LookupError, match="no value yet"):
         call(Refusing())
+
+
+def test_arrays_of_ints_are_sequences() -> None:
+    assert X.sum(dim=np.array([0, 1])).item() == X.sum().item()  # type: ignore[arg-type]
+    assert wick.zeros(np.array([2, 3])).shape == (2, 3) == wick.zeros(np.array(2), np.int64(3)).shape  # type: ignore[arg-type]
+    assert X.reshape(wick.tensor([3, 2])).shape == (3, 2)  # type: ignore[arg-type]
+    assert X.split(np.array([1, 1]))[1].tolist() == [X[1].tolist()]  # type: ignore[arg-type]
