@@ -157,6 +157,15 @@ const ScalarArg& OperandArg::get(std::string_view op) const {
 }  // namespace wick::python
 
 namespace nanobind::detail {
+namespace {
+
+/// NumPy's complex numbers have __float__, which drops a part of them.
+bool has_imaginary_part(handle object) {
+  const nanobind::object kind = getattr(getattr(object, "dtype", none()), "kind", none());
+  return PyUnicode_Check(kind.ptr()) && PyUnicode_CompareWithASCIIString(kind.ptr(), "c") == 0;
+}
+
+}  // namespace
 
 bool type_caster<wick::python::ScalarArg>::from_python(handle source, uint32_t,
                                                        cleanup_list*) noexcept {
@@ -186,7 +195,7 @@ bool type_caster<wick::python::ScalarArg>::from_python(handle source, uint32_t,
   }
   // Arrays have __float__, too, but are no numbers.
   if (PySequence_Check(object) || PyObject_HasAttrString(object, "__len__") == 1 ||
-      PyObject_HasAttrString(object, "__float__") != 1) {
+      PyObject_HasAttrString(object, "__float__") != 1 || has_imaginary_part(source)) {
     return false;
   }
   value.f = PyFloat_AsDouble(object);

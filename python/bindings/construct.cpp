@@ -28,7 +28,8 @@ class Nested {
     const DType dtype = wanted.get_or(!integers ? DType::f32 : all_bools_ ? DType::u8 : DType::i64);
     const Shape shape(sizes_);
     if (all_integers_ && any_large_ && !(wanted.given() && is_float(dtype))) overflow("64 bits");
-    if (is_integer(dtype) && all_integers_) {
+    if (is_integer(dtype)) {
+      if (!all_integers_) refuse_float(dtype);
       for (int64_t value : integers_) check_fits(value, dtype);
     }
     if (dtype == DType::f32) {
@@ -54,6 +55,13 @@ class Nested {
   [[noreturn]] static void overflow(const char* of) {
     PyErr_Format(PyExc_OverflowError, "tensor: an integer out of bounds for %s", of);
     throw nb::python_error();
+  }
+
+  [[noreturn]] static void refuse_float(DType dtype) {
+    throw nb::type_error(fmt::format("tensor: a float with {0}: nothing is rounded unasked: use "
+                                     "ints, or convert with .to(wick.{0})",
+                                     python_name(dtype))
+                             .c_str());
   }
 
   /// The shape that first items tell.
@@ -154,6 +162,13 @@ Tensor full(ShapeArg shape, ScalarArg value, DTypeArg dtype, DeviceArg device, b
   return filled(shape.get("full"), fitting(value, type, "full"), type, device, requires_grad);
 }
 
+/// A float without its fraction. Errors (OverflowError): beyond 64 bits.
+int64_t whole_part(double value) {
+  if (value >= -0x1p63 && value < 0x1p63) return static_cast<int64_t>(value);
+  PyErr_SetString(PyExc_OverflowError, "arange: a number beyond 64 bits");
+  throw nb::python_error();
+}
+
 /// arange(stop), arange(start, stop), arange(start, stop, step), as Python's range.
 Tensor arange(ScalarArg first, const nb::object& second, ScalarArg step, DTypeArg dtype,
               DeviceArg device) {
@@ -182,6 +197,13 @@ Tensor arange(ScalarArg first, const nb::object& second, ScalarArg step, DTypeAr
     whole = exact > INT64_MAX ? INT64_MAX : static_cast<int64_t>(span == 0 ? 0 : exact);
   }
   const DType type = dtype.get_or(integers ? DType::i64 : DType::f32);
+  if (is_integer(type) && whole > 0) {
+    // What lies between the first and the last fits where these do.
+    check_fits(integers ? start.i : whole_part(from), type);
+    check_fits(integers ? static_cast<int64_t>(start.i + static_cast<__int128>(whole - 1) * step.i)
+                        : whole_part(from + static_cast<double>(whole - 1) * by),
+               type);
+  }
   const Device place = device.get();
   return Tensor::arange(start.get(), whole, step.get(), type, place);
 }
@@ -196,7 +218,8 @@ void bind_construction(nb::module_& m) {
             "None = None, requires_grad: bool = False) -> Tensor"),
         "A tensor of numbers, nested lists of numbers, an array or another tensor, which are "
         "copied.\nFloats become float32, integers int64 and bools uint8 unless dtype says "
-        "otherwise; arrays keep their dtype.\nErrors: ragged lists, integers out of the dtype's "
+        "otherwise; arrays keep their dtype.\nErrors: ragged lists, floats for an integer dtype, "
+        "integers out of its "
         "bounds.");
 #define WICK_CONSTANT(name, value, doc)                                                          \
   m.def(#name, &constant<value>, "shape"_a, nb::kw_only(), "dtype"_a = nb::none(),               \

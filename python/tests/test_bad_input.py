@@ -245,6 +245,18 @@ def test_thrown_at_methods(name: str) -> None:
         (lambda: wick.where(X, X, X), TypeError, "where: condition of this dtype"),
         (lambda: wick.pad(X, [(1, 1)], mode="odd"), ValueError, "pad: no such mode"),
         (lambda: X[0, 0, 0], IndexError, "index: too many indices"),
+        (lambda: wick.tensor([1, 1.5], dtype="i32"), TypeError, "tensor: a float with int32: nothing is rounded unasked: "),
+        (lambda: wick.tensor(math.nan, dtype="u8"), TypeError, "tensor: a float with uint8: "),
+        (lambda: wick.arange(257, dtype="u8"), OverflowError, "256 is out of bounds for u8"),
+        (lambda: wick.arange(5, -1, -1, dtype="u32") - wick.arange(5, -2, -1, dtype="u32"), OverflowError, "-1 is out of bounds for u32"),
+        (lambda: wick.arange(2**31, 2**31 + 2, dtype="i32"), OverflowError, "2147483648 is out of bounds for i32"),
+        (lambda: wick.arange(0.0, 301.5, dtype="u8"), OverflowError, "301 is out of bounds for u8"),
+        (lambda: wick.arange(0.0, 1e30, 1e29, dtype="i64"), OverflowError, "arange: a number beyond 64 bits"),
+        (lambda: wick.tensor([np.complex64(1)]), TypeError, "tensor: not a number: 'complex64'"),
+        (lambda: X + np.complex64(1), TypeError, "add: neither a tensor nor a number: 'complex64'"),
+        (lambda: np.complex128(1) * X, TypeError, "mul: neither a tensor nor a number: 'complex128'"),
+        (lambda: X + 1j, TypeError, "unsupported operand"),
+        (lambda: wick.full(2, np.complex64(1)), TypeError, "full(): incompatible function arguments"),
         (lambda: wick.zeros(2**63), OverflowError, "zeros: an integer beyond 64 bits"),
         (lambda: wick.full((2, 2**70), 1), OverflowError, "full: an integer beyond 64 bits"),
         (lambda: X.reshape(2**70), OverflowError, "reshape: an integer beyond 64 bits"),
@@ -354,3 +366,11 @@ def test_arrays_of_ints_are_sequences() -> None:
     assert wick.zeros(np.array([2, 3])).shape == (2, 3) == wick.zeros(np.array(2), np.int64(3)).shape  # type: ignore[arg-type]
     assert X.reshape(wick.tensor([3, 2])).shape == (3, 2)  # type: ignore[arg-type]
     assert X.split(np.array([1, 1]))[1].tolist() == [X[1].tolist()]  # type: ignore[arg-type]
+
+
+def test_ranges_that_just_fit() -> None:
+    assert wick.arange(256, dtype="u8").tolist() == list(range(256))
+    assert wick.arange(2**31 - 2, 2**31, dtype="i32").tolist() == [2**31 - 2, 2**31 - 1]
+    assert wick.arange(1000, 0, dtype="u8").shape == (0,)  # nothing in it that could be too large
+    assert wick.arange(2, -1, -1, dtype="u8").tolist() == [2, 1, 0] == wick.arange(2.0, -1, -1, dtype="u8").tolist()
+    assert wick.tensor([True, 2], dtype="i16").tolist() == [1, 2] and wick.tensor([], dtype="i32").shape == (0,)
