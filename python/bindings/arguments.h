@@ -57,6 +57,9 @@ struct ScalarArg {
   double to_double() const;
 };
 
+// How stubs name whole numbers, one or several; NumPy's have __index__, but aren't ints.
+#define WICK_INTS "typing.SupportsIndex | collections.abc.Sequence[typing.SupportsIndex]"
+
 // Errors of what follows begin with `op`: the function that the argument is for, or its name, too.
 
 /// Whole numbers: one, or a sequence.
@@ -176,14 +179,15 @@ namespace nanobind::detail {
 
 WICK_CASTER(DTypeArg, "DType | str", true)
 WICK_CASTER(DeviceArg, "Device | str", true)
-WICK_CASTER(IntsArg, "int | collections.abc.Sequence[int]", true)
+WICK_CASTER(IntsArg, WICK_INTS, true)
 WICK_CASTER(NumbersArg, "float | collections.abc.Sequence[float]", true)
 WICK_CASTER(WeightArg, "Weight | Tensor", true)
 WICK_CASTER(TensorOrNumber, "Tensor | float", true)
-WICK_CASTER(ShapeArg, "int | collections.abc.Sequence[int]", true)
-WICK_CASTER(DimsArg, "int | collections.abc.Sequence[int]", true)
+WICK_CASTER(ShapeArg, WICK_INTS, true)
+WICK_CASTER(DimsArg, WICK_INTS, true)
 WICK_CASTER(TensorsArg, "collections.abc.Sequence[Tensor]", true)
-WICK_CASTER(MaybeTensor, "Tensor | None", source.is_none() || isinstance<wick::Tensor>(source))
+// None is named where it is the default.
+WICK_CASTER(MaybeTensor, "Tensor", source.is_none() || isinstance<wick::Tensor>(source))
 #undef WICK_CASTER
 
 template <>

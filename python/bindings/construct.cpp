@@ -219,26 +219,23 @@ void bind_construction(nb::module_& m) {
         "A tensor of numbers, nested lists of numbers, an array or another tensor, which are "
         "copied.\nFloats become float32, integers int64 and bools uint8 unless dtype says "
         "otherwise; arrays keep their dtype.\nErrors: ragged lists, floats for an integer dtype, "
-        "integers out of its "
-        "bounds.");
-#define WICK_CONSTANT(name, value, doc)                                                          \
-  m.def(#name, &constant<value>, "shape"_a, nb::kw_only(), "dtype"_a = nb::none(),               \
-        "device"_a = "cpu", "requires_grad"_a = false,                                           \
-        nb::sig("def " #name "(*shape: int | collections.abc.Sequence[int], dtype: DType | str " \
-                "| None = None, device: Device | str = 'cpu', requires_grad: bool = False) -> "  \
-                "Tensor"),                                                                       \
-        doc " float32 unless dtype says otherwise.");                                            \
-  m.def(#name "_like", &constant_like<value>, "x"_a, "dtype"_a = nb::none(),                     \
-        nb::sig("def " #name "_like(x: Tensor, dtype: DType | str | None = None) -> Tensor"),    \
+        "integers out of its bounds.");
+#define WICK_CONSTANT(name, value, doc)                                                       \
+  m.def(#name, &constant<value>, "shape"_a, nb::kw_only(), "dtype"_a = nb::none(),            \
+        "device"_a = "cpu", "requires_grad"_a = false,                                        \
+        nb::sig("def " #name "(*shape: " WICK_INTS ", dtype: DType | str | None = None, "     \
+                "device: Device | str = 'cpu', requires_grad: bool = False) -> Tensor"),      \
+        doc " float32 unless dtype says otherwise.");                                         \
+  m.def(#name "_like", &constant_like<value>, "x"_a, "dtype"_a = nb::none(),                  \
+        nb::sig("def " #name "_like(x: Tensor, dtype: DType | str | None = None) -> Tensor"), \
         doc " Of x's shape and device, and of its dtype unless dtype says otherwise.");
   WICK_CONSTANT(zeros, 0, "Every element 0.")
   WICK_CONSTANT(ones, 1, "Every element 1.")
 #undef WICK_CONSTANT
   m.def("full", &full, "shape"_a, "value"_a, "dtype"_a = nb::none(), "device"_a = "cpu",
         "requires_grad"_a = false,
-        nb::sig("def full(shape: int | collections.abc.Sequence[int], value: float, dtype: DType | "
-                "str | None = None, device: Device | str = 'cpu', requires_grad: bool = False) -> "
-                "Tensor"),
+        nb::sig("def full(shape: " WICK_INTS ", value: float, dtype: DType | str | None = "
+                "None, device: Device | str = 'cpu', requires_grad: bool = False) -> Tensor"),
         "Every element one value. int64 of an int, else float32, unless dtype says otherwise.");
   m.def("full_like", &full_like, "x"_a, "value"_a, "dtype"_a = nb::none(),
         "Every element one value. Of x's shape and device, and of its dtype unless dtype says "

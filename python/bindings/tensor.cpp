@@ -249,11 +249,10 @@ void bind_views(TensorClass& tensor) {
             const Shape to = resolve_shape(x, to_ints(shape, "reshape"));
             return unlocked([&] { return x.reshape(to); }, x);
           },
-          nb::sig("def reshape(self, *shape: int | collections.abc.Sequence[int]) -> Tensor"),
+          nb::sig("def reshape(self, *shape: " WICK_INTS ") -> Tensor"),
           "Another shape of as many elements, one size of which may be -1; a view where strides "
           "allow.")
-      .def("view", &view_as,
-           nb::sig("def view(self, *shape: int | collections.abc.Sequence[int]) -> Tensor"),
+      .def("view", &view_as, nb::sig("def view(self, *shape: " WICK_INTS ") -> Tensor"),
            "The same as reshape, but an error where elements would be copied.")
       .def("transpose", &Tensor::transpose, "dim0"_a, "dim1"_a,
            "Two dims swapped; nothing is copied.")
@@ -262,13 +261,12 @@ void bind_views(TensorClass& tensor) {
           [](const Tensor& x, const nb::args& dims) {
             return x.permute(to_dims(to_ints(dims, "permute"), "permute"));
           },
-          nb::sig("def permute(self, *dims: int | collections.abc.Sequence[int]) -> Tensor"),
+          nb::sig("def permute(self, *dims: " WICK_INTS ") -> Tensor"),
           "Dims in another order; nothing is copied.")
       .def("squeeze", &squeeze, "dim"_a = nb::none(),
            "Without dims of size 1: all of them, or those named.")
       .def("unsqueeze", &Tensor::unsqueeze, "dim"_a, "A dim of size 1 more, before `dim`.")
-      .def("expand", &expand,
-           nb::sig("def expand(self, *shape: int | collections.abc.Sequence[int]) -> Tensor"),
+      .def("expand", &expand, nb::sig("def expand(self, *shape: " WICK_INTS ") -> Tensor"),
            "Dims of size 1 repeated to a shape, whose -1 keep a size; nothing is copied.")
       .def(
           "broadcast_to",
