@@ -148,10 +148,11 @@ double ScalarArg::to_double() const {
 
 const ScalarArg& OperandArg::get(std::string_view op) const {
   if (!array.is_valid()) return number;
-  throw nb::type_error(fmt::format("{}: neither a tensor nor a number: '{}': share an array by "
-                                   "wick.from_numpy",
-                                   op, type_text(array))
-                           .c_str());
+  throw nb::type_error(
+      fmt::format("{}: neither a wick.Tensor nor a number: '{}': share an array by "
+                  "wick.from_numpy or wick.from_dlpack",
+                  op, type_text(array))
+          .c_str());
 }
 
 }  // namespace wick::python
