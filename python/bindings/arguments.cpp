@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <cmath>
 #include <limits>
 #include <string_view>
 
@@ -18,9 +18,9 @@ bool is_sequence(nb::handle object) {
 }
 
 template <class F>
-void for_each_item(nb::handle sequence, const char* what, const F& f) {
+void for_each_item(nb::handle sequence, std::string_view op, const char* what, const F& f) {
   if (!is_sequence(sequence)) {
-    throw nb::type_error(fmt::format("{}: not '{}'", what, type_text(sequence)).c_str());
+    throw nb::type_error(fmt::format("{}: {}: not '{}'", op, what, type_text(sequence)).c_str());
   }
   const nb::object items = nb::steal(PySequence_Tuple(sequence.ptr()));
   if (!items.is_valid()) throw nb::python_error();
@@ -40,63 +40,79 @@ std::string path_text(nb::handle path) {
   return {PyBytes_AsString(encoded), static_cast<size_t>(PyBytes_Size(encoded))};
 }
 
-int64_t to_int(nb::handle object) {
+bool is_int(nb::handle object) {
+  if (PyLong_Check(object.ptr())) return true;
+  // Arrays with dims have __index__, too.
+  return PyIndex_Check(object.ptr()) != 0 &&
+         nb::getattr(object, "ndim", nb::int_(0)).equal(nb::int_(0));
+}
+
+int64_t to_int(nb::handle object, std::string_view op) {
+  if (!is_int(object)) {
+    throw nb::type_error(fmt::format("{}: need ints: not '{}'", op, type_text(object)).c_str());
+  }
   const nb::object number = nb::steal(PyNumber_Index(object.ptr()));
   if (!number.is_valid()) throw nb::python_error();
-  const long long value = PyLong_AsLongLong(number.ptr());
+  int overflow = 0;
+  const long long value = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+  if (overflow != 0) {
+    PyErr_SetString(PyExc_OverflowError, fmt::format("{}: an integer beyond 64 bits", op).c_str());
+  }
   if (value == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
   return value;
 }
 
-std::vector<int64_t> IntsArg::get() const {
-  if (PyIndex_Check(object.ptr()) && !nb::isinstance<Tensor>(object)) return {to_int(object)};
+std::vector<int64_t> IntsArg::get(std::string_view op) const {
+  if (is_int(object)) return {to_int(object, op)};
   std::vector<int64_t> values;
-  for_each_item(object, "need an int or a sequence of ints",
-                [&](nb::handle item) { values.push_back(to_int(item)); });
+  for_each_item(object, op, "need an int or a sequence of ints",
+                [&](nb::handle item) { values.push_back(to_int(item, op)); });
   return values;
 }
 
-std::vector<double> NumbersArg::get() const {
+std::vector<double> NumbersArg::get(std::string_view op) const {
   std::vector<double> values;
   const auto read = [&](nb::handle item) {
     nb::detail::make_caster<ScalarArg> number;
     if (!number.from_python(item, 0, nullptr)) {
-      throw nb::type_error(fmt::format("need a number: not '{}'", type_text(item)).c_str());
+      throw nb::type_error(fmt::format("{}: need a number: not '{}'", op, type_text(item)).c_str());
     }
-    values.push_back(number.value.f);
+    values.push_back(number.value.to_double());
   };
   if (is_sequence(object)) {
-    for_each_item(object, "need numbers", read);
+    for_each_item(object, op, "need numbers", read);
   } else {
     read(object);
   }
   return values;
 }
 
-Shape ShapeArg::get() const { return Shape(IntsArg{object}.get()); }
+Shape ShapeArg::get(std::string_view op) const { return Shape(IntsArg{object}.get(op)); }
 
-std::vector<int> to_dims(std::span<const int64_t> values) {
+std::vector<int> to_dims(std::span<const int64_t> values, std::string_view op) {
   std::vector<int> dims;
   for (int64_t value : values) {
-    // What doesn't fit is out of range of any tensor's dims.
-    dims.push_back(static_cast<int>(std::clamp<int64_t>(value, std::numeric_limits<int>::min(),
-                                                        std::numeric_limits<int>::max())));
+    if (value != static_cast<int>(value)) {
+      throw Error(ErrorKind::index, op, "dimension out of range", fmt::format("dim {}", value),
+                  fmt::format("tensors have up to {}", Shape::kMaxRank));
+    }
+    dims.push_back(static_cast<int>(value));
   }
   return dims;
 }
 
-std::vector<int> DimsArg::get() const {
+std::vector<int> DimsArg::get(std::string_view op) const {
   if (object.ptr() == nullptr || object.is_none()) return {};
-  return to_dims(IntsArg{object}.get());
+  return to_dims(IntsArg{object}.get(op), op);
 }
 
-std::vector<Tensor> TensorsArg::get() const {
+std::vector<Tensor> TensorsArg::get(std::string_view op) const {
   std::vector<Tensor> tensors;
-  for_each_item(object, "need a sequence of tensors", [&](nb::handle item) {
+  for_each_item(object, op, "need a sequence of tensors", [&](nb::handle item) {
     Tensor* tensor = nullptr;
     if (!nb::try_cast(item, tensor) || tensor == nullptr) {
       throw nb::type_error(
-          fmt::format("need a sequence of tensors: not '{}'", type_text(item)).c_str());
+          fmt::format("{}: need a sequence of tensors: not '{}'", op, type_text(item)).c_str());
     }
     tensors.push_back(*tensor);
   });
@@ -107,12 +123,13 @@ Tensor MaybeTensor::get() const {
   return object.ptr() == nullptr || object.is_none() ? Tensor() : nb::cast<const Tensor&>(object);
 }
 
-std::vector<int64_t> to_ints(const nb::args& args) {
-  if (args.size() == 1) return IntsArg{args[0]}.get();
-  return IntsArg{args}.get();
+std::vector<int64_t> to_ints(const nb::args& args, std::string_view op) {
+  if (args.size() == 1) return IntsArg{args[0]}.get(op);
+  return IntsArg{args}.get(op);
 }
 
 Scalar ScalarArg::get() const {
+  if (failure) std::rethrow_exception(failure);
   if (is_large) {
     PyErr_SetString(PyExc_OverflowError, "an integer beyond 64 bits");
     throw nb::python_error();
@@ -120,9 +137,36 @@ Scalar ScalarArg::get() const {
   return is_integer ? Scalar(i) : Scalar(f);
 }
 
+double ScalarArg::to_double() const {
+  if (failure) std::rethrow_exception(failure);
+  if (is_large && std::isinf(f)) {
+    PyErr_SetString(PyExc_OverflowError, "an integer beyond the range of floats");
+    throw nb::python_error();
+  }
+  return f;
+}
+
+const ScalarArg& OperandArg::get(std::string_view op) const {
+  if (!array.is_valid()) return number;
+  throw nb::type_error(
+      fmt::format("{}: neither a wick.Tensor nor a number: '{}': share an array by "
+                  "wick.from_numpy or wick.from_dlpack",
+                  op, type_text(array))
+          .c_str());
+}
+
 }  // namespace wick::python
 
 namespace nanobind::detail {
+namespace {
+
+/// NumPy's complex numbers have __float__, which drops a part of them.
+bool has_imaginary_part(handle object) {
+  const nanobind::object kind = getattr(getattr(object, "dtype", none()), "kind", none());
+  return PyUnicode_Check(kind.ptr()) && PyUnicode_CompareWithASCIIString(kind.ptr(), "c") == 0;
+}
+
+}  // namespace
 
 bool type_caster<wick::python::ScalarArg>::from_python(handle source, uint32_t,
                                                        cleanup_list*) noexcept {
@@ -144,15 +188,37 @@ bool type_caster<wick::python::ScalarArg>::from_python(handle source, uint32_t,
     value.is_large = overflow != 0;
     value.f = value.is_large ? PyLong_AsDouble(number) : static_cast<double>(value.i);
     Py_DECREF(number);
-    if (PyErr_Occurred() != nullptr) PyErr_Clear();
+    if (PyErr_Occurred() != nullptr) {
+      PyErr_Clear();
+      value.f = std::numeric_limits<double>::infinity();  // which to_double refuses
+    }
     return true;
   }
   // Arrays have __float__, too, but are no numbers.
-  if (PySequence_Check(object) || PyObject_HasAttrString(object, "__len__")) return false;
+  if (PySequence_Check(object) || PyObject_HasAttrString(object, "__len__") == 1 ||
+      PyObject_HasAttrString(object, "__float__") != 1 || has_imaginary_part(source)) {
+    return false;
+  }
   value.f = PyFloat_AsDouble(object);
-  if (PyErr_Occurred() == nullptr) return true;
-  PyErr_Clear();
-  return false;
+  // A number all the same: what it raised isn't to become "incompatible arguments".
+  if (PyErr_Occurred() != nullptr) {
+    value.failure = std::make_exception_ptr(wick::python::nb::python_error());
+  }
+  return true;
+}
+
+bool type_caster<wick::python::OperandArg>::from_python(handle source, uint32_t flags,
+                                                        cleanup_list* cleanup) noexcept {
+  make_caster<wick::python::ScalarArg> number;
+  if (number.from_python(source, flags, cleanup)) {
+    value.number = number.value;
+    return true;
+  }
+  if (isinstance<wick::Tensor>(source)) return false;
+  // Other types may know what to do with a tensor beside them, and are asked next.
+  if (!hasattr(source, "__array__") && !hasattr(source, "__dlpack__")) return false;
+  value.array = source;
+  return true;
 }
 
 }  // namespace nanobind::detail

@@ -5,8 +5,10 @@
 
 #include <array>
 #include <cstdint>
+#include <exception>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "python/bindings/binding.h"
@@ -47,23 +49,40 @@ struct ScalarArg {
   double f = 0;
   int64_t i = 0;
   bool is_integer = false;
-  bool is_large = false;  ///< an integer beyond 64 bits
-  /// Errors: an integer beyond 64 bits.
+  bool is_large = false;       ///< an integer beyond 64 bits
+  std::exception_ptr failure;  ///< what the object's own conversion raised
+  /// Errors: an integer beyond 64 bits; what the object raised.
   Scalar get() const;
+  /// Errors: an integer beyond double's range; what the object raised.
+  double to_double() const;
 };
+
+// How stubs name whole numbers, one or several; NumPy's have __index__, but aren't ints.
+#define WICK_INTS "typing.SupportsIndex | collections.abc.Sequence[typing.SupportsIndex]"
+
+// Errors of what follows begin with `op`: the function that the argument is for, or its name, too.
 
 /// Whole numbers: one, or a sequence.
 struct IntsArg {
   nb::handle object;
-  std::vector<int64_t> get() const;
+  std::vector<int64_t> get(std::string_view op) const;
   bool given() const { return object.ptr() != nullptr && !object.is_none(); }
 };
 
 /// Numbers: one, or a sequence.
 struct NumbersArg {
   nb::handle object;
-  std::vector<double> get() const;
+  std::vector<double> get(std::string_view op) const;
   bool given() const { return object.ptr() != nullptr && !object.is_none(); }
+};
+
+/// What stands beside a tensor in an operator: a number. Arrays are taken only to be refused in
+/// words that help.
+struct OperandArg {
+  ScalarArg number;
+  nb::handle array;
+  /// Errors: an array.
+  const ScalarArg& get(std::string_view op) const;
 };
 
 /// Operands that may be of two kinds.
@@ -77,19 +96,19 @@ struct TensorOrNumber {
 /// A shape: a size, or a sequence of them.
 struct ShapeArg {
   nb::handle object;
-  Shape get() const;
+  Shape get(std::string_view op) const;
 };
 
 /// Dims: none, one, or a sequence of them.
 struct DimsArg {
   nb::handle object;
-  std::vector<int> get() const;
+  std::vector<int> get(std::string_view op) const;
 };
 
 /// Tensors in a sequence.
 struct TensorsArg {
   nb::handle object;
-  std::vector<Tensor> get() const;
+  std::vector<Tensor> get(std::string_view op) const;
 };
 
 /// A tensor or None: undefined.
@@ -104,12 +123,14 @@ std::string type_text(nb::handle object);
 /// The path that text, bytes or an os.PathLike names.
 std::string path_text(nb::handle path);
 
+/// Whether it is one integer: Python's, or another's without dims.
+bool is_int(nb::handle object);
 /// One whole number. Errors (TypeError, OverflowError): none that fits.
-int64_t to_int(nb::handle object);
+int64_t to_int(nb::handle object, std::string_view op);
 /// `f(1, 2)` and `f((1, 2))` alike.
-std::vector<int64_t> to_ints(const nb::args& args);
-/// The same for dims.
-std::vector<int> to_dims(std::span<const int64_t> values);
+std::vector<int64_t> to_ints(const nb::args& args, std::string_view op);
+/// Whole numbers as dims. Errors: those beyond any tensor's.
+std::vector<int> to_dims(std::span<const int64_t> values, std::string_view op);
 
 /// Bytes that make a call worth other threads' time: the GIL is let go around it.
 inline constexpr double kLongElems = 16384;
@@ -158,14 +179,15 @@ namespace nanobind::detail {
 
 WICK_CASTER(DTypeArg, "DType | str", true)
 WICK_CASTER(DeviceArg, "Device | str", true)
-WICK_CASTER(IntsArg, "int | collections.abc.Sequence[int]", true)
+WICK_CASTER(IntsArg, WICK_INTS, true)
 WICK_CASTER(NumbersArg, "float | collections.abc.Sequence[float]", true)
 WICK_CASTER(WeightArg, "Weight | Tensor", true)
 WICK_CASTER(TensorOrNumber, "Tensor | float", true)
-WICK_CASTER(ShapeArg, "int | collections.abc.Sequence[int]", true)
-WICK_CASTER(DimsArg, "int | collections.abc.Sequence[int]", true)
+WICK_CASTER(ShapeArg, WICK_INTS, true)
+WICK_CASTER(DimsArg, WICK_INTS, true)
 WICK_CASTER(TensorsArg, "collections.abc.Sequence[Tensor]", true)
-WICK_CASTER(MaybeTensor, "Tensor | None", source.is_none() || isinstance<wick::Tensor>(source))
+// None is named where it is the default.
+WICK_CASTER(MaybeTensor, "Tensor", source.is_none() || isinstance<wick::Tensor>(source))
 #undef WICK_CASTER
 
 template <>
@@ -174,6 +196,15 @@ struct type_caster<wick::python::ScalarArg> {
   bool from_python(handle source, uint32_t, cleanup_list*) noexcept;
   static handle from_cpp(wick::python::ScalarArg s, rv_policy, cleanup_list*) noexcept {
     return s.is_integer ? PyLong_FromLongLong(s.i) : PyFloat_FromDouble(s.f);
+  }
+};
+
+template <>
+struct type_caster<wick::python::OperandArg> {
+  NB_TYPE_CASTER(wick::python::OperandArg, const_name("float"))
+  bool from_python(handle source, uint32_t, cleanup_list*) noexcept;
+  static handle from_cpp(wick::python::OperandArg, rv_policy, cleanup_list*) noexcept {
+    return none().release();
   }
 };
 

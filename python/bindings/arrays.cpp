@@ -5,6 +5,7 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "python/bindings/arguments.h"
 #include "python/bindings/binding.h"
@@ -64,6 +65,16 @@ class Buffer {
  public:
   explicit Buffer(nb::handle object) {
     if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_RECORDS_RO) != 0) throw nb::python_error();
+    if (view_.strides != nullptr) {
+      strides_.assign(view_.strides, view_.strides + view_.ndim);
+      return;
+    }
+    // Exporters in C order may leave strides out although they are asked for, as ctypes does.
+    strides_.resize(static_cast<size_t>(view_.ndim));
+    if (view_.ndim > 0) {
+      PyBuffer_FillContiguousStrides(view_.ndim, view_.shape, strides_.data(),
+                                     static_cast<int>(view_.itemsize), 'C');
+    }
   }
   ~Buffer() {
     with_gil_if_alive([this] { PyBuffer_Release(&view_); });
@@ -71,36 +82,48 @@ class Buffer {
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
   const Py_buffer& view() const { return view_; }
+  /// Bytes from one index of a dim to the next.
+  Py_ssize_t stride(int dim) const { return strides_[static_cast<size_t>(dim)]; }
 
  private:
   Py_buffer view_{};
+  std::vector<Py_ssize_t> strides_;
 };
 
 /// Whether elements lie at multiples of their size, as kernels read them.
-bool is_aligned(const Py_buffer& view) {
+bool is_aligned(const Buffer& buffer) {
+  const Py_buffer& view = buffer.view();
   if (reinterpret_cast<uintptr_t>(view.buf) % static_cast<uintptr_t>(view.itemsize) != 0)
     return false;
   for (int d = 0; d < view.ndim; ++d) {
-    if (view.shape[d] > 1 && view.strides[d] % view.itemsize != 0) return false;
+    if (view.shape[d] > 1 && buffer.stride(d) % view.itemsize != 0) return false;
   }
   return true;
+}
+
+[[noreturn]] void refuse_dtype(const char* op, const std::string& array) {
+  throw Error(ErrorKind::type, op, "no such dtype here", array,
+              "convert it to one that wick has, e.g. float32 or int64");
 }
 
 Tensor from_buffer(nb::handle array, const char* op) {
   const auto buffer = std::make_shared<const Buffer>(array);
   const Py_buffer& view = buffer->view();
+  // NumPy's dates without dims show their bytes, in one dim, where a dtype would have no letter.
+  const nb::object rank = nb::getattr(array, "ndim", nb::none());
+  if (nb::isinstance<nb::int_>(rank) && nb::cast<int>(rank) != view.ndim) {
+    refuse_dtype(op, fmt::format("a '{}'", type_text(array)));
+  }
   const std::optional<DType> dtype = dtype_of(view.format, view.itemsize);
   if (!dtype) {
-    throw Error(ErrorKind::type, op, "no such dtype here",
-                fmt::format("an array of '{}', {} bytes each",
-                            view.format == nullptr ? "B" : view.format, view.itemsize),
-                "convert it to one that wick has, e.g. float32 or int64");
+    refuse_dtype(op, fmt::format("an array of '{}', {} bytes each",
+                                 view.format == nullptr ? "B" : view.format, view.itemsize));
   }
   if (view.ndim > Shape::kMaxRank) throw Error(op, "too many dims", fmt::format("{}", view.ndim));
   const std::vector<int64_t> sizes(view.shape, view.shape + view.ndim);
   const Shape shape(sizes);
   if (shape.elems() == 0) return Tensor::empty(shape, *dtype);
-  if (!is_aligned(view)) {
+  if (!is_aligned(*buffer)) {
     const Tensor copy = Tensor::empty(shape, *dtype);
     if (PyBuffer_ToContiguous(copy.storage()->data(), &view, view.len, 'C') != 0) {
       throw nb::python_error();
@@ -110,7 +133,7 @@ Tensor from_buffer(nb::handle array, const char* op) {
   Layout::Strides strides{};
   int64_t first = 0, last = 0;  // reached from the first element
   for (int d = 0; d < view.ndim; ++d) {
-    const int64_t stride = view.shape[d] > 1 ? view.strides[d] / view.itemsize : 0;
+    const int64_t stride = view.shape[d] > 1 ? buffer->stride(d) / view.itemsize : 0;
     strides[static_cast<size_t>(d)] = view.shape[d] > 1 ? stride : 1;
     (stride < 0 ? first : last) += stride * (view.shape[d] - 1);
   }
@@ -247,13 +270,16 @@ Tensor from_array(nb::handle array, const char* op) {
   if (PyObject_CheckBuffer(array.ptr())) return from_buffer(array, op);
   if (nb::hasattr(array, "__dlpack__")) return from_dlpack(array);
   if (nb::hasattr(array, "__array__")) return from_buffer(array.attr("__array__")(), op);
-  throw nb::type_error(fmt::format("{}: need an array: not '{}'", op, type_text(array)).c_str());
+  throw nb::type_error(fmt::format("{}: not an array: '{}': need NumPy's or the like; wick.tensor "
+                                   "takes numbers and lists",
+                                   op, type_text(array))
+                           .c_str());
 }
 
 void bind_arrays(nb::module_& m, TensorClass& tensor) {
   m.def(
-      "from_numpy", [](nb::handle array) { return from_array(array, "from_numpy"); }, "array"_a,
-      nb::sig("def from_numpy(array: typing.Any) -> Tensor"),
+      "from_numpy", [](nb::handle array) { return from_array(array, "from_numpy"); },
+      "array"_a.none(), nb::sig("def from_numpy(array: typing.Any) -> Tensor"),
       "A tensor over an array's memory, which it keeps alive: nothing is copied, so whoever "
       "changes "
       "the array\nchanges the tensor. Of anything with the buffer protocol. Elements that aren't "

@@ -33,7 +33,7 @@ std::optional<Tensor> grad_of(const Tensor& x) {
 
 std::vector<std::optional<Tensor>> gradients_of(const Tensor& y, TensorsArg inputs,
                                                 MaybeTensor gradient, bool create_graph) {
-  const std::vector<Tensor> of = inputs.get();
+  const std::vector<Tensor> of = inputs.get("grad");
   const Tensor given = gradient.get();
   const nb::gil_scoped_release released;
   std::vector<std::optional<Tensor>> result;

@@ -28,7 +28,8 @@ class Nested {
     const DType dtype = wanted.get_or(!integers ? DType::f32 : all_bools_ ? DType::u8 : DType::i64);
     const Shape shape(sizes_);
     if (all_integers_ && any_large_ && !(wanted.given() && is_float(dtype))) overflow("64 bits");
-    if (is_integer(dtype) && all_integers_) {
+    if (is_integer(dtype)) {
+      if (!all_integers_) refuse_float(dtype);
       for (int64_t value : integers_) check_fits(value, dtype);
     }
     if (dtype == DType::f32) {
@@ -54,6 +55,13 @@ class Nested {
   [[noreturn]] static void overflow(const char* of) {
     PyErr_Format(PyExc_OverflowError, "tensor: an integer out of bounds for %s", of);
     throw nb::python_error();
+  }
+
+  [[noreturn]] static void refuse_float(DType dtype) {
+    throw nb::type_error(fmt::format("tensor: a float with {0}: nothing is rounded unasked: use "
+                                     "ints, or convert with .to(wick.{0})",
+                                     python_name(dtype))
+                             .c_str());
   }
 
   /// The shape that first items tell.
@@ -85,13 +93,15 @@ class Nested {
                   "need numbers everywhere");
     }
     if (!caster.from_python(data, 0, nullptr)) {
-      throw nb::type_error(fmt::format("tensor: need numbers in lists, or an array: not '{}'{}",
-                                       type_text(data),
-                                       nb::isinstance<Tensor>(data) ? "; use wick.stack" : "")
+      throw nb::type_error(fmt::format("tensor: not a number: '{}': {}", type_text(data),
+                                       nb::isinstance<Tensor>(data)
+                                           ? "use wick.stack"
+                                           : "need numbers, lists of them, an array or a tensor")
                                .c_str());
     }
     const ScalarArg& value = caster.value;
-    floats_.push_back(value.f);
+    // Which dtype is wanted isn't known here: what is too large for floats is so for integers, too.
+    floats_.push_back(value.to_double());
     all_integers_ = all_integers_ && value.is_integer;
     all_bools_ = all_bools_ && PyBool_Check(data.ptr());
     any_large_ = any_large_ || value.is_large;
@@ -131,7 +141,8 @@ Tensor filled(const Shape& shape, Scalar value, DType dtype, DeviceArg device, b
 /// zeros(2, 3), zeros((2, 3))
 template <int kValue>
 Tensor constant(const nb::args& shape, DTypeArg dtype, DeviceArg device, bool requires_grad) {
-  return filled(Shape(to_ints(shape)), kValue, dtype.get_or(DType::f32), device, requires_grad);
+  const char* const op = kValue == 0 ? "zeros" : "ones";
+  return filled(Shape(to_ints(shape, op)), kValue, dtype.get_or(DType::f32), device, requires_grad);
 }
 
 template <int kValue>
@@ -148,13 +159,21 @@ Tensor full_like(const Tensor& x, ScalarArg value, DTypeArg dtype) {
 
 Tensor full(ShapeArg shape, ScalarArg value, DTypeArg dtype, DeviceArg device, bool requires_grad) {
   const DType type = dtype.get_or(value.is_integer ? DType::i64 : DType::f32);
-  return filled(shape.get(), fitting(value, type, "full"), type, device, requires_grad);
+  return filled(shape.get("full"), fitting(value, type, "full"), type, device, requires_grad);
+}
+
+/// A float without its fraction. Errors (OverflowError): beyond 64 bits.
+int64_t whole_part(double value) {
+  if (value >= -0x1p63 && value < 0x1p63) return static_cast<int64_t>(value);
+  PyErr_SetString(PyExc_OverflowError, "arange: a number beyond 64 bits");
+  throw nb::python_error();
 }
 
 /// arange(stop), arange(start, stop), arange(start, stop, step), as Python's range.
 Tensor arange(ScalarArg first, const nb::object& second, ScalarArg step, DTypeArg dtype,
               DeviceArg device) {
-  ScalarArg start{0, 0, true, false}, stop = first;
+  ScalarArg start, stop = first;
+  start.is_integer = true;
   if (!second.is_none()) {
     start = first;
     nb::detail::make_caster<ScalarArg> caster;
@@ -162,20 +181,29 @@ Tensor arange(ScalarArg first, const nb::object& second, ScalarArg step, DTypeAr
     stop = caster.value;
   }
   const bool integers = start.is_integer && stop.is_integer && step.is_integer;
-  if (step.f == 0 || !std::isfinite(start.f) || !std::isfinite(stop.f) || !std::isfinite(step.f)) {
-    throw Error("arange", "no finite range", fmt::format("{}, {}, {}", start.f, stop.f, step.f),
+  const double from = start.to_double(), to = stop.to_double(), by = step.to_double();
+  if (by == 0 || !std::isfinite(from) || !std::isfinite(to) || !std::isfinite(by)) {
+    throw Error("arange", "no finite range", fmt::format("{}, {}, {}", from, to, by),
                 "need finite numbers and step != 0");
   }
-  double count = std::ceil((stop.f - start.f) / step.f);
+  const double count = std::ceil((to - from) / by);
   int64_t whole = count > 0 ? (count < 0x1p62 ? static_cast<int64_t>(count) : INT64_MAX) : 0;
   if (integers) {
     (void)start.get(), (void)stop.get(), (void)step.get();
     const __int128 span = static_cast<__int128>(stop.i) - start.i;
-    const __int128 by = step.i;
-    const __int128 exact = (span > 0) == (by > 0) ? (span + by - (by > 0 ? 1 : -1)) / by : 0;
+    const __int128 stride = step.i;
+    const __int128 exact =
+        (span > 0) == (stride > 0) ? (span + stride - (stride > 0 ? 1 : -1)) / stride : 0;
     whole = exact > INT64_MAX ? INT64_MAX : static_cast<int64_t>(span == 0 ? 0 : exact);
   }
   const DType type = dtype.get_or(integers ? DType::i64 : DType::f32);
+  if (is_integer(type) && whole > 0) {
+    // What lies between the first and the last fits where these do.
+    check_fits(integers ? start.i : whole_part(from), type);
+    check_fits(integers ? static_cast<int64_t>(start.i + static_cast<__int128>(whole - 1) * step.i)
+                        : whole_part(from + static_cast<double>(whole - 1) * by),
+               type);
+  }
   const Device place = device.get();
   return Tensor::arange(start.get(), whole, step.get(), type, place);
 }
@@ -183,33 +211,31 @@ Tensor arange(ScalarArg first, const nb::object& second, ScalarArg step, DTypeAr
 }  // namespace
 
 void bind_construction(nb::module_& m) {
-  m.def("tensor", &tensor_of, "data"_a, "dtype"_a = nb::none(), "device"_a = nb::none(),
+  m.def("tensor", &tensor_of, "data"_a.none(), "dtype"_a = nb::none(), "device"_a = nb::none(),
         "requires_grad"_a = false,
         nb::sig(
             "def tensor(data: typing.Any, dtype: DType | str | None = None, device: Device | str | "
             "None = None, requires_grad: bool = False) -> Tensor"),
         "A tensor of numbers, nested lists of numbers, an array or another tensor, which are "
         "copied.\nFloats become float32, integers int64 and bools uint8 unless dtype says "
-        "otherwise; arrays keep their dtype.\nErrors: ragged lists, integers out of the dtype's "
-        "bounds.");
-#define WICK_CONSTANT(name, value, doc)                                                          \
-  m.def(#name, &constant<value>, "shape"_a, nb::kw_only(), "dtype"_a = nb::none(),               \
-        "device"_a = "cpu", "requires_grad"_a = false,                                           \
-        nb::sig("def " #name "(*shape: int | collections.abc.Sequence[int], dtype: DType | str " \
-                "| None = None, device: Device | str = 'cpu', requires_grad: bool = False) -> "  \
-                "Tensor"),                                                                       \
-        doc " float32 unless dtype says otherwise.");                                            \
-  m.def(#name "_like", &constant_like<value>, "x"_a, "dtype"_a = nb::none(),                     \
-        nb::sig("def " #name "_like(x: Tensor, dtype: DType | str | None = None) -> Tensor"),    \
+        "otherwise; arrays keep their dtype.\nErrors: ragged lists, floats for an integer dtype, "
+        "integers out of its bounds.");
+#define WICK_CONSTANT(name, value, doc)                                                       \
+  m.def(#name, &constant<value>, "shape"_a, nb::kw_only(), "dtype"_a = nb::none(),            \
+        "device"_a = "cpu", "requires_grad"_a = false,                                        \
+        nb::sig("def " #name "(*shape: " WICK_INTS ", dtype: DType | str | None = None, "     \
+                "device: Device | str = 'cpu', requires_grad: bool = False) -> Tensor"),      \
+        doc " float32 unless dtype says otherwise.");                                         \
+  m.def(#name "_like", &constant_like<value>, "x"_a, "dtype"_a = nb::none(),                  \
+        nb::sig("def " #name "_like(x: Tensor, dtype: DType | str | None = None) -> Tensor"), \
         doc " Of x's shape and device, and of its dtype unless dtype says otherwise.");
   WICK_CONSTANT(zeros, 0, "Every element 0.")
   WICK_CONSTANT(ones, 1, "Every element 1.")
 #undef WICK_CONSTANT
   m.def("full", &full, "shape"_a, "value"_a, "dtype"_a = nb::none(), "device"_a = "cpu",
         "requires_grad"_a = false,
-        nb::sig("def full(shape: int | collections.abc.Sequence[int], value: float, dtype: DType | "
-                "str | None = None, device: Device | str = 'cpu', requires_grad: bool = False) -> "
-                "Tensor"),
+        nb::sig("def full(shape: " WICK_INTS ", value: float, dtype: DType | str | None = "
+                "None, device: Device | str = 'cpu', requires_grad: bool = False) -> Tensor"),
         "Every element one value. int64 of an int, else float32, unless dtype says otherwise.");
   m.def("full_like", &full_like, "x"_a, "value"_a, "dtype"_a = nb::none(),
         "Every element one value. Of x's shape and device, and of its dtype unless dtype says "

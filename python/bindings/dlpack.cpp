@@ -288,7 +288,10 @@ Tensor from_dlpack(nb::handle object) {
   if (!PyCapsule_CheckExact(object.ptr())) {
     if (nb::isinstance<Tensor>(object)) return nb::cast<const Tensor&>(object).detach();
     if (!nb::hasattr(object, "__dlpack__")) {
-      throw nb::type_error("from_dlpack: need an object with __dlpack__");
+      throw nb::type_error(fmt::format("from_dlpack: not an array: '{}': need an object with "
+                                       "__dlpack__",
+                                       type_text(object))
+                               .c_str());
     }
     capsule = ask_for_capsule(object);
   }
@@ -308,7 +311,7 @@ Tensor from_dlpack(nb::handle object) {
 
 void bind_dlpack(nb::module_& m, TensorClass& tensor) {
   m.def(
-      "from_dlpack", &from_dlpack, "array"_a,
+      "from_dlpack", &from_dlpack, "array"_a.none(),
       nb::sig("def from_dlpack(array: typing.Any) -> Tensor"),
       "A tensor over the memory of another library's array, which it keeps alive: nothing is "
       "copied, so\nwhoever changes the array changes the tensor. On the CPU or a GPU, where wick's "

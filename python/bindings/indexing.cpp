@@ -22,7 +22,7 @@ bool is_number(nb::handle item) {
     const auto& x = nb::cast<const Tensor&>(item);
     return x.rank() == 0 && x.dtype() != DType::u8;
   }
-  return PyIndex_Check(item.ptr()) && nb::getattr(item, "ndim", nb::int_(0)).equal(nb::int_(0));
+  return is_int(item);
 }
 
 /// Whether elements are yes or no: of arrays and lists bools, of wick's own tensors uint8.
@@ -73,7 +73,8 @@ Item read_item(nb::handle object) {
     throw Error(ErrorKind::type, "index", "ids have the wrong dtype", item.tensor.str(),
                 "need integers or a mask");
   }
-  if (!item.mask && item.tensor.dtype() != DType::u32) item.tensor = item.tensor.to(DType::i64);
+  // Of unsigned ids the largest would be index_select's padding; here it is out of range.
+  if (!item.mask) item.tensor = item.tensor.to(DType::i64);
   return item;
 }
 
@@ -87,19 +88,28 @@ std::vector<Item> read_items(nb::handle index) {
   return items;
 }
 
-[[noreturn]] void refuse_id(int64_t id, int dim, const Tensor& x) {
+[[noreturn]] void refuse_id(const std::string& id, int dim, const Tensor& x) {
   const int64_t size = x.shape()[dim];
   throw Error(ErrorKind::index, "index", "id out of range",
               fmt::format("id {}, dim {} of {}", id, dim, x.str()),
               fmt::format("need {} <= id < {}", -size, size));
 }
 
+/// The digits of an int, if they aren't so many that Python refuses to count them.
+std::string id_text(nb::handle number) {
+  const nb::object text = nb::steal(PyObject_Str(number.ptr()));
+  if (text.is_valid()) return nb::cast<std::string>(text);
+  PyErr_Clear();
+  return "of thousands of digits";
+}
+
 Tensor at_position(const Tensor& x, int dim, nb::handle item) {
   const int64_t size = x.shape()[dim];
-  int64_t i = to_int(item);
-  if (i < -size || i >= size) {
-    refuse_id(i, dim, x);
-  }
+  const nb::object number = nb::steal(PyNumber_Index(item.ptr()));
+  if (!number.is_valid()) throw nb::python_error();
+  int overflow = 0;
+  int64_t i = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+  if (overflow != 0 || i < -size || i >= size) refuse_id(id_text(number), dim, x);
   if (i < 0) i += size;
   return x.narrow(dim, i, 1).squeeze(dim);
 }
@@ -118,21 +128,17 @@ Tensor at_slice(const Tensor& x, int dim, nb::handle item) {
   return x.slice(dim, start, end, step);
 }
 
-/// Ids of a dim as wick counts them, from the start. `checked`: those out of range are refused
-/// here, which waits for a GPU; else index_select does.
+/// Ids (int64) of a dim as wick counts them, from the start. `checked`: those out of range are
+/// refused here, which waits for a GPU; else index_select does.
 Tensor from_start(const Tensor& x, int dim, const Tensor& ids, bool checked) {
   if (ids.elems() == 0) return ids;
   const int64_t size = x.shape()[dim];
   if (checked || ids.device().kind == DeviceKind::cpu) {
-    const Tensor wide = ids.to(DType::i64);
-    const auto low = min(wide).item<int64_t>(), high = max(wide).item<int64_t>();
-    // The largest uint32 stands for nothing, where index_select reads it.
-    const bool padding = !checked && ids.dtype() == DType::u32;
-    if (low < -size) refuse_id(low, dim, x);
-    if (high >= size && !padding) refuse_id(high, dim, x);
+    const auto low = min(ids).item<int64_t>(), high = max(ids).item<int64_t>();
+    if (low < -size) refuse_id(fmt::format("{}", low), dim, x);
+    if (high >= size) refuse_id(fmt::format("{}", high), dim, x);
     if (low >= 0) return ids;
   }
-  if (ids.dtype() == DType::u32) return ids;
   const Tensor zero = Tensor::full({}, 0, DType::i64, ids.device());
   return where(lt(ids, zero), add(ids, Tensor::full({}, size, DType::i64, ids.device())), ids);
 }
@@ -180,8 +186,7 @@ Tensor choose(Tensor x, const std::vector<Chosen>& chosen, int place) {
       continue;
     }
     const int64_t size = x.shape()[one.dim];
-    ids = add(mul(ids.to(DType::i64), Tensor::full({}, size, DType::i64, x.device())),
-              own.to(DType::i64));
+    ids = add(mul(ids, Tensor::full({}, size, DType::i64, x.device())), own);
   }
   auto at = order.begin() + place;
   for (const Chosen& one : chosen) at = order.insert(at, one.dim) + 1;
@@ -279,7 +284,7 @@ void bind_indexing(nb::module_& m, TensorClass& tensor) {
         return it.x.narrow(0, it.next++, 1).squeeze(0);
       });
   tensor
-      .def("__getitem__", &get_item, nb::arg("index"),
+      .def("__getitem__", &get_item, nb::arg("index").none(),
            nb::sig("def __getitem__(self, index: typing.Any, /) -> Tensor"),
            "Elements as NumPy chooses them: ints, slices, None and ... give views; integer ids and "
            "masks (bools; of\ntensors uint8) in tensors, arrays or lists copy. Negative ones count "

@@ -92,6 +92,11 @@ std::vector<text::ChatMessage> messages_of(nb::handle prompt) {
     if (!PyMapping_Check(item.ptr()) || PyUnicode_Check(item.ptr()) || !nb::hasattr(item, "keys")) {
       throw nb::type_error("a conversation is a sequence of {'role': …, 'content': …}");
     }
+    for (const char* key : {"role", "content"}) {
+      if (PyMapping_HasKeyString(item.ptr(), key) == 1) continue;
+      throw Error("chat", fmt::format("a message without '{}'", key),
+                  fmt::format("message {}", messages.size()), "need {'role': …, 'content': …}");
+    }
     messages.push_back({text::parse_chat_role(nb::cast<std::string>(item["role"])),
                         nb::cast<std::string>(item["content"])});
   }

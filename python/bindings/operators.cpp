@@ -113,8 +113,9 @@ void bind_operator(TensorClass& tensor, const BinaryOperator& op, BinaryFunction
       nb::is_operator(), nb::sig(with_tensor.c_str()), op.doc);
   tensor.def(
       op.method,
-      [function, row](const Tensor& a, ScalarArg b) {
-        return unlocked([&] { return function(a, beside(a, b, row)); }, a);
+      [function, row](const Tensor& a, OperandArg b) {
+        const ScalarArg& number = b.get(row);
+        return unlocked([&] { return function(a, beside(a, number, row)); }, a);
       },
       nb::is_operator(), nb::sig(with_number.c_str()));
   if (op.reflected == nullptr) return;
@@ -122,8 +123,9 @@ void bind_operator(TensorClass& tensor, const BinaryOperator& op, BinaryFunction
       std::string("def ") + op.reflected + "(self, other: float, /) -> Tensor";
   tensor.def(
       op.reflected,
-      [function, row](const Tensor& a, ScalarArg b) {
-        return unlocked([&] { return function(beside(a, b, row), a); }, a);
+      [function, row](const Tensor& a, OperandArg b) {
+        const ScalarArg& number = b.get(row);
+        return unlocked([&] { return function(beside(a, number, row), a); }, a);
       },
       nb::is_operator(), nb::sig(reflected.c_str()));
 }
@@ -145,9 +147,10 @@ void check_fits(int64_t value, DType dtype) {
 }
 
 Scalar fitting(const ScalarArg& value, DType dtype, const char* op) {
-  if (is_float(dtype)) return value.is_large ? Scalar(value.f) : value.get();
+  if (is_float(dtype)) return value.is_large ? Scalar(value.to_double()) : value.get();
   if (!is_integer(dtype)) return value.get();
   if (!value.is_integer) {
+    (void)value.get();  // what the object raised comes first
     throw nb::type_error(
         fmt::format("{}: a float with {}: nothing is promoted: convert with .to(wick.float32), or "
                     "use an int",

@@ -21,12 +21,18 @@ namespace wick::python {
 template <class T>
 struct PyArg {
   using Type = T;
-  static const std::decay_t<T>& get(const std::decay_t<T>& value) { return value; }
+  static const std::decay_t<T>& get(const std::decay_t<T>& value, const char*) { return value; }
 };
 template <class Python>
 struct Converted {
   using Type = Python;
-  static auto get(const Python& value) { return value.get(); }
+  static auto get(const Python& value, const char* op) {
+    if constexpr (requires { value.get(op); }) {
+      return value.get(op);
+    } else {
+      return value.get();
+    }
+  }
 };
 template <>
 struct PyArg<DType> : Converted<DTypeArg> {};
@@ -62,13 +68,16 @@ class OpBinder {
 
   /// The function of a row as wick.name and, where its first operand is a tensor, Tensor.name.
   /// `more`: shapes and errors, after the row's sentence. `names`: nb::arg of each parameter.
+  /// `name` is kept.
   template <class Result, class... Args, class First, class... Rest>
   void add(Op op, const char* name, Result (*f)(Args...), std::string_view more, const First& first,
            const Rest&... names) {
     served()[op].emplace_back(name);
     bind<FirstIsTensor<Args...>::value>(
         name,
-        [f](typename PyArg<Args>::Type... args) { return call(f, PyArg<Args>::get(args)...); },
+        [f, name](typename PyArg<Args>::Type... args) {
+          return call(f, PyArg<Args>::get(args, name)...);
+        },
         docstring(op, more), first, names...);
   }
   /// The same for what isn't a function as it stands: `f` takes and gives what nanobind knows.

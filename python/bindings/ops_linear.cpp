@@ -27,8 +27,8 @@ Tensor linear_any(const Tensor& x, WeightArg arg, MaybeTensor norm, float eps, b
 
 Tensor einsum_of(std::string_view equation, const nb::args& operands) {
   const std::vector<Tensor> tensors = operands.size() == 1 && !nb::isinstance<Tensor>(operands[0])
-                                          ? TensorsArg{operands[0]}.get()
-                                          : TensorsArg{operands}.get();
+                                          ? TensorsArg{operands[0]}.get("einsum")
+                                          : TensorsArg{operands}.get("einsum");
   return unlocked([&] { return einsum(equation, tensors); }, tensors);
 }
 
@@ -67,7 +67,7 @@ void bind_linear_ops(OpBinder& ops, nb::module_& m) {
       "x [.., k], a wick.Weight or a tensor [n, k] -> [.., n]. norm [k]: rms_norm of x first; "
       "silu_mul: x is\n[.., 2k], whose halves go through silu_mul first; residual [.., n]: "
       "added. These take float32. Errors: k differs.",
-      "x"_a, "weight"_a, "norm"_a = nb::none(), "eps"_a = 1e-5f, "silu_mul"_a = false,
+      "x"_a, "weight"_a, "norm"_a = nb::none(), "eps"_a = 1e-5, "silu_mul"_a = false,
       "residual"_a = nb::none());
   ops.add_as(
       Op::linear, "grouped_linear",

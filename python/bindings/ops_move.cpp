@@ -44,10 +44,10 @@ Tensor identity(int64_t rows, std::optional<int64_t> columns, DTypeArg dtype, De
 }
 
 /// uniform or normal.
-template <Tensor (*kFunction)(const Shape&, double, double, DType, Device)>
+template <Op kOp, Tensor (*kFunction)(const Shape&, double, double, DType, Device)>
 Tensor random_of(ShapeArg shape, double a, double b, DTypeArg dtype, DeviceArg device,
                  bool requires_grad) {
-  const Shape sizes = shape.get();
+  const Shape sizes = shape.get(name(kOp));
   const DType type = dtype.get_or(DType::f32);
   const Device place = device.get();
   const Tensor x = unlocked([&] { return kFunction(sizes, a, b, type, place); }, sizes);
@@ -124,11 +124,11 @@ void bind_order(OpBinder& ops) {
 }
 
 void bind_random(OpBinder& ops, nb::module_& m) {
-  ops.function(Op::uniform, "uniform", &random_of<&uniform>,
+  ops.function(Op::uniform, "uniform", &random_of<Op::uniform, &uniform>,
                "The same numbers after the same wick.set_seed, on every device.", "shape"_a,
                "low"_a = 0.0, "high"_a = 1.0, "dtype"_a = nb::none(), "device"_a = "cpu",
                "requires_grad"_a = false);
-  ops.function(Op::normal, "normal", &random_of<&normal>,
+  ops.function(Op::normal, "normal", &random_of<Op::normal, &normal>,
                "The same numbers after the same wick.set_seed, on every device.", "shape"_a,
                "mean"_a = 0.0, "deviation"_a = 1.0, "dtype"_a = nb::none(), "device"_a = "cpu",
                "requires_grad"_a = false);

@@ -32,7 +32,8 @@ Tensor attention_lengths(const Tensor& q, const Tensor& k, const Tensor& v, Ints
                          IntsArg key_starts, std::optional<float> scale, bool causal,
                          int64_t window, float soft_cap, MaybeTensor slopes) {
   const AttentionParams params = attention_params(q, scale, causal, window, soft_cap);
-  const std::vector<int64_t> queries = query_starts.get(), keys = key_starts.get();
+  const std::vector<int64_t> queries = query_starts.get("attention_of_lengths: query_starts"),
+                             keys = key_starts.get("attention_of_lengths: key_starts");
   const Tensor by_head = slopes.get();
   return unlocked([&] { return attention_of_lengths(q, k, v, queries, keys, params, by_head); }, q,
                   k);
@@ -42,7 +43,7 @@ Tensor attention_pages(const Tensor& q, const Tensor& key_pages, const Tensor& v
                        const Tensor& tables, IntsArg lengths, std::optional<float> scale,
                        bool causal, int64_t window, float soft_cap, MaybeTensor slopes) {
   const AttentionParams params = attention_params(q, scale, causal, window, soft_cap);
-  const std::vector<int64_t> keys = lengths.get();
+  const std::vector<int64_t> keys = lengths.get("attention_of_pages: lengths");
   const Tensor by_head = slopes.get();
   return unlocked(
       [&] { return attention_of_pages(q, key_pages, value_pages, tables, keys, params, by_head); },
@@ -69,7 +70,7 @@ void bind_norms(OpBinder& ops) {
   ops.add(Op::softmax, "softmax", &softmax, "Any shape, kept.", "x"_a, "dim"_a = -1);
   ops.add(Op::log_softmax, "log_softmax", &log_softmax, "Any shape, kept.", "x"_a, "dim"_a = -1);
   ops.add(Op::rms_norm, "rms_norm", &rms_norm, "x [.., d], kept; weight [d].", "x"_a, "weight"_a,
-          "eps"_a = 1e-5f);
+          "eps"_a = 1e-5);
   ops.add_as(
       Op::layer_norm, "layer_norm",
       [](const Tensor& x, MaybeTensor weight, MaybeTensor bias, float eps) {
@@ -77,7 +78,7 @@ void bind_norms(OpBinder& ops) {
         return unlocked([&] { return layer_norm(x, w, b, eps); }, x);
       },
       "x [.., d], kept; weight and bias [d].", "x"_a, "weight"_a = nb::none(),
-      "bias"_a = nb::none(), "eps"_a = 1e-5f);
+      "bias"_a = nb::none(), "eps"_a = 1e-5);
   ops.add_as(
       Op::group_norm, "group_norm",
       [](const Tensor& x, int64_t groups, MaybeTensor weight, MaybeTensor bias, float eps) {
@@ -85,7 +86,7 @@ void bind_norms(OpBinder& ops) {
         return unlocked([&] { return group_norm(x, groups, w, b, eps); }, x);
       },
       "x [b, c, ..], kept; weight and bias [c].", "x"_a, "groups"_a, "weight"_a = nb::none(),
-      "bias"_a = nb::none(), "eps"_a = 1e-5f);
+      "bias"_a = nb::none(), "eps"_a = 1e-5);
   ops.add_as(
       Op::batch_norm, "batch_norm",
       [](const Tensor& x, const Tensor& mean, const Tensor& variance, MaybeTensor weight,
@@ -94,10 +95,10 @@ void bind_norms(OpBinder& ops) {
         return unlocked([&] { return batch_norm(x, mean, variance, w, b, eps); }, x);
       },
       "x [b, c, ..], kept; mean, variance, weight and bias [c].", "x"_a, "mean"_a, "variance"_a,
-      "weight"_a = nb::none(), "bias"_a = nb::none(), "eps"_a = 1e-5f);
+      "weight"_a = nb::none(), "bias"_a = nb::none(), "eps"_a = 1e-5);
   ops.add_as(Op::batch_norm, "batch_norm_of_batch", &batch_norm_itself,
              "With mean and variance of the batch itself, which come along.", "x"_a,
-             "weight"_a = nb::none(), "bias"_a = nb::none(), "eps"_a = 1e-5f);
+             "weight"_a = nb::none(), "bias"_a = nb::none(), "eps"_a = 1e-5);
 }
 
 void bind_attention(OpBinder& ops) {

@@ -13,54 +13,59 @@ namespace {
 using namespace nb::literals;
 
 /// One number for both dims, or one for each.
-std::array<int64_t, 2> two(IntsArg arg, const char* name) {
-  const std::vector<int64_t> values = arg.get();
+std::array<int64_t, 2> two(IntsArg arg, const char* op, const char* name) {
+  const std::string what = fmt::format("{}: {}", op, name);
+  const std::vector<int64_t> values = arg.get(what);
   if (values.size() == 1) return {values[0], values[0]};
   if (values.size() == 2) return {values[0], values[1]};
-  throw nb::type_error(fmt::format("{}: need one int or two", name).c_str());
+  throw nb::type_error(fmt::format("{}: need one int or two", what).c_str());
 }
 
-ConvParams conv_params(IntsArg stride, IntsArg padding, IntsArg dilation, int64_t groups) {
+ConvParams conv_params(const char* op, IntsArg stride, IntsArg padding, IntsArg dilation,
+                       int64_t groups) {
   ConvParams params;
-  std::ranges::copy(two(stride, "stride"), params.stride);
-  std::ranges::copy(two(padding, "padding"), params.padding);
-  std::ranges::copy(two(dilation, "dilation"), params.dilation);
+  std::ranges::copy(two(stride, op, "stride"), params.stride);
+  std::ranges::copy(two(padding, op, "padding"), params.padding);
+  std::ranges::copy(two(dilation, op, "dilation"), params.dilation);
   params.groups = groups;
   return params;
 }
 
-PoolParams pool_params(IntsArg kernel, IntsArg stride, IntsArg padding, bool count_include_pad) {
+PoolParams pool_params(const char* op, IntsArg kernel, IntsArg stride, IntsArg padding,
+                       bool count_include_pad) {
   PoolParams params;
-  std::ranges::copy(two(kernel, "kernel_size"), params.kernel);
-  std::ranges::copy(two(stride, "stride"), params.stride);
-  std::ranges::copy(two(padding, "padding"), params.padding);
+  std::ranges::copy(two(kernel, op, "kernel_size"), params.kernel);
+  std::ranges::copy(two(stride, op, "stride"), params.stride);
+  std::ranges::copy(two(padding, op, "padding"), params.padding);
   params.count_include_pad = count_include_pad;
   return params;
 }
 
 /// By a size, or by factors, which then also say where outputs lie.
-UpsampleParams upsample_params(const Tensor& x, IntsArg size, NumbersArg factor,
+UpsampleParams upsample_params(const char* op, const Tensor& x, IntsArg size, NumbersArg factor,
                                bool align_corners) {
   if (size.given() == factor.given()) {
-    throw nb::type_error("upsample: need size or scale_factor, one of them");
+    throw nb::type_error(fmt::format("{}: need size or scale_factor, one of them", op).c_str());
   }
   UpsampleParams params;
   params.align_corners = align_corners;
   if (size.given()) {
-    params.size = two(size, "size");
+    params.size = two(size, op, "size");
     return params;
   }
-  std::vector<double> factors = factor.get();
+  std::vector<double> factors = factor.get(fmt::format("{}: scale_factor", op));
   if (factors.size() == 1) factors.push_back(factors[0]);
-  if (factors.size() != 2) throw nb::type_error("scale_factor: need one number or two");
+  if (factors.size() != 2) {
+    throw nb::type_error(fmt::format("{}: scale_factor: need one number or two", op).c_str());
+  }
   for (size_t i = 0; i < 2; ++i) {
     const int from = static_cast<int>(i) - 2;
     params.scale_factor[i] = factors[i];
     if (!(factors[i] > 0) || !std::isfinite(factors[i])) {
-      throw Error("upsample", "no positive scale factor", fmt::format("{}", factors[i]));
+      throw Error(op, "no positive scale factor", fmt::format("{}", factors[i]));
     }
     const double to = std::floor(static_cast<double>(x.size(from)) * factors[i]);
-    if (to > 0x1p62) throw Error("upsample", "too many elements", x.str());
+    if (to > 0x1p62) throw Error(op, "too many elements", x.str());
     params.size[i] = static_cast<int64_t>(to);
   }
   return params;
@@ -71,7 +76,7 @@ void bind_convolutions(OpBinder& ops) {
       Op::conv2d, "conv2d",
       [](const Tensor& x, const Tensor& weight, MaybeTensor bias, IntsArg stride, IntsArg padding,
          IntsArg dilation, int64_t groups) {
-        const ConvParams params = conv_params(stride, padding, dilation, groups);
+        const ConvParams params = conv_params("conv2d", stride, padding, dilation, groups);
         const Tensor b = bias.get();
         return unlocked([&] { return conv2d(x, weight, b, params); }, x, weight);
       },
@@ -94,8 +99,10 @@ void bind_convolutions(OpBinder& ops) {
       Op::conv_transpose2d, "conv_transpose2d",
       [](const Tensor& x, const Tensor& weight, MaybeTensor bias, IntsArg stride, IntsArg padding,
          IntsArg output_padding, int64_t groups, IntsArg dilation) {
-        const ConvParams params = conv_params(stride, padding, dilation, groups);
-        const std::array<int64_t, 2> more = two(output_padding, "output_padding");
+        const ConvParams params =
+            conv_params("conv_transpose2d", stride, padding, dilation, groups);
+        const std::array<int64_t, 2> more =
+            two(output_padding, "conv_transpose2d", "output_padding");
         const Tensor b = bias.get();
         return unlocked([&] { return conv_transpose2d(x, weight, b, params, more); }, x, weight);
       },
@@ -122,7 +129,7 @@ void bind_pools(OpBinder& ops) {
   ops.add_as(
       Op::max_pool2d, "max_pool2d",
       [](const Tensor& x, IntsArg kernel, IntsArg stride, IntsArg padding) {
-        const PoolParams params = pool_params(kernel, stride, padding, true);
+        const PoolParams params = pool_params("max_pool2d", kernel, stride, padding, true);
         return unlocked([&] { return max_pool2d(x, params); }, x);
       },
       "-> [b, c, oh, ow]. stride 0: the kernel's size.", "x"_a, "kernel_size"_a, "stride"_a = 0,
@@ -130,7 +137,8 @@ void bind_pools(OpBinder& ops) {
   ops.add_as(
       Op::avg_pool2d, "avg_pool2d",
       [](const Tensor& x, IntsArg kernel, IntsArg stride, IntsArg padding, bool count_include_pad) {
-        const PoolParams params = pool_params(kernel, stride, padding, count_include_pad);
+        const PoolParams params =
+            pool_params("avg_pool2d", kernel, stride, padding, count_include_pad);
         return unlocked([&] { return avg_pool2d(x, params); }, x);
       },
       "-> [b, c, oh, ow]. stride 0: the kernel's size. count_include_pad: padding counts as zeros.",
@@ -162,8 +170,8 @@ void bind_gradients(OpBinder& ops) {
       Op::conv2d, "conv2d_weight",
       [](const Tensor& x, const Tensor& grad, IntsArg kernel, IntsArg stride, IntsArg padding,
          IntsArg dilation, int64_t groups) {
-        const ConvParams params = conv_params(stride, padding, dilation, groups);
-        const std::array<int64_t, 2> sizes = two(kernel, "kernel_size");
+        const ConvParams params = conv_params("conv2d_weight", stride, padding, dilation, groups);
+        const std::array<int64_t, 2> sizes = two(kernel, "conv2d_weight", "kernel_size");
         return unlocked([&] { return conv2d_weight(x, grad, sizes, params); }, x, grad);
       },
       "The gradient of the weight [o, c/groups, kh, kw] by that of the output [b, o, oh, ow].",
@@ -172,7 +180,7 @@ void bind_gradients(OpBinder& ops) {
   ops.function(
       Op::max_pool2d, "max_pool2d_grad",
       [](const Tensor& x, const Tensor& grad, IntsArg kernel, IntsArg stride, IntsArg padding) {
-        const PoolParams params = pool_params(kernel, stride, padding, true);
+        const PoolParams params = pool_params("max_pool2d_grad", kernel, stride, padding, true);
         return unlocked([&] { return max_pool2d_grad(x, grad, params); }, x);
       },
       "The gradient of x by that of the output: to the first largest of each window.", "x"_a,
@@ -181,7 +189,8 @@ void bind_gradients(OpBinder& ops) {
       Op::avg_pool2d, "avg_pool2d_grad",
       [](const Tensor& x, const Tensor& grad, IntsArg kernel, IntsArg stride, IntsArg padding,
          bool count_include_pad) {
-        const PoolParams params = pool_params(kernel, stride, padding, count_include_pad);
+        const PoolParams params =
+            pool_params("avg_pool2d_grad", kernel, stride, padding, count_include_pad);
         return unlocked([&] { return avg_pool2d_grad(x, grad, params); }, x);
       },
       kDoc, "x"_a, "grad"_a, "kernel_size"_a, "stride"_a = 0, "padding"_a = 0,
@@ -189,14 +198,16 @@ void bind_gradients(OpBinder& ops) {
   ops.function(
       Op::upsample_nearest2d, "upsample_nearest2d_grad",
       [](const Tensor& x, const Tensor& grad, IntsArg to, NumbersArg factor) {
-        const UpsampleParams params = upsample_params(x, to, factor, false);
+        const UpsampleParams params =
+            upsample_params("upsample_nearest2d_grad", x, to, factor, false);
         return unlocked([&] { return upsample_nearest2d_grad(x, grad, params); }, x);
       },
       kDoc, "x"_a, "grad"_a, "size"_a = nb::none(), "scale_factor"_a = nb::none());
   ops.function(
       Op::upsample_bilinear2d, "upsample_bilinear2d_grad",
       [](const Tensor& x, const Tensor& grad, IntsArg to, NumbersArg factor, bool align_corners) {
-        const UpsampleParams params = upsample_params(x, to, factor, align_corners);
+        const UpsampleParams params =
+            upsample_params("upsample_bilinear2d_grad", x, to, factor, align_corners);
         return unlocked([&] { return upsample_bilinear2d_grad(x, grad, params); }, x);
       },
       kDoc, "x"_a, "grad"_a, "size"_a = nb::none(), "scale_factor"_a = nb::none(),
@@ -207,14 +218,15 @@ void bind_upsampling(OpBinder& ops) {
   ops.add_as(
       Op::upsample_nearest2d, "upsample_nearest2d",
       [](const Tensor& x, IntsArg to, NumbersArg factor) {
-        const UpsampleParams params = upsample_params(x, to, factor, false);
+        const UpsampleParams params = upsample_params("upsample_nearest2d", x, to, factor, false);
         return unlocked([&] { return upsample_nearest2d(x, params); }, x);
       },
       "By a size, or by factors.", "x"_a, "size"_a = nb::none(), "scale_factor"_a = nb::none());
   ops.add_as(
       Op::upsample_bilinear2d, "upsample_bilinear2d",
       [](const Tensor& x, IntsArg to, NumbersArg factor, bool align_corners) {
-        const UpsampleParams params = upsample_params(x, to, factor, align_corners);
+        const UpsampleParams params =
+            upsample_params("upsample_bilinear2d", x, to, factor, align_corners);
         return unlocked([&] { return upsample_bilinear2d(x, params); }, x);
       },
       "By a size, or by factors. align_corners: the corners of both images lie on each other.",

@@ -116,7 +116,7 @@ Shape resolve_shape(const Tensor& x, std::vector<int64_t> sizes) {
 }
 
 Tensor view_as(const Tensor& x, const nb::args& sizes) {
-  const Shape shape = resolve_shape(x, to_ints(sizes));
+  const Shape shape = resolve_shape(x, to_ints(sizes, "view"));
   if (shape.elems() == x.elems() && !x.layout().reshape(shape)) {
     throw Error("view", "needs a copy", fmt::format("{} as {}", x.str(), shape.str()),
                 "use reshape");
@@ -126,7 +126,7 @@ Tensor view_as(const Tensor& x, const nb::args& sizes) {
 
 /// -1 keeps a size.
 Tensor expand(const Tensor& x, const nb::args& args) {
-  std::vector<int64_t> sizes = to_ints(args);
+  std::vector<int64_t> sizes = to_ints(args, "expand");
   const int more = static_cast<int>(sizes.size()) - x.rank();
   for (size_t d = 0; d < sizes.size(); ++d) {
     const int from = static_cast<int>(d) - more;
@@ -144,7 +144,7 @@ Tensor squeeze(const Tensor& x, DimsArg dims) {
     return x.reshape(Shape(kept));
   }
   uint32_t gone = 0;
-  for (int dim : dims.get()) {
+  for (int dim : dims.get("squeeze")) {
     const int d = resolve_dim("squeeze", dim, x.rank());
     if (x.shape()[d] != 1) return x.squeeze(d);  // its error
     gone |= 1u << d;
@@ -156,8 +156,8 @@ Tensor squeeze(const Tensor& x, DimsArg dims) {
 }
 
 std::vector<Tensor> split(const Tensor& x, IntsArg sizes, int dim) {
-  if (!PyIndex_Check(sizes.object.ptr())) return x.split(sizes.get(), dim);
-  const int64_t size = to_int(sizes.object);
+  if (!is_int(sizes.object)) return x.split(sizes.get("split"), dim);
+  const int64_t size = to_int(sizes.object, "split");
   const int64_t total = x.size(dim);
   if (size < 1) throw Error("split", "size below 1", fmt::format("{}", size));
   std::vector<int64_t> each;
@@ -194,7 +194,7 @@ nb::object reduce(const Tensor& x) {
 Tensor restore(const nb::bytes& data, DTypeArg dtype_arg, ShapeArg shape_arg, DeviceArg device,
                bool requires_grad) {
   const DType dtype = dtype_arg.get();
-  Tensor x = Tensor::empty(shape_arg.get(), dtype);
+  Tensor x = Tensor::empty(shape_arg.get("restore"), dtype);
   if (data.size() != static_cast<size_t>(bytes_of(dtype, x.elems()))) {
     throw Error("restore", "another number of bytes", x.str(), fmt::format("{}", data.size()));
   }
@@ -230,8 +230,8 @@ void bind_properties(TensorClass& tensor) {
           "size",
           [](const Tensor& x, nb::object dim) -> nb::object {
             if (dim.is_none()) return shape_tuple(x);
-            const int64_t d[] = {to_int(dim)};
-            return nb::int_(x.size(to_dims(d)[0]));
+            const int64_t d[] = {to_int(dim, "size")};
+            return nb::int_(x.size(to_dims(d, "size")[0]));
           },
           "dim"_a = nb::none(), nb::sig("def size(self, dim: int | None = None) -> typing.Any"),
           "The size of a dim, or of all of them.")
@@ -246,32 +246,32 @@ void bind_views(TensorClass& tensor) {
       .def(
           "reshape",
           [](const Tensor& x, const nb::args& shape) {
-            const Shape to = resolve_shape(x, to_ints(shape));
+            const Shape to = resolve_shape(x, to_ints(shape, "reshape"));
             return unlocked([&] { return x.reshape(to); }, x);
           },
-          nb::sig("def reshape(self, *shape: int | collections.abc.Sequence[int]) -> Tensor"),
+          nb::sig("def reshape(self, *shape: " WICK_INTS ") -> Tensor"),
           "Another shape of as many elements, one size of which may be -1; a view where strides "
           "allow.")
-      .def("view", &view_as,
-           nb::sig("def view(self, *shape: int | collections.abc.Sequence[int]) -> Tensor"),
+      .def("view", &view_as, nb::sig("def view(self, *shape: " WICK_INTS ") -> Tensor"),
            "The same as reshape, but an error where elements would be copied.")
       .def("transpose", &Tensor::transpose, "dim0"_a, "dim1"_a,
            "Two dims swapped; nothing is copied.")
       .def(
           "permute",
-          [](const Tensor& x, const nb::args& dims) { return x.permute(to_dims(to_ints(dims))); },
-          nb::sig("def permute(self, *dims: int | collections.abc.Sequence[int]) -> Tensor"),
+          [](const Tensor& x, const nb::args& dims) {
+            return x.permute(to_dims(to_ints(dims, "permute"), "permute"));
+          },
+          nb::sig("def permute(self, *dims: " WICK_INTS ") -> Tensor"),
           "Dims in another order; nothing is copied.")
       .def("squeeze", &squeeze, "dim"_a = nb::none(),
            "Without dims of size 1: all of them, or those named.")
       .def("unsqueeze", &Tensor::unsqueeze, "dim"_a, "A dim of size 1 more, before `dim`.")
-      .def("expand", &expand,
-           nb::sig("def expand(self, *shape: int | collections.abc.Sequence[int]) -> Tensor"),
+      .def("expand", &expand, nb::sig("def expand(self, *shape: " WICK_INTS ") -> Tensor"),
            "Dims of size 1 repeated to a shape, whose -1 keep a size; nothing is copied.")
       .def(
           "broadcast_to",
-          [](const Tensor& x, ShapeArg shape) { return x.broadcast_to(shape.get()); }, "shape"_a,
-          "Repeated to a shape by NumPy's rule; nothing is copied.")
+          [](const Tensor& x, ShapeArg shape) { return x.broadcast_to(shape.get("broadcast_to")); },
+          "shape"_a, "Repeated to a shape by NumPy's rule; nothing is copied.")
       .def(
           "flatten",
           [](const Tensor& x, int start_dim, int end_dim) {

@@ -1,3 +1,4 @@
+import ctypes
 import gc
 import sys
 import weakref
@@ -145,3 +146,28 @@ def test_types_of_ml_dtypes() -> None:
     assert address(x.numpy()) == address(array) and x.numpy().dtype == ml_dtypes.bfloat16
     small = wick.tensor([1.0, 448.0], dtype="float8_e4m3").numpy()
     assert small.dtype == ml_dtypes.float8_e4m3fn and small.astype(np.float32).tolist() == [1, 448]
+
+
+def test_arrays_of_ctypes() -> None:
+    """Their buffers leave strides out: C order."""
+    x = wick.from_numpy((ctypes.c_float * 3)(1, 2, 3))
+    assert x.dtype == wick.float32 and x.tolist() == [1, 2, 3]
+    rows = ((ctypes.c_double * 3) * 2)((1, 2, 3), (4, 5, 6))
+    assert wick.tensor(rows).tolist() == [[1, 2, 3], [4, 5, 6]]
+    shared = wick.from_numpy(rows)
+    rows[1][0] = 7
+    assert shared.dtype == wick.float64 and shared.strides == (3, 1) and shared[1].tolist() == [7, 5, 6]
+    odd = (ctypes.c_float * 3).from_buffer(bytearray(13), 1)
+    odd[2] = 1.5
+    assert wick.from_numpy(odd).tolist() == [0, 0, 1.5]
+    assert wick.tensor((ctypes.c_int * 0)()).shape == (0,) and wick.from_numpy(ctypes.c_int(7)).item() == 7
+    assert wick.arange(3.0)[(ctypes.c_int * 2)(0, -1)].tolist() == [0, 2]
+    with pytest.raises(TypeError, match="no such dtype here: an array of"):
+        wick.tensor((ctypes.c_char * 3)())
+
+
+@pytest.mark.parametrize("scalar", [np.datetime64("2020"), np.timedelta64(3, "s")], ids=str)
+def test_dates_are_no_bytes(scalar: object) -> None:
+    for make in [wick.tensor, wick.from_numpy]:
+        with pytest.raises(TypeError, match="no such dtype here: a '(date|time)"):
+            make(scalar)

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 import wick
@@ -244,6 +245,48 @@ def test_thrown_at_methods(name: str) -> None:
         (lambda: wick.where(X, X, X), TypeError, "where: condition of this dtype"),
         (lambda: wick.pad(X, [(1, 1)], mode="odd"), ValueError, "pad: no such mode"),
         (lambda: X[0, 0, 0], IndexError, "index: too many indices"),
+        (lambda: wick.tensor([1, 1.5], dtype="i32"), TypeError, "tensor: a float with int32: nothing is rounded unasked: "),
+        (lambda: wick.tensor(math.nan, dtype="u8"), TypeError, "tensor: a float with uint8: "),
+        (lambda: wick.arange(257, dtype="u8"), OverflowError, "256 is out of bounds for u8"),
+        (lambda: wick.arange(5, -1, -1, dtype="u32") - wick.arange(5, -2, -1, dtype="u32"), OverflowError, "-1 is out of bounds for u32"),
+        (lambda: wick.arange(2**31, 2**31 + 2, dtype="i32"), OverflowError, "2147483648 is out of bounds for i32"),
+        (lambda: wick.arange(0.0, 301.5, dtype="u8"), OverflowError, "301 is out of bounds for u8"),
+        (lambda: wick.arange(0.0, 1e30, 1e29, dtype="i64"), OverflowError, "arange: a number beyond 64 bits"),
+        (lambda: wick.tensor([np.complex64(1)]), TypeError, "tensor: not a number: 'complex64'"),
+        (lambda: X + np.complex64(1), TypeError, "add: neither a wick.Tensor nor a number: 'complex64'"),
+        (lambda: np.complex128(1) * X, TypeError, "mul: neither a wick.Tensor nor a number: 'complex128'"),
+        (lambda: X + 1j, TypeError, "unsupported operand"),
+        (lambda: wick.full(2, np.complex64(1)), TypeError, "full(): incompatible function arguments"),
+        (lambda: wick.zeros(2**63), OverflowError, "zeros: an integer beyond 64 bits"),
+        (lambda: wick.full((2, 2**70), 1), OverflowError, "full: an integer beyond 64 bits"),
+        (lambda: X.reshape(2**70), OverflowError, "reshape: an integer beyond 64 bits"),
+        (lambda: wick.zeros("3"), TypeError, "zeros: need an int or a sequence of ints: not 'str'"),
+        (lambda: wick.ones(2, 1.5), TypeError, "ones: need ints: not 'float'"),
+        (lambda: wick.uniform("3"), TypeError, "uniform: need an int or a sequence of ints: not 'str'"),
+        (lambda: X.repeat("3"), TypeError, "repeat: need an int or a sequence of ints: not 'str'"),
+        (lambda: wick.cat(3), TypeError, "cat: need a sequence of tensors: not 'int'"),
+        (lambda: wick.conv2d(IMAGE, IMAGE, padding="same"), TypeError,
+         "conv2d: padding: need an int or a sequence of ints: not 'str'"),
+        (lambda: wick.max_pool2d(IMAGE, (2, 2, 2)), TypeError, "max_pool2d: kernel_size: need one int or two"),
+        (lambda: wick.upsample_bilinear2d(IMAGE, scale_factor="2"), TypeError,
+         "upsample_bilinear2d: scale_factor: need a number: not 'str'"),
+        (lambda: X[2**70], IndexError, "index: id out of range: id 1180591620717411303424, dim 0 of f32[2,3]@cpu: need -2 <= id < 2"),
+        (lambda: X[0, -(10**5000)], IndexError, "index: id out of range: id of thousands of digits, dim 0 of f32[3]@cpu"),
+        (lambda: X.sum(dim=[2**40]), IndexError, "sum: dimension out of range: dim 1099511627776: "),
+        (lambda: X.permute(0, -(2**40)), IndexError, "permute: dimension out of range: dim -1099511627776: "),
+        (lambda: X.size(2**40), IndexError, "size: dimension out of range: dim 1099511627776: "),
+        (lambda: X.argmax((0, 1)), TypeError, "argmax: need one dim at most"),
+        (lambda: X.sum(dim=np.ones((2, 1), dtype=int)), TypeError, "sum: need ints: not 'ndarray'"),
+        (lambda: X.sum(dim=np.ones(2)), TypeError, "sum: need ints: not 'float64'"),
+        (lambda: X + np.ones(3), TypeError, "add: neither a wick.Tensor nor a number: 'ndarray': share an array by wick.from_numpy"),
+        (lambda: np.ones(3) - X, TypeError, "sub: neither a wick.Tensor nor a number: 'ndarray': share an array by wick.from_numpy"),
+        (lambda: np.ones(3) < X, TypeError, "gt: neither a wick.Tensor nor a number: 'ndarray'"),
+        (lambda: X == np.ones(3), TypeError, "eq: neither a wick.Tensor nor a number: 'ndarray'"),
+        (lambda: wick.tensor(None), TypeError, "tensor: not a number: 'NoneType': need numbers, lists of them"),
+        (lambda: wick.tensor([1, "a"]), TypeError, "tensor: not a number: 'str': "),
+        (lambda: wick.tensor([X, X]), TypeError, "tensor: not a number: 'Tensor': use wick.stack"),
+        (lambda: wick.from_numpy(None), TypeError, "from_numpy: not an array: 'NoneType': "),
+        (lambda: wick.from_dlpack(None), TypeError, "from_dlpack: not an array: 'NoneType': "),
     ],
 )  # fmt: skip
 def test_what_is_said(call: Callable[[], object], error: type[Exception], message: str) -> None:
@@ -271,3 +314,63 @@ def test_a_file_s_errors(tmp_path: pathlib.Path) -> None:
         wick.Gguf(str(file))
     with pytest.raises(OSError, match="cannot open"):
         wick.Gguf(str(tmp_path))
+
+
+F = floats(2)
+HUGE = 10**400
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: F + HUGE, lambda: HUGE - F, lambda: F * -HUGE, lambda: F < HUGE, lambda: F // HUGE,
+        lambda: wick.maximum(F, HUGE), lambda: wick.minimum(HUGE, F), lambda: wick.tensor([HUGE], dtype="f32"),
+        lambda: wick.tensor(HUGE), lambda: wick.tensor([1.0, HUGE]), lambda: wick.full(2, HUGE, dtype="f32"),
+        lambda: wick.full_like(F, HUGE), lambda: wick.arange(0.0, HUGE), lambda: wick.arange(HUGE, 1.0),
+        lambda: wick.arange(0.0, 1.0, HUGE), lambda: wick.where(F > 0, F, HUGE), lambda: F.masked_fill(F > 0, HUGE),
+        lambda: F.affine(HUGE), lambda: F.affine(1, HUGE), lambda: wick.pad(F, [(1, 1)], value=HUGE),
+        lambda: wick.const_set(wick.zeros(2), HUGE), lambda: F.clamp(0, HUGE), lambda: F.powf(HUGE),
+        lambda: wick.upsample_nearest2d(IMAGE, scale_factor=HUGE),
+    ],
+)  # fmt: skip
+def test_integers_beyond_floats(call: Callable[[], object]) -> None:
+    with pytest.raises(OverflowError, match="^an integer beyond"):
+        call()
+
+
+def test_large_integers_are_floats() -> None:
+    assert (F.to("f64") * 0 + 2**100).tolist() == [2.0**100] * 2
+    assert wick.arange(2.0**99, 2**100, 2.0**98).numel() == 2
+
+
+class Refusing:
+    def __float__(self) -> float:
+        raise LookupError("no value yet")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda f: F + f, lambda f: f * F, lambda f: F == f, lambda f: wick.maximum(f, F), lambda f: F.clamp(f),
+        lambda f: ids(1) + f, lambda f: wick.tensor([1, f]), lambda f: wick.full(2, f), lambda f: wick.arange(1.0, f),
+        lambda f: wick.where(F > 0, F, f), lambda f: F.affine(f),
+    ],
+)  # fmt: skip
+def test_what_a_number_raises_comes_through(call: Callable[[Any], object]) -> None:
+    with pytest.raises(LookupError, match="no value yet"):
+        call(Refusing())
+
+
+def test_arrays_of_ints_are_sequences() -> None:
+    assert X.sum(dim=np.array([0, 1])).item() == X.sum().item()  # type: ignore[arg-type]
+    assert wick.zeros(np.array([2, 3])).shape == (2, 3) == wick.zeros(np.array(2), np.int64(3)).shape  # type: ignore[arg-type]
+    assert X.reshape(wick.tensor([3, 2])).shape == (3, 2)  # type: ignore[arg-type]
+    assert X.split(np.array([1, 1]))[1].tolist() == [X[1].tolist()]  # type: ignore[arg-type]
+
+
+def test_ranges_that_just_fit() -> None:
+    assert wick.arange(256, dtype="u8").tolist() == list(range(256))
+    assert wick.arange(2**31 - 2, 2**31, dtype="i32").tolist() == [2**31 - 2, 2**31 - 1]
+    assert wick.arange(1000, 0, dtype="u8").shape == (0,)  # nothing in it that could be too large
+    assert wick.arange(2, -1, -1, dtype="u8").tolist() == [2, 1, 0] == wick.arange(2.0, -1, -1, dtype="u8").tolist()
+    assert wick.tensor([True, 2], dtype="i16").tolist() == [1, 2] and wick.tensor([], dtype="i32").shape == (0,)

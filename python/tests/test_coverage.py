@@ -136,3 +136,14 @@ def test_functions_of_the_headers() -> None:
         if not hasattr(owner, attribute) and not hasattr(wick.Tensor, attribute):
             missing.append(name)
     assert not missing
+
+
+def test_stubs_read_well() -> None:
+    text = STUB.read_text()
+    assert "None | None" not in text
+    defaults = set(re.findall(r"eps: float = ([^,)]+)", text))
+    assert defaults == {"1e-05"}
+    # NumPy's integers have __index__, but are no ints for type checkers.
+    for name in ["zeros", "ones", "full", "sum", "conv2d"]:
+        for function in FUNCTIONS[name]:
+            assert "SupportsIndex | Sequence[SupportsIndex]" in ast.unparse(function.args), name

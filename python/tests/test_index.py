@@ -28,6 +28,9 @@ def test_single() -> None:
     assert X[...].tolist() == N.tolist() and X[()].tolist() == N.tolist()
     assert X[::-1, ::-1, ::-1].tolist() == N[::-1, ::-1, ::-1].tolist()
     assert X[wick.tensor(1)].tolist() == N[1].tolist()
+    row = X[None]
+    assert row.shape == (1, 3, 4, 5) and row.tolist() == N[None].tolist()
+    assert np.shares_memory(row.numpy(), X.numpy())
 
 
 def test_ids() -> None:
@@ -48,8 +51,6 @@ def test_ids_from_the_end() -> None:
         assert X[wick.tensor(ids)].tolist() == N[array].tolist() == X[ids].tolist() == X[array].tolist()
         assert X[wick.tensor(ids, dtype="int32")].tolist() == N[array].tolist()
         assert X[:, wick.tensor(ids, dtype="int16"), 1:].tolist() == N[:, array, 1:].tolist()
-    # The largest uint32 is padding, as everywhere in wick.
-    assert X[wick.tensor([1, 2**32 - 1], dtype="uint32"), 0, 0].tolist() == [N[1, 0, 0], 0]
     # Arrays of uint8 are ids; tensors of it, which comparisons give, are masks.
     assert X[np.array([2, 0, 2], dtype=np.uint8)].tolist() == N[[2, 0, 2]].tolist()
 
@@ -106,7 +107,8 @@ def test_many_parts_like_numpy(count: int) -> None:
 @pytest.mark.parametrize(
     "index",
     [3, -4, (0, 4), (0, 0, 0, 0), (Ellipsis, Ellipsis), [3], [-4], np.array([0, 7]), [True, False], N[0] > 3,
-     ([0, 4], [0, 0]), (0, wick.tensor([5])), wick.tensor([2**31 - 1], dtype="int32"), (N > 3, 0)],
+     ([0, 4], [0, 0]), (0, wick.tensor([5])), wick.tensor([1, 2**32 - 1], dtype="uint32"),
+     (0, wick.tensor([2**32 - 1], dtype="uint32")), np.array([255], dtype=np.uint8), np.array([2**32 - 1], dtype=np.uint32), wick.tensor([2**31 - 1], dtype="int32"), (N > 3, 0)],
     ids=str,
 )
 def test_out_of_range(index: object) -> None:
@@ -122,6 +124,13 @@ def test_out_of_range(index: object) -> None:
 def test_not_an_index(index: object) -> None:
     with pytest.raises((TypeError, wick.Error)):
         X[index]
+
+
+def test_no_id_is_padding() -> None:
+    """The largest of an unsigned dtype is an id as any other, where there is such an element."""
+    assert wick.arange(256)[np.array([255], dtype=np.uint8)].tolist() == [255]
+    zeros = wick.tensor(0).expand(2**32, 2)
+    assert zeros[wick.tensor([2**32 - 1], dtype="uint32")].tolist() == [[0, 0]]
 
 
 def test_assignment_is_refused() -> None:

@@ -97,7 +97,7 @@ def test_bad_options(model: wick.Model) -> None:
     assert model.generate([{"role": "user", "content": "x"}], max_tokens=0) == ""
     with pytest.raises(wick.Error, match="nobody"):
         model.generate([{"role": "nobody", "content": "x"}])
-    with pytest.raises(KeyError):
+    with pytest.raises(ValueError, match="^chat: a message without 'content': message 0: need "):
         model.generate([{"role": "user"}])
     for conversation in [[{"role": "user", "content": 3}], [3.5], ["text"], [None], [["user", "x"]]]:
         with pytest.raises(TypeError):
@@ -171,3 +171,11 @@ def test_a_conversation() -> None:
     assert "Name a colour." in model.decode(ids) and len(ids) > len(model.encode("Name a colour."))
     assert model.generate(turns, max_tokens=8, temperature=0) == model.generate(ids, max_tokens=8, temperature=0)
     assert "".join(model.stream(turns, max_tokens=8, temperature=0)) == model.generate(ids, max_tokens=8, temperature=0)
+
+
+@pytest.mark.parametrize("message, key", [({"role": "user"}, "content"), ({"content": "Hi"}, "role"), ({}, "role")])
+def test_messages_that_lack_something(model: wick.Model, message: dict[str, str], key: str) -> None:
+    whole = {"role": "user", "content": "Hi"}
+    with pytest.raises(ValueError, match=f"^chat: a message without '{key}': message 1: need ") as raised:
+        model.generate([whole, message])
+    assert isinstance(raised.value, wick.Error)

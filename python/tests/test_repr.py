@@ -64,3 +64,13 @@ def test_large_ones_show_their_ends() -> None:
     text = repr(wick.zeros(2000, 5))
     assert text.count("\n") == 6 and "..." in text and text.endswith("shape=(2000, 5))")
     assert len(repr(wick.zeros(10**4, 10**3).broadcast_to((50, 10**4, 10**3)))) < 10000
+    assert repr(wick.arange(10**4).reshape(10, 10, 1, 100)[::-1].mT).endswith("shape=(10, 10, 100, 1))")
+
+
+def test_only_what_is_shown_is_read() -> None:
+    wick.set_memory_limit("cpu", 64 << 20)
+    try:
+        text = repr(wick.tensor(1.0).expand(2**30, 2**30))
+    finally:
+        wick.set_memory_limit("cpu", 0)
+    assert text.count("1., 1., 1., ..., 1., 1., 1.") == 6 and text.endswith("shape=(1073741824, 1073741824))")

@@ -19,7 +19,7 @@ def test_making() -> None:
     assert wick.tensor((1, (2).__index__())).tolist() == [1, 2]
     assert wick.tensor([2**62 + 1]).item() == 2**62 + 1
     assert wick.tensor([1, 2], dtype="float16").dtype is wick.float16
-    assert wick.tensor([1.9, -1.9], dtype=wick.int32).tolist() == [1, -1]
+    assert wick.tensor([1.9, -1.9]).to(wick.int32).tolist() == [1, -1]
     assert wick.tensor(np.arange(6, dtype=np.int16).reshape(2, 3)).tolist() == [[0, 1, 2], [3, 4, 5]]
     x = wick.tensor([1.0])
     assert wick.tensor(x) is not x and wick.tensor(x, dtype=np.float64).dtype is wick.float64

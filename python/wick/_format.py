@@ -88,12 +88,16 @@ def _formatter(values: list[Any], dtype: str) -> Callable[[Any], str]:
     return lambda v: str(v).rjust(width)
 
 
-def _ends(x: _core.Tensor) -> _core.Tensor:
-    """What is shown of a large tensor: of each long dim its ends."""
-    for dim, size in enumerate(x.shape):
-        if size > 2 * EDGE:
-            x = _core.cat([x.narrow(dim, 0, EDGE), x.narrow(dim, size - EDGE, EDGE)], dim)
-    return x
+def _ends(x: _core.Tensor, dim: int = 0) -> _core.Tensor:
+    """What is shown of a large tensor: of each long dim its ends. Corners are joined when they are
+    cut from all dims: joining halves would make the whole of a view that repeats elements."""
+    if dim == x.ndim:
+        return x
+    size = x.shape[dim]
+    if size <= 2 * EDGE:
+        return _ends(x, dim + 1)
+    ends = [x.narrow(dim, 0, EDGE), x.narrow(dim, size - EDGE, EDGE)]
+    return _core.cat([_ends(end, dim + 1) for end in ends], dim)
 
 
 def _flat(nested: Any) -> list[Any]:
