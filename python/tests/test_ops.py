@@ -38,6 +38,7 @@ def test_some_values() -> None:
     assert x.sum().item() == 11 and x.mean(0).tolist() == [2.5, 3.0] and x.max(1).tolist() == [3, 5]
     assert x.argmax().item() == 3 and x.argmin(dim=1).tolist() == [1, 0]
     assert wick.argmax(x, 0, keepdim=True).tolist() == [[0, 1]]
+    assert x.argmin((0, 1)).item() == 1 and x.argmax(dim=[1, 0], keepdim=True).tolist() == [[3]]
     assert wick.maximum(x, wick.full_like(x, 2.0)).tolist() == [[3, 2], [2, 5]]
     assert wick.cat([x, x]).shape == (4, 2) and wick.stack([x, x], dim=1).shape == (2, 2, 2)
     assert wick.affine(x, 2, 1).tolist() == [[7, 3], [5, 11]]
