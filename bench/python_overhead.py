@@ -2,9 +2,9 @@
 """What a call from Python costs, beside PyTorch's, and how long `import wick` takes.
 
 Both live in one process and take each row in turn, several rounds, the fastest of which counts, so
-that a machine that changes speed hits both. Run it with a Python that has wick and torch:
+that a machine that changes speed hits both. Run it with a Python that has wick (`pip install .`) and torch:
 
-    PYTHONPATH=build/release/python python bench/python_overhead.py
+    python bench/python_overhead.py
 
 --check exits with 1 where a 1-element add takes more than half of PyTorch's time, or `import wick`
 more than 60 ms (of a fresh process, less what an empty one takes).
