@@ -91,17 +91,14 @@ void add_binary(OpBinder& ops, Op op, Tensor (*function)(const Tensor&, const Te
 
 void add_reduce(OpBinder& ops, Op op,
                 Tensor (*function)(const Tensor&, std::span<const int>, bool)) {
-  ops.add(op, name(op).data(), function,
-          "Over one dim or several, all where none is named, which vanish or with keepdim stay as "
-          "size 1.",
-          "x"_a, "dim"_a = nb::none(), "keepdim"_a = false);
-}
-
-void add_arg(OpBinder& ops, Op op, Tensor (*function)(const Tensor&, std::span<const int>, bool)) {
-  ops.add(op, name(op).data(), function,
-          "Over one dim or several, all where none is named, which vanish or with keepdim stay as "
-          "size 1: the place among their elements, counted in row-major order. uint32.",
-          "x"_a, "dim"_a = nb::none(), "keepdim"_a = false);
+  ops.add(
+      op, name(op).data(), function,
+      info(op).kind == OpKind::arg
+          ? "Over one dim or several, all where none is named, which vanish or with keepdim stay "
+            "as size 1: the place among their elements, counted in row-major order. uint32."
+          : "Over one dim or several, all where none is named, which vanish or with keepdim stay "
+            "as size 1.",
+      "x"_a, "dim"_a = nb::none(), "keepdim"_a = false);
 }
 
 void bind_rows(OpBinder& ops) {
@@ -112,9 +109,7 @@ void bind_rows(OpBinder& ops) {
 #define WICK_REDUCE(name, ...) \
   add_reduce(ops, Op::name,    \
              static_cast<Tensor (*)(const Tensor&, std::span<const int>, bool)>(&wick::name));
-#define WICK_ARG(name, ...) \
-  add_arg(ops, Op::name,    \
-          static_cast<Tensor (*)(const Tensor&, std::span<const int>, bool)>(&wick::name));
+#define WICK_ARG WICK_REDUCE
 #include "wick/op/ops.def"
 }
 

@@ -13,26 +13,44 @@
 namespace wick {
 namespace {
 
+/// The dims that a reduction is over (none named: all), and what is left.
+struct Over {
+  uint32_t mask;
+  std::vector<int> dims;
+  int64_t count = 1;     ///< elements that become one
+  Shape kept, squeezed;  ///< with sizes of 1 for the dims, and without them
+
+  /// Errors: a dim out of range or named twice; nothing to choose from, where the op needs some.
+  Over(Op op, const Tensor& x, std::span<const int> named)
+      : mask(named.empty() ? (1u << x.rank()) - 1
+                           : resolve_dims(name(op).data(), named, x.rank())) {
+    std::vector<int64_t> with, without;
+    for (int d = 0; d < x.rank(); ++d) {
+      const bool reduced = (mask >> d) & 1u;
+      with.push_back(reduced ? 1 : x.size(d));
+      if (reduced) {
+        dims.push_back(d);
+        count *= x.size(d);
+      } else {
+        without.push_back(x.size(d));
+      }
+    }
+    kept = Shape(with);
+    squeezed = Shape(without);
+    const bool chooses = op == Op::max || op == Op::min || op == Op::argmax || op == Op::argmin;
+    if (chooses && count == 0 && kept.elems() > 0) {
+      throw Error(name(op), "nothing to reduce", x.str(), "the reduced range must not be empty");
+    }
+  }
+};
+
 Tensor reduce(Op op, const Tensor& x, std::span<const int> dims, bool keepdim) {
   check_operand(op, x);
-  const uint32_t mask =
-      dims.empty() ? (1u << x.rank()) - 1 : resolve_dims(name(op).data(), dims, x.rank());
-  std::vector<int64_t> kept, squeezed;
-  int64_t count = 1;
-  for (int d = 0; d < x.rank(); ++d) {
-    const bool reduced = (mask >> d) & 1u;
-    if (reduced) count *= x.shape()[d];
-    kept.push_back(reduced ? 1 : x.shape()[d]);
-    if (!reduced) squeezed.push_back(x.shape()[d]);
-  }
-  const Shape shape(kept);
-  if (count == 0 && shape.elems() > 0 && (op == Op::max || op == Op::min)) {
-    throw Error(name(op), "nothing to reduce", x.str(), "the reduced range must not be empty");
-  }
-  Tensor out = Tensor::empty(shape, x.dtype(), x.device());
-  backend(x.device()).reduce(op, out.mutable_view(), x.view(), mask);
-  if (!keepdim) out = out.reshape(Shape(squeezed));
-  if (tape::is_wanted(x)) tape::remember(out, op, {x}, tape::Reduced{shape});
+  const Over over(op, x, dims);
+  Tensor out = Tensor::empty(over.kept, x.dtype(), x.device());
+  backend(x.device()).reduce(op, out.mutable_view(), x.view(), over.mask);
+  if (!keepdim) out = out.reshape(over.squeezed);
+  if (tape::is_wanted(x)) tape::remember(out, op, {x}, tape::Reduced{over.kept});
   return out;
 }
 
@@ -47,60 +65,35 @@ Tensor arg_along(Op op, const Tensor& x, int d) {
 /// those behind.
 Tensor arg_over(Op op, const Tensor& x, std::span<const int> dims) {
   const Op value = op == Op::argmax ? Op::max : Op::min;
-  Tensor best = x;
+  Tensor best = x, place = arg_along(op, x, dims.back());
   int64_t behind = 1;
-  Tensor place;
-  for (size_t i = dims.size(); i-- > 0;) {
-    const int d = dims[i];
-    const Tensor here = arg_along(op, best, d);
-    if (place.defined()) {
-      const Tensor each = Tensor::full({}, behind, DType::u32, x.device());
-      place = gather(place, here, d) + here * each;
-    } else {
-      place = here;
-    }
-    behind *= best.size(d);
-    if (i > 0) best = reduce(value, best, std::span(&d, 1), true);
+  for (size_t i = dims.size() - 1; i-- > 0;) {
+    behind *= best.size(dims[i + 1]);
+    best = reduce(value, best, dims.subspan(i + 1, 1), true);
+    const Tensor here = arg_along(op, best, dims[i]);
+    const Tensor each = Tensor::full({}, behind, DType::u32, x.device());
+    place = gather(place, here, dims[i]) + here * each;
   }
   return place;
 }
 
 Tensor arg(Op op, const Tensor& x, std::span<const int> dims, bool keepdim) {
   check_operand(op, x);
-  const uint32_t mask =
-      dims.empty() ? (1u << x.rank()) - 1 : resolve_dims(name(op).data(), dims, x.rank());
-  std::vector<int> over;
-  std::vector<int64_t> kept, squeezed;
-  int64_t count = 1;
-  for (int d = 0; d < x.rank(); ++d) {
-    const bool reduced = (mask >> d) & 1u;
-    if (reduced) {
-      over.push_back(d);
-      count *= x.size(d);
-    } else {
-      squeezed.push_back(x.size(d));
-    }
-    kept.push_back(reduced ? 1 : x.size(d));
-  }
-  const Shape shape(kept);
-  if (count == 0 && shape.elems() > 0) {
-    throw Error(name(op), "nothing to reduce", x.str(), "the reduced range must not be empty");
-  }
-  if (count > INT64_C(0xffffffff)) {
+  const Over over(op, x, dims);
+  if (over.count > INT64_C(0xffffffff)) {
     throw Error(name(op), "range too long for u32 indices", x.str());
   }
-  const bool nothing = over.empty() || shape.elems() == 0;
-  const bool neighbours =
-      !nothing && over.back() - over.front() + 1 == static_cast<int>(over.size());
   Tensor out;
-  if (nothing) {
-    out = Tensor::zeros(shape, DType::u32, x.device());
-  } else if (neighbours && x.layout().is_contiguous()) {
-    out = arg_along(op, x.detach().flatten(over.front(), over.back()), over.front());
+  if (over.dims.empty() || over.kept.elems() == 0) {
+    out = Tensor::zeros(over.kept, DType::u32, x.device());
   } else {
-    out = arg_over(op, x.detach(), over);
+    const int first = over.dims.front(), last = over.dims.back();
+    const bool neighbours = last - first + 1 == static_cast<int>(over.dims.size());
+    out = first < last && neighbours && x.layout().is_contiguous()
+              ? arg_along(op, x.detach().flatten(first, last), first)
+              : arg_over(op, x.detach(), over.dims);
   }
-  return out.reshape(keepdim ? shape : Shape(squeezed));
+  return out.reshape(keepdim ? over.kept : over.squeezed);
 }
 
 }  // namespace
