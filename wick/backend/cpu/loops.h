@@ -295,6 +295,12 @@ RunBlock order_for_runs(Nest<N>& nest) {
       block.planes = std::min(nest.size[2], block.rows);
     }
   }
+  if constexpr (N > 1) {
+    // Processors look ahead upwards: what is read should lie so, and written it need not.
+    for (int d = 1; d < nest.rank; ++d) {
+      if (nest.stride[1][d] < 0) nest.turn_round(d);
+    }
+  }
   block.elems = std::min(block.elems, nest.size[0]);
   block.rows = std::min(block.rows, nest.size[1]);
   return block;

@@ -196,10 +196,6 @@ void CpuBackend::copy(const View& out, const ConstView& in) {
   const int across = transposed_dim(nest, 1);
   const bool dense_rows = nest.rank > 0 && nest.stride[0][0] == nest.elem_bytes[0];
   if (across == 0 || !dense_rows) {
-    // Processors look ahead upwards: what is read should lie so, and written it need not.
-    for (int d = 1; d < nest.rank; ++d) {
-      if (nest.stride[1][d] < 0) nest.turn_round(d);
-    }
     copy_nest(nest, table, stream);
     return;
   }
