@@ -82,11 +82,13 @@ void add_columns(const Strip& s, const Converter& convert, Share share) {
   }
   Strip piece = s;
   piece.outer = 1;
+  piece.outer_step = {};
   piece.walked = reinterpret_cast<char*>(tile.get());
   piece.chosen = reinterpret_cast<char*>(sums.get());
   piece.inner_step.walked = piece.inner_step.chosen = kFloat;
   piece.step = s.inner * kFloat;
   for (int64_t o = 0; o < s.outer; ++o) {
+    prefetch_row_ahead(s, o);
     convert.widen(tile.get(), s.walked + o * s.outer_step.walked, s.inner_step.walked, s.inner);
     piece.ids = s.ids + o * s.outer_step.ids;
     scatter_strip<float, Id, true>(piece, share);
