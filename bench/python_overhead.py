@@ -2,7 +2,8 @@
 """What a call from Python costs, beside PyTorch's, and how long `import wick` takes.
 
 Both live in one process and take each row in turn, several rounds, the fastest of which counts, so
-that a machine that changes speed hits both. Run it with a Python that has wick (`pip install .`) and torch:
+that a machine that changes speed hits both. Run it with a Python that has wick (`pip install .`)
+and torch:
 
     python bench/python_overhead.py
 

@@ -135,9 +135,8 @@ void bind_attention(OpBinder& ops) {
 void bind_norm_ops(OpBinder& ops) {
   bind_norms(ops);
   constexpr const char* kRope =
-      "x [.., t, d], kept; cos and sin [t, r/2] float32, r <= d, or\n[b, t, r/2] for x [b, .., t, "
-      "d], "
-      "or [.., t, r/2] that broadcast.";
+      "x [.., t, d], kept; cos and sin float32 [t, r/2], r <= d, or [b, t, r/2] for\n"
+      "x [b, .., t, d], or [.., t, r/2] that broadcast.";
   ops.add(Op::rope, "rope", &rope, kRope, "x"_a, "cos"_a, "sin"_a);
   ops.add(Op::rope_interleaved, "rope_interleaved", &rope_interleaved, kRope, "x"_a, "cos"_a,
           "sin"_a);

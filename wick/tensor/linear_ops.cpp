@@ -262,23 +262,26 @@ namespace {
 
 /// Whether a table of rope is one of x's [t, r/2], one a batch, or has x's dims in front.
 bool is_table_of(const Tensor& x, const Tensor& table) {
-  const int rank = table.rank(), front = rank - 2;
-  if (table.dtype() != DType::f32 || x.rank() < 2 || (rank != 2 && rank != 3 && rank != x.rank()) ||
-      rank > x.rank()) {
-    return false;
-  }
-  for (int d = 0; d < front; ++d) {
+  const int rank = table.rank();
+  if (table.dtype() != DType::f32 || rank < 2 || rank > x.rank()) return false;
+  if (rank > 3 && rank != x.rank()) return false;
+  for (int d = 0; d + 2 < rank; ++d) {
     if (table.size(d) != x.size(d) && table.size(d) != 1) return false;
   }
   return table.size(-2) == x.size(-2) && table.size(-1) * 2 <= x.size(-1);
 }
-/// A table a batch for all that lies between.
-Tensor spread_table(const Tensor& x, Tensor table) {
-  if (table.rank() == 2) return table;
-  while (table.rank() < x.rank()) table = table.unsqueeze(1);
-  std::vector<int64_t> sizes(x.shape().dims().begin(), x.shape().dims().end());
-  sizes.back() = table.size(-1);
-  return table.broadcast_to(Shape(sizes));
+/// A table a batch gets dims of one for all that lies between.
+Tensor below_batch(const Tensor& x, Tensor table) {
+  while (table.rank() > 2 && table.rank() < x.rank()) table = table.unsqueeze(1);
+  return table;
+}
+/// A table as often as x's dims in front of it say.
+ConstView repeated(const Tensor& x, const Tensor& table) {
+  ConstView view = table.view();
+  if (table.rank() > 2) {
+    view.layout = view.layout.broadcast_to(x.shape().with(x.rank() - 1, table.size(-1)));
+  }
+  return view;
 }
 
 Tensor rotate(Op op, const Tensor& x, const Tensor& given_cos, const Tensor& given_sin) {
@@ -293,10 +296,11 @@ Tensor rotate(Op op, const Tensor& x, const Tensor& given_cos, const Tensor& giv
                 "need x [.., t, d] and f32 tables [t, r/2], or [b, t, r/2] for x [b, .., t, d], "
                 "or [.., t, r/2], with r <= d");
   }
-  const Tensor cos = spread_table(x, given_cos), sin = spread_table(x, given_sin);
+  const Tensor cos = below_batch(x, given_cos), sin = below_batch(x, given_sin);
   Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
   backend(x.device())
-      .rope(out.mutable_view(), x.view(), cos.view(), sin.view(), op == Op::rope_interleaved);
+      .rope(out.mutable_view(), x.view(), repeated(x, cos), repeated(x, sin),
+            op == Op::rope_interleaved);
   if (tape::is_wanted(x) || tape::is_wanted(cos, sin)) tape::remember(out, op, {x, cos, sin});
   return out;
 }

@@ -125,8 +125,8 @@ namespace {
 void repeat_rule(const tape::Vjp& v) {
   const Shape& shape = v.x().shape();
   Tensor sums = v.grad();
-  std::vector<int64_t> sizes;
-  for (int d = 0; d < sums.rank(); ++d) sizes.push_back(sums.shape()[d]);
+  const std::span<const int64_t> whole = sums.shape().dims();
+  std::vector<int64_t> sizes(whole.begin(), whole.end());
   const int more = sums.rank() - shape.rank();
   for (int d = 0; d < sums.rank(); ++d) {
     const auto at = static_cast<size_t>(d);
