@@ -119,6 +119,8 @@ def read_sets(root):
     sets = {name: re.findall(r"DType::(\w+)", body)
             for name, body in re.findall(r"DTypeSet k(\w+) =\s*DTypeSet::of\(([^)]*)\)", text)}
     sets["Real"] = sets["Integers"] + sets["Floats"]
+    sets["Any"] = sets["Real"] + ["bool"]
+    sets["Bits"] = sets["Integers"] + ["bool"]
     return sets
 
 

@@ -166,6 +166,14 @@ bool has_imaginary_part(handle object) {
   return PyUnicode_Check(kind.ptr()) && PyUnicode_CompareWithASCIIString(kind.ptr(), "c") == 0;
 }
 
+/// A scalar of NumPy's bool, which has no __index__.
+bool is_numpy_bool(handle object) {
+  const nanobind::object rank = getattr(object, "ndim", none());
+  const nanobind::object kind = getattr(getattr(object, "dtype", none()), "kind", none());
+  return PyLong_Check(rank.ptr()) && PyLong_AsLong(rank.ptr()) == 0 && PyUnicode_Check(kind.ptr()) &&
+         PyUnicode_CompareWithASCIIString(kind.ptr(), "b") == 0;
+}
+
 }  // namespace
 
 bool type_caster<wick::python::ScalarArg>::from_python(handle source, uint32_t,
@@ -176,6 +184,12 @@ bool type_caster<wick::python::ScalarArg>::from_python(handle source, uint32_t,
     return true;
   }
   if (isinstance<wick::Tensor>(source) || PyUnicode_Check(object)) return false;
+  if (PyBool_Check(object) || (!PyLong_Check(object) && is_numpy_bool(source))) {
+    value.i = PyObject_IsTrue(object) == 1;
+    value.f = static_cast<double>(value.i);
+    value.is_integer = value.is_bool = true;
+    return true;
+  }
   if (PyIndex_Check(object)) {
     PyObject* const number = PyNumber_Index(object);
     if (number == nullptr) {

@@ -50,6 +50,7 @@ struct ScalarArg {
   int64_t i = 0;
   bool is_integer = false;
   bool is_large = false;       ///< an integer beyond 64 bits
+  bool is_bool = false;        ///< True or False, which are integers, too
   std::exception_ptr failure;  ///< what the object's own conversion raised
   /// Errors: an integer beyond 64 bits; what the object raised.
   Scalar get() const;

@@ -11,6 +11,7 @@
 #include "python/bindings/binding.h"
 #include "python/bindings/python.h"
 #include "wick/base/error.h"
+#include "wick/tensor/ops.h"
 
 namespace wick::python {
 namespace {
@@ -20,6 +21,8 @@ using namespace nb::literals;
 /// The letter of a dtype in the buffer protocol; null where it has none.
 const char* format_of(DType dtype) {
   switch (dtype) {
+    case DType::boolean:
+      return "?";
     case DType::u8:
       return "B";
     case DType::u32:
@@ -49,7 +52,8 @@ std::optional<DType> dtype_of(const char* format, Py_ssize_t bytes) {
   const auto is = [&](std::string_view letters, Py_ssize_t size) {
     return letters.find(letter) != std::string_view::npos && bytes == size;
   };
-  if (is("B?", 1)) return DType::u8;
+  if (is("?", 1)) return DType::boolean;
+  if (is("B", 1)) return DType::u8;
   if (is("hil", 2)) return DType::i16;
   if (is("hilqn", 4)) return DType::i32;
   if (is("hilqn", 8)) return DType::i64;
@@ -106,6 +110,21 @@ bool is_aligned(const Buffer& buffer) {
               "convert it to one that wick has, e.g. float32 or int64");
 }
 
+}  // namespace
+
+Tensor truths_of(const Tensor& bytes) {
+  const auto valid = [&] { return bytes.elems() == 0 || max(bytes).item<uint8_t>() <= 1; };
+  if (unlocked(valid, bytes)) return Tensor(bytes.storage(), DType::boolean, bytes.layout());
+  return unlocked([&] { return bytes.to(DType::boolean); }, bytes);
+}
+
+namespace {
+
+/// Bytes of another library's as elements of a dtype.
+Tensor received(const Tensor& x, DType dtype) {
+  return dtype == DType::boolean ? truths_of(x) : x;
+}
+
 Tensor from_buffer(nb::handle array, const char* op) {
   const auto buffer = std::make_shared<const Buffer>(array);
   const Py_buffer& view = buffer->view();
@@ -124,11 +143,11 @@ Tensor from_buffer(nb::handle array, const char* op) {
   const Shape shape(sizes);
   if (shape.elems() == 0) return Tensor::empty(shape, *dtype);
   if (!is_aligned(*buffer)) {
-    const Tensor copy = Tensor::empty(shape, *dtype);
+    const Tensor copy = Tensor::empty(shape, stored(*dtype));
     if (PyBuffer_ToContiguous(copy.storage()->data(), &view, view.len, 'C') != 0) {
       throw nb::python_error();
     }
-    return copy;
+    return received(copy, *dtype);
   }
   Layout::Strides strides{};
   int64_t first = 0, last = 0;  // reached from the first element
@@ -139,7 +158,8 @@ Tensor from_buffer(nb::handle array, const char* op) {
   }
   const char* const lowest = static_cast<const char*>(view.buf) + first * view.itemsize;
   const auto bytes = static_cast<size_t>((last - first + 1) * view.itemsize);
-  return Tensor(Storage::map(lowest, bytes, buffer), *dtype, Layout(shape, strides, -first));
+  const Layout layout(shape, strides, -first);
+  return received(Tensor(Storage::map(lowest, bytes, buffer), stored(*dtype), layout), *dtype);
 }
 
 /// The dtype of arrays that the buffer protocol has no letter for, as ml_dtypes names them.

@@ -25,7 +25,8 @@ class Nested {
 
   Tensor make(DTypeArg wanted) const {
     const bool integers = all_integers_ && !any_large_ && !floats_.empty();
-    const DType dtype = wanted.get_or(!integers ? DType::f32 : all_bools_ ? DType::u8 : DType::i64);
+    const DType dtype =
+        wanted.get_or(!integers ? DType::f32 : all_bools_ ? DType::boolean : DType::i64);
     const Shape shape(sizes_);
     if (all_integers_ && any_large_ && !(wanted.given() && is_float(dtype))) overflow("64 bits");
     if (is_integer(dtype)) {
@@ -103,7 +104,7 @@ class Nested {
     // Which dtype is wanted isn't known here: what is too large for floats is so for integers, too.
     floats_.push_back(value.to_double());
     all_integers_ = all_integers_ && value.is_integer;
-    all_bools_ = all_bools_ && PyBool_Check(data.ptr());
+    all_bools_ = all_bools_ && value.is_bool;
     any_large_ = any_large_ || value.is_large;
     if (all_integers_) integers_.push_back(value.i);
   }
@@ -158,7 +159,9 @@ Tensor full_like(const Tensor& x, ScalarArg value, DTypeArg dtype) {
 }
 
 Tensor full(ShapeArg shape, ScalarArg value, DTypeArg dtype, DeviceArg device, bool requires_grad) {
-  const DType type = dtype.get_or(value.is_integer ? DType::i64 : DType::f32);
+  const DType type = dtype.get_or(value.is_bool      ? DType::boolean
+                                  : value.is_integer ? DType::i64
+                                                     : DType::f32);
   return filled(shape.get("full"), fitting(value, type, "full"), type, device, requires_grad);
 }
 
@@ -217,7 +220,7 @@ void bind_construction(nb::module_& m) {
             "def tensor(data: typing.Any, dtype: DType | str | None = None, device: Device | str | "
             "None = None, requires_grad: bool = False) -> Tensor"),
         "A tensor of numbers, nested lists of numbers, an array or another tensor, which are "
-        "copied.\nFloats become float32, integers int64 and bools uint8 unless dtype says "
+        "copied.\nFloats become float32, integers int64 and bools bool unless dtype says "
         "otherwise; arrays keep their dtype.\nErrors: ragged lists, floats for an integer dtype, "
         "integers out of its bounds.");
 #define WICK_CONSTANT(name, value, doc)                                                       \
@@ -236,7 +239,7 @@ void bind_construction(nb::module_& m) {
         "requires_grad"_a = false,
         nb::sig("def full(shape: " WICK_INTS ", value: float, dtype: DType | str | None = "
                 "None, device: Device | str = 'cpu', requires_grad: bool = False) -> Tensor"),
-        "Every element one value. int64 of an int, else float32, unless dtype says otherwise.");
+        "Every element one value. bool of a bool, int64 of an int, else float32, unless dtype says otherwise.");
   m.def("full_like", &full_like, "x"_a, "value"_a, "dtype"_a = nb::none(),
         "Every element one value. Of x's shape and device, and of its dtype unless dtype says "
         "otherwise.");

@@ -22,9 +22,10 @@ using namespace nb::literals;
 
 std::optional<dlpack::DataType> data_type(DType dtype) {
   if (is_block(dtype)) return std::nullopt;
-  const auto code = dtype == DType::bf16     ? dlpack::Code::bfloat
-                    : dtype == DType::f8e4m3 ? dlpack::Code::float8_e4m3fn
-                    : is_float(dtype)        ? dlpack::Code::floating
+  const auto code = dtype == DType::bf16      ? dlpack::Code::bfloat
+                    : dtype == DType::boolean ? dlpack::Code::boolean
+                    : dtype == DType::f8e4m3  ? dlpack::Code::float8_e4m3fn
+                    : is_float(dtype)         ? dlpack::Code::floating
                     : info(dtype).kind == DTypeKind::unsigned_integer
                         ? dlpack::Code::unsigned_integer
                         : dlpack::Code::integer;
@@ -34,7 +35,9 @@ std::optional<dlpack::DataType> data_type(DType dtype) {
 
 std::optional<DType> dtype_of(const dlpack::DataType& type) {
   if (type.lanes != 1) return std::nullopt;
-  if (type.code == static_cast<uint8_t>(dlpack::Code::boolean) && type.bits == 8) return DType::u8;
+  if (type.code == static_cast<uint8_t>(dlpack::Code::boolean) && type.bits == 8) {
+    return DType::boolean;
+  }
   for (int d = 0; d < kRealDTypeCount; ++d) {
     const std::optional<dlpack::DataType> own = data_type(static_cast<DType>(d));
     if (own->code == type.code && own->bits == type.bits) return static_cast<DType>(d);
@@ -306,7 +309,8 @@ Tensor from_dlpack(nb::handle object) {
     const nb::gil_scoped_release released;
     quiesce(x.device());
   }
-  return x;
+  if (x.dtype() != DType::boolean) return x;
+  return truths_of(Tensor(x.storage(), stored(x.dtype()), x.layout()));
 }
 
 void bind_dlpack(nb::module_& m, TensorClass& tensor) {

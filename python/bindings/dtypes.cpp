@@ -19,6 +19,7 @@ std::optional<DType> named(std::string_view text) {
     const auto dtype = static_cast<DType>(d);
     if (text == python_name(dtype)) return dtype;
   }
+  if (text == "bool_") return DType::boolean;  // NumPy 1's type
   return parse_dtype(text);
 }
 
@@ -32,8 +33,15 @@ const char* kind_name(DType dtype) {
       return "float";
     case DTypeKind::block:
       return "block";
+    case DTypeKind::boolean:
+      return "bool";
   }
   return "";
+}
+
+/// The member of wick._core. There `bool` would hide Python's in the stubs; wick/__init__.py names it.
+std::string member_name(DType dtype) {
+  return dtype == DType::boolean ? "bool_" : python_name(dtype);
 }
 
 /// The text by which an object names a dtype: text itself, or the name of NumPy's dtypes and types.
@@ -54,7 +62,7 @@ std::string text_of(nb::handle object) {
 }  // namespace
 
 std::string python_name(DType dtype) {
-  if (is_block(dtype)) return std::string(name(dtype));
+  if (is_block(dtype) || dtype == DType::boolean) return std::string(name(dtype));
   if (dtype == DType::bf16) return "bfloat16";
   if (dtype == DType::f8e4m3) return "float8_e4m3";
   const std::string_view digits = name(dtype).substr(1);
@@ -91,7 +99,7 @@ void bind_dtypes(nb::module_& m) {
           "Elements of a block; 1 but in block dtypes.")
       .def_prop_ro(
           "kind", [](const PyDType& d) { return kind_name(d.value); },
-          "\"unsigned integer\", \"signed integer\", \"float\" or \"block\"")
+          "\"bool\", \"unsigned integer\", \"signed integer\", \"float\" or \"block\"")
       .def_prop_ro(
           "is_float", [](const PyDType& d) { return is_float(d.value); },
           "Whether gradients can be asked of such tensors.")
@@ -100,11 +108,11 @@ void bind_dtypes(nb::module_& m) {
           "Whether it is one of the formats of quantised weights.")
       .def("__repr__", [](const PyDType& d) { return "wick." + python_name(d.value); })
       // There is one object for each, also after pickling: equal is the same.
-      .def("__reduce__", [](const PyDType& d) { return python_name(d.value); });
+      .def("__reduce__", [](const PyDType& d) { return member_name(d.value); });
   for (int d = 0; d < kDTypeCount; ++d) {
     const auto dtype = static_cast<DType>(d);
     nb::object object = nb::cast(PyDType{dtype});
-    m.attr(python_name(dtype).c_str()) = object;
+    m.attr(member_name(dtype).c_str()) = object;
     objects[static_cast<size_t>(d)] = object.release().ptr();
   }
   // The objects go with the module.

@@ -20,15 +20,16 @@ bool is_number(nb::handle item) {
   if (PyLong_Check(item.ptr())) return !PyBool_Check(item.ptr());
   if (nb::isinstance<Tensor>(item)) {
     const auto& x = nb::cast<const Tensor&>(item);
-    return x.rank() == 0 && x.dtype() != DType::u8;
+    return x.rank() == 0 && stored(x.dtype()) != DType::u8;
   }
   return is_int(item);
 }
 
-/// Whether elements are yes or no: of arrays and lists bools, of wick's own tensors uint8.
+/// Whether elements are yes or no: bools, and those of wick's own uint8 tensors.
 bool is_mask(nb::handle item, const Tensor& x) {
+  if (x.dtype() == DType::boolean) return true;
   if (x.dtype() != DType::u8) return false;
-  if (nb::isinstance<Tensor>(item) || PyList_Check(item.ptr())) return true;
+  if (nb::isinstance<Tensor>(item)) return true;
   const nb::str dtype(nb::getattr(item, "dtype", nb::none()));
   return std::string_view(dtype.c_str()).find("bool") != std::string_view::npos;
 }
@@ -287,7 +288,7 @@ void bind_indexing(nb::module_& m, TensorClass& tensor) {
       .def("__getitem__", &get_item, nb::arg("index").none(),
            nb::sig("def __getitem__(self, index: typing.Any, /) -> Tensor"),
            "Elements as NumPy chooses them: ints, slices, None and ... give views; integer ids and "
-           "masks (bools; of\ntensors uint8) in tensors, arrays or lists copy. Negative ones count "
+           "masks (bool, and\ntensors of uint8) in tensors, arrays or lists copy. Negative ones count "
            "from the end.\nErrors: IndexError out of range, TypeError for what isn't an index.")
       .def(
           "__setitem__",

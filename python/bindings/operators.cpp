@@ -23,6 +23,8 @@ struct Bounds {
 
 Bounds bounds_of(DType dtype) {
   switch (dtype) {
+    case DType::boolean:
+      return {0, 1};
     case DType::u8:
       return {0, 255};
     case DType::u32:
@@ -148,7 +150,7 @@ void check_fits(int64_t value, DType dtype) {
 
 Scalar fitting(const ScalarArg& value, DType dtype, const char* op) {
   if (is_float(dtype)) return value.is_large ? Scalar(value.to_double()) : value.get();
-  if (!is_integer(dtype)) return value.get();
+  if (!is_integer(dtype) && dtype != DType::boolean) return value.get();
   if (!value.is_integer) {
     (void)value.get();  // what the object raised comes first
     throw nb::type_error(
@@ -158,6 +160,12 @@ Scalar fitting(const ScalarArg& value, DType dtype, const char* op) {
             .c_str());
   }
   const Scalar integer = value.get();
+  if (dtype == DType::boolean && integer.i != 0 && integer.i != 1) {
+    throw nb::type_error(fmt::format("{}: {} with bool: nothing is promoted: convert the tensor first, "
+                                     "as with .to(wick.int64)",
+                                     op, integer.i)
+                             .c_str());
+  }
   check_fits(integer.i, dtype);
   return integer;
 }

@@ -11,8 +11,10 @@ using namespace nb::literals;
 
 std::string dtype_names(DTypeSet set) {
   if (set == dtypes::kReal) return "all real dtypes";
+  if (set == dtypes::kAny) return "all real dtypes and bool";
   if (set == dtypes::kFloats) return "all float dtypes";
   if (set == dtypes::kIntegers) return "all integer dtypes";
+  if (set == dtypes::kBits) return "all integer dtypes and bool";
   std::string names;
   for (int d = 0; d < kDTypeCount; ++d) {
     const auto dtype = static_cast<DType>(d);
@@ -64,7 +66,7 @@ bool gives_truth(Op op) {
 
 void add_unary(OpBinder& ops, Op op, Tensor (*function)(const Tensor&)) {
   ops.add(op, name(op).data(), function,
-          gives_truth(op) ? "Any shape, kept. 1 or 0, uint8." : "Any shape, kept.", "x"_a);
+          gives_truth(op) ? "Any shape, kept. bool." : "Any shape, kept.", "x"_a);
 }
 
 void add_binary(OpBinder& ops, Op op, Tensor (*function)(const Tensor&, const Tensor&)) {
@@ -72,7 +74,7 @@ void add_binary(OpBinder& ops, Op op, Tensor (*function)(const Tensor&, const Te
   ops.add(op, row, function,
           gives_truth(op)
               ? "Shapes broadcast; dtypes and devices are the same; a number takes the tensor's. "
-                "1 or 0, uint8."
+                "bool."
               : "Shapes broadcast; dtypes and devices are the same; a number takes the tensor's.",
           "a"_a, "b"_a);
   ops.overload<true>(

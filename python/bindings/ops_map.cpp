@@ -58,11 +58,11 @@ void bind_map_ops(OpBinder& ops) {
         const Scalar filling = fitting(value, x.dtype(), "masked_fill");
         return unlocked([&] { return masked_fill(x, mask, filling); }, x, mask);
       },
-      "x, but a number where the mask (uint8, uint32, int64) is non-zero. The mask broadcasts.",
+      "x, but a number where the mask (bool, uint8, uint32, int64) is non-zero. The mask broadcasts.",
       "x"_a, "mask"_a, "value"_a);
-  ops.add(Op::any, "any", &any, "Shapes of sum. uint8.", "x"_a, "dim"_a = nb::none(),
+  ops.add(Op::any, "any", &any, "Shapes of sum. bool.", "x"_a, "dim"_a = nb::none(),
           "keepdim"_a = false);
-  ops.add(Op::all, "all", &all, "Shapes of sum. uint8.", "x"_a, "dim"_a = nb::none(),
+  ops.add(Op::all, "all", &all, "Shapes of sum. bool.", "x"_a, "dim"_a = nb::none(),
           "keepdim"_a = false);
   ops.add(Op::var, "var", &var, "Shapes of sum. correction: 1 for a sample, 0 for all there is.",
           "x"_a, "dim"_a = nb::none(), "keepdim"_a = false, "correction"_a = 1);

@@ -36,6 +36,9 @@ Tensor from_array(nb::handle array, const char* op);
 bool is_array(nb::handle object);
 Tensor from_dlpack(nb::handle object);
 
+/// Bytes of another library's as bool: shared where all are 0 or 1, else a copy in which others are 1.
+Tensor truths_of(const Tensor& bytes);
+
 /// The elements on the host, dense; read-only. Block dtypes, too. Errors: blocks in rows that
 /// aren't neighbours.
 Tensor on_host(const Tensor& x);

@@ -40,6 +40,8 @@ nb::object number(const void* data, DType dtype) {
     return value;
   };
   switch (dtype) {
+    case DType::boolean:
+      return nb::bool_(read(uint8_t{}) != 0);
     case DType::u8:
       return nb::int_(read(uint8_t{}));
     case DType::u32:
@@ -194,12 +196,12 @@ nb::object reduce(const Tensor& x) {
 Tensor restore(const nb::bytes& data, DTypeArg dtype_arg, ShapeArg shape_arg, DeviceArg device,
                bool requires_grad) {
   const DType dtype = dtype_arg.get();
-  Tensor x = Tensor::empty(shape_arg.get("restore"), dtype);
+  Tensor x = Tensor::empty(shape_arg.get("restore"), stored(dtype));
   if (data.size() != static_cast<size_t>(bytes_of(dtype, x.elems()))) {
     throw Error("restore", "another number of bytes", x.str(), fmt::format("{}", data.size()));
   }
   if (data.size() > 0) std::memcpy(x.storage()->data(), data.data(), data.size());
-  x = x.to(device.get());
+  x = (dtype == DType::boolean ? truths_of(x) : x).to(device.get());
   return requires_grad ? x.requires_grad() : x;
 }
 

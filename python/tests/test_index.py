@@ -51,7 +51,7 @@ def test_ids_from_the_end() -> None:
         assert X[wick.tensor(ids)].tolist() == N[array].tolist() == X[ids].tolist() == X[array].tolist()
         assert X[wick.tensor(ids, dtype="int32")].tolist() == N[array].tolist()
         assert X[:, wick.tensor(ids, dtype="int16"), 1:].tolist() == N[:, array, 1:].tolist()
-    # Arrays of uint8 are ids; tensors of it, which comparisons give, are masks.
+    # Arrays of uint8 are ids, as NumPy has it; tensors of it are masks, as PyTorch has it.
     assert X[np.array([2, 0, 2], dtype=np.uint8)].tolist() == N[[2, 0, 2]].tolist()
 
 
@@ -61,7 +61,8 @@ MASKS = [N % 3 == 0, N > 100, N >= 0]
 @pytest.mark.parametrize("mask", MASKS, ids=["some", "none", "all"])
 def test_masks(mask: np.ndarray) -> None:
     own = wick.tensor(mask)
-    assert own.dtype is wick.uint8
+    assert own.dtype is wick.bool and X[own.to("uint8")].tolist() == X[own].tolist()
+    assert X[~own].tolist() == N[~mask].tolist()
     for index, theirs in [
         ((own,), (mask,)),
         ((mask,), (mask,)),

@@ -49,8 +49,8 @@ def test_leaves() -> None:
     assert wick.from_dlpack(torch.ones(2, requires_grad=True).detach()).tolist() == [1, 1]
 
 
-def test_bools_are_uint8_and_others_are_refused() -> None:
-    assert wick.from_dlpack(torch.tensor([True, False])).dtype is wick.uint8
+def test_bools_are_bools_and_others_are_refused() -> None:
+    assert wick.from_dlpack(torch.tensor([True, False])).dtype is wick.bool
     assert wick.arange(3)[torch.tensor([True, False, True])].tolist() == [0, 2]
     assert wick.arange(3)[torch.tensor([2, 0], dtype=torch.uint8)].tolist() == [2, 0]
     for dtype in [torch.complex64, torch.int8]:

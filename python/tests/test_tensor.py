@@ -12,7 +12,7 @@ import wick
 def test_making() -> None:
     assert wick.tensor([1.0, 2.5]).dtype is wick.float32
     assert wick.tensor([[1, 2], [3, 4]]).dtype is wick.int64
-    assert wick.tensor([True, False]).dtype is wick.uint8
+    assert wick.tensor([True, False]).dtype is wick.bool
     assert wick.tensor(3).shape == () and wick.tensor(3).item() == 3
     assert wick.tensor([1, 2.5]).tolist() == [1.0, 2.5]
     assert wick.tensor([]).shape == (0,) and wick.tensor([[], []]).shape == (2, 0)
@@ -92,7 +92,7 @@ def test_bad_making() -> None:
 
 
 def test_dtypes() -> None:
-    names = "uint8 uint32 int16 int32 int64 bfloat16 float16 float32 float64 float8_e4m3 q4_k q8_0"
+    names = "bool uint8 uint32 int16 int32 int64 bfloat16 float16 float32 float64 float8_e4m3 q4_k q8_0"
     for name in names.split():
         dtype = getattr(wick, name)
         assert dtype.name == name and repr(dtype) == f"wick.{name}"

@@ -11,6 +11,9 @@ from ._grad import no_grad as no_grad
 
 __version__ = _core._version
 
+# The dtype; Python's own type hides it nowhere else in this file.
+bool = bool_  # noqa: A001, F405
+
 # Methods that are read as functions, too: wick.reshape(x, 2, 3).
 reshape = Tensor.reshape  # noqa: F405
 flatten = Tensor.flatten  # noqa: F405

@@ -62,6 +62,7 @@ constexpr DTypeRow kRows[] = {
     {DType::iq4_nl, "iq4_nl", 32, 2 + 16},
     {DType::iq4_xs, "iq4_xs", 256, 2 + 2 + 4 + 128},
     {DType::mxfp4, "mxfp4", 32, 1 + 16},
+    {DType::boolean, "bool", 1, 1},
 };
 
 TEST(DType, Table) {
@@ -73,9 +74,10 @@ TEST(DType, Table) {
     EXPECT_EQ(info(row.dtype).block_elems, row.elems) << row.name;
     EXPECT_EQ(info(row.dtype).block_bytes, row.bytes) << row.name;
     EXPECT_EQ(is_block(row.dtype), row.elems > 1) << row.name;
-    EXPECT_EQ(is_block(row.dtype), i >= kRealDTypeCount) << row.name;
+    EXPECT_EQ(is_block(row.dtype), i >= kRealDTypeCount && row.dtype != DType::boolean) << row.name;
     EXPECT_EQ(bytes_of(row.dtype, 512), 512 / row.elems * row.bytes) << row.name;
-    EXPECT_EQ(dtypes::kReal.contains(row.dtype), !is_block(row.dtype)) << row.name;
+    EXPECT_EQ(dtypes::kReal.contains(row.dtype), i < kRealDTypeCount) << row.name;
+    EXPECT_EQ(stored(row.dtype), row.dtype == DType::boolean ? DType::u8 : row.dtype) << row.name;
     EXPECT_EQ(dtypes::kFloats.contains(row.dtype), is_float(row.dtype)) << row.name;
     EXPECT_EQ(dtypes::kIntegers.contains(row.dtype), is_integer(row.dtype)) << row.name;
   }

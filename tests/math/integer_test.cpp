@@ -82,6 +82,8 @@ Wide expected(WholeUnary f, T v) {
       return -1 - x;
     case WholeUnary::k_logical_not:
       return x == 0 ? 1 : 0;
+    case WholeUnary::k_to_bool:
+      return x == 0 ? 0 : 1;
     case WholeUnary::kCount:
       break;
   }

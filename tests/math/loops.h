@@ -48,7 +48,8 @@
   X(relu)                        \
   X(sign)                        \
   X(bitwise_not)                     \
-  X(logical_not)
+  X(logical_not)                 \
+  X(to_bool)
 #define WICK_MATH_WHOLE_BINARY(X) \
   X(add)                          \
   X(sub)                          \

@@ -28,6 +28,7 @@ bool logical_and(long double a, long double b) { return is_true(a) && is_true(b)
 bool logical_or(long double a, long double b) { return is_true(a) || is_true(b); }
 bool logical_xor(long double a, long double b) { return is_true(a) != is_true(b); }
 bool logical_not(long double x) { return !is_true(x); }
+bool to_bool(long double x) { return is_true(x); }
 bool isnan(long double x) { return std::isnan(x); }
 bool isinf(long double x) { return std::isinf(x); }
 

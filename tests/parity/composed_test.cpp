@@ -80,7 +80,7 @@ struct Reduction {
   Op op;
   int64_t correction = 0;
 
-  DType result(DType dtype) const { return op == Op::any || op == Op::all ? DType::u8 : dtype; }
+  DType result(DType dtype) const { return op == Op::any || op == Op::all ? DType::boolean : dtype; }
   Tensor call(const Tensor& x, const Case& c, bool keepdim) const {
     if (op == Op::var) return var(x, c.dims, keepdim, correction);
     if (op == Op::logsumexp) return logsumexp(x, c.dims, keepdim);

@@ -186,6 +186,8 @@ struct UnaryRow {
 #define WICK_EXACT_Real(f) f
 #define WICK_EXACT_Floats(f) f
 #define WICK_EXACT_Integers(f) nullptr
+#define WICK_EXACT_Bits(f) nullptr
+#define WICK_EXACT_Any(f) f
 constexpr UnaryRow kUnary[] = {
 #define WICK_UNARY(name, dtypes, ...) {Op::name, WICK_EXACT_##dtypes(ref::name)},
 #include "wick/op/ops.def"

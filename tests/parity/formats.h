@@ -62,6 +62,7 @@ inline long double decode(DType dtype, uint64_t bits) {
     return negative ? -magnitude : magnitude;
   };
   switch (dtype) {
+    case DType::boolean:
     case DType::u8:
       return static_cast<uint8_t>(bits);
     case DType::u32:
@@ -88,6 +89,7 @@ inline long double decode(DType dtype, uint64_t bits) {
 /// The value of an integer dtype's bits.
 inline int64_t decode_int(DType dtype, uint64_t bits) {
   switch (dtype) {
+    case DType::boolean:
     case DType::u8:
       return static_cast<uint8_t>(bits);
     case DType::u32:

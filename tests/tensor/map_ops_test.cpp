@@ -17,10 +17,10 @@ Tensor floats(const std::vector<float>& values, const Shape& shape) {
 }
 std::vector<uint8_t> truths(const Tensor& x) { return x.to_vector<uint8_t>(); }
 
-TEST(MapOps, ComparisonsBroadcastAndGiveBytes) {
+TEST(MapOps, ComparisonsBroadcastAndGiveBools) {
   const Tensor column = floats({1, 2}, {2, 1}), row = floats({1, 2, 3}, {3});
   const Tensor less = column < row;
-  EXPECT_EQ(less.dtype(), DType::u8);
+  EXPECT_EQ(less.dtype(), DType::boolean);
   EXPECT_EQ(less.shape(), (Shape{2, 3}));
   EXPECT_THAT(truths(less), ElementsAre(0, 1, 1, 0, 0, 1));
   EXPECT_THAT(truths(column <= row), ElementsAre(1, 1, 1, 0, 1, 1));

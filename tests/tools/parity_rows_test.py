@@ -15,7 +15,9 @@ INTEGERS = ["u8", "u32", "i16", "i32", "i64"]
 FLOATS = ["bf16", "f16", "f32", "f64", "f8e4m3"]
 DTYPES = {
     "Real": INTEGERS + FLOATS,
+    "Any": INTEGERS + FLOATS,  # bool is u8 for backends: tests/tensor/bool_test.cpp holds each row to it
     "Integers": INTEGERS,
+    "Bits": INTEGERS,
     "Floats": FLOATS,
     "Activations": ["bf16", "f16", "f32"],
     "Weights": ["q4_0", "q4_1", "q5_0", "q8_0", "q4_k", "q6_k", "f32", "f16", "bf16"],

@@ -10,13 +10,14 @@
 
 namespace wick {
 
-/// Element types: ten real dtypes, then the GGML block types in their file layout.
+/// Element types: ten real dtypes, the GGML block types in their file layout, and bool.
 enum class DType : uint8_t {
 #define WICK_DTYPE(name, block_elems, block_bytes, kind) name,
+#define WICK_STORED_DTYPE(name, text, dtype) name,
 #include "wick/base/dtypes.def"
 };
 
-enum class DTypeKind : uint8_t { unsigned_integer, signed_integer, floating, block };
+enum class DTypeKind : uint8_t { unsigned_integer, signed_integer, floating, block, boolean };
 
 /// One constexpr row of the dtype table. A real dtype is a block of one element.
 struct DTypeInfo {
@@ -24,23 +25,33 @@ struct DTypeInfo {
   int32_t block_elems;
   int32_t block_bytes;
   DTypeKind kind;
+  DType stored;  ///< what its elements are for backends: u8 for bool, else itself
 };
 
 inline constexpr std::array kDTypes = {
 #define WICK_DTYPE(name, block_elems, block_bytes, kind) \
-  DTypeInfo{#name, block_elems, block_bytes, DTypeKind::kind},
+  DTypeInfo{#name, block_elems, block_bytes, DTypeKind::kind, DType::name},
+#define WICK_STORED_DTYPE(name, text, dtype) \
+  DTypeInfo{text, 1, 1, DTypeKind::name, DType::dtype},
 #include "wick/base/dtypes.def"
 };
 
-/// Number of dtypes, and of those that are no block types (they come first).
+/// Number of dtypes; number of those that kernels compute in (they come first).
 inline constexpr int kDTypeCount = static_cast<int>(kDTypes.size());
 inline constexpr int kRealDTypeCount = static_cast<int>(DType::f8e4m3) + 1;
+
+static_assert(kDTypeCount <= 64, "DTypeSet has a bit for each");
 
 constexpr const DTypeInfo& info(DType dtype) { return kDTypes[static_cast<size_t>(dtype)]; }
 constexpr std::string_view name(DType dtype) { return info(dtype).name; }
 constexpr bool is_block(DType dtype) { return info(dtype).kind == DTypeKind::block; }
 constexpr bool is_float(DType dtype) { return info(dtype).kind == DTypeKind::floating; }
-constexpr bool is_integer(DType dtype) { return !is_block(dtype) && !is_float(dtype); }
+constexpr bool is_integer(DType dtype) {
+  return info(dtype).kind == DTypeKind::unsigned_integer ||
+         info(dtype).kind == DTypeKind::signed_integer;
+}
+/// The dtype that backends see in place of this one; see WICK_STORED_DTYPE.
+constexpr DType stored(DType dtype) { return info(dtype).stored; }
 
 /// Bytes of `elems` elements; elems must be a multiple of the dtype's block.
 constexpr int64_t bytes_of(DType dtype, int64_t elems) {
@@ -57,10 +68,12 @@ class DTypeSet {
   template <class... D>
   static constexpr DTypeSet of(D... dtypes) {
     DTypeSet set;
-    ((set.bits_ |= 1u << static_cast<int>(dtypes)), ...);
+    ((set.bits_ |= uint64_t{1} << static_cast<int>(dtypes)), ...);
     return set;
   }
-  constexpr bool contains(DType dtype) const { return (bits_ >> static_cast<int>(dtype)) & 1u; }
+  constexpr bool contains(DType dtype) const {
+    return ((bits_ >> static_cast<int>(dtype)) & 1u) != 0;
+  }
   friend constexpr bool operator==(DTypeSet a, DTypeSet b) = default;
   friend constexpr DTypeSet operator|(DTypeSet a, DTypeSet b) {
     DTypeSet set;
@@ -69,7 +82,7 @@ class DTypeSet {
   }
 
  private:
-  uint32_t bits_ = 0;
+  uint64_t bits_ = 0;
 };
 
 namespace dtypes {
@@ -78,8 +91,12 @@ inline constexpr DTypeSet kIntegers =
 inline constexpr DTypeSet kFloats =
     DTypeSet::of(DType::bf16, DType::f16, DType::f32, DType::f64, DType::f8e4m3);
 inline constexpr DTypeSet kReal = kIntegers | kFloats;
+/// The real dtypes and bool; the integers and bool.
+inline constexpr DTypeSet kAny = kReal | DTypeSet::of(DType::boolean);
+inline constexpr DTypeSet kBits = kIntegers | DTypeSet::of(DType::boolean);
 inline constexpr DTypeSet kIds = DTypeSet::of(DType::u8, DType::u32, DType::i32, DType::i64);
-inline constexpr DTypeSet kConditions = DTypeSet::of(DType::u8, DType::u32, DType::i64);
+inline constexpr DTypeSet kConditions =
+    DTypeSet::of(DType::boolean, DType::u8, DType::u32, DType::i64);
 inline constexpr DTypeSet kActivations = DTypeSet::of(DType::bf16, DType::f16, DType::f32);
 /// Types a weight matrix of `linear` may have.
 inline constexpr DTypeSet kWeights =

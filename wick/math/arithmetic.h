@@ -87,5 +87,9 @@ template <Number T>
 WICK_FN bool logical_not(T x) {
   return x == T{0};
 }
+template <Number T>
+WICK_FN bool to_bool(T x) {
+  return x != T{0};
+}
 
 }  // namespace wick::math

@@ -37,9 +37,9 @@ AttentionBias bias_views(const Tensor& q, const Tensor& k, const Tensor& mask,
   AttentionBias bias;
   if (mask.defined()) {
     check_device("attention", q, mask);
-    if (mask.dtype() != DType::f32 && mask.dtype() != DType::u8) {
+    if (mask.dtype() != DType::f32 && stored(mask.dtype()) != DType::u8) {
       throw Error(ErrorKind::type, "attention", "a mask of this dtype", mask.str(),
-                  "f32 is added, u8 hides by 0");
+                  "f32 is added, bool and u8 hide by 0");
     }
     const Shape shape{q.size(0), q.size(1), q.size(2), k.size(2)};
     bias.mask = mask.detach().broadcast_to(shape).view();

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "wick/backend/backend.h"
 #include "wick/base/error.h"
 
 namespace wick {
@@ -18,7 +19,21 @@ void check_operand(Op op, const Tensor& x, const char* as) {
     if (info(op).dtypes.contains(dtype)) supported += fmt::format(" {}", name(dtype));
   }
   throw Error(ErrorKind::type, op_name, "not for this dtype", x.str(),
-              "takes" + supported + (is_block(x.dtype()) ? ": dequantize it first" : ""));
+              "takes" + supported +
+                  (is_block(x.dtype())               ? ": dequantize it first"
+                   : x.dtype() == DType::boolean ? ": convert it first, as to u8 or f32"
+                                                 : ""));
+}
+
+void convert_into(View out, DType dtype, const Tensor& in) {
+  Backend& b = backend(in.device());
+  if (dtype == in.dtype() || (in.dtype() == DType::boolean && dtype == stored(DType::boolean))) {
+    b.copy(out, in.view());
+  } else if (dtype == DType::boolean) {
+    b.test(Op::to_bool, out, in.view());
+  } else {
+    b.cast(out, in.view());
+  }
 }
 
 void check_device(const char* op, const Tensor& a, const Tensor& b) {

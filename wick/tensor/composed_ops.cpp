@@ -29,9 +29,6 @@ Tensor number(double value, const Tensor& like) {
   return Tensor::full({}, value, like.dtype(), like.device());
 }
 
-/// Whether elements are anything but 0: u8.
-Tensor is_set(const Tensor& x) { return ne(x, Tensor::zeros({}, x.dtype(), x.device())); }
-
 }  // namespace
 
 Tensor var(const Tensor& x, std::span<const int> dims, bool keepdim, int64_t correction) {
@@ -60,15 +57,15 @@ Tensor logsumexp(const Tensor& x, std::span<const int> dims, bool keepdim) {
 
 Tensor any(const Tensor& x, std::span<const int> dims, bool keepdim) {
   check_operand(Op::any, x);
-  const Tensor set = is_set(x);
-  if (reduced_elems("any", x, dims) == 0) return sum(set, dims, keepdim);
+  const Tensor set = x.to(DType::boolean);
+  if (reduced_elems("any", x, dims) == 0) return sum(set, dims, keepdim).to(DType::boolean);
   return max(set, dims, keepdim);
 }
 
 Tensor all(const Tensor& x, std::span<const int> dims, bool keepdim) {
   check_operand(Op::all, x);
-  const Tensor set = is_set(x);
-  if (reduced_elems("all", x, dims) == 0) return prod(set, dims, keepdim);
+  const Tensor set = x.to(DType::boolean);
+  if (reduced_elems("all", x, dims) == 0) return logical_not(any(set, dims, keepdim));
   return min(set, dims, keepdim);
 }
 

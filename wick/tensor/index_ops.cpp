@@ -151,6 +151,7 @@ Sorted topk(const Tensor& x, int64_t k, int dim, bool largest) {
 
 Tensor cumsum(const Tensor& x, int dim) {
   check_operand(Op::cumsum, x);
+  if (x.dtype() == DType::boolean) return cumsum(x.to(DType::i64), dim);
   const int d = resolve_dim("cumsum", dim, x.rank());
   Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
   backend(x.device()).scan(Op::cumsum, out.mutable_view(), x.view(), d);

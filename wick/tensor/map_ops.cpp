@@ -12,8 +12,11 @@
 namespace wick {
 namespace {
 
+Tensor test(Op op, const Tensor& x);
+
 Tensor unary(Op op, const Tensor& x) {
   check_operand(op, x);
+  if (op == Op::bitwise_not && x.dtype() == DType::boolean) return test(Op::logical_not, x);
   Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
   backend(x.device()).unary(op, out.mutable_view(), x.view());
   if (tape::is_wanted(x)) tape::remember(out, op, {x});
@@ -30,7 +33,7 @@ Tensor unary_with(Op op, const Tensor& x, Scalar p, Scalar q = 0) {
 
 Tensor test(Op op, const Tensor& x) {
   check_operand(op, x);
-  Tensor out = Tensor::empty(x.shape(), DType::u8, x.device());
+  Tensor out = Tensor::empty(x.shape(), DType::boolean, x.device());
   backend(x.device()).test(op, out.mutable_view(), x.view());
   return out;
 }
@@ -43,7 +46,7 @@ Shape common_shape(Op op, const Tensor& a, const Tensor& b) {
 /// x broadcast to a shape, not as a call that is remembered.
 ConstView operand(const Tensor& x, const Shape& shape) {
   if (x.shape() == shape) return x.view();
-  return {x.storage()->data(), x.dtype(), x.layout().broadcast_to(shape)};
+  return {x.storage()->data(), stored(x.dtype()), x.layout().broadcast_to(shape)};
 }
 
 Tensor binary(Op op, const Tensor& a, const Tensor& b) {
@@ -60,7 +63,7 @@ Tensor compare(Op op, const Tensor& a, const Tensor& b) {
   check_operand(op, a);
   check_same(op, a, b);
   const Shape shape = common_shape(op, a, b);
-  Tensor out = Tensor::empty(shape, DType::u8, a.device());
+  Tensor out = Tensor::empty(shape, DType::boolean, a.device());
   backend(a.device()).compare(op, out.mutable_view(), operand(a, shape), operand(b, shape));
   return out;
 }
@@ -93,7 +96,7 @@ void check_condition(const char* op, const Tensor& condition) {
   if (!condition.defined()) throw Error(op, "undefined tensor");
   if (dtypes::kConditions.contains(condition.dtype())) return;
   throw Error(ErrorKind::type, op, "condition of this dtype", condition.str(),
-              "use u8, u32 or i64");
+              "use bool, u8, u32 or i64");
 }
 
 Tensor choose(const Tensor& condition, const Tensor& a, const Tensor& b, const Shape& shape) {

@@ -44,9 +44,41 @@ struct Over {
   }
 };
 
+Tensor reduce(Op op, const Tensor& x, std::span<const int> dims, bool keepdim);
+
+/// The truth values of x that are set, over dims, as i64. Runs of up to 255 are summed in u8, which
+/// holds their sums, so that no more than a 32nd of x's elements are i64 on the way.
+Tensor count_set(const Tensor& x, const Over& over, std::span<const int> dims, bool keepdim) {
+  constexpr int64_t kRun = 255;
+  Tensor bytes(x.storage(), DType::u8, x.layout());
+  if (over.count <= kRun) return reduce(Op::sum, bytes, dims, keepdim).to(DType::i64);
+  int longest = over.dims.front();
+  for (const int d : over.dims) {
+    if (x.size(d) > x.size(longest)) longest = d;
+  }
+  const int along[] = {longest};
+  if (x.size(longest) <= kRun) {
+    return reduce(Op::sum, reduce(Op::sum, bytes, along, true).to(DType::i64), dims, keepdim);
+  }
+  if (x.rank() == Shape::kMaxRank) return reduce(Op::sum, x.to(DType::i64), dims, keepdim);
+  const int64_t runs = x.size(longest) / kRun, whole = runs * kRun;
+  const int inner[] = {longest + 1};
+  const Shape split = x.shape().with(longest, runs).with_inserted(longest + 1, kRun);
+  const Tensor counts = reduce(Op::sum, bytes.narrow(longest, 0, whole).reshape(split), inner, false);
+  const Tensor most = reduce(Op::sum, counts.to(DType::i64), dims, keepdim);
+  if (whole == x.size(longest)) return most;
+  const Tensor rest = bytes.narrow(longest, whole, x.size(longest) - whole);
+  const Tensor last = reduce(Op::sum, rest, along, true).to(DType::i64);
+  return most + reduce(Op::sum, last, dims, keepdim);
+}
+
 Tensor reduce(Op op, const Tensor& x, std::span<const int> dims, bool keepdim) {
   check_operand(op, x);
   const Over over(op, x, dims);
+  if (x.dtype() == DType::boolean) {
+    if (op == Op::sum) return count_set(x, over, dims, keepdim);
+    if (op == Op::prod) return all(x, dims, keepdim).to(DType::i64);
+  }
   Tensor out = Tensor::empty(over.kept, x.dtype(), x.device());
   backend(x.device()).reduce(op, out.mutable_view(), x.view(), over.mask);
   if (!keepdim) out = out.reshape(over.squeezed);
@@ -114,7 +146,7 @@ Tensor cast(const Tensor& x, DType dtype) {
     throw Error(ErrorKind::type, "cast", "to a block dtype", x.str(), "use quantize");
   }
   Tensor out = Tensor::empty(x.shape(), dtype, x.device());
-  backend(x.device()).cast(out.mutable_view(), x.view());
+  convert_into(out.mutable_view(), dtype, x);
   if (tape::is_wanted(x)) tape::remember(out, Op::cast, {x});
   return out;
 }
@@ -194,10 +226,9 @@ void slice_set(Tensor& target, const Tensor& source, int dim, int64_t start) {
         ErrorKind::index, "slice_set", "range outside the target",
         fmt::format("target {}, dim {}, start {}, length {}", target.str(), d, start, length));
   }
-  const View out{target.storage()->data(), target.dtype(),
+  const View out{target.storage()->data(), stored(target.dtype()),
                  target.layout().narrow(d, start, length)};
-  Backend& b = backend(target.device());
-  source.dtype() == target.dtype() ? b.copy(out, source.view()) : b.cast(out, source.view());
+  convert_into(out, target.dtype(), source);
 }
 
 Tensor index_select(const Tensor& x, const Tensor& ids, int dim, DType dtype) {

@@ -26,16 +26,17 @@ namespace wick {
 /// y = f(x): neg abs sqr sqrt …, one function a row of ops.def. Any shape, kept. The row's dtypes,
 /// kept. Class exact.
 #define WICK_UNARY(name, ...) WICK_API Tensor name(const Tensor& x);
-/// Whether x is so: isnan isinf logical_not. Any shape, kept. The row's dtypes → u8. Class exact.
+/// A property of each element: isnan isinf logical_not to_bool. Any shape, kept. The row's dtypes →
+/// bool. Class exact.
 #define WICK_TEST(name, ...) WICK_API Tensor name(const Tensor& x);
 /// y = f(a, b): add sub mul div maximum minimum …. Shapes broadcast to one. The row's dtypes, kept.
 /// Class exact. Errors: shapes don't broadcast, an integer divided by zero.
 #define WICK_BINARY(name, ...) WICK_API Tensor name(const Tensor& a, const Tensor& b);
-/// Whether a stands so to b: eq ne lt le gt ge logical_and …. Shapes broadcast to one. All ten real
-/// dtypes → u8. Class exact. Errors: shapes don't broadcast.
+/// Elementwise comparison: eq ne lt le gt ge logical_and …. Shapes broadcast to one. All ten real
+/// dtypes and bool → bool. Class exact. Errors: shapes don't broadcast.
 #define WICK_COMPARE(name, ...) WICK_API Tensor name(const Tensor& a, const Tensor& b);
 /// sum prod mean max min over a set of dims (none named: all), which vanish, or stay as size 1 with
-/// keepdim. The row's dtypes, kept. Classes: sum, prod and mean tree, max and min exact. Errors: a
+/// keepdim. The row's dtypes, kept; sum and prod of bool give i64. Classes: sum, prod and mean tree, max and min exact. Errors: a
 /// dim out of range or named twice, max or min of nothing.
 #define WICK_REDUCE(name, ...)                                                                 \
   WICK_API Tensor name(const Tensor& x, std::span<const int> dims = {}, bool keepdim = false); \
@@ -43,7 +44,8 @@ namespace wick {
     return name(x, std::span<const int>(&dim, 1), keepdim);                                    \
   }
 /// argmax argmin over a set of dims (none named: all), which vanish, or stay as size 1 with
-/// keepdim: the place among their elements, counted in row-major order. All ten real dtypes → u32.
+/// keepdim: the place among their elements, counted in row-major order. All ten real dtypes and
+/// bool → u32.
 /// Class exact. Errors: a dim out of range or named twice, the best of nothing, of more than u32
 /// counts.
 #define WICK_ARG(name, ...)                                                                    \
@@ -85,15 +87,15 @@ WICK_API Tensor powf(const Tensor& x, Scalar exponent);
 /// Source: Clevert et al., "Fast and Accurate Deep Network Learning by Exponential Linear Units",
 /// 2015.
 WICK_API Tensor elu(const Tensor& x, Scalar alpha = 1);
-/// a where the condition is non-zero, else b. Shapes broadcast to one. condition u8 u32 i64; a and
-/// b of a real dtype, kept. Class exact. Errors: shapes don't broadcast, a condition of another
+/// a where the condition is non-zero, else b. Shapes broadcast to one. condition bool u8 u32 i64; a
+/// and b of a real dtype or bool, kept. Class exact. Errors: shapes don't broadcast, a condition of another
 /// dtype.
 WICK_API Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);
 /// A number, converted to x's dtype, where the mask is non-zero, else x. mask broadcasts to x's
-/// shape, which is kept. mask u8 u32 i64; x of a real dtype, kept. Class exact. Errors: shapes that
+/// shape, which is kept. mask bool u8 u32 i64; x of a real dtype or bool, kept. Class exact. Errors: shapes that
 /// don't fit, a mask of another dtype.
 WICK_API Tensor masked_fill(const Tensor& x, const Tensor& mask, Scalar value);
-/// Tensors joined along an existing dim; all other sizes are equal. All ten real dtypes, kept.
+/// Tensors joined along an existing dim; all other sizes are equal. All ten real dtypes and bool, kept.
 /// Class exact. Errors: no tensors, other sizes differ, the dim is out of range.
 WICK_API Tensor cat(std::span<const Tensor> tensors, int dim);
 /// Tensors of one shape joined along a new dim. All ten real dtypes, kept. Class exact. Errors: no
@@ -312,8 +314,8 @@ WICK_API Tensor rope(const Tensor& x, const Tensor& cos, const Tensor& sin);
 /// The same with pairs (2i, 2i + 1). Shapes, dtypes, class and errors of rope.
 WICK_API Tensor rope_interleaved(const Tensor& x, const Tensor& cos, const Tensor& sin);
 /// softmax(scale · q kᵀ + bias) v with grouped heads. q [b, h, m, d], k [b, g, n, d], v [b, g, n,
-/// e] → [b, h, m, e]; h is a multiple of g. mask broadcasts to [b, h, m, n]: f32 is added, where u8
-/// is 0 a key isn't seen; slopes [h] f32 times (j − i − (n − m)) are added (ALiBi); either may be
+/// e] → [b, h, m, e]; h is a multiple of g. mask broadcasts to [b, h, m, n]: f32 is added, where
+/// bool or u8 is 0 a key isn't seen; slopes [h] f32 times (j − i − (n − m)) are added (ALiBi); either may be
 /// undefined. A query that sees no key gives 0. f32 f16 bf16: q's dtype, kept; k and v share one.
 /// Class tree. Errors: sizes that don't fit. Source: Vaswani et al., "Attention Is All You Need",
 /// 2017; Press et al., "Train Short, Test Long", 2022 (ALiBi).
@@ -354,7 +356,7 @@ WICK_API Tensor var(const Tensor& x, std::span<const int> dims = {}, bool keepdi
 /// Errors of max.
 WICK_API Tensor logsumexp(const Tensor& x, std::span<const int> dims = {}, bool keepdim = false);
 /// Whether any element, or all of them, aren't 0 (NaN isn't), over a set of dims. Shapes of sum.
-/// All ten real dtypes → u8. Class exact. Of nothing: any gives 0, all 1.
+/// All ten real dtypes and bool → bool. Class exact. Of nothing: any gives false, all true.
 WICK_API Tensor any(const Tensor& x, std::span<const int> dims = {}, bool keepdim = false);
 WICK_API Tensor all(const Tensor& x, std::span<const int> dims = {}, bool keepdim = false);
 /// Sums of products as an equation says: "bij,bjk->bik". A letter a dim; letters that the result

@@ -19,7 +19,9 @@ void copy_into(const Tensor& out, const Tensor& x) {
   if (x.elems() > 0) backend(out.device()).copy(out.mutable_view(), x.view());
 }
 void fill_into(const Tensor& out, Scalar value) {
-  if (out.elems() > 0) backend(out.device()).fill(out.mutable_view(), value);
+  if (out.elems() > 0) {
+    backend(out.device()).fill(out.mutable_view(), element_value(out.dtype(), value));
+  }
 }
 
 Tensor backwards(const Tensor& x, int dim) { return x.slice(dim, -1, INT64_MIN, -1); }
@@ -113,8 +115,8 @@ void repeat_into(const Tensor& out, const Tensor& x, std::span<const int64_t> co
   }
   const Shape shape(sizes);
   backend(out.device())
-      .copy({out.storage()->data(), out.dtype(), Layout(shape, to, out.layout().offset())},
-            {x.storage()->data(), x.dtype(), Layout(shape, from, x.layout().offset())});
+      .copy({out.storage()->data(), stored(out.dtype()), Layout(shape, to, out.layout().offset())},
+            {x.storage()->data(), stored(x.dtype()), Layout(shape, from, x.layout().offset())});
 }
 
 }  // namespace

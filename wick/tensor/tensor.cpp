@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "wick/backend/backend.h"
+#include "wick/tensor/checks.h"
 #include "wick/tensor/ops.h"
 
 namespace wick {
@@ -75,7 +76,7 @@ Tensor Tensor::empty(const Shape& shape, DType dtype, Device device) {
 Tensor Tensor::full(const Shape& shape, Scalar value, DType dtype, Device device) {
   Tensor out = empty(shape, dtype, device);
   out.require_real("full");
-  backend(device).fill(out.mutable_view(), value);
+  backend(device).fill(out.mutable_view(), element_value(dtype, value));
   return out;
 }
 
@@ -90,6 +91,10 @@ Tensor Tensor::ones(const Shape& shape, DType dtype, Device device) {
 Tensor Tensor::arange(Scalar start, int64_t count, Scalar step, DType dtype, Device device) {
   Tensor out = empty({count}, dtype, device);
   out.require_real("arange");
+  if (dtype == DType::boolean) {
+    throw Error(ErrorKind::type, "arange", "not for this dtype", name(dtype),
+                "make integers and convert them");
+  }
   backend(device).iota(out.mutable_view(), start, step);
   return out;
 }
@@ -119,7 +124,7 @@ void Tensor::require_real(const char* op) const {
 }
 
 void Tensor::require_copyable(DType dtype) const {
-  if (dtype != this->dtype()) {
+  if (dtype != this->dtype() && !(this->dtype() == DType::boolean && dtype == DType::u8)) {
     throw Error(ErrorKind::type, "to_vector", "another dtype", str(),
                 fmt::format("asked for {}; convert to {} first", name(dtype), name(dtype)));
   }

@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -25,6 +26,7 @@ struct Node;
 template <class T>
 struct DTypeOf;
 // clang-format off
+template <> struct DTypeOf<bool> { static constexpr DType value = DType::boolean; };
 template <> struct DTypeOf<uint8_t> { static constexpr DType value = DType::u8; };
 template <> struct DTypeOf<uint32_t> { static constexpr DType value = DType::u32; };
 template <> struct DTypeOf<int16_t> { static constexpr DType value = DType::i16; };
@@ -58,7 +60,12 @@ class WICK_API Tensor {
   }
   template <class T>
   static Tensor from(const std::vector<T>& values, const Shape& shape, Device device = {}) {
-    return from(std::span<const T>(values), shape, device);
+    if constexpr (std::is_same_v<T, bool>) {  // no span of std::vector<bool>
+      const std::vector<uint8_t> bytes(values.begin(), values.end());
+      return from_bytes(bytes.data(), bytes.size(), DType::boolean, shape, device);
+    } else {
+      return from(std::span<const T>(values), shape, device);
+    }
   }
 
   bool defined() const { return storage_ != nullptr; }
@@ -114,13 +121,19 @@ class WICK_API Tensor {
   /// both devices so far; the host waits for it where it copies to the CPU, or by way of it.
   Tensor to(Device device) const;
 
-  /// The elements on the host in row-major order. Errors: T isn't the dtype's type; out of memory.
+  /// The elements on the host in row-major order; those of bool as bool or uint8_t. Errors: T isn't
+  /// the dtype's type; out of memory.
   template <class T>
   std::vector<T> to_vector() const {
     require_copyable(DTypeOf<T>::value);
-    std::vector<T> values(static_cast<size_t>(elems()));
-    copy_to_host(values.data());
-    return values;
+    if constexpr (std::is_same_v<T, bool>) {
+      const std::vector<uint8_t> bytes = to_vector<uint8_t>();
+      return std::vector<bool>(bytes.begin(), bytes.end());
+    } else {
+      std::vector<T> values(static_cast<size_t>(elems()));
+      copy_to_host(values.data());
+      return values;
+    }
   }
   /// The one element of a tensor of one element.
   template <class T>
@@ -129,11 +142,11 @@ class WICK_API Tensor {
     return to_vector<T>()[0];
   }
 
-  /// For backends: what to read, and where to write into a tensor just made.
+  /// For backends: what to read, and where to write into a tensor just made. bool is u8 there.
   ConstView view() const { return mutable_view(); }
   View mutable_view() const {
     require_defined();
-    return {storage_->data(), dtype_, layout_};
+    return {storage_->data(), stored(dtype_), layout_};
   }
 
   // Gradients: see wick/tensor/autograd.h.

@@ -47,10 +47,10 @@ struct ReduceKernels {
 
 /// True when every reduction has kernels for every dtype of its row in ops.def: all ten.
 constexpr bool complete(const ReduceKernels& table) {
-  static_assert(info(Op::sum).dtypes == dtypes::kReal && info(Op::prod).dtypes == dtypes::kReal &&
-                info(Op::max).dtypes == dtypes::kReal && info(Op::min).dtypes == dtypes::kReal &&
-                info(Op::argmax).dtypes == dtypes::kReal &&
-                info(Op::argmin).dtypes == dtypes::kReal);
+  static_assert(info(Op::sum).dtypes == dtypes::kAny && info(Op::prod).dtypes == dtypes::kAny &&
+                info(Op::max).dtypes == dtypes::kAny && info(Op::min).dtypes == dtypes::kAny &&
+                info(Op::argmax).dtypes == dtypes::kAny &&
+                info(Op::argmin).dtypes == dtypes::kAny);
   for (int d = 0; d < kRealDTypeCount; ++d) {
     for (int kind = 0; kind < kReductions; ++kind) {
       if (table.chunk[kind][d] == nullptr || table.columns[kind][d] == nullptr) return false;

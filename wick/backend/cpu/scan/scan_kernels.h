@@ -36,7 +36,7 @@ struct ScanKernels {
 };
 
 constexpr bool complete(const ScanKernels& table) {
-  static_assert(info(Op::cumsum).dtypes == dtypes::kReal);
+  static_assert(info(Op::cumsum).dtypes == dtypes::kAny);
   for (int d = 0; d < kRealDTypeCount; ++d) {
     if (table.row[d] == nullptr || table.join[d] == nullptr || table.columns[d] == nullptr) {
       return false;

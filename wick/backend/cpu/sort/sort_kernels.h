@@ -30,7 +30,7 @@ struct SortKernels {
 };
 
 constexpr bool complete(const SortKernels& table) {
-  static_assert(info(Op::sort).dtypes == dtypes::kReal && info(Op::topk).dtypes == dtypes::kReal);
+  static_assert(info(Op::sort).dtypes == dtypes::kAny && info(Op::topk).dtypes == dtypes::kAny);
   for (int d = 0; d < kRealDTypeCount; ++d) {
     if (table.run[d] == nullptr || table.bytes[d] == nullptr) return false;
   }

@@ -30,11 +30,14 @@ struct Numbers {
 struct Integers {};
 struct Floats {};
 struct Real {};
+struct Any {};   // Real, and bool, which is u8 here
+struct Bits {};  // Integers, and bool
 /// Whether a row of ops.def with these dtypes has T.
 template <class T, class Dtypes>
-inline constexpr bool kHas = kSame<Dtypes, Real> ||
-                             (math::Real<Compute<T>> ? kSame<Dtypes, Floats>
-                                                     : kSame<Dtypes, Integers>);
+inline constexpr bool kHas =
+    kSame<Dtypes, Real> || kSame<Dtypes, Any> ||
+    (math::Real<Compute<T>> ? kSame<Dtypes, Floats>
+                            : kSame<Dtypes, Integers> || kSame<Dtypes, Bits>);
 
 #define WICK_ROW_CALL(name, ...)             \
   if constexpr (kSame<T, bf16>) {            \

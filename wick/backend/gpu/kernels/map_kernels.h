@@ -35,12 +35,15 @@
   }
 #define WICK_RARE_ROW(name)
 #define WICK_MAP_Real(kernel) kernel
+#define WICK_MAP_Any(kernel) kernel
 #if WICK_MAP_FLOATS
 #define WICK_MAP_Floats(kernel) kernel
 #define WICK_MAP_Integers(kernel)
+#define WICK_MAP_Bits(kernel)
 #else
 #define WICK_MAP_Floats(kernel)
 #define WICK_MAP_Integers(kernel) kernel
+#define WICK_MAP_Bits(kernel) kernel
 #endif
 
 #define WICK_UNARY(name, dtypes, ...) WICK_MAP_##dtypes(WICK_IF_RARE(name, WICK_MAP_UNARY)(name))
@@ -124,7 +127,9 @@ WICK_KERNEL(WICK_MAP_NAME(compare_singles), wick::gpu::kMapItems)
 #undef WICK_MAP_BINARY
 #undef WICK_RARE_ROW
 #undef WICK_MAP_Real
+#undef WICK_MAP_Any
 #undef WICK_MAP_Floats
 #undef WICK_MAP_Integers
+#undef WICK_MAP_Bits
 #undef WICK_MAP_DTYPE
 #undef WICK_MAP_FLOATS
