@@ -27,7 +27,7 @@ WICK_FN NormalPair<float> normal_pair(float u, float v) {
 WICK_FN NormalPair<double> normal_pair(double u, double v) {
   const double radius = sqrt(-2.0 * log(1.0 - u));
   const double angle = 0x1.921fb54442d18p2 * v;
-  return {radius * cos(angle), radius * sin(angle)};
+  return {radius * cos_of_near(angle), radius * sin_of_near(angle)};
 }
 
 }  // namespace wick::math

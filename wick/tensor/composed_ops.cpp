@@ -48,11 +48,13 @@ Tensor logsumexp(const Tensor& x, std::span<const int> dims, bool keepdim) {
   if (reduced_elems("logsumexp", x, dims) == 0 && sum(x.detach(), dims, true).elems() > 0) {
     throw Error("logsumexp", "nothing to reduce", x.str(), "the reduced range must not be empty");
   }
-  const Tensor top = max(x.detach(), dims, true);
+  // In narrow floats the sum would overflow and each step round: the result alone is rounded.
+  const Tensor t = x.to(tape::wide(x.dtype()));
+  const Tensor top = max(t.detach(), dims, true);
   // Nothing but −inf: exp(−inf − 0) is 0, whose logarithm is −inf again.
-  const Tensor finite = where(isinf(top), Tensor::zeros(top.shape(), x.dtype(), x.device()), top);
-  const Tensor result = log(sum(exp(x - finite), dims, true)) + finite;
-  return keepdim ? result : result.reshape(sum(top, dims, false).shape());
+  const Tensor finite = where(isinf(top), Tensor::zeros(top.shape(), t.dtype(), t.device()), top);
+  const Tensor result = (log(sum(exp(t - finite), dims, true)) + finite).to(x.dtype());
+  return keepdim ? result : result.reshape(max(top, dims, false).shape());
 }
 
 Tensor any(const Tensor& x, std::span<const int> dims, bool keepdim) {

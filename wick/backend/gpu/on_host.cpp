@@ -1,8 +1,20 @@
 #include "wick/backend/gpu/on_host.h"
 
 #include <algorithm>
+#include <atomic>
 
 namespace wick::gpu {
+namespace {
+
+std::atomic<int64_t> calls = 0;
+
+}  // namespace
+
+int64_t on_host_calls() { return calls.load(std::memory_order_relaxed); }
+
+OnHost::OnHost(GpuBackend& backend) : backend_(backend) {
+  calls.fetch_add(1, std::memory_order_relaxed);
+}
 
 View OnHost::copy_of(const ConstView& view) {
   copies_.emplace_back();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -18,7 +19,7 @@ namespace wick::gpu {
 /// Right, and as slow as the copies are; not for what is recorded. Views of real dtypes.
 class OnHost {
  public:
-  explicit OnHost(GpuBackend& backend) : backend_(backend) {}
+  explicit OnHost(GpuBackend& backend);
   Backend& cpu() const { return backend(Device::cpu()); }
   /// A copy of the elements.
   ConstView in(const ConstView& view) { return copy_of(view); }
@@ -39,5 +40,8 @@ class OnHost {
   GpuBackend& backend_;
   std::vector<Copy> copies_;
 };
+
+/// Calls of this process so far that went by way of the host.
+int64_t on_host_calls();
 
 }  // namespace wick::gpu

@@ -14,11 +14,14 @@ constexpr bool is_exact(Op op) {
   return op == Op::relu || op == Op::sign || op == Op::floor || op == Op::ceil || op == Op::round;
 }
 
-/// Whether no number of a line is beyond 2^40 or NaN.
+/// Whether no number of a line is beyond 2^40 (of f64: 2^30) or NaN.
 template <class S>
 WICK_FN bool all_near(const S* x, int64_t n) {
-  using Bits = std::conditional_t<sizeof(S) == 4, math::u32, math::u16>;
-  constexpr auto kMost = static_cast<Bits>(sizeof(S) == 4 ? 0x53800000u : 0x5380u);
+  using Bits = std::conditional_t<sizeof(S) == 8, math::u64,
+                                  std::conditional_t<sizeof(S) == 4, math::u32, math::u16>>;
+  constexpr auto kMost = static_cast<Bits>(sizeof(S) == 8   ? 0x41d0000000000000u
+                                           : sizeof(S) == 4 ? 0x53800000u
+                                                            : 0x5380u);
   constexpr auto kMagnitude = static_cast<Bits>(static_cast<Bits>(~Bits{0}) >> 1);
   Bits most = 0;
   for (int64_t i = 0; i < n; ++i) {
@@ -42,17 +45,17 @@ struct Lines {
         y[i].bits = static_cast<Bits>(bits);
       }
     } else if constexpr ((F::kOp == Op::sin || F::kOp == Op::cos) &&
-                         (math::kSame<S, float> || math::kSame<S, bf16>)) {
+                         (math::kSame<S, float> || math::kSame<S, double> || math::kSame<S, bf16>)) {
       // Vectors compute both ways that the functions have: most pieces need one.
       constexpr int64_t kPiece = 512;
       for (int64_t i = 0; i < n; i += kPiece) {
         const int64_t m = n - i < kPiece ? n - i : kPiece;
         if (all_near(x + i, m)) {
-          map_lines<S, false>(y + i, x + i, m, [](float v) {
+          map_lines<S, false>(y + i, x + i, m, [](Compute<S> v) {
             return F::kOp == Op::sin ? math::sin_of_near(v) : math::cos_of_near(v);
           });
         } else {
-          map_lines<S, false>(y + i, x + i, m, [](float v) { return F::template call<S>(v); });
+          map_lines<S, false>(y + i, x + i, m, [](Compute<S> v) { return F::template call<S>(v); });
         }
       }
     } else {

@@ -101,9 +101,12 @@ std::set<int64_t> phases_of(int64_t kernel, int64_t stride, int64_t dilation, in
 // the whole batch is better.
 constexpr int64_t kMatrixPixels = 128;
 
-bool is_pointwise(const Layout& w, const ConvParams& p) {
+/// Whether each pixel of `to` is a product of the kernel and the pixel of `from` at its place.
+/// Padding of the output makes `to` larger than `from`, whatever the other parameters are.
+bool is_pointwise(const Layout& w, const Layout& to, const Layout& from, const ConvParams& p) {
   return w.shape()[2] == 1 && w.shape()[3] == 1 && p.stride[0] == 1 && p.stride[1] == 1 &&
-         p.padding[0] == 0 && p.padding[1] == 0;
+         p.padding[0] == 0 && p.padding[1] == 0 && to.shape()[2] == from.shape()[2] &&
+         to.shape()[3] == from.shape()[3];
 }
 
 /// [batch, group, channel, pixel] of [b, c, h, w], if the pixels have one stride.
@@ -134,7 +137,7 @@ void CpuBackend::conv2d(const View& out, const ConstView& x, const ConstView& w,
   if (w.layout.elems() == 0) return fill(out, 0);
   const Layout& wl = w.layout;
   const int64_t rows = wl.shape()[0] / params.groups;
-  if (is_pointwise(wl, params)) {
+  if (is_pointwise(wl, out.layout, x.layout, params)) {
     const Layout matrices(Shape{params.groups, rows, wl.shape()[1]},
                           {wl.stride(0) * rows, wl.stride(0), wl.stride(1)}, wl.offset());
     if (as_matmul(*this, out, x, matrices, w.data, params.groups)) return;
@@ -158,7 +161,7 @@ void CpuBackend::conv2d_input(const View& grad_x, const ConstView& grad_out, con
   if (w.layout.elems() == 0 || grad_out.layout.elems() == 0) return fill(grad_x, 0);
   const Layout &wl = w.layout, &gl = grad_out.layout, &xl = grad_x.layout;
   const int64_t channels = wl.shape()[0] / params.groups, rows = wl.shape()[1];
-  if (is_pointwise(wl, params)) {
+  if (is_pointwise(wl, xl, gl, params)) {
     const Layout matrices(Shape{params.groups, rows, channels},
                           {wl.stride(0) * channels, wl.stride(1), wl.stride(0)}, wl.offset());
     if (as_matmul(*this, grad_x, grad_out, matrices, w.data, params.groups)) return;

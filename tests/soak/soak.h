@@ -1,0 +1,185 @@
+#pragma once
+
+// Random calls of public functions against a reference in long double: what the families of cases
+// share. A case draws shapes, dtypes, layouts and values, calls a function, computes what must come
+// out from the operands' elements, and compares. The reference shares no code with the kernels.
+
+#include <functional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "tests/parity/formats.h"
+#include "tests/parity/harness.h"
+#include "wick/op/op.h"
+#include "wick/tensor/tensor.h"
+
+namespace wick::soak {
+
+using parity::Random;
+using Real = long double;
+using Int = __int128;
+
+/// Elements in row-major order. long double holds every element of every dtype exactly.
+struct Array {
+  DType dtype;
+  Shape shape;
+  std::vector<Real> v;
+
+  Array(DType d, const Shape& s) : dtype(d), shape(s), v(static_cast<size_t>(s.elems())) {}
+  Real& operator[](int64_t i) { return v[static_cast<size_t>(i)]; }
+  Real operator[](int64_t i) const { return v[static_cast<size_t>(i)]; }
+  int64_t elems() const { return shape.elems(); }
+  /// The row-major position of an index.
+  int64_t at(std::initializer_list<int64_t> index) const;
+  Real operator()(std::initializer_list<int64_t> index) const { return (*this)[at(index)]; }
+};
+
+/// A tensor of some layout, and its elements.
+struct Operand {
+  Tensor x;
+  Array a;
+};
+
+enum class Values : uint8_t {
+  ordinary,  ///< a bell around 0; small whole numbers of integer dtypes
+  special,   ///< those, infinities, NaN, zeros of both signs, denormals, extremes; any integers
+  positive,  ///< between 0.25 and 4
+};
+
+/// How far a result may be from the exact value: `ulps` of the exact value in the result's dtype,
+/// and `slack[i]` (none: 0) beside.
+struct Bound {
+  Real ulps = 0;
+  std::vector<Real> slack = {};
+};
+
+/// A result that isn't what it must be.
+class Wrong : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+class Case {
+ public:
+  Case(Device on, uint64_t seed, int64_t elems)
+      : random(seed), device(on), most_elems(elems) {}
+
+  Random random;
+  Device device;
+  int64_t most_elems;  ///< of one operand
+  std::string what;    ///< the operands so far, for messages
+  int plant = 0;       ///< 1: the next result gets one wrong element, as a test of the soak
+
+  int64_t below(int64_t n) { return random.below(n); }
+  int64_t between(int64_t low, int64_t high) { return low + below(high - low + 1); }
+  bool one_in(int64_t n) { return below(n) == 0; }
+  template <class T>
+  T pick(std::initializer_list<T> list) {
+    return list.begin()[below(static_cast<int64_t>(list.size()))];
+  }
+  DType dtype(DTypeSet set);
+  DType float_dtype() { return dtype(dtypes::kFloats); }
+  DType id_dtype() { return dtype(dtypes::kIds); }
+  /// 1 to `most`: small sizes, and those around powers of two and the kernels' thresholds.
+  int64_t size(int64_t most);
+  /// Of at most most_elems elements; one in 20 has none, where that may be.
+  Shape shape(int least_rank, int most_rank, bool may_be_empty = true);
+  /// A shape that broadcasts to this one.
+  Shape broadcasting(const Shape& shape);
+
+  /// Random elements under a random layout: dense, permuted, reversed, stepped, broadcast,
+  /// overlapping, with any offset. What lies between the elements is never right to read.
+  Operand operand(DType dtype, const Shape& shape, Values values = Values::ordinary);
+  /// The same with given elements, which the dtype holds.
+  Operand operand(const Array& elements);
+  /// Ids in [0, limit); `padding`: some are the largest of an unsigned dtype.
+  Operand ids(DType dtype, const Shape& shape, int64_t limit, bool padding = false);
+
+  /// Compares a result with its exact values.
+  void expect(const Tensor& got, const Array& exact, const Bound& bound = {});
+  /// Expects a wick::Error that begins with `op:`, at once, or at the next synchronisation.
+  void expect_error(std::string_view op, const std::function<void()>& call);
+  void note(const std::string& text) { what += " " + text; }
+  [[noreturn]] void fail(const std::string& text) const { throw Wrong(what + ": " + text); }
+  /// Throws where a call has changed one of its operands.
+  void check_operands() const;
+
+ private:
+  struct Placed {
+    Layout layout;
+    int64_t storage_elems;
+  };
+  Placed place(const Shape& shape);
+  Operand placed(DType dtype, const Shape& shape, const std::function<uint64_t(int64_t)>& bits);
+
+  struct Kept {
+    Tensor x;
+    std::vector<std::byte> bytes;
+  };
+  std::vector<Kept> kept_;
+};
+
+/// An integer as its dtype wraps it.
+Real wrap(DType dtype, Int value);
+/// A number as a float dtype rounds it; other dtypes: as it is.
+Real rounded(DType dtype, Real value);
+/// The relative error of one step in the type that the dtype computes in, with a margin of 2.
+inline Real step(DType dtype) { return dtype == DType::f64 ? 0x1p-52L : 0x1p-23L; }
+/// The tensor's elements.
+Array read(const Tensor& x);
+/// Calls visit(index) for every index of a shape in row-major order.
+void for_each_index(const Shape& shape, const std::function<void(std::span<const int64_t>)>& visit);
+/// The row-major position of an index in `shape`, whose dims of size 1 broadcast.
+int64_t broadcast_at(const Shape& shape, std::span<const int64_t> index);
+
+/// A case of a row of ops.def, or of a function that is none.
+struct Row {
+  std::string name;
+  std::function<void(Case&)> run;
+};
+/// Every row of ops.def by its number; none is empty.
+std::vector<Row> all_rows();
+
+// The families' rows; each file's functions are listed once, in rows.cpp.
+void unary_case(Case& c, Op op);
+void unary_with_case(Case& c, Op op);
+void binary_case(Case& c, Op op);
+void compare_case(Case& c, Op op);
+void test_case(Case& c, Op op);
+void where_case(Case& c);
+void fill_case(Case& c);
+void iota_case(Case& c);
+void cast_case(Case& c);
+void copy_case(Case& c);
+void random_case(Case& c, Op op);
+void reduce_case(Case& c, Op op);
+void arg_case(Case& c, Op op);
+void softmax_case(Case& c, Op op);
+void row_norm_case(Case& c, Op op);
+void channel_norm_case(Case& c, Op op);
+void rope_case(Case& c, Op op);
+void scan_case(Case& c);
+void sort_case(Case& c, Op op);
+void index_select_case(Case& c);
+void gather_case(Case& c);
+void scatter_case(Case& c, Op op);
+void index_add_case(Case& c);
+void one_hot_case(Case& c);
+void matmul_case(Case& c);
+void einsum_case(Case& c);
+void linear_case(Case& c);
+void quantize_case(Case& c, Op op);
+void conv_case(Case& c, Op op);
+void pool_case(Case& c, Op op);
+void upsample_case(Case& c, Op op);
+void attention_case(Case& c);
+// Functions without a row.
+void shape_case(Case& c);
+void lengths_case(Case& c);
+void pages_case(Case& c);
+void conv_weight_case(Case& c);
+void grouped_linear_case(Case& c);
+void wrong_call_case(Case& c);
+
+}  // namespace wick::soak
