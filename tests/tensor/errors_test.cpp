@@ -227,13 +227,13 @@ TEST(OpErrors, OperandsThatDontMatch) {
   EXPECT_EQ(error_of([&] {
               where(make({2, 3}, DType::i32), a, a);
             }),
-            "where: condition of this dtype: i32[2,3]@cpu: use u8, u32 or i64");
+            "where: condition of this dtype: i32[2,3]@cpu: use bool, u8, u32 or i64");
   EXPECT_THAT(error_of([&] { where(mask, a, h); }), HasSubstr("where: dtypes differ"));
   EXPECT_THAT(error_of([&] { where(mask, a, make({4})); }), HasSubstr("shapes don't broadcast"));
   EXPECT_THAT(error_of([&] { where(make({2}, DType::u8), a, a); }),
               HasSubstr("where: shapes don't broadcast"));
   EXPECT_EQ(error_of([&] { masked_fill(a, a, 1); }),
-            "masked_fill: condition of this dtype: f32[2,3]@cpu: use u8, u32 or i64");
+            "masked_fill: condition of this dtype: f32[2,3]@cpu: use bool, u8, u32 or i64");
   EXPECT_EQ(error_of([&] {
               masked_fill(a, make({4, 2, 3}, DType::u8), 1);
             }),
