@@ -158,6 +158,13 @@ Way some_way(const Shape& shape, bool is_output, Rng& random) {
   return way;
 }
 
+/// Of a matrix one of the ways above, as often as any.
+Way some_way_of_rows(const Shape& shape, bool is_output, Rng& random) {
+  if (shape.rank() != 2 || random() % 2 == 0) return some_way(shape, is_output, random);
+  const std::vector<Way> ways = ways_of_matrix(shape[0], shape[1], is_output);
+  return ways[is_output && random() % 2 == 0 ? 0 : random() % ways.size()];
+}
+
 // ---- Operands ----
 
 /// An operand on the host and on a device, and its elements as a dense copy.
@@ -342,8 +349,8 @@ void multiply(GpuBackend& gpu, DType dtype, const Shape& out_shape, const Shape&
 
 /// Around what few rows, few columns, vectors and tiles take.
 constexpr std::array<int64_t, 3> kSizes[] = {
-    {8, 8, 3},  {16, 12, 17}, {17, 8, 2}, {1, 16, 33}, {33, 16, 1},  {3, 64, 8},
-    {9, 24, 4}, {2, 1, 5},    {1, 7, 1},  {32, 8, 32}, {20, 72, 34}, {65, 16, 66},
+    {8, 8, 3}, {16, 12, 17}, {17, 8, 2},  {1, 16, 33},  {33, 16, 1},  {3, 64, 8},   {9, 24, 4},
+    {2, 1, 5}, {1, 7, 1},    {32, 8, 32}, {20, 72, 34}, {65, 16, 66}, {70, 24, 36},
 };
 
 /// Each way of a with one of b and of the output, and the other way round.
@@ -425,7 +432,7 @@ TEST_F(GpuLayouts, LinearWithFloatWeights) {
     uint64_t seed = 20'000;
     const DType dtypes[] = {DType::f32, DType::f16, DType::bf16};
     for (int i = 0; i < 480; ++i) {
-      const auto& [m, k, n] = kSizes[random() % 11];
+      const auto& [m, k, n] = kSizes[random() % std::size(kSizes)];
       const DType dtype = i % 4 == 0 ? DType::f32 : dtypes[random() % 3];
       const bool adds = dtype == DType::f32 && random() % 2 == 0;
       const std::vector<Way> ways_x = ways_of_matrix(m, k, false),
@@ -737,7 +744,7 @@ TEST_F(GpuLayouts, Reductions) {
   on_each([&](GpuBackend& gpu) {
     Rng random(8);
     uint64_t seed = 70'000;
-    for (int i = 0; i < 420; ++i) {
+    for (int i = 0; i < 630; ++i) {
       const Shape& shape = shapes[static_cast<size_t>(i) % std::size(shapes)];
       const DType dtype = kElements[random() % kElements.size()];
       const int dim = static_cast<int>(random()) & 1;
@@ -747,7 +754,7 @@ TEST_F(GpuLayouts, Reductions) {
       for (int d = 0; d < shape.rank(); ++d) {
         if ((dims >> d & 1) != 0) reduced = reduced.with(d, 1);
       }
-      Placed x(gpu, dtype, shape, some_way(shape, false, random), seed++);
+      Placed x(gpu, dtype, shape, some_way_of_rows(shape, false, random), seed++);
       Placed y(gpu, dtype, reduced, some_way(reduced, true, random), seed++);
       const Op op = i % 3 == 0 ? Op::sum : i % 3 == 1 ? Op::max : Op::min;
       expect_cpu_bits(gpu, name(op), y, {&x}, [&](Backend& on, const View& to, const Inputs& in) {
@@ -769,15 +776,15 @@ TEST_F(GpuLayouts, RowsThatBecomeRows) {
   on_each([&](GpuBackend& gpu) {
     Rng random(9);
     uint64_t seed = 80'000;
-    for (int i = 0; i < 300; ++i) {
+    for (int i = 0; i < 600; ++i) {
       const Shape& shape = shapes[random() % std::size(shapes)];
       const DType dtypes[] = {DType::f32, DType::f16, DType::bf16, DType::f64};
       const DType dtype = dtypes[random() % 4];
       const int last = shape.rank() - 1;
       const DType of_weight = random() % 2 == 0 && dtype != DType::f64 ? DType::f32 : dtype;
       const Shape row{shape[last]};
-      Placed x(gpu, dtype, shape, some_way(shape, false, random), seed++);
-      Placed y(gpu, dtype, shape, some_way(shape, true, random), seed++);
+      Placed x(gpu, dtype, shape, some_way_of_rows(shape, false, random), seed++);
+      Placed y(gpu, dtype, shape, some_way_of_rows(shape, true, random), seed++);
       Placed w(gpu, of_weight, row, some_way(row, false, random), seed++);
       Placed bias(gpu, of_weight, row, some_way(row, false, random), seed++);
       if (i % 4 < 2) {
@@ -796,6 +803,44 @@ TEST_F(GpuLayouts, RowsThatBecomeRows) {
                         [](Backend& on, const View& to, const Inputs& in) {
                           on.layer_norm(to, in[0], in[1], in[2], 1e-5f);
                         });
+      }
+      if (HasFailure()) return;
+    }
+  });
+}
+
+TEST_F(GpuLayouts, LogitsAndHistories) {
+  on_each([&](GpuBackend& gpu) {
+    Rng random(11);
+    uint64_t seed = 95'000;
+    for (int i = 0; i < 60; ++i) {
+      const int64_t counts[] = {5, 128, 131, 2050}, count = counts[i % 4];
+      const Way ways[] = {{"", {1}}, {"", {-1}}, {"", {2}}, {"", {1}, 1}, {"", {-3}, 2}};
+      const Way of_one[] = {{"", {-7}}, {"", {1}, 1}};
+      Placed logits(gpu, DType::f32, {count}, ways[random() % 5], seed++);
+      Placed history(gpu, DType::u32, {6}, ways[random() % 5], seed++);
+      Placed state(gpu, DType::u32, {2}, ways[random() % 5], seed++);
+      Placed token(gpu, DType::u32, {1}, of_one[random() % 2], seed++);
+      Placed position(gpu, DType::u32, {1}, of_one[random() % 2], seed++);
+      history.set(gpu, [](int64_t j) { return static_cast<uint64_t>(j % 3); });
+      state.set(gpu, [](int64_t j) { return j == 0 ? 3u : 1u; });
+      position.set(gpu, [](int64_t) { return 9u; });
+      SamplerOptions options;
+      options.temperature = i % 2 == 0 ? 0.0f : 0.8f;
+      options.seed = seed;
+      if (i % 3 == 0) options.repetition_penalty = 1.5f;
+      const std::string what =
+          fmt::format("{}: history {} counts {}", i, history.str(), state.str());
+      expect_cpu_bits(
+          gpu, what, token, {&logits}, [&](Backend& on, const View& to, const Inputs& in) {
+            const auto of = [&](Placed& x) { return &on == &gpu ? x.there() : x.dense(); };
+            on.sample({to, of(position), of(history), of(state)}, in[0], options);
+          });
+      for (Placed* changed : {&history, &state, &position}) {
+        const std::vector<uint64_t> got = changed->fetch(gpu);
+        for (size_t j = 0; j < got.size(); ++j) {
+          ASSERT_EQ(got[j], changed->dense_bits(static_cast<int64_t>(j))) << what << " " << j;
+        }
       }
       if (HasFailure()) return;
     }
