@@ -674,7 +674,8 @@ TEST_F(GpuLayouts, AttentionOfLengths) {
 // ---- Elements and rows ----
 
 const Shape kShapes[] = {
-    {33}, {7, 5}, {3, 16}, {4, 64}, {2, 3, 24}, {16, 3}, {1, 40}, {40, 1}, {65, 33}, {2, 70, 8},
+    {33},    {7, 5},  {3, 16},  {4, 64},    {2, 3, 24}, {16, 3},
+    {1, 40}, {40, 1}, {65, 33}, {2, 70, 8}, {24, 40},   {64, 16},
 };
 constexpr std::array kElements = {DType::f32, DType::f16, DType::bf16, DType::f8e4m3,
                                   DType::u8,  DType::i16, DType::i64,  DType::f64};
@@ -688,10 +689,10 @@ TEST_F(GpuLayouts, Elements) {
       const DType dtype = kElements[random() % kElements.size()];
       const DType other = kElements[random() % kElements.size()];
       const auto input = [&](DType of) {
-        return Placed(gpu, of, shape, some_way(shape, false, random), seed++);
+        return Placed(gpu, of, shape, some_way_of_rows(shape, false, random), seed++);
       };
       const auto output = [&](DType of) {
-        return Placed(gpu, of, shape, some_way(shape, true, random), seed++);
+        return Placed(gpu, of, shape, some_way_of_rows(shape, true, random), seed++);
       };
       Placed a = input(dtype), b = input(dtype), c = input(DType::u8);
       Placed y = output(dtype), truth = output(DType::u8), z = output(other);
