@@ -262,7 +262,7 @@ TEST(ProductAccess, BoxesAndLibrariesGetRowsOfAPitch) {
         const auto lines = lines_of(job, operand);
         if (!lines) continue;
         ++(lines->turned ? turned_met : lines_met);
-        // Of copies of boxes: documentation of cuTensorMapEncodeTiled.
+        // What copies of boxes want of a matrix.
         ASSERT_EQ(reinterpret_cast<uintptr_t>(lines->data) % 16, 0u);
         ASSERT_EQ(lines->line_stride % 8, 0);
         ASSERT_EQ(lines->matrix_stride % 8, 0);
