@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "wick/backend/gpu/attention_access.h"
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/kernels/attention_call.h"
 #include "wick/backend/gpu/on_host.h"
@@ -123,17 +124,6 @@ constexpr int64_t kDecodeRows = 4;                   // heads that a group takes
 constexpr int64_t kPartPitch = 72, kPartWidth = 32;  // as in kernels/decode_shared.h
 constexpr int64_t kPartGroups = 2;                   // that a processor holds of those with parts
 
-bool is_multiple(const void* p, size_t of) { return reinterpret_cast<uintptr_t>(p) % of == 0; }
-
-/// Whether pieces of `elems` elements, neighbouring keys of one element and neighbouring elements
-/// of one value, can be read at once.
-bool reads_pieces(const AttentionCall& c, DType cache, int64_t elems) {
-  const auto even = [&](int64_t stride) { return stride % elems == 0; };
-  const auto bytes = static_cast<size_t>(bytes_of(cache, elems));
-  return is_multiple(c.k, bytes) && is_multiple(c.v, bytes) && even(c.k_step) && even(c.k_head) &&
-         even(c.k_batch) && even(c.v_key) && even(c.v_head) && even(c.v_batch) && c.e % elems == 0;
-}
-
 /// Bytes of a group's shared memory in decode.gpu, without a tile, and of a tile.
 int64_t decode_shared(const AttentionCall& c, int64_t rows, int64_t fresh) {
   const int64_t d = divide_up(c.d, 4) * 4, e = divide_up(c.e, 4) * 4;
@@ -156,7 +146,7 @@ struct DecodeShape {
     const bool copies = gpu.device.kind == DeviceKind::cuda
                             ? attention_staging != AttentionStaging::never
                             : attention_staging == AttentionStaging::always;
-    const bool stages = copies && reads_pieces(c, dtype, 16 / bytes_of(dtype, 1));
+    const bool stages = copies && takes_staged_layout(c, dtype);
     // Heads of a key head share what is loaded where there is work enough for all processors.
     const int64_t few_tiles = divide_up(c.group, kDecodeRows);
     if (stages && gpu.has_parts() && c.e % kPartWidth == 0 && 8 * kPartWidth % c.e == 0) {
@@ -184,14 +174,7 @@ struct DecodeShape {
 bool launch_decode(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DType dtype,
                    const Blocks& blocks) {
   const int64_t sets = int64_t{c.batch} * c.queries * (c.heads / c.group);
-  const int64_t spans[] = {c.d * c.k_step, kAttentionChunk * c.v_key};
-  const bool small = std::all_of(std::begin(spans), std::end(spans), [&](int64_t elems) {
-    return elems >= 0 && bytes_of(dtype, elems) < int64_t{1} << 32;
-  });
-  if (c.queries > kMostDecodeQueries || c.k_key != 1 || c.v_step != 1 || !small ||
-      !reads_pieces(c, dtype, 2)) {
-    return false;
-  }
+  if (c.queries > kMostDecodeQueries || !takes_decode_layout(c, dtype)) return false;
   const DecodeShape shape(gpu, c, dtype, cache.qkv != nullptr);
   const int64_t chunks = Parts::chunks_of(c), groups = sets * shape.tiles * shape.parts;
   if (shape.rows == 0 || (chunks > 1 && (groups > Gpu::kZeros || !Parts::fit(c)))) {
@@ -238,14 +221,9 @@ struct FlashPlan {
 
 /// Whether a call goes to them. Few queries always take the ordered form.
 bool takes_flash(const Gpu& gpu, const AttentionCall& c, DType cache) {
-  const auto whole = [](auto... strides) { return ((strides % 8 == 0) && ...); };
-  const bool keys = c.k_key == 1 ? whole(c.k_step) : c.k_step == 1 && whole(c.k_key);
   return gpu.device.kind == DeviceKind::cuda && !ordered_attention() &&
          c.queries > kMostDecodeQueries && cache != DType::f32 && c.d <= 128 && c.e <= 128 &&
-         keys && c.v_step == 1 &&
-         whole(c.d, c.e, c.k_head, c.k_batch, c.v_key, c.v_head, c.v_batch) &&
-         is_multiple(c.k, 16) && is_multiple(c.v, 16) &&
-         FlashPlan(c, cache).shared <= gpu.info.shared_bytes;
+         takes_flash_layout(c, cache) && FlashPlan(c, cache).shared <= gpu.info.shared_bytes;
 }
 
 void launch_flash(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DType dtype) {

@@ -31,18 +31,14 @@ void check_readable(const char* op, DType dtype) {
   }
 }
 
-/// Whether a pack of kBlockPart elements may be moved at once: `rows` has the float operand in
-/// elements as its first.
+/// Whether a pack of kBlockPart elements of a row may be moved at once: `rows` has the float
+/// operand in elements as operand k.
 template <uint32_t N>
 bool are_packs(const ConstView& floats, size_t k, const Space<N>& rows) {
   const int last = floats.layout.rank() - 1;
-  const Operand operand(floats);
-  const int64_t unit = std::min<int64_t>(kBlockPart * operand.bytes, 16);
-  if (floats.layout.stride(last) != 1 || !operand.is_aligned(rows.start[k], unit)) return false;
-  for (const auto& dim : rows.dims) {
-    if (dim.stride[k] * operand.bytes % unit != 0) return false;
-  }
-  return true;
+  return access_of(rows, k, Operand(floats))
+      .run(floats.layout.shape()[last], floats.layout.stride(last))
+      .vectors_of(kBlockPart);
 }
 
 /// Launches for a space of rows, to which the parts of a row are added.

@@ -36,11 +36,8 @@ uint32_t units_together(const Space<2>& space, const std::array<Operand, 2>& ope
   const size_t inner = space.dims.size() - 1;
   bool fits = space.dims[inner].size % count == 0 && space.dims[across].size % count == 0;
   for (size_t k = 0; k < 2; ++k) {
-    fits = fits && operands[k].is_aligned(space.start[k], 4);
-    for (size_t d = 0; d <= inner; ++d) {
-      const bool dense = d == (k == 0 ? inner : across);
-      fits = fits && (dense || space.dims[d].stride[k] % count == 0);
-    }
+    const size_t along = k == 0 ? inner : across;
+    fits = fits && access_of(space, k, operands[k], along).vectors_of(count);
   }
   return fits ? static_cast<uint32_t>(count) : 1;
 }
@@ -85,11 +82,7 @@ void copy_turned(Gpu& gpu, const Space<2>& space, const std::array<Operand, 2>& 
 
 /// Whether an operand's runs along a dim begin at multiples of 16 bytes.
 bool begins_aligned(const Space<2>& space, const Operand& operand, size_t k, size_t along) {
-  bool aligned = operand.is_aligned(space.start[k], 16);
-  for (size_t d = 0; d < space.dims.size(); ++d) {
-    aligned = aligned && (d == along || space.dims[d].stride[k] * operand.bytes % 16 == 0);
-  }
-  return aligned;
+  return access_of(space, k, operand, along).begins_at(16);
 }
 
 /// How planes lie in a space.

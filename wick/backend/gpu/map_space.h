@@ -23,12 +23,12 @@ struct Operand {
   explicit Operand(const ConstView& v)
       : data(static_cast<char*>(const_cast<void*>(v.data))), bytes(info(v.dtype).block_bytes) {}
   void* at(int64_t offset) const { return data + offset * bytes; }
-  bool is_aligned(int64_t offset, int64_t to) const {
-    return (reinterpret_cast<uintptr_t>(data) + static_cast<uintptr_t>(offset * bytes)) %
-               static_cast<uintptr_t>(to) ==
-           0;
-  }
 };
+
+template <uint32_t N>
+Access access_of(const Space<N>& space, size_t k, const Operand& operand, size_t along = SIZE_MAX) {
+  return access_of(space, k, operand.data, operand.bytes, along);
+}
 
 /// Puts a space in an order that suits the output: its strides become positive and the smallest
 /// comes last.
@@ -72,13 +72,8 @@ PackedSpace<N> pack(const Space<N>& space, const std::array<Operand, N>& operand
   for (size_t k = 0; k < N; ++k) {
     if (inner.stride[k] == 0 && k > 0 && may_repeat) {
       packed.repeated |= 1u << (k - 1);
-      continue;
-    }
-    if (inner.stride[k] != 1) return packed;
-    const int64_t bytes = operands[k].bytes, unit = std::min<int64_t>(elems * bytes, 16);
-    if (!operands[k].is_aligned(space.start[k], unit)) return packed;
-    for (size_t d = 0; d + 1 < space.dims.size(); ++d) {
-      if (space.dims[d].stride[k] * bytes % unit != 0) return packed;
+    } else if (!access_of(space, k, operands[k], space.dims.size() - 1).vectors_of(elems)) {
+      return packed;
     }
   }
   packed.fits = true;
@@ -106,23 +101,22 @@ template <uint32_t N>
 UnitSpace<N> in_units(const Space<N>& space, const std::array<Operand, N>& operands,
                       size_t moved = N, int64_t steps = 0) {
   const int64_t bytes = operands[0].bytes;
-  const auto fits = [&](int64_t unit) {
-    const auto& inner = space.dims.back();
-    if (inner.size * bytes % unit != 0 || steps * bytes % unit != 0) return false;
+  const auto widest = [&] {
+    if (space.dims.empty()) return bytes;
+    const size_t last = space.dims.size() - 1;
+    const auto& inner = space.dims[last];
+    // Sizes and steps have to be whole units, too.
+    int64_t unit = Access(nullptr, bytes, inner.size).dim(2, steps).alignment(kMostVectorBytes);
     for (size_t k = 0; k < N; ++k) {
-      if (inner.stride[k] != (k < moved ? 1 : 0)) return false;
+      if (k >= moved && inner.stride[k] != 0) return bytes;
       if (k >= moved) continue;
-      if (!operands[k].is_aligned(space.start[k], unit)) return false;
-      for (size_t d = 0; d + 1 < space.dims.size(); ++d) {
-        if (space.dims[d].stride[k] * bytes % unit != 0) return false;
-      }
+      const Access access = access_of(space, k, operands[k], last);
+      if (!access.is_dense()) return bytes;
+      unit = access.alignment(unit);
     }
-    return true;
+    return std::max(unit, bytes);
   };
-  int64_t unit = bytes;
-  if (!space.dims.empty()) {
-    for (unit = 16; unit > bytes && !fits(unit);) unit /= 2;
-  }
+  const int64_t unit = widest();
   const int64_t factor = unit / bytes;
   UnitSpace<N> result{{}, operands};
   for (size_t k = 0; k < N; ++k) {

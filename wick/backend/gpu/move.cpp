@@ -36,7 +36,7 @@ void for_each_aligned(const Space<1>& space, const Operand& operand, Body&& body
     return body(space);
   }
   int64_t head = 0;
-  while (!operand.is_aligned(space.start[0] + head, 16)) ++head;
+  while (!Access(operand.data, operand.bytes, space.start[0] + head).begins_at(16)) ++head;
   const auto [first, rest] = split(space, 0, head);
   const auto [middle, last] = split(rest, 0, rest.elems / units * units);
   body(first);
@@ -70,8 +70,8 @@ void GpuBackend::iota(const View& out, Scalar start, Scalar step) {
   const Operand to(out);
   const int64_t pack = 16 / to.bytes;
   for_each_aligned(space_of<1>({&out.layout}), to, [&](const Space<1>& part) {
-    const bool packs = part.dims.size() == 1 && part.dims[0].stride[0] == 1 &&
-                       part.elems % pack == 0 && to.is_aligned(part.start[0], 16);
+    const bool packs = part.dims.size() == 1 && part.elems % pack == 0 &&
+                       access_of(part, 0, to, 0).vectors_of(pack);
     part.for_each_piece([&](const Nest<1>& nest, const auto& at) {
       if (packs) {
         const auto count = static_cast<uint32_t>(nest.elems / pack);

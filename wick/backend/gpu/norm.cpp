@@ -30,9 +30,15 @@ struct Weights {
 class RowPlan {
  public:
   RowPlan(const Gpu& gpu, const Reduction& reduction, const View& out, const ConstView& in, int dim)
-      : gpu_(gpu), reduction_(reduction), out_(out), in_(in), n_(reduction.n) {
+      : gpu_(gpu),
+        in_(in),
+        n_(reduction.n),
+        in_access_(access_of(reduction.kept, 0, in.data, bytes_of(in.dtype, 1))),
+        out_access_(access_of(reduction.kept, 1, out.data, bytes_of(in.dtype, 1))) {
     out_step_ = n_ == 1 ? 1 : out.layout.stride(dim);
     in_step_ = n_ == 1 ? 1 : in.layout.stride(dim);
+    in_access_.run(n_, in_step_);
+    out_access_.run(n_, out_step_);
     while (steps_ < 32 && steps_ * kAccumulators < n_) steps_ = steps_ == 1 ? 4 : 2 * steps_;
   }
 
@@ -58,11 +64,7 @@ class RowPlan {
     return can && wanted > 1 && wanted <= kMostParts ? wanted : 0;
   }
   /// Whether a vector along the rows goes with them.
-  bool goes_with(const ConstView& vector) const {
-    const int64_t bytes = each() * bytes_of(vector.dtype, 1);
-    return (n_ == 1 || vector.layout.stride(0) == 1) &&
-           place(vector.data, vector.dtype, vector.layout.offset()) % bytes == 0;
-  }
+  bool goes_with(const ConstView& vector) const { return access_of(vector).vectors_of(each()); }
 
   /// Whether a group for each row, all of whose items have a part of it, is done sooner: in f32.
   bool is_alone(unsigned rows) const {
@@ -71,12 +73,11 @@ class RowPlan {
            rows <= most * static_cast<unsigned>(gpu_.info.processors);
   }
   bool is_amd() const { return gpu_.device.kind == DeviceKind::hip; }
-  Spread in_spread() const { return {in_step_, in_step_ == 1 && aligned<0>(in_.data, 16)}; }
-  Spread out_spread() const { return {out_step_, out_step_ == 1 && aligned<1>(out_.data, 16)}; }
+  Spread in_spread() const { return {in_step_, in_access_.vectors_of(4)}; }
+  Spread out_spread() const { return {out_step_, out_access_.vectors_of(4)}; }
   /// Of a vector along the rows.
   Spread spread_of(const ConstView& vector) const {
-    const int64_t step = vector.layout.stride(0);
-    return {step, step == 1 && place(vector.data, DType::f32, vector.layout.offset()) % 16 == 0};
+    return {vector.layout.stride(0), access_of(vector).vectors_of(4)};
   }
 
   /// Rows for a kernel whose items have `each` neighbouring accumulators and take `rows` of them.
@@ -133,14 +134,12 @@ class RowPlan {
   }
   /// For those that look at elements one by one. Smaller groups where there would be few.
   NormRows spread_lines(const Nest<2>& kept, Grid& grid) const {
-    // Fours of elements side by side.
-    const int64_t bytes = std::min<int64_t>(4 * bytes_of(in_.dtype, 1), 16);
     const bool fours = n_ % 4 == 0;
     const bool few = uint64_t{kept.elems} * items_of(4) <
                      uint64_t{512} * static_cast<unsigned>(gpu_.info.processors);
     NormRows rows = spread(kept, 4, few ? 64 : 256, 1, grid);
-    rows.in_packs = fours && in_step_ == 1 && aligned<0>(in_.data, bytes) ? 1 : 0;
-    rows.out_packs = fours && out_step_ == 1 && aligned<1>(out_.data, bytes) ? 1 : 0;
+    rows.in_packs = fours && in_access_.vectors_of(4) ? 1 : 0;
+    rows.out_packs = fours && out_access_.vectors_of(4) ? 1 : 0;
     return rows;
   }
 
@@ -151,12 +150,11 @@ class RowPlan {
 
   /// Whether the packs of an item that holds its rows can be loaded and stored at once.
   bool is_aligned() const {
-    const int64_t bytes = bytes_of(in_.dtype, each());
-    return aligned<0>(in_.data, bytes) && aligned<1>(out_.data, bytes);
+    return in_access_.vectors_of(each()) && out_access_.vectors_of(each());
   }
   bool is_dense() const {
-    return (bytes_of(in_.dtype, 1) == 2 || in_.dtype == DType::f32) && in_step_ == 1 &&
-           out_step_ == 1;
+    return (bytes_of(in_.dtype, 1) == 2 || in_.dtype == DType::f32) && in_access_.is_dense() &&
+           out_access_.is_dense();
   }
 
   /// As in kernels/norm.gpu and softmax.gpu.
@@ -175,24 +173,12 @@ class RowPlan {
     return std::min(ceil_log(static_cast<uint64_t>(divide_up(n_, kChunk))), 3u);
   }
   uint64_t items_of(int64_t each) const { return uint64_t{1} << (width_log(each) + chunks_log()); }
-  static int64_t place(const void* data, DType dtype, int64_t elems) {
-    return reinterpret_cast<intptr_t>(data) + bytes_of(dtype, elems);
-  }
-  template <size_t kOperand>
-  bool aligned(const void* data, int64_t bytes) const {
-    int64_t places = place(data, in_.dtype, reduction_.kept.start[kOperand]);
-    for (const auto& d : reduction_.kept.dims) {
-      places |= bytes_of(in_.dtype, d.stride[kOperand]);
-    }
-    return places % bytes == 0;
-  }
 
   const Gpu& gpu_;
-  const Reduction& reduction_;
-  const View& out_;
   const ConstView& in_;
   const int64_t n_;
   int64_t in_step_, out_step_, steps_ = 1;
+  Access in_access_, out_access_;  // the rows are the runs
 };
 
 /// Columns for softmax: as many lanes as the order has for so many rows.
@@ -212,21 +198,20 @@ Columns softmax_columns(const Nest<2>& kept, int64_t n, Grid& grid) {
 int64_t short_columns(const Reduction& reduction, const View& out, const ConstView& in, int dim) {
   if (reduction.n > 32 || !reduction.is_across()) return 0;
   if (bytes_of(in.dtype, 1) != 2 && in.dtype != DType::f32) return 0;
-  const auto& last = reduction.kept.dims.back();
-  if (last.size < 128) return 0;
-  int64_t places = reinterpret_cast<intptr_t>(in.data) | reinterpret_cast<intptr_t>(out.data);
-  const auto meet = [&](int64_t elems) { places |= bytes_of(in.dtype, elems); };
-  for (const int64_t elems : {last.size, reduction.kept.start[0], reduction.kept.start[1],
-                              in.layout.stride(dim), out.layout.stride(dim)}) {
-    meet(elems);
+  const Space<2>& kept = reduction.kept;
+  const int64_t elem = bytes_of(in.dtype, 1), word = 4 / elem;
+  if (kept.dims.back().size < 128 || kept.dims.back().size % word != 0) return 0;
+  constexpr int64_t kMost = 32;
+  const auto fits = [&](size_t k, const void* data, int64_t step) {
+    const size_t columns = kept.dims.size() - 1;
+    return access_of(kept, k, data, elem, columns).dim(reduction.n, step).vectors_of(word) &&
+           // The kernel counts elements of a column in u32.
+           Access(nullptr, 1, 0).dim(kMost + 1, step).has_u32_distances(1);
+  };
+  if (!fits(0, in.data, in.layout.stride(dim)) || !fits(1, out.data, out.layout.stride(dim))) {
+    return 0;
   }
-  for (size_t d = 0; d + 1 < reduction.kept.dims.size(); ++d) {
-    for (const int64_t stride : reduction.kept.dims[d].stride) meet(stride);
-  }
-  const auto near = [](int64_t step) { return step >= 0 && step < int64_t{1} << 27; };
-  const bool fits = places % 4 == 0 && last.stride[0] == 1 && last.stride[1] == 1 &&
-                    near(in.layout.stride(dim)) && near(out.layout.stride(dim));
-  return !fits ? 0 : reduction.n <= 8 ? 8 : 32;
+  return reduction.n <= 8 ? 8 : kMost;
 }
 
 }  // namespace

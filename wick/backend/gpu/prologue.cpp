@@ -21,16 +21,9 @@ struct Spread {
 constexpr unsigned kItems = 256;
 constexpr int64_t kMostHeld = 16384;  // columns of a row that a group of rms_norm_quantize holds
 
-/// How the last dim's elements lie. Rows start `start` elements from `data`, which may be anywhere.
-Spread spread_of(const void* data, DType dtype, int64_t start, const Layout& layout) {
-  const int last = layout.rank() - 1;
-  const int64_t four = bytes_of(dtype, 4);
-  int64_t places = reinterpret_cast<intptr_t>(data) + bytes_of(dtype, start);
-  for (int d = 0; d < last; ++d) {
-    if (layout.shape()[d] > 1) places |= bytes_of(dtype, layout.stride(d));
-  }
-  const bool wide = layout.stride(last) == 1 && places % four == 0;
-  return {layout.stride(last), wide ? 1u : 0u};
+/// How the last dim's elements lie.
+Spread spread_of(const ConstView& x) {
+  return {x.layout.stride(x.layout.rank() - 1), access_of(x).vectors_of(4) ? 1u : 0u};
 }
 
 /// rms_norm_quantize of rows too long for a group to hold.
@@ -52,7 +45,7 @@ void quantize_rows(Gpu& gpu, const LinearFusion& fusion, const ConstView& x, int
   if (norm && k > kMostHeld) return norm_then_quantize(gpu, fusion, x, k, out);
   const int last = x.layout.rank() - 1;
   const Space<1> rows = space_of<1>({&x.layout}, (1u << last) - 1);
-  const Spread spread = spread_of(x.data, x.dtype, x.layout.offset(), x.layout);
+  const Spread spread = spread_of(x);
   const Blocks blocks{out.q, out.scales, static_cast<uint32_t>(out.padded),
                       static_cast<uint32_t>(out.shared)};
   const auto columns = static_cast<uint32_t>(k);
@@ -66,7 +59,7 @@ void quantize_rows(Gpu& gpu, const LinearFusion& fusion, const ConstView& x, int
     if (norm) {
       const Layout& w = fusion.norm.layout;
       const void* weight = advance(fusion.norm.data, DType::f32, w.offset());
-      const Spread weight_spread = spread_of(fusion.norm.data, DType::f32, w.offset(), w);
+      const Spread weight_spread = spread_of(fusion.norm);
       // A row alone wants many items, many rows many groups.
       const bool is_short = k <= 4 * 1024;
       const bool many = !is_short && nest.elems > 2 * static_cast<unsigned>(gpu.info.processors);

@@ -82,13 +82,12 @@ class SumLauncher {
 
  private:
   void rows(void* y, const void* x, const Nest<2>& kept) const {
-    const int64_t n = reduction_.n, elem = bytes_of(in_.dtype, 1);
-    const int64_t four = std::min<int64_t>(kEach * elem, 16);
-    const bool dense = reduction_.is_dense(in_.data, in_.dtype, kEach, four);
+    const int64_t n = reduction_.n;
+    const bool dense = reduction_.is_dense(in_.data, in_.dtype, kEach);
     Rows rows;
     rows.kept = kept;
     rows.n = static_cast<uint64_t>(n);
-    rows.packs = reduction_.has_dense_runs(in_.data, in_.dtype, kEach, four) ? 1 : 0;
+    rows.packs = reduction_.has_dense_runs(in_.data, in_.dtype, kEach) ? 1 : 0;
     rows.width_log = ceil_log(static_cast<uint64_t>(divide_up(std::min(n, kAccumulators), kEach)));
     rows.chunks_log = std::min(ceil_log(static_cast<uint64_t>(divide_up(n, kChunk))), 3u);
     rows.block = static_cast<uint64_t>(kChunk << rows.chunks_log);
@@ -111,7 +110,7 @@ class SumLauncher {
 
   void columns(void* y, const void* x, const Nest<2>& kept) const {
     const int64_t elem = bytes_of(in_.dtype, 1), most = elem == 1 ? 8 : 16 / elem;
-    const bool wide = reduction_.has_dense_columns(in_.data, in_.dtype, most, most * elem);
+    const bool wide = reduction_.has_dense_columns(in_.data, in_.dtype, most);
     Columns c = columns_of(kept, reduction_.n);
     c.block = kChunk;
     c.blocks = static_cast<uint32_t>(divide_up(reduction_.n, kChunk));
@@ -263,7 +262,7 @@ class BestLauncher {
   template <class K>
   void rows(void* y, const void* x, const Nest<2>& kept) const {
     const int64_t n = reduction_.n, pack = 16 / elem_;
-    const bool dense = reduction_.is_dense(in_.data, in_.dtype, pack, 16);
+    const bool dense = reduction_.is_dense(in_.data, in_.dtype, pack);
     const bool beside = !dense && line_.rank == 1 && line_.stride[0] == 1 && n >= 16 * pack;
     const int64_t packs = dense || beside ? divide_up(n, pack) : n;
     // An item takes some eight packs, or one of several rows.
@@ -301,7 +300,7 @@ class BestLauncher {
   template <class K>
   void columns(void* y, const void* x, const Nest<2>& kept) const {
     const int64_t most = elem_ == 1 ? 8 : 16 / elem_, n = reduction_.n;
-    const bool wide = reduction_.has_dense_columns(in_.data, in_.dtype, most, most * elem_);
+    const bool wide = reduction_.has_dense_columns(in_.data, in_.dtype, most);
     Columns c = columns_of(kept, n);
     const auto pieces = static_cast<uint32_t>(divide_up(c.columns, wide ? most : 1));
     // Of few rows an item takes all, where there are columns enough.

@@ -35,30 +35,24 @@ bool Reduction::is_across() const {
   return across != 0 && across < std::abs(reduced_step());
 }
 
-bool Reduction::aligned(const void* data, DType dtype, int64_t bytes, bool columns) const {
-  int64_t places = reinterpret_cast<intptr_t>(data) + bytes_of(dtype, kept.start[0]);
-  for (size_t d = 0; d + (columns ? 1 : 0) < kept.dims.size(); ++d) {
-    places |= bytes_of(dtype, kept.dims[d].stride[0]);
+bool Reduction::is_dense(const void* data, DType dtype, int64_t each) const {
+  return reduced.dims.size() <= 1 && has_dense_runs(data, dtype, each);
+}
+
+bool Reduction::has_dense_runs(const void* data, DType dtype, int64_t each) const {
+  if (reduced.dims.empty() || reduced.dims.back().size % each != 0) return false;
+  Access rows = access_of(kept, 0, data, info(dtype).block_bytes);
+  for (size_t d = 0; d + 1 < reduced.dims.size(); ++d) {
+    rows.dim(reduced.dims[d].size, reduced.dims[d].stride[0]);
   }
-  for (size_t d = 0; d + (columns ? 0 : 1) < reduced.dims.size(); ++d) {
-    places |= bytes_of(dtype, reduced.dims[d].stride[0]);
-  }
-  return places % bytes == 0;
+  return rows.run(reduced.dims.back().size, reduced_step()).vectors_of(each);
 }
 
-bool Reduction::is_dense(const void* data, DType dtype, int64_t each, int64_t bytes) const {
-  return reduced.dims.size() <= 1 && has_dense_runs(data, dtype, each, bytes);
-}
-
-bool Reduction::has_dense_runs(const void* data, DType dtype, int64_t each, int64_t bytes) const {
-  return !reduced.dims.empty() && reduced_step() == 1 && reduced.dims.back().size % each == 0 &&
-         aligned(data, dtype, bytes, false);
-}
-
-bool Reduction::has_dense_columns(const void* data, DType dtype, int64_t each,
-                                  int64_t bytes) const {
-  return kept.dims.back().stride[0] == 1 && kept.dims.back().size % each == 0 &&
-         aligned(data, dtype, bytes, true);
+bool Reduction::has_dense_columns(const void* data, DType dtype, int64_t each) const {
+  if (kept.dims.empty() || kept.dims.back().size % each != 0) return false;
+  Access columns = access_of(kept, 0, data, info(dtype).block_bytes, kept.dims.size() - 1);
+  for (const auto& d : reduced.dims) columns.dim(d.size, d.stride[0]);
+  return columns.vectors_of(each);
 }
 
 int64_t Reduction::most_items() const {

@@ -23,19 +23,16 @@ struct Reduction {
   int64_t reduced_step() const { return reduced.dims.empty() ? 1 : reduced.dims.back().stride[0]; }
   /// Whether neighbours in memory belong to different results.
   bool is_across() const;
-  /// Whether elements lie side by side, so that packs of `each` start at multiples of `bytes`.
-  bool is_dense(const void* data, DType dtype, int64_t each, int64_t bytes) const;
+  /// Whether the elements of a result are vectors of `each` neighbours: see Access.
+  bool is_dense(const void* data, DType dtype, int64_t each) const;
   /// The same for the innermost of several reduced dims.
-  bool has_dense_runs(const void* data, DType dtype, int64_t each, int64_t bytes) const;
-  /// Whether packs of `each` columns start at multiples of `bytes`.
-  bool has_dense_columns(const void* data, DType dtype, int64_t each, int64_t bytes) const;
+  bool has_dense_runs(const void* data, DType dtype, int64_t each) const;
+  /// Whether neighbouring columns are vectors of `each`.
+  bool has_dense_columns(const void* data, DType dtype, int64_t each) const;
 
   Line line() const;
   /// Work-items that a result takes at most.
   int64_t most_items() const;
-
- private:
-  bool aligned(const void* data, DType dtype, int64_t bytes, bool columns) const;
 };
 
 /// The columns of a piece of a reduction's kept dims, of which the innermost goes across; blocks

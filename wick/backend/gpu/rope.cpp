@@ -32,9 +32,9 @@ Space<4> pair_space(const Rope& rope, int64_t pair) {
 /// Counts output and input by twos. False where they can't be.
 bool halve(Space<4>& space, std::array<Operand, 4>& operands) {
   for (size_t k = 0; k < 2; ++k) {
-    for (const auto& dim : space.dims) {
-      if (dim.stride[k] % 2 != 0) return false;
-    }
+    Access steps(nullptr, 1, 0);
+    for (const auto& dim : space.dims) steps.dim(dim.size, dim.stride[k]);
+    if (!steps.begins_at(2)) return false;
     operands[k].data = static_cast<char*>(operands[k].at(space.start[k]));
     operands[k].bytes *= 2;
     space.start[k] = 0;
@@ -81,8 +81,10 @@ void GpuBackend::rope(const View& out, const ConstView& in, const ConstView& cos
   if (interleaved) {
     fits = fits && in_second == 1 && out_second == 1 && halve(by_packs, counted);
   } else {
-    const int64_t unit = std::min<int64_t>(pairs * bytes, 16);
-    fits = fits && in_second * bytes % unit == 0 && out_second * bytes % unit == 0;
+    // Packs of second elements begin so far behind those of the first.
+    const Access seconds =
+        Access(nullptr, bytes, 0).run(pairs, 1).dim(2, in_second).dim(2, out_second);
+    fits = fits && seconds.vectors_of(pairs);
   }
   if (fits) {
     if (const auto packed = pack<4>(by_packs, counted, pairs, false); packed.fits) {

@@ -2,6 +2,7 @@
 
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/kernels/sample_call.h"
+#include "wick/backend/gpu/space.h"
 #include "wick/base/error.h"
 
 namespace wick::gpu {
@@ -25,7 +26,7 @@ void GpuBackend::sample(const SampleState& state, const ConstView& logits,
   SampleCall c{};
   c.logits = static_cast<const float*>(logits.data) + logits.layout.offset();
   c.step = logits.layout.stride(0), c.count = static_cast<uint32_t>(count);
-  c.by_fours = c.step == 1 && reinterpret_cast<uintptr_t>(c.logits) % 16 == 0 ? 1 : 0;
+  c.by_fours = access_of(logits).vectors_of(4) ? 1 : 0;
 
   const size_t slabs = (static_cast<size_t>(count) + kSlab - 1) / kSlab;
   const Scratch largest(gpu_, slabs * sizeof(uint32_t));

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "wick/backend/gpu/access.h"
 #include "wick/backend/gpu/kernels/nest.h"
 #include "wick/backend/view.h"
 
@@ -126,6 +127,33 @@ Space<N> space_of(const std::array<const Layout*, N>& layouts, uint32_t dims = ~
     space.add(layouts[0]->shape()[d], stride);
   }
   return space;
+}
+
+/// Where operand k of a space lies: dim `along` is the run, without it all dims say where runs
+/// begin.
+template <uint32_t N>
+Access access_of(const Space<N>& space, size_t k, const void* data, int64_t elem_bytes,
+                 size_t along = SIZE_MAX) {
+  Access access(data, elem_bytes, space.start[k]);
+  for (size_t d = 0; d < space.dims.size(); ++d) {
+    const auto& dim = space.dims[d];
+    if (d == along) {
+      access.run(dim.size, dim.stride[k]);
+    } else {
+      access.dim(dim.size, dim.stride[k]);
+    }
+  }
+  return access;
+}
+
+/// The same of a view: its last dim is the run.
+inline Access access_of(const ConstView& view) {
+  const Layout& layout = view.layout;
+  Access access(view.data, view.dtype, layout.offset());
+  const int last = layout.rank() - 1;
+  for (int d = 0; d < last; ++d) access.dim(layout.shape()[d], layout.stride(d));
+  if (last >= 0) access.run(layout.shape()[last], layout.stride(last));
+  return access;
 }
 
 /// A pointer `elems` elements of a real dtype further.

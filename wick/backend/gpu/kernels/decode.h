@@ -156,7 +156,7 @@ struct Decode {
     n.column = from + chunk.column;
     return n;
   }
-  WICK_DEVICE const float* projection(u32 token, u64 column) const {
+  WICK_DEVICE const float* projection(u32 token, i64 column) const {
     return cache.qkv + token * cache.qkv_row + column * cache.qkv_step;
   }
   WICK_DEVICE void turn(NewPair& p, const float* row, u32 position) const {
@@ -172,7 +172,7 @@ struct Decode {
     if (i < n.queries) {
       p.kind = NewPair::kQuery;
       p.at = i / pairs, p.x = 2 * (i % pairs), p.both = p.x + 1 < c.d;
-      if (cached()) turn(p, projection(query, (head + p.at) * u64{c.d}), start + query);
+      if (cached()) turn(p, projection(query, (head + p.at) * i64{c.d}), start + query);
       return p;
     }
     i -= n.queries;
@@ -180,7 +180,7 @@ struct Decode {
       p.at = n.first_key + i / pairs, p.x = 2 * (i % pairs), p.both = p.x + 1 < c.d;
       p.kind = p.at < start ? NewPair::kStoredKey : NewPair::kKey;
       if (p.kind == NewPair::kStoredKey) return p;
-      turn(p, projection(p.at - start, (c.heads + key_head) * u64{c.d}), p.at);
+      turn(p, projection(p.at - start, (c.heads + key_head) * i64{c.d}), p.at);
       return p;
     }
     i -= n.keys;
@@ -188,7 +188,7 @@ struct Decode {
     p.at = n.first_value + i / (width / 2), p.x = first_x + 2 * (i % (width / 2));
     p.kind = p.at < start ? NewPair::kStoredValue : NewPair::kValue;
     if (p.kind == NewPair::kStoredValue) return p;
-    const u64 before = u64{c.heads + c.heads / c.group} * c.d + key_head * u64{c.e};
+    const i64 before = i64{c.heads + c.heads / c.group} * c.d + key_head * i64{c.e};
     p.from = projection(p.at - start, before + p.x);
     return p;
   }
@@ -298,8 +298,9 @@ struct Decode {
                    reinterpret_cast<const Bytes16*>(from + i * c.k_step + piece));
       }
     }
+    // With the other key of the last one's pair, which is read though it counts for nothing.
     const u32 word = end * kPer + item() % kWords * kWord;
-    if (!old.empty() && word < static_cast<u32>(old.end)) {
+    if (!old.empty() && word < ((static_cast<u32>(old.end) + 1) & ~1u)) {
       for (u32 i = item() / kWords; i < c.d; i += kDecodeItems / kWords) {
         start_copy(reinterpret_cast<u32*>(to + i * kPitch + word),
                    reinterpret_cast<const u32*>(from + i * c.k_step + word));

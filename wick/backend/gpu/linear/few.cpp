@@ -28,14 +28,6 @@ constexpr int64_t kTeam = 32, kMostTeams = 16;
 /// Where a matrix's operands start, in elements.
 using Starts = math::i64[4];
 
-/// Whether b's rows are packs of 16 bytes. Behind k, up to a whole pack, weights have zeros.
-bool has_packs(const ProductJob& job) {
-  const Product& p = job.shape;
-  const int64_t pack = 16 / info(job.b_dtype).block_bytes;
-  return p.b_k == 1 && p.b_row % pack == 0 && (job.b_stays || p.k % pack == 0) &&
-         reinterpret_cast<uintptr_t>(job.b) % 16 == 0 && job.batch.start[2] % pack == 0;
-}
-
 int64_t packs_of(const ProductJob& job) {
   return divide_up(job.shape.k, 16 / info(job.b_dtype).block_bytes);
 }
@@ -57,11 +49,12 @@ int64_t stream_bytes(const ProductJob& job, int64_t rows) {
   return rows * divide_up(packs, lanes) * lanes * (job.b_dtype == DType::f16 ? 32 : 16);
 }
 
-/// Rows that matvec_stream.gpu takes at once: none where not even one fits.
+/// Rows that matvec_stream.gpu takes at once: none where not even one fits, or b's rows lie
+/// backwards or too far apart.
 uint32_t stream_rows(const Gpu& gpu, const ProductJob& job) {
   constexpr int64_t kSums = 8 << 10;  // what the kernel has besides
   const Product& p = job.shape;
-  if (int64_t{p.n} * p.b_row * info(job.b_dtype).block_bytes / 16 > UINT32_MAX) return 0;
+  if (!has_near_rows(job)) return 0;
   uint32_t rows = p.m > 4 ? 8 : p.m > 2 ? 4 : p.m;
   while (rows > 0 && stream_bytes(job, rows) + kSums > gpu.info.shared_bytes) rows /= 2;
   return rows;
@@ -117,7 +110,7 @@ int64_t most_rows_by_rows(const Gpu& gpu, DType b) {
 bool multiply_by_rows(Gpu& gpu, const ProductJob& job) {
   const Product& all = job.shape;
   if (!is_narrow_float(job.a_dtype) || !is_narrow_float(job.b_dtype) || all.scale != nullptr ||
-      all.m * job.batch.elems > most_rows_by_rows(gpu, job.b_dtype) || !has_packs(job)) {
+      all.m * job.batch.elems > most_rows_by_rows(gpu, job.b_dtype) || !has_vector_rows(job)) {
     return false;
   }
   for (const auto& dim : job.batch.dims) {

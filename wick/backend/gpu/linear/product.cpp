@@ -88,54 +88,8 @@ bool has_matrix_unit(const Gpu& gpu) {
   return forced_main_loop() != MainLoop::plain;
 }
 
-namespace {
-
-/// The rows of operand 1 or 2 of the batch.
-struct OperandRows {
-  int64_t rows, row, k;  // how many, and their strides
-  int64_t starts;        // no power of two divides this that doesn't divide every matrix's start
-
-  OperandRows(const ProductJob& job, size_t operand)
-      : rows(operand == 1 ? job.shape.m : job.shape.n),
-        row(operand == 1 ? job.shape.a_row : job.shape.b_row),
-        k(operand == 1 ? job.shape.a_k : job.shape.b_k) {
-    const DType dtype = operand == 1 ? job.a_dtype : job.b_dtype;
-    const auto data = reinterpret_cast<uintptr_t>(operand == 1 ? job.a : job.b);
-    starts = static_cast<int64_t>(data / static_cast<uintptr_t>(info(dtype).block_bytes)) +
-             job.batch.start[operand];
-    for (const auto& dim : job.batch.dims) starts |= dim.stride[operand];
-  }
-};
-
-}  // namespace
-
-RowLayout layout_of(const ProductJob& job, size_t operand) {
-  const OperandRows o(job, operand);
-  if (o.k == 1 && job.shape.k % 8 == 0 && (o.row % 8 == 0 || o.rows == 1) && o.starts % 8 == 0) {
-    return kPiecesOfK;
-  }
-  if (o.row == 1 && o.rows % 2 == 0 && o.k % 2 == 0 && o.starts % 2 == 0) return kPairsOfRows;
-  return kSingles;
-}
-
 OutFormat out_format(DType dtype) {
   return dtype == DType::f16 ? kStoreF16 : dtype == DType::bf16 ? kStoreBf16 : kStoreF32;
-}
-
-void ProductJob::store_to(DType dtype) {
-  out_dtype = dtype;
-  shape.format = out_format(dtype);
-  const auto fourth = [](int64_t x) { return x % 4 == 0; };
-  bool fours = shape.out_col == 1 && fourth(shape.n) && fourth(shape.out_row) &&
-               fourth(batch.start[0]) &&
-               reinterpret_cast<uintptr_t>(out) % (4 * info(dtype).block_bytes) == 0;
-  for (const auto& dim : batch.dims) fours = fours && fourth(dim.stride[0]);
-  if (shape.residual != nullptr) {
-    fours = fours && shape.residual_col == 1 && fourth(shape.residual_row) &&
-            fourth(batch.start[3]) && reinterpret_cast<uintptr_t>(shape.residual) % 16 == 0;
-    for (const auto& dim : batch.dims) fours = fours && fourth(dim.stride[3]);
-  }
-  shape.fours = fours ? 1 : 0;
 }
 
 void multiply(Gpu& gpu, const ProductJob& job) {

@@ -3,9 +3,11 @@
 // Products of matrices on their way to kernels.
 
 #include <cstdint>
+#include <optional>
 
 #include "wick/backend/gpu/gpu.h"
 #include "wick/backend/gpu/kernels/product.h"
+#include "wick/backend/gpu/matrix_library.h"
 #include "wick/backend/gpu/space.h"
 #include "wick/backend/view.h"
 
@@ -38,8 +40,27 @@ bool has_matrix_unit(const Gpu& gpu);
 
 /// How floats of a dtype lie in memory.
 OutFormat out_format(DType dtype);
+// What the layouts of a job let kernels do: operand_access.cpp.
+
 /// How the rows of an operand of 16-bit elements lie: operand 1 or 2 of the batch.
 RowLayout layout_of(const ProductJob& job, size_t operand);
+/// Whether b's rows are vectors of 16 bytes. Behind k, up to a whole vector, weights have zeros.
+bool has_vector_rows(const ProductJob& job);
+/// Whether matvec_stream.gpu, which counts vectors in u32 from b's first one on, can take rows that
+/// are vectors. matvec_float.gpu takes any.
+bool has_near_rows(const ProductJob& job);
+/// An operand of all matrices of a batch of at most one dim as copies of boxes take it: its rows
+/// or, turned, its k are lines.
+struct Lines {
+  const void* data = nullptr;
+  int64_t columns = 0, lines = 0, line_stride = 0;
+  int64_t matrices = 1, matrix_stride = 0;
+  bool turned = false;
+};
+/// Operand 1 or 2 of a job of 16-bit elements as it lies; nothing where boxes can't be copied.
+std::optional<Lines> lines_of(const ProductJob& job, size_t operand);
+/// The job in a vendor's library's terms; nothing where it can't be said in them.
+std::optional<GemmCall> library_call(const ProductJob& job);
 
 // Ways to multiply that don't take everything: false where they don't. few.cpp, wide.cpp.
 

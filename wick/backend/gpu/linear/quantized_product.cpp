@@ -13,18 +13,6 @@
 namespace wick::gpu {
 namespace {
 
-/// Whether four neighbours of a row can be used at once.
-bool in_fours(const ConstView& view) {
-  const int last = view.layout.rank() - 1;
-  int64_t places = view.layout.offset() +
-                   static_cast<int64_t>(reinterpret_cast<uintptr_t>(view.data) /
-                                        static_cast<size_t>(info(view.dtype).block_bytes));
-  for (int d = 0; d < last; ++d) {
-    if (view.layout.shape()[d] > 1) places |= view.layout.stride(d);
-  }
-  return places % 4 == 0 && (view.layout.stride(last) == 1 || view.layout.shape()[last] == 1);
-}
-
 LinearOut linear_out(const View& out, const ConstView* residual) {
   const Layout& other = residual != nullptr ? residual->layout : out.layout;
   const int last = out.layout.rank() - 1;
@@ -39,6 +27,7 @@ LinearOut linear_out(const View& out, const ConstView* residual) {
       });
   to.row[0] = out.layout.stride(last);
   to.row[1] = other.stride(last);
+  const auto in_fours = [](const ConstView& view) { return access_of(view).vectors_of(4); };
   to.fours = in_fours(out) && (residual == nullptr || in_fours(*residual)) ? 1 : 0;
   to.stored = out.dtype == DType::f32   ? Stored::f32
               : out.dtype == DType::f16 ? Stored::f16

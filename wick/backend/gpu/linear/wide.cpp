@@ -20,21 +20,7 @@ constexpr int64_t kLeastSide = 65;
 /// From so many on of the other operand, copying one costs little beside multiplying it.
 constexpr int64_t kLeastToPack = 512;
 
-/// An operand of all matrices of a batch of at most one dim: its rows or, turned, its k are lines.
-struct Lines {
-  const void* data = nullptr;
-  int64_t columns = 0, lines = 0, line_stride = 0;
-  int64_t matrices = 1, matrix_stride = 0;
-  bool turned = false;
-
-  bool copyable() const {
-    const auto aligned = [](int64_t elems) { return elems % 8 == 0; };
-    return reinterpret_cast<uintptr_t>(data) % 16 == 0 && line_stride >= columns &&
-           aligned(line_stride) && aligned(matrix_stride) && matrix_stride >= 0;
-  }
-};
-
-/// Operand 1 or 2 of the batch. Without neighbours along either way: nothing.
+/// Operand 1 or 2 of the batch.
 struct Operand {
   int64_t rows, k, row_stride, k_stride, matrices, matrix_stride;
   const void* data;
@@ -55,26 +41,6 @@ Operand operand_of(const ProductJob& job, size_t which) {
   }
   o.data = advance(is_a ? job.a : job.b, job.a_dtype, job.batch.start[which]);
   return o;
-}
-
-/// As lines that can be copied as they are, if there are such.
-std::optional<Lines> lines_of(const Operand& o) {
-  Lines lines;
-  lines.data = o.data;
-  lines.matrices = o.matrices;
-  lines.matrix_stride = o.matrix_stride;
-  if (o.k_stride == 1) {
-    lines.columns = o.k;
-    lines.lines = o.rows;
-    lines.line_stride = o.row_stride;
-  } else if (o.row_stride == 1) {
-    lines.turned = true;
-    lines.columns = o.rows;
-    lines.lines = o.k;
-    lines.line_stride = o.k_stride;
-  }
-  if (lines.columns == 0 || !lines.copyable()) return std::nullopt;
-  return lines;
 }
 
 /// As lines on 16 bytes, in memory of their own.
@@ -129,7 +95,7 @@ bool multiply_batch(Gpu& gpu, const ProductJob& job) {
   Lines lines[2];
   for (size_t i = 0; i < 2; ++i) {
     const Operand o = operand_of(job, i + 1);
-    if (const auto as_is = lines_of(o)) {
+    if (const auto as_is = lines_of(job, i + 1)) {
       lines[i] = *as_is;
     } else if (pack_any || (i == 0 ? p.n : p.m) >= kLeastToPack) {
       lines[i] = pack(gpu, o, job.a_dtype, memory[i]);

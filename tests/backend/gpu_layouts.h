@@ -1,0 +1,290 @@
+#pragma once
+
+// Operands laid out in all ways that views make: reversed, stepped, transposed, repeated,
+// overlapping, from any element on, with strides of dims of size 1 that mean nothing. They have
+// memory of their own, of just their size, so that the software GPU's memory check sees what is
+// read beside them, and numbers between their elements that would spoil a result.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <sstream>
+
+#include "tests/backend/float_reference.h"
+#include "wick/backend/cpu/cpu_backend.h"
+#include "wick/backend/gpu/gpu_backend.h"
+
+namespace wick::gpu {
+
+using Rng = std::mt19937;
+
+inline std::vector<Device> devices() {
+  std::vector<Device> all;
+  const char* names = std::getenv("WICK_TEST_DEVICES");
+  std::stringstream words(names == nullptr ? "" : names);
+  for (std::string word; std::getline(words, word, ',');) all.push_back(Device::parse(word));
+  return all;
+}
+
+/// Memory of a device, of so many bytes and no more.
+class Memory {
+ public:
+  Memory(GpuBackend& gpu, size_t bytes) : gpu_(gpu.gpu()) {
+    gpu_.enter();
+    gpu_.check(gpu_.driver.api.mem_alloc(&data_, bytes), "a test's memory");
+  }
+  ~Memory() {
+    gpu_.quiesce();
+    gpu_.driver.api.mem_free(data_);
+  }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  void* data() const { return data_; }
+
+ private:
+  Gpu& gpu_;
+  void* data_ = nullptr;
+};
+
+// ---- Layouts ----
+
+/// What happens to the dims of an operand, in words and numbers.
+struct Way {
+  std::string name;
+  std::vector<int64_t> strides;
+  int64_t start = 0;  ///< elements in front of the lowest one
+};
+
+inline int64_t up_to(int64_t x, int64_t of) { return (x + of - 1) / of * of; }
+
+/// The ways of a matrix. Outputs' don't repeat and don't overlap.
+inline std::vector<Way> ways_of_matrix(int64_t rows, int64_t cols, bool is_output) {
+  const int64_t even = up_to(cols, 8) + 8, tall = up_to(rows, 8);
+  std::vector<Way> ways = {
+      {"dense", {cols, 1}},
+      {"rows reversed", {-cols, 1}},
+      {"columns reversed", {cols, -1}},
+      {"both reversed", {-cols, -1}},
+      {"aligned rows", {even, 1}},
+      {"aligned rows reversed", {-even, 1}},
+      {"aligned rows from 8", {even, 1}, 8},
+      {"from 1", {cols, 1}, 1},
+      {"aligned rows from 1", {even, 1}, 1},
+      {"odd rows", {cols + 1 + cols % 2, 1}},
+      {"transposed", {1, rows}},
+      {"transposed, aligned", {1, tall}},
+      {"transposed, rows reversed", {-1, tall}},
+      {"transposed, columns reversed", {1, -tall}},
+      {"transposed from 1", {1, rows}, 1},
+      {"every other column", {2 * cols, 2}},
+      {"every other row", {2 * cols, 1}},
+  };
+  if (is_output) return ways;
+  for (const Way& more : std::initializer_list<Way>{
+           {"rows repeated", {0, 1}},
+           {"columns repeated", {1, 0}},
+           {"one element", {0, 0}},
+           {"overlapping by one", {1, 1}},
+           {"overlapping by one, reversed", {-1, 1}},
+           {"overlapping by one, columns reversed", {1, -1}},
+           {"overlapping by eight", {8, 1}},
+           {"overlapping by eight, reversed", {-8, 1}},
+           {"columns overlapping by eight", {1, 8}},
+           {"columns overlapping by eight, reversed", {1, -8}},
+       }) {
+    ways.push_back(more);
+  }
+  return ways;
+}
+
+/// Strides that mean nothing, where there is one of something.
+inline void spoil(const Shape& shape, std::vector<int64_t>& strides, Rng& random) {
+  for (int d = 0; d < shape.rank(); ++d) {
+    if (shape[d] != 1) continue;
+    const int64_t some[] = {1, 0, -1, 3, (int64_t{1} << 33) + 1, -(int64_t{1} << 40) - 3};
+    strides[static_cast<size_t>(d)] = some[random() % 6];
+  }
+}
+
+/// The layout whose lowest element is `start` behind the storage's first.
+inline Layout layout_of(const Shape& shape, const Way& way) {
+  Layout::Strides strides{};
+  int64_t offset = way.start;
+  for (int d = 0; d < shape.rank(); ++d) {
+    const int64_t stride = way.strides[static_cast<size_t>(d)];
+    strides[static_cast<size_t>(d)] = stride;
+    if (stride < 0 && shape[d] > 1) offset -= stride * (shape[d] - 1);
+  }
+  return Layout(shape, strides, offset);
+}
+
+/// Any way at all. Outputs' elements are apart.
+inline Way some_way(const Shape& shape, bool is_output, Rng& random) {
+  const int rank = shape.rank();
+  std::vector<int> order(static_cast<size_t>(rank));
+  std::iota(order.begin(), order.end(), 0);
+  std::reverse(order.begin(), order.end());
+  if (random() % 3 == 0) std::shuffle(order.begin(), order.end(), random);
+  Way way{"", std::vector<int64_t>(static_cast<size_t>(rank)), 0};
+  int64_t step = random() % 8 == 0 ? 2 : 1;
+  for (const int d : order) {
+    int64_t& stride = way.strides[static_cast<size_t>(d)];
+    stride = step;
+    step *= std::max<int64_t>(shape[d], 1);
+    if (random() % 5 == 0) step = up_to(step, 8);
+    if (random() % 8 == 0) step += 1;
+    if (random() % 12 == 0) step *= 2;
+    if (!is_output && random() % 8 == 0) stride = 0;
+    // Along another dim's elements: windows of a row.
+    if (!is_output && random() % 8 == 0) stride = way.strides[static_cast<size_t>(order[0])];
+    if (random() % 4 == 0) stride = -stride;
+  }
+  spoil(shape, way.strides, random);
+  const int64_t starts[] = {0, 0, 1, 2, 8, 3};
+  way.start = starts[random() % 6];
+  return way;
+}
+
+/// Of a matrix one of the ways above, as often as any.
+inline Way some_way_of_rows(const Shape& shape, bool is_output, Rng& random) {
+  if (shape.rank() != 2 || random() % 2 == 0) return some_way(shape, is_output, random);
+  const std::vector<Way> ways = ways_of_matrix(shape[0], shape[1], is_output);
+  return ways[is_output && random() % 2 == 0 ? 0 : random() % ways.size()];
+}
+
+// ---- Operands ----
+
+/// An operand on the host and on a device, and its elements as a dense copy.
+class Placed {
+ public:
+  Placed(GpuBackend& gpu, DType dtype, const Shape& shape, const Way& way, uint64_t seed)
+      : dtype_(dtype), layout_(gpu::layout_of(shape, way)), way_(way) {
+    int64_t last = way.start;
+    for (int d = 0; d < shape.rank(); ++d) {
+      if (shape[d] > 1) last += std::abs(layout_.stride(d)) * (shape[d] - 1);
+    }
+    // Kernels may read whole words and vectors of 16 bytes in which an element lies.
+    const int64_t bytes = up_to((last + 1) * info(dtype).block_bytes, 16);
+    storage_.resize(static_cast<size_t>(bytes), std::byte{0x7f});  // NaN, or large
+    each([&](int64_t, int64_t at) {
+      test::write_bits(dtype_, storage_.data(), at, bits_of(seed, at));
+    });
+    memory_ = std::make_unique<Memory>(gpu, storage_.size());
+    dense_.resize(static_cast<size_t>(shape.elems() * info(dtype).block_bytes) + 1);
+    send(gpu);
+  }
+
+  DType dtype() const { return dtype_; }
+  const Shape& shape() const { return layout_.shape(); }
+  const Layout& layout() const { return layout_; }
+  View there() const { return {memory_->data(), dtype_, layout_}; }
+  View dense() { return {dense_.data(), dtype_, Layout::contiguous(shape())}; }
+  std::string str() const {
+    return fmt::format("{} {} / {} from {}", name(dtype_), shape().str(),
+                       fmt::join(way_.strides, " "), way_.start);
+  }
+  uint64_t dense_bits(int64_t i) const { return test::read_bits(dtype_, dense_.data(), i); }
+  double value(int64_t i) const { return test::decode(dtype_, dense_bits(i)); }
+
+  /// Sets elements by their row-major index; of several that lie in one place, the last one counts.
+  void set(GpuBackend& gpu, const std::function<uint64_t(int64_t)>& bits) {
+    each([&](int64_t i, int64_t at) { test::write_bits(dtype_, storage_.data(), at, bits(i)); });
+    send(gpu);
+  }
+  /// What the device has written: elements in their order. Reports what it wrote beside them.
+  std::vector<uint64_t> fetch(GpuBackend& gpu) {
+    std::vector<std::byte> got(storage_.size());
+    gpu.download(got.data(), memory_->data(), got.size());
+    std::vector<uint64_t> bits(static_cast<size_t>(shape().elems()));
+    std::vector<std::byte> rest = storage_;
+    each([&](int64_t i, int64_t at) {
+      bits[static_cast<size_t>(i)] = test::read_bits(dtype_, got.data(), at);
+      test::write_bits(dtype_, rest.data(), at, bits[static_cast<size_t>(i)]);
+    });
+    EXPECT_TRUE(rest == got) << "bytes beside the output were written";
+    return bits;
+  }
+
+ private:
+  /// body(row-major index, place in elements)
+  void each(const std::function<void(int64_t, int64_t)>& body) const {
+    const Shape& s = shape();
+    std::vector<int64_t> index(static_cast<size_t>(s.rank()));
+    for (int64_t i = 0; i < s.elems(); ++i) {
+      int64_t at = layout_.offset(), rest = i;
+      for (int d = s.rank() - 1; d >= 0; --d) {
+        if (s[d] > 1) at += rest % s[d] * layout_.stride(d);
+        rest /= s[d];
+      }
+      body(i, at);
+    }
+  }
+  uint64_t bits_of(uint64_t seed, int64_t at) const {
+    return test::random_bits(dtype_, seed * 7919 + static_cast<uint64_t>(at));
+  }
+  void send(GpuBackend& gpu) {
+    gpu.upload(memory_->data(), storage_.data(), storage_.size());
+    each([&](int64_t i, int64_t at) {
+      test::write_bits(dtype_, dense_.data(), i, test::read_bits(dtype_, storage_.data(), at));
+    });
+  }
+
+  DType dtype_;
+  Layout layout_;
+  Way way_;
+  std::vector<std::byte> storage_, dense_;
+  std::unique_ptr<Memory> memory_;
+};
+
+inline bool is_nan(DType dtype, uint64_t bits) {
+  return is_float(dtype) && std::isnan(test::decode(dtype, bits));
+}
+
+class GpuLayouts : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (devices().empty()) GTEST_SKIP() << "WICK_TEST_DEVICES names none";
+  }
+  template <class Body>
+  void on_each(Body body) {
+    for (const Device& device : devices()) {
+      SCOPED_TRACE(device.str());
+      body(backend_of(device));
+      if (HasFailure()) return;
+    }
+  }
+
+  using Inputs = std::vector<ConstView>;
+  using Call = std::function<void(Backend&, const View& out, const Inputs& in)>;
+  /// The op on the device as operands lie, and on the CPU with dense ones: equal bits.
+  static void expect_cpu_bits(GpuBackend& gpu, std::string_view what, Placed& out,
+                              std::initializer_list<Placed*> inputs, const Call& call) {
+    std::string text = fmt::format("{} to {}", what, out.str());
+    Inputs there, dense;
+    for (Placed* in : inputs) {
+      text += fmt::format(", {}", in->str());
+      there.push_back(in->there());
+      dense.push_back(in->dense());
+    }
+    SCOPED_TRACE(text);
+    call(gpu, out.there(), there);
+    const std::vector<uint64_t> got = out.fetch(gpu);
+    call(cpu_, out.dense(), dense);
+    for (size_t i = 0; i < got.size(); ++i) {
+      const uint64_t want = out.dense_bits(static_cast<int64_t>(i));
+      if (got[i] == want || (is_nan(out.dtype(), got[i]) && is_nan(out.dtype(), want))) continue;
+      ADD_FAILURE() << "element " << i << ": " << std::hex << got[i] << " for " << want;
+      return;
+    }
+  }
+  static inline cpu::CpuBackend cpu_{cpu::available_isas().back()};
+};
+
+}  // namespace wick::gpu
