@@ -13,12 +13,13 @@ import sys
 SCALAR = {
     "V3": [
         r"rem_loop2<double>",  # as many rounds as the quotient needs
+        r"(sin|cos)_loop<double>",  # a branch for large arguments; kernels take the form without
         r"cast_loop<.*\blong\b",  # no vector conversion between floats and i64 before AVX-512
         r"quantize_loop",  # off the hot path: weights are quantised once
         r"dequantize_loop",  # 16-byte vectors suit a block of 16 bytes
         r"activation_loop",
     ],
-    "V4": [r"rem_loop2<double>", r"quantize_loop", r"dequantize_loop", r"activation_loop"],
+    "V4": [r"rem_loop2<double>", r"(sin|cos)_loop<double>", r"quantize_loop", r"dequantize_loop", r"activation_loop"],
 }
 WIDTH = {"V3": "ymm", "V4": "zmm"}
 

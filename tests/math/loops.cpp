@@ -51,9 +51,10 @@ T narrow(Y y) {
 WICK_MATH_UNARY(X)
 #undef X
 #define X(name)                                                  \
+  template <class T>                                             \
   void name##_loop(const void* in, void* out, std::size_t n) {   \
-    const float* __restrict x = static_cast<const float*>(in);   \
-    float* __restrict y = static_cast<float*>(out);              \
+    const T* __restrict x = static_cast<const T*>(in);           \
+    T* __restrict y = static_cast<T*>(out);                      \
     for (std::size_t i = 0; i < n; ++i) y[i] = math::name(x[i]); \
   }
 X(sin_of_near)
@@ -193,8 +194,10 @@ constexpr Loops make_loops() {
       {},
       {},
       {},
-      sin_of_near_loop,
-      cos_of_near_loop,
+      sin_of_near_loop<float>,
+      cos_of_near_loop<float>,
+      sin_of_near_loop<double>,
+      cos_of_near_loop<double>,
       {WICK_CAST_ROW(u8), WICK_CAST_ROW(u32), WICK_CAST_ROW(i16), WICK_CAST_ROW(i32),
        WICK_CAST_ROW(i64), WICK_CAST_ROW(bf16), WICK_CAST_ROW(f16), WICK_CAST_ROW(float),
        WICK_CAST_ROW(double), WICK_CAST_ROW(f8e4m3)},

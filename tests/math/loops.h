@@ -113,6 +113,7 @@ struct Loops {
   Loop2 whole_binary[kWholes][kWholeBinaries];
   Loop2 compare[kCompared][kCompares];  // to bytes of 0 and 1
   Loop1 sin_of_near, cos_of_near;       // f32
+  Loop1 sin_of_near_f64, cos_of_near_f64;
   /// cast[to][from]
   void (*cast[kReals][kReals])(const void*, void*, std::size_t);
   void (*dequantize[kFormats])(const void*, float*, std::size_t blocks);

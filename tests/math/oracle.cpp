@@ -351,8 +351,6 @@ double ulp_error_f64(Binary f, double x, double y, double got) {
   return ulp_error_f64(z.get(), got);
 }
 
-double domain_f64(Unary f) { return f == k_sin || f == k_cos ? 0x1p30 : kInf; }
-
 double limit_f32(Unary f) {
   switch (f) {
     case k_exp:

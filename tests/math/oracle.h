@@ -36,9 +36,6 @@ double limit_f32(Binary f);
 double limit_f64(Unary f);
 double limit_f64(Binary f);
 
-/// The largest magnitude in a function's domain; beyond it only infinities and NaN are specified.
-double domain_f64(Unary f);
-
 /// The loops this processor can run.
 struct NamedLoops {
   std::string name;

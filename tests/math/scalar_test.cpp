@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cfloat>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -194,8 +195,14 @@ TEST_P(F64, WithinLimitAndSameBits) {
   if (f == k_sin || f == k_cos) {  // near the multiples of pi/2
     for (int k = 1; k < 20000; ++k) x.push_back(static_cast<double>(k * 34359.0) * M_PI_2);
     for (int k = 1; k < 2000; ++k) x.push_back(k * M_PI_2);
+    // The double nearest to a multiple of pi/2, both sides of where the reduction changes, and every exponent.
+    for (const double v : {0x1.6ac5b262ca1ffp+849, 0x1p30, std::nextafter(0x1p30, kInf), 1e22, DBL_MAX}) {
+      x.push_back(v), x.push_back(-v);
+    }
+    for (int e = 29; e < 1024; ++e) {
+      for (const double m : {1.0, M_PI_2, M_PI_4 + 0.5, 1.9999999999999998}) x.push_back(std::ldexp(m, e));
+    }
   }
-  std::erase_if(x, [&](double v) { return std::isfinite(v) && std::fabs(v) > domain_f64(f); });
   std::vector<double> y(x.size()), other(x.size());
   const std::vector<NamedLoops> sets = available_loops();
   sets.back().loops->unary[kFloat64][f](x.data(), y.data(), x.size());
@@ -316,6 +323,16 @@ TEST(Scalar, SineAndCosineOfNear) {
     set.loops->unary[kFloat32][k_cos](x.data(), whole.data(), x.size());
     set.loops->cos_of_near(x.data(), near.data(), x.size());
     EXPECT_EQ(differing(whole, near), 0u) << set.name;
+  }
+  std::vector<double> wide = middle_f64(100000, 3), y(wide.size()), z(wide.size());
+  std::erase_if(wide, [](double v) { return std::fabs(v) > 0x1p30; });
+  for (const NamedLoops& set : available_loops()) {
+    set.loops->unary[kFloat64][k_sin](wide.data(), y.data(), wide.size());
+    set.loops->sin_of_near_f64(wide.data(), z.data(), wide.size());
+    EXPECT_EQ(differing(y, z), 0u) << set.name;
+    set.loops->unary[kFloat64][k_cos](wide.data(), y.data(), wide.size());
+    set.loops->cos_of_near_f64(wide.data(), z.data(), wide.size());
+    EXPECT_EQ(differing(y, z), 0u) << set.name;
   }
 }
 

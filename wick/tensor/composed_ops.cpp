@@ -170,6 +170,20 @@ std::vector<std::string> parse_equation(std::string_view equation, size_t operan
   return parts;
 }
 
+/// Whether an equation takes more than one sum or product: more than two operands, or a letter of
+/// one operand alone that the result doesn't have beside another operand.
+bool has_many_steps(const std::vector<std::string>& parts) {
+  const size_t operands = parts.size() - 1;
+  if (operands > 2) return true;
+  for (size_t i = 0; i < operands && operands == 2; ++i) {
+    for (const char c : parts[i]) {
+      const bool elsewhere = parts[1 - i].find(c) != std::string::npos || parts[2].find(c) != std::string::npos;
+      if (!elsewhere) return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 Tensor einsum(std::string_view equation, std::span<const Tensor> operands) {
@@ -201,6 +215,12 @@ Tensor einsum(std::string_view equation, std::span<const Tensor> operands) {
       fail_einsum("a letter of no operand", equation, std::string(1, c));
     }
   }
+  // One product, or one sum, rounds to the dtype once. Of several, all but the last would round, and
+  // may overflow, in between: narrow floats go through f32.
+  const DType dtype = operands[0].dtype(), wide = tape::wide(dtype);
+  if (is_float(dtype) && wide != dtype && has_many_steps(parts)) {
+    for (Term& t : terms) t.x = t.x.to(wide);
+  }
   // Left to right, each time summing what neither the result nor a later operand has.
   Term all = terms.front();
   for (size_t i = 0; i < terms.size(); ++i) {
@@ -213,7 +233,7 @@ Tensor einsum(std::string_view equation, std::span<const Tensor> operands) {
       all = reduced_to(multiply(all, next, wanted), wanted);
     }
   }
-  return arranged(all, result);
+  return arranged(all, result).to(dtype);
 }
 
 Tensor rope_of_tokens(const Tensor& x, const Tensor& cos, const Tensor& sin, bool interleaved) {

@@ -352,7 +352,8 @@ WICK_API Tensor cached_attention(const Tensor& qkv, const AttentionStep& step);
 /// Errors of sum.
 WICK_API Tensor var(const Tensor& x, std::span<const int> dims = {}, bool keepdim = false,
                     int64_t correction = 1);
-/// log(sum(exp(x))) over a set of dims, without overflow. Shapes of sum. Floats, kept. Class tree.
+/// log(sum(exp(x))) over a set of dims, without overflow. Shapes of sum. Floats, kept: narrow ones
+/// compute in f32, rounded once. Class tree.
 /// Errors of max.
 WICK_API Tensor logsumexp(const Tensor& x, std::span<const int> dims = {}, bool keepdim = false);
 /// Whether any element, or all of them, aren't 0 (NaN isn't), over a set of dims. Shapes of sum.
