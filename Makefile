@@ -1,6 +1,7 @@
 # make run  [PROMPT="…"] [ARGS="…"]   builds wick and generates text with a small model
 # make test                           builds and runs all tests
 # make sanitize-sample                builds and runs a sample of the tests under sanitizers; part of make test
+# make soak   [DEVICE=cpu] [SECONDS=60] [SEED=today]   calls every op at random and checks the results
 # make parity                         runs the whole parity suite and writes its summary, build/parity.md
 BUILD  := build/release
 PROMPT ?= The three most important rules of good engineering are
@@ -9,10 +10,14 @@ export PROMPT
 ARGS   ?= -n 128 --seed 1
 JOBS   ?= $(shell nproc)
 
-.PHONY: run test sanitize-sample parity build emu deps asan tsan clean help
+SOAK_DEVICE  := $(or $(DEVICE),cpu)
+SOAK_SECONDS := $(or $(SECONDS),60)
+SOAK_SEED    := $(or $(SEED),today)
+
+.PHONY: run test soak sanitize-sample parity build emu deps asan tsan clean help
 
 help:
-	@sed -n '1,4s/^# //p' Makefile
+	@sed -n '1,5s/^# //p' Makefile
 
 run: build
 	@model=$$(python3 tools/fetch_model.py | tail -n 1) && \
@@ -26,6 +31,11 @@ test: build emu
 
 sanitize-sample: deps
 	@tools/sanitize_sample.sh $(JOBS)
+
+# On hip:0 without a card, WICK_HIP_LIBRARY=build/emu/lib/libamdhip64.so.6 names the emulator.
+soak: build
+	@ninja -C $(BUILD) -j $(JOBS) op_soak
+	$(BUILD)/bin/op_soak --device $(SOAK_DEVICE) --seconds $(SOAK_SECONDS) --seed $(SOAK_SEED)
 
 parity: build
 	@ninja -C $(BUILD) -j $(JOBS) wick_tests

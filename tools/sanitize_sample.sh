@@ -25,7 +25,16 @@ sample() {
 }
 
 mkdir -p build
+# Random calls of every op (tests/soak), on one core while the sample for TSan is built on the other.
+soak() {
+  ninja -C build/asan-sample -j "$jobs" op_soak
+  build/asan-sample/bin/op_soak --seconds "${WICK_SOAK_SECONDS:-90}" --elems 3000
+}
+
 # All that isn't a row of the parity suite, and two layouts of each row that is.
 sample asan '*-Parity/*' 50
 sample asan 'Parity/*.f16.stepped.cpu-v3:Parity/*.f32.sliced.cpu-v3' 30
+soak &
+soaking=$!
 sample tsan 'ThreadPool*:Memory.ManyThreads:Parity.*threads*' 15
+wait "$soaking"
