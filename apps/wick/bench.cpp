@@ -58,7 +58,7 @@ double measure(Subject& subject, const std::vector<int32_t>& tokens, int64_t dep
   subject.cache.truncate(depth);
   const auto total = static_cast<int64_t>(tokens.size());
   const double start = now_seconds();
-  for (int64_t at = 0; at < total && !interrupted(); at += batch) {
+  for (int64_t at = 0; at < total; at += batch) {
     const auto count = static_cast<size_t>(std::min(batch, total - at));
     subject.run(std::span(tokens).subspan(static_cast<size_t>(at), count));
   }
@@ -77,7 +77,7 @@ double measure_steps(Subject& subject, const std::vector<int32_t>& tokens, int64
   const auto total = static_cast<int64_t>(tokens.size());
   const double start = now_seconds();
   subject.decoder->start(logits, {}, likeliest);
-  for (int64_t i = 0; i < total && !interrupted(); ++i) subject.decoder->next(true);
+  for (int64_t i = 0; i < total; ++i) subject.decoder->next(true);
   subject.decoder->next(false);
   return static_cast<double>(total) / (now_seconds() - start);
 }
@@ -90,7 +90,6 @@ Row run_test(Subject& subject, const Options& o, bool prompt, int64_t length, in
   cpu::set_threads(threads);
   const int64_t vocabulary = subject.model.vocab_size();
   const std::vector<int32_t> tokens = some_tokens(length, vocabulary);
-  if (interrupted()) return row;
   subject.cache.truncate(0);
   if (o.depth > 0) measure(subject, some_tokens(o.depth, vocabulary), 0, o.model.batch);
   const auto once = [&](const std::vector<int32_t>& some) {
@@ -101,7 +100,7 @@ Row run_test(Subject& subject, const Options& o, bool prompt, int64_t length, in
   const std::vector<int32_t> warm(tokens.begin(),
                                   tokens.begin() + std::min<int64_t>(length, prompt ? length : 8));
   once(warm);
-  for (int i = 0; i < o.repeats && !interrupted(); ++i) {
+  for (int i = 0; i < o.repeats; ++i) {
     row.tps.push_back(once(tokens));
   }
   std::sort(row.tps.begin(), row.tps.end());
@@ -147,7 +146,6 @@ int run(Options o) {
     for (int64_t n : o.prompts) rows.push_back(run_test(subject, o, true, n, threads));
     for (int64_t n : o.lengths) rows.push_back(run_test(subject, o, false, n, threads));
   }
-  if (interrupted()) return kInterrupted;
   if (o.json) {
     Json list = Json::array();
     for (const Row& row : rows) {

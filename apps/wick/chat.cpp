@@ -8,7 +8,10 @@
 #include <memory>
 
 #include "common.h"
+#include "line_editor.h"
 #include "wick/base/error.h"
+#include "wick/base/printable.h"
+#include "wick/text/chat_template.h"
 
 namespace wick::cli {
 namespace {
@@ -20,16 +23,43 @@ struct Options {
   int64_t count = -1;
 };
 
+constexpr const char* kHelp =
+    "/clear   forget what was said\n"
+    "/exit    end (also /quit, Ctrl-D)\n"
+    "/help    this list\n"
+    "//text   send \"/text\" to the model\n"
+    "Ctrl-C stops an answer or drops the line that is typed.\n";
+constexpr const char* kCommands =
+    "use /clear, /exit, /quit or /help; // sends a message with one /";
+
+/// The turns to speak in. Warns where the file's template may want others.
+text::ChatFormat choose_format(const serve::Engine& engine, const std::string& file) {
+  const std::string& chat_template = engine.chat_template();
+  const auto format = text::detect_chat_format(chat_template, engine.tokenizer());
+  if (!format) {
+    throw Error("chat", "unknown chat template", file,
+                "this version speaks ChatML and Llama 3 turns; wick generate takes any text");
+  }
+  if (chat_template.empty()) {
+    warn(
+        fmt::format("chat: the file has no chat template: {} turns are assumed from its "
+                    "vocabulary",
+                    text::name(*format)));
+  } else if (!text::gives_turns(chat_template, *format)) {
+    warn(
+        fmt::format("chat: the file's chat template may give other turns: plain {} turns are "
+                    "assumed",
+                    text::name(*format)));
+  }
+  return *format;
+}
+
 class Chat {
  public:
   explicit Chat(const Options& o)
       : options_(o), engine_(o.model.load()), session_(engine_, o.model.session()) {
-    const auto format = text::detect_chat_format(engine_->chat_template(), engine_->tokenizer());
-    if (!format) {
-      throw Error("chat", "unknown chat template", o.model.file,
-                  "this version speaks ChatML and Llama 3 turns; wick generate takes any text");
-    }
-    format_ = *format;
+    o.model.check_context(engine_->model());
+    format_ = choose_format(*engine_, o.model.file);
     check_text(options_.system, "--system");
     clear();
   }
@@ -42,25 +72,25 @@ class Chat {
   /// One turn: the user's message in, the streamed answer out. False: interrupted.
   bool turn(const std::string& message) {
     check_text(message, "-");
+    const size_t before = messages_.size();
     messages_.push_back({text::ChatRole::user, message});
-    text::ChatOptions chat;
-    chat.default_system = text::default_system_message(engine_->chat_template());
     serve::Generated answer;
     try {
-      session_.feed_whole(text::encode_chat(engine_->tokenizer(), format_, messages_, chat),
-                          interrupted);
+      const std::vector<int32_t> tokens = encode();
+      check_room(static_cast<int64_t>(tokens.size()), before);
+      session_.feed_whole(tokens, interrupted);
       serve::GenerateOptions generate;
       generate.max_tokens = options_.count;
       generate.sampler = options_.sampling.sampler;
       generate.sampler.seed += turns_++;
       generate.cancelled = interrupted;
-      generate.on_text = print;
+      generate.on_text = print_now;
       if (!interrupted()) answer = session_.generate(generate);
     } catch (const Error&) {
       messages_.pop_back();  // the conversation goes on without the turn that failed
       throw;
     }
-    print("\n");
+    print_now("\n");
     if (answer.finish == serve::FinishReason::context_full) {
       std::fprintf(stderr, "(the context of %lld tokens is full: /clear starts anew)\n",
                    static_cast<long long>(session_.context()));
@@ -70,6 +100,22 @@ class Chat {
   }
 
  private:
+  std::vector<int32_t> encode() const {
+    text::ChatOptions chat;
+    chat.default_system = text::default_system_message(engine_->chat_template());
+    return text::encode_chat(engine_->tokenizer(), format_, messages_, chat);
+  }
+
+  /// Errors: the conversation doesn't fit; `earlier` messages were there before the newest.
+  void check_room(int64_t tokens, size_t earlier) const {
+    if (tokens <= session_.context()) return;
+    const bool alone = earlier == (options_.system.empty() ? 0u : 1u);
+    throw Error("chat", "prompt longer than the context",
+                fmt::format("{} tokens, {} positions", tokens, session_.context()),
+                alone ? "shorten the message or ask for more with --ctx"
+                      : "/clear forgets what was said, --ctx asks for more");
+  }
+
   /// On its own, so that an error counts bytes from the text's start, not the conversation's.
   void check_text(const std::string& text, const std::string& source) const {
     encode_text(engine_->tokenizer(), text, source);
@@ -83,36 +129,66 @@ class Chat {
   uint64_t turns_ = 0;
 };
 
+enum class Next : uint8_t { go_on, end, interrupted };
+
+/// What one line asks for: a command, or a message to the model. Errors: no such command.
+Next handle(Chat& chat, std::string line) {
+  if (line.empty()) return Next::go_on;
+  if (line[0] == '/' && !line.starts_with("//")) {
+    const std::string word = line.substr(0, line.find_last_not_of(" \t\r") + 1);
+    if (word == "/exit" || word == "/quit") return Next::end;
+    if (word == "/clear") {
+      chat.clear();
+    } else if (word == "/help") {
+      std::fputs(kHelp, stderr);
+    } else {
+      const std::string first = word.substr(0, word.find_first_of(" \t"));
+      throw Error("chat", "unknown command", fmt::format("'{}'", printable(first, 60)), kCommands);
+    }
+    return Next::go_on;
+  }
+  if (line.starts_with("//")) line.erase(0, 1);
+  return chat.turn(line) ? Next::go_on : Next::interrupted;
+}
+
+/// A conversation with who sits at the terminal: errors are told, and it goes on.
+int talk(Chat& chat) {
+  const StopInOrder in_order(Stop::answer);
+  std::fputs(
+      "Type a message; /help lists commands, /exit or Ctrl-D ends, Ctrl-C stops an answer.\n",
+      stderr);
+  LineEditor editor("> ");
+  for (std::string line;;) {
+    const LineEditor::Outcome outcome = editor.read(line);
+    if (outcome == LineEditor::Outcome::cancelled) continue;
+    if (outcome == LineEditor::Outcome::end) return kOk;
+    try {
+      const Next next = handle(chat, line);
+      if (next == Next::end) return kOk;
+    } catch (const Error& e) {
+      flush_output();
+      std::fprintf(stderr, "wick: %s\n", one_line(e.what()).c_str());
+    }
+    clear_interrupt();
+  }
+}
+
+/// A conversation that a pipe or a file holds, a message a line.
+int answer_lines(Chat& chat) {
+  for (std::string line; std::getline(std::cin, line);) {
+    const StopInOrder in_order(Stop::soon);
+    const Next next = handle(chat, line);
+    if (next == Next::end) break;
+    if (next == Next::interrupted || interrupted()) return kInterrupted;
+  }
+  return kOk;
+}
+
 int run(const Options& o) {
   o.sampling.check();
   check_token_limit(o.count);
   Chat chat(o);
-  const bool terminal = isatty(STDIN_FILENO) != 0;
-  if (terminal)
-    std::fprintf(stderr,
-                 "Type a message; /clear forgets, /exit or Ctrl-D ends, Ctrl-C stops an answer.\n");
-  for (;;) {
-    if (terminal) print("> ");
-    std::string line;
-    if (interrupted() || !std::getline(std::cin, line) || interrupted()) break;
-    if (line == "/exit" || line == "/quit") break;
-    if (line == "/clear") {
-      chat.clear();
-      continue;
-    }
-    if (line.empty()) continue;
-    try {
-      if (!chat.turn(line)) {
-        if (!terminal) return kInterrupted;
-        clear_interrupt();
-      }
-    } catch (const Error& e) {
-      if (!terminal) throw;
-      std::fprintf(stderr, "wick: %s\n", e.what());
-    }
-  }
-  if (terminal) print("\n");
-  return interrupted() ? kInterrupted : kOk;
+  return isatty(STDIN_FILENO) != 0 ? talk(chat) : answer_lines(chat);
 }
 
 }  // namespace
@@ -122,6 +198,11 @@ void add_chat(CLI::App& app) {
   CLI::App* command = add_command(
       app, "chat", "Talk with a model",
       "Messages are read line by line from the terminal or a pipe; answers stream to stdout.\n"
+      "A line that begins with / is a command: /clear forgets what was said, /exit and /quit end,\n"
+      "/help lists them; //text sends \"/text\". At a terminal Ctrl-C stops an answer or drops "
+      "the\n"
+      "line, Ctrl-D ends. Turns are ChatML's or Llama 3's, chosen by the file's chat template;\n"
+      "a warning says so where the template may give others.\n"
       "Example: echo \"Name three rivers.\" | wick chat -m model.gguf",
       [o] { return run(*o); });
   o->model.add_to(*command);

@@ -3,38 +3,73 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
+#include <cctype>
 #include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <cstring>
 
 #include "wick/backend/backend.h"
 #include "wick/backend/cpu/cpu.h"
 #include "wick/backend/devices.h"
+#include "wick/base/environment.h"
 #include "wick/base/error.h"
+#include "wick/base/printable.h"
 
 namespace wick::cli {
 namespace {
 
-std::atomic<bool> stop_asked{false};
+/// What the environment says that nothing will follow.
+void check_variables(bool uses_device) {
+  check_environment();
+  cpu::isa();  // WICK_CPU_ISA
+  for (const UnknownVariable& variable : unknown_environment_variables()) {
+    const std::string hint =
+        variable.nearest.empty() ? "" : fmt::format(": did you mean {}?", variable.nearest);
+    warn(fmt::format("{}: unknown environment variable{}", printable(variable.name), hint));
+  }
+  if (!uses_device && !environment("WICK_TRACE").empty()) warn_untraced();
+}
 
-void on_signal(int signal) {
-  stop_asked.store(true);
-  std::signal(signal, SIG_DFL);
+/// Warns of libraries that the environment names and that can't be used.
+void check_libraries(Device device) {
+  for (const DriverDescription& driver : gpu_drivers()) {
+    const char* variable =
+        driver.kind == DeviceKind::cuda ? "WICK_CUDA_LIBRARY" : "WICK_HIP_LIBRARY";
+    if (!driver.found && !environment(variable).empty()) {
+      warn(fmt::format("{}: no driver: {}", variable, driver.missing));
+    }
+  }
+  if (device.kind == DeviceKind::cpu) return;
+  const bool any = !environment("WICK_CUBLASLT_LIBRARY").empty() ||
+                   !environment("WICK_HIPBLASLT_LIBRARY").empty() ||
+                   !environment("WICK_ROCBLAS_LIBRARY").empty();
+  if (!any) return;
+  for (const LibraryDescription& library : gpu_libraries()) {
+    std::string variable = "WICK_" + library.name + "_LIBRARY";
+    for (char& c : variable) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    if (!library.found && !environment(variable.c_str()).empty()) {
+      warn(fmt::format("{}: not used: {}", variable, library.missing));
+    }
+  }
 }
 
 }  // namespace
+
+void warn_untraced() {
+  warn("WICK_TRACE: nothing is traced: a trace shows the work of GPUs, and none is used");
+}
 
 CLI::App* add_command(CLI::App& app, const std::string& name, const std::string& summary,
                       const std::string& teaching, Run run) {
   CLI::App* command = app.add_subcommand(name, summary);
   command->footer(teaching);
   // Called when everything has been parsed, so that an unknown option is an error before any work.
-  command->callback([run = std::move(run)] {
+  command->callback([command, run = std::move(run)] {
+    check_variables(command->get_option_no_throw("--device") != nullptr);
     const int code = run();
     if (code != kOk) throw CLI::RuntimeError(code);
   });
@@ -68,6 +103,8 @@ auto ModelOptions::load_with(const Load& load) const {
   models::LoadOptions options;
   options.device = device == "auto" ? best_device() : Device::parse(device);
   backend(options.device);  // named before the file is touched, if there is none such
+  if (device == "auto") check_libraries(options.device);
+  if (options.device.kind == DeviceKind::cpu && !environment("WICK_TRACE").empty()) warn_untraced();
   Progress progress("loading");
   options.progress = [&](int64_t done, int64_t total) { progress.update(done, total); };
   return load(options);
@@ -94,6 +131,14 @@ serve::SessionOptions ModelOptions::session() const {
   if (batch < 1)
     throw Error("--batch", "out of range", fmt::format("{}", batch), "need at least 1");
   return {.context = context.value_or(0), .cache_dtype = *type, .batch = batch};
+}
+
+void ModelOptions::check_context(const models::CausalLm& model) const {
+  if (!context || *context <= model.context_length()) return;
+  warn(
+      fmt::format("--ctx: {} is more than the {} tokens that the model was trained for: answers "
+                  "get worse beyond",
+                  *context, model.context_length()));
 }
 
 void SamplingOptions::add_to(CLI::App& command) {
@@ -144,6 +189,7 @@ void Progress::update(int64_t done, int64_t total) {
   if (now - started_ < 0.3 || (now - drawn_ < 0.05 && done < total)) return;
   drawn_ = now;
   shown_ = true;
+  progress_shown(true);
   constexpr int64_t kWidth = 30;
   const auto filled = static_cast<size_t>(kWidth * done / total);
   std::fprintf(stderr, "\r%s [%s%s] %3d%%", label_.c_str(), std::string(filled, '#').c_str(),
@@ -152,7 +198,9 @@ void Progress::update(int64_t done, int64_t total) {
 }
 
 Progress::~Progress() {
-  if (shown_) std::fprintf(stderr, "\r\033[K");
+  if (!shown_) return;
+  progress_shown(false);
+  std::fprintf(stderr, "\r\033[K");
 }
 
 void require_streams() {
@@ -161,29 +209,6 @@ void require_streams() {
     if (fcntl(fd, F_GETFD) == -1 && open("/dev/null", fd == 2 ? O_WRONLY : O_RDONLY) != fd)
       _exit(2);
   }
-}
-
-void handle_interrupts() {
-  // No SA_RESTART: a read from the terminal ends with the signal.
-  struct sigaction action {};
-  action.sa_handler = on_signal;
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
-  // nohup has a hang-up ignored already.
-  struct sigaction hangup {};
-  if (sigaction(SIGHUP, nullptr, &hangup) == 0 && hangup.sa_handler != SIG_IGN)
-    sigaction(SIGHUP, &action, nullptr);
-  // A reader that goes away (`| head`) is noticed by print(), a limit on file sizes by the writer:
-  // both end the command in order.
-  std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGXFSZ, SIG_IGN);
-}
-
-bool interrupted() { return stop_asked.load(); }
-
-void clear_interrupt() {
-  stop_asked.store(false);
-  handle_interrupts();
 }
 
 int64_t peak_resident_bytes() {
@@ -199,29 +224,25 @@ std::string human_bytes(int64_t bytes) {
   return fmt::format("{:.0f} kB", b / 1e3);
 }
 
-void print_json(const Json& json) {
-  print(json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
-}
-
-void print(std::string_view text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
-    throw Error(ErrorKind::file, "stdout", "cannot write", std::strerror(errno));
-  }
-}
-
 std::string read_text(const std::string& path) {
   const bool standard = path == "-";
-  std::FILE* file = standard ? stdin : std::fopen(path.c_str(), "rb");
-  if (file == nullptr) throw Error(ErrorKind::file, path, "cannot read", std::strerror(errno));
+  const int file = standard ? STDIN_FILENO : open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) throw Error(ErrorKind::file, path, "cannot read", std::strerror(errno));
   std::string text;
-  char part[1 << 16];
-  errno = 0;
-  while (const size_t count = interrupted() ? 0 : std::fread(part, 1, sizeof part, file))
-    text.append(part, count);
-  const int error = std::ferror(file) != 0 ? errno : 0;
-  if (!standard) std::fclose(file);
-  if (error != 0 && !(standard && error == EBADF)) {
-    throw Error(ErrorKind::file, path, "cannot read", std::strerror(error));
+  struct stat status {};
+  if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0) {
+    text.reserve(static_cast<size_t>(status.st_size));
+  }
+  std::vector<char> part(size_t{1} << 18);
+  ssize_t count = 0;
+  do {
+    count = ::read(file, part.data(), part.size());
+    if (count > 0) text.append(part.data(), static_cast<size_t>(count));
+  } while (count > 0 || (count < 0 && errno == EINTR));
+  const int error = count < 0 ? errno : 0;
+  if (!standard) close(file);
+  if (error != 0) {
+    throw Error(ErrorKind::file, standard ? "stdin" : path, "cannot read", std::strerror(error));
   }
   return text;
 }

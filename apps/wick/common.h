@@ -4,19 +4,18 @@
 #include <charconv>
 #include <cstdint>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <type_traits>
 
+#include "interrupt.h"
+#include "output.h"
 #include "wick/base/dtype.h"
 #include "wick/serve/engine.h"
 
 namespace wick::cli {
-
-using Json = nlohmann::ordered_json;
 
 /// Exit codes: everything went well, bad input or a failure, stopped by Ctrl-C.
 inline constexpr int kOk = 0, kFailed = 2, kInterrupted = 130;
@@ -24,7 +23,8 @@ inline constexpr int kOk = 0, kFailed = 2, kInterrupted = 130;
 inline constexpr const char* kThreadsHelp =
     "CPU threads (default: one a usable core; more than there are cores are started as asked)";
 
-/// Adds a subcommand; `run` is called once its options are parsed and returns the exit code.
+/// Adds a subcommand; `run` is called once its options are parsed and the environment is checked,
+/// and returns the exit code.
 using Run = std::function<int()>;
 CLI::App* add_command(CLI::App& app, const std::string& name, const std::string& summary,
                       const std::string& teaching, Run run);
@@ -38,6 +38,12 @@ void add_tokenize(CLI::App& app);
 void add_inspect(CLI::App& app);
 void add_quantize(CLI::App& app);
 void add_devices(CLI::App& app);
+void add_help(CLI::App& app);
+
+/// The names of all commands, with a blank in front of each.
+std::string command_names(const CLI::App& app);
+/// What to say of a word that names no command; empty where it does.
+std::string unknown_command(const CLI::App& app, const std::string& word);
 
 /// The kind of number that an option's variable holds.
 template <class Value>
@@ -85,6 +91,8 @@ struct ModelOptions {
   /// The same for a model whose tokenizer isn't wanted.
   std::unique_ptr<models::CausalLm> load_model() const;
   serve::SessionOptions session() const;
+  /// Warns where --ctx asks for more than the model was trained for.
+  void check_context(const models::CausalLm& model) const;
 
  private:
   template <class Load>
@@ -113,6 +121,9 @@ struct SamplingOptions {
   void check() const { text::Sampler{sampler}; }
 };
 
+/// Warns that WICK_TRACE has no effect where no GPU is used.
+void warn_untraced();
+
 /// A bar on stderr while something long runs; silent unless stderr is a terminal and the work takes
 /// more than a moment.
 class Progress {
@@ -130,23 +141,12 @@ class Progress {
 /// Opens standard streams that the process was started without: reading stdin finds its end,
 /// writing to stdout fails.
 void require_streams();
-/// Sets the flag that interrupted() reads on Ctrl-C, SIGTERM or the terminal's end; a second signal
-/// ends the process. Makes failures of writing errors, not signals.
-void handle_interrupts();
-bool interrupted();
-/// Makes interrupted() false again: the next Ctrl-C counts anew.
-void clear_interrupt();
 
 double now_seconds();
 /// Largest resident memory of the process so far.
 int64_t peak_resident_bytes();
 std::string human_bytes(int64_t bytes);
-/// Prints a JSON document; bytes that aren't UTF-8 become U+FFFD.
-void print_json(const Json& json);
-/// Writes to stdout at once. Errors: stdout is closed.
-void print(std::string_view text);
-/// The whole of a file, "-" for standard input; what there is by then when interrupted. Errors: it
-/// can't be read.
+/// The whole of a file, "-" for standard input. Errors: it can't be read.
 std::string read_text(const std::string& path);
 /// The tokens of a text that came from `source`: a path, "-" or an option's name. Errors,
 /// named after it: it isn't UTF-8.

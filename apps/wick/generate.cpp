@@ -63,12 +63,13 @@ void continue_text(const Options& o, const std::vector<int32_t>& prompt, bool st
   options.sampler = o.sampling.sampler;
   options.ignore_end = o.ignore_end;
   options.cancelled = interrupted;
-  if (!o.json) options.on_text = print;
+  if (!o.json) options.on_text = print_now;
   const double fed = now_seconds();
   try {
     session.feed(prompt, interrupted);
     measured.prompt_seconds = now_seconds() - fed;
     measured.prompt_run = session.length();
+    measured.result.finish = serve::FinishReason::cancelled;
     if (!interrupted()) measured.result = session.generate(options);
   } catch (const Error&) {
     if (streams) print("\n");  // the error gets a line of its own
@@ -90,7 +91,7 @@ void report(const Options& o, const Measured& m) {
                 {"finish", finish_name(m.result.finish)}});
     return;
   }
-  print("\n");
+  print_now("\n");
   const bool any = !m.result.tokens.empty();
   const std::string first = any ? fmt::format(" | first token after {:.0f} ms", first_ms) : "";
   std::fprintf(stderr,
@@ -105,17 +106,18 @@ int run(const Options& o) {
   o.sampling.check();
   check_token_limit(o.count);
   const std::string text = o.text.read();
-  if (interrupted()) return kInterrupted;
   const auto engine = o.model.load();
   Measured measured;
   measured.load_seconds = now_seconds() - start;
   const std::vector<int32_t> prompt = encode_prompt(o, engine->tokenizer(), text);
   measured.prompt_tokens = prompt.size();
   serve::Session session(engine, o.model.session());
+  o.model.check_context(engine->model());
   // A prompt that doesn't fit is an error of feed(), and nothing is printed.
   const bool streams = !o.json && static_cast<int64_t>(prompt.size()) <= session.context();
-  if (streams) print(text);
+  if (streams) print_now(text);
   const double fed = now_seconds();
+  const StopInOrder in_order(Stop::soon);
   continue_text(o, prompt, streams, session, measured);
   measured.first_seconds = fed - start + measured.prompt_seconds;
   report(o, measured);

@@ -8,6 +8,7 @@
 
 #include "common.h"
 #include "wick/base/error.h"
+#include "wick/base/printable.h"
 #include "wick/version.h"
 
 namespace {
@@ -17,26 +18,20 @@ constexpr const char* kTeaching = R"(Examples:
   wick chat -m model.gguf
   wick bench -m model.gguf -p 512 -n 128 -t 1 -t 2
   wick quantize model-f16.gguf model-q4_0.gguf q4_0
-`wick COMMAND --help` explains a command. Reports take --json. Errors exit with 2, Ctrl-C with 130.)";
+`wick help COMMAND` or `wick COMMAND --help` explains a command. Reports take --json. Errors are one
+line and exit with 2, Ctrl-C with 130; a reader that goes away (`| head`) ends a command by SIGPIPE.)";
 
-int fail(std::string message) {
+int fail(const std::string& message) {
+  wick::cli::flush_output_before_error();
   // One line, whatever file names and texts it quotes.
-  for (char& c : message) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-  }
-  std::fprintf(stderr, "wick: %s\n", message.c_str());
+  std::fprintf(stderr, "wick: %s\n", wick::cli::one_line(message).c_str());
   return wick::cli::kFailed;
 }
 
 /// What to say when the first word is no command; empty otherwise.
 std::string unknown_command(const CLI::App& app, int argc, char** argv) {
   if (argc < 2 || argv[1][0] == '-') return {};
-  std::string names;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    if (command->get_name() == argv[1]) return {};
-    names += " " + command->get_name();
-  }
-  return fmt::format("unknown command: '{}': use one of{}", argv[1], names);
+  return wick::cli::unknown_command(app, argv[1]);
 }
 
 /// The help to look at: that of the command whose words were wrong, where it's known.
@@ -48,15 +43,21 @@ std::string help_command(const CLI::App& app) {
 int parse_and_run(CLI::App& app, int argc, char** argv) {
   try {
     app.parse(argc, argv);
+    wick::cli::flush_output();
     return wick::cli::kOk;
   } catch (const CLI::RuntimeError& e) {
+    wick::cli::flush_output();
     return e.get_exit_code();
   } catch (const CLI::Success& e) {  // --help and --version
     std::ostringstream text;
     app.exit(e, text);
-    wick::cli::print(text.str());
+    wick::cli::print_now(text.str());
     return wick::cli::kOk;
   } catch (const CLI::ParseError& e) {
+    if (app.get_subcommands().empty()) {
+      return fail(fmt::format("no command: '{}': begin with one of{}", wick::printable(argv[1]),
+                              wick::cli::command_names(app)));
+    }
     return fail(fmt::format("{} (see {})", e.what(), help_command(app)));
   }
 }
@@ -71,11 +72,16 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
   for (auto add : {add_generate, add_chat, add_bench, add_perplexity, add_tokenize, add_inspect,
-                   add_quantize, add_devices}) {
+                   add_quantize, add_devices, add_help}) {
     add(app);
   }
   require_streams();
   handle_interrupts();
+  buffer_output();
+  if (argc == 1) {  // what is missing is an error: nothing for a pipe behind stdout
+    std::fputs(app.help().c_str(), stderr);
+    return kFailed;
+  }
   if (const std::string unknown = unknown_command(app, argc, argv); !unknown.empty()) {
     return fail(unknown);
   }

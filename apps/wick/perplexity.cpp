@@ -16,18 +16,21 @@ struct Options {
 
 int run(const Options& o) {
   const std::string text = read_text(o.file);
-  if (interrupted()) return kInterrupted;
   const auto engine = o.model.load();
+  o.model.check_context(engine->model());
   const std::vector<int32_t> tokens = encode_text(engine->tokenizer(), text, o.file);
   Progress progress("scoring");
   const serve::Perplexity result =
       serve::perplexity(*engine, tokens, o.model.session(), [&](int64_t done) {
         progress.update(done, static_cast<int64_t>(tokens.size()));
-        return !interrupted();
+        return true;
       });
-  if (interrupted()) return kInterrupted;
   if (o.json) {
-    print_json({{"tokens", result.tokens}, {"nll", result.nll}, {"mean_nll", result.mean_nll}});
+    JsonPrinter json;
+    json.value("tokens", result.tokens);
+    json.list("nll", result.nll.size(), [&](size_t i) { return json_text(result.nll[i]); });
+    json.value("mean_nll", result.mean_nll);
+    json.finish();
   } else {
     print(fmt::format("{} tokens, {} scored: mean NLL {:.5f} nats, perplexity {:.4f}\n",
                       result.tokens, result.nll.size(), result.mean_nll,

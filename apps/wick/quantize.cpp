@@ -1,11 +1,14 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <memory>
 #include <optional>
 
 #include "common.h"
 #include "wick/backend/cpu/cpu.h"
 #include "wick/base/error.h"
+#include "wick/base/printable.h"
 #include "wick/io/convert.h"
 
 namespace wick::cli {
@@ -14,47 +17,112 @@ namespace {
 struct Options {
   std::string in, out, type;
   std::optional<int> threads;
-  bool json = false;
+  bool json = false, verbose = false;
 };
 
-int run(const Options& o) {
-  const std::optional<DType> type = parse_dtype(o.type);
-  if (!type || !dtypes::kWeights.contains(*type)) {
-    throw Error("quantize", "not a weight type", fmt::format("'{}'", o.type),
-                "use f32, f16, bf16, q4_0, q4_1, q5_0, q8_0, q4_k or q6_k");
+constexpr const char* kTypes = "use f32, f16, bf16, q4_0, q4_1, q5_0, q8_0, q4_k or q6_k";
+
+/// The type that a name stands for. llama.cpp's q4_k_s and q4_k_m are mixes of types, of which wick
+/// writes one: that is said.
+DType parse_type(const std::string& text) {
+  const auto is = [&](std::string_view name) {
+    return std::equal(text.begin(), text.end(), name.begin(), name.end(), [](char a, char b) {
+      return std::tolower(static_cast<unsigned char>(a)) == b;
+    });
+  };
+  for (const std::string_view mix : {"q4_k_s", "q4_k_m"}) {
+    if (!is(mix)) continue;
+    warn(
+        fmt::format("quantize: {} is written as q4_k, the matrix of the logits as q6_k: "
+                    "llama.cpp's mix gives more bits to some other weights",
+                    mix));
+    return DType::q4_k;
   }
-  if (o.threads) cpu::set_threads(*o.threads);
-  io::QuantizeResult result;
-  {
-    Progress progress("quantizing");
-    try {
-      result = io::quantize_gguf(o.in, o.out, *type, [&](const io::QuantizeProgress& p) {
-        progress.update(static_cast<int64_t>(p.done_bytes), static_cast<int64_t>(p.total_bytes));
-        return !interrupted();
-      });
-    } catch (const Error&) {
-      if (interrupted()) return kInterrupted;
-      throw;
+  const std::optional<DType> type = parse_dtype(text);
+  if (type && dtypes::kWeights.contains(*type)) return *type;
+  std::string lower = text;
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const bool mix = lower.starts_with("iq") || lower.starts_with("tq") ||
+                   (lower.starts_with("q") && lower.find("_k") != std::string::npos);
+  throw Error(
+      "quantize", "not a weight type", fmt::format("'{}'", printable(text)),
+      mix ? fmt::format("{} (of llama.cpp's k types q4_k and q6_k alone)", kTypes) : kTypes);
+}
+
+io::QuantizeResult convert(const Options& o, DType type) {
+  Progress progress("quantizing");
+  return io::quantize_gguf(o.in, o.out, type, [&](const io::QuantizeProgress& p) {
+    progress.update(static_cast<int64_t>(p.done_bytes), static_cast<int64_t>(p.total_bytes));
+    return !interrupted();
+  });
+}
+
+void warn_requantized(const io::QuantizeResult& result) {
+  for (const auto& r : result.requantized) {
+    warn(
+        fmt::format("quantize: {} tensors were {} already and are {} now: they lost twice, start "
+                    "from f32, f16 or bf16",
+                    r.tensors, name(r.from), name(r.to)));
+  }
+}
+
+void report(const Options& o, const io::QuantizeResult& result) {
+  if (o.verbose) {
+    for (const std::string& note : result.notes) print(note + "\n");
+  } else {
+    for (const auto& r : result.replaced) {
+      print(
+          fmt::format("{} tensors are {} in place of {}: their rows are no multiple of {} "
+                      "(-v lists them)\n",
+                      r.tensors, name(r.type), name(r.wanted), info(r.wanted).block_elems));
     }
   }
-  if (o.json) {
-    Json types = Json::array();
-    for (const auto& t : result.types) {
-      types.push_back({{"type", name(t.dtype)}, {"tensors", t.tensors}, {"bytes", t.bytes}});
-    }
-    print_json({{"types", types},
-                {"notes", result.notes},
-                {"bytes_in", result.bytes_in},
-                {"bytes_out", result.bytes_out}});
-    return kOk;
-  }
-  for (const std::string& note : result.notes) print(note + "\n");
   for (const auto& t : result.types) {
     print(fmt::format("{:<6} {:>5} tensors {:>10}\n", name(t.dtype), t.tensors,
                       human_bytes(static_cast<int64_t>(t.bytes))));
   }
   print(fmt::format("{} -> {}\n", human_bytes(static_cast<int64_t>(result.bytes_in)),
                     human_bytes(static_cast<int64_t>(result.bytes_out))));
+}
+
+void report_json(const io::QuantizeResult& result) {
+  Json types = Json::array(), replaced = Json::array(), requantized = Json::array();
+  for (const auto& t : result.types) {
+    types.push_back({{"type", name(t.dtype)}, {"tensors", t.tensors}, {"bytes", t.bytes}});
+  }
+  for (const auto& r : result.replaced) {
+    replaced.push_back(
+        {{"wanted", name(r.wanted)}, {"type", name(r.type)}, {"tensors", r.tensors}});
+  }
+  for (const auto& r : result.requantized) {
+    requantized.push_back({{"from", name(r.from)}, {"to", name(r.to)}, {"tensors", r.tensors}});
+  }
+  print_json({{"types", types},
+              {"notes", result.notes},
+              {"replaced", replaced},
+              {"requantized", requantized},
+              {"bytes_in", result.bytes_in},
+              {"bytes_out", result.bytes_out}});
+}
+
+int run(const Options& o) {
+  const DType type = parse_type(o.type);
+  if (o.threads) cpu::set_threads(*o.threads);
+  io::QuantizeResult result;
+  try {
+    const StopInOrder in_order(Stop::patient);
+    result = convert(o, type);
+  } catch (const Error&) {
+    if (interrupted()) return kInterrupted;
+    throw;
+  }
+  if (interrupted()) return kInterrupted;
+  if (o.json) {
+    report_json(result);
+  } else {
+    warn_requantized(result);
+    report(o, result);
+  }
   return kOk;
 }
 
@@ -66,14 +134,16 @@ void add_quantize(CLI::App& app) {
       add_command(app, "quantize", "Convert a model's weights to another type",
                   "TYPE is one of f32 f16 bf16 q4_0 q4_1 q5_0 q8_0 q4_k q6_k. Blocks of "
                   "q4_k and q6_k have 256 values: weights whose rows aren't a "
-                  "multiple become q5_0 and q8_0. The result appears under its "
-                  "name only when whole.\n"
+                  "multiple become q5_0 and q8_0. llama.cpp's names q4_k_s and q4_k_m\n"
+                  "are taken for q4_k. The result appears under its name only when whole, "
+                  "with the\npermissions of IN less those of the umask.\n"
                   "Example: wick quantize model-f16.gguf model-q8_0.gguf q8_0",
                   [o] { return run(*o); });
   command->add_option("IN", o->in, "Model file (GGUF)")->required();
   command->add_option("OUT", o->out, "File to write")->required();
   command->add_option("TYPE", o->type, "Weight type")->required();
   add_number(*command, "-t,--threads", o->threads, kThreadsHelp)->type_name("T");
+  command->add_flag("-v,--verbose", o->verbose, "Name every weight that takes another type");
   command->add_flag("--json", o->json, "Print JSON");
 }
 

@@ -13,24 +13,44 @@ struct Options {
   bool no_special = false, json = false;
 };
 
+/// The JSON texts of a vocabulary's pieces, each made when it is first needed: a text of millions
+/// of tokens repeats a few thousand pieces.
+class Pieces {
+ public:
+  explicit Pieces(const text::Tokenizer& tokenizer)
+      : tokenizer_(tokenizer), texts_(static_cast<size_t>(tokenizer.vocab_size())) {}
+
+  const std::string& operator[](int32_t id) {
+    std::string& text = texts_[static_cast<size_t>(id)];
+    if (text.empty()) text = json_text(std::string(tokenizer_.piece(id)));
+    return text;
+  }
+
+ private:
+  const text::Tokenizer& tokenizer_;
+  std::vector<std::string> texts_;
+};
+
 int run(const Options& o) {
-  const std::string text = o.text.read();
-  if (interrupted()) return kInterrupted;
-  const text::Tokenizer tokenizer = serve::load_tokenizer(*io::Gguf::open(o.model));
-  text::EncodeOptions options;
-  options.parse_special = !o.no_special;
-  const std::vector<int32_t> tokens = o.text.encode(tokenizer, text, options);
-  std::vector<std::string> pieces;
-  for (int32_t id : tokens) pieces.emplace_back(tokenizer.piece(id));
+  std::vector<int32_t> tokens;
+  const text::Tokenizer tokenizer = [&] {
+    const std::string text = o.text.read();
+    text::Tokenizer loaded = serve::load_tokenizer(*io::Gguf::open(o.model));
+    text::EncodeOptions options;
+    options.parse_special = !o.no_special;
+    tokens = o.text.encode(loaded, text, options);
+    return loaded;
+  }();
+  Pieces pieces(tokenizer);
   if (o.json) {
-    print_json({{"tokens", tokens}, {"pieces", pieces}});
+    JsonPrinter json;
+    json.list("tokens", tokens.size(), [&](size_t i) { return std::to_string(tokens[i]); });
+    json.list("pieces", tokens.size(), [&](size_t i) { return pieces[tokens[i]]; });
+    json.finish();
     return kOk;
   }
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    // JSON's escapes make spaces, newlines and stray bytes visible.
-    print(fmt::format("{:>8}  {}\n", tokens[i],
-                      Json(pieces[i]).dump(-1, ' ', false, Json::error_handler_t::replace)));
-  }
+  // JSON's escapes make spaces, newlines and stray bytes visible.
+  for (const int32_t id : tokens) print(fmt::format("{:>8}  {}\n", id, pieces[id]));
   return kOk;
 }
 
@@ -38,9 +58,11 @@ int run(const Options& o) {
 
 void add_tokenize(CLI::App& app) {
   auto o = std::make_shared<Options>();
-  CLI::App* command = add_command(app, "tokenize", "Show the tokens of a text",
-                                  "Example: wick tokenize -m model.gguf -p \"Hello world\"",
-                                  [o] { return run(*o); });
+  CLI::App* command =
+      add_command(app, "tokenize", "Show the tokens of a text",
+                  "Reads and holds the whole text, and four bytes for each of its tokens.\n"
+                  "Example: wick tokenize -m model.gguf -p \"Hello world\"",
+                  [o] { return run(*o); });
   command->add_option("-m,--model", o->model, "Model file (GGUF)")->required()->type_name("FILE");
   o->text.add_to(*command, "Text");
   command->add_flag("--no-special", o->no_special,

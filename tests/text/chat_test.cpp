@@ -5,6 +5,7 @@
 
 #include "fixtures.h"
 #include "wick/base/error.h"
+#include "wick/text/chat_template.h"
 
 namespace wick::text {
 namespace {
@@ -117,6 +118,143 @@ TEST(Chat, DefaultSystemMessage) {
   EXPECT_EQ(default_system_message(""), "");
   EXPECT_EQ(default_system_message("<|im_start|>system\nunfinished"), "");
   EXPECT_EQ(default_system_message("<|im_start|>system"), "");
+}
+
+constexpr std::string_view kPrompt =
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
+constexpr std::string_view kQwenTemplate = R"({%- if tools %}
+    {{- '<|im_start|>system\n' }}
+    {%- if messages[0]['role'] == 'system' %}
+        {{- messages[0]['content'] }}
+    {%- else %}
+        {{- 'You are Qwen, created by Alibaba Cloud. You are a helpful assistant.' }}
+    {%- endif %}
+    {{- "\n\n# Tools\n\nYou may call one or more functions {{ to assist }}" }}
+    {%- for tool in tools %}
+        {{- "\n" }}
+        {{- tool | tojson }}
+    {%- endfor %}
+    {{- "\n</tools><|im_end|>\n" }}
+{%- else %}
+    {%- if messages[0]['role'] == 'system' %}
+        {{- '<|im_start|>system\n' + messages[0]['content'] + '<|im_end|>\n' }}
+    {%- else %}
+        {{- '<|im_start|>system\nYou are Qwen, created by Alibaba Cloud. You are a helpful assistant.<|im_end|>\n' }}
+    {%- endif %}
+{%- endif %}
+{%- for message in messages %}
+    {%- if (message.role == "user") or (message.role == "system" and not loop.first) or (message.role == "assistant" and not message.tool_calls) %}
+        {{- '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>' + '\n' }}
+    {%- elif message.role == "assistant" %}
+        {{- '<|im_start|>' + message.role }}
+        {%- if message.content %}
+            {{- '\n' + message.content }}
+        {%- endif %}
+        {%- for tool_call in message.tool_calls %}
+            {{- '\n<tool_call>\n{"name": "' }}
+            {{- tool_call.name }}
+        {%- endfor %}
+        {{- '<|im_end|>\n' }}
+    {%- elif message.role == "tool" %}
+        {{- '<|im_start|>user' }}
+        {{- '\n<tool_response>\n' }}
+        {{- '<|im_end|>\n' }}
+    {%- endif %}
+{%- endfor %}
+{%- if add_generation_prompt %}
+    {{- '<|im_start|>assistant\n' }}
+{%- endif %}
+)";
+constexpr std::string_view kLlama3Template =
+    "{% set loop_messages = messages %}{% for message in loop_messages %}{% set content = "
+    "'<|start_header_id|>' + message['role'] + '<|end_header_id|>\\n\\n'+ message['content'] | "
+    "trim + '<|eot_id|>' %}{% if loop.index0 == 0 %}{% set content = bos_token + content %}"
+    "{% endif %}{{ content }}{% endfor %}{% if add_generation_prompt %}"
+    "{{ '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}{% endif %}";
+
+std::string replaced(std::string_view text, std::string_view from, std::string_view to) {
+  std::string result(text);
+  const size_t at = result.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return at == std::string::npos ? result : result.replace(at, from.size(), to);
+}
+
+TEST(ChatTemplate, ThatGivesTheTurns) {
+  const auto chat_ml = [](std::string_view text) {
+    return gives_turns(text, ChatFormat::chat_ml);
+  };
+  EXPECT_TRUE(chat_ml(kSmolLm2Template));
+  EXPECT_TRUE(chat_ml(kQwenTemplate));
+  EXPECT_TRUE(gives_turns(kLlama3Template, ChatFormat::llama3));
+  // The same written in other ways: raw text, ~, brackets, get(), comments, blocks on lines.
+  for (const std::string_view turns :
+       {"<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n",
+        "{{ '<|im_start|>' ~ m['role'] ~ '\\n' ~ m['content'] ~ '<|im_end|>\\n' }}",
+        "{{ ('<|im_start|>' + m.role + '\\n') + (m.content + '<|im_end|>' + '\\n') }}",
+        "{# turns #}{{- \"<|im_start|>\" + m.get('role') + \"\\n\" -}}  {{ m.content }}"
+        "{{ \"<|im_end|>\\n\" }}"}) {
+    std::string text = "{% for m in messages %}";
+    text += turns;
+    text += "{% endfor %}";
+    EXPECT_TRUE(chat_ml(text)) << text;
+    EXPECT_TRUE(chat_ml(text + std::string(kPrompt))) << text;
+    EXPECT_TRUE(chat_ml(text + std::string(kPrompt) + "\n")) << text;
+    EXPECT_FALSE(gives_turns(text, ChatFormat::llama3)) << text;
+  }
+  EXPECT_TRUE(chat_ml("{% for m in messages %}\n  {% if true %}\n<|im_start|>{{ m.role }}\n"
+                      "{{ m.content }}<|im_end|>\n  {% endif %}\n{% endfor %}\n"));
+}
+
+// Each change of a template that would change what a model reads.
+TEST(ChatTemplate, ThatGivesOthers) {
+  const auto other = [](std::string_view from, std::string_view to) {
+    const std::string text = replaced(kSmolLm2Template, from, to);
+    EXPECT_FALSE(gives_turns(text, ChatFormat::chat_ml)) << text;
+  };
+  other("message['role'] + '\n'", "message['role'] + '<|im_sep|>'");
+  other("message['role'] + '\n'", "message['role']");
+  other("message['role'] + '\n'", "message['role'] + '\n\n'");
+  other("message['role'] + '\n'", "message['role'] + ': '");
+  other("'<|im_start|>' + message['role']", "'<|im_start|>'");
+  other("'<|im_start|>' + message['role']", "' <|im_start|>' + message['role']");
+  other("'<|im_start|>' + message['role']", "'<|im_start|>human'");
+  other("'<|im_end|>' + '\n'", "'<|im_end|>'");
+  other("'<|im_end|>' + '\n'", "'<|im_end|>\n\n'");
+  other("'<|im_end|>' + '\n'", "'<|im_end|>' + eos_token");
+  other("+ '<|im_end|>' + '\n'", "");
+  other("message['content'] +", "message['content'] | trim +");
+  other("message['content'] +", "'Q: ' + message['content'] +");
+  other("message['content'] +", "message['content'] + ' ' +");
+  other("assistant\n'", "assistant\n<think>\n'");
+  other("assistant\n'", "assistant'");
+  other("assistant\n'", "model\n'");
+  other("{% for message", "Hello{% for message");
+  other("{{'<|im_start|>'", "{{ marker('<|im_start|>')");
+  other("{% endfor %}", "{% endfor %}{{ date }}");
+  const auto other_llama = [](std::string_view from, std::string_view to) {
+    const std::string text = replaced(kLlama3Template, from, to);
+    EXPECT_FALSE(gives_turns(text, ChatFormat::llama3)) << text;
+  };
+  other_llama(" | trim", "");
+  other_llama("'<|eot_id|>'", "'<|eom_id|>'");
+  other_llama("<|end_header_id|>\\n\\n'+", "<|end_header_id|>\\n'+");
+  // Llama 3.1's: a date in a system turn that nobody asked for.
+  other_llama("{% for message", "{{ '<|start_header_id|>system<|end_header_id|>\\n\\nCutting "
+                                "Knowledge Date: December 2023<|eot_id|>' }}{% for message");
+}
+
+TEST(ChatTemplate, ThatIsNone) {
+  for (const std::string_view text :
+       {"", "{{", "{% for", "{{ '<|im_start|>", "{# <|im_start|>", "{% endif %}", "<|im_start|>",
+        "{{ '<|im_start|>' }}", "<|im_end|>\n", "{", "{{}}", "{%%}", "{##}", "{{-}}", "{%--%}",
+        "<|im_start|>user\n<|im_end|>", "\1\2\3", "{{ ((((((( }}", "{{ 'a\\", "{% else %}"}) {
+    EXPECT_FALSE(gives_turns(text, ChatFormat::chat_ml)) << text;
+    EXPECT_FALSE(gives_turns(text, ChatFormat::llama3)) << text;
+  }
+  // Every beginning of a real one ends without a fault.
+  for (size_t size = 0; size < kQwenTemplate.size(); ++size) {
+    gives_turns(kQwenTemplate.substr(0, size), ChatFormat::chat_ml);
+  }
 }
 
 TEST(Chat, Errors) {

@@ -30,7 +30,7 @@ std::string error_after(const std::function<void(TokenizerSpec&)>& change) {
 TEST(TokenizerSpec, Errors) {
   EXPECT_EQ(error_after([](auto&) {}), "");
   EXPECT_EQ(error_after([](auto& s) { s.model = "llama"; }),
-            "tokenizer: unknown model: 'llama': need gpt2 (byte-level BPE)");
+            "tokenizer: unsupported vocabulary: 'llama' (SentencePiece): need gpt2 (byte-level BPE)");
   EXPECT_EQ(error_after([](auto& s) { s.pre = "default"; }),
             "tokenizer: unknown pre-tokenizer: 'default': need one of smollm, gpt-2, llama-bpe, "
             "qwen2");

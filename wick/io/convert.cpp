@@ -14,6 +14,7 @@
 #include "wick/base/printable.h"
 #include "wick/io/gguf.h"
 #include "wick/io/gguf_writer.h"
+#include "wick/io/split_file.h"
 
 namespace wick::io {
 namespace {
@@ -82,6 +83,14 @@ DType fallback(DType type) {
   return type == DType::q4_k ? DType::q5_0 : type == DType::q6_k ? DType::q8_0 : DType::f16;
 }
 
+/// The permission bits of a file, without set-user-ID and its like.
+uint32_t permissions_of(const std::string& path) {
+  std::error_code failed;
+  const auto bits = std::filesystem::status(path, failed).permissions();
+  if (failed) return 0666;
+  return static_cast<uint32_t>(bits & std::filesystem::perms::all);
+}
+
 class Converter {
  public:
   Converter(const std::string& in, const std::string& out, DType type,
@@ -92,12 +101,10 @@ class Converter {
       throw Error(kOp, "input and output are the same file", printable(in));
     }
     source_ = Gguf::open(in);
-    if (source_->get_u32("split.count", 1) > 1) {
-      throw Error(kOp, "file is one part of a split model", printable(in),
-                  "join its parts into one file first");
-    }
+    require_whole(*source_);
     for (const GgufTensor& tensor : source_->tensors()) {
       types_.push_back(choose(tensor));
+      count_requantized(*tensor.dtype, types_.back());
       progress_state_.total_bytes += tensor.bytes;
     }
     progress_state_.count = source_->tensors().size();
@@ -105,7 +112,8 @@ class Converter {
   }
 
   QuantizeResult run(const std::string& out) {
-    GgufWriter writer(out);
+    // As cp does: nobody gets to read the copy who couldn't read the source.
+    GgufWriter writer(out, permissions_of(source_->path()));
     writer.copy_metadata(*source_);
     for (const GgufEntry& entry : source_->metadata()) {
       // What these say about the source isn't true of the copy.
@@ -151,11 +159,31 @@ class Converter {
     DType type = wanted;
     while (k % info(type).block_elems != 0) type = fallback(type);
     if (type != wanted) {
+      count_replaced(wanted, type);
       result_.notes.push_back(fmt::format("{} {} becomes {}: its rows of {} are no multiple of {}",
                                           printable(tensor.name), tensor.str(), name(type), k,
                                           info(wanted).block_elems));
     }
     return type;
+  }
+
+  void count_replaced(DType wanted, DType type) {
+    auto& rows = result_.replaced;
+    auto row = std::find_if(rows.begin(), rows.end(), [&](const auto& r) {
+      return r.wanted == wanted && r.type == type;
+    });
+    if (row == rows.end()) row = rows.insert(row, {wanted, type, 0});
+    row->tensors += 1;
+  }
+
+  /// A tensor of the type `from`, of blocks, becomes one of the type `to`.
+  void count_requantized(DType from, DType to) {
+    if (!is_block(from) || !is_block(to) || from == to) return;
+    auto& rows = result_.requantized;
+    auto row = std::find_if(rows.begin(), rows.end(),
+                            [&](const auto& r) { return r.from == from && r.to == to; });
+    if (row == rows.end()) row = rows.insert(row, {from, to, 0});
+    row->tensors += 1;
   }
 
   void announce(GgufWriter& writer, const GgufTensor& tensor, DType type) {

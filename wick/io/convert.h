@@ -31,8 +31,20 @@ struct QuantizeResult {
     size_t tensors = 0;
     uint64_t bytes = 0;
   };
+  /// Tensors whose rows are no whole blocks of the wanted type.
+  struct Replaced {
+    DType wanted, type;
+    size_t tensors = 0;
+  };
+  /// Tensors that were quantised already and are in another type of blocks now: they lost twice.
+  struct Requantized {
+    DType from, to;
+    size_t tensors = 0;
+  };
   std::vector<PerType> types;      ///< of the new file, in the order they first appear
   std::vector<std::string> notes;  ///< one line for each tensor that couldn't have its type
+  std::vector<Replaced> replaced;  ///< the tensors of `notes`, counted by types
+  std::vector<Requantized> requantized;
   uint64_t bytes_in = 0;           ///< size of the source file
   uint64_t bytes_out = 0;          ///< size of the new file
 };
@@ -45,6 +57,7 @@ struct QuantizeResult {
 /// positions stay as they are. With four or five bits the output matrix, or the embedding that
 /// doubles as one, becomes q8_0, with q4_k q6_k. A weight whose rows are no multiple of the type's
 /// block becomes, with a note, q5_0 in place of q4_k, q8_0 in place of q6_k, else f16.
+/// The new file has the permission bits of the source, less those of the umask.
 /// Errors: `out` is `in`, one part of a split model, a source type that can't be converted, values
 /// that are not finite or past the type's range, disk full, stopped. `out` is then not written.
 WICK_API QuantizeResult quantize_gguf(const std::string& in, const std::string& out, DType type,

@@ -53,7 +53,8 @@ std::string array(GgufType element, std::span<const T> values) {
 
 }  // namespace
 
-GgufWriter::GgufWriter(const std::string& path) : file_("gguf", path) {}
+GgufWriter::GgufWriter(const std::string& path, uint32_t permissions)
+    : file_("gguf", path, permissions) {}
 
 void GgufWriter::fail(std::string_view what, std::string_view where, std::string_view rule) const {
   throw Error("gguf", what, fmt::format("{}, {}", printable(file_.path()), where), rule);

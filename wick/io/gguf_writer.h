@@ -21,8 +21,9 @@ namespace wick::io {
 /// in that order, as they come. The file appears under its name with finish(), or not at all.
 class WICK_API GgufWriter {
  public:
-  /// Errors: the file can't be made there.
-  explicit GgufWriter(const std::string& path);
+  /// `permissions` are those of the file, less the bits of the umask. Errors: the file can't be
+  /// made there.
+  explicit GgufWriter(const std::string& path, uint32_t permissions = 0666);
 
   // Metadata. Setting a key again replaces its value and keeps its place. Errors: tensor bytes have
   // been written already, a key of more than 65535 bytes.

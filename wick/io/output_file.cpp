@@ -34,11 +34,13 @@ std::string temporary_name(const std::string& path) {
 
 /// A file without a name in the folder of `path`, which is gone with its process however that ends;
 /// -1 where the file system has none, or no way to name it later.
-int open_nameless([[maybe_unused]] const std::string& path) {
+int open_nameless([[maybe_unused]] const std::string& path,
+                  [[maybe_unused]] uint32_t permissions) {
 #ifdef O_TMPFILE
   if (::access("/proc/self/fd", X_OK) != 0) return -1;
   const std::string folder = folder_of(path);
-  return ::open(folder.empty() ? "." : folder.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
+  return ::open(folder.empty() ? "." : folder.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC,
+                permissions);
 #else
   return -1;
 #endif
@@ -46,7 +48,8 @@ int open_nameless([[maybe_unused]] const std::string& path) {
 
 }  // namespace
 
-OutputFile::OutputFile(std::string_view op, std::string path) : op_(op), path_(std::move(path)) {
+OutputFile::OutputFile(std::string_view op, std::string path, uint32_t permissions)
+    : op_(op), path_(std::move(path)) {
   if (path_.find('\0') != std::string::npos) fail("cannot write", ENOENT);
   struct stat status {};
   if (::stat(path_.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
@@ -55,10 +58,11 @@ OutputFile::OutputFile(std::string_view op, std::string path) : op_(op), path_(s
     throw Error(ErrorKind::file, op_, "cannot write", printable(path_), "Not a regular file");
   }
   if (path_.empty() || path_.back() == '/') fail("cannot write", path_.empty() ? ENOENT : EISDIR);
-  fd_ = open_nameless(path_);
+  fd_ = open_nameless(path_, permissions);
   for (int attempt = 0; fd_ < 0; ++attempt) {
     temporary_ = temporary_name(path_);
-    fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+                 permissions);
     if (fd_ < 0 && (errno != EEXIST || attempt == kAttempts)) fail("cannot write", errno);
   }
 }

@@ -15,8 +15,9 @@ namespace wick::io {
 /// finish() nothing is left of it; a temporary name survives only a process that is killed.
 class WICK_API OutputFile {
  public:
-  /// Errors, named after `op`: no such folder, no permission, `path` is no regular file.
-  OutputFile(std::string_view op, std::string path);
+  /// `permissions` are those of the file, less the bits of the umask. Errors, named after `op`: no
+  /// such folder, no permission, `path` is no regular file.
+  OutputFile(std::string_view op, std::string path, uint32_t permissions = 0666);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;

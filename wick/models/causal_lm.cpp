@@ -4,17 +4,25 @@
 
 #include "wick/base/error.h"
 #include "wick/base/printable.h"
+#include "wick/io/split_file.h"
 #include "wick/models/llama.h"
 
 namespace wick::models {
 
 CausalLm::~CausalLm() = default;
 
-std::unique_ptr<CausalLm> CausalLm::load(const io::Gguf& file, const LoadOptions& options) {
+void CausalLm::require_supported(const io::Gguf& file) {
+  io::require_whole(file);  // parts but the first don't name their architecture
   const std::string_view architecture = file.get_string("general.architecture");
-  if (architecture == "llama") return std::make_unique<Llama>(file, options);
-  throw Error(ErrorKind::not_implemented, file.path(), "unknown architecture",
-              fmt::format("'{}'", printable(architecture)), "this version runs: llama");
+  if (architecture == "llama") return;
+  throw Error(ErrorKind::not_implemented, file.path(), "unsupported architecture",
+              fmt::format("'{}'", printable(architecture, 60)),
+              "this version runs llama (Llama 3, SmolLM and their like)");
+}
+
+std::unique_ptr<CausalLm> CausalLm::load(const io::Gguf& file, const LoadOptions& options) {
+  require_supported(file);
+  return std::make_unique<Llama>(file, options);
 }
 
 }  // namespace wick::models

@@ -32,8 +32,11 @@ class WICK_API CausalLm {
  public:
   virtual ~CausalLm();
 
-  /// Loads the model a GGUF file describes. Errors: an architecture that isn't built in (the
-  /// message lists those that are), missing or misshapen tensors, values out of range.
+  /// Errors: the file is one part of a split model, or of an architecture that isn't built in (the
+  /// message lists those that are).
+  static void require_supported(const io::Gguf& file);
+  /// Loads the model a GGUF file describes. Errors: those of require_supported(), missing or
+  /// misshapen tensors, values out of range.
   static std::unique_ptr<CausalLm> load(const io::Gguf& file, const LoadOptions& options);
 
   virtual int64_t vocab_size() const = 0;

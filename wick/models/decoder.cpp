@@ -13,7 +13,7 @@ Decoder::Decoder(const CausalLm& model, nn::KvCache& cache, int64_t vocabulary)
     : model_(model),
       cache_(cache),
       device_(model.device()),
-      records_(environment_choice("WICK_GPU_RECORD", {"on", "off"}) != "off"),
+      records_(environment_choice("WICK_GPU_RECORD") != "off"),
       vocabulary_(vocabulary == 0 ? model.vocab_size() : vocabulary),
       state_(Tensor::zeros({4}, DType::u32, device_)) {}
 

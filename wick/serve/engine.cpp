@@ -8,6 +8,7 @@
 
 #include "wick/base/error.h"
 #include "wick/base/printable.h"
+#include "wick/io/split_file.h"
 #include "wick/tensor/ops.h"
 
 namespace wick::serve {
@@ -28,6 +29,8 @@ std::optional<int32_t> token_key(const io::Gguf& file, const char* key) {
 
 text::Tokenizer load_tokenizer(const io::Gguf& file) {
   text::TokenizerSpec spec;
+  // Of the parts of a split model the first alone has the vocabulary.
+  if (!file.contains("tokenizer.ggml.model")) io::require_whole(file);
   spec.model = file.get_string("tokenizer.ggml.model");
   spec.pre = file.get_string("tokenizer.ggml.pre", "default");
   spec.tokens = file.get_strings("tokenizer.ggml.tokens");
@@ -62,7 +65,9 @@ Engine::Engine(std::unique_ptr<models::CausalLm> model, text::Tokenizer tokenize
 std::shared_ptr<const Engine> Engine::load(const std::string& path,
                                            const models::LoadOptions& options) {
   const std::shared_ptr<const io::Gguf> file = io::Gguf::open(path);
-  // The cheap part that can fail comes first.
+  // What can fail comes first where it is cheap. The architecture comes before the tokenizer: the
+  // vocabulary of a model that wick doesn't run may be of any kind.
+  models::CausalLm::require_supported(*file);
   text::Tokenizer tokenizer = load_tokenizer(*file);
   std::unique_ptr<models::CausalLm> model = models::CausalLm::load(*file, options);
   if (tokenizer.vocab_size() > model->vocab_size()) {

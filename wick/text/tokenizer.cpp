@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "wick/base/error.h"
 #include "wick/base/printable.h"
@@ -47,12 +48,25 @@ void check_id(const char* name, std::optional<int32_t> id, size_t size) {
   }
 }
 
+// The algorithms that GGUF files name, for the error of those that aren't built in.
+constexpr std::pair<std::string_view, std::string_view> kVocabularies[] = {
+    {"llama", "SentencePiece"}, {"bert", "WordPiece"}, {"t5", "Unigram"},
+    {"rwkv", "RWKV"},           {"plamo2", "PLaMo-2"}, {"no_vocab", "no vocabulary"},
+};
+
+// Files of other algorithms name split patterns that aren't known, or none: this comes first.
+PreTokenizer check_family(const TokenizerSpec& spec) {
+  if (spec.model == "gpt2") return find_pre_tokenizer(spec.pre);
+  std::string kind = fmt::format("'{}'", printable(spec.model, 60));
+  for (const auto& [model, algorithm] : kVocabularies) {
+    if (spec.model == model) kind += fmt::format(" ({})", algorithm);
+  }
+  throw Error(ErrorKind::not_implemented, "tokenizer", "unsupported vocabulary", kind,
+              "need gpt2 (byte-level BPE)");
+}
+
 // The types of all tokens, after a check of the whole description.
 std::vector<TokenType> check_types(const TokenizerSpec& spec) {
-  if (spec.model != "gpt2") {
-    throw Error("tokenizer", "unknown model", fmt::format("'{}'", printable(spec.model, 60)),
-                "need gpt2 (byte-level BPE)");
-  }
   if (spec.tokens.empty()) throw Error("tokenizer", "the vocabulary is empty");
   if (spec.tokens.size() >= static_cast<size_t>(std::numeric_limits<int32_t>::max())) {
     throw Error("tokenizer", "too many tokens", fmt::format("{}", spec.tokens.size()));
@@ -107,7 +121,7 @@ std::vector<int32_t> ids_of(const TokenTable& tokens, bool control) {
 
 struct Tokenizer::Impl {
   explicit Impl(const TokenizerSpec& spec)
-      : pre(find_pre_tokenizer(spec.pre)),
+      : pre(check_family(spec)),
         splitter(pre),
         tokens(spec.tokens, check_types(spec)),
         merges(spec.merges, tokens),

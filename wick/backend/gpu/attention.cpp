@@ -289,7 +289,7 @@ CacheCall make_cache_call(Gpu& gpu, const AttentionCall& call, const ConstView& 
 
 }  // namespace
 
-bool ordered_attention() { return environment_choice("WICK_REPRODUCIBLE", {"0", "1"}) == "1"; }
+bool ordered_attention() { return environment_choice("WICK_REPRODUCIBLE") == "1"; }
 
 AttentionStaging attention_staging = AttentionStaging::where_copies_run_alone;
 

@@ -7,7 +7,7 @@
 
 namespace wick::gpu {
 
-bool images_allowed() { return environment_choice("WICK_GPU_IMAGES", {"on", "off"}) != "off"; }
+bool images_allowed() { return environment_choice("WICK_GPU_IMAGES") != "off"; }
 
 Code::Code(Device device, const GpuInfo& info) : device_(device) {
   const bool allowed = images_allowed();

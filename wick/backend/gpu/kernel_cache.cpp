@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstring>
 #include <utility>
@@ -89,17 +88,7 @@ std::optional<std::string> image_of(std::string_view key, std::string entry) {
 }
 
 uint64_t standard_limit() {
-  constexpr uint64_t kMib = 1 << 20;
-  const std::string_view text = environment("WICK_KERNEL_CACHE_MIB");
-  if (text.empty()) return 256 * kMib;
-  uint64_t mib = 0;
-  const char* const end = text.data() + text.size();
-  const auto [last, error] = std::from_chars(text.data(), end, mib);
-  if (error != std::errc() || last != end || mib > (uint64_t{1} << 40)) {
-    throw Error(ErrorKind::runtime, "WICK_KERNEL_CACHE_MIB", "not a size",
-                fmt::format("'{}'", text), "a number of MiB");
-  }
-  return mib * kMib;
+  return environment_bytes("WICK_KERNEL_CACHE_MIB", uint64_t{256} << 20);
 }
 
 fs::path standard_folder() {

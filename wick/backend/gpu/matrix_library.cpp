@@ -95,7 +95,7 @@ ColumnMajorGemm::ColumnMajorGemm(const GemmCall& call)
       batch(call.batch) {}
 
 LibraryUse library_use() {
-  const std::string_view wanted = environment_choice("WICK_GPU_LIBRARIES", {"off", "auto", "only"});
+  const std::string_view wanted = environment_choice("WICK_GPU_LIBRARIES");
   return wanted == "off"    ? LibraryUse::off
          : wanted == "only" ? LibraryUse::only
                             : LibraryUse::automatic;

@@ -71,7 +71,7 @@ void launch_tiles(Gpu& gpu, const ProductJob& job, std::string_view file, std::s
 
 MainLoop forced_main_loop() {
   static const MainLoop forced = [] {
-    const std::string_view wanted = environment_choice("WICK_GPU_GEMM", {"plain", "mma", "wgmma"});
+    const std::string_view wanted = environment_choice("WICK_GPU_GEMM");
     return wanted == "plain"   ? MainLoop::plain
            : wanted == "mma"   ? MainLoop::matrix
            : wanted == "wgmma" ? MainLoop::wide

@@ -1,0 +1,155 @@
+// Ctrl-C, SIGTERM, SIGHUP and the signals of a terminal. Handlers use async-signal-safe functions
+// alone: write, tcsetattr, sigaction, raise, alarm and _exit.
+#include "interrupt.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <string_view>
+
+#include "common.h"
+
+namespace wick::cli {
+namespace {
+
+constexpr int kAtOnce = -1;  // no StopInOrder lives; else its Stop
+
+std::atomic<int> mode{kAtOnce};
+std::atomic<bool> stop_asked{false}, bar_shown{false};
+std::atomic<bool> terminal_held{false}, resized{false}, continued{false};
+termios terminal_before, terminal_during;
+int wake_pipe[2] = {-1, -1};  // a byte for every signal, so that poll() can't miss one
+
+void wake() {
+  const int saved = errno;
+  const char byte = 0;
+  if (wake_pipe[1] >= 0 && write(wake_pipe[1], &byte, 1) < 0) {
+    // The pipe is full: poll() will see it.
+  }
+  errno = saved;
+}
+
+/// Changes the terminal unless another process group has it.
+void set_terminal(const termios& settings) {
+  if (tcgetpgrp(STDIN_FILENO) == getpgrp()) tcsetattr(STDIN_FILENO, TCSANOW, &settings);
+}
+
+[[noreturn]] void end_at_once() {
+  if (terminal_held.load()) set_terminal(terminal_before);
+  constexpr std::string_view kWipe = "\r\033[K";
+  if (bar_shown.load() && write(STDERR_FILENO, kWipe.data(), kWipe.size()) < 0) _exit(kInterrupted);
+  _exit(kInterrupted);
+}
+
+void on_stop(int signal) {
+  const int how = mode.load();
+  const bool noted =
+      signal != SIGALRM && (how == static_cast<int>(Stop::answer) ? signal == SIGINT : how >= 0);
+  if (!noted || stop_asked.exchange(true)) end_at_once();
+  if (how == static_cast<int>(Stop::soon)) alarm(1);
+  wake();
+}
+
+void on_resize(int) {
+  resized.store(true);
+  wake();
+}
+
+void set_handler(int signal, void (*handler)(int), int flags = SA_RESTART) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  action.sa_flags = flags;
+  sigaction(signal, &action, nullptr);
+}
+
+bool is_ignored(int signal) {
+  struct sigaction action {};
+  return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+/// The shell gets the terminal as it was; the process gets it back when it goes on.
+void on_suspend(int) {
+  const int saved = errno;
+  set_terminal(terminal_before);
+  set_handler(SIGTSTP, SIG_DFL);
+  raise(SIGTSTP);  // returns when the process goes on: SA_NODEFER
+  set_handler(SIGTSTP, on_suspend, SA_RESTART | SA_NODEFER);
+  set_terminal(terminal_during);
+  continued.store(true);
+  wake();
+  errno = saved;
+}
+
+}  // namespace
+
+void handle_interrupts() {
+  // SA_RESTART: no call fails with EINTR because a signal was noted.
+  set_handler(SIGINT, on_stop);
+  set_handler(SIGTERM, on_stop);
+  set_handler(SIGALRM, on_stop);
+  if (!is_ignored(SIGHUP)) set_handler(SIGHUP, on_stop);
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
+}
+
+StopInOrder::StopInOrder(Stop how) : before_(mode.exchange(static_cast<int>(how))) {}
+
+StopInOrder::~StopInOrder() {
+  mode.store(before_);
+  alarm(0);
+}
+
+bool interrupted() { return stop_asked.load(); }
+
+void clear_interrupt() { stop_asked.store(false); }
+
+void progress_shown(bool shown) { bar_shown.store(shown); }
+
+CharacterTerminal::CharacterTerminal() {
+  if (wake_pipe[0] < 0 && pipe2(wake_pipe, O_CLOEXEC | O_NONBLOCK) != 0) {
+    throw Error(ErrorKind::runtime, "chat", "cannot make a pipe");
+  }
+  tcgetattr(STDIN_FILENO, &terminal_before);
+  terminal_during = terminal_before;
+  terminal_during.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
+  terminal_during.c_cc[VMIN] = 1;
+  terminal_during.c_cc[VTIME] = 0;
+  terminal_held.store(true);
+  set_terminal(terminal_during);
+  set_handler(SIGWINCH, on_resize);
+  if (!is_ignored(SIGTSTP)) set_handler(SIGTSTP, on_suspend, SA_RESTART | SA_NODEFER);
+}
+
+CharacterTerminal::~CharacterTerminal() {
+  if (!is_ignored(SIGTSTP)) set_handler(SIGTSTP, SIG_DFL);
+  set_handler(SIGWINCH, SIG_DFL);
+  set_terminal(terminal_before);
+  terminal_held.store(false);
+}
+
+bool CharacterTerminal::wait_for_input() {
+  for (;;) {
+    pollfd files[] = {{STDIN_FILENO, POLLIN, 0}, {wake_pipe[0], POLLIN, 0}};
+    const int ready = poll(files, 2, -1);
+    if (ready < 0 && errno != EINTR) return true;  // the read says what is wrong
+    if (ready <= 0) continue;
+    if (files[1].revents != 0) {
+      char bytes[64];
+      while (read(wake_pipe[0], bytes, sizeof bytes) > 0) {
+      }
+      return false;
+    }
+    if (files[0].revents != 0) return true;
+  }
+}
+
+TerminalEvents CharacterTerminal::events() {
+  return {.resized = resized.exchange(false), .continued = continued.exchange(false)};
+}
+
+}  // namespace wick::cli

@@ -1,0 +1,200 @@
+// Lines from a terminal by way of libedit. Characters are read and decoded here: libedit's own
+// reading gives up at the second signal and decodes by the locale.
+#include "line_editor.h"
+
+#include <histedit.h>
+#include <langinfo.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <clocale>
+#include <cstdio>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "interrupt.h"
+#include "output.h"
+
+namespace wick::cli {
+namespace {
+
+constexpr int kHistoryLines = 1000;
+constexpr wchar_t kReplacement = 0xfffd;
+
+/// libedit asks the locale how to show characters: one of UTF-8, whatever the environment says.
+void use_utf8_locale() {
+  if (std::setlocale(LC_CTYPE, "") != nullptr &&
+      std::string_view(nl_langinfo(CODESET)) == "UTF-8") {
+    return;
+  }
+  std::setlocale(LC_CTYPE, "C.UTF-8");
+}
+
+void append_utf8(std::string& text, uint32_t point) {
+  const auto byte = [&](uint32_t value) { text += static_cast<char>(value); };
+  if (point < 0x80) {
+    byte(point);
+  } else if (point < 0x800) {
+    byte(0xc0 | point >> 6);
+    byte(0x80 | (point & 0x3f));
+  } else if (point < 0x10000) {
+    byte(0xe0 | point >> 12);
+    byte(0x80 | (point >> 6 & 0x3f));
+    byte(0x80 | (point & 0x3f));
+  } else {
+    byte(0xf0 | point >> 18);
+    byte(0x80 | (point >> 12 & 0x3f));
+    byte(0x80 | (point >> 6 & 0x3f));
+    byte(0x80 | (point & 0x3f));
+  }
+}
+
+/// Bytes that follow the first of a UTF-8 sequence; -1: none begins with this byte.
+int following_bytes(unsigned char lead) {
+  if (lead < 0x80) return 0;
+  if (lead >= 0xc2 && lead <= 0xdf) return 1;
+  if (lead >= 0xe0 && lead <= 0xef) return 2;
+  if (lead >= 0xf0 && lead <= 0xf4) return 3;
+  return -1;
+}
+
+}  // namespace
+
+struct LineEditor::Impl {
+  explicit Impl(std::string text) : prompt(text.begin(), text.end()) {
+    use_utf8_locale();
+    // Where stdout is a file the line is edited on stderr.
+    shown = isatty(STDOUT_FILENO) != 0 ? stdout : stderr;
+    ignored = std::fopen("/dev/null", "we");  // for what libedit says of unknown terminals
+    editor = el_init("wick", stdin, shown, ignored != nullptr ? ignored : stderr);
+    history = history_winit();
+    if (editor == nullptr || history == nullptr) throw std::bad_alloc();
+    // Between lines, too, characters come one by one: libedit would turn the kernel's line editing
+    // on, which cuts long lines and takes Ctrl-D away.
+    el_wset(editor, EL_SETTY, L"-x", L"-icanon", L"-echo", nullptr);
+    HistEventW event;
+    history_w(history, &event, H_SETSIZE, kHistoryLines);
+    history_w(history, &event, H_SETUNIQUE, 1);
+    el_wset(editor, EL_CLIENTDATA, this);
+    el_wset(editor, EL_PROMPT, &Impl::give_prompt);
+    el_wset(editor, EL_GETCFN, &Impl::read_character);
+    el_wset(editor, EL_EDITOR, L"emacs");
+    el_wset(editor, EL_HIST, history_w, history);
+    el_wset(editor, EL_BIND, L"^R", L"em-inc-search-prev", nullptr);
+  }
+  ~Impl() {
+    if (history != nullptr) history_wend(history);
+    if (editor != nullptr) el_end(editor);
+    if (ignored != nullptr) std::fclose(ignored);
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  static Impl& of(EditLine* editor) {
+    Impl* impl = nullptr;
+    el_wget(editor, EL_CLIENTDATA, &impl);
+    return *impl;
+  }
+  static wchar_t* give_prompt(EditLine* editor) { return of(editor).prompt.data(); }
+  static int read_character(EditLine* editor, wchar_t* out) { return of(editor).character(out); }
+
+  /// 1: a character; 0: the end of the input; -1: Ctrl-C.
+  int character(wchar_t* out) {
+    const int first = next_byte();
+    if (first < 0) return first + 1;
+    int more = following_bytes(static_cast<unsigned char>(first));
+    if (more < 0) {
+      *out = kReplacement;
+      return 1;
+    }
+    auto point = static_cast<uint32_t>(first);
+    if (more > 0) point &= 0x3fu >> more;
+    const int bytes = more + 1;
+    for (; more > 0; --more) {
+      const int next = next_byte();
+      if (next < 0) return next + 1;
+      if ((next & 0xc0) != 0x80) {
+        pushed_back = next;
+        *out = kReplacement;
+        return 1;
+      }
+      point = point << 6 | static_cast<uint32_t>(next & 0x3f);
+    }
+    const bool overlong = (bytes == 3 && point < 0x800) || (bytes == 4 && point < 0x10000);
+    const bool surrogate = point >= 0xd800 && point < 0xe000;
+    const bool wrong = overlong || surrogate || point > 0x10ffff;
+    *out = wrong ? kReplacement : static_cast<wchar_t>(point);
+    return 1;
+  }
+
+  /// -1: the end of the input; -2: Ctrl-C.
+  int next_byte() {
+    if (pushed_back >= 0) return std::exchange(pushed_back, -1);
+    for (;;) {
+      const bool input = terminal.wait_for_input();
+      if (interrupted()) {
+        cancelled = true;
+        return -2;
+      }
+      follow_terminal();
+      if (!input) continue;
+      unsigned char byte = 0;
+      const ssize_t count = ::read(STDIN_FILENO, &byte, 1);
+      if (count == 1) return byte;
+      if (count == 0) return -1;
+      if (errno != EINTR && errno != EAGAIN) return -1;
+    }
+  }
+
+  void follow_terminal() {
+    const TerminalEvents events = terminal.events();
+    if (events.continued) {  // the shell changed the terminal's settings meanwhile
+      el_wset(editor, EL_PREP_TERM, 0);
+      el_wset(editor, EL_PREP_TERM, 1);
+    }
+    if (events.resized) el_resize(editor);
+    if (events.continued || events.resized) el_wset(editor, EL_REFRESH);
+  }
+
+  CharacterTerminal terminal;
+  std::wstring prompt;
+  FILE* shown = nullptr;
+  FILE* ignored = nullptr;
+  EditLine* editor = nullptr;
+  HistoryW* history = nullptr;
+  int pushed_back = -1;
+  bool cancelled = false;
+};
+
+LineEditor::LineEditor(std::string prompt) : impl_(std::make_unique<Impl>(std::move(prompt))) {}
+LineEditor::~LineEditor() = default;
+
+LineEditor::Outcome LineEditor::read(std::string& line) {
+  flush_output();
+  Impl& impl = *impl_;
+  impl.cancelled = false;
+  if (impl.terminal.events().resized) el_resize(impl.editor);
+  int count = 0;
+  const wchar_t* const text = el_wgets(impl.editor, &count);
+  if (impl.cancelled) {
+    clear_interrupt();
+    std::fputs("^C\n", impl.shown);
+    return Outcome::cancelled;
+  }
+  if (text == nullptr || count <= 0) {
+    std::fputs("\n", impl.shown);
+    return Outcome::end;
+  }
+  line.clear();
+  for (int i = 0; i < count; ++i) {
+    if (text[i] != L'\n' && text[i] != L'\r') append_utf8(line, static_cast<uint32_t>(text[i]));
+  }
+  if (line.find_first_not_of(' ') != std::string::npos) {
+    HistEventW event;
+    history_w(impl.history, &event, H_ENTER, text);
+  }
+  return Outcome::line;
+}
+
+}  // namespace wick::cli

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace wick::cli {
+
+/// Reads lines from standard input, which must be a terminal, with libedit: lines of any length in
+/// UTF-8, arrow keys, a history of the lines before (Ctrl-P, Ctrl-N and Ctrl-R too).
+class LineEditor {
+ public:
+  enum class Outcome : uint8_t {
+    line,       ///< Enter
+    cancelled,  ///< Ctrl-C: what was typed is dropped
+    end,        ///< Ctrl-D on an empty line, or the terminal is gone
+  };
+
+  explicit LineEditor(std::string prompt);
+  ~LineEditor();
+
+  /// The next line without its newline. Characters that aren't UTF-8 become U+FFFD.
+  Outcome read(std::string& line);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace wick::cli

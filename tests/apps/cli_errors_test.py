@@ -1,0 +1,333 @@
+#!/usr/bin/env python3
+"""The wick command on bad input: files, words, numbers and the environment. See cli.py."""
+import math
+import os
+import pathlib
+import re
+import resource
+import struct
+import subprocess
+import sys
+
+from cli import ARGS, Cli, main, wick
+
+
+class BadInput(Cli):
+    def run_fails(self, *args, **kwargs):
+        return self.fails("generate", "-m", self.model, "-p", "the", "-n", "4", *args, **kwargs)
+
+    def test_files_that_are_none(self):
+        missing = str(self.folder / "missing.gguf")
+        prompt = self.folder / "text"
+        prompt.write_text("the hat")
+        for path, says in [(missing, "No such file"), (str(self.folder), "directory"),
+                           ("/dev/null", ""), ("", "")]:
+            for args in [["generate", "-p", "a", "-m", path], ["chat", "-m", path],
+                         ["bench", "-m", path], ["perplexity", "-f", str(prompt), "-m", path],
+                         ["tokenize", "-p", "a", "-m", path], ["inspect", path],
+                         ["quantize", path, str(self.folder / "out.gguf"), "q8_0"]]:
+                text = self.fails(*args)
+                self.assertIn(says.lower(), text.lower())
+        for path in [missing, str(self.folder)]:
+            self.run_fails_with_file(path)
+        self.assertFalse((self.folder / "out.gguf").exists())
+
+    def run_fails_with_file(self, path):
+        self.fails("generate", "-m", self.model, "-f", path, says=path)
+        self.fails("perplexity", "-m", self.model, "-f", path, says=path)
+        self.fails("tokenize", "-m", self.model, "-f", path, says=path)
+
+    def test_truncated_and_corrupted(self):
+        whole = pathlib.Path(self.model).read_bytes()
+        broken = self.folder / "broken.gguf"
+        size = len(whole)
+        cuts = [0, 3, 4, 8, 23, 24, 100, 1000, size // 2, size - 33, size - 1]
+        for data in [whole[:cut] for cut in cuts] + [b"GGML" + whole[4:], b"\xff" * 64,
+                                                     whole[:4] + b"\x09" + whole[5:],
+                                                     whole[:8] + b"\xff" * 8 + whole[16:],
+                                                     whole[:24] + b"\xff" * 8 + whole[32:]]:
+            broken.write_bytes(data)
+            self.fails("generate", "-m", str(broken), "-p", "a", says="broken.gguf")
+            self.fails("inspect", str(broken), says="broken.gguf")
+        out = self.folder / "out.gguf"
+        self.fails("quantize", str(broken), str(out), "q8_0", says="broken.gguf")
+        self.assertFalse(out.exists())
+        broken.unlink()
+
+    def test_weights_that_are_no_numbers(self):
+        whole = (self.folder / "tiny-f32.gguf").read_bytes()
+        broken, text = self.folder / "nan.gguf", self.folder / "text"
+        broken.write_bytes(whole[:-4] + struct.pack("<f", math.nan))
+        text.write_text("the hat and the can")
+        self.fails("perplexity", "-m", str(broken), "-f", str(text), says="score isn't finite")
+        code, out, err = wick("generate", "-m", str(broken), "-p", "the", "-n", "4")
+        self.assertEqual((code, out), (2, b"the\n"))  # the error starts on a line of its own
+        self.assertRegex(err, rb"\Awick: [^\n]*nan\.gguf: sample: bad logit: [^\n]*\n\Z")
+        broken.unlink()
+
+    def test_names_in_files_are_shown_escaped(self):
+        whole = pathlib.Path(self.model).read_bytes()
+        odd = self.folder / "odd.gguf"
+        odd.write_bytes(whole.replace(b"llama", b"ll\x9b\xffa", 1))
+        self.fails("generate", "-m", str(odd), "-p", "a", says=r"architecture: 'll\x9b\xffa'")
+        odd.unlink()
+
+    def test_file_names_stay_on_one_line(self):
+        self.fails("inspect", str(self.folder / "two\nlines"))
+        self.fails("generate", "-m", self.model, "-f", str(self.folder / "two\nlines"))
+
+    def test_unknown_words(self):
+        self.fails("quantize", self.model, str(self.folder / "out.gguf"), "q9_9",
+                   says="not a weight type: 'q9_9': use f32, f16, bf16, q4_0, q4_1, q5_0, "
+                        "q8_0, q4_k or q6_k")
+        self.fails("quantize", self.model, str(self.folder / "out.gguf"), "q2_k", says="'q2_k'")
+        self.run_fails("--device", "tpu", says="not a device: 'tpu': use cpu, cuda:N or hip:N")
+        self.run_fails("--device", "cuda:99", says="no such device here: cuda:99")
+        self.run_fails("--frobnicate", says="--frobnicate")
+        self.run_fails("stray", says="stray")
+        self.run_fails("--cache-type", "q8_0", says="--cache-type: not a cache type: 'q8_0'")
+        self.fails("generate", "-p", "a", says="--model")
+        for command in ["generate", "tokenize"]:
+            self.fails(command, "-m", self.model, says="give -p or -f")
+        self.fails("devices", "extra", says="extra")
+
+    def test_numbers_out_of_range(self):
+        for args in [["-t", "0"], ["-t", "-1"], ["-t", "-3"], ["-t", "1025"], ["-t", "x"],
+                     ["-t", "99999999999"], ["-t", ""], ["-n", "x"], ["-n", ""], ["-n", "-2"],
+                     ["-n", "9223372036854775808"], ["--ctx", "0"], ["--ctx", "-1"],
+                     ["--ctx", "x"], ["--temp", ""], ["--seed", "18446744073709551616"],
+                     ["--batch", "0"], ["--batch", "-1"], ["--temp", "-1"], ["--temp", "nan"],
+                     ["--top-k", "-1"], ["--top-p", "0"], ["--top-p", "1.5"], ["--min-p", "-0.1"],
+                     ["--min-p", "2"], ["--repetition-penalty", "0"],
+                     ["--presence-penalty", "nan"], ["--frequency-penalty", "inf"],
+                     ["--penalty-window", "-2"], ["--seed", "-1"], ["--seed", "x"]]:
+            self.run_fails(*args)
+        for args in [["-t", "0"], ["-t", "-1"], ["-p", "-1"], ["-n", "-1"], ["-r", "0"],
+                     ["-d", "-1"], ["-d", "9223372036854775807"], ["-p", "99999999999"],
+                     ["-p", "8,x"], ["-p", "0"]]:
+            self.fails("bench", "-m", self.model, *args)
+        self.fails("quantize", self.model, str(self.folder / "out.gguf"), "q4_0", "-t", "0")
+        self.fails("chat", "-m", self.model, "--temp", "-1")
+        self.assertFalse((self.folder / "out.gguf").exists())
+
+    def test_prompts_that_dont_fit(self):
+        self.fails("generate", "-m", self.model, "-p", "the hat " * 50, "--ctx", "40",
+                   says="prompt longer than the context: ")
+        self.fails("chat", "-m", self.model, "--ctx", "8", stdin="the hat and the can\n",
+                   says="prompt longer than the context: ")
+        self.run_fails("--ctx", "1000000000",
+                       says="kv cache: not enough memory: context 1000000000")
+        self.run_fails("--ctx", "9223372036854775807", says="kv cache: ")
+        self.fails("perplexity", "-m", self.model, "-f", "-", stdin="t", says="perplexity: ")
+        self.fails("perplexity", "-m", self.model, "-f", "-", says="perplexity: ")
+
+    def test_text_that_is_not_utf8(self):
+        bad = b"the \xff\xfe hat"
+        file = self.folder / "bad"
+        file.write_bytes(bad)
+        for args in [["generate", "-m", self.model, "-n", "4"], ["tokenize", "-m", self.model]]:
+            self.fails(*args, "-f", str(file), says=f"{file}: tokenize: invalid UTF-8")
+            self.fails(*args, "-p", bad, says="--prompt: tokenize: invalid UTF-8")
+        self.fails("perplexity", "-m", self.model, "-f", str(file), says=f"{file}: tokenize: ")
+        self.fails("chat", "-m", self.model, "--system", bad, says="--system: tokenize: ")
+
+    def test_quantize_writes_whole_files_or_none(self):
+        source = str(self.folder / "tiny-f32.gguf")
+        before = pathlib.Path(source).read_bytes()
+        link = self.folder / "link.gguf"
+        link.symlink_to(source)
+        for target in [source, str(self.folder / "." / "tiny-f32.gguf"), str(link)]:
+            self.fails("quantize", source, target, "q8_0")
+        self.assertEqual(pathlib.Path(source).read_bytes(), before)
+        link.unlink()
+        files = sorted(self.folder.iterdir())
+        for target in [str(self.folder), str(self.folder / "no" / "such" / "out.gguf"),
+                       source + "/out.gguf", "/dev/full", ""]:
+            self.fails("quantize", source, target, "q8_0")
+        limit = 4096  # of the size of files, which a signal announces first
+        self.fails("quantize", source, str(self.folder / "out.gguf"), "q8_0", says="File too large",
+                   before=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+        self.assertEqual(sorted(self.folder.iterdir()), files)
+
+    def test_isa(self):
+        isas = self.json("devices")["devices"][0]["isas"]
+        text = self.run_fails(env={"WICK_CPU_ISA": "v9"}, says="WICK_CPU_ISA: ")
+        for isa in isas:
+            self.assertIn(isa, text)
+        self.fails("devices", env={"WICK_CPU_ISA": "v9"}, says="'v9'")
+
+    def test_stdout_that_cannot_be_written(self):
+        for command in [["generate", "-m", self.model, "-p", "the", "-n", "4"], ["devices"],
+                        ["inspect", self.model], ["devices", "--json"], ["--help"], ["--version"]]:
+            for sink in [">/dev/full", ">&-"]:
+                shell = " ".join(f"'{word}'" for word in [ARGS.wick, *command])
+                done = subprocess.run(["sh", "-c", f"{shell} {sink}"], capture_output=True,
+                                      timeout=60, check=False)
+                self.assertEqual(done.returncode, 2, (command, sink))
+                self.assertRegex(done.stderr, rb"\Awick: stdout: cannot write: [^\n]+\n\Z")
+
+    def test_standard_streams_that_are_closed(self):
+        # The files it opens must not become its standard streams.
+        source, out = str(self.folder / "tiny-f32.gguf"), self.folder / "closed.gguf"
+        shell = f"'{ARGS.wick}' quantize '{source}' '{out}' q8_0 <&- >&- 2>&-"
+        done = subprocess.run(["sh", "-c", shell], timeout=60, check=False)
+        self.assertEqual(done.returncode, 2)
+        self.ok("inspect", str(out))
+        out.unlink()
+
+
+def text(value):
+    data = value if isinstance(value, bytes) else value.encode()
+    return struct.pack("<Q", len(data)) + data
+
+
+def gguf(**keys):
+    """A GGUF file of metadata alone: strings and u16 numbers; an underscore pair is a dot."""
+    entries = b""
+    for key, value in keys.items():
+        entries += text(key.replace("__", "."))
+        if isinstance(value, str):
+            entries += struct.pack("<I", 8) + text(value)
+        elif isinstance(value, list):
+            entries += struct.pack("<IIQ", 9, 8, len(value)) + b"".join(map(text, value))
+        else:
+            entries += struct.pack("<IH", 2, value)
+    head = b"GGUF" + struct.pack("<IQQ", 3, 0, len(keys)) + entries
+    return head + bytes(-len(head) % 32) + bytes(32)
+
+
+class Loading(Cli):
+    """What is said first of a file that can't be run: its parts, its architecture, its vocabulary, its
+    split pattern, in this order."""
+
+    def models(self, path):
+        return [["generate", "-m", path, "-p", "a"], ["chat", "-m", path],
+                ["bench", "-m", path, "-n", "1"], ["perplexity", "-m", path, "-f", "/dev/null"]]
+
+    def write(self, **keys):
+        path = self.folder / "made.gguf"
+        path.write_bytes(gguf(**keys))
+        return str(path)
+
+    def test_architectures(self):
+        for architecture in ["gemma", "gemma3", "qwen2", "phi3", "mamba", "bert", "gpt-oss"]:
+            for model, pre in [("llama", "default"), ("gpt2", "no-such"), ("gpt2", "qwen2"), ("t5", "")]:
+                path = self.write(general__architecture=architecture, tokenizer__ggml__model=model,
+                                  tokenizer__ggml__pre=pre, tokenizer__ggml__tokens=["a"])
+                for args in self.models(path):
+                    self.fails(*args, says=f"unsupported architecture: '{architecture}': this version "
+                                           "runs llama")
+        path = self.write(general__architecture="gemma")  # and no vocabulary at all
+        for args in self.models(path):
+            self.fails(*args, says="unsupported architecture: 'gemma'")
+
+    def test_vocabularies(self):
+        for model, name in [("llama", " (SentencePiece)"), ("bert", " (WordPiece)"),
+                            ("t5", " (Unigram)"), ("rwkv", " (RWKV)"), ("other", "")]:
+            for pre in ["default", "no-such", "smollm"]:
+                path = self.write(general__architecture="llama", tokenizer__ggml__model=model,
+                                  tokenizer__ggml__pre=pre, tokenizer__ggml__tokens=["a"])
+                for args in [["generate", "-m", path, "-p", "a"], ["chat", "-m", path],
+                             ["tokenize", "-m", path, "-p", "a"]]:
+                    self.fails(*args, says=f"unsupported vocabulary: '{model}'{name}: need gpt2 "
+                                           "(byte-level BPE)")
+        path = self.write(general__architecture="llama", tokenizer__ggml__model="gpt2",
+                          tokenizer__ggml__pre="no-such", tokenizer__ggml__tokens=["a"])
+        self.fails("tokenize", "-m", path, "-p", "a", says="unknown pre-tokenizer: 'no-such'")
+
+    def test_parts(self):
+        for count in [2, 3, 99]:
+            for part in [0, 1, count - 1, count]:
+                which = f"part {part + 1} of {count}" if part < count else f"split.no = {part} of {count}"
+                says = f"file is one part of a split model: {which}"
+                first = {"general__architecture": "gemma"} if part == 0 else {}
+                path = self.write(**first, split__no=part, split__count=count)
+                for args in [*self.models(path), ["tokenize", "-m", path, "-p", "a"],
+                             ["quantize", path, str(self.folder / "out.gguf"), "q8_0"]]:
+                    self.assertIn("--merge", self.fails(*args, says=says))
+                self.ok("inspect", path)
+        whole = self.write(general__architecture="gemma", split__no=0, split__count=1)
+        self.fails("generate", "-m", whole, "-p", "a", says="unsupported architecture")
+
+
+class Environment(Cli):
+    """Variables that begin with WICK_: a bad value is an error, an unknown name a warning."""
+    CHOICES = ["WICK_GPU_GEMM", "WICK_GPU_IMAGES", "WICK_GPU_LIBRARIES", "WICK_GPU_LINEAR",
+               "WICK_GPU_RECORD", "WICK_REPRODUCIBLE"]
+
+    def commands(self):
+        words = self.folder / "words"
+        words.write_text("the hat and the can")
+        return [["generate", "-m", self.model, "-p", "the", "-n", "1"], ["chat", "-m", self.model],
+                ["bench", "-m", self.model, "-p", "4", "-n", "1", "-r", "1"],
+                ["perplexity", "-m", self.model, "-f", str(words)],
+                ["tokenize", "-m", self.model, "-p", "the"], ["inspect", self.model], ["devices"],
+                ["quantize", str(self.folder / "tiny-f32.gguf"), str(self.folder / "o.gguf"), "q8_0"]]
+
+    def test_bad_values(self):
+        bad = [(name, value, name + ": no such choice: ") for name in self.CHOICES
+               for value in ["2", "perhaps", "ON", " "]]
+        bad += [("WICK_KERNEL_CACHE_MIB", value, "WICK_KERNEL_CACHE_MIB: not a size: ")
+                for value in ["x", "-1", "1.5", "1e3", "99999999999999999999", "4 MiB"]]
+        bad += [("WICK_KERNEL_CACHE", self.model, "WICK_KERNEL_CACHE: not a folder: "),
+                ("WICK_CPU_ISA", "v9", "WICK_CPU_ISA: not available on this machine: 'v9'")]
+        for name, value, says in bad:
+            for args in self.commands():
+                self.fails(*args, env={name: value}, says=says)
+            for args in [["--help"], ["--version"], ["help"]]:
+                self.ok(*args, env={name: value})
+
+    def test_good_values(self):
+        for name, value in [("WICK_REPRODUCIBLE", "1"), ("WICK_GPU_IMAGES", "off"),
+                            ("WICK_GPU_LIBRARIES", "only"), ("WICK_KERNEL_CACHE", "off"),
+                            ("WICK_KERNEL_CACHE", str(self.folder / "none")),
+                            ("WICK_KERNEL_CACHE_MIB", "0"), ("WICK_REPRODUCIBLE", ""),
+                            ("WICK_EMU_DEVICES", "gfx1100"), ("WICK_TEST_MODEL", "x"),
+                            ("WICK", "x"), ("MY_WICK_X", "x"), ("WICK_UNKNOWN", "")]:
+            _, err = self.ok("inspect", self.model, env={name: value})
+            self.assertEqual(err, "", name)
+
+    def test_unknown_names(self):
+        for name, nearest in [("WICK_REPRODUCABLE", "WICK_REPRODUCIBLE"), ("WICK_TRACES", "WICK_TRACE"),
+                              ("WICK_CPUISA", "WICK_CPU_ISA"), ("WICK_KERNELCACHE", "WICK_KERNEL_CACHE"),
+                              ("WICK_CUDA_LIB", "WICK_CUDA_LIBRARY"), ("WICK_GPU_IMAGE", "WICK_GPU_IMAGES"),
+                              ("WICK_", ""), ("WICK_FOO", ""), ("WICK_" + "X" * 300, ""),
+                              ("WICK_two\nlines", "")]:
+            for args in [["inspect", self.model], ["devices"], ["tokenize", "-m", self.model, "-p", "a"]]:
+                _, err = self.ok(*args, env={name: "1"})
+                hint = f": did you mean {nearest}?" if nearest else ""
+                self.assertRegex(err, r"\Awick: warning: WICK_[^\n]*: unknown environment variable"
+                                      + hint.replace("?", r"\?") + r"\n\Z")
+
+    def test_the_table_is_whole(self):
+        """Every variable of the sources and the documentation is known to the command."""
+        root = pathlib.Path(__file__).resolve().parents[2]
+        names = set(re.findall(r"`(WICK_[A-Z_]+)(?:=[^`]*)?`",
+                               (root / "docs/design/architecture.md").read_text()))
+        for file in (root / "wick").rglob("*.cpp"):
+            names |= set(re.findall(r'environment\w*\(\s*"(WICK_\w+)"', file.read_text()))
+            names |= set(re.findall(r'"(WICK_\w+_LIBRARY)"', file.read_text()))
+        self.assertGreater(len(names), 15)
+        names -= {"WICK_REPRODUCIBLE", *self.CHOICES, "WICK_CPU_ISA", "WICK_KERNEL_CACHE_MIB"}
+        for name in names:
+            _, err = self.ok("inspect", self.model, env={name: "/none"})
+            self.assertNotIn("unknown", err, name)
+
+    def test_trace_without_a_gpu(self):
+        trace = str(self.folder / "trace.json")
+        for args in self.commands():
+            _, err = self.ok(*args, *(["--device", "cpu"] if "-m" in args and args[0] != "tokenize"
+                                      else []), env={"WICK_TRACE": trace})
+            self.assertEqual(err.count("wick: warning: WICK_TRACE: nothing is traced: "), 1, args)
+        self.assertFalse(os.path.exists(trace))
+
+    def test_context_beyond_training(self):
+        for args in self.commands()[:2] + self.commands()[3:4]:
+            for context, warned in [("256", False), ("257", True), ("1000", True)]:
+                _, err = self.ok(*args, "-c", context)
+                says = f"wick: warning: --ctx: {context} is more than the 256 tokens that the model was"
+                self.assertEqual(says in err, warned, (args, context))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

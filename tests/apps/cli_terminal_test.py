@@ -1,0 +1,331 @@
+#!/usr/bin/env python3
+"""wick chat at a terminal, by way of a pseudo-terminal. See cli.py."""
+import errno
+import fcntl
+import os
+import pathlib
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+
+from cli import ARGS, Cli, main
+
+PATIENCE = 60 if os.environ.get("WICK_TEST_SANITIZED") else 20
+UP, DOWN, LEFT, RIGHT, HOME, END = "\x1b[A", "\x1b[B", "\x1b[D", "\x1b[C", "\x1b[H", "\x1b[F"
+
+
+class Chat:
+    """wick chat on a terminal of 80 columns. What it was sent shows in the prompt's tokens."""
+
+    def __init__(self, model, *args, stdout=None, **env):
+        self.master, self.slave = pty.openpty()
+        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        self.settings = termios.tcgetattr(self.slave)
+        self.process = subprocess.Popen(
+            [ARGS.wick, "chat", "-m", model, *args], stdin=self.slave,
+            stdout=stdout or self.slave, stderr=self.slave, start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            env={**os.environ, "TERM": "xterm", "LC_ALL": "C.UTF-8", **env})
+        self.seen = ""
+        self.raw = b""
+        self.wait("> ")
+
+    def feed(self, seconds):
+        """Takes what the terminal shows; False at its end."""
+        if not select.select([self.master], [], [], seconds)[0]:
+            return True
+        try:
+            self.raw += os.read(self.master, 1 << 16)
+        except OSError as e:
+            if e.errno != errno.EIO:
+                raise
+            return False
+        self.seen = self.raw.decode(errors="replace")
+        return True
+
+    def wait(self, text, count=1):
+        """Waits until `text` was shown `count` times since the last send()."""
+        end = time.monotonic() + PATIENCE
+        while self.seen.count(text) < count:
+            assert time.monotonic() < end, f"no {text!r} in {self.seen[-2000:]!r}"
+            assert self.process.poll() is None or self.seen.count(text) >= count, self.seen[-2000:]
+            self.feed(0.1)
+        return self.seen
+
+    def write(self, text):
+        data = text if isinstance(text, bytes) else text.encode()
+        while data:
+            ready = select.select([self.master], [self.master], [], PATIENCE)
+            assert ready[0] or ready[1], "the terminal takes nothing"
+            if ready[0]:
+                self.feed(0)
+            if ready[1]:
+                data = data[os.write(self.master, data[:1000]):]
+
+    def send(self, text):
+        self.raw, self.seen = b"", ""
+        self.write(text)
+
+    def say(self, line, shows="> "):
+        """A line with Enter; what is shown until the next prompt."""
+        self.send(line)
+        # The line is shown as it is typed; the prompt comes on a line of its own.
+        self.write("\r")
+        end = time.monotonic() + PATIENCE
+        while not re.search(r"\n\r?" + re.escape(shows) + r"\Z", self.seen):
+            assert time.monotonic() < end, f"no prompt in {self.seen[-2000:]!r}"
+            assert self.feed(0.1), self.seen[-2000:]
+        return self.seen
+
+    def end(self):
+        """Waits for the process; its exit code, with the terminal as it was."""
+        limit = time.monotonic() + PATIENCE
+        while self.process.poll() is None and time.monotonic() < limit and self.feed(0.05):
+            pass
+        code = self.process.wait(timeout=PATIENCE)
+        restored = termios.tcgetattr(self.slave) == self.settings
+        os.close(self.slave)
+        os.close(self.master)
+        assert restored, "the terminal's settings aren't what they were"
+        return code
+
+    def quit(self):
+        self.send("\x04")
+        return self.end()
+
+
+class Terminal(Cli):
+    def chat(self, *args, **kwargs):
+        return Chat(self.model, "-n", "4", "--temp", "0", *args, **kwargs)
+
+    def tokens_of(self, line):
+        """What the error of a line that doesn't fit says of its conversation: the tokens."""
+        with_context = Chat(self.model, "--ctx", "16")
+        seen = with_context.say(line)
+        self.assertEqual(with_context.quit(), 0)
+        found = re.search(r"prompt longer than the context: (\d+) tokens", seen)
+        self.assertIsNotNone(found, seen[-500:])
+        return int(found.group(1))
+
+    def expected_tokens(self, line):
+        turns = f"<|im_start|>user\n{line}<|im_end|>\n<|im_start|>assistant\n"
+        return len(self.json("tokenize", "-m", self.model, "-p", turns)["tokens"])
+
+    def assert_arrives(self, line, keys=None):
+        """The model gets `line` when `keys` are typed: as many tokens as the text has."""
+        self.assertEqual(self.tokens_of(keys or line), self.expected_tokens(line))
+
+    def test_a_conversation(self):
+        chat = self.chat()
+        out = chat.say("hat")
+        answer = self.ok("chat", "-m", self.model, "--temp", "0", "-n", "4", stdin="hat\n")[0].strip()
+        self.assertIn(answer.split("\n")[0].strip(), out)
+        self.assertEqual(chat.quit(), 0)
+
+    def test_ends(self):
+        for keys in ["\x04", "/exit\r", "/quit\r"]:
+            chat = self.chat()
+            chat.send(keys)
+            self.assertEqual(chat.end(), 0, keys)
+
+    def test_the_terminal_goes_away(self):
+        for number in [signal.SIGHUP, signal.SIGTERM]:
+            chat = self.chat()
+            chat.process.send_signal(number)
+            self.assertEqual(chat.end(), 130)
+
+    def test_lines_of_any_length(self):
+        for length in [4094, 4095, 4096, 5000, 20_000]:
+            line = "the hat and the can " * (length // 20) + "a" * (length % 20)
+            self.assert_arrives(line)
+
+    def test_long_lines_typed_ahead(self):
+        """While an answer runs, too: the kernel's own line editing would cut what is typed."""
+        long = "the hat and the can" + " the hat and the can" * 600
+        expected = self.expected_tokens(long)
+        for number in [1, 3]:
+            chat = Chat(self.model, "--ctx", "64", "-n", "40", "--temp", "0")
+            chat.send("hat\r/clear\r" + (long + "\r") * number)
+            seen = chat.wait("longer than the context: ", number)
+            self.assertEqual(re.findall(r"longer than the context: (\d+) tokens", seen),
+                             [str(expected)] * number)
+            self.assertEqual(chat.quit(), 0)
+
+    def test_utf8(self):
+        for line in ["é", "日本語", "a\u0301", "🙂🙂", "naïve 🙂 and 日本 text", "\u00a0"]:
+            self.assert_arrives(line)
+        # A bad byte becomes a replacement character, also in the middle of a sequence.
+        for keys in [b"a\xffb", b"a\xc3b", b"a\xe6\x97b", b"a\xc0b"]:
+            self.assert_arrives("a\ufffdb", keys)
+
+    def test_utf8_without_a_locale(self):
+        for name in ["C", "POSIX", "", "xx_YY.UTF-8"]:
+            chat = self.chat(LC_ALL=name)
+            seen = chat.say("é日🙂")
+            self.assertIn("é日🙂", seen)
+            self.assertNotIn("�", seen.split("\n")[0])
+            self.assertEqual(chat.quit(), 0)
+
+    def test_keys(self):
+        the = "the hat and the can the hat and the can"
+        for keys, line in [("hat" + LEFT + LEFT + "x", "hxat"), ("hat" + HOME + "x", "xhat"),
+                           ("hat" + HOME + RIGHT + "x", "hxat"), ("hat" + HOME + END + "x", "hatx"),
+                           ("hatxx\x7f\x7f", "hat"), ("日本\x7f", "日"), ("é" + LEFT + "日", "日é"),
+                           ("nothing\x15hat", "hat"), ("\x1b[", "")]:
+            suffix = " " + the  # long enough for the error that counts tokens
+            if not line:
+                continue
+            self.assert_arrives(line + suffix, keys + END + suffix)
+
+    def test_history(self):
+        first, second = "hat" + " and the can" * 5, "can" + " and a hat, then the ham" * 5
+        chat = Chat(self.model, "--ctx", "16")
+        counts = {line: self.expected_tokens(line) for line in [first, second]}
+        # The same line twice in a row is kept once.
+        for keys, line in [(first, first), (second, second), (UP, second), (UP + UP, first),
+                           (UP * 3 + DOWN, second), ("\x1bOA", second), ("\x10\x10\x0e", second)]:
+            seen = chat.say(keys)
+            self.assertIn(f"longer than the context: {counts[line]} tokens", seen, repr(keys))
+            self.assertNotIn("^[[", seen)
+        self.assertEqual(chat.quit(), 0)
+
+    def test_interrupt_drops_the_line(self):
+        chat = self.chat()
+        for _ in range(5):
+            chat.send("the hat")
+            chat.wait("hat")
+            chat.write("\x03")
+            chat.wait("> ")
+        seen = chat.say("/nonsense")
+        self.assertIn("'/nonsense'", seen)
+        self.assertEqual(chat.quit(), 0)
+
+    def test_interrupt_stops_the_answer(self):
+        chat = Chat(self.model, "-n", "-1", "--ctx", "1000000", "--temp", "9")
+        for _ in range(3):
+            chat.send("hat\r")
+            chat.wait("\n", 2)
+            time.sleep(0.2)
+            chat.write("\x03")
+            chat.wait("> ")
+            chat.say("/clear")
+        self.assertEqual(chat.quit(), 0)
+
+    def test_stop_and_go_on(self):
+        chat = self.chat()
+        chat.send("the ha")
+        chat.wait("ha")
+        for number in [signal.SIGTSTP, signal.SIGSTOP]:
+            chat.process.send_signal(number)
+            time.sleep(0.2)
+            chat.process.send_signal(signal.SIGCONT)
+        time.sleep(0.2)
+        fcntl.ioctl(chat.slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 40, 0, 0))
+        chat.process.send_signal(signal.SIGWINCH)
+        time.sleep(0.2)
+        chat.write("t\r")
+        chat.wait("> ", 2)
+        self.assertEqual(chat.quit(), 0)
+
+    def test_slash_commands(self):
+        chat = self.chat()
+        for line in ["/nonsense", "/cl", "/", "/clear all", "/usr/bin/env", "/CLEAR"]:
+            seen = chat.say(line)
+            self.assertIn(f"wick: chat: unknown command: '{line.split(' ')[0]}': use /clear, /exit, "
+                          "/quit or /help; // sends a message with one /", seen.replace("\r\n", ""))
+        self.assertIn("//text", chat.say("/help"))
+        self.assertNotIn("wick:", chat.say("/clear  "))
+        self.assertEqual(chat.quit(), 0)
+        self.assert_arrives("/the hat and the can", "//the hat and the can")
+        self.assert_arrives(" /the hat and the can")
+
+    def test_slash_commands_in_a_pipe(self):
+        for line in ["/nonsense", "/usr/bin/env hat"]:
+            self.fails("chat", "-m", self.model, stdin=f"{line}\n",
+                       says=f"chat: unknown command: '{line.split()[0]}': use /clear, ")
+        literal, _ = self.ok("chat", "-m", self.model, "-n", "4", stdin="//hat\n")
+        self.assertGreater(len(literal), 0)
+        _, err = self.ok("chat", "-m", self.model, stdin="/help\n")
+        self.assertIn("/clear", err)
+
+    def test_a_full_context(self):
+        chat = Chat(self.model, "--ctx", "40", "-n", "-1", "--temp", "9")
+        seen = ""
+        for _ in range(10):
+            seen = chat.say("the hat")
+            if "longer than the context" in seen:
+                break
+        flat = seen.replace("\r\n", "")
+        self.assertRegex(flat, r"wick: chat: prompt longer than the context: \d+ tokens, 40 positions: "
+                               r"/clear forgets what was said, --ctx asks for more")
+        chat.say("/clear")
+        self.assertNotIn("wick:", chat.say("the hat"))
+        seen = chat.say("the hat and the can " * 10)
+        self.assertIn("/clear", seen)
+        chat.say("/clear")
+        self.assertIn("shorten the message", chat.say("the hat and the can " * 10))
+        self.assertNotIn("wick:", chat.say("the hat"))
+        self.assertEqual(chat.quit(), 0)
+
+    def test_odd_terminals(self):
+        for term in ["dumb", "", "no-such-terminal", "xterm-256color", "vt100"]:
+            chat = self.chat(TERM=term)
+            self.assertNotIn("wick:", chat.say("hat"))
+            self.assertEqual(chat.quit(), 0)
+
+    def test_stdout_that_is_a_file(self):
+        file = self.folder / "answers"
+        with open(file, "wb") as out:
+            chat = self.chat(stdout=out)
+            chat.say("hat")
+            self.assertEqual(chat.quit(), 0)
+        self.assertNotIn("> ", file.read_text())
+        self.assertGreater(file.stat().st_size, 1)
+
+    def test_templates(self):
+        """A template that may give other turns than wick is named in one line; others aren't."""
+        tail = "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+        plain = ("{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n"
+                 "{% endfor %}")
+        for template, other in [(plain + tail, False),
+                                (plain.replace("}}\n{{", "}}<|im_sep|>{{") + tail, True),
+                                (plain.replace("<|im_end|>\n", "<|im_end|>") + tail, True)]:
+            model = self.folder / "template.gguf"
+            replace_string(pathlib.Path(self.model), model, b"tokenizer.chat_template",
+                           template.encode())
+            _, err = self.ok("chat", "-m", str(model), "-n", "2", stdin="hat\n")
+            if other:
+                self.assertRegex(err, r"\Awick: warning: chat: [^\n]*plain ChatML turns are assumed\n\Z")
+            else:
+                self.assertEqual(err, "", template)
+
+    def test_the_library_is_the_commands_alone(self):
+        """The line editor's library isn't linked to the library or the Python package."""
+        folder = pathlib.Path(ARGS.wick).parent.parent
+        for file in [*folder.glob("lib/libwick*.so"), *folder.glob("python/wick/*.so")]:
+            needed = subprocess.run(["readelf", "-d", str(file)], capture_output=True, check=True).stdout
+            self.assertNotIn(b"libedit", needed, file)
+
+
+def replace_string(source, target, key, value):
+    """Writes a copy of a GGUF file with another value of a string key; tensors stay aligned."""
+    data = source.read_bytes()
+    at = data.index(struct.pack("<Q", len(key)) + key) + 8 + len(key) + 4
+    size = struct.unpack_from("<Q", data, at)[0]
+    head, tail = data[:at], data[at + 8 + size:]
+    # Blanks inside a comment keep the length a multiple of the alignment away from the old one.
+    pad = -(len(value) - size) % 32
+    if 0 < pad < 5:
+        pad += 32
+    value += b"{#" + b" " * (pad - 4) + b"#}" if pad else b""
+    target.write_bytes(head + struct.pack("<Q", len(value)) + value + tail)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
