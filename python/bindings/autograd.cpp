@@ -31,6 +31,12 @@ std::optional<Tensor> grad_of(const Tensor& x) {
   return gradient.defined() ? std::optional(gradient) : std::nullopt;
 }
 
+void set_grad(const Tensor& x, MaybeTensor grad_arg) {
+  const Tensor gradient = grad_arg.get();
+  if (!gradient.defined()) return x.zero_grad();
+  set_gradient(x, gradient);
+}
+
 std::vector<std::optional<Tensor>> gradients_of(const Tensor& y, TensorsArg inputs,
                                                 MaybeTensor gradient, bool create_graph) {
   const std::vector<Tensor> of = inputs.get("grad");
@@ -60,7 +66,10 @@ void bind_autograd(nb::module_& m, TensorClass& tensor) {
           nb::sig("def requires_grad_(self, requires_grad: bool = True) -> Tensor"),
           "Makes this very tensor a leaf; gives itself.")
       .def_prop_ro("is_leaf", &is_leaf, "Whether no function over leaves made it.")
-      .def_prop_ro("grad", &grad_of, "What backward() has added up for a leaf, or None.")
+      .def_prop_rw("grad", &grad_of, &set_grad,
+                   "What backward() has added up for a leaf, or None. None forgets it; a tensor of the "
+                   "leaf's shape, dtype and device takes its place.",
+                   nb::for_setter(nb::arg("grad").none()))
       .def("zero_grad", &Tensor::zero_grad, "Forgets grad.")
       .def("detach", &Tensor::detach, "The same elements, without a memory of how they were made.")
       .def(

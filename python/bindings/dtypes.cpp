@@ -59,6 +59,23 @@ std::string text_of(nb::handle object) {
   return nb::cast<std::string>(text);
 }
 
+/// The dtype that an object names: its text, NumPy's dtypes and types, PyTorch's dtypes; or none.
+std::optional<DType> known(nb::handle object) {
+  if (nb::isinstance<nb::str>(object)) {
+    auto text = nb::cast<std::string>(object);
+    if (text.starts_with("torch.") || text.starts_with("wick.")) text = text.substr(text.find('.') + 1);
+    return named(text);
+  }
+  const char* attribute = PyType_Check(object.ptr()) ? "__name__" : "name";
+  const nb::object text = nb::getattr(object, attribute, nb::none());
+  if (nb::isinstance<nb::str>(text)) return named(nb::cast<std::string>(text));
+  // PyTorch's dtypes have no name, but show one.
+  const std::string type = nb::type_name(object.type()).c_str();
+  if (type.find("dtype") == std::string::npos) return std::nullopt;
+  const auto shown = nb::cast<std::string>(nb::repr(object));
+  return shown.starts_with("torch.") ? named(shown.substr(6)) : std::nullopt;
+}
+
 }  // namespace
 
 std::string python_name(DType dtype) {
@@ -106,6 +123,16 @@ void bind_dtypes(nb::module_& m) {
       .def_prop_ro(
           "is_block", [](const PyDType& d) { return is_block(d.value); },
           "Whether it is one of the formats of quantised weights.")
+      .def(
+          "__eq__",
+          [](const PyDType& d, nb::handle other) {
+            if (is_dtype(other)) return nb::cast<const PyDType&>(other).value == d.value;
+            const std::optional<DType> same = known(other);
+            return same && *same == d.value;
+          },
+          nb::arg().none(), nb::sig("def __eq__(self, other: object, /) -> bool"),
+          "Also with a dtype's name, NumPy's dtypes and PyTorch's: x.dtype == \"float32\".")
+      .def("__hash__", [](const PyDType& d) { return static_cast<int64_t>(d.value) + 1; })
       .def("__repr__", [](const PyDType& d) { return "wick." + python_name(d.value); })
       // There is one object for each, also after pickling: equal is the same.
       .def("__reduce__", [](const PyDType& d) { return member_name(d.value); });

@@ -73,6 +73,15 @@ Tensor floor_divide(const Tensor& a, const Tensor& b) {
   return sub(quotient, logical_and(ne(rest, zero), lt(bitwise_xor(rest, b), zero)).to(a.dtype()));
 }
 
+/// Elementwise quotients. Errors: whole numbers, which don't become floats unasked.
+Tensor true_divide(const Tensor& a, const Tensor& b) {
+  if (a.dtype() == b.dtype() && !is_float(a.dtype()) && !is_block(a.dtype())) {
+    throw Error(ErrorKind::type, "/", "of whole numbers", a.str(),
+                "write // for whole quotients, or convert first: x.to(wick.float32) / y");
+  }
+  return div(a, b);
+}
+
 /// An operator by its function: its method, and that for a number at its left. A comparison is
 /// turned round by Python itself.
 struct BinaryOperator {
@@ -85,7 +94,6 @@ constexpr BinaryOperator kOperators[] = {
     {"__add__", "__radd__", "add", "add"},
     {"__sub__", "__rsub__", "sub", "sub"},
     {"__mul__", "__rmul__", "mul", "mul"},
-    {"__truediv__", "__rtruediv__", "div", "div; integers truncate"},
     {"__pow__", "__rpow__", "pow", "pow"},
     {"__mod__", "__rmod__", "rem", "rem"},
     {"__and__", "__rand__", "bitwise_and", "bitwise_and"},
@@ -183,6 +191,7 @@ void bind_operators(TensorClass& tensor) {
   if (const UnaryFunction invert = find(kUnary, "bitwise_not")) {
     bind_sign(tensor, "__invert__", invert, "bitwise_not");
   }
+  bind_operator(tensor, {"__truediv__", "__rtruediv__", "div", "div of floats"}, &true_divide);
   bind_operator(tensor, {"__floordiv__", "__rfloordiv__", "div", "floor of div"}, &floor_divide);
   tensor.def("__pos__", [](const Tensor& x) { return x; });
   tensor.def(

@@ -103,16 +103,82 @@ void add_reduce(OpBinder& ops, Op op,
       "x"_a, "dim"_a = nb::none(), "keepdim"_a = false);
 }
 
+using ReduceFunction = Tensor (*)(const Tensor&, std::span<const int>, bool);
+
+/// max and min as PyTorch has them: of all elements; along one dim, with indices; of two tensors.
+void add_best(OpBinder& ops, Op op, ReduceFunction values, ReduceFunction indices,
+              Tensor (*of_two)(const Tensor&, const Tensor&)) {
+  const char* const name = info(op).name.data();
+  const char* const several = op == Op::max ? "amax" : "amin";
+  ops.add_as(
+      op, name,
+      [values](const Tensor& x) { return unlocked([&] { return values(x, {}, false); }, x); },
+      "Of all elements. With a dim: values and uint32 indices along it, which vanishes or with "
+      "keepdim stays as\nsize 1; indices are argmax's (argmin's). With another tensor: maximum "
+      "(minimum). Values over several dims: amax (amin).",
+      "x"_a);
+  ops.overload<true>(
+      name,
+      [of_two](const Tensor& x, const Tensor& other) {
+        return unlocked([&] { return of_two(x, other); }, x, other);
+      },
+      "x"_a, "other"_a);
+  ops.overload<true>(
+      name,
+      [values, indices, name, several](const Tensor& x, IntsArg dim, bool keepdim) {
+        if (!is_int(dim.object)) {
+          throw nb::type_error(fmt::format("{0}: dim: need one int, not '{1}': {0} along a dim gives values and "
+                                           "indices; {2} gives values over any dims",
+                                           name, type_text(dim.object), several)
+                                   .c_str());
+        }
+        const std::vector<int> dims = DimsArg{dim.object}.get(name);
+        return unlocked(
+            [&] { return ValuesIndices{values(x, dims, keepdim), indices(x, dims, keepdim)}; }, x);
+      },
+      "x"_a, "dim"_a, "keepdim"_a = false);
+  ops.add(op, several, values,
+          "Values alone, over one dim or several, all where none is named, which vanish or with "
+          "keepdim stay as size 1.",
+          "x"_a, "dim"_a = nb::none(), "keepdim"_a = false);
+}
+
+void bind_values_indices(nb::module_& m) {
+  nb::class_<ValuesIndices>(m, "ValuesIndices",
+                            "Elements along a dim and where they were: values, indices = x.max(1).")
+      .def_ro("values", &ValuesIndices::values)
+      .def_ro("indices", &ValuesIndices::indices, "uint32.")
+      .def(
+          "__iter__",
+          [](const ValuesIndices& p) {
+            return nb::make_tuple(p.values, p.indices).attr("__iter__")();
+          },
+          nb::sig("def __iter__(self) -> collections.abc.Iterator[Tensor]"))
+      .def("__len__", [](const ValuesIndices&) { return 2; })
+      .def("__getitem__",
+           [](const ValuesIndices& p, int i) {
+             if (i < -2 || i > 1) throw nb::index_error("there are values and indices");
+             return i == 0 || i == -2 ? p.values : p.indices;
+           })
+      .def("__repr__", [](const ValuesIndices& p) {
+        const auto shown = [](const Tensor& x) { return nb::cast<std::string>(nb::repr(nb::cast(x))); };
+        return fmt::format("ValuesIndices(values={}, indices={})", shown(p.values), shown(p.indices));
+      });
+}
+
 void bind_rows(OpBinder& ops) {
 #define WICK_UNARY(name, ...) add_unary(ops, Op::name, &wick::name);
 #define WICK_TEST(name, ...) add_unary(ops, Op::name, &wick::name);
 #define WICK_BINARY(name, ...) add_binary(ops, Op::name, &wick::name);
 #define WICK_COMPARE(name, ...) add_binary(ops, Op::name, &wick::name);
-#define WICK_REDUCE(name, ...) \
-  add_reduce(ops, Op::name,    \
-             static_cast<Tensor (*)(const Tensor&, std::span<const int>, bool)>(&wick::name));
+#define WICK_REDUCE(name, ...)                   \
+  if (Op::name != Op::max && Op::name != Op::min) { \
+    add_reduce(ops, Op::name, static_cast<ReduceFunction>(&wick::name)); \
+  }
 #define WICK_ARG WICK_REDUCE
 #include "wick/op/ops.def"
+  add_best(ops, Op::max, &wick::max, &wick::argmax, &wick::maximum);
+  add_best(ops, Op::min, &wick::min, &wick::argmin, &wick::minimum);
 }
 
 /// A row as Python sees it.
@@ -173,6 +239,7 @@ std::string docstring(Op op, std::string_view more) {
 }
 
 void bind_ops(nb::module_& m, TensorClass& tensor) {
+  bind_values_indices(m);
   OpBinder ops(m, tensor);
   bind_rows(ops);
   bind_map_ops(ops);

@@ -118,6 +118,11 @@ class OpBinder {
   TensorClass& tensor_;
 };
 
+/// What max and min along a dim, sort and topk give: it unpacks like a pair.
+struct ValuesIndices {
+  Tensor values, indices;
+};
+
 /// Functions that no macro of ops.def declares, by family.
 void bind_map_ops(OpBinder& ops);
 void bind_move_ops(OpBinder& ops, nb::module_& m);

@@ -1,5 +1,8 @@
 // Products of matrices, and weights.
+#include <fmt/format.h>
+
 #include "python/bindings/ops.h"
+#include "wick/base/error.h"
 #include "wick/tensor/ops.h"
 
 namespace wick::python {
@@ -8,13 +11,18 @@ namespace {
 using namespace nb::literals;
 
 /// A tensor or a prepared weight, and what comes before the product and after it.
-Tensor linear_any(const Tensor& x, WeightArg arg, MaybeTensor norm, float eps, bool silu_mul,
-                  MaybeTensor residual) {
+Tensor linear_any(const Tensor& x, WeightArg arg, MaybeTensor bias_arg, MaybeTensor norm, float eps,
+                  bool silu_mul, MaybeTensor residual) {
   const nb::handle weight = arg.object;
   FusedLinear fusion{norm.get(), eps, silu_mul, residual.get()};
   const bool is_fused = fusion.norm.defined() || silu_mul || fusion.residual.defined();
+  const Tensor bias = bias_arg.get();
   const auto product = [&](const Weight& w) {
-    return is_fused ? linear(x, w, fusion) : linear(x, w);
+    if (bias.defined() && !(bias.rank() == 1 && bias.size(0) == w.n())) {
+      throw Error("linear", "bias of another shape", bias.str(), fmt::format("need [{}]", w.n()));
+    }
+    const Tensor y = is_fused ? linear(x, w, fusion) : linear(x, w);
+    return bias.defined() ? add(y, bias) : y;
   };
   if (nb::isinstance<Weight>(weight)) {
     const auto& prepared = nb::cast<const Weight&>(weight);
@@ -64,10 +72,10 @@ void bind_linear_ops(OpBinder& ops, nb::module_& m) {
                        "collections.abc.Sequence[Tensor]) -> Tensor"));
   ops.add_as(
       Op::linear, "linear", &linear_any,
-      "x [.., k], a wick.Weight or a tensor [n, k] -> [.., n]. norm [k]: rms_norm of x first; "
-      "silu_mul: x is\n[.., 2k], whose halves go through silu_mul first; residual [.., n]: "
-      "added. These take float32. Errors: k differs.",
-      "x"_a, "weight"_a, "norm"_a = nb::none(), "eps"_a = 1e-5, "silu_mul"_a = false,
+      "x [.., k], a wick.Weight or a tensor [n, k] -> [.., n]. bias [n] of x's dtype: added. norm [k]: "
+      "rms_norm of x\nfirst; silu_mul: x is [.., 2k], whose halves go through silu_mul first; residual "
+      "[.., n]: added. These three take float32. Errors: k differs, a bias of another shape.",
+      "x"_a, "weight"_a, "bias"_a = nb::none(), nb::kw_only(), "norm"_a = nb::none(), "eps"_a = 1e-5, "silu_mul"_a = false,
       "residual"_a = nb::none());
   ops.add_as(
       Op::linear, "grouped_linear",

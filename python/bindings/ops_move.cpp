@@ -12,7 +12,6 @@ namespace {
 using namespace nb::literals;
 
 using Pairs = std::vector<std::pair<int64_t, int64_t>>;
-using TwoTensors = std::pair<Tensor, Tensor>;
 
 PadMode pad_mode(const std::string& name) {
   if (name == "constant") return PadMode::constant;
@@ -29,12 +28,12 @@ Tensor pad_with(const Tensor& x, const Pairs& padding, const std::string& mode, 
   return unlocked([&] { return pad(x, sides, how, filling); }, x);
 }
 
-TwoTensors sorted(const Tensor& x, int dim, bool descending) {
+ValuesIndices sorted(const Tensor& x, int dim, bool descending) {
   Sorted result = unlocked([&] { return sort(x, dim, descending); }, x);
   return {std::move(result.values), std::move(result.indices)};
 }
 
-TwoTensors top(const Tensor& x, int64_t k, int dim, bool largest) {
+ValuesIndices top(const Tensor& x, int64_t k, int dim, bool largest) {
   Sorted result = unlocked([&] { return topk(x, k, dim, largest); }, x);
   return {std::move(result.values), std::move(result.indices)};
 }

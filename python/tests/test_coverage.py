@@ -22,6 +22,7 @@ FUNCTIONS_ALONE = {"fill", "iota", "einsum", "uniform", "normal"}
 # What C++ calls otherwise, or Python users have no use for.
 OTHER_NAMES = {
     "gradients": "grad",
+    "set_gradient": "Tensor.grad",
     "backward": "Tensor.backward",
     "grad_enabled": "is_grad_enabled",
     "t": "Tensor.mT",

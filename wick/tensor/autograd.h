@@ -39,4 +39,8 @@ WICK_API void backward(const Tensor& y, const Tensor& gradient = {}, bool create
 WICK_API std::vector<Tensor> gradients(const Tensor& y, std::span<const Tensor> inputs,
                                        const Tensor& gradient = {}, bool create_graph = false);
 
+/// Replaces what grad() of a leaf gives. gradient: of the leaf's shape, dtype and device. Errors: not
+/// a leaf, a gradient that doesn't fit.
+WICK_API void set_gradient(const Tensor& leaf, const Tensor& gradient);
+
 }  // namespace wick

@@ -226,6 +226,21 @@ Tensor Tensor::grad() const {
   return node_->gradient;
 }
 
+void set_gradient(const Tensor& leaf, const Tensor& gradient) {
+  if (leaf.node() == nullptr || leaf.node()->rule != nullptr) {
+    throw Error(ErrorKind::runtime, "grad", "not a leaf", leaf.str(),
+                "leaves are made by requires_grad");
+  }
+  if (!gradient.defined() || !(gradient.shape() == leaf.shape()) ||
+      gradient.dtype() != leaf.dtype() || gradient.device() != leaf.device()) {
+    throw Error("grad", "a gradient that doesn't fit",
+                "leaf " + leaf.str() + ", gradient " + gradient.str(),
+                "need the leaf's shape, dtype and device");
+  }
+  const std::lock_guard lock(leaf.node()->mutex);
+  leaf.node()->gradient = gradient;
+}
+
 void Tensor::zero_grad() const {
   if (node_ == nullptr) return;
   const std::lock_guard lock(node_->mutex);
