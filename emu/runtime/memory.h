@@ -67,8 +67,8 @@ class Memory {
   };
   Fill fill_of(const Allocation& wanted) const;
   const Shadow& shadow() const { return shadow_; }
-  /// Notes that bytes were copied: those that nothing wrote stay so. Of bytes outside of the arena
-  /// nothing is known, and they count as written.
+  /// Notes that bytes were copied: those that nothing wrote stay so. Bytes of host memory count as
+  /// written, whether or not they lie in the arena.
   void copied(uintptr_t to, uintptr_t from, size_t bytes) const;
   /// Whether the address is in the arena, allocated or not.
   bool in_arena(uintptr_t address) const { return address - base_ < bytes_; }

@@ -2,11 +2,11 @@
 // double that shares no code with the kernels.
 //
 //   op_soak [--device cpu|hip:0|cuda:0] [--seconds N] [--seed S|today] [--first I] [--count K]
-//           [--only ROW] [--elems N] [--plant N] [--list]
+//           [--only ROW] [--elems N] [--plant N] [--list] [--verbose]
 //
 // Case I of a seed is always the same, so `--first I --count 1` repeats it; a wrong result prints
 // that line. --elems: the most elements of one operand. --plant N: every Nth result gets one wrong
-// element, which must be found. On a GPU the summary says which rows ran there and which went by way
+// element, which must be found. --verbose: each case's row on stderr before it runs. On a GPU the summary says which rows ran there and which went by way
 // of the host; of the latter one case in 50 runs. Ctrl-C ends it with the summary. Exits with 1 if
 // a result was wrong, with 2 where it couldn't run.
 
@@ -40,7 +40,7 @@ struct Options {
   uint64_t seed = 1;
   int64_t first = 0, count = -1, elems = 0, plant = 0;
   std::string only;
-  bool list = false;
+  bool list = false, verbose = false;
 };
 
 double now() {
@@ -66,8 +66,8 @@ Options parse(int argc, char** argv) {
   Options o;
   for (int i = 1; i < argc; ++i) {
     const std::string option = argv[i];
-    if (option == "--list") {
-      o.list = true;
+    if (option == "--list" || option == "--verbose") {
+      (option == "--list" ? o.list : o.verbose) = true;
       continue;
     }
     if (++i == argc) throw Error(option, "no such option, or no value");
@@ -139,6 +139,7 @@ class Soak {
     Case c(options_.device, seeds.next(), options_.elems);
     c.what = row.name;
     c.plant = options_.plant > 0 && i % options_.plant == 0 ? 1 : 0;
+    if (options_.verbose) fmt::print(stderr, "case {}: {}\n", i, row.name);
     const int64_t before = gpu::on_host_calls();
     try {
       row.run(c);
