@@ -22,12 +22,24 @@ void for_each_item(nb::handle sequence, std::string_view op, const char* what, c
   if (!is_sequence(sequence)) {
     throw nb::type_error(fmt::format("{}: {}: not '{}'", op, what, type_text(sequence)).c_str());
   }
-  const nb::object items = nb::steal(PySequence_Tuple(sequence.ptr()));
-  if (!items.is_valid()) throw nb::python_error();
-  for (nb::handle item : nb::borrow<nb::tuple>(items)) f(item);
+  for (const nb::object& item : items_of(sequence)) f(item);
 }
 
 }  // namespace
+
+std::vector<nb::object> items_of(nb::handle sequence) {
+  const nb::object iterator = nb::steal(PyObject_GetIter(sequence.ptr()));
+  if (!iterator.is_valid()) throw nb::python_error();
+  std::vector<nb::object> items;
+  while (PyObject* const item = PyIter_Next(iterator.ptr())) {
+    items.push_back(nb::steal(item));
+    // One that never ends: Ctrl-C does.
+    constexpr size_t kBetweenChecks = size_t{1} << 16;
+    if (items.size() % kBetweenChecks == 0 && PyErr_CheckSignals() != 0) throw nb::python_error();
+  }
+  if (PyErr_Occurred() != nullptr) throw nb::python_error();
+  return items;
+}
 
 std::string type_text(nb::handle object) {
   return nb::cast<std::string>(nb::str(nb::getattr(object.type(), "__name__")));
@@ -70,6 +82,18 @@ std::vector<int64_t> IntsArg::get(std::string_view op) const {
   return values;
 }
 
+std::vector<int32_t> IdsArg::get(std::string_view op) const {
+  std::vector<int32_t> ids;
+  for_each_item(object, op, "need a sequence of token ids", [&](nb::handle item) {
+    const int64_t id = to_int(item, op);
+    if (id != static_cast<int32_t>(id)) {
+      throw Error(ErrorKind::index, op, "token id out of range", fmt::format("{}", id));
+    }
+    ids.push_back(static_cast<int32_t>(id));
+  });
+  return ids;
+}
+
 std::vector<double> NumbersArg::get(std::string_view op) const {
   std::vector<double> values;
   const auto read = [&](nb::handle item) {
@@ -106,17 +130,29 @@ std::vector<int> DimsArg::get(std::string_view op) const {
   return to_dims(IntsArg{object}.get(op), op);
 }
 
-std::vector<Tensor> TensorsArg::get(std::string_view op) const {
-  std::vector<Tensor> tensors;
-  for_each_item(object, op, "need a sequence of tensors", [&](nb::handle item) {
-    Tensor* tensor = nullptr;
-    if (!nb::try_cast(item, tensor) || tensor == nullptr) {
-      throw nb::type_error(
-          fmt::format("{}: need a sequence of tensors: not '{}'", op, type_text(item)).c_str());
+namespace {
+
+template <class T>
+std::vector<T> all_of(nb::handle sequence, std::string_view op, const char* what) {
+  std::vector<T> values;
+  for_each_item(sequence, op, what, [&](nb::handle item) {
+    T* value = nullptr;
+    if (!nb::try_cast(item, value) || value == nullptr) {
+      throw nb::type_error(fmt::format("{}: {}: not '{}'", op, what, type_text(item)).c_str());
     }
-    tensors.push_back(*tensor);
+    values.push_back(*value);
   });
-  return tensors;
+  return values;
+}
+
+}  // namespace
+
+std::vector<Tensor> TensorsArg::get(std::string_view op) const {
+  return all_of<Tensor>(object, op, "need a sequence of tensors");
+}
+
+std::vector<Weight> WeightsArg::get(std::string_view op) const {
+  return all_of<Weight>(object, op, "need a sequence of wick.Weight");
 }
 
 Tensor MaybeTensor::get() const {

@@ -16,6 +16,7 @@
 #include "wick/base/device.h"
 #include "wick/base/dtype.h"
 #include "wick/base/shape.h"
+#include "wick/tensor/ops.h"
 #include "wick/tensor/tensor.h"
 
 namespace wick::python {
@@ -70,6 +71,13 @@ struct IntsArg {
   bool given() const { return object.ptr() != nullptr && !object.is_none(); }
 };
 
+/// Token ids: a sequence of whole numbers.
+struct IdsArg {
+  nb::handle object;
+  /// Errors: what isn't one, an id beyond 32 bits.
+  std::vector<int32_t> get(std::string_view op) const;
+};
+
 /// Numbers: one, or a sequence.
 struct NumbersArg {
   nb::handle object;
@@ -112,11 +120,21 @@ struct TensorsArg {
   std::vector<Tensor> get(std::string_view op) const;
 };
 
+/// Weights in a sequence.
+struct WeightsArg {
+  nb::handle object;
+  std::vector<Weight> get(std::string_view op) const;
+};
+
 /// A tensor or None: undefined.
 struct MaybeTensor {
   nb::handle object;
   Tensor get() const;
 };
+
+/// What iterating over an object gives. Its length isn't asked for: it may be a lie. All items are
+/// there before any is looked at, so that what looking at one runs can't change the others.
+std::vector<nb::object> items_of(nb::handle sequence);
 
 /// The name of an object's type, for errors.
 std::string type_text(nb::handle object);
@@ -157,7 +175,7 @@ double work_of(const T&) {
 template <class F, class... Operands>
 auto unlocked(const F& f, const Operands&... operands) {
   if ((work_of(operands) * ... * 1.0) < kLongElems) return f();
-  const nb::gil_scoped_release released;
+  const ReleasedGil released;
   return f();
 }
 
@@ -181,12 +199,14 @@ namespace nanobind::detail {
 WICK_CASTER(DTypeArg, "DType | str", true)
 WICK_CASTER(DeviceArg, "Device | str", true)
 WICK_CASTER(IntsArg, WICK_INTS, true)
+WICK_CASTER(IdsArg, "collections.abc.Sequence[int]", true)
 WICK_CASTER(NumbersArg, "float | collections.abc.Sequence[float]", true)
 WICK_CASTER(WeightArg, "Weight | Tensor", true)
 WICK_CASTER(TensorOrNumber, "Tensor | float", true)
 WICK_CASTER(ShapeArg, WICK_INTS, true)
 WICK_CASTER(DimsArg, WICK_INTS, true)
 WICK_CASTER(TensorsArg, "collections.abc.Sequence[Tensor]", true)
+WICK_CASTER(WeightsArg, "collections.abc.Sequence[Weight]", true)
 // None is named where it is the default.
 WICK_CASTER(MaybeTensor, "Tensor", source.is_none() || isinstance<wick::Tensor>(source))
 #undef WICK_CASTER

@@ -193,41 +193,77 @@ int refuse_buffer(Py_buffer* view, const std::string& why) {
   return -1;
 }
 
+/// Strides in bytes of x's elements side by side, the last dim first (C) or the first (Fortran).
+void dense_strides(const Tensor& x, char order, Py_ssize_t* strides) {
+  // Beside a size of 0 others may be so large that the product wraps.
+  auto next = static_cast<size_t>(info(x.dtype()).block_bytes);
+  for (int i = 0; i < x.rank(); ++i) {
+    const int d = order == 'C' ? x.rank() - 1 - i : i;
+    strides[d] = static_cast<Py_ssize_t>(next);
+    next *= static_cast<size_t>(x.shape()[d]);
+  }
+}
+
+/// Whether x's strides are these, given in bytes. The stride of a dim of size 1 is meaningless.
+bool is_dense(const Tensor& x, const Py_ssize_t* strides) {
+  if (x.elems() == 0) return true;
+  const Py_ssize_t bytes = info(x.dtype()).block_bytes;
+  for (int d = 0; d < x.rank(); ++d) {
+    if (x.shape()[d] > 1 && x.layout().stride(d) * bytes != strides[d]) return false;
+  }
+  return true;
+}
+
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
+  if (view == nullptr) {
+    PyErr_SetString(PyExc_BufferError, "no place for the buffer");
+    return -1;
+  }
+  if (!nb::inst_ready(self)) return refuse_buffer(view, "a tensor that wasn't initialized");
   const Tensor& x = *nb::inst_ptr<Tensor>(self);
   if (x.device().kind != DeviceKind::cpu) {
     return refuse_buffer(view, x.str() + ": not on the CPU: use .cpu()");
   }
   const char* format = format_of(x.dtype());
   if (format == nullptr) return refuse_buffer(view, x.str() + ": buffers have no such dtype");
-  if ((flags & PyBUF_WRITABLE) != 0) return refuse_buffer(view, "tensors are immutable");
-  const bool needs_dense = (flags & PyBUF_STRIDES) != PyBUF_STRIDES ||
-                           (flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS ||
-                           (flags & PyBUF_ANY_CONTIGUOUS) == PyBUF_ANY_CONTIGUOUS;
-  if (needs_dense && !x.layout().is_contiguous()) {
-    return refuse_buffer(view, x.str() + ": not contiguous: use .contiguous()");
+  const auto asks = [flags](int flag) { return (flags & flag) == flag; };
+  if (asks(PyBUF_WRITABLE)) return refuse_buffer(view, "tensors are immutable");
+  if (!asks(PyBUF_ND) && asks(PyBUF_FORMAT)) {
+    return refuse_buffer(view, x.str() + ": a format without a shape: ask for PyBUF_ND, too");
   }
-  if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && x.rank() > 1) {
-    return refuse_buffer(view, x.str() + ": not in Fortran's order");
-  }
-  auto* exported = new (std::nothrow) Exported{x, {}, {}};
+  auto exported = std::unique_ptr<Exported>(new (std::nothrow) Exported{x, {}, {}});
   if (exported == nullptr) return refuse_buffer(view, "out of memory");
   const Py_ssize_t bytes = info(x.dtype()).block_bytes;
+  Py_ssize_t fortran[Shape::kMaxRank];
+  dense_strides(x, 'C', exported->strides);
+  dense_strides(x, 'F', fortran);
+  const bool is_c = is_dense(x, exported->strides), is_f = is_dense(x, fortran);
+  const bool needs_c = !asks(PyBUF_STRIDES) || asks(PyBUF_C_CONTIGUOUS);
+  const bool needs_f = asks(PyBUF_F_CONTIGUOUS);
+  if (needs_c && !is_c) {
+    return refuse_buffer(view, x.str() + ": not contiguous: use .contiguous()");
+  }
+  if (needs_f && !is_f) return refuse_buffer(view, x.str() + ": not in Fortran's order");
+  if (asks(PyBUF_ANY_CONTIGUOUS) && !is_c && !is_f) {
+    return refuse_buffer(view, x.str() + ": not contiguous: use .contiguous()");
+  }
   for (int d = 0; d < x.rank(); ++d) {
     exported->shape[d] = x.shape()[d];
-    exported->strides[d] = x.layout().stride(d) * bytes;
+    if (is_c && !needs_f) continue;
+    exported->strides[d] = is_f ? fortran[d] : x.layout().stride(d) * bytes;
   }
   view->obj = Py_NewRef(self);
   view->buf = static_cast<char*>(x.storage()->data()) + x.layout().offset() * bytes;
   view->len = x.elems() * bytes;
   view->readonly = 1;
   view->itemsize = bytes;
-  view->format = (flags & PyBUF_FORMAT) != 0 ? const_cast<char*>(format) : nullptr;
-  view->ndim = x.rank();
-  view->shape = (flags & PyBUF_ND) != 0 ? exported->shape : nullptr;
-  view->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? exported->strides : nullptr;
+  view->format = asks(PyBUF_FORMAT) ? const_cast<char*>(format) : nullptr;
+  // Who doesn't ask for a shape gets bytes in one dim, as from memoryview.
+  view->ndim = asks(PyBUF_ND) ? x.rank() : 1;
+  view->shape = asks(PyBUF_ND) ? exported->shape : nullptr;
+  view->strides = asks(PyBUF_STRIDES) ? exported->strides : nullptr;
   view->suboffsets = nullptr;
-  view->internal = exported;
+  view->internal = exported.release();
   return 0;
 }
 

@@ -41,7 +41,7 @@ std::vector<std::optional<Tensor>> gradients_of(const Tensor& y, TensorsArg inpu
                                                 MaybeTensor gradient, bool create_graph) {
   const std::vector<Tensor> of = inputs.get("grad");
   const Tensor given = gradient.get();
-  const nb::gil_scoped_release released;
+  const ReleasedGil released;
   std::vector<std::optional<Tensor>> result;
   for (Tensor& g : gradients(y, of, given, create_graph)) {
     result.push_back(g.defined() ? std::optional(std::move(g)) : std::nullopt);
@@ -76,7 +76,7 @@ void bind_autograd(nb::module_& m, TensorClass& tensor) {
           "backward",
           [](const Tensor& y, MaybeTensor gradient, bool create_graph) {
             const Tensor given = gradient.get();
-            const nb::gil_scoped_release released;
+            const ReleasedGil released;
             backward(y, given, create_graph);
           },
           "gradient"_a = nb::none(), "create_graph"_a = false,

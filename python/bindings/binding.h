@@ -13,6 +13,8 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include "python/bindings/gil.h"
+
 // Not in the stable ABI, which one wheel for CPython 3.12 and all later ones keeps to.
 #undef PyTuple_GET_ITEM
 #undef PyTuple_GET_SIZE

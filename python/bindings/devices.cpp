@@ -68,7 +68,7 @@ void bind_memory(nb::module_& m) {
       "synchronize",
       [](DeviceArg d) {
         const Device device = d.get();
-        const nb::gil_scoped_release released;
+        const ReleasedGil released;
         synchronize(device);
       },
       "device"_a, "Waits for the work given to a device so far.");
@@ -86,7 +86,7 @@ Device DeviceArg::get() const {
   }
   const auto text = nb::cast<std::string>(object);
   if (text == "auto") {
-    const nb::gil_scoped_release released;
+    const ReleasedGil released;
     return best_device();
   }
   return Device::parse(text);
@@ -118,14 +118,14 @@ void bind_devices(nb::module_& m) {
   m.def(
       "devices",
       [] {
-        const nb::gil_scoped_release released;
+        const ReleasedGil released;
         return devices();
       },
       "The devices that tensors and models can be on: the CPU, and the GPUs found.");
   m.def(
       "best_device",
       [] {
-        const nb::gil_scoped_release released;
+        const ReleasedGil released;
         return best_device();
       },
       "Where models run best; \"auto\" as a device means it.");

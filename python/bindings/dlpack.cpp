@@ -168,7 +168,7 @@ nb::object to_dlpack(const Tensor& x, nb::object stream, nb::object max_version,
     throw nb::python_error();
   }
   if (given.device().kind != DeviceKind::cpu) {
-    const nb::gil_scoped_release released;
+    const ReleasedGil released;
     synchronize(given.device());
   }
   const bool is_versioned =
@@ -306,7 +306,7 @@ Tensor from_dlpack(nb::handle object) {
       versioned ? consume<dlpack::Versioned>(capsule) : consume<dlpack::Managed>(capsule);
   // Nobody knows which stream a capsule alone is for.
   if (capsule.is(object) && x.device().kind != DeviceKind::cpu) {
-    const nb::gil_scoped_release released;
+    const ReleasedGil released;
     quiesce(x.device());
   }
   if (x.dtype() != DType::boolean) return x;

@@ -48,7 +48,7 @@ nb::object value_object(const io::GgufValue& value) {
 
 PyGguf open_file(nb::handle path) {
   const std::string name = path_text(path);
-  const nb::gil_scoped_release released;
+  const ReleasedGil released;
   return {io::Gguf::open(name)};
 }
 
@@ -70,11 +70,13 @@ Tensor tensor_named(const PyGguf& self, std::string_view name) {
   if (self.file->find_tensor(name) == nullptr) {
     throw nb::key_error(std::string(name).c_str());
   }
+  self.file->require_unchanged("gguf");
   return self.file->tensor(name);
 }
 
 /// All tensors that wick reads.
 nb::dict tensors(const PyGguf& self) {
+  self.file->require_unchanged("gguf");
   nb::dict all;
   for (const io::GgufTensor& tensor : self.file->tensors()) {
     if (tensor.dtype) all[text(tensor.name)] = self.file->tensor(tensor);
@@ -88,8 +90,9 @@ void bind_gguf(nb::module_& m) {
   nb::class_<PyGguf>(
       m, "Gguf",
       "A GGUF file, mapped: names, metadata and tensors, which share the file's "
-      "memory and keep it mapped.\nErrors: everything that can be wrong with the file, "
-      "when it is opened.")
+      "memory and keep it mapped: they change with it, and read as zeros where it is cut "
+      "short.\nErrors: everything that can be wrong with the file, when it is opened; a file that "
+      "was changed since,\nwhen a tensor is asked for.")
       .def(
           "__init__", [](PyGguf* self, nb::handle path) { new (self) PyGguf(open_file(path)); },
           "path"_a, nb::sig("def __init__(self, path: str | os.PathLike[str]) -> None"))

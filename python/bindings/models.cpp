@@ -35,7 +35,7 @@ nb::object to_text(std::string_view bytes) {
 }
 
 bool interrupted() {
-  const nb::gil_scoped_acquire held;
+  const HeldGil held;
   return PyErr_CheckSignals() != 0;
 }
 
@@ -86,9 +86,9 @@ serve::GenerateOptions read_options(const char* function, const nb::kwargs& name
   return options;
 }
 
-std::vector<text::ChatMessage> messages_of(nb::handle prompt) {
+std::vector<text::ChatMessage> messages_of(const std::vector<nb::object>& prompt) {
   std::vector<text::ChatMessage> messages;
-  for (nb::handle item : nb::borrow<nb::sequence>(prompt)) {
+  for (const nb::object& item : prompt) {
     if (!PyMapping_Check(item.ptr()) || PyUnicode_Check(item.ptr()) || !nb::hasattr(item, "keys")) {
       throw nb::type_error("a conversation is a sequence of {'role': …, 'content': …}");
     }
@@ -116,18 +116,29 @@ std::vector<int32_t> chat_tokens(const serve::Engine& engine,
   return text::encode_chat(engine.tokenizer(), *format, messages, options);
 }
 
+/// A token id. Errors: what isn't an int, one beyond 32 bits.
+int32_t token_id(nb::handle item) {
+  const int64_t id = to_int(item, "prompt");
+  if (id == static_cast<int32_t>(id)) return static_cast<int32_t>(id);
+  throw Error(ErrorKind::index, "prompt", "token id out of range", fmt::format("{}", id));
+}
+
 /// Text, token ids, or a conversation, as token ids.
 std::vector<int32_t> prompt_tokens(const serve::Engine& engine, nb::handle prompt) {
   if (nb::isinstance<nb::str>(prompt)) {
     const auto text = nb::cast<std::string>(prompt);
     return engine.tokenizer().encode(text);
   }
-  std::vector<int32_t> ids;
-  if (nb::try_cast(prompt, ids)) return ids;
-  if (!PySequence_Check(prompt.ptr())) {
+  if (PySequence_Check(prompt.ptr()) == 0 || PyBytes_Check(prompt.ptr())) {
     throw nb::type_error("a prompt is text, a sequence of token ids, or a conversation");
   }
-  return chat_tokens(engine, messages_of(prompt));
+  const std::vector<nb::object> items = items_of(prompt);
+  if (items.empty() || is_int(items.front())) {
+    std::vector<int32_t> ids;
+    for (const nb::object& item : items) ids.push_back(token_id(item));
+    return ids;
+  }
+  return chat_tokens(engine, messages_of(items));
 }
 
 /// A model continues nothing from its own start token.
@@ -147,8 +158,8 @@ std::string generate_now(PySession& session, const std::vector<int32_t>& tokens,
   std::string text;
   bool stopped = false;
   {
-    const nb::gil_scoped_release released;
-    const auto lock = session.lock();
+    const ReleasedGil released;
+    const PySession::Use use = session.use();
     stopped = !session.session.feed(tokens, interrupted);
     if (!stopped) {
       serve::Generated made = session.session.generate(options);
@@ -163,7 +174,7 @@ std::string generate_now(PySession& session, const std::vector<int32_t>& tokens,
 std::shared_ptr<PySession> make_session(const Model& model, int64_t context) {
   serve::SessionOptions options;
   options.context = context;
-  const nb::gil_scoped_release released;
+  const ReleasedGil released;
   return std::make_shared<PySession>(model.engine, options);
 }
 
@@ -204,24 +215,25 @@ Model load_model(nb::handle path, DeviceArg device, nb::object progress) {
   options.device = device.get();
   // Also where Ctrl-C is heard: loading ends with what Python raised.
   options.progress = [&](int64_t done, int64_t all) {
-    const nb::gil_scoped_acquire held;
+    const HeldGil held;
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
     if (!progress.is_none()) progress(done, all);
   };
-  const nb::gil_scoped_release released;
+  const ReleasedGil released;
   return {serve::Engine::load(name, options)};
 }
 
 Tensor session_logits(PySession& session) {
-  const nb::gil_scoped_release released;
-  const auto lock = session.lock();
+  const ReleasedGil released;
+  const PySession::Use use = session.use();
   const std::span<const float> logits = session.session.logits();
   return Tensor::from(logits, {static_cast<int64_t>(logits.size())});
 }
 
 /// Logits of every token, or of the last.
-Tensor model_logits(const Model& model, const std::vector<int32_t>& tokens, bool last) {
-  const nb::gil_scoped_release released;
+Tensor model_logits(const Model& model, IdsArg ids, bool last) {
+  const std::vector<int32_t> tokens = ids.get("logits");
+  const ReleasedGil released;
   const models::CausalLm& lm = model.engine->model();
   if (tokens.empty()) throw Error("logits", "no tokens");
   nn::KvCache cache = lm.make_cache(static_cast<int64_t>(tokens.size()), DType::f16);
@@ -234,7 +246,7 @@ void bind_tokenizer(nb::module_& m) {
           "encode",
           [](const text::Tokenizer& t, const std::string& text, std::optional<bool> add_bos,
              std::optional<bool> add_eos, bool parse_special) {
-            const nb::gil_scoped_release released;
+            const ReleasedGil released;
             return t.encode(text, {add_bos, add_eos, parse_special});
           },
           "text"_a, "add_bos"_a = nb::none(), "add_eos"_a = nb::none(), "parse_special"_a = true,
@@ -243,8 +255,8 @@ void bind_tokenizer(nb::module_& m) {
           "control tokens in the text aren't plain text.")
       .def(
           "decode",
-          [](const text::Tokenizer& t, const std::vector<int32_t>& ids, bool skip_special) {
-            return to_text(t.decode(ids, skip_special));
+          [](const text::Tokenizer& t, IdsArg ids, bool skip_special) {
+            return to_text(t.decode(ids.get("decode"), skip_special));
           },
           "ids"_a, "skip_special"_a = false,
           nb::sig(
@@ -253,8 +265,8 @@ void bind_tokenizer(nb::module_& m) {
           "The text of ids; what isn't UTF-8 becomes U+FFFD.")
       .def(
           "decode_bytes",
-          [](const text::Tokenizer& t, const std::vector<int32_t>& ids, bool skip_special) {
-            const std::string bytes = t.decode(ids, skip_special);
+          [](const text::Tokenizer& t, IdsArg ids, bool skip_special) {
+            const std::string bytes = t.decode(ids.get("decode_bytes"), skip_special);
             return nb::bytes(bytes.data(), bytes.size());
           },
           "ids"_a, "skip_special"_a = false, "The bytes of ids.")
@@ -272,18 +284,18 @@ void bind_session(nb::module_& m) {
                         "One conversation with a model: what was fed and generated stays in its "
                         "cache.")
       .def_prop_ro(
-          "context", [](PySession& s) { return s.session.context(); },
+          "context", [](const PySession& s) { return s.session.context(); },
           "Positions that it holds at most.")
       .def_prop_ro(
           "tokens",
           [](PySession& s) {
-            const auto lock = s.lock();
+            const PySession::Use use = s.use();
             return s.session.tokens();
           },
           "Ids fed and generated so far.")
       .def("__len__",
            [](PySession& s) {
-             const auto lock = s.lock();
+             const PySession::Use use = s.use();
              return s.session.length();
            })
       .def(
@@ -292,8 +304,8 @@ void bind_session(nb::module_& m) {
             const std::vector<int32_t> tokens = prompt_tokens(*s.engine, prompt);
             bool done = false;
             {
-              const nb::gil_scoped_release released;
-              const auto lock = s.lock();
+              const ReleasedGil released;
+              const PySession::Use use = s.use();
               done = s.session.feed(tokens, interrupted);
             }
             if (!done) throw nb::python_error();
@@ -318,7 +330,7 @@ void bind_session(nb::module_& m) {
       .def(
           "truncate",
           [](PySession& s, int64_t length) {
-            const auto lock = s.lock();
+            const PySession::Use use = s.use();
             s.session.truncate(length);
           },
           "length"_a, "Forgets all tokens from `length` on.");
@@ -365,8 +377,8 @@ void bind_models(nb::module_& m) {
           "The token ids of a text or a conversation.")
       .def(
           "decode",
-          [](const Model& model, const std::vector<int32_t>& ids) {
-            return to_text(model.engine->tokenizer().decode(ids));
+          [](const Model& model, IdsArg ids) {
+            return to_text(model.engine->tokenizer().decode(ids.get("decode")));
           },
           "ids"_a, nb::sig("def decode(self, ids: collections.abc.Sequence[int]) -> str"),
           "The text of token ids.")

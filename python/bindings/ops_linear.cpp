@@ -47,7 +47,7 @@ void bind_weight(nb::module_& m) {
       .def(
           "__init__",
           [](Weight* self, const Tensor& matrix) {
-            const nb::gil_scoped_release released;
+            const ReleasedGil released;
             new (self) Weight(matrix);
           },
           "matrix"_a)
@@ -79,8 +79,9 @@ void bind_linear_ops(OpBinder& ops, nb::module_& m) {
       "residual"_a = nb::none());
   ops.add_as(
       Op::linear, "grouped_linear",
-      [](const Tensor& x, const std::vector<Weight>& experts, const Tensor& chosen) {
-        return unlocked([&] { return grouped_linear(x, experts, chosen); }, x, chosen);
+      [](const Tensor& x, WeightsArg experts, const Tensor& chosen) {
+        const std::vector<Weight> weights = experts.get("grouped_linear");
+        return unlocked([&] { return grouped_linear(x, weights, chosen); }, x, chosen);
       },
       "With a weight of its own for each row, of several: x [t, k], chosen uint32 [t, n] -> [t, n, "
       "width].",

@@ -47,9 +47,8 @@ Tensor on_host(const Tensor& x);
 template <class F>
 void with_gil_if_alive(const F& f) {
   if (!Py_IsInitialized()) return;
-  const PyGILState_STATE state = PyGILState_Ensure();
+  const HeldGil held;
   f();
-  PyGILState_Release(state);
 }
 
 }  // namespace wick::python

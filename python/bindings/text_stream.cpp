@@ -1,102 +1,191 @@
 #include "python/bindings/text_stream.h"
 
+#include <pthread.h>
+#include <unistd.h>
+
 #include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <thread>
 #include <utility>
 
 #include "wick/base/error.h"
 
 namespace wick::python {
 
-std::unique_lock<std::mutex> PySession::lock() {
-  std::unique_lock<std::mutex> held(mutex_, std::try_to_lock);
-  if (!held.owns_lock()) {
+PySession::Use PySession::use() {
+  if (in_use_.exchange(true)) {
     throw Error(ErrorKind::runtime, "session", "busy", "",
                 "a stream or another thread uses it: end that first");
   }
-  return held;
+  return Use(*this);
 }
+
+/// What a stream and its thread share. After fork the child has a copy without the thread, in which
+/// locks may be held for ever: it leaves all of it alone.
+struct TextStream::State {
+  explicit State(std::shared_ptr<PySession> of) : session(std::move(of)), held(session->use()) {}
+
+  std::shared_ptr<PySession> session;
+  const pid_t process = ::getpid();
+  std::mutex end_mutex;  // of the thread's end: of `thread` and `held`
+  std::thread thread;
+  PySession::Use held;  // as long as the thread runs
+
+  std::mutex mutex;  // of what follows
+  std::condition_variable changed;
+  std::deque<std::string> pieces;
+  std::exception_ptr failure;
+  bool done = false, closed = false;
+
+  bool is_elsewhere() const { return ::getpid() != process; }
+
+  /// By any number of threads at once.
+  void close() {
+    {
+      const std::lock_guard lock(mutex);
+      closed = true;
+      pieces.clear();
+    }
+    changed.notify_all();
+    const std::lock_guard lock(end_mutex);
+    if (thread.joinable()) thread.join();
+    held.end();
+  }
+};
+
+namespace {
+
+/// The streams that there are, for the interpreter's end. Never destroyed; locked over a fork.
+struct Streams {
+  std::mutex mutex;
+  std::vector<std::weak_ptr<void>> all;
+  bool ended = false;
+};
+
+Streams& streams() {
+  static Streams& made = *new Streams;
+  static const int at_fork [[maybe_unused]] = pthread_atfork(
+      [] { made.mutex.lock(); }, [] { made.mutex.unlock(); }, [] { made.mutex.unlock(); });
+  return made;
+}
+
+}  // namespace
 
 TextStream::TextStream(std::shared_ptr<PySession> session, std::vector<int32_t> prompt,
                        serve::GenerateOptions options)
-    : session_(std::move(session)), held_(session_->lock()) {
-  thread_ = std::thread(
-      [this, prompt = std::move(prompt), options = std::move(options)] { run(prompt, options); });
+    : state_(std::make_shared<State>(std::move(session))) {
+  State& state = *state_;
+  Streams& known = streams();
+  const std::lock_guard lock(known.mutex);
+  if (known.ended) throw Error(ErrorKind::runtime, "stream", "the interpreter ends");
+  std::erase_if(known.all, [](const auto& stream) { return stream.expired(); });
+  known.all.push_back(state_);
+  state.thread = std::thread([&state, prompt = std::move(prompt), options = std::move(options)] {
+    run(state, prompt, options);
+  });
 }
 
 TextStream::~TextStream() {
-  const nb::gil_scoped_release released;
+  if (state_->is_elsewhere()) {
+    state_->session.reset();
+    new std::shared_ptr<State>(std::move(state_));  // never freed: its thread can't be joined
+    return;
+  }
+  const ReleasedGil released;
   close();
 }
 
 void TextStream::close() {
-  {
-    const std::lock_guard lock(mutex_);
-    closed_ = true;
-    pieces_.clear();
-  }
-  changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
-  if (held_.owns_lock()) held_.unlock();
+  if (!state_->is_elsewhere()) state_->close();
 }
 
-void TextStream::run(const std::vector<int32_t>& prompt, serve::GenerateOptions options) {
-  const auto closed = [this] {
-    const std::lock_guard lock(mutex_);
-    return closed_;
+void TextStream::close_all() {
+  std::vector<std::weak_ptr<void>> all;
+  {
+    Streams& known = streams();
+    const std::lock_guard lock(known.mutex);
+    known.ended = true;
+    all.swap(known.all);
+  }
+  for (const std::weak_ptr<void>& stream : all) {
+    const auto state = std::static_pointer_cast<State>(stream.lock());
+    if (state != nullptr && !state->is_elsewhere()) state->close();
+  }
+}
+
+void TextStream::run(State& state, const std::vector<int32_t>& prompt,
+                     serve::GenerateOptions options) {
+  const auto closed = [&state] {
+    const std::lock_guard lock(state.mutex);
+    return state.closed;
   };
   options.cancelled = closed;
-  options.on_text = [this](std::string_view piece) {
+  options.on_text = [&state](std::string_view piece) {
     {
-      const std::lock_guard lock(mutex_);
-      if (closed_) return;  // what a generation says at its end comes too late
-      pieces_.emplace_back(piece);
+      const std::lock_guard lock(state.mutex);
+      if (state.closed) return;  // what a generation says at its end comes too late
+      state.pieces.emplace_back(piece);
     }
-    changed_.notify_all();
+    state.changed.notify_all();
   };
   std::exception_ptr failure;
   try {
-    if (session_->session.feed(prompt, closed)) session_->session.generate(options);
+    serve::Session& session = state.session->session;
+    if (session.feed(prompt, closed)) session.generate(options);
   } catch (...) {
     failure = std::current_exception();
   }
-  const std::lock_guard lock(mutex_);
-  failure_ = failure;
-  done_ = true;
-  changed_.notify_all();
+  const std::lock_guard lock(state.mutex);
+  state.failure = failure;
+  state.done = true;
+  state.changed.notify_all();
 }
 
-/// False: the end, or nothing yet for a while.
-bool TextStream::wait_for_piece(std::string& piece) {
-  const nb::gil_scoped_release released;
-  std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, std::chrono::milliseconds(50),
-                    [this] { return done_ || closed_ || !pieces_.empty(); });
-  if (pieces_.empty()) return false;
-  piece = std::move(pieces_.front());
-  pieces_.pop_front();
-  return true;
+TextStream::Step TextStream::wait_for_piece(std::string& piece) {
+  const ReleasedGil released;
+  State& state = *state_;
+  std::unique_lock lock(state.mutex);
+  const auto ended = [&state] { return state.done || state.closed; };
+  state.changed.wait_for(lock, std::chrono::milliseconds(50),
+                         [&] { return ended() || !state.pieces.empty(); });
+  if (state.pieces.empty()) return ended() ? Step::end : Step::none_yet;
+  piece = std::move(state.pieces.front());
+  state.pieces.pop_front();
+  return Step::piece;
 }
 
 nb::object TextStream::next() {
-  std::string piece;
-  while (!wait_for_piece(piece)) {
-    bool ended = false;
-    {
-      const std::lock_guard lock(mutex_);
-      ended = (done_ || closed_) && pieces_.empty();
-    }
-    const bool stopped = !ended && PyErr_CheckSignals() != 0;
-    if (!ended && !stopped) continue;
-    {
-      const nb::gil_scoped_release released;
-      close();
-    }
-    if (stopped) throw nb::python_error();
-    if (failure_ != nullptr) std::rethrow_exception(std::exchange(failure_, nullptr));
-    throw nb::stop_iteration();
+  if (state_->is_elsewhere()) {
+    throw Error(ErrorKind::runtime, "stream", "belongs to another process", "",
+                "streams don't outlive a fork: start one in each process");
   }
-  return nb::steal(
-      PyUnicode_DecodeUTF8(piece.data(), static_cast<Py_ssize_t>(piece.size()), "replace"));
+  std::string piece;
+  Step step = Step::none_yet;
+  bool stopped = false;
+  while (step == Step::none_yet && !stopped) {
+    step = wait_for_piece(piece);
+    stopped = step == Step::none_yet && PyErr_CheckSignals() != 0;
+  }
+  if (step == Step::piece) {
+    return nb::steal(
+        PyUnicode_DecodeUTF8(piece.data(), static_cast<Py_ssize_t>(piece.size()), "replace"));
+  }
+  std::optional<nb::python_error> interrupt;
+  if (stopped) interrupt.emplace();  // takes over what was raised
+  std::exception_ptr failure;
+  {
+    const ReleasedGil released;
+    close();
+    const std::lock_guard lock(state_->mutex);
+    failure = std::exchange(state_->failure, nullptr);
+  }
+  if (interrupt) throw nb::python_error(*interrupt);
+  if (failure != nullptr) std::rethrow_exception(failure);
+  throw nb::stop_iteration();
 }
 
 void bind_text_stream(nb::module_& m) {
@@ -107,8 +196,18 @@ void bind_text_stream(nb::module_& m) {
           "__iter__", [](nb::handle self) { return nb::borrow(self); },
           nb::sig("def __iter__(self) -> TextStream"))
       .def("__next__", &TextStream::next, nb::sig("def __next__(self) -> str"))
-      .def("close", &TextStream::close, nb::call_guard<nb::gil_scoped_release>(),
-           "Ends the generation.");
+      .def("close", &TextStream::close, nb::call_guard<ReleasedGil>(),
+           "Ends the generation and waits until it has. Any thread may call it, while others wait "
+           "for "
+           "a piece.");
+  // Before the interpreter goes, and with it what the threads of streams use.
+  nb::module_::import_("atexit").attr("register")(nb::cpp_function([] {
+    // Daemon threads keep what they refer to for ever, which is no leak of ours.
+    const nb::object count = nb::getattr(nb::module_::import_("_thread"), "_count", nb::none());
+    if (!count.is_none() && nb::cast<int>(count()) > 0) nb::set_leak_warnings(false);
+    const ReleasedGil released;
+    TextStream::close_all();
+  }));
 }
 
 }  // namespace wick::python

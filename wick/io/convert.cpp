@@ -124,10 +124,16 @@ class Converter {
     writer.set_u32("general.file_type", target_.file_type);
     writer.set_u32("general.quantization_version", 2);
     for (size_t i = 0; i < types_.size(); ++i) announce(writer, source_->tensors()[i], types_[i]);
-    for (size_t i = 0; i < types_.size(); ++i) {
-      progress_state_.index = i;
-      convert(writer, source_->tensors()[i], types_[i]);
+    try {
+      for (size_t i = 0; i < types_.size(); ++i) {
+        progress_state_.index = i;
+        convert(writer, source_->tensors()[i], types_[i]);
+      }
+    } catch (const Error&) {
+      source_->require_unchanged(kOp);  // says more than what a changed file happens to contain
+      throw;
     }
+    source_->require_unchanged(kOp);
     writer.finish();
     result_.bytes_out = writer.file_bytes();
     return std::move(result_);

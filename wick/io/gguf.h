@@ -12,6 +12,7 @@
 
 #include "wick/base/dtype.h"
 #include "wick/base/export.h"
+#include "wick/base/keyed_hash.h"
 #include "wick/base/shape.h"
 #include "wick/io/gguf_value.h"
 #include "wick/io/mapped_file.h"
@@ -19,7 +20,7 @@
 
 namespace wick::io {
 
-/// A key and its value; both are views into the file.
+/// A key and its value; both are views into the file's header.
 struct GgufEntry {
   std::string_view key;
   GgufValue value;
@@ -27,7 +28,7 @@ struct GgufEntry {
 
 /// What a file says about a tensor.
 struct GgufTensor {
-  std::string_view name;       ///< a view into the file
+  std::string_view name;       ///< a view into the file's header
   uint32_t type = 0;           ///< the format's type number
   std::optional<DType> dtype;  ///< nothing: a type that wick can list, not read
   Shape shape;                 ///< row-major: [n, k] for a weight of n rows
@@ -56,6 +57,10 @@ class WICK_API Gguf {
 
   // Metadata, in the file's order.
   const std::vector<GgufEntry>& metadata() const { return metadata_; }
+  /// The file may change while it is in use; keys, values and names were copied when it was opened
+  /// and don't. Asked after data was read. Errors, named after `op`: the file was changed.
+  void require_unchanged(std::string_view op) const { bytes_->require_unchanged(op); }
+
   /// Null when the file lacks the key.
   const GgufValue* find(std::string_view key) const;
   bool contains(std::string_view key) const { return find(key) != nullptr; }
@@ -98,7 +103,7 @@ class WICK_API Gguf {
   Tensor tensor(std::string_view name) const { return tensor(require_tensor(name)); }
   Tensor tensor(const GgufTensor& tensor) const;
 
-  /// What holds the file's bytes; keeps views into them alive without the Gguf.
+  /// What holds the file's bytes; keeps data() alive without the Gguf.
   const std::shared_ptr<const Bytes>& bytes() const { return bytes_; }
 
  private:
@@ -113,13 +118,14 @@ class WICK_API Gguf {
   std::vector<T> array(std::string_view key, std::string_view need, Get get) const;
 
   std::shared_ptr<const Bytes> bytes_;
+  std::shared_ptr<const Bytes> header_;  // what keys, values and names are views into
   std::string path_;
   uint32_t version_ = 0;
   uint32_t alignment_ = 0;
   std::vector<GgufEntry> metadata_;
   std::vector<GgufTensor> tensors_;
-  std::unordered_map<std::string_view, size_t> key_index_;
-  std::unordered_map<std::string_view, size_t> tensor_index_;
+  std::unordered_map<std::string_view, size_t, KeyedHash> key_index_;
+  std::unordered_map<std::string_view, size_t, KeyedHash> tensor_index_;
 };
 
 }  // namespace wick::io

@@ -40,9 +40,14 @@ constexpr uint32_t swapped(uint32_t v) {
 
 class GgufParser {
  public:
-  GgufParser(std::shared_ptr<const Bytes> bytes, std::string name) : file_(new Gguf()) {
-    data_ = bytes->span();
+  /// `header`: the file's first bytes, at least as far as its header reaches.
+  GgufParser(std::shared_ptr<const Bytes> bytes, std::shared_ptr<const Bytes> header,
+             std::string name)
+      : file_(new Gguf()) {
+    data_ = header->span();
+    file_bytes_ = bytes->size();
     file_->bytes_ = std::move(bytes);
+    file_->header_ = std::move(header);
     file_->path_ = std::move(name);
   }
 
@@ -57,6 +62,18 @@ class GgufParser {
     read_tensors(tensor_count);
     place_tensors();
     return std::move(file_);
+  }
+
+  /// The header's length. Reads each byte once, so that bytes which change meanwhile do no harm.
+  size_t measure_header() {
+    read_magic();
+    const auto tensor_count = read<uint64_t>("the tensor count");
+    const auto key_count = read<uint64_t>("the metadata count");
+    check_count(key_count, kMinEntryBytes, "metadata entries");
+    read_metadata(key_count);
+    check_count(tensor_count, kMinTensorBytes, "tensors");
+    read_tensors(tensor_count);
+    return pos_;
   }
 
  private:
@@ -271,10 +288,10 @@ class GgufParser {
     uint64_t bytes = 0;
     if (__builtin_mul_overflow(static_cast<uint64_t>(tensor.shape.elems() / type->block_elems),
                                static_cast<uint64_t>(type->block_bytes), &bytes) ||
-        bytes > data_.size()) {
+        bytes > file_bytes_) {
       fail("tensor doesn't fit in the file",
            fmt::format("{} {}", printable(tensor.name), tensor.str()),
-           fmt::format("the file has {} bytes", data_.size()));
+           fmt::format("the file has {} bytes", file_bytes_));
     }
     tensor.bytes = bytes;
   }
@@ -283,7 +300,7 @@ class GgufParser {
   void place_tensors() {
     const uint64_t alignment = file_->alignment_;
     const uint64_t base = (uint64_t{pos_} + alignment - 1) / alignment * alignment;
-    const uint64_t room = data_.size() > base ? data_.size() - base : 0;
+    const uint64_t room = file_bytes_ > base ? file_bytes_ - base : 0;
     std::vector<const GgufTensor*> placed;
     for (GgufTensor& tensor : file_->tensors_) {
       if (tensor.offset % alignment != 0) {
@@ -312,13 +329,25 @@ class GgufParser {
   }
 
   std::shared_ptr<Gguf> file_;
-  std::span<const std::byte> data_;
+  std::span<const std::byte> data_;  // the header; what follows it isn't read
+  uint64_t file_bytes_ = 0;
   size_t pos_ = 0;
   std::string_view key_;  // the one whose value is being read, for errors
 };
 
 std::shared_ptr<const Gguf> Gguf::parse(std::shared_ptr<const Bytes> bytes, std::string name) {
-  return GgufParser(std::move(bytes), std::move(name)).run();
+  if (!bytes->file_backed()) return GgufParser(bytes, bytes, std::move(name)).run();
+  // Another process may write to a mapped file at any time, so what was checked is what must be
+  // used: the first pass finds out how far the header reaches, and the second reads a copy of it.
+  try {
+    const size_t header_bytes = GgufParser(bytes, bytes, name).measure_header();
+    const auto header = Bytes::copy_of(bytes->span().first(header_bytes));
+    bytes->require_unchanged("gguf");
+    return GgufParser(bytes, header, name).run();
+  } catch (const Error&) {
+    bytes->require_unchanged("gguf");  // says more than what a changed file happens to contain
+    throw;
+  }
 }
 
 }  // namespace wick::io

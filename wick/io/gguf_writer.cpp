@@ -74,7 +74,7 @@ void GgufWriter::set_payload(std::string_view key, GgufType type, std::string pa
   if (key == kAlignmentKey) fail("key is reserved", key, "this writer's alignment is 32");
   const auto [found, added] = entry_index_.emplace(key, entries_.size());
   if (added) {
-    entries_.push_back({std::string(key), type, std::move(payload)});
+    entries_.push_back({std::string(key), type, std::move(payload), false});
   } else {
     entries_[found->second].type = type;
     entries_[found->second].payload = std::move(payload);
@@ -131,9 +131,9 @@ void GgufWriter::remove(std::string_view key) {
   require_header_open();
   const auto found = entry_index_.find(std::string(key));
   if (found == entry_index_.end()) return;
-  entries_.erase(entries_.begin() + static_cast<ptrdiff_t>(found->second));
-  entry_index_.clear();
-  for (size_t i = 0; i < entries_.size(); ++i) entry_index_.emplace(entries_[i].key, i);
+  // The entry keeps its place without being written: moving the others would take quadratic time.
+  entries_[found->second].removed = true;
+  entry_index_.erase(found);
 }
 
 void GgufWriter::copy_metadata(const Gguf& from) {
@@ -174,8 +174,9 @@ std::string GgufWriter::header() const {
   std::string out = "GGUF";
   append(out, kVersion);
   append<uint64_t>(out, tensors_.size());
-  append<uint64_t>(out, entries_.size());
+  append<uint64_t>(out, entry_index_.size());
   for (const Entry& entry : entries_) {
+    if (entry.removed) continue;
     append_string(out, entry.key);
     append(out, static_cast<uint32_t>(entry.type));
     out += entry.payload;

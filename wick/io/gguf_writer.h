@@ -11,6 +11,7 @@
 
 #include "wick/base/dtype.h"
 #include "wick/base/export.h"
+#include "wick/base/keyed_hash.h"
 #include "wick/base/shape.h"
 #include "wick/io/gguf.h"
 #include "wick/io/output_file.h"
@@ -64,6 +65,7 @@ class WICK_API GgufWriter {
     std::string key;
     GgufType type;
     std::string payload;
+    bool removed;
   };
   struct Pending {
     std::string name;
@@ -84,9 +86,9 @@ class WICK_API GgufWriter {
 
   OutputFile file_;
   std::vector<Entry> entries_;
-  std::unordered_map<std::string, size_t> entry_index_;
+  std::unordered_map<std::string, size_t, KeyedHash> entry_index_;
   std::vector<Pending> tensors_;
-  std::unordered_map<std::string, size_t> tensor_index_;
+  std::unordered_map<std::string, size_t, KeyedHash> tensor_index_;
   uint64_t data_bytes_ = 0;
   bool header_written_ = false;
   uint64_t data_start_ = 0;

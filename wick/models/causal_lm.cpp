@@ -22,7 +22,14 @@ void CausalLm::require_supported(const io::Gguf& file) {
 
 std::unique_ptr<CausalLm> CausalLm::load(const io::Gguf& file, const LoadOptions& options) {
   require_supported(file);
-  return std::make_unique<Llama>(file, options);
+  try {
+    auto model = std::make_unique<Llama>(file, options);
+    file.require_unchanged("load");
+    return model;
+  } catch (const Error&) {
+    file.require_unchanged("load");  // says more than what a changed file happens to contain
+    throw;
+  }
 }
 
 }  // namespace wick::models

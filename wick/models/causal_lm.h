@@ -36,7 +36,8 @@ class WICK_API CausalLm {
   /// message lists those that are).
   static void require_supported(const io::Gguf& file);
   /// Loads the model a GGUF file describes. Errors: those of require_supported(), missing or
-  /// misshapen tensors, values out of range.
+  /// misshapen tensors, values out of range, a file that was
+  /// changed meanwhile.
   static std::unique_ptr<CausalLm> load(const io::Gguf& file, const LoadOptions& options);
 
   virtual int64_t vocab_size() const = 0;
@@ -46,7 +47,7 @@ class WICK_API CausalLm {
   virtual nn::KvCache make_cache(int64_t context, DType dtype) const = 0;
   /// Runs tokens at the positions after cache.length() and stores their keys and values.
   /// Returns f32 [1 or tokens, vocabulary]. Errors: no tokens, an id outside the vocabulary, a full
-  /// cache.
+  /// cache, a file that weights are read from and that was changed since it was loaded.
   virtual Tensor forward(std::span<const int32_t> tokens, nn::KvCache& cache,
                          Logits logits) const = 0;
   /// The same for one token, with what changes from step to step in the device's memory, so that

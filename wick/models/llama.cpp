@@ -36,6 +36,7 @@ struct Llama::Step {
 Llama::Llama(const io::Gguf& file, const LoadOptions& options)
     : config_(LlamaConfig::from(file)), device_(options.device) {
   const LlamaConfig& c = config_;
+  if (device_.kind == DeviceKind::cpu) file_ = file.bytes();
   const Weights weights(file, options.device);
   parameters_ = weights.parameters();
   const bool release = options.release_file_pages;
@@ -109,6 +110,10 @@ void Llama::rotation(int64_t start, int64_t count, Tensor& cos, Tensor& sin) con
   sin = rope_.sin(start, count);
 }
 
+void Llama::require_file(std::string_view op) const {
+  if (file_ != nullptr) file_->require_unchanged(op);
+}
+
 Tensor Llama::forward(std::span<const int32_t> tokens, nn::KvCache& cache, Logits logits) const {
   const auto count = static_cast<int64_t>(tokens.size());
   if (count == 0) throw Error("forward", "no tokens");
@@ -118,6 +123,7 @@ Tensor Llama::forward(std::span<const int32_t> tokens, nn::KvCache& cache, Logit
                   fmt::format("the vocabulary has {}", config_.vocabulary));
     }
   }
+  require_file("forward");  // also has its handler of signals in place
   cache.reserve(count);
   Step step{cache, {}, {}, {}};
   if (device_.kind == DeviceKind::cpu) {
@@ -144,9 +150,11 @@ Tensor Llama::forward(std::span<const int32_t> tokens, nn::KvCache& cache, Logit
       x = run(layer, std::move(x), begin_of(s), wanted, step);
     }
   }
-  cache.advance(count);
   const bool joined = slices > 1 && logits == Logits::all;
-  return head_(joined ? cat(xs, 0) : xs.back(), output_norm_.before());
+  Tensor result = head_(joined ? cat(xs, 0) : xs.back(), output_norm_.before());
+  require_file("forward");
+  cache.advance(count);
+  return result;
 }
 
 /// One layer: x [t, hidden] at positions from `begin` of the call on → its last `wanted` rows. With
@@ -179,11 +187,14 @@ Tensor Llama::mlp(const Block& block, const Tensor& x) {
 }
 
 Tensor Llama::decode(const Tensor& token, const Tensor& position, nn::KvCache& cache) const {
+  require_file("decode");
   Step step{cache, {}, {}, position};
   rotation(0, cache.capacity(), step.cos, step.sin);
   Tensor x = embedding_(token);
   for (int64_t layer = 0; layer < config_.layers; ++layer) x = run(layer, std::move(x), 0, 1, step);
-  return head_(x, output_norm_.before());
+  Tensor result = head_(x, output_norm_.before());
+  require_file("decode");
+  return result;
 }
 
 /// x [t, hidden], not normed yet → the heads of its last `wanted` rows [wanted, heads · value_size]

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <thread>
 #include <utility>
 
 #include "wick/base/error.h"
@@ -79,8 +81,38 @@ std::shared_ptr<const Engine> Engine::load(const std::string& path,
       new Engine(std::move(model), std::move(tokenizer), std::move(chat), path));
 }
 
+struct Session::Busy {
+  // The thread of the call that runs; no thread's id where none does.
+  std::atomic<std::thread::id> caller{};
+};
+
+class Session::Use {
+ public:
+  /// `reads`: takes no part in the call that runs on this thread, so it may be inside of it.
+  explicit Use(const Session& session, bool reads = false) : busy_(session.busy_.get()) {
+    if (busy_ == nullptr) throw Error(ErrorKind::runtime, "session", "was moved from");
+    std::thread::id caller{};
+    const std::thread::id own = std::this_thread::get_id();
+    if (busy_->caller.compare_exchange_strong(caller, own, std::memory_order_acquire)) return;
+    busy_ = nullptr;
+    if (reads && caller == own) return;
+    throw Error(ErrorKind::runtime, "session", "busy",
+                caller == own ? "called from its own callback" : "another thread runs it",
+                "one call at a time");
+  }
+  ~Use() {
+    if (busy_ != nullptr) busy_->caller.store({}, std::memory_order_release);
+  }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+
+ private:
+  Busy* busy_;
+};
+
 Session::Session(std::shared_ptr<const Engine> engine, const SessionOptions& options)
-    : engine_(std::move(engine)), options_(options) {
+    : busy_(std::make_unique<Busy>()), engine_(std::move(engine)), options_(options) {
+  if (engine_ == nullptr) throw Error("session", "no engine", {}, "need a loaded one");
   if (options_.context == 0) options_.context = engine_->model().context_length();
   if (options_.context < 1 || options_.batch < 1) {
     throw Error("session", "options out of range",
@@ -95,9 +127,33 @@ Session::Session(std::shared_ptr<const Engine> engine, const SessionOptions& opt
   }
 }
 
+Session::Session(Session&& other) noexcept = default;
+Session& Session::operator=(Session&& other) noexcept = default;
+Session::~Session() = default;
+
+int64_t Session::context() const {
+  if (busy_ == nullptr) throw Error(ErrorKind::runtime, "session", "was moved from");
+  return options_.context;
+}
+
+int64_t Session::length() const {
+  const Use use(*this, true);
+  return fed();
+}
+
+const std::vector<int32_t>& Session::tokens() const {
+  const Use use(*this, true);
+  return history_;
+}
+
 bool Session::feed(std::span<const int32_t> tokens, const std::function<bool()>& cancelled) {
+  const Use use(*this);
+  return add(tokens, cancelled);
+}
+
+bool Session::add(std::span<const int32_t> tokens, const std::function<bool()>& cancelled) {
   const auto count = static_cast<int64_t>(tokens.size());
-  const int64_t left = context() - length();
+  const int64_t left = context() - fed();
   if (count > left) {
     throw Error("session", "prompt longer than the context",
                 fmt::format("{} tokens, {} of {} positions left", count, left, context()),
@@ -109,7 +165,7 @@ bool Session::feed(std::span<const int32_t> tokens, const std::function<bool()>&
 
 bool Session::catch_up(const std::function<bool()>& cancelled) {
   try {
-    while (cache_->length() < length()) {
+    while (cache_->length() < fed()) {
       auto rest = std::span<const int32_t>(history_).subspan(static_cast<size_t>(cache_->length()));
       if (static_cast<int64_t>(rest.size()) > options_.batch) {
         rest = rest.first(static_cast<size_t>(options_.batch));
@@ -135,6 +191,11 @@ void Session::newest_logits() {
 }
 
 std::span<const float> Session::logits() {
+  const Use use(*this);
+  return host_logits();
+}
+
+std::span<const float> Session::host_logits() {
   newest_logits();
   if (!host_logits_.defined()) host_logits_ = logits_.to(Device::cpu());
   const auto* data = static_cast<const float*>(host_logits_.storage()->data());
@@ -142,7 +203,12 @@ std::span<const float> Session::logits() {
 }
 
 void Session::truncate(int64_t length) {
-  length = std::clamp<int64_t>(length, 0, this->length());
+  const Use use(*this);
+  forget(length);
+}
+
+void Session::forget(int64_t length) {
+  length = std::clamp<int64_t>(length, 0, fed());
   history_.resize(static_cast<size_t>(length));
   if (cache_->length() <= length) return;
   cache_->truncate(length);
@@ -151,6 +217,7 @@ void Session::truncate(int64_t length) {
 }
 
 bool Session::feed_whole(std::span<const int32_t> tokens, const std::function<bool()>& cancelled) {
+  const Use use(*this);
   if (static_cast<int64_t>(tokens.size()) > context()) {
     throw Error("session", "prompt longer than the context",
                 fmt::format("{} tokens, {} positions", tokens.size(), context()),
@@ -162,8 +229,8 @@ bool Session::feed_whole(std::span<const int32_t> tokens, const std::function<bo
   while (same < most && history_[same] == tokens[same]) ++same;
   // The newest token is always run again: its logits are what generation starts from.
   if (same == tokens.size() && same > 0) --same;
-  truncate(static_cast<int64_t>(same));
-  return feed(tokens.subspan(same), cancelled);
+  forget(static_cast<int64_t>(same));
+  return add(tokens.subspan(same), cancelled);
 }
 
 /// What gives one token after the other; `more`: there will be another one.
@@ -174,7 +241,7 @@ std::function<int32_t(bool more)> Session::source(const text::SamplerOptions& op
     try {
       if (decoder_ == nullptr) {
         const auto vocabulary = static_cast<size_t>(engine_->tokenizer().vocab_size());
-        return sampler.sample(logits().first(vocabulary), history_);
+        return sampler.sample(host_logits().first(vocabulary), history_);
       }
       if (!started) {
         decoder_->start(std::exchange(logits_, {}), history_, options);
@@ -189,6 +256,7 @@ std::function<int32_t(bool more)> Session::source(const text::SamplerOptions& op
 }
 
 Generated Session::generate(const GenerateOptions& options) {
+  const Use use(*this);
   const text::Tokenizer& tokenizer = engine_->tokenizer();
   text::StreamDecoder decoder(tokenizer);
   Generated result;
@@ -201,7 +269,7 @@ Generated Session::generate(const GenerateOptions& options) {
   const auto next = source(options.sampler);
   // What was run ahead is forgotten at the end.
   const std::unique_ptr<nn::KvCache, std::function<void(nn::KvCache*)>> settled(
-      cache_.get(), [this](nn::KvCache* cache) { cache->truncate(length()); });
+      cache_.get(), [this](nn::KvCache* cache) { cache->truncate(fed()); });
   for (int64_t n = 0;; ++n) {
     if (options.max_tokens >= 0 && n >= options.max_tokens) break;
     if (options.cancelled && options.cancelled()) {
@@ -219,7 +287,7 @@ Generated Session::generate(const GenerateOptions& options) {
     }
     result.tokens.push_back(token);
     emit(decoder.push(token));
-    if (length() == context()) {  // there is no room to run it
+    if (fed() == context()) {  // there is no room to run it
       result.finish = FinishReason::context_full;
       break;
     }

@@ -73,16 +73,22 @@ struct Generated {
   double seconds = 0;         ///< from the first sampled token to the last
 };
 
-/// One conversation with a model: its KV cache and the logits of the newest position.
+/// One conversation with a model: its KV cache and the logits of the newest position. One call at a
+/// time: while one runs, every other throws, from another thread as from one of its own callbacks.
+/// Only length(), tokens() and context() may be asked by a callback.
 class WICK_API Session {
  public:
-  /// Errors: a context longer than memory allows, batch below 1.
+  /// Errors: no engine, a context longer than memory allows, batch below 1.
   Session(std::shared_ptr<const Engine> engine, const SessionOptions& options = {});
+  Session(Session&& other) noexcept;
+  Session& operator=(Session&& other) noexcept;
+  ~Session();
 
-  int64_t context() const { return cache_->context(); }
+  int64_t context() const;
   /// Tokens fed and generated so far.
-  int64_t length() const { return static_cast<int64_t>(history_.size()); }
-  const std::vector<int32_t>& tokens() const { return history_; }
+  int64_t length() const;
+  /// Valid until the session runs again.
+  const std::vector<int32_t>& tokens() const;
 
   /// Runs tokens through the model in batches. Errors: more than the context has left, before
   /// anything is run. `cancelled`, asked between batches, ends it early (returns false).
@@ -98,11 +104,19 @@ class WICK_API Session {
   bool feed_whole(std::span<const int32_t> tokens, const std::function<bool()>& cancelled = {});
 
  private:
+  class Use;    // one call
+  struct Busy;  // whether a call runs
+
+  int64_t fed() const { return static_cast<int64_t>(history_.size()); }
+  bool add(std::span<const int32_t> tokens, const std::function<bool()>& cancelled);
+  void forget(int64_t length);
+  std::span<const float> host_logits();
   /// Runs the tokens of the history that the cache doesn't hold yet.
   bool catch_up(const std::function<bool()>& cancelled);
   void newest_logits();
   std::function<int32_t(bool more)> source(const text::SamplerOptions& options);
 
+  std::unique_ptr<Busy> busy_;  // null: moved from
   std::shared_ptr<const Engine> engine_;
   SessionOptions options_;
   // On the heap: the decoder refers to it, and sessions move.

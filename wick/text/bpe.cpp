@@ -61,8 +61,8 @@ class Block {
       Line& line = lines_[j];
       parse(first + j, lines[j], out, line);
       out += line.joined.size();
-      line.left_hash = hash_bytes(line.left.data(), line.left.size());
-      line.right_hash = hash_bytes(line.right().data(), line.right().size());
+      line.left_hash = tokens_.hash(line.left);
+      line.right_hash = tokens_.hash(line.right());
       tokens_.prefetch(line.left_hash);
       tokens_.prefetch(line.right_hash);
     }
@@ -102,7 +102,8 @@ class Block {
 
 }  // namespace
 
-MergeTable::MergeTable(std::span<const std::string_view> merges, const TokenTable& tokens) {
+MergeTable::MergeTable(std::span<const std::string_view> merges, const TokenTable& tokens)
+    : multipliers_(random_hash_key()) {
   if (merges.size() >= kNoRank) {
     throw Error("tokenizer", "too many merges", fmt::format("{}", merges.size()));
   }

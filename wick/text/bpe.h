@@ -45,12 +45,14 @@ class MergeTable {
     return (static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32) |
            static_cast<uint32_t>(right);
   }
-  static uint64_t hash(uint64_t key) {
-    key *= 0x9e3779b97f4a7c15u;
-    key ^= key >> 32;
-    return key * 0x9e3779b97f4a7c15u >> 20;
+  /// Multilinear hashing of both tokens with random multipliers (Lemire and Kaser, 2014): two pairs
+  /// agree in the result's 32 bits for one multiplier in 2^32.
+  uint64_t hash(uint64_t key) const {
+    const HashKey& k = multipliers_;
+    return ((key >> 32) * k.a + static_cast<uint32_t>(key) * k.b) >> 32;
   }
 
+  HashKey multipliers_;
   std::vector<Slot> slots_;
   uint64_t mask_ = 0;
 };

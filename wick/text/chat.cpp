@@ -106,6 +106,8 @@ std::string default_system_message(std::string_view chat_template) {
   // In the template it is a literal between the markers of a system turn; the newline is a
   // character or an escape. A turn that is put together from variables has a quote in between.
   constexpr std::string_view kOpen = "<|im_start|>system";
+  // Where the next end marker and the next quote lie is searched for once, not from each opening.
+  size_t end = 0, quote = 0;
   for (size_t pos = chat_template.find(kOpen); pos != std::string_view::npos;
        pos = chat_template.find(kOpen, pos + 1)) {
     std::string_view rest = chat_template.substr(pos + kOpen.size());
@@ -116,10 +118,11 @@ std::string default_system_message(std::string_view chat_template) {
     } else {
       continue;
     }
-    const size_t end = rest.find(kImEnd);
-    if (end == std::string_view::npos) continue;
-    const std::string_view message = rest.substr(0, end);
-    if (message.find_first_of("'\"{}\\") == std::string_view::npos) return std::string(message);
+    const size_t begin = chat_template.size() - rest.size();
+    if (end < begin) end = chat_template.find(kImEnd, begin);
+    if (end == std::string_view::npos) return {};
+    if (quote < begin) quote = chat_template.find_first_of("'\"{}\\", begin);
+    if (quote > end) return std::string(chat_template.substr(begin, end - begin));
   }
   return {};
 }

@@ -3,6 +3,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -10,6 +12,8 @@
 #include "wick/text/token_table.h"
 
 namespace wick::text {
+
+class SpecialAutomaton;
 
 /// A set of tokens to be found verbatim in text, the leftmost first and the longest of those.
 class SpecialMatcher {
@@ -22,18 +26,45 @@ class SpecialMatcher {
 
   /// `ids` with empty bytes are left out; of tokens with the same bytes the lowest id counts.
   SpecialMatcher(const TokenTable& tokens, std::vector<int32_t> ids);
+  ~SpecialMatcher();
 
-  /// The next match at or after `from`.
-  Match find(std::string_view text, size_t from) const;
+  /// One pass over one text, in time linear in its length. Starts by comparing the text with the
+  /// sorted tokens at each position, which is fastest for real vocabularies; once that has taken
+  /// more steps than a fixed multiple of the text's length, an automaton finds what is left.
+  class Cursor {
+   public:
+    Cursor(const SpecialMatcher& matcher, std::string_view text)
+        : matcher_(matcher), text_(text), budget_(kStepsPerByte * text.size() + kFreeSteps) {}
+    /// The next match at or after `from`, which never decreases from call to call.
+    Match next(size_t from);
+    /// Comparisons of bytes so far, for tests.
+    size_t steps() const { return steps_; }
+
+   private:
+    static constexpr size_t kStepsPerByte = 4, kFreeSteps = 4096;
+
+    const SpecialMatcher& matcher_;
+    std::string_view text_;
+    size_t budget_, steps_ = 0;
+    bool by_automaton_ = false;
+    std::vector<Match> matches_;  // the longest at each position that has one, the last first
+  };
 
   /// The token that is exactly `text`.
   std::optional<int32_t> exact(std::string_view text) const;
 
  private:
+  /// The longest token at `start`, of length 0 where there is none; counts the bytes compared.
+  Match longest_at(std::string_view text, size_t start, size_t& steps) const;
+  const SpecialAutomaton& automaton() const;
+
   const TokenTable& tokens_;
   std::vector<int32_t> sorted_;  // by bytes
   // The tokens that begin with byte b are sorted_[first_[b]] … sorted_[first_[b + 1] - 1].
   std::array<uint32_t, 257> first_{};
+  // Made when a text first needs it.
+  mutable std::once_flag automaton_made_;
+  mutable std::unique_ptr<const SpecialAutomaton> automaton_;
 };
 
 }  // namespace wick::text

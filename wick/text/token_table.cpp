@@ -71,32 +71,6 @@ size_t decode_alphabet(std::string_view spelled, char* out) {
   return static_cast<size_t>(out - begin);
 }
 
-uint64_t hash_bytes(const char* data, size_t size) {
-  constexpr uint64_t kMultiplier = 0x9e3779b97f4a7c15u;
-  uint64_t hash = size * kMultiplier;
-  const auto mix = [&](uint64_t word) {
-    hash = (hash ^ word) * kMultiplier;
-    hash ^= hash >> 29;
-  };
-  for (; size >= 8; data += 8, size -= 8) {
-    uint64_t word;
-    std::memcpy(&word, data, 8);
-    mix(word);
-  }
-  if (size >= 4) {
-    uint32_t first, last;
-    std::memcpy(&first, data, 4);
-    std::memcpy(&last, data + size - 4, 4);
-    mix((static_cast<uint64_t>(first) << 32) | last);
-  } else if (size > 0) {
-    const auto at = [&](size_t i) { return static_cast<unsigned char>(data[i]); };
-    mix((static_cast<uint64_t>(at(0)) << 16) | (static_cast<uint64_t>(at(size / 2)) << 8) |
-        at(size - 1));
-  }
-  hash *= kMultiplier;
-  return hash ^ (hash >> 32);
-}
-
 TokenTable::TokenTable(std::span<const std::string_view> tokens, std::vector<TokenType> types)
     : types_(std::move(types)) {
   if (types_.empty()) types_.assign(tokens.size(), TokenType::normal);
@@ -158,7 +132,7 @@ TokenTable::TokenTable(std::span<const std::string_view> tokens, std::vector<Tok
     const size_t count = std::min(kBlock, tokens.size() - first);
     for (size_t j = 0; j < count; ++j) {
       const std::string_view token = bytes(static_cast<int32_t>(first + j));
-      hashes[j] = hash_bytes(token.data(), token.size());
+      hashes[j] = hash(token);
       prefetch(hashes[j]);
     }
     for (size_t j = 0; j < count; ++j) {
@@ -174,7 +148,7 @@ TokenTable::TokenTable(std::span<const std::string_view> tokens, std::vector<Tok
 }
 
 void TokenTable::insert(int32_t id, uint64_t hash) {
-  const auto tag = static_cast<uint32_t>(hash >> 32);
+  const uint32_t tag = tag_of(hash);
   for (uint64_t i = hash & mask_;; i = (i + 1) & mask_) {
     Slot& slot = slots_[i];
     if (slot.id == kNone) {
@@ -186,7 +160,7 @@ void TokenTable::insert(int32_t id, uint64_t hash) {
 }
 
 int32_t TokenTable::find(std::string_view token, uint64_t hash) const {
-  const auto tag = static_cast<uint32_t>(hash >> 32);
+  const uint32_t tag = tag_of(hash);
   for (uint64_t i = hash & mask_;; i = (i + 1) & mask_) {
     const Slot& slot = slots_[i];
     if (slot.id == kNone) return kNone;

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "wick/base/keyed_hash.h"
+
 namespace wick::text {
 
 /// GGUF's `tokenizer.ggml.token_type`.
@@ -23,8 +25,6 @@ enum class TokenType : uint8_t {
 /// bytes a printable character, to `out` (room for spelled.size()); returns their number, or `npos`
 /// where a character is outside the alphabet.
 size_t decode_alphabet(std::string_view spelled, char* out);
-
-uint64_t hash_bytes(const char* data, size_t size);
 
 /// The vocabulary: the bytes of every token in one block, and a hash index over those that merges
 /// may build.
@@ -48,15 +48,15 @@ class TokenTable {
   int32_t byte_token(unsigned char byte) const { return byte_tokens_[byte]; }
 
   /// The mergeable token with these bytes, the lowest id of several; `kNone` if there is none.
-  int32_t find(std::string_view token) const {
-    return find(token, hash_bytes(token.data(), token.size()));
-  }
+  int32_t find(std::string_view token) const { return find(token, hash(token)); }
   int32_t find(std::string_view token, uint64_t hash) const;
+  /// What find() and prefetch() take; random in each process.
+  uint64_t hash(std::string_view token) const { return hash_.hash(token.data(), token.size()); }
   void prefetch(uint64_t hash) const { __builtin_prefetch(&slots_[hash & mask_]); }
 
  private:
   struct Slot {
-    uint32_t tag;  // high half of the hash
+    uint32_t tag;  // the hash's 32 highest bits
     int32_t id;    // kNone: empty
   };
   void insert(int32_t id, uint64_t hash);
@@ -64,6 +64,9 @@ class TokenTable {
   std::vector<TokenType> types_;
   std::vector<uint32_t> offsets_;  // size() + 1
   std::unique_ptr<char[]> arena_;
+  static uint32_t tag_of(uint64_t hash) { return static_cast<uint32_t>(hash >> 29); }
+
+  KeyedHash hash_;
   std::vector<Slot> slots_;
   uint64_t mask_ = 0;
   int32_t byte_tokens_[256];

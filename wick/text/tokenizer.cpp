@@ -201,9 +201,10 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, const EncodeOption
   if (add_eos && !impl.eos) throw Error("tokenize", "the vocabulary has no eos token");
   if (add_bos) out.push_back(*impl.bos);
   WordEncoder encoder(impl.tokens, impl.merges);
-  const SpecialMatcher& specials = options.parse_special ? impl.all_special : impl.user_defined;
+  SpecialMatcher::Cursor specials(options.parse_special ? impl.all_special : impl.user_defined,
+                                  text);
   for (size_t pos = 0; pos < text.size();) {
-    const SpecialMatcher::Match match = specials.find(text, pos);
+    const SpecialMatcher::Match match = specials.next(pos);
     const bool found = match.position != std::string_view::npos;
     const size_t end = found ? match.position : text.size();
     if (end > pos) impl.encode_plain(text.substr(pos, end - pos), encoder, out);

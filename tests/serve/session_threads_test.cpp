@@ -1,0 +1,239 @@
+// Sessions used wrongly, by several threads and from their own callbacks, and engines whose file
+// changes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "tests/expect_error.h"
+#include "tests/io/temp_folder.h"
+#include "tests/models/tiny_llama.h"
+#include "wick/io/convert.h"
+#include "wick/serve/engine.h"
+
+namespace wick::serve {
+namespace {
+
+using io::test::TempFolder;
+using test::error_of;
+using test::TinyLlama;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+const std::vector<int32_t> kPrompt = {5, 22, 0, 17, 34, 12};
+
+GenerateOptions greedy(int64_t count) {
+  GenerateOptions o;
+  o.max_tokens = count;
+  o.sampler.temperature = 0;
+  o.ignore_end = true;
+  return o;
+}
+
+class SessionThreads : public testing::Test {
+ protected:
+  std::shared_ptr<const Engine> engine() {
+    TinyLlama{.dtype = DType::q8_0}.write(path());
+    return Engine::load(path());
+  }
+  std::string path() const { return folder_.path("m.gguf"); }
+  TempFolder folder_;
+};
+
+TEST_F(SessionThreads, NeedsAnEngineAndStaysWhereItIs) {
+  EXPECT_EQ(error_of([] { Session(nullptr); }), "session: no engine: need a loaded one");
+  Session first(engine());
+  first.feed(kPrompt);
+  Session second(std::move(first));
+  EXPECT_EQ(second.length(), 6);
+  for (const auto& call : std::vector<std::function<void()>>{
+           [&] { first.feed(kPrompt); }, [&] { first.generate(greedy(1)); },
+           [&] { first.logits(); }, [&] { first.truncate(0); }, [&] { (void)first.length(); },
+           [&] { (void)first.tokens(); }, [&] { (void)first.context(); },
+           [&] { first.feed_whole(kPrompt); }}) {
+    EXPECT_EQ(error_of(call), "session: was moved from");  // NOLINT: that is what is tested
+  }
+  first = std::move(second);
+  EXPECT_EQ(first.length(), 6);
+}
+
+TEST_F(SessionThreads, CallbacksMustLeaveItAlone) {
+  Session session(engine());
+  session.feed(kPrompt);
+  int asked = 0;
+  GenerateOptions options = greedy(3);
+  options.cancelled = [&] {
+    ++asked;
+    EXPECT_GE(session.length(), 6);
+    EXPECT_EQ(static_cast<int64_t>(session.tokens().size()), session.length());
+    EXPECT_GT(session.context(), 6);
+    for (const auto& call : std::vector<std::function<void()>>{
+             [&] { session.feed(kPrompt); }, [&] { session.generate(greedy(1)); },
+             [&] { session.logits(); }, [&] { session.truncate(0); },
+             [&] { session.feed_whole(kPrompt); }}) {
+      EXPECT_THAT(error_of(call), StartsWith("session: busy: called from its own callback"));
+    }
+    return false;
+  };
+  EXPECT_EQ(session.generate(options).tokens.size(), 3u);
+  EXPECT_GE(asked, 3);
+  // What a callback throws ends the call, not the session.
+  options.cancelled = []() -> bool { throw std::runtime_error("odd"); };
+  EXPECT_THROW(session.generate(options), std::runtime_error);
+  EXPECT_EQ(session.generate(greedy(2)).tokens.size(), 2u);
+}
+
+TEST_F(SessionThreads, OneAtATimeWhoeverCalls) {
+  const auto e = engine();
+  Session alone(e);
+  alone.feed(kPrompt);
+  const std::vector<int32_t> right = alone.generate(greedy(12)).tokens;
+  Session shared(e);
+  std::atomic<int> done{0}, wrong{0};
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      std::mt19937 rng(t);
+      Session own(e);  // an engine serves many sessions
+      own.feed(kPrompt);
+      if (own.generate(greedy(12)).tokens != right) ++wrong;
+      for (int i = 0; i < 60; ++i) {
+        try {
+          switch (rng() % 7) {
+            case 0:
+              shared.feed(std::span(kPrompt).first(rng() % 6));
+              break;
+            case 1:
+              shared.truncate(static_cast<int64_t>(rng() % 8));
+              break;
+            case 2:
+              shared.generate(greedy(2));
+              break;
+            case 3:
+              shared.feed_whole(kPrompt);
+              break;
+            case 4:
+              shared.logits();
+              break;
+            case 5:
+              (void)shared.length();
+              break;
+            default:
+              (void)shared.context();
+          }
+          ++done;
+        } catch (const Error& error) {
+          const std::string_view what = error.what();
+          if (what.find("busy") == what.npos && what.find("nothing was fed") == what.npos &&
+              what.find("longer than the context") == what.npos) {
+            ++wrong;
+          }
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_GT(done, 0);
+  shared.truncate(0);
+  shared.feed(kPrompt);
+  EXPECT_EQ(shared.generate(greedy(12)).tokens, right);
+}
+
+// The file is cut, overwritten or lengthened at random moments of a load and a generation: an error
+// that names it, or the tokens of the file as it was.
+TEST_F(SessionThreads, FilesThatChange) {
+  TinyLlama{.dtype = DType::f32}.write(folder_.path("whole.gguf"));
+  std::ifstream in(folder_.path("whole.gguf"), std::ios::binary);
+  const std::string whole(std::istreambuf_iterator<char>(in), {});
+  const auto tokens_of = [](const std::string& file) {
+    Session session(Engine::load(file));
+    session.feed(kPrompt);
+    return session.generate(greedy(40)).tokens;
+  };
+  const std::vector<int32_t> right = tokens_of(folder_.path("whole.gguf"));
+  std::mt19937 rng(3);
+  int errors = 0, results = 0;
+  for (int round = 0; round < 120; ++round) {
+    const std::string file = folder_.path("m" + std::to_string(round % 4) + ".gguf");
+    std::filesystem::remove(file);
+    std::ofstream(file, std::ios::binary) << whole;
+    // Changes within a tick of the file's last one aren't told.
+    std::this_thread::sleep_for(std::chrono::milliseconds(12));
+    const unsigned kind = rng() % 3, pause = rng() % 12000;
+    const auto at = static_cast<off_t>(rng() % whole.size());
+    std::thread writer([&] {
+      std::this_thread::sleep_for(std::chrono::microseconds(pause));
+      if (kind == 0) {
+        if (::truncate(file.c_str(), at) != 0) std::abort();
+      } else {
+        std::fstream out(file, std::ios::in | std::ios::out | std::ios::binary);
+        out.seekp(kind == 1 ? at : static_cast<off_t>(whole.size()));
+        out << std::string(4000, '\x7f') << std::flush;
+      }
+    });
+    try {
+      // What came out before the change is right, and what came out at all is.
+      EXPECT_EQ(tokens_of(file), right) << round;
+      ++results;
+    } catch (const Error& e) {
+      ++errors;
+      EXPECT_EQ(e.kind() == ErrorKind::file || std::string_view(e.what()).find("gguf") == 0, true)
+          << e.what();
+    }
+    writer.join();
+  }
+  EXPECT_GT(errors, 0);
+  EXPECT_EQ(errors + results, 120);
+}
+
+TEST_F(SessionThreads, AFileThatChangesAfterLoading) {
+  TinyLlama{.dtype = DType::q8_0}.write(path());
+  const auto e = Engine::load(path());
+  Session session(e);
+  session.feed(kPrompt);
+  ASSERT_EQ(::truncate(path().c_str(), 100), 0);
+  const std::string changed =
+      "forward: file was changed while it was in use: " + path() + ": load it again";
+  EXPECT_EQ(error_of([&] {
+              session.generate(greedy(3));
+              session.logits();
+            }),
+            changed);
+  EXPECT_EQ(error_of([&] { Session(e).feed(kPrompt); }), changed);
+  EXPECT_EQ(error_of([&] { perplexity(*e, kPrompt, {}); }), changed);
+}
+
+TEST_F(SessionThreads, AFileThatChangesWhileItIsConverted) {
+  for (const bool cut : {true, false}) {
+    TinyLlama{.dtype = DType::f32}.write(path());
+    std::this_thread::sleep_for(std::chrono::milliseconds(12));
+    bool done = false;
+    const std::string error = error_of([&] {
+      io::quantize_gguf(path(), folder_.path("out.gguf"), DType::q8_0, [&](const auto&) {
+        if (!done) {
+          done = true;
+          if (cut) {
+            if (::truncate(path().c_str(), 5000) != 0) std::abort();
+          } else {
+            std::ofstream(path(), std::ios::binary | std::ios::app) << "more";
+          }
+        }
+        return true;
+      });
+    });
+    EXPECT_EQ(error,
+              "quantize: file was changed while it was in use: " + path() + ": load it again");
+    EXPECT_FALSE(std::filesystem::exists(folder_.path("out.gguf")));
+  }
+}
+
+}  // namespace
+}  // namespace wick::serve

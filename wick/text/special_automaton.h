@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "wick/text/specials.h"
+
+namespace wick::text {
+
+/// The automaton of Aho and Corasick ("Efficient string matching", 1975) over tokens read
+/// backwards: one pass over a text from its end tells the longest token that begins at each
+/// position. Building it takes time and memory linear in the tokens' bytes, a search time linear in
+/// the text's.
+class SpecialAutomaton {
+ public:
+  /// `ids` name tokens with distinct bytes, none of them empty.
+  SpecialAutomaton(const TokenTable& tokens, const std::vector<int32_t>& ids);
+
+  /// The longest token at each position of text[from, end) that has one, the last position first.
+  std::vector<SpecialMatcher::Match> find_all(std::string_view text, size_t from) const;
+
+ private:
+  static constexpr uint32_t kRoot = 0, kNone = 0xffffffffu;
+  struct Node {
+    uint32_t first_child = kNone, sibling = kNone;
+    uint32_t fail = kRoot;  // the longest proper suffix of this path that is a path, too
+    uint32_t longest =
+        kRoot;            // this node or the nearest behind `fail` that ends a token; kRoot: none
+    uint32_t length = 0;  // of the token that ends here
+    int32_t id = TokenTable::kNone;
+    unsigned char byte = 0;
+  };
+  uint32_t child(uint32_t node, unsigned char byte) const {
+    if (node == kRoot) return root_children_[byte];
+    uint32_t at = nodes_[node].first_child;
+    while (at != kNone && nodes_[at].byte != byte) at = nodes_[at].sibling;
+    return at;
+  }
+  uint32_t child_or_new(uint32_t node, unsigned char byte);
+  /// The node after `byte`: that of the longest suffix of the path and the byte which is a path.
+  uint32_t step(uint32_t node, unsigned char byte) const {
+    for (;; node = nodes_[node].fail) {
+      const uint32_t next = child(node, byte);
+      if (next != kNone) return next;
+      if (node == kRoot) return kRoot;
+    }
+  }
+
+  std::vector<Node> nodes_;
+  std::vector<uint32_t> root_children_;  // [256]
+};
+
+}  // namespace wick::text
