@@ -206,8 +206,8 @@ bool has_imaginary_part(handle object) {
 bool is_numpy_bool(handle object) {
   const nanobind::object rank = getattr(object, "ndim", none());
   const nanobind::object kind = getattr(getattr(object, "dtype", none()), "kind", none());
-  return PyLong_Check(rank.ptr()) && PyLong_AsLong(rank.ptr()) == 0 && PyUnicode_Check(kind.ptr()) &&
-         PyUnicode_CompareWithASCIIString(kind.ptr(), "b") == 0;
+  return PyLong_Check(rank.ptr()) && PyLong_AsLong(rank.ptr()) == 0 &&
+         PyUnicode_Check(kind.ptr()) && PyUnicode_CompareWithASCIIString(kind.ptr(), "b") == 0;
 }
 
 }  // namespace

@@ -39,7 +39,8 @@ const char* kind_name(DType dtype) {
   return "";
 }
 
-/// The member of wick._core. There `bool` would hide Python's in the stubs; wick/__init__.py names it.
+/// The member of wick._core. There `bool` would hide Python's in the stubs; wick/__init__.py names
+/// it.
 std::string member_name(DType dtype) {
   return dtype == DType::boolean ? "bool_" : python_name(dtype);
 }
@@ -63,7 +64,8 @@ std::string text_of(nb::handle object) {
 std::optional<DType> known(nb::handle object) {
   if (nb::isinstance<nb::str>(object)) {
     auto text = nb::cast<std::string>(object);
-    if (text.starts_with("torch.") || text.starts_with("wick.")) text = text.substr(text.find('.') + 1);
+    if (text.starts_with("torch.") || text.starts_with("wick."))
+      text = text.substr(text.find('.') + 1);
     return named(text);
   }
   const char* attribute = PyType_Check(object.ptr()) ? "__name__" : "name";

@@ -169,10 +169,11 @@ Scalar fitting(const ScalarArg& value, DType dtype, const char* op) {
   }
   const Scalar integer = value.get();
   if (dtype == DType::boolean && integer.i != 0 && integer.i != 1) {
-    throw nb::type_error(fmt::format("{}: {} with bool: nothing is promoted: convert the tensor first, "
-                                     "as with .to(wick.int64)",
-                                     op, integer.i)
-                             .c_str());
+    throw nb::type_error(
+        fmt::format("{}: {} with bool: nothing is promoted: convert the tensor first, "
+                    "as with .to(wick.int64)",
+                    op, integer.i)
+            .c_str());
   }
   check_fits(integer.i, dtype);
   return integer;

@@ -127,10 +127,11 @@ void add_best(OpBinder& ops, Op op, ReduceFunction values, ReduceFunction indice
       name,
       [values, indices, name, several](const Tensor& x, IntsArg dim, bool keepdim) {
         if (!is_int(dim.object)) {
-          throw nb::type_error(fmt::format("{0}: dim: need one int, not '{1}': {0} along a dim gives values and "
-                                           "indices; {2} gives values over any dims",
-                                           name, type_text(dim.object), several)
-                                   .c_str());
+          throw nb::type_error(
+              fmt::format("{0}: dim: need one int, not '{1}': {0} along a dim gives values and "
+                          "indices; {2} gives values over any dims",
+                          name, type_text(dim.object), several)
+                  .c_str());
         }
         const std::vector<int> dims = DimsArg{dim.object}.get(name);
         return unlocked(
@@ -161,8 +162,11 @@ void bind_values_indices(nb::module_& m) {
              return i == 0 || i == -2 ? p.values : p.indices;
            })
       .def("__repr__", [](const ValuesIndices& p) {
-        const auto shown = [](const Tensor& x) { return nb::cast<std::string>(nb::repr(nb::cast(x))); };
-        return fmt::format("ValuesIndices(values={}, indices={})", shown(p.values), shown(p.indices));
+        const auto shown = [](const Tensor& x) {
+          return nb::cast<std::string>(nb::repr(nb::cast(x)));
+        };
+        return fmt::format("ValuesIndices(values={}, indices={})", shown(p.values),
+                           shown(p.indices));
       });
 }
 
@@ -171,8 +175,8 @@ void bind_rows(OpBinder& ops) {
 #define WICK_TEST(name, ...) add_unary(ops, Op::name, &wick::name);
 #define WICK_BINARY(name, ...) add_binary(ops, Op::name, &wick::name);
 #define WICK_COMPARE(name, ...) add_binary(ops, Op::name, &wick::name);
-#define WICK_REDUCE(name, ...)                   \
-  if (Op::name != Op::max && Op::name != Op::min) { \
+#define WICK_REDUCE(name, ...)                                           \
+  if (Op::name != Op::max && Op::name != Op::min) {                      \
     add_reduce(ops, Op::name, static_cast<ReduceFunction>(&wick::name)); \
   }
 #define WICK_ARG WICK_REDUCE

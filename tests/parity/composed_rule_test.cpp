@@ -1,6 +1,7 @@
-// The rule for rows that are made of other rows: in narrow floats the steps compute in f32 and the result alone is rounded.
-// Each such row is held to the exact value of its definition, within half a step of the dtype and some steps of f32, for
-// operands whose intermediate results overflow, cancel or are many. The reference knows the definition, not the steps.
+// The rule for rows that are made of other rows: in narrow floats the steps compute in f32 and the
+// result alone is rounded. Each such row is held to the exact value of its definition, within half
+// a step of the dtype and some steps of f32, for operands whose intermediate results overflow,
+// cancel or are many. The reference knows the definition, not the steps.
 
 #include <fmt/format.h>
 
@@ -24,7 +25,8 @@ struct Input {
   std::function<Real(int64_t)> value;
 };
 
-/// What a call must give: values, and how far f32 (f64) steps may be from them, without the last rounding.
+/// What a call must give: values, and how far f32 (f64) steps may be from them, without the last
+/// rounding.
 struct Truth {
   Reals value, slack;
 };
@@ -49,7 +51,8 @@ Truth variance(const Reals& x, Real unit) {
   const auto n = static_cast<Real>(x.size());
   Real mean = 0, squares = 0, largest = 0;
   for (const Real v : x) mean += v / n;
-  for (const Real v : x) squares += (v - mean) * (v - mean), largest = std::max(largest, std::fabs(v));
+  for (const Real v : x)
+    squares += (v - mean) * (v - mean), largest = std::max(largest, std::fabs(v));
   const Real shift = unit * largest;
   return {{squares / (n - 1)}, {unit * 64 * squares / (n - 1) + 8 * shift * shift}};
 }
@@ -69,14 +72,19 @@ std::vector<Input> reductions(DType dtype) {
 std::vector<Call> reduction_calls(Op op, DType dtype) {
   std::vector<Call> calls;
   for (const Input& input : reductions(dtype)) {
-    calls.push_back({fmt::format("{}{}", name(op), input.shape.str()), {input}, {},
+    calls.push_back({fmt::format("{}{}", name(op), input.shape.str()),
+                     {input},
+                     {},
                      [op](auto in) { return op == Op::var ? var(in[0]) : logsumexp(in[0]); },
-                     [op](const std::vector<Reals>& x, Real unit) { return op == Op::var ? variance(x[0], unit) : log_sum(x[0], unit); }});
+                     [op](const std::vector<Reals>& x, Real unit) {
+                       return op == Op::var ? variance(x[0], unit) : log_sum(x[0], unit);
+                     }});
   }
   return calls;
 }
 
-/// Three factors whose product of the first two leaves the range of narrow floats; and a sum before a product.
+/// Three factors whose product of the first two leaves the range of narrow floats; and a sum before
+/// a product.
 std::vector<Call> einsum_calls(Op, DType dtype) {
   const Real big = dtype == DType::f8e4m3 ? 16 : dtype == DType::f16 ? 200 : 1e10L, small = 1 / big;
   constexpr int64_t n = 5;
@@ -91,7 +99,8 @@ std::vector<Call> einsum_calls(Op, DType dtype) {
         Real sum = 0;
         for (int64_t j = 0; j < n; ++j) {
           for (int64_t k = 0; k < n; ++k) {
-            sum += x[0][static_cast<size_t>(i * n + j)] * x[1][static_cast<size_t>(j * n + k)] * x[2][static_cast<size_t>(k * n + l)];
+            sum += x[0][static_cast<size_t>(i * n + j)] * x[1][static_cast<size_t>(j * n + k)] *
+                   x[2][static_cast<size_t>(k * n + l)];
           }
         }
         t.value.push_back(sum), t.slack.push_back(unit * 64 * sum);
@@ -103,11 +112,16 @@ std::vector<Call> einsum_calls(Op, DType dtype) {
                                      {{n}, [=](int64_t i) { return small * number(i) / 64; }}};
   const auto sums = [](const std::vector<Reals>& x, Real unit) {
     Truth t{{0}, {0}};
-    for (int64_t i = 0; i < n * 40; ++i) t.value[0] += x[0][static_cast<size_t>(i)] * x[1][static_cast<size_t>(i / 40)];
+    for (int64_t i = 0; i < n * 40; ++i)
+      t.value[0] += x[0][static_cast<size_t>(i)] * x[1][static_cast<size_t>(i / 40)];
     t.slack[0] = unit * 256 * t.value[0];
     return t;
   };
-  return {{"einsum ij,jk,kl->il", chain, {n, n}, [](auto in) { return einsum("ij,jk,kl->il", in); }, product},
+  return {{"einsum ij,jk,kl->il",
+           chain,
+           {n, n},
+           [](auto in) { return einsum("ij,jk,kl->il", in); },
+           product},
           {"einsum ij,i->", summed, {}, [](auto in) { return einsum("ij,i->", in); }, sums}};
 }
 
@@ -115,38 +129,61 @@ std::vector<Call> einsum_calls(Op, DType dtype) {
 std::vector<Call> window_calls(Op op, DType dtype) {
   const Real big = std::min(format_of(dtype).max / 2, 1e30L);
   constexpr int64_t l = 12;
-  const Input x{{1, 1, l}, [=](int64_t i) { return (i % 2 == 0 ? big : -big) * (1 - static_cast<Real>(i % 3) / 4); }};
+  const Input x{{1, 1, l}, [=](int64_t i) {
+                  return (i % 2 == 0 ? big : -big) * (1 - static_cast<Real>(i % 3) / 4);
+                }};
   const Input ones{{1, 1, 4}, [](int64_t) { return 1.0L; }};
   const auto windowed = [=](Real factor) {
     return [=](const std::vector<Reals>& in, Real unit) {
       Truth t;
       for (size_t i = 0; i + 4 <= l; ++i) {
         Real sum = 0, magnitude = 0;
-        for (size_t j = i; j < i + 4; ++j) sum += in[0][j] * factor, magnitude += std::fabs(in[0][j] * factor);
+        for (size_t j = i; j < i + 4; ++j)
+          sum += in[0][j] * factor, magnitude += std::fabs(in[0][j] * factor);
         t.value.push_back(sum), t.slack.push_back(unit * 8 * magnitude);
       }
       return t;
     };
   };
   const Shape out{1, 1, l - 3};
-  if (op == Op::avg_pool1d) return {{"avg_pool1d", {x}, out, [](auto in) { return avg_pool1d(in[0], {.kernel = 4, .stride = 1}); }, windowed(0.25L)}};
-  if (op == Op::conv1d) return {{"conv1d", {x, ones}, out, [](auto in) { return conv1d(in[0], in[1]); }, windowed(1)}};
+  if (op == Op::avg_pool1d)
+    return {{"avg_pool1d",
+             {x},
+             out,
+             [](auto in) { return avg_pool1d(in[0], {.kernel = 4, .stride = 1}); },
+             windowed(0.25L)}};
+  if (op == Op::conv1d)
+    return {{"conv1d", {x, ones}, out, [](auto in) { return conv1d(in[0], in[1]); }, windowed(1)}};
   if (op == Op::conv_transpose1d) {
     // Cropped to where all four taps overlap, it is the same sum.
-    return {{"conv_transpose1d", {x, ones}, out, [](auto in) { return conv_transpose1d(in[0], in[1], {}, {.padding = 3}); }, windowed(1)}};
+    return {{"conv_transpose1d",
+             {x, ones},
+             out,
+             [](auto in) { return conv_transpose1d(in[0], in[1], {}, {.padding = 3}); },
+             windowed(1)}};
   }
   if (op == Op::max_pool1d) {
-    return {{"max_pool1d", {x}, out, [](auto in) { return max_pool1d(in[0], {.kernel = 4, .stride = 1}); },
+    return {{"max_pool1d",
+             {x},
+             out,
+             [](auto in) { return max_pool1d(in[0], {.kernel = 4, .stride = 1}); },
              [](const std::vector<Reals>& in, Real) {
                Truth t;
-               for (size_t i = 0; i + 4 <= l; ++i) t.value.push_back(*std::max_element(in[0].begin() + static_cast<long>(i), in[0].begin() + static_cast<long>(i) + 4)), t.slack.push_back(0);
+               for (size_t i = 0; i + 4 <= l; ++i)
+                 t.value.push_back(*std::max_element(in[0].begin() + static_cast<long>(i),
+                                                     in[0].begin() + static_cast<long>(i) + 4)),
+                     t.slack.push_back(0);
                return t;
              }}};
   }
-  return {{"upsample_nearest1d", {x}, {1, 1, 2 * l}, [](auto in) { return upsample_nearest1d(in[0], 2 * l); },
+  return {{"upsample_nearest1d",
+           {x},
+           {1, 1, 2 * l},
+           [](auto in) { return upsample_nearest1d(in[0], 2 * l); },
            [](const std::vector<Reals>& in, Real) {
              Truth t;
-             for (size_t i = 0; i < 2 * l; ++i) t.value.push_back(in[0][i / 2]), t.slack.push_back(0);
+             for (size_t i = 0; i < 2 * l; ++i)
+               t.value.push_back(in[0][i / 2]), t.slack.push_back(0);
              return t;
            }}};
 }
@@ -154,9 +191,10 @@ std::vector<Call> window_calls(Op op, DType dtype) {
 using Calls = std::vector<Call> (*)(Op, DType);
 const std::map<Op, Calls>& composed_rows() {
   static const std::map<Op, Calls> rows = {
-      {Op::var, reduction_calls},    {Op::logsumexp, reduction_calls},        {Op::einsum, einsum_calls},
-      {Op::conv1d, window_calls},    {Op::conv_transpose1d, window_calls},    {Op::max_pool1d, window_calls},
-      {Op::avg_pool1d, window_calls}, {Op::upsample_nearest1d, window_calls},
+      {Op::var, reduction_calls},           {Op::logsumexp, reduction_calls},
+      {Op::einsum, einsum_calls},           {Op::conv1d, window_calls},
+      {Op::conv_transpose1d, window_calls}, {Op::max_pool1d, window_calls},
+      {Op::avg_pool1d, window_calls},       {Op::upsample_nearest1d, window_calls},
   };
   return rows;
 }
@@ -192,11 +230,14 @@ TEST(ComposedRule, NarrowResultsAreRoundedOnce) {
           for (size_t i = 0; i < got.size(); ++i) {
             const Real y = decode(dtype, got[i]), e = round_to(dtype, truth.value[i]);
             const Real slack = 0.501L * ulp(dtype, truth.value[i]) + truth.slack[i];
-            const bool right = std::isinf(e) ? y == e : std::fabs(y - truth.value[i]) <= slack ||
-                               (std::fabs(truth.value[i]) > format_of(dtype).max && y == e);
+            const bool right =
+                std::isinf(e) ? y == e
+                              : std::fabs(y - truth.value[i]) <= slack ||
+                                    (std::fabs(truth.value[i]) > format_of(dtype).max && y == e);
             if (right) continue;
-            ADD_FAILURE() << fmt::format("{}: element {} is {}, the truth {} within {}", what, i, static_cast<double>(y),
-                                         static_cast<double>(truth.value[i]), static_cast<double>(slack));
+            ADD_FAILURE() << fmt::format(
+                "{}: element {} is {}, the truth {} within {}", what, i, static_cast<double>(y),
+                static_cast<double>(truth.value[i]), static_cast<double>(slack));
             return;
           }
         });

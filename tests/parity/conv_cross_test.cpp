@@ -1,9 +1,10 @@
-// Convolutions over every combination of their parameters: each kernel size with each stride, padding, dilation, number of
-// groups, output padding, batch and image size, along both dims. Operands are small whole numbers, so results are exact and
-// compared for equality.
+// Convolutions over every combination of their parameters: each kernel size with each stride,
+// padding, dilation, number of groups, output padding, batch and image size, along both dims.
+// Operands are small whole numbers, so results are exact and compared for equality.
 //
-// The lists below are the table of what is crossed. A loop runs over every member of every list, so nothing is left out; a
-// parameter that is added to ConvParams needs a list here (see the assertion on its size).
+// The lists below are the table of what is crossed. A loop runs over every member of every list, so
+// nothing is left out; a parameter that is added to ConvParams needs a list here (see the assertion
+// on its size).
 
 #include <fmt/format.h>
 
@@ -16,9 +17,11 @@
 namespace wick::parity {
 namespace {
 
-static_assert(sizeof(ConvParams) == 7 * sizeof(int64_t), "a parameter of ConvParams isn't crossed: add its list");
+static_assert(sizeof(ConvParams) == 7 * sizeof(int64_t),
+              "a parameter of ConvParams isn't crossed: add its list");
 
-constexpr int64_t kKernels[] = {1, 2, 3}, kStrides[] = {1, 2, 3}, kPaddings[] = {0, 1, 2}, kDilations[] = {1, 2, 3};
+constexpr int64_t kKernels[] = {1, 2, 3}, kStrides[] = {1, 2, 3}, kPaddings[] = {0, 1, 2},
+                  kDilations[] = {1, 2, 3};
 constexpr int64_t kGroups[] = {1, 2}, kBatches[] = {1, 2};
 // Below and above the 128 output pixels from which pointwise convolutions of a batch are products.
 constexpr int64_t kImages[][2] = {{3, 4}, {11, 13}};
@@ -26,20 +29,28 @@ constexpr int64_t kImages[][2] = {{3, 4}, {11, 13}};
 struct Case {
   int64_t kernel, stride, padding, dilation, groups, batch, output_padding, h, w;
   ConvParams params() const {
-    return {.stride = {stride, stride}, .padding = {padding, padding}, .dilation = {dilation, dilation}, .groups = groups};
+    return {.stride = {stride, stride},
+            .padding = {padding, padding},
+            .dilation = {dilation, dilation},
+            .groups = groups};
   }
-  int64_t out(int64_t size) const { return (size + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1; }
+  int64_t out(int64_t size) const {
+    return (size + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1;
+  }
   int64_t transposed(int64_t size) const {
     return (size - 1) * stride - 2 * padding + dilation * (kernel - 1) + output_padding + 1;
   }
   bool fits(int64_t size) const { return size + 2 * padding >= dilation * (kernel - 1) + 1; }
   std::string text() const {
-    return fmt::format("kernel {} stride {} padding {} dilation {} groups {} batch {} output padding {} image {}x{}", kernel,
-                       stride, padding, dilation, groups, batch, output_padding, h, w);
+    return fmt::format(
+        "kernel {} stride {} padding {} dilation {} groups {} batch {} output padding {} image "
+        "{}x{}",
+        kernel, stride, padding, dilation, groups, batch, output_padding, h, w);
   }
 };
 
-/// Calls visit(case) for every combination, and every output padding that is allowed where `transposed`.
+/// Calls visit(case) for every combination, and every output padding that is allowed where
+/// `transposed`.
 template <class Visit>
 void for_each_case(bool transposed, const Visit& visit) {
   for (const auto& image : kImages) {
@@ -51,7 +62,8 @@ void for_each_case(bool transposed, const Visit& visit) {
               for (const int64_t batch : kBatches) {
                 const int64_t paddings = transposed ? std::max(stride, dilation) : 1;
                 for (int64_t output_padding = 0; output_padding < paddings; ++output_padding) {
-                  visit(Case{kernel, stride, padding, dilation, groups, batch, output_padding, image[0], image[1]});
+                  visit(Case{kernel, stride, padding, dilation, groups, batch, output_padding,
+                             image[0], image[1]});
                 }
               }
             }
@@ -68,20 +80,23 @@ constexpr int64_t kIns = 4, kOuts = 6;  // channels
 TestTensor numbers(DType dtype, const Shape& shape, uint64_t seed) {
   Random random(seed);
   std::vector<double> values;
-  for (int64_t i = 0; i < shape.elems(); ++i) values.push_back(static_cast<double>(random.below(5) - 2));
+  for (int64_t i = 0; i < shape.elems(); ++i)
+    values.push_back(static_cast<double>(random.below(5) - 2));
   return TestTensor(dtype, shape, values);
 }
 
-/// For each image, group, and pair of channels in it: adds x · f over the taps that lie inside of large, the
-/// larger image of the convolution, whose outputs form the small one.
+/// For each image, group, and pair of channels in it: adds x · f over the taps that lie inside of
+/// large, the larger image of the convolution, whose outputs form the small one.
 template <class Visit>
-void for_each_product(const Case& c, int64_t large_h, int64_t large_w, int64_t small_h, int64_t small_w, const Visit& visit) {
+void for_each_product(const Case& c, int64_t large_h, int64_t large_w, int64_t small_h,
+                      int64_t small_w, const Visit& visit) {
   for (int64_t y = 0; y < small_h; ++y) {
     for (int64_t x = 0; x < small_w; ++x) {
       for (int64_t tap = 0; tap < c.kernel * c.kernel; ++tap) {
         const int64_t iy = y * c.stride - c.padding + tap / c.kernel * c.dilation;
         const int64_t ix = x * c.stride - c.padding + tap % c.kernel * c.dilation;
-        if (iy >= 0 && iy < large_h && ix >= 0 && ix < large_w) visit(iy * large_w + ix, y * small_w + x, tap);
+        if (iy >= 0 && iy < large_h && ix >= 0 && ix < large_w)
+          visit(iy * large_w + ix, y * small_w + x, tap);
       }
     }
   }
@@ -95,14 +110,19 @@ void check(Form form, DType dtype) {
   for_each_case(form == Form::transposed, [&](const Case& c) {
     if (failed()) return;
     const bool transposed = form == Form::transposed;
-    if (transposed ? c.transposed(c.h) < 1 || c.transposed(c.w) < 1 : !c.fits(c.h) || !c.fits(c.w)) return;
+    if (transposed ? c.transposed(c.h) < 1 || c.transposed(c.w) < 1 : !c.fits(c.h) || !c.fits(c.w))
+      return;
     ++count;
-    const int64_t oh = transposed ? c.transposed(c.h) : c.out(c.h), ow = transposed ? c.transposed(c.w) : c.out(c.w);
-    const int64_t in_group = kIns / c.groups, out_group = kOuts / c.groups, taps = c.kernel * c.kernel;
+    const int64_t oh = transposed ? c.transposed(c.h) : c.out(c.h),
+                  ow = transposed ? c.transposed(c.w) : c.out(c.w);
+    const int64_t in_group = kIns / c.groups, out_group = kOuts / c.groups,
+                  taps = c.kernel * c.kernel;
     const Shape x_shape{c.batch, kIns, c.h, c.w}, out_shape{c.batch, kOuts, oh, ow};
-    const Shape f_shape = transposed ? Shape{kIns, out_group, c.kernel, c.kernel} : Shape{kOuts, in_group, c.kernel, c.kernel};
+    const Shape f_shape = transposed ? Shape{kIns, out_group, c.kernel, c.kernel}
+                                     : Shape{kOuts, in_group, c.kernel, c.kernel};
     const TestTensor x = numbers(dtype, x_shape, 3);
-    const TestTensor other = form == Form::weight ? numbers(dtype, out_shape, 4) : numbers(dtype, f_shape, 5);
+    const TestTensor other =
+        form == Form::weight ? numbers(dtype, out_shape, 4) : numbers(dtype, f_shape, 5);
     const std::vector<double> xs = x.doubles(), others = other.doubles();
     const Shape result = form == Form::weight ? f_shape : out_shape;
     std::vector<double> expected(static_cast<size_t>(result.elems()));
@@ -110,8 +130,10 @@ void check(Form form, DType dtype) {
     for (int64_t b = 0; b < c.batch; ++b) {
       for (int64_t o = 0; o < kOuts; ++o) {
         for (int64_t i = 0; i < in_group; ++i) {
-          const int64_t in = o / out_group * in_group + i, x_plane = (b * kIns + in) * c.h * c.w, y_plane = (b * kOuts + o) * oh * ow;
-          const int64_t filter = transposed ? (in * out_group + o % out_group) * taps : (o * in_group + i) * taps;
+          const int64_t in = o / out_group * in_group + i, x_plane = (b * kIns + in) * c.h * c.w,
+                        y_plane = (b * kOuts + o) * oh * ow;
+          const int64_t filter =
+              transposed ? (in * out_group + o % out_group) * taps : (o * in_group + i) * taps;
           if (transposed) {
             for_each_product(c, oh, ow, c.h, c.w, [&](int64_t large, int64_t small, int64_t tap) {
               expected[at(y_plane + large)] += xs[at(x_plane + small)] * others[at(filter + tap)];
@@ -135,15 +157,18 @@ void check(Form form, DType dtype) {
     run_tensors(
         what, inputs, dtype, result,
         [&](auto in) {
-          if (form == Form::weight) return conv2d_weight(in[0], in[1], {c.kernel, c.kernel}, c.params());
+          if (form == Form::weight)
+            return conv2d_weight(in[0], in[1], {c.kernel, c.kernel}, c.params());
           if (form == Form::forward) return conv2d(in[0], in[1], {}, c.params());
-          return conv_transpose2d(in[0], in[1], {}, c.params(), {c.output_padding, c.output_padding});
+          return conv_transpose2d(in[0], in[1], {}, c.params(),
+                                  {c.output_padding, c.output_padding});
         },
         [&](const std::vector<uint64_t>& got) {
           // Zeros may have either sign.
           for (size_t i = 0; i < got.size(); ++i) {
             if (decode(dtype, got[i]) == decode(dtype, bits[i])) continue;
-            ADD_FAILURE() << fmt::format("{}: element {} is {}, expected {}", what, i, static_cast<double>(decode(dtype, got[i])), expected[i]);
+            ADD_FAILURE() << fmt::format("{}: element {} is {}, expected {}", what, i,
+                                         static_cast<double>(decode(dtype, got[i])), expected[i]);
             return;
           }
         });
@@ -158,7 +183,8 @@ TEST(ConvCross, WeightGradient) { check(Form::weight, DType::f32); }
 
 /// The report that showed what was missing: output padding below the dilation.
 TEST(ConvCross, OutputPaddingBelowTheDilation) {
-  const Tensor x = Tensor::arange(0, 6).reshape({1, 1, 2, 3}), w = Tensor::ones({1, 1, 1, 1}, DType::f32);
+  const Tensor x = Tensor::arange(0, 6).reshape({1, 1, 2, 3}),
+               w = Tensor::ones({1, 1, 1, 1}, DType::f32);
   const Tensor y = conv_transpose2d(x, w, {}, {.dilation = {2, 2}}, {0, 1});
   EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{0, 1, 2, 0, 3, 4, 5, 0}));
 }

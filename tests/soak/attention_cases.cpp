@@ -35,7 +35,8 @@ struct Query {
     Real top = -std::numeric_limits<Real>::infinity(), magnitude = 0;
     for (int64_t j = 0; j < keys; ++j) {
       const Real added = bias(j);
-      if ((p.causal && j > own) || (p.window > 0 && j <= own - p.window) || std::isnan(added)) continue;
+      if ((p.causal && j > own) || (p.window > 0 && j <= own - p.window) || std::isnan(added))
+        continue;
       Real score = 0, terms = 0;
       for (int64_t i = 0; i < d; ++i) score += q(i) * k(j, i), terms += std::fabs(q(i) * k(j, i));
       const auto scale = static_cast<Real>(p.scale), cap = static_cast<Real>(p.soft_cap);
@@ -66,11 +67,17 @@ struct Heads {
   int64_t batch, kv, group, m, n, d, e;
   explicit Heads(Case& c) {
     batch = c.between(1, 2), kv = c.between(1, 3), group = c.between(1, 4);
-    m = c.one_in(2) ? c.between(1, 8) : c.size(70), n = c.one_in(2) ? c.between(1, 40) : c.size(300);
+    m = c.one_in(2) ? c.between(1, 8) : c.size(70),
+    n = c.one_in(2) ? c.between(1, 40) : c.size(300);
     d = c.one_in(2) ? 8 * c.between(1, 16) : c.size(150);
     e = c.one_in(2) ? d : c.size(150);
-    while (batch * kv * n * (d + e) > 4 * c.most_elems) n = std::max<int64_t>(1, n / 2), d = std::max<int64_t>(1, d - d / 3), e = std::max<int64_t>(1, e - e / 3);
-    while (batch * kv * group * m * std::max(d, e) > 4 * c.most_elems) m = std::max<int64_t>(1, m / 2), group = std::max<int64_t>(1, group - 1), d = m == 1 && group == 1 ? std::max<int64_t>(1, d / 2) : d, e = m == 1 && group == 1 ? std::max<int64_t>(1, e / 2) : e;
+    while (batch * kv * n * (d + e) > 4 * c.most_elems)
+      n = std::max<int64_t>(1, n / 2), d = std::max<int64_t>(1, d - d / 3),
+      e = std::max<int64_t>(1, e - e / 3);
+    while (batch * kv * group * m * std::max(d, e) > 4 * c.most_elems)
+      m = std::max<int64_t>(1, m / 2), group = std::max<int64_t>(1, group - 1),
+      d = m == 1 && group == 1 ? std::max<int64_t>(1, d / 2) : d,
+      e = m == 1 && group == 1 ? std::max<int64_t>(1, e / 2) : e;
   }
   int64_t heads() const { return kv * group; }
 };
@@ -78,14 +85,17 @@ struct Heads {
 }  // namespace
 
 void attention_case(Case& c) {
-  const DType dtype = c.dtype(dtypes::kActivations), of = c.one_in(2) ? dtype : c.dtype(dtypes::kActivations);
+  const DType dtype = c.dtype(dtypes::kActivations),
+              of = c.one_in(2) ? dtype : c.dtype(dtypes::kActivations);
   const Heads s(c);
   const Operand q = c.operand(dtype, {s.batch, s.heads(), s.m, s.d});
-  const Operand k = c.operand(of, {s.batch, s.kv, s.n, s.d}), v = c.operand(of, {s.batch, s.kv, s.n, s.e});
+  const Operand k = c.operand(of, {s.batch, s.kv, s.n, s.d}),
+                v = c.operand(of, {s.batch, s.kv, s.n, s.e});
   const AttentionParams p = random_params(c, s.d);
   const bool masked = c.one_in(4), sloped = c.one_in(4);
   const DType mask_dtype = c.pick({DType::f32, DType::u8, DType::boolean});
-  const Operand mask = c.operand(mask_dtype, {s.batch, 1, s.m, s.n}), slopes = c.operand(DType::f32, {s.heads()});
+  const Operand mask = c.operand(mask_dtype, {s.batch, 1, s.m, s.n}),
+                slopes = c.operand(DType::f32, {s.heads()});
   c.note(fmt::format("{}{}", masked ? "mask " : "", sloped ? "slopes" : ""));
   Array y(dtype, {s.batch, s.heads(), s.m, s.e});
   Bound bound{2.0L, {}};
@@ -94,25 +104,30 @@ void attention_case(Case& c) {
     const int64_t query = row % s.m, head = row / s.m % s.heads(), b = row / s.m / s.heads();
     const int64_t kv = b * s.kv + head / s.group;
     Query{p, query, s.m, s.n, s.d, s.e}.run(
-        [&](int64_t i) { return q.a[row * s.d + i]; }, [&](int64_t j, int64_t i) { return k.a[(kv * s.n + j) * s.d + i]; },
+        [&](int64_t i) { return q.a[row * s.d + i]; },
+        [&](int64_t j, int64_t i) { return k.a[(kv * s.n + j) * s.d + i]; },
         [&](int64_t j, int64_t i) { return v.a[(kv * s.n + j) * s.e + i]; },
         [&](int64_t j) {
           Real bias = sloped ? slopes.a[head] * static_cast<Real>(j - query - (s.n - s.m)) : 0;
           if (!masked) return bias;
           const Real m = mask.a[(b * s.m + query) * s.n + j];
-          return mask_dtype == DType::f32 ? bias + m : m != 0 ? bias : std::numeric_limits<Real>::quiet_NaN();
+          return mask_dtype == DType::f32 ? bias + m
+                 : m != 0                 ? bias
+                                          : std::numeric_limits<Real>::quiet_NaN();
         },
         [&](int64_t, Real value, Real scale) {
           y[at++] = value;
           bound.slack.push_back(error_of(of) * (scale + std::fabs(value)) + 0x1p-40L);
         });
   }
-  c.expect(attention(q.x, k.x, v.x, p, masked ? mask.x : Tensor(), sloped ? slopes.x : Tensor()), y, bound);
+  c.expect(attention(q.x, k.x, v.x, p, masked ? mask.x : Tensor(), sloped ? slopes.x : Tensor()), y,
+           bound);
 }
 
 void lengths_case(Case& c) {
   const DType dtype = c.dtype(dtypes::kActivations);
-  const int64_t kv = c.between(1, 3), group = c.between(1, 3), d = c.between(1, 40), e = c.between(1, 40);
+  const int64_t kv = c.between(1, 3), group = c.between(1, 3), d = c.between(1, 40),
+                e = c.between(1, 40);
   std::vector<int64_t> qs = {0}, ks = {0};
   for (int64_t i = c.between(1, 4); i > 0; --i) {
     qs.push_back(qs.back() + c.below(12));
@@ -120,7 +135,8 @@ void lengths_case(Case& c) {
   }
   const int64_t t = qs.back(), rows = ks.back(), heads = kv * group;
   if (t == 0 || rows == 0) return;
-  const Operand q = c.operand(dtype, {t, heads, d}), k = c.operand(dtype, {rows, kv, d}), v = c.operand(dtype, {rows, kv, e});
+  const Operand q = c.operand(dtype, {t, heads, d}), k = c.operand(dtype, {rows, kv, d}),
+                v = c.operand(dtype, {rows, kv, e});
   const AttentionParams p = random_params(c, d);
   Array y(dtype, {t, heads, e});
   Bound bound{2.0L, std::vector<Real>(y.v.size())};
@@ -129,12 +145,14 @@ void lengths_case(Case& c) {
       for (int64_t head = 0; head < heads; ++head) {
         const auto key = [&](int64_t j) { return (ks[s] + j) * kv + head / group; };
         Query{p, row - qs[s], qs[s + 1] - qs[s], ks[s + 1] - ks[s], d, e}.run(
-            [&](int64_t i) { return q.a[(row * heads + head) * d + i]; }, [&](int64_t j, int64_t i) { return k.a[key(j) * d + i]; },
+            [&](int64_t i) { return q.a[(row * heads + head) * d + i]; },
+            [&](int64_t j, int64_t i) { return k.a[key(j) * d + i]; },
             [&](int64_t j, int64_t i) { return v.a[key(j) * e + i]; }, [](int64_t) { return 0.0L; },
             [&](int64_t i, Real value, Real scale) {
               const int64_t at = (row * heads + head) * e + i;
               y[at] = value;
-              bound.slack[static_cast<size_t>(at)] = error_of(dtype) * (scale + std::fabs(value)) + 0x1p-40L;
+              bound.slack[static_cast<size_t>(at)] =
+                  error_of(dtype) * (scale + std::fabs(value)) + 0x1p-40L;
             });
       }
     }
@@ -145,11 +163,14 @@ void lengths_case(Case& c) {
 
 void pages_case(Case& c) {
   const DType dtype = c.dtype(dtypes::kActivations);
-  const int64_t batch = c.between(1, 3), kv = c.between(1, 2), group = c.between(1, 3), m = c.between(1, 4);
-  const int64_t d = c.between(1, 40), e = c.between(1, 40), size = c.pick<int64_t>({1, 4, 16}), pages = c.between(1, 6), each = c.between(1, 4);
+  const int64_t batch = c.between(1, 3), kv = c.between(1, 2), group = c.between(1, 3),
+                m = c.between(1, 4);
+  const int64_t d = c.between(1, 40), e = c.between(1, 40), size = c.pick<int64_t>({1, 4, 16}),
+                pages = c.between(1, 6), each = c.between(1, 4);
   const int64_t heads = kv * group;
   const Operand q = c.operand(dtype, {batch, heads, m, d});
-  const Operand k = c.operand(dtype, {pages, kv, size, d}), v = c.operand(dtype, {pages, kv, size, e});
+  const Operand k = c.operand(dtype, {pages, kv, size, d}),
+                v = c.operand(dtype, {pages, kv, size, e});
   const Operand tables = c.ids(c.pick({DType::u32, DType::i32, DType::i64}), {batch, each}, pages);
   std::vector<int64_t> lengths;
   for (int64_t b = 0; b < batch; ++b) lengths.push_back(c.between(1, each * size));
@@ -164,7 +185,8 @@ void pages_case(Case& c) {
       return (page * kv + head / group) * size + j % size;
     };
     Query{p, query, m, lengths[static_cast<size_t>(b)], d, e}.run(
-        [&](int64_t i) { return q.a[row * d + i]; }, [&](int64_t j, int64_t i) { return k.a[key(j) * d + i]; },
+        [&](int64_t i) { return q.a[row * d + i]; },
+        [&](int64_t j, int64_t i) { return k.a[key(j) * d + i]; },
         [&](int64_t j, int64_t i) { return v.a[key(j) * e + i]; }, [](int64_t) { return 0.0L; },
         [&](int64_t, Real value, Real scale) {
           y[at++] = value;

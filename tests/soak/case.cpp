@@ -19,10 +19,10 @@ namespace {
 constexpr Real kInfinity = std::numeric_limits<Real>::infinity();
 
 /// Sizes at which kernels change: widths of vectors, warps, tiles and chunks, and their neighbours.
-constexpr int64_t kEdges[] = {2,   3,   4,   5,   7,   8,    9,    12,   15,   16,   17,
-                              24,  31,  32,  33,  48,  63,   64,   65,   96,   100,  127,
-                              128, 129, 192, 255, 256, 257,  300,  384,  511,  512,  513,
-                              640, 768, 777, 1000, 1023, 1024, 1025, 1536, 2047, 2048, 2049,
+constexpr int64_t kEdges[] = {2,    3,    4,    5,    7,    8,    9,     12,   15,   16,   17,
+                              24,   31,   32,   33,   48,   63,   64,    65,   96,   100,  127,
+                              128,  129,  192,  255,  256,  257,  300,   384,  511,  512,  513,
+                              640,  768,  777,  1000, 1023, 1024, 1025,  1536, 2047, 2048, 2049,
                               4095, 4096, 4097, 8191, 8192, 8193, 16384, 20000};
 
 bool is_whole(DType dtype) { return is_integer(dtype) || dtype == DType::boolean; }
@@ -54,8 +54,12 @@ uint64_t special_bits(DType dtype, Random& random) {
   if (dtype == DType::boolean) return random.next() >> 63;
   if (!is_float(dtype)) {
     const uint64_t any = random.next();
-    const uint64_t edges[] = {0, 1, ~uint64_t{0}, uint64_t{1} << (width_of(dtype) - 1),
-                              (uint64_t{1} << (width_of(dtype) - 1)) - 1, any};
+    const uint64_t edges[] = {0,
+                              1,
+                              ~uint64_t{0},
+                              uint64_t{1} << (width_of(dtype) - 1),
+                              (uint64_t{1} << (width_of(dtype) - 1)) - 1,
+                              any};
     return bits_of(dtype, value_of(dtype, edges[random.below(6)]));
   }
   const auto f = parity::format_of(dtype);
@@ -82,7 +86,8 @@ uint64_t special_bits(DType dtype, Random& random) {
 }
 
 uint64_t positive_bits(DType dtype, Random& random) {
-  if (!is_float(dtype)) return bits_of(dtype, static_cast<Real>(1 + random.below(dtype == DType::boolean ? 1 : 4)));
+  if (!is_float(dtype))
+    return bits_of(dtype, static_cast<Real>(1 + random.below(dtype == DType::boolean ? 1 : 4)));
   return parity::encode(dtype, std::exp2(static_cast<Real>(random.uniform()) * 4 - 2));
 }
 
@@ -119,8 +124,9 @@ int64_t Case::size(int64_t most) {
 }
 
 Shape Case::shape(int least_rank, int most_rank, bool may_be_empty) {
-  const int rank = static_cast<int>(one_in(3) ? between(least_rank, most_rank)
-                                              : between(least_rank, std::min(most_rank, std::max(least_rank, 3))));
+  const int rank = static_cast<int>(
+      one_in(3) ? between(least_rank, most_rank)
+                : between(least_rank, std::min(most_rank, std::max(least_rank, 3))));
   std::vector<int64_t> sizes(static_cast<size_t>(rank), 1);
   int64_t left = most_elems;
   for (int i = 0; i < rank; ++i) {
@@ -159,13 +165,13 @@ Case::Placed Case::place(const Shape& shape) {
   for (const int d : order) {
     int64_t& stride = strides[static_cast<size_t>(d)];
     stride = reach;
-    if (kind >= 4 && one_in(3)) stride *= between(2, 3);              // stepped
-    if (kind >= 5 && one_in(3)) stride = 0;                           // broadcast
-    if (kind == 6) stride = between(-3, 3);                           // overlapping
-    if (kind == 7 && one_in(2)) stride = reach + between(0, 9);       // padded rows
-    if (kind >= 3 && one_in(2)) stride = -stride;                     // reversed
+    if (kind >= 4 && one_in(3)) stride *= between(2, 3);         // stepped
+    if (kind >= 5 && one_in(3)) stride = 0;                      // broadcast
+    if (kind == 6) stride = between(-3, 3);                      // overlapping
+    if (kind == 7 && one_in(2)) stride = reach + between(0, 9);  // padded rows
+    if (kind >= 3 && one_in(2)) stride = -stride;                // reversed
     if (shape[d] > 1) reach = std::max(reach, std::abs(stride) * shape[d]);
-    if (shape[d] <= 1 && one_in(2)) stride = between(-1000, 1000);    // means nothing
+    if (shape[d] <= 1 && one_in(2)) stride = between(-1000, 1000);  // means nothing
   }
   int64_t first = 0, last = 0;
   for (int d = 0; d < rank && shape.elems() > 0; ++d) {
@@ -190,7 +196,8 @@ Operand Case::placed(DType dtype, const Shape& shape,
   });
   // Elements that share a place hold what was written last.
   parity::for_each_element(where.layout, [&](int64_t i, int64_t at) {
-    a[i] = value_of(dtype, parity::load_bits(dtype, storage.data() + static_cast<size_t>(at) * bytes));
+    a[i] =
+        value_of(dtype, parity::load_bits(dtype, storage.data() + static_cast<size_t>(at) * bytes));
   });
   const auto memory = Storage::allocate(device, storage.size());
   backend(device).upload(memory->data(), storage.data(), storage.size());
@@ -212,9 +219,8 @@ Operand Case::operand(const Array& elements) {
   // Elements of their own: a layout without overlaps.
   for (;;) {
     const std::string before = what;
-    Operand made = placed(elements.dtype, elements.shape, [&](int64_t i) {
-      return bits_of(elements.dtype, elements[i]);
-    });
+    Operand made = placed(elements.dtype, elements.shape,
+                          [&](int64_t i) { return bits_of(elements.dtype, elements[i]); });
     bool same = true;
     for (int64_t i = 0; i < elements.elems() && same; ++i) {
       same = made.a[i] == elements[i] || (std::isnan(made.a[i]) && std::isnan(elements[i]));
@@ -258,7 +264,8 @@ void Case::expect(const Tensor& got, const Array& exact, const Bound& bound) {
     const Real a = mine[i], e = exact[i];
     const Real slack = bound.slack.empty() ? 0 : bound.slack[static_cast<size_t>(i)];
     bool right = a == e || (std::isnan(a) && std::isnan(e));
-    if (bound.ulps == 0 && slack == 0 && e == 0) right = right && std::signbit(a) == std::signbit(e);
+    if (bound.ulps == 0 && slack == 0 && e == 0)
+      right = right && std::signbit(a) == std::signbit(e);
     if (!right && is_float(dtype) && !std::isnan(a) && !std::isnan(e) && bound.ulps + slack > 0) {
       // Beyond the largest number, infinity and that number are neighbours.
       const auto f = parity::format_of(dtype);

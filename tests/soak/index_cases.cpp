@@ -38,7 +38,8 @@ Array made(DType dtype, const Shape& shape, const std::function<Real(Index)>& fr
 Values any_values(Case& c) { return c.one_in(3) ? Values::special : Values::ordinary; }
 
 /// A sum of `terms` elements of whose magnitudes `magnitude` is the sum: integers wrap.
-void finish_sum(Array& y, Bound& bound, const std::vector<Real>& magnitude, const std::vector<Real>& terms) {
+void finish_sum(Array& y, Bound& bound, const std::vector<Real>& magnitude,
+                const std::vector<Real>& terms) {
   for (int64_t i = 0; i < y.elems(); ++i) {
     if (!is_float(y.dtype)) y[i] = wrap(y.dtype, static_cast<Int>(y[i]));
     const auto at = static_cast<size_t>(i);
@@ -61,7 +62,8 @@ void index_select_case(Case& c) {
   const int more = id_shape.rank();
   const Array y = made(dtype, Shape(sizes), [&](Index index) {
     int64_t which = 0;
-    for (int d = 0; d < more; ++d) which = which * id_shape[d] + index[static_cast<size_t>(dim + d)];
+    for (int d = 0; d < more; ++d)
+      which = which * id_shape[d] + index[static_cast<size_t>(dim + d)];
     const Real id = ids.a[which];
     if (pads(ids.a.dtype, id)) return 0.0L;
     std::vector<int64_t> from(index.begin(), index.begin() + dim);
@@ -126,7 +128,8 @@ void scatter_case(Case& c, Op op) {
   });
   Bound bound{adds && is_float(dtype) ? 1.0L : 0, {}};
   if (adds) finish_sum(y, bound, magnitude, terms);
-  c.expect(adds ? scatter_add(x.x, ids.x, source.x, dim) : scatter(x.x, ids.x, source.x, dim), y, bound);
+  c.expect(adds ? scatter_add(x.x, ids.x, source.x, dim) : scatter(x.x, ids.x, source.x, dim), y,
+           bound);
 }
 
 void index_add_case(Case& c) {
@@ -147,7 +150,8 @@ void index_add_case(Case& c) {
     std::vector<int64_t> to(index.begin(), index.end());
     to[static_cast<size_t>(dim)] = static_cast<int64_t>(id);
     const int64_t at = position(y.shape, to);
-    y[at] += value, magnitude[static_cast<size_t>(at)] += std::fabs(value), terms[static_cast<size_t>(at)] += 1;
+    y[at] += value, magnitude[static_cast<size_t>(at)] += std::fabs(value),
+        terms[static_cast<size_t>(at)] += 1;
   });
   Bound bound{is_float(dtype) ? 1.0L : 0, {}};
   finish_sum(y, bound, magnitude, terms);
@@ -175,7 +179,8 @@ Operand viewed(Case& c, const Operand& o) {
   const int rank = o.a.shape.rank();
   const int d = static_cast<int>(c.below(rank)), e = static_cast<int>(c.below(rank));
   const int64_t n = o.a.shape[d];
-  const auto mapped = [&](const Tensor& x, const Shape& shape, const std::function<void(std::vector<int64_t>&)>& back) {
+  const auto mapped = [&](const Tensor& x, const Shape& shape,
+                          const std::function<void(std::vector<int64_t>&)>& back) {
     return Operand{x, made(o.a.dtype, shape, [&](Index index) {
                      std::vector<int64_t> from(index.begin(), index.end());
                      back(from);
@@ -194,12 +199,14 @@ Operand viewed(Case& c, const Operand& o) {
     case 2: {
       const int64_t start = c.below(n + 1), length = c.below(n - start + 1);
       c.note(fmt::format("narrow {} {} {}", d, start, length));
-      return mapped(o.x.narrow(d, start, length), o.a.shape.with(d, length), [=](auto& i) { i[ud] += start; });
+      return mapped(o.x.narrow(d, start, length), o.a.shape.with(d, length),
+                    [=](auto& i) { i[ud] += start; });
     }
     default: {
       const int64_t by = c.between(1, 3);
       c.note(fmt::format("every {} of {}", by, d));
-      return mapped(o.x.slice(d, 0, n, by), o.a.shape.with(d, (n + by - 1) / by), [=](auto& i) { i[ud] *= by; });
+      return mapped(o.x.slice(d, 0, n, by), o.a.shape.with(d, (n + by - 1) / by),
+                    [=](auto& i) { i[ud] *= by; });
     }
   }
 }
@@ -218,7 +225,9 @@ void padded(Case& c, const Operand& x) {
     i -= p.before;
     if (i < 0 || i >= n) {
       if (mode == PadMode::constant) return 1.0L;
-      i = mode == PadMode::replicate ? std::clamp<int64_t>(i, 0, n - 1) : i < 0 ? -i : 2 * (n - 1) - i;
+      i = mode == PadMode::replicate ? std::clamp<int64_t>(i, 0, n - 1)
+          : i < 0                    ? -i
+                                     : 2 * (n - 1) - i;
     }
     return x.a[position(x.a.shape, from)];
   });
@@ -309,18 +318,25 @@ void shape_case(Case& c) {
   const Operand base = c.operand(c.dtype(dtypes::kAny), c.shape(1, 6, false), Values::special);
   const Operand x = viewed(c, base);
   switch (c.below(6)) {
-    case 0: return padded(c, x);
-    case 1: return written(c, x);
-    case 2: return triangle(c, x);
-    case 3: return joined(c, x);
-    case 4: return repeated(c, x);
-    default: return rolled(c, x);
+    case 0:
+      return padded(c, x);
+    case 1:
+      return written(c, x);
+    case 2:
+      return triangle(c, x);
+    case 3:
+      return joined(c, x);
+    case 4:
+      return repeated(c, x);
+    default:
+      return rolled(c, x);
   }
 }
 
 void wrong_call_case(Case& c) {
   const DType dtype = c.float_dtype(), other = dtype == DType::f32 ? DType::f16 : DType::f32;
-  const Operand x = c.operand(dtype, {3, 5}), y = c.operand(dtype, {3, 4}), z = c.operand(other, {3, 5});
+  const Operand x = c.operand(dtype, {3, 5}), y = c.operand(dtype, {3, 4}),
+                z = c.operand(other, {3, 5});
   const Operand whole = c.operand(DType::i32, {3, 5});
   Array far(DType::i64, {2, 5});
   std::fill(far.v.begin(), far.v.end(), c.one_in(2) ? 3.0L : -1.0L);
@@ -328,18 +344,31 @@ void wrong_call_case(Case& c) {
   const Operand ids = c.operand(far);
   const Tensor row = ids.x.narrow(0, 0, 1).flatten();
   switch (c.below(12)) {
-    case 0: return c.expect_error("add", [&] { add(x.x, y.x); });
-    case 1: return c.expect_error("mul", [&] { mul(x.x, z.x); });
-    case 2: return c.expect_error("exp", [&] { exp(whole.x); });
-    case 3: return c.expect_error("sum", [&] { sum(x.x, 2); });
-    case 4: return c.expect_error("matmul", [&] { matmul(x.x, y.x); });
-    case 5: return c.expect_error("softmax", [&] { softmax(x.x, -3); });
-    case 6: return c.expect_error("cat", [&] { cat(std::vector<Tensor>{x.x, y.x}, 0); });
-    case 7: return c.expect_error("gather", [&] { gather(x.x, ids.x, 0); });
-    case 8: return c.expect_error("scatter_add", [&] { scatter_add(x.x, ids.x, x.x.narrow(0, 0, 2), 0); });
-    case 9: return c.expect_error("index_select", [&] { index_select(x.x, row, 0); });
-    case 10: return c.expect_error("where", [&] { where(x.x, x.x, x.x); });
-    default: return c.expect_error("rms_norm", [&] { rms_norm(x.x, y.x, 1e-5f); });
+    case 0:
+      return c.expect_error("add", [&] { add(x.x, y.x); });
+    case 1:
+      return c.expect_error("mul", [&] { mul(x.x, z.x); });
+    case 2:
+      return c.expect_error("exp", [&] { exp(whole.x); });
+    case 3:
+      return c.expect_error("sum", [&] { sum(x.x, 2); });
+    case 4:
+      return c.expect_error("matmul", [&] { matmul(x.x, y.x); });
+    case 5:
+      return c.expect_error("softmax", [&] { softmax(x.x, -3); });
+    case 6:
+      return c.expect_error("cat", [&] { cat(std::vector<Tensor>{x.x, y.x}, 0); });
+    case 7:
+      return c.expect_error("gather", [&] { gather(x.x, ids.x, 0); });
+    case 8:
+      return c.expect_error("scatter_add",
+                            [&] { scatter_add(x.x, ids.x, x.x.narrow(0, 0, 2), 0); });
+    case 9:
+      return c.expect_error("index_select", [&] { index_select(x.x, row, 0); });
+    case 10:
+      return c.expect_error("where", [&] { where(x.x, x.x, x.x); });
+    default:
+      return c.expect_error("rms_norm", [&] { rms_norm(x.x, y.x, 1e-5f); });
   }
 }
 

@@ -19,8 +19,11 @@ struct Sizes {
   int64_t m, n, k;
   Sizes(Case& c, int64_t least_k = 1) {
     k = c.size(std::min<int64_t>(c.most_elems, 600));
-    if (least_k > 1) k = least_k * c.between(1, std::max<int64_t>(1, std::min<int64_t>(8, c.most_elems / least_k / 4)));
-    m = c.size(std::max<int64_t>(1, c.most_elems / k)), n = c.size(std::max<int64_t>(1, c.most_elems / k));
+    if (least_k > 1)
+      k = least_k *
+          c.between(1, std::max<int64_t>(1, std::min<int64_t>(8, c.most_elems / least_k / 4)));
+    m = c.size(std::max<int64_t>(1, c.most_elems / k)),
+    n = c.size(std::max<int64_t>(1, c.most_elems / k));
     // The reference takes m · n · k steps.
     const int64_t most = 64 * c.most_elems;
     while (m * n * k > most) (m > n ? m : n) = std::max<int64_t>(1, (m > n ? m : n) / 2);
@@ -31,7 +34,9 @@ struct Sizes {
 struct Dot {
   Real sum = 0, magnitude = 0;
   void add(Real a, Real b) { sum += a * b, magnitude += std::fabs(a * b); }
-  Real slack(DType dtype, int64_t terms) const { return step(dtype) * static_cast<Real>(terms + 8) * magnitude; }
+  Real slack(DType dtype, int64_t terms) const {
+    return step(dtype) * static_cast<Real>(terms + 8) * magnitude;
+  }
 };
 
 /// The exact sum of products of integers, which wraps.
@@ -39,7 +44,8 @@ Int whole_dot(const std::function<std::pair<Real, Real>(int64_t)>& term, int64_t
   unsigned __int128 sum = 0;
   for (int64_t i = 0; i < count; ++i) {
     const auto [a, b] = term(i);
-    sum += static_cast<unsigned __int128>(static_cast<Int>(a)) * static_cast<unsigned __int128>(static_cast<Int>(b));
+    sum += static_cast<unsigned __int128>(static_cast<Int>(a)) *
+           static_cast<unsigned __int128>(static_cast<Int>(b));
   }
   return static_cast<Int>(sum);
 }
@@ -57,8 +63,10 @@ void matmul_case(Case& c) {
     return Shape(sizes);
   };
   const Shape full{batch}, left = c.broadcasting(full);
-  const Values values = is_float(dtype) ? Values::ordinary : c.pick({Values::ordinary, Values::special});
-  const Operand a = c.operand(dtype, with(left, s.m, s.k), values), b = c.operand(dtype, with(full, s.k, s.n), values);
+  const Values values =
+      is_float(dtype) ? Values::ordinary : c.pick({Values::ordinary, Values::special});
+  const Operand a = c.operand(dtype, with(left, s.m, s.k), values),
+                b = c.operand(dtype, with(full, s.k, s.n), values);
   Array y(dtype, with(full, s.m, s.n));
   Bound bound{is_float(dtype) ? 1.0L : 0, {}};
   int64_t at = 0, matrix = 0;
@@ -66,7 +74,9 @@ void matmul_case(Case& c) {
     const int64_t first = broadcast_at(left, index) * s.m * s.k, second = matrix++ * s.k * s.n;
     for (int64_t i = 0; i < s.m; ++i) {
       for (int64_t j = 0; j < s.n; ++j, ++at) {
-        const auto term = [&](int64_t t) { return std::pair(a.a[first + i * s.k + t], b.a[second + t * s.n + j]); };
+        const auto term = [&](int64_t t) {
+          return std::pair(a.a[first + i * s.k + t], b.a[second + t * s.n + j]);
+        };
         if (!is_float(dtype)) {
           y[at] = wrap(dtype, whole_dot(term, s.k));
           continue;
@@ -86,7 +96,8 @@ void einsum_case(Case& c) {
   const int64_t i = c.size(12), j = c.size(12), k = c.size(12), b = c.between(1, 3);
   const int64_t kind = c.below(4);
   const char* const equations[] = {"bij,bkj->bik", "ij,jk->ki", "bij,bij->bi", "ij,k->jik"};
-  const Shape lefts[] = {{b, i, j}, {i, j}, {b, i, j}, {i, j}}, rights[] = {{b, k, j}, {j, k}, {b, i, j}, {k}},
+  const Shape lefts[] = {{b, i, j}, {i, j}, {b, i, j}, {i, j}},
+              rights[] = {{b, k, j}, {j, k}, {b, i, j}, {k}},
               results[] = {{b, i, k}, {k, i}, {b, i}, {j, i, k}};
   const Operand x = c.operand(dtype, lefts[kind]), y = c.operand(dtype, rights[kind]);
   c.note(equations[kind]);
@@ -97,10 +108,14 @@ void einsum_case(Case& c) {
     const int64_t count = kind == 3 ? 1 : j;
     const auto term = [&](int64_t t) {
       switch (kind) {
-        case 0: return std::pair(x.a({o[0], o[1], t}), y.a({o[0], o[2], t}));
-        case 1: return std::pair(x.a({o[1], t}), y.a({t, o[0]}));
-        case 2: return std::pair(x.a({o[0], o[1], t}), y.a({o[0], o[1], t}));
-        default: return std::pair(x.a({o[1], o[0]}), y.a({o[2]}));
+        case 0:
+          return std::pair(x.a({o[0], o[1], t}), y.a({o[0], o[2], t}));
+        case 1:
+          return std::pair(x.a({o[1], t}), y.a({t, o[0]}));
+        case 2:
+          return std::pair(x.a({o[0], o[1], t}), y.a({o[0], o[1], t}));
+        default:
+          return std::pair(x.a({o[1], o[0]}), y.a({o[2]}));
       }
     };
     Dot dot;
@@ -123,13 +138,15 @@ Operand block_weight(Case& c, DType dtype, int64_t n, int64_t k) {
 }
 
 /// x times the transpose of a weight. Quantised weights round x to 8 bits a block of 32.
-void expect_product(Case& c, const Operand& x, const Operand& w, const Tensor& got, bool quantised) {
+void expect_product(Case& c, const Operand& x, const Operand& w, const Tensor& got,
+                    bool quantised) {
   const int64_t k = w.a.shape[1], n = w.a.shape[0], rows = x.a.elems() / std::max<int64_t>(k, 1);
   std::vector<int64_t> sizes(x.a.shape.dims().begin(), x.a.shape.dims().end());
   sizes.back() = n;
   Array y(x.a.dtype, Shape(sizes));
   Bound bound{1.0L, {}};
-  // A block's step is its largest element over 127, rounded up to four bits; K-quants share it among 256.
+  // A block's step is its largest element over 127, rounded up to four bits; K-quants share it
+  // among 256.
   constexpr int64_t kShared = 256;
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t j = 0; j < n; ++j) {
@@ -139,7 +156,8 @@ void expect_product(Case& c, const Operand& x, const Operand& w, const Tensor& g
         Real largest = 0, weights = 0;
         for (int64_t t = first; t < std::min(k, first + kShared); ++t) {
           dot.add(x.a[r * k + t], w.a[j * k + t]);
-          largest = std::max(largest, std::fabs(x.a[r * k + t])), weights += std::fabs(w.a[j * k + t]);
+          largest = std::max(largest, std::fabs(x.a[r * k + t])),
+          weights += std::fabs(w.a[j * k + t]);
         }
         rounding += largest / 127 * weights;
       }
@@ -183,7 +201,8 @@ void linear_case(Case& c) {
 
 void grouped_linear_case(Case& c) {
   const DType of = kBlockWeights[c.below(4)];
-  const int64_t k = info(of).block_elems * c.between(1, 4), n = c.size(40), t = c.between(1, 6), used = c.between(1, 3);
+  const int64_t k = info(of).block_elems * c.between(1, 4), n = c.size(40), t = c.between(1, 6),
+                used = c.between(1, 3);
   std::vector<Weight> weights;
   std::vector<Operand> experts;
   for (int64_t e = c.between(1, 4); e > 0; --e) {
@@ -210,7 +229,8 @@ void quantize_case(Case& c, Op op) {
   const Tensor blocks = quantize(x.x, of);
   c.note(fmt::format("as {}", name(of)));
   if (blocks.dtype() != of) c.fail("the result is " + blocks.str());
-  // Each number lies within a step of its block: the range over the levels, with room for K-quants' scales.
+  // Each number lies within a step of its block: the range over the levels, with room for K-quants'
+  // scales.
   const int64_t bits = of == DType::q8_0 ? 8 : of == DType::q6_k ? 6 : of == DType::q5_0 ? 5 : 4;
   const DType to = op == Op::dequantize ? c.dtype(dtypes::kActivations) : DType::f32;
   Array y(to, {rows, k});
@@ -228,7 +248,8 @@ void quantize_case(Case& c, Op op) {
   const Operand ids = c.ids(c.id_dtype(), {c.between(1, 5)}, rows);
   const Array all = read(dequantize(blocks, DType::f32));
   Array chosen(DType::f32, {ids.a.elems(), k});
-  for (int64_t i = 0; i < chosen.elems(); ++i) chosen[i] = all[static_cast<int64_t>(ids.a[i / k]) * k + i % k];
+  for (int64_t i = 0; i < chosen.elems(); ++i)
+    chosen[i] = all[static_cast<int64_t>(ids.a[i / k]) * k + i % k];
   c.expect(index_select(blocks, ids.x, 0, DType::f32), chosen);
 }
 

@@ -210,12 +210,14 @@ void binary_case(Case& c, Op op) {
   const BinaryRow& row = row_of(kBinary, op);
   const DType dtype = c.dtype(info(op).dtypes);
   const Shape shape = c.shape(0, 8);
-  const bool divides = op == Op::div || op == Op::rem, shifts = op == Op::shift_left || op == Op::shift_right;
+  const bool divides = op == Op::div || op == Op::rem,
+             shifts = op == Op::shift_left || op == Op::shift_right;
   const Operand a = c.operand(dtype, c.broadcasting(shape), any_values(c));
   const bool nonzero = divides && !is_float(dtype);
-  const Operand b = c.operand(dtype, shape, nonzero  ? Values::positive
-                                            : shifts ? Values::ordinary
-                                                     : any_values(c));
+  const Operand b = c.operand(dtype, shape,
+                              nonzero  ? Values::positive
+                              : shifts ? Values::ordinary
+                                       : any_values(c));
   Array y(dtype, shape);
   Bound bound{is_float(dtype) ? ulps_of(dtype) : 0, {}};
   int64_t i = 0;
@@ -223,7 +225,8 @@ void binary_case(Case& c, Op op) {
     const Real p = a.a[broadcast_at(a.a.shape, index)], q = b.a[i];
     if (is_float(dtype)) {
       y[i] = row.exact(p, q);
-      // A remainder next to a whole multiple may fall to either side of it; silu(a) may be denormal.
+      // A remainder next to a whole multiple may fall to either side of it; silu(a) may be
+      // denormal.
       Real slack = op == Op::silu_mul ? std::fabs(q) * 0x1p-148L : 0;
       const Real least = dtype == DType::f64 ? 0x1p-1075L : 0x1p-150L;
       // A gate that rounds to 0, times infinity.
@@ -275,9 +278,9 @@ void unary_with_case(Case& c, Op op) {
     const Real v = x.a[i];
     switch (op) {
       case Op::affine:
-        y[i] = is_float(dtype) ? v * p + q
-                               : wrap(dtype, static_cast<Int>(v) * static_cast<Int>(p) +
-                                                 static_cast<Int>(q));
+        y[i] = is_float(dtype)
+                   ? v * p + q
+                   : wrap(dtype, static_cast<Int>(v) * static_cast<Int>(p) + static_cast<Int>(q));
         if (is_float(dtype) && std::isfinite(v * p)) {
           bound.slack[static_cast<size_t>(i)] = parity::ulp(computes, v * p);
         }
@@ -333,7 +336,8 @@ void iota_case(Case& c) {
   const DType dtype = c.dtype(dtypes::kReal);
   const int64_t count = c.size(c.most_elems);
   const Real start = half_number(c, dtype), by = half_number(c, dtype);
-  c.note(fmt::format("{} from {} by {}", count, static_cast<double>(start), static_cast<double>(by)));
+  c.note(
+      fmt::format("{} from {} by {}", count, static_cast<double>(start), static_cast<double>(by)));
   Array y(dtype, Shape{count});
   for (int64_t i = 0; i < count; ++i) {
     const Real v = start + static_cast<Real>(i) * by;
@@ -381,7 +385,8 @@ void random_case(Case& c, Op op) {
     sum += v;
   }
   const auto n = static_cast<Real>(a.elems());
-  if (n > 500 && std::fabs(sum / n - 1) > 8 * 2 / std::sqrt(n)) c.fail("the mean is far off in " + x.str());
+  if (n > 500 && std::fabs(sum / n - 1) > 8 * 2 / std::sqrt(n))
+    c.fail("the mean is far off in " + x.str());
 }
 
 }  // namespace wick::soak

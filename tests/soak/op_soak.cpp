@@ -6,9 +6,10 @@
 //
 // Case I of a seed is always the same, so `--first I --count 1` repeats it; a wrong result prints
 // that line. --elems: the most elements of one operand. --plant N: every Nth result gets one wrong
-// element, which must be found. --verbose: each case's row on stderr before it runs. On a GPU the summary says which rows ran there and which went by way
-// of the host; of the latter one case in 50 runs. Ctrl-C ends it with the summary. Exits with 1 if
-// a result was wrong, with 2 where it couldn't run.
+// element, which must be found. --verbose: each case's row on stderr before it runs. On a GPU the
+// summary says which rows ran there and which went by way of the host; of the latter one case in 50
+// runs. Ctrl-C ends it with the summary. Exits with 1 if a result was wrong, with 2 where it
+// couldn't run.
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -32,7 +33,8 @@ namespace {
 volatile sig_atomic_t interrupted = 0;
 
 constexpr int kMostFailures = 20;
-constexpr int64_t kHostShare = 50;  // of the cases of rows that go by way of the host, one in so many runs
+constexpr int64_t kHostShare =
+    50;  // of the cases of rows that go by way of the host, one in so many runs
 
 struct Options {
   Device device;
@@ -51,7 +53,8 @@ double now() {
 int64_t number(const char* text, const char* option) {
   int64_t value = 0;
   const char* const end = text + std::strlen(text);
-  if (std::from_chars(text, end, value).ptr != end || value < 0) throw Error(option, "not a number", text);
+  if (std::from_chars(text, end, value).ptr != end || value < 0)
+    throw Error(option, "not a number", text);
   return value;
 }
 
@@ -59,7 +62,8 @@ uint64_t today() {
   const std::time_t t = std::time(nullptr);
   std::tm date{};
   gmtime_r(&t, &date);
-  return static_cast<uint64_t>((date.tm_year + 1900) * 10000 + (date.tm_mon + 1) * 100 + date.tm_mday);
+  return static_cast<uint64_t>((date.tm_year + 1900) * 10000 + (date.tm_mon + 1) * 100 +
+                               date.tm_mday);
 }
 
 Options parse(int argc, char** argv) {
@@ -77,7 +81,8 @@ Options parse(int argc, char** argv) {
     } else if (option == "--seconds") {
       o.seconds = static_cast<double>(number(value, "--seconds"));
     } else if (option == "--seed") {
-      o.seed = std::string(value) == "today" ? today() : static_cast<uint64_t>(number(value, "--seed"));
+      o.seed =
+          std::string(value) == "today" ? today() : static_cast<uint64_t>(number(value, "--seed"));
     } else if (option == "--first") {
       o.first = number(value, "--first");
     } else if (option == "--count") {
@@ -104,7 +109,8 @@ struct Ran {
 class Soak {
  public:
   explicit Soak(const Options& options) : options_(options), rows_(all_rows()) {
-    if (!options.only.empty()) std::erase_if(rows_, [&](const Row& r) { return r.name != options.only; });
+    if (!options.only.empty())
+      std::erase_if(rows_, [&](const Row& r) { return r.name != options.only; });
     if (rows_.empty()) throw Error("--only", "no such row", options.only);
   }
 
@@ -114,7 +120,9 @@ class Soak {
     double next_line = start + 10;
     int64_t i = options_.first;
     for (; interrupted == 0 && failures_ < kMostFailures; ++i) {
-      if (options_.count >= 0 ? i >= options_.first + options_.count : now() >= start + options_.seconds) break;
+      if (options_.count >= 0 ? i >= options_.first + options_.count
+                              : now() >= start + options_.seconds)
+        break;
       one(i);
       if (now() < next_line || options_.count >= 0) continue;
       next_line = now() + 10;
@@ -160,9 +168,10 @@ class Soak {
 
   void report(int64_t i, const std::string& text) {
     ++failures_;
-    fmt::print("wrong: {}\n  repeat: op_soak --device {} --seed {} --elems {}{} --first {} --count 1\n", text,
-               options_.device.str(), options_.seed, options_.elems,
-               options_.only.empty() ? "" : " --only " + options_.only, i);
+    fmt::print(
+        "wrong: {}\n  repeat: op_soak --device {} --seed {} --elems {}{} --first {} --count 1\n",
+        text, options_.device.str(), options_.seed, options_.elems,
+        options_.only.empty() ? "" : " --only " + options_.only, i);
     std::fflush(stdout);
   }
 
@@ -173,13 +182,16 @@ class Soak {
       if (ran.native > 0) ++native_rows;
       if (ran.host > 0) host += " " + name;
     }
-    fmt::print("{}: cases {} to {} of seed {}, {} run in {:.0f} s ({:.0f} a minute), {} of {} rows, {} wrong{}{}\n",
-               options_.device.str(), options_.first, end - 1, options_.seed, cases_, seconds,
-               static_cast<double>(cases_) * 60 / std::max(seconds, 0.001), ran_.size(), rows_.size(), failures_,
-               options_.plant > 0 ? fmt::format(", {} planted errors found", planted_) : "",
-               interrupted != 0 ? " (interrupted)" : "");
+    fmt::print(
+        "{}: cases {} to {} of seed {}, {} run in {:.0f} s ({:.0f} a minute), {} of {} rows, {} "
+        "wrong{}{}\n",
+        options_.device.str(), options_.first, end - 1, options_.seed, cases_, seconds,
+        static_cast<double>(cases_) * 60 / std::max(seconds, 0.001), ran_.size(), rows_.size(),
+        failures_, options_.plant > 0 ? fmt::format(", {} planted errors found", planted_) : "",
+        interrupted != 0 ? " (interrupted)" : "");
     if (options_.device.kind != DeviceKind::cpu) {
-      fmt::print("{} rows ran on the device; by way of the host:{}\n", native_rows, host.empty() ? " none" : host);
+      fmt::print("{} rows ran on the device; by way of the host:{}\n", native_rows,
+                 host.empty() ? " none" : host);
     }
   }
 

@@ -17,9 +17,7 @@ namespace {
 constexpr Real kNan = std::numeric_limits<Real>::quiet_NaN();
 
 /// Total order of max, min, argmax and sort: -0 below +0.
-bool below(Real a, Real b) {
-  return a < b || (a == b && std::signbit(a) && !std::signbit(b));
-}
+bool below(Real a, Real b) { return a < b || (a == b && std::signbit(a) && !std::signbit(b)); }
 
 struct Dims {
   std::vector<int> dims;  ///< none: all
@@ -82,7 +80,8 @@ std::pair<Real, Real> reduced(Op op, DType dtype, const std::vector<Real>& x, in
     case Op::var: {
       const Real mean = sum / n;
       Real squares = 0, largest = 0;
-      for (const Real v : x) squares += (v - mean) * (v - mean), largest = std::max(largest, std::fabs(v));
+      for (const Real v : x)
+        squares += (v - mean) * (v - mean), largest = std::max(largest, std::fabs(v));
       const Real left = std::max<Real>(n - static_cast<Real>(correction), 0);
       return {squares / left, unit * 8 * (squares + n * largest * largest * unit) / left};
     }
@@ -97,17 +96,28 @@ std::pair<Real, Real> reduced(Op op, DType dtype, const std::vector<Real>& x, in
 
 Tensor call_reduce(Op op, const Tensor& x, const Dims& d, int64_t correction) {
   switch (op) {
-    case Op::sum: return sum(x, d.dims, d.keepdim);
-    case Op::prod: return prod(x, d.dims, d.keepdim);
-    case Op::mean: return mean(x, d.dims, d.keepdim);
-    case Op::max: return max(x, d.dims, d.keepdim);
-    case Op::min: return min(x, d.dims, d.keepdim);
-    case Op::var: return var(x, d.dims, d.keepdim, correction);
-    case Op::logsumexp: return logsumexp(x, d.dims, d.keepdim);
-    case Op::any: return any(x, d.dims, d.keepdim);
-    case Op::all: return all(x, d.dims, d.keepdim);
-    case Op::argmax: return argmax(x, d.dims, d.keepdim);
-    default: return argmin(x, d.dims, d.keepdim);
+    case Op::sum:
+      return sum(x, d.dims, d.keepdim);
+    case Op::prod:
+      return prod(x, d.dims, d.keepdim);
+    case Op::mean:
+      return mean(x, d.dims, d.keepdim);
+    case Op::max:
+      return max(x, d.dims, d.keepdim);
+    case Op::min:
+      return min(x, d.dims, d.keepdim);
+    case Op::var:
+      return var(x, d.dims, d.keepdim, correction);
+    case Op::logsumexp:
+      return logsumexp(x, d.dims, d.keepdim);
+    case Op::any:
+      return any(x, d.dims, d.keepdim);
+    case Op::all:
+      return all(x, d.dims, d.keepdim);
+    case Op::argmax:
+      return argmax(x, d.dims, d.keepdim);
+    default:
+      return argmin(x, d.dims, d.keepdim);
   }
 }
 
@@ -153,7 +163,8 @@ void reduce_case(Case& c, Op op) {
   int64_t i = 0;
   for (const std::vector<Real>& group : groups_of(x.a, d)) {
     if (tests) {
-      const auto set = std::count_if(group.begin(), group.end(), [](Real v) { return v != 0 || std::isnan(v); });
+      const auto set =
+          std::count_if(group.begin(), group.end(), [](Real v) { return v != 0 || std::isnan(v); });
       y[i++] = op == Op::any ? set > 0 : set == static_cast<int64_t>(group.size());
     } else if (chooses) {
       y[i++] = group[best(group, op == Op::max, true)];
@@ -183,7 +194,8 @@ void arg_case(Case& c, Op op) {
 namespace {
 
 /// Calls visit(positions) with the row-major positions of each line of a shape along a dim.
-void for_each_line(const Shape& shape, int dim, const std::function<void(std::span<const int64_t>)>& visit) {
+void for_each_line(const Shape& shape, int dim,
+                   const std::function<void(std::span<const int64_t>)>& visit) {
   int64_t inner = 1;
   for (int d = dim + 1; d < shape.rank(); ++d) inner *= shape[d];
   const int64_t n = shape[dim], outer = shape.elems() == 0 ? 0 : shape.elems() / n / inner;
@@ -213,9 +225,9 @@ void softmax_case(Case& c, Op op) {
     for (const int64_t i : at) {
       const Real lower = x.a[i] - top;
       y[i] = op == Op::softmax ? std::exp(lower) / sum : lower - std::log(sum);
-      bound.slack[static_cast<size_t>(i)] =
-          op == Op::softmax ? unit * y[i] * (4 + std::fabs(lower)) + 0x1p-148L
-                            : unit * 4 + step(dtype) * 4 * std::fabs(y[i]);
+      bound.slack[static_cast<size_t>(i)] = op == Op::softmax
+                                                ? unit * y[i] * (4 + std::fabs(lower)) + 0x1p-148L
+                                                : unit * 4 + step(dtype) * 4 * std::fabs(y[i]);
     }
   });
   c.expect(op == Op::softmax ? softmax(x.x, dim) : log_softmax(x.x, dim), y, bound);
@@ -236,9 +248,11 @@ void row_norm_case(Case& c, Op op) {
   for_each_line(y.shape, x.a.shape.rank() - 1, [&](std::span<const int64_t> at) {
     const auto count = static_cast<Real>(n);
     Real mean = 0, squares = 0, largest = 0;
-    for (const int64_t i : at) mean += centred ? x.a[i] / count : 0, largest = std::max(largest, std::fabs(x.a[i]));
+    for (const int64_t i : at)
+      mean += centred ? x.a[i] / count : 0, largest = std::max(largest, std::fabs(x.a[i]));
     for (const int64_t i : at) squares += (x.a[i] - mean) * (x.a[i] - mean) / count;
-    const Real scale = 1 / std::sqrt(squares + static_cast<Real>(eps)), unit = step(dtype) * (count + 16);
+    const Real scale = 1 / std::sqrt(squares + static_cast<Real>(eps)),
+               unit = step(dtype) * (count + 16);
     for (size_t j = 0; j < at.size(); ++j) {
       const auto column = static_cast<int64_t>(j);
       const Real w = weighted ? weight.a[column] : 1, b = biased ? bias.a[column] : 0;
@@ -246,7 +260,9 @@ void row_norm_case(Case& c, Op op) {
       y[at[j]] = product + b;
       // The mean's own error is relative to the largest element, and so is that of the variance.
       bound.slack[static_cast<size_t>(at[j])] =
-          unit * 4 * (std::fabs(product) * (1 + largest * largest * scale * scale) + largest * scale * std::fabs(w) + std::fabs(b));
+          unit * 4 *
+          (std::fabs(product) * (1 + largest * largest * scale * scale) +
+           largest * scale * std::fabs(w) + std::fabs(b));
     }
   });
   const Tensor w = weighted ? weight.x : Tensor(), b = biased ? bias.x : Tensor();
@@ -265,9 +281,11 @@ void channel_norm_case(Case& c, Op op) {
   const bool weighted = c.one_in(2), biased = c.one_in(2);
   const DType of = c.one_in(2) ? DType::f32 : dtype;
   const Operand weight = c.operand(of, {channels}), bias = c.operand(of, {channels});
-  const Operand mean = c.operand(of, {channels}), variance = c.operand(of, {channels}, Values::positive);
+  const Operand mean = c.operand(of, {channels}),
+                variance = c.operand(of, {channels}, Values::positive);
   const float eps = c.pick({1e-5f, 1e-2f, 1.0f});
-  c.note(fmt::format("groups {} eps {}{}{}", groups, eps, weighted ? ", weight" : "", biased ? ", bias" : ""));
+  c.note(fmt::format("groups {} eps {}{}{}", groups, eps, weighted ? ", weight" : "",
+                     biased ? ", bias" : ""));
   const int64_t under = x.a.elems() / batch / channels, count = per_group * under;
   Array y(dtype, x.a.shape);
   Bound bound{1.0L, std::vector<Real>(y.v.size())};
@@ -279,30 +297,39 @@ void channel_norm_case(Case& c, Op op) {
       largest = std::max(largest, std::fabs(x.a[g * count + i]));
     }
     for (int64_t i = 0; i < count; ++i) {
-      squares += (x.a[g * count + i] - own_mean) * (x.a[g * count + i] - own_mean) / static_cast<Real>(count);
+      squares += (x.a[g * count + i] - own_mean) * (x.a[g * count + i] - own_mean) /
+                 static_cast<Real>(count);
     }
     for (int64_t i = 0; i < count; ++i) {
       const int64_t at = g * count + i, channel = at / under % channels;
-      const Real m = grouped ? own_mean : mean.a[channel], v = grouped ? squares : variance.a[channel];
+      const Real m = grouped ? own_mean : mean.a[channel],
+                 v = grouped ? squares : variance.a[channel];
       const Real w = weighted ? weight.a[channel] : 1, b = biased ? bias.a[channel] : 0;
-      const Real scale = 1 / std::sqrt(v + static_cast<Real>(eps)), product = (x.a[at] - m) * scale * w;
+      const Real scale = 1 / std::sqrt(v + static_cast<Real>(eps)),
+                 product = (x.a[at] - m) * scale * w;
       y[at] = product + b;
       bound.slack[static_cast<size_t>(at)] =
-          unit * 4 * (std::fabs(product) * (grouped ? 1 + largest * largest * scale * scale : 1) +
-                      (grouped ? largest : std::fabs(x.a[at]) + std::fabs(m)) * scale * std::fabs(w) + std::fabs(b));
+          unit * 4 *
+          (std::fabs(product) * (grouped ? 1 + largest * largest * scale * scale : 1) +
+           (grouped ? largest : std::fabs(x.a[at]) + std::fabs(m)) * scale * std::fabs(w) +
+           std::fabs(b));
     }
   }
   const Tensor w = weighted ? weight.x : Tensor(), b = biased ? bias.x : Tensor();
-  c.expect(grouped ? group_norm(x.x, groups, w, b, eps) : batch_norm(x.x, mean.x, variance.x, w, b, eps), y, bound);
+  c.expect(
+      grouped ? group_norm(x.x, groups, w, b, eps) : batch_norm(x.x, mean.x, variance.x, w, b, eps),
+      y, bound);
 }
 
 void rope_case(Case& c, Op op) {
   const DType dtype = c.float_dtype();
-  const int64_t pairs = c.size(40), t = c.size(20), heads = c.between(1, 4), rest = c.one_in(3) ? c.between(1, 9) : 0;
+  const int64_t pairs = c.size(40), t = c.size(20), heads = c.between(1, 4),
+                rest = c.one_in(3) ? c.between(1, 9) : 0;
   const int64_t d = 2 * pairs + rest;
   const bool batched = c.one_in(2);
   const int64_t batch = c.between(1, 2);
-  const Operand x = batched ? c.operand(dtype, {batch, heads, t, d}) : c.operand(dtype, {heads, t, d});
+  const Operand x =
+      batched ? c.operand(dtype, {batch, heads, t, d}) : c.operand(dtype, {heads, t, d});
   const bool own_tables = batched && c.one_in(2);
   const Shape table = own_tables ? Shape{batch, t, pairs} : Shape{t, pairs};
   const Operand cos = c.operand(DType::f32, table), sin = c.operand(DType::f32, table);
@@ -311,16 +338,20 @@ void rope_case(Case& c, Op op) {
   for (int64_t row = 0; row < y.elems() / d; ++row) {
     const int64_t b = own_tables ? row / t / heads : 0, position = row % t;
     for (int64_t i = 0; i < pairs; ++i) {
-      const int64_t first = row * d + (op == Op::rope ? i : 2 * i), second = row * d + (op == Op::rope ? i + pairs : 2 * i + 1);
+      const int64_t first = row * d + (op == Op::rope ? i : 2 * i),
+                    second = row * d + (op == Op::rope ? i + pairs : 2 * i + 1);
       const Real u = x.a[first], v = x.a[second];
-      const Real co = cos.a[(b * t + position) * pairs + i], si = sin.a[(b * t + position) * pairs + i];
+      const Real co = cos.a[(b * t + position) * pairs + i],
+                 si = sin.a[(b * t + position) * pairs + i];
       y[first] = u * co - v * si, y[second] = v * co + u * si;
       for (const int64_t at : {first, second}) {
-        bound.slack[static_cast<size_t>(at)] = step(dtype) * 4 * (std::fabs(u) + std::fabs(v)) * (std::fabs(co) + std::fabs(si));
+        bound.slack[static_cast<size_t>(at)] =
+            step(dtype) * 4 * (std::fabs(u) + std::fabs(v)) * (std::fabs(co) + std::fabs(si));
       }
     }
   }
-  c.expect(op == Op::rope ? rope(x.x, cos.x, sin.x) : rope_interleaved(x.x, cos.x, sin.x), y, bound);
+  c.expect(op == Op::rope ? rope(x.x, cos.x, sin.x) : rope_interleaved(x.x, cos.x, sin.x), y,
+           bound);
 }
 
 void scan_case(Case& c) {
@@ -335,7 +366,9 @@ void scan_case(Case& c) {
     for (size_t j = 0; j < at.size(); ++j) {
       sum += x.a[at[j]], magnitude += std::fabs(x.a[at[j]]);
       y[at[j]] = is_float(dtype) ? sum : wrap(y.dtype, static_cast<Int>(sum));
-      if (is_float(dtype)) bound.slack[static_cast<size_t>(at[j])] = step(dtype) * static_cast<Real>(j + 8) * magnitude;
+      if (is_float(dtype))
+        bound.slack[static_cast<size_t>(at[j])] =
+            step(dtype) * static_cast<Real>(j + 8) * magnitude;
     }
   });
   c.expect(cumsum(x.x, dim), y, bound);
@@ -350,7 +383,8 @@ void sort_case(Case& c, Op op) {
   c.note(fmt::format("dim {}{} k {}", dim, down ? " descending" : "", k));
   Array values(dtype, x.a.shape.with(dim, k)), places(DType::u32, x.a.shape.with(dim, k));
   std::vector<std::vector<int64_t>> to;
-  for_each_line(values.shape, dim, [&](std::span<const int64_t> at) { to.emplace_back(at.begin(), at.end()); });
+  for_each_line(values.shape, dim,
+                [&](std::span<const int64_t> at) { to.emplace_back(at.begin(), at.end()); });
   size_t line = 0;
   for_each_line(x.a.shape, dim, [&](std::span<const int64_t> at) {
     std::vector<size_t> order(at.size());

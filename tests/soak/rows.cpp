@@ -72,7 +72,8 @@ std::vector<Row> all_rows() {
   std::vector<Row> rows;
   for (int i = 0; i < kOpCount; ++i) {
     const auto op = static_cast<Op>(i);
-    rows.push_back({std::string(name(op)), [op](Case& c) { kTable.run[static_cast<int>(op)](c, op); }});
+    rows.push_back(
+        {std::string(name(op)), [op](Case& c) { kTable.run[static_cast<int>(op)](c, op); }});
   }
   rows.push_back({"shapes", shape_case});
   rows.push_back({"attention_of_lengths", lengths_case});

@@ -62,8 +62,7 @@ class Wrong : public std::runtime_error {
 
 class Case {
  public:
-  Case(Device on, uint64_t seed, int64_t elems)
-      : random(seed), device(on), most_elems(elems) {}
+  Case(Device on, uint64_t seed, int64_t elems) : random(seed), device(on), most_elems(elems) {}
 
   Random random;
   Device device;

@@ -114,7 +114,8 @@ void expect_reduced(const Sample& s, ReduceFunction f, DType dtype,
       Bits line;
       for (int64_t j = 0; j < inner; ++j) {
         line.push_back(outer == 1 ? s.bits[static_cast<size_t>(j)]
-                                  : columns ? s.at(j, i) : s.at(i, j));
+                       : columns  ? s.at(j, i)
+                                  : s.at(i, j));
       }
       expected.push_back(fold(line));
     }
@@ -131,9 +132,7 @@ void expect_reduced(const Sample& s, ReduceFunction f, DType dtype,
 }
 
 int64_t count(const Bits& b) { return std::accumulate(b.begin(), b.end(), int64_t{0}); }
-int64_t first(const Bits& b, uint8_t of) {
-  return std::find(b.begin(), b.end(), of) - b.begin();
-}
+int64_t first(const Bits& b, uint8_t of) { return std::find(b.begin(), b.end(), of) - b.begin(); }
 
 Tensor ids_of(const Whole& ids, const Shape& shape, const Tensor& like) {
   return Tensor::from(ids, shape, like.device());
@@ -309,8 +308,10 @@ std::map<Op, Check> checks() {
   reduced(Op::sum, sum, DType::i64, count), reduced(Op::prod, prod, DType::i64, every);
   reduced(Op::max, max, DType::boolean, some), reduced(Op::min, min, DType::boolean, every);
   reduced(Op::any, any, DType::boolean, some), reduced(Op::all, wick::all, DType::boolean, every);
-  reduced(Op::argmax, argmax, DType::u32, [=](const Bits& b) { return first(b, static_cast<uint8_t>(some(b))); });
-  reduced(Op::argmin, argmin, DType::u32, [=](const Bits& b) { return first(b, static_cast<uint8_t>(every(b))); });
+  reduced(Op::argmax, argmax, DType::u32,
+          [=](const Bits& b) { return first(b, static_cast<uint8_t>(some(b))); });
+  reduced(Op::argmin, argmin, DType::u32,
+          [=](const Bits& b) { return first(b, static_cast<uint8_t>(every(b))); });
   all[Op::sort] = [](const Sample& s) {
     for (const bool descending : {false, true}) {
       const Sorted y = sort(s.x, 1, descending);
@@ -353,10 +354,9 @@ std::vector<int> rows_with_bool() {
   return rows;
 }
 
-INSTANTIATE_TEST_SUITE_P(Rows, BoolRow, testing::ValuesIn(rows_with_bool()),
-                         [](const auto& test) {
-                           return std::string(name(static_cast<Op>(test.param)));
-                         });
+INSTANTIATE_TEST_SUITE_P(Rows, BoolRow, testing::ValuesIn(rows_with_bool()), [](const auto& test) {
+  return std::string(name(static_cast<Op>(test.param)));
+});
 
 TEST(Bool, CountsBeyondAByte) {
   for (const Device device : devices()) {

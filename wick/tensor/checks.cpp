@@ -20,7 +20,7 @@ void check_operand(Op op, const Tensor& x, const char* as) {
   }
   throw Error(ErrorKind::type, op_name, "not for this dtype", x.str(),
               "takes" + supported +
-                  (is_block(x.dtype())               ? ": dequantize it first"
+                  (is_block(x.dtype())           ? ": dequantize it first"
                    : x.dtype() == DType::boolean ? ": convert it first, as to u8 or f32"
                                                  : ""));
 }

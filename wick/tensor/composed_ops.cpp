@@ -177,7 +177,8 @@ bool has_many_steps(const std::vector<std::string>& parts) {
   if (operands > 2) return true;
   for (size_t i = 0; i < operands && operands == 2; ++i) {
     for (const char c : parts[i]) {
-      const bool elsewhere = parts[1 - i].find(c) != std::string::npos || parts[2].find(c) != std::string::npos;
+      const bool elsewhere =
+          parts[1 - i].find(c) != std::string::npos || parts[2].find(c) != std::string::npos;
       if (!elsewhere) return true;
     }
   }
@@ -215,8 +216,8 @@ Tensor einsum(std::string_view equation, std::span<const Tensor> operands) {
       fail_einsum("a letter of no operand", equation, std::string(1, c));
     }
   }
-  // One product, or one sum, rounds to the dtype once. Of several, all but the last would round, and
-  // may overflow, in between: narrow floats go through f32.
+  // One product, or one sum, rounds to the dtype once. Of several, all but the last would round,
+  // and may overflow, in between: narrow floats go through f32.
   const DType dtype = operands[0].dtype(), wide = tape::wide(dtype);
   if (is_float(dtype) && wide != dtype && has_many_steps(parts)) {
     for (Term& t : terms) t.x = t.x.to(wide);

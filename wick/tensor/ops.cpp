@@ -64,7 +64,8 @@ Tensor count_set(const Tensor& x, const Over& over, std::span<const int> dims, b
   const int64_t runs = x.size(longest) / kRun, whole = runs * kRun;
   const int inner[] = {longest + 1};
   const Shape split = x.shape().with(longest, runs).with_inserted(longest + 1, kRun);
-  const Tensor counts = reduce(Op::sum, bytes.narrow(longest, 0, whole).reshape(split), inner, false);
+  const Tensor counts =
+      reduce(Op::sum, bytes.narrow(longest, 0, whole).reshape(split), inner, false);
   const Tensor most = reduce(Op::sum, counts.to(DType::i64), dims, keepdim);
   if (whole == x.size(longest)) return most;
   const Tensor rest = bytes.narrow(longest, whole, x.size(longest) - whole);
