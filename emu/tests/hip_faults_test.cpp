@@ -17,6 +17,16 @@ std::string hex(const void* address) {
   return text;
 }
 
+/// Whether an error names an address among the 32 words from here on, which a wave writes at once:
+/// processors tell of any of them.
+bool names_access(const std::string& text, uintptr_t from) {
+  const std::string before = "access to 0x";
+  const size_t at = text.find(before);
+  if (at == text.npos) return false;
+  const uintptr_t address = std::strtoull(text.c_str() + at + before.size(), nullptr, 16);
+  return address >= from && address < from + 128;
+}
+
 template <class T = int>
 T* at(uintptr_t address) {
   return reinterpret_cast<T*>(address);
@@ -52,7 +62,8 @@ class HipFaults : public testing::Test {
 
 TEST_F(HipFaults, KernelsThatWriteWhereNothingIs) {
   for (const uintptr_t address : {uintptr_t{0}, uintptr_t{0x1000}, uintptr_t{1} << 45}) {
-    EXPECT_TRUE(has(said_by_write(at(address)), hex(at(address)))) << hex(at(address));
+    const std::string said = said_by_write(at(address));
+    EXPECT_TRUE(names_access(said, address)) << hex(at(address)) << " in " << said;
   }
 }
 
@@ -60,7 +71,8 @@ TEST_F(HipFaults, KernelsThatWriteAfterFree) {
   int* data = nullptr;
   HIP_OK(hipMalloc(reinterpret_cast<void**>(&data), size_t{64} << 20));
   HIP_OK(hipFree(data));
-  EXPECT_TRUE(has(said_by_write(data), hex(data)));
+  const std::string said = said_by_write(data);
+  EXPECT_TRUE(names_access(said, reinterpret_cast<uintptr_t>(data))) << hex(data) << " in " << said;
 }
 
 TEST_F(HipFaults, NonCanonicalAddresses) {

@@ -54,7 +54,7 @@ struct Query {
         const Real w = sum > 0 ? scores[static_cast<size_t>(j)] / sum : 0;
         y += w * v(j, i), weight += w * std::fabs(v(j, i));
       }
-      put(i, y, weight * magnitude);
+      put(i, y, weight * (magnitude + 1));
     }
   }
 };

@@ -256,7 +256,7 @@ void Case::expect(const Tensor& got, const Array& exact, const Bound& bound) {
   Array mine = read(got);
   if (plant == 1 && mine.elems() > 0) {
     Real& one = mine[below(mine.elems())];
-    one = std::isfinite(one) ? one * 1.5L + 1 : 0;
+    one = std::fabs(one) <= 100 ? one + 1000 : 0;  // beyond every bound
     plant = 2;
   }
   const DType dtype = exact.dtype;

@@ -232,6 +232,8 @@ void quantize_case(Case& c, Op op) {
   // Each number lies within a step of its block: the range over the levels, with room for K-quants'
   // scales.
   const int64_t bits = of == DType::q8_0 ? 8 : of == DType::q6_k ? 6 : of == DType::q5_0 ? 5 : 4;
+  // Scales are f16: half of its least step times what a scale is multiplied with.
+  const Real least_step = 0x1p-25L * (block == 256 ? 127 * 32 : 128);
   const DType to = op == Op::dequantize ? c.dtype(dtypes::kActivations) : DType::f32;
   Array y(to, {rows, k});
   Bound bound{1.0L, std::vector<Real>(y.v.size())};
@@ -240,7 +242,8 @@ void quantize_case(Case& c, Op op) {
     for (int64_t i = first; i < first + block; ++i) largest = std::max(largest, std::fabs(x.a[i]));
     for (int64_t i = first; i < first + block; ++i) {
       y[i] = x.a[i];
-      bound.slack[static_cast<size_t>(i)] = largest * std::ldexp(2.2L, static_cast<int>(1 - bits));
+      bound.slack[static_cast<size_t>(i)] =
+          largest * std::ldexp(2.2L, static_cast<int>(1 - bits)) + least_step;
     }
   }
   c.expect(dequantize(blocks, to), y, bound);

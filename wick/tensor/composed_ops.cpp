@@ -49,11 +49,14 @@ Tensor logsumexp(const Tensor& x, std::span<const int> dims, bool keepdim) {
     throw Error("logsumexp", "nothing to reduce", x.str(), "the reduced range must not be empty");
   }
   // In narrow floats the sum would overflow and each step round: the result alone is rounded.
-  const Tensor t = x.to(tape::wide(x.dtype()));
+  // What isn't asked for any more goes, so that no more than two are kept on the way.
+  Tensor t = x.to(tape::wide(x.dtype()));
   const Tensor top = max(t.detach(), dims, true);
   // Nothing but −inf: exp(−inf − 0) is 0, whose logarithm is −inf again.
   const Tensor finite = where(isinf(top), Tensor::zeros(top.shape(), t.dtype(), t.device()), top);
-  const Tensor result = (log(sum(exp(t - finite), dims, true)) + finite).to(x.dtype());
+  t = t - finite;
+  t = exp(t);
+  const Tensor result = (log(sum(t, dims, true)) + finite).to(x.dtype());
   return keepdim ? result : result.reshape(max(top, dims, false).shape());
 }
 
