@@ -19,6 +19,7 @@
 
 #include "tests/backend/float_reference.h"
 #include "wick/backend/cpu/cpu_backend.h"
+#include "wick/backend/gpu/attention.h"
 #include "wick/backend/gpu/gpu_backend.h"
 
 namespace wick::gpu {
