@@ -3,6 +3,8 @@
 The functions are compiled (wick._core); `wick.ops()` lists the operations.
 """
 
+import builtins as _builtins
+
 from . import _core
 from ._core import *  # noqa: F403
 from ._grad import enable_grad as enable_grad
@@ -11,7 +13,7 @@ from ._grad import no_grad as no_grad
 
 __version__ = _core._version
 
-# The dtype; Python's own type hides it nowhere else in this file.
+# The dtype. Python's own type is _builtins.bool here.
 bool = bool_  # noqa: A001, F405
 
 # Methods that are read as functions, too: wick.reshape(x, 2, 3).
@@ -28,7 +30,11 @@ split = Tensor.split  # noqa: F405
 
 
 def _restore(
-    data: bytes, dtype: _core.DType, shape: tuple[int, ...], device: str, is_leaf: bool
+    data: bytes,
+    dtype: _core.DType,
+    shape: tuple[int, ...],
+    device: str,
+    is_leaf: _builtins.bool,
 ) -> _core.Tensor:
     """What pickled tensors ask for."""
     return _core._restore(data, dtype, shape, device, is_leaf)
