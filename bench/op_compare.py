@@ -47,6 +47,8 @@ def main():
         ratios[key] = min(t[0] for t in times) / min(t[1] for t in times)
         if ratios[key] < args.limit:
             print(f"{ratios[key]:.3f} {key}", flush=True)
+    if not ratios:
+        sys.exit("op_compare: no such rows")
     below = sum(ratio < args.limit for ratio in ratios.values())
     print(f"{len(ratios)} rows, {below} below {args.limit}, median {statistics.median(ratios.values()):.3f}")
     if args.out:

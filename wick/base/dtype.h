@@ -25,14 +25,13 @@ struct DTypeInfo {
   int32_t block_elems;
   int32_t block_bytes;
   DTypeKind kind;
-  DType stored;  ///< what its elements are for backends: u8 for bool, else itself
 };
 
 inline constexpr std::array kDTypes = {
 #define WICK_DTYPE(name, block_elems, block_bytes, kind) \
-  DTypeInfo{#name, block_elems, block_bytes, DTypeKind::kind, DType::name},
-#define WICK_STORED_DTYPE(name, text, dtype) \
-  DTypeInfo{text, 1, 1, DTypeKind::name, DType::dtype},
+  DTypeInfo{#name, block_elems, block_bytes, DTypeKind::kind},
+#define WICK_STORED_DTYPE(name, text, as) \
+  DTypeInfo{text, 1, 1, DTypeKind::name},
 #include "wick/base/dtypes.def"
 };
 
@@ -51,7 +50,12 @@ constexpr bool is_integer(DType dtype) {
          info(dtype).kind == DTypeKind::signed_integer;
 }
 /// The dtype that backends see in place of this one; see WICK_STORED_DTYPE.
-constexpr DType stored(DType dtype) { return info(dtype).stored; }
+constexpr DType stored(DType dtype) {
+#define WICK_STORED_DTYPE(name, text, as) \
+  if (dtype == DType::name) return DType::as;
+#include "wick/base/dtypes.def"
+  return dtype;
+}
 
 /// Bytes of `elems` elements; elems must be a multiple of the dtype's block.
 constexpr int64_t bytes_of(DType dtype, int64_t elems) {
