@@ -105,7 +105,7 @@ inline std::vector<Way> ways_of_matrix(int64_t rows, int64_t cols, bool is_outpu
   return ways;
 }
 
-/// Strides that mean nothing, where there is one of something.
+/// Sets the strides of size-1 dims, which are meaningless, to odd numbers.
 inline void spoil(const Shape& shape, std::vector<int64_t>& strides, Rng& random) {
   for (int d = 0; d < shape.rank(); ++d) {
     if (shape[d] != 1) continue;

@@ -85,8 +85,8 @@ TestTensor numbers(DType dtype, const Shape& shape, uint64_t seed) {
   return TestTensor(dtype, shape, values);
 }
 
-/// For each image, group, and pair of channels in it: adds x · f over the taps that lie inside of
-/// large, the larger image of the convolution, whose outputs form the small one.
+/// Calls visit(pixel of the large image, pixel of the small image, tap) for every product of a
+/// convolution from the large image to the small one. Taps in the padding are left out.
 template <class Visit>
 void for_each_product(const Case& c, int64_t large_h, int64_t large_w, int64_t small_h,
                       int64_t small_w, const Visit& visit) {

@@ -183,8 +183,6 @@ void linear_case(Case& c) {
   const DType of = c.pick({DType::f32, DType::f16, DType::bf16});
   const Operand w = c.operand(of, {s.n, s.k}), x = c.operand(dtype, {s.m, s.k});
   // Weights of bf16 may take x in bf16: documented for many rows.
-  Operand seen = x;
-  Bound none;
   const bool narrows = of == DType::bf16 && dtype != DType::bf16;
   if (!narrows) return expect_product(c, x, w, linear(x.x, Weight(w.x)), false);
   const Tensor got = linear(x.x, Weight(w.x));

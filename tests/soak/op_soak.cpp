@@ -212,7 +212,7 @@ int main(int argc, char** argv) {
       for (const soak::Row& row : soak::all_rows()) fmt::print("{}\n", row.name);
       return 0;
     }
-    backend(options.device);  // says so at once where there is none
+    backend(options.device);  // throws if the device is missing
     signal(SIGINT, [](int) { soak::interrupted = 1; });
     return soak::Soak(options).run() ? 0 : 1;
   } catch (const std::exception& error) {

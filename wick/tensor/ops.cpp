@@ -46,8 +46,9 @@ struct Over {
 
 Tensor reduce(Op op, const Tensor& x, std::span<const int> dims, bool keepdim);
 
-/// The truth values of x that are set, over dims, as i64. Runs of up to 255 are summed in u8, which
-/// holds their sums, so that no more than a 32nd of x's elements are i64 on the way.
+/// The number of set elements of a bool tensor over dims, as i64. Runs of up to 255 elements along
+/// the longest reduced dim are summed in u8, whose range holds their sums; only these sums are
+/// converted to i64.
 Tensor count_set(const Tensor& x, const Over& over, std::span<const int> dims, bool keepdim) {
   constexpr int64_t kRun = 255;
   Tensor bytes(x.storage(), DType::u8, x.layout());
