@@ -151,7 +151,7 @@ Next handle(Chat& chat, std::string line) {
   return chat.turn(line) ? Next::go_on : Next::interrupted;
 }
 
-/// A conversation with who sits at the terminal: errors are told, and it goes on.
+/// A conversation on a terminal. Errors are printed, and the conversation continues.
 int talk(Chat& chat) {
   const StopInOrder in_order(Stop::answer);
   std::fputs(

@@ -22,7 +22,7 @@
 namespace wick::cli {
 namespace {
 
-/// What the environment says that nothing will follow.
+/// Environment variables that have no effect here.
 void check_variables(bool uses_device) {
   check_environment();
   cpu::isa();  // WICK_CPU_ISA

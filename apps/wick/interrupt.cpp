@@ -72,12 +72,12 @@ bool is_ignored(int signal) {
   return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
-/// The shell gets the terminal as it was; the process gets it back when it goes on.
+/// Restores the terminal's settings for the shell, and sets them again when the process continues.
 void on_suspend(int) {
   const int saved = errno;
   set_terminal(terminal_before);
   set_handler(SIGTSTP, SIG_DFL);
-  raise(SIGTSTP);  // returns when the process goes on: SA_NODEFER
+  raise(SIGTSTP);  // returns when the process continues: SA_NODEFER
   set_handler(SIGTSTP, on_suspend, SA_RESTART | SA_NODEFER);
   set_terminal(terminal_during);
   continued.store(true);
@@ -136,7 +136,7 @@ bool CharacterTerminal::wait_for_input() {
   for (;;) {
     pollfd files[] = {{STDIN_FILENO, POLLIN, 0}, {wake_pipe[0], POLLIN, 0}};
     const int ready = poll(files, 2, -1);
-    if (ready < 0 && errno != EINTR) return true;  // the read says what is wrong
+    if (ready < 0 && errno != EINTR) return true;  // the read reports the error
     if (ready <= 0) continue;
     if (files[1].revents != 0) {
       char bytes[64];

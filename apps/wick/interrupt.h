@@ -13,7 +13,7 @@ void handle_interrupts();
 enum class Stop : uint8_t {
   soon,     ///< all; a second later the process ends anyway
   patient,  ///< all, for work whose files must be removed
-  answer,   ///< SIGINT alone, for a conversation that goes on
+  answer,   ///< SIGINT stops the answer only; the conversation continues
 };
 
 /// While one lives, the first signal makes interrupted() true and the work ends in order.
@@ -32,10 +32,10 @@ bool interrupted();
 /// Makes interrupted() false again: the next Ctrl-C counts anew.
 void clear_interrupt();
 
-/// Whether a progress bar stands on stderr, to be wiped by a signal that ends the process.
+/// Whether stderr shows a progress bar, which a signal that ends the process must clear.
 void progress_shown(bool shown);
 
-/// What a terminal's owner has to know of signals; read_events() tells it.
+/// Signals that a reader of the terminal must handle; read_events() reports them.
 struct TerminalEvents {
   bool resized = false, continued = false;
 };

@@ -66,7 +66,7 @@ struct LineEditor::Impl {
     use_utf8_locale();
     // Where stdout is a file the line is edited on stderr.
     shown = isatty(STDOUT_FILENO) != 0 ? stdout : stderr;
-    ignored = std::fopen("/dev/null", "we");  // for what libedit says of unknown terminals
+    ignored = std::fopen("/dev/null", "we");  // libedit's warnings about unknown terminals
     editor = el_init("wick", stdin, shown, ignored != nullptr ? ignored : stderr);
     history = history_winit();
     if (editor == nullptr || history == nullptr) throw std::bad_alloc();

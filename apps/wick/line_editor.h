@@ -13,7 +13,7 @@ class LineEditor {
   enum class Outcome : uint8_t {
     line,       ///< Enter
     cancelled,  ///< Ctrl-C: what was typed is dropped
-    end,        ///< Ctrl-D on an empty line, or the terminal is gone
+    end,        ///< Ctrl-D on an empty line, or the terminal was closed
   };
 
   explicit LineEditor(std::string prompt);

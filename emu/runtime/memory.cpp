@@ -336,7 +336,7 @@ std::string Memory::describe(uintptr_t address) const {
 
 void Memory::copied(uintptr_t to, uintptr_t from, size_t bytes) const {
   if (!checks_ || !shadow_.covers(to, bytes)) return;
-  // The host may write its own memory at any time, and nobody sees it.
+  // The host can write its own memory at any time, which the emulator can't observe.
   const Region& host = regions_.back();
   const bool to_host = to - host.base < host.bytes;
   if (to_host || !shadow_.covers(from, bytes)) return shadow_.written(to, bytes);

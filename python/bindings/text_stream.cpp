@@ -127,7 +127,7 @@ void TextStream::run(State& state, const std::vector<int32_t>& prompt,
   options.on_text = [&state](std::string_view piece) {
     {
       const std::lock_guard lock(state.mutex);
-      if (state.closed) return;  // what a generation says at its end comes too late
+      if (state.closed) return;  // the stream was closed before the generation ended
       state.pieces.emplace_back(piece);
     }
     state.changed.notify_all();
@@ -200,7 +200,7 @@ void bind_text_stream(nb::module_& m) {
            "Ends the generation and waits until it has. Any thread may call it, while others wait "
            "for "
            "a piece.");
-  // Before the interpreter goes, and with it what the threads of streams use.
+  // Runs before the interpreter is finalised, while the streams' threads can still use it.
   nb::module_::import_("atexit").attr("register")(nb::cpp_function([] {
     // Daemon threads keep what they refer to for ever, which is no leak of ours.
     const nb::object count = nb::getattr(nb::module_::import_("_thread"), "_count", nb::none());

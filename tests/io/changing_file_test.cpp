@@ -225,7 +225,7 @@ TEST_F(ChangingFileDeathTest, ForeignSignalsGoWhereTheyWent) {
 TEST_F(ChangingFileDeathTest, HandlersInstalledBeforeAndAfter) {
   const std::string path = make(4);
   for (const bool after : {false, true}) {
-    // Of a foreign address it says so, once, and the process ends.
+    // At an address outside all ranges it prints one line, and the process ends.
     EXPECT_EXIT(
         {
           ::signal(SIGBUS, SIG_DFL);

@@ -27,7 +27,7 @@ int64_t position(const Shape& shape, const std::vector<int64_t>& index) {
   return at;
 }
 
-/// An array whose element at each index is what `from` says.
+/// An array with the element from(index) at each index.
 Array made(DType dtype, const Shape& shape, const std::function<Real(Index)>& from) {
   Array y(dtype, shape);
   int64_t i = 0;

@@ -19,7 +19,7 @@ namespace {
 constexpr Real kNan = std::numeric_limits<Real>::quiet_NaN();
 constexpr Real kInfinity = std::numeric_limits<Real>::infinity();
 
-/// What each row of one float operand says. A row without one doesn't compile.
+/// The definition of each row for floats. A row without a definition doesn't compile.
 namespace ref {
 Real neg(Real x) { return -x; }
 Real abs(Real x) { return std::fabs(x); }

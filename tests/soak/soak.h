@@ -1,7 +1,7 @@
 #pragma once
 
-// Random calls of public functions against a reference in long double: what the families of cases
-// share. A case draws shapes, dtypes, layouts and values, calls a function, computes what must come
+// Random calls of public functions, compared with a reference in long double: the code that all
+// families of cases share. A case draws shapes, dtypes, layouts and values, calls a function, computes what must come
 // out from the operands' elements, and compares. The reference shares no code with the kernels.
 
 #include <functional>
@@ -88,7 +88,7 @@ class Case {
   Shape broadcasting(const Shape& shape);
 
   /// Random elements under a random layout: dense, permuted, reversed, stepped, broadcast,
-  /// overlapping, with any offset. What lies between the elements is never right to read.
+  /// overlapping, with any offset. The bytes between the elements are all ones (NaN or -1).
   Operand operand(DType dtype, const Shape& shape, Values values = Values::ordinary);
   /// The same with given elements, which the dtype holds.
   Operand operand(const Array& elements);
@@ -140,7 +140,7 @@ struct Row {
 /// Every row of ops.def by its number; none is empty.
 std::vector<Row> all_rows();
 
-// The families' rows; each file's functions are listed once, in rows.cpp.
+// Cases of the rows of ops.def; rows.cpp assigns them.
 void unary_case(Case& c, Op op);
 void unary_with_case(Case& c, Op op);
 void binary_case(Case& c, Op op);

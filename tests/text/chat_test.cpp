@@ -238,7 +238,7 @@ TEST(ChatTemplate, ThatGivesOthers) {
   other_llama(" | trim", "");
   other_llama("'<|eot_id|>'", "'<|eom_id|>'");
   other_llama("<|end_header_id|>\\n\\n'+", "<|end_header_id|>\\n'+");
-  // Llama 3.1's: a date in a system turn that nobody asked for.
+  // Llama 3.1's template adds a system turn with a date.
   other_llama("{% for message", "{{ '<|start_header_id|>system<|end_header_id|>\\n\\nCutting "
                                 "Knowledge Date: December 2023<|eot_id|>' }}{% for message");
 }

@@ -112,7 +112,7 @@ class Converter {
   }
 
   QuantizeResult run(const std::string& out) {
-    // As cp does: nobody gets to read the copy who couldn't read the source.
+    // As cp: the copy is not readable by users who can't read the source.
     GgufWriter writer(out, permissions_of(source_->path()));
     writer.copy_metadata(*source_);
     for (const GgufEntry& entry : source_->metadata()) {
@@ -130,7 +130,7 @@ class Converter {
         convert(writer, source_->tensors()[i], types_[i]);
       }
     } catch (const Error&) {
-      source_->require_unchanged(kOp);  // says more than what a changed file happens to contain
+      source_->require_unchanged(kOp);  // reports the change instead of an error in the changed contents
       throw;
     }
     source_->require_unchanged(kOp);

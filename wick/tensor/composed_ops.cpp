@@ -49,7 +49,7 @@ Tensor logsumexp(const Tensor& x, std::span<const int> dims, bool keepdim) {
     throw Error("logsumexp", "nothing to reduce", x.str(), "the reduced range must not be empty");
   }
   // In narrow floats the sum would overflow and each step round: the result alone is rounded.
-  // What isn't asked for any more goes, so that no more than two are kept on the way.
+  // Assigning to t frees the previous tensor: at most two are alive.
   Tensor t = x.to(tape::wide(x.dtype()));
   const Tensor top = max(t.detach(), dims, true);
   // Nothing but −inf: exp(−inf − 0) is 0, whose logarithm is −inf again.

@@ -155,7 +155,7 @@ class Scanner {
 
  private:
   struct Block {
-    bool passed_over;  // by what stands around it
+    bool passed_over;  // the text around it makes the scan skip it
     bool skipped;      // its present branch, or one around it
   };
 
@@ -205,7 +205,7 @@ class Scanner {
     const size_t equals = find_outside_literals(text, "=", 0);
     if (equals == std::string_view::npos) return;
     variables_.push_back(trim(text.substr(0, equals)));
-    // A variable that holds a turn is put out somewhere: here, as far as this scan goes.
+    // The scan treats a variable that holds a turn as printed here.
     const std::string assigned = value(trim(text.substr(equals + 1)));
     if (contains(assigned, "<|")) put(assigned);
   }

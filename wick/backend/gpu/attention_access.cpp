@@ -47,7 +47,7 @@ bool takes_staged_layout(const AttentionCall& c, DType cache) {
 
 bool takes_flash_layout(const AttentionCall& c, DType cache) {
   constexpr int64_t kVector = 8;
-  // The kernel tells by k_key which way it reads keys.
+  // The kernel chooses the layout of keys by k_key.
   const Access keys = c.k_key == 1 ? along_keys(c, cache) : along_key_elements(c, cache);
   return c.d % kVector == 0 && c.e % kVector == 0 && keys.vectors_of(kVector) &&
          along_value_elements(c, cache).vectors_of(kVector);
