@@ -122,12 +122,11 @@ Tensor call_reduce(Op op, const Tensor& x, const Dims& d, int64_t correction) {
 }
 
 /// The place of the largest (smallest) element; NaN wins, then the lowest place.
-size_t best(const std::vector<Real>& x, bool largest, bool zeros_differ) {
+size_t best(const std::vector<Real>& x, bool largest) {
   size_t at = 0;
   for (size_t i = 1; i < x.size(); ++i) {
     if (std::isnan(x[at])) break;
-    const bool better = zeros_differ ? (largest ? below(x[at], x[i]) : below(x[i], x[at]))
-                                     : (largest ? x[i] > x[at] : x[i] < x[at]);
+    const bool better = largest ? below(x[at], x[i]) : below(x[i], x[at]);
     if (std::isnan(x[i]) || better) at = i;
   }
   return at;
@@ -167,7 +166,7 @@ void reduce_case(Case& c, Op op) {
           std::count_if(group.begin(), group.end(), [](Real v) { return v != 0 || std::isnan(v); });
       y[i++] = op == Op::any ? set > 0 : set == static_cast<int64_t>(group.size());
     } else if (chooses) {
-      y[i++] = group[best(group, op == Op::max, true)];
+      y[i++] = group[best(group, op == Op::max)];
     } else if (!is_float(dtype)) {
       y[i++] = whole_result(op, dtype, group);
     } else {
@@ -186,7 +185,7 @@ void arg_case(Case& c, Op op) {
   Array y(DType::u32, d.result);
   int64_t i = 0;
   for (const std::vector<Real>& group : groups_of(x.a, d)) {
-    y[i++] = static_cast<Real>(best(group, op == Op::argmax, true));
+    y[i++] = static_cast<Real>(best(group, op == Op::argmax));
   }
   c.expect(call_reduce(op, x.x, d, 0), y);
 }

@@ -36,8 +36,8 @@ namespace wick {
 /// dtypes and bool → bool. Class exact. Errors: shapes don't broadcast.
 #define WICK_COMPARE(name, ...) WICK_API Tensor name(const Tensor& a, const Tensor& b);
 /// sum prod mean max min over a set of dims (none named: all), which vanish, or stay as size 1 with
-/// keepdim. The row's dtypes, kept; sum and prod of bool give i64. Classes: sum, prod and mean tree, max and min exact. Errors: a
-/// dim out of range or named twice, max or min of nothing.
+/// keepdim. The row's dtypes, kept; sum and prod of bool give i64. Classes: sum, prod and mean
+/// tree, max and min exact. Errors: a dim out of range or named twice, max or min of nothing.
 #define WICK_REDUCE(name, ...)                                                                 \
   WICK_API Tensor name(const Tensor& x, std::span<const int> dims = {}, bool keepdim = false); \
   inline Tensor name(const Tensor& x, int dim, bool keepdim = false) {                         \
@@ -88,15 +88,15 @@ WICK_API Tensor powf(const Tensor& x, Scalar exponent);
 /// 2015.
 WICK_API Tensor elu(const Tensor& x, Scalar alpha = 1);
 /// a where the condition is non-zero, else b. Shapes broadcast to one. condition bool u8 u32 i64; a
-/// and b of a real dtype or bool, kept. Class exact. Errors: shapes don't broadcast, a condition of another
-/// dtype.
+/// and b of a real dtype or bool, kept. Class exact. Errors: shapes don't broadcast, a condition of
+/// another dtype.
 WICK_API Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);
 /// A number, converted to x's dtype, where the mask is non-zero, else x. mask broadcasts to x's
-/// shape, which is kept. mask bool u8 u32 i64; x of a real dtype or bool, kept. Class exact. Errors: shapes that
-/// don't fit, a mask of another dtype.
+/// shape, which is kept. mask bool u8 u32 i64; x of a real dtype or bool, kept. Class exact.
+/// Errors: shapes that don't fit, a mask of another dtype.
 WICK_API Tensor masked_fill(const Tensor& x, const Tensor& mask, Scalar value);
-/// Tensors joined along an existing dim; all other sizes are equal. All ten real dtypes and bool, kept.
-/// Class exact. Errors: no tensors, other sizes differ, the dim is out of range.
+/// Tensors joined along an existing dim; all other sizes are equal. All ten real dtypes and bool,
+/// kept. Class exact. Errors: no tensors, other sizes differ, the dim is out of range.
 WICK_API Tensor cat(std::span<const Tensor> tensors, int dim);
 /// Tensors of one shape joined along a new dim. All ten real dtypes, kept. Class exact. Errors: no
 /// tensors, shapes differ, the dim is out of range, rank 8.
@@ -315,10 +315,10 @@ WICK_API Tensor rope(const Tensor& x, const Tensor& cos, const Tensor& sin);
 WICK_API Tensor rope_interleaved(const Tensor& x, const Tensor& cos, const Tensor& sin);
 /// softmax(scale · q kᵀ + bias) v with grouped heads. q [b, h, m, d], k [b, g, n, d], v [b, g, n,
 /// e] → [b, h, m, e]; h is a multiple of g. mask broadcasts to [b, h, m, n]: f32 is added, where
-/// bool or u8 is 0 a key isn't seen; slopes [h] f32 times (j − i − (n − m)) are added (ALiBi); either may be
-/// undefined. A query that sees no key gives 0. f32 f16 bf16: q's dtype, kept; k and v share one.
-/// Class tree. Errors: sizes that don't fit. Source: Vaswani et al., "Attention Is All You Need",
-/// 2017; Press et al., "Train Short, Test Long", 2022 (ALiBi).
+/// bool or u8 is 0 a key isn't seen; slopes [h] f32 times (j − i − (n − m)) are added (ALiBi);
+/// either may be undefined. A query that sees no key gives 0. f32 f16 bf16: q's dtype, kept; k and
+/// v share one. Class tree. Errors: sizes that don't fit. Source: Vaswani et al., "Attention Is All
+/// You Need", 2017; Press et al., "Train Short, Test Long", 2022 (ALiBi).
 WICK_API Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                           const AttentionParams& params, const Tensor& mask = {},
                           const Tensor& slopes = {});
