@@ -30,8 +30,7 @@ struct DTypeInfo {
 inline constexpr std::array kDTypes = {
 #define WICK_DTYPE(name, block_elems, block_bytes, kind) \
   DTypeInfo{#name, block_elems, block_bytes, DTypeKind::kind},
-#define WICK_STORED_DTYPE(name, text, as) \
-  DTypeInfo{text, 1, 1, DTypeKind::name},
+#define WICK_STORED_DTYPE(name, text, as) DTypeInfo{text, 1, 1, DTypeKind::name},
 #include "wick/base/dtypes.def"
 };
 

@@ -130,7 +130,8 @@ class Converter {
         convert(writer, source_->tensors()[i], types_[i]);
       }
     } catch (const Error&) {
-      source_->require_unchanged(kOp);  // reports the change instead of an error in the changed contents
+      source_->require_unchanged(
+          kOp);  // reports the change instead of an error in the changed contents
       throw;
     }
     source_->require_unchanged(kOp);
@@ -175,9 +176,8 @@ class Converter {
 
   void count_replaced(DType wanted, DType type) {
     auto& rows = result_.replaced;
-    auto row = std::find_if(rows.begin(), rows.end(), [&](const auto& r) {
-      return r.wanted == wanted && r.type == type;
-    });
+    auto row = std::find_if(rows.begin(), rows.end(),
+                            [&](const auto& r) { return r.wanted == wanted && r.type == type; });
     if (row == rows.end()) row = rows.insert(row, {wanted, type, 0});
     row->tensors += 1;
   }

@@ -345,7 +345,8 @@ std::shared_ptr<const Gguf> Gguf::parse(std::shared_ptr<const Bytes> bytes, std:
     bytes->require_unchanged("gguf");
     return GgufParser(bytes, header, name).run();
   } catch (const Error&) {
-    bytes->require_unchanged("gguf");  // reports the change instead of an error in the changed contents
+    bytes->require_unchanged(
+        "gguf");  // reports the change instead of an error in the changed contents
     throw;
   }
 }

@@ -27,7 +27,8 @@ std::unique_ptr<CausalLm> CausalLm::load(const io::Gguf& file, const LoadOptions
     file.require_unchanged("load");
     return model;
   } catch (const Error&) {
-    file.require_unchanged("load");  // reports the change instead of an error in the changed contents
+    file.require_unchanged(
+        "load");  // reports the change instead of an error in the changed contents
     throw;
   }
 }

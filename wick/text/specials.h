@@ -54,7 +54,8 @@ class SpecialMatcher {
   std::optional<int32_t> exact(std::string_view text) const;
 
  private:
-  /// The longest token at `start`; its length is 0 if no token begins there. Adds the compared bytes to the count.
+  /// The longest token at `start`; its length is 0 if no token begins there. Adds the compared
+  /// bytes to the count.
   Match longest_at(std::string_view text, size_t start, size_t& steps) const;
   const SpecialAutomaton& automaton() const;
 
