@@ -16,10 +16,15 @@ Storage::Storage(Device device, void* data, size_t bytes, std::shared_ptr<const 
       file_backed_(file_backed) {}
 
 std::shared_ptr<Storage> Storage::allocate(Device device, size_t bytes) {
+  // make_shared needs a public constructor; one allocation holds the storage and its counts.
+  struct Allocated : Storage {
+    Allocated(Device device, void* data, size_t bytes)
+        : Storage(device, data, bytes, nullptr, false) {}
+  };
   Backend& b = backend(device);
   void* data = b.alloc(bytes);
   try {
-    return std::shared_ptr<Storage>(new Storage(device, data, bytes, nullptr, false));
+    return std::make_shared<Allocated>(device, data, bytes);
   } catch (...) {
     b.free(data, bytes);
     throw;
