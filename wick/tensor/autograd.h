@@ -9,10 +9,10 @@
 namespace wick {
 
 // Gradients by reverse mode. A tensor made by requires_grad() is a leaf; results of functions over
-// leaves remember how they were made, until backward() or gradients() asks. Rules are functions
+// leaves record the calls that made them, until backward() or gradients() asks. Rules are functions
 // over tensors themselves, so gradients have gradients where `create_graph` says so.
 
-/// Calls of this thread aren't remembered while one of these lives.
+/// Disables gradient recording on this thread while it lives.
 class WICK_API NoGrad {
  public:
   NoGrad();
@@ -24,7 +24,7 @@ class WICK_API NoGrad {
   bool before_;
 };
 
-/// Whether calls of this thread are remembered.
+/// Whether calls of this thread are recorded for gradients.
 WICK_API bool grad_enabled();
 WICK_API void set_grad_enabled(bool on);
 

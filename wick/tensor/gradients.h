@@ -18,14 +18,15 @@ RuleFunction batch_norm_rule, best_rule, group_norm_rule, layer_norm_rule, log_s
     mean_rule, prod_rule, rms_norm_rule, softmax_rule, sum_rule;
 // gradients_index.cpp
 RuleFunction cumsum_rule, gather_rule, index_add_rule, index_select_rule, scatter_add_rule,
-    scatter_rule;
+    scatter_rule, sort_rule;
 // gradients_linear.cpp
 RuleFunction attention_rule, linear_rule, matmul_rule, rope_interleaved_rule, rope_rule;
 // gradients_spatial.cpp
 RuleFunction avg_pool2d_rule, conv2d_rule, conv_transpose2d_rule, max_pool2d_rule,
     upsample_bilinear2d_rule, upsample_nearest2d_rule;
-/// Of conv2d_weight(x, grad), which is no op of its own.
-RuleFunction conv2d_weight_rule;
+// Of calls that compute a gradient; see Part.
+RuleFunction avg_pool2d_grad_rule, conv2d_weight_rule, max_pool2d_grad_rule,
+    upsample_bilinear2d_grad_rule, upsample_nearest2d_grad_rule;
 
 inline Tensor times(const Tensor& x, double by) { return affine(x, by, 0.0); }
 inline Tensor plus(const Tensor& x, double more) { return affine(x, 1.0, more); }

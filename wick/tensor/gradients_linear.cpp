@@ -50,7 +50,7 @@ void rope_interleaved_rule(const Vjp& v) { rope_by(v, rope_interleaved, true); }
 /// ds = P (dP − Σ dP P) is that of the bias, and goes on through the cap. Heads that share keys and
 /// values add up.
 void attention_rule(const Vjp& v) {
-  const auto& p = v.arguments<AttentionParams>();
+  const auto& p = v.get<AttentionParams>();
   const Tensor &mask = v.x(3), &slopes = v.x(4);
   const int64_t b = v.x(0).size(0), h = v.x(0).size(1), m = v.x(0).size(2), d = v.x(0).size(3);
   const int64_t g = v.x(1).size(1), n = v.x(1).size(2), e = v.x(2).size(3), r = h / g;
@@ -105,7 +105,7 @@ void attention_rule(const Vjp& v) {
 /// where they are floats that need a gradient.
 void linear_rule(const Vjp& v) {
   const Tensor& x = v.x();
-  v.to_if_wanted(0, [&] { return matmul(v.grad(), v.arguments<Weight>().matrix(x.dtype())); });
+  v.to_if_wanted(0, [&] { return matmul(v.grad(), v.weight().matrix(x.dtype())); });
   if (v.inputs() == 1) return;
   const auto rows = [](const Tensor& t) {
     return t.rank() == 1 ? t.unsqueeze(0) : t.flatten(0, -2);

@@ -2,7 +2,6 @@
 
 #include <numbers>
 
-#include "wick/tensor/arguments.h"
 #include "wick/tensor/gradients.h"
 
 namespace wick::tape {
@@ -44,16 +43,16 @@ void gelu_rule(const Vjp& v) {
 void gelu_erf_rule(const Vjp& v) { v.to_x(v.grad() * (normcdf(v.x()) + v.x() * density(v.x()))); }
 
 void clamp_rule(const Vjp& v) {
-  const auto [low, high] = v.arguments<Numbers>();
+  const auto [low, high] = v.get<Numbers>();
   const auto bound = [&](Scalar s) { return Tensor::full({}, s, v.x().dtype(), v.x().device()); };
   v.to_x(kept_where(logical_and(ge(v.x(), bound(low)), le(v.x(), bound(high))), v.grad()));
 }
 void powf_rule(const Vjp& v) {
-  const double e = v.arguments<Numbers>().p.f;
+  const double e = v.get<Numbers>().p.f;
   v.to_x(e == 0 ? times(v.grad(), 0.0) : v.grad() * times(powf(v.x(), e - 1), e));
 }
 void elu_rule(const Vjp& v) {
-  const double alpha = v.arguments<Numbers>().p.f;
+  const double alpha = v.get<Numbers>().p.f;
   const Tensor& x = v.x();
   const Tensor low = exp(minimum(x, zero_like(x)));  // finite where it isn't chosen
   v.to_x(v.grad() *

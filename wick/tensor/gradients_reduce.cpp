@@ -3,16 +3,22 @@
 
 #include <vector>
 
-#include "wick/tensor/arguments.h"
 #include "wick/tensor/gradients.h"
 
 namespace wick::tape {
 namespace {
 
-/// The result's gradient with the reduced dims back, as sizes of one.
-Tensor with_reduced_dims(const Vjp& v, const Tensor& t) {
-  return t.reshape(v.arguments<Reduced>().kept);
+/// The result's shape with the reduced dims as sizes of 1.
+Shape kept_shape(const Vjp& v) {
+  const uint32_t dims = v.get<Reduction>().dims;
+  Shape shape = v.x().shape();
+  for (int d = 0; d < shape.rank(); ++d) {
+    if (((dims >> d) & 1u) != 0) shape = shape.with(d, 1);
+  }
+  return shape;
 }
+
+Tensor with_reduced_dims(const Vjp& v, const Tensor& t) { return t.reshape(kept_shape(v)); }
 
 /// A vector of one number a channel, beside x [b, c, ..].
 Tensor by_channel(const Tensor& vector, const Tensor& x) {
@@ -36,7 +42,7 @@ void mean_rule(const Vjp& v) {
 
 /// Shared by all elements that are as large as the result.
 void best_rule(const Vjp& v) {
-  const Shape& kept = v.arguments<Reduced>().kept;
+  const Shape kept = kept_shape(v);
   const Tensor is_best = eq(v.x().detach(), v.y().detach().reshape(kept)).to(v.x().dtype());
   v.to_x(v.grad().reshape(kept) * (is_best / sum_to(is_best, kept)));
 }
@@ -65,7 +71,7 @@ Tensor product_of_others(const Tensor& x) {
 
 void prod_rule(const Vjp& v) {
   const Tensor& x = v.x();
-  const Shape& kept = v.arguments<Reduced>().kept;
+  const Shape kept = kept_shape(v);
   // The reduced dims become one, the last.
   std::vector<int> order, back(static_cast<size_t>(x.rank()));
   std::vector<int64_t> rows;
@@ -91,13 +97,13 @@ void prod_rule(const Vjp& v) {
 
 /// y_i = e_i / Σe: dx = y · (g − Σ g y).
 void softmax_rule(const Vjp& v) {
-  const int dim = v.arguments<int>();
+  const int dim = v.get<AlongDim>().dim;
   const Tensor y = v.y();
   v.to_x(y * (v.grad() - sum(v.grad() * y, dim, true)));
 }
 
 void log_softmax_rule(const Vjp& v) {
-  const int dim = v.arguments<int>();
+  const int dim = v.get<AlongDim>().dim;
   v.to_x(v.grad() - exp(v.y()) * sum(v.grad(), dim, true));
 }
 
@@ -105,7 +111,7 @@ void log_softmax_rule(const Vjp& v) {
 void rms_norm_rule(const Vjp& v) {
   const DType own = v.x(0).dtype(), dtype = wide(own);
   const Tensor x = v.x(0).to(dtype), g = v.grad().to(dtype);
-  const auto eps = static_cast<double>(v.arguments<float>());
+  const auto eps = static_cast<double>(v.get<Epsilon>().eps);
   const Tensor r = rsqrt(affine(mean(sqr(x), -1, true), 1.0, eps));
   v.to_if_wanted(0, [&] {
     const Tensor gw = g * v.x(1).to(dtype);
@@ -137,7 +143,7 @@ void layer_norm_rule(const Vjp& v) {
   const Tensor &w = v.x(1), &b = v.x(2);
   const DType own = v.x(0).dtype(), dtype = wide(own);
   const Tensor x = v.x(0).to(dtype), g = v.grad().to(dtype);
-  const Normalized rows(x, v.arguments<float>());
+  const Normalized rows(x, v.get<Epsilon>().eps);
   v.to_if_wanted(0, [&] { return rows.to_x(w.defined() ? g * w.to(dtype) : g).to(own); });
   v.to_if_wanted(1, [&] { return sum_to(g * rows.h, w.shape()).to(w.dtype()); });
   v.to_if_wanted(2, [&] { return sum_to(g, b.shape()).to(b.dtype()); });
@@ -146,7 +152,7 @@ void layer_norm_rule(const Vjp& v) {
 /// layer_norm's, of rows of channels: a group's elements are a row.
 void group_norm_rule(const Vjp& v) {
   const Tensor &w = v.x(1), &b = v.x(2);
-  const auto& [count, eps] = v.arguments<Groups>();
+  const auto& [count, eps] = v.get<Groups>();
   const DType own = v.x(0).dtype(), dtype = wide(own);
   const Shape& shape = v.x(0).shape();
   const int64_t lines = shape[0] * count;
@@ -167,7 +173,7 @@ void batch_norm_rule(const Vjp& v) {
   const Tensor &m = v.x(1), &variance = v.x(2), &w = v.x(3), &b = v.x(4);
   const DType own = v.x(0).dtype(), dtype = wide(own);
   const Tensor x = v.x(0).to(dtype), g = v.grad().to(dtype);
-  const auto eps = static_cast<double>(v.arguments<float>());
+  const auto eps = static_cast<double>(v.get<Epsilon>().eps);
   const Tensor s = rsqrt(affine(by_channel(variance, x), 1.0, eps));
   const Tensor gw = w.defined() ? g * by_channel(w, x) : g;
   v.to_if_wanted(0, [&] { return (gw * s).to(own); });

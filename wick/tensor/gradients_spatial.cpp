@@ -2,6 +2,8 @@
 // the weight: its transposed form and the form that gives weights are the two other sides of one
 // trilinear sum, so each has the others as its gradient.
 
+#include <cmath>
+
 #include "wick/tensor/gradients.h"
 #include "wick/tensor/shape_ops.h"
 
@@ -25,16 +27,43 @@ Tensor to_image_of(const Tensor& x, const Tensor& g, const Tensor& weight, const
 
 std::array<int64_t, 2> kernel_of(const Tensor& weight) { return {weight.size(2), weight.size(3)}; }
 
+/// Of each window of `from`, the element that lies where x's first largest is: the transpose of
+/// max_pool2d_grad, for second derivatives. Beside padding a window of nothing but -inf gives 0.
+Tensor chosen_by_max(const Tensor& x, const Tensor& from, const PoolParams& p) {
+  const Tensor first = x.detach(), second = from.detach();
+  const int64_t oh = (x.size(2) + 2 * p.padding[0] - p.kernel[0]) / p.stride[0] + 1,
+                ow = (x.size(3) + 2 * p.padding[1] - p.kernel[1]) / p.stride[1] + 1;
+  const auto windows = [&](const Tensor& t, double edge) {
+    const Tensor all = pad(t, {{p.padding[0], p.padding[0]}, {p.padding[1], p.padding[1]}},
+                           PadMode::constant, edge);
+    const Layout& l = all.layout();
+    const Layout overlapping({t.size(0), t.size(1), oh, ow, p.kernel[0], p.kernel[1]},
+                             {l.stride(0), l.stride(1), l.stride(2) * p.stride[0],
+                              l.stride(3) * p.stride[1], l.stride(2), l.stride(3)},
+                             l.offset());
+    return Tensor(all.storage(), all.dtype(), overlapping).flatten(4, 5);
+  };
+  const Tensor best = argmax(windows(first, -INFINITY), -1, true);
+  Tensor out = gather(windows(second, 0), best, -1).squeeze(-1);
+  if (is_wanted(from)) {
+    const auto rule = [](const Vjp& v) {
+      v.to(1, max_pool2d_grad(v.x(0), v.grad(), v.get<PoolParams>()));
+    };
+    record(out, "max_pool2d_chosen", rule, {first, from}, p);
+  }
+  return out;
+}
+
 }  // namespace
 
 void conv2d_rule(const Vjp& v) {
-  const auto& p = v.arguments<ConvParams>();
+  const auto& p = v.get<ConvParams>();
   v.to_if_wanted(0, [&] { return to_image_of(v.x(0), v.grad(), v.x(1), p); });
   v.to_if_wanted(1, [&] { return conv2d_weight(v.x(0), v.grad(), kernel_of(v.x(1)), p); });
 }
 
 void conv_transpose2d_rule(const Vjp& v) {
-  const auto& p = v.arguments<ConvParams>();
+  const ConvParams& p = v.get<ConvTranspose>().params;
   // With output_padding, what convolves to the input may convolve to some more: as if the input had
   // zeros there.
   const auto beyond = [&](int i) {
@@ -54,20 +83,36 @@ void conv_transpose2d_rule(const Vjp& v) {
 }
 
 void max_pool2d_rule(const Vjp& v) {
-  v.to_x(max_pool2d_grad(v.x(), v.grad(), v.arguments<PoolParams>()));
+  v.to_x(max_pool2d_grad(v.x(), v.grad(), v.get<PoolParams>()));
 }
 void avg_pool2d_rule(const Vjp& v) {
-  v.to_x(avg_pool2d_grad(v.x(), v.grad(), v.arguments<PoolParams>()));
+  v.to_x(avg_pool2d_grad(v.x(), v.grad(), v.get<PoolParams>()));
 }
 void upsample_nearest2d_rule(const Vjp& v) {
-  v.to_x(upsample_nearest2d_grad(v.x(), v.grad(), v.arguments<UpsampleParams>()));
+  v.to_x(upsample_nearest2d_grad(v.x(), v.grad(), v.get<UpsampleParams>()));
 }
 void upsample_bilinear2d_rule(const Vjp& v) {
-  v.to_x(upsample_bilinear2d_grad(v.x(), v.grad(), v.arguments<UpsampleParams>()));
+  v.to_x(upsample_bilinear2d_grad(v.x(), v.grad(), v.get<UpsampleParams>()));
+}
+
+// Of the gradients of pools and resampling: x chooses elements or gives the shape alone, so the
+// derivative by it is 0.
+
+void max_pool2d_grad_rule(const Vjp& v) {
+  v.to_if_wanted(1, [&] { return chosen_by_max(v.x(0), v.grad(), v.get<PoolParams>()); });
+}
+void avg_pool2d_grad_rule(const Vjp& v) {
+  v.to_if_wanted(1, [&] { return avg_pool2d(v.grad(), v.get<PoolParams>()); });
+}
+void upsample_nearest2d_grad_rule(const Vjp& v) {
+  v.to_if_wanted(1, [&] { return upsample_nearest2d(v.grad(), v.get<UpsampleParams>()); });
+}
+void upsample_bilinear2d_grad_rule(const Vjp& v) {
+  v.to_if_wanted(1, [&] { return upsample_bilinear2d(v.grad(), v.get<UpsampleParams>()); });
 }
 
 void conv2d_weight_rule(const Vjp& v) {
-  const auto& p = v.arguments<ConvParams>();
+  const ConvParams& p = v.get<ConvWeight>().params;
   v.to_if_wanted(0, [&] { return to_image_of(v.x(0), v.x(1), v.grad(), p); });
   v.to_if_wanted(1, [&] { return conv2d(v.x(0), v.grad(), {}, p); });
 }

@@ -9,6 +9,7 @@
 
 #include "wick/backend/backend.h"
 #include "wick/base/error.h"
+#include "wick/tensor/bodies.h"
 
 namespace wick {
 namespace {
@@ -63,7 +64,7 @@ Tensor draw(Op op, const Shape& shape, double a, double b, DType dtype, Device d
   const uint64_t each = dtype == DType::f64 ? 2 : 4;
   const uint64_t counters = (static_cast<uint64_t>(out.elems()) + each - 1) / each;
   const auto [seed, first] = Generators::all().take(device, counters);
-  backend(device).random(op, out.mutable_view(), seed, first, a, b);
+  apply_into({op, {}, Distribution{seed, first, a, b}}, out);
   return out;
 }
 
@@ -79,6 +80,15 @@ bool in_range(double value, DType dtype) {
 }
 
 }  // namespace
+
+namespace bodies {
+
+const OpBody random{nullptr, [](Backend& backend, const OpCall& call, const Tensor* out) {
+                      const auto& [seed, first, a, b] = call.get<Distribution>();
+                      backend.random(call.op, out->mutable_view(), seed, first, a, b);
+                    }};
+
+}  // namespace bodies
 
 void set_seed(uint64_t seed) { Generators::all().seed(seed); }
 void set_seed(uint64_t seed, Device device) { Generators::all().seed(seed, device); }

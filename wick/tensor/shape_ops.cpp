@@ -16,12 +16,10 @@ namespace wick {
 namespace {
 
 void copy_into(const Tensor& out, const Tensor& x) {
-  if (x.elems() > 0) backend(out.device()).copy(out.mutable_view(), x.view());
+  if (x.elems() > 0) apply_into({Op::copy, {&x}}, out);
 }
 void fill_into(const Tensor& out, Scalar value) {
-  if (out.elems() > 0) {
-    backend(out.device()).fill(out.mutable_view(), element_value(out.dtype(), value));
-  }
+  if (out.elems() > 0) apply_into({Op::fill, {}, Numbers{value}}, out);
 }
 
 Tensor backwards(const Tensor& x, int dim) { return x.slice(dim, -1, INT64_MIN, -1); }
@@ -63,19 +61,21 @@ Tensor roll(const Tensor& x, std::span<const int64_t> shifts, std::span<const in
   }
   for (const auto& [to, from] : boxes) copy_into(to, from);
   if (tape::is_wanted(x)) {
-    using Moves = std::pair<std::vector<int64_t>, std::vector<int>>;
-    Moves back{{shifts.begin(), shifts.end()}, {dims.begin(), dims.end()}};
-    for (size_t i = 0; i < back.first.size(); ++i) {
-      // Within the size, so that there is a negative.
-      back.first[i] = -(back.first[i] % std::max<int64_t>(x.size(back.second[i]), 1));
+    Shifts back;
+    back.along.count = static_cast<int>(dims.size());
+    for (size_t i = 0; i < dims.size(); ++i) {
+      // Reduced by the size first: the negative of INT64_MIN overflows.
+      back.shifts[i] = -(shifts[i] % std::max<int64_t>(x.size(dims[i]), 1));
+      back.along.dims[i] = dims[i];
     }
-    tape::remember(
+    tape::record(
         out, "roll",
         [](const tape::Vjp& v) {
-          const auto& [by, along] = v.arguments<Moves>();
-          v.to_x(roll(v.grad(), by, along));
+          const auto& [by, along] = v.get<Shifts>();
+          const auto count = static_cast<size_t>(along.count);
+          v.to_x(roll(v.grad(), std::span(by.data(), count), std::span(along.dims.data(), count)));
         },
-        {x}, std::move(back));
+        {x}, back);
   }
   return out;
 }
@@ -114,9 +114,8 @@ void repeat_into(const Tensor& out, const Tensor& x, std::span<const int64_t> co
     size > 1 ? add(size, to_stride, from_stride) : add(count, to_stride, 0);
   }
   const Shape shape(sizes);
-  backend(out.device())
-      .copy({out.storage()->data(), stored(out.dtype()), Layout(shape, to, out.layout().offset())},
-            {x.storage()->data(), stored(x.dtype()), Layout(shape, from, x.layout().offset())});
+  copy_into(Tensor(out.storage(), out.dtype(), Layout(shape, to, out.layout().offset())),
+            Tensor(x.storage(), x.dtype(), Layout(shape, from, x.layout().offset())));
 }
 
 }  // namespace
@@ -167,7 +166,7 @@ Tensor repeat(const Tensor& x, std::span<const int64_t> counts) {
   }
   Tensor out = Tensor::empty(Shape(sizes), x.dtype(), x.device());
   if (out.elems() > 0) repeat_into(out, source, times);
-  if (tape::is_wanted(x)) tape::remember(out, "repeat", repeat_rule, {x});
+  if (tape::is_wanted(x)) tape::record(out, "repeat", repeat_rule, {x});
   return out;
 }
 
@@ -191,17 +190,12 @@ void pad_dim(const Tensor& out, int d, int64_t start, int64_t size, PadMode mode
   if (after > 0) copy_into(back, out.narrow(d, behind - 1, 1).broadcast_to(back.shape()));
 }
 
-struct Padded {
-  std::vector<Padding> padding;
-  PadMode mode;
-};
-
 /// Dim by dim, the outermost last as it was filled: what was copied from an element goes to it.
 void pad_rule(const tape::Vjp& v) {
-  const auto& [padding, mode] = v.arguments<Padded>();
-  const int first = v.x().rank() - static_cast<int>(padding.size());
+  const auto& [padding, count, mode] = v.get<PadParams>();
+  const int first = v.x().rank() - count;
   Tensor g = v.grad();
-  for (size_t i = 0; i < padding.size(); ++i) {
+  for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
     const int d = first + static_cast<int>(i), behind = g.rank() - 1 - d;
     const auto [before, after] = padding[i];
     const int64_t size = v.x().shape()[d];
@@ -269,7 +263,9 @@ Tensor pad(const Tensor& x, std::span<const Padding> padding, PadMode mode, Scal
             value);
   }
   if (tape::is_wanted(x)) {
-    tape::remember(out, "pad", pad_rule, {x}, Padded{{padding.begin(), padding.end()}, mode});
+    PadParams params{{}, count, mode};
+    std::copy(padding.begin(), padding.end(), params.padding.begin());
+    tape::record(out, "pad", pad_rule, {x}, params);
   }
   return out;
 }
@@ -362,7 +358,7 @@ Tensor triangle(const Tensor& x, bool keep_lower, int64_t diagonal) {
 
 template <Tensor (*kFunction)(const Tensor&, int64_t)>
 void triangle_rule(const tape::Vjp& v) {
-  v.to_x(kFunction(v.grad(), v.arguments<int64_t>()));
+  v.to_x(kFunction(v.grad(), v.get<Diagonal>().diagonal));
 }
 
 void check_matrices(const char* op, const Tensor& x) {
@@ -375,7 +371,7 @@ void check_matrices(const char* op, const Tensor& x) {
 Tensor tril(const Tensor& x, int64_t diagonal) {
   check_matrices("tril", x);
   Tensor out = triangle(x.detach(), true, diagonal);
-  if (tape::is_wanted(x)) tape::remember(out, "tril", triangle_rule<tril>, {x}, diagonal);
+  if (tape::is_wanted(x)) tape::record(out, "tril", triangle_rule<tril>, {x}, Diagonal{diagonal});
   return out;
 }
 
@@ -383,7 +379,7 @@ Tensor triu(const Tensor& x, int64_t diagonal) {
   check_matrices("triu", x);
   // What is on the diagonal belongs to the upper side.
   Tensor out = triangle(x.detach(), false, std::max(diagonal, INT64_MIN + 1) - 1);
-  if (tape::is_wanted(x)) tape::remember(out, "triu", triangle_rule<triu>, {x}, diagonal);
+  if (tape::is_wanted(x)) tape::record(out, "triu", triangle_rule<triu>, {x}, Diagonal{diagonal});
   return out;
 }
 

@@ -1,9 +1,9 @@
 #pragma once
 
-// How results remember the calls that made them. Only functions over tensors see this; users have
+// Calls recorded for gradients. Only functions over tensors see this; users have
 // wick/tensor/autograd.h.
 
-#include <any>
+#include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "wick/op/op.h"
+#include "wick/tensor/call.h"
 #include "wick/tensor/tensor.h"
 
 namespace wick::tape {
@@ -22,14 +23,17 @@ class Vjp;
 /// Gives gradients of a call's inputs from that of its result: a vector-Jacobian product.
 using Rule = void (*)(const Vjp&);
 
-/// A call, or a leaf: a tensor whose gradient was asked for.
+/// A recorded call, or a leaf: a tensor whose gradient was asked for.
 struct Node {
   std::string_view name;
   Rule rule = nullptr;  ///< null: a leaf
   std::vector<Tensor> inputs;
-  Tensor result;        ///< without its node, which would keep itself alive; undefined: not kept
-  std::any arguments;   ///< what else the function got
-  uint64_t number = 0;  ///< calls count up: a result's is larger than its inputs'
+  /// The call's results, where the rule reads them; else undefined. Without their nodes: a tensor
+  /// that holds this node would keep it alive.
+  std::array<Tensor, OpBody::kMostResults> results;
+  Attributes attributes;
+  std::shared_ptr<const Weight> weight;  ///< of linear
+  uint64_t number = 0;  ///< calls are counted: a result's number is larger than its inputs'
 
   std::mutex mutex;  ///< of what follows, in leaves
   Tensor gradient;
@@ -40,7 +44,7 @@ struct Node {
   Node& operator=(const Node&) = delete;
 };
 
-/// Whether calls are remembered on this thread.
+/// Whether calls are recorded on this thread.
 bool& enabled();
 
 /// What a rule reads and gives.
@@ -51,14 +55,15 @@ class Vjp {
 
   const Tensor& x(size_t i = 0) const { return node_->inputs[i]; }
   size_t inputs() const { return node_->inputs.size(); }
-  /// The call's result.
-  Tensor y() const;
+  /// A result of the call, which its rule keeps.
+  Tensor y(size_t i = 0) const;
   /// The gradient of the result, of its shape and dtype.
   const Tensor& grad() const { return gradient_; }
   template <class T>
-  const T& arguments() const {
-    return *std::any_cast<T>(&node_->arguments);
+  const T& get() const {
+    return *std::get_if<T>(&node_->attributes);
   }
+  const Weight& weight() const { return *node_->weight; }
   /// Whether anybody asks for the gradient of input i.
   bool wants(size_t i) const;
   /// Gives it. Dims that were broadcast are summed.
@@ -78,33 +83,35 @@ class Vjp {
   mutable std::vector<Tensor> to_;
 };
 
-/// Whether a call with these inputs is to be remembered.
+/// Whether a call with this input is to be recorded.
+inline bool is_wanted(const Tensor& x) { return x.needs_grad() && enabled(); }
+inline bool is_wanted(const Tensor& a, const Tensor& b) {
+  return (a.needs_grad() || b.needs_grad()) && enabled();
+}
 inline bool is_wanted(std::span<const Tensor> inputs) {
   for (const Tensor& x : inputs) {
-    if (x.node() != nullptr) return enabled();
+    if (x.needs_grad()) return enabled();
   }
   return false;
 }
-inline bool is_wanted(const Tensor& x) { return x.node() != nullptr && enabled(); }
-inline bool is_wanted(const Tensor& a, const Tensor& b) {
-  return (a.node() != nullptr || b.node() != nullptr) && enabled();
-}
 
-/// Lets `result` remember the call that made it. keep: the rule asks for y().
-void remember(Tensor& result, std::string_view name, Rule rule, std::vector<Tensor> inputs,
-              std::any arguments = {}, bool keep = false);
-/// The same by the op's row in the table of gradient rules, which has one for every row of ops.def
-/// that says so.
-void remember(Tensor& result, Op op, std::vector<Tensor> inputs, std::any arguments = {});
+/// Records a call that gave `results`, by its op's rule. Does nothing where the results are
+/// integers or truth values. Errors: the op has no gradient.
+void record(std::span<Tensor> results, const OpCall& call);
+/// Records what made `result`, for functions that aren't one call: views, and copies part by part.
+void record(Tensor& result, std::string_view name, Rule rule, std::vector<Tensor> inputs,
+            const Attributes& attributes = {});
 /// Fails, because a call isn't differentiable. Errors: this one.
 [[noreturn]] void refuse(std::string_view name, const Tensor& x, std::string_view why);
 
-/// A row of that table.
+/// Which results a rule reads.
+enum class Keeps : uint8_t { nothing, result, second };
+/// The gradient rule of a call.
 struct OpRule {
   Rule rule = nullptr;
-  bool keeps_result = false;  ///< the rule asks for y()
+  Keeps keeps = Keeps::nothing;
 };
-const OpRule& rule_of(Op op);
+const OpRule& rule_of(Op op, Part part);
 
 /// x summed over what was broadcast to make it of `shape`.
 Tensor sum_to(const Tensor& x, const Shape& shape);
