@@ -9,7 +9,18 @@
 namespace wick::gpu {
 namespace {
 
-// ---- Attention ----
+/// Calls test() with each way of staging keys and values, until one fails.
+template <class Test>
+void with_each_staging(Test test) {
+  const AttentionStaging default_staging = attention_staging;
+  for (const AttentionStaging staging :
+       {AttentionStaging::where_copies_run_alone, AttentionStaging::always}) {
+    attention_staging = staging;
+    test();
+    if (testing::Test::HasFailure()) break;
+  }
+  attention_staging = default_staging;
+}
 
 struct Attention {
   int64_t b, h, g, m, n, d, e;
@@ -22,9 +33,7 @@ TEST_F(GpuLayouts, Attention) {
       {1, 4, 1, 2, 300, 8, 32}, {2, 1, 1, 1, 24, 1, 2}, {1, 2, 1, 17, 40, 24, 8},
   };
   on_each([&](GpuBackend& gpu) {
-    for (const AttentionStaging staging :
-         {AttentionStaging::where_copies_run_alone, AttentionStaging::always}) {
-      attention_staging = staging;
+    with_each_staging([&] {
       Rng random(5);
       uint64_t seed = 40'000;
       for (int i = 0; i < 60 * static_cast<int>(std::size(shapes)); ++i) {
@@ -54,24 +63,22 @@ TEST_F(GpuLayouts, Attention) {
         AttentionParams params{.scale = 0.3f};
         params.causal = random() % 2 == 0;
         params.window = random() % 4 == 0 ? 5 : 0;
-        expect_cpu_bits(gpu, fmt::format("{}: attention", i), out, {&pq, &pk, &pv},
-                        [&](Backend& on, const View& to, const Inputs& in) {
-                          on.attention(to, in[0], in[1], in[2], params, {});
-                        },
-                        tolerance_of(gpu, pq.there().layout.shape()[2]));
+        expect_cpu_bits(
+            gpu, fmt::format("{}: attention", i), out, {&pq, &pk, &pv},
+            [&](Backend& on, const View& to, const Inputs& in) {
+              on.attention(to, in[0], in[1], in[2], params, {});
+            },
+            tolerance_of(gpu, pq.there().layout.shape()[2]));
         if (HasFailure()) break;
       }
-    }
-    attention_staging = AttentionStaging::where_copies_run_alone;
+    });
   });
 }
 
 /// Rows, caches and tables of cached_attention: what is written to the caches, too.
 TEST_F(GpuLayouts, CachedAttention) {
   on_each([&](GpuBackend& gpu) {
-    for (const AttentionStaging staging :
-         {AttentionStaging::where_copies_run_alone, AttentionStaging::always}) {
-      attention_staging = staging;
+    with_each_staging([&] {
       Rng random(6);
       uint64_t seed = 50'000;
       for (int i = 0; i < 300; ++i) {
@@ -100,18 +107,19 @@ TEST_F(GpuLayouts, CachedAttention) {
         const Shape y{t, h * e};
         Placed out(gpu, DType::f32, y, some_way(y, true, random), seed++);
         const std::string what = fmt::format("{}: keys {} values {}", i, pk.str(), pv.str());
-        expect_cpu_bits(gpu, what, out, {&qkv, &cos, &sin, &positions},
-                        [&](Backend& on, const View& to, const Inputs& in) {
-                          const bool device = &on == &gpu;
-                          CachedAttention where;
-                          where.cos = in[1], where.sin = in[2], where.positions = in[3];
-                          where.keys = device ? pk.there() : pk.dense();
-                          where.values = device ? pv.there() : pv.dense();
-                          where.params = {.scale = 0.3f};
-                          where.params.causal = true;
-                          on.cached_attention(to, in[0], where);
-                        },
-                        tolerance_of(gpu, t));
+        expect_cpu_bits(
+            gpu, what, out, {&qkv, &cos, &sin, &positions},
+            [&](Backend& on, const View& to, const Inputs& in) {
+              const bool device = &on == &gpu;
+              CachedAttention where;
+              where.cos = in[1], where.sin = in[2], where.positions = in[3];
+              where.keys = device ? pk.there() : pk.dense();
+              where.values = device ? pv.there() : pv.dense();
+              where.params = {.scale = 0.3f};
+              where.params.causal = true;
+              on.cached_attention(to, in[0], where);
+            },
+            tolerance_of(gpu, t));
         for (Placed* stored : {&pk, &pv}) {
           const std::vector<uint64_t> got = stored->fetch(gpu);
           for (size_t j = 0; j < got.size(); ++j) {
@@ -120,17 +128,14 @@ TEST_F(GpuLayouts, CachedAttention) {
         }
         if (HasFailure()) break;
       }
-    }
-    attention_staging = AttentionStaging::where_copies_run_alone;
+    });
   });
 }
 
 /// Sequences without keys and without queries among others, heads reversed.
 TEST_F(GpuLayouts, AttentionOfLengths) {
-  for (const Device& device : devices()) {
-    for (const AttentionStaging staging :
-         {AttentionStaging::where_copies_run_alone, AttentionStaging::always}) {
-      attention_staging = staging;
+  for (const Device& device : test::devices()) {
+    with_each_staging([&] {
       const auto numbers = [](const Shape& shape, uint64_t seed) {
         std::vector<float> all(static_cast<size_t>(shape.elems()));
         for (size_t i = 0; i < all.size(); ++i) {
@@ -151,8 +156,7 @@ TEST_F(GpuLayouts, AttentionOfLengths) {
       };
       const std::vector<float> got = attend(device).to_vector<float>();
       EXPECT_EQ(got, attend(Device::cpu()).to_vector<float>());
-    }
-    attention_staging = AttentionStaging::where_copies_run_alone;
+    });
   }
 }
 

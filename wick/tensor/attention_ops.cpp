@@ -1,5 +1,5 @@
-// Attention of queries to keys and values in tensors of their own: one batch, sequences of several
-// lengths side by side, and keys in pages.
+// Attention with queries, keys and values in separate tensors: of a batch, of concatenated
+// sequences of several lengths, and of keys in pages.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -64,8 +64,7 @@ ResultSpec checked_attention(const OpCall& call) {
     throw Error("attention", "operands don't fit", shown(q, k, v),
                 "need q [b,h,m,d], k [b,g,n,d], v [b,g,n,e] with h a multiple of g");
   }
-  // Laid out [b, m, h, e]: the heads of a token lie side by side, as the next projection reads
-  // them.
+  // Stored as [b, m, h, e]: the next projection reads the heads of a token as one row.
   const Shape tokens{q.size(0), q.size(2), q.size(1), v.size(3)};
   return {q.dtype(), Layout::contiguous(tokens).transpose(1, 2)};
 }

@@ -5,8 +5,8 @@
 
 namespace wick {
 
-// Checks that every op makes before it asks a backend. `as` names the function in the error where
-// it isn't the row's name.
+// Checks of operands, made before a backend is called. `as` names the function in errors where it
+// isn't the row's name.
 
 /// Errors: undefined, or a dtype that the op's row doesn't name.
 void check_operand(Op op, const Tensor& x, const char* as = nullptr);
@@ -16,7 +16,7 @@ void check_same(Op op, const Tensor& a, const Tensor& b, const char* as = nullpt
 size_t storage_bytes(const Shape& shape, DType dtype);
 /// Errors: an undefined tensor, tensors on different devices.
 void check_device(const char* op, const Tensor& a, const Tensor& b);
-/// Errors: a target of writing whose storage is a mapped file's, or another tensor's, too.
+/// Errors: a target whose storage is a mapped file's, or shared with another tensor.
 void check_sole_owner(const char* op, const Tensor& target);
 
 }  // namespace wick

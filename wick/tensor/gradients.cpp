@@ -1,6 +1,6 @@
-// The table of gradient rules: op → vector-Jacobian product, made of functions over tensors, so
-// that gradients have gradients. A row of ops.def says whether it has one; the table is held to
-// that below. Source: ordinary calculus.
+// The table of gradient rules: op → vector-Jacobian product, composed of functions over tensors, so
+// that gradients have gradients. A static assertion checks that the table has a rule for exactly
+// the rows of ops.def that declare one.
 
 #include "wick/tensor/gradients.h"
 
@@ -107,7 +107,7 @@ constexpr OpRow kRows[] = {
 };
 // clang-format on
 
-/// Whether each op whose row says so has one rule, and no other has any.
+/// Whether each op whose row declares a rule has one, and no other op has any.
 constexpr bool complete(std::span<const OpRow> rows) {
   std::array<int, kOpCount> rules{};
   for (const OpRow& row : rows) {

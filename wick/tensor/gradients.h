@@ -1,6 +1,6 @@
 #pragma once
 
-// Gradient rules by family, for the table of gradients.cpp, and what they share.
+// Gradient rules by family, for the table of gradients.cpp, and their helpers.
 
 #include "wick/tensor/ops.h"
 #include "wick/tensor/tape.h"
@@ -32,9 +32,9 @@ inline Tensor times(const Tensor& x, double by) { return affine(x, by, 0.0); }
 inline Tensor plus(const Tensor& x, double more) { return affine(x, 1.0, more); }
 /// 1 − x.
 inline Tensor one_less(const Tensor& x) { return affine(x, -1.0, 1.0); }
-/// One 0 that broadcasts.
+/// A scalar 0.
 inline Tensor zero_like(const Tensor& x) { return Tensor::zeros({}, x.dtype(), x.device()); }
-/// g where the condition is so, else 0.
+/// g where the condition holds, else 0.
 inline Tensor kept_where(const Tensor& condition, const Tensor& g) {
   return where(condition, g, zero_like(g));
 }

@@ -1,4 +1,4 @@
-// Gradient rules of what chooses, places, orders and accumulates elements.
+// Gradient rules of gather, scatter, sort and cumsum, and ops like them.
 
 #include "wick/tensor/gradients.h"
 
@@ -17,13 +17,14 @@ void gather_rule(const Vjp& v) {
   v.to_x(scatter_add(zeros_like(v.x()), v.x(1), v.grad(), v.get<AlongDim>().dim));
 }
 
-/// Sorted values are elements gathered by the indices, the second result.
+/// Sorting gathers elements by the indices, which are the second result.
 void sort_rule(const Vjp& v) {
   v.to_x(scatter_add(zeros_like(v.x()), v.y(1), v.grad(), v.get<Sorting>().dim));
 }
 
-/// Elements that stayed, and the source that came last at each place: its number along the dim is
-/// found there again.
+/// x gets the gradient of elements that weren't overwritten. Of several sources for one element,
+/// the last one gets its gradient: scattering the sources' numbers along the dim shows which that
+/// is.
 void scatter_rule(const Vjp& v) {
   const Tensor &ids = v.x(1), &source = v.x(2);
   const int dim = v.get<AlongDim>().dim;

@@ -1,5 +1,4 @@
-// Gradient rules of reductions, softmax and norms. Of a norm or a softmax the derivation stands
-// beside the rule.
+// Gradient rules of reductions, softmax and norms.
 
 #include <vector>
 
@@ -20,13 +19,13 @@ Shape kept_shape(const Vjp& v) {
 
 Tensor with_reduced_dims(const Vjp& v, const Tensor& t) { return t.reshape(kept_shape(v)); }
 
-/// A vector of one number a channel, beside x [b, c, ..].
+/// A vector [c] reshaped to broadcast to x [b, c, ..].
 Tensor by_channel(const Tensor& vector, const Tensor& x) {
   std::vector<int64_t> sizes(static_cast<size_t>(x.rank() - 1), 1);
   sizes[0] = vector.size(0);
   return vector.to(x.dtype()).reshape(Shape(sizes));
 }
-/// What x sums to over all but its channels, as `like` is.
+/// x summed over all dims but the channels, in the shape and dtype of `like` [c].
 Tensor sum_by_channel(const Tensor& x, const Tensor& like) {
   return sum_to(x, by_channel(like, x).shape()).reshape(like.shape()).to(like.dtype());
 }
@@ -40,7 +39,7 @@ void mean_rule(const Vjp& v) {
   v.to_x(times(with_reduced_dims(v, v.grad()), 1 / n).broadcast_to(v.x().shape()));
 }
 
-/// Shared by all elements that are as large as the result.
+/// max and min: elements equal to the result share its gradient evenly.
 void best_rule(const Vjp& v) {
   const Shape kept = kept_shape(v);
   const Tensor is_best = eq(v.x().detach(), v.y().detach().reshape(kept)).to(v.x().dtype());
@@ -49,9 +48,9 @@ void best_rule(const Vjp& v) {
 
 namespace {
 
-/// For each element along the last dim the product of all others: halves are multiplied with each
-/// other, and what the pairs lack in all others is theirs but for the element beside. Nothing is
-/// divided by, so zeros and further derivatives are like any.
+/// For each element along the last dim, the product of all others. Recursive: multiplies the halves
+/// a and b elementwise; the product of all pairs but one, times b, is the result for a, and times a
+/// the one for b. It doesn't divide, so zeros and higher derivatives need no special case.
 Tensor product_of_others(const Tensor& x) {
   const int64_t n = x.size(-1), half = (n + 1) / 2;
   const Tensor one = Tensor::ones({}, x.dtype(), x.device());
@@ -72,7 +71,7 @@ Tensor product_of_others(const Tensor& x) {
 void prod_rule(const Vjp& v) {
   const Tensor& x = v.x();
   const Shape kept = kept_shape(v);
-  // The reduced dims become one, the last.
+  // Moves the reduced dims to the end and flattens them to one.
   std::vector<int> order, back(static_cast<size_t>(x.rank()));
   std::vector<int64_t> rows;
   int64_t n = 1;
@@ -123,7 +122,7 @@ void rms_norm_rule(const Vjp& v) {
 namespace {
 
 /// h = c r along the last dim, with c = x − mean(x), r = (mean(c²) + eps)^-½:
-/// dx = r (g − mean(g) − h mean(g h)) for g that h is given.
+/// dx = r (g − mean(g) − h mean(g h)) for the gradient g of h.
 struct Normalized {
   Tensor r, h;
   Normalized(const Tensor& x, float eps) {
@@ -149,7 +148,7 @@ void layer_norm_rule(const Vjp& v) {
   v.to_if_wanted(2, [&] { return sum_to(g, b.shape()).to(b.dtype()); });
 }
 
-/// layer_norm's, of rows of channels: a group's elements are a row.
+/// layer_norm's rule with the elements of a group as a row.
 void group_norm_rule(const Vjp& v) {
   const Tensor &w = v.x(1), &b = v.x(2);
   const auto& [count, eps] = v.get<Groups>();

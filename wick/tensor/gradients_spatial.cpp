@@ -1,6 +1,6 @@
-// Gradient rules of convolutions, pools and resampling. A convolution is linear in the input and in
-// the weight: its transposed form and the form that gives weights are the two other sides of one
-// trilinear sum, so each has the others as its gradient.
+// Gradient rules of convolutions, pools and resampling. conv2d, conv_transpose2d and conv2d_weight
+// are the three partial derivatives of one sum that is linear in input, weight and output, so the
+// gradients of each are the other two.
 
 #include <cmath>
 
@@ -10,12 +10,12 @@
 namespace wick::tape {
 namespace {
 
-/// Elements from the first to the last tap of a kernel, less one.
+/// The distance from the first to the last tap of a kernel.
 int64_t reach(const Tensor& weight, const ConvParams& p, int i) {
   return p.dilation[i] * (weight.size(2 + i) - 1);
 }
 
-/// The transposed convolution of g [.., oh, ow] to an image of x's size.
+/// The transposed convolution of g [.., oh, ow] that gives an image of x's size.
 Tensor to_image_of(const Tensor& x, const Tensor& g, const Tensor& weight, const ConvParams& p) {
   std::array<int64_t, 2> extra;
   for (int i = 0; i < 2; ++i) {
@@ -27,8 +27,9 @@ Tensor to_image_of(const Tensor& x, const Tensor& g, const Tensor& weight, const
 
 std::array<int64_t, 2> kernel_of(const Tensor& weight) { return {weight.size(2), weight.size(3)}; }
 
-/// Of each window of `from`, the element that lies where x's first largest is: the transpose of
-/// max_pool2d_grad, for second derivatives. Beside padding a window of nothing but -inf gives 0.
+/// For each window, the element of `from` at the position of x's first largest element: the
+/// transpose of max_pool2d_grad, for second derivatives. May choose padding, which gives 0, if all
+/// elements of a window are -inf.
 Tensor chosen_by_max(const Tensor& x, const Tensor& from, const PoolParams& p) {
   const Tensor first = x.detach(), second = from.detach();
   const int64_t oh = (x.size(2) + 2 * p.padding[0] - p.kernel[0]) / p.stride[0] + 1,
@@ -64,8 +65,8 @@ void conv2d_rule(const Vjp& v) {
 
 void conv_transpose2d_rule(const Vjp& v) {
   const ConvParams& p = v.get<ConvTranspose>().params;
-  // With output_padding, what convolves to the input may convolve to some more: as if the input had
-  // zeros there.
+  // With output_padding, convolving the output may give more elements than the input has; the input
+  // counts as 0 there.
   const auto beyond = [&](int i) {
     const int64_t reached = v.grad().size(2 + i) + 2 * p.padding[i] - reach(v.x(1), p, i);
     return (reached - 1) / p.stride[i] + 1 - v.x(0).size(2 + i);
@@ -95,8 +96,8 @@ void upsample_bilinear2d_rule(const Vjp& v) {
   v.to_x(upsample_bilinear2d_grad(v.x(), v.grad(), v.get<UpsampleParams>()));
 }
 
-// Of the gradients of pools and resampling: x chooses elements or gives the shape alone, so the
-// derivative by it is 0.
+// Rules of the gradients of pools and resampling. x only selects elements or gives the shape, so
+// the derivative by x is 0.
 
 void max_pool2d_grad_rule(const Vjp& v) {
   v.to_if_wanted(1, [&] { return chosen_by_max(v.x(0), v.grad(), v.get<PoolParams>()); });

@@ -18,7 +18,7 @@ void check_ids(Op op, const Tensor& x, const Tensor& ids) {
   throw Error(ErrorKind::type, name(op), "ids of this dtype", ids.str(), "use u8, u32, i32 or i64");
 }
 
-/// x's rank, and no larger in other dims than `dim`.
+/// Whether ids have x's rank and are no larger than x in dims other than `dim`.
 bool fits(const Shape& x, const Shape& ids, int dim) {
   if (x.rank() != ids.rank()) return false;
   for (int d = 0; d < x.rank(); ++d) {
@@ -27,7 +27,6 @@ bool fits(const Shape& x, const Shape& ids, int dim) {
   return true;
 }
 
-/// The dim of a call whose operands have been checked.
 int dim_of(const OpCall& call) { return call.get<AlongDim>().dim; }
 
 ResultSpec checked_gather(const OpCall& call) {

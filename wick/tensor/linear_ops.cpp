@@ -1,4 +1,4 @@
-// Products, quantisation and the fused ops of a transformer: shapes checked, then the backend.
+// matmul, linear, quantisation and fused ops of transformers: checks shapes, calls the backend.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -119,11 +119,11 @@ void run_linear(Backend& backend, const OpCall& call, const Tensor* out) {
   backend.linear(out->mutable_view(), call.x().view(), call.weight->prepared(), fusion);
 }
 
-/// The batch dims of matrices.
+/// All dims but the last two.
 Shape batch_of(const Tensor& t) {
   return Shape(t.shape().dims().first(static_cast<size_t>(t.rank() - 2)));
 }
-/// batch dims and two more.
+/// [batch dims.., rows, columns]
 Shape matrices(const Shape& batch, int64_t rows, int64_t columns) {
   std::vector<int64_t> dims(batch.dims().begin(), batch.dims().end());
   dims.push_back(rows);
@@ -175,7 +175,7 @@ Weight::Weight(std::span<const Tensor> matrices, Device device, bool release) : 
     }
     parts.push_back(m.to(device));
     views.push_back(parts.back().view());
-    // Pages of any other memory would come back as zeros.
+    // Only file-backed pages can be released: the system reads them from the file again.
     release = release && m.storage()->file_backed();
   }
   prepared_ = backend(device_).prepare(views, release);
@@ -205,7 +205,7 @@ Tensor linear(const Tensor& x, const Weight& weight) { return linear(x, weight, 
 
 namespace {
 
-/// The ops that a fused product stands for, one after another, each recorded.
+/// The ops that a fused linear combines, one after another, so that each is recorded for gradients.
 Tensor linear_in_steps(const Tensor& x, const Weight& weight, const FusedLinear& fusion) {
   if (fusion.attention != nullptr) {
     tape::refuse("linear", x, "attention with a cache writes to it");
@@ -285,7 +285,7 @@ Tensor dequantize(const Tensor& x, DType dtype) {
 
 namespace {
 
-/// Whether a table of rope is one of x's [t, r/2], one a batch, or has x's dims in front.
+/// Whether a table of rope fits x [.., t, d]: [t, r/2], [b, t, r/2], or x's dims in front of these.
 bool is_table_of(const Tensor& x, const Tensor& table) {
   const int rank = table.rank();
   if (table.dtype() != DType::f32 || rank < 2 || rank > x.rank()) return false;
@@ -295,12 +295,12 @@ bool is_table_of(const Tensor& x, const Tensor& table) {
   }
   return table.size(-2) == x.size(-2) && table.size(-1) * 2 <= x.size(-1);
 }
-/// A table a batch gets dims of one for all that lies between.
+/// A table [b, t, r/2] with dims of size 1 inserted after the batch, up to x's rank.
 Tensor below_batch(const Tensor& x, Tensor table) {
   while (table.rank() > 2 && table.rank() < x.rank()) table = table.unsqueeze(1);
   return table;
 }
-/// A table as often as x's dims in front of it say.
+/// The view of a table, broadcast to x's leading dims.
 ConstView repeated(const Tensor& x, const Tensor& table) {
   ConstView view = table.view();
   if (table.rank() > 2) {

@@ -54,7 +54,7 @@ int64_t end_of(DType dtype, bool largest) {
   return largest ? static_cast<int64_t>(~uint64_t{0} >> (64 - bits)) : 0;
 }
 
-/// A bound as an integer of the dtype that holds the same numbers of it.
+/// clamp's bound for integers: rounded inwards and limited to the dtype's range.
 Scalar whole_bound(const Tensor& x, Scalar bound, bool is_low) {
   const int64_t least = end_of(x.dtype(), false), most = end_of(x.dtype(), true);
   if (!bound.is_integer) {
@@ -68,7 +68,7 @@ Scalar whole_bound(const Tensor& x, Scalar bound, bool is_low) {
   return bound.i < least ? least : bound.i > most ? most : bound.i;
 }
 
-/// Errors: a condition that is undefined, or of a dtype that isn't one of truth values.
+/// Errors: a condition that is undefined, or of a dtype that conditions can't have.
 void check_condition(const char* op, const Tensor& condition) {
   if (!condition.defined()) throw Error(op, "undefined tensor");
   if (dtypes::kConditions.contains(condition.dtype())) return;
@@ -121,7 +121,7 @@ const OpBody where{checked_where, [](Backend& backend, const OpCall& call, const
 
 namespace {
 
-/// bool has no bits but its truth value.
+/// bitwise_not of bool is logical_not.
 Op op_for(Op op, const Tensor& x) {
   const bool truth = op == Op::bitwise_not && x.defined() && x.dtype() == DType::boolean;
   return truth ? Op::logical_not : op;

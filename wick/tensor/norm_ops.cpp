@@ -1,4 +1,4 @@
-// softmax and norms: shapes checked, then the backend.
+// softmax and norms: checks shapes, calls the backend.
 #include <fmt/format.h>
 
 #include <initializer_list>
@@ -18,7 +18,7 @@ void check_channels(Op op, const Tensor& x) {
   if (x.rank() < 2) throw Error(name(op), "rank below 2", x.str(), "need x [b, c, ..]");
 }
 
-/// Errors: a vector that is defined and has another size than x's channels, or another dtype.
+/// Errors: a defined vector whose size isn't x's number of channels, or whose dtype doesn't fit.
 void check_by_channel(Op op, const Tensor& x, std::initializer_list<const Tensor*> vectors) {
   for (const Tensor* vector : vectors) {
     if (!vector->defined()) continue;
@@ -86,7 +86,7 @@ ResultSpec checked_group_norm(const OpCall& call) {
 
 ResultSpec checked_batch_norm(const OpCall& call) {
   check_channels(call.op, call.x());
-  check_device(call.name(), call.x(1), call.x(2));  // mean and variance aren't to be left out
+  check_device(call.name(), call.x(1), call.x(2));  // mean and variance must be defined
   check_by_channel(call.op, call.x(), {&call.x(1), &call.x(2), &call.x(3), &call.x(4)});
   return like(call.x());
 }
@@ -156,7 +156,7 @@ BatchNorm batch_norm_of_batch(const Tensor& x, const Tensor& weight, const Tenso
   check_by_channel(Op::batch_norm, x, {&weight, &bias});
   std::vector<int> dims = {0};
   for (int d = 2; d < x.rank(); ++d) dims.push_back(d);
-  // All of it in the type that computes: nothing is rounded to x's dtype but what leaves.
+  // Computes in f32 (f64 for f64): only the results are rounded to x's dtype.
   const DType dtype = tape::wide(x.dtype());
   const auto widened = [&](const Tensor& t) { return t.defined() ? t.to(dtype) : t; };
   const Tensor wide = x.to(dtype);

@@ -13,14 +13,14 @@
 namespace wick {
 namespace {
 
-/// The dims that a reduction is over (none named: all), and what is left.
+/// The dims that a reduction is over (all if none are named), and the shapes of its result.
 struct Over {
   uint32_t mask;
   std::vector<int> dims;
   int64_t count = 1;     ///< elements that become one
-  Shape kept, squeezed;  ///< with sizes of 1 for the dims, and without them
+  Shape kept, squeezed;  ///< with the dims as size 1, and without them
 
-  /// Errors: a dim out of range or named twice; nothing to choose from, where the op needs some.
+  /// Errors: a dim out of range or named twice; an empty range of max, min, argmax or argmin.
   Over(Op op, const Tensor& x, std::span<const int> named)
       : mask(named.empty() ? (1u << x.rank()) - 1
                            : resolve_dims(name(op).data(), named, x.rank())) {
@@ -74,7 +74,7 @@ Tensor count_set(const Tensor& x, const Over& over, std::span<const int> dims, b
   return most + reduce(Op::sum, last, dims, keepdim);
 }
 
-/// Sizes of 1 for the dims that are reduced.
+/// x's shape with the reduced dims as size 1.
 Shape kept_shape(const Tensor& x, uint32_t dims) {
   Shape shape = x.shape();
   for (int d = 0; d < x.rank(); ++d) {
@@ -106,11 +106,11 @@ Tensor reduce(Op op, const Tensor& x, std::span<const int> dims, bool keepdim) {
   return apply({op, {&x}, Reduction{over.mask, keepdim}});
 }
 
-/// The place of the largest or smallest element along a dim, which stays as size 1.
+/// The index of the largest or smallest element along a dim, which stays as size 1.
 Tensor arg_along(Op op, const Tensor& x, int d) { return apply({op, {&x}, AlongDim{d}}); }
 
-/// Over several dims, from the last one on: the best of the bests of a dim, and where it was among
-/// those behind.
+/// argmax or argmin over several dims, ascending: reduces one dim after the other, the last first,
+/// and keeps each candidate's row-major index over the dims reduced so far.
 Tensor arg_over(Op op, const Tensor& x, std::span<const int> dims) {
   const Op value = op == Op::argmax ? Op::max : Op::min;
   Tensor best = x, place = arg_along(op, x, dims.back());

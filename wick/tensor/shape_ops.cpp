@@ -44,7 +44,7 @@ Tensor roll(const Tensor& x, std::span<const int64_t> shifts, std::span<const in
   }
   resolve_dims("roll", dims, x.rank());
   Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
-  // Boxes that stay whole: every rolled dim cuts each in two.
+  // Boxes that move as a whole: every rolled dim cuts each in two.
   std::vector<std::pair<Tensor, Tensor>> boxes = {{out, x.detach()}};
   for (size_t i = 0; i < dims.size(); ++i) {
     const int d = resolve_dim("roll", dims[i], x.rank());
@@ -64,7 +64,7 @@ Tensor roll(const Tensor& x, std::span<const int64_t> shifts, std::span<const in
     Shifts back;
     back.along.count = static_cast<int>(dims.size());
     for (size_t i = 0; i < dims.size(); ++i) {
-      // Reduced by the size first: the negative of INT64_MIN overflows.
+      // The remainder comes first, since −INT64_MIN overflows.
       back.shifts[i] = -(shifts[i] % std::max<int64_t>(x.size(dims[i]), 1));
       back.along.dims[i] = dims[i];
     }
@@ -82,8 +82,8 @@ Tensor roll(const Tensor& x, std::span<const int64_t> shifts, std::span<const in
 
 namespace {
 
-/// Copies x again and again along its dims. A dim that repeats is two in the output; where there
-/// would be more than 8, one is done count by count.
+/// Copies x repeatedly along its dims. A repeated dim becomes two dims of one broadcast copy; if
+/// that gives more than 8 dims, the first repeated one is copied count by count.
 void repeat_into(const Tensor& out, const Tensor& x, std::span<const int64_t> counts) {
   int rank = 0, first = -1;
   for (int d = 0; d < x.rank(); ++d) {
@@ -172,7 +172,7 @@ Tensor repeat(const Tensor& x, std::span<const int64_t> counts) {
 
 namespace {
 
-/// Fills what lies in front of [start, start + size) along a dim, and behind it, from inside.
+/// Fills the padding before and after [start, start + size) along a dim from the elements inside.
 void pad_dim(const Tensor& out, int d, int64_t start, int64_t size, PadMode mode, Scalar value) {
   const int64_t before = start, behind = start + size, after = out.shape()[d] - behind;
   const Tensor front = out.narrow(d, 0, before), back = out.narrow(d, behind, after);
@@ -190,7 +190,7 @@ void pad_dim(const Tensor& out, int d, int64_t start, int64_t size, PadMode mode
   if (after > 0) copy_into(back, out.narrow(d, behind - 1, 1).broadcast_to(back.shape()));
 }
 
-/// Dim by dim, the outermost last as it was filled: what was copied from an element goes to it.
+/// Adds the gradients of copied padding to the source elements, in the reverse order of pad's dims.
 void pad_rule(const tape::Vjp& v) {
   const auto& [padding, count, mode] = v.get<PadParams>();
   const int first = v.x().rank() - count;
@@ -247,14 +247,14 @@ Tensor pad(const Tensor& x, std::span<const Padding> padding, PadMode mode, Scal
   }
   Tensor out = Tensor::empty(Shape(sizes), x.dtype(), x.device());
   if (out.elems() == 0) return out;
-  // The middle, then dim by dim what lies around what is there.
+  // Copies x to the middle, then pads dim by dim, the last dim first.
   Tensor inside = out;
   for (int i = 0; i < count; ++i) {
     inside = inside.narrow(first + i, padding[static_cast<size_t>(i)].before, x.shape()[first + i]);
   }
   copy_into(inside, x.detach());
   for (int i = count - 1; i >= 0; --i) {
-    // Dims in front are as in x still; those behind are whole.
+    // Dims before i still have x's size; those after it are padded.
     Tensor part = out;
     for (int j = 0; j < i; ++j) {
       part = part.narrow(first + j, padding[static_cast<size_t>(j)].before, x.shape()[first + j]);
@@ -277,7 +277,7 @@ Tensor part_of(const Tensor& x, const Layout& layout) {
   return Tensor(x.storage(), x.dtype(), layout);
 }
 
-/// Both sides of a diagonal of matrices, one kept, the other 0.
+/// Copies one side of a diagonal of matrices and fills the other with 0.
 class Triangles {
  public:
   Triangles(const Tensor& out, const Tensor& x, bool keep_lower)
@@ -289,7 +289,7 @@ class Triangles {
     diagonal = std::clamp(diagonal, -m, n);
     const int64_t top = std::max<int64_t>(0, -diagonal), left = top + diagonal;
     const int64_t side = std::max<int64_t>(0, std::min(m - top, n - left));
-    // Above and below the rows that the diagonal crosses; left and right of the square there.
+    // The rows above and below the diagonal's square; the columns left and right of it.
     put(false, 0, 0, top, n);
     put(true, top + side, 0, m - top - side, n);
     put(true, top, 0, side, left);
@@ -298,8 +298,9 @@ class Triangles {
   }
 
  private:
-  /// A square along the diagonal, which is its own lower side: squares below it and above it, by
-  /// powers of two, those of a size in one go.
+  /// A square with the diagonal, which belongs to the lower side. Covers it by smaller squares
+  /// below and above the diagonal, whose sides are powers of two: one strided copy and one fill for
+  /// each size.
   void split_square(int64_t top, int64_t left, int64_t side) const {
     put_along(true, top, left, 1, 1, side, 1);
     for (int64_t half = 1; half < side; half *= 2) {
@@ -316,7 +317,7 @@ class Triangles {
   void put(bool lower, int64_t row, int64_t column, int64_t rows, int64_t columns) const {
     put_along(lower, row, column, rows, columns, 1, 1);
   }
-  /// `count` boxes, each `apart` rows and columns after the one before.
+  /// Copies or fills `count` boxes, each `apart` rows and columns after the one before.
   void put_along(bool lower, int64_t row, int64_t column, int64_t rows, int64_t columns,
                  int64_t count, int64_t apart) const {
     if (rows <= 0 || columns <= 0 || count <= 0) return;
@@ -341,7 +342,7 @@ class Triangles {
   bool keep_lower_;
 };
 
-/// Of matrices of any number of dims.
+/// tril or triu up to `diagonal`, for any number of batch dims.
 Tensor triangle(const Tensor& x, bool keep_lower, int64_t diagonal) {
   Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
   if (out.elems() == 0) return out;
@@ -349,7 +350,7 @@ Tensor triangle(const Tensor& x, bool keep_lower, int64_t diagonal) {
     Triangles(out, x, keep_lower).split(diagonal);
     return out;
   }
-  for (int64_t i = 0; i < x.shape()[0]; ++i) {  // leaves a dim for the boxes
+  for (int64_t i = 0; i < x.shape()[0]; ++i) {  // the boxes need one more dim
     const Tensor to = out.narrow(0, i, 1).squeeze(0), from = x.narrow(0, i, 1).squeeze(0);
     Triangles(to, from, keep_lower).split(diagonal);
   }
@@ -377,7 +378,7 @@ Tensor tril(const Tensor& x, int64_t diagonal) {
 
 Tensor triu(const Tensor& x, int64_t diagonal) {
   check_matrices("triu", x);
-  // What is on the diagonal belongs to the upper side.
+  // The diagonal itself belongs to the upper side.
   Tensor out = triangle(x.detach(), false, std::max(diagonal, INT64_MIN + 1) - 1);
   if (tape::is_wanted(x)) tape::record(out, "triu", triangle_rule<triu>, {x}, Diagonal{diagonal});
   return out;

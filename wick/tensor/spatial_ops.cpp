@@ -1,5 +1,5 @@
-// Convolutions, pools and resampling: sizes checked, then the backend. One dimension is two of
-// which the first has size 1, by views.
+// Convolutions, pools and resampling: checks sizes, calls the backend. One-dimensional ops call
+// two-dimensional ones with views of height 1.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -12,14 +12,14 @@
 namespace wick {
 namespace {
 
-// Parameters are kept below this, so that no place of an input overflows.
+// The limit on parameters, so that positions in the padded input don't overflow.
 constexpr int64_t kMost = INT64_C(1) << 31;
 
 std::string with_weight(const Tensor& x, const Tensor& weight) {
   return fmt::format("x {}, weight {}", x.str(), weight.str());
 }
 
-/// The op whose row a call is checked by, and what it is called in errors.
+/// The op whose row a call is checked against, and its name in errors.
 struct Called {
   Op op;
   int dims;
@@ -47,9 +47,9 @@ void check_range(const Called& called, const ConvParams& p) {
       "need stride, dilation and groups of 1 or more, padding of 0 or more, all below 2^31");
 }
 
-// `operands` gives the text of an error, so that calls that are right don't make any.
+// `operands` returns the operands as text for an error, so that valid calls don't format any.
 
-/// Elements from the first to the last tap. Errors: an empty kernel, too many.
+/// Elements from the first to the last tap, inclusive. Errors: an empty kernel, too many elements.
 template <class F>
 int64_t reach(const Called& called, const F& operands, int64_t kernel, int64_t dilation) {
   int64_t taps = 0;
@@ -61,7 +61,7 @@ int64_t reach(const Called& called, const F& operands, int64_t kernel, int64_t d
   return taps + 1;
 }
 
-/// Outputs of windows of `window` elements. Errors: none fits.
+/// The number of windows of `window` elements that fit. Errors: none does.
 template <class F>
 int64_t output_size(const Called& called, const F& operands, int64_t size, int64_t window,
                     int64_t stride, int64_t padding) {
@@ -73,7 +73,7 @@ int64_t output_size(const Called& called, const F& operands, int64_t size, int64
   return (padded - window) / stride + 1;
 }
 
-/// Errors: operands that a convolution doesn't take together.
+/// Errors: operands of a convolution that don't fit each other.
 void check_conv(const Called& called, const Tensor& x, const Tensor& weight, const Tensor& bias,
                 const ConvParams& params, bool transposed) {
   check_operand(called.op, x);
@@ -225,7 +225,7 @@ Tensor pool(Op op, const Called& called, const Tensor& x, PoolParams params) {
   return apply({op, {&x}, params, called.name.data()});
 }
 
-/// Errors: a gradient that isn't one of a float output of the shape.
+/// Errors: a gradient that isn't a float of the output's shape.
 void check_grad(const Called& called, const Tensor& x, const Tensor& grad, const Shape& shape) {
   check_same(called.op, x, grad);
   if (!is_float(x.dtype())) {
@@ -282,7 +282,7 @@ ResultSpec checked_conv_weight(const OpCall& call) {
   return dense(x.dtype(), {grad.size(1), x.size(1) / params.groups, sizes[0], sizes[1]});
 }
 
-/// Errors: sizes that an image can't have. Gives the output's shape and the steps of its places.
+/// Returns the output's shape and the input's step per output. Errors: sizes out of range.
 Shape check_upsample(const Called& called, const Tensor& x, const UpsampleParams& p,
                      ResampleParams* steps) {
   check_operand(called.op, x);

@@ -41,7 +41,7 @@ bool& enabled() {
 }
 
 Node::~Node() {
-  // Each node that only this one holds is emptied before it goes, so that none goes inside another.
+  // Destroys nodes that only this one holds in a loop: recursion could overflow the stack.
   std::vector<std::shared_ptr<Node>> going;
   const auto take = [&](std::vector<Tensor>& tensors) {
     for (Tensor& x : tensors) {
@@ -80,7 +80,7 @@ void record(std::span<Tensor> results, const OpCall& call) {
   for (size_t i = 0; i < call.inputs.size(); ++i) node->inputs.push_back(call.x(i));
   if (call.weight != nullptr) {
     node->weight = std::make_shared<const Weight>(*call.weight);
-    // The matrices of a weight that need gradients lie behind the operands.
+    // If the weight needs a gradient, its matrices are inputs after the operands.
     if (call.weight->needs_grad()) {
       const std::vector<Tensor>& sources = call.weight->sources();
       node->inputs.insert(node->inputs.end(), sources.begin(), sources.end());
@@ -131,7 +131,7 @@ Tensor sum_to(const Tensor& x, const Shape& shape) {
 
 namespace {
 
-/// Goes from a result back to what it was made of, the latest calls first.
+/// Visits the nodes that a result depends on, the latest calls first.
 class Walk {
  public:
   Walk(const Tensor& y, const Tensor& gradient) {
@@ -154,7 +154,7 @@ class Walk {
     }
   }
 
-  /// Calls visit(node, its gradient) for every node, all of whose gradient has come together then.
+  /// Calls visit(node, gradient) for every node once its gradient is complete.
   template <class F>
   void run(const F& visit) {
     while (!pending_.empty()) {

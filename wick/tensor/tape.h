@@ -1,6 +1,6 @@
 #pragma once
 
-// Calls recorded for gradients. Only functions over tensors see this; users have
+// Calls recorded for gradients. Internal to the functions over tensors; users include
 // wick/tensor/autograd.h.
 
 #include <array>
@@ -20,26 +20,26 @@
 namespace wick::tape {
 
 class Vjp;
-/// Gives gradients of a call's inputs from that of its result: a vector-Jacobian product.
+/// Computes the gradients of a call's inputs from its result's: a vector-Jacobian product.
 using Rule = void (*)(const Vjp&);
 
-/// A recorded call, or a leaf: a tensor whose gradient was asked for.
+/// A recorded call, or a leaf: a tensor made by requires_grad().
 struct Node {
   std::string_view name;
   Rule rule = nullptr;  ///< null: a leaf
   std::vector<Tensor> inputs;
-  /// The call's results, where the rule reads them; else undefined. Without their nodes: a tensor
-  /// that holds this node would keep it alive.
+  /// The call's results that the rule reads; others are undefined. They are stored without their
+  /// nodes: a tensor that holds this node would keep it alive.
   std::array<Tensor, OpBody::kMostResults> results;
   Attributes attributes;
   std::shared_ptr<const Weight> weight;  ///< of linear
-  uint64_t number = 0;  ///< calls are counted: a result's number is larger than its inputs'
+  uint64_t number = 0;  ///< larger than the inputs' numbers; 0 for leaves
 
-  std::mutex mutex;  ///< of what follows, in leaves
+  std::mutex mutex;  ///< guards a leaf's gradient
   Tensor gradient;
 
   Node() = default;
-  ~Node();  // a long chain of nodes isn't taken down by recursion
+  ~Node();  // destroys a chain of nodes without recursion
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 };
@@ -47,7 +47,7 @@ struct Node {
 /// Whether calls are recorded on this thread.
 bool& enabled();
 
-/// What a rule reads and gives.
+/// The interface of a rule: the call's inputs, results and attributes, and the gradients.
 class Vjp {
  public:
   Vjp(const std::shared_ptr<Node>& node, Tensor gradient)
@@ -55,7 +55,7 @@ class Vjp {
 
   const Tensor& x(size_t i = 0) const { return node_->inputs[i]; }
   size_t inputs() const { return node_->inputs.size(); }
-  /// A result of the call, which its rule keeps.
+  /// A result of the call, if OpRule::keeps says so.
   Tensor y(size_t i = 0) const;
   /// The gradient of the result, of its shape and dtype.
   const Tensor& grad() const { return gradient_; }
@@ -64,12 +64,12 @@ class Vjp {
     return *std::get_if<T>(&node_->attributes);
   }
   const Weight& weight() const { return *node_->weight; }
-  /// Whether anybody asks for the gradient of input i.
+  /// Whether the gradient of input i is needed.
   bool wants(size_t i) const;
-  /// Gives it. Dims that were broadcast are summed.
+  /// Sets the gradient of input i; sums it over dims that the call broadcast.
   void to(size_t i, const Tensor& gradient) const;
   void to_x(const Tensor& gradient) const { to(0, gradient); }
-  /// The same, made only where it is asked for.
+  /// Sets the gradient of input i to make() if it is needed.
   template <class F>
   void to_if_wanted(size_t i, const F& make) const {
     if (wants(i)) to(i, make());
@@ -83,7 +83,7 @@ class Vjp {
   mutable std::vector<Tensor> to_;
 };
 
-/// Whether a call with this input is to be recorded.
+/// Whether a call with these inputs must be recorded.
 inline bool is_wanted(const Tensor& x) { return x.needs_grad() && enabled(); }
 inline bool is_wanted(const Tensor& a, const Tensor& b) {
   return (a.needs_grad() || b.needs_grad()) && enabled();
@@ -95,16 +95,16 @@ inline bool is_wanted(std::span<const Tensor> inputs) {
   return false;
 }
 
-/// Records a call that gave `results`, by its op's rule. Does nothing where the results are
-/// integers or truth values. Errors: the op has no gradient.
+/// Records a call with its results and its op's rule. Does nothing for integer and bool results.
+/// Errors: the op has no gradient.
 void record(std::span<Tensor> results, const OpCall& call);
-/// Records what made `result`, for functions that aren't one call: views, and copies part by part.
+/// Records a function that isn't one call of an op: views, and copies part by part.
 void record(Tensor& result, std::string_view name, Rule rule, std::vector<Tensor> inputs,
             const Attributes& attributes = {});
-/// Fails, because a call isn't differentiable. Errors: this one.
+/// Throws the error of a call that isn't differentiable.
 [[noreturn]] void refuse(std::string_view name, const Tensor& x, std::string_view why);
 
-/// Which results a rule reads.
+/// Which result of a call is kept for its rule.
 enum class Keeps : uint8_t { nothing, result, second };
 /// The gradient rule of a call.
 struct OpRule {
@@ -113,7 +113,7 @@ struct OpRule {
 };
 const OpRule& rule_of(Op op, Part part);
 
-/// x summed over what was broadcast to make it of `shape`.
+/// x summed over broadcast dims, back to `shape`.
 Tensor sum_to(const Tensor& x, const Shape& shape);
 
 }  // namespace wick::tape
