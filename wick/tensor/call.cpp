@@ -3,7 +3,9 @@
 #include "wick/tensor/call.h"
 
 #include <array>
+#include <atomic>
 #include <span>
+#include <utility>
 
 #include "wick/backend/backend.h"
 #include "wick/tensor/bodies.h"
@@ -106,17 +108,49 @@ constexpr bool complete() {
 }
 static_assert(complete());
 
+// How many threads record calls: while none does, apply() needn't look at its thread's recorder.
+std::atomic<int> recording_threads{0};
+thread_local CallRecorder* thread_recorder = nullptr;
+
 bool needs_grad(const OpCall& call) {
   const bool any = call.inputs.need_grad() || (call.weight != nullptr && call.weight->needs_grad());
   return any && tape::enabled();
 }
 
 Tensor allocate(const ResultSpec& spec, DType dtype, Device device) {
-  return Tensor(Storage::allocate(device, storage_bytes(spec.layout.shape(), dtype)), dtype,
+  return Tensor(result_storage(device, storage_bytes(spec.layout.shape(), dtype)), dtype,
                 spec.layout);
 }
 
+/// Runs a call, or gives it to the thread's recorder.
+void run_or_record(const OpBody& body, const OpCall& call, std::span<const Tensor> results,
+                   Device device, bool writes) {
+  if (CallRecorder* const to = recorder()) {
+    to->add(call, results, writes);
+  } else {
+    body.run(backend(device), call, results.data());
+  }
+}
+
 }  // namespace
+
+CallRecorder* recorder() {
+  return recording_threads.load(std::memory_order_relaxed) == 0 ? nullptr : thread_recorder;
+}
+
+WithRecorder::WithRecorder(CallRecorder* recorder)
+    : before_(std::exchange(thread_recorder, recorder)) {
+  ++recording_threads;
+}
+
+WithRecorder::~WithRecorder() {
+  --recording_threads;
+  thread_recorder = before_;
+}
+
+std::shared_ptr<Storage> result_storage(Device device, size_t bytes) {
+  return recorder() != nullptr ? Storage::traced(device, bytes) : Storage::allocate(device, bytes);
+}
 
 const OpBody& body_of(Op op, Part part) {
   if (part == Part::weight_gradient) return bodies::conv2d_weight;
@@ -135,7 +169,7 @@ Tensor apply(const OpCall& call) {
   const ResultSpec spec = body.infer(call);
   const Device device = call.x().device();
   Tensor result = allocate(spec, spec.dtype, device);
-  body.run(backend(device), call, &result);
+  run_or_record(body, call, std::span(&result, 1), device, false);
   if (needs_grad(call)) tape::record(std::span(&result, 1), call);
   return result;
 }
@@ -146,13 +180,13 @@ std::array<Tensor, 2> apply_pair(const OpCall& call) {
   const Device device = call.x().device();
   std::array<Tensor, 2> results = {allocate(spec, spec.dtype, device),
                                    allocate(spec, body.second, device)};
-  body.run(backend(device), call, results.data());
+  run_or_record(body, call, results, device, false);
   if (needs_grad(call)) tape::record(results, call);
   return results;
 }
 
 void apply_into(const OpCall& call, const Tensor& out) {
-  body_of(call.op, call.part).run(backend(out.device()), call, &out);
+  run_or_record(body_of(call.op, call.part), call, std::span(&out, 1), out.device(), true);
 }
 
 }  // namespace wick

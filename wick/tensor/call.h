@@ -8,6 +8,7 @@
 #include <cassert>
 #include <cstddef>
 #include <initializer_list>
+#include <memory>
 #include <span>
 
 #include "wick/op/op.h"
@@ -29,6 +30,10 @@ class Operands {
     for (const Tensor* t : tensors) tensors_[i++] = t;
   }
 
+  void add(const Tensor* tensor) {
+    assert(count_ < kMost);
+    tensors_[count_++] = tensor;
+  }
   size_t size() const { return count_; }
   const Tensor& operator[](size_t i) const { return *tensors_[i]; }
   /// Whether a gradient may flow to one of them.
@@ -81,6 +86,29 @@ std::array<Tensor, 2> apply_pair(const OpCall& call);
 /// Runs a call that writes to the elements of `out`, of the result's shape and dtype: fill, iota,
 /// copy, cast, and the random ops. The caller has checked the call. Not recorded for gradients.
 void apply_into(const OpCall& call, const Tensor& out);
+
+/// Takes the calls of a thread in place of backends, to record them.
+class CallRecorder {
+ public:
+  virtual ~CallRecorder() = default;
+  /// A call whose results have storages without memory, or (`writes`) exist already.
+  virtual void add(const OpCall& call, std::span<const Tensor> results, bool writes) = 0;
+};
+/// The recorder of this thread; null: calls are run.
+CallRecorder* recorder();
+/// Makes a recorder this thread's for the length of a scope.
+class WithRecorder {
+ public:
+  explicit WithRecorder(CallRecorder* recorder);
+  ~WithRecorder();
+  WithRecorder(const WithRecorder&) = delete;
+  WithRecorder& operator=(const WithRecorder&) = delete;
+
+ private:
+  CallRecorder* before_;
+};
+/// Memory for a result on a device; while calls are recorded, a storage without memory.
+std::shared_ptr<Storage> result_storage(Device device, size_t bytes);
 
 /// Shape, dtype and strides of a result.
 struct ResultSpec {

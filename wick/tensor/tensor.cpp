@@ -24,7 +24,7 @@ bool is_whole_blocks(const Layout& layout, int64_t block) {
   return layout.offset() % block == 0;
 }
 
-/// Whether every element lies inside `bytes` of storage, and whole blocks where they are blocks.
+/// Whether every element lies inside `bytes` of storage, and a block dtype in whole blocks.
 bool lies_inside(const Layout& layout, DType dtype, size_t bytes) {
   if (layout.elems() == 0) return true;
   const int64_t block = info(dtype).block_elems;
@@ -66,7 +66,7 @@ Tensor Tensor::with(const Layout& layout) const {
 }
 
 Tensor Tensor::empty(const Shape& shape, DType dtype, Device device) {
-  return Tensor(Storage::allocate(device, storage_bytes(shape, dtype)), dtype,
+  return Tensor(result_storage(device, storage_bytes(shape, dtype)), dtype,
                 Layout::contiguous(shape));
 }
 
@@ -103,7 +103,9 @@ Tensor Tensor::from_bytes(const void* data, size_t count, DType dtype, const Sha
                 fmt::format("{} values, shape {}", count, shape.str()),
                 fmt::format("{} != {}", count, shape.elems()));
   }
-  Tensor out = empty(shape, dtype, device);
+  // Memory of its own also while a function is traced: a constant of the graph.
+  Tensor out(Storage::allocate(device, storage_bytes(shape, dtype)), dtype,
+             Layout::contiguous(shape));
   backend(device).upload(out.storage_->data(), data, out.storage_->bytes());
   return out;
 }
@@ -121,6 +123,10 @@ void Tensor::require_real(const char* op) const {
 }
 
 void Tensor::require_copyable(DType dtype) const {
+  if (defined() && storage_->is_traced()) {
+    throw Error(ErrorKind::runtime, "to_vector", "values are read while a function is traced",
+                str(), "a traced function can't depend on values: read them outside of it");
+  }
   if (dtype != this->dtype() && !(this->dtype() == DType::boolean && dtype == DType::u8)) {
     throw Error(ErrorKind::type, "to_vector", "another dtype", str(),
                 fmt::format("asked for {}; convert to {} first", name(dtype), name(dtype)));

@@ -5,6 +5,7 @@
 
 #include "wick/backend/backend.h"
 #include "wick/base/error.h"
+#include "wick/tensor/checks.h"
 #include "wick/tensor/ops.h"
 #include "wick/tensor/tape.h"
 #include "wick/tensor/tensor.h"
@@ -18,7 +19,7 @@ Tensor put_slice(const Tensor& x, const Shape& shape, const SliceRange& r);
 
 void slice_rule(const Vjp& v) { v.to_x(put_slice(v.grad(), v.x().shape(), v.get<SliceRange>())); }
 
-/// Zeros of a shape, with x as their slice.
+/// Zeros of a shape, with x copied to a slice of them.
 Tensor put_slice(const Tensor& x, const Shape& shape, const SliceRange& r) {
   Tensor out = Tensor::zeros(shape, x.dtype(), x.device());
   apply_into({Op::copy, {&x}}, out.slice(r.dim, r.start, r.stop, r.step));
@@ -37,7 +38,7 @@ Tensor put_slice(const Tensor& x, const Shape& shape, const SliceRange& r) {
 /// The rule of views that keep the order of elements.
 void reshape_rule(const Vjp& v) { v.to_x(v.grad().reshape(v.x().shape())); }
 
-/// `out`, a view of x, recorded with its rule where a gradient is wanted.
+/// Records `out`, a view of x, for gradients if x needs one; returns it.
 Tensor recorded(Tensor out, std::string_view name, tape::Rule rule, const Tensor& x,
                 const Attributes& attributes = {}) {
   if (tape::is_wanted(x)) tape::record(out, name, rule, {x}, attributes);
@@ -177,8 +178,14 @@ Tensor Tensor::to(Device device) const {
   if (is_block(dtype_) && !layout_.is_contiguous()) {
     throw Error("to", "blocks in rows that aren't neighbours", str(), "take the whole tensor");
   }
+  if (storage_->is_traced()) {
+    throw Error(ErrorKind::runtime, "to", "moved to another device while a function is traced",
+                str(), "move it before, or the result afterwards");
+  }
+  const WithRecorder run_here(nullptr);  // of a constant of a traced function
   const Tensor dense = contiguous();
-  Tensor out = empty(shape(), dtype_, device);
+  Tensor out(Storage::allocate(device, storage_bytes(shape(), dtype_)), dtype_,
+             Layout::contiguous(shape()));
   const auto bytes = static_cast<size_t>(bytes_of(dtype_, elems()));
   const char* const from =
       static_cast<const char*>(dense.storage_->data()) + bytes_of(dtype_, dense.layout_.offset());
