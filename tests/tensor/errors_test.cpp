@@ -46,7 +46,7 @@ std::vector<std::pair<Op, Call>> calls() {
   auto add = [&](Op op, Call call) { all.push_back({op, std::move(call)}); };
   add(Op::fill, [](const Tensor& x) { x.mutable_view(); });
   add(Op::iota, [](const Tensor& x) { x.view(); });
-  add(Op::copy, [](const Tensor& x) { x.clone(); });
+  add(Op::copy, [](const Tensor& x) { (void)x.clone(); });
   add(Op::copy, [good](const Tensor& x) { cat(std::vector<Tensor>{good, x}, 0); });
   add(Op::copy, [good](const Tensor& x) { stack(std::vector<Tensor>{x, good}, 0); });
   add(Op::cast, [](const Tensor& x) { cast(x, DType::f16); });
@@ -154,20 +154,20 @@ TEST(OpErrors, UndefinedTensorsAreErrorsEverywhere) {
       [](const Tensor& x) { x.device(); },
       [](const Tensor& x) { x.narrow(0, 0, 0); },
       [](const Tensor& x) { x.slice(0, 0, 0); },
-      [](const Tensor& x) { x.transpose(0, 0); },
+      [](const Tensor& x) { (void)x.transpose(0, 0); },
       [](const Tensor& x) { x.t(); },
       [](const Tensor& x) { x.permute({}); },
-      [](const Tensor& x) { x.broadcast_to({2}); },
-      [](const Tensor& x) { x.squeeze(0); },
-      [](const Tensor& x) { x.unsqueeze(0); },
+      [](const Tensor& x) { (void)x.broadcast_to({2}); },
+      [](const Tensor& x) { (void)x.squeeze(0); },
+      [](const Tensor& x) { (void)x.unsqueeze(0); },
       [](const Tensor& x) { x.split({}, 0); },
       [](const Tensor& x) { x.chunk(1, 0); },
-      [](const Tensor& x) { x.reshape({1}); },
+      [](const Tensor& x) { (void)x.reshape({1}); },
       [](const Tensor& x) { x.flatten(); },
-      [](const Tensor& x) { x.contiguous(); },
-      [](const Tensor& x) { x.clone(); },
-      [](const Tensor& x) { x.to(DType::f32); },
-      [](const Tensor& x) { x.to(DType::f16); },
+      [](const Tensor& x) { (void)x.contiguous(); },
+      [](const Tensor& x) { (void)x.clone(); },
+      [](const Tensor& x) { (void)x.to(DType::f32); },
+      [](const Tensor& x) { (void)x.to(DType::f16); },
       [](const Tensor& x) { x.to_vector<float>(); },
       [](const Tensor& x) { x.item<float>(); },
       [](const Tensor& x) { x.view(); },
@@ -333,11 +333,11 @@ TEST(OpErrors, SizesThatOverflow) {
   EXPECT_THAT(error_of([&] { add(column, column.t()); }), HasSubstr("shape: too many elements"));
   EXPECT_THAT(error_of([&] { matmul(column, column.t()); }), HasSubstr("shape: too many elements"));
   EXPECT_THAT(error_of([&] {
-                column.unsqueeze(0).broadcast_to({big, big, 1});
+                (void)column.unsqueeze(0).broadcast_to({big, big, 1});
               }),
               HasSubstr("shape: too many elements"));
   const Tensor most = make({1}, DType::u8).broadcast_to({int64_t{1} << 62});
-  EXPECT_THAT(error_of([&] { most.clone(); }), HasSubstr("out of memory"));
+  EXPECT_THAT(error_of([&] { (void)most.clone(); }), HasSubstr("out of memory"));
   EXPECT_THAT(error_of([&] { most.to_vector<uint8_t>(); }), HasSubstr("out of memory"));
   EXPECT_THAT(error_of([&] { cast(most, DType::f64); }), HasSubstr("too many bytes"));
   EXPECT_THAT(error_of([] { Tensor::arange(0, -1); }), HasSubstr("negative size"));

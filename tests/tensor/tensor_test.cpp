@@ -219,11 +219,11 @@ TEST(Tensor, BlockTensorsKeepTheirRowsWhole) {
           q.permute({1, 0});
         }),
         error_of([&] {
-          q.reshape({2, 128});
+          (void)q.reshape({2, 128});
         }),
-        error_of([&] { q.clone(); }), error_of([&] { q.unsqueeze(0); }),
-        error_of([&] { q.squeeze(0); }), error_of([&] {
-          q.broadcast_to({2, 4, 64});
+        error_of([&] { (void)q.clone(); }), error_of([&] { (void)q.unsqueeze(0); }),
+        error_of([&] { (void)q.squeeze(0); }), error_of([&] {
+          (void)q.broadcast_to({2, 4, 64});
         })}) {
     EXPECT_THAT(error, HasSubstr("not for a block dtype: q4_0[4,64]@cpu: dequantize it first"));
   }

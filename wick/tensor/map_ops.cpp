@@ -1,5 +1,7 @@
 // Elementwise functions.
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <limits>
 
@@ -139,6 +141,44 @@ Op op_for(Op op, const Tensor& x) {
   Tensor name(const Tensor& a, const Tensor& b) { return apply({Op::name, {&a, &b}}); }
 #include "wick/op/ops.def"
 // clang-format on
+
+namespace {
+
+/// A number as a tensor that broadcasts against x, of its dtype. Errors: it isn't one of the dtype.
+Tensor beside(const char* op, const Tensor& x, Scalar number) {
+  if (!x.defined()) throw Error(op, "undefined tensor");
+  if (is_integer(x.dtype())) {
+    const int64_t least = end_of(x.dtype(), false), most = end_of(x.dtype(), true);
+    const bool fits = number.is_integer ? number.i >= least && number.i <= most
+                                        : std::trunc(number.f) == number.f &&
+                                              number.f >= static_cast<double>(least) &&
+                                              number.f < static_cast<double>(most) + 1;
+    if (!fits) {
+      throw Error(ErrorKind::type, op, "a number that the dtype doesn't hold",
+                  fmt::format("{}, {}", x.str(), number.f), "convert the tensor first");
+    }
+  }
+  return Tensor::full({}, number, x.dtype(), x.device());
+}
+
+}  // namespace
+
+#define WICK_OPERATOR(sign, function)                    \
+  Tensor operator sign(const Tensor& x, Scalar number) { \
+    return function(x, beside(#function, x, number));    \
+  }                                                      \
+  Tensor operator sign(Scalar number, const Tensor& x) { \
+    return function(beside(#function, x, number), x);    \
+  }
+WICK_OPERATOR(+, add)
+WICK_OPERATOR(-, sub)
+WICK_OPERATOR(*, mul)
+WICK_OPERATOR(/, div)
+WICK_OPERATOR(<, lt)
+WICK_OPERATOR(<=, le)
+WICK_OPERATOR(>, gt)
+WICK_OPERATOR(>=, ge)
+#undef WICK_OPERATOR
 
 Tensor affine(const Tensor& x, Scalar mul, Scalar add) {
   return apply({Op::affine, {&x}, Numbers{mul, add}});

@@ -71,6 +71,26 @@ inline Tensor operator<=(const Tensor& a, const Tensor& b) { return le(a, b); }
 inline Tensor operator>(const Tensor& a, const Tensor& b) { return gt(a, b); }
 inline Tensor operator>=(const Tensor& a, const Tensor& b) { return ge(a, b); }
 
+/// The functions above with a number at either side. The number is converted to the tensor's dtype
+/// and broadcast: bits and dtype are those of the function with a tensor of that number. Errors: a
+/// number with a fraction for integers, or one that they can't hold.
+#define WICK_OPERATOR(sign)                                     \
+  WICK_API Tensor operator sign(const Tensor& x, Scalar number); \
+  WICK_API Tensor operator sign(Scalar number, const Tensor& x);
+WICK_OPERATOR(+)
+WICK_OPERATOR(-)
+WICK_OPERATOR(*)
+WICK_OPERATOR(/)
+WICK_OPERATOR(<)
+WICK_OPERATOR(<=)
+WICK_OPERATOR(>)
+WICK_OPERATOR(>=)
+#undef WICK_OPERATOR
+inline Tensor& operator+=(Tensor& x, const Tensor& y) { return x = x + y; }
+inline Tensor& operator-=(Tensor& x, const Tensor& y) { return x = x - y; }
+inline Tensor& operator*=(Tensor& x, const Tensor& y) { return x = x * y; }
+inline Tensor& operator/=(Tensor& x, const Tensor& y) { return x = x / y; }
+
 /// The elements converted. Any shape, kept. Any real dtype to any other; float to integer saturates
 /// and makes 0 of NaN. Class exact. Errors: a block dtype.
 WICK_API Tensor cast(const Tensor& x, DType dtype);

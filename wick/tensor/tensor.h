@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
+#include <iosfwd>
 #include <memory>
 #include <span>
 #include <string>
@@ -14,6 +16,7 @@
 #include "wick/base/error.h"
 #include "wick/base/export.h"
 #include "wick/base/layout.h"
+#include "wick/tensor/index.h"
 #include "wick/tensor/storage.h"
 
 namespace wick {
@@ -58,6 +61,12 @@ class WICK_API Tensor {
   static Tensor from(std::span<const T> values, const Shape& shape, Device device = {}) {
     return from_bytes(values.data(), values.size(), DTypeOf<T>::value, shape, device);
   }
+  /// The same as another dtype, converted as by cast: from<float>({…}, shape, DType::f16).
+  template <class T>
+  static Tensor from(const std::vector<T>& values, const Shape& shape, DType dtype,
+                     Device device = {}) {
+    return from(values, shape, device).to(dtype);
+  }
   template <class T>
   static Tensor from(const std::vector<T>& values, const Shape& shape, Device device = {}) {
     if constexpr (std::is_same_v<T, bool>) {  // no span of std::vector<bool>
@@ -92,39 +101,49 @@ class WICK_API Tensor {
 
   // Views: no element moves. Dims count from either end. Of a block dtype, the last dimension stays
   // whole.
+
+  /// x[i], without the first dim. A negative position counts from the end. Errors: out of range.
+  Tensor operator[](int64_t position) const;
+  Tensor operator[](int position) const { return (*this)[static_cast<int64_t>(position)]; }
+  /// x[{0, Slice{1, 3}, ellipsis, new_axis}]: a position takes its dim away, a slice keeps it, dims
+  /// behind the last item stay. Errors: a position out of range, more items than dims, a step of 0.
+  Tensor operator[](std::initializer_list<Index> items) const;
   Tensor narrow(int dim, int64_t start, int64_t length) const;
   Tensor slice(int dim, int64_t start, int64_t stop, int64_t step = 1) const;
-  Tensor transpose(int dim_a, int dim_b) const;
+  [[nodiscard]] Tensor transpose(int dim_a, int dim_b) const;
   /// The last two dimensions swapped.
   Tensor t() const { return transpose(-2, -1); }
   Tensor permute(std::span<const int> order) const;
   Tensor permute(std::initializer_list<int> order) const {
     return permute(std::span(order.begin(), order.size()));
   }
-  Tensor broadcast_to(const Shape& shape) const;
-  Tensor squeeze(int dim) const;
-  Tensor unsqueeze(int dim) const;
+  [[nodiscard]] Tensor broadcast_to(const Shape& shape) const;
+  [[nodiscard]] Tensor squeeze(int dim) const;
+  [[nodiscard]] Tensor unsqueeze(int dim) const;
   std::vector<Tensor> split(std::span<const int64_t> sizes, int dim) const;
   /// `count` pieces of equal size, the last one smaller if need be.
   std::vector<Tensor> chunk(int64_t count, int dim) const;
 
   // Views where strides allow, else a copy.
-  Tensor reshape(const Shape& shape) const;
+  [[nodiscard]] Tensor reshape(const Shape& shape) const;
   Tensor flatten(int first_dim = 0, int last_dim = -1) const;
-  Tensor contiguous() const;
+  [[nodiscard]] Tensor contiguous() const;
 
   /// A dense copy of its own storage.
-  Tensor clone() const;
+  [[nodiscard]] Tensor clone() const;
   /// Converted to another dtype (see the op `cast`); itself if it has it already.
-  Tensor to(DType dtype) const;
+  [[nodiscard]] Tensor to(DType dtype) const;
   /// On another device, dense; itself if it lies there already. Of any dtype. Behind the work of
   /// both devices so far; the host waits for it where it copies to the CPU, or by way of it.
-  Tensor to(Device device) const;
+  [[nodiscard]] Tensor to(Device device) const;
 
-  /// The elements on the host in row-major order; those of bool as bool or uint8_t. Errors: T isn't
-  /// the dtype's type; out of memory.
+  /// The elements on the host in row-major order; those of bool as bool or uint8_t, those of floats
+  /// of 16 and 8 bits as float. Errors: another T than the dtype's type; out of memory.
   template <class T>
   std::vector<T> to_vector() const {
+    if constexpr (std::is_same_v<T, float>) {
+      if (is_narrow_float()) return to(DType::f32).to_vector<float>();
+    }
     require_copyable(DTypeOf<T>::value);
     if constexpr (std::is_same_v<T, bool>) {
       const std::vector<uint8_t> bytes = to_vector<uint8_t>();
@@ -152,14 +171,14 @@ class WICK_API Tensor {
   // Gradients: see wick/tensor/autograd.h.
 
   /// This tensor as a leaf, whose gradient backward() computes; or not. Errors: not a float.
-  Tensor requires_grad(bool wanted = true) const;
+  [[nodiscard]] Tensor requires_grad(bool wanted = true) const;
   /// Whether it is a leaf or depends on one.
   bool needs_grad() const { return node_ != nullptr; }
   /// What backward() has added up for a leaf; undefined: nothing yet. Errors: not a leaf.
   Tensor grad() const;
   void zero_grad() const;
   /// The same elements, without a memory of how they were made.
-  Tensor detach() const;
+  [[nodiscard]] Tensor detach() const;
 
   /// How it was made, for functions over tensors.
   const std::shared_ptr<tape::Node>& node() const { return node_; }
@@ -178,12 +197,19 @@ class WICK_API Tensor {
   /// A view of the same storage, without a memory; views of a layout inside it stay inside.
   Tensor with(const Layout& layout) const;
   void require_real(const char* op) const;
+  bool is_narrow_float() const {
+    return defined() && is_float(dtype_) && dtype_ != DType::f32 && dtype_ != DType::f64;
+  }
 
   std::shared_ptr<Storage> storage_;
   DType dtype_ = DType::f32;
   Layout layout_;
   std::shared_ptr<tape::Node> node_;
 };
+
+/// The elements in nested brackets and Tensor::str(): of more than 1000 elements each dim's ends.
+WICK_API std::string to_string(const Tensor& x);
+WICK_API std::ostream& operator<<(std::ostream& out, const Tensor& x);
 
 /// Rows of activations of a layer that the device's caches hold at once; 0: slices gain nothing.
 WICK_API int64_t rows_in_cache(Device device);
