@@ -1,8 +1,8 @@
 #!/bin/sh
 # sanitize_sample.sh [JOBS]: a sample of the suite under sanitizers, for CI; `make asan` and `make tsan` run the whole.
-# ASan and UBSan: malformed files and texts, errors, and reductions, norms and indexing of the CPU over all their
-# layouts. TSan: the thread pool, and kernels that share it. Nothing is optimised and one instruction set is built:
-# most of a sample's time is its build.
+# ASan and UBSan: malformed files and texts, files that change, errors, graphs, and reductions, norms and indexing of
+# the CPU over all their layouts. TSan: the thread pool, kernels that share it, sessions, files and graphs that
+# several threads use. Nothing is optimised and one instruction set is built: most of a sample's time is its build.
 set -eu
 cd "$(dirname "$0")/.."
 jobs=${1:-$(nproc)}
@@ -36,5 +36,5 @@ sample asan '*-Parity/*' 50
 sample asan 'Parity/*.f16.stepped.cpu-v3:Parity/*.f32.sliced.cpu-v3' 30
 soak &
 soaking=$!
-sample tsan 'ThreadPool*:Memory.ManyThreads:Parity.*threads*' 15
+sample tsan 'ThreadPool*:Memory.ManyThreads:Parity.*threads*:SessionThreads.*:ChangingFile.ManyThreads*:*/Compile.*Threads*' 22
 wait "$soaking"

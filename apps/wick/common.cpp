@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cctype>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -32,29 +31,6 @@ void check_variables(bool uses_device) {
     warn(fmt::format("{}: unknown environment variable{}", printable(variable.name), hint));
   }
   if (!uses_device && !environment("WICK_TRACE").empty()) warn_untraced();
-}
-
-/// Warns of libraries that the environment names and that can't be used.
-void check_libraries(Device device) {
-  for (const DriverDescription& driver : gpu_drivers()) {
-    const char* variable =
-        driver.kind == DeviceKind::cuda ? "WICK_CUDA_LIBRARY" : "WICK_HIP_LIBRARY";
-    if (!driver.found && !environment(variable).empty()) {
-      warn(fmt::format("{}: no driver: {}", variable, driver.missing));
-    }
-  }
-  if (device.kind == DeviceKind::cpu) return;
-  const bool any = !environment("WICK_CUBLASLT_LIBRARY").empty() ||
-                   !environment("WICK_HIPBLASLT_LIBRARY").empty() ||
-                   !environment("WICK_ROCBLAS_LIBRARY").empty();
-  if (!any) return;
-  for (const LibraryDescription& library : gpu_libraries()) {
-    std::string variable = "WICK_" + library.name + "_LIBRARY";
-    for (char& c : variable) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-    if (!library.found && !environment(variable.c_str()).empty()) {
-      warn(fmt::format("{}: not used: {}", variable, library.missing));
-    }
-  }
 }
 
 }  // namespace
@@ -103,7 +79,10 @@ auto ModelOptions::load_with(const Load& load) const {
   models::LoadOptions options;
   options.device = device == "auto" ? best_device() : Device::parse(device);
   backend(options.device);  // named before the file is touched, if there is none such
-  if (device == "auto") check_libraries(options.device);
+  if (device == "auto") {
+    for (const std::string& line : unusable_drivers()) warn(line);
+  }
+  for (const std::string& line : unusable_libraries(options.device)) warn(line);
   if (options.device.kind == DeviceKind::cpu && !environment("WICK_TRACE").empty()) warn_untraced();
   Progress progress("loading");
   options.progress = [&](int64_t done, int64_t total) { progress.update(done, total); };

@@ -45,7 +45,12 @@ std::string type_text(nb::handle object) {
   return nb::cast<std::string>(nb::str(nb::getattr(object.type(), "__name__")));
 }
 
-std::string path_text(nb::handle path) {
+std::string path_text(nb::handle path, std::string_view op) {
+  if (!PyUnicode_Check(path.ptr()) && !PyBytes_Check(path.ptr()) &&
+      !nb::hasattr(path.type(), "__fspath__")) {
+    throw nb::type_error(
+        fmt::format("{}: path: need text or a path: not '{}'", op, type_text(path)).c_str());
+  }
   PyObject* encoded = nullptr;
   if (PyUnicode_FSConverter(path.ptr(), &encoded) == 0) throw nb::python_error();
   const nb::object bytes = nb::steal(encoded);

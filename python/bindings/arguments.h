@@ -45,6 +45,9 @@ struct DeviceArg {
   bool given() const { return object.ptr() != nullptr && !object.is_none(); }
 };
 
+/// Warns of libraries of the device's vendor that the environment names and that can't be used.
+void warn_of_libraries(Device device);
+
 /// A Python number; of NumPy's, too. Not a tensor.
 struct ScalarArg {
   double f = 0;
@@ -139,8 +142,8 @@ std::vector<nb::object> items_of(nb::handle sequence);
 /// The name of an object's type, for errors.
 std::string type_text(nb::handle object);
 
-/// The path that text, bytes or an os.PathLike names.
-std::string path_text(nb::handle path);
+/// The path that text, bytes or an os.PathLike names. Errors begin with `op`.
+std::string path_text(nb::handle path, std::string_view op);
 
 /// Whether it is one integer: Python's, or another's without dims.
 bool is_int(nb::handle object);

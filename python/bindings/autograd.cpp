@@ -5,6 +5,7 @@
 
 #include "python/bindings/arguments.h"
 #include "python/bindings/binding.h"
+#include "python/bindings/named.h"
 #include "python/bindings/python.h"
 #include "wick/base/error.h"
 #include "wick/tensor/tape.h"
@@ -55,7 +56,8 @@ void bind_autograd(nb::module_& m, TensorClass& tensor) {
   tensor
       .def_prop_rw("requires_grad", &Tensor::needs_grad, &set_requires_grad,
                    "Whether it is a leaf, whose gradient backward() computes, or depends on one. "
-                   "Setting it makes a leaf.")
+                   "Setting it makes a leaf.",
+                   nb::for_setter(nb::arg("requires_grad")))
       .def(
           "requires_grad_",
           [](nb::handle self, bool wanted) {
@@ -66,10 +68,11 @@ void bind_autograd(nb::module_& m, TensorClass& tensor) {
           nb::sig("def requires_grad_(self, requires_grad: bool = True) -> Tensor"),
           "Makes this very tensor a leaf; gives itself.")
       .def_prop_ro("is_leaf", &is_leaf, "Whether no function over leaves made it.")
-      .def_prop_rw("grad", &grad_of, &set_grad,
-                   "What backward() has added up for a leaf, or None. None forgets it; a tensor of the "
-                   "leaf's shape, dtype and device takes its place.",
-                   nb::for_setter(nb::arg("grad").none()))
+      .def_prop_rw(
+          "grad", &grad_of, &set_grad,
+          "What backward() has added up for a leaf, or None. None and del forget it; a tensor "
+          "of the leaf's shape, dtype and device takes its place.",
+          nb::for_setter(nb::arg("grad").none()))
       .def("zero_grad", &Tensor::zero_grad, "Forgets grad.")
       .def("detach", &Tensor::detach, "The same elements, without a memory of how they were made.")
       .def(
@@ -84,8 +87,12 @@ void bind_autograd(nb::module_& m, TensorClass& tensor) {
           "leaf's "
           "grad.\nOf one element, or with the gradient of it. create_graph: the gradients have "
           "gradients.\nErrors: it depends on no leaf, an op on the way isn't differentiable.");
-  m.def("_gradients", &gradients_of, "y"_a, "inputs"_a, "gradient"_a = nb::none(),
-        "create_graph"_a = false);
+  // def_prop_rw has no deleter.
+  const nb::object grad = tensor.attr("grad");
+  tensor.attr("grad") =
+      grad.attr("deleter")(nb::cpp_function([](Tensor& x) { x.zero_grad(); }, nb::is_method()));
+  m.def("_grad", named("grad", "gradients", &gradients_of), "y"_a, "inputs"_a,
+        "gradient"_a = nb::none(), "create_graph"_a = false);
   m.def("is_grad_enabled", &grad_enabled, "Whether calls of this thread are remembered.");
   m.def("set_grad_enabled", &set_grad_enabled, "enabled"_a,
         "Whether calls of this thread are remembered from now on; see wick.no_grad.");

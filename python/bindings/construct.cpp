@@ -6,6 +6,7 @@
 
 #include "python/bindings/arguments.h"
 #include "python/bindings/binding.h"
+#include "python/bindings/named.h"
 #include "python/bindings/operators.h"
 #include "python/bindings/python.h"
 #include "wick/base/error.h"
@@ -214,7 +215,7 @@ Tensor arange(ScalarArg first, const nb::object& second, ScalarArg step, DTypeAr
 }  // namespace
 
 void bind_construction(nb::module_& m) {
-  m.def("tensor", &tensor_of, "data"_a.none(), "dtype"_a = nb::none(), "device"_a = nb::none(),
+  m.def("tensor", named("tensor", "cast", &tensor_of), "data"_a.none(), "dtype"_a = nb::none(), "device"_a = nb::none(),
         "requires_grad"_a = false,
         nb::sig(
             "def tensor(data: typing.Any, dtype: DType | str | None = None, device: Device | str | "
@@ -229,7 +230,7 @@ void bind_construction(nb::module_& m) {
         nb::sig("def " #name "(*shape: " WICK_INTS ", dtype: DType | str | None = None, "     \
                 "device: Device | str = 'cpu', requires_grad: bool = False) -> Tensor"),      \
         doc " float32 unless dtype says otherwise.");                                         \
-  m.def(#name "_like", &constant_like<value>, "x"_a, "dtype"_a = nb::none(),                  \
+  m.def(#name "_like", named(#name "_like", "full", &constant_like<value>), "x"_a, "dtype"_a = nb::none(),                  \
         nb::sig("def " #name "_like(x: Tensor, dtype: DType | str | None = None) -> Tensor"), \
         doc " Of x's shape and device, and of its dtype unless dtype says otherwise.");
   WICK_CONSTANT(zeros, 0, "Every element 0.")
@@ -240,7 +241,7 @@ void bind_construction(nb::module_& m) {
         nb::sig("def full(shape: " WICK_INTS ", value: float, dtype: DType | str | None = "
                 "None, device: Device | str = 'cpu', requires_grad: bool = False) -> Tensor"),
         "Every element one value. bool of a bool, int64 of an int, else float32, unless dtype says otherwise.");
-  m.def("full_like", &full_like, "x"_a, "value"_a, "dtype"_a = nb::none(),
+  m.def("full_like", named("full_like", "full", &full_like), "x"_a, "value"_a, "dtype"_a = nb::none(),
         "Every element one value. Of x's shape and device, and of its dtype unless dtype says "
         "otherwise.");
   m.def("arange", &arange, "start"_a, "stop"_a = nb::none(), "step"_a = 1, "dtype"_a = nb::none(),

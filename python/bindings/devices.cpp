@@ -28,6 +28,25 @@ std::string name_of(Device device) {
   throw Error(ErrorKind::runtime, "device", "no such device here", device.str());
 }
 
+void warn_of(const std::vector<std::string>& lines) {
+  for (const std::string& line : lines) {
+    if (PyErr_WarnEx(PyExc_RuntimeWarning, line.c_str(), 1) != 0) throw nb::python_error();
+  }
+}
+
+/// Where models run best. Warns of drivers that the environment names and that can't be used.
+Device best_with_warnings() {
+  std::vector<std::string> unusable;
+  Device best;
+  {
+    const ReleasedGil released;
+    best = best_device();
+    unusable = unusable_drivers();
+  }
+  warn_of(unusable);
+  return best;
+}
+
 /// The CPU, and every GPU that there are kernels or a compiler for.
 std::vector<Device> devices() {
   std::vector<Device> all{Device::cpu()};
@@ -76,6 +95,15 @@ void bind_memory(nb::module_& m) {
 
 }  // namespace
 
+void warn_of_libraries(Device device) {
+  std::vector<std::string> unusable;
+  {
+    const ReleasedGil released;
+    unusable = unusable_libraries(device);
+  }
+  warn_of(unusable);
+}
+
 Device DeviceArg::get() const {
   if (nb::isinstance<Device>(object)) return nb::cast<const Device&>(object);
   if (!nb::isinstance<nb::str>(object)) {
@@ -85,10 +113,7 @@ Device DeviceArg::get() const {
             .c_str());
   }
   const auto text = nb::cast<std::string>(object);
-  if (text == "auto") {
-    const ReleasedGil released;
-    return best_device();
-  }
+  if (text == "auto") return best_with_warnings();
   return Device::parse(text);
 }
 
@@ -118,17 +143,19 @@ void bind_devices(nb::module_& m) {
   m.def(
       "devices",
       [] {
-        const ReleasedGil released;
-        return devices();
+        std::vector<std::string> unusable;
+        std::vector<Device> all;
+        {
+          const ReleasedGil released;
+          all = devices();
+          unusable = unusable_drivers();
+        }
+        warn_of(unusable);
+        return all;
       },
       "The devices that tensors and models can be on: the CPU, and the GPUs found.");
-  m.def(
-      "best_device",
-      [] {
-        const ReleasedGil released;
-        return best_device();
-      },
-      "Where models run best; \"auto\" as a device means it.");
+  m.def("best_device", &best_with_warnings,
+        "Where models run best; \"auto\" as a device means it.");
   m.def("num_threads", &cpu::threads, "Threads that work on the CPU may use.");
   m.def("set_num_threads", &cpu::set_threads, "count"_a,
         "Lets work on the CPU use so many threads.");

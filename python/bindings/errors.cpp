@@ -30,7 +30,8 @@ const Type kTypes[] = {
     {ErrorKind::index, "OutOfRangeError", &PyExc_IndexError,
      "A dim, an id or a position that isn't there."},
     {ErrorKind::memory, "OutOfMemoryError", &PyExc_MemoryError, "No memory left on the device."},
-    {ErrorKind::file, "FileError", &PyExc_OSError, "A file can't be read or written."},
+    {ErrorKind::file, "FileError", &PyExc_OSError,
+     "A file can't be read or written, ends too early, or changed while it was in use."},
     {ErrorKind::not_implemented, "NotSupportedError", &PyExc_NotImplementedError,
      "What wick doesn't have."},
 };

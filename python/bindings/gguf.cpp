@@ -46,8 +46,8 @@ nb::object value_object(const io::GgufValue& value) {
   }
 }
 
-PyGguf open_file(nb::handle path) {
-  const std::string name = path_text(path);
+PyGguf open_file(nb::handle path, std::string_view op) {
+  const std::string name = path_text(path, op);
   const ReleasedGil released;
   return {io::Gguf::open(name)};
 }
@@ -94,7 +94,8 @@ void bind_gguf(nb::module_& m) {
       "short.\nErrors: everything that can be wrong with the file, when it is opened; a file that "
       "was changed since,\nwhen a tensor is asked for.")
       .def(
-          "__init__", [](PyGguf* self, nb::handle path) { new (self) PyGguf(open_file(path)); },
+          "__init__",
+          [](PyGguf* self, nb::handle path) { new (self) PyGguf(open_file(path, "Gguf")); },
           "path"_a, nb::sig("def __init__(self, path: str | os.PathLike[str]) -> None"))
       .def_prop_ro("path", [](const PyGguf& self) { return self.file->path(); })
       .def_prop_ro("version", [](const PyGguf& self) { return self.file->version(); })
@@ -117,7 +118,7 @@ void bind_gguf(nb::module_& m) {
                            self.file->tensors().size());
       });
   m.def(
-      "load_gguf", [](nb::handle path) { return tensors(open_file(path)); }, "path"_a,
+      "load_gguf", [](nb::handle path) { return tensors(open_file(path, "load_gguf")); }, "path"_a,
       nb::sig("def load_gguf(path: str | os.PathLike[str]) -> dict[str, Tensor]"),
       "The tensors of a GGUF file by name; nothing is copied. wick.Gguf gives the metadata, too.");
 }

@@ -8,6 +8,7 @@
 
 #include "python/bindings/arguments.h"
 #include "python/bindings/binding.h"
+#include "python/bindings/named.h"
 #include "python/bindings/python.h"
 #include "wick/base/error.h"
 #include "wick/tensor/ops.h"
@@ -252,7 +253,12 @@ Tensor index_with(const Tensor& x, const std::vector<Item>& items) {
   return unlocked([&] { return choose(out, chosen, place.get()); }, out);
 }
 
-Tensor get_item(const Tensor& x, nb::handle index) { return index_with(x, read_items(index)); }
+/// The same, whose errors are of indexing, not of the views that it is made of.
+Tensor indexed(const Tensor& x, const std::vector<Item>& items) {
+  return named("index", "narrow", &index_with)(x, items);
+}
+
+Tensor get_item(const Tensor& x, nb::handle index) { return indexed(x, read_items(index)); }
 
 int64_t length(const Tensor& x) {
   if (x.rank() == 0) throw nb::type_error("len() of a tensor without dims");
@@ -272,7 +278,7 @@ Tensor view_at(const Tensor& x, nb::handle index) {
   if (std::ranges::any_of(items, &Item::has_tensor)) {
     throw nb::type_error("need ints, slices, None and ...: ids and masks give no view");
   }
-  return index_with(x, items);
+  return indexed(x, items);
 }
 
 void bind_indexing(nb::module_& m, TensorClass& tensor) {
@@ -280,15 +286,16 @@ void bind_indexing(nb::module_& m, TensorClass& tensor) {
       .def(
           "__iter__", [](nb::handle self) { return nb::borrow(self); },
           nb::sig("def __iter__(self) -> _TensorIterator"))
-      .def("__next__", [](TensorIterator& it) {
-        if (it.next == it.x.shape()[0]) throw nb::stop_iteration();
-        return it.x.narrow(0, it.next++, 1).squeeze(0);
-      });
+      .def("__next__", named("index", "squeeze", [](TensorIterator& it) {
+             if (it.next == it.x.shape()[0]) throw nb::stop_iteration();
+             return it.x.narrow(0, it.next++, 1).squeeze(0);
+           }));
   tensor
       .def("__getitem__", &get_item, nb::arg("index").none(),
            nb::sig("def __getitem__(self, index: typing.Any, /) -> Tensor"),
            "Elements as NumPy chooses them: ints, slices, None and ... give views; integer ids and "
-           "masks (bool, and\ntensors of uint8) in tensors, arrays or lists copy. Negative ones count "
+           "masks (bool, and\ntensors of uint8) in tensors, arrays or lists copy. Negative ones "
+           "count "
            "from the end.\nErrors: IndexError out of range, TypeError for what isn't an index.")
       .def(
           "__setitem__",

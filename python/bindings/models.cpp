@@ -210,9 +210,10 @@ std::unique_ptr<TextStream> model_stream(const Model& model, nb::handle prompt,
 }
 
 Model load_model(nb::handle path, DeviceArg device, nb::object progress) {
-  const std::string name = path_text(path);
+  const std::string name = path_text(path, "load");
   models::LoadOptions options;
   options.device = device.get();
+  warn_of_libraries(options.device);
   // Also where Ctrl-C is heard: loading ends with what Python raised.
   options.progress = [&](int64_t done, int64_t all) {
     const HeldGil held;

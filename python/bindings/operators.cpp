@@ -7,8 +7,10 @@
 #include <string_view>
 
 #include "python/bindings/binding.h"
+#include "python/bindings/named.h"
 #include "python/bindings/python.h"
 #include "wick/base/error.h"
+#include "wick/op/op.h"
 #include "wick/tensor/ops.h"
 
 namespace wick::python {
@@ -62,9 +64,17 @@ constexpr auto find(const Rows& rows, std::string_view name) {
   return decltype(rows[0].function){};
 }
 
+/// The dtypes that a row takes.
+constexpr DTypeSet dtypes_of(std::string_view row) {
+  for (const OpInfo& op : kOps) {
+    if (op.name == row) return op.dtypes;
+  }
+  return {};
+}
+
 /// The largest whole numbers not above a / b, as Python has //.
 Tensor floor_divide(const Tensor& a, const Tensor& b) {
-  const Tensor quotient = div(a, b);
+  const Tensor quotient = named("//", "div", &div)(a, b);
   if (is_float(a.dtype())) return floor(quotient);
   if (info(a.dtype()).kind != DTypeKind::signed_integer) return quotient;
   // Truncated is one above where something is left over of the other sign than b's.
@@ -73,12 +83,18 @@ Tensor floor_divide(const Tensor& a, const Tensor& b) {
   return sub(quotient, logical_and(ne(rest, zero), lt(bitwise_xor(rest, b), zero)).to(a.dtype()));
 }
 
-/// Elementwise quotients. Errors: whole numbers, which don't become floats unasked.
+/// Errors: whole numbers and bool, whose quotients by / don't become floats unasked.
+void require_floats(const Tensor& x) {
+  if (is_float(x.dtype()) || is_block(x.dtype())) return;
+  throw Error(ErrorKind::type, "/", "of whole numbers", x.str(),
+              x.dtype() == DType::boolean
+                  ? "convert first: x.to(wick.float32) / y"
+                  : "write // for whole quotients, or convert first: x.to(wick.float32) / y");
+}
+
+/// Elementwise quotients. Errors: those of require_floats.
 Tensor true_divide(const Tensor& a, const Tensor& b) {
-  if (a.dtype() == b.dtype() && !is_float(a.dtype()) && !is_block(a.dtype())) {
-    throw Error(ErrorKind::type, "/", "of whole numbers", a.str(),
-                "write // for whole quotients, or convert first: x.to(wick.float32) / y");
-  }
+  require_floats(a);
   return div(a, b);
 }
 
@@ -89,6 +105,8 @@ struct BinaryOperator {
   const char* reflected;  ///< null: none
   const char* row;
   const char* doc;
+  const char* shown = nullptr;             ///< its name in errors; null: the row's
+  void (*check)(const Tensor&) = nullptr;  ///< of a tensor beside a number; null: none
 };
 constexpr BinaryOperator kOperators[] = {
     {"__add__", "__radd__", "add", "add"},
@@ -110,7 +128,14 @@ constexpr BinaryOperator kOperators[] = {
 };
 
 void bind_operator(TensorClass& tensor, const BinaryOperator& op, BinaryFunction function) {
-  const char* const row = op.row;
+  const char* const shown = op.shown != nullptr ? op.shown : op.row;
+  const DTypeSet takes = dtypes_of(op.row);
+  const auto number_beside = [shown, takes, check = op.check](const Tensor& a,
+                                                              const OperandArg& b) {
+    const ScalarArg& number = b.get(shown);
+    if (check != nullptr) check(a);
+    return beside(a, number, shown, takes);
+  };
   const std::string with_tensor =
       std::string("def ") + op.method + "(self, other: Tensor, /) -> Tensor";
   const std::string with_number =
@@ -123,9 +148,9 @@ void bind_operator(TensorClass& tensor, const BinaryOperator& op, BinaryFunction
       nb::is_operator(), nb::sig(with_tensor.c_str()), op.doc);
   tensor.def(
       op.method,
-      [function, row](const Tensor& a, OperandArg b) {
-        const ScalarArg& number = b.get(row);
-        return unlocked([&] { return function(a, beside(a, number, row)); }, a);
+      [function, number_beside](const Tensor& a, OperandArg b) {
+        const Tensor number = number_beside(a, b);
+        return unlocked([&] { return function(a, number); }, a);
       },
       nb::is_operator(), nb::sig(with_number.c_str()));
   if (op.reflected == nullptr) return;
@@ -133,11 +158,23 @@ void bind_operator(TensorClass& tensor, const BinaryOperator& op, BinaryFunction
       std::string("def ") + op.reflected + "(self, other: float, /) -> Tensor";
   tensor.def(
       op.reflected,
-      [function, row](const Tensor& a, OperandArg b) {
-        const ScalarArg& number = b.get(row);
-        return unlocked([&] { return function(beside(a, number, row), a); }, a);
+      [function, number_beside](const Tensor& a, OperandArg b) {
+        const Tensor number = number_beside(a, b);
+        return unlocked([&] { return function(number, a); }, a);
       },
       nb::is_operator(), nb::sig(reflected.c_str()));
+}
+
+/// What to do about a float beside a tensor of the dtype, for an op that takes `takes`.
+const char* float_advice(DType dtype, DTypeSet takes) {
+  const bool kept = takes.contains(dtype);
+  if (takes.contains(DType::f32)) {
+    return !kept                     ? "convert with .to(wick.float32)"
+           : dtype == DType::boolean ? "convert with .to(wick.float32), or use True or False"
+                                     : "convert with .to(wick.float32), or use an int";
+  }
+  if (!kept) return "convert with .to(wick.int64), and use an int";
+  return dtype == DType::boolean ? "use True or False" : "use an int";
 }
 
 void bind_sign(TensorClass& tensor, const char* method, UnaryFunction function, const char* doc) {
@@ -152,35 +189,33 @@ void check_fits(int64_t value, DType dtype) {
   const auto [low, high] = bounds_of(dtype);
   if (value >= low && value <= high) return;
   PyErr_SetString(PyExc_OverflowError,
-                  fmt::format("{} is out of bounds for {}", value, name(dtype)).c_str());
+                  fmt::format("{} is out of bounds for {}", value, python_name(dtype)).c_str());
   throw nb::python_error();
 }
 
-Scalar fitting(const ScalarArg& value, DType dtype, const char* op) {
+Scalar fitting(const ScalarArg& value, DType dtype, const char* op, DTypeSet takes) {
   if (is_float(dtype)) return value.is_large ? Scalar(value.to_double()) : value.get();
   if (!is_integer(dtype) && dtype != DType::boolean) return value.get();
   if (!value.is_integer) {
     (void)value.get();  // what the object raised comes first
-    throw nb::type_error(
-        fmt::format("{}: a float with {}: nothing is promoted: convert with .to(wick.float32), or "
-                    "use an int",
-                    op, python_name(dtype))
-            .c_str());
+    throw nb::type_error(fmt::format("{}: a float with {}: nothing is promoted: {}", op,
+                                     python_name(dtype), float_advice(dtype, takes))
+                             .c_str());
   }
   const Scalar integer = value.get();
   if (dtype == DType::boolean && integer.i != 0 && integer.i != 1) {
     throw nb::type_error(
         fmt::format("{}: {} with bool: nothing is promoted: convert the tensor first, "
-                    "as with .to(wick.int64)",
-                    op, integer.i)
+                    "as with .to(wick.{})",
+                    op, integer.i, takes.contains(DType::i64) ? "int64" : "float32")
             .c_str());
   }
   check_fits(integer.i, dtype);
   return integer;
 }
 
-Tensor beside(const Tensor& x, const ScalarArg& value, const char* op) {
-  return Tensor::full({}, fitting(value, x.dtype(), op), x.dtype(), x.device());
+Tensor beside(const Tensor& x, const ScalarArg& value, const char* op, DTypeSet takes) {
+  return Tensor::full({}, fitting(value, x.dtype(), op, takes), x.dtype(), x.device());
 }
 
 void bind_operators(TensorClass& tensor) {
@@ -192,8 +227,11 @@ void bind_operators(TensorClass& tensor) {
   if (const UnaryFunction invert = find(kUnary, "bitwise_not")) {
     bind_sign(tensor, "__invert__", invert, "bitwise_not");
   }
-  bind_operator(tensor, {"__truediv__", "__rtruediv__", "div", "div of floats"}, &true_divide);
-  bind_operator(tensor, {"__floordiv__", "__rfloordiv__", "div", "floor of div"}, &floor_divide);
+  bind_operator(tensor,
+                {"__truediv__", "__rtruediv__", "div", "div of floats", "/", &require_floats},
+                &true_divide);
+  bind_operator(tensor, {"__floordiv__", "__rfloordiv__", "div", "floor of div", "//"},
+                &floor_divide);
   tensor.def("__pos__", [](const Tensor& x) { return x; });
   tensor.def(
       "__matmul__",

@@ -1,6 +1,9 @@
 // The rows of ops.def as functions and methods: the regular ones by the macros themselves.
 #include "python/bindings/ops.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "python/bindings/operators.h"
 #include "wick/tensor/ops.h"
 
@@ -8,6 +11,26 @@ namespace wick::python {
 namespace {
 
 using namespace nb::literals;
+
+/// Functions of Python, and functions of C++ that they are made of beside the one of their row.
+constexpr std::pair<std::string_view, std::string_view> kMadeOf[] = {
+    {"copy", "clone"},
+    {"grad", "backward"},
+    {"index", "permute"},
+    {"index", "reshape"},
+    {"index", "slice"},
+    {"index", "squeeze"},
+    {"index", "unsqueeze"},
+    {"max", "maximum"},
+    {"min", "minimum"},
+    {"rope_of_tokens", "rope_interleaved"},
+    {"split", "size"},
+    {"stack", "cat"},
+    {"upsample_bilinear2d", "size"},
+    {"upsample_bilinear2d_grad", "size"},
+    {"upsample_nearest2d", "size"},
+    {"upsample_nearest2d_grad", "size"},
+};
 
 std::string dtype_names(DTypeSet set) {
   if (set == dtypes::kReal) return "all real dtypes";
@@ -77,16 +100,19 @@ void add_binary(OpBinder& ops, Op op, Tensor (*function)(const Tensor&, const Te
                 "bool."
               : "Shapes broadcast; dtypes and devices are the same; a number takes the tensor's.",
           "a"_a, "b"_a);
+  const DTypeSet takes = info(op).dtypes;
   ops.overload<true>(
-      row,
-      [function, row](const Tensor& a, ScalarArg b) {
-        return unlocked([&] { return function(a, beside(a, b, row)); }, a);
+      op, row,
+      [function, row, takes](const Tensor& a, ScalarArg b) {
+        const Tensor number = beside(a, b, row, takes);
+        return unlocked([&] { return function(a, number); }, a);
       },
       "a"_a, "b"_a);
   ops.overload<false>(
-      row,
-      [function, row](ScalarArg a, const Tensor& b) {
-        return unlocked([&] { return function(beside(b, a, row), b); }, b);
+      op, row,
+      [function, row, takes](ScalarArg a, const Tensor& b) {
+        const Tensor number = beside(b, a, row, takes);
+        return unlocked([&] { return function(number, b); }, b);
       },
       "a"_a, "b"_a);
 }
@@ -118,13 +144,13 @@ void add_best(OpBinder& ops, Op op, ReduceFunction values, ReduceFunction indice
       "(minimum). Values over several dims: amax (amin).",
       "x"_a);
   ops.overload<true>(
-      name,
+      op, name,
       [of_two](const Tensor& x, const Tensor& other) {
         return unlocked([&] { return of_two(x, other); }, x, other);
       },
       "x"_a, "other"_a);
   ops.overload<true>(
-      name,
+      op, name,
       [values, indices, name, several](const Tensor& x, IntsArg dim, bool keepdim) {
         if (!is_int(dim.object)) {
           throw nb::type_error(
@@ -232,6 +258,15 @@ void bind_op_info(nb::module_& m) {
 std::map<Op, std::vector<std::string>>& served() {
   static auto* const names = new std::map<Op, std::vector<std::string>>();
   return *names;
+}
+
+void throw_named(const Error& error, const char* name, std::string_view made_of) {
+  const std::string_view message = error.what(), op = error.op();
+  const auto is_part = [&](const auto& row) { return row.first == name && row.second == op; };
+  const bool renamed = op == made_of || std::ranges::any_of(kMadeOf, is_part);
+  constexpr size_t kColon = 2;
+  if (!renamed || op == name || message.size() < op.size() + kColon) throw;
+  throw Error(error.kind(), name, message.substr(op.size() + kColon));
 }
 
 std::string docstring(Op op, std::string_view more) {

@@ -12,6 +12,7 @@
 
 #include "python/bindings/arguments.h"
 #include "python/bindings/binding.h"
+#include "python/bindings/named.h"
 #include "python/bindings/python.h"
 #include "wick/op/op.h"
 
@@ -74,7 +75,7 @@ class OpBinder {
            const Rest&... names) {
     served()[op].emplace_back(name);
     bind<FirstIsTensor<Args...>::value>(
-        name,
+        op, name,
         [f, name](typename PyArg<Args>::Type... args) {
           return call(f, PyArg<Args>::get(args, name)...);
         },
@@ -85,21 +86,22 @@ class OpBinder {
   void add_as(Op op, const char* name, const F& f, std::string_view more, const First& first,
               const Rest&... names) {
     served()[op].emplace_back(name);
-    bind<true>(name, f, docstring(op, more), first, names...);
+    bind<true>(op, name, f, docstring(op, more), first, names...);
   }
   /// The same without a method.
   template <class F, class First, class... Rest>
   void function(Op op, const char* name, const F& f, std::string_view more, const First& first,
                 const Rest&... names) {
     served()[op].emplace_back(name);
-    bind<false>(name, f, docstring(op, more), first, names...);
+    bind<false>(op, name, f, docstring(op, more), first, names...);
   }
 
-  /// Another way to call what was bound last under a name.
+  /// Another way to call what was bound last under a name, which serves the same row.
   template <bool kIsMethod, class F, class First, class... Rest>
-  void overload(const char* name, const F& f, const First& first, const Rest&... names) {
-    module_.def(name, f, first, names...);
-    if constexpr (kIsMethod) tensor_.def(name, f, names...);
+  void overload(Op op, const char* name, const F& f, const First& first, const Rest&... names) {
+    const auto bound = named(name, wick::name(op), f);
+    module_.def(name, bound, first, names...);
+    if constexpr (kIsMethod) tensor_.def(name, bound, names...);
   }
 
  private:
@@ -108,10 +110,11 @@ class OpBinder {
     return unlocked([&] { return f(values...); }, values...);
   }
   template <bool kIsMethod, class F, class First, class... Rest>
-  void bind(const char* name, const F& f, const std::string& doc, const First& first,
+  void bind(Op op, const char* name, const F& f, const std::string& doc, const First& first,
             const Rest&... names) {
-    module_.def(name, f, first, names..., doc.c_str());
-    if constexpr (kIsMethod) tensor_.def(name, f, names..., doc.c_str());
+    const auto bound = named(name, wick::name(op), f);
+    module_.def(name, bound, first, names..., doc.c_str());
+    if constexpr (kIsMethod) tensor_.def(name, bound, names..., doc.c_str());
   }
 
   nb::module_& module_;

@@ -10,6 +10,21 @@ namespace {
 
 using namespace nb::literals;
 
+/// Errors: a bias that can't be added to the product of x by n rows.
+void check_bias(const Tensor& x, const Tensor& bias, int64_t n) {
+  const std::string operands = fmt::format("x {}, bias {}", x.str(), bias.str());
+  if (bias.device() != x.device()) {
+    throw Error("linear", "bias on another device", operands, "move one of them");
+  }
+  if (bias.dtype() != x.dtype()) {
+    throw Error(ErrorKind::type, "linear", "bias of another dtype", operands,
+                fmt::format("nothing is promoted: convert the bias to {}", name(x.dtype())));
+  }
+  if (bias.rank() != 1 || bias.size(0) != n) {
+    throw Error("linear", "bias of another shape", operands, fmt::format("need [{}]", n));
+  }
+}
+
 /// A tensor or a prepared weight, and what comes before the product and after it.
 Tensor linear_any(const Tensor& x, WeightArg arg, MaybeTensor bias_arg, MaybeTensor norm, float eps,
                   bool silu_mul, MaybeTensor residual) {
@@ -18,9 +33,7 @@ Tensor linear_any(const Tensor& x, WeightArg arg, MaybeTensor bias_arg, MaybeTen
   const bool is_fused = fusion.norm.defined() || silu_mul || fusion.residual.defined();
   const Tensor bias = bias_arg.get();
   const auto product = [&](const Weight& w) {
-    if (bias.defined() && !(bias.rank() == 1 && bias.size(0) == w.n())) {
-      throw Error("linear", "bias of another shape", bias.str(), fmt::format("need [{}]", w.n()));
-    }
+    if (bias.defined()) check_bias(x, bias, w.n());
     const Tensor y = is_fused ? linear(x, w, fusion) : linear(x, w);
     return bias.defined() ? add(y, bias) : y;
   };

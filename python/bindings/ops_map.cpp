@@ -1,4 +1,6 @@
 // Functions of elements that take numbers beside tensors.
+#include <fmt/format.h>
+
 #include <limits>
 
 #include "python/bindings/operators.h"
@@ -10,18 +12,39 @@ namespace {
 
 using namespace nb::literals;
 
-/// a and b as tensors: a number takes the dtype of the tensor beside it.
+/// One of where's branches: a tensor, or else a number.
+struct Branch {
+  Tensor tensor;
+  ScalarArg number;
+};
+
+Branch branch_of(TensorOrNumber arg, const char* name) {
+  if (nb::isinstance<Tensor>(arg.object)) return {nb::cast<const Tensor&>(arg.object), {}};
+  nb::detail::make_caster<ScalarArg> number;
+  if (!number.from_python(arg.object, 0, nullptr)) {
+    throw nb::type_error(
+        fmt::format("where: {}: need a tensor or a number: not '{}'", name, type_text(arg.object))
+            .c_str());
+  }
+  return {{}, number.value};
+}
+
+/// What holds both numbers: bool of bools, int64 of ints, else float32.
+DType common_dtype(const ScalarArg& a, const ScalarArg& b) {
+  if (a.is_bool && b.is_bool) return DType::boolean;
+  return a.is_integer && b.is_integer ? DType::i64 : DType::f32;
+}
+
+/// A number takes the dtype and the device of the tensor beside it.
 Tensor where_of(const Tensor& condition, TensorOrNumber a, TensorOrNumber b) {
-  const auto tensor_or_number = [](nb::handle value, nb::handle other) {
-    if (nb::isinstance<Tensor>(value)) return nb::cast<const Tensor&>(value);
-    nb::detail::make_caster<ScalarArg> number;
-    if (!number.from_python(value, 0, nullptr) || !nb::isinstance<Tensor>(other)) {
-      throw nb::type_error("where: need two tensors, or a tensor and a number");
-    }
-    return beside(nb::cast<const Tensor&>(other), number.value, "where");
+  const Branch first = branch_of(a, "a"), second = branch_of(b, "b");
+  const auto tensor_of = [&](const Branch& branch, const Branch& other) {
+    if (branch.tensor.defined()) return branch.tensor;
+    if (other.tensor.defined()) return beside(other.tensor, branch.number, "where");
+    const DType dtype = common_dtype(first.number, second.number);
+    return Tensor::full({}, fitting(branch.number, dtype, "where"), dtype, condition.device());
   };
-  const Tensor yes = tensor_or_number(a.object, b.object),
-               no = tensor_or_number(b.object, a.object);
+  const Tensor yes = tensor_of(first, second), no = tensor_of(second, first);
   return unlocked([&] { return where(condition, yes, no); }, condition, yes, no);
 }
 
@@ -50,7 +73,8 @@ void bind_map_ops(OpBinder& ops) {
   ops.add(Op::powf, "powf", &powf, "Any shape, kept.", "x"_a, "exponent"_a);
   ops.add(Op::elu, "elu", &elu, "Any shape, kept.", "x"_a, "alpha"_a = 1);
   ops.add_as(Op::where, "where", &where_of,
-             "Shapes broadcast; a and b share a dtype, which a number takes from the other.",
+             "Shapes broadcast; a and b share a dtype, which a number takes from the tensor beside "
+             "it. Of two numbers:\nbool of bools, int64 of ints, else float32.",
              "condition"_a, "a"_a, "b"_a);
   ops.add_as(
       Op::where, "masked_fill",
@@ -58,7 +82,8 @@ void bind_map_ops(OpBinder& ops) {
         const Scalar filling = fitting(value, x.dtype(), "masked_fill");
         return unlocked([&] { return masked_fill(x, mask, filling); }, x, mask);
       },
-      "x, but a number where the mask (bool, uint8, uint32, int64) is non-zero. The mask broadcasts.",
+      "x, but a number where the mask (bool, uint8, uint32, int64) is non-zero. The mask "
+      "broadcasts.",
       "x"_a, "mask"_a, "value"_a);
   ops.add(Op::any, "any", &any, "Shapes of sum. bool.", "x"_a, "dim"_a = nb::none(),
           "keepdim"_a = false);

@@ -21,6 +21,14 @@ std::array<int64_t, 2> two(IntsArg arg, const char* op, const char* name) {
   throw nb::type_error(fmt::format("{}: need one int or two", what).c_str());
 }
 
+/// One number, which may be in a sequence of one.
+int64_t one(IntsArg arg, const char* op, const char* name) {
+  const std::string what = fmt::format("{}: {}", op, name);
+  const std::vector<int64_t> values = arg.get(what);
+  if (values.size() != 1) throw nb::type_error(fmt::format("{}: need one int", what).c_str());
+  return values[0];
+}
+
 ConvParams conv_params(const char* op, IntsArg stride, IntsArg padding, IntsArg dilation,
                        int64_t groups) {
   ConvParams params;
@@ -39,6 +47,12 @@ PoolParams pool_params(const char* op, IntsArg kernel, IntsArg stride, IntsArg p
   std::ranges::copy(two(padding, op, "padding"), params.padding);
   params.count_include_pad = count_include_pad;
   return params;
+}
+
+PoolParams1d pool1d_params(const char* op, IntsArg kernel, IntsArg stride, IntsArg padding,
+                           bool count_include_pad) {
+  return {one(kernel, op, "kernel_size"), one(stride, op, "stride"), one(padding, op, "padding"),
+          count_include_pad};
 }
 
 /// By a size, or by factors, which then also say where outputs lie.
@@ -84,14 +98,12 @@ void bind_convolutions(OpBinder& ops) {
       "padding"_a = 0, "dilation"_a = 1, "groups"_a = 1);
   ops.add_as(
       Op::conv1d, "conv1d",
-      [](const Tensor& x, const Tensor& weight, MaybeTensor bias, int64_t stride, int64_t padding,
-         int64_t dilation, int64_t groups) {
+      [](const Tensor& x, const Tensor& weight, MaybeTensor bias, IntsArg stride, IntsArg padding,
+         IntsArg dilation, int64_t groups) {
+        const ConvParams1d params{one(stride, "conv1d", "stride"), one(padding, "conv1d", "padding"),
+                                  one(dilation, "conv1d", "dilation"), groups};
         const Tensor b = bias.get();
-        return unlocked(
-            [&] {
-              return conv1d(x, weight, b, {stride, padding, dilation, groups});
-            },
-            x, weight);
+        return unlocked([&] { return conv1d(x, weight, b, params); }, x, weight);
       },
       "bias [o]. -> [b, o, ol]", "x"_a, "weight"_a, "bias"_a = nb::none(), "stride"_a = 1,
       "padding"_a = 0, "dilation"_a = 1, "groups"_a = 1);
@@ -111,15 +123,14 @@ void bind_convolutions(OpBinder& ops) {
       "groups"_a = 1, "dilation"_a = 1);
   ops.add_as(
       Op::conv_transpose1d, "conv_transpose1d",
-      [](const Tensor& x, const Tensor& weight, MaybeTensor bias, int64_t stride, int64_t padding,
-         int64_t output_padding, int64_t groups, int64_t dilation) {
+      [](const Tensor& x, const Tensor& weight, MaybeTensor bias, IntsArg stride, IntsArg padding,
+         IntsArg output_padding, int64_t groups, IntsArg dilation) {
+        constexpr const char* kOp = "conv_transpose1d";
+        const ConvParams1d params{one(stride, kOp, "stride"), one(padding, kOp, "padding"),
+                                  one(dilation, kOp, "dilation"), groups};
+        const int64_t more = one(output_padding, kOp, "output_padding");
         const Tensor b = bias.get();
-        return unlocked(
-            [&] {
-              return conv_transpose1d(x, weight, b, {stride, padding, dilation, groups},
-                                      output_padding);
-            },
-            x, weight);
+        return unlocked([&] { return conv_transpose1d(x, weight, b, params, more); }, x, weight);
       },
       "weight [c, o/groups, k], bias [o]. -> [b, o, ol]", "x"_a, "weight"_a, "bias"_a = nb::none(),
       "stride"_a = 1, "padding"_a = 0, "output_padding"_a = 0, "groups"_a = 1, "dilation"_a = 1);
@@ -145,19 +156,18 @@ void bind_pools(OpBinder& ops) {
       "x"_a, "kernel_size"_a, "stride"_a = 0, "padding"_a = 0, "count_include_pad"_a = true);
   ops.add_as(
       Op::max_pool1d, "max_pool1d",
-      [](const Tensor& x, int64_t kernel, int64_t stride, int64_t padding) {
-        return unlocked([&] { return max_pool1d(x, {kernel, stride, padding, true}); }, x);
+      [](const Tensor& x, IntsArg kernel, IntsArg stride, IntsArg padding) {
+        const PoolParams1d params = pool1d_params("max_pool1d", kernel, stride, padding, true);
+        return unlocked([&] { return max_pool1d(x, params); }, x);
       },
       "-> [b, c, ol]. stride 0: the kernel's size.", "x"_a, "kernel_size"_a, "stride"_a = 0,
       "padding"_a = 0);
   ops.add_as(
       Op::avg_pool1d, "avg_pool1d",
-      [](const Tensor& x, int64_t kernel, int64_t stride, int64_t padding, bool count_include_pad) {
-        return unlocked(
-            [&] {
-              return avg_pool1d(x, {kernel, stride, padding, count_include_pad});
-            },
-            x);
+      [](const Tensor& x, IntsArg kernel, IntsArg stride, IntsArg padding, bool count_include_pad) {
+        const PoolParams1d params =
+            pool1d_params("avg_pool1d", kernel, stride, padding, count_include_pad);
+        return unlocked([&] { return avg_pool1d(x, params); }, x);
       },
       "-> [b, c, ol]. stride 0: the kernel's size.", "x"_a, "kernel_size"_a, "stride"_a = 0,
       "padding"_a = 0, "count_include_pad"_a = true);
@@ -233,7 +243,8 @@ void bind_upsampling(OpBinder& ops) {
       "x"_a, "size"_a = nb::none(), "scale_factor"_a = nb::none(), "align_corners"_a = false);
   ops.add_as(
       Op::upsample_nearest1d, "upsample_nearest1d",
-      [](const Tensor& x, int64_t to, double factor) {
+      [](const Tensor& x, IntsArg size, double factor) {
+        const int64_t to = one(size, "upsample_nearest1d", "size");
         return unlocked([&] { return upsample_nearest1d(x, to, factor); }, x);
       },
       "To a size; a scale_factor that isn't 0 says where outputs lie.", "x"_a, "size"_a,

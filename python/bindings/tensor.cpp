@@ -7,6 +7,7 @@
 
 #include "python/bindings/arguments.h"
 #include "python/bindings/binding.h"
+#include "python/bindings/named.h"
 #include "python/bindings/python.h"
 #include "wick/base/error.h"
 #include "wick/tensor/ops.h"
@@ -274,17 +275,17 @@ void bind_views(TensorClass& tensor) {
           "broadcast_to",
           [](const Tensor& x, ShapeArg shape) { return x.broadcast_to(shape.get("broadcast_to")); },
           "shape"_a, "Repeated to a shape by NumPy's rule; nothing is copied.")
-      .def(
-          "flatten",
-          [](const Tensor& x, int start_dim, int end_dim) {
-            return unlocked([&] { return x.flatten(start_dim, end_dim); }, x);
-          },
-          "start_dim"_a = 0, "end_dim"_a = -1, "A run of dims as one.")
+      .def("flatten",
+           named("flatten", "reshape",
+                 [](const Tensor& x, int start_dim, int end_dim) {
+                   return unlocked([&] { return x.flatten(start_dim, end_dim); }, x);
+                 }),
+           "start_dim"_a = 0, "end_dim"_a = -1, "A run of dims as one.")
       .def("narrow", &Tensor::narrow, "dim"_a, "start"_a, "length"_a,
            "`length` indices of a dim from `start` on; nothing is copied.")
       .def("chunk", &Tensor::chunk, "chunks"_a, "dim"_a = 0,
            "Pieces of equal size along a dim, the last one smaller if need be.")
-      .def("split", &split, "sizes"_a, "dim"_a = 0,
+      .def("split", named("split", "narrow", &split), "sizes"_a, "dim"_a = 0,
            "Pieces along a dim: of one size, or of the sizes given.");
 }
 

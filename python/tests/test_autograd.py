@@ -18,6 +18,29 @@ def test_backward_adds_up() -> None:
     assert x.grad is None
 
 
+def test_grad_is_set_and_deleted() -> None:
+    x = wick.tensor([1.0, 2.0], requires_grad=True)
+    for forget in ["del", "None", "zero_grad"]:
+        (x * 2).sum().backward()
+        assert x.grad is not None and x.grad.tolist() == [2, 2]
+        if forget == "del":
+            del x.grad
+        elif forget == "None":
+            x.grad = None
+        else:
+            x.zero_grad()
+        assert x.grad is None
+    del x.grad  # there is none, as of a tensor that never had one
+    assert x.grad is None
+    (x * 2).sum().backward()  # nothing is left of what was forgotten
+    assert x.grad is not None and x.grad.tolist() == [2, 2]
+    x.grad = wick.tensor([5.0, 6.0])
+    assert x.grad.tolist() == [5, 6]
+    assert wick.Tensor.grad.__doc__ is not None and "backward()" in wick.Tensor.grad.__doc__
+    with pytest.raises(AttributeError):
+        del x.requires_grad
+
+
 def test_grad() -> None:
     x, w = wick.tensor(2.0, requires_grad=True), wick.tensor(3.0, requires_grad=True)
     y = x * x * w

@@ -86,5 +86,5 @@ def test_arrays() -> None:
     lambda: MASK + MASK, lambda: -MASK, lambda: MASK * 2, lambda: MASK.mean(), lambda: MASK @ MASK.T, lambda: MASK << MASK,
 ], ids=["add", "neg", "mul", "mean", "matmul", "shift"])
 def test_arithmetic_says_which_cast(call) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(TypeError, match="convert (it|the tensor) first"):
+    with pytest.raises(TypeError, match="convert (it|the tensor) first"):  # to what: test_hints.py
         call()

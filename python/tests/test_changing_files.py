@@ -47,6 +47,21 @@ def test_every_call_says_so(copy: pathlib.Path) -> None:
         model.generate(PROMPT)
 
 
+def test_a_file_that_is_short_before_it_is_opened(copy: pathlib.Path) -> None:
+    whole = copy.read_bytes()
+    lengths = [0, 1, 3, 4, 7, 8, 23, 24, 100, 1000, len(whole) // 2, len(whole) - 4000, len(whole) - 1]
+    for length in lengths + random.Random(1).sample(range(len(whole)), 20):
+        copy.write_bytes(whole[:length])
+        for load in (wick.Gguf, wick.load_gguf, wick.Model.load):
+            with pytest.raises(wick.FileError) as raised:
+                load(copy)
+            assert isinstance(raised.value, OSError) and not isinstance(raised.value, ValueError)
+    for wrong in [b"GGUX" + whole[4:], b"GGUF" + bytes([9]) + whole[5:], b"text" * 100]:  # whole, but something else
+        copy.write_bytes(wrong)
+        with pytest.raises(wick.ArgumentError):
+            wick.Gguf(copy)
+
+
 def test_at_random_moments(tiny_models: pathlib.Path, tmp_path: pathlib.Path) -> None:
     whole = (tiny_models / "tiny-f32.gguf").read_bytes()
     right = wick.Model.load(tiny_models / "tiny-f32.gguf").generate(PROMPT, **OPTIONS)

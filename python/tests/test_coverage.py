@@ -125,7 +125,7 @@ def test_functions_of_the_headers() -> None:
         text = (SOURCE / "wick/tensor" / f"{header}.h").read_text()
         names |= set(re.findall(r"^WICK_API [\w:<>]+ (\w+)\(", text, re.MULTILINE))
     names -= {"name"}  # of the macros: the rows
-    members = re.findall(r"^  (?:static )?(?:const )?[\w:<>]+&? (\w+)\(",
+    members = re.findall(r"^  (?:\[\[nodiscard\]\] )?(?:static )?(?:const )?[\w:<>]+&? (\w+)\(",
                          (SOURCE / "wick/tensor/tensor.h").read_text().split(" private:")[0], re.MULTILINE)
     assert len(names) > 60 and {"narrow", "reshape", "detach", "arange"} <= set(members)
     missing = []

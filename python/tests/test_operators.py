@@ -58,8 +58,14 @@ def test_floor_division() -> None:
     assert (100 // wick.from_numpy(b)).tolist() == (100 // b).tolist()
     assert (wick.tensor([7, 200], dtype="uint8") // 3).tolist() == [2, 66]
     assert (wick.tensor([-1.5, 1.5]) // 1).tolist() == [-2, 1]
-    with pytest.raises(wick.Error, match="div: "):
-        wick.tensor([1]) // 0
+    one = wick.tensor([1])
+    for call in [lambda: one // 0, lambda: 0 // (one - 1), lambda: one // (one - 1), lambda: one // one.to("int32"),
+                 lambda: one // wick.ones(2, 3, 4)[:, :, :3] // wick.ones(2)]:  # fmt: skip
+        with pytest.raises(wick.Error, match="^//: ") as raised:
+            call()
+        assert raised.value.op == "//"
+    with pytest.raises(wick.Error, match="^div: integer division by zero"):
+        wick.div(one, 0)
 
 
 def test_refused() -> None:

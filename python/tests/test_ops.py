@@ -29,9 +29,9 @@ def test_reductions(op: wick.Op) -> None:
     assert getattr(x, name)(0).shape == (3,)
     with pytest.raises(wick.Error):
         function(x, dim=2)
-    with pytest.raises(IndexError, match=f"^{op.name}: dimension out of range: dim 5"):
+    with pytest.raises(IndexError, match=f"^{name}: dimension out of range: dim 5"):
         function(x, dim=(0, 5))
-    with pytest.raises(ValueError, match=f"^{op.name}: dimension named twice: dims \\(0,-2\\)"):
+    with pytest.raises(ValueError, match=f"^{name}: dimension named twice: dims \\(0,-2\\)"):
         function(x, dim=(0, -2))
 
 

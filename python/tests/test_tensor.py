@@ -65,7 +65,7 @@ def test_bad_data(data: object, error: type[Exception]) -> None:
 
 
 def test_bad_making() -> None:
-    with pytest.raises(OverflowError, match="300 is out of bounds for u8"):
+    with pytest.raises(OverflowError, match="300 is out of bounds for uint8"):
         wick.tensor([300], dtype=wick.uint8)
     with pytest.raises(wick.Error, match="dtype: no such dtype: 'float23'"):
         wick.zeros(2, dtype="float23")

@@ -23,6 +23,10 @@ def test_linear_takes_a_bias_third_and_fused_arguments_by_name() -> None:
     for wrong in [wick.ones(2), wick.ones(1, 3), wick.ones(1)]:
         with pytest.raises(wick.Error, match=r"linear: bias of another shape: .*need \[3\]"):
             wick.linear(x, w, wrong)
+    for dtype in ["float64", "bool", "int64", "bfloat16"]:
+        for weights in [w, wick.Weight(w)]:
+            with pytest.raises(TypeError, match=r"^linear: bias of another dtype: x f32.*convert the bias to f32$"):
+                wick.linear(x, weights, b.to(dtype))
     weight = wick.ones(3, 3, requires_grad=True)
     bias = wick.ones(3, requires_grad=True)
     wick.linear(x, weight, bias).sum().backward()
@@ -93,3 +97,68 @@ TRAPS: list[tuple[str, Callable[[], Any], type[Exception], str]] = [
 def test_errors_that_say_what_to_write(call: Callable[[], Any], error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says):
         call()
+
+
+@pytest.mark.parametrize(
+    "a, b, dtype",
+    [(1, 0, "int64"), (True, False, "bool"), (1.0, 0.0, "float32"), (1, 0.5, "float32"), (0.5, 1, "float32"), (True, 2, "int64"),
+     (True, 0.5, "float32"), (np.int32(3), 4, "int64"), (np.float64(3), 4, "float32"), (np.True_, False, "bool"),
+     (2**62 + 1, -(2**63), "int64")],
+)  # fmt: skip
+def test_where_of_two_numbers(a: Any, b: Any, dtype: str) -> None:
+    masks = [X > 2, (X > 2).to("uint8"), X[:0] > 2, wick.tensor(True)]
+    for mask in masks:
+        for made in [wick.where(mask, a, b), mask.where(a, b)]:
+            assert made.dtype == dtype and made.shape == mask.shape and made.device == mask.device
+            assert made.tolist() == np.where(mask.numpy() != 0, a, b).astype(dtype).tolist()
+
+
+def test_where_of_a_number_and_a_tensor() -> None:
+    mask, half = X > 2, X.to("float16")
+    assert wick.where(mask, half, 0).dtype is wick.float16 and wick.where(mask, 1, half).dtype is wick.float16
+    assert wick.where(mask, 7, half).tolist() == np.where(X.numpy() > 2, 7, X.numpy()).tolist()
+    with pytest.raises(TypeError, match="^where: a float with int64"):
+        wick.where(mask, 0.5, X.to("int64"))
+    for large in [2**63, -(2**63) - 1]:
+        with pytest.raises(OverflowError):
+            wick.where(mask, large, 0)
+    assert wick.where(mask, 2**63, 0.0).tolist() == np.where(X.numpy() > 2, np.float32(2**63), 0).tolist()
+
+
+IMAGE, LINE = wick.arange(32.0).reshape(1, 2, 4, 4), wick.arange(12.0).reshape(1, 2, 6)
+# Sizes that PyTorch takes as an int or as one number a dim: what they are in a call that works, and the name of the input.
+SIZES: dict[str, tuple[tuple[Any, ...], dict[str, int]]] = {
+    "conv1d": ((LINE, wick.ones(2, 2, 3)), {"stride": 2, "padding": 1, "dilation": 2}),
+    "conv2d": ((IMAGE, wick.ones(2, 2, 2, 2)), {"stride": 2, "padding": 1, "dilation": 2}),
+    "conv_transpose1d": ((LINE, wick.ones(2, 2, 3)), {"stride": 3, "padding": 1, "output_padding": 2, "dilation": 2}),
+    "conv_transpose2d": ((IMAGE, wick.ones(2, 2, 2, 2)), {"stride": 3, "padding": 1, "output_padding": 2, "dilation": 2}),
+    "conv2d_weight": ((IMAGE, wick.ones(1, 2, 3, 3)), {"kernel_size": 2, "stride": 1, "padding": 0, "dilation": 1}),
+    "max_pool1d": ((LINE,), {"kernel_size": 3, "stride": 2, "padding": 1}),
+    "avg_pool1d": ((LINE,), {"kernel_size": 3, "stride": 2, "padding": 1}),
+    "max_pool2d": ((IMAGE,), {"kernel_size": 3, "stride": 2, "padding": 1}),
+    "avg_pool2d": ((IMAGE,), {"kernel_size": 3, "stride": 2, "padding": 1}),
+    "max_pool2d_grad": ((IMAGE, wick.ones(1, 2, 2, 2)), {"kernel_size": 2, "stride": 2, "padding": 0}),
+    "avg_pool2d_grad": ((IMAGE, wick.ones(1, 2, 2, 2)), {"kernel_size": 2, "stride": 2, "padding": 0}),
+    "upsample_nearest1d": ((LINE,), {"size": 8}),
+    "upsample_nearest2d": ((IMAGE,), {"size": 8}),
+    "upsample_bilinear2d": ((IMAGE,), {"size": 8}),
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_sizes_are_an_int_or_one_a_dim(name: str) -> None:
+    (tensors, sizes), function = SIZES[name], getattr(wick, name)
+    expected = function(*tensors, **sizes).tolist()
+    dims = 1 if "1d" in name else 2
+    for key, size in sizes.items():
+        good = [(size,), [size], np.array([size]), np.int64(size), (size,) * dims]
+        for form in good:
+            assert function(*tensors, **{**sizes, key: form}).tolist() == expected, (key, form)
+        for form in [(size,) * (dims + 1), (), (size, size, size)]:
+            with pytest.raises(TypeError, match=f"^{name}: {key}: need one int"):
+                function(*tensors, **{**sizes, key: form})
+    if dims == 2 and "stride" in sizes and "grad" not in name and name != "conv2d_weight":
+        sizes = {**sizes, **({"output_padding": 0} if "output_padding" in sizes else {})}
+        uneven = function(*tensors, **{**sizes, "stride": (1, sizes["stride"])})
+        assert uneven.shape[-1] == function(*tensors, **sizes).shape[-1]
+        assert uneven.shape[-2] == function(*tensors, **{**sizes, "stride": 1}).shape[-2] != uneven.shape[-1]

@@ -92,7 +92,7 @@ class _Traced:
         return _put_together(self.result, iter(results))
 
 
-class CompiledFunction(Generic[P, R]):  # type: ignore[misc]
+class CompiledFunction(Generic[P, R]):
     """What wick.compile gives: the function, replayed."""
 
     def __init__(self, function: Callable[P, R], fuse: bool, most_executables: int) -> None:

@@ -76,5 +76,5 @@ def grad(
     y: of one element, or with its gradient. create_graph: what comes out has gradients itself.
     """
     if isinstance(inputs, _core.Tensor):
-        return _core._gradients(y, [inputs], gradient, create_graph)[0]
-    return _core._gradients(y, inputs, gradient, create_graph)
+        return _core._grad(y, [inputs], gradient, create_graph)[0]
+    return _core._grad(y, inputs, gradient, create_graph)

@@ -129,7 +129,7 @@ class Emulated(Cli):
         for variable in ["WICK_HIPRTC_LIBRARY", "WICK_HIPBLASLT_LIBRARY", "WICK_ROCBLAS_LIBRARY"]:
             for value in ["/none/lib.so", "/none"]:
                 report = self.json(*self.args(2), env={**self.env, variable: value}, timeout=300,
-                                   warns=["--ctx: ", f"{variable}: not used: "])
+                                   warns=[f"{variable}: not used: ", "--ctx: "])
                 self.assertEqual(report["tokens"], self.tokens()[:2])
         self.tokens(WICK_NVRTC_LIBRARY="/none/lib.so")  # of another vendor
 

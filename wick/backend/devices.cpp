@@ -1,17 +1,36 @@
 #include "wick/backend/devices.h"
 
+#include <fmt/format.h>
+
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "wick/backend/gpu/code.h"
 #include "wick/backend/gpu/driver.h"
 #include "wick/backend/gpu/images.h"
 #include "wick/backend/gpu/matrix_library.h"
+#include "wick/base/environment.h"
 
 namespace wick {
 namespace {
 
 constexpr DeviceKind kGpuKinds[] = {DeviceKind::cuda, DeviceKind::hip};
+
+/// A library of a vendor beside the driver, by the name that gpu_libraries() has for it.
+struct LibraryVariable {
+  DeviceKind kind;
+  std::string_view library;
+  const char* variable;
+};
+constexpr std::string_view kRunTimeCompiler = "run-time compiler";
+constexpr LibraryVariable kLibraryVariables[] = {
+    {DeviceKind::cuda, kRunTimeCompiler, "WICK_NVRTC_LIBRARY"},
+    {DeviceKind::cuda, "cuBLASLt", "WICK_CUBLASLT_LIBRARY"},
+    {DeviceKind::hip, kRunTimeCompiler, "WICK_HIPRTC_LIBRARY"},
+    {DeviceKind::hip, "hipBLASLt", "WICK_HIPBLASLT_LIBRARY"},
+    {DeviceKind::hip, "rocBLAS", "WICK_ROCBLAS_LIBRARY"},
+};
 
 }  // namespace
 
@@ -69,8 +88,8 @@ std::vector<LibraryDescription> gpu_libraries() {
       all.push_back({kind, compiler->name.substr(0, space), kCompiles, true, compiler->library,
                      compiler->name.substr(space + 1), ""});
     } else {
-      all.push_back(
-          {kind, "run-time compiler", kCompiles, false, "", "", gpu::Compiler::missing(kind)});
+      all.push_back({kind, std::string(kRunTimeCompiler), kCompiles, false, "", "",
+                     gpu::Compiler::missing(kind)});
     }
     for (const auto& library : gpu::MatrixLibrary::of(kind)) {
       all.push_back(
@@ -81,6 +100,33 @@ std::vector<LibraryDescription> gpu_libraries() {
     }
   }
   return all;
+}
+
+std::vector<std::string> unusable_drivers() {
+  std::vector<std::string> lines;
+  for (const DeviceKind kind : kGpuKinds) {
+    const char* const variable =
+        kind == DeviceKind::cuda ? "WICK_CUDA_LIBRARY" : "WICK_HIP_LIBRARY";
+    if (environment(variable).empty() || gpu::Driver::of(kind) != nullptr) continue;
+    lines.push_back(fmt::format("{}: no driver: {}", variable, gpu::Driver::missing(kind)));
+  }
+  return lines;
+}
+
+std::vector<std::string> unusable_libraries(Device device) {
+  std::vector<LibraryVariable> named;
+  for (const LibraryVariable& row : kLibraryVariables) {
+    if (row.kind == device.kind && !environment(row.variable).empty()) named.push_back(row);
+  }
+  std::vector<std::string> lines;
+  if (named.empty()) return lines;
+  for (const LibraryDescription& library : gpu_libraries()) {
+    for (const LibraryVariable& row : named) {
+      if (library.found || library.kind != row.kind || library.name != row.library) continue;
+      lines.push_back(fmt::format("{}: not used: {}", row.variable, library.missing));
+    }
+  }
+  return lines;
 }
 
 }  // namespace wick

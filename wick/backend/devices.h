@@ -52,4 +52,12 @@ WICK_API std::vector<DriverDescription> gpu_drivers();
 /// The optional libraries of the vendors whose driver is there. Loads those that are found.
 WICK_API std::vector<LibraryDescription> gpu_libraries();
 
+/// A line for each environment variable that names a driver which can't be used:
+/// "WICK_HIP_LIBRARY: no driver: …". Loads the drivers that are there.
+WICK_API std::vector<std::string> unusable_drivers();
+/// A line for each environment variable that names another library of the device's vendor which
+/// can't be used: "WICK_ROCBLAS_LIBRARY: not used: …". Loads the vendor's libraries where such a
+/// variable has a value.
+WICK_API std::vector<std::string> unusable_libraries(Device device);
+
 }  // namespace wick

@@ -225,12 +225,17 @@ Tensor pool(Op op, const Called& called, const Tensor& x, PoolParams params) {
   return apply({op, {&x}, params, called.name.data()});
 }
 
+/// Errors: integers and bool, which have no gradient.
+void check_has_gradient(const Called& called, const Tensor& x) {
+  if (!x.defined() || is_float(x.dtype()) || is_block(x.dtype())) return;  // or check_operand's
+  throw Error(ErrorKind::type, called.name, "no gradient of integers", x.str(),
+              x.dtype() == DType::boolean ? "convert it first, as to f32" : "");
+}
+
 /// Errors: a gradient that isn't a float of the output's shape.
 void check_grad(const Called& called, const Tensor& x, const Tensor& grad, const Shape& shape) {
   check_same(called.op, x, grad);
-  if (!is_float(x.dtype())) {
-    throw Error(ErrorKind::type, called.name, "no gradient of integers", x.str());
-  }
+  check_has_gradient(called, x);
   if (grad.shape() == shape) return;
   throw Error(called.name, "the gradient has another shape",
               fmt::format("x {}, grad {}", x.str(), grad.str()),
@@ -250,6 +255,7 @@ ResultSpec checked_pool_grad(const OpCall& call) {
 }
 
 Tensor pool_grad(Op op, const Tensor& x, const Tensor& grad, PoolParams params) {
+  check_has_gradient({op, 2}, x);
   check_pool({op, 2}, x, params);
   return apply(
       {.op = op, .inputs = {&x, &grad}, .attributes = params, .part = Part::input_gradient});
@@ -319,6 +325,7 @@ ResultSpec checked_upsample(const OpCall& call) {
 ResultSpec checked_upsample_grad(const OpCall& call) {
   const Called called{call.op, 2};
   ResampleParams steps;
+  check_has_gradient(called, call.x());
   check_grad(called, call.x(0), call.x(1),
              check_upsample(called, call.x(0), call.get<UpsampleParams>(), &steps));
   return like(call.x());
