@@ -1,0 +1,293 @@
+// Functions made of ops: steps of narrow floats are computed in a wider type and rounded once.
+#include "wick/tensor/functions.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <numbers>
+
+#include "wick/base/error.h"
+#include "wick/tensor/checks.h"
+#include "wick/tensor/gradients.h"
+#include "wick/tensor/random.h"
+
+namespace wick {
+namespace {
+
+using tape::plus;
+using tape::times;
+
+void check_float(const char* op, const Tensor& x) {
+  if (!x.defined()) throw Error(op, "undefined tensor");
+  if (!is_float(x.dtype())) {
+    throw Error(ErrorKind::type, op, "not for this dtype", x.str(), "takes floats");
+  }
+}
+
+/// f of x in the type that steps are computed in, rounded to x's dtype.
+template <class F>
+Tensor in_wide(const char* op, const Tensor& x, const F& f) {
+  check_float(op, x);
+  return f(x.to(tape::wide(x.dtype()))).to(x.dtype());
+}
+/// The same for functions that would lose digits of f32.
+template <class F>
+Tensor in_double(const char* op, const Tensor& x, const F& f) {
+  check_float(op, x);
+  const bool narrow = x.dtype() != DType::f32 && x.dtype() != DType::f64;
+  return f(x.to(narrow ? DType::f32 : DType::f64)).to(x.dtype());
+}
+
+void check_rank(const char* op, const Tensor& x, int rank) {
+  if (!x.defined()) throw Error(op, "undefined tensor");
+  if (x.rank() != rank) throw Error(op, "another rank", x.str(), fmt::format("need {}", rank));
+}
+
+Tensor number(double value, const Tensor& like) {
+  return Tensor::full({}, value, like.dtype(), like.device());
+}
+
+}  // namespace
+
+Tensor log2(const Tensor& x) {
+  return in_double("log2", x, [](const Tensor& t) { return times(log(t), std::numbers::log2e); });
+}
+Tensor log10(const Tensor& x) {
+  return in_double("log10", x, [](const Tensor& t) { return times(log(t), std::numbers::log10e); });
+}
+Tensor exp2(const Tensor& x) {
+  return in_double("exp2", x, [](const Tensor& t) { return exp(times(t, std::numbers::ln2)); });
+}
+Tensor tan(const Tensor& x) {
+  return in_double("tan", x, [](const Tensor& t) { return sin(t) / cos(t); });
+}
+/// (u + u / (u + 1)) / 2 with u = e^x − 1: right for small x.
+Tensor sinh(const Tensor& x) {
+  return in_double("sinh", x, [](const Tensor& t) {
+    const Tensor u = expm1(abs(t));
+    // u / (u + 1) of infinity is a NaN; it is 1 there.
+    const Tensor rest = where(isinf(u), number(1, u), u / plus(u, 1));
+    return times(u + rest, 0.5) * sign(t);
+  });
+}
+Tensor cosh(const Tensor& x) {
+  return in_double("cosh", x, [](const Tensor& t) {
+    const Tensor e = exp(abs(t));
+    return times(e, 0.5) + times(recip(e), 0.5);
+  });
+}
+
+Tensor trunc(const Tensor& x) {
+  check_float("trunc", x);
+  return where(x < 0.0, ceil(x), floor(x));
+}
+Tensor isfinite(const Tensor& x) {
+  check_float("isfinite", x);
+  return logical_not(logical_or(isnan(x), isinf(x)));
+}
+
+Tensor leaky_relu(const Tensor& x, double negative_slope) {
+  check_float("leaky_relu", x);
+  return where(x > 0.0, x, times(x, negative_slope));
+}
+Tensor softplus(const Tensor& x, double beta, double threshold) {
+  return in_wide("softplus", x, [=](const Tensor& t) {
+    const Tensor scaled = times(t, beta);
+    const Tensor is_linear = scaled > threshold;
+    // exp overflows where it isn't chosen, which would make a NaN of the gradient.
+    const Tensor safe = where(is_linear, number(0, t), scaled);
+    return where(is_linear, t, times(log1p(exp(safe)), 1 / beta));
+  });
+}
+Tensor mish(const Tensor& x) {
+  return in_wide("mish", x, [](const Tensor& t) { return t * tanh(softplus(t)); });
+}
+Tensor selu(const Tensor& x) {
+  constexpr double kAlpha = 1.6732632423543772848170429916717;
+  constexpr double kScale = 1.0507009873554804934193349852946;
+  return in_wide("selu", x, [](const Tensor& t) { return times(elu(t, kAlpha), kScale); });
+}
+Tensor hardsigmoid(const Tensor& x) {
+  return in_wide("hardsigmoid", x,
+                 [](const Tensor& t) { return clamp(affine(t, 1.0 / 6, 0.5), 0, 1); });
+}
+Tensor hardswish(const Tensor& x) {
+  return in_wide("hardswish", x, [](const Tensor& t) { return t * hardsigmoid(t); });
+}
+
+Tensor std_dev(const Tensor& x, std::span<const int> dims, bool keepdim, int64_t correction) {
+  return in_wide("std", x,
+                 [&](const Tensor& t) { return sqrt(var(t, dims, keepdim, correction)); });
+}
+
+Tensor norm(const Tensor& x, double p, std::span<const int> dims, bool keepdim) {
+  if (!(p >= 0)) throw Error("norm", "a negative p", fmt::format("{}", p), "need 0 or more");
+  return in_wide("norm", x, [&](const Tensor& t) {
+    if (p == 2) return sqrt(sum(sqr(t), dims, keepdim));
+    if (p == 1) return sum(abs(t), dims, keepdim);
+    if (p == 0) return sum(ne(t, number(0, t)).to(t.dtype()), dims, keepdim);
+    if (std::isinf(p)) return max(abs(t), dims, keepdim);
+    return powf(sum(powf(abs(t), p), dims, keepdim), 1 / p);
+  });
+}
+
+Sorted median(const Tensor& x, int dim) {
+  check_operand(Op::sort, x, "median");
+  const int d = resolve_dim("median", dim, x.rank());
+  const int64_t size = x.size(d);
+  if (size == 0) throw Error("median", "nothing to choose from", x.str());
+  const Sorted order = sort(x, d);
+  const int64_t middle = (size - 1) / 2;
+  return {order.values.narrow(d, middle, 1).squeeze(d),
+          order.indices.narrow(d, middle, 1).squeeze(d)};
+}
+
+Tensor mm(const Tensor& a, const Tensor& b) {
+  check_rank("mm", a, 2);
+  check_rank("mm", b, 2);
+  return matmul(a, b);
+}
+Tensor bmm(const Tensor& a, const Tensor& b) {
+  check_rank("bmm", a, 3);
+  check_rank("bmm", b, 3);
+  if (a.size(0) != b.size(0)) {
+    throw Error("bmm", "batches differ", fmt::format("lhs {}, rhs {}", a.str(), b.str()));
+  }
+  return matmul(a, b);
+}
+Tensor mv(const Tensor& a, const Tensor& b) {
+  check_rank("mv", a, 2);
+  check_rank("mv", b, 1);
+  return matmul(a, b.unsqueeze(1)).squeeze(1);
+}
+Tensor dot(const Tensor& a, const Tensor& b) {
+  check_rank("dot", a, 1);
+  check_rank("dot", b, 1);
+  return matmul(a.unsqueeze(0), b.unsqueeze(1)).reshape({});
+}
+Tensor outer(const Tensor& a, const Tensor& b) {
+  check_rank("outer", a, 1);
+  check_rank("outer", b, 1);
+  return mul(a.unsqueeze(1), b.unsqueeze(0));
+}
+
+std::vector<Tensor> unbind(const Tensor& x, int dim) {
+  const int d = resolve_dim("unbind", dim, x.rank());
+  std::vector<Tensor> parts;
+  for (int64_t i = 0; i < x.size(d); ++i) parts.push_back(x.narrow(d, i, 1).squeeze(d));
+  return parts;
+}
+Tensor repeat_interleave(const Tensor& x, int64_t count, int dim) {
+  const int d = resolve_dim("repeat_interleave", dim, x.rank());
+  if (count < 0) throw Error("repeat_interleave", "a negative count", fmt::format("{}", count));
+  const Tensor split = x.unsqueeze(d + 1);
+  return split.broadcast_to(split.shape().with(d + 1, count)).flatten(d, d + 1);
+}
+std::vector<Tensor> meshgrid(std::span<const Tensor> vectors, bool xy) {
+  std::vector<int64_t> sizes;
+  for (const Tensor& v : vectors) {
+    if (!v.defined() || v.rank() > 1) {
+      throw Error("meshgrid", "not a vector", v.str(), "need a rank of 0 or 1");
+    }
+    sizes.push_back(v.elems());
+  }
+  const bool exchange = xy && vectors.size() > 1;
+  std::vector<Tensor> grids;
+  for (size_t i = 0; i < vectors.size(); ++i) {
+    std::vector<int64_t> alone(vectors.size(), 1);
+    alone[i] = sizes[i];
+    const Tensor grid = vectors[i].reshape(Shape(alone)).broadcast_to(Shape(sizes));
+    grids.push_back(exchange ? grid.transpose(0, 1) : grid);
+  }
+  return grids;
+}
+
+bool equal(const Tensor& a, const Tensor& b) {
+  check_device("equal", a, b);
+  return a.shape() == b.shape() && a.dtype() == b.dtype() && all(eq(a, b)).item<bool>();
+}
+
+bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool equal_nan) {
+  check_same(Op::sub, a, b, "allclose");
+  const bool as_they_are = is_float(a.dtype()) && a.dtype() != DType::f64;
+  const DType dtype = as_they_are ? DType::f32 : DType::f64;
+  const Tensor x = a.to(dtype), y = b.to(dtype);
+  Tensor close = logical_or(eq(x, y), le(abs(x - y), affine(abs(y), rtol, atol)));
+  // The difference of an infinity and a number is within rtol times infinity.
+  close = logical_or(eq(x, y), logical_and(close, isfinite(y)));
+  if (equal_nan) close = logical_or(close, logical_and(isnan(x), isnan(y)));
+  return all(close).item<bool>();
+}
+
+Tensor nonzero(const Tensor& x) {
+  if (!x.defined()) throw Error("nonzero", "undefined tensor");
+  const std::vector<uint8_t> set = x.to(DType::boolean).to_vector<uint8_t>();
+  std::vector<int64_t> places;
+  for (size_t i = 0; i < set.size(); ++i) {
+    if (set[i] == 0) continue;
+    auto left = static_cast<int64_t>(i);
+    const size_t row = places.size();
+    places.resize(row + static_cast<size_t>(x.rank()));
+    for (int d = x.rank() - 1; d >= 0; --d) {
+      places[row + static_cast<size_t>(d)] = left % x.size(d);
+      left /= x.size(d);
+    }
+  }
+  int64_t count = 0;
+  for (const uint8_t s : set) count += s;
+  return Tensor::from(places, {count, x.rank()}, x.device());
+}
+
+Tensor masked_select(const Tensor& x, const Tensor& mask) {
+  check_device("masked_select", x, mask);
+  const Shape shape = broadcast_shapes("masked_select", x.shape(), mask.shape());
+  const std::vector<uint8_t> set = mask.broadcast_to(shape).to(DType::boolean).to_vector<uint8_t>();
+  std::vector<int64_t> places;
+  for (size_t i = 0; i < set.size(); ++i) {
+    if (set[i] != 0) places.push_back(static_cast<int64_t>(i));
+  }
+  const Shape count{static_cast<int64_t>(places.size())};
+  return index_select(x.broadcast_to(shape).reshape({shape.elems()}),
+                      Tensor::from(places, count, x.device()), 0);
+}
+
+Tensor unique(const Tensor& x) {
+  check_operand(Op::sort, x, "unique");
+  const Tensor ordered = sort(x.reshape({x.elems()}), 0).values;
+  const int64_t n = ordered.elems();
+  if (n < 2) return ordered;
+  const Tensor first = Tensor::ones({1}, DType::boolean, x.device());
+  const Tensor parts[] = {first, ne(ordered.narrow(0, 1, n - 1), ordered.narrow(0, 0, n - 1))};
+  return masked_select(ordered, cat(parts, 0));
+}
+
+Tensor linspace(double start, double end, int64_t count, DType dtype, Device device) {
+  if (count < 0) throw Error("linspace", "a negative count", fmt::format("{}", count));
+  if (!is_float(dtype)) {
+    throw Error(ErrorKind::type, "linspace", "not for this dtype", name(dtype), "takes floats");
+  }
+  const double step = count > 1 ? (end - start) / static_cast<double>(count - 1) : 0;
+  Tensor x = Tensor::arange(start, count, step, DType::f64, device);
+  // The last number is the end itself, whatever the steps round to.
+  if (count > 1) const_set(x, end, x.layout().narrow(0, count - 1, 1));
+  return x.to(dtype);
+}
+
+Tensor randint(int64_t low, int64_t high, const Shape& shape, DType dtype, Device device) {
+  if (low >= high || high - low > (INT64_C(1) << 32)) {
+    throw Error("randint", "bounds out of range", fmt::format("low {}, high {}", low, high),
+                "need low < high, at most 2^32 apart");
+  }
+  const auto range = static_cast<double>(high - low);
+  // Below `range` in f64, where products of a number below 1 may round up to it.
+  const Tensor places =
+      clamp(floor(times(uniform(shape, 0, 1, DType::f64, device), range)), 0.0, range - 1);
+  return affine(places.to(DType::i64), 1, low).to(dtype);
+}
+
+Tensor randperm(int64_t n, Device device) {
+  if (n < 0) throw Error("randperm", "a negative count", fmt::format("{}", n));
+  return argsort(uniform({n}, 0, 1, DType::f64, device), 0).to(DType::i64);
+}
+
+}  // namespace wick

@@ -1,0 +1,97 @@
+#pragma once
+
+// Functions that users of other frameworks look for, made of the ops of wick/tensor/ops.h, whose
+// conventions hold here; gradients are those of these ops. Their names and defaults are PyTorch's.
+
+#include <utility>
+#include <vector>
+
+#include "wick/base/export.h"
+#include "wick/tensor/ops.h"
+
+namespace wick {
+
+// Elements. Any shape, kept. Floats, kept; computed in f64 for f32 and f64, else in f32, and
+// rounded once.
+WICK_API Tensor log2(const Tensor& x);
+WICK_API Tensor log10(const Tensor& x);
+WICK_API Tensor exp2(const Tensor& x);
+WICK_API Tensor tan(const Tensor& x);
+WICK_API Tensor sinh(const Tensor& x);
+WICK_API Tensor cosh(const Tensor& x);
+
+/// x without its fraction. Any shape, kept. Floats, kept. Class exact.
+WICK_API Tensor trunc(const Tensor& x);
+/// Neither infinite nor NaN. Any shape, kept. Floats → bool. Class exact.
+WICK_API Tensor isfinite(const Tensor& x);
+
+// Activations. Any shape, kept. Floats, kept; steps of 16 and 8 bits are computed in f32.
+/// x where positive, else slope · x.
+WICK_API Tensor leaky_relu(const Tensor& x, double negative_slope = 0.01);
+/// log(1 + exp(beta · x)) / beta; x itself where beta · x > threshold.
+WICK_API Tensor softplus(const Tensor& x, double beta = 1, double threshold = 20);
+/// x · tanh(softplus(x)). Source: Misra, "Mish", 2019.
+WICK_API Tensor mish(const Tensor& x);
+/// scale · elu(x, alpha). Source: Klambauer et al., "Self-Normalizing Neural Networks", 2017.
+WICK_API Tensor selu(const Tensor& x);
+/// min(max(x / 6 + 1/2, 0), 1).
+WICK_API Tensor hardsigmoid(const Tensor& x);
+/// x · hardsigmoid(x).
+WICK_API Tensor hardswish(const Tensor& x);
+
+/// The square root of var. Shapes and dtypes of var.
+WICK_API Tensor std_dev(const Tensor& x, std::span<const int> dims = {}, bool keepdim = false,
+                        int64_t correction = 1);
+/// (Σ |x|^p)^(1/p) over dims (none named: all); p = infinity gives the largest, 0 the number of
+/// elements that aren't 0. Floats, kept; sums in f32 for narrow floats. Errors: a negative p.
+WICK_API Tensor norm(const Tensor& x, double p = 2, std::span<const int> dims = {},
+                     bool keepdim = false);
+/// The middle element along a dim, the lower of two, and where it is. Errors: an empty dim.
+WICK_API Sorted median(const Tensor& x, int dim);
+
+// Products.
+/// a [m, k] @ b [k, n]. Errors: other ranks.
+WICK_API Tensor mm(const Tensor& a, const Tensor& b);
+/// a [b, m, k] @ b [b, k, n]. Errors: other ranks, another b.
+WICK_API Tensor bmm(const Tensor& a, const Tensor& b);
+/// a [m, k] @ b [k] → [m]. Errors: other ranks.
+WICK_API Tensor mv(const Tensor& a, const Tensor& b);
+/// a [k] · b [k] → []. Errors: other ranks.
+WICK_API Tensor dot(const Tensor& a, const Tensor& b);
+/// a [m], b [n] → [m, n]. Errors: other ranks.
+WICK_API Tensor outer(const Tensor& a, const Tensor& b);
+
+// Shapes. Real dtypes and bool, kept. Class exact.
+/// Views of x without a dim, one for each place of it.
+WICK_API std::vector<Tensor> unbind(const Tensor& x, int dim = 0);
+/// Each slice along a dim `count` times. Errors: a negative count.
+WICK_API Tensor repeat_interleave(const Tensor& x, int64_t count, int dim);
+/// Grids of vectors [n₀], [n₁], … → [n₀, n₁, …] each; `xy` exchanges the first two dims. Views.
+/// Errors: a rank above 1.
+WICK_API std::vector<Tensor> meshgrid(std::span<const Tensor> vectors, bool xy = false);
+
+// What waits for the device and reads values.
+/// Whether shapes, dtypes and all elements are equal; NaN equals nothing.
+WICK_API bool equal(const Tensor& a, const Tensor& b);
+/// Whether |a - b| <= atol + rtol · |b| everywhere; infinities equal themselves, NaN nothing unless
+/// equal_nan.
+WICK_API bool allclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8,
+                       bool equal_nan = false);
+/// The places of elements that aren't 0, in row-major order: i64 [n, rank].
+WICK_API Tensor nonzero(const Tensor& x);
+/// The elements where a mask, which broadcasts to x's shape, isn't 0: [n].
+WICK_API Tensor masked_select(const Tensor& x, const Tensor& mask);
+/// The different elements in ascending order: [n].
+WICK_API Tensor unique(const Tensor& x);
+
+// Making tensors.
+/// `count` numbers from start to end, both included. Floats. Errors: a negative count.
+WICK_API Tensor linspace(double start, double end, int64_t count, DType dtype = DType::f32,
+                         Device device = {});
+/// Whole numbers in [low, high) at random. Errors: high <= low, more than 2^32 numbers.
+WICK_API Tensor randint(int64_t low, int64_t high, const Shape& shape, DType dtype = DType::i64,
+                        Device device = {});
+/// 0 to n − 1 in random order: i64 [n]. Errors: a negative n.
+WICK_API Tensor randperm(int64_t n, Device device = {});
+
+}  // namespace wick
