@@ -54,11 +54,12 @@ TEST_F(GpuLayouts, Attention) {
         AttentionParams params{.scale = 0.3f};
         params.causal = random() % 2 == 0;
         params.window = random() % 4 == 0 ? 5 : 0;
-        expect_cpu_bits(gpu, fmt::format("{}: attention", i), out, {&pq, &pk, &pv},
-                        [&](Backend& on, const View& to, const Inputs& in) {
-                          on.attention(to, in[0], in[1], in[2], params, {});
-                        },
-                        tolerance_of(gpu, pq.there().layout.shape()[2]));
+        expect_cpu_bits(
+            gpu, fmt::format("{}: attention", i), out, {&pq, &pk, &pv},
+            [&](Backend& on, const View& to, const Inputs& in) {
+              on.attention(to, in[0], in[1], in[2], params, {});
+            },
+            tolerance_of(gpu, pq.there().layout.shape()[2]));
         if (HasFailure()) break;
       }
     }
@@ -100,18 +101,19 @@ TEST_F(GpuLayouts, CachedAttention) {
         const Shape y{t, h * e};
         Placed out(gpu, DType::f32, y, some_way(y, true, random), seed++);
         const std::string what = fmt::format("{}: keys {} values {}", i, pk.str(), pv.str());
-        expect_cpu_bits(gpu, what, out, {&qkv, &cos, &sin, &positions},
-                        [&](Backend& on, const View& to, const Inputs& in) {
-                          const bool device = &on == &gpu;
-                          CachedAttention where;
-                          where.cos = in[1], where.sin = in[2], where.positions = in[3];
-                          where.keys = device ? pk.there() : pk.dense();
-                          where.values = device ? pv.there() : pv.dense();
-                          where.params = {.scale = 0.3f};
-                          where.params.causal = true;
-                          on.cached_attention(to, in[0], where);
-                        },
-                        tolerance_of(gpu, t));
+        expect_cpu_bits(
+            gpu, what, out, {&qkv, &cos, &sin, &positions},
+            [&](Backend& on, const View& to, const Inputs& in) {
+              const bool device = &on == &gpu;
+              CachedAttention where;
+              where.cos = in[1], where.sin = in[2], where.positions = in[3];
+              where.keys = device ? pk.there() : pk.dense();
+              where.values = device ? pv.there() : pv.dense();
+              where.params = {.scale = 0.3f};
+              where.params.causal = true;
+              on.cached_attention(to, in[0], where);
+            },
+            tolerance_of(gpu, t));
         for (Placed* stored : {&pk, &pv}) {
           const std::vector<uint64_t> got = stored->fetch(gpu);
           for (size_t j = 0; j < got.size(); ++j) {
