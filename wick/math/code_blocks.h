@@ -54,13 +54,13 @@ struct Code {
   float values[16];
   u64 first, second;
 };
-/// Denser about zero.
-inline constexpr Code kNormalCode = {
+/// Denser about zero. Internal: objects of several instruction sets have it.
+static constexpr Code kNormalCode = {
     {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113},
     0xf6eaddcfbfad9881,
     0x7159453526190d01};
 /// Twice the values of e2m1. There is no −0.
-inline constexpr Code kE2m1Code = {{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12},
+static constexpr Code kE2m1Code = {{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12},
                                    0x0c08060403020100,
                                    0xf4f8fafcfdfeff00};
 /// Value q.
