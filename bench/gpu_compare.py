@@ -5,12 +5,12 @@ The folders hold gpu_bench, gpu_bench_linear, gpu_bench_attention and gpu_overhe
 runs alternate, so that both see the same machine. A row's ratio is the older build's least time over the newer one's: above 1
 the newer is faster. Prints the rows below --limit, and a summary; exits with 1 if there are any.
 """
-import argparse
 import json
 import pathlib
-import statistics
 import subprocess
 import sys
+
+import compare
 
 PROGRAMS = [["gpu_overhead"], ["gpu_bench_attention", "steps"], ["gpu_bench_attention", "prompts"], ["gpu_bench_linear"],
             ["gpu_bench"]]
@@ -50,14 +50,9 @@ def run(folder, command, device, limit):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("old")
-    parser.add_argument("new")
+    parser = compare.parser(__doc__, rounds=2)
     parser.add_argument("--device", default="cuda:0")
-    parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--limit", type=float, default=0.98)
     parser.add_argument("--seconds", type=float, default=200, help="for one run of one program")
-    parser.add_argument("--out")
     args = parser.parse_args()
     times = {"old": {}, "new": {}}
     for command in PROGRAMS:
@@ -67,17 +62,13 @@ def main():
                     times[which].setdefault(row, []).append(us)
     ratios = {row: min(old) / min(times["new"][row]) for row, old in times["old"].items()
               if row in times["new"] and min(times["new"][row]) > 0}
-    below = sorted((ratio, row) for row, ratio in ratios.items() if ratio < args.limit)
-    for ratio, row in below:
-        print(f"{ratio:.3f} {row}: {times['old'][row]} -> {times['new'][row]}")
-    middle = f", median {statistics.median(ratios.values()):.3f}" if ratios else ""
-    print(f"{len(ratios)} rows, {len(below)} below {args.limit}{middle}")
-    if args.out:
-        report = {"device": args.device, "rounds": args.rounds,
-                  "rows": {row: {"old_us": times["old"][row], "new_us": times["new"][row], "ratio": round(ratio, 4)}
-                           for row, ratio in ratios.items()}}
-        pathlib.Path(args.out).write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    return 1 if below or not ratios else 0
+    for ratio, row in sorted((ratio, row) for row, ratio in ratios.items() if ratio < args.limit):
+        compare.print_row(ratio, f"{row}: {times['old'][row]} -> {times['new'][row]}")
+    compare.write_report(args.out, {
+        "device": args.device, "rounds": args.rounds,
+        "rows": {row: {"old_us": times["old"][row], "new_us": times["new"][row], "ratio": round(ratio, 4)}
+                 for row, ratio in ratios.items()}})
+    return compare.summarise(ratios, args.limit)
 
 
 if __name__ == "__main__":

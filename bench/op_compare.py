@@ -4,13 +4,12 @@
 Both programs serve rows in turn, so that they see the same machine. A row's ratio is the older build's least time over the
 newer one's; above 1 the newer is faster. Prints the rows below --limit; exits with 1 if there are any.
 """
-import argparse
 import json
-import pathlib
 import re
-import statistics
 import subprocess
 import sys
+
+import compare
 
 
 class Server:
@@ -29,14 +28,9 @@ def keys_of(path):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("old")
-    parser.add_argument("new")
+    parser = compare.parser(__doc__, rounds=3)
     parser.add_argument("--only", default="")
-    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--limit", type=float, default=0.98)
-    parser.add_argument("--out")
     args = parser.parse_args()
     old_keys = set(keys_of(args.old))
     keys = [key for key in keys_of(args.new) if key in old_keys and re.search(args.only, key)]
@@ -46,14 +40,11 @@ def main():
         times = [(old.seconds(args.threads, key), new.seconds(args.threads, key)) for _ in range(args.rounds)]
         ratios[key] = min(t[0] for t in times) / min(t[1] for t in times)
         if ratios[key] < args.limit:
-            print(f"{ratios[key]:.3f} {key}", flush=True)
+            compare.print_row(ratios[key], key)
     if not ratios:
         sys.exit("op_compare: no such rows")
-    below = sum(ratio < args.limit for ratio in ratios.values())
-    print(f"{len(ratios)} rows, {below} below {args.limit}, median {statistics.median(ratios.values()):.3f}")
-    if args.out:
-        pathlib.Path(args.out).write_text(json.dumps(ratios, indent=1) + "\n", encoding="utf-8")
-    return 1 if below else 0
+    compare.write_report(args.out, ratios)
+    return compare.summarise(ratios, args.limit)
 
 
 if __name__ == "__main__":

@@ -17,14 +17,15 @@ std::string hex(const void* address) {
   return text;
 }
 
-/// Whether an error names an address among the 32 words from here on, which a wave writes at once:
-/// processors tell of any of them.
+/// Whether an error names the address that a wave wrote to. The checks name the first lane's;
+/// without them the processor reports the fault, at any of the 32 words from there that the wave
+/// writes.
 bool names_access(const std::string& text, uintptr_t from) {
-  const std::string before = "access to 0x";
+  const std::string before = checked() ? "writes 4 bytes at 0x" : "access to 0x";
   const size_t at = text.find(before);
   if (at == text.npos) return false;
   const uintptr_t address = std::strtoull(text.c_str() + at + before.size(), nullptr, 16);
-  return address >= from && address < from + 128;
+  return checked() ? address == from : address >= from && address < from + 128;
 }
 
 template <class T = int>

@@ -224,6 +224,9 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   if (x.device().kind != DeviceKind::cpu) {
     return refuse_buffer(view, x.str() + ": not on the CPU: use .cpu()");
   }
+  if (x.storage()->is_traced()) {
+    return refuse_buffer(view, x.str() + ": values are read while a function is traced");
+  }
   const char* format = format_of(x.dtype());
   if (format == nullptr) return refuse_buffer(view, x.str() + ": buffers have no such dtype");
   const auto asks = [flags](int flag) { return (flags & flag) == flag; };
@@ -275,6 +278,7 @@ nb::object to_numpy(nb::handle self) {
   if (x.device().kind != DeviceKind::cpu) {
     throw nb::type_error((x.str() + ": not on the CPU: use .cpu()").c_str());
   }
+  (void)x.storage()->data();  // the error of a traced tensor: NumPy would go on after get_buffer's
   if (is_block(x.dtype())) {
     throw nb::type_error((x.str() + ": NumPy has no blocks: use wick.dequantize").c_str());
   }

@@ -17,6 +17,7 @@ NB_MODULE(_core, m) {
   bind_dlpack(m, tensor);
   bind_ops(m, tensor);
   bind_autograd(m, tensor);
+  bind_compile(m);
   bind_gguf(m);
   bind_models(m);
 }

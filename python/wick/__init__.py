@@ -6,6 +6,8 @@ The functions are compiled (wick._core); `wick.ops()` lists the operations.
 import builtins as _builtins
 
 from . import _core
+from ._compile import CompiledFunction as CompiledFunction
+from ._compile import compile as compile
 from ._core import *  # noqa: F403
 from ._grad import enable_grad as enable_grad
 from ._grad import grad as grad

@@ -141,6 +141,8 @@ def tensor_repr(x: _core.Tensor) -> str:
         suffix += ", requires_grad=True"
     if x.dtype.is_block:
         return f"tensor(<blocks>, shape={x.shape}{suffix})"
+    if _core._is_traced(x):
+        return f"tensor(<traced>, shape={x.shape}{suffix})"
     if x.numel() == 0:
         shape = "" if x.shape == (0,) else f", shape={x.shape}"
         return f"tensor([]{shape}{suffix})"

@@ -124,6 +124,15 @@ class Emulated(Cli):
         return subprocess.Popen([ARGS.wick, *self.args(-1)], stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, env={**os.environ, **self.env, **env})
 
+    def test_libraries_that_are_not_there(self):
+        """Each that the environment names is told of, also for a device asked for by name."""
+        for variable in ["WICK_HIPRTC_LIBRARY", "WICK_HIPBLASLT_LIBRARY", "WICK_ROCBLAS_LIBRARY"]:
+            for value in ["/none/lib.so", "/none"]:
+                report = self.json(*self.args(2), env={**self.env, variable: value}, timeout=300,
+                                   warns=["--ctx: ", f"{variable}: not used: "])
+                self.assertEqual(report["tokens"], self.tokens()[:2])
+        self.tokens(WICK_NVRTC_LIBRARY="/none/lib.so")  # of another vendor
+
     def test_interrupt(self):
         process = self.start()
         self.assertEqual(process.stdout.read(12)[:7], b"the hat")

@@ -287,6 +287,21 @@ class Environment(Cli):
             _, err = self.ok("inspect", self.model, env={name: value})
             self.assertEqual(err, "", name)
 
+    def test_an_empty_value_is_none(self):
+        names = self.documented() | {"WICK_UNKNOWN"}
+        plain, _ = self.ok("devices", env={})
+        for env in [{name: ""} for name in names] + [dict.fromkeys(names, "")]:
+            for args in [["devices"], ["inspect", self.model],
+                         ["generate", "-m", self.model, "-p", "the", "-n", "1"]]:
+                out, err = self.ok(*args, env=env)
+                self.assertNotIn("WICK_", err, (args, env))
+            self.assertEqual(self.ok("devices", env=env)[0], plain, env)
+
+    def documented(self):
+        root = pathlib.Path(__file__).resolve().parents[2]
+        return set(re.findall(r"`(WICK_[A-Z_]+)(?:=[^`]*)?`",
+                              (root / "docs/design/architecture.md").read_text()))
+
     def test_unknown_names(self):
         for name, nearest in [("WICK_REPRODUCABLE", "WICK_REPRODUCIBLE"), ("WICK_TRACES", "WICK_TRACE"),
                               ("WICK_CPUISA", "WICK_CPU_ISA"), ("WICK_KERNELCACHE", "WICK_KERNEL_CACHE"),
@@ -302,8 +317,7 @@ class Environment(Cli):
     def test_the_table_is_whole(self):
         """Every variable of the sources and the documentation is known to the command."""
         root = pathlib.Path(__file__).resolve().parents[2]
-        names = set(re.findall(r"`(WICK_[A-Z_]+)(?:=[^`]*)?`",
-                               (root / "docs/design/architecture.md").read_text()))
+        names = self.documented()
         for file in (root / "wick").rglob("*.cpp"):
             names |= set(re.findall(r'environment\w*\(\s*"(WICK_\w+)"', file.read_text()))
             names |= set(re.findall(r'"(WICK_\w+_LIBRARY)"', file.read_text()))

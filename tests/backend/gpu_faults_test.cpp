@@ -6,13 +6,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <functional>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "tests/expect_error.h"
+#include "tests/test_devices.h"
 #include "wick/tensor/memory.h"
 #include "wick/tensor/ops.h"
 #include "wick/tensor/recording.h"
@@ -23,17 +22,6 @@ namespace {
 using test::error_of;
 using testing::AllOf;
 using testing::HasSubstr;
-
-std::vector<std::string> gpus() {
-  std::vector<std::string> all;
-  if (const char* names = std::getenv("WICK_TEST_DEVICES")) {
-    std::stringstream words(names);
-    for (std::string word; std::getline(words, word, ',');) {
-      if (word != "cpu") all.push_back(word);
-    }
-  }
-  return all;
-}
 
 class GpuFaults : public testing::TestWithParam<std::string> {
  protected:
@@ -155,7 +143,7 @@ TEST_P(GpuFaults, EachReplayOfARecording) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(, GpuFaults, testing::ValuesIn(gpus()), [](const auto& which) {
+INSTANTIATE_TEST_SUITE_P(, GpuFaults, testing::ValuesIn(test::gpu_names()), [](const auto& which) {
   std::string name = which.param;
   std::replace(name.begin(), name.end(), ':', '_');
   return name;

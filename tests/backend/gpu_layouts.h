@@ -15,9 +15,9 @@
 #include <memory>
 #include <numeric>
 #include <random>
-#include <sstream>
 
 #include "tests/backend/float_reference.h"
+#include "tests/test_devices.h"
 #include "wick/backend/cpu/cpu_backend.h"
 #include "wick/backend/gpu/attention.h"
 #include "wick/backend/gpu/gpu_backend.h"
@@ -25,14 +25,6 @@
 namespace wick::gpu {
 
 using Rng = std::mt19937;
-
-inline std::vector<Device> devices() {
-  std::vector<Device> all;
-  const char* names = std::getenv("WICK_TEST_DEVICES");
-  std::stringstream words(names == nullptr ? "" : names);
-  for (std::string word; std::getline(words, word, ',');) all.push_back(Device::parse(word));
-  return all;
-}
 
 /// Memory of a device, of so many bytes and no more.
 class Memory {
@@ -251,11 +243,11 @@ inline bool is_nan(DType dtype, uint64_t bits) {
 class GpuLayouts : public testing::Test {
  protected:
   void SetUp() override {
-    if (devices().empty()) GTEST_SKIP() << "WICK_TEST_DEVICES names none";
+    if (test::devices().empty()) GTEST_SKIP() << "WICK_TEST_DEVICES names none";
   }
   template <class Body>
   void on_each(Body body) {
-    for (const Device& device : devices()) {
+    for (const Device& device : test::devices()) {
       SCOPED_TRACE(device.str());
       body(backend_of(device));
       if (HasFailure()) return;

@@ -9,7 +9,18 @@
 namespace wick::gpu {
 namespace {
 
-// ---- Attention ----
+/// Calls test() with each way of staging keys and values, until one fails.
+template <class Test>
+void with_each_staging(Test test) {
+  const AttentionStaging default_staging = attention_staging;
+  for (const AttentionStaging staging :
+       {AttentionStaging::where_copies_run_alone, AttentionStaging::always}) {
+    attention_staging = staging;
+    test();
+    if (testing::Test::HasFailure()) break;
+  }
+  attention_staging = default_staging;
+}
 
 struct Attention {
   int64_t b, h, g, m, n, d, e;
@@ -22,9 +33,7 @@ TEST_F(GpuLayouts, Attention) {
       {1, 4, 1, 2, 300, 8, 32}, {2, 1, 1, 1, 24, 1, 2}, {1, 2, 1, 17, 40, 24, 8},
   };
   on_each([&](GpuBackend& gpu) {
-    for (const AttentionStaging staging :
-         {AttentionStaging::where_copies_run_alone, AttentionStaging::always}) {
-      attention_staging = staging;
+    with_each_staging([&] {
       Rng random(5);
       uint64_t seed = 40'000;
       for (int i = 0; i < 60 * static_cast<int>(std::size(shapes)); ++i) {
@@ -62,17 +71,14 @@ TEST_F(GpuLayouts, Attention) {
             tolerance_of(gpu, pq.there().layout.shape()[2]));
         if (HasFailure()) break;
       }
-    }
-    attention_staging = AttentionStaging::where_copies_run_alone;
+    });
   });
 }
 
 /// Rows, caches and tables of cached_attention: what is written to the caches, too.
 TEST_F(GpuLayouts, CachedAttention) {
   on_each([&](GpuBackend& gpu) {
-    for (const AttentionStaging staging :
-         {AttentionStaging::where_copies_run_alone, AttentionStaging::always}) {
-      attention_staging = staging;
+    with_each_staging([&] {
       Rng random(6);
       uint64_t seed = 50'000;
       for (int i = 0; i < 300; ++i) {
@@ -122,17 +128,14 @@ TEST_F(GpuLayouts, CachedAttention) {
         }
         if (HasFailure()) break;
       }
-    }
-    attention_staging = AttentionStaging::where_copies_run_alone;
+    });
   });
 }
 
 /// Sequences without keys and without queries among others, heads reversed.
 TEST_F(GpuLayouts, AttentionOfLengths) {
-  for (const Device& device : devices()) {
-    for (const AttentionStaging staging :
-         {AttentionStaging::where_copies_run_alone, AttentionStaging::always}) {
-      attention_staging = staging;
+  for (const Device& device : test::devices()) {
+    with_each_staging([&] {
       const auto numbers = [](const Shape& shape, uint64_t seed) {
         std::vector<float> all(static_cast<size_t>(shape.elems()));
         for (size_t i = 0; i < all.size(); ++i) {
@@ -153,8 +156,7 @@ TEST_F(GpuLayouts, AttentionOfLengths) {
       };
       const std::vector<float> got = attend(device).to_vector<float>();
       EXPECT_EQ(got, attend(Device::cpu()).to_vector<float>());
-    }
-    attention_staging = AttentionStaging::where_copies_run_alone;
+    });
   }
 }
 

@@ -10,9 +10,9 @@
 #include <functional>
 #include <memory>
 #include <random>
-#include <sstream>
 
 #include "tests/backend/linear_quantized_reference.h"
+#include "tests/test_devices.h"
 #include "wick/backend/cpu/cpu_backend.h"
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/linear/quantized_weight.h"
@@ -69,11 +69,7 @@ std::vector<uint8_t> random_blocks(DType type, int64_t n, int64_t k, std::mt1993
 
 std::vector<Backend*> devices() {
   std::vector<Backend*> all;
-  const char* names = std::getenv("WICK_TEST_DEVICES");
-  std::stringstream words(names == nullptr ? "" : names);
-  for (std::string word; std::getline(words, word, ',');) {
-    all.push_back(&backend(Device::parse(word)));
-  }
+  for (const Device& device : test::devices()) all.push_back(&backend(device));
   return all;
 }
 

@@ -4,11 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <sstream>
 #include <vector>
 
 #include "tests/expect_error.h"
+#include "tests/test_devices.h"
 #include "wick/tensor/memory.h"
 #include "wick/tensor/tensor.h"
 
@@ -19,15 +18,6 @@ using test::error_of;
 using testing::HasSubstr;
 
 constexpr size_t kMiB = size_t{1} << 20;
-
-std::vector<std::string> devices() {
-  std::vector<std::string> all{"cpu"};
-  if (const char* names = std::getenv("WICK_TEST_DEVICES")) {
-    std::stringstream words(names);
-    for (std::string word; std::getline(words, word, ',');) all.push_back(word);
-  }
-  return all;
-}
 
 class MemoryOf : public testing::TestWithParam<std::string> {
  protected:
@@ -116,13 +106,13 @@ std::string case_name(const testing::TestParamInfo<std::string>& which) {
   std::replace(name.begin(), name.end(), ':', '_');
   return name;
 }
-std::vector<std::string> gpus() {
-  std::vector<std::string> all = devices();
-  std::erase(all, "cpu");
+std::vector<std::string> cpu_and_device_names() {
+  std::vector<std::string> all = test::device_names();
+  all.insert(all.begin(), "cpu");
   return all;
 }
-INSTANTIATE_TEST_SUITE_P(, MemoryOf, testing::ValuesIn(devices()), case_name);
-INSTANTIATE_TEST_SUITE_P(, MemoryOfGpu, testing::ValuesIn(gpus()), case_name);
+INSTANTIATE_TEST_SUITE_P(, MemoryOf, testing::ValuesIn(cpu_and_device_names()), case_name);
+INSTANTIATE_TEST_SUITE_P(, MemoryOfGpu, testing::ValuesIn(test::gpu_names()), case_name);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(MemoryOfGpu);
 
 TEST(MemoryForUsers, OfADeviceThatIsNone) {

@@ -6,12 +6,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <random>
-#include <sstream>
 
+#include "tests/test_devices.h"
 #include "wick/backend/cpu/cpu_backend.h"
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/base/error.h"
@@ -23,14 +22,6 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-
-std::vector<Device> devices() {
-  std::vector<Device> all;
-  const char* names = std::getenv("WICK_TEST_DEVICES");
-  std::stringstream words(names == nullptr ? "" : names);
-  for (std::string word; std::getline(words, word, ',');) all.push_back(Device::parse(word));
-  return all;
-}
 
 /// Bytes on the host and on a device, and views of them.
 class Buffer {
@@ -111,11 +102,11 @@ bool is_nan(DType dtype, const std::byte* at) {
 class GpuOps : public testing::Test {
  protected:
   void SetUp() override {
-    if (devices().empty()) GTEST_SKIP() << "WICK_TEST_DEVICES names none";
+    if (test::devices().empty()) GTEST_SKIP() << "WICK_TEST_DEVICES names none";
   }
   template <class Body>
   void on_each(Body body) {
-    for (const Device& device : devices()) {
+    for (const Device& device : test::devices()) {
       SCOPED_TRACE(device.str());
       body(backend_of(device));
     }

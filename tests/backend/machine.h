@@ -5,12 +5,11 @@
 // tested elsewhere.
 
 #include <algorithm>
-#include <cstdlib>
 #include <deque>
-#include <sstream>
 #include <string>
 #include <vector>
 
+#include "tests/test_devices.h"
 #include "wick/backend/cpu/cpu_backend.h"
 
 namespace wick::test {
@@ -43,16 +42,15 @@ inline const std::vector<Machine>& all_machines() {
         all.push_back({name, nullptr, isa, "this machine has no " + name});
       }
     }
-    const char* names = std::getenv("WICK_TEST_DEVICES");
-    if (names == nullptr || *names == '\0') return all;
+    const std::vector<std::string> devices = device_names();
+    if (devices.empty()) return all;
     std::erase_if(all, [](const Machine& m) { return m.backend == nullptr; });
     all.erase(all.begin(), all.end() - 1);
-    std::stringstream words(names);
-    for (std::string word; std::getline(words, word, ',');) {
+    for (const std::string& name : devices) {
       try {
-        all.push_back({word, &backend(Device::parse(word))});
+        all.push_back({name, &backend(Device::parse(name))});
       } catch (const std::exception& error) {
-        all.push_back({word, nullptr, {}, error.what()});
+        all.push_back({name, nullptr, {}, error.what()});
       }
     }
     return all;

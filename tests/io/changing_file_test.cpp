@@ -1,5 +1,5 @@
-// Files that are cut short, overwritten or lengthened while they are mapped. Each death is tried in
-// a process of its own, since the signal's handler belongs to the whole process.
+// Files that are cut short, overwritten or lengthened while they are mapped. Each death test runs
+// in a process of its own, since a signal handler belongs to the whole process.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ using wick::test::error_of;
 
 class ChangingFile : public testing::Test {
  protected:
-  /// A file of so many pages of ones.
+  /// Writes a file of `pages` pages of ones.
   std::string make(size_t pages) {
     const std::string path = folder_.path("f");
     std::ofstream(path, std::ios::binary) << std::string(pages * page_bytes(), '\1');
@@ -45,7 +45,7 @@ class ChangingFile : public testing::Test {
     for (const std::byte b : bytes.span()) total += std::to_integer<int>(b);
     return total;
   }
-  /// Times of modification are counted in ticks of the kernel's clock.
+  /// The time of modification changes only with the ticks of the kernel's clock.
   static void wait_a_tick() { std::this_thread::sleep_for(std::chrono::milliseconds(25)); }
 
   TempFolder folder_;
@@ -56,7 +56,7 @@ TEST_F(ChangingFile, IsAsItWasWhileNobodyWrites) {
   const auto bytes = MappedFile::open("test", path);
   EXPECT_EQ(sum(*bytes), static_cast<int64_t>(bytes->size()));
   EXPECT_FALSE(bytes->changed());
-  // What stays the same file is no change: other names, no name, another file under the name.
+  // No changes of the file itself: another name, other permissions, a new file under its name.
   std::filesystem::create_hard_link(path, folder_.path("other"));
   ::chmod(path.c_str(), 0600);
   EXPECT_FALSE(bytes->changed());
@@ -69,18 +69,18 @@ TEST_F(ChangingFile, IsAsItWasWhileNobodyWrites) {
   EXPECT_EQ(error_of([&] { bytes->require_unchanged("test"); }), "no error");
 }
 
-// Every length that a file can be cut to, in pages and beside their boundaries.
+// Files cut to whole pages, and to lengths just beside the boundaries of pages.
 TEST_F(ChangingFile, CutShortItReadsAsZeros) {
   const auto page = static_cast<off_t>(page_bytes());
   for (off_t length : {off_t{0}, off_t{1}, page - 1, page, page + 1, 3 * page, 8 * page - 1}) {
     const auto bytes = MappedFile::open("test", make(8));
     ASSERT_EQ(::truncate(bytes->size() > 0 ? folder_.path("f").c_str() : "", length), 0);
-    EXPECT_EQ(sum(*bytes), length) << length;  // the last page's rest is zeros, too
+    EXPECT_EQ(sum(*bytes), length) << length;  // the rest of the last page reads as zeros, too
     EXPECT_TRUE(bytes->changed());
     EXPECT_EQ(
         error_of([&] { bytes->require_unchanged("test"); }),
         "test: file was changed while it was in use: " + folder_.path("f") + ": load it again");
-    // It stays so, even if the file comes back.
+    // changed() stays true when the file gets its length back.
     ASSERT_EQ(::truncate(folder_.path("f").c_str(), 8 * page), 0);
     EXPECT_TRUE(bytes->changed());
   }
@@ -127,7 +127,7 @@ TEST_F(ChangingFile, ManyThreadsReadManyFiles) {
           const int64_t total = sum(*file);
           if (total != static_cast<int64_t>(file->size()) && !file->changed()) ++wrong;
         }
-        // Entries of the handler's list come and go meanwhile.
+        // Adds and removes entries of the handler's list.
         const auto again = MappedFile::open("test", folder_.path("f0"));
         (void)sum(*again);
       }
@@ -145,13 +145,11 @@ TEST_F(ChangingFile, ManyThreadsReadManyFiles) {
   for (int i = 1; i < 12; ++i) EXPECT_TRUE(files[static_cast<size_t>(i)]->changed()) << i;
 }
 
-// --- Signals that aren't ours ---
+// --- Signals for other addresses ---
 
-/// Reads a page of a file that is no longer than nothing, mapped past wick.
-void foreign_bus_error() {
-  char name[] = "/tmp/wick_foreign_XXXXXX";
-  const int file = ::mkstemp(name);
-  ::unlink(name);
+/// Reads a page beyond the end of an empty file that was mapped by mmap, not by wick.
+void foreign_bus_error(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDWR | O_CREAT, 0600);
   if (::ftruncate(file, 4096) != 0) ::_exit(90);
   const auto* data = static_cast<const volatile char*>(
       ::mmap(nullptr, page_bytes(), PROT_READ, MAP_SHARED, file, 0));
@@ -162,7 +160,7 @@ void foreign_bus_error() {
 void exit_42(int) { ::_exit(42); }
 void exit_43(int, siginfo_t* details, void*) { ::_exit(details->si_addr != nullptr ? 43 : 44); }
 
-/// As Python's faulthandler: goes back to who was there before and sends the signal again.
+/// Like Python's faulthandler: restores the previous handler and raises the signal again.
 struct sigaction before_hook;
 void hook(int signal) {
   const char text[] = "hooked\n";
@@ -185,7 +183,7 @@ TEST_F(ChangingFileDeathTest, ForeignSignalsGoWhereTheyWent) {
       {
         ::signal(SIGBUS, SIG_DFL);
         const auto bytes = MappedFile::open("test", path);
-        foreign_bus_error();
+        foreign_bus_error(folder_.path("foreign"));
       },
       testing::KilledBySignal(SIGBUS), "");
   EXPECT_EXIT(
@@ -200,14 +198,14 @@ TEST_F(ChangingFileDeathTest, ForeignSignalsGoWhereTheyWent) {
         ::signal(SIGBUS, SIG_IGN);
         const auto bytes = MappedFile::open("test", path);
         ::raise(SIGBUS);
-        foreign_bus_error();
+        foreign_bus_error(folder_.path("foreign"));
       },
       testing::KilledBySignal(SIGBUS), "");
   EXPECT_EXIT(
       {
         ::signal(SIGBUS, &exit_42);
         const auto bytes = MappedFile::open("test", path);
-        foreign_bus_error();
+        foreign_bus_error(folder_.path("foreign"));
       },
       testing::ExitedWithCode(42), "");
   EXPECT_EXIT(
@@ -217,7 +215,7 @@ TEST_F(ChangingFileDeathTest, ForeignSignalsGoWhereTheyWent) {
         action.sa_flags = SA_SIGINFO;
         ::sigaction(SIGBUS, &action, nullptr);
         const auto bytes = MappedFile::open("test", path);
-        foreign_bus_error();
+        foreign_bus_error(folder_.path("foreign"));
       },
       testing::ExitedWithCode(43), "");
 }
@@ -225,18 +223,18 @@ TEST_F(ChangingFileDeathTest, ForeignSignalsGoWhereTheyWent) {
 TEST_F(ChangingFileDeathTest, HandlersInstalledBeforeAndAfter) {
   const std::string path = make(4);
   for (const bool after : {false, true}) {
-    // At an address outside all ranges it prints one line, and the process ends.
+    // For an address outside all ranges the hook prints its line once, and the process ends.
     EXPECT_EXIT(
         {
           ::signal(SIGBUS, SIG_DFL);
           if (!after) install_hook();
           const auto bytes = MappedFile::open("test", path);
           if (after) install_hook();
-          (void)bytes->changed();  // takes the signal back
-          foreign_bus_error();
+          (void)bytes->changed();  // installs wick's handler again
+          foreign_bus_error(folder_.path("foreign"));
         },
         testing::KilledBySignal(SIGBUS), "^hooked\n$");
-    // Of ours it isn't asked.
+    // For an address in a range the hook isn't called.
     EXPECT_EXIT(
         {
           ::signal(SIGBUS, SIG_DFL);
@@ -278,10 +276,10 @@ TEST_F(ChangingFile, KeysAndNamesAreCopies) {
               testing::StartsWith("read: file was changed while it was in use: "));
   ASSERT_EQ(::truncate(path.c_str(), 0), 0);
   EXPECT_EQ(file->get_u32s("numbers"), std::vector<uint32_t>(5000, 7));
-  EXPECT_EQ(file->tensor("t").to_vector<float>().size(), 16u * 64u);  // some bytes, no signal
+  EXPECT_EQ(file->tensor("t").to_vector<float>().size(), 16u * 64u);  // any contents, but no signal
 }
 
-// A header that changes while it is read: an error or what one of the writers wrote.
+// A header that changes while it is read gives an error or a file that can be walked.
 TEST_F(ChangingFile, OpenedWhileItIsWritten) {
   const std::string path = folder_.path("m.gguf");
   const auto write = [&](uint32_t value) {
@@ -317,7 +315,7 @@ TEST_F(ChangingFile, OpenedWhileItIsWritten) {
   while (std::chrono::steady_clock::now() < until) {
     try {
       const auto file = Gguf::open(path);
-      // All of it can be asked for, whatever it is.
+      // Every key and tensor can be printed, whatever their contents are.
       for (const GgufEntry& entry : file->metadata()) (void)entry.value.str();
       for (const GgufTensor& tensor : file->tensors()) (void)tensor.str();
       ++opened;

@@ -77,7 +77,7 @@ std::vector<float> floats(std::string_view bytes) {
   return values;
 }
 
-/// The formats' definitions, independent of the backend.
+/// Values encoded by the formats' definitions, without the backend.
 std::string encode(DType type, const std::vector<float>& values) {
   switch (type) {
     case DType::f16:
@@ -114,7 +114,7 @@ std::vector<float> decode(DType type, std::string_view bytes) {
   }
 }
 
-/// A model with one matrix of the type, a tied embedding, a norm, and what surrounds them.
+/// A model with one matrix of the type, a tied embedding, a norm, and other tensors and keys.
 GgufBuilder model(const Type& type) {
   B b;
   b.string("general.architecture", "llama").u32("general.file_type", 99);
@@ -233,7 +233,7 @@ TEST(Quantize, ChoosesTypesAsUsersExpect) {
   EXPECT_EQ(result.types[0].bytes, 288u);
 }
 
-/// Rows that aren't whole superblocks take the next type of small blocks.
+/// Weights whose rows aren't whole superblocks get the fallback type of smaller blocks.
 TEST(Quantize, SuperblocksThatDontFit) {
   TempFolder folder;
   B b;

@@ -12,8 +12,8 @@
 
 namespace wick::io::test {
 
-/// Puts GGUF files together byte by byte, valid or not, without the library's writer. Type numbers
-/// are written out as the format defines them.
+/// Builds GGUF files, valid or not, without the library's writer. Type numbers are those of the
+/// format.
 class GgufBuilder {
  public:
   template <class T>
@@ -50,7 +50,7 @@ class GgufBuilder {
     data_ += data;
     return *this;
   }
-  /// An entry that may point anywhere.
+  /// A tensor with any offset.
   GgufBuilder& tensor_at(std::string_view name, const std::vector<uint64_t>& dims, uint32_t type,
                          uint64_t offset) {
     tensors_ += text(name) + raw(static_cast<uint32_t>(dims.size()));
@@ -78,7 +78,7 @@ inline std::shared_ptr<const Gguf> parse(std::string_view bytes) {
   return Gguf::parse(Bytes::copy_of(std::as_bytes(std::span(bytes))), "test.gguf");
 }
 
-/// A little of everything: all thirteen types, nested arrays, three tensors.
+/// A file with all thirteen types, nested arrays and three tensors.
 inline GgufBuilder everything() {
   using B = GgufBuilder;
   B b;

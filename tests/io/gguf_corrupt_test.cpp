@@ -1,4 +1,4 @@
-// Files that lie. Every case must end in an Error, or in a file that can be walked safely.
+// Malformed files. Each must give an Error, or a file that can be walked safely.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,14 +18,26 @@ std::string parse_error(std::string_view bytes) {
   return error_of([&] { parse(bytes); });
 }
 
+ErrorKind parse_error_kind(std::string_view bytes) {
+  try {
+    parse(bytes);
+  } catch (const Error& error) {
+    return error.kind();
+  }
+  ADD_FAILURE() << "no error";
+  return ErrorKind::runtime;
+}
+
+/// A file that ends too early is as unreadable as one that is cut while it is in use.
 TEST(GgufCorrupt, TruncatedAtEveryByte) {
   B b = everything();
-  b.tensor("last", {3}, 0, "123456789abc");  // data to the very end
+  b.tensor("last", {3}, 0, "123456789abc");  // data up to the end of the file
   const std::string whole = b.build();
   walk(*parse(whole));
   for (size_t size = 0; size < whole.size(); ++size) {
-    EXPECT_THAT(parse_error(std::string_view(whole).substr(0, size)), StartsWith("gguf: "))
-        << size << " bytes of " << whole.size();
+    SCOPED_TRACE(std::to_string(size) + " bytes of " + std::to_string(whole.size()));
+    EXPECT_THAT(parse_error(std::string_view(whole).substr(0, size)), StartsWith("gguf: "));
+    EXPECT_EQ(parse_error_kind(std::string_view(whole).substr(0, size)), ErrorKind::file);
   }
 }
 
@@ -40,13 +52,20 @@ TEST(GgufCorrupt, EveryByteOfTheHeaderChanged) {
       parsed += walk_if_valid(std::as_bytes(std::span(bytes)));
     }
   }
-  EXPECT_GT(parsed, 0);  // names and numbers may change without harm
+  EXPECT_GT(parsed, 0);  // changed names and numbers may be valid
 }
 
 TEST(GgufCorrupt, NotAGguf) {
   EXPECT_EQ(parse_error("PK\3\4 some archive"),
             "gguf: not a GGUF file: test.gguf: such a file starts with \"GGUF\"");
-  EXPECT_THAT(parse_error("GG"), HasSubstr("not a GGUF file"));
+  EXPECT_THAT(parse_error("GX"), HasSubstr("not a GGUF file"));
+  EXPECT_EQ(
+      parse_error("GG"),
+      "gguf: file is truncated or corrupted: test.gguf, the magic at byte 0: needs 4 bytes where "
+      "2 are left");
+  for (const char* bytes : {"PK\3\4 some archive", "GGUX", "X"}) {
+    EXPECT_EQ(parse_error_kind(bytes), ErrorKind::value);  // whole files, of something else
+  }
 }
 
 TEST(GgufCorrupt, VersionsAndByteOrder) {
@@ -104,7 +123,7 @@ TEST(GgufCorrupt, NestingHasALimit) {
   walk(*parse(B().key("deep", 9, value).build()));
   EXPECT_THAT(parse_error(B().key("deep", 9, B::array(9, 1, value)).build()),
               HasSubstr("nested too deep"));
-  // Deep enough to overrun the stack, were it followed.
+  // Nested deep enough to overflow the stack of a recursive parser.
   std::string endless;
   for (int i = 0; i < 100000; ++i) endless += B::array(9, 1, "");
   EXPECT_THAT(parse_error(B().key("deep", 9, endless).build()), HasSubstr("nested too deep"));

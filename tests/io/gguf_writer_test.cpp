@@ -98,7 +98,7 @@ TEST(GgufWriter, NothingRemainsWithoutFinish) {
     GgufWriter w(folder.path("m.gguf"));
     w.add_tensor("a", DType::f32, Shape{4});
     w.write("a", as_bytes("12345678"));
-    // A temporary name where the file system wants one, but never the file itself.
+    // There may be a file of a temporary name, but not of the final one.
     EXPECT_THAT(folder.list(), Not(Contains("m.gguf")));
     EXPECT_EQ(error_of([&] { w.finish(); }),
               "gguf: tensor lacks bytes: " + folder.path("m.gguf") + ", a: 8 of 16 are written");
@@ -168,7 +168,7 @@ TEST(GgufWriter, PathErrors) {
 
 TEST(GgufWriter, ADiskThatFillsUpIsAnErrorAndLeavesNothing) {
   TempFolder folder;
-  // A limit on file sizes stands for the full disk.
+  // A limit on file sizes simulates a full disk.
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
   const auto handler = ::signal(SIGXFSZ, SIG_IGN);

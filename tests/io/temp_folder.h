@@ -13,7 +13,7 @@
 
 namespace wick::io::test {
 
-/// A folder of its own for a test, removed with it.
+/// A temporary folder, removed with this object.
 class TempFolder {
  public:
   TempFolder() {
@@ -38,7 +38,7 @@ class TempFolder {
     std::ifstream in(path(name), std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};
   }
-  /// Names of what is there, hidden files too.
+  /// The names of its files, hidden ones included.
   std::vector<std::string> list() const {
     std::vector<std::string> names;
     for (const auto& entry : std::filesystem::directory_iterator(path_)) {

@@ -3,12 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
-#include <sstream>
 
 #include "tests/io/temp_folder.h"
 #include "tests/models/tiny_llama.h"
+#include "tests/test_devices.h"
 #include "wick/models/causal_lm.h"
 #include "wick/models/decoder.h"
 
@@ -16,23 +15,8 @@ namespace wick::models {
 namespace {
 
 using io::test::TempFolder;
+using test::some_tokens;
 using test::TinyLlama;
-
-/// The CPU, which tests the composed ops, and what the environment names.
-std::vector<Device> devices() {
-  std::vector<Device> list = {Device::cpu()};
-  if (const char* names = std::getenv("WICK_TEST_DEVICES")) {
-    std::stringstream words(names);
-    for (std::string word; std::getline(words, word, ',');) list.push_back(Device::parse(word));
-  }
-  return list;
-}
-
-std::vector<int32_t> some_tokens(int64_t count) {
-  std::vector<int32_t> tokens;
-  for (int64_t i = 0; i < count; ++i) tokens.push_back(static_cast<int32_t>((i * 17 + 5) % 39));
-  return tokens;
-}
 
 std::unique_ptr<CausalLm> load(TinyLlama& tiny, const TempFolder& folder, Device device) {
   tiny.write(folder.path("m.gguf"));
@@ -104,7 +88,7 @@ TEST(ModelOnDevice, QuantisedWeightsGiveTheCpusLogits) {
   for (TinyLlama tiny : quantised()) {
     const auto cpu = load(tiny, folder, Device::cpu());
     const std::vector<float> expected = prompted(*cpu, tokens, DType::f16);
-    for (const Device device : devices()) {
+    for (const Device device : test::cpu_and_devices()) {
       SCOPED_TRACE(device.str() + " " + std::string(name(tiny.dtype)));
       const auto model = load(tiny, folder, device);
       EXPECT_EQ(different(prompted(*model, tokens, DType::f16), expected), 0u);
@@ -126,7 +110,7 @@ TEST(ModelOnDevice, FloatWeightsStayWithinTheirBound) {
     TinyLlama tiny{.dtype = dtype};
     const auto cpu = load(tiny, folder, Device::cpu());
     const std::vector<float> expected = prompted(*cpu, tokens, DType::f32);
-    for (const Device device : devices()) {
+    for (const Device device : test::cpu_and_devices()) {
       SCOPED_TRACE(device.str() + " " + std::string(name(dtype)));
       const auto model = load(tiny, folder, device);
       // bf16 rounds activations, where a last bit may tip over.
@@ -145,7 +129,7 @@ TEST(ModelOnDevice, RecordingsKeepTheirMemory) {
   const std::vector<int32_t> tokens = some_tokens(540);
   const auto cpu = load(tiny, folder, Device::cpu());
   const std::vector<float> expected = decoded(*cpu, tokens, 500, DType::f16);
-  for (const Device device : devices()) {
+  for (const Device device : test::cpu_and_devices()) {
     SCOPED_TRACE(device.str());
     const auto model = load(tiny, folder, device);
     nn::KvCache first = model->make_cache(700, DType::f16),
@@ -180,7 +164,7 @@ TEST(ModelOnDevice, DrawsTheSamplersTokens) {
   const std::vector<int32_t> prompt = some_tokens(9);
   const auto cpu = load(tiny, folder, Device::cpu());
   const int64_t vocabulary = cpu->vocab_size() - 3;
-  for (const Device device : devices()) {
+  for (const Device device : test::cpu_and_devices()) {
     SCOPED_TRACE(device.str());
     const auto model = load(tiny, folder, device);
     nn::KvCache cache = model->make_cache(640, DType::f16);
@@ -217,7 +201,7 @@ TEST(ModelOnDevice, DrawsUntilTheCacheIsFull) {
   const std::vector<int32_t> prompt = some_tokens(505);
   SamplerOptions options = drawing(0.8f, 1.1f, 3);
   options.penalty_window = -1;
-  for (const Device device : devices()) {
+  for (const Device device : test::cpu_and_devices()) {
     SCOPED_TRACE(device.str());
     const auto model = load(tiny, folder, device);
     nn::KvCache cache = model->make_cache(530, DType::f16);

@@ -18,14 +18,9 @@ namespace {
 
 using io::test::TempFolder;
 using test::error_of;
+using test::some_tokens;
 using test::TinyLlama;
 using testing::HasSubstr;
-
-std::vector<int32_t> some_tokens(int64_t count) {
-  std::vector<int32_t> tokens;
-  for (int64_t i = 0; i < count; ++i) tokens.push_back(static_cast<int32_t>((i * 17 + 5) % 39));
-  return tokens;
-}
 
 std::unique_ptr<CausalLm> load(TinyLlama& tiny, const TempFolder& folder) {
   tiny.write(folder.path("m.gguf"));

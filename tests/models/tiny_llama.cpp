@@ -294,4 +294,10 @@ std::vector<std::vector<double>> TinyLlama::reference(const std::vector<int32_t>
   return logits;
 }
 
+std::vector<int32_t> some_tokens(int64_t count) {
+  std::vector<int32_t> tokens;
+  for (int64_t i = 0; i < count; ++i) tokens.push_back(static_cast<int32_t>((i * 17 + 5) % 39));
+  return tokens;
+}
+
 }  // namespace wick::test

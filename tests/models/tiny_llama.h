@@ -72,4 +72,7 @@ struct TinyLlama {
   double rope_magnitude() const;
 };
 
+/// A prompt of tokens of TinyLlama's vocabulary, without its last one.
+std::vector<int32_t> some_tokens(int64_t count);
+
 }  // namespace wick::test

@@ -6,13 +6,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <deque>
 #include <numeric>
-#include <sstream>
 #include <stdexcept>
 
 #include "tests/backend/block_reference.h"
+#include "tests/test_devices.h"
 #include "wick/backend/cpu/cpu_backend.h"
 
 namespace wick::parity {
@@ -345,12 +344,11 @@ std::string_view blamed, blamed_for;  // views of what outlives the Blame
 std::span<const Target> all_targets() {
   static const std::vector<Target> list = [] {
     std::vector<Target> all = cpu_targets();
-    const char* names = std::getenv("WICK_TEST_DEVICES");
-    if (names == nullptr || *names == '\0') return all;
+    const std::vector<std::string> devices = test::device_names();
+    if (devices.empty()) return all;
     std::erase_if(all, [](const Target& t) { return t.backend == nullptr; });
     all.erase(all.begin(), all.end() - 1);
-    std::stringstream words(names);
-    for (std::string word; std::getline(words, word, ',');) all.push_back(device_target(word));
+    for (const std::string& name : devices) all.push_back(device_target(name));
     return all;
   }();
   return list;

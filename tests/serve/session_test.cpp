@@ -5,49 +5,28 @@
 #include <set>
 
 #include "tests/expect_error.h"
-#include "tests/io/temp_folder.h"
-#include "tests/models/tiny_llama.h"
+#include "tests/serve/session_fixture.h"
 #include "wick/backend/cpu/cpu.h"
-#include "wick/serve/engine.h"
 #include "wick/text/stream_decoder.h"
 
 namespace wick::serve {
 namespace {
 
-using io::test::TempFolder;
 using test::error_of;
+using test::some_tokens;
 using test::TinyLlama;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-std::vector<int32_t> some_tokens(int64_t count) {
-  std::vector<int32_t> tokens;
-  for (int64_t i = 0; i < count; ++i) tokens.push_back(static_cast<int32_t>((i * 17 + 5) % 39));
-  return tokens;
-}
-
-class ServeTest : public testing::Test {
+class ServeTest : public SessionFixture {
  protected:
-  std::shared_ptr<const Engine> engine(TinyLlama tiny = {.dtype = DType::q8_0}) {
-    tiny.write(folder_.path("m.gguf"));
-    return Engine::load(folder_.path("m.gguf"));
-  }
   std::string load_error(std::function<void(io::GgufWriter&)> edit) {
     TinyLlama tiny;
     tiny.edit = std::move(edit);
     return error_of([&] { engine(std::move(tiny)); });
   }
-  TempFolder folder_;
 };
-
-GenerateOptions greedy(int64_t count) {
-  GenerateOptions o;
-  o.max_tokens = count;
-  o.sampler.temperature = 0;
-  o.ignore_end = true;
-  return o;
-}
 
 GenerateOptions sampled(int64_t count, uint64_t seed) {
   GenerateOptions o = greedy(count);
@@ -68,13 +47,13 @@ TEST_F(ServeTest, SameSeedSameText) {
   const Generated first = run(e, sampled(30, 7));
   EXPECT_EQ(first.tokens.size(), 30u);
   EXPECT_EQ(first.finish, FinishReason::max_tokens);
-  text::StreamDecoder decoder(e->tokenizer());  // sampled bytes needn't make up characters
+  text::StreamDecoder decoder(e->tokenizer());  // sampled bytes needn't be UTF-8
   std::string text;
   for (const int32_t id : first.tokens) text += decoder.push(id);
   EXPECT_EQ(first.text, text + decoder.finish());
   EXPECT_EQ(run(e, sampled(30, 7)).tokens, first.tokens);
   EXPECT_NE(run(e, sampled(30, 8)).tokens, first.tokens);
-  // However the prompt is cut, and on however many threads.
+  // Neither the batch size nor the number of threads changes the tokens.
   EXPECT_EQ(run(e, sampled(30, 7), {.batch = 1}).tokens, first.tokens);
   EXPECT_EQ(run(e, sampled(30, 7), {.batch = 7}).tokens, first.tokens);
   const int before = cpu::threads();
@@ -110,14 +89,14 @@ TEST_F(ServeTest, TheContextFillsUp) {
   s.feed(some_tokens(20));
   const Generated result = s.generate(greedy(100));
   EXPECT_EQ(result.finish, FinishReason::context_full);
-  EXPECT_EQ(result.tokens.size(), 6u);  // the last one has no room to be run
+  EXPECT_EQ(result.tokens.size(), 6u);  // the cache has no room for the last one
   EXPECT_EQ(s.length(), 25);
   EXPECT_EQ(error_of([&] { s.feed(some_tokens(1)); }),
             "session: prompt longer than the context: 1 tokens, 0 of 25 positions left: shorten it "
             "or ask for a longer context");
   const Generated longer = run(e, greedy(6));
   EXPECT_EQ(longer.tokens, result.tokens);
-  // A prompt that just fits has an answer of one token.
+  // A prompt that fills the context still gives one token.
   Session full(e, {.context = 20});
   full.feed(some_tokens(20));
   EXPECT_THAT(full.generate(greedy(-1)).tokens, ElementsAre(longer.tokens[0]));
@@ -191,7 +170,7 @@ TEST_F(ServeTest, FeedWholeRunsWhatDiffers) {
   s.generate(greedy(4));
   tokens = some_tokens(40);
   check(tokens);
-  // Too long: refused before anything is forgotten.
+  // A prompt that is too long changes nothing.
   EXPECT_THAT(error_of([&] { s.feed_whole(some_tokens(61)); }),
               HasSubstr("longer than the context"));
   EXPECT_EQ(s.tokens(), tokens);
@@ -232,7 +211,7 @@ TEST_F(ServeTest, EndsWhereTheModelDoes) {
     w.set_u32("tokenizer.ggml.eos_token_id", 0);  // a likely token
   };
   const auto e = engine(tiny);
-  // Some seed draws the end before 60 tokens are made.
+  // One of the seeds draws the end token within 60 tokens.
   bool ended = false;
   for (uint64_t seed = 0; seed < 20 && !ended; ++seed) {
     GenerateOptions o = sampled(60, seed);
@@ -277,8 +256,8 @@ TEST_F(ServeTest, SessionOptionsOutOfRange) {
 
 TEST_F(ServeTest, PerplexityFollowsTheEquations) {
   TinyLlama tiny;
-  tiny.write(folder_.path("m.gguf"));
-  const auto e = Engine::load(folder_.path("m.gguf"));
+  tiny.write(path());
+  const auto e = Engine::load(path());
   const auto tokens = some_tokens(61);
   const Perplexity got = perplexity(*e, tokens, {.context = 20, .cache_dtype = DType::f32});
   EXPECT_EQ(got.tokens, 61);
@@ -294,7 +273,7 @@ TEST_F(ServeTest, PerplexityFollowsTheEquations) {
       expected.push_back(std::log(sum) - logits[i][static_cast<size_t>(part[i + 1])]);
     }
   }
-  ASSERT_EQ(got.nll.size(), 57u);  // three stretches of 20, and one of a single token: no score
+  ASSERT_EQ(got.nll.size(), 57u);  // three chunks of 20; a single last token has no score
   ASSERT_EQ(expected.size(), 57u);
   double mean = 0;
   for (size_t i = 0; i < expected.size(); ++i) {

@@ -1,4 +1,4 @@
-// Sessions used wrongly, by several threads and from their own callbacks, and engines whose file
+// Sessions called by several threads at once and from their own callbacks, and engines whose file
 // changes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,15 +13,12 @@
 #include <vector>
 
 #include "tests/expect_error.h"
-#include "tests/io/temp_folder.h"
-#include "tests/models/tiny_llama.h"
+#include "tests/serve/session_fixture.h"
 #include "wick/io/convert.h"
-#include "wick/serve/engine.h"
 
 namespace wick::serve {
 namespace {
 
-using io::test::TempFolder;
 using test::error_of;
 using test::TinyLlama;
 using testing::HasSubstr;
@@ -29,23 +26,7 @@ using testing::StartsWith;
 
 const std::vector<int32_t> kPrompt = {5, 22, 0, 17, 34, 12};
 
-GenerateOptions greedy(int64_t count) {
-  GenerateOptions o;
-  o.max_tokens = count;
-  o.sampler.temperature = 0;
-  o.ignore_end = true;
-  return o;
-}
-
-class SessionThreads : public testing::Test {
- protected:
-  std::shared_ptr<const Engine> engine() {
-    TinyLlama{.dtype = DType::q8_0}.write(path());
-    return Engine::load(path());
-  }
-  std::string path() const { return folder_.path("m.gguf"); }
-  TempFolder folder_;
-};
+class SessionThreads : public SessionFixture {};
 
 TEST_F(SessionThreads, NeedsAnEngineAndStaysWhereItIs) {
   EXPECT_EQ(error_of([] { Session(nullptr); }), "session: no engine: need a loaded one");
@@ -58,7 +39,7 @@ TEST_F(SessionThreads, NeedsAnEngineAndStaysWhereItIs) {
            [&] { first.logits(); }, [&] { first.truncate(0); }, [&] { (void)first.length(); },
            [&] { (void)first.tokens(); }, [&] { (void)first.context(); },
            [&] { first.feed_whole(kPrompt); }}) {
-    EXPECT_EQ(error_of(call), "session: was moved from");  // NOLINT: that is what is tested
+    EXPECT_EQ(error_of(call), "session: was moved from");  // NOLINT: tests use after move
   }
   first = std::move(second);
   EXPECT_EQ(first.length(), 6);
@@ -84,7 +65,7 @@ TEST_F(SessionThreads, CallbacksMustLeaveItAlone) {
   };
   EXPECT_EQ(session.generate(options).tokens.size(), 3u);
   EXPECT_GE(asked, 3);
-  // What a callback throws ends the call, not the session.
+  // An exception of a callback ends the call; the session stays usable.
   options.cancelled = []() -> bool { throw std::runtime_error("odd"); };
   EXPECT_THROW(session.generate(options), std::runtime_error);
   EXPECT_EQ(session.generate(greedy(2)).tokens.size(), 2u);
@@ -165,7 +146,7 @@ TEST_F(SessionThreads, FilesThatChange) {
     const std::string file = folder_.path("m" + std::to_string(round % 4) + ".gguf");
     std::filesystem::remove(file);
     std::ofstream(file, std::ios::binary) << whole;
-    // Changes within a tick of the file's last one aren't told.
+    // Changes within the same clock tick as the file's last one aren't noticed.
     std::this_thread::sleep_for(std::chrono::milliseconds(12));
     const unsigned kind = rng() % 3, pause = rng() % 12000;
     const auto at = static_cast<off_t>(rng() % whole.size());
@@ -180,7 +161,7 @@ TEST_F(SessionThreads, FilesThatChange) {
       }
     });
     try {
-      // What came out before the change is right, and what came out at all is.
+      // A result is right, whether the change came after it or had no effect on it.
       EXPECT_EQ(tokens_of(file), right) << round;
       ++results;
     } catch (const Error& e) {

@@ -37,15 +37,37 @@ Array made(DType dtype, const Shape& shape, const std::function<Real(Index)>& fr
 
 Values any_values(Case& c) { return c.one_in(3) ? Values::special : Values::ordinary; }
 
-/// A sum of `terms` elements of whose magnitudes `magnitude` is the sum: integers wrap.
-void finish_sum(Array& y, Bound& bound, const std::vector<Real>& magnitude,
-                const std::vector<Real>& terms) {
-  for (int64_t i = 0; i < y.elems(); ++i) {
-    if (!is_float(y.dtype)) y[i] = wrap(y.dtype, static_cast<Int>(y[i]));
-    const auto at = static_cast<size_t>(i);
-    bound.slack.push_back(is_float(y.dtype) ? step(y.dtype) * (terms[at] + 4) * magnitude[at] : 0);
-  }
+/// The row-major position of `index` with the id in place of its index along dim.
+int64_t position_of_id(const Shape& shape, Index index, int dim, Real id) {
+  std::vector<int64_t> replaced(index.begin(), index.end());
+  replaced[static_cast<size_t>(dim)] = static_cast<int64_t>(id);
+  return position(shape, replaced);
 }
+
+/// Elements to which others are added, with what bounds the rounding error of each sum.
+struct Sums {
+  explicit Sums(const Array& start) : y(start), terms(y.v.size(), 0) {
+    for (const Real v : y.v) magnitude.push_back(std::fabs(v));
+  }
+  void add(int64_t at, Real value) {
+    y[at] += value;
+    magnitude[static_cast<size_t>(at)] += std::fabs(value), terms[static_cast<size_t>(at)] += 1;
+  }
+  /// Wraps integers; returns the bound of floats.
+  Bound finish() {
+    Bound bound{is_float(y.dtype) ? 1.0L : 0, {}};
+    for (int64_t i = 0; i < y.elems(); ++i) {
+      if (!is_float(y.dtype)) y[i] = wrap(y.dtype, static_cast<Int>(y[i]));
+      const auto at = static_cast<size_t>(i);
+      bound.slack.push_back(is_float(y.dtype) ? step(y.dtype) * (terms[at] + 4) * magnitude[at]
+                                              : 0);
+    }
+    return bound;
+  }
+
+  Array y;
+  std::vector<Real> magnitude, terms;
+};
 
 }  // namespace
 
@@ -97,9 +119,7 @@ void gather_case(Case& c) {
   const Array y = made(dtype, ids.a.shape, [&](Index index) {
     const Real id = ids.a[i++];
     if (pads(ids.a.dtype, id)) return 0.0L;
-    std::vector<int64_t> from(index.begin(), index.end());
-    from[static_cast<size_t>(dim)] = static_cast<int64_t>(id);
-    return x.a[position(x.a.shape, from)];
+    return x.a[position_of_id(x.a.shape, index, dim, id)];
   });
   c.expect(gather(x.x, ids.x, dim), y);
 }
@@ -112,24 +132,22 @@ void scatter_case(Case& c, Op op) {
   const Operand ids = c.ids(c.id_dtype(), id_shape(c, x.a.shape, dim), x.a.shape[dim], true);
   const Operand source = c.operand(dtype, ids.a.shape, adds ? Values::ordinary : any_values(c));
   c.note(fmt::format("dim {}", dim));
-  Array y = x.a;
-  std::vector<Real> magnitude, terms(y.v.size(), 0);
-  for (const Real v : y.v) magnitude.push_back(std::fabs(v));
+  Sums sums(x.a);
   int64_t i = 0;
   for_each_index(ids.a.shape, [&](Index index) {
     const Real id = ids.a[i], value = source.a[i];
     ++i;
     if (pads(ids.a.dtype, id)) return;
-    std::vector<int64_t> to(index.begin(), index.end());
-    to[static_cast<size_t>(dim)] = static_cast<int64_t>(id);
-    const int64_t at = position(y.shape, to);
-    y[at] = adds ? y[at] + value : value;
-    magnitude[static_cast<size_t>(at)] += std::fabs(value), terms[static_cast<size_t>(at)] += 1;
+    const int64_t at = position_of_id(x.a.shape, index, dim, id);
+    if (adds) {
+      sums.add(at, value);
+    } else {
+      sums.y[at] = value;
+    }
   });
-  Bound bound{adds && is_float(dtype) ? 1.0L : 0, {}};
-  if (adds) finish_sum(y, bound, magnitude, terms);
-  c.expect(adds ? scatter_add(x.x, ids.x, source.x, dim) : scatter(x.x, ids.x, source.x, dim), y,
-           bound);
+  const Bound bound = adds ? sums.finish() : Bound{};
+  c.expect(adds ? scatter_add(x.x, ids.x, source.x, dim) : scatter(x.x, ids.x, source.x, dim),
+           sums.y, bound);
 }
 
 void index_add_case(Case& c) {
@@ -140,22 +158,14 @@ void index_add_case(Case& c) {
   const Operand ids = c.ids(c.id_dtype(), {n}, x.a.shape[dim], true);
   const Operand source = c.operand(dtype, x.a.shape.with(dim, n));
   c.note(fmt::format("dim {}", dim));
-  Array y = x.a;
-  std::vector<Real> magnitude, terms(y.v.size(), 0);
-  for (const Real v : y.v) magnitude.push_back(std::fabs(v));
+  Sums sums(x.a);
   int64_t i = 0;
   for_each_index(source.a.shape, [&](Index index) {
     const Real id = ids.a[index[static_cast<size_t>(dim)]], value = source.a[i++];
-    if (pads(ids.a.dtype, id)) return;
-    std::vector<int64_t> to(index.begin(), index.end());
-    to[static_cast<size_t>(dim)] = static_cast<int64_t>(id);
-    const int64_t at = position(y.shape, to);
-    y[at] += value, magnitude[static_cast<size_t>(at)] += std::fabs(value),
-        terms[static_cast<size_t>(at)] += 1;
+    if (!pads(ids.a.dtype, id)) sums.add(position_of_id(x.a.shape, index, dim, id), value);
   });
-  Bound bound{is_float(dtype) ? 1.0L : 0, {}};
-  finish_sum(y, bound, magnitude, terms);
-  c.expect(index_add(x.x, ids.x, source.x, dim), y, bound);
+  const Bound bound = sums.finish();
+  c.expect(index_add(x.x, ids.x, source.x, dim), sums.y, bound);
 }
 
 void one_hot_case(Case& c) {

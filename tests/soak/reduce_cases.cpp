@@ -96,28 +96,19 @@ std::pair<Real, Real> reduced(Op op, DType dtype, const std::vector<Real>& x, in
 
 Tensor call_reduce(Op op, const Tensor& x, const Dims& d, int64_t correction) {
   switch (op) {
-    case Op::sum:
-      return sum(x, d.dims, d.keepdim);
-    case Op::prod:
-      return prod(x, d.dims, d.keepdim);
-    case Op::mean:
-      return mean(x, d.dims, d.keepdim);
-    case Op::max:
-      return max(x, d.dims, d.keepdim);
-    case Op::min:
-      return min(x, d.dims, d.keepdim);
+#define WICK_REDUCE(name, ...) \
+  case Op::name:               \
+    return name(x, d.dims, d.keepdim);
+#define WICK_ARG WICK_REDUCE
+#include "wick/op/ops.def"
     case Op::var:
       return var(x, d.dims, d.keepdim, correction);
     case Op::logsumexp:
       return logsumexp(x, d.dims, d.keepdim);
     case Op::any:
       return any(x, d.dims, d.keepdim);
-    case Op::all:
-      return all(x, d.dims, d.keepdim);
-    case Op::argmax:
-      return argmax(x, d.dims, d.keepdim);
     default:
-      return argmin(x, d.dims, d.keepdim);
+      return all(x, d.dims, d.keepdim);
   }
 }
 

@@ -1,8 +1,9 @@
 #pragma once
 
 // Random calls of public functions, compared with a reference in long double: the code that all
-// families of cases share. A case draws shapes, dtypes, layouts and values, calls a function, computes what must come
-// out from the operands' elements, and compares. The reference shares no code with the kernels.
+// families of cases share. A case draws shapes, dtypes, layouts and values, calls a function,
+// computes the expected result from the operands' elements, and compares. The reference shares no
+// code with the kernels.
 
 #include <functional>
 #include <span>
@@ -140,45 +141,32 @@ struct Row {
 /// Every row of ops.def by its number; none is empty.
 std::vector<Row> all_rows();
 
-// Cases of the rows of ops.def; rows.cpp assigns them.
-void unary_case(Case& c, Op op);
-void unary_with_case(Case& c, Op op);
-void binary_case(Case& c, Op op);
-void compare_case(Case& c, Op op);
-void test_case(Case& c, Op op);
-void where_case(Case& c);
-void fill_case(Case& c);
-void iota_case(Case& c);
-void cast_case(Case& c);
-void copy_case(Case& c);
-void random_case(Case& c, Op op);
-void reduce_case(Case& c, Op op);
-void arg_case(Case& c, Op op);
-void softmax_case(Case& c, Op op);
-void row_norm_case(Case& c, Op op);
-void channel_norm_case(Case& c, Op op);
-void rope_case(Case& c, Op op);
-void scan_case(Case& c);
-void sort_case(Case& c, Op op);
-void index_select_case(Case& c);
-void gather_case(Case& c);
-void scatter_case(Case& c, Op op);
-void index_add_case(Case& c);
-void one_hot_case(Case& c);
-void matmul_case(Case& c);
-void einsum_case(Case& c);
-void linear_case(Case& c);
-void quantize_case(Case& c, Op op);
-void conv_case(Case& c, Op op);
-void pool_case(Case& c, Op op);
-void upsample_case(Case& c, Op op);
-void attention_case(Case& c);
-// Functions without a row.
-void shape_case(Case& c);
-void lengths_case(Case& c);
-void pages_case(Case& c);
-void conv_weight_case(Case& c);
-void grouped_linear_case(Case& c);
-void wrong_call_case(Case& c);
+/// A case of one function; a case of the op that it is given.
+using FunctionCase = void(Case&);
+using OpCase = void(Case&, Op);
+
+// Cases of the rows of ops.def, by the file that defines them; rows.cpp assigns them to ops.
+// map_cases.cpp
+OpCase unary_case, unary_with_case, binary_case, compare_case, test_case, random_case;
+FunctionCase where_case, fill_case, iota_case, cast_case;
+// reduce_cases.cpp
+OpCase reduce_case, arg_case, softmax_case, row_norm_case, channel_norm_case, rope_case, sort_case;
+FunctionCase scan_case;
+// index_cases.cpp
+OpCase scatter_case;
+FunctionCase index_select_case, gather_case, index_add_case, one_hot_case, copy_case;
+// linear_cases.cpp
+OpCase quantize_case;
+FunctionCase matmul_case, einsum_case, linear_case;
+// spatial_cases.cpp
+OpCase conv_case, pool_case, upsample_case;
+// attention_cases.cpp
+FunctionCase attention_case;
+
+// Cases of functions without a row.
+FunctionCase shape_case, wrong_call_case;  // index_cases.cpp
+FunctionCase grouped_linear_case;          // linear_cases.cpp
+FunctionCase conv_weight_case;             // spatial_cases.cpp
+FunctionCase lengths_case, pages_case;     // attention_cases.cpp
 
 }  // namespace wick::soak

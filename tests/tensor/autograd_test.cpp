@@ -1,4 +1,4 @@
-// What the tape promises beside the gradients of each op, which gradients_*_test.cpp check.
+// The tape itself; gradients_*_test.cpp check the gradients of each op.
 
 #include "tests/expect_error.h"
 #include "tests/tensor/gradient_check.h"
@@ -77,7 +77,7 @@ TEST(Backward, Errors) {
                "gradients: with respect to a tensor that needs none");
   EXPECT_FAILS((x * x).grad(), "grad: not a leaf");
   EXPECT_FAILS(Tensor::zeros({2}, DType::i32).requires_grad(), "requires_grad: not a float");
-  EXPECT_FALSE(argmax(x, 0).needs_grad());  // whole numbers depend on nothing
+  EXPECT_FALSE(argmax(x, 0).needs_grad());  // integer results have no gradient
   Tensor target = Tensor::zeros({3}, DType::f64);
   EXPECT_FAILS(slice_set(target, x, 0, 0), "slice_set: not differentiable");
 }

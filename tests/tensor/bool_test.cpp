@@ -5,13 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <functional>
 #include <map>
 #include <numeric>
-#include <sstream>
 
 #include "tests/expect_error.h"
+#include "tests/test_devices.h"
 #include "wick/op/op.h"
 #include "wick/tensor/index_ops.h"
 #include "wick/tensor/ops.h"
@@ -21,6 +20,7 @@ namespace wick {
 namespace {
 
 using test::error_of;
+using testing::EndsWith;
 using testing::HasSubstr;
 using Bits = std::vector<uint8_t>;
 using Whole = std::vector<int64_t>;
@@ -32,14 +32,6 @@ struct Sample {
   int64_t m, n;
   uint8_t at(int64_t i, int64_t j) const { return bits[static_cast<size_t>(i * n + j)]; }
 };
-
-std::vector<Device> devices() {
-  std::vector<Device> all = {Device::cpu()};
-  const char* const names = std::getenv("WICK_TEST_DEVICES");
-  std::stringstream list(names == nullptr ? "" : names);
-  for (std::string name; std::getline(list, name, ',');) all.push_back(Device::parse(name));
-  return all;
-}
 
 /// Reads elements of the storage's bytes by the layout, not by an op.
 Sample sample_of(const Tensor& x, const Bits& storage) {
@@ -54,7 +46,7 @@ Sample sample_of(const Tensor& x, const Bits& storage) {
 }
 
 /// Calls check with [m, n] of every kind of layout: dense, transposed, reversed, stepped, sliced,
-/// broadcast, overlapping; of odd sizes, and one that is longer than a byte can count.
+/// broadcast, overlapping; of odd sizes, and one with more elements than u8 can count.
 void for_each_sample(const std::function<void(const Sample&)>& check) {
   uint64_t state = 12345;
   Bits storage(3000);
@@ -62,7 +54,7 @@ void for_each_sample(const std::function<void(const Sample&)>& check) {
     state = state * 6364136223846793005u + 1442695040888963407u;
     b = (state >> 60) % 3 != 0;
   }
-  for (const Device device : devices()) {
+  for (const Device device : test::cpu_and_devices()) {
     const Tensor base = Tensor::from(storage, {3000}, device);
     const auto view = [&](const Shape& shape, const Layout::Strides& strides, int64_t offset) {
       SCOPED_TRACE(device.str() + " " + shape.str() + " offset " + std::to_string(offset));
@@ -105,7 +97,7 @@ void expect_pairs(const Sample& s, BinaryFunction f, const std::function<bool(bo
 }
 
 using ReduceFunction = Tensor (*)(const Tensor&, std::span<const int>, bool);
-/// A function of the elements of each column, each row, and all; `fold` gives what it must be.
+/// A reduction of each column, of each row, and of all elements; `fold` gives the expected value.
 void expect_reduced(const Sample& s, ReduceFunction f, DType dtype,
                     const std::function<int64_t(const Bits&)>& fold) {
   const auto check = [&](std::vector<int> dims, int64_t outer, int64_t inner, bool columns) {
@@ -138,7 +130,7 @@ Tensor ids_of(const Whole& ids, const Shape& shape, const Tensor& like) {
   return Tensor::from(ids, shape, like.device());
 }
 
-/// Sorted rows, and where their elements were.
+/// Checks sorted rows and their elements' indices.
 void expect_sorted(const Sample& s, bool descending, const Tensor& values, const Tensor& indices,
                    int64_t keep) {
   Bits sorted;
@@ -359,7 +351,7 @@ INSTANTIATE_TEST_SUITE_P(Rows, BoolRow, testing::ValuesIn(rows_with_bool()), [](
 });
 
 TEST(Bool, CountsBeyondAByte) {
-  for (const Device device : devices()) {
+  for (const Device device : test::cpu_and_devices()) {
     const Tensor x = Tensor::ones({300}, DType::f32, device);
     EXPECT_EQ(sum(gt(x, Tensor::zeros({}, DType::f32, device))).item<int64_t>(), 300);
     const Tensor full = Tensor::ones({2, 1, 3, 1, 70001, 1, 1, 2}, DType::boolean, device);
@@ -391,12 +383,21 @@ TEST(Bool, HostValues) {
 
 TEST(Bool, WhatItDoesNotDoSaysWhichCast) {
   const Tensor x = Tensor::ones({2, 2}, DType::boolean), f = Tensor::ones({2, 2}, DType::f32);
-  for (const auto& call : std::vector<std::function<void()>>{
-           [&] { add(x, x); }, [&] { neg(x); }, [&] { mean(x); }, [&] { matmul(x, x); },
-           [&] { softmax(x, 0); }, [&] { affine(x, 1, 1); }, [&] { shift_left(x, x); },
-           [&] { var(x); }}) {
-    EXPECT_THAT(error_of(call), HasSubstr("convert it first, as to u8 or f32"));
-  }
+  const std::string both = ": convert it first, as to i64 or f32",
+                    whole = ": convert it first, as to i64",
+                    floats = ": convert it first, as to f32";
+  const std::vector<std::pair<std::function<void()>, std::string>> calls = {
+      {[&] { add(x, x); }, both},
+      {[&] { neg(x); }, both},
+      {[&] { affine(x, 1, 1); }, both},
+      {[&] { matmul(x, x); }, both},
+      {[&] { mean(x); }, floats},
+      {[&] { softmax(x, 0); }, floats},
+      {[&] { var(x); }, floats},
+      {[&] { shift_left(x, x); }, whole},
+      {[&] { linear(f, Weight(x)); }, floats},
+  };
+  for (const auto& [call, hint] : calls) EXPECT_THAT(error_of(call), EndsWith(hint));
   EXPECT_THAT(error_of([&] { gather(f, x, 0); }), HasSubstr("ids of this dtype"));
   EXPECT_THAT(error_of([&] { index_select(f, x, 0); }), HasSubstr("ids of this dtype"));
   EXPECT_THAT(error_of([&] { maximum(x, f); }), HasSubstr("dtypes differ"));

@@ -1,4 +1,4 @@
-// What every op refuses, before a backend is asked.
+// Errors of every op, thrown before a backend is called.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ Tensor make(const Shape& shape, DType dtype = DType::f32) { return Tensor::zeros
 
 using Call = std::function<void(const Tensor&)>;
 
-/// Every op of ops.def, called with `x` as one operand and good ones beside it.
+/// Every op of ops.def, called with `x` as one operand and valid ones otherwise.
 std::vector<std::pair<Op, Call>> calls() {
   std::vector<std::pair<Op, Call>> all;
   const Tensor good = make({2, 2}), whole = make({2, 2}, DType::i32);
@@ -182,7 +182,7 @@ TEST(OpErrors, UndefinedTensorsAreErrorsEverywhere) {
 }
 
 TEST(OpErrors, DtypesOutsideTheRow) {
-  // One operand ops say which they take; the row decides.
+  // Ops of one operand take the dtypes of their row.
   for (int i = 0; i < kOpCount; ++i) {
     const OpInfo& row = kOps[static_cast<size_t>(i)];
     if (row.kind == OpKind::other) continue;

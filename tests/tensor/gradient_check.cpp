@@ -21,7 +21,7 @@ Tensor strided(const Tensor& x) {
   if (x.rank() == 0 || x.rank() == Shape::kMaxRank) return x;
   std::vector<int> order;
   for (int d = x.rank(); d-- > 0;) order.push_back(d);
-  // Turned, with another element behind each, and back again as views.
+  // Stores x with reversed dims and another value behind each element; returns a view like x.
   const Tensor turned = x.permute(order).contiguous();
   const Tensor both[] = {turned, affine(turned, -1, 0.5)};
   return stack(both, -1).slice(-1, 0, 1).squeeze(-1).permute(order);
@@ -29,10 +29,10 @@ Tensor strided(const Tensor& x) {
 
 namespace {
 
-/// The inner product of a result with numbers of our own: one number with a gradient.
+/// The inner product of a result with fixed numbers: a scalar whose gradient is checked.
 Tensor weighed(const Tensor& y) { return sum(y * numbers(y.shape(), 99).to(y.dtype())); }
 
-/// The derivative of weighed(f) by each element of each input, by differences.
+/// The derivatives of weighed(f) by each element of each input, by central differences.
 std::vector<std::vector<double>> differences(const Function& f, Inputs inputs) {
   constexpr double kStep = 1e-5;
   const NoGrad none;
@@ -62,10 +62,10 @@ struct GradientsOn {
   bool before = grad_enabled();
 };
 
-/// The gradients of a number made of f as a function of its inputs.
+/// The gradients of a scalar computed from f, as a function of f's inputs.
 Function slopes_of(const Function& f) {
   return [f](Inputs at) {
-    // Differences move plain tensors; gradients of gradients come through the leaves they are.
+    // Differences pass plain tensors, which become leaves here; second derivatives pass leaves.
     const bool tracked = grad_enabled() && at.front().needs_grad();
     std::vector<Tensor> leaves, flat;
     for (const Tensor& x : at) leaves.push_back(tracked ? x : x.requires_grad());

@@ -1,7 +1,7 @@
 #pragma once
 
-// Gradients against central differences in f64. Every row of ops.def that has a gradient has one
-// check by its name, a test Gradient.NAME; gradients_rows_test.cpp sees to that.
+// Compares gradients with central differences in f64. Every row of ops.def that has a gradient has
+// a test Gradient.NAME; gradients_rows_test.cpp checks that.
 
 #include <gtest/gtest.h>
 
@@ -23,26 +23,26 @@ using Function = std::function<Tensor(Inputs)>;
 
 /// Numbers in [low, high) from a fixed sequence, in f64.
 Tensor numbers(const Shape& shape, uint64_t seed, double low = -1.5, double high = 1.5);
-/// The same elements with strides: every dim stepped, the order of dims turned.
+/// A strided view of the same elements: every dim stepped, the order of dims reversed in memory.
 Tensor strided(const Tensor& x);
 
-/// Holds the gradients of one op against differences. Each function is called with dense inputs and
+/// Compares the gradients of one op with differences. Each function is called with dense inputs and
 /// with strided ones, and gets a dense and a strided gradient of its result; under NoGrad and with
 /// detached inputs its result needs none.
 class GradientCheck {
  public:
   explicit GradientCheck(Op op) : op_(op) {}
 
-  /// First derivatives.
+  /// Checks first derivatives.
   void once(std::string_view what, const Function& f, Inputs inputs);
-  /// And second ones: those of a number made of the gradients.
+  /// Checks first and second derivatives: those of a scalar computed from the gradients.
   void twice(std::string_view what, const Function& f, Inputs inputs);
   enum class Orders : uint8_t { first, both };
-  /// Those of a function in f32, against differences of one in f64 that stands for it.
+  /// Checks first derivatives of a function in f32 against differences of an equal one in f64.
   void against(std::string_view what, const Function& f, const Function& reference, Inputs inputs,
                double tolerance = 2e-5, Orders orders = Orders::both);
 
-  /// Errors, as a test's: nothing was compared, or the op's rule never ran.
+  /// Fails the test if nothing was compared, or the op's rule never ran.
   void finish() const;
 
  private:
@@ -51,15 +51,15 @@ class GradientCheck {
 
   Op op_;
   int64_t compared_ = 0;
-  std::set<std::string_view> remembered_;  ///< names of the calls on the way
+  std::set<std::string_view> remembered_;  ///< names of the recorded calls
 };
 
 using CheckBody = void (*)(GradientCheck&);
-/// Makes a test of a check. Rows without a gradient are left out.
+/// Registers a check as a test. Rows without a gradient are left out.
 bool add_gradient_check(Op op, CheckBody body, const char* file, int line);
-/// Makes a test of why an op has none.
+/// Registers a test that the op refuses a gradient.
 bool add_refusal(Op op, void (*body)(), const char* file, int line);
-/// The ops with a check, or a refusal; one twice if it has several.
+/// The ops with a check or a refusal, each as often as it has one.
 std::multiset<Op>& checked_ops();
 std::multiset<Op>& refused_ops();
 

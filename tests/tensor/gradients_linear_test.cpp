@@ -1,5 +1,5 @@
-// Gradients of products, rotations and attention. What has no f64 is held against the ops that it
-// stands for, in f64.
+// Gradients of products, rotations and attention. Ops without f64 are compared with equivalent ops
+// in f64.
 
 #include <cmath>
 
@@ -93,7 +93,7 @@ TEST(GradientOf, Weights) {
   EXPECT_FALSE(linear(x, Weight(w)).needs_grad());
 }
 
-/// Rotations of the first r elements by tables, in ops.
+/// rope of the first r elements, composed of other ops.
 Tensor rotated(const Tensor& x, const Tensor& cos, const Tensor& sin, bool interleaved) {
   const int64_t pairs = cos.size(-1), rest = x.size(-1) - 2 * pairs;
   const Tensor a = interleaved ? x.slice(-1, 0, 2 * pairs, 2) : x.narrow(-1, 0, pairs);
@@ -122,7 +122,7 @@ void check_rope(GradientCheck& check, bool interleaved) {
 WICK_GRADIENT_CHECK(rope) { check_rope(check, false); }
 WICK_GRADIENT_CHECK(rope_interleaved) { check_rope(check, true); }
 
-/// What attention is, in ops.
+/// Attention, composed of other ops.
 Tensor attention_in_ops(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionParams& p,
                         const Tensor& mask = {}, const Tensor& slopes = {}) {
   const int64_t b = q.size(0), h = q.size(1), m = q.size(2), g = k.size(1), n = k.size(2);

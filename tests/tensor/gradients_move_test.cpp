@@ -1,4 +1,4 @@
-// Gradients of what moves, chooses, places and orders elements, and of views.
+// Gradients of ops that move, select, scatter and sort elements, and of views.
 
 #include "tests/expect_error.h"
 #include "tests/tensor/gradient_check.h"
@@ -120,7 +120,7 @@ WICK_GRADIENT_CHECK(cast) {
   const Tensor given = gradients(sum(sqr(x.to(DType::f64))), std::span(&x, 1))[0];
   EXPECT_EQ(given.dtype(), DType::bf16);
   EXPECT_EQ(given.to(DType::f32).to_vector<float>(), std::vector<float>({4, 4, 4}));
-  EXPECT_FALSE(x.to(DType::i32).needs_grad());  // whole numbers depend on nothing
+  EXPECT_FALSE(x.to(DType::i32).needs_grad());  // integer results have no gradient
 }
 
 WICK_GRADIENT_CHECK(index_select) {
@@ -138,7 +138,7 @@ WICK_GRADIENT_CHECK(gather) {
               },
               {numbers({3, 2}, 1)});
 }
-// Two sources of one place, and padding.
+// Several sources for one element, and padding.
 const std::vector<uint32_t> kPlaces = {2, 2, kPadding, 0, 1, 0};
 WICK_GRADIENT_CHECK(scatter) {
   check.twice("over others",

@@ -14,7 +14,7 @@ using test::numbers;
 
 constexpr std::array kOuter = {0, 2};
 
-/// Over all dims, some and one, which stay or go.
+/// Checks a reduction over all dims, some dims, and one kept dim.
 void check_reduction(GradientCheck& check, Tensor (*f)(const Tensor&, std::span<const int>, bool)) {
   const std::vector<Tensor> x = {numbers({2, 3, 4}, 15)};
   constexpr std::array middle = {-2};
@@ -99,7 +99,7 @@ WICK_GRADIENT_CHECK(batch_norm) {
               [](Inputs i) { return batch_norm_of_batch(i[0], i[1], i[2], 1e-3f).y; }, {x, w, b});
 }
 
-/// Squares of what f16 holds overflow there.
+/// Squares of large f16 numbers overflow in f16.
 TEST(GradientOf, NormsOfLargeNumbersInHalfPrecision) {
   const Tensor x = numbers({2, 8}, 3, -900, 900), g = numbers({2, 8}, 4),
                w = numbers({8}, 5, 0.5, 2);
@@ -129,7 +129,7 @@ TEST(GradientOf, NormsOfLargeNumbersInHalfPrecision) {
   expect_close(slopes(batch, DType::f16), slopes(batch, DType::f64));
 }
 
-/// What is remembered for gradients changes no bit of a result.
+/// Recording for gradients changes no bit of a result.
 TEST(GradientOf, NormsAreThoseWithoutGradients) {
   for (const DType dtype : {DType::f64, DType::f32, DType::bf16, DType::f16, DType::f8e4m3}) {
     const Tensor x = numbers({3, 6, 35}, 1).to(dtype), w = numbers({6}, 2).to(dtype),

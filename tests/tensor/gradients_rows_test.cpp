@@ -1,4 +1,4 @@
-// Every row of ops.def has a gradient that is checked, or a reason for having none that is.
+// Every row of ops.def has a test of its gradient, or a test of why it has none.
 
 #include "tests/expect_error.h"
 #include "tests/tensor/gradient_check.h"
@@ -11,13 +11,13 @@ using test::numbers;
 
 Tensor leaf() { return numbers({2, 32}, 1).to(DType::f32).requires_grad(); }
 
-/// Whole numbers depend on nothing.
+/// Integer results have no gradient.
 void expect_whole(const Tensor& result) {
   EXPECT_FALSE(is_float(result.dtype())) << result.str();
   EXPECT_FALSE(result.needs_grad());
 }
 
-// One operand or two, floats or integers, which can't be leaves.
+// One or two operands; integer operands can't be leaves.
 #define WICK_TEST(name, ...) \
   WICK_NO_GRADIENT(name) { expect_whole(wick::name(leaf())); }
 #define WICK_COMPARE(name, ...) \

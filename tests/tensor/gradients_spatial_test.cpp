@@ -39,7 +39,7 @@ WICK_GRADIENT_CHECK(conv_transpose2d) {
         return conv_transpose2d(i[0], i[1], {}, p, {2, 1});
       },
       {numbers({1, 2, 3, 3}, 15), numbers({2, 2, 2, 2}, 16)});
-  // What padding cuts, output_padding gives back.
+  // output_padding extends the output that padding has cut.
   for (const int64_t stride : {1, 2}) {
     for (const int64_t padding : {1, 2, 3}) {
       const ConvParams p{
@@ -92,7 +92,7 @@ WICK_GRADIENT_CHECK(avg_pool1d) {
               {numbers({2, 2, 5}, 20)});
 }
 
-/// Third derivatives go through what the second ones were made of.
+/// Third derivatives, through the ops that compute second ones.
 TEST(GradientOf, GradientsOfPools) {
   const PoolParams p{.kernel = {3, 2}, .stride = {2, 1}, .padding = {1, 0}};
   const Tensor x = numbers({1, 2, 4, 3}, 21);

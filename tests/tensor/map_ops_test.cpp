@@ -1,4 +1,4 @@
-// What the tensor layer adds to elementwise ops: broadcasting, dtypes of results, bounds, signs.
+// The tensor layer's part of elementwise ops: broadcasting, dtypes of results, bounds, signs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

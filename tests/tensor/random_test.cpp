@@ -1,4 +1,4 @@
-// Seeds and sequences of random tensors, and what they refuse.
+// Seeds and sequences of random tensors, and their errors.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ TEST(Random, SequencesFollowTheSeed) {
   set_seed(42, Device());
   EXPECT_EQ(uniform({5}).to_vector<float>(), a);
   EXPECT_EQ(get_seed(), 42u);
-  // Numbers belong to counters, four each, whatever the calls before were.
+  // Each counter gives four numbers, whichever ops used the counters before.
   set_seed(42);
   const std::vector<float> all = uniform({16}).to_vector<float>();
   set_seed(42);

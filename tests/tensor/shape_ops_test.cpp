@@ -16,7 +16,7 @@ using testing::HasSubstr;
 
 using Index = std::vector<int64_t>;
 
-/// Elements of a result from the index of each: a place in x's row-major order, or nothing for -1.
+/// Checks each element of a result: from(its index) is an index into x, or empty for `value`.
 void expect_moved(const Tensor& got, const Tensor& x, const std::function<Index(Index)>& from,
                   int64_t value = 0) {
   const std::vector<int64_t> in = x.to_vector<int64_t>(), out = got.to_vector<int64_t>();
@@ -120,7 +120,7 @@ TEST(ShapeOps, Pad) {
     return Index{std::clamp<int64_t>(i[1] - 9, 0, 2), i[0], std::clamp<int64_t>(i[2] - 2, 0, 4)};
   });
   expect_moved(pad(x, {}), x, [](Index i) { return i; });
-  // Nothing to copy, only what lies around.
+  // An empty tensor: the result is padding only.
   EXPECT_THAT(
       pad(Tensor::zeros({0}, DType::f32), {{1, 1}}, PadMode::constant, 3).to_vector<float>(),
       ElementsAre(3, 3));
@@ -175,7 +175,7 @@ TEST(ShapeOps, ConstSet) {
   EXPECT_THAT(x.to_vector<int64_t>(), ElementsAre(0, 0, 0, 0, 7, 0, 7, 0, 7, 0, 7, 0));
   const_set(x, 2.9, x.layout().narrow(0, 0, 1).squeeze(0));
   EXPECT_THAT(x.to_vector<int64_t>(), ElementsAre(2, 2, 2, 2, 7, 0, 7, 0, 7, 0, 7, 0));
-  // A view that alone owns its storage: the rest of it stays, although nobody sees it.
+  // A view that is the only owner of its storage: elements outside the view stay.
   x = x.slice(1, -1, -9, -3);
   const_set(x, 5);
   EXPECT_THAT(x.to_vector<int64_t>(), ElementsAre(5, 5, 5, 5, 5, 5));

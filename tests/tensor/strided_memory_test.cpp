@@ -1,6 +1,6 @@
 // No op makes a hidden copy of a strided input: every row of ops.def is called with transposed,
-// sliced, stepped and reversed operands of some megabytes, and what it took beside its result is
-// held to a limit, in the device's memory and on the heap.
+// sliced, stepped and reversed operands of some megabytes, and must stay within a limit on the
+// memory that it takes beside its result, in the device's memory and on the heap.
 
 #include <gtest/gtest.h>
 #include <malloc.h>
@@ -59,8 +59,8 @@ namespace wick {
 namespace {
 
 constexpr int64_t kSide = 1024;            // 4 MiB of f32
-constexpr int64_t kWorkspace = 512 << 10;  // what any call may take: some lines a thread
-constexpr int64_t kPanels = 13 << 20;      // and a product: packed panels, however large it is
+constexpr int64_t kWorkspace = 512 << 10;  // of any call: some rows per thread
+constexpr int64_t kPanels = 13 << 20;      // of a gemm: packed panels, independent of its size
 
 enum class Place { transposed, sliced, stepped, reversed };
 constexpr std::pair<Place, const char*> kPlaces[] = {{Place::transposed, "transposed"},
@@ -68,10 +68,10 @@ constexpr std::pair<Place, const char*> kPlaces[] = {{Place::transposed, "transp
                                                      {Place::stepped, "stepped"},
                                                      {Place::reversed, "reversed"}};
 
-/// Numbers of a shape, in a storage where they lie as `place` says.
+/// A tensor of the shape, strided as `place` says.
 Tensor strided(Place place, const Shape& shape, DType dtype) {
   const auto stored = [&](const Shape& s) {
-    // Fit for every function.
+    // Values in the domain of every function.
     return Tensor::full(s, dtypes::kFloats.contains(dtype) ? Scalar(0.75) : Scalar(1), dtype);
   };
   if (shape.rank() == 0) return stored(shape);
@@ -98,7 +98,7 @@ struct Operand {
 using In = const std::vector<Tensor>&;
 using Call = std::function<std::vector<Tensor>(In)>;
 
-/// A call of a row, and what it may take beside its results.
+/// A call of a row, and the limit on its memory beside its results.
 struct Case {
   Op op;
   std::vector<Operand> operands;
@@ -108,7 +108,7 @@ struct Case {
 
 class Cases {
  public:
-  /// A case whose call gives one tensor.
+  /// Adds a case whose call returns one tensor.
   template <class F>
   void add(Op op, std::vector<Operand> operands, const F& f, int64_t workspace = kWorkspace) {
     add_all(
@@ -179,9 +179,9 @@ void add_moves(Cases& c) {
 }
 
 void add_index(Cases& c) {
-  // Narrow floats are summed in f32, a share of the output at a time.
+  // Narrow floats are summed in f32, a part of the output at a time.
   constexpr int64_t kSums = kOfF32 / 2 + kWorkspace;
-  // Columns that ids choose from are brought together in half a MiB a thread.
+  // Columns that ids select from are packed, up to half a MiB per thread.
   constexpr int64_t kNear = 2 * kWorkspace;
   const Operand few = {{kSide}, DType::i64};
   for (int dim : {0, 1}) {
@@ -220,11 +220,11 @@ void add_products(Cases& c) {
   c.add(
       Op::einsum, {tall, thin}, [](In x) { return einsum("ij,jk->ik", x); }, kPanels);
   c.add(Op::quantize, {kSquare}, [](In x) { return quantize(x[0], DType::q4_0); });
-  // A block dtype is dense along the last dim; rows may lie apart.
+  // A block dtype is dense along the last dim; its rows may be strided.
   const Tensor blocks = quantize(Tensor::ones({2 * kSide, kSide}, DType::f32), DType::q4_0);
   c.add(Op::dequantize, {},
         [=](In) { return dequantize(blocks.slice(0, 0, 2 * kSide, 2), DType::f32); });
-  // Activations go into the product as integers, 1024 rows at a time.
+  // Activations are quantised to integers, 1024 rows at a time.
   for (const DType dtype : {DType::q4_0, DType::q8_0}) {
     const Weight weight(quantize(Tensor::ones({64, kSide / 4}, DType::f32), dtype));
     c.add(
@@ -233,7 +233,7 @@ void add_products(Cases& c) {
   const Weight weight(Tensor::ones({64, kSide / 4}, DType::f32));
   c.add(
       Op::linear, {tall}, [=](In x) { return linear(x[0], weight); }, kPanels);
-  // Activations are rounded to the weights' bf16 first, all of them.
+  // All activations are rounded to the weights' bf16 first.
   const Weight narrow(Tensor::ones({64, kSide / 4}, DType::bf16));
   c.add(
       Op::linear, {tall}, [=](In x) { return linear(x[0], narrow); }, 4 * kOfF32 + kPanels);
@@ -243,7 +243,7 @@ void add_products(Cases& c) {
 }
 
 void add_images(Cases& c) {
-  // A part of the input that fits the second-level cache, a thread, and the filters.
+  // Per thread: a part of the input that fits the L2 cache, and the filters.
   const Operand image = {{1, 16, 256, 256}}, line = {{64, 16, 1024}};
   const Operand filters = {{16, 16, 3, 3}}, filters1 = {{16, 16, 3}};
   c.add(
@@ -267,7 +267,7 @@ void add_images(Cases& c) {
 }
 
 void add_norms(Cases& c) {
-  // Along dim 0 neighbouring columns go together, some hundred bytes of each line, a thread.
+  // Along dim 0, each thread packs neighbouring columns: some hundred bytes of each row.
   constexpr int64_t kColumns = 2 * kWorkspace;
   for (int dim : {0, 1}) {
     c.add(
@@ -281,7 +281,7 @@ void add_norms(Cases& c) {
   const Operand pixels = {{1, 16, 256, 256}}, channels = {{16}};
   c.add(Op::batch_norm, {pixels, channels, channels},
         [](In x) { return batch_norm(x[0], x[1], x[2]); });
-  // Rows that aren't dense are made so, where they have no more than a mebibyte.
+  // Strided rows are packed if they have at most 1 MiB.
   c.add(
       Op::group_norm, {pixels, channels, channels},
       [](In x) { return group_norm(x[0], 4, x[1], x[2]); }, (2 << 20) + kWorkspace);
@@ -293,7 +293,7 @@ void add_norms(Cases& c) {
         [](In x) { return rope_interleaved(x[0], x[1], x[2]); });
 }
 
-/// Rows made of others take what those make on the way.
+/// Composed rows also take the memory of their intermediates.
 void add_composed(Cases& c) {
   constexpr std::array last = {1};
   const auto over = [&](auto f) { return [=](In x) { return f(x[0], last, false); }; };
@@ -319,7 +319,7 @@ const std::vector<Case>& cases() {
   return all.all();
 }
 
-/// Bytes that a call takes at its worst, beside what it keeps.
+/// The peak memory of a call beside the memory that it keeps, in bytes.
 int64_t taken(const Case& c, const std::vector<Tensor>& operands) {
   std::vector<Tensor> results;
   reset_peak_memory();
@@ -329,7 +329,7 @@ int64_t taken(const Case& c, const std::vector<Tensor>& operands) {
   return static_cast<int64_t>(now.peak_bytes - now.in_use_bytes) + (heap_peak - heap_bytes);
 }
 
-/// Operands of another dtype in the place of f32.
+/// The operands with `dtype` in place of f32.
 std::vector<Operand> in_dtype(std::vector<Operand> operands, DType dtype) {
   for (Operand& o : operands) {
     if (o.dtype == DType::f32) o.dtype = dtype;
@@ -338,10 +338,10 @@ std::vector<Operand> in_dtype(std::vector<Operand> operands, DType dtype) {
 }
 
 TEST(StridedMemory, NoRowCopiesItsInputs) {
-  cpu::set_threads(2);  // workspaces are a thread's
+  cpu::set_threads(2);  // each thread has a workspace
   for (const Case& c : cases()) {
     for (const DType dtype : {DType::f32, DType::bf16}) {
-      // Tables of rope stay in f32, and blocks are made of it.
+      // rope's tables are always f32, and so is the input of quantize.
       const bool f32_alone =
           c.op == Op::rope || c.op == Op::rope_interleaved || c.op == Op::quantize;
       if (dtype != DType::f32 && (f32_alone || !info(c.op).dtypes.contains(dtype))) continue;
@@ -350,7 +350,7 @@ TEST(StridedMemory, NoRowCopiesItsInputs) {
         for (const Operand& o : in_dtype(c.operands, dtype)) {
           operands.push_back(strided(place, o.shape, o.dtype));
         }
-        taken(c, operands);  // what stays for the next call isn't this one's
+        taken(c, operands);  // allocates the workspaces that stay for later calls
         EXPECT_LE(taken(c, operands), c.workspace)
             << name(c.op) << ", " << name(dtype) << ", " << text;
       }
@@ -367,7 +367,7 @@ TEST(StridedMemory, EveryRowHasACase) {
   }
 }
 
-/// That a copy would be seen, on the heap and in the device's memory.
+/// A copy is noticed, both on the heap and in the device's memory.
 TEST(StridedMemory, CopiesAreSeen) {
   const Tensor x = strided(Place::transposed, kShape, DType::f32);
   const Case copies{

@@ -1,4 +1,4 @@
-// Tensors as values: creation, views, joining and cutting, slice_set, sharing.
+// Tensors as values: creation, views, cat and split, slice_set, sharing.
 #include "wick/tensor/tensor.h"
 
 #include <gmock/gmock.h>
@@ -61,7 +61,7 @@ TEST(Tensor, ViewsShareStorage) {
   EXPECT_THAT(values(views[1].narrow(0, 1, 1).narrow(1, 0, 1)), ElementsAre(15, 13));
   EXPECT_EQ(views[2].shape(), (Shape{4, 3, 2}));
   EXPECT_EQ(views[9].shape(), (Shape{2, 12}));
-  // And what can't be a view is a copy with the right elements.
+  // A reshape that can't be a view is a copy.
   const Tensor copy = x.transpose(0, 1).reshape({6, 4});
   EXPECT_NE(copy.storage(), x.storage());
   EXPECT_EQ(values(copy), values(x.transpose(0, 1)));
@@ -137,7 +137,7 @@ TEST(Tensor, SliceSet) {
   slice_set(t, Tensor::full({2, 1}, 9, DType::i16), -1, 3);  // converted
   EXPECT_THAT(values(t), ElementsAre(0, 0, 2, 9, 0, 1, 3, 9));
   slice_set(t, Tensor::zeros({2, 0}, DType::f32), 1, 4);
-  // A view that owns its storage alone is as good.
+  // A view that is the only owner of its storage may be written, too.
   Tensor column = Tensor::zeros({4, 2}, DType::f32);
   column = column.t().narrow(0, 1, 1);
   slice_set(column, Tensor::ones({1, 2}, DType::f32), 1, 2);

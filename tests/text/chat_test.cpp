@@ -186,7 +186,7 @@ TEST(ChatTemplate, ThatGivesTheTurns) {
   EXPECT_TRUE(chat_ml(kSmolLm2Template));
   EXPECT_TRUE(chat_ml(kQwenTemplate));
   EXPECT_TRUE(gives_turns(kLlama3Template, ChatFormat::llama3));
-  // The same written in other ways: raw text, ~, brackets, get(), comments, blocks on lines.
+  // ChatML in other syntax: raw text, ~, brackets, get(), comments, blocks on their own lines.
   for (const std::string_view turns :
        {"<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n",
         "{{ '<|im_start|>' ~ m['role'] ~ '\\n' ~ m['content'] ~ '<|im_end|>\\n' }}",
@@ -205,7 +205,7 @@ TEST(ChatTemplate, ThatGivesTheTurns) {
                       "{{ m.content }}<|im_end|>\n  {% endif %}\n{% endfor %}\n"));
 }
 
-// Each change of a template that would change what a model reads.
+// Changes of templates, each of which changes the model's input.
 TEST(ChatTemplate, ThatGivesOthers) {
   const auto other = [](std::string_view from, std::string_view to) {
     const std::string text = replaced(kSmolLm2Template, from, to);
@@ -251,7 +251,7 @@ TEST(ChatTemplate, ThatIsNone) {
     EXPECT_FALSE(gives_turns(text, ChatFormat::chat_ml)) << text;
     EXPECT_FALSE(gives_turns(text, ChatFormat::llama3)) << text;
   }
-  // Every beginning of a real one ends without a fault.
+  // Every prefix of a real template is scanned without a fault.
   for (size_t size = 0; size < kQwenTemplate.size(); ++size) {
     gives_turns(kQwenTemplate.substr(0, size), ChatFormat::chat_ml);
   }

@@ -33,7 +33,7 @@ Fixture load() {
   return f;
 }
 
-// Just enough of GGUF to reach the vocabulary of a file that is known to be good.
+// A minimal GGUF reader for the vocabulary of a valid file.
 class Metadata {
  public:
   explicit Metadata(const std::string& bytes) : bytes_(bytes) {}
@@ -141,7 +141,7 @@ std::optional<ModelVocabulary> load_smollm2() {
   std::ifstream file(path, std::ios::binary);
   if (!file) return std::nullopt;
   ModelVocabulary vocabulary;
-  vocabulary.bytes.resize(8u << 20);  // the metadata is at the front
+  vocabulary.bytes.resize(8u << 20);  // the metadata is in the first 8 MiB
   file.read(vocabulary.bytes.data(), static_cast<std::streamsize>(vocabulary.bytes.size()));
   vocabulary.bytes.resize(static_cast<size_t>(file.gcount()));
   std::optional<ModelVocabulary> out(std::move(vocabulary));

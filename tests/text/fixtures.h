@@ -12,8 +12,8 @@ namespace wick::text {
 
 inline constexpr const char* kPreNames[] = {"smollm", "gpt-2", "llama-bpe", "qwen2"};
 
-/// What tests/text/make_fixtures.py wrote: texts, a small vocabulary, and the expected ids and word
-/// lengths, indexed by [position in kPreNames][text].
+/// The output of tests/text/make_fixtures.py: texts, a small vocabulary, and the expected ids and
+/// word lengths, indexed by [position in kPreNames][text].
 struct Fixture {
   std::vector<std::string> texts, tokens, merges;
   std::vector<int32_t> types;
@@ -26,7 +26,7 @@ const Fixture& fixture();
 /// The small vocabulary of the fixture under one split pattern.
 TokenizerSpec small_spec(std::string_view pre);
 
-/// SmolLM2's vocabulary out of a GGUF file, and what its views point into.
+/// SmolLM2's vocabulary from a GGUF file, and the bytes that its views refer to.
 struct ModelVocabulary {
   std::string bytes;
   TokenizerSpec spec;
@@ -35,7 +35,7 @@ struct ModelVocabulary {
 /// there is none.
 std::optional<ModelVocabulary> load_smollm2();
 
-/// `count` code points that UTF-8 can hold, from a linear congruential generator.
+/// `count` code points that UTF-8 can encode, from a linear congruential generator.
 std::string random_utf8(uint64_t seed, size_t count);
 
 }  // namespace wick::text

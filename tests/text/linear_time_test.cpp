@@ -1,10 +1,9 @@
-// Text and vocabularies made to be slow. Each input doubles in size; the time may not grow as its
-// square does.
+// Texts and vocabularies that make quadratic algorithms slow: time must grow about linearly with
+// their size.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -15,6 +14,7 @@
 
 #include "fixtures.h"
 #include "tests/expect_error.h"
+#include "tests/near_linear.h"
 #include "wick/base/keyed_hash.h"
 #include "wick/text/chat.h"
 #include "wick/text/specials.h"
@@ -24,26 +24,7 @@
 namespace wick::text {
 namespace {
 
-/// The least of three runs, in seconds.
-double seconds_of(const std::function<void()>& f) {
-  double least = 1e9;
-  for (int i = 0; i < 3; ++i) {
-    const auto start = std::chrono::steady_clock::now();
-    f();
-    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-    least = std::min(least, taken.count());
-  }
-  return least;
-}
-
-/// work(n) and work(16 n): a quadratic one takes 256 times as long, a linear one 16 times. What is
-/// over in 20 ms at 16 n needs no ratio to be trusted.
-void expect_near_linear(const std::string& what, size_t n,
-                        const std::function<std::function<void()>(size_t)>& prepare) {
-  const double small = seconds_of(prepare(n)), large = seconds_of(prepare(16 * n));
-  if (large < 0.02) return;
-  EXPECT_LT(large, 70 * small) << what << ": " << small << " s, then " << large << " s";
-}
+using test::expect_near_linear;
 
 std::string repeated(std::string_view piece, size_t bytes) {
   std::string text;
@@ -51,7 +32,7 @@ std::string repeated(std::string_view piece, size_t bytes) {
   return text;
 }
 
-/// The small vocabulary with special tokens of our own.
+/// The small vocabulary with the test's own special tokens.
 struct Vocabulary {
   explicit Vocabulary(const char* pre, std::vector<std::string> specials = {}, int type = 4)
       : own(std::move(specials)), spec(small_spec(pre)) {
@@ -96,7 +77,7 @@ Found found_by(const Specials& s, std::string_view text, size_t* steps = nullptr
   return found;
 }
 
-/// The definition, word for word.
+/// Matches by the definition: at each position, the longest token that begins there.
 Found expected(const std::vector<std::string>& tokens, std::string_view text) {
   Found found;
   for (size_t pos = 0; pos < text.size();) {
@@ -122,7 +103,7 @@ TEST(Specials, TheLeftmostLongestWhateverTheSteps) {
     const unsigned letters = 1 + rng() % 3;
     std::vector<std::string> tokens;
     for (unsigned n = rng() % 8; n > 0; --n) tokens.push_back(random_text(6, letters));
-    // A long run and a token that nearly fits everywhere use the free steps up.
+    // A long run and a token that nearly matches at each position use up the free steps.
     if (round % 2 == 0) tokens.push_back(std::string(300, 'a') + "z");
     const Specials specials(tokens);
     const std::string text = (round % 2 == 0 ? std::string(400, 'a') : "") +
@@ -174,13 +155,13 @@ TEST(KeyedHash, DistinctStringsAndAllTheirBytes) {
       }
     }
   }
-  // Another key, other hashes.
+  // Other keys give other hashes.
   EXPECT_NE(KeyedHash({uint64_t{1} << 59 | 12345, 7})("word"),
             KeyedHash({uint64_t{1} << 59 | 54321, 7})("word"));
 }
 
-// Sets that agree in what a hash without a key could be built on: low bits, high bits, differences
-// that multiplications carry to the top.
+// Sets of texts on which a weak hash collides: they differ only in low bits, only in high bits, or
+// only in bits that a multiplication shifts out.
 TEST(KeyedHash, BucketsStayShort) {
   std::vector<std::vector<std::string>> sets(5);
   for (uint64_t i = 0; i < 20000; ++i) {
@@ -206,7 +187,7 @@ TEST(KeyedHash, BucketsStayShort) {
   }
 }
 
-/// The hash that token tables had before it was keyed.
+/// A hash without a key, for which flood() finds collisions.
 uint64_t old_hash(const std::string& text) {
   constexpr uint64_t kMultiplier = 0x9e3779b97f4a7c15u;
   uint64_t hash = text.size() * kMultiplier, word;
@@ -226,7 +207,7 @@ constexpr uint64_t inverse(uint64_t odd) {
   return x;
 }
 
-/// Tokens of 16 bytes whose old hashes agree in their 24 low bits.
+/// Tokens of 16 bytes whose unkeyed hashes agree in their 24 low bits.
 std::vector<std::string> flood(size_t count) {
   constexpr uint64_t kMultiplier = 0x9e3779b97f4a7c15u;
   std::vector<std::string> tokens;
@@ -235,7 +216,7 @@ std::vector<std::string> flood(size_t count) {
     const uint64_t first = rng();
     uint64_t hash = ((16 * kMultiplier) ^ first) * kMultiplier;
     hash ^= hash >> 29;
-    // The steps are undone one by one from a final hash of our choice.
+    // Inverts the hash's steps one by one, from a chosen final hash.
     uint64_t state = 0x123456 | rng() << 24;
     state ^= state >> 32;
     state *= inverse(kMultiplier);
@@ -250,7 +231,7 @@ std::vector<std::string> flood(size_t count) {
   return tokens;
 }
 
-/// How GPT-2's alphabet spells bytes.
+/// Bytes spelled in GPT-2's alphabet.
 std::string spelled(const std::string& bytes) {
   std::string out;
   size_t next = 0;
@@ -333,7 +314,7 @@ TEST(LinearTime, Texts) {
 }
 
 TEST(LinearTime, MergesOfRuns) {
-  // a a -> aa -> aaaa …: each merge of a long word starts others.
+  // a a -> aa -> aaaa …: each merge of a long word enables others.
   expect_near_linear("doubling merges", 20000, [](size_t n) {
     auto v = std::make_shared<Vocabulary>("gpt-2");
     auto kept = std::make_shared<std::vector<std::string>>();

@@ -18,7 +18,7 @@ namespace {
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
-// The description in sampler.h, word for word: sort everything, use libm, one pass per filter.
+// The definition in sampler.h, implemented naively: sorts all tokens, uses libm, one pass a filter.
 class NaiveSampler {
  public:
   explicit NaiveSampler(const SamplerOptions& options) : o_(options) {}
@@ -206,7 +206,7 @@ TEST(Sampler, Distribution) {
   }
 }
 
-// The promise itself: these draws are the same on every machine. A change here breaks every
+// These draws are the same on every machine. A change of them would change the text of every
 // published seed.
 TEST(Sampler, PinnedDraws) {
   std::vector<float> logits(49152);

@@ -64,7 +64,7 @@ TEST(Split, WordsJoinToTheText) {
   }
 }
 
-// Neither the matcher's stack nor its time grows out of hand on one endless word.
+// One word of megabytes overflows no stack of the matcher and takes little time.
 TEST(Split, MegabytesOfOneClass) {
   for (const char* pre : kPreNames) {
     const Splitter splitter(find_pre_tokenizer(pre));

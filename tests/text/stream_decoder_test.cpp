@@ -71,7 +71,7 @@ TEST(StreamDecoder, IllFormed) {
   EXPECT_EQ(run(decoder, "\xe0\x80"), r + r);
 }
 
-// A second formulation: the text is cut at every byte that cannot continue what came before it.
+// A second implementation: cuts the text at every byte that can't continue the sequence before it.
 std::string replace_naively(const std::string& bytes) {
   std::string out;
   size_t i = 0;
@@ -80,7 +80,7 @@ std::string replace_naively(const std::string& bytes) {
     bool whole = false;
     for (size_t n = 1; n <= 4 && i + n <= bytes.size(); ++n) {
       const std::string head = bytes.substr(i, n);
-      // A prefix counts where some continuation makes it well-formed.
+      // A prefix is kept if some continuation makes it well-formed.
       for (const int fill : {0x80, 0x90, 0xa0, 0xbf}) {
         for (const int rest : {0x80, 0xbf}) {
           for (size_t more = 0; more + n <= 4; ++more) {

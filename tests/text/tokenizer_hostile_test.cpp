@@ -59,7 +59,7 @@ TEST(TokenizerSpec, Errors) {
   }
 }
 
-// Chat markup that a file calls ordinary text must not become a way to forge turns.
+// Chat markup is control tokens even if the file says otherwise: text must not forge turns.
 TEST(TokenizerSpec, MarkupIsControlWhateverTheFileSays) {
   TokenizerSpec spec = small_spec("gpt-2");
   for (const int32_t type : {1, 4}) {
@@ -87,7 +87,7 @@ TEST(TokenizerSpec, DuplicateAndEmptyTokens) {
   EXPECT_EQ(tokenizer.piece(0), "");
 }
 
-// Every mutation either throws Error or gives a tokenizer that works without harm.
+// Every mutation either throws Error or gives a tokenizer that encodes and decodes without faults.
 TEST(TokenizerSpec, RandomDamage) {
   std::mt19937 rng(1);
   const std::string noise = random_utf8(9, 4000) + std::string("\xff\xc0\x80", 3);

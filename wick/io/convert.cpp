@@ -24,10 +24,10 @@ namespace {
 constexpr const char* kOp = "quantize";
 /// f32 values converted at a time: buffers of 4 MiB stay in the cache.
 constexpr int64_t kChunkElems = int64_t{1} << 20;
-/// From here on a value rounds to infinity in f16, in which blocks keep their scales.
+/// The least magnitude that rounds to infinity in f16, the type of blocks' scales.
 constexpr float kF16Overflow = 65520.0f;
 
-/// What `type` means to this function; errors for other types.
+/// A type that files can be converted to.
 struct Target {
   DType dtype;
   uint32_t file_type;  // general.file_type
@@ -48,8 +48,8 @@ Target require_target(DType type) {
               "use " + names(dtypes::kWritten));
 }
 
-/// Small tables whose precision decides much: other programs leave them alone too, and expect them
-/// so.
+/// Small tensors that keep their type, since their precision matters much and other programs expect
+/// them unquantised.
 bool keeps_type(std::string_view tensor) {
   if (!tensor.ends_with(".weight")) return true;
   constexpr std::array<std::string_view, 5> kKept = {"ffn_gate_inp", "position_embd", "token_types",
@@ -59,12 +59,12 @@ bool keeps_type(std::string_view tensor) {
   });
 }
 
-/// More bits for the matrix that the output hangs on most.
+/// The type of the output matrix: more bits, since its errors affect the logits directly.
 DType type_for_logits(DType type) {
   return type == DType::q4_k || type == DType::q6_k ? DType::q6_k : DType::q8_0;
 }
 
-/// What takes the place of a type for rows that aren't whole blocks: no fewer bits, smaller blocks.
+/// The type to use where rows aren't whole blocks: smaller blocks, no fewer bits.
 DType fallback(DType type) {
   return type == DType::q4_k ? DType::q5_0 : type == DType::q6_k ? DType::q8_0 : DType::f16;
 }
@@ -98,11 +98,11 @@ class Converter {
   }
 
   QuantizeResult run(const std::string& out) {
-    // As cp: the copy is not readable by users who can't read the source.
+    // As cp does: users who can't read the source can't read the copy.
     GgufWriter writer(out, permissions_of(source_->path()));
     writer.copy_metadata(*source_);
     for (const GgufEntry& entry : source_->metadata()) {
-      // What these say about the source isn't true of the copy.
+      // These keys describe the source's files and quantisation, not the copy's.
       if (entry.key.starts_with("split.") || entry.key.starts_with("quantize.imatrix.")) {
         writer.remove(entry.key);
       }
@@ -141,7 +141,7 @@ class Converter {
     return fit_rows(tensor, makes_logits ? type_for_logits(to) : to);
   }
 
-  /// The type itself, or the next that a tensor's rows are whole blocks of.
+  /// `wanted`, or the first of its fallbacks whose blocks fit the tensor's rows.
   DType fit_rows(const GgufTensor& tensor, DType wanted) {
     const int64_t k = tensor.shape.back();
     DType type = wanted;
@@ -163,7 +163,7 @@ class Converter {
     row->tensors += 1;
   }
 
-  /// A tensor of the type `from`, of blocks, becomes one of the type `to`.
+  /// Counts a tensor converted from one quantised type to another.
   void count_requantized(DType from, DType to) {
     if (!is_block(from) || !is_block(to) || from == to) return;
     auto& rows = result_.requantized;
@@ -228,7 +228,7 @@ class Converter {
     return std::span(converted_).first(bytes);
   }
 
-  /// A scale that overflows, or a NaN, would spoil its whole block without a trace.
+  /// Errors: a NaN, or a value past the type's range, which would spoil its whole block silently.
   void check_range(const GgufTensor& tensor, std::span<const float> values, DType to) {
     if (to == DType::f32) return;
     // Magnitudes order like their bits, and NaN lies above infinity.

@@ -12,9 +12,9 @@
 
 namespace wick::io {
 
-/// How far quantize_gguf has come.
+/// Progress of quantize_gguf.
 struct QuantizeProgress {
-  std::string_view tensor;  ///< the one under way
+  std::string_view tensor;  ///< the one being converted
   size_t index = 0;         ///< its place in the file
   size_t count = 0;         ///< tensors in all
   uint64_t done_bytes = 0;  ///< of the source
@@ -31,12 +31,12 @@ struct QuantizeResult {
     size_t tensors = 0;
     uint64_t bytes = 0;
   };
-  /// Tensors whose rows are no whole blocks of the wanted type.
+  /// Tensors of another type than `wanted`, since their rows aren't whole blocks of that.
   struct Replaced {
     DType wanted, type;
     size_t tensors = 0;
   };
-  /// Tensors that were quantised already and are in another type of blocks now: they lost twice.
+  /// Tensors converted from one quantised type to another, which loses precision a second time.
   struct Requantized {
     DType from, to;
     size_t tensors = 0;
@@ -54,9 +54,9 @@ struct QuantizeResult {
 /// their type already are copied as they are).
 ///
 /// One-dimensional tensors and norms become f32; integers, routers of experts and tables of
-/// positions stay as they are. With four or five bits the output matrix, or the embedding that
-/// doubles as one, becomes q8_0, with q4_k q6_k. A weight whose rows are no multiple of the type's
-/// block becomes, with a note, q5_0 in place of q4_k, q8_0 in place of q6_k, else f16.
+/// positions stay as they are. The output matrix, or a tied embedding, becomes q8_0 for q4_0, q4_1
+/// and q5_0, and q6_k for q4_k. A weight whose rows are no multiple of the type's block becomes,
+/// with a note, q5_0 in place of q4_k, q8_0 in place of q6_k, else f16.
 /// The new file has the permission bits of the source, less those of the umask.
 /// Errors: `out` is `in`, one part of a split model, a source type that can't be converted, values
 /// that are not finite or past the type's range, disk full, stopped. `out` is then not written.

@@ -10,7 +10,7 @@
 
 namespace wick::io {
 
-/// One tensor type of the GGUF format. Some have no dtype here: such tensors can be listed, not
+/// One tensor type of the GGUF format. Tensors of types without a dtype can be listed but not
 /// read.
 struct GgmlType {
   uint32_t number;

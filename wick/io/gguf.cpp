@@ -30,7 +30,7 @@ std::string integer_rule() {
                      std::numeric_limits<T>::max());
 }
 
-/// An f64 past f32's range would turn into an infinity that nobody wrote.
+/// nullopt for numbers that f32 can't hold: they would become infinities.
 std::optional<float> as_f32(const GgufValue& value) {
   const std::optional<double> f = value.as_f64();
   if (!f || (std::isfinite(*f) && std::abs(*f) > std::numeric_limits<float>::max())) {

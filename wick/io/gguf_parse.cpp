@@ -1,6 +1,6 @@
-// Reads a GGUF file's header. Everything in it is a claim by a stranger: each count, length,
-// offset, type and alignment is compared with the bytes that are there before it is used or
-// allocated for.
+// Reads a GGUF file's header. Nothing in it is trusted: each count, length, offset, type and
+// alignment is compared with the bytes that are there before it is used or memory is allocated for
+// it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ constexpr uint64_t kMaxElems = uint64_t{1} << 62;  // Shape's limit
 // The least bytes an entry takes, which bounds how many there can be.
 constexpr uint64_t kMinEntryBytes = 8 + 4 + 1;
 constexpr uint64_t kMinTensorBytes = 8 + 4 + 4 + 8;
-// Tables grow past this as entries are really found.
+// Tables grow past this only as entries are parsed.
 constexpr uint64_t kMaxReserve = 1024;
 
 constexpr uint32_t swapped(uint32_t v) {
@@ -84,9 +84,16 @@ class GgufParser {
     throw Error("gguf", what, fmt::format("{}, {}", printable(file_->path_), where), rule);
   }
 
+  /// Bytes are missing: an error of reading the file, not of what the file says.
+  [[noreturn]] void too_short(std::string_view what, std::string_view where,
+                              std::string_view rule) {
+    throw Error(ErrorKind::file, "gguf", what,
+                fmt::format("{}, {}", printable(file_->path_), where), rule);
+  }
+
   [[noreturn]] void truncated(std::string_view what, uint64_t need) {
-    fail("file is truncated or corrupted", fmt::format("{} at byte {}", what, pos_),
-         fmt::format("needs {} bytes where {} are left", need, left()));
+    too_short("file is truncated or corrupted", fmt::format("{} at byte {}", what, pos_),
+              fmt::format("needs {} bytes where {} are left", need, left()));
   }
 
   template <class T>
@@ -116,17 +123,17 @@ class GgufParser {
 
   void check_count(uint64_t count, uint64_t least_bytes, std::string_view what) {
     if (count <= left() / least_bytes) return;
-    fail("file is truncated or corrupted", fmt::format("{} {} at byte {}", count, what, pos_),
-         fmt::format("{} bytes are left, each takes at least {}", left(), least_bytes));
+    too_short("file is truncated or corrupted", fmt::format("{} {} at byte {}", count, what, pos_),
+              fmt::format("{} bytes are left, each takes at least {}", left(), least_bytes));
   }
 
   void read_magic() {
-    if (data_.size() < kMagic.size() ||
-        std::memcmp(data_.data(), kMagic.data(), kMagic.size()) != 0) {
+    const size_t there = std::min(data_.size(), kMagic.size());
+    if (there > 0 && std::memcmp(data_.data(), kMagic.data(), there) != 0) {
       throw Error("gguf", "not a GGUF file", printable(file_->path_),
                   "such a file starts with \"GGUF\"");
     }
-    pos_ = kMagic.size();
+    skip(kMagic.size(), "the magic");
     const auto version = read<uint32_t>("the version");
     if (const uint32_t other = swapped(version); other >= 1 && other <= kMaxVersion) {
       throw Error("gguf", "file is big-endian", printable(file_->path_),
@@ -172,7 +179,7 @@ class GgufParser {
     return static_cast<GgufType>(type);
   }
 
-  /// Passes over `count` values that are no arrays.
+  /// Skips `count` values that aren't arrays.
   void skip_values(GgufType type, uint64_t count) {
     if (const auto bytes = static_cast<uint64_t>(gguf_type_bytes(type))) {
       if (count > left() / bytes) truncated_values(count, bytes);
@@ -180,8 +187,8 @@ class GgufParser {
       pos_ += static_cast<size_t>(count * bytes);
       return;
     }
-    // Strings. The length of each is all that is read: tens of thousands of tokens in a
-    // millisecond.
+    // Strings: only their lengths are read, which takes a millisecond for tens of thousands of
+    // tokens.
     if (count > left() / sizeof(uint64_t)) truncated_values(count, sizeof(uint64_t));
     for (uint64_t i = 0; i < count; ++i) {
       uint64_t length = 0;
@@ -194,9 +201,9 @@ class GgufParser {
   }
 
   [[noreturn]] void truncated_values(uint64_t count, uint64_t least_bytes) {
-    fail("file is truncated or corrupted",
-         fmt::format("{}, {} elements at byte {}", of_key(), count, pos_),
-         fmt::format("{} bytes are left, each takes at least {}", left(), least_bytes));
+    too_short("file is truncated or corrupted",
+              fmt::format("{}, {} elements at byte {}", of_key(), count, pos_),
+              fmt::format("{} bytes are left, each takes at least {}", left(), least_bytes));
   }
 
   void check_bools(uint64_t count) {
@@ -208,7 +215,7 @@ class GgufParser {
     }
   }
 
-  /// Passes over an array, returns its element type and count.
+  /// Skips an array, returns its element type and count.
   std::pair<GgufType, uint64_t> skip_array(int depth) {
     const GgufType element = read_type();
     if (left() < sizeof(uint64_t)) truncated(of_key(), sizeof(uint64_t));
@@ -260,7 +267,7 @@ class GgufParser {
     }
   }
 
-  /// The file lists the innermost dimension first, a Shape last.
+  /// Reads sizes, which the file lists innermost first and a Shape innermost last.
   void read_dims(std::string_view name, std::span<int64_t> dims) {
     uint64_t product = 1;  // without zeros, as Shape counts
     for (size_t d = dims.size(); d-- > 0;) {
@@ -289,14 +296,14 @@ class GgufParser {
     if (__builtin_mul_overflow(static_cast<uint64_t>(tensor.shape.elems() / type->block_elems),
                                static_cast<uint64_t>(type->block_bytes), &bytes) ||
         bytes > file_bytes_) {
-      fail("tensor doesn't fit in the file",
-           fmt::format("{} {}", printable(tensor.name), tensor.str()),
-           fmt::format("the file has {} bytes", file_bytes_));
+      too_short("tensor doesn't fit in the file",
+                fmt::format("{} {}", printable(tensor.name), tensor.str()),
+                fmt::format("the file has {} bytes", file_bytes_));
     }
     tensor.bytes = bytes;
   }
 
-  /// Turns offsets into positions in the file and checks that every tensor lies in its own place.
+  /// Turns offsets into positions in the file and checks that no two tensors overlap.
   void place_tensors() {
     const uint64_t alignment = file_->alignment_;
     const uint64_t base = (uint64_t{pos_} + alignment - 1) / alignment * alignment;
@@ -309,15 +316,15 @@ class GgufParser {
              fmt::format("need a multiple of {}", alignment));
       }
       if (tensor.offset > room || tensor.bytes > room - tensor.offset) {
-        fail("tensor lies outside the file",
-             fmt::format("{} {}, {} bytes at offset {}", printable(tensor.name), tensor.str(),
-                         tensor.bytes, tensor.offset),
-             fmt::format("{} bytes of data are there", room));
+        too_short("tensor lies outside the file",
+                  fmt::format("{} {}, {} bytes at offset {}", printable(tensor.name), tensor.str(),
+                              tensor.bytes, tensor.offset),
+                  fmt::format("{} bytes of data are there", room));
       }
       tensor.offset += base;
       if (tensor.bytes > 0) placed.push_back(&tensor);
     }
-    // Shared data would let a small file stand for a huge model.
+    // Overlapping tensors would let a small file describe a huge model.
     std::sort(placed.begin(), placed.end(),
               [](const GgufTensor* a, const GgufTensor* b) { return a->offset < b->offset; });
     for (size_t i = 1; i < placed.size(); ++i) {
@@ -337,8 +344,8 @@ class GgufParser {
 
 std::shared_ptr<const Gguf> Gguf::parse(std::shared_ptr<const Bytes> bytes, std::string name) {
   if (!bytes->file_backed()) return GgufParser(bytes, bytes, std::move(name)).run();
-  // Another process may write to a mapped file at any time, so what was checked is what must be
-  // used: the first pass finds out how far the header reaches, and the second reads a copy of it.
+  // Another process may write to a mapped file between a check and the use of what was checked. The
+  // first pass therefore only measures the header, and the second one parses a copy of it.
   try {
     const size_t header_bytes = GgufParser(bytes, bytes, name).measure_header();
     const auto header = Bytes::copy_of(bytes->span().first(header_bytes));

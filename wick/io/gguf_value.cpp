@@ -49,7 +49,7 @@ std::string_view text_of(std::span<const std::byte> bytes, uint64_t length) {
   return {reinterpret_cast<const char*>(bytes.data()), static_cast<size_t>(length)};
 }
 
-/// Bytes of a value that starts `bytes`. Arrays don't nest deeper than the parser allows.
+/// Size of the value at the start of `bytes`. The parser has limited how deep arrays nest.
 size_t payload_bytes(GgufType type, std::span<const std::byte> bytes) {
   if (const int fixed = gguf_type_bytes(type)) return static_cast<size_t>(fixed);
   if (type == GgufType::string) return sizeof(uint64_t) + load<uint64_t>(bytes);

@@ -42,22 +42,22 @@ class WICK_API GgufWriter {
   void set_f32s(std::string_view key, std::span<const float> values);
   void set_strings(std::string_view key, std::span<const std::string_view> values);
   void remove(std::string_view key);
-  /// Every key and value of another file, but for its alignment: this one has its own.
+  /// Sets every key and value of another file except its alignment: this file has its own.
   void copy_metadata(const Gguf& from);
 
-  /// Announces a tensor; the file keeps the order. Errors: a dtype without a number in the format,
+  /// Declares a tensor; the file keeps the order. Errors: a dtype without a number in the format,
   /// a last size that is no multiple of its block, rank > 4, a name twice or of more than 65535
   /// bytes, tensor bytes have been written already.
   void add_tensor(std::string_view name, DType dtype, const Shape& shape);
 
-  /// Appends bytes to the tensor whose turn it is; the pieces may be of any size, as long as a
-  /// piece doesn't run over the tensor's end. Errors: that, another tensor's turn, disk full.
+  /// Appends bytes to the first incomplete tensor, which `name` must be; a piece may have any size.
+  /// Errors: another tensor's name, bytes past the tensor's end, disk full.
   void write(std::string_view name, std::span<const std::byte> bytes);
 
   /// Completes the file under its name. Errors: tensors lack bytes, disk full.
   void finish();
 
-  /// Size of the whole file as announced so far.
+  /// Size of the whole file with the tensors declared so far.
   uint64_t file_bytes() const;
 
  private:
@@ -81,7 +81,7 @@ class WICK_API GgufWriter {
   void require_header_open() const;
   std::string header() const;
   void start_data();
-  /// Passes over tensors that have all their bytes.
+  /// Skips tensors that are complete.
   void advance();
 
   OutputFile file_;
@@ -92,8 +92,8 @@ class WICK_API GgufWriter {
   uint64_t data_bytes_ = 0;
   bool header_written_ = false;
   uint64_t data_start_ = 0;
-  size_t current_ = 0;          // the tensor whose turn it is
-  uint64_t current_bytes_ = 0;  // of it that have been written
+  size_t current_ = 0;          // the first incomplete tensor
+  uint64_t current_bytes_ = 0;  // written of it so far
 };
 
 }  // namespace wick::io

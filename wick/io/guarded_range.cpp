@@ -12,8 +12,8 @@
 
 namespace wick::io {
 
-/// A range in the list that the handler walks. Entries are made once, used again and never freed,
-/// so that the handler needs no lock. end == 0: the entry is free.
+/// A range in the list that the handler walks. Entries are reused and never freed, so the handler
+/// needs no lock. end == 0: the entry is unused.
 struct GuardedRange::Entry {
   std::atomic<uintptr_t> begin{0}, end{0};
   std::atomic<bool> damaged{false};
@@ -27,7 +27,7 @@ using Entry = GuardedRange::Entry;
 static_assert(std::atomic<uintptr_t>::is_always_lock_free &&
               std::atomic<Entry*>::is_always_lock_free);
 
-/// What was installed before the handler. Never freed: another thread may be reading it.
+/// The handler that was installed before. Never freed: another thread may be reading it.
 struct Previous {
   struct sigaction action;
 };
@@ -37,15 +37,15 @@ std::atomic<Entry*> entries{nullptr};
 std::atomic<const Previous*> previous{nullptr};
 std::atomic<uintptr_t> page_size{0};
 
-/// Signals passed on by this thread that haven't returned yet.
+/// Calls of the previous handler in progress on this thread.
 thread_local int passing_on __attribute__((tls_model("initial-exec"))) = 0;
 
-/// The end of the range that holds `address`, which is marked as damaged; 0: no range does.
+/// Marks the range that holds `address` as damaged and returns its end; 0 if no range holds it.
 uintptr_t damage(uintptr_t address) {
   for (Entry* e = entries.load(std::memory_order_acquire); e != nullptr; e = e->next) {
     const uintptr_t end = e->end.load(std::memory_order_seq_cst);
     const uintptr_t begin = e->begin.load(std::memory_order_seq_cst);
-    // An entry that changed in between is for a range that this thread can't be reading.
+    // If the entry changed in between, it is for a new range, which this thread can't be reading.
     if (address < begin || address >= end || e->end.load(std::memory_order_seq_cst) != end)
       continue;
     e->damaged.store(true, std::memory_order_seq_cst);
@@ -58,7 +58,7 @@ void end_process(int signal) {
   struct sigaction standard {};
   standard.sa_handler = SIG_DFL;
   ::sigaction(signal, &standard, nullptr);
-  // A signal that was sent is sent again; a faulting instruction also runs again by itself.
+  // Needed for signals sent by kill() or raise(); a faulting instruction would fault again anyway.
   ::raise(signal);
 }
 
@@ -78,8 +78,8 @@ void pass_on(int signal, siginfo_t* details, void* context) {
     return;
   }
   if (sent && before != nullptr && before->action.sa_handler == SIG_IGN && passing_on == 0) return;
-  // Nobody is left, or the one before has sent the signal again to whom it took for its
-  // predecessor, as Python's faulthandler does.
+  // There is no previous handler, or it has raised the signal again for its own predecessor, as
+  // Python's faulthandler does.
   end_process(signal);
 }
 
@@ -90,7 +90,7 @@ void on_bus_error(int signal, siginfo_t* details, void* context) {
     const auto address = reinterpret_cast<uintptr_t>(details->si_addr);
     const uintptr_t end = damage(address);
     const uintptr_t first = address & ~(page - 1);
-    // One mapping for all that is left: one a page could exceed the limit of mappings.
+    // One mapping to the end of the range: one per page could exceed the limit on mappings.
     if (end != 0 &&
         ::mmap(reinterpret_cast<void*>(first), end - first, PROT_READ,
                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED) {
@@ -118,7 +118,7 @@ GuardedRange::GuardedRange(const void* begin, size_t bytes) {
   }
   entry->damaged.store(false, std::memory_order_seq_cst);
   entry->begin.store(first, std::memory_order_seq_cst);
-  // The file's last page is mapped whole.
+  // The mapping covers the file's last page whole.
   entry->end.store(first + (bytes + page - 1) / page * page, std::memory_order_seq_cst);
   entry_ = entry;
 }
@@ -142,7 +142,7 @@ void GuardedRange::claim_signal() {
   previous.store(new Previous{now}, std::memory_order_release);
   struct sigaction ours {};
   ours.sa_sigaction = &on_bus_error;
-  // SA_NODEFER: a handler that the signal is passed on to may send it again.
+  // SA_NODEFER: the previous handler may raise the signal again.
   ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
   ::sigemptyset(&ours.sa_mask);
   ::sigaction(SIGBUS, &ours, nullptr);

@@ -18,7 +18,7 @@
 namespace wick::io {
 namespace {
 
-constexpr int kAttempts = 8;  // at a name that nobody else uses
+constexpr int kAttempts = 8;  // to find an unused name
 
 /// The folder of `path` with its slash; empty for the current one.
 std::string folder_of(const std::string& path) {
@@ -32,8 +32,8 @@ std::string temporary_name(const std::string& path) {
   return fmt::format("{}.wick-{:08x}{:08x}.tmp", folder_of(path), random(), random());
 }
 
-/// A file without a name in the folder of `path`, which is gone with its process however that ends;
-/// -1 where the file system has none, or no way to name it later.
+/// Opens a file without a name in the folder of `path`; it vanishes when the process ends. -1 where
+/// the file system doesn't support that, or the file couldn't be named later.
 int open_nameless([[maybe_unused]] const std::string& path,
                   [[maybe_unused]] uint32_t permissions) {
 #ifdef O_TMPFILE
@@ -111,7 +111,7 @@ void OutputFile::write(std::span<const std::byte> bytes) {
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) {
       const int error = n < 0 ? errno : ENOSPC;
-      discard();  // with a gap in it, it must never be finished
+      discard();  // a file with a gap must never be finished
       fail("cannot write", error);
     }
     bytes = bytes.subspan(static_cast<size_t>(n));
@@ -121,12 +121,12 @@ void OutputFile::write(std::span<const std::byte> bytes) {
 
 void OutputFile::finish() {
   if (fd_ < 0) fail("cannot write", EBADF);
-  // Room that was set aside and not used is given back; then the contents must be on the disk
-  // before the name points to them.
+  // Frees reserved space that wasn't used. The contents must be on the disk before the name refers
+  // to them.
   if (::ftruncate(fd_, static_cast<off_t>(written_)) != 0 || ::fsync(fd_) != 0) {
     fail("cannot write", errno);
   }
-  if (temporary_.empty()) give_name();  // a link can't replace what has the name; a rename can
+  if (temporary_.empty()) give_name();  // linkat() can't replace a file, rename() can
   const int closed = ::close(std::exchange(fd_, -1));
   if (closed != 0 || std::rename(temporary_.c_str(), path_.c_str()) != 0) {
     const int error = errno;

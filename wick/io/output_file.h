@@ -10,9 +10,9 @@
 
 namespace wick::io {
 
-/// A file that appears whole or not at all: written without a name, or under a temporary one in the
-/// same folder where the file system wants a name, then renamed over `path` by finish(). Without
-/// finish() nothing is left of it; a temporary name survives only a process that is killed.
+/// A file that appears whole or not at all. It is written without a name (O_TMPFILE), or under a
+/// temporary one in the same folder where that isn't supported; finish() renames it over `path`.
+/// Without finish() it is removed; only a killed process leaves a temporary file behind.
 class WICK_API OutputFile {
  public:
   /// `permissions` are those of the file, less the bits of the umask. Errors, named after `op`: no
@@ -25,8 +25,8 @@ class WICK_API OutputFile {
   const std::string& path() const { return path_; }
   uint64_t written_bytes() const { return written_; }
 
-  /// Sets room aside for a file of `bytes`, so that a full disk is noticed before the work is done.
-  /// Does nothing where the file system can't. Errors: disk full.
+  /// Allocates disk space for a file of `bytes`, so that a full disk is noticed early. Does nothing
+  /// where the file system doesn't support that. Errors: disk full.
   void reserve(uint64_t bytes);
   /// Appends. Errors: disk full and other failures to write.
   void write(std::span<const std::byte> bytes);

@@ -14,15 +14,14 @@
 
 namespace wick::models {
 
-/// Of which of the given tokens the logits are wanted.
+/// Which of the given tokens' logits are returned.
 enum class Logits : uint8_t { last, all };
 
-/// How a model is loaded.
 struct LoadOptions {
   Device device;
-  /// Packs weights for the device and gives the file's pages back as it goes.
+  /// Gives the file's pages back to the system once their weights are packed for the device.
   bool release_file_pages = true;
-  /// Called with layers loaded and layers in all.
+  /// Called with the number of layers loaded so far and of all layers.
   std::function<void(int64_t, int64_t)> progress;
 };
 
@@ -36,8 +35,7 @@ class WICK_API CausalLm {
   /// message lists those that are).
   static void require_supported(const io::Gguf& file);
   /// Loads the model a GGUF file describes. Errors: those of require_supported(), missing or
-  /// misshapen tensors, values out of range, a file that was
-  /// changed meanwhile.
+  /// misshapen tensors, values out of range, a file that was changed meanwhile.
   static std::unique_ptr<CausalLm> load(const io::Gguf& file, const LoadOptions& options);
 
   virtual int64_t vocab_size() const = 0;
@@ -50,11 +48,11 @@ class WICK_API CausalLm {
   /// cache, a file that weights are read from and that was changed since it was loaded.
   virtual Tensor forward(std::span<const int32_t> tokens, nn::KvCache& cache,
                          Logits logits) const = 0;
-  /// The same for one token, with what changes from step to step in the device's memory, so that
-  /// the step can be recorded: token and position u32 [1]; the cache has room for the position and
-  /// isn't advanced. Returns f32 [1, vocabulary].
+  /// forward() for one token. The token and its position, u32 [1], are read from the device's
+  /// memory, so that the step can be recorded. The cache must have room for the position and isn't
+  /// advanced. Returns f32 [1, vocabulary].
   virtual Tensor decode(const Tensor& token, const Tensor& position, nn::KvCache& cache) const = 0;
-  /// Where it was loaded.
+  /// The device that it was loaded to.
   virtual Device device() const = 0;
 };
 

@@ -36,12 +36,12 @@ void Decoder::start(const Tensor& logits, std::span<const int32_t> history,
   coming_.clear();
   options_ = options;
   if (!history_.defined()) history_ = Tensor::zeros({cache_.context() + 1}, DType::u32, device_);
-  // Where nothing is penalised nobody reads what was before.
+  // Without penalties the history isn't read.
   drawn_ = options.penalizes() ? static_cast<int64_t>(history.size()) : 0;
   if (drawn_ > cache_.context()) throw Error("decode", "a history longer than the context");
   const std::vector<uint32_t> words(history.end() - drawn_, history.end());
   if (drawn_ > 0) overwrite(history_.narrow(0, 0, drawn_), words);
-  // The position goes up by one with the token.
+  // Drawing a token increments the position.
   const uint32_t state[] = {0, static_cast<uint32_t>(cache_.length() - 1),
                             static_cast<uint32_t>(drawn_), 0};
   overwrite(state_, state);
@@ -63,14 +63,14 @@ int32_t Decoder::next(bool more) {
   return static_cast<int32_t>(token);
 }
 
-/// One step from the state on, by the recording where there is one.
+/// Runs one step from the state in device memory; replays the recording if there is one.
 void Decoder::run(const std::optional<SamplerOptions>& sampler) {
   const auto work = [this, sampler] {
     logits_ = model_.decode(state_.narrow(0, 0, 1), state_.narrow(0, 1, 1), cache_);
     if (sampler) draw(logits_, *sampler);
   };
   if (cache_.capacity() != capacity_ || !records_) {
-    // The first step is done as it comes: what it needs once, such as kernels, is then there.
+    // The first step isn't recorded: it also does what is needed once, such as loading kernels.
     recording_.reset();
     work();
     capacity_ = cache_.capacity();
@@ -97,8 +97,8 @@ void Decoder::draw(const Tensor& logits, const SamplerOptions& options) const {
                           logits.squeeze(0).narrow(0, 0, vocabulary_).view(), options);
 }
 
-/// Has the token that is drawn last copied to the host. The history keeps it: a later step may
-/// replace the one in the state before the copy is done.
+/// Starts copying the newest token to the host. The copy reads the history, since a later step may
+/// overwrite the token in the state before the copy is done.
 void Decoder::expect_token() {
   const View all = history_.mutable_view();
   const auto* word = static_cast<const uint32_t*>(all.data) + all.layout.offset() + drawn_++;

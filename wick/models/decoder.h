@@ -13,9 +13,9 @@
 namespace wick::models {
 
 /// Runs a model one token at a time on its device: after the first token a step's kernels are
-/// launched as one recording. Tokens are given (step), or drawn on the device (start, next), which
-/// then is a step ahead of the host. Belongs to one cache, which outlives it, and serves one
-/// thread.
+/// launched as one recording. Tokens are given by the caller (step), or sampled on the device
+/// (start, next), which then is a step ahead of the host. The cache must outlive it. Calls may come
+/// from one thread at a time.
 class WICK_API Decoder {
  public:
   /// Tokens are drawn from the first `vocabulary` logits; 0: all.
@@ -25,12 +25,12 @@ class WICK_API Decoder {
   /// next step. Errors: those of CausalLm::forward.
   Tensor step(int32_t token);
 
-  /// Begins to draw: the first token from logits [1, vocabulary] after all that the cache holds.
+  /// Starts sampling: draws the token after the cache's last one, from its logits [1, vocabulary].
   /// history: the tokens so far, oldest first, for the penalties. Errors: those of Sampler.
   void start(const Tensor& logits, std::span<const int32_t> history, const SamplerOptions& options);
-  /// The next token, as Sampler draws it. `more`: the device runs it meanwhile, for which the cache
-  /// gets longer by one, and draws the one after it; else there is none until the next start.
-  /// Errors: those of Sampler::sample, a full cache.
+  /// The next token, as Sampler draws it. With `more`, the device already runs that token, which
+  /// lengthens the cache by one, and draws the one after it. Without, sampling ends until the next
+  /// start(). Errors: those of Sampler::sample, a full cache.
   int32_t next(bool more);
 
  private:
@@ -41,17 +41,17 @@ class WICK_API Decoder {
   const CausalLm& model_;
   nn::KvCache& cache_;
   Device device_;
-  const bool records_;  // WICK_GPU_RECORD=off launches kernel by kernel, for traces that show each
+  const bool records_;  // false with WICK_GPU_RECORD=off, so that traces show each kernel
   int64_t vocabulary_;
   Tensor state_;    // u32 [4]: the token, its position, tokens in the history, draws
   Tensor history_;  // u32 [context + 1]
-  std::optional<SamplerOptions> options_;  // of the tokens being drawn
+  std::optional<SamplerOptions> options_;  // of sampling since start()
   int64_t drawn_ = 0;                      // the history's length
   std::deque<std::unique_ptr<Readback>> coming_;
 
   Tensor logits_;                           // of the recording
   std::unique_ptr<Recording> recording_;    // for the cache's capacity at the time
-  std::optional<SamplerOptions> recorded_;  // with which it draws
+  std::optional<SamplerOptions> recorded_;  // the sampling options in it
   int64_t capacity_ = 0;
 };
 

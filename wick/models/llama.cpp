@@ -15,10 +15,10 @@ namespace wick::models {
 
 namespace {
 
-/// Into how many slices a layer's tokens are cut. Each goes through the whole layer before the
-/// next, so that its intermediates stay in caches. Rows don't depend on each other, so their bits
-/// don't depend on this. Float weights are unpacked anew for each slice, which costs more than it
-/// saves.
+/// The number of slices that a layer's tokens are cut into. Each slice goes through the whole layer
+/// before the next one, so that its intermediates stay in caches. Rows are independent, so the
+/// number doesn't change their bits. Float weights get one slice: they are unpacked again for each,
+/// which costs more than the caches save.
 int64_t slice_count(int64_t tokens, Device device, bool blocks) {
   const int64_t rows = rows_in_cache(device);
   if (rows == 0 || !blocks) return 1;
@@ -29,8 +29,8 @@ int64_t slice_count(int64_t tokens, Device device, bool blocks) {
 
 struct Llama::Step {
   nn::KvCache& cache;
-  Tensor cos, sin;   // [t, r/2]; where there are positions: of all that the cache has room for
-  Tensor positions;  // u32 [t], on devices that rotate, store and attend in one go; else undefined
+  Tensor cos, sin;   // [t, r/2]; [capacity of the cache, r/2] if positions are defined
+  Tensor positions;  // u32 [t] on GPUs, for cached_attention; undefined on the CPU
 };
 
 Llama::Llama(const io::Gguf& file, const LoadOptions& options)
@@ -76,8 +76,8 @@ Llama::Llama(const io::Gguf& file, const LoadOptions& options)
   }
   output_norm_ = nn::RmsNorm(weights.vector("output_norm.weight", c.hidden), c.norm_eps, device_);
   const bool tied = !weights.contains("output.weight");
-  // A tied table is read row by row as the embedding too, from the file: its pages come back as
-  // used.
+  // The embedding reads rows of a tied table from the file, too: the system fetches released pages
+  // again when they are used.
   head_ = nn::Linear(tied ? table : weights.matrix("output.weight", c.vocabulary, c.hidden), {},
                      device_, release);
 
@@ -123,7 +123,7 @@ Tensor Llama::forward(std::span<const int32_t> tokens, nn::KvCache& cache, Logit
                   fmt::format("the vocabulary has {}", config_.vocabulary));
     }
   }
-  require_file("forward");  // also has its handler of signals in place
+  require_file("forward");  // also reinstalls the SIGBUS handler
   cache.reserve(count);
   Step step{cache, {}, {}, {}};
   if (device_.kind == DeviceKind::cpu) {
@@ -142,7 +142,7 @@ Tensor Llama::forward(std::span<const int32_t> tokens, nn::KvCache& cache, Logit
     xs.push_back(embedding_(Tensor::from(ids, {rows}, device_)));
   }
   for (int64_t layer = 0; layer < config_.layers; ++layer) {
-    // Of what the last layer makes only the wanted rows are read.
+    // Logits::last needs only the last row of the last layer.
     const bool last_row = logits == Logits::last && layer + 1 == config_.layers;
     for (int64_t s = 0; s < slices; ++s) {
       Tensor& x = xs[static_cast<size_t>(s)];
@@ -157,8 +157,8 @@ Tensor Llama::forward(std::span<const int32_t> tokens, nn::KvCache& cache, Logit
   return result;
 }
 
-/// One layer: x [t, hidden] at positions from `begin` of the call on → its last `wanted` rows. With
-/// none wanted it stores keys and values and returns an undefined tensor.
+/// One layer: x [t, hidden], whose first row is token `begin` of the call → the output's last
+/// `wanted` rows. With wanted == 0 it only stores keys and values and returns an undefined tensor.
 Tensor Llama::run(int64_t layer, Tensor x, int64_t begin, int64_t wanted, Step& step) const {
   const LlamaConfig& c = config_;
   const Block& block = blocks_[static_cast<size_t>(layer)];
@@ -180,7 +180,7 @@ Tensor Llama::run(int64_t layer, Tensor x, int64_t begin, int64_t wanted, Step& 
   return mlp(block, block.output(y, {.residual = x}));
 }
 
-/// x [t, hidden] → x + the block's MLP of it
+/// x [t, hidden] → x + MLP(norm(x))
 Tensor Llama::mlp(const Block& block, const Tensor& x) {
   const Tensor gate_up = block.gate_up.joined(x, block.mlp_norm.before());
   return block.down(gate_up, {.silu_mul = true, .residual = x});
@@ -197,7 +197,7 @@ Tensor Llama::decode(const Tensor& token, const Tensor& position, nn::KvCache& c
   return result;
 }
 
-/// x [t, hidden], not normed yet → the heads of its last `wanted` rows [wanted, heads · value_size]
+/// x [t, hidden] before the norm → attention of its last `wanted` rows [wanted, heads · value_size]
 Tensor Llama::attend(int64_t layer, const Tensor& x, int64_t begin, int64_t wanted,
                      Step& step) const {
   const LlamaConfig& c = config_;

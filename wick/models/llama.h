@@ -48,15 +48,15 @@ class WICK_API Llama final : public CausalLm {
   Tensor run(int64_t layer, Tensor x, int64_t begin, int64_t wanted, Step& step) const;
   Tensor attend(int64_t layer, const Tensor& x, int64_t begin, int64_t wanted, Step& step) const;
   static Tensor mlp(const Block& block, const Tensor& x);
-  /// Errors: the file that weights are read from was changed.
+  /// Errors: weights are read from the file, and it was changed.
   void require_file(std::string_view op) const;
   void rotation(int64_t start, int64_t count, Tensor& cos, Tensor& sin) const;
 
   LlamaConfig config_;
-  std::shared_ptr<const io::Bytes> file_;  // which weights on the CPU are read from; else null
+  std::shared_ptr<const io::Bytes> file_;  // mapped weights of the CPU; null on GPUs
   Device device_;
   int64_t parameters_ = 0;
-  bool block_weights_ = false;  // some are
+  bool block_weights_ = false;  // some weights are quantised
   nn::Embedding embedding_;
   std::vector<Block> blocks_;
   nn::RmsNorm output_norm_;

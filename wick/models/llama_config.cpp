@@ -19,7 +19,7 @@ int64_t count(const io::Gguf& file, const char* key, int64_t most) {
   return value;
 }
 
-/// A number above `least`, or the default where the file doesn't say.
+/// A number above `least`, or the default if the key is missing.
 double above(const io::Gguf& file, const char* key, float or_else, float least = 0.0f) {
   const float value = file.get_f32(key, or_else);
   if (!(value > least) || !std::isfinite(value)) {
@@ -33,7 +33,7 @@ nn::RopeOptions rope_options(const io::Gguf& file, int64_t head_size, int64_t co
   nn::RopeOptions rope;
   rope.dims = file.get_i64("llama.rope.dimension_count", head_size);
   rope.base = above(file, "llama.rope.freq_base", 10000.0f, 1.0f);
-  // Older files give the linear factor alone.
+  // Older files have only the linear factor.
   const double linear = above(file, "llama.rope.scale_linear", 1.0f);
   const std::string_view kind =
       file.get_string("llama.rope.scaling.type", linear != 1.0 ? "linear" : "none");

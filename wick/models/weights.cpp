@@ -51,7 +51,7 @@ Tensor Weights::optional_vector(std::string_view name, int64_t n) const {
 }
 
 int64_t Weights::parameters() const {
-  // Sizes of tensors that nobody reads may be anything.
+  // Unused tensors may claim any size, so the sum may exceed 64 bits.
   __int128 total = 0;
   for (const io::GgufTensor& t : file_.tensors()) total += t.shape.elems();
   return static_cast<int64_t>(std::min<__int128>(total, INT64_MAX));

@@ -31,7 +31,7 @@ std::optional<int32_t> token_key(const io::Gguf& file, const char* key) {
 
 text::Tokenizer load_tokenizer(const io::Gguf& file) {
   text::TokenizerSpec spec;
-  // Of the parts of a split model the first alone has the vocabulary.
+  // Only the first part of a split model has the vocabulary.
   if (!file.contains("tokenizer.ggml.model")) io::require_whole(file);
   spec.model = file.get_string("tokenizer.ggml.model");
   spec.pre = file.get_string("tokenizer.ggml.pre", "default");
@@ -47,7 +47,7 @@ text::Tokenizer load_tokenizer(const io::Gguf& file) {
   spec.eot = token_key(file, "tokenizer.ggml.eot_token_id");
   spec.unk = token_key(file, "tokenizer.ggml.unknown_token_id");
   spec.pad = token_key(file, "tokenizer.ggml.padding_token_id");
-  // Llama 3's files rely on the pattern's own rule where they don't say.
+  // Llama 3's files may lack the key; their split pattern implies a bos token.
   spec.add_bos = file.get_bool("tokenizer.ggml.add_bos_token", spec.pre == "llama-bpe" && spec.bos);
   spec.add_eos = file.get_bool("tokenizer.ggml.add_eos_token", false);
   try {
@@ -67,8 +67,8 @@ Engine::Engine(std::unique_ptr<models::CausalLm> model, text::Tokenizer tokenize
 std::shared_ptr<const Engine> Engine::load(const std::string& path,
                                            const models::LoadOptions& options) {
   const std::shared_ptr<const io::Gguf> file = io::Gguf::open(path);
-  // What can fail comes first where it is cheap. The architecture comes before the tokenizer: the
-  // vocabulary of a model that wick doesn't run may be of any kind.
+  // Cheap checks come first. The architecture is checked before the tokenizer: the vocabulary of a
+  // model that wick doesn't run may be of any kind.
   models::CausalLm::require_supported(*file);
   text::Tokenizer tokenizer = load_tokenizer(*file);
   std::unique_ptr<models::CausalLm> model = models::CausalLm::load(*file, options);
@@ -82,13 +82,13 @@ std::shared_ptr<const Engine> Engine::load(const std::string& path,
 }
 
 struct Session::Busy {
-  // The thread of the call that runs; no thread's id where none does.
+  // The thread that is in a call; the id of no thread between calls.
   std::atomic<std::thread::id> caller{};
 };
 
 class Session::Use {
  public:
-  /// `reads`: takes no part in the call that runs on this thread, so it may be inside of it.
+  /// `reads`: the call changes nothing, so a callback may make it within a call on its thread.
   explicit Use(const Session& session, bool reads = false) : busy_(session.busy_.get()) {
     if (busy_ == nullptr) throw Error(ErrorKind::runtime, "session", "was moved from");
     std::thread::id caller{};
@@ -122,7 +122,7 @@ Session::Session(std::shared_ptr<const Engine> engine, const SessionOptions& opt
   const models::CausalLm& model = engine_->model();
   cache_ = std::make_unique<nn::KvCache>(model.make_cache(options_.context, options_.cache_dtype));
   if (model.device().kind != DeviceKind::cpu) {
-    // Rows of the embedding past the vocabulary are padding.
+    // Logits past the vocabulary are those of padding rows.
     decoder_ = std::make_unique<models::Decoder>(model, *cache_, engine_->tokenizer().vocab_size());
   }
 }
@@ -178,7 +178,7 @@ bool Session::catch_up(const std::function<bool()>& cancelled) {
       logits_ = engine_->model().forward(rest, *cache_, models::Logits::last);
     }
   } catch (...) {
-    history_.resize(static_cast<size_t>(cache_->length()));  // a token that can't be run isn't held
+    history_.resize(static_cast<size_t>(cache_->length()));  // drops tokens that weren't run
     throw;
   }
   return true;
@@ -227,15 +227,15 @@ bool Session::feed_whole(std::span<const int32_t> tokens, const std::function<bo
       std::min({history_.size(), static_cast<size_t>(cache_->length()), tokens.size()});
   size_t same = 0;
   while (same < most && history_[same] == tokens[same]) ++same;
-  // The newest token is always run again: its logits are what generation starts from.
+  // The last token is always run again: generation starts from its logits.
   if (same == tokens.size() && same > 0) --same;
   forget(static_cast<int64_t>(same));
   return add(tokens.subspan(same), cancelled);
 }
 
-/// What gives one token after the other; `more`: there will be another one.
+/// A function that returns one token per call; `more`: it will be called again.
 std::function<int32_t(bool more)> Session::source(const text::SamplerOptions& options) {
-  // Throws for options out of range, and what it can't sample from.
+  // Sampler throws for options out of range and for logits that it can't sample from.
   return [this, options, sampler = text::Sampler(options), started = false](bool more) mutable {
     if (decoder_ == nullptr || !started) newest_logits();
     try {
@@ -267,7 +267,7 @@ Generated Session::generate(const GenerateOptions& options) {
   const auto start = Clock::now();
   auto first = start;
   const auto next = source(options.sampler);
-  // What was run ahead is forgotten at the end.
+  // Removes what the decoder ran ahead from the cache, on return or exception.
   const std::unique_ptr<nn::KvCache, std::function<void(nn::KvCache*)>> settled(
       cache_.get(), [this](nn::KvCache* cache) { cache->truncate(fed()); });
   for (int64_t n = 0;; ++n) {
@@ -287,11 +287,11 @@ Generated Session::generate(const GenerateOptions& options) {
     }
     result.tokens.push_back(token);
     emit(decoder.push(token));
-    if (fed() == context()) {  // there is no room to run it
+    if (fed() == context()) {  // the cache has no room for the token
       result.finish = FinishReason::context_full;
       break;
     }
-    history_.push_back(token);  // run when the next token, or the next turn, needs it
+    history_.push_back(token);  // run by the next step, or by the next call
   }
   result.seconds = seconds_since(first);
   emit(decoder.finish());

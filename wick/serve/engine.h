@@ -30,7 +30,7 @@ class WICK_API Engine {
   const text::Tokenizer& tokenizer() const { return tokenizer_; }
   /// The file's chat template, empty if it has none.
   const std::string& chat_template() const { return chat_template_; }
-  /// The file, as it was named to load().
+  /// The path given to load().
   const std::string& path() const { return path_; }
 
  private:
@@ -43,11 +43,11 @@ class WICK_API Engine {
   std::string path_;
 };
 
-/// What a session may hold, and how it runs its prompts.
+/// The size of a session's cache, and how prompts are run.
 struct SessionOptions {
-  int64_t context = 0;             ///< most positions; 0: what the model was trained for
+  int64_t context = 0;             ///< positions in the cache; 0: what the model was trained for
   DType cache_dtype = DType::f16;  ///< f16, bf16 or f32
-  int64_t batch = 512;             ///< prompt tokens run at once
+  int64_t batch = 512;             ///< prompt tokens per forward pass
 };
 
 /// How a text is continued, and when it ends.
@@ -55,16 +55,16 @@ struct GenerateOptions {
   int64_t max_tokens = -1;  ///< < 0: until the model ends its answer or the context is full
   text::SamplerOptions sampler = {};
   bool ignore_end = false;  ///< go on past end-of-generation tokens
-  /// Called with each piece of text as it is made (whole UTF-8 characters). Must leave the session
-  /// alone.
+  /// Called with each new piece of text (whole UTF-8 characters). Must not run or change the
+  /// session.
   std::function<void(std::string_view)> on_text = {};
-  /// Asked before each token; true ends the generation.
+  /// Called before each token; true ends the generation.
   std::function<bool()> cancelled = {};
 };
 
 enum class FinishReason : uint8_t { end_of_generation, max_tokens, context_full, cancelled };
 
-/// What Session::generate made.
+/// Result of Session::generate.
 struct Generated {
   std::vector<int32_t> tokens;  ///< without the end-of-generation token
   std::string text;
@@ -73,9 +73,9 @@ struct Generated {
   double seconds = 0;         ///< from the first sampled token to the last
 };
 
-/// One conversation with a model: its KV cache and the logits of the newest position. One call at a
-/// time: while one runs, every other throws, from another thread as from one of its own callbacks.
-/// Only length(), tokens() and context() may be asked by a callback.
+/// One conversation with a model: its KV cache and the logits of the newest position. While a call
+/// runs, every other call throws, whether made by another thread or by a callback. Only length(),
+/// tokens() and context() may be called by a callback.
 class WICK_API Session {
  public:
   /// Errors: no engine, a context longer than memory allows, batch below 1.
@@ -100,12 +100,12 @@ class WICK_API Session {
   std::span<const float> logits();
   /// Forgets all tokens from `length` on.
   void truncate(int64_t length);
-  /// Makes `tokens` the whole of what was fed, running only what differs from before.
+  /// Replaces all tokens by `tokens`; runs only those behind the prefix that both have.
   bool feed_whole(std::span<const int32_t> tokens, const std::function<bool()>& cancelled = {});
 
  private:
-  class Use;    // one call
-  struct Busy;  // whether a call runs
+  class Use;    // held during a call
+  struct Busy;  // which thread is in a call
 
   int64_t fed() const { return static_cast<int64_t>(history_.size()); }
   bool add(std::span<const int32_t> tokens, const std::function<bool()>& cancelled);
@@ -119,22 +119,22 @@ class WICK_API Session {
   std::unique_ptr<Busy> busy_;  // null: moved from
   std::shared_ptr<const Engine> engine_;
   SessionOptions options_;
-  // On the heap: the decoder refers to it, and sessions move.
+  // On the heap: the decoder refers to it, and sessions are movable.
   std::unique_ptr<nn::KvCache> cache_;
   std::unique_ptr<models::Decoder> decoder_;  // on a GPU
   std::vector<int32_t> history_;
-  Tensor logits_;       // after the last token of the cache; undefined where they aren't known
+  Tensor logits_;       // after the last token of the cache; undefined if they aren't known
   Tensor host_logits_;  // the same on the host; undefined until asked for
 };
 
 /// Scores of a text, in nats.
 struct Perplexity {
-  std::vector<double> nll;  ///< natural log, one a scored token
-  int64_t tokens = 0;       ///< in all
+  std::vector<double> nll;  ///< negative log-likelihood of each scored token
+  int64_t tokens = 0;       ///< in the text
   double mean_nll = 0;
 };
 
-/// Negative log-likelihood of every token but the first of each stretch of `context` tokens, which
+/// Negative log-likelihood of every token but the first of each chunk of `context` tokens. Chunks
 /// are run independently. Errors: fewer than two tokens, a context below 2, a token outside the
 /// vocabulary, a score that isn't finite.
 WICK_API Perplexity perplexity(const Engine& engine, std::span<const int32_t> tokens,

@@ -1,14 +1,14 @@
-// Attention of queries to keys and values in tensors of their own: one batch, sequences of several
-// lengths side by side, and keys in pages.
+// Attention with queries, keys and values in separate tensors: of a batch, of concatenated
+// sequences of several lengths, and of keys in pages.
 #include <fmt/format.h>
 
 #include <cmath>
 #include <vector>
 
 #include "wick/base/error.h"
+#include "wick/tensor/bodies.h"
 #include "wick/tensor/checks.h"
 #include "wick/tensor/ops.h"
-#include "wick/tensor/tape.h"
 
 namespace wick {
 namespace {
@@ -31,18 +31,14 @@ void check_params(const char* op, const AttentionParams& params) {
                           params.soft_cap));
 }
 
-/// The views of a mask and of slopes for q [b, h, m, ..] and keys [.., n, ..].
-AttentionBias bias_views(const Tensor& q, const Tensor& k, const Tensor& mask,
-                         const Tensor& slopes) {
-  AttentionBias bias;
+/// Errors: a mask or slopes that don't fit q [b, h, m, ..].
+void check_bias(const Tensor& q, const Tensor& mask, const Tensor& slopes) {
   if (mask.defined()) {
     check_device("attention", q, mask);
     if (mask.dtype() != DType::f32 && stored(mask.dtype()) != DType::u8) {
       throw Error(ErrorKind::type, "attention", "a mask of this dtype", mask.str(),
                   "f32 is added, bool and u8 hide by 0");
     }
-    const Shape shape{q.size(0), q.size(1), q.size(2), k.size(2)};
-    bias.mask = mask.detach().broadcast_to(shape).view();
   }
   if (slopes.defined()) {
     check_device("attention", q, slopes);
@@ -50,42 +46,52 @@ AttentionBias bias_views(const Tensor& q, const Tensor& k, const Tensor& mask,
       throw Error("attention", "slopes don't fit",
                   fmt::format("q {}, slopes {}", q.str(), slopes.str()), "need f32, one a head");
     }
-    bias.slopes = slopes.view();
   }
-  return bias;
 }
 
-/// Writes to `out` [b, h, m, e].
-void attend(const Tensor& out, const Tensor& q, const Tensor& k, const Tensor& v,
-            const AttentionParams& params, const AttentionBias& bias) {
-  const bool fits = q.rank() == 4 && k.rank() == 4 && v.rank() == 4 && q.size(0) == k.size(0) &&
-                    k.size(0) == v.size(0) && k.size(1) == v.size(1) && k.size(2) == v.size(2) &&
-                    q.size(3) == k.size(3) && k.size(1) > 0 && q.size(1) % k.size(1) == 0;
-  if (!fits) {
+ResultSpec checked_attention(const OpCall& call) {
+  const Tensor &q = call.x(0), &k = call.x(1), &v = call.x(2);
+  check_kinds("attention", q, k, v);
+  check_params("attention", call.get<AttentionParams>());
+  const auto dims_fit = [&] {
+    return q.size(0) == k.size(0) && k.size(0) == v.size(0) && k.size(1) == v.size(1) &&
+           k.size(2) == v.size(2) && q.size(3) == k.size(3) && k.size(1) > 0 &&
+           q.size(1) % k.size(1) == 0;
+  };
+  const bool ranks_fit = q.rank() == 4 && k.rank() == 4 && v.rank() == 4;
+  if (ranks_fit) check_bias(q, call.x(3), call.x(4));
+  if (!ranks_fit || !dims_fit()) {
     throw Error("attention", "operands don't fit", shown(q, k, v),
                 "need q [b,h,m,d], k [b,g,n,d], v [b,g,n,e] with h a multiple of g");
   }
-  backend(q.device()).attention(out.mutable_view(), q.view(), k.view(), v.view(), params, bias);
+  // Stored as [b, m, h, e]: the next projection reads the heads of a token as one row.
+  const Shape tokens{q.size(0), q.size(2), q.size(1), v.size(3)};
+  return {q.dtype(), Layout::contiguous(tokens).transpose(1, 2)};
+}
+
+void run_attention(Backend& backend, const OpCall& call, const Tensor* out) {
+  const Tensor &q = call.x(0), &k = call.x(1), &mask = call.x(3), &slopes = call.x(4);
+  AttentionBias bias;
+  if (mask.defined()) {
+    bias.mask = mask.view();
+    bias.mask.layout = bias.mask.layout.broadcast_to({q.size(0), q.size(1), q.size(2), k.size(2)});
+  }
+  if (slopes.defined()) bias.slopes = slopes.view();
+  backend.attention(out->mutable_view(), q.view(), k.view(), call.x(2).view(),
+                    call.get<AttentionParams>(), bias);
 }
 
 }  // namespace
 
+namespace bodies {
+
+const OpBody attention{checked_attention, run_attention};
+
+}  // namespace bodies
+
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionParams& params,
                  const Tensor& mask, const Tensor& slopes) {
-  check_kinds("attention", q, k, v);
-  check_params("attention", params);
-  if (q.rank() != 4 || k.rank() != 4 || v.rank() != 4) {
-    throw Error("attention", "operands don't fit", shown(q, k, v),
-                "need q [b,h,m,d], k [b,g,n,d], v [b,g,n,e] with h a multiple of g");
-  }
-  // Laid out [b, m, h, e]: the heads of a token lie side by side, as the next projection reads
-  // them.
-  Tensor out = Tensor::empty({q.size(0), q.size(2), q.size(1), v.size(3)}, q.dtype(), q.device())
-                   .transpose(1, 2);
-  attend(out, q, k, v, params, bias_views(q, k, mask, slopes));
-  const std::vector<Tensor> inputs = {q, k, v, mask, slopes};
-  if (tape::is_wanted(inputs)) tape::remember(out, Op::attention, inputs, params);
-  return out;
+  return apply({Op::attention, {&q, &k, &v, &mask, &slopes}, params});
 }
 
 Tensor attention_of_lengths(const Tensor& q, const Tensor& k, const Tensor& v,

@@ -4,10 +4,23 @@
 
 #include <string>
 
-#include "wick/backend/backend.h"
 #include "wick/base/error.h"
 
 namespace wick {
+namespace {
+
+/// What an error says about converting a bool operand: to a dtype that the op takes.
+std::string cast_of_bool(Op op) {
+  std::string names;
+  for (const DType dtype : {DType::i64, DType::f32}) {
+    if (!info(op).dtypes.contains(dtype)) continue;
+    names +=
+        fmt::format("{}{}", names.empty() ? ": convert it first, as to " : " or ", name(dtype));
+  }
+  return names;
+}
+
+}  // namespace
 
 void check_operand(Op op, const Tensor& x, const char* as) {
   const std::string_view op_name = as != nullptr ? as : name(op);
@@ -21,19 +34,30 @@ void check_operand(Op op, const Tensor& x, const char* as) {
   throw Error(ErrorKind::type, op_name, "not for this dtype", x.str(),
               "takes" + supported +
                   (is_block(x.dtype())           ? ": dequantize it first"
-                   : x.dtype() == DType::boolean ? ": convert it first, as to u8 or f32"
+                   : x.dtype() == DType::boolean ? cast_of_bool(op)
                                                  : ""));
 }
 
-void convert_into(View out, DType dtype, const Tensor& in) {
-  Backend& b = backend(in.device());
-  if (dtype == in.dtype() || (in.dtype() == DType::boolean && dtype == stored(DType::boolean))) {
-    b.copy(out, in.view());
-  } else if (dtype == DType::boolean) {
-    b.test(Op::to_bool, out, in.view());
-  } else {
-    b.cast(out, in.view());
+size_t storage_bytes(const Shape& shape, DType dtype) {
+  const int64_t block = info(dtype).block_elems;
+  if (block > 1 && (shape.rank() == 0 || shape.back() % block != 0)) {
+    throw Error("empty", "the last dimension isn't whole blocks",
+                fmt::format("{}{}", name(dtype), shape.str()),
+                fmt::format("need a multiple of {}", block));
   }
+  int64_t bytes = info(dtype).block_bytes;
+  bool fits = true;
+  for (int d = 0; d < shape.rank(); ++d) {
+    const bool inner = d + 1 == shape.rank();
+    const int64_t count = block > 1 && inner ? shape[d] / block : shape[d];
+    fits = fits && !__builtin_mul_overflow(bytes, count, &bytes);
+  }
+  if (!fits || bytes > INT64_C(1) << 62) {
+    const Shape checked(shape.dims());  // an op may have multiplied sizes up: its error, if any
+    if (checked.elems() == 0) return 0;
+    throw Error("empty", "too many bytes", fmt::format("{}{}", name(dtype), shape.str()));
+  }
+  return static_cast<size_t>(bytes);
 }
 
 void check_device(const char* op, const Tensor& a, const Tensor& b) {

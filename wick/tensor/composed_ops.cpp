@@ -1,5 +1,4 @@
-// Ops that are made of others: their orders of operations are those of the ops they call, and so
-// are their gradients.
+// Ops composed of other ops, whose gradient rules and orders of operations they use.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +14,7 @@
 namespace wick {
 namespace {
 
-/// Elements of x that each result of a reduction over `dims` is made of. Errors: a dim out of range
+/// The number of elements that a reduction over `dims` reduces to one. Errors: a dim out of range
 /// or named twice.
 int64_t reduced_elems(const char* op, const Tensor& x, std::span<const int> dims) {
   if (dims.empty()) return x.elems();
@@ -34,8 +33,8 @@ Tensor number(double value, const Tensor& like) {
 Tensor var(const Tensor& x, std::span<const int> dims, bool keepdim, int64_t correction) {
   check_operand(Op::var, x);
   const int64_t n = std::max<int64_t>(reduced_elems("var", x, dims) - correction, 0);
-  // Squares of what f16 holds overflow there: the result alone is rounded to x's dtype. What isn't
-  // asked for any more goes, so that no more than two are kept on the way.
+  // Squares of f16 numbers overflow in f16: only the result is rounded to x's dtype. Assigning to t
+  // frees the previous tensor: at most two are alive.
   Tensor t = x.to(tape::wide(x.dtype()));
   t = t - mean(t, dims, true);
   t = sqr(t);
@@ -48,11 +47,11 @@ Tensor logsumexp(const Tensor& x, std::span<const int> dims, bool keepdim) {
   if (reduced_elems("logsumexp", x, dims) == 0 && sum(x.detach(), dims, true).elems() > 0) {
     throw Error("logsumexp", "nothing to reduce", x.str(), "the reduced range must not be empty");
   }
-  // In narrow floats the sum would overflow and each step round: the result alone is rounded.
+  // In narrow floats the sum would overflow and each step round: only the result is rounded.
   // Assigning to t frees the previous tensor: at most two are alive.
   Tensor t = x.to(tape::wide(x.dtype()));
   const Tensor top = max(t.detach(), dims, true);
-  // Nothing but −inf: exp(−inf − 0) is 0, whose logarithm is −inf again.
+  // If all elements are −inf, subtracts 0: log(Σ exp(−inf)) is −inf, not NaN.
   const Tensor finite = where(isinf(top), Tensor::zeros(top.shape(), t.dtype(), t.device()), top);
   t = t - finite;
   t = exp(t);
@@ -76,7 +75,7 @@ Tensor all(const Tensor& x, std::span<const int> dims, bool keepdim) {
 
 namespace {
 
-/// One operand of einsum: a letter for each dim, none of them twice.
+/// One operand of einsum, with a distinct letter for each dim.
 struct Term {
   std::string letters;
   Tensor x;
@@ -87,7 +86,7 @@ struct Term {
   throw Error("einsum", what, std::string(equation), std::string(rule));
 }
 
-/// Sums x over the letters that `kept` hasn't.
+/// Sums x over the letters that aren't in `kept`.
 Term reduced_to(Term t, const std::string& kept) {
   std::vector<int> dims;
   std::string left;
@@ -102,7 +101,7 @@ Term reduced_to(Term t, const std::string& kept) {
   return {left, sum(t.x, dims, false)};
 }
 
-/// The dims of t in the order of `letters`, with sizes of 1 for those that it hasn't.
+/// Permutes the dims of t to the order of `letters`; letters that t lacks get size 1.
 Tensor arranged(const Term& t, const std::string& letters) {
   std::vector<int> order;
   for (char c : letters) {
@@ -116,7 +115,7 @@ Tensor arranged(const Term& t, const std::string& letters) {
   return y;
 }
 
-/// The product of two terms, summed over letters that nobody else wants.
+/// The product of two terms, summed over their shared letters that aren't in `wanted`.
 Term multiply(const Term& a, const Term& b, const std::string& wanted) {
   std::string batch, rows, columns, inner;
   for (char c : a.letters) {
@@ -145,7 +144,7 @@ Term multiply(const Term& a, const Term& b, const std::string& wanted) {
   return {letters, product.reshape(Shape(dims))};
 }
 
-/// "ij,jk->ik" as the letters of each operand and of the result.
+/// Splits "ij,jk->ik" into the letters of each operand and of the result.
 std::vector<std::string> parse_equation(std::string_view equation, size_t operands) {
   std::vector<std::string> parts(1);
   const size_t arrow = equation.find("->");
@@ -173,8 +172,8 @@ std::vector<std::string> parse_equation(std::string_view equation, size_t operan
   return parts;
 }
 
-/// Whether an equation takes more than one sum or product: more than two operands, or a letter of
-/// one operand alone that the result doesn't have beside another operand.
+/// Whether an equation takes several sums or products: it has more than two operands, or two and a
+/// letter that is only in one of them and not in the result.
 bool has_many_steps(const std::vector<std::string>& parts) {
   const size_t operands = parts.size() - 1;
   if (operands > 2) return true;
@@ -219,13 +218,13 @@ Tensor einsum(std::string_view equation, std::span<const Tensor> operands) {
       fail_einsum("a letter of no operand", equation, std::string(1, c));
     }
   }
-  // One product, or one sum, rounds to the dtype once. Of several, all but the last would round,
-  // and may overflow, in between: narrow floats go through f32.
+  // A single sum or product rounds once. Intermediate results of several would be rounded, too, and
+  // might overflow: narrow floats are computed in f32.
   const DType dtype = operands[0].dtype(), wide = tape::wide(dtype);
   if (is_float(dtype) && wide != dtype && has_many_steps(parts)) {
     for (Term& t : terms) t.x = t.x.to(wide);
   }
-  // Left to right, each time summing what neither the result nor a later operand has.
+  // Left to right; each step sums over letters that neither the result nor a later operand has.
   Term all = terms.front();
   for (size_t i = 0; i < terms.size(); ++i) {
     std::string wanted = result;
@@ -265,7 +264,7 @@ Tensor grouped_linear(const Tensor& x, std::span<const Weight> experts, const Te
                   fmt::format("[{},{}] and [{},{}]", width, x.size(1), w.n(), w.k()));
     }
   }
-  // Rows by their expert, each once; the results go back to where they were asked for.
+  // Groups rows by expert, runs each expert once, and puts the results back in order.
   const std::vector<uint32_t> ids = chosen.to_vector<uint32_t>();
   std::vector<std::vector<uint32_t>> rows(experts.size());
   for (size_t i = 0; i < ids.size(); ++i) {

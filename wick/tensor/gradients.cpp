@@ -1,13 +1,11 @@
-// The table of gradient rules: op → vector-Jacobian product, made of functions over tensors, so
-// that gradients have gradients. A row of ops.def says whether it has one; the table is held to
-// that below. Source: ordinary calculus.
+// The table of gradient rules: op → vector-Jacobian product, composed of functions over tensors, so
+// that gradients have gradients. A static assertion checks that the table has a rule for exactly
+// the rows of ops.def that declare one.
 
 #include "wick/tensor/gradients.h"
 
 #include <array>
 #include <numbers>
-
-#include "wick/tensor/arguments.h"
 
 namespace wick::tape {
 namespace {
@@ -16,7 +14,7 @@ struct OpRow {
   Op op;
   OpRule rule;
 };
-constexpr bool kKeepsResult = true;
+constexpr Keeps kKeepsResult = Keeps::result;
 
 // clang-format off
 #define WICK_GRADIENT(body) [](const Vjp& v) body
@@ -50,7 +48,7 @@ constexpr OpRow kRows[] = {
     {Op::gelu, {gelu_rule}},
     {Op::gelu_erf, {gelu_erf_rule}},
 
-    {Op::affine, {WICK_GRADIENT({ v.to_x(affine(v.grad(), v.arguments<Numbers>().p, 0.0)); })}},
+    {Op::affine, {WICK_GRADIENT({ v.to_x(affine(v.grad(), v.get<Numbers>().p, 0.0)); })}},
     {Op::clamp, {clamp_rule}},
     {Op::powf, {powf_rule}},
     {Op::elu, {elu_rule}},
@@ -84,8 +82,8 @@ constexpr OpRow kRows[] = {
     {Op::scatter, {scatter_rule}},
     {Op::scatter_add, {scatter_add_rule}},
     {Op::index_add, {index_add_rule}},
-    {Op::sort, {gather_rule}},
-    {Op::topk, {gather_rule}},
+    {Op::sort, {sort_rule, Keeps::second}},
+    {Op::topk, {sort_rule, Keeps::second}},
     {Op::cumsum, {cumsum_rule}},
 
     {Op::matmul, {matmul_rule}},
@@ -109,7 +107,7 @@ constexpr OpRow kRows[] = {
 };
 // clang-format on
 
-/// Whether each op whose row says so has one rule, and no other has any.
+/// Whether each op whose row declares a rule has one, and no other op has any.
 constexpr bool complete(std::span<const OpRow> rows) {
   std::array<int, kOpCount> rules{};
   for (const OpRow& row : rows) {
@@ -132,6 +130,23 @@ constexpr auto kByOp = [] {
 
 }  // namespace
 
-const OpRule& rule_of(Op op) { return kByOp[static_cast<size_t>(op)]; }
+const OpRule& rule_of(Op op, Part part) {
+  static constexpr OpRule kNone, kConvWeight{conv2d_weight_rule}, kMaxPool{max_pool2d_grad_rule},
+      kAvgPool{avg_pool2d_grad_rule}, kNearest{upsample_nearest2d_grad_rule},
+      kBilinear{upsample_bilinear2d_grad_rule};
+  switch (part) {
+    case Part::result:
+      return kByOp[static_cast<size_t>(op)];
+    case Part::cached:
+      return kNone;
+    case Part::weight_gradient:
+      return kConvWeight;
+    case Part::input_gradient:
+      break;
+  }
+  if (op == Op::max_pool2d) return kMaxPool;
+  if (op == Op::avg_pool2d) return kAvgPool;
+  return op == Op::upsample_nearest2d ? kNearest : kBilinear;
+}
 
 }  // namespace wick::tape

@@ -1,6 +1,6 @@
 #pragma once
 
-// Gradient rules by family, for the table of gradients.cpp, and what they share.
+// Gradient rules by family, for the table of gradients.cpp, and their helpers.
 
 #include "wick/tensor/ops.h"
 #include "wick/tensor/tape.h"
@@ -18,22 +18,23 @@ RuleFunction batch_norm_rule, best_rule, group_norm_rule, layer_norm_rule, log_s
     mean_rule, prod_rule, rms_norm_rule, softmax_rule, sum_rule;
 // gradients_index.cpp
 RuleFunction cumsum_rule, gather_rule, index_add_rule, index_select_rule, scatter_add_rule,
-    scatter_rule;
+    scatter_rule, sort_rule;
 // gradients_linear.cpp
 RuleFunction attention_rule, linear_rule, matmul_rule, rope_interleaved_rule, rope_rule;
 // gradients_spatial.cpp
 RuleFunction avg_pool2d_rule, conv2d_rule, conv_transpose2d_rule, max_pool2d_rule,
     upsample_bilinear2d_rule, upsample_nearest2d_rule;
-/// Of conv2d_weight(x, grad), which is no op of its own.
-RuleFunction conv2d_weight_rule;
+// Of calls that compute a gradient; see Part.
+RuleFunction avg_pool2d_grad_rule, conv2d_weight_rule, max_pool2d_grad_rule,
+    upsample_bilinear2d_grad_rule, upsample_nearest2d_grad_rule;
 
 inline Tensor times(const Tensor& x, double by) { return affine(x, by, 0.0); }
 inline Tensor plus(const Tensor& x, double more) { return affine(x, 1.0, more); }
 /// 1 − x.
 inline Tensor one_less(const Tensor& x) { return affine(x, -1.0, 1.0); }
-/// One 0 that broadcasts.
+/// A scalar 0.
 inline Tensor zero_like(const Tensor& x) { return Tensor::zeros({}, x.dtype(), x.device()); }
-/// g where the condition is so, else 0.
+/// g where the condition holds, else 0.
 inline Tensor kept_where(const Tensor& condition, const Tensor& g) {
   return where(condition, g, zero_like(g));
 }

@@ -1,6 +1,5 @@
-// Gradient rules of what chooses, places, orders and accumulates elements.
+// Gradient rules of gather, scatter, sort and cumsum, and ops like them.
 
-#include "wick/tensor/arguments.h"
 #include "wick/tensor/gradients.h"
 
 namespace wick::tape {
@@ -11,27 +10,26 @@ Tensor zeros_like(const Tensor& x) { return Tensor::zeros(x.shape(), x.dtype(), 
 }  // namespace
 
 void index_select_rule(const Vjp& v) {
-  const auto& [ids, dim] = v.arguments<Chosen>();
-  // The ids' dims, one in the op, lie where the dim was.
-  const Tensor rows =
-      ids.rank() == 0 ? v.grad().unsqueeze(dim) : v.grad().flatten(dim, dim + ids.rank() - 1);
-  v.to_x(index_add(zeros_like(v.x()), ids.flatten(), rows, dim));
+  v.to_x(index_add(zeros_like(v.x()), v.x(1), v.grad(), v.get<Selection>().dim));
 }
 
-/// Also of sort and topk, whose values are gathered.
 void gather_rule(const Vjp& v) {
-  const auto& [ids, dim] = v.arguments<Chosen>();
-  v.to_x(scatter_add(zeros_like(v.x()), ids, v.grad(), dim));
+  v.to_x(scatter_add(zeros_like(v.x()), v.x(1), v.grad(), v.get<AlongDim>().dim));
 }
 
-/// Elements that stayed, and the source that came last at each place: its number along the dim is
-/// found there again.
+/// Sorting gathers elements by the indices, which are the second result.
+void sort_rule(const Vjp& v) {
+  v.to_x(scatter_add(zeros_like(v.x()), v.y(1), v.grad(), v.get<Sorting>().dim));
+}
+
+/// x gets the gradient of elements that weren't overwritten. Of several sources for one element,
+/// the last one gets its gradient: scattering the sources' numbers along the dim shows which that
+/// is.
 void scatter_rule(const Vjp& v) {
-  const auto& [ids, dim] = v.arguments<Chosen>();
-  v.to_if_wanted(
-      0, [&, &ids = ids, dim = dim] { return scatter(v.grad(), ids, zeros_like(v.x(1)), dim); });
-  v.to_if_wanted(1, [&, &ids = ids, dim = dim] {
-    const Tensor& source = v.x(1);
+  const Tensor &ids = v.x(1), &source = v.x(2);
+  const int dim = v.get<AlongDim>().dim;
+  v.to_if_wanted(0, [&] { return scatter(v.grad(), ids, zeros_like(source), dim); });
+  v.to_if_wanted(2, [&] {
     Tensor number = Tensor::arange(1, source.shape()[dim], 1, DType::i64, source.device());
     for (int d = dim + 1; d < source.rank(); ++d) number = number.unsqueeze(-1);
     number = number.broadcast_to(source.shape());
@@ -44,19 +42,17 @@ void scatter_rule(const Vjp& v) {
 }
 
 void scatter_add_rule(const Vjp& v) {
-  const auto& [ids, dim] = v.arguments<Chosen>();
   v.to(0, v.grad());
-  v.to_if_wanted(1, [&, &ids = ids, dim = dim] { return gather(v.grad(), ids, dim); });
+  v.to_if_wanted(2, [&] { return gather(v.grad(), v.x(1), v.get<AlongDim>().dim); });
 }
 
 void index_add_rule(const Vjp& v) {
-  const auto& [ids, dim] = v.arguments<Chosen>();
   v.to(0, v.grad());
-  v.to_if_wanted(1, [&, &ids = ids, dim = dim] { return index_select(v.grad(), ids, dim); });
+  v.to_if_wanted(2, [&] { return index_select(v.grad(), v.x(1), v.get<AlongDim>().dim); });
 }
 
 void cumsum_rule(const Vjp& v) {
-  const int dim = v.arguments<int>();
+  const int dim = v.get<AlongDim>().dim;
   v.to_x(flip(cumsum(flip(v.grad(), dim), dim), dim));
 }
 

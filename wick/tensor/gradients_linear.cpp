@@ -7,7 +7,7 @@
 namespace wick::tape {
 namespace {
 
-/// Which keys [n] each query [m] may see.
+/// Which keys each query attends to: bool [m, n].
 Tensor visible(const AttentionParams& p, int64_t m, int64_t n, Device device) {
   const Tensor own =
       Tensor::arange(n - m, m, 1, DType::i64, device).unsqueeze(1).broadcast_to({m, n});
@@ -18,8 +18,8 @@ Tensor visible(const AttentionParams& p, int64_t m, int64_t n, Device device) {
   return seen;
 }
 
-/// Of pairs (a, b) of x: a' = a cos − b sin, b' = b cos + a sin. The transpose turns the other way;
-/// dcos = ga a + gb b, dsin = gb a − ga b.
+/// For pairs (a, b) of x: a' = a cos − b sin, b' = b cos + a sin. dx rotates g by the negative
+/// angle; dcos = ga a + gb b, dsin = gb a − ga b.
 void rope_by(const Vjp& v, Tensor (*rotate)(const Tensor&, const Tensor&, const Tensor&),
              bool interleaved) {
   const Tensor &x = v.x(0), &cos = v.x(1), &sin = v.x(2);
@@ -47,10 +47,10 @@ void rope_rule(const Vjp& v) { rope_by(v, rope, false); }
 void rope_interleaved_rule(const Vjp& v) { rope_by(v, rope_interleaved, true); }
 
 /// y = P v, P = softmax(s), s = cap tanh(scale q kᵀ / cap) + bias: dv = Pᵀ g, dP = g vᵀ,
-/// ds = P (dP − Σ dP P) is that of the bias, and goes on through the cap. Heads that share keys and
-/// values add up.
+/// ds = P (dP − Σ dP P), which is also the bias's gradient, then the derivative of the cap. Heads
+/// that share keys and values add their gradients.
 void attention_rule(const Vjp& v) {
-  const auto& p = v.arguments<AttentionParams>();
+  const auto& p = v.get<AttentionParams>();
   const Tensor &mask = v.x(3), &slopes = v.x(4);
   const int64_t b = v.x(0).size(0), h = v.x(0).size(1), m = v.x(0).size(2), d = v.x(0).size(3);
   const int64_t g = v.x(1).size(1), n = v.x(1).size(2), e = v.x(2).size(3), r = h / g;
@@ -101,11 +101,11 @@ void attention_rule(const Vjp& v) {
       1, [&] { return sum_to(matmul(ds.t(), q), k.shape()).squeeze(2).to(v.x(1).dtype()); });
 }
 
-/// y = x Wᵀ: dx = g W, dW = gᵀ x. Inputs behind x are the matrices that the weight was made of,
-/// where they are floats that need a gradient.
+/// y = x Wᵀ: dx = g W, dW = gᵀ x. If the weight needs a gradient, the inputs after x are the
+/// matrices that it was made of.
 void linear_rule(const Vjp& v) {
   const Tensor& x = v.x();
-  v.to_if_wanted(0, [&] { return matmul(v.grad(), v.arguments<Weight>().matrix(x.dtype())); });
+  v.to_if_wanted(0, [&] { return matmul(v.grad(), v.weight().matrix(x.dtype())); });
   if (v.inputs() == 1) return;
   const auto rows = [](const Tensor& t) {
     return t.rank() == 1 ? t.unsqueeze(0) : t.flatten(0, -2);

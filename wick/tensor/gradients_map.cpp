@@ -2,7 +2,6 @@
 
 #include <numbers>
 
-#include "wick/tensor/arguments.h"
 #include "wick/tensor/gradients.h"
 
 namespace wick::tape {
@@ -13,7 +12,7 @@ Tensor density(const Tensor& x) {
   return times(exp(times(sqr(x), -0.5)), 0.5 * std::numbers::inv_sqrtpi * std::numbers::sqrt2);
 }
 
-/// The chosen operand's; both halves where they are equal.
+/// The chosen operand gets the gradient; equal ones get half each.
 void choose(const Vjp& v, Tensor (*wins)(const Tensor&, const Tensor&)) {
   const Tensor &a = v.x(0), &b = v.x(1);
   const Tensor half = times(v.grad(), 0.5), same = eq(a, b);
@@ -23,7 +22,7 @@ void choose(const Vjp& v, Tensor (*wins)(const Tensor&, const Tensor&)) {
 }  // namespace
 
 void relu_rule(const Vjp& v) { v.to_x(kept_where(gt(v.x(), zero_like(v.x())), v.grad())); }
-/// Whole steps: flat but where they jump.
+/// Step functions: the derivative is 0 except at the steps.
 void step_rule(const Vjp& v) { v.to_x(times(v.grad(), 0.0)); }
 
 void silu_rule(const Vjp& v) {
@@ -31,8 +30,8 @@ void silu_rule(const Vjp& v) {
   v.to_x(v.grad() * (s + v.x() * s * one_less(s)));
 }
 void normcdf_rule(const Vjp& v) { v.to_x(v.grad() * density(v.x())); }
-/// y = x/2 (1 + tanh u), u = √(2/π) (x + 0.044715 x³). Beyond 12 tanh is 1 and u's slope overflows
-/// in f16.
+/// y = x/2 (1 + tanh u), u = √(2/π) (x + 0.044715 x³). x is clamped to ±12: beyond, tanh u is ±1
+/// and u's derivative overflows in f16.
 void gelu_rule(const Vjp& v) {
   const Tensor x = clamp(v.x(), -12.0, 12.0);
   const double c = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
@@ -44,18 +43,18 @@ void gelu_rule(const Vjp& v) {
 void gelu_erf_rule(const Vjp& v) { v.to_x(v.grad() * (normcdf(v.x()) + v.x() * density(v.x()))); }
 
 void clamp_rule(const Vjp& v) {
-  const auto [low, high] = v.arguments<Numbers>();
+  const auto [low, high] = v.get<Numbers>();
   const auto bound = [&](Scalar s) { return Tensor::full({}, s, v.x().dtype(), v.x().device()); };
   v.to_x(kept_where(logical_and(ge(v.x(), bound(low)), le(v.x(), bound(high))), v.grad()));
 }
 void powf_rule(const Vjp& v) {
-  const double e = v.arguments<Numbers>().p.f;
+  const double e = v.get<Numbers>().p.f;
   v.to_x(e == 0 ? times(v.grad(), 0.0) : v.grad() * times(powf(v.x(), e - 1), e));
 }
 void elu_rule(const Vjp& v) {
-  const double alpha = v.arguments<Numbers>().p.f;
+  const double alpha = v.get<Numbers>().p.f;
   const Tensor& x = v.x();
-  const Tensor low = exp(minimum(x, zero_like(x)));  // finite where it isn't chosen
+  const Tensor low = exp(minimum(x, zero_like(x)));  // avoids infinity where `where` discards it
   v.to_x(v.grad() *
          where(gt(x, zero_like(x)), Tensor::ones({}, x.dtype(), x.device()), times(low, alpha)));
 }
@@ -68,7 +67,7 @@ void pow_rule(const Vjp& v) {
   v.to_if_wanted(
       0, [&] { return kept_where(ne(b, zero_like(b)), v.grad() * b * pow(a, plus(b, -1.0))); });
   v.to_if_wanted(1, [&] {
-    // 0 to a power has no slope by it; log(0) would make a NaN of the 0.
+    // The derivative of 0^b by b is 0, but 0 · log(0) would be NaN.
     const Tensor zero = eq(a, zero_like(a));
     const Tensor safe = where(zero, Tensor::ones({}, a.dtype(), a.device()), a);
     return kept_where(logical_not(zero), v.grad() * v.y() * log(safe));

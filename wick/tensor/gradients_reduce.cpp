@@ -1,26 +1,31 @@
-// Gradient rules of reductions, softmax and norms. Of a norm or a softmax the derivation stands
-// beside the rule.
+// Gradient rules of reductions, softmax and norms.
 
 #include <vector>
 
-#include "wick/tensor/arguments.h"
 #include "wick/tensor/gradients.h"
 
 namespace wick::tape {
 namespace {
 
-/// The result's gradient with the reduced dims back, as sizes of one.
-Tensor with_reduced_dims(const Vjp& v, const Tensor& t) {
-  return t.reshape(v.arguments<Reduced>().kept);
+/// The result's shape with the reduced dims as sizes of 1.
+Shape kept_shape(const Vjp& v) {
+  const uint32_t dims = v.get<Reduction>().dims;
+  Shape shape = v.x().shape();
+  for (int d = 0; d < shape.rank(); ++d) {
+    if (((dims >> d) & 1u) != 0) shape = shape.with(d, 1);
+  }
+  return shape;
 }
 
-/// A vector of one number a channel, beside x [b, c, ..].
+Tensor with_reduced_dims(const Vjp& v, const Tensor& t) { return t.reshape(kept_shape(v)); }
+
+/// A vector [c] reshaped to broadcast to x [b, c, ..].
 Tensor by_channel(const Tensor& vector, const Tensor& x) {
   std::vector<int64_t> sizes(static_cast<size_t>(x.rank() - 1), 1);
   sizes[0] = vector.size(0);
   return vector.to(x.dtype()).reshape(Shape(sizes));
 }
-/// What x sums to over all but its channels, as `like` is.
+/// x summed over all dims but the channels, in the shape and dtype of `like` [c].
 Tensor sum_by_channel(const Tensor& x, const Tensor& like) {
   return sum_to(x, by_channel(like, x).shape()).reshape(like.shape()).to(like.dtype());
 }
@@ -34,18 +39,18 @@ void mean_rule(const Vjp& v) {
   v.to_x(times(with_reduced_dims(v, v.grad()), 1 / n).broadcast_to(v.x().shape()));
 }
 
-/// Shared by all elements that are as large as the result.
+/// max and min: elements equal to the result share its gradient evenly.
 void best_rule(const Vjp& v) {
-  const Shape& kept = v.arguments<Reduced>().kept;
+  const Shape kept = kept_shape(v);
   const Tensor is_best = eq(v.x().detach(), v.y().detach().reshape(kept)).to(v.x().dtype());
   v.to_x(v.grad().reshape(kept) * (is_best / sum_to(is_best, kept)));
 }
 
 namespace {
 
-/// For each element along the last dim the product of all others: halves are multiplied with each
-/// other, and what the pairs lack in all others is theirs but for the element beside. Nothing is
-/// divided by, so zeros and further derivatives are like any.
+/// For each element along the last dim, the product of all others. Recursive: multiplies the halves
+/// a and b elementwise; the product of all pairs but one, times b, is the result for a, and times a
+/// the one for b. It doesn't divide, so zeros and higher derivatives need no special case.
 Tensor product_of_others(const Tensor& x) {
   const int64_t n = x.size(-1), half = (n + 1) / 2;
   const Tensor one = Tensor::ones({}, x.dtype(), x.device());
@@ -65,8 +70,8 @@ Tensor product_of_others(const Tensor& x) {
 
 void prod_rule(const Vjp& v) {
   const Tensor& x = v.x();
-  const Shape& kept = v.arguments<Reduced>().kept;
-  // The reduced dims become one, the last.
+  const Shape kept = kept_shape(v);
+  // Moves the reduced dims to the end and flattens them to one.
   std::vector<int> order, back(static_cast<size_t>(x.rank()));
   std::vector<int64_t> rows;
   int64_t n = 1;
@@ -91,13 +96,13 @@ void prod_rule(const Vjp& v) {
 
 /// y_i = e_i / Σe: dx = y · (g − Σ g y).
 void softmax_rule(const Vjp& v) {
-  const int dim = v.arguments<int>();
+  const int dim = v.get<AlongDim>().dim;
   const Tensor y = v.y();
   v.to_x(y * (v.grad() - sum(v.grad() * y, dim, true)));
 }
 
 void log_softmax_rule(const Vjp& v) {
-  const int dim = v.arguments<int>();
+  const int dim = v.get<AlongDim>().dim;
   v.to_x(v.grad() - exp(v.y()) * sum(v.grad(), dim, true));
 }
 
@@ -105,7 +110,7 @@ void log_softmax_rule(const Vjp& v) {
 void rms_norm_rule(const Vjp& v) {
   const DType own = v.x(0).dtype(), dtype = wide(own);
   const Tensor x = v.x(0).to(dtype), g = v.grad().to(dtype);
-  const auto eps = static_cast<double>(v.arguments<float>());
+  const auto eps = static_cast<double>(v.get<Epsilon>().eps);
   const Tensor r = rsqrt(affine(mean(sqr(x), -1, true), 1.0, eps));
   v.to_if_wanted(0, [&] {
     const Tensor gw = g * v.x(1).to(dtype);
@@ -117,7 +122,7 @@ void rms_norm_rule(const Vjp& v) {
 namespace {
 
 /// h = c r along the last dim, with c = x − mean(x), r = (mean(c²) + eps)^-½:
-/// dx = r (g − mean(g) − h mean(g h)) for g that h is given.
+/// dx = r (g − mean(g) − h mean(g h)) for the gradient g of h.
 struct Normalized {
   Tensor r, h;
   Normalized(const Tensor& x, float eps) {
@@ -137,16 +142,16 @@ void layer_norm_rule(const Vjp& v) {
   const Tensor &w = v.x(1), &b = v.x(2);
   const DType own = v.x(0).dtype(), dtype = wide(own);
   const Tensor x = v.x(0).to(dtype), g = v.grad().to(dtype);
-  const Normalized rows(x, v.arguments<float>());
+  const Normalized rows(x, v.get<Epsilon>().eps);
   v.to_if_wanted(0, [&] { return rows.to_x(w.defined() ? g * w.to(dtype) : g).to(own); });
   v.to_if_wanted(1, [&] { return sum_to(g * rows.h, w.shape()).to(w.dtype()); });
   v.to_if_wanted(2, [&] { return sum_to(g, b.shape()).to(b.dtype()); });
 }
 
-/// layer_norm's, of rows of channels: a group's elements are a row.
+/// layer_norm's rule with the elements of a group as a row.
 void group_norm_rule(const Vjp& v) {
   const Tensor &w = v.x(1), &b = v.x(2);
-  const auto& [count, eps] = v.arguments<Groups>();
+  const auto& [count, eps] = v.get<Groups>();
   const DType own = v.x(0).dtype(), dtype = wide(own);
   const Shape& shape = v.x(0).shape();
   const int64_t lines = shape[0] * count;
@@ -167,7 +172,7 @@ void batch_norm_rule(const Vjp& v) {
   const Tensor &m = v.x(1), &variance = v.x(2), &w = v.x(3), &b = v.x(4);
   const DType own = v.x(0).dtype(), dtype = wide(own);
   const Tensor x = v.x(0).to(dtype), g = v.grad().to(dtype);
-  const auto eps = static_cast<double>(v.arguments<float>());
+  const auto eps = static_cast<double>(v.get<Epsilon>().eps);
   const Tensor s = rsqrt(affine(by_channel(variance, x), 1.0, eps));
   const Tensor gw = w.defined() ? g * by_channel(w, x) : g;
   v.to_if_wanted(0, [&] { return (gw * s).to(own); });

@@ -6,9 +6,8 @@
 
 #include "wick/backend/backend.h"
 #include "wick/base/error.h"
-#include "wick/tensor/arguments.h"
+#include "wick/tensor/bodies.h"
 #include "wick/tensor/checks.h"
-#include "wick/tensor/tape.h"
 
 namespace wick {
 namespace {
@@ -19,7 +18,7 @@ void check_ids(Op op, const Tensor& x, const Tensor& ids) {
   throw Error(ErrorKind::type, name(op), "ids of this dtype", ids.str(), "use u8, u32, i32 or i64");
 }
 
-/// x's rank, and no larger in other dims than `dim`.
+/// Whether ids have x's rank and are no larger than x in dims other than `dim`.
 bool fits(const Shape& x, const Shape& ids, int dim) {
   if (x.rank() != ids.rank()) return false;
   for (int d = 0; d < x.rank(); ++d) {
@@ -28,61 +27,133 @@ bool fits(const Shape& x, const Shape& ids, int dim) {
   return true;
 }
 
+int dim_of(const OpCall& call) { return call.get<AlongDim>().dim; }
+
+ResultSpec checked_gather(const OpCall& call) {
+  const Tensor &x = call.x(0), &ids = call.x(1);
+  if (!fits(x.shape(), ids.shape(), dim_of(call))) {
+    throw Error("gather", "shapes don't fit",
+                fmt::format("x {}, ids {}, dim {}", x.str(), ids.str(), dim_of(call)),
+                "need ids of x's rank and no larger but along the dim");
+  }
+  return dense(x.dtype(), ids.shape());
+}
+
+ResultSpec checked_scatter(const OpCall& call) {
+  const Tensor &x = call.x(0), &ids = call.x(1), &source = call.x(2);
+  check_same(call.op, x, source);
+  if (!(ids.shape() == source.shape()) || !fits(x.shape(), ids.shape(), dim_of(call))) {
+    throw Error(call.name(), "shapes don't fit",
+                fmt::format("x {}, ids {}, source {}, dim {}", x.str(), ids.str(), source.str(),
+                            dim_of(call)),
+                "need ids and source of one shape, of x's rank and no larger but along the dim");
+  }
+  return like(x);
+}
+
+ResultSpec checked_index_add(const OpCall& call) {
+  const Tensor &x = call.x(0), &ids = call.x(1), &source = call.x(2);
+  check_same(call.op, x, source);
+  if (ids.rank() != 1 || source.rank() != x.rank() ||
+      !(source.shape() == x.shape().with(dim_of(call), ids.elems()))) {
+    throw Error("index_add", "shapes don't fit",
+                fmt::format("x {}, ids {}, source {}, dim {}", x.str(), ids.str(), source.str(),
+                            dim_of(call)),
+                "need ids [n] and source of x's shape but for n along the dim");
+  }
+  return like(x);
+}
+
+Shape sorted_shape(const OpCall& call) {
+  const auto& [dim, descending, count] = call.get<Sorting>();
+  return call.x().shape().with(dim, count);
+}
+
+void run_sort(Backend& backend, const OpCall& call, const View& values, const View& indices) {
+  const auto& [dim, descending, count] = call.get<Sorting>();
+  backend.sort(values, indices, call.x().view(), dim, descending);
+}
+
+/// The call of an op that takes x, ids and a dim. Errors: operands of dtypes that the op doesn't
+/// take, a dim out of range.
+OpCall along_dim(Op op, const Tensor& x, const Tensor& ids, int dim) {
+  check_operand(op, x);
+  check_ids(op, x, ids);
+  return {op, {&x, &ids}, AlongDim{resolve_dim(name(op).data(), dim, x.rank())}};
+}
+
 Tensor scatter_as(Op op, const Tensor& x, const Tensor& ids, const Tensor& source, int dim) {
   check_operand(op, x);
   check_same(op, x, source);
-  check_ids(op, x, ids);
-  const int d = resolve_dim(name(op).data(), dim, x.rank());
-  if (!(ids.shape() == source.shape()) || !fits(x.shape(), ids.shape(), d)) {
-    throw Error(name(op), "shapes don't fit",
-                fmt::format("x {}, ids {}, source {}, dim {}", x.str(), ids.str(), source.str(), d),
-                "need ids and source of one shape, of x's rank and no larger but along the dim");
-  }
-  Tensor out = x.detach().clone();
-  backend(x.device()).scatter(op, out.mutable_view(), source.view(), ids.view(), d);
-  if (tape::is_wanted(x, source)) tape::remember(out, op, {x, source}, tape::Chosen{ids, d});
-  return out;
+  OpCall call = along_dim(op, x, ids, dim);
+  call.inputs = {&x, &ids, &source};
+  return apply(call);
 }
 
-/// The first `keep` of the sorted dim (negative: all), values only where wanted.
-Sorted sort_as(Op op, const Tensor& x, int dim, bool descending, bool values, int64_t keep) {
+/// Errors: a dtype that the op doesn't take, a dim out of range or longer than u32 counts.
+Sorting checked_sorting(Op op, const Tensor& x, int dim, bool descending) {
   check_operand(op, x);
   const int d = resolve_dim(name(op).data(), dim, x.rank());
   const int64_t size = x.shape()[d];
   if (size > INT64_C(0xffffffff)) {
     throw Error(name(op), "dimension too long for u32 indices", x.str());
   }
-  if (keep < 0) keep = size;
-  const Shape shape = x.shape().with(d, keep);
-  Sorted out;
-  View values_view{nullptr, x.dtype(), {}};
-  if (values) {
-    out.values = Tensor::empty(shape, x.dtype(), x.device());
-    values_view = out.values.mutable_view();
-  }
-  out.indices = Tensor::empty(shape, DType::u32, x.device());
-  backend(x.device()).sort(values_view, out.indices.mutable_view(), x.view(), d, descending);
-  if (values && tape::is_wanted(x)) {
-    tape::remember(out.values, op, {x}, tape::Chosen{out.indices, d});
-  }
-  return out;
+  return {d, descending, size};
+}
+
+Sorted sorted(Op op, const Tensor& x, const Sorting& sorting) {
+  auto [values, indices] = apply_pair({op, {&x}, sorting});
+  return {std::move(values), std::move(indices)};
 }
 
 }  // namespace
 
+namespace bodies {
+
+const OpBody gather{checked_gather, [](Backend& backend, const OpCall& call, const Tensor* out) {
+                      backend.gather(out->mutable_view(), call.x(0).view(), call.x(1).view(),
+                                     dim_of(call));
+                    }};
+const OpBody scatter{checked_scatter, [](Backend& backend, const OpCall& call, const Tensor* out) {
+                       backend.copy(out->mutable_view(), call.x(0).view());
+                       backend.scatter(call.op, out->mutable_view(), call.x(2).view(),
+                                       call.x(1).view(), dim_of(call));
+                     }};
+const OpBody index_add{
+    checked_index_add, [](Backend& backend, const OpCall& call, const Tensor* out) {
+      backend.copy(out->mutable_view(), call.x(0).view());
+      backend.index_add(out->mutable_view(), call.x(2).view(), call.x(1).view(), dim_of(call));
+    }};
+/// Operands: ids [.., 1], ones of their shape.
+const OpBody one_hot{[](const OpCall& call) {
+                       const Tensor &ids = call.x(0), &ones = call.x(1);
+                       const int64_t depth = call.get<OneHot>().depth;
+                       return dense(ones.dtype(), ids.shape().with(ids.rank() - 1, depth));
+                     },
+                     [](Backend& backend, const OpCall& call, const Tensor* out) {
+                       backend.fill(out->mutable_view(), 0);
+                       backend.scatter(call.op, out->mutable_view(), call.x(1).view(),
+                                       call.x(0).view(), out->rank() - 1);
+                     }};
+const OpBody sort{[](const OpCall& call) { return dense(call.x().dtype(), sorted_shape(call)); },
+                  [](Backend& backend, const OpCall& call, const Tensor* out) {
+                    run_sort(backend, call, out[0].mutable_view(), out[1].mutable_view());
+                  },
+                  DType::u32};
+const OpBody argsort{[](const OpCall& call) { return dense(DType::u32, sorted_shape(call)); },
+                     [](Backend& backend, const OpCall& call, const Tensor* out) {
+                       const View no_values{nullptr, call.x().view().dtype, {}};
+                       run_sort(backend, call, no_values, out->mutable_view());
+                     }};
+const OpBody cumsum{[](const OpCall& call) { return like(call.x()); },
+                    [](Backend& backend, const OpCall& call, const Tensor* out) {
+                      backend.scan(call.op, out->mutable_view(), call.x().view(), dim_of(call));
+                    }};
+
+}  // namespace bodies
+
 Tensor gather(const Tensor& x, const Tensor& ids, int dim) {
-  check_operand(Op::gather, x);
-  check_ids(Op::gather, x, ids);
-  const int d = resolve_dim("gather", dim, x.rank());
-  if (!fits(x.shape(), ids.shape(), d)) {
-    throw Error("gather", "shapes don't fit",
-                fmt::format("x {}, ids {}, dim {}", x.str(), ids.str(), d),
-                "need ids of x's rank and no larger but along the dim");
-  }
-  Tensor out = Tensor::empty(ids.shape(), x.dtype(), x.device());
-  backend(x.device()).gather(out.mutable_view(), x.view(), ids.view(), d);
-  if (tape::is_wanted(x)) tape::remember(out, Op::gather, {x}, tape::Chosen{ids, d});
-  return out;
+  return apply(along_dim(Op::gather, x, ids, dim));
 }
 
 Tensor scatter(const Tensor& x, const Tensor& ids, const Tensor& source, int dim) {
@@ -94,22 +165,7 @@ Tensor scatter_add(const Tensor& x, const Tensor& ids, const Tensor& source, int
 }
 
 Tensor index_add(const Tensor& x, const Tensor& ids, const Tensor& source, int dim) {
-  check_operand(Op::index_add, x);
-  check_same(Op::index_add, x, source);
-  check_ids(Op::index_add, x, ids);
-  const int d = resolve_dim("index_add", dim, x.rank());
-  if (ids.rank() != 1 || source.rank() != x.rank() ||
-      !(source.shape() == x.shape().with(d, ids.elems()))) {
-    throw Error("index_add", "shapes don't fit",
-                fmt::format("x {}, ids {}, source {}, dim {}", x.str(), ids.str(), source.str(), d),
-                "need ids [n] and source of x's shape but for n along the dim");
-  }
-  Tensor out = x.detach().clone();
-  backend(x.device()).index_add(out.mutable_view(), source.view(), ids.view(), d);
-  if (tape::is_wanted(x, source)) {
-    tape::remember(out, Op::index_add, {x, source}, tape::Chosen{ids, d});
-  }
-  return out;
+  return scatter_as(Op::index_add, x, ids, source, dim);
 }
 
 Tensor one_hot(const Tensor& ids, int64_t depth, DType dtype) {
@@ -118,25 +174,20 @@ Tensor one_hot(const Tensor& ids, int64_t depth, DType dtype) {
     throw Error(ErrorKind::type, "one_hot", "not for this dtype", name(dtype), "use a real dtype");
   }
   if (depth < 0) throw Error("one_hot", "negative depth", fmt::format("{}", depth));
-  std::vector<int64_t> dims(ids.shape().dims().begin(), ids.shape().dims().end());
-  dims.push_back(depth);
-  if (dims.size() > Shape::kMaxRank) {
+  if (ids.rank() == Shape::kMaxRank) {
     throw Error("one_hot", "too many dimensions", ids.str(), "need a rank below 8");
   }
-  Tensor out = Tensor::zeros(Shape(dims), dtype, ids.device());
   const Tensor places = ids.unsqueeze(-1);
-  const Tensor one = Tensor::ones({}, dtype, ids.device()).broadcast_to(places.shape());
-  backend(ids.device())
-      .scatter(Op::one_hot, out.mutable_view(), one.view(), places.view(), ids.rank());
-  return out;
+  const Tensor ones = Tensor::ones({}, dtype, ids.device()).broadcast_to(places.shape());
+  return apply({Op::one_hot, {&places, &ones}, OneHot{depth}});
 }
 
 Sorted sort(const Tensor& x, int dim, bool descending) {
-  return sort_as(Op::sort, x, dim, descending, true, -1);
+  return sorted(Op::sort, x, checked_sorting(Op::sort, x, dim, descending));
 }
 
 Tensor argsort(const Tensor& x, int dim, bool descending) {
-  return sort_as(Op::argsort, x, dim, descending, false, -1).indices;
+  return apply({Op::argsort, {&x}, checked_sorting(Op::argsort, x, dim, descending)});
 }
 
 Sorted topk(const Tensor& x, int64_t k, int dim, bool largest) {
@@ -146,17 +197,15 @@ Sorted topk(const Tensor& x, int64_t k, int dim, bool largest) {
     throw Error("topk", "k outside the dimension", fmt::format("{}, dim {}, k {}", x.str(), d, k),
                 fmt::format("need 0 <= k <= {}", x.shape()[d]));
   }
-  return sort_as(Op::topk, x, d, largest, true, k);
+  Sorting sorting = checked_sorting(Op::topk, x, d, largest);
+  sorting.count = k;
+  return sorted(Op::topk, x, sorting);
 }
 
 Tensor cumsum(const Tensor& x, int dim) {
   check_operand(Op::cumsum, x);
   if (x.dtype() == DType::boolean) return cumsum(x.to(DType::i64), dim);
-  const int d = resolve_dim("cumsum", dim, x.rank());
-  Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
-  backend(x.device()).scan(Op::cumsum, out.mutable_view(), x.view(), d);
-  if (tape::is_wanted(x)) tape::remember(out, Op::cumsum, {x}, d);
-  return out;
+  return apply({Op::cumsum, {&x}, AlongDim{resolve_dim("cumsum", dim, x.rank())}});
 }
 
 }  // namespace wick

@@ -1,4 +1,4 @@
-// Products, quantisation and the fused ops of a transformer: shapes checked, then the backend.
+// matmul, linear, quantisation and fused ops of transformers: checks shapes, calls the backend.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "wick/base/error.h"
+#include "wick/tensor/bodies.h"
 #include "wick/tensor/checks.h"
 #include "wick/tensor/ops.h"
 #include "wick/tensor/tape.h"
@@ -17,7 +18,7 @@ std::string operands(const Tensor& a, const Tensor& b) {
   return fmt::format("lhs {}, rhs {}", a.str(), b.str());
 }
 
-/// Elements of a row that cached_attention makes of one of qkv. Errors: its.
+/// Elements of a row of cached_attention's result. Errors: operands that don't fit.
 int64_t attention_width(const Tensor& qkv, const AttentionStep& step) {
   const auto& [cos, sin, positions, keys, values, params] = step;
   check_operand(Op::attention, qkv);
@@ -52,53 +53,88 @@ int64_t attention_width(const Tensor& qkv, const AttentionStep& step) {
   return rest / d * values.size(2);
 }
 
-CachedAttention views(const AttentionStep& step) {
-  return {.cos = step.cos.view(),
-          .sin = step.sin.view(),
-          .positions = step.positions.view(),
-          .keys = step.keys.mutable_view(),
-          .values = step.values.mutable_view(),
-          .params = step.params};
+// Operands of a linear call: x, norm, residual, and those of cached_attention: cos, sin, positions,
+// keys, values. What isn't used is undefined.
+enum LinearOperand : size_t { kX, kNorm, kResidual, kCos, kSin, kPositions, kKeys, kValues };
+
+ConstView view_of(const Tensor& t) { return t.defined() ? t.view() : ConstView{}; }
+
+/// The views of cos, sin, positions, keys and values, which are operands `first` and following.
+CachedAttention cached(const OpCall& call, size_t first, const AttentionParams& params) {
+  return {.cos = call.x(first).view(),
+          .sin = call.x(first + 1).view(),
+          .positions = call.x(first + 2).view(),
+          .keys = call.x(first + 3).mutable_view(),
+          .values = call.x(first + 4).mutable_view(),
+          .params = params};
 }
 
-/// Errors: parts of a fused product that don't fit. What attention takes is checked elsewhere.
-LinearFusion checked(const FusedLinear& f, const Tensor& x, const Shape& out) {
-  LinearFusion fusion;
-  const bool attention = f.attention != nullptr;
-  if (!f.norm.defined() && !f.silu_mul && !attention && !f.residual.defined()) return fusion;
+/// Errors: operands of steps around the product that don't fit. The operands of attention are
+/// checked by attention_width.
+void check_steps(const OpCall& call, const Shape& out) {
+  const Tensor &x = call.x(kX), &norm = call.x(kNorm), &residual = call.x(kResidual);
+  const auto& steps = call.get<LinearSteps>();
+  if (!norm.defined() && !steps.silu_mul && !steps.attention && !residual.defined()) return;
   const auto f32_here = [&](const Tensor& t) {
     return t.dtype() == DType::f32 && t.device() == x.device();
   };
-  const bool one_input = int{f.norm.defined()} + int{f.silu_mul} + int{attention} <= 1;
+  const bool one_input = int{norm.defined()} + int{steps.silu_mul} + int{steps.attention} <= 1;
   const bool norm_fits =
-      !f.norm.defined() || (f32_here(f.norm) && f.norm.rank() == 1 && f.norm.size(0) == x.size(-1));
-  const bool residual_fits =
-      !f.residual.defined() || (f32_here(f.residual) && f.residual.shape() == out);
-  if (x.dtype() != DType::f32 || !one_input || !norm_fits || !residual_fits) {
-    throw Error("linear", "operands of a fused product don't fit",
-                fmt::format("x {}, norm {}, residual {}", x.str(), f.norm.str(), f.residual.str()),
-                "need f32, one of norm [k], silu_mul and attention, and a residual of the "
-                "result's shape");
-  }
-  if (f.norm.defined()) {
-    fusion.input = LinearFusion::Input::rms_norm;
-    fusion.norm = f.norm.view();
-    fusion.eps = f.eps;
-  } else if (f.silu_mul) {
-    fusion.input = LinearFusion::Input::silu_mul;
-  } else if (attention) {
-    fusion.input = LinearFusion::Input::attention;
-  }
-  fusion.add = f.residual.defined();
-  if (fusion.add) fusion.residual = f.residual.view();
-  return fusion;
+      !norm.defined() || (f32_here(norm) && norm.rank() == 1 && norm.size(0) == x.size(-1));
+  const bool residual_fits = !residual.defined() || (f32_here(residual) && residual.shape() == out);
+  if (x.dtype() == DType::f32 && one_input && norm_fits && residual_fits) return;
+  throw Error("linear", "operands of a fused product don't fit",
+              fmt::format("x {}, norm {}, residual {}", x.str(), norm.str(), residual.str()),
+              "need f32, one of norm [k], silu_mul and attention, and a residual of the "
+              "result's shape");
 }
 
-}  // namespace
+ResultSpec checked_linear(const OpCall& call) {
+  const Tensor& x = call.x();
+  const Weight& weight = *call.weight;
+  const Shape shape = x.shape().with(x.rank() - 1, weight.n());
+  if (call.inputs.size() > 1) check_steps(call, shape);
+  return dense(x.dtype(), shape);
+}
 
-Tensor matmul(const Tensor& a, const Tensor& b) {
-  check_operand(Op::matmul, a);
-  check_same(Op::matmul, a, b);
+void run_linear(Backend& backend, const OpCall& call, const Tensor* out) {
+  LinearFusion fusion;
+  CachedAttention attention;
+  if (call.inputs.size() > 1) {
+    const auto& steps = call.get<LinearSteps>();
+    if (call.x(kNorm).defined()) {
+      fusion.input = LinearFusion::Input::rms_norm;
+      fusion.norm = call.x(kNorm).view();
+      fusion.eps = steps.eps;
+    } else if (steps.silu_mul) {
+      fusion.input = LinearFusion::Input::silu_mul;
+    } else if (steps.attention) {
+      fusion.input = LinearFusion::Input::attention;
+      attention = cached(call, kCos, steps.params);
+      fusion.attention = &attention;
+    }
+    fusion.add = call.x(kResidual).defined();
+    fusion.residual = view_of(call.x(kResidual));
+  }
+  backend.linear(out->mutable_view(), call.x().view(), call.weight->prepared(), fusion);
+}
+
+/// All dims but the last two.
+Shape batch_of(const Tensor& t) {
+  return Shape(t.shape().dims().first(static_cast<size_t>(t.rank() - 2)));
+}
+/// [batch dims.., rows, columns]
+Shape matrices(const Shape& batch, int64_t rows, int64_t columns) {
+  std::vector<int64_t> dims(batch.dims().begin(), batch.dims().end());
+  dims.push_back(rows);
+  dims.push_back(columns);
+  return Shape(dims);
+}
+
+ResultSpec checked_matmul(const OpCall& call) {
+  const Tensor &a = call.x(0), &b = call.x(1);
+  check_operand(call.op, a);
+  check_same(call.op, a, b);
   if (a.rank() < 2 || b.rank() < 2) {
     throw Error("matmul", "rank below 2", operands(a, b), "unsqueeze a vector first");
   }
@@ -107,24 +143,23 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
         "matmul", "inner dimensions differ", operands(a, b),
         fmt::format("need lhs[-1] == rhs[-2] ({} != {})", a.shape().back(0), b.shape().back(1)));
   }
-  auto batch = [](const Tensor& t) {
-    return Shape(t.shape().dims().first(static_cast<size_t>(t.rank() - 2)));
-  };
-  const Shape batches = broadcast_shapes("matmul", batch(a), batch(b));
-  auto expand = [&](const Tensor& t) {
-    std::vector<int64_t> dims(batches.dims().begin(), batches.dims().end());
-    dims.push_back(t.shape().back(1));
-    dims.push_back(t.shape().back(0));
-    return t.detach().broadcast_to(Shape(dims));
-  };
-  std::vector<int64_t> dims(batches.dims().begin(), batches.dims().end());
-  dims.push_back(a.shape().back(1));
-  dims.push_back(b.shape().back(0));
-  Tensor out = Tensor::empty(Shape(dims), a.dtype(), a.device());
-  backend(a.device()).matmul(out.mutable_view(), expand(a).view(), expand(b).view());
-  if (tape::is_wanted(a, b)) tape::remember(out, Op::matmul, {a, b});
-  return out;
+  const Shape batch = broadcast_shapes("matmul", batch_of(a), batch_of(b));
+  return dense(a.dtype(), matrices(batch, a.shape().back(1), b.shape().back(0)));
 }
+
+void run_matmul(Backend& backend, const OpCall& call, const Tensor* out) {
+  const auto expanded = [&](const Tensor& t) {
+    ConstView view = t.view();
+    view.layout =
+        view.layout.broadcast_to(matrices(batch_of(*out), t.shape().back(1), t.shape().back(0)));
+    return view;
+  };
+  backend.matmul(out->mutable_view(), expanded(call.x(0)), expanded(call.x(1)));
+}
+
+}  // namespace
+
+Tensor matmul(const Tensor& a, const Tensor& b) { return apply({Op::matmul, {&a, &b}}); }
 
 Weight::Weight(std::span<const Tensor> matrices, Device device, bool release) : device_(device) {
   if (matrices.empty()) throw Error("weight", "no matrices");
@@ -140,7 +175,7 @@ Weight::Weight(std::span<const Tensor> matrices, Device device, bool release) : 
     }
     parts.push_back(m.to(device));
     views.push_back(parts.back().view());
-    // Pages of any other memory would come back as zeros.
+    // Only file-backed pages can be released: the system reads them from the file again.
     release = release && m.storage()->file_backed();
   }
   prepared_ = backend(device_).prepare(views, release);
@@ -170,7 +205,7 @@ Tensor linear(const Tensor& x, const Weight& weight) { return linear(x, weight, 
 
 namespace {
 
-/// The ops that a fused product stands for, one after another, each remembered.
+/// The ops that a fused linear combines, one after another, so that each is recorded for gradients.
 Tensor linear_in_steps(const Tensor& x, const Weight& weight, const FusedLinear& fusion) {
   if (fusion.attention != nullptr) {
     tape::refuse("linear", x, "attention with a cache writes to it");
@@ -181,15 +216,7 @@ Tensor linear_in_steps(const Tensor& x, const Weight& weight, const FusedLinear&
     const std::vector<Tensor> halves = x.chunk(2, -1);
     in = silu_mul(halves[0], halves[1]);
   }
-  Tensor out = Tensor::empty(in.shape().with(in.rank() - 1, weight.n()), in.dtype(), in.device());
-  backend(in.device()).linear(out.mutable_view(), in.view(), weight.prepared(), {});
-  if (tape::is_wanted(in) || (weight.needs_grad() && tape::enabled())) {
-    std::vector<Tensor> inputs = {in};
-    if (weight.needs_grad()) {
-      inputs.insert(inputs.end(), weight.sources().begin(), weight.sources().end());
-    }
-    tape::remember(out, Op::linear, std::move(inputs), weight);
-  }
+  const Tensor out = apply({.op = Op::linear, .inputs = {&in}, .weight = &weight});
   return fusion.residual.defined() ? out + fusion.residual : out;
 }
 
@@ -214,15 +241,17 @@ Tensor linear(const Tensor& x, const Weight& weight, const FusedLinear& fusion) 
       (weight.needs_grad() && tape::enabled())) {
     return linear_in_steps(x, weight, fusion);
   }
-  Tensor out = Tensor::empty(x.shape().with(x.rank() - 1, weight.n()), x.dtype(), x.device());
-  LinearFusion checked_fusion = checked(fusion, x, out.shape());
-  CachedAttention attention;
-  if (fusion.attention != nullptr) {
-    attention = views(*fusion.attention);
-    checked_fusion.attention = &attention;
-  }
-  backend(x.device()).linear(out.mutable_view(), x.view(), weight.prepared(), checked_fusion);
-  return out;
+  const bool plain = !fusion.norm.defined() && !fusion.silu_mul && fusion.attention == nullptr &&
+                     !fusion.residual.defined();
+  if (plain) return apply({.op = Op::linear, .inputs = {&x}, .weight = &weight});
+  const AttentionStep none;
+  const AttentionStep& step = fusion.attention != nullptr ? *fusion.attention : none;
+  return apply({.op = Op::linear,
+                .inputs = {&x, &fusion.norm, &fusion.residual, &step.cos, &step.sin,
+                           &step.positions, &step.keys, &step.values},
+                .attributes = LinearSteps{fusion.silu_mul, fusion.attention != nullptr, fusion.eps,
+                                          step.params},
+                .weight = &weight});
 }
 
 Tensor quantize(const Tensor& x, DType dtype) {
@@ -240,9 +269,7 @@ Tensor quantize(const Tensor& x, DType dtype) {
   if (tape::is_wanted(x)) {
     tape::refuse("quantize", x, "blocks hold rounded numbers: detach its input first");
   }
-  Tensor out = Tensor::empty(x.shape(), dtype, x.device());
-  backend(x.device()).quantize(out.mutable_view(), x.view());
-  return out;
+  return apply({Op::quantize, {&x}, Conversion{dtype}});
 }
 
 Tensor dequantize(const Tensor& x, DType dtype) {
@@ -250,14 +277,12 @@ Tensor dequantize(const Tensor& x, DType dtype) {
     throw Error(ErrorKind::type, "dequantize", "not this conversion",
                 fmt::format("{} to {}", x.str(), name(dtype)), "a block dtype to f32, f16 or bf16");
   }
-  Tensor out = Tensor::empty(x.shape(), dtype, x.device());
-  backend(x.device()).dequantize(out.mutable_view(), x.view());
-  return out;
+  return apply({Op::dequantize, {&x}, Conversion{dtype}});
 }
 
 namespace {
 
-/// Whether a table of rope is one of x's [t, r/2], one a batch, or has x's dims in front.
+/// Whether a table of rope fits x [.., t, d]: [t, r/2], [b, t, r/2], or x's dims in front of these.
 bool is_table_of(const Tensor& x, const Tensor& table) {
   const int rank = table.rank();
   if (table.dtype() != DType::f32 || rank < 2 || rank > x.rank()) return false;
@@ -267,12 +292,12 @@ bool is_table_of(const Tensor& x, const Tensor& table) {
   }
   return table.size(-2) == x.size(-2) && table.size(-1) * 2 <= x.size(-1);
 }
-/// A table a batch gets dims of one for all that lies between.
+/// A table [b, t, r/2] with dims of size 1 inserted after the batch, up to x's rank.
 Tensor below_batch(const Tensor& x, Tensor table) {
   while (table.rank() > 2 && table.rank() < x.rank()) table = table.unsqueeze(1);
   return table;
 }
-/// A table as often as x's dims in front of it say.
+/// The view of a table, broadcast to x's leading dims.
 ConstView repeated(const Tensor& x, const Tensor& table) {
   ConstView view = table.view();
   if (table.rank() > 2) {
@@ -294,15 +319,48 @@ Tensor rotate(Op op, const Tensor& x, const Tensor& given_cos, const Tensor& giv
                 "or [.., t, r/2], with r <= d");
   }
   const Tensor cos = below_batch(x, given_cos), sin = below_batch(x, given_sin);
-  Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
-  backend(x.device())
-      .rope(out.mutable_view(), x.view(), repeated(x, cos), repeated(x, sin),
-            op == Op::rope_interleaved);
-  if (tape::is_wanted(x) || tape::is_wanted(cos, sin)) tape::remember(out, op, {x, cos, sin});
-  return out;
+  return apply({op, {&x, &cos, &sin}});
+}
+
+ResultSpec checked_conversion(const OpCall& call) {
+  return dense(call.get<Conversion>().dtype, call.x().shape());
 }
 
 }  // namespace
+
+namespace bodies {
+
+const OpBody matmul{checked_matmul, run_matmul};
+const OpBody linear{checked_linear, run_linear};
+const OpBody quantize{checked_conversion,
+                      [](Backend& backend, const OpCall& call, const Tensor* out) {
+                        backend.quantize(out->mutable_view(), call.x().view());
+                      }};
+const OpBody dequantize{checked_conversion,
+                        [](Backend& backend, const OpCall& call, const Tensor* out) {
+                          backend.dequantize(out->mutable_view(), call.x().view());
+                        }};
+const OpBody rope{[](const OpCall& call) { return like(call.x()); },
+                  [](Backend& backend, const OpCall& call, const Tensor* out) {
+                    const Tensor& x = call.x();
+                    backend.rope(out->mutable_view(), x.view(), repeated(x, call.x(1)),
+                                 repeated(x, call.x(2)), call.op == Op::rope_interleaved);
+                  }};
+
+/// Operands: qkv, cos, sin, positions, keys, values. Writes to keys and values.
+const OpBody cached_attention{
+    [](const OpCall& call) {
+      const Tensor &qkv = call.x(0), &keys = call.x(4), &values = call.x(5);
+      const int64_t g = keys.size(0), d = keys.size(2), e = values.size(2);
+      const int64_t queries = qkv.size(1) - g * (d + e);
+      return dense(DType::f32, {qkv.size(0), queries / d * e});
+    },
+    [](Backend& backend, const OpCall& call, const Tensor* out) {
+      backend.cached_attention(out->mutable_view(), call.x().view(),
+                               cached(call, 1, call.get<AttentionParams>()));
+    }};
+
+}  // namespace bodies
 
 Tensor rope(const Tensor& x, const Tensor& cos, const Tensor& sin) {
   return rotate(Op::rope, x, cos, sin);
@@ -313,15 +371,17 @@ Tensor rope_interleaved(const Tensor& x, const Tensor& cos, const Tensor& sin) {
 }
 
 Tensor cached_attention(const Tensor& qkv, const AttentionStep& step) {
-  const int64_t wide = attention_width(qkv, step);
+  attention_width(qkv, step);
   for (const Tensor* t : {&qkv, &step.cos, &step.sin, &step.keys, &step.values}) {
     if (tape::is_wanted(*t)) {
       tape::refuse("cached_attention", *t, "it writes to its cache; use attention");
     }
   }
-  Tensor out = Tensor::empty({qkv.size(0), wide}, DType::f32, qkv.device());
-  backend(qkv.device()).cached_attention(out.mutable_view(), qkv.view(), views(step));
-  return out;
+  return apply({.op = Op::attention,
+                .inputs = {&qkv, &step.cos, &step.sin, &step.positions, &step.keys, &step.values},
+                .attributes = step.params,
+                .called_as = "cached_attention",
+                .part = Part::cached});
 }
 
 }  // namespace wick

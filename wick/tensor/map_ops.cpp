@@ -4,69 +4,45 @@
 #include <limits>
 
 #include "wick/base/error.h"
-#include "wick/tensor/arguments.h"
+#include "wick/tensor/bodies.h"
 #include "wick/tensor/checks.h"
 #include "wick/tensor/ops.h"
-#include "wick/tensor/tape.h"
 
 namespace wick {
 namespace {
 
-Tensor test(Op op, const Tensor& x);
-
-Tensor unary(Op op, const Tensor& x) {
-  check_operand(op, x);
-  if (op == Op::bitwise_not && x.dtype() == DType::boolean) return test(Op::logical_not, x);
-  Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
-  backend(x.device()).unary(op, out.mutable_view(), x.view());
-  if (tape::is_wanted(x)) tape::remember(out, op, {x});
-  return out;
+Shape common_shape(const char* op, const Tensor& a, const Tensor& b) {
+  return a.shape() == b.shape() ? a.shape() : broadcast_shapes(op, a.shape(), b.shape());
 }
 
-Tensor unary_with(Op op, const Tensor& x, Scalar p, Scalar q = 0) {
-  check_operand(op, x);
-  Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
-  backend(x.device()).unary_with(op, out.mutable_view(), x.view(), p, q);
-  if (tape::is_wanted(x)) tape::remember(out, op, {x}, tape::Numbers{p, q});
-  return out;
-}
-
-Tensor test(Op op, const Tensor& x) {
-  check_operand(op, x);
-  Tensor out = Tensor::empty(x.shape(), DType::boolean, x.device());
-  backend(x.device()).test(op, out.mutable_view(), x.view());
-  return out;
-}
-
-Shape common_shape(Op op, const Tensor& a, const Tensor& b) {
-  return a.shape() == b.shape() ? a.shape()
-                                : broadcast_shapes(name(op).data(), a.shape(), b.shape());
-}
-
-/// x broadcast to a shape, not as a call that is remembered.
+/// The view of x broadcast to a shape.
 ConstView operand(const Tensor& x, const Shape& shape) {
   if (x.shape() == shape) return x.view();
   return {x.storage()->data(), stored(x.dtype()), x.layout().broadcast_to(shape)};
 }
 
-Tensor binary(Op op, const Tensor& a, const Tensor& b) {
-  check_operand(op, a);
-  check_same(op, a, b);
-  const Shape shape = common_shape(op, a, b);
-  Tensor out = Tensor::empty(shape, a.dtype(), a.device());
-  backend(a.device()).binary(op, out.mutable_view(), operand(a, shape), operand(b, shape));
-  if (tape::is_wanted(a, b)) tape::remember(out, op, {a, b});
-  return out;
+ResultSpec checked_unary(const OpCall& call) {
+  check_operand(call.op, call.x(), call.called_as);
+  return like(call.x());
 }
 
-Tensor compare(Op op, const Tensor& a, const Tensor& b) {
-  check_operand(op, a);
-  check_same(op, a, b);
-  const Shape shape = common_shape(op, a, b);
-  Tensor out = Tensor::empty(shape, DType::boolean, a.device());
-  backend(a.device()).compare(op, out.mutable_view(), operand(a, shape), operand(b, shape));
-  return out;
+ResultSpec checked_test(const OpCall& call) {
+  check_operand(call.op, call.x(), call.called_as);
+  return dense(DType::boolean, call.x().shape());
 }
+
+Shape checked_pair(const OpCall& call) {
+  check_operand(call.op, call.x(0), call.called_as);
+  check_same(call.op, call.x(0), call.x(1), call.called_as);
+  return common_shape(call.name(), call.x(0), call.x(1));
+}
+
+ResultSpec checked_binary(const OpCall& call) {
+  const Shape shape = checked_pair(call);
+  return dense(call.x().dtype(), shape);
+}
+
+ResultSpec checked_compare(const OpCall& call) { return dense(DType::boolean, checked_pair(call)); }
 
 /// The least or the largest number of an integer dtype.
 int64_t end_of(DType dtype, bool largest) {
@@ -78,7 +54,7 @@ int64_t end_of(DType dtype, bool largest) {
   return largest ? static_cast<int64_t>(~uint64_t{0} >> (64 - bits)) : 0;
 }
 
-/// A bound as an integer of the dtype that holds the same numbers of it.
+/// clamp's bound for integers: rounded inwards and limited to the dtype's range.
 Scalar whole_bound(const Tensor& x, Scalar bound, bool is_low) {
   const int64_t least = end_of(x.dtype(), false), most = end_of(x.dtype(), true);
   if (!bound.is_integer) {
@@ -92,6 +68,7 @@ Scalar whole_bound(const Tensor& x, Scalar bound, bool is_low) {
   return bound.i < least ? least : bound.i > most ? most : bound.i;
 }
 
+/// Errors: a condition that is undefined, or of a dtype that conditions can't have.
 void check_condition(const char* op, const Tensor& condition) {
   if (!condition.defined()) throw Error(op, "undefined tensor");
   if (dtypes::kConditions.contains(condition.dtype())) return;
@@ -99,28 +76,72 @@ void check_condition(const char* op, const Tensor& condition) {
               "use bool, u8, u32 or i64");
 }
 
-Tensor choose(const Tensor& condition, const Tensor& a, const Tensor& b, const Shape& shape) {
-  Tensor out = Tensor::empty(shape, a.dtype(), a.device());
-  backend(a.device())
-      .where(out.mutable_view(), operand(condition, shape), operand(a, shape), operand(b, shape));
-  if (tape::is_wanted(a, b)) tape::remember(out, Op::where, {condition, a, b});
-  return out;
+ResultSpec checked_where(const OpCall& call) {
+  const Tensor &condition = call.x(0), &a = call.x(1), &b = call.x(2);
+  check_condition(call.name(), condition);
+  check_operand(call.op, a, call.called_as);
+  check_same(call.op, a, b, call.called_as);
+  check_device(call.name(), condition, a);
+  const Shape values = common_shape(call.name(), a, b);
+  return dense(a.dtype(), condition.shape() == values
+                              ? values
+                              : broadcast_shapes(call.name(), condition.shape(), values));
+}
+
+}  // namespace
+
+namespace bodies {
+
+const OpBody unary{checked_unary, [](Backend& backend, const OpCall& call, const Tensor* out) {
+                     backend.unary(call.op, out->mutable_view(), call.x().view());
+                   }};
+const OpBody unary_with{checked_unary, [](Backend& backend, const OpCall& call, const Tensor* out) {
+                          const auto& [p, q] = call.get<Numbers>();
+                          backend.unary_with(call.op, out->mutable_view(), call.x().view(), p, q);
+                        }};
+const OpBody test{checked_test, [](Backend& backend, const OpCall& call, const Tensor* out) {
+                    backend.test(call.op, out->mutable_view(), call.x().view());
+                  }};
+const OpBody binary{checked_binary, [](Backend& backend, const OpCall& call, const Tensor* out) {
+                      backend.binary(call.op, out->mutable_view(), operand(call.x(0), out->shape()),
+                                     operand(call.x(1), out->shape()));
+                    }};
+const OpBody compare{checked_compare, [](Backend& backend, const OpCall& call, const Tensor* out) {
+                       backend.compare(call.op, out->mutable_view(),
+                                       operand(call.x(0), out->shape()),
+                                       operand(call.x(1), out->shape()));
+                     }};
+const OpBody where{checked_where, [](Backend& backend, const OpCall& call, const Tensor* out) {
+                     const Shape& shape = out->shape();
+                     backend.where(out->mutable_view(), operand(call.x(0), shape),
+                                   operand(call.x(1), shape), operand(call.x(2), shape));
+                   }};
+
+}  // namespace bodies
+
+namespace {
+
+/// bitwise_not of bool is logical_not.
+Op op_for(Op op, const Tensor& x) {
+  const bool truth = op == Op::bitwise_not && x.defined() && x.dtype() == DType::boolean;
+  return truth ? Op::logical_not : op;
 }
 
 }  // namespace
 
 // clang-format off
-#define WICK_UNARY(name, ...) Tensor name(const Tensor& x) { return unary(Op::name, x); }
-#define WICK_TEST(name, ...) Tensor name(const Tensor& x) { return test(Op::name, x); }
+#define WICK_UNARY(name, ...) \
+  Tensor name(const Tensor& x) { return apply({op_for(Op::name, x), {&x}}); }
+#define WICK_TEST(name, ...) Tensor name(const Tensor& x) { return apply({Op::name, {&x}}); }
 #define WICK_BINARY(name, ...) \
-  Tensor name(const Tensor& a, const Tensor& b) { return binary(Op::name, a, b); }
+  Tensor name(const Tensor& a, const Tensor& b) { return apply({Op::name, {&a, &b}}); }
 #define WICK_COMPARE(name, ...) \
-  Tensor name(const Tensor& a, const Tensor& b) { return compare(Op::name, a, b); }
+  Tensor name(const Tensor& a, const Tensor& b) { return apply({Op::name, {&a, &b}}); }
 #include "wick/op/ops.def"
 // clang-format on
 
 Tensor affine(const Tensor& x, Scalar mul, Scalar add) {
-  return unary_with(Op::affine, x, mul, add);
+  return apply({Op::affine, {&x}, Numbers{mul, add}});
 }
 
 Tensor clamp(const Tensor& x, Scalar low, Scalar high) {
@@ -129,22 +150,15 @@ Tensor clamp(const Tensor& x, Scalar low, Scalar high) {
     low = whole_bound(x, low, true);
     high = whole_bound(x, high, false);
   }
-  return unary_with(Op::clamp, x, low, high);
+  return apply({Op::clamp, {&x}, Numbers{low, high}});
 }
 
-Tensor powf(const Tensor& x, Scalar exponent) { return unary_with(Op::powf, x, exponent); }
+Tensor powf(const Tensor& x, Scalar exponent) { return apply({Op::powf, {&x}, Numbers{exponent}}); }
 
-Tensor elu(const Tensor& x, Scalar alpha) { return unary_with(Op::elu, x, alpha); }
+Tensor elu(const Tensor& x, Scalar alpha) { return apply({Op::elu, {&x}, Numbers{alpha}}); }
 
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
-  check_condition("where", condition);
-  check_operand(Op::where, a);
-  check_same(Op::where, a, b);
-  check_device("where", condition, a);
-  const Shape values = common_shape(Op::where, a, b);
-  const Shape shape =
-      condition.shape() == values ? values : broadcast_shapes("where", condition.shape(), values);
-  return choose(condition, a, b, shape);
+  return apply({Op::where, {&condition, &a, &b}});
 }
 
 Tensor masked_fill(const Tensor& x, const Tensor& mask, Scalar value) {
@@ -158,7 +172,8 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, Scalar value) {
     throw Error("masked_fill", "mask larger than the tensor",
                 "mask " + mask.str() + ", tensor " + x.str(), "the mask broadcasts to the tensor");
   }
-  return choose(mask, Tensor::full({}, value, x.dtype(), x.device()), x, shape);
+  const Tensor filler = Tensor::full({}, value, x.dtype(), x.device());
+  return apply({Op::where, {&mask, &filler, &x}, {}, "masked_fill"});
 }
 
 }  // namespace wick

@@ -24,7 +24,7 @@ void synchronize(Device device) { backend(device).synchronize(); }
 void quiesce(Device device) noexcept {
   try {
     backend(device).quiesce();
-  } catch (const std::exception&) {  // the device is gone, and its work with it
+  } catch (const std::exception&) {  // the device is lost, so no work is left
   }
 }
 

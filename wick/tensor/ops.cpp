@@ -6,21 +6,21 @@
 #include <vector>
 
 #include "wick/base/error.h"
-#include "wick/tensor/arguments.h"
+#include "wick/tensor/bodies.h"
 #include "wick/tensor/checks.h"
 #include "wick/tensor/tape.h"
 
 namespace wick {
 namespace {
 
-/// The dims that a reduction is over (none named: all), and what is left.
+/// The dims that a reduction is over (all if none are named), and the shapes of its result.
 struct Over {
   uint32_t mask;
   std::vector<int> dims;
   int64_t count = 1;     ///< elements that become one
-  Shape kept, squeezed;  ///< with sizes of 1 for the dims, and without them
+  Shape kept, squeezed;  ///< with the dims as size 1, and without them
 
-  /// Errors: a dim out of range or named twice; nothing to choose from, where the op needs some.
+  /// Errors: a dim out of range or named twice; an empty range of max, min, argmax or argmin.
   Over(Op op, const Tensor& x, std::span<const int> named)
       : mask(named.empty() ? (1u << x.rank()) - 1
                            : resolve_dims(name(op).data(), named, x.rank())) {
@@ -74,6 +74,28 @@ Tensor count_set(const Tensor& x, const Over& over, std::span<const int> dims, b
   return most + reduce(Op::sum, last, dims, keepdim);
 }
 
+/// x's shape with the reduced dims as size 1.
+Shape kept_shape(const Tensor& x, uint32_t dims) {
+  Shape shape = x.shape();
+  for (int d = 0; d < x.rank(); ++d) {
+    if ((dims >> d) & 1u) shape = shape.with(d, 1);
+  }
+  return shape;
+}
+
+ResultSpec checked_reduce(const OpCall& call) {
+  const Tensor& x = call.x();
+  check_operand(call.op, x, call.called_as);
+  const auto& [dims, keepdim] = call.get<Reduction>();
+  if (keepdim) return dense(x.dtype(), kept_shape(x, dims));
+  std::array<int64_t, Shape::kMaxRank> sizes;
+  size_t rank = 0;
+  for (int d = 0; d < x.rank(); ++d) {
+    if (!((dims >> d) & 1u)) sizes[rank++] = x.shape()[d];
+  }
+  return dense(x.dtype(), Shape(std::span<const int64_t>(sizes.data(), rank)));
+}
+
 Tensor reduce(Op op, const Tensor& x, std::span<const int> dims, bool keepdim) {
   check_operand(op, x);
   const Over over(op, x, dims);
@@ -81,22 +103,14 @@ Tensor reduce(Op op, const Tensor& x, std::span<const int> dims, bool keepdim) {
     if (op == Op::sum) return count_set(x, over, dims, keepdim);
     if (op == Op::prod) return all(x, dims, keepdim).to(DType::i64);
   }
-  Tensor out = Tensor::empty(over.kept, x.dtype(), x.device());
-  backend(x.device()).reduce(op, out.mutable_view(), x.view(), over.mask);
-  if (!keepdim) out = out.reshape(over.squeezed);
-  if (tape::is_wanted(x)) tape::remember(out, op, {x}, tape::Reduced{over.kept});
-  return out;
+  return apply({op, {&x}, Reduction{over.mask, keepdim}});
 }
 
-/// The place of the best along a dim, which stays as size 1.
-Tensor arg_along(Op op, const Tensor& x, int d) {
-  Tensor out = Tensor::empty(x.shape().with(d, 1), DType::u32, x.device());
-  backend(x.device()).arg_reduce(op, out.mutable_view(), x.view(), d);
-  return out;
-}
+/// The index of the largest or smallest element along a dim, which stays as size 1.
+Tensor arg_along(Op op, const Tensor& x, int d) { return apply({op, {&x}, AlongDim{d}}); }
 
-/// Over several dims, from the last one on: the best of the bests of a dim, and where it was among
-/// those behind.
+/// argmax or argmin over several dims, ascending: reduces one dim after the other, the last first,
+/// and keeps each candidate's row-major index over the dims reduced so far.
 Tensor arg_over(Op op, const Tensor& x, std::span<const int> dims) {
   const Op value = op == Op::argmax ? Op::max : Op::min;
   Tensor best = x, place = arg_along(op, x, dims.back());
@@ -130,7 +144,78 @@ Tensor arg(Op op, const Tensor& x, std::span<const int> dims, bool keepdim) {
   return out.reshape(keepdim ? over.kept : over.squeezed);
 }
 
+/// Writes x, converted, to out.
+void run_cast(Backend& backend, const OpCall& call, const Tensor* out) {
+  const DType from = call.x().dtype(), to = out->dtype();
+  if (to == from || (from == DType::boolean && to == stored(DType::boolean))) {
+    backend.copy(out->mutable_view(), call.x().view());
+  } else if (to == DType::boolean) {
+    backend.test(Op::to_bool, out->mutable_view(), call.x().view());
+  } else {
+    backend.cast(out->mutable_view(), call.x().view());
+  }
+}
+
+ResultSpec checked_cast(const OpCall& call) {
+  const Tensor& x = call.x();
+  const DType dtype = call.get<Conversion>().dtype;
+  check_operand(call.op, x, call.called_as);
+  if (is_block(dtype)) {
+    throw Error(ErrorKind::type, "cast", "to a block dtype", x.str(), "use quantize");
+  }
+  return dense(dtype, x.shape());
+}
+
+ResultSpec checked_index_select(const OpCall& call) {
+  const Tensor &x = call.x(0), &ids = call.x(1);
+  const auto& [dim, dtype] = call.get<Selection>();
+  const bool block = is_block(x.dtype());
+  return dense(block ? dtype : x.dtype(), x.shape().with(dim, ids.elems()));
+}
+
 }  // namespace
+
+namespace bodies {
+
+const OpBody reduce{checked_reduce, [](Backend& backend, const OpCall& call, const Tensor* out) {
+                      const Tensor& x = call.x();
+                      const uint32_t dims = call.get<Reduction>().dims;
+                      View view = out->mutable_view();
+                      view.layout = Layout::contiguous(kept_shape(x, dims));
+                      backend.reduce(call.op, view, x.view(), dims);
+                    }};
+const OpBody arg_reduce{[](const OpCall& call) {
+                          const Tensor& x = call.x();
+                          return dense(DType::u32, x.shape().with(call.get<AlongDim>().dim, 1));
+                        },
+                        [](Backend& backend, const OpCall& call, const Tensor* out) {
+                          backend.arg_reduce(call.op, out->mutable_view(), call.x().view(),
+                                             call.get<AlongDim>().dim);
+                        }};
+const OpBody fill{nullptr, [](Backend& backend, const OpCall& call, const Tensor* out) {
+                    Scalar value = call.get<Numbers>().p;
+                    // A bool element is 0 or 1; NaN gives 1.
+                    if (out->dtype() == DType::boolean) {
+                      value = value.is_integer ? value.i != 0 : value.f != 0.0;
+                    }
+                    backend.fill(out->mutable_view(), value);
+                  }};
+const OpBody iota{nullptr, [](Backend& backend, const OpCall& call, const Tensor* out) {
+                    const auto& [start, step] = call.get<Numbers>();
+                    backend.iota(out->mutable_view(), start, step);
+                  }};
+const OpBody copy{[](const OpCall& call) { return like(call.x()); },
+                  [](Backend& backend, const OpCall& call, const Tensor* out) {
+                    backend.copy(out->mutable_view(), call.x().view());
+                  }};
+const OpBody cast{checked_cast, run_cast};
+const OpBody index_select{checked_index_select,
+                          [](Backend& backend, const OpCall& call, const Tensor* out) {
+                            backend.index_select(out->mutable_view(), call.x(0).view(),
+                                                 call.x(1).view(), call.get<Selection>().dim);
+                          }};
+
+}  // namespace bodies
 
 // clang-format off
 #define WICK_REDUCE(name, ...) \
@@ -142,16 +227,7 @@ Tensor arg(Op op, const Tensor& x, std::span<const int> dims, bool keepdim) {
 #include "wick/op/ops.def"
 // clang-format on
 
-Tensor cast(const Tensor& x, DType dtype) {
-  check_operand(Op::cast, x);
-  if (is_block(dtype)) {
-    throw Error(ErrorKind::type, "cast", "to a block dtype", x.str(), "use quantize");
-  }
-  Tensor out = Tensor::empty(x.shape(), dtype, x.device());
-  convert_into(out.mutable_view(), dtype, x);
-  if (tape::is_wanted(x)) tape::remember(out, Op::cast, {x});
-  return out;
-}
+Tensor cast(const Tensor& x, DType dtype) { return apply({Op::cast, {&x}, Conversion{dtype}}); }
 
 Tensor cat(std::span<const Tensor> tensors, int dim) {
   if (tensors.empty()) throw Error("cat", "no tensors", {}, "need one or more");
@@ -172,22 +248,22 @@ Tensor cat(std::span<const Tensor> tensors, int dim) {
   Tensor out = Tensor::empty(first.shape().with(d, total), first.dtype(), first.device());
   int64_t start = 0;
   for (const Tensor& t : tensors) {
-    backend(first.device()).copy(out.narrow(d, start, t.shape()[d]).mutable_view(), t.view());
+    apply_into({Op::copy, {&t}}, out.narrow(d, start, t.shape()[d]));
     start += t.shape()[d];
   }
   if (tape::is_wanted(tensors)) {
-    tape::remember(
+    tape::record(
         out, "cat",
         [](const tape::Vjp& v) {
+          const int along = v.get<AlongDim>().dim;
           int64_t at = 0;
           for (size_t i = 0; i < v.inputs(); ++i) {
-            const int along = v.arguments<int>();
             const int64_t size = v.x(i).shape()[along];
             v.to(i, v.grad().narrow(along, at, size));
             at += size;
           }
         },
-        {tensors.begin(), tensors.end()}, d);
+        {tensors.begin(), tensors.end()}, AlongDim{d});
   }
   return out;
 }
@@ -228,9 +304,8 @@ void slice_set(Tensor& target, const Tensor& source, int dim, int64_t start) {
         ErrorKind::index, "slice_set", "range outside the target",
         fmt::format("target {}, dim {}, start {}, length {}", target.str(), d, start, length));
   }
-  const View out{target.storage()->data(), stored(target.dtype()),
-                 target.layout().narrow(d, start, length)};
-  convert_into(out, target.dtype(), source);
+  const Tensor part(target.storage(), target.dtype(), target.layout().narrow(d, start, length));
+  apply_into({Op::cast, {&source}}, part);
 }
 
 Tensor index_select(const Tensor& x, const Tensor& ids, int dim, DType dtype) {
@@ -245,19 +320,14 @@ Tensor index_select(const Tensor& x, const Tensor& ids, int dim, DType dtype) {
     throw Error(ErrorKind::type, "index_select", "not for this block tensor", x.str(),
                 "need rank 2, dim 0 and a float result");
   }
-  std::vector<int64_t> dims;
-  for (int i = 0; i < d; ++i) dims.push_back(x.shape()[i]);
-  dims.push_back(ids.elems());
-  for (int i = d + 1; i < x.rank(); ++i) dims.push_back(x.shape()[i]);
-  Tensor out = Tensor::empty(Shape(dims), block ? dtype : x.dtype(), x.device());
-  backend(x.device()).index_select(out.mutable_view(), x.view(), ids.flatten().view(), d);
-  if (ids.rank() != 1) {
-    dims.erase(dims.begin() + d);
-    dims.insert(dims.begin() + d, ids.shape().dims().begin(), ids.shape().dims().end());
-    out = out.reshape(Shape(dims));
-  }
-  if (tape::is_wanted(x)) tape::remember(out, Op::index_select, {x}, tape::Chosen{ids, d});
-  return out;
+  const Tensor list = ids.flatten();
+  const Tensor out = apply({Op::index_select, {&x, &list}, Selection{d, dtype}});
+  if (ids.rank() == 1) return out;
+  const std::span<const int64_t> sizes = out.shape().dims(), places = ids.shape().dims();
+  std::vector<int64_t> dims(sizes.begin(), sizes.begin() + d);
+  dims.insert(dims.end(), places.begin(), places.end());
+  dims.insert(dims.end(), sizes.begin() + d + 1, sizes.end());
+  return out.reshape(Shape(dims));
 }
 
 }  // namespace wick

@@ -9,11 +9,12 @@
 
 #include "wick/backend/backend.h"
 #include "wick/base/error.h"
+#include "wick/tensor/bodies.h"
 
 namespace wick {
 namespace {
 
-/// Where each device is in its sequence.
+/// Each device's seed and next counter.
 class Generators {
  public:
   static Generators& all() {
@@ -33,7 +34,7 @@ class Generators {
     const std::lock_guard lock(mutex_);
     return of(device).seed;
   }
-  /// The seed, and the first of so many counters that nobody else gets.
+  /// Reserves `counters` counters; returns the seed and the first of them.
   std::pair<uint64_t, uint64_t> take(Device device, uint64_t counters) {
     const std::lock_guard lock(mutex_);
     State& state = of(device);
@@ -59,11 +60,15 @@ class Generators {
 };
 
 Tensor draw(Op op, const Shape& shape, double a, double b, DType dtype, Device device) {
+  if (recorder() != nullptr) {
+    throw Error(ErrorKind::runtime, name(op), "random numbers in a traced function", "",
+                "each call would get the same ones: draw them outside and pass them in");
+  }
   Tensor out = Tensor::empty(shape, dtype, device);
   const uint64_t each = dtype == DType::f64 ? 2 : 4;
   const uint64_t counters = (static_cast<uint64_t>(out.elems()) + each - 1) / each;
   const auto [seed, first] = Generators::all().take(device, counters);
-  backend(device).random(op, out.mutable_view(), seed, first, a, b);
+  apply_into({op, {}, Distribution{seed, first, a, b}}, out);
   return out;
 }
 
@@ -73,12 +78,21 @@ void check_dtype(Op op, DType dtype) {
               "takes bf16 f16 f32 f64 f8e4m3");
 }
 
-/// Whether numbers of a dtype are computed with a value of this magnitude.
+/// Whether a value is finite in the type that a dtype computes in (f32 or f64).
 bool in_range(double value, DType dtype) {
   return dtype == DType::f64 ? std::isfinite(value) : std::isfinite(static_cast<float>(value));
 }
 
 }  // namespace
+
+namespace bodies {
+
+const OpBody random{nullptr, [](Backend& backend, const OpCall& call, const Tensor* out) {
+                      const auto& [seed, first, a, b] = call.get<Distribution>();
+                      backend.random(call.op, out->mutable_view(), seed, first, a, b);
+                    }};
+
+}  // namespace bodies
 
 void set_seed(uint64_t seed) { Generators::all().seed(seed); }
 void set_seed(uint64_t seed, Device device) { Generators::all().seed(seed, device); }

@@ -16,12 +16,10 @@ namespace wick {
 namespace {
 
 void copy_into(const Tensor& out, const Tensor& x) {
-  if (x.elems() > 0) backend(out.device()).copy(out.mutable_view(), x.view());
+  if (x.elems() > 0) apply_into({Op::copy, {&x}}, out);
 }
 void fill_into(const Tensor& out, Scalar value) {
-  if (out.elems() > 0) {
-    backend(out.device()).fill(out.mutable_view(), element_value(out.dtype(), value));
-  }
+  if (out.elems() > 0) apply_into({Op::fill, {}, Numbers{value}}, out);
 }
 
 Tensor backwards(const Tensor& x, int dim) { return x.slice(dim, -1, INT64_MIN, -1); }
@@ -46,7 +44,7 @@ Tensor roll(const Tensor& x, std::span<const int64_t> shifts, std::span<const in
   }
   resolve_dims("roll", dims, x.rank());
   Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
-  // Boxes that stay whole: every rolled dim cuts each in two.
+  // Boxes that move as a whole: every rolled dim cuts each in two.
   std::vector<std::pair<Tensor, Tensor>> boxes = {{out, x.detach()}};
   for (size_t i = 0; i < dims.size(); ++i) {
     const int d = resolve_dim("roll", dims[i], x.rank());
@@ -63,27 +61,29 @@ Tensor roll(const Tensor& x, std::span<const int64_t> shifts, std::span<const in
   }
   for (const auto& [to, from] : boxes) copy_into(to, from);
   if (tape::is_wanted(x)) {
-    using Moves = std::pair<std::vector<int64_t>, std::vector<int>>;
-    Moves back{{shifts.begin(), shifts.end()}, {dims.begin(), dims.end()}};
-    for (size_t i = 0; i < back.first.size(); ++i) {
-      // Within the size, so that there is a negative.
-      back.first[i] = -(back.first[i] % std::max<int64_t>(x.size(back.second[i]), 1));
+    Shifts back;
+    back.along.count = static_cast<int>(dims.size());
+    for (size_t i = 0; i < dims.size(); ++i) {
+      // The remainder comes first, since −INT64_MIN overflows.
+      back.shifts[i] = -(shifts[i] % std::max<int64_t>(x.size(dims[i]), 1));
+      back.along.dims[i] = dims[i];
     }
-    tape::remember(
+    tape::record(
         out, "roll",
         [](const tape::Vjp& v) {
-          const auto& [by, along] = v.arguments<Moves>();
-          v.to_x(roll(v.grad(), by, along));
+          const auto& [by, along] = v.get<Shifts>();
+          const auto count = static_cast<size_t>(along.count);
+          v.to_x(roll(v.grad(), std::span(by.data(), count), std::span(along.dims.data(), count)));
         },
-        {x}, std::move(back));
+        {x}, back);
   }
   return out;
 }
 
 namespace {
 
-/// Copies x again and again along its dims. A dim that repeats is two in the output; where there
-/// would be more than 8, one is done count by count.
+/// Copies x repeatedly along its dims. A repeated dim becomes two dims of one broadcast copy; if
+/// that gives more than 8 dims, the first repeated one is copied count by count.
 void repeat_into(const Tensor& out, const Tensor& x, std::span<const int64_t> counts) {
   int rank = 0, first = -1;
   for (int d = 0; d < x.rank(); ++d) {
@@ -114,9 +114,8 @@ void repeat_into(const Tensor& out, const Tensor& x, std::span<const int64_t> co
     size > 1 ? add(size, to_stride, from_stride) : add(count, to_stride, 0);
   }
   const Shape shape(sizes);
-  backend(out.device())
-      .copy({out.storage()->data(), stored(out.dtype()), Layout(shape, to, out.layout().offset())},
-            {x.storage()->data(), stored(x.dtype()), Layout(shape, from, x.layout().offset())});
+  copy_into(Tensor(out.storage(), out.dtype(), Layout(shape, to, out.layout().offset())),
+            Tensor(x.storage(), x.dtype(), Layout(shape, from, x.layout().offset())));
 }
 
 }  // namespace
@@ -167,13 +166,13 @@ Tensor repeat(const Tensor& x, std::span<const int64_t> counts) {
   }
   Tensor out = Tensor::empty(Shape(sizes), x.dtype(), x.device());
   if (out.elems() > 0) repeat_into(out, source, times);
-  if (tape::is_wanted(x)) tape::remember(out, "repeat", repeat_rule, {x});
+  if (tape::is_wanted(x)) tape::record(out, "repeat", repeat_rule, {x});
   return out;
 }
 
 namespace {
 
-/// Fills what lies in front of [start, start + size) along a dim, and behind it, from inside.
+/// Fills the padding before and after [start, start + size) along a dim from the elements inside.
 void pad_dim(const Tensor& out, int d, int64_t start, int64_t size, PadMode mode, Scalar value) {
   const int64_t before = start, behind = start + size, after = out.shape()[d] - behind;
   const Tensor front = out.narrow(d, 0, before), back = out.narrow(d, behind, after);
@@ -191,17 +190,12 @@ void pad_dim(const Tensor& out, int d, int64_t start, int64_t size, PadMode mode
   if (after > 0) copy_into(back, out.narrow(d, behind - 1, 1).broadcast_to(back.shape()));
 }
 
-struct Padded {
-  std::vector<Padding> padding;
-  PadMode mode;
-};
-
-/// Dim by dim, the outermost last as it was filled: what was copied from an element goes to it.
+/// Adds the gradients of copied padding to the source elements, in the reverse order of pad's dims.
 void pad_rule(const tape::Vjp& v) {
-  const auto& [padding, mode] = v.arguments<Padded>();
-  const int first = v.x().rank() - static_cast<int>(padding.size());
+  const auto& [padding, count, mode] = v.get<PadParams>();
+  const int first = v.x().rank() - count;
   Tensor g = v.grad();
-  for (size_t i = 0; i < padding.size(); ++i) {
+  for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
     const int d = first + static_cast<int>(i), behind = g.rank() - 1 - d;
     const auto [before, after] = padding[i];
     const int64_t size = v.x().shape()[d];
@@ -253,14 +247,14 @@ Tensor pad(const Tensor& x, std::span<const Padding> padding, PadMode mode, Scal
   }
   Tensor out = Tensor::empty(Shape(sizes), x.dtype(), x.device());
   if (out.elems() == 0) return out;
-  // The middle, then dim by dim what lies around what is there.
+  // Copies x to the middle, then pads dim by dim, the last dim first.
   Tensor inside = out;
   for (int i = 0; i < count; ++i) {
     inside = inside.narrow(first + i, padding[static_cast<size_t>(i)].before, x.shape()[first + i]);
   }
   copy_into(inside, x.detach());
   for (int i = count - 1; i >= 0; --i) {
-    // Dims in front are as in x still; those behind are whole.
+    // Dims before i still have x's size; those after it are padded.
     Tensor part = out;
     for (int j = 0; j < i; ++j) {
       part = part.narrow(first + j, padding[static_cast<size_t>(j)].before, x.shape()[first + j]);
@@ -269,7 +263,9 @@ Tensor pad(const Tensor& x, std::span<const Padding> padding, PadMode mode, Scal
             value);
   }
   if (tape::is_wanted(x)) {
-    tape::remember(out, "pad", pad_rule, {x}, Padded{{padding.begin(), padding.end()}, mode});
+    PadParams params{{}, count, mode};
+    std::copy(padding.begin(), padding.end(), params.padding.begin());
+    tape::record(out, "pad", pad_rule, {x}, params);
   }
   return out;
 }
@@ -281,7 +277,7 @@ Tensor part_of(const Tensor& x, const Layout& layout) {
   return Tensor(x.storage(), x.dtype(), layout);
 }
 
-/// Both sides of a diagonal of matrices, one kept, the other 0.
+/// Copies one side of a diagonal of matrices and fills the other with 0.
 class Triangles {
  public:
   Triangles(const Tensor& out, const Tensor& x, bool keep_lower)
@@ -293,7 +289,7 @@ class Triangles {
     diagonal = std::clamp(diagonal, -m, n);
     const int64_t top = std::max<int64_t>(0, -diagonal), left = top + diagonal;
     const int64_t side = std::max<int64_t>(0, std::min(m - top, n - left));
-    // Above and below the rows that the diagonal crosses; left and right of the square there.
+    // The rows above and below the diagonal's square; the columns left and right of it.
     put(false, 0, 0, top, n);
     put(true, top + side, 0, m - top - side, n);
     put(true, top, 0, side, left);
@@ -302,8 +298,9 @@ class Triangles {
   }
 
  private:
-  /// A square along the diagonal, which is its own lower side: squares below it and above it, by
-  /// powers of two, those of a size in one go.
+  /// A square with the diagonal, which belongs to the lower side. Covers it by smaller squares
+  /// below and above the diagonal, whose sides are powers of two: one strided copy and one fill for
+  /// each size.
   void split_square(int64_t top, int64_t left, int64_t side) const {
     put_along(true, top, left, 1, 1, side, 1);
     for (int64_t half = 1; half < side; half *= 2) {
@@ -320,7 +317,7 @@ class Triangles {
   void put(bool lower, int64_t row, int64_t column, int64_t rows, int64_t columns) const {
     put_along(lower, row, column, rows, columns, 1, 1);
   }
-  /// `count` boxes, each `apart` rows and columns after the one before.
+  /// Copies or fills `count` boxes, each `apart` rows and columns after the one before.
   void put_along(bool lower, int64_t row, int64_t column, int64_t rows, int64_t columns,
                  int64_t count, int64_t apart) const {
     if (rows <= 0 || columns <= 0 || count <= 0) return;
@@ -345,7 +342,7 @@ class Triangles {
   bool keep_lower_;
 };
 
-/// Of matrices of any number of dims.
+/// tril or triu up to `diagonal`, for any number of batch dims.
 Tensor triangle(const Tensor& x, bool keep_lower, int64_t diagonal) {
   Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
   if (out.elems() == 0) return out;
@@ -353,7 +350,7 @@ Tensor triangle(const Tensor& x, bool keep_lower, int64_t diagonal) {
     Triangles(out, x, keep_lower).split(diagonal);
     return out;
   }
-  for (int64_t i = 0; i < x.shape()[0]; ++i) {  // leaves a dim for the boxes
+  for (int64_t i = 0; i < x.shape()[0]; ++i) {  // the boxes need one more dim
     const Tensor to = out.narrow(0, i, 1).squeeze(0), from = x.narrow(0, i, 1).squeeze(0);
     Triangles(to, from, keep_lower).split(diagonal);
   }
@@ -362,7 +359,7 @@ Tensor triangle(const Tensor& x, bool keep_lower, int64_t diagonal) {
 
 template <Tensor (*kFunction)(const Tensor&, int64_t)>
 void triangle_rule(const tape::Vjp& v) {
-  v.to_x(kFunction(v.grad(), v.arguments<int64_t>()));
+  v.to_x(kFunction(v.grad(), v.get<Diagonal>().diagonal));
 }
 
 void check_matrices(const char* op, const Tensor& x) {
@@ -375,15 +372,15 @@ void check_matrices(const char* op, const Tensor& x) {
 Tensor tril(const Tensor& x, int64_t diagonal) {
   check_matrices("tril", x);
   Tensor out = triangle(x.detach(), true, diagonal);
-  if (tape::is_wanted(x)) tape::remember(out, "tril", triangle_rule<tril>, {x}, diagonal);
+  if (tape::is_wanted(x)) tape::record(out, "tril", triangle_rule<tril>, {x}, Diagonal{diagonal});
   return out;
 }
 
 Tensor triu(const Tensor& x, int64_t diagonal) {
   check_matrices("triu", x);
-  // What is on the diagonal belongs to the upper side.
+  // The diagonal itself belongs to the upper side.
   Tensor out = triangle(x.detach(), false, std::max(diagonal, INT64_MIN + 1) - 1);
-  if (tape::is_wanted(x)) tape::remember(out, "triu", triangle_rule<triu>, {x}, diagonal);
+  if (tape::is_wanted(x)) tape::record(out, "triu", triangle_rule<triu>, {x}, Diagonal{diagonal});
   return out;
 }
 

@@ -1,30 +1,29 @@
-// Convolutions, pools and resampling: sizes checked, then the backend. One dimension is two of
-// which the first has size 1, by views.
+// Convolutions, pools and resampling: checks sizes, calls the backend. One-dimensional ops call
+// two-dimensional ones with views of height 1.
 #include <fmt/format.h>
 
 #include <cmath>
 
 #include "wick/base/error.h"
+#include "wick/tensor/bodies.h"
 #include "wick/tensor/checks.h"
-#include "wick/tensor/gradients.h"
 #include "wick/tensor/ops.h"
-#include "wick/tensor/tape.h"
 
 namespace wick {
 namespace {
 
-// Parameters are kept below this, so that no place of an input overflows.
+// The limit on parameters, so that positions in the padded input don't overflow.
 constexpr int64_t kMost = INT64_C(1) << 31;
 
 std::string with_weight(const Tensor& x, const Tensor& weight) {
   return fmt::format("x {}, weight {}", x.str(), weight.str());
 }
 
-/// A name of the op in the dimensions it is called with.
+/// The op whose row a call is checked against, and its name in errors.
 struct Called {
   Op op;
   int dims;
-  std::string_view name() const { return wick::name(op); }
+  std::string_view name = wick::name(op);
 };
 
 std::string text(const int64_t (&values)[2], int dims) {
@@ -44,37 +43,37 @@ void check_range(const Called& called, const ConvParams& p) {
   }
   if (fits) return;
   throw Error(
-      called.name(), "parameters out of range", text(p, called.dims),
+      called.name, "parameters out of range", text(p, called.dims),
       "need stride, dilation and groups of 1 or more, padding of 0 or more, all below 2^31");
 }
 
-// `operands` gives the text of an error, so that calls that are right don't make any.
+// `operands` returns the operands as text for an error, so that valid calls don't format any.
 
-/// Elements from the first to the last tap. Errors: an empty kernel, too many.
+/// Elements from the first to the last tap, inclusive. Errors: an empty kernel, too many elements.
 template <class F>
 int64_t reach(const Called& called, const F& operands, int64_t kernel, int64_t dilation) {
   int64_t taps = 0;
-  if (kernel < 1) throw Error(called.name(), "an empty kernel", operands());
+  if (kernel < 1) throw Error(called.name, "an empty kernel", operands());
   if (__builtin_mul_overflow(kernel - 1, dilation, &taps) || taps >= INT64_C(1) << 61) {
-    throw Error(called.name(), "the kernel reaches too far", operands(),
+    throw Error(called.name, "the kernel reaches too far", operands(),
                 fmt::format("dilation {}", dilation));
   }
   return taps + 1;
 }
 
-/// Outputs of windows of `window` elements. Errors: none fits.
+/// The number of windows of `window` elements that fit. Errors: none does.
 template <class F>
 int64_t output_size(const Called& called, const F& operands, int64_t size, int64_t window,
                     int64_t stride, int64_t padding) {
   const int64_t padded = size + 2 * padding;
   if (window > padded) {
-    throw Error(called.name(), "the kernel is larger than the padded input", operands(),
+    throw Error(called.name, "the kernel is larger than the padded input", operands(),
                 fmt::format("need kernel <= input + 2·padding ({} > {})", window, padded));
   }
   return (padded - window) / stride + 1;
 }
 
-/// Errors: operands that a convolution doesn't take together.
+/// Errors: operands of a convolution that don't fit each other.
 void check_conv(const Called& called, const Tensor& x, const Tensor& weight, const Tensor& bias,
                 const ConvParams& params, bool transposed) {
   check_operand(called.op, x);
@@ -83,14 +82,14 @@ void check_conv(const Called& called, const Tensor& x, const Tensor& weight, con
   check_range(called, params);
   const int rank = called.dims + 2;
   if (x.rank() != rank || weight.rank() != rank) {
-    throw Error(called.name(), "ranks don't fit", with_weight(x, weight),
+    throw Error(called.name, "ranks don't fit", with_weight(x, weight),
                 fmt::format("need x and weight of rank {}", rank));
   }
   const int64_t groups = params.groups, c = x.size(1), o = weight.size(0), per = weight.size(1);
   const bool fits = transposed ? o == c && c % groups == 0
                                : c % groups == 0 && c / groups == per && o % groups == 0;
   if (!fits) {
-    throw Error(called.name(), "channels don't fit", with_weight(x, weight),
+    throw Error(called.name, "channels don't fit", with_weight(x, weight),
                 fmt::format("need {}, groups {}",
                             transposed ? "weight [c, o/groups, ..], c a multiple of groups"
                                        : "weight [o, c/groups, ..], c and o multiples of groups",
@@ -98,10 +97,10 @@ void check_conv(const Called& called, const Tensor& x, const Tensor& weight, con
   }
   int64_t outputs = o;
   if (transposed && __builtin_mul_overflow(per, groups, &outputs)) {
-    throw Error(called.name(), "too many channels", with_weight(x, weight));
+    throw Error(called.name, "too many channels", with_weight(x, weight));
   }
   if (bias.defined() && !(bias.shape() == Shape{outputs})) {
-    throw Error(called.name(), "the bias has another size",
+    throw Error(called.name, "the bias has another size",
                 fmt::format("{}, bias {}", with_weight(x, weight), bias.str()),
                 fmt::format("need [{}]", outputs));
   }
@@ -111,8 +110,16 @@ Tensor add_bias(const Tensor& out, const Tensor& bias) {
   return bias.defined() ? add(out, bias.unsqueeze(1).unsqueeze(2)) : out;
 }
 
-Tensor conv(const Called& called, const Tensor& x, const Tensor& weight, const Tensor& bias,
-            const ConvParams& params) {
+/// The names of a call's op in errors: conv1d calls conv2d, and so on.
+Called called_of(const OpCall& call) {
+  const std::string_view name = call.name();
+  return {call.op, name.substr(name.size() - 2) == "1d" ? 1 : 2, name};
+}
+
+ResultSpec checked_conv(const OpCall& call) {
+  const Tensor &x = call.x(0), &weight = call.x(1);
+  const auto& params = call.get<ConvParams>();
+  const Called called = called_of(call);
   const auto operands = [&] { return with_weight(x, weight); };
   int64_t size[2];
   for (int i = 0; i < 2; ++i) {
@@ -120,21 +127,24 @@ Tensor conv(const Called& called, const Tensor& x, const Tensor& weight, const T
     size[i] =
         output_size(called, operands, x.size(2 + i), window, params.stride[i], params.padding[i]);
   }
-  Tensor out = Tensor::empty({x.size(0), weight.size(0), size[0], size[1]}, x.dtype(), x.device());
-  backend(x.device()).conv2d(out.mutable_view(), x.view(), weight.view(), params);
-  if (tape::is_wanted(x, weight)) tape::remember(out, Op::conv2d, {x, weight}, params);
-  return add_bias(out, bias);
+  return dense(x.dtype(), {x.size(0), weight.size(0), size[0], size[1]});
 }
 
-Tensor conv_transpose(const Called& called, const Tensor& x, const Tensor& weight,
-                      const Tensor& bias, const ConvParams& params,
-                      std::array<int64_t, 2> output_padding) {
+Tensor conv(const Called& called, const Tensor& x, const Tensor& weight, const Tensor& bias,
+            const ConvParams& params) {
+  return add_bias(apply({Op::conv2d, {&x, &weight}, params, called.name.data()}), bias);
+}
+
+ResultSpec checked_conv_transpose(const OpCall& call) {
+  const Tensor &x = call.x(0), &weight = call.x(1);
+  const auto& [params, output_padding] = call.get<ConvTranspose>();
+  const Called called = called_of(call);
   const auto operands = [&] { return with_weight(x, weight); };
   int64_t size[2];
   for (int i = 0; i < 2; ++i) {
     const int64_t extra = output_padding[static_cast<size_t>(i)];
     if (extra < 0 || extra >= std::max(params.stride[i], params.dilation[i])) {
-      throw Error(called.name(), "output_padding out of range",
+      throw Error(called.name, "output_padding out of range",
                   fmt::format("{} with {}", extra, text(params, called.dims)),
                   "need 0 <= output_padding < max(stride, dilation)");
     }
@@ -143,21 +153,27 @@ Tensor conv_transpose(const Called& called, const Tensor& x, const Tensor& weigh
     const bool empty = x.size(2 + i) == 0;
     if (__builtin_mul_overflow(x.size(2 + i) - 1, params.stride[i], &spread) ||
         spread >= INT64_C(1) << 61) {
-      throw Error(called.name(), "the output is too large", operands(), text(params, called.dims));
+      throw Error(called.name, "the output is too large", operands(), text(params, called.dims));
     }
     size[i] = spread - 2 * params.padding[i] + window + extra;
     if (empty || size[i] < 1) {
-      throw Error(called.name(), "nothing is left of the output",
+      throw Error(called.name, "nothing is left of the output",
                   fmt::format("{}, {}", operands(), text(params, called.dims)),
                   "need (size - 1)·stride - 2·padding + dilation·(kernel - 1) + output_padding + 1 "
                   "of 1 or more");
     }
   }
-  Tensor out = Tensor::empty({x.size(0), weight.size(1) * params.groups, size[0], size[1]},
-                             x.dtype(), x.device());
-  backend(x.device()).conv2d_input(out.mutable_view(), x.view(), weight.view(), params);
-  if (tape::is_wanted(x, weight)) tape::remember(out, Op::conv_transpose2d, {x, weight}, params);
-  return add_bias(out, bias);
+  return dense(x.dtype(), {x.size(0), weight.size(1) * params.groups, size[0], size[1]});
+}
+
+Tensor conv_transpose(const Called& called, const Tensor& x, const Tensor& weight,
+                      const Tensor& bias, const ConvParams& params,
+                      std::array<int64_t, 2> output_padding) {
+  return add_bias(apply({Op::conv_transpose2d,
+                         {&x, &weight},
+                         ConvTranspose{params, output_padding},
+                         called.name.data()}),
+                  bias);
 }
 
 ConvParams in_two(const ConvParams1d& p) {
@@ -177,7 +193,7 @@ PoolParams in_two(const PoolParams1d& p) {
 Shape check_pool(const Called& called, const Tensor& x, PoolParams& p) {
   check_operand(called.op, x);
   if (x.rank() != 4) {
-    throw Error(called.name(), "the rank doesn't fit", x.str(),
+    throw Error(called.name, "the rank doesn't fit", x.str(),
                 fmt::format("need rank {}", called.dims + 2));
   }
   const PoolParams given = p;
@@ -190,90 +206,88 @@ Shape check_pool(const Called& called, const Tensor& x, PoolParams& p) {
   for (int i = 0; i < 2; ++i) {
     if (p.kernel[i] < 1 || p.stride[i] < 0 || p.padding[i] < 0 || p.kernel[i] >= kMost ||
         p.stride[i] >= kMost) {
-      throw Error(called.name(), "parameters out of range", operands(),
+      throw Error(called.name, "parameters out of range", operands(),
                   "need a kernel of 1 or more, stride and padding of 0 or more, all below 2^31");
     }
     if (p.padding[i] > p.kernel[i] / 2) {
-      throw Error(called.name(), "too much padding", operands(), "need padding <= kernel / 2");
+      throw Error(called.name, "too much padding", operands(), "need padding <= kernel / 2");
     }
     if (p.stride[i] == 0) p.stride[i] = p.kernel[i];
     size[i] = output_size(called, operands, x.size(2 + i), p.kernel[i], p.stride[i], p.padding[i]);
   }
-  if (x.size(2) == 0 || x.size(3) == 0) throw Error(called.name(), "an empty image", x.str());
+  if (x.size(2) == 0 || x.size(3) == 0) throw Error(called.name, "an empty image", x.str());
   return {x.size(0), x.size(1), size[0], size[1]};
 }
 
+/// The call of a pool, with strides of 0 resolved. Errors: windows that don't fit.
 Tensor pool(Op op, const Called& called, const Tensor& x, PoolParams params) {
-  Tensor out = Tensor::empty(check_pool(called, x, params), x.dtype(), x.device());
-  backend(x.device()).pool2d(op, out.mutable_view(), x.view(), params);
-  if (tape::is_wanted(x)) tape::remember(out, op, {x}, params);
-  return out;
+  check_pool(called, x, params);
+  return apply({op, {&x}, params, called.name.data()});
 }
 
-/// Errors: a gradient that isn't one of a float output of the shape.
+/// Errors: a gradient that isn't a float of the output's shape.
 void check_grad(const Called& called, const Tensor& x, const Tensor& grad, const Shape& shape) {
   check_same(called.op, x, grad);
   if (!is_float(x.dtype())) {
-    throw Error(ErrorKind::type, called.name(), "no gradient of integers", x.str());
+    throw Error(ErrorKind::type, called.name, "no gradient of integers", x.str());
   }
   if (grad.shape() == shape) return;
-  throw Error(called.name(), "the gradient has another shape",
+  throw Error(called.name, "the gradient has another shape",
               fmt::format("x {}, grad {}", x.str(), grad.str()),
               fmt::format("need {}", shape.str()));
 }
 
-/// Of each window of `from`, the element that lies where x's first largest is: the transpose of
-/// max_pool2d_grad, for second derivatives. Beside padding a window of nothing but -inf gives 0.
-Tensor chosen_by_max(const Tensor& x, const Tensor& from, const PoolParams& p) {
-  const Tensor first = x.detach(), second = from.detach();
-  const int64_t oh = (x.size(2) + 2 * p.padding[0] - p.kernel[0]) / p.stride[0] + 1,
-                ow = (x.size(3) + 2 * p.padding[1] - p.kernel[1]) / p.stride[1] + 1;
-  const auto windows = [&](const Tensor& t, double edge) {
-    const Tensor all = pad(t, {{p.padding[0], p.padding[0]}, {p.padding[1], p.padding[1]}},
-                           PadMode::constant, edge);
-    const Layout& l = all.layout();
-    const Layout overlapping({t.size(0), t.size(1), oh, ow, p.kernel[0], p.kernel[1]},
-                             {l.stride(0), l.stride(1), l.stride(2) * p.stride[0],
-                              l.stride(3) * p.stride[1], l.stride(2), l.stride(3)},
-                             l.offset());
-    return Tensor(all.storage(), all.dtype(), overlapping).flatten(4, 5);
-  };
-  const Tensor best = argmax(windows(first, -INFINITY), -1, true);
-  Tensor out = gather(windows(second, 0), best, -1).squeeze(-1);
-  if (tape::is_wanted(from)) {
-    const auto rule = [](const tape::Vjp& v) {
-      v.to(1, max_pool2d_grad(v.x(0), v.grad(), v.arguments<PoolParams>()));
-    };
-    tape::remember(out, "max_pool2d_chosen", rule, {first, from}, p);
-  }
-  return out;
+ResultSpec checked_pool(const OpCall& call) {
+  PoolParams params = call.get<PoolParams>();
+  return dense(call.x().dtype(), check_pool(called_of(call), call.x(), params));
+}
+
+ResultSpec checked_pool_grad(const OpCall& call) {
+  const Called called{call.op, 2};
+  PoolParams params = call.get<PoolParams>();
+  check_grad(called, call.x(0), call.x(1), check_pool(called, call.x(0), params));
+  return like(call.x());
 }
 
 Tensor pool_grad(Op op, const Tensor& x, const Tensor& grad, PoolParams params) {
-  const Called called{op, 2};
-  check_grad(called, x, grad, check_pool(called, x, params));
-  Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
-  backend(x.device()).pool2d_grad(op, out.mutable_view(), grad.view(), x.view(), params);
-  if (tape::is_wanted(x, grad)) {
-    // Of x, which chooses, or whose shape alone counts, the derivative is 0.
-    const auto of_mean = [](const tape::Vjp& v) {
-      v.to_if_wanted(1, [&] { return avg_pool2d(v.grad(), v.arguments<PoolParams>()); });
-    };
-    const auto of_max = [](const tape::Vjp& v) {
-      v.to_if_wanted(1, [&] { return chosen_by_max(v.x(0), v.grad(), v.arguments<PoolParams>()); });
-    };
-    tape::remember(out, "pool2d_grad", op == Op::avg_pool2d ? tape::Rule(of_mean) : of_max,
-                   {x, grad}, params);
-  }
-  return out;
+  check_pool({op, 2}, x, params);
+  return apply(
+      {.op = op, .inputs = {&x, &grad}, .attributes = params, .part = Part::input_gradient});
 }
 
-/// Errors: sizes that an image can't have. Gives the output's shape and the steps of its places.
+ResultSpec checked_conv_weight(const OpCall& call) {
+  const Tensor &x = call.x(0), &grad = call.x(1);
+  const ConvParams& params = call.get<ConvWeight>().params;
+  const std::array<int64_t, 2>& sizes = call.get<ConvWeight>().kernel;
+  const Called called{Op::conv2d, 2};
+  check_operand(called.op, x);
+  check_same(called.op, x, grad);
+  check_range(called, params);
+  const auto operands = [&] { return fmt::format("x {}, grad {}", x.str(), grad.str()); };
+  if (x.rank() != 4 || grad.rank() != 4 || x.size(1) % params.groups != 0 ||
+      grad.size(1) % params.groups != 0) {
+    throw Error(called.name, "operands don't fit", operands(),
+                fmt::format("need x [b, c, h, w] and grad [b, o, oh, ow], c and o multiples of "
+                            "groups {}",
+                            params.groups));
+  }
+  int64_t size[2];
+  for (int i = 0; i < 2; ++i) {
+    const int64_t window =
+        reach(called, operands, sizes[static_cast<size_t>(i)], params.dilation[i]);
+    size[i] =
+        output_size(called, operands, x.size(2 + i), window, params.stride[i], params.padding[i]);
+  }
+  check_grad(called, x, grad, {x.size(0), grad.size(1), size[0], size[1]});
+  return dense(x.dtype(), {grad.size(1), x.size(1) / params.groups, sizes[0], sizes[1]});
+}
+
+/// Returns the output's shape and the input's step per output. Errors: sizes out of range.
 Shape check_upsample(const Called& called, const Tensor& x, const UpsampleParams& p,
                      ResampleParams* steps) {
   check_operand(called.op, x);
   if (x.rank() != 4) {
-    throw Error(called.name(), "the rank doesn't fit", x.str(),
+    throw Error(called.name, "the rank doesn't fit", x.str(),
                 fmt::format("need rank {}", called.dims + 2));
   }
   steps->align_corners = p.align_corners;
@@ -281,7 +295,7 @@ Shape check_upsample(const Called& called, const Tensor& x, const UpsampleParams
     const int64_t in = x.size(2 + static_cast<int>(i)), out = p.size[i];
     const double factor = p.scale_factor[i];
     if (out < 1 || in < 1 || !std::isfinite(factor) || factor < 0) {
-      throw Error(called.name(), "sizes don't fit",
+      throw Error(called.name, "sizes don't fit",
                   fmt::format("{} to [{}, {}], scale factor [{}, {}]", x.str(), p.size[0],
                               p.size[1], p.scale_factor[0], p.scale_factor[1]),
                   "need sizes of 1 or more and scale factors that are positive, or 0 for none");
@@ -296,42 +310,80 @@ Shape check_upsample(const Called& called, const Tensor& x, const UpsampleParams
   return {x.size(0), x.size(1), p.size[0], p.size[1]};
 }
 
-Tensor upsample(Op op, const Called& called, const Tensor& x, const UpsampleParams& params) {
+ResultSpec checked_upsample(const OpCall& call) {
   ResampleParams steps;
-  Tensor out = Tensor::empty(check_upsample(called, x, params, &steps), x.dtype(), x.device());
-  backend(x.device()).resample(op, out.mutable_view(), x.view(), steps);
-  if (tape::is_wanted(x)) tape::remember(out, op, {x}, params);
-  return out;
+  return dense(call.x().dtype(),
+               check_upsample(called_of(call), call.x(), call.get<UpsampleParams>(), &steps));
+}
+
+ResultSpec checked_upsample_grad(const OpCall& call) {
+  const Called called{call.op, 2};
+  ResampleParams steps;
+  check_grad(called, call.x(0), call.x(1),
+             check_upsample(called, call.x(0), call.get<UpsampleParams>(), &steps));
+  return like(call.x());
+}
+
+/// The steps of a call that has been checked.
+ResampleParams steps_of(const OpCall& call) {
+  ResampleParams steps;
+  check_upsample(called_of(call), call.x(), call.get<UpsampleParams>(), &steps);
+  return steps;
+}
+
+Tensor upsample(Op op, const Called& called, const Tensor& x, const UpsampleParams& params) {
+  return apply({op, {&x}, params, called.name.data()});
 }
 
 Tensor upsample_grad(Op op, const Tensor& x, const Tensor& grad, const UpsampleParams& params) {
-  const Called called{op, 2};
-  ResampleParams steps;
-  check_grad(called, x, grad, check_upsample(called, x, params, &steps));
-  Tensor out = Tensor::empty(x.shape(), x.dtype(), x.device());
-  backend(x.device()).resample_grad(op, out.mutable_view(), grad.view(), steps);
-  if (tape::is_wanted(grad)) {
-    const auto nearest = [](const tape::Vjp& v) {
-      v.to_x(upsample_nearest2d(v.grad(), v.arguments<UpsampleParams>()));
-    };
-    const auto bilinear = [](const tape::Vjp& v) {
-      v.to_x(upsample_bilinear2d(v.grad(), v.arguments<UpsampleParams>()));
-    };
-    tape::remember(out, "resample_grad",
-                   op == Op::upsample_nearest2d ? tape::Rule(nearest) : tape::Rule(bilinear),
-                   {grad}, params);
-  }
-  return out;
+  return apply(
+      {.op = op, .inputs = {&x, &grad}, .attributes = params, .part = Part::input_gradient});
 }
 
 /// x [b, c, l] as [b, c, 1, l].
 Tensor as_image(const Called& called, const Tensor& x) {
   check_operand(called.op, x);
-  if (x.rank() != 3) throw Error(called.name(), "the rank doesn't fit", x.str(), "need rank 3");
+  if (x.rank() != 3) throw Error(called.name, "the rank doesn't fit", x.str(), "need rank 3");
   return x.unsqueeze(2);
 }
 
 }  // namespace
+
+namespace bodies {
+
+const OpBody conv2d{checked_conv, [](Backend& backend, const OpCall& call, const Tensor* out) {
+                      backend.conv2d(out->mutable_view(), call.x(0).view(), call.x(1).view(),
+                                     call.get<ConvParams>());
+                    }};
+const OpBody conv2d_weight{checked_conv_weight,
+                           [](Backend& backend, const OpCall& call, const Tensor* out) {
+                             backend.conv2d_weight(out->mutable_view(), call.x(0).view(),
+                                                   call.x(1).view(), call.get<ConvWeight>().params);
+                           }};
+const OpBody conv_transpose2d{
+    checked_conv_transpose, [](Backend& backend, const OpCall& call, const Tensor* out) {
+      backend.conv2d_input(out->mutable_view(), call.x(0).view(), call.x(1).view(),
+                           call.get<ConvTranspose>().params);
+    }};
+const OpBody pool2d{checked_pool, [](Backend& backend, const OpCall& call, const Tensor* out) {
+                      backend.pool2d(call.op, out->mutable_view(), call.x().view(),
+                                     call.get<PoolParams>());
+                    }};
+const OpBody pool2d_grad{checked_pool_grad,
+                         [](Backend& backend, const OpCall& call, const Tensor* out) {
+                           backend.pool2d_grad(call.op, out->mutable_view(), call.x(1).view(),
+                                               call.x(0).view(), call.get<PoolParams>());
+                         }};
+const OpBody upsample2d{
+    checked_upsample, [](Backend& backend, const OpCall& call, const Tensor* out) {
+      backend.resample(call.op, out->mutable_view(), call.x().view(), steps_of(call));
+    }};
+const OpBody upsample2d_grad{
+    checked_upsample_grad, [](Backend& backend, const OpCall& call, const Tensor* out) {
+      backend.resample_grad(call.op, out->mutable_view(), call.x(1).view(), steps_of(call));
+    }};
+
+}  // namespace bodies
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvParams& params) {
   const Called called{Op::conv2d, 2};
@@ -364,33 +416,10 @@ Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bia
 
 Tensor conv2d_weight(const Tensor& x, const Tensor& grad, std::array<int64_t, 2> kernel,
                      const ConvParams& params) {
-  const Called called{Op::conv2d, 2};
-  check_operand(called.op, x);
-  check_same(called.op, x, grad);
-  check_range(called, params);
-  const auto operands = [&] { return fmt::format("x {}, grad {}", x.str(), grad.str()); };
-  if (x.rank() != 4 || grad.rank() != 4 || x.size(1) % params.groups != 0 ||
-      grad.size(1) % params.groups != 0) {
-    throw Error(called.name(), "operands don't fit", operands(),
-                fmt::format("need x [b, c, h, w] and grad [b, o, oh, ow], c and o multiples of "
-                            "groups {}",
-                            params.groups));
-  }
-  int64_t size[2];
-  for (int i = 0; i < 2; ++i) {
-    const int64_t window =
-        reach(called, operands, kernel[static_cast<size_t>(i)], params.dilation[i]);
-    size[i] =
-        output_size(called, operands, x.size(2 + i), window, params.stride[i], params.padding[i]);
-  }
-  check_grad(called, x, grad, {x.size(0), grad.size(1), size[0], size[1]});
-  Tensor out = Tensor::empty({grad.size(1), x.size(1) / params.groups, kernel[0], kernel[1]},
-                             x.dtype(), x.device());
-  backend(x.device()).conv2d_weight(out.mutable_view(), x.view(), grad.view(), params);
-  if (tape::is_wanted(x, grad)) {
-    tape::remember(out, "conv2d_weight", tape::conv2d_weight_rule, {x, grad}, params);
-  }
-  return out;
+  return apply({.op = Op::conv2d,
+                .inputs = {&x, &grad},
+                .attributes = ConvWeight{params, kernel},
+                .part = Part::weight_gradient});
 }
 
 Tensor max_pool2d(const Tensor& x, const PoolParams& params) {

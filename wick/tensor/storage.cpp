@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "wick/backend/backend.h"
+#include "wick/base/error.h"
 #include "wick/tensor/memory.h"
 
 namespace wick {
@@ -16,10 +17,15 @@ Storage::Storage(Device device, void* data, size_t bytes, std::shared_ptr<const 
       file_backed_(file_backed) {}
 
 std::shared_ptr<Storage> Storage::allocate(Device device, size_t bytes) {
+  // make_shared needs a public constructor; one allocation holds the storage and its counts.
+  struct Allocated : Storage {
+    Allocated(Device device, void* data, size_t bytes)
+        : Storage(device, data, bytes, nullptr, false) {}
+  };
   Backend& b = backend(device);
   void* data = b.alloc(bytes);
   try {
-    return std::shared_ptr<Storage>(new Storage(device, data, bytes, nullptr, false));
+    return std::make_shared<Allocated>(device, data, bytes);
   } catch (...) {
     b.free(data, bytes);
     throw;
@@ -29,7 +35,7 @@ std::shared_ptr<Storage> Storage::allocate(Device device, size_t bytes) {
 std::shared_ptr<Storage> Storage::map(const void* data, size_t bytes,
                                       std::shared_ptr<const void> owner, bool file_backed) {
   if (owner == nullptr) owner = std::make_shared<int>(0);
-  // Never written through: every writer asks writable() first.
+  // The const_cast is safe: every writer checks writable() first.
   return std::shared_ptr<Storage>(
       new Storage(Device::cpu(), const_cast<void*>(data), bytes, std::move(owner), file_backed));
 }
@@ -43,7 +49,24 @@ std::shared_ptr<Storage> Storage::map_on(Device device, const void* data, size_t
       new Storage(device, const_cast<void*>(data), bytes, std::move(owner), false));
 }
 
+std::shared_ptr<Storage> Storage::traced(Device device, size_t bytes) {
+  // One allocation with its counts: a weak reference then keeps the address from being used again,
+  // by which a trace knows the storage.
+  struct Traced : Storage {
+    Traced(Device device, size_t bytes) : Storage(device, nullptr, bytes, nullptr, false) {}
+  };
+  auto storage = std::make_shared<Traced>(device, bytes);
+  storage->traced_ = true;
+  return storage;
+}
+
+void Storage::fail_traced() {
+  throw Error(ErrorKind::runtime, "trace", "values are read while a function is traced", "",
+              "a traced function can't depend on values: read them outside of it");
+}
+
 Storage::~Storage() {
+  if (traced_) return;
   if (owner_ == nullptr) {
     backend(device_).free(data_, bytes_);
   } else {

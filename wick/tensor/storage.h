@@ -21,27 +21,39 @@ class WICK_API Storage {
   /// work has ended; aligned to 64 bytes, as backends expect. Errors: no such device here.
   static std::shared_ptr<Storage> map_on(Device device, const void* data, size_t bytes,
                                          std::shared_ptr<const void> owner);
+  /// Storage without memory, for the results of calls that are traced and not run
+  /// (wick/graph/trace.h).
+  static std::shared_ptr<Storage> traced(Device device, size_t bytes);
   ~Storage();
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
 
-  void* data() const { return data_; }
+  /// Errors: it is traced.
+  void* data() const {
+    if (traced_) [[unlikely]] {
+      fail_traced();
+    }
+    return data_;
+  }
   size_t bytes() const { return bytes_; }
   Device device() const { return device_; }
   /// False for mapped storage.
   bool writable() const { return owner_ == nullptr; }
+  bool is_traced() const { return traced_; }
   /// Whether its pages can be given back to the system without losing what they hold.
   bool file_backed() const { return file_backed_; }
 
  private:
   Storage(Device device, void* data, size_t bytes, std::shared_ptr<const void> owner,
           bool file_backed);
+  [[noreturn]] static void fail_traced();
 
   Device device_;
   void* data_;
   size_t bytes_;
   std::shared_ptr<const void> owner_;
   bool file_backed_;
+  bool traced_ = false;
 };
 
 }  // namespace wick

@@ -21,7 +21,7 @@ Tensor without_node(const Tensor& x) {
   return plain;
 }
 
-/// Sets whether calls are remembered, for the length of a scope.
+/// Sets whether calls are recorded, for the length of a scope.
 class Enabled {
  public:
   explicit Enabled(bool now) : before_(std::exchange(enabled(), now)) {}
@@ -41,7 +41,7 @@ bool& enabled() {
 }
 
 Node::~Node() {
-  // Each node that only this one holds is emptied before it goes, so that none goes inside another.
+  // Destroys nodes that only this one holds in a loop: recursion could overflow the stack.
   std::vector<std::shared_ptr<Node>> going;
   const auto take = [&](std::vector<Tensor>& tensors) {
     for (Tensor& x : tensors) {
@@ -59,32 +59,55 @@ Node::~Node() {
   }
 }
 
-void remember(Tensor& result, std::string_view name, Rule rule, std::vector<Tensor> inputs,
-              std::any arguments, bool keep) {
-  if (!is_float(result.dtype())) return;
+namespace {
+
+std::shared_ptr<Node> make_node(std::string_view name, Rule rule, const Attributes& attributes) {
   auto node = std::make_shared<Node>();
   node->name = name;
   node->rule = rule;
-  node->inputs = std::move(inputs);
-  if (keep) node->result = without_node(result);
-  node->arguments = std::move(arguments);
+  node->attributes = attributes;
   node->number = ++calls;
-  result.set_node(std::move(node));
+  return node;
 }
 
-void remember(Tensor& result, Op op, std::vector<Tensor> inputs, std::any arguments) {
-  const OpRule& row = rule_of(op);
-  if (row.rule == nullptr) refuse(name(op), inputs.front(), "its row in ops.def has no rule");
-  remember(result, name(op), row.rule, std::move(inputs), std::move(arguments), row.keeps_result);
+}  // namespace
+
+void record(std::span<Tensor> results, const OpCall& call) {
+  if (!is_float(results[0].dtype())) return;
+  const OpRule& rule = rule_of(call.op, call.part);
+  if (rule.rule == nullptr) refuse(call.name(), call.x(), "its row in ops.def has no rule");
+  auto node = make_node(name(call.op), rule.rule, call.attributes);
+  for (size_t i = 0; i < call.inputs.size(); ++i) node->inputs.push_back(call.x(i));
+  if (call.weight != nullptr) {
+    node->weight = std::make_shared<const Weight>(*call.weight);
+    // If the weight needs a gradient, its matrices are inputs after the operands.
+    if (call.weight->needs_grad()) {
+      const std::vector<Tensor>& sources = call.weight->sources();
+      node->inputs.insert(node->inputs.end(), sources.begin(), sources.end());
+    }
+  }
+  if (rule.keeps != Keeps::nothing) {
+    const size_t i = rule.keeps == Keeps::second ? 1 : 0;
+    node->results[i] = without_node(results[i]);
+  }
+  results[0].set_node(std::move(node));
+}
+
+void record(Tensor& result, std::string_view name, Rule rule, std::vector<Tensor> inputs,
+            const Attributes& attributes) {
+  if (!is_float(result.dtype())) return;
+  auto node = make_node(name, rule, attributes);
+  node->inputs = std::move(inputs);
+  result.set_node(std::move(node));
 }
 
 void refuse(std::string_view name, const Tensor& x, std::string_view why) {
   throw Error(ErrorKind::not_implemented, name, "not differentiable", x.str(), std::string(why));
 }
 
-Tensor Vjp::y() const {
-  Tensor y = node_->result;
-  y.set_node(node_);
+Tensor Vjp::y(size_t i) const {
+  Tensor y = node_->results[i];
+  if (i == 0) y.set_node(node_);
   return y;
 }
 
@@ -108,7 +131,7 @@ Tensor sum_to(const Tensor& x, const Shape& shape) {
 
 namespace {
 
-/// Goes from a result back to what it was made of, the latest calls first.
+/// Visits the nodes that a result depends on, the latest calls first.
 class Walk {
  public:
   Walk(const Tensor& y, const Tensor& gradient) {
@@ -131,7 +154,7 @@ class Walk {
     }
   }
 
-  /// Calls visit(node, its gradient) for every node, all of whose gradient has come together then.
+  /// Calls visit(node, gradient) for every node once its gradient is complete.
   template <class F>
   void run(const F& visit) {
     while (!pending_.empty()) {

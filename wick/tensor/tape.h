@@ -1,9 +1,9 @@
 #pragma once
 
-// How results remember the calls that made them. Only functions over tensors see this; users have
+// Calls recorded for gradients. Internal to the functions over tensors; users include
 // wick/tensor/autograd.h.
 
-#include <any>
+#include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -14,36 +14,40 @@
 #include <vector>
 
 #include "wick/op/op.h"
+#include "wick/tensor/call.h"
 #include "wick/tensor/tensor.h"
 
 namespace wick::tape {
 
 class Vjp;
-/// Gives gradients of a call's inputs from that of its result: a vector-Jacobian product.
+/// Computes the gradients of a call's inputs from its result's: a vector-Jacobian product.
 using Rule = void (*)(const Vjp&);
 
-/// A call, or a leaf: a tensor whose gradient was asked for.
+/// A recorded call, or a leaf: a tensor made by requires_grad().
 struct Node {
   std::string_view name;
   Rule rule = nullptr;  ///< null: a leaf
   std::vector<Tensor> inputs;
-  Tensor result;        ///< without its node, which would keep itself alive; undefined: not kept
-  std::any arguments;   ///< what else the function got
-  uint64_t number = 0;  ///< calls count up: a result's is larger than its inputs'
+  /// The call's results that the rule reads; others are undefined. They are stored without their
+  /// nodes: a tensor that holds this node would keep it alive.
+  std::array<Tensor, OpBody::kMostResults> results;
+  Attributes attributes;
+  std::shared_ptr<const Weight> weight;  ///< of linear
+  uint64_t number = 0;  ///< larger than the inputs' numbers; 0 for leaves
 
-  std::mutex mutex;  ///< of what follows, in leaves
+  std::mutex mutex;  ///< guards a leaf's gradient
   Tensor gradient;
 
   Node() = default;
-  ~Node();  // a long chain of nodes isn't taken down by recursion
+  ~Node();  // destroys a chain of nodes without recursion
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 };
 
-/// Whether calls are remembered on this thread.
+/// Whether calls are recorded on this thread.
 bool& enabled();
 
-/// What a rule reads and gives.
+/// The interface of a rule: the call's inputs, results and attributes, and the gradients.
 class Vjp {
  public:
   Vjp(const std::shared_ptr<Node>& node, Tensor gradient)
@@ -51,20 +55,21 @@ class Vjp {
 
   const Tensor& x(size_t i = 0) const { return node_->inputs[i]; }
   size_t inputs() const { return node_->inputs.size(); }
-  /// The call's result.
-  Tensor y() const;
+  /// A result of the call, if OpRule::keeps says so.
+  Tensor y(size_t i = 0) const;
   /// The gradient of the result, of its shape and dtype.
   const Tensor& grad() const { return gradient_; }
   template <class T>
-  const T& arguments() const {
-    return *std::any_cast<T>(&node_->arguments);
+  const T& get() const {
+    return *std::get_if<T>(&node_->attributes);
   }
-  /// Whether anybody asks for the gradient of input i.
+  const Weight& weight() const { return *node_->weight; }
+  /// Whether the gradient of input i is needed.
   bool wants(size_t i) const;
-  /// Gives it. Dims that were broadcast are summed.
+  /// Sets the gradient of input i; sums it over dims that the call broadcast.
   void to(size_t i, const Tensor& gradient) const;
   void to_x(const Tensor& gradient) const { to(0, gradient); }
-  /// The same, made only where it is asked for.
+  /// Sets the gradient of input i to make() if it is needed.
   template <class F>
   void to_if_wanted(size_t i, const F& make) const {
     if (wants(i)) to(i, make());
@@ -78,35 +83,37 @@ class Vjp {
   mutable std::vector<Tensor> to_;
 };
 
-/// Whether a call with these inputs is to be remembered.
+/// Whether a call with these inputs must be recorded.
+inline bool is_wanted(const Tensor& x) { return x.needs_grad() && enabled(); }
+inline bool is_wanted(const Tensor& a, const Tensor& b) {
+  return (a.needs_grad() || b.needs_grad()) && enabled();
+}
 inline bool is_wanted(std::span<const Tensor> inputs) {
   for (const Tensor& x : inputs) {
-    if (x.node() != nullptr) return enabled();
+    if (x.needs_grad()) return enabled();
   }
   return false;
 }
-inline bool is_wanted(const Tensor& x) { return x.node() != nullptr && enabled(); }
-inline bool is_wanted(const Tensor& a, const Tensor& b) {
-  return (a.node() != nullptr || b.node() != nullptr) && enabled();
-}
 
-/// Lets `result` remember the call that made it. keep: the rule asks for y().
-void remember(Tensor& result, std::string_view name, Rule rule, std::vector<Tensor> inputs,
-              std::any arguments = {}, bool keep = false);
-/// The same by the op's row in the table of gradient rules, which has one for every row of ops.def
-/// that says so.
-void remember(Tensor& result, Op op, std::vector<Tensor> inputs, std::any arguments = {});
-/// Fails, because a call isn't differentiable. Errors: this one.
+/// Records a call with its results and its op's rule. Does nothing for integer and bool results.
+/// Errors: the op has no gradient.
+void record(std::span<Tensor> results, const OpCall& call);
+/// Records a function that isn't one call of an op: views, and copies part by part.
+void record(Tensor& result, std::string_view name, Rule rule, std::vector<Tensor> inputs,
+            const Attributes& attributes = {});
+/// Throws the error of a call that isn't differentiable.
 [[noreturn]] void refuse(std::string_view name, const Tensor& x, std::string_view why);
 
-/// A row of that table.
+/// Which result of a call is kept for its rule.
+enum class Keeps : uint8_t { nothing, result, second };
+/// The gradient rule of a call.
 struct OpRule {
   Rule rule = nullptr;
-  bool keeps_result = false;  ///< the rule asks for y()
+  Keeps keeps = Keeps::nothing;
 };
-const OpRule& rule_of(Op op);
+const OpRule& rule_of(Op op, Part part);
 
-/// x summed over what was broadcast to make it of `shape`.
+/// x summed over broadcast dims, back to `shape`.
 Tensor sum_to(const Tensor& x, const Shape& shape);
 
 }  // namespace wick::tape

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "wick/backend/backend.h"
+#include "wick/tensor/call.h"
 #include "wick/tensor/checks.h"
 #include "wick/tensor/ops.h"
 
@@ -12,24 +13,31 @@ namespace wick {
 
 namespace {
 
-/// Whether every element lies inside `bytes` of storage, and whole blocks where they are blocks.
+/// Whether the last dim is dense and whole blocks, and the other strides and the offset are whole
+/// blocks.
+bool is_whole_blocks(const Layout& layout, int64_t block) {
+  const int inner = layout.rank() - 1;
+  if (inner < 0 || layout.stride(inner) != 1 || layout.shape()[inner] % block != 0) return false;
+  for (int d = 0; d < inner; ++d) {
+    if (layout.shape()[d] > 1 && layout.stride(d) % block != 0) return false;
+  }
+  return layout.offset() % block == 0;
+}
+
+/// Whether every element lies inside `bytes` of storage, and a block dtype in whole blocks.
 bool lies_inside(const Layout& layout, DType dtype, size_t bytes) {
-  const int64_t block = info(dtype).block_elems;
   if (layout.elems() == 0) return true;
-  __int128 first = layout.offset(), last = layout.offset();
+  const int64_t block = info(dtype).block_elems;
+  if (block > 1 && !is_whole_blocks(layout, block)) return false;
+  int64_t first = layout.offset(), last = layout.offset();
   for (int d = 0; d < layout.rank(); ++d) {
-    const __int128 reach = static_cast<__int128>(layout.stride(d)) * (layout.shape()[d] - 1);
-    (reach < 0 ? first : last) += reach;
+    int64_t reach;
+    if (__builtin_mul_overflow(layout.stride(d), layout.shape()[d] - 1, &reach)) return false;
+    int64_t& end = reach < 0 ? first : last;
+    if (__builtin_add_overflow(end, reach, &end)) return false;
   }
-  if (block > 1) {
-    const int inner = layout.rank() - 1;
-    if (inner < 0 || layout.stride(inner) != 1 || layout.shape()[inner] % block != 0) return false;
-    for (int d = 0; d < inner; ++d) {
-      if (layout.shape()[d] > 1 && layout.stride(d) % block != 0) return false;
-    }
-    if (layout.offset() % block != 0) return false;
-  }
-  return first >= 0 && (last / block + 1) * info(dtype).block_bytes <= static_cast<__int128>(bytes);
+  const auto blocks = static_cast<int64_t>(bytes / static_cast<size_t>(info(dtype).block_bytes));
+  return first >= 0 && (block > 1 ? last / block : last) < blocks;
 }
 
 }  // namespace
@@ -58,25 +66,14 @@ Tensor Tensor::with(const Layout& layout) const {
 }
 
 Tensor Tensor::empty(const Shape& shape, DType dtype, Device device) {
-  const int64_t block = wick::info(dtype).block_elems;
-  if (block > 1 && (shape.rank() == 0 || shape.back() % block != 0)) {
-    throw Error("empty", "the last dimension isn't whole blocks",
-                fmt::format("{}{}", name(dtype), shape.str()),
-                fmt::format("need a multiple of {}", block));
-  }
-  const Shape checked(shape.dims());  // sizes may have been multiplied up by an op: refuse overflow
-  const __int128 bytes = static_cast<__int128>(checked.elems() / block) * info(dtype).block_bytes;
-  if (bytes > (__int128{1} << 62)) {
-    throw Error("empty", "too many bytes", fmt::format("{}{}", name(dtype), shape.str()));
-  }
-  return Tensor(Storage::allocate(device, static_cast<size_t>(bytes)), dtype,
+  return Tensor(result_storage(device, storage_bytes(shape, dtype)), dtype,
                 Layout::contiguous(shape));
 }
 
 Tensor Tensor::full(const Shape& shape, Scalar value, DType dtype, Device device) {
   Tensor out = empty(shape, dtype, device);
   out.require_real("full");
-  backend(device).fill(out.mutable_view(), element_value(dtype, value));
+  apply_into({Op::fill, {}, Numbers{value}}, out);
   return out;
 }
 
@@ -95,7 +92,7 @@ Tensor Tensor::arange(Scalar start, int64_t count, Scalar step, DType dtype, Dev
     throw Error(ErrorKind::type, "arange", "not for this dtype", name(dtype),
                 "make integers and convert them");
   }
-  backend(device).iota(out.mutable_view(), start, step);
+  apply_into({Op::iota, {}, Numbers{start, step}}, out);
   return out;
 }
 
@@ -106,7 +103,9 @@ Tensor Tensor::from_bytes(const void* data, size_t count, DType dtype, const Sha
                 fmt::format("{} values, shape {}", count, shape.str()),
                 fmt::format("{} != {}", count, shape.elems()));
   }
-  Tensor out = empty(shape, dtype, device);
+  // Memory of its own also while a function is traced: a constant of the graph.
+  Tensor out(Storage::allocate(device, storage_bytes(shape, dtype)), dtype,
+             Layout::contiguous(shape));
   backend(device).upload(out.storage_->data(), data, out.storage_->bytes());
   return out;
 }
@@ -124,6 +123,10 @@ void Tensor::require_real(const char* op) const {
 }
 
 void Tensor::require_copyable(DType dtype) const {
+  if (defined() && storage_->is_traced()) {
+    throw Error(ErrorKind::runtime, "to_vector", "values are read while a function is traced",
+                str(), "a traced function can't depend on values: read them outside of it");
+  }
   if (dtype != this->dtype() && !(this->dtype() == DType::boolean && dtype == DType::u8)) {
     throw Error(ErrorKind::type, "to_vector", "another dtype", str(),
                 fmt::format("asked for {}; convert to {} first", name(dtype), name(dtype)));

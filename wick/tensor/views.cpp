@@ -5,6 +5,7 @@
 
 #include "wick/backend/backend.h"
 #include "wick/base/error.h"
+#include "wick/tensor/checks.h"
 #include "wick/tensor/ops.h"
 #include "wick/tensor/tape.h"
 #include "wick/tensor/tensor.h"
@@ -14,25 +15,19 @@ namespace {
 
 using tape::Vjp;
 
-/// What a slice is of its tensor.
-struct Range {
-  int dim;
-  int64_t start, stop, step;
-};
+Tensor put_slice(const Tensor& x, const Shape& shape, const SliceRange& r);
 
-Tensor put_slice(const Tensor& x, const Shape& shape, const Range& r);
+void slice_rule(const Vjp& v) { v.to_x(put_slice(v.grad(), v.x().shape(), v.get<SliceRange>())); }
 
-void slice_rule(const Vjp& v) { v.to_x(put_slice(v.grad(), v.x().shape(), v.arguments<Range>())); }
-
-/// Zeros of a shape, with x as their slice.
-Tensor put_slice(const Tensor& x, const Shape& shape, const Range& r) {
+/// Zeros of a shape, with x copied to a slice of them.
+Tensor put_slice(const Tensor& x, const Shape& shape, const SliceRange& r) {
   Tensor out = Tensor::zeros(shape, x.dtype(), x.device());
-  backend(x.device()).copy(out.slice(r.dim, r.start, r.stop, r.step).mutable_view(), x.view());
+  apply_into({Op::copy, {&x}}, out.slice(r.dim, r.start, r.stop, r.step));
   if (tape::is_wanted(x)) {
-    tape::remember(
+    tape::record(
         out, "slice",
         [](const Vjp& v) {
-          const auto& at = v.arguments<Range>();
+          const auto& at = v.get<SliceRange>();
           v.to_x(v.grad().slice(at.dim, at.start, at.stop, at.step));
         },
         {x}, r);
@@ -40,12 +35,13 @@ Tensor put_slice(const Tensor& x, const Shape& shape, const Range& r) {
   return out;
 }
 
-/// Of views that only name the dims otherwise.
+/// The rule of views that keep the order of elements.
 void reshape_rule(const Vjp& v) { v.to_x(v.grad().reshape(v.x().shape())); }
 
-Tensor remembered(Tensor out, std::string_view name, tape::Rule rule, const Tensor& x,
-                  std::any arguments = {}) {
-  if (tape::is_wanted(x)) tape::remember(out, name, rule, {x}, std::move(arguments));
+/// Records `out`, a view of x, for gradients if x needs one; returns it.
+Tensor recorded(Tensor out, std::string_view name, tape::Rule rule, const Tensor& x,
+                const Attributes& attributes = {}) {
+  if (tape::is_wanted(x)) tape::record(out, name, rule, {x}, attributes);
   return out;
 }
 
@@ -54,57 +50,60 @@ Tensor remembered(Tensor out, std::string_view name, tape::Rule rule, const Tens
 Tensor Tensor::narrow(int dim, int64_t start, int64_t length) const {
   if (!defined()) throw Error("narrow", "undefined tensor");
   if (is_block(dtype_) && resolve_dim("narrow", dim, rank()) == rank() - 1) require_real("narrow");
-  return remembered(with(layout_.narrow(dim, start, length)), "narrow", slice_rule, *this,
-                    Range{dim, start, start + length, 1});
+  return recorded(with(layout_.narrow(dim, start, length)), "narrow", slice_rule, *this,
+                  SliceRange{dim, start, start + length, 1});
 }
 
 Tensor Tensor::slice(int dim, int64_t start, int64_t stop, int64_t step) const {
   if (!defined()) throw Error("slice", "undefined tensor");
   if (is_block(dtype_) && resolve_dim("slice", dim, rank()) == rank() - 1) require_real("slice");
-  return remembered(with(layout_.slice(dim, start, stop, step)), "slice", slice_rule, *this,
-                    Range{dim, start, stop, step});
+  return recorded(with(layout_.slice(dim, start, stop, step)), "slice", slice_rule, *this,
+                  SliceRange{dim, start, stop, step});
 }
 
 Tensor Tensor::transpose(int dim_a, int dim_b) const {
   require_real("transpose");
-  return remembered(
+  return recorded(
       with(layout_.transpose(dim_a, dim_b)), "transpose",
       [](const Vjp& v) {
-        const auto [a, b] = v.arguments<std::pair<int, int>>();
-        v.to_x(v.grad().transpose(a, b));
+        const auto& dims = v.get<DimOrder>().dims;
+        v.to_x(v.grad().transpose(dims[0], dims[1]));
       },
-      *this, std::pair(dim_a, dim_b));
+      *this, DimOrder{{dim_a, dim_b}, 2});
 }
 
 Tensor Tensor::permute(std::span<const int> order) const {
   require_real("permute");
   Tensor out = with(layout_.permute(order));
   if (!tape::is_wanted(*this)) return out;
-  std::vector<int> back(order.size());
+  DimOrder back{{}, rank()};
   for (size_t i = 0; i < order.size(); ++i) {
-    back[static_cast<size_t>(resolve_dim("permute", order[i], rank()))] = static_cast<int>(i);
+    back.dims[static_cast<size_t>(resolve_dim("permute", order[i], rank()))] = static_cast<int>(i);
   }
-  return remembered(
+  return recorded(
       out, "permute",
-      [](const Vjp& v) { v.to_x(v.grad().permute(v.arguments<std::vector<int>>())); }, *this,
-      std::move(back));
+      [](const Vjp& v) {
+        const auto& [dims, count] = v.get<DimOrder>();
+        v.to_x(v.grad().permute(std::span(dims.data(), static_cast<size_t>(count))));
+      },
+      *this, back);
 }
 
 Tensor Tensor::broadcast_to(const Shape& shape) const {
   require_real("broadcast_to");
-  return remembered(
+  return recorded(
       with(layout_.broadcast_to(shape)), "broadcast_to", [](const Vjp& v) { v.to_x(v.grad()); },
       *this);
 }
 
 Tensor Tensor::squeeze(int dim) const {
   require_real("squeeze");
-  return remembered(with(layout_.squeeze(dim)), "squeeze", reshape_rule, *this);
+  return recorded(with(layout_.squeeze(dim)), "squeeze", reshape_rule, *this);
 }
 
 Tensor Tensor::unsqueeze(int dim) const {
   require_real("unsqueeze");
-  return remembered(with(layout_.unsqueeze(dim)), "unsqueeze", reshape_rule, *this);
+  return recorded(with(layout_.unsqueeze(dim)), "unsqueeze", reshape_rule, *this);
 }
 
 std::vector<Tensor> Tensor::split(std::span<const int64_t> sizes, int dim) const {
@@ -137,7 +136,7 @@ std::vector<Tensor> Tensor::chunk(int64_t count, int dim) const {
 Tensor Tensor::reshape(const Shape& to) const {
   require_real("reshape");
   if (std::optional<Layout> view = layout_.reshape(to)) {
-    return remembered(with(*view), "reshape", reshape_rule, *this);
+    return recorded(with(*view), "reshape", reshape_rule, *this);
   }
   return contiguous().reshape(to);
 }
@@ -167,10 +166,7 @@ Tensor Tensor::contiguous() const { return layout().is_contiguous() ? *this : cl
 
 Tensor Tensor::clone() const {
   require_real("clone");
-  Tensor out = empty(shape(), dtype_, device());
-  backend(device()).copy(out.mutable_view(), view());
-  if (tape::is_wanted(*this)) tape::remember(out, Op::copy, {*this});
-  return out;
+  return apply({Op::copy, {this}});
 }
 
 Tensor Tensor::to(DType dtype) const {
@@ -182,14 +178,19 @@ Tensor Tensor::to(Device device) const {
   if (is_block(dtype_) && !layout_.is_contiguous()) {
     throw Error("to", "blocks in rows that aren't neighbours", str(), "take the whole tensor");
   }
+  if (storage_->is_traced()) {
+    throw Error(ErrorKind::runtime, "to", "moved to another device while a function is traced",
+                str(), "move it before, or the result afterwards");
+  }
+  const WithRecorder run_here(nullptr);  // of a constant of a traced function
   const Tensor dense = contiguous();
-  Tensor out = empty(shape(), dtype_, device);
+  Tensor out(Storage::allocate(device, storage_bytes(shape(), dtype_)), dtype_,
+             Layout::contiguous(shape()));
   const auto bytes = static_cast<size_t>(bytes_of(dtype_, elems()));
   const char* const from =
       static_cast<const char*>(dense.storage_->data()) + bytes_of(dtype_, dense.layout_.offset());
   backend(device).copy_from(out.storage_->data(), backend(this->device()), from, bytes);
-  return remembered(
-      out, "to", [](const Vjp& v) { v.to_x(v.grad().to(v.x().device())); }, *this);
+  return recorded(out, "to", [](const Vjp& v) { v.to_x(v.grad().to(v.x().device())); }, *this);
 }
 
 }  // namespace wick

@@ -14,7 +14,7 @@
 namespace wick::text {
 namespace {
 
-// One merge line as it travels through the stages below.
+// One merge line; the stages of Block fill it in.
 struct Line {
   std::string_view left, joined;  // into the scratch text
   std::string_view right() const { return joined.substr(left.size()); }
@@ -42,8 +42,8 @@ void parse(size_t rank, std::string_view line, char* out, Line& parsed) {
   parsed.joined = {out, left + right};
 }
 
-/// A block of merge lines on its way into the table, in stages: each fetches what the next will
-/// read, since every step of a single line misses the cache.
+/// Some merge lines, processed together in stages: each stage prefetches what the next one reads,
+/// since nearly every look-up misses the cache.
 class Block {
  public:
   static constexpr size_t kLines = 32;
@@ -95,8 +95,8 @@ class Block {
   const TokenTable& tokens_;
   Line lines_[kLines];
   std::vector<char> scratch_;
-  // Vocabularies list most tokens in the order of their merges: the last result or the one after it
-  // is nearly always the next.
+  // The result of the previous merge. Vocabularies list most tokens in the order of their merges,
+  // so the next result is nearly always this token or the one after it.
   int32_t hint_ = 0;
 };
 

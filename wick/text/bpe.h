@@ -19,9 +19,9 @@ class MergeTable {
   };
   static constexpr uint32_t kNoRank = 0xffffffffu;
 
-  /// `merges` are "left right" in GPT-2's alphabet, best first. A rule whose parts or result the
-  /// vocabulary lacks can never apply and is left out; of a repeated rule the first counts.
-  /// `Error` where a line is not two words of the alphabet.
+  /// `merges` are "left right" in GPT-2's alphabet, in order of rank. A rule whose parts or result
+  /// the vocabulary lacks can never apply and is left out; of a repeated rule the first counts.
+  /// Errors: a line that is not two words of the alphabet.
   MergeTable(std::span<const std::string_view> merges, const TokenTable& tokens);
 
   Merge find(int32_t left, int32_t right) const {
@@ -45,8 +45,8 @@ class MergeTable {
     return (static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32) |
            static_cast<uint32_t>(right);
   }
-  /// Multilinear hashing of both tokens with random multipliers (Lemire and Kaser, 2014): two pairs
-  /// agree in the result's 32 bits for one multiplier in 2^32.
+  /// Multilinear hashing of both tokens with random multipliers (Lemire and Kaser, 2014): the
+  /// 32-bit results of two pairs collide with probability 2^-32.
   uint64_t hash(uint64_t key) const {
     const HashKey& k = multipliers_;
     return ((key >> 32) * k.a + static_cast<uint32_t>(key) * k.b) >> 32;
@@ -63,8 +63,8 @@ class WordEncoder {
   WordEncoder(const TokenTable& tokens, const MergeTable& merges)
       : tokens_(tokens), merges_(merges) {}
 
-  /// Appends the tokens of `word`: starting from its bytes, the adjacent pair of the lowest rank,
-  /// the leftmost of several, merges until none can. A byte without a token is left out.
+  /// Appends the tokens of `word`. Starts from its bytes and merges the adjacent pair of the lowest
+  /// rank, the leftmost of several, until no pair merges. A byte without a token is left out.
   void encode(std::string_view word, std::vector<int32_t>& out);
 
  private:

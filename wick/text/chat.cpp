@@ -25,8 +25,8 @@ std::string_view role_name(ChatRole role) {
   return "assistant";
 }
 
-// A stretch of a conversation: one marker, or text. Text reaches from marker to marker, since the
-// tokenizer may join its parts: the newline after a role and blanks at the front of the content.
+// A piece of a conversation: one marker, or all text between two markers. That text is encoded as a
+// whole, since one token may span the newline after a role and blanks at the front of the content.
 struct Segment {
   bool marker;
   std::string text;
@@ -106,7 +106,7 @@ std::string default_system_message(std::string_view chat_template) {
   // In the template it is a literal between the markers of a system turn; the newline is a
   // character or an escape. A turn that is put together from variables has a quote in between.
   constexpr std::string_view kOpen = "<|im_start|>system";
-  // Where the next end marker and the next quote lie is searched for once, not from each opening.
+  // The next end marker and the next quote are kept between openings: the search stays linear.
   size_t end = 0, quote = 0;
   for (size_t pos = chat_template.find(kOpen); pos != std::string_view::npos;
        pos = chat_template.find(kOpen, pos + 1)) {

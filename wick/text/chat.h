@@ -12,7 +12,7 @@
 
 namespace wick::text {
 
-/// How a model was taught to tell turns apart.
+/// The markup of turns that a model was trained with.
 enum class ChatFormat {
   chat_ml,  ///< <|im_start|>role\ncontent<|im_end|>\n
   llama3,   ///< <|start_header_id|>role<|end_header_id|>\n\ncontent<|eot_id|>, content trimmed
@@ -39,7 +39,7 @@ struct ChatOptions {
 WICK_API ChatRole parse_chat_role(std::string_view name);
 
 /// The format that a model's chat template (Jinja text, empty if the file has none) is written for;
-/// without a template, the one whose markers the vocabulary has. Empty: neither of the known ones.
+/// without a template, the one whose markers the vocabulary has. nullopt: no known format.
 WICK_API std::optional<ChatFormat> detect_chat_format(std::string_view chat_template,
                                                       const Tokenizer& tokenizer);
 
@@ -55,7 +55,7 @@ WICK_API std::string render_chat(ChatFormat format, std::span<const ChatMessage>
 
 /// The conversation as token ids, where only the format's own markers are control tokens: content
 /// that spells a marker stays text. Begins with the bos token in Llama 3's format, and in ChatML
-/// where the vocabulary asks for it. Where no content spells a marker, the ids of render_chat().
+/// where the vocabulary asks for it. If no content spells a marker, equals encode(render_chat()).
 /// Errors: a marker that the vocabulary lacks, ill-formed UTF-8.
 WICK_API std::vector<int32_t> encode_chat(const Tokenizer& tokenizer, ChatFormat format,
                                           std::span<const ChatMessage> messages,

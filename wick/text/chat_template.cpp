@@ -1,6 +1,6 @@
-// Judges chat templates without evaluating them: a scan that knows Jinja's tags, string literals
-// and concatenation gives the template's output as one text, in which an expression is a single
-// character; that text is held against the grammar of a format's turns.
+// Checks chat templates without evaluating them. A scan that knows Jinja's tags, string literals
+// and concatenation turns a template into one text, in which each expression is a single character;
+// that text is compared with the grammar of a format's turns.
 #include "wick/text/chat_template.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr char kExpression = '\1';  // the value of an expression, in the scanned output
 constexpr char kNothing = '\2';     // a value that belongs to no turn: bos_token, a set variable
-constexpr char kWrong = '\3';       // content that is filtered otherwise than in the format
+constexpr char kWrong = '\3';       // content whose filters differ from the format's
 
 constexpr std::string_view kBlank = " \t\n\r";
 
@@ -92,7 +92,7 @@ std::vector<std::string_view> operands(std::string_view text) {
   return parts;
 }
 
-/// Whether a text in one pair of brackets is `text`: "(a + b)", not "(a) + (b)".
+/// Whether one pair of brackets encloses all of `text`: "(a + b)", not "(a) + (b)".
 bool bracketed(std::string_view text) {
   if (text.size() < 2 || text.front() != '(' || text.back() != ')') return false;
   int depth = 0;
@@ -114,7 +114,7 @@ class Scanner {
     if (text_.ends_with('\n')) text_.remove_suffix(1);  // Jinja drops it
   }
 
-  /// The template's output; nothing where its tags don't close.
+  /// The template's output; nullopt if a tag isn't closed.
   std::optional<std::string> run() {
     size_t pos = 0;
     bool strip_left = false, after_block = false;
@@ -155,8 +155,8 @@ class Scanner {
 
  private:
   struct Block {
-    bool passed_over;  // the text around it makes the scan skip it
-    bool skipped;      // its present branch, or one around it
+    bool passed_over;  // an enclosing block is skipped
+    bool skipped;      // the current branch or an enclosing block is skipped
   };
 
   size_t find_tag(size_t pos) const {
@@ -174,7 +174,7 @@ class Scanner {
     if (!skips()) out_ += text;
   }
 
-  /// Whether a condition or a loop is about tools: "not message.tool_calls" isn't.
+  /// Whether a condition or a loop requires tools; "not message.tool_calls" doesn't.
   static bool about_tools(std::string_view condition) {
     for (size_t at = condition.find("tool"); at != std::string_view::npos;
          at = condition.find("tool", at + 1)) {

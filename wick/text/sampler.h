@@ -1,6 +1,6 @@
 #pragma once
 
-// Sampling belongs to text; it lives below because backends do it, too (Backend::sample).
+// The sampler is defined in wick/base because backends sample, too (Backend::sample).
 
 #include "wick/base/sampler.h"
 

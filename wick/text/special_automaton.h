@@ -9,10 +9,10 @@
 
 namespace wick::text {
 
-/// The automaton of Aho and Corasick ("Efficient string matching", 1975) over tokens read
-/// backwards: one pass over a text from its end tells the longest token that begins at each
-/// position. Building it takes time and memory linear in the tokens' bytes, a search time linear in
-/// the text's.
+/// The automaton of Aho and Corasick ("Efficient string matching", 1975) over reversed tokens: one
+/// pass over a text from its end finds the longest token that begins at each position. Building it
+/// takes time and memory linear in the bytes of the tokens, a search takes time linear in the bytes
+/// of the text.
 class SpecialAutomaton {
  public:
   /// `ids` name tokens with distinct bytes, none of them empty.
@@ -26,8 +26,8 @@ class SpecialAutomaton {
   struct Node {
     uint32_t first_child = kNone, sibling = kNone;
     uint32_t fail = kRoot;  // the longest proper suffix of this path that is a path, too
-    uint32_t longest =
-        kRoot;            // this node or the nearest behind `fail` that ends a token; kRoot: none
+    // The first node that ends a token: this one, then along `fail`; kRoot: none.
+    uint32_t longest = kRoot;
     uint32_t length = 0;  // of the token that ends here
     int32_t id = TokenTable::kNone;
     unsigned char byte = 0;
@@ -39,7 +39,7 @@ class SpecialAutomaton {
     return at;
   }
   uint32_t child_or_new(uint32_t node, unsigned char byte);
-  /// The node after `byte`: that of the longest suffix of the path and the byte which is a path.
+  /// The node after `byte`: the longest suffix of the path plus `byte` that is a path.
   uint32_t step(uint32_t node, unsigned char byte) const {
     for (;; node = nodes_[node].fail) {
       const uint32_t next = child(node, byte);

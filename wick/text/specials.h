@@ -15,7 +15,7 @@ namespace wick::text {
 
 class SpecialAutomaton;
 
-/// A set of tokens to be found verbatim in text, the leftmost first and the longest of those.
+/// Finds a set of tokens verbatim in text: the leftmost match, and the longest of those there.
 class SpecialMatcher {
  public:
   struct Match {
@@ -30,7 +30,7 @@ class SpecialMatcher {
 
   /// One pass over one text, in time linear in its length. Starts by comparing the text with the
   /// sorted tokens at each position, which is fastest for real vocabularies; once that has taken
-  /// more steps than a fixed multiple of the text's length, an automaton finds what is left.
+  /// more steps than a fixed multiple of the text's length, an automaton finds the other matches.
   class Cursor {
    public:
     Cursor(const SpecialMatcher& matcher, std::string_view text)

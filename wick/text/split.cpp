@@ -30,9 +30,9 @@ constexpr const char* kGpt2 =
     WICK_GPT2_CONTRACTIONS R"(| ?\p{L}+| ?\p{N}+| ?[^\p{L}\p{N})" WICK_SPACE "]+|[" WICK_SPACE
                            "]+(?![^" WICK_SPACE "])|[" WICK_SPACE "]+";
 
-// smollm first isolates every digit and then applies GPT-2's pattern to what lies between. One
-// pattern does both: a digit stands alone, and white space before a digit is at the end of its
-// stretch, so it isn't asked to leave its last character to the next word.
+// smollm first isolates every digit and then applies GPT-2's pattern to the text between digits.
+// One pattern does both: a digit stands alone, and white space before a digit keeps its last
+// character, which GPT-2's pattern otherwise leaves to the next word.
 constexpr const char* kSmolLm =
     WICK_GPT2_CONTRACTIONS R"(|\p{N}| ?\p{L}+| ?[^\p{L}\p{N})" WICK_SPACE "]+|[" WICK_SPACE
                            R"(]+(?![^\p{N})" WICK_SPACE "])|[" WICK_SPACE "]+";
@@ -112,7 +112,7 @@ Splitter::Splitter(const PreTokenizer& pre) {
                 fmt::format("{} at offset {}, PCRE2 error {}", pre.name, offset, error));
   }
   code_.reset(code);
-  // Where the system forbids writable code pages, the interpreter does the same work slower.
+  // Where the system forbids JIT code pages, PCRE2's slower interpreter runs the pattern.
   jit_ = pcre2_jit_compile(code, PCRE2_JIT_COMPLETE) == 0;
 }
 

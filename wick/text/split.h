@@ -10,11 +10,11 @@ namespace wick::text {
 struct PreTokenizer {
   std::string_view name;  // the family: smollm, gpt-2, llama-bpe or qwen2
   const char* pattern;    // PCRE2 syntax; every position of any text matches
-  bool whole_word_first;  // a word that is a token as it stands is not built by merges
+  bool whole_word_first;  // a word that is itself a token isn't built by merges
 };
 
-/// The family of a GGUF `tokenizer.ggml.pre` name; `Error` that lists the families for an unknown
-/// one.
+/// The family of a GGUF `tokenizer.ggml.pre` name. Errors: an unknown name; the message lists the
+/// families.
 PreTokenizer find_pre_tokenizer(std::string_view name);
 
 /// A compiled split pattern; const methods may run on several threads at once.
@@ -22,11 +22,11 @@ class Splitter {
  public:
   explicit Splitter(const PreTokenizer& pre);
 
-  /// One pass over one text: holds what a match needs.
+  /// One pass over one text, with PCRE2's match data.
   class Cursor {
    public:
     Cursor(const Splitter& splitter, std::string_view text);
-    /// The next word, empty at the end; the words joined are the text. `text` is well-formed UTF-8.
+    /// The next word, empty at the end. Every byte of `text`, well-formed UTF-8, is in one word.
     std::string_view next();
 
    private:

@@ -125,7 +125,7 @@ TokenTable::TokenTable(std::span<const std::string_view> tokens, std::vector<Tok
     offsets_[i + 1] = end;
   }
 
-  // A second pass, in blocks, so that the index is fetched ahead of its use.
+  // A second pass, in blocks whose slots of the index are prefetched.
   constexpr size_t kBlock = 32;
   uint64_t hashes[kBlock];
   for (size_t first = 0; first < tokens.size(); first += kBlock) {

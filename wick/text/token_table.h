@@ -26,8 +26,8 @@ enum class TokenType : uint8_t {
 /// where a character is outside the alphabet.
 size_t decode_alphabet(std::string_view spelled, char* out);
 
-/// The vocabulary: the bytes of every token in one block, and a hash index over those that merges
-/// may build.
+/// The vocabulary: the bytes of every token in one block, and a hash index of the tokens that
+/// merges may produce.
 class TokenTable {
  public:
   static constexpr int32_t kNone = -1;
@@ -50,7 +50,7 @@ class TokenTable {
   /// The mergeable token with these bytes, the lowest id of several; `kNone` if there is none.
   int32_t find(std::string_view token) const { return find(token, hash(token)); }
   int32_t find(std::string_view token, uint64_t hash) const;
-  /// What find() and prefetch() take; random in each process.
+  /// The hash that find() and prefetch() take; its key is random in each process.
   uint64_t hash(std::string_view token) const { return hash_.hash(token.data(), token.size()); }
   void prefetch(uint64_t hash) const { __builtin_prefetch(&slots_[hash & mask_]); }
 

@@ -17,7 +17,7 @@
 namespace wick::text {
 namespace {
 
-// What models end an answer with, where the file's metadata names only some of it.
+// Tokens that end an answer; the metadata of many files names only some of them.
 constexpr std::string_view kEndNames[] = {
     "<|im_end|>",
     "<|endoftext|>",
@@ -34,8 +34,8 @@ constexpr std::string_view kEndNames[] = {
     "<｜end▁of▁sentence｜>",
 };
 
-// Some files mark chat markup as user-defined or even normal. Were it left so, text could forge it
-// with parse_special off.
+// Some files mark chat markup as user-defined or even normal. It becomes control tokens here, since
+// text could otherwise forge it with parse_special off.
 bool looks_like_control(std::string_view token) {
   if (token.size() > 4 && token.starts_with("<|") && token.ends_with("|>")) return true;
   return std::find(std::begin(kEndNames), std::end(kEndNames), token) != std::end(kEndNames);
@@ -48,13 +48,13 @@ void check_id(const char* name, std::optional<int32_t> id, size_t size) {
   }
 }
 
-// The algorithms that GGUF files name, for the error of those that aren't built in.
+// Algorithms that GGUF files name and wick doesn't have, for the error message.
 constexpr std::pair<std::string_view, std::string_view> kVocabularies[] = {
     {"llama", "SentencePiece"}, {"bert", "WordPiece"}, {"t5", "Unigram"},
     {"rwkv", "RWKV"},           {"plamo2", "PLaMo-2"}, {"no_vocab", "no vocabulary"},
 };
 
-// Files of other algorithms name split patterns that aren't known, or none: this comes first.
+// Checks the algorithm first: files of other algorithms name unknown split patterns, or none.
 PreTokenizer check_family(const TokenizerSpec& spec) {
   if (spec.model == "gpt2") return find_pre_tokenizer(spec.pre);
   std::string kind = fmt::format("'{}'", printable(spec.model, 60));

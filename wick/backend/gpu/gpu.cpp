@@ -215,6 +215,12 @@ void Gpu::check_faults() {
 
 void* Gpu::stream() const { return recording.gpu == this ? recording.stream : stream_; }
 
+void Gpu::refuse_to_record_copies() const {
+  if (!records()) return;
+  throw Error(ErrorKind::runtime, "record", "a copy to or from the host can't be recorded",
+              device.str(), "copy before recording, or afterwards");
+}
+
 Gpu::Recorder::Recorder(Gpu& gpu) : gpu_(gpu), arena_(gpu.pool.make_arena()) {
   if (recording.gpu != nullptr) {
     throw Error(ErrorKind::runtime, "record", "a recording is being made already");

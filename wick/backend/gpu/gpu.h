@@ -52,6 +52,9 @@ class Gpu {
   void* main_stream() const { return stream_; }
   /// Whether the calling thread makes a recording of this device's work.
   bool records() const { return stream() != stream_; }
+  /// Errors: the calling thread records this device's work. A copy to or from the host must not
+  /// reach the stream that is captured: events of later copies would belong to the capture.
+  void refuse_to_record_copies() const;
   /// What the kernels in use were compiled for: "sm_90a", "ptx", "gfx11-generic".
   const std::string& compiled_for() const { return code_.architecture(); }
   /// Whether groups can be launched as parts of one (kernels/device_parts.h).

@@ -110,17 +110,20 @@ void GpuBackend::free(void* data, size_t) noexcept {
 
 void GpuBackend::upload(void* to_device, const void* from_host, size_t bytes) {
   gpu_.enter();
+  gpu_.refuse_to_record_copies();
   gpu_.staging.upload(to_device, from_host, bytes, gpu_.stream());
 }
 
 void GpuBackend::download(void* to_host, const void* from_device, size_t bytes) {
   gpu_.enter();
+  gpu_.refuse_to_record_copies();
   gpu_.staging.download(to_host, from_device, bytes, gpu_.stream());
   gpu_.check_faults();
 }
 
 std::unique_ptr<Readback> GpuBackend::start_readback(const void* from_device, size_t bytes) {
   gpu_.enter();
+  gpu_.refuse_to_record_copies();
   return std::make_unique<GpuReadback>(gpu_, from_device, bytes);
 }
 

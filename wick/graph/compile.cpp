@@ -1,0 +1,107 @@
+#include "wick/graph/compile.h"
+
+#include <algorithm>
+#include <list>
+#include <mutex>
+#include <utility>
+
+#include "wick/base/error.h"
+#include "wick/graph/executable.h"
+#include "wick/graph/fuse.h"
+#include "wick/tensor/autograd.h"
+
+namespace wick {
+namespace {
+
+/// What an executable is kept for.
+struct Key {
+  struct Argument {
+    Shape shape;
+    DType dtype;
+    bool operator==(const Argument&) const = default;
+  };
+  Device device;
+  std::vector<Argument> arguments;
+  bool grad = false;  ///< whether gradients are recorded
+  bool operator==(const Key& other) const {
+    return device == other.device && arguments == other.arguments && grad == other.grad;
+  }
+};
+
+Key key_of(std::span<const Tensor> arguments) {
+  Key key;
+  key.grad = grad_enabled();
+  for (const Tensor& x : arguments) {
+    if (!x.defined()) throw Error("compile", "an undefined argument");
+    if (key.arguments.empty()) key.device = x.device();
+    if (x.device() != key.device) {
+      throw Error("compile", "arguments on several devices",
+                  arguments.front().str() + ", " + x.str(), "move them to one");
+    }
+    key.arguments.push_back({x.shape(), x.dtype()});
+  }
+  if (key.arguments.empty()) throw Error("compile", "no arguments", "", "need one or more");
+  return key;
+}
+
+}  // namespace
+
+struct Compiled::State {
+  struct Entry {
+    Key key;
+    std::shared_ptr<graph::Executable> executable;  ///< null: the function itself is called
+  };
+
+  graph::Function function;
+  CompileOptions options;
+  std::mutex mutex;
+  std::list<Entry> entries;  ///< the last used first
+
+  /// The executable for these arguments, traced if there is none.
+  std::shared_ptr<graph::Executable> find(std::span<const Tensor> arguments) {
+    const Key key = key_of(arguments);
+    const std::lock_guard lock(mutex);
+    const auto at = std::find_if(entries.begin(), entries.end(),
+                                 [&](const Entry& entry) { return entry.key == key; });
+    if (at != entries.end()) {
+      entries.splice(entries.begin(), entries, at);
+      return entries.front().executable;
+    }
+    graph::Trace trace = graph::trace(function, arguments);
+    std::shared_ptr<graph::Executable> executable;
+    if (!trace.needs_grad) {
+      if (options.fuse) graph::fuse(trace.graph);
+      executable = std::make_shared<graph::Executable>(std::move(trace.graph));
+    }
+    entries.push_front({key, executable});
+    if (entries.size() > std::max<size_t>(options.most_executables, 1)) entries.pop_back();
+    return executable;
+  }
+};
+
+Compiled::Compiled(graph::Function function, const CompileOptions& options)
+    : state_(std::make_unique<State>()) {
+  if (!function) throw Error("compile", "no function");
+  state_->function = std::move(function);
+  state_->options = options;
+}
+Compiled::~Compiled() = default;
+Compiled::Compiled(Compiled&&) noexcept = default;
+Compiled& Compiled::operator=(Compiled&&) noexcept = default;
+
+std::vector<Tensor> Compiled::operator()(std::span<const Tensor> arguments) const {
+  const bool wants_grad =
+      grad_enabled() && std::any_of(arguments.begin(), arguments.end(),
+                                    [](const Tensor& x) { return x.needs_grad(); });
+  // Inside another trace the calls belong to that one.
+  if (wants_grad || recorder() != nullptr) return state_->function(arguments);
+  const std::shared_ptr<graph::Executable> executable = state_->find(arguments);
+  return executable != nullptr ? executable->run(arguments) : state_->function(arguments);
+}
+
+size_t Compiled::executables() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->entries.size();
+}
+
+}  // namespace wick

@@ -1,0 +1,29 @@
+#pragma once
+
+// The bodies of ops, each defined beside its function over tensors.
+
+#include "wick/tensor/call.h"
+
+namespace wick::bodies {
+
+// map_ops.cpp: of all rows of a kind.
+extern const OpBody unary, unary_with, test, binary, compare;
+extern const OpBody where;
+// ops.cpp
+extern const OpBody reduce, arg_reduce;
+extern const OpBody fill, iota, copy, cast, index_select;
+// index_ops.cpp
+extern const OpBody gather, scatter, index_add, one_hot, sort, argsort, cumsum;
+// random.cpp
+extern const OpBody random;
+// linear_ops.cpp
+extern const OpBody matmul, quantize, dequantize, linear, rope, cached_attention;
+// attention_ops.cpp
+extern const OpBody attention;
+// spatial_ops.cpp
+extern const OpBody conv2d, conv2d_weight, conv_transpose2d, pool2d, pool2d_grad, upsample2d,
+    upsample2d_grad;
+// norm_ops.cpp
+extern const OpBody softmax, rms_norm, layer_norm, group_norm, batch_norm;
+
+}  // namespace wick::bodies
