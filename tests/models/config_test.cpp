@@ -74,7 +74,8 @@ TEST_F(ModelFiles, TypesThatCantBeComputedWith) {
 
 TEST_F(ModelFiles, ArchitectureAndRopeKind) {
   EXPECT_EQ(edited([](auto& w) { w.set_string("general.architecture", "mamba"); }),
-            "unsupported architecture: 'mamba': this version runs llama (Llama 3, SmolLM and their like)");
+            "unsupported architecture: 'mamba': this version runs llama (Llama 3, SmolLM and their "
+            "like)");
   EXPECT_THAT(edited([](auto& w) { w.remove("general.architecture"); }),
               HasSubstr("general.architecture"));
   EXPECT_THAT(edited([](auto& w) { w.set_u32("general.architecture", 3); }),

@@ -255,11 +255,10 @@ Tensor linear(const Tensor& x, const Weight& weight, const FusedLinear& fusion) 
 }
 
 Tensor quantize(const Tensor& x, DType dtype) {
-  if (!x.defined() || x.dtype() != DType::f32 || !is_block(dtype) ||
-      !dtypes::kWeights.contains(dtype)) {
+  if (!x.defined() || x.dtype() != DType::f32 || !dtypes::kWrittenBlocks.contains(dtype)) {
     throw Error(ErrorKind::type, "quantize", "not this conversion",
                 fmt::format("{} to {}", x.str(), name(dtype)),
-                "f32 to q4_0, q4_1, q5_0, q8_0, q4_k or q6_k");
+                "f32 to " + names(dtypes::kWrittenBlocks));
   }
   const int32_t block = info(dtype).block_elems;
   if (x.rank() == 0 || x.shape().back() % block != 0) {
@@ -274,11 +273,9 @@ Tensor quantize(const Tensor& x, DType dtype) {
 }
 
 Tensor dequantize(const Tensor& x, DType dtype) {
-  if (!x.defined() || !is_block(x.dtype()) || !dtypes::kWeights.contains(x.dtype()) ||
-      !dtypes::kActivations.contains(dtype)) {
+  if (!x.defined() || !is_block(x.dtype()) || !dtypes::kActivations.contains(dtype)) {
     throw Error(ErrorKind::type, "dequantize", "not this conversion",
-                fmt::format("{} to {}", x.str(), name(dtype)),
-                "q4_0, q4_1, q5_0, q8_0, q4_k or q6_k to f32, f16 or bf16");
+                fmt::format("{} to {}", x.str(), name(dtype)), "a block dtype to f32, f16 or bf16");
   }
   return apply({Op::dequantize, {&x}, Conversion{dtype}});
 }

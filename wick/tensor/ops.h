@@ -137,7 +137,7 @@ WICK_API Tensor index_select(const Tensor& x, const Tensor& ids, int dim, DType 
 WICK_API Tensor matmul(const Tensor& a, const Tensor& b);
 
 /// A weight matrix [n, k] in the form its device multiplies fastest. f32 f16 bf16
-/// q4_0 q4_1 q5_0 q8_0 q4_k q6_k.
+/// or any block dtype.
 class WICK_API Weight {
  public:
   Weight() = default;
@@ -200,10 +200,10 @@ struct FusedLinear {
 /// silu_mul and attention; those of cached_attention.
 WICK_API Tensor linear(const Tensor& x, const Weight& weight, const FusedLinear& fusion);
 /// Rounded to a weight dtype by the format's reference. [.., k], kept, k a multiple of the block.
-/// f32 → q4_0 q4_1 q5_0 q8_0 q4_k q6_k. Class exact. Errors: another dtype, k no multiple of the
-/// block.
+/// f32 → the block dtypes that are written. Class exact. Errors: another dtype, k no multiple of
+/// the block.
 WICK_API Tensor quantize(const Tensor& x, DType dtype);
-/// The values that blocks stand for. Any shape, kept. q4_0 q4_1 q5_0 q8_0 q4_k q6_k →
+/// The values that blocks stand for. Any shape, kept. Any block dtype →
 /// f32 f16 bf16. Class exact.
 /// Errors: another dtype.
 WICK_API Tensor dequantize(const Tensor& x, DType dtype = DType::f32);

@@ -43,10 +43,12 @@ Layout positions_of(const Layout& cache, int64_t from, int64_t count) {
 
 void product(CpuBackend& backend, const View& out, const ConstView& x,
              const PreparedWeight& weight) {
-  if (is_block(weight.dtype)) {
+  if (!is_block(weight.dtype)) {
+    linear_float(backend.isa(), out, x, weight);
+  } else if (dtypes::kOwnProducts.contains(weight.dtype)) {
     linear_quantized(backend.isa(), out, x, weight);
   } else {
-    linear_float(backend.isa(), out, x, weight);
+    linear_decoded(backend.isa(), out, x, weight);
   }
 }
 
