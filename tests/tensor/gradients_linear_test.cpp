@@ -211,7 +211,7 @@ TEST(GradientOf, AttentionOfLengthsAndPages) {
       },
       {numbers({5, 2, 4}, 7), numbers({7, 1, 4}, 8), numbers({7, 1, 3}, 9), slopes});
   const Tensor tables = Tensor::from(std::vector<uint32_t>{2, 0, 1, 2}, {2, 2});
-  const int64_t lengths[] = {3, 4};
+  const Tensor lengths = Tensor::from(std::vector<uint32_t>{3, 4}, {2});
   check.against(
       "pages",
       [&](Inputs i) { return attention_of_pages(i[0], i[1], i[2], tables, lengths, p, i[3]); },

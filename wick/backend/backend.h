@@ -39,13 +39,22 @@ struct AttentionBias {
   ConstView slopes;  ///< [h] f32: times (j - i - (keys - queries)) is added, for key j and query i
 };
 
+/// Which keys of a cache belong to which sequence, in `attention_of_pages`: position p of sequence i
+/// lies in page tables[i][p / size], at place p % size, where a page holds `size` positions.
+struct PagedSequences {
+  ConstView tables;   ///< [b, n] u32: pages, on the device
+  ConstView lengths;  ///< [b] u32: how many positions each sequence has, on the device
+};
+
 /// Where new positions and what they attend to lie, in `cached_attention`. The caches are written.
+/// The t rows belong to b sequences of t / b rows each.
 struct CachedAttention {
   ConstView cos, sin;      ///< [positions, r/2] f32
-  ConstView positions;     ///< [t] u32: of the rows, ascending by one, on the device
-  View keys;               ///< [g, capacity, d]
-  View values;             ///< [g, capacity, e], of keys' dtype
-  AttentionParams params;  ///< causal; row i sees the keys of positions up to its own
+  ConstView positions;     ///< [t] u32: of the rows, ascending by one in a sequence, on the device
+  View keys;               ///< [pages, g, size, d]
+  View values;             ///< [pages, g, size, e], of keys' dtype
+  ConstView tables;        ///< [b, n] u32: the pages of each sequence, on the device
+  AttentionParams params;  ///< causal; a row sees its sequence's positions up to its own
 };
 
 /// How the kernel of a convolution moves over its input, along h and w.
@@ -288,6 +297,13 @@ class WICK_API Backend {
   virtual void attention(const View& out, const ConstView& q, const ConstView& k,
                          const ConstView& v, const AttentionParams& params,
                          const AttentionBias& bias) = 0;
+  /// attention of keys in pages: q [b, h, m, d], k [pages, g, size, d], v [pages, g, size, e] → out
+  /// [b, h, m, e]; slopes as in AttentionBias or absent. The queries are a sequence's last
+  /// positions. Pages are read where they lie. Errors: a page or a length out of range (on a GPU at
+  /// the next synchronisation).
+  virtual void attention_of_pages(const View& out, const ConstView& q, const ConstView& k,
+                                  const ConstView& v, const PagedSequences& sequences,
+                                  const AttentionParams& params, const ConstView& slopes) = 0;
   /// qkv [t, h·d + g·d + g·e] f32, h query heads, g key heads and g value heads a row: rotates
   /// queries and keys (rope_interleaved) by their positions, stores keys and values in the caches,
   /// and attends. out [t, h·e] f32.

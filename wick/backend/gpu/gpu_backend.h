@@ -107,6 +107,9 @@ class GpuBackend final : public Backend {
   // attention.cpp
   void attention(const View& out, const ConstView& q, const ConstView& k, const ConstView& v,
                  const AttentionParams& params, const AttentionBias& bias) override;
+  void attention_of_pages(const View& out, const ConstView& q, const ConstView& k,
+                          const ConstView& v, const PagedSequences& sequences,
+                          const AttentionParams& params, const ConstView& slopes) override;
   void cached_attention(const View& out, const ConstView& qkv,
                         const CachedAttention& where) override;
   void sample(const SampleState& state, const ConstView& logits,
