@@ -42,13 +42,13 @@ int64_t attention_width(const Tensor& qkv, const AttentionStep& step) {
                     values.size(-2) == keys.size(-2) && positions.size(0) == qkv.size(0) &&
                     rest > 0 && rest % (g * d) == 0 && 2 * cos.size(1) <= d && tables_fit();
   if (!fits) {
-    throw Error("cached_attention", "operands don't fit",
-                fmt::format("qkv {}, cos {}, positions {}, keys {}, values {}, tables {}",
-                            qkv.str(), cos.str(), positions.str(), keys.str(), values.str(),
-                            tables.str()),
-                "need qkv f32 [t, h·d + g·d + g·e], positions u32 [t], keys [g, c, d], values "
-                "[g, c, e], h a multiple of g; with tables u32 [b, n], t a multiple of b, keys "
-                "[p, g, c, d], values [p, g, c, e]");
+    throw Error(
+        "cached_attention", "operands don't fit",
+        fmt::format("qkv {}, cos {}, positions {}, keys {}, values {}, tables {}", qkv.str(),
+                    cos.str(), positions.str(), keys.str(), values.str(), tables.str()),
+        "need qkv f32 [t, h·d + g·d + g·e], positions u32 [t], keys [g, c, d], values "
+        "[g, c, e], h a multiple of g; with tables u32 [b, n], t a multiple of b, keys "
+        "[p, g, c, d], values [p, g, c, e]");
   }
   if (!params.causal || !std::isfinite(params.scale) || params.window < 0 ||
       !(params.soft_cap >= 0.0f)) {

@@ -257,8 +257,8 @@ struct FlashPlan {
 bool takes_flash(const Gpu& gpu, const AttentionCall& c, DType cache) {
   return gpu.device.kind == DeviceKind::cuda && !ordered_attention() &&
          c.queries > kMostDecodeQueries && cache != DType::f32 && c.d <= 128 && c.e <= 128 &&
-         holds_chunks(c.pages, 64) &&
-         takes_flash_layout(c, cache) && FlashPlan(c, cache).shared <= gpu.info.shared_bytes;
+         holds_chunks(c.pages, 64) && takes_flash_layout(c, cache) &&
+         FlashPlan(c, cache).shared <= gpu.info.shared_bytes;
 }
 
 void launch_flash(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DType dtype) {
@@ -391,7 +391,7 @@ struct CachedCall {
     const View heads{out.data, out.dtype,
                      Layout({b, h, m, e}, {m * row, e * step, row, step}, ol.offset())};
     // Where they are rotated first they lie as [h, t, d].
-    const ConstView queries{nullptr, DType::f32, Layout({b, h, m, d}, {m * d, t * d, d, 1})};
+    const ConstView queries{nullptr, DType::f32, Layout({b, h, m, d}, {m * d, t * d, d, 1}, 0)};
     call = make_call(heads, queries, where.keys, where.values, where.params);
     call.positions = static_cast<const uint32_t*>(at_offset(where.positions));
     call.causal = 1;

@@ -11,9 +11,7 @@ namespace {
 int64_t keys_of_piece(const AttentionCall& c) {
   return c.pages.tables == nullptr ? c.keys : c.pages.keys;
 }
-int64_t pages_of(const AttentionCall& c) {
-  return c.pages.tables == nullptr ? 1 : c.pages.count;
-}
+int64_t pages_of(const AttentionCall& c) { return c.pages.tables == nullptr ? 1 : c.pages.count; }
 
 /// Keys, or values, of all heads; of each head what the caller adds.
 Access keys_of_heads(const AttentionCall& c, DType cache) {

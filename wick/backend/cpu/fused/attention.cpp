@@ -2,7 +2,6 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
-#include <type_traits>
 
 #include "wick/backend/cpu/cpu_backend.h"
 #include "wick/backend/cpu/fused/fused_kernels.h"
@@ -96,24 +95,24 @@ struct Attention {
     return task;
   }
 
-  static const char* elem(const ConstView& view, int64_t offset) {
-    return static_cast<const char*>(view.data) + bytes_of(view.dtype, offset);
+  static const void* advance(const void* data, DType dtype, int64_t elems) {
+    return static_cast<const char*>(data) + bytes_of(dtype, elems);
+  }
+  static const void* elem(const ConstView& view, int64_t offset) {
+    return advance(view.data, view.dtype, offset);
   }
 
   /// Queries [first, first + count) of query heads [head, head + task_heads) of one key head.
   void run(AttentionTask task, int64_t head, int64_t task_heads, int64_t first,
            int64_t count) const {
     const int64_t g = head / group;
-    const auto move = [](auto*& at, DType dtype, int64_t elems) {
-      using Bytes = std::conditional_t<std::is_const_v<std::remove_reference_t<decltype(*at)>>,
-                                       const char, char>;
-      at = static_cast<Bytes*>(at) + bytes_of(dtype, elems);
-    };
-    move(task.q, q.dtype, head * task.q_head + first * task.q_query);
-    move(task.out, out.dtype, head * task.out_head + first * task.out_query);
-    move(task.k, k.dtype, g * k.layout.stride(1));
-    move(task.v, v.dtype, g * v.layout.stride(1));
-    if (task.mask != nullptr) move(task.mask, bias.mask.dtype, head * task.mask_head);
+    task.q = advance(task.q, q.dtype, head * task.q_head + first * task.q_query);
+    task.k = advance(task.k, k.dtype, g * k.layout.stride(1));
+    task.v = advance(task.v, v.dtype, g * v.layout.stride(1));
+    task.out = static_cast<char*>(task.out) +
+               bytes_of(out.dtype, head * task.out_head + first * task.out_query);
+    if (task.mask != nullptr)
+      task.mask = advance(task.mask, bias.mask.dtype, head * task.mask_head);
     if (task.slopes != nullptr) task.slopes += head * task.slopes_step;
     task.first_query = first, task.queries = count, task.heads = task_heads;
     task.scratch = thread_scratch(attention_scratch_floats(count * task_heads, d, e));
@@ -188,14 +187,13 @@ void CpuBackend::attention_of_pages(const View& out, const ConstView& q, const C
     keys += length;
     if (length > tables.shape()[1] * size) {
       throw Error(ErrorKind::index, "attention_of_pages", "a length beyond the table",
-                  std::to_string(length),
-                  "need <= " + std::to_string(tables.shape()[1] * size));
+                  std::to_string(length), "need <= " + std::to_string(tables.shape()[1] * size));
     }
     for (int64_t i = 0; i * size < length; ++i) {
       const int64_t page = table_of(b)[i * tables.stride(1)];
       if (page < k.layout.shape()[0]) continue;
-      throw Error(ErrorKind::index, "attention_of_pages", "page out of range",
-                  std::to_string(page), "there are " + std::to_string(k.layout.shape()[0]));
+      throw Error(ErrorKind::index, "attention_of_pages", "page out of range", std::to_string(page),
+                  "there are " + std::to_string(k.layout.shape()[0]));
     }
   }
   const Attention all(isa_, out, q, k, v, params, {{}, slopes});

@@ -534,8 +534,8 @@ void attend(const AttentionTask& task) {
   if (task.dtype == 2) read_queries<float>(task, work);
 
   // One or two passes read the keys where they lie; more go through the packed chunk.
-  const bool whole_chunks = task.table == nullptr || task.page_keys % kAttentionChunk == 0 ||
-                            task.keys <= task.page_keys;
+  const bool whole_chunks =
+      task.table == nullptr || task.page_keys % kAttentionChunk == 0 || task.keys <= task.page_keys;
   const bool direct = rows <= 2 * kAttentionRows && whole_chunks &&
                       (task.k_key == 1 || (kTurnsKeys && task.k_step == 1)) && task.v_step == 1 &&
                       task.e % kWidth == 0;

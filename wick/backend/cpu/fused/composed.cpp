@@ -142,7 +142,8 @@ void CpuBackend::cached_attention(const View& out, const ConstView& qkv,
   // All is checked before anything is stored.
   std::vector<SequencePages> pages;
   for (int64_t i = 0; i < sequences; ++i) {
-    const auto first = int64_t{word_at(where.positions, i * each * where.positions.layout.stride(0))};
+    const auto first =
+        int64_t{word_at(where.positions, i * each * where.positions.layout.stride(0))};
     pages.emplace_back(where, i, first, each);
     lengths.push_back(static_cast<uint32_t>(first + each));
   }

@@ -109,9 +109,7 @@ struct Decode {
     return page_at(c.pages, batch, number * kAttentionChunk);
   }
   /// Of the group's first chunk, if it has one.
-  WICK_DEVICE u32 own_page() const {
-    return own_chunk() < end_chunk() ? page_of(own_chunk()) : 0;
-  }
+  WICK_DEVICE u32 own_page() const { return own_chunk() < end_chunk() ? page_of(own_chunk()) : 0; }
   WICK_DEVICE Chunk chunk_at(u32 number, u32 page) const {
     Chunk chunk(*this, number, page);
     const i32 from = static_cast<i32>(chunk.first);
