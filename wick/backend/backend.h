@@ -96,12 +96,14 @@ struct LinearFusion {
   ConstView residual;  ///< [.., n] of x's dtype, added to the product
 };
 
-/// What choosing a token reads and changes on the device, in `sample`.
+/// What choosing tokens reads and changes on the device, in `sample`: a row for each of b sequences.
 struct SampleState {
-  View token;     ///< u32 [1]: the token chosen
-  View position;  ///< u32 [1]: goes up by one
-  View history;   ///< u32 [n]: the tokens so far, oldest first; the chosen one is added
-  View counts;    ///< u32 [2]: how many tokens the history has, and how many were drawn
+  View tokens;        ///< u32 [b]: those chosen
+  View positions;     ///< u32 [b]: go up by one
+  View history;       ///< u32 [b, n]: the tokens so far, oldest first; the chosen one is added
+  View counts;        ///< u32 [b, 3]: tokens of the history, tokens drawn at random, tokens chosen
+  View chosen;        ///< u32 [n, b]: the i-th token chosen goes to row i % n, too
+  ConstView options;  ///< u32 [b, kSamplerWords], see sampler_words()
 };
 
 /// Work that was recorded once, to be done again and again.
@@ -176,6 +178,9 @@ class WICK_API Backend {
   /// Rows of activations of a layer that caches hold at once: longer prompts gain from going
   /// through a layer in slices of so many. 0: slices gain nothing.
   virtual int64_t rows_in_cache() const = 0;
+  /// Whether work is done behind the caller's back: then it pays to give it the next before the
+  /// last one's results are awaited.
+  virtual bool runs_ahead() const = 0;
   /// Gives cached memory back to the system.
   virtual void trim() = 0;
 
@@ -309,12 +314,11 @@ class WICK_API Backend {
   /// and attends. out [t, h·e] f32.
   virtual void cached_attention(const View& out, const ConstView& qkv,
                                 const CachedAttention& where) = 0;
-  /// The next token as Sampler chooses it from logits [vocabulary] f32, its history and the draws
-  /// so far; all of that stays on the device. A history of no room takes none, where nothing is
-  /// penalised. Errors: those of Sampler::sample, a full history (on a GPU at the next
-  /// synchronisation; the state then stays as it was).
-  virtual void sample(const SampleState& state, const ConstView& logits,
-                      const SamplerOptions& options) = 0;
+  /// The next token of each sequence as Sampler chooses it from its logits [b, vocabulary] f32, its
+  /// history and the draws so far; all of that stays on the device. A history of no room takes none,
+  /// where nothing is penalised. Errors: those of Sampler::sample, a full history (on a GPU at the
+  /// next synchronisation; the sequence's state then stays as it was).
+  virtual void sample(const SampleState& state, const ConstView& logits) = 0;
 };
 
 /// The backend of a device. Errors: no such device here, no kernels for it.

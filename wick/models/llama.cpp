@@ -15,22 +15,22 @@ namespace wick::models {
 
 namespace {
 
-/// The number of slices that a layer's tokens are cut into. Each slice goes through the whole layer
+/// The number of slices that a layer's rows are cut into. Each slice goes through the whole layer
 /// before the next one, so that its intermediates stay in caches. Rows are independent, so the
 /// number doesn't change their bits. Float weights get one slice: they are unpacked again for each,
 /// which costs more than the caches save.
-int64_t slice_count(int64_t tokens, Device device, bool blocks) {
+int64_t slice_count(const Batch& batch, Device device, bool blocks) {
   const int64_t rows = rows_in_cache(device);
   if (rows == 0 || !blocks) return 1;
-  return std::max<int64_t>(1, tokens / rows);
+  const bool one_sequence = batch.runs.size() == 1 && batch.runs.front().tables.size(0) == 1;
+  return one_sequence ? std::max<int64_t>(1, batch.rows() / rows) : 1;
 }
 
 }  // namespace
 
 struct Llama::Step {
-  nn::KvCache& cache;
-  Tensor cos, sin;   // [t, r/2]; [capacity of the cache, r/2] if positions are defined
-  Tensor positions;  // u32 [t] on GPUs, for cached_attention; undefined on the CPU
+  const nn::KvCache& cache;
+  Tensor cos, sin;  // [positions that the cache reaches to, r/2]
 };
 
 Llama::Llama(const io::Gguf& file, const LoadOptions& options)
@@ -93,131 +93,83 @@ Llama::Llama(const io::Gguf& file, const LoadOptions& options)
   }
 }
 
-nn::KvCache Llama::make_cache(int64_t context, DType dtype) const {
+nn::KvCache Llama::make_cache(int64_t context, DType dtype, int64_t sequences,
+                              int64_t positions) const {
   return nn::KvCache({.layers = config_.layers,
                       .heads = config_.kv_heads,
                       .key_size = config_.head_size,
                       .value_size = config_.value_size,
                       .context = context,
                       .dtype = dtype,
-                      .device = device_});
+                      .device = device_,
+                      .sequences = sequences,
+                      .positions = positions});
 }
 
-void Llama::rotation(int64_t start, int64_t count, Tensor& cos, Tensor& sin) const {
+Llama::Step Llama::step_of(const nn::KvCache& cache) const {
   std::lock_guard lock(rope_mutex_);
-  rope_.reserve(start + count);
-  cos = rope_.cos(start, count);
-  sin = rope_.sin(start, count);
+  rope_.reserve(cache.reach());
+  return {cache, rope_.cos(0, cache.reach()), rope_.sin(0, cache.reach())};
 }
 
 void Llama::require_file(std::string_view op) const {
   if (file_ != nullptr) file_->require_unchanged(op);
 }
 
-Tensor Llama::forward(std::span<const int32_t> tokens, nn::KvCache& cache, Logits logits) const {
-  const auto count = static_cast<int64_t>(tokens.size());
-  if (count == 0) throw Error("forward", "no tokens");
-  for (int32_t id : tokens) {
-    if (id < 0 || id >= config_.vocabulary) {
-      throw Error(ErrorKind::index, "forward", "token id out of range", fmt::format("{}", id),
-                  fmt::format("the vocabulary has {}", config_.vocabulary));
-    }
-  }
+Tensor Llama::forward(const Batch& batch, nn::KvCache& cache) const {
   require_file("forward");  // also reinstalls the SIGBUS handler
-  cache.reserve(count);
-  Step step{cache, {}, {}, {}};
-  if (device_.kind == DeviceKind::cpu) {
-    rotation(cache.length(), count, step.cos, step.sin);
-  } else {
-    rotation(0, cache.capacity(), step.cos, step.sin);
-    step.positions = Tensor::arange(cache.length(), count, 1, DType::u32, device_);
-  }
-
-  const int64_t slices = slice_count(count, device_, block_weights_);
-  const auto begin_of = [&](int64_t slice) { return count * slice / slices; };
+  const Step step = step_of(cache);
+  const int64_t slices = slice_count(batch, device_, block_weights_), rows = batch.rows();
+  std::vector<Batch> parts;
   std::vector<Tensor> xs;  // [t, hidden] each
   for (int64_t s = 0; s < slices; ++s) {
-    const int64_t begin = begin_of(s), rows = begin_of(s + 1) - begin;
-    const auto ids = tokens.subspan(static_cast<size_t>(begin), static_cast<size_t>(rows));
-    xs.push_back(embedding_(Tensor::from(ids, {rows}, device_)));
+    const int64_t begin = rows * s / slices, end = rows * (s + 1) / slices;
+    parts.push_back(batch.slice(begin, end - begin));
+    xs.push_back(embedding_(parts.back().tokens));
   }
   for (int64_t layer = 0; layer < config_.layers; ++layer) {
-    // Logits::last needs only the last row of the last layer.
-    const bool last_row = logits == Logits::last && layer + 1 == config_.layers;
-    for (int64_t s = 0; s < slices; ++s) {
-      Tensor& x = xs[static_cast<size_t>(s)];
-      const int64_t wanted = !last_row ? x.size(0) : (s + 1 == slices ? 1 : 0);
-      x = run(layer, std::move(x), begin_of(s), wanted, step);
+    for (size_t s = 0; s < xs.size(); ++s) {
+      xs[s] = mlp(blocks_[static_cast<size_t>(layer)], attention(layer, xs[s], parts[s], step));
     }
   }
-  const bool joined = slices > 1 && logits == Logits::all;
-  Tensor result = head_(joined ? cat(xs, 0) : xs.back(), output_norm_.before());
+  Tensor result = head_(xs.size() > 1 ? cat(xs, 0) : xs.front(), output_norm_.before());
   require_file("forward");
-  cache.advance(count);
   return result;
 }
 
-/// One layer: x [t, hidden], whose first row is token `begin` of the call → the output's last
-/// `wanted` rows. With wanted == 0 it only stores keys and values and returns an undefined tensor.
-Tensor Llama::run(int64_t layer, Tensor x, int64_t begin, int64_t wanted, Step& step) const {
-  const LlamaConfig& c = config_;
+/// x [t, hidden] → x + attention(norm(x)); of the last layer only the wanted rows.
+Tensor Llama::attention(int64_t layer, const Tensor& x, const Batch& batch,
+                        const Step& step) const {
   const Block& block = blocks_[static_cast<size_t>(layer)];
-  if (step.positions.defined()) {
-    const AttentionStep attention{
+  const Tensor qkv = block.qkv.joined(x, block.attention_norm.before());
+  const auto step_of_run = [&](const Batch::Run& run) {
+    return AttentionStep{
         .cos = step.cos,
         .sin = step.sin,
-        .positions = step.positions,
-        .keys = step.cache.key_room(layer),
-        .values = step.cache.value_room(layer),
-        .params = {.scale = c.attention_scale, .causal = true, .window = c.window}};
-    const Tensor qkv = block.qkv.joined(x, block.attention_norm.before());
-    const Tensor y = block.output(qkv, {.residual = x, .attention = &attention});
-    return mlp(block, y.narrow(0, x.size(0) - wanted, wanted));
+        .positions = batch.positions.narrow(0, run.first, run.rows),
+        .keys = step.cache.keys(layer),
+        .values = step.cache.values(layer),
+        .params = {.scale = config_.attention_scale, .causal = true, .window = config_.window},
+        .tables = run.tables};
+  };
+  const bool all_wanted = batch.all_wanted || layer + 1 < config_.layers;
+  if (batch.runs.size() == 1 && all_wanted) {
+    const AttentionStep all = step_of_run(batch.runs.front());
+    return block.output(qkv, {.residual = x, .attention = &all});
   }
-  const Tensor y = attend(layer, x, begin, wanted, step);
-  if (wanted == 0) return {};
-  if (wanted < x.size(0)) x = x.narrow(0, x.size(0) - wanted, wanted);
-  return mlp(block, block.output(y, {.residual = x}));
+  std::vector<Tensor> ys;
+  for (const Batch::Run& run : batch.runs) {
+    ys.push_back(cached_attention(qkv.narrow(0, run.first, run.rows), step_of_run(run)));
+  }
+  const Tensor y = ys.size() == 1 ? ys.front() : cat(ys, 0);
+  if (all_wanted) return block.output(y, {.residual = x});
+  return block.output(batch.wanted_of(y), {.residual = batch.wanted_of(x)});
 }
 
 /// x [t, hidden] → x + MLP(norm(x))
 Tensor Llama::mlp(const Block& block, const Tensor& x) {
   const Tensor gate_up = block.gate_up.joined(x, block.mlp_norm.before());
   return block.down(gate_up, {.silu_mul = true, .residual = x});
-}
-
-Tensor Llama::decode(const Tensor& token, const Tensor& position, nn::KvCache& cache) const {
-  require_file("decode");
-  Step step{cache, {}, {}, position};
-  rotation(0, cache.capacity(), step.cos, step.sin);
-  Tensor x = embedding_(token);
-  for (int64_t layer = 0; layer < config_.layers; ++layer) x = run(layer, std::move(x), 0, 1, step);
-  Tensor result = head_(x, output_norm_.before());
-  require_file("decode");
-  return result;
-}
-
-/// x [t, hidden] before the norm → attention of its last `wanted` rows [wanted, heads · value_size]
-Tensor Llama::attend(int64_t layer, const Tensor& x, int64_t begin, int64_t wanted,
-                     Step& step) const {
-  const LlamaConfig& c = config_;
-  const int64_t count = x.size(0), skipped = count - wanted;
-  const auto heads = [](const Tensor& y, int64_t n, int64_t size) {  // → [1, n, t, size]
-    return y.reshape({1, y.size(0), n, size}).transpose(1, 2);
-  };
-  const Block& block = blocks_[static_cast<size_t>(layer)];
-  const Tensor cos = step.cos.narrow(0, begin, count), sin = step.sin.narrow(0, begin, count);
-  const std::vector<Tensor> qkv = block.qkv(x, block.attention_norm.before());
-  const Tensor k = rope_interleaved(heads(qkv[1], c.kv_heads, c.head_size), cos, sin);
-  step.cache.append(layer, k, heads(qkv[2], c.kv_heads, c.value_size), begin);
-  if (wanted == 0) return {};
-  const Tensor q = rope_interleaved(heads(qkv[0].narrow(0, skipped, wanted), c.heads, c.head_size),
-                                    cos.narrow(0, skipped, wanted), sin.narrow(0, skipped, wanted));
-  const int64_t keys = step.cache.length() + begin + count;
-  const AttentionParams params{.scale = c.attention_scale, .causal = true, .window = c.window};
-  const Tensor y =
-      attention(q, step.cache.keys(layer, keys), step.cache.values(layer, keys), params);
-  return y.transpose(1, 2).reshape({wanted, c.heads * c.value_size});
 }
 
 }  // namespace wick::models

@@ -32,9 +32,10 @@ class WICK_API Llama final : public CausalLm {
   int64_t vocab_size() const override { return config_.vocabulary; }
   int64_t context_length() const override { return config_.context; }
   int64_t parameters() const override { return parameters_; }
-  nn::KvCache make_cache(int64_t context, DType dtype) const override;
-  Tensor forward(std::span<const int32_t> tokens, nn::KvCache& cache, Logits logits) const override;
-  Tensor decode(const Tensor& token, const Tensor& position, nn::KvCache& cache) const override;
+  nn::KvCache make_cache(int64_t context, DType dtype, int64_t sequences,
+                         int64_t positions) const override;
+  using CausalLm::forward;
+  Tensor forward(const Batch& batch, nn::KvCache& cache) const override;
   Device device() const override { return device_; }
 
  private:
@@ -43,14 +44,13 @@ class WICK_API Llama final : public CausalLm {
     nn::Projections qkv, gate_up;
     nn::Linear output, down;
   };
-  struct Step;  // what the blocks of one call share
+  struct Step;  // what the layers of one call share
 
-  Tensor run(int64_t layer, Tensor x, int64_t begin, int64_t wanted, Step& step) const;
-  Tensor attend(int64_t layer, const Tensor& x, int64_t begin, int64_t wanted, Step& step) const;
+  Tensor attention(int64_t layer, const Tensor& x, const Batch& batch, const Step& step) const;
   static Tensor mlp(const Block& block, const Tensor& x);
   /// Errors: weights are read from the file, and it was changed.
   void require_file(std::string_view op) const;
-  void rotation(int64_t start, int64_t count, Tensor& cos, Tensor& sin) const;
+  Step step_of(const nn::KvCache& cache) const;
 
   LlamaConfig config_;
   std::shared_ptr<const io::Bytes> file_;  // mapped weights of the CPU; null on GPUs

@@ -35,6 +35,7 @@ class GpuBackend final : public Backend {
   void set_memory_limit(size_t bytes) override;
   void reset_peak_memory() override;
   int64_t rows_in_cache() const override { return 0; }
+  bool runs_ahead() const override { return true; }
   void trim() override;
 
   // move.cpp
@@ -112,8 +113,7 @@ class GpuBackend final : public Backend {
                           const AttentionParams& params, const ConstView& slopes) override;
   void cached_attention(const View& out, const ConstView& qkv,
                         const CachedAttention& where) override;
-  void sample(const SampleState& state, const ConstView& logits,
-              const SamplerOptions& options) override;
+  void sample(const SampleState& state, const ConstView& logits) override;
 
  private:
   Gpu gpu_;
