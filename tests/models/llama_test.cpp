@@ -1,5 +1,5 @@
 // Tiny Llamas against the equations in f64, and against themselves.
-#include "wick/models/llama.h"
+#include "wick/models/decoder_lm.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

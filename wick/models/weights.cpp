@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "wick/base/error.h"
 #include "wick/tensor/ops.h"
@@ -48,6 +49,22 @@ Tensor Weights::vector(std::string_view name, int64_t n) const {
 
 Tensor Weights::optional_vector(std::string_view name, int64_t n) const {
   return contains(name) ? vector(name, n) : Tensor();
+}
+
+Tensor reordered(const Tensor& x, std::span<const int64_t> order) {
+  if (order.empty() || !x.defined()) return x;
+  // index_select would decode blocks.
+  const Tensor dense = x.contiguous();
+  Tensor result = Tensor::empty(x.shape(), x.dtype());
+  const auto row_bytes = static_cast<size_t>(bytes_of(x.dtype(), x.elems() / x.size(0)));
+  const auto* from = static_cast<const std::byte*>(dense.view().data) +
+                     bytes_of(x.dtype(), dense.layout().offset());
+  auto* to = static_cast<std::byte*>(result.mutable_view().data);
+  for (const int64_t row : order) {
+    std::memcpy(to, from + static_cast<size_t>(row) * row_bytes, row_bytes);
+    to += row_bytes;
+  }
+  return result;
 }
 
 int64_t Weights::parameters() const {
