@@ -121,10 +121,10 @@ class Bench {
       CachedAttention where{.cos = s.cos.view(DType::f32, {capacity, size / 2}),
                             .sin = s.sin.view(DType::f32, {capacity, size / 2}),
                             .positions = s.positions.view(DType::u32, {t}),
-                            .keys = k.view(DType::f16, {g, size, capacity + 32}),
-                            .values = v.view(DType::f16, {g, capacity, size}),
+                            .keys = k.view(DType::f16, {1, g, size, capacity + 32}),
+                            .values = v.view(DType::f16, {1, g, capacity, size}),
                             .params = {.scale = 1 / std::sqrt(static_cast<float>(size))}};
-      where.keys.layout = where.keys.layout.narrow(2, 0, capacity).transpose(1, 2);
+      where.keys.layout = where.keys.layout.narrow(3, 0, capacity).transpose(2, 3);
       b.cached_attention(s.out.view(DType::f32, {t, h * size}),
                          s.qkv.view(DType::f32, {t, (h + 2 * g) * size}), where);
     };

@@ -38,14 +38,11 @@ std::vector<int32_t> some_tokens(int64_t count, int64_t vocabulary) {
 struct Subject {
   const models::CausalLm& model;
   nn::KvCache cache;
-  std::unique_ptr<models::Decoder> decoder;
+  models::Decoder decoder;
 
   Subject(const models::CausalLm& measured, int64_t context, DType cache_dtype)
-      : model(measured), cache(model.make_cache(context, cache_dtype)) {
+      : model(measured), cache(model.make_cache(context, cache_dtype)), decoder(model, cache) {
     cache.reserve(context);  // as much room in the first repetition as in the last
-    if (model.device().kind != DeviceKind::cpu) {
-      decoder = std::make_unique<models::Decoder>(model, cache);
-    }
   }
   void run(std::span<const int32_t> tokens) {
     model.forward(tokens, cache, models::Logits::last);
@@ -65,20 +62,19 @@ double measure(Subject& subject, const std::vector<int32_t>& tokens, int64_t dep
   return static_cast<double>(total) / (now_seconds() - start);
 }
 
-/// The same for tokens one by one: on a GPU the likeliest, as the device draws them and the host
-/// reads them, else given ones.
-double measure_steps(Subject& subject, const std::vector<int32_t>& tokens, int64_t depth) {
-  if (subject.decoder == nullptr) return measure(subject, tokens, depth, 1);
+/// The same for `total` tokens one by one: the likeliest, as the device draws them and the host
+/// reads them.
+double measure_steps(Subject& subject, int64_t total, int64_t depth) {
   subject.cache.truncate(depth);
   const Tensor logits =
       Tensor::zeros({1, subject.model.vocab_size()}, DType::f32, subject.model.device());
   SamplerOptions likeliest;
   likeliest.temperature = 0;
-  const auto total = static_cast<int64_t>(tokens.size());
+  const models::Decoder::Sampling sampling{{}, likeliest};
   const double start = now_seconds();
-  subject.decoder->start(logits, {}, likeliest);
-  for (int64_t i = 0; i < total; ++i) subject.decoder->next(true);
-  subject.decoder->next(false);
+  subject.decoder.start(logits, {&sampling, 1});
+  for (int64_t i = 0; i < total; ++i) subject.decoder.next(true);
+  subject.decoder.next(false);
   return static_cast<double>(total) / (now_seconds() - start);
 }
 
@@ -94,7 +90,7 @@ Row run_test(Subject& subject, const Options& o, bool prompt, int64_t length, in
   if (o.depth > 0) measure(subject, some_tokens(o.depth, vocabulary), 0, o.model.batch);
   const auto once = [&](const std::vector<int32_t>& some) {
     return prompt ? measure(subject, some, o.depth, o.model.batch)
-                  : measure_steps(subject, some, o.depth);
+                  : measure_steps(subject, static_cast<int64_t>(some.size()), o.depth);
   };
   // The first repetition warms caches and the allocator and isn't counted.
   const std::vector<int32_t> warm(tokens.begin(),

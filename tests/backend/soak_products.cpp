@@ -257,6 +257,8 @@ void cached_attention(Soak& s) {
                           CachedAttention where) {
       where.positions = at, where.params = params;
       if (key_major) where.keys.layout = where.keys.layout.narrow(2, 0, capacity).transpose(1, 2);
+      where.keys.layout = where.keys.layout.unsqueeze(0);  // one page
+      where.values.layout = where.values.layout.unsqueeze(0);
       b.cached_attention(o, x, where);
     };
     call(s.cpu, out.view(), qkv.view(), std::as_const(positions).view(),

@@ -7,7 +7,7 @@
 #include "tests/expect_error.h"
 #include "tests/io/temp_folder.h"
 #include "tests/models/tiny_llama.h"
-#include "wick/models/llama.h"
+#include "wick/models/decoder_lm.h"
 
 namespace wick::models {
 namespace {
@@ -74,7 +74,9 @@ TEST_F(ModelFiles, TypesThatCantBeComputedWith) {
 
 TEST_F(ModelFiles, ArchitectureAndRopeKind) {
   EXPECT_EQ(edited([](auto& w) { w.set_string("general.architecture", "mamba"); }),
-            "unsupported architecture: 'mamba': this version runs llama (Llama 3, SmolLM and their like)");
+            "unsupported architecture: 'mamba': this version runs llama (Llama 3, Mistral, "
+            "SmolLM), qwen2 (Qwen 2 and 2.5), qwen3 (Qwen 3), "
+            "phi3 (Phi 3 and 4), gemma (Gemma), gemma2 (Gemma 2), gemma3 (Gemma 3)");
   EXPECT_THAT(edited([](auto& w) { w.remove("general.architecture"); }),
               HasSubstr("general.architecture"));
   EXPECT_THAT(edited([](auto& w) { w.set_u32("general.architecture", 3); }),
@@ -152,12 +154,13 @@ TEST_F(ModelFiles, ConfigIsRead) {
   TinyLlama tiny{.window = 9};
   tiny.edit = [](io::GgufWriter& w) { w.set_f32("llama.attention.scale", 0.5f); };
   tiny.write(folder.path("m.gguf"));
-  const auto c = LlamaConfig::from(*io::Gguf::open(folder.path("m.gguf")));
+  const auto file = io::Gguf::open(folder.path("m.gguf"));
+  const auto c = llama_config(Metadata(*file));
   EXPECT_EQ(c.layers, 2);
-  EXPECT_EQ(c.head_size, 16);
+  EXPECT_EQ(c.key_size, 16);
   EXPECT_EQ(c.kv_heads, 2);
   EXPECT_EQ(c.vocabulary, 40);
-  EXPECT_EQ(c.window, 9);
+  EXPECT_EQ(c.windows, (std::vector<int64_t>{9, 9}));
   EXPECT_EQ(c.attention_scale, 0.5f);
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "wick/base/error.h"
 #include "wick/tensor/ops.h"
@@ -33,7 +34,7 @@ Tensor Weights::matrix(std::string_view name, int64_t n, int64_t k) const {
   if (!dtypes::kWeights.contains(t.dtype())) {
     throw Error(ErrorKind::not_implemented, file_.path(), "weight type not supported",
                 fmt::format("{}{} {}", prefix_, name, t.str()),
-                "this version computes with f32 f16 bf16 q4_0 q4_1 q5_0 q8_0 q4_k q6_k");
+                "this version computes with " + names(dtypes::kWeights, "and"));
   }
   return t;
 }
@@ -41,13 +42,29 @@ Tensor Weights::matrix(std::string_view name, int64_t n, int64_t k) const {
 Tensor Weights::vector(std::string_view name, int64_t n) const {
   const Tensor t = get(name, {n});
   if (is_float(t.dtype())) return t.to(DType::f32);
-  if (is_block(t.dtype()) && dtypes::kWeights.contains(t.dtype())) return dequantize(t);
+  if (is_block(t.dtype())) return dequantize(t);
   throw Error(ErrorKind::not_implemented, file_.path(), "tensor type not supported",
               fmt::format("{}{} {}", prefix_, name, t.str()), "need floats");
 }
 
 Tensor Weights::optional_vector(std::string_view name, int64_t n) const {
   return contains(name) ? vector(name, n) : Tensor();
+}
+
+Tensor reordered(const Tensor& x, std::span<const int64_t> order) {
+  if (order.empty() || !x.defined()) return x;
+  // index_select would decode blocks.
+  const Tensor dense = x.contiguous();
+  Tensor result = Tensor::empty(x.shape(), x.dtype());
+  const auto row_bytes = static_cast<size_t>(bytes_of(x.dtype(), x.elems() / x.size(0)));
+  const auto* from = static_cast<const std::byte*>(dense.view().data) +
+                     bytes_of(x.dtype(), dense.layout().offset());
+  auto* to = static_cast<std::byte*>(result.mutable_view().data);
+  for (const int64_t row : order) {
+    std::memcpy(to, from + static_cast<size_t>(row) * row_bytes, row_bytes);
+    to += row_bytes;
+  }
+  return result;
 }
 
 int64_t Weights::parameters() const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -34,5 +35,9 @@ class Weights {
   Device device_;
   std::string prefix_;
 };
+
+/// x [n, ..] of the CPU with its rows in another order: row i is x's row order[i]. x itself where
+/// the order is empty or x is undefined. Any dtype.
+Tensor reordered(const Tensor& x, std::span<const int64_t> order);
 
 }  // namespace wick::models

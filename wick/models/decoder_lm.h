@@ -1,0 +1,95 @@
+#pragma once
+
+#include <array>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "wick/models/causal_lm.h"
+#include "wick/models/decoder_config.h"
+#include "wick/models/registry.h"
+#include "wick/models/weights.h"
+#include "wick/nn/layers.h"
+#include "wick/nn/rope.h"
+
+namespace wick::models {
+
+struct Normed;
+struct Product;
+
+/// A decoder of the Llama kind: pre-norm blocks of grouped attention with rotary positions and a
+/// gated MLP. Families differ by their DecoderConfig and the tensors that they have.
+/// Sources: Touvron et al., "LLaMA", 2023; Dubey et al., "The Llama 3 Herd of Models", 2024; Yang
+/// et al., "Qwen2 Technical Report", 2024, and "Qwen3 Technical Report", 2025; Gemma Team,
+/// "Gemma 2", 2024, and "Gemma 3 Technical Report", 2025; Abdin et al., "Phi-3", 2024.
+class WICK_API DecoderLm final : public CausalLm {
+ public:
+  /// Errors: those of CausalLm::load.
+  DecoderLm(const io::Gguf& file, const Architecture& architecture, const LoadOptions& options);
+
+  const DecoderConfig& config() const { return config_; }
+  int64_t vocab_size() const override { return config_.vocabulary; }
+  int64_t context_length() const override { return config_.context; }
+  int64_t parameters() const override { return parameters_; }
+  nn::KvCache make_cache(int64_t context, DType dtype, int64_t sequences,
+                         int64_t positions) const override;
+  using CausalLm::forward;
+  Tensor forward(const Batch& batch, nn::KvCache& cache) const override;
+  Device device() const override { return device_; }
+
+ private:
+  struct Block {
+    int64_t index = 0;
+    nn::RmsNorm attention_norm, mlp_norm;
+    std::optional<nn::RmsNorm> query_norm, key_norm;
+    std::optional<nn::RmsNorm> attention_post_norm, mlp_post_norm;
+    nn::Projections qkv, gate_up;
+    nn::Linear output, down;
+  };
+  struct Step;  // what the layers of one call share
+
+  /// A matrix [rows, hidden] with its bias, whose rows are taken in an order; empty: the file's.
+  struct Projection {
+    std::string_view name;
+    int64_t rows;
+    std::vector<int64_t> order = {};
+  };
+
+  Block load_block(const Weights& weights, const TensorNames& names, int64_t index, bool release);
+  nn::Projections load_qkv(const Weights& weights, const TensorNames& names, bool release);
+  nn::Projections load_gate_up(const Weights& weights, const TensorNames& names, bool release);
+  nn::Projections load_projections(const Weights& weights, std::vector<Projection> projections,
+                                   bool need_biases, bool release);
+  std::vector<int64_t> rotated_order(int64_t heads) const;
+  void load_rope(const Weights& weights, const io::Gguf& file);
+
+  Tensor embed(const Tensor& tokens) const;
+  Tensor layer(const Block& block, Tensor x, const Batch& batch, const Step& step) const;
+  Product attention(const Block& block, const Normed& x, const Batch& batch, bool wanted,
+                    const Step& step) const;
+  Product mlp(const Block& block, const Normed& x) const;
+  Tensor queries_keys_values(const Block& block, const Normed& x) const;
+  Tensor head(const Tensor& x) const;
+  AttentionParams params(int64_t window) const;
+
+  /// Errors: weights are read from the file, and it was changed.
+  void require_file(std::string_view op) const;
+  Step step_of(const nn::KvCache& cache) const;
+
+  DecoderConfig config_;
+  std::shared_ptr<const io::Bytes> file_;  // mapped weights of the CPU; null on GPUs
+  Device device_;
+  int64_t parameters_ = 0;
+  bool block_weights_ = false;  // some weights are quantised
+  nn::Embedding embedding_;
+  std::vector<Block> blocks_;
+  nn::RmsNorm output_norm_;
+  nn::Linear head_;
+  mutable std::mutex rope_mutex_;
+  // Of layers that see all keys, and of layers with a window. They grow as positions are first
+  // used. The second stays empty where both are the same.
+  mutable std::array<nn::RopeTable, 2> rope_;
+};
+
+}  // namespace wick::models

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "wick/base/export.h"
+#include "wick/io/gguf.h"
+
+namespace wick::models {
+
+/// The metadata of a model file under its architecture's prefix: "block_count" is the key
+/// "llama.block_count" of a file whose general.architecture is "llama". Errors of every getter: a
+/// missing key without a default, a value of another type, a value out of range. They name the file
+/// and the whole key. The file must outlive it.
+class WICK_API Metadata {
+ public:
+  /// Errors: the file names no architecture.
+  explicit Metadata(const io::Gguf& file);
+
+  const io::Gguf& file() const { return file_; }
+  std::string_view architecture() const { return architecture_; }
+  /// The whole key.
+  std::string key(std::string_view name) const;
+  bool contains(std::string_view name) const { return file_.contains(key(name)); }
+
+  /// A count of 1 to `most`.
+  int64_t count(std::string_view name, int64_t most) const;
+  int64_t count(std::string_view name, int64_t most, int64_t or_else) const;
+  /// A whole number of `least` to `most`.
+  int64_t integer(std::string_view name, int64_t least, int64_t most, int64_t or_else) const;
+  /// A finite number above `least`.
+  double number_above(std::string_view name, float least, float or_else) const;
+  /// A finite number of at least 0.
+  float number(std::string_view name) const;
+  float number(std::string_view name, float or_else) const;
+  std::string_view string(std::string_view name, std::string_view or_else) const;
+  /// An array of `count` truth values.
+  std::vector<bool> bools(std::string_view name, int64_t count) const;
+
+  /// Throws the error of a value: "PATH: value out of range: KEY = VALUE: need RULE".
+  [[noreturn]] void out_of_range(std::string_view name, std::string_view value,
+                                 std::string_view rule) const;
+
+ private:
+  int64_t in_range(std::string_view name, int64_t value, int64_t least, int64_t most) const;
+
+  const io::Gguf& file_;
+  std::string architecture_;
+};
+
+}  // namespace wick::models
