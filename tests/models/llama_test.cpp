@@ -1,6 +1,4 @@
 // Tiny Llamas against the equations in f64, and against themselves.
-#include "wick/models/decoder_lm.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,6 +9,7 @@
 #include "tests/io/temp_folder.h"
 #include "tests/models/tiny_llama.h"
 #include "wick/backend/cpu/cpu.h"
+#include "wick/models/decoder_lm.h"
 
 namespace wick::models {
 namespace {
