@@ -139,6 +139,7 @@ TEST(ModelOnDevice, FamiliesContinueWithTheCpusTokens) {
   const TempFolder folder;
   for (auto [name, tiny] : TinyLlama::families()) {
     tiny.tied = false;  // tied ones say the last token again
+    tiny.seed = 2;
     const std::vector<int32_t> expected = greedy(*load(tiny, folder), 24);
     EXPECT_GT(std::set(expected.begin(), expected.end()).size(), 2u) << name;
     for (const Device device : test::cpu_and_devices()) {
