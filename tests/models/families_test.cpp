@@ -119,6 +119,19 @@ TEST(ModelOnDevice, FamiliesGiveTheCpusLogits) {
   }
 }
 
+TEST(ModelOnDevice, TheLargestHeads) {
+  const TempFolder folder;
+  const TinyLlama tiny{
+      .heads = 2, .kv_heads = 1, .key_size = 576, .value_size = 512, .rope_dims = 64};
+  const std::vector<float> expected = logits_by(*load(tiny, folder), kTokens);
+  for (const Device device : test::cpu_and_devices()) {
+    const auto model = load(tiny, folder, device);
+    for (const int64_t batch : {kTokens, int64_t{7}, int64_t{1}}) {
+      EXPECT_LT(difference(logits_by(*model, batch), expected), 1e-5) << device.str() << batch;
+    }
+  }
+}
+
 /// Greedy continuation of a prompt.
 std::vector<int32_t> greedy(const CausalLm& model, int64_t count) {
   const std::vector<int32_t> prompt = some_tokens(9);
