@@ -112,7 +112,7 @@ std::vector<TinyLlama::Entry> TinyLlama::entries() const {
     norm("attn_norm", hidden);
     norm("ffn_norm", hidden);
     const bool qkv_bias = biases || qkv_biases;
-    if (fused) {
+    if (fused_qkv) {
       const int64_t n = heads * key_size + kv_heads * (key_size + value_size);
       matrix("attn_qkv", n, hidden, qkv_bias);
     } else {
@@ -124,8 +124,8 @@ std::vector<TinyLlama::Entry> TinyLlama::entries() const {
     if (query_key_norm) norm("attn_k_norm", key_size);
     matrix("attn_output", hidden, heads * value_size, biases);
     if (post_norms) norm("post_attention_norm", hidden);
-    if (!fused) matrix("ffn_gate", intermediate, hidden, biases);
-    matrix("ffn_up", fused ? 2 * intermediate : intermediate, hidden, biases);
+    if (!fused_gate_up) matrix("ffn_gate", intermediate, hidden, biases);
+    matrix("ffn_up", fused_gate_up ? 2 * intermediate : intermediate, hidden, biases);
     matrix("ffn_down", hidden, intermediate, biases);
     if (post_norms) norm("post_ffw_norm", hidden);
   }

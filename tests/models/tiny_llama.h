@@ -30,7 +30,8 @@ struct TinyLlama {
   // Of other architectures. reference() knows Llama alone.
   std::string architecture = "llama";
   bool qkv_biases = false, query_key_norm = false, post_norms = false;
-  bool fused = false;  // attn_qkv, and ffn_up with the gate in it
+  bool fused_qkv = false;      // attn_qkv
+  bool fused_gate_up = false;  // ffn_up with the gate in it
   float attention_soft_cap = 0, logit_soft_cap = 0;
 
   // What a test breaks.

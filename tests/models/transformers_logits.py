@@ -26,6 +26,7 @@ CLASSES = {
     "phi3": ("Phi3Config", "Phi3ForCausalLM"),
     "gemma": ("GemmaConfig", "GemmaForCausalLM"),
     "gemma2": ("Gemma2Config", "Gemma2ForCausalLM"),
+    "glm4": ("Glm4Config", "Glm4ForCausalLM"),
     "gemma3": ("Gemma3TextConfig", "Gemma3ForCausalLM"),
 }
 KEYS = gguf.Keys
@@ -42,7 +43,7 @@ def rope_of(get, name, arch):
         rope |= {"rope_type": kind, "factor": get(KEYS.Rope.SCALING_FACTOR)}
     if kind == "yarn":
         rope["original_max_position_embeddings"] = get(KEYS.Rope.SCALING_ORIG_CTX_LEN)
-    if arch == "phi3":
+    if arch in ("phi3", "glm4"):
         rope["partial_rotary_factor"] = (
             get(KEYS.Rope.DIMENSION_COUNT) / get(KEYS.Attention.KEY_LENGTH))
     if arch == "gemma3":
@@ -78,6 +79,8 @@ def config_of(reader, name, arch, vocabulary):
         options["query_pre_attn_scalar"] = head
         options["attn_logit_softcapping"] = get(KEYS.LLM.ATTN_LOGIT_SOFTCAPPING)
         options["final_logit_softcapping"] = get(KEYS.LLM.FINAL_LOGIT_SOFTCAPPING)
+    if arch == "glm4":
+        options["attention_bias"] = True
     if arch == "gemma":
         options["hidden_act"] = "gelu_pytorch_tanh"
     return getattr(transformers, CLASSES[arch][0])(**options)
