@@ -38,6 +38,7 @@ TEST(GgufWriter, RoundTripOfEveryType) {
   w.set_u32s("u32s", std::vector<uint32_t>{1, 2});
   w.set_i32s("i32s", std::vector<int32_t>{-1, 2});
   w.set_f32s("f32s", std::vector<float>{1.5f});
+  w.set_bools("bools", {true, false, true});
   w.set_strings("strings", std::vector<std::string_view>{"a", "", "bc"});
   w.add_tensor("w", DType::q8_0, Shape{2, 32});
   w.add_tensor("empty", DType::f32, Shape{0, 3});
@@ -63,6 +64,7 @@ TEST(GgufWriter, RoundTripOfEveryType) {
   EXPECT_THAT(r->get_u32s("u32s"), ElementsAre(1u, 2u));
   EXPECT_THAT(r->get_i32s("i32s"), ElementsAre(-1, 2));
   EXPECT_THAT(r->get_f32s("f32s"), ElementsAre(1.5f));
+  EXPECT_THAT(r->get_bools("bools"), ElementsAre(true, false, true));
   EXPECT_THAT(r->get_strings("strings"), ElementsAre("a", "", "bc"));
   EXPECT_EQ(r->require_tensor("w").shape, (Shape{2, 32}));
   EXPECT_EQ(r->require_tensor("empty").shape, (Shape{0, 3}));
@@ -109,7 +111,9 @@ TEST(GgufWriter, NothingRemainsWithoutFinish) {
 TEST(GgufWriter, AnOlderFileStaysUntilFinish) {
   TempFolder folder;
   folder.write("m.gguf", "old");
-  { GgufWriter w(folder.path("m.gguf")); }
+  {
+    GgufWriter w(folder.path("m.gguf"));
+  }
   EXPECT_EQ(folder.read("m.gguf"), "old");
   GgufWriter w(folder.path("m.gguf"));
   EXPECT_EQ(folder.read("m.gguf"), "old");
@@ -140,13 +144,9 @@ TEST(GgufWriter, RefusesWhatReadersWould) {
   GgufWriter w(folder.path("m.gguf"));
   EXPECT_THAT(error_of([&] { w.add_tensor("a", DType::u8, Shape{2}); }),
               HasSubstr("no such tensor type"));
-  EXPECT_THAT(error_of([&] {
-                w.add_tensor("a", DType::f32, Shape{1, 1, 1, 1, 1});
-              }),
+  EXPECT_THAT(error_of([&] { w.add_tensor("a", DType::f32, Shape{1, 1, 1, 1, 1}); }),
               HasSubstr("too many dimensions"));
-  EXPECT_THAT(error_of([&] {
-                w.add_tensor("a", DType::q4_0, Shape{2, 33});
-              }),
+  EXPECT_THAT(error_of([&] { w.add_tensor("a", DType::q4_0, Shape{2, 33}); }),
               HasSubstr("multiple of 32"));
   EXPECT_THAT(error_of([&] { w.add_tensor("a", DType::f64, Shape{int64_t{1} << 61}); }),
               HasSubstr("too large"));
@@ -192,7 +192,7 @@ TEST(GgufWriter, ADiskThatFillsUpIsAnErrorAndLeavesNothing) {
 TEST(GgufWriter, FilesHaveOrdinaryPermissions) {
   TempFolder folder;
   GgufWriter(folder.path("m.gguf")).finish();
-  struct stat status {};
+  struct stat status{};
   ASSERT_EQ(::stat(folder.path("m.gguf").c_str(), &status), 0);
   EXPECT_NE(status.st_mode & S_IRUSR, 0u);
   const mode_t mask = ::umask(0);

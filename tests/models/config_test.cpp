@@ -149,6 +149,120 @@ TEST_F(ModelFiles, NumbersOutOfRange) {
   EXPECT_THAT(error({.rope_divisors = {1, 1, 1, NAN, 1, 1, 1, 1}}), HasSubstr("divisors"));
 }
 
+// What architectures have beside Llama's tensors and keys.
+TEST_F(ModelFiles, OtherArchitectures) {
+  const auto& families = TinyLlama::families();
+  const auto without = [&](const char* family, const char* tensor) {
+    TinyLlama tiny = families.at(family);
+    tiny.without = {tensor};
+    return error(tiny);
+  };
+  const auto shaped = [&](const char* family, const char* tensor, const Shape& shape) {
+    TinyLlama tiny = families.at(family);
+    tiny.shapes = {{tensor, shape}};
+    return error(tiny);
+  };
+  const auto changed = [&](const char* family, auto edit) {
+    return edited(edit, families.at(family));
+  };
+  for (const auto& [family, tensor] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"qwen2", "blk.0.attn_q.bias"},
+           {"qwen2", "blk.1.attn_k.bias"},
+           {"qwen2", "blk.0.attn_v.bias"},
+           {"qwen3", "blk.1.attn_q_norm.weight"},
+           {"qwen3", "blk.0.attn_k_norm.weight"},
+           {"phi3", "blk.0.attn_qkv.weight"},
+           {"phi3", "blk.1.ffn_up.weight"},
+           {"gemma2", "blk.2.post_attention_norm.weight"},
+           {"gemma2", "blk.0.post_ffw_norm.weight"},
+           {"gemma3", "blk.6.attn_q_norm.weight"},
+           {"gemma3", "blk.5.post_ffw_norm.weight"}}) {
+    EXPECT_THAT(without(family, tensor), HasSubstr(tensor)) << family;
+  }
+  EXPECT_EQ(shaped("qwen3", "blk.0.attn_q_norm.weight", {64}),
+            "tensor has another shape: blk.0.attn_q_norm.weight f32[64]: need [24]");
+  EXPECT_THAT(shaped("qwen2", "blk.0.attn_k.bias", {64}), HasSubstr("need [32]"));
+  EXPECT_THAT(shaped("phi3", "blk.0.attn_qkv.weight", {64, 64}), HasSubstr("need [192,64]"));
+  EXPECT_THAT(shaped("phi3", "blk.0.ffn_up.weight", {96, 64}), HasSubstr("need [192,64]"));
+  EXPECT_THAT(shaped("gemma3", "blk.6.post_ffw_norm.weight", {33}), HasSubstr("need [32]"));
+  EXPECT_THAT(changed("phi3", [](auto& w) { w.set_u32("phi3.attention.head_count_kv", 3); }),
+              HasSubstr("heads don't group: 4 over 3"));
+
+  for (const auto& [family, key] : std::initializer_list<std::pair<const char*, std::string>>{
+           {"gemma3", "gemma3.attention.sliding_window"},
+           {"gemma3", "gemma3.attention.sliding_window_pattern"},
+           {"gemma2", "gemma2.attention.sliding_window"},
+           {"qwen2", "qwen2.block_count"},
+           {"qwen3", "qwen3.attention.key_length"}}) {
+    for (const int64_t value : {int64_t{-1}, INT64_MIN, INT64_MAX, int64_t{1} << 31}) {
+      EXPECT_THAT(changed(family, [&](auto& w) { w.set_i64(key, value); }), HasSubstr(key));
+    }
+    EXPECT_THAT(changed(family, [&](auto& w) { w.set_string(key, "many"); }), HasSubstr(key));
+  }
+  EXPECT_EQ(changed("qwen3", [](auto& w) { w.set_u32("qwen3.attention.key_length", 0); }),
+            "head size out of range: qwen3.attention.key_length = 0: need 1 to 576");
+  EXPECT_THAT(
+      changed("gemma3", [](auto& w) { w.set_u32("gemma3.attention.sliding_window_pattern", 0); }),
+      HasSubstr("gemma3.attention.sliding_window_pattern = 0: need 1 to 4096"));
+  EXPECT_THAT(changed("gemma3",
+                      [](auto& w) {
+                        const std::vector<int32_t> numbers(7, 1);
+                        w.set_i32s("gemma3.attention.sliding_window_pattern", numbers);
+                      }),
+              HasSubstr("gemma3.attention.sliding_window_pattern"));
+  EXPECT_THAT(changed("gemma3",
+                      [](auto& w) {
+                        w.set_bools("gemma3.attention.sliding_window_pattern", {true, false});
+                      }),
+              HasSubstr("gemma3.attention.sliding_window_pattern = 2 values: need 7"));
+  for (const char* key : {"gemma2.attn_logit_softcapping", "gemma2.final_logit_softcapping"}) {
+    for (const float value : {-1.0f, NAN, INFINITY}) {
+      EXPECT_THAT(changed("gemma2", [&](auto& w) { w.set_f32(key, value); }), HasSubstr(key));
+    }
+  }
+  EXPECT_THAT(changed("gemma3", [](auto& w) { w.set_f32("gemma3.rope.freq_base_swa", 1.0f); }),
+              HasSubstr("gemma3.rope.freq_base_swa = 1: need a finite number above 1"));
+}
+
+TEST_F(ModelFiles, EveryArchitectureNamesItsOwnKeys) {
+  for (const auto& [family, tiny] : TinyLlama::families()) {
+    for (const char* name :
+         {"block_count", "embedding_length", "feed_forward_length", "attention.head_count",
+          "context_length", "attention.layer_norm_rms_epsilon"}) {
+      const std::string key = tiny.architecture + "." + name;
+      EXPECT_THAT(edited([&](auto& w) { w.remove(key); }, tiny), HasSubstr(key));
+      EXPECT_THAT(edited([&](auto& w) { w.set_string(key, "4"); }, tiny), HasSubstr(key));
+    }
+  }
+}
+
+TEST_F(ModelFiles, WindowsOfLayers) {
+  TempFolder folder;
+  const auto windows = [&](const char* family, std::function<void(io::GgufWriter&)> edit) {
+    TinyLlama tiny = TinyLlama::families().at(family);
+    tiny.edit = std::move(edit);
+    tiny.write(folder.path("m.gguf"));
+    const auto file = io::Gguf::open(folder.path("m.gguf"));
+    return find_architecture(*file).configure(Metadata(*file)).windows;
+  };
+  using Windows = std::vector<int64_t>;
+  EXPECT_EQ(windows("gemma3", {}), (Windows{5, 5, 5, 5, 5, 0, 5}));
+  EXPECT_EQ(
+      windows("gemma3", [](auto& w) { w.set_u32("gemma3.attention.sliding_window_pattern", 3); }),
+      (Windows{5, 5, 0, 5, 5, 0, 5}));
+  EXPECT_EQ(windows("gemma3",
+                    [](auto& w) {
+                      w.set_bools("gemma3.attention.sliding_window_pattern",
+                                  {false, true, true, false, false, false, true});
+                    }),
+            (Windows{0, 5, 5, 0, 0, 0, 5}));
+  EXPECT_EQ(windows("gemma3", [](auto& w) { w.remove("gemma3.attention.sliding_window"); }),
+            (Windows{1024, 1024, 1024, 1024, 1024, 0, 1024}));
+  EXPECT_EQ(windows("gemma2", {}), (Windows{5, 0, 5}));
+  EXPECT_EQ(windows("phi3", {}), (Windows{7, 7}));
+  EXPECT_EQ(windows("qwen3", {}), (Windows{0, 0}));
+}
+
 TEST_F(ModelFiles, ConfigIsRead) {
   TempFolder folder;
   TinyLlama tiny{.window = 9};

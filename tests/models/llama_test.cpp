@@ -1,6 +1,4 @@
 // Tiny Llamas against the equations in f64, and against themselves.
-#include "wick/models/decoder_lm.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +10,7 @@
 #include "tests/models/tiny_llama.h"
 #include "wick/backend/cpu/cpu.h"
 #include "wick/base/quant.h"
+#include "wick/models/decoder_lm.h"
 
 namespace wick::models {
 namespace {
@@ -72,6 +71,8 @@ std::vector<Variant> variants() {
       {"part rotated", {.rope_dims = 10}},
       {"one layer, three heads",
        {.layers = 1, .heads = 3, .kv_heads = 3, .key_size = 32, .value_size = 32, .rope_dims = 32}},
+      {"the largest heads",
+       {.heads = 2, .kv_heads = 1, .key_size = 576, .value_size = 512, .rope_dims = 64}},
       {"window", {.window = 5}},
       {"window of one", {.window = 1}},
       {"high base", {.rope_base = 500000.0}},

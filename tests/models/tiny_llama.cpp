@@ -64,29 +64,30 @@ const std::vector<std::string>& TinyLlama::tokens() {
 }
 
 void TinyLlama::write_metadata(io::GgufWriter& w) const {
-  w.set_string("general.architecture", "llama");
-  w.set_u32("llama.block_count", static_cast<uint32_t>(layers));
-  w.set_u32("llama.embedding_length", static_cast<uint32_t>(hidden));
-  w.set_u32("llama.feed_forward_length", static_cast<uint32_t>(intermediate));
-  w.set_u32("llama.attention.head_count", static_cast<uint32_t>(heads));
-  w.set_u32("llama.attention.head_count_kv", static_cast<uint32_t>(kv_heads));
-  w.set_u32("llama.attention.key_length", static_cast<uint32_t>(key_size));
-  w.set_u32("llama.attention.value_length", static_cast<uint32_t>(value_size));
-  w.set_u32("llama.context_length", static_cast<uint32_t>(context));
-  w.set_f32("llama.attention.layer_norm_rms_epsilon", 1e-5f);
-  w.set_u32("llama.rope.dimension_count", static_cast<uint32_t>(rope_dims));
-  w.set_f32("llama.rope.freq_base", static_cast<float>(rope_base));
-  if (window > 0) {
-    w.set_u32("llama.attention.sliding_window", static_cast<uint32_t>(window));
-  }
+  const auto key = [&](const char* name) { return architecture + "." + name; };
+  const auto set = [&](const char* name, int64_t value) {
+    w.set_u32(key(name), static_cast<uint32_t>(value));
+  };
+  w.set_string("general.architecture", architecture);
+  set("block_count", layers);
+  set("embedding_length", hidden);
+  set("feed_forward_length", intermediate);
+  set("attention.head_count", heads);
+  set("attention.head_count_kv", kv_heads);
+  set("attention.key_length", key_size);
+  set("attention.value_length", value_size);
+  set("context_length", context);
+  w.set_f32(key("attention.layer_norm_rms_epsilon"), 1e-5f);
+  set("rope.dimension_count", rope_dims);
+  w.set_f32(key("rope.freq_base"), static_cast<float>(rope_base));
+  if (window > 0) set("attention.sliding_window", window);
   if (!rope_scaling.empty()) {
-    w.set_string("llama.rope.scaling.type", rope_scaling);
-    w.set_f32("llama.rope.scaling.factor", static_cast<float>(rope_factor));
+    w.set_string(key("rope.scaling.type"), rope_scaling);
+    w.set_f32(key("rope.scaling.factor"), static_cast<float>(rope_factor));
   }
-  if (original_context > 0) {
-    w.set_u32("llama.rope.scaling.original_context_length",
-              static_cast<uint32_t>(original_context));
-  }
+  if (original_context > 0) set("rope.scaling.original_context_length", original_context);
+  if (attention_soft_cap > 0) w.set_f32(key("attn_logit_softcapping"), attention_soft_cap);
+  if (logit_soft_cap > 0) w.set_f32(key("final_logit_softcapping"), logit_soft_cap);
 }
 
 void TinyLlama::write_vocabulary(io::GgufWriter& w) const {
@@ -118,26 +119,36 @@ std::vector<TinyLlama::Entry> TinyLlama::entries() const {
   add("token_embd.weight", {rows(), hidden}, dtype);
   for (int64_t i = 0; i < layers; ++i) {
     const std::string b = "blk." + std::to_string(i) + ".";
-    auto matrix = [&](const char* name, int64_t n, int64_t k) {
+    auto matrix = [&](const char* name, int64_t n, int64_t k, bool bias) {
       add(b + name + ".weight", {n, k}, dtype);
-      if (biases) add(b + name + ".bias", {n}, DType::f32);
+      if (bias) add(b + name + ".bias", {n}, DType::f32);
     };
-    add(b + "attn_norm.weight", {hidden}, DType::f32);
-    add(b + "ffn_norm.weight", {hidden}, DType::f32);
-    matrix("attn_q", heads * key_size, hidden);
-    matrix("attn_k", kv_heads * key_size, hidden);
-    matrix("attn_v", kv_heads * value_size, hidden);
-    matrix("attn_output", hidden, heads * value_size);
-    matrix("ffn_gate", intermediate, hidden);
-    matrix("ffn_up", intermediate, hidden);
-    matrix("ffn_down", hidden, intermediate);
+    auto norm = [&](const char* name, int64_t n) { add(b + name + ".weight", {n}, DType::f32); };
+    norm("attn_norm", hidden);
+    norm("ffn_norm", hidden);
+    const bool qkv_bias = biases || qkv_biases;
+    if (fused_qkv) {
+      const int64_t n = heads * key_size + kv_heads * (key_size + value_size);
+      matrix("attn_qkv", n, hidden, qkv_bias);
+    } else {
+      matrix("attn_q", heads * key_size, hidden, qkv_bias);
+      matrix("attn_k", kv_heads * key_size, hidden, qkv_bias);
+      matrix("attn_v", kv_heads * value_size, hidden, qkv_bias);
+    }
+    if (query_key_norm) norm("attn_q_norm", key_size);
+    if (query_key_norm) norm("attn_k_norm", key_size);
+    matrix("attn_output", hidden, heads * value_size, biases);
+    if (post_norms) norm("post_attention_norm", hidden);
+    if (!fused_gate_up) matrix("ffn_gate", intermediate, hidden, biases);
+    matrix("ffn_up", fused_gate_up ? 2 * intermediate : intermediate, hidden, biases);
+    matrix("ffn_down", hidden, intermediate, biases);
+    if (post_norms) norm("post_ffw_norm", hidden);
   }
   add("output_norm.weight", {hidden}, DType::f32);
   if (!tied) add("output.weight", {rows(), hidden}, dtype);
   if (!rope_divisors.empty()) {
     add("rope_freqs.weight", {static_cast<int64_t>(rope_divisors.size())}, DType::f32);
   }
-
   return all;
 }
 

@@ -14,7 +14,7 @@
 
 namespace wick::test {
 
-/// A Llama small enough to be computed by plain loops, with random weights.
+/// A model of the Llama kind, small enough to be computed by plain loops, with random weights.
 struct TinyLlama {
   int64_t layers = 2, hidden = 64, intermediate = 96, heads = 4, kv_heads = 2;
   int64_t key_size = 16, value_size = 16, context = 96, window = 0, rope_dims = 16;
@@ -26,6 +26,13 @@ struct TinyLlama {
   DType dtype = DType::f32;  // of every matrix
   uint32_t seed = 1;
   int64_t padding_rows = 0;  // rows of the embedding past the vocabulary
+
+  // Of other architectures. reference() knows Llama alone.
+  std::string architecture = "llama";
+  bool qkv_biases = false, query_key_norm = false, post_norms = false;
+  bool fused_qkv = false;      // attn_qkv
+  bool fused_gate_up = false;  // ffn_up with the gate in it
+  float attention_soft_cap = 0, logit_soft_cap = 0;
 
   // What a test breaks.
   std::set<std::string> without = {};              // tensors left out
@@ -51,6 +58,9 @@ struct TinyLlama {
   void write(const std::string& path);
   /// The logits of every position, [tokens][vocabulary], in f64 by the equations.
   std::vector<std::vector<double>> reference(const std::vector<int32_t>& tokens) const;
+
+  /// A model of each architecture, by name; some architectures have several.
+  static const std::map<std::string, TinyLlama>& families();
 
   /// Byte-level tokens, and their merges; the last three are <|endoftext|>, <|im_start|> and
   /// <|im_end|>.

@@ -1,14 +1,23 @@
 // write_tiny_llama FOLDER: writes tiny-TYPE.gguf for every weight type.
+// write_tiny_llama --families FOLDER: writes NAME.gguf for every architecture.
 #include <cstdio>
 #include <string>
+#include <string_view>
 
 #include "tests/models/tiny_llama.h"
 #include "wick/base/error.h"
 
 int main(int argc, char** argv) {
   using wick::DType;
-  if (argc != 2) return 2;
+  const bool families = argc == 3 && std::string_view(argv[1]) == "--families";
+  if (argc != 2 && !families) return 2;
   try {
+    if (families) {
+      for (auto [name, model] : wick::test::TinyLlama::families()) {
+        model.write(std::string(argv[2]) + "/" + name + ".gguf");
+      }
+      return 0;
+    }
     for (int d = 0; d < wick::kDTypeCount; ++d) {
       const auto type = static_cast<DType>(d);
       if (!wick::dtypes::kWeights.contains(type)) continue;

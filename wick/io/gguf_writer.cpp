@@ -121,6 +121,10 @@ void GgufWriter::set_i32s(std::string_view key, std::span<const int32_t> values)
 void GgufWriter::set_f32s(std::string_view key, std::span<const float> values) {
   set_payload(key, GgufType::array, array(GgufType::f32, values));
 }
+void GgufWriter::set_bools(std::string_view key, const std::vector<bool>& values) {
+  const std::vector<uint8_t> bytes(values.begin(), values.end());
+  set_payload(key, GgufType::array, array(GgufType::boolean, std::span(bytes)));
+}
 void GgufWriter::set_strings(std::string_view key, std::span<const std::string_view> values) {
   std::string payload = array_header(GgufType::string, values.size());
   for (std::string_view value : values) append_string(payload, value);

@@ -40,6 +40,7 @@ class WICK_API GgufWriter {
   void set_u32s(std::string_view key, std::span<const uint32_t> values);
   void set_i32s(std::string_view key, std::span<const int32_t> values);
   void set_f32s(std::string_view key, std::span<const float> values);
+  void set_bools(std::string_view key, const std::vector<bool>& values);
   void set_strings(std::string_view key, std::span<const std::string_view> values);
   void remove(std::string_view key);
   /// Sets every key and value of another file except its alignment: this file has its own.

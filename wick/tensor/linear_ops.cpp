@@ -183,6 +183,7 @@ Weight::Weight(std::span<const Tensor> matrices, Device device, bool release) : 
   const Tensor& first = matrices.front();
   std::vector<Tensor> parts;
   std::vector<ConstView> views;
+  bool mapped = true;
   for (const Tensor& m : matrices) {
     check_operand(Op::linear, m, "weight");
     check_same(Op::linear, first, m, "weight");
@@ -192,15 +193,19 @@ Weight::Weight(std::span<const Tensor> matrices, Device device, bool release) : 
     }
     parts.push_back(m.to(device));
     views.push_back(parts.back().view());
-    // Only file-backed pages can be released: the system reads them from the file again.
-    release = release && m.storage()->file_backed();
+    mapped = mapped && m.storage()->file_backed();
   }
-  prepared_ = backend(device_).prepare(views, release);
-  sources_.assign(matrices.begin(), matrices.end());
+  // Only file-backed pages can be released: the system reads them from the file again.
+  prepared_ = backend(device_).prepare(views, release && mapped);
+  if (mapped || !release) sources_.assign(matrices.begin(), matrices.end());
 }
 
 Tensor Weight::matrix(DType dtype) const {
   prepared();
+  if (sources_.empty()) {
+    throw Error(ErrorKind::runtime, "weight", "its matrices weren't kept", {},
+                "load the model without releasing them");
+  }
   std::vector<Tensor> parts;
   for (const Tensor& m : sources_) {
     parts.push_back((is_block(m.dtype()) ? dequantize(m, dtype) : m.to(dtype)).to(device_));

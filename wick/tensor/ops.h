@@ -143,8 +143,9 @@ class WICK_API Weight {
   Weight() = default;
   /// Packs a matrix, or several of one dtype and k stacked along n. With `release` the pages of
   /// sources that are mapped from a file are given back to the system while packing: they can
-  /// still be read, slowly. Other sources stay as they are. Errors: no matrix, a rank other than 2,
-  /// another dtype, dtypes or k that differ, no memory.
+  /// still be read, slowly. Sources of which one isn't mapped aren't kept then, and there is no
+  /// gradient through the weight. Errors: no matrix, a rank other than 2, another dtype, dtypes or
+  /// k that differ, no memory.
   explicit Weight(const Tensor& matrix, bool release = false)
       : Weight(std::span(&matrix, 1), release) {}
   explicit Weight(std::span<const Tensor> matrices, bool release = false)
@@ -160,7 +161,7 @@ class WICK_API Weight {
   /// Errors: undefined.
   const PreparedWeight& prepared() const;
   /// The matrix [n, k] itself on the device, for gradients: from the matrices it was made of, which
-  /// it keeps. Errors: undefined, a dtype that isn't f32, f16 or bf16.
+  /// it keeps. Errors: undefined, a dtype that isn't f32, f16 or bf16, its matrices weren't kept.
   Tensor matrix(DType dtype) const;
   /// The matrices that it was made of. Floats among them may need gradients, which `linear` gives.
   const std::vector<Tensor>& sources() const { return sources_; }

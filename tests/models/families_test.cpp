@@ -1,0 +1,166 @@
+// The architectures against Hugging Face's transformers, whose logits transformers_logits.py
+// writes, and on devices against the CPU.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <set>
+
+#include "tests/io/temp_folder.h"
+#include "tests/models/tiny_llama.h"
+#include "tests/test_devices.h"
+#include "wick/models/causal_lm.h"
+#include "wick/models/decoder.h"
+#include "wick/models/registry.h"
+
+namespace wick::models {
+namespace {
+
+using io::test::TempFolder;
+using test::some_tokens;
+using test::TinyLlama;
+
+constexpr int64_t kTokens = 24;  // as in transformers_logits.py
+
+std::unique_ptr<CausalLm> load(TinyLlama tiny, const TempFolder& folder, Device device = {}) {
+  tiny.write(folder.path("m.gguf"));
+  return CausalLm::load(*io::Gguf::open(folder.path("m.gguf")), {.device = device, .progress = {}});
+}
+
+/// The logits of every token, fed `batch` at a time; 1: by decode(), as generation does.
+std::vector<float> logits_by(const CausalLm& model, int64_t batch) {
+  const std::vector<int32_t> tokens = some_tokens(kTokens);
+  nn::KvCache cache = model.make_cache(kTokens, DType::f32);
+  Decoder decoder(model, cache);
+  std::vector<float> all;
+  for (int64_t at = 0; at < kTokens; at += batch) {
+    const auto count = static_cast<size_t>(std::min(batch, kTokens - at));
+    const auto part = std::span(tokens).subspan(static_cast<size_t>(at), count);
+    const Tensor logits =
+        batch == 1 ? decoder.step(part[0]) : model.forward(part, cache, Logits::all);
+    const auto values = logits.to_vector<float>();
+    all.insert(all.end(), values.begin(), values.end());
+  }
+  return all;
+}
+
+/// The largest difference, relative to the largest value.
+double difference(std::span<const float> got, std::span<const float> expected) {
+  if (got.size() != expected.size()) return INFINITY;
+  double worst = 0, most = 0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    const double d = static_cast<double>(got[i]) - static_cast<double>(expected[i]);
+    if (!(std::fabs(d) <= worst)) worst = std::fabs(d);
+    most = std::max(most, std::fabs(static_cast<double>(expected[i])));
+  }
+  return worst / most;
+}
+
+/// What is known of every fourth token: its logits by transformers.
+std::vector<float> known_logits(const std::string& family) {
+  std::ifstream file(WICK_MODELS_DATA "/" + family + ".txt");
+  return {std::istream_iterator<float>(file), std::istream_iterator<float>()};
+}
+std::vector<float> every_fourth(const std::vector<float>& logits) {
+  const size_t row = logits.size() / kTokens;
+  std::vector<float> kept;
+  for (size_t t = 3; t < kTokens; t += 4) {
+    const auto at = logits.begin() + static_cast<ptrdiff_t>(t * row);
+    kept.insert(kept.end(), at, at + static_cast<ptrdiff_t>(row));
+  }
+  return kept;
+}
+
+TEST(Families, EveryArchitectureIsTested) {
+  std::set<std::string_view> tested;
+  for (const auto& [name, tiny] : TinyLlama::families()) tested.insert(tiny.architecture);
+  for (const Architecture& a : architectures()) EXPECT_TRUE(tested.contains(a.name)) << a.name;
+  EXPECT_EQ(tested.size(), architectures().size());
+}
+
+TEST(Families, HaveTransformersLogits) {
+  const TempFolder folder;
+  for (const auto& [name, tiny] : TinyLlama::families()) {
+    SCOPED_TRACE(name);
+    const std::vector<float> expected = known_logits(name);
+    ASSERT_EQ(expected.size(), 6u * 40u);
+    const auto model = load(tiny, folder);
+    for (const int64_t batch : {kTokens, int64_t{7}, int64_t{1}}) {
+      EXPECT_LT(difference(every_fourth(logits_by(*model, batch)), expected), 2e-4) << batch;
+    }
+  }
+}
+
+// Rows of quantised weights are put into another order for rope, too.
+TEST(Families, QuantisedWeightsAreNearFloats) {
+  const TempFolder folder;
+  for (auto [name, tiny] : TinyLlama::families()) {
+    SCOPED_TRACE(name);
+    const std::vector<float> floats = logits_by(*load(tiny, folder), kTokens);
+    tiny.dtype = DType::q8_0;
+    if (tiny.intermediate % 32 != 0) continue;
+    EXPECT_LT(difference(logits_by(*load(tiny, folder), kTokens), floats), 0.1);
+  }
+}
+
+TEST(ModelOnDevice, FamiliesGiveTheCpusLogits) {
+  const TempFolder folder;
+  for (const auto& [name, tiny] : TinyLlama::families()) {
+    const std::vector<float> expected = logits_by(*load(tiny, folder), kTokens);
+    for (const Device device : test::cpu_and_devices()) {
+      SCOPED_TRACE(device.str() + " " + name);
+      const auto model = load(tiny, folder, device);
+      for (const int64_t batch : {kTokens, int64_t{1}}) {
+        EXPECT_LT(difference(logits_by(*model, batch), expected), 1e-5) << batch;
+      }
+    }
+  }
+}
+
+TEST(ModelOnDevice, TheLargestHeads) {
+  const TempFolder folder;
+  const TinyLlama tiny{
+      .heads = 2, .kv_heads = 1, .key_size = 576, .value_size = 512, .rope_dims = 64};
+  const std::vector<float> expected = logits_by(*load(tiny, folder), kTokens);
+  for (const Device device : test::cpu_and_devices()) {
+    const auto model = load(tiny, folder, device);
+    for (const int64_t batch : {kTokens, int64_t{7}, int64_t{1}}) {
+      EXPECT_LT(difference(logits_by(*model, batch), expected), 1e-5) << device.str() << batch;
+    }
+  }
+}
+
+/// Greedy continuation of a prompt.
+std::vector<int32_t> greedy(const CausalLm& model, int64_t count) {
+  const std::vector<int32_t> prompt = some_tokens(9);
+  nn::KvCache cache = model.make_cache(9 + count, DType::f16);
+  std::vector<int32_t> tokens;
+  std::vector<float> logits = model.forward(prompt, cache, Logits::last).to_vector<float>();
+  Decoder decoder(model, cache);
+  while (static_cast<int64_t>(tokens.size()) < count) {
+    const auto best = std::max_element(logits.begin(), logits.end());
+    tokens.push_back(static_cast<int32_t>(best - logits.begin()));
+    logits = decoder.step(tokens.back()).to_vector<float>();
+  }
+  return tokens;
+}
+
+TEST(ModelOnDevice, FamiliesContinueWithTheCpusTokens) {
+  setenv("WICK_REPRODUCIBLE", "1", 1);
+  const TempFolder folder;
+  for (auto [name, tiny] : TinyLlama::families()) {
+    tiny.tied = false;  // tied ones say the last token again
+    tiny.seed = 2;
+    const std::vector<int32_t> expected = greedy(*load(tiny, folder), 24);
+    EXPECT_GT(std::set(expected.begin(), expected.end()).size(), 2u) << name;
+    for (const Device device : test::cpu_and_devices()) {
+      EXPECT_EQ(greedy(*load(tiny, folder, device), 24), expected) << device.str() << " " << name;
+    }
+  }
+  unsetenv("WICK_REPRODUCIBLE");
+}
+
+}  // namespace
+}  // namespace wick::models
