@@ -271,6 +271,17 @@ class Generation(Cli):
                               r"[\d.]+ tokens/s \| first token after \d+ ms \| "
                               r"memory [\d.]+ [kMG]B\n\Z")
 
+    def test_architectures(self):
+        folder = self.folder / "families"
+        folder.mkdir()
+        subprocess.run([ARGS.tiny_writer, "--families", str(folder)], check=True, timeout=60)
+        texts = set()
+        for path in sorted(folder.glob("*.gguf")):
+            report = self.generate("--seed", "3", "--temp", "0.9", model=str(path))
+            self.assertEqual(len(report["tokens"]), 24, path.name)
+            texts.add(report["text"])
+        self.assertEqual(len(texts), 9)
+
     def test_seeds(self):
         first = self.generate("--seed", "3")["tokens"]
         self.assertEqual(self.generate("--seed", "3")["tokens"], first)
