@@ -210,22 +210,25 @@ class Loading(Cli):
         return str(path)
 
     def test_architectures(self):
-        for architecture in ["gemma", "gemma3", "qwen2", "phi3", "mamba", "bert", "gpt-oss"]:
+        for architecture in ["gemma4", "qwen2moe", "phi2", "mamba", "bert", "gpt-oss", "Llama"]:
             for model, pre in [("llama", "default"), ("gpt2", "no-such"), ("gpt2", "qwen2"), ("t5", "")]:
                 path = self.write(general__architecture=architecture, tokenizer__ggml__model=model,
                                   tokenizer__ggml__pre=pre, tokenizer__ggml__tokens=["a"])
                 for args in self.models(path):
-                    self.fails(*args, says=f"unsupported architecture: '{architecture}': this version "
-                                           "runs llama")
-        path = self.write(general__architecture="gemma")  # and no vocabulary at all
+                    text = self.fails(
+                        *args, says=f"unsupported architecture: '{architecture}': this version runs llama (")
+                    for known in ["qwen2 (", "qwen3 (", "phi3 (", "gemma (", "gemma2 (", "gemma3 ("]:
+                        self.assertIn(known, text)
+        path = self.write(general__architecture="mamba")  # and no vocabulary at all
         for args in self.models(path):
-            self.fails(*args, says="unsupported architecture: 'gemma'")
+            self.fails(*args, says="unsupported architecture: 'mamba'")
 
     def test_vocabularies(self):
         for model, name in [("llama", " (SentencePiece)"), ("bert", " (WordPiece)"),
                             ("t5", " (Unigram)"), ("rwkv", " (RWKV)"), ("other", "")]:
             for pre in ["default", "no-such", "smollm"]:
-                path = self.write(general__architecture="llama", tokenizer__ggml__model=model,
+                architecture = "gemma3" if model == "llama" else "qwen2"
+                path = self.write(general__architecture=architecture, tokenizer__ggml__model=model,
                                   tokenizer__ggml__pre=pre, tokenizer__ggml__tokens=["a"])
                 for args in [["generate", "-m", path, "-p", "a"], ["chat", "-m", path],
                              ["tokenize", "-m", path, "-p", "a"]]:
@@ -240,13 +243,13 @@ class Loading(Cli):
             for part in [0, 1, count - 1, count]:
                 which = f"part {part + 1} of {count}" if part < count else f"split.no = {part} of {count}"
                 says = f"file is one part of a split model: {which}"
-                first = {"general__architecture": "gemma"} if part == 0 else {}
+                first = {"general__architecture": "mamba"} if part == 0 else {}
                 path = self.write(**first, split__no=part, split__count=count)
                 for args in [*self.models(path), ["tokenize", "-m", path, "-p", "a"],
                              ["quantize", path, str(self.folder / "out.gguf"), "q8_0"]]:
                     self.assertIn("--merge", self.fails(*args, says=says))
                 self.ok("inspect", path)
-        whole = self.write(general__architecture="gemma", split__no=0, split__count=1)
+        whole = self.write(general__architecture="mamba", split__no=0, split__count=1)
         self.fails("generate", "-m", whole, "-p", "a", says="unsupported architecture")
 
 

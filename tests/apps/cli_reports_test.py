@@ -271,6 +271,15 @@ class Generation(Cli):
                               r"[\d.]+ tokens/s \| first token after \d+ ms \| "
                               r"memory [\d.]+ [kMG]B\n\Z")
 
+    def test_architectures(self):
+        folder = self.folder / "families"
+        folder.mkdir()
+        subprocess.run([ARGS.tiny_writer, "--families", str(folder)], check=True, timeout=60)
+        paths = sorted(folder.glob("*.gguf"))
+        self.assertEqual(len(paths), 9)
+        for path in paths:
+            self.assertEqual(len(self.generate(model=str(path))["tokens"]), 24, path.name)
+
     def test_seeds(self):
         first = self.generate("--seed", "3")["tokens"]
         self.assertEqual(self.generate("--seed", "3")["tokens"], first)
