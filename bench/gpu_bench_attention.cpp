@@ -121,10 +121,10 @@ class Bench {
       CachedAttention where{.cos = s.cos.view(DType::f32, {capacity, size / 2}),
                             .sin = s.sin.view(DType::f32, {capacity, size / 2}),
                             .positions = s.positions.view(DType::u32, {t}),
-                            .keys = k.view(DType::f16, {g, size, capacity + 32}),
-                            .values = v.view(DType::f16, {g, capacity, size}),
+                            .keys = k.view(DType::f16, {1, g, size, capacity + 32}),
+                            .values = v.view(DType::f16, {1, g, capacity, size}),
                             .params = {.scale = 1 / std::sqrt(static_cast<float>(size))}};
-      where.keys.layout = where.keys.layout.narrow(2, 0, capacity).transpose(1, 2);
+      where.keys.layout = where.keys.layout.narrow(3, 0, capacity).transpose(2, 3);
       b.cached_attention(s.out.view(DType::f32, {t, h * size}),
                          s.qkv.view(DType::f32, {t, (h + 2 * g) * size}), where);
     };
@@ -175,17 +175,21 @@ class Bench {
     auto logits = floats(vocabulary, 9);
     for (float& x : logits) x *= 4;
     const auto run = [&](Backend& b, const There<float>& l, const There<uint32_t>& state) {
-      const View all = state.view(DType::u32, {4 + kRoom});
+      const View all = state.view(DType::u32, {1, kHistory + kRoom});
       const auto part = [&](int64_t from, int64_t count) {
-        return View{all.data, all.dtype, all.layout.narrow(0, from, count)};
+        return View{all.data, all.dtype, all.layout.narrow(1, from, count)};
       };
-      b.sample({.token = part(0, 1),
-                .position = part(1, 1),
-                .history = part(4, kRoom),
-                .counts = part(2, 2)},
-               l.view(DType::f32, {vocabulary}), options);
+      b.sample({.tokens = part(0, 1),
+                .positions = part(1, 1),
+                .history = part(kHistory, kRoom),
+                .counts = part(3, 3),
+                .chosen = part(2, 1),
+                .options = part(6, kSamplerWords)},
+               l.view(DType::f32, {1, vocabulary}));
     };
-    const std::vector<uint32_t> start(4 + kRoom);
+    std::vector<uint32_t> start(kHistory + kRoom);
+    const auto words = sampler_words(options);
+    std::copy(words.begin(), words.end(), start.begin() + 6);
     const There<float> l(gpu_, logits), cpu_logits(cpu_, logits);
     const There<uint32_t> state(gpu_, start), checked(gpu_, start), cpu_state(cpu_, start);
     for (int i = 0; i < 8; ++i) {
@@ -201,6 +205,7 @@ class Bench {
 
  private:
   static constexpr int64_t kRoom = 1000;
+  static constexpr int64_t kHistory = 6 + kSamplerWords;  // words of a sampler in front of it
   struct Step {
     There<float> qkv, cos, sin;
     There<uint32_t> positions;

@@ -221,12 +221,12 @@ void decode(Run& r) {
   const View out = r.tensor(f32, {1, h * d}), qkv = r.tensor(f32, {1, (h + 2 * g) * d});
   const View cos = r.operand(f32, {n, d / 2}), sin = r.operand(f32, {n, d / 2}),
              at = r.operand(DType::u32, {1});
-  View keys = r.operand(f16, {g, d, capacity});
-  const View values = r.operand(f16, {g, n, d});
-  keys.layout = keys.layout.narrow(2, 0, n).transpose(1, 2);
+  View keys = r.operand(f16, {1, g, d, capacity});
+  const View values = r.operand(f16, {1, g, n, d});
+  keys.layout = keys.layout.narrow(3, 0, n).transpose(2, 3);
   r.adds(2 * bytes_of(f16, g * d * n));
   r.backend.fill(at, static_cast<int64_t>(n - 1));
-  const CachedAttention where{cos, sin, at, keys, values, {.scale = 0.1f}};
+  const CachedAttention where{cos, sin, at, keys, values, {}, {.scale = 0.1f}};
   r.measure([&] { r.backend.cached_attention(out, qkv, where); });
 }
 

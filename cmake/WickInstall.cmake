@@ -15,6 +15,7 @@ install(DIRECTORY wick DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   PATTERN "backend/cpu" EXCLUDE
   PATTERN "backend/gpu" EXCLUDE
   REGEX "/text/(bpe|special_automaton|specials|split|token_table|utf8)\\.h$" EXCLUDE
+  REGEX "/models/(decoder_config|decoder_lm|fused|metadata|registry)\\.h$" EXCLUDE
   REGEX "/(checks|weights)\\.h$" EXCLUDE)
 install(FILES wick/backend/cpu/cpu.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/wick/backend/cpu)
 install(FILES ${CMAKE_BINARY_DIR}/include/wick/version.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/wick)

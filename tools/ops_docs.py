@@ -121,7 +121,37 @@ def read_sets(root):
     sets["Real"] = sets["Integers"] + sets["Floats"]
     sets["Any"] = sets["Real"] + ["bool"]
     sets["Bits"] = sets["Integers"] + ["bool"]
+    blocks = read_blocks(root)
+    sets["Weights"] = sets["Activations"] + [b["name"] for b in blocks]
+    sets["Written"] = sets["Activations"] + [b["name"] for b in blocks if b["writes"] == "written"]
     return sets
+
+
+def read_blocks(root):
+    """The rows of quants.def."""
+    text = (root / "wick/math/quants.def").read_text(encoding="utf-8")
+    columns = "name type number values bytes bits offset part scale at minimum_at products writes file_type reach"
+    rows = [dict(zip(columns.split(), re.split(r",\s*", row), strict=True))
+            for row in re.findall(r"^WICK_QUANT\(([^)]*)\)$", text, re.MULTILINE)]
+    if len(rows) < 10:
+        fail(f"{len(rows)} rows read in quants.def")
+    return rows
+
+
+def block_table(root):
+    yield "## Block dtypes\n"
+    yield wrapped("The formats of quantised weights in GGUF files, the rows of "
+                  "[quants.def](../wick/math/quants.def). All of them are decoded, selected from by rows and multiplied "
+                  "with on every device; `quantize` makes those that are written. Products with own kernels round "
+                  "activations to 8 bits, others multiply decoded tiles: [numerics](design/numerics/quantised.md).") + "\n"
+    yield cells("dtype", "values", "bytes", "bits a value", "minimum", "products", "written")
+    yield "|---|---|---|---|---|---|---|"
+    for b in read_blocks(root):
+        yield cells(f"`{b['name']}`", b["values"], b["bytes"], f"{8 * int(b['bytes']) / int(b['values']):.4g}",
+                    "no" if b["minimum_at"] == "-1" else "yes",
+                    "own kernels" if b["products"] == "own" else "decoded",
+                    "yes" if b["writes"] == "written" else "no")
+    yield ""
 
 
 def read_gradients(root):
@@ -264,6 +294,7 @@ def page(root):
     for row in rows:
         if row.macro == "OP":
             out.extend(by_hand(row, functions, gpu))
+    out.extend(block_table(root))
     return "\n".join(out).rstrip() + "\n"
 
 

@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
+#include <numeric>
 #include <vector>
 
 #include "common.h"
@@ -12,7 +14,7 @@ namespace {
 
 struct Options {
   ModelOptions model;
-  std::vector<int64_t> prompts, lengths;
+  std::vector<int64_t> prompts, lengths, sequences;
   std::vector<int> threads;
   int64_t depth = 0;
   int repeats = 5;
@@ -34,75 +36,92 @@ std::vector<int32_t> some_tokens(int64_t count, int64_t vocabulary) {
   return tokens;
 }
 
-/// A model under measurement, with a cache.
+/// A model under measurement, with a cache of some conversations.
 struct Subject {
   const models::CausalLm& model;
   nn::KvCache cache;
-  std::unique_ptr<models::Decoder> decoder;
+  std::map<int64_t, models::Decoder> decoders;  // by the number of conversations
 
-  Subject(const models::CausalLm& measured, int64_t context, DType cache_dtype)
-      : model(measured), cache(model.make_cache(context, cache_dtype)) {
-    cache.reserve(context);  // as much room in the first repetition as in the last
-    if (model.device().kind != DeviceKind::cpu) {
-      decoder = std::make_unique<models::Decoder>(model, cache);
-    }
+  Subject(const models::CausalLm& measured, int64_t context, DType cache_dtype, int64_t sequences)
+      : model(measured), cache(model.make_cache(context, cache_dtype, sequences)) {
+    // As much room in the first repetition as in the last.
+    for (int64_t s = 0; s < sequences; ++s) cache.reserve(context, s);
   }
-  void run(std::span<const int32_t> tokens) {
-    model.forward(tokens, cache, models::Logits::last);
-    backend(model.device()).synchronize();
+  void truncate(int64_t length) {
+    for (int64_t s = 0; s < cache.sequences(); ++s) cache.truncate(length, s);
+  }
+  models::Decoder& decoder(int64_t sequences) {
+    std::vector<int64_t> numbers(static_cast<size_t>(sequences));
+    std::iota(numbers.begin(), numbers.end(), int64_t{0});
+    return decoders.try_emplace(sequences, model, cache, numbers).first->second;
+  }
+  /// Runs a prompt in batches.
+  void run(int64_t sequence, const std::vector<int32_t>& tokens, int64_t batch) {
+    const auto total = static_cast<int64_t>(tokens.size());
+    for (int64_t at = 0; at < total; at += batch) {
+      const auto count = static_cast<size_t>(std::min(batch, total - at));
+      const models::BatchInput input{sequence,
+                                     std::span(tokens).subspan(static_cast<size_t>(at), count)};
+      model.forward({&input, 1}, cache, models::Logits::last);
+      backend(model.device()).synchronize();
+    }
   }
 };
 
-/// Tokens a second of one repetition: the prompt in batches.
-double measure(Subject& subject, const std::vector<int32_t>& tokens, int64_t depth, int64_t batch) {
-  subject.cache.truncate(depth);
-  const auto total = static_cast<int64_t>(tokens.size());
+/// Tokens a second of one repetition of a prompt.
+double measure_prompt(Subject& subject, const std::vector<int32_t>& tokens, int64_t depth,
+                      int64_t batch) {
+  subject.truncate(depth);
   const double start = now_seconds();
-  for (int64_t at = 0; at < total; at += batch) {
-    const auto count = static_cast<size_t>(std::min(batch, total - at));
-    subject.run(std::span(tokens).subspan(static_cast<size_t>(at), count));
-  }
-  return static_cast<double>(total) / (now_seconds() - start);
+  subject.run(0, tokens, batch);
+  return static_cast<double>(tokens.size()) / (now_seconds() - start);
 }
 
-/// The same for tokens one by one: on a GPU the likeliest, as the device draws them and the host
-/// reads them, else given ones.
-double measure_steps(Subject& subject, const std::vector<int32_t>& tokens, int64_t depth) {
-  if (subject.decoder == nullptr) return measure(subject, tokens, depth, 1);
-  subject.cache.truncate(depth);
+/// The same of `steps` tokens of each conversation, one by one: the likeliest, as the device draws
+/// them and the host reads them.
+double measure_steps(Subject& subject, int64_t steps, int64_t depth, int64_t sequences) {
+  subject.truncate(depth);
   const Tensor logits =
-      Tensor::zeros({1, subject.model.vocab_size()}, DType::f32, subject.model.device());
+      Tensor::zeros({sequences, subject.model.vocab_size()}, DType::f32, subject.model.device());
   SamplerOptions likeliest;
   likeliest.temperature = 0;
-  const auto total = static_cast<int64_t>(tokens.size());
+  const std::vector<models::Decoder::Sampling> sampling(static_cast<size_t>(sequences),
+                                                        {{}, likeliest});
+  models::Decoder& decoder = subject.decoder(sequences);
   const double start = now_seconds();
-  subject.decoder->start(logits, {}, likeliest);
-  for (int64_t i = 0; i < total; ++i) subject.decoder->next(true);
-  subject.decoder->next(false);
-  return static_cast<double>(total) / (now_seconds() - start);
+  decoder.start(logits, sampling);
+  for (int64_t i = 0; i < steps; ++i) decoder.next(true);
+  decoder.next(false);
+  return static_cast<double>(steps * sequences) / (now_seconds() - start);
 }
 
-Row run_test(Subject& subject, const Options& o, bool prompt, int64_t length, int threads) {
-  Row row{fmt::format("{}{}{}", prompt ? "pp" : "tg", length,
+struct Test {
+  bool prompt;
+  int64_t length, sequences;
+};
+
+Row run_test(Subject& subject, const Options& o, const Test& test, int threads) {
+  Row row{fmt::format("{}{}{}{}", test.prompt ? "pp" : "tg", test.length,
+                      test.sequences > 1 ? fmt::format("x{}", test.sequences) : "",
                       o.depth > 0 ? fmt::format("@{}", o.depth) : ""),
           threads,
           {}};
   cpu::set_threads(threads);
   const int64_t vocabulary = subject.model.vocab_size();
-  const std::vector<int32_t> tokens = some_tokens(length, vocabulary);
-  subject.cache.truncate(0);
-  if (o.depth > 0) measure(subject, some_tokens(o.depth, vocabulary), 0, o.model.batch);
-  const auto once = [&](const std::vector<int32_t>& some) {
-    return prompt ? measure(subject, some, o.depth, o.model.batch)
-                  : measure_steps(subject, some, o.depth);
+  subject.truncate(0);
+  if (o.depth > 0) {
+    for (int64_t s = 0; s < test.sequences; ++s) {
+      subject.run(s, some_tokens(o.depth, vocabulary), o.model.batch);
+    }
+  }
+  const std::vector<int32_t> tokens = some_tokens(test.length, vocabulary);
+  const auto once = [&](int64_t length) {
+    return test.prompt ? measure_prompt(subject, tokens, o.depth, o.model.batch)
+                       : measure_steps(subject, length, o.depth, test.sequences);
   };
   // The first repetition warms caches and the allocator and isn't counted.
-  const std::vector<int32_t> warm(tokens.begin(),
-                                  tokens.begin() + std::min<int64_t>(length, prompt ? length : 8));
-  once(warm);
-  for (int i = 0; i < o.repeats; ++i) {
-    row.tps.push_back(once(tokens));
-  }
+  once(std::min<int64_t>(test.length, 8));
+  for (int i = 0; i < o.repeats; ++i) row.tps.push_back(once(test.length));
   std::sort(row.tps.begin(), row.tps.end());
   return row;
 }
@@ -115,6 +134,12 @@ int run(Options o) {
   if (o.threads.empty()) o.threads = {cpu::threads()};
   if (o.repeats < 1)
     throw Error("--repeats", "out of range", fmt::format("{}", o.repeats), "need at least 1");
+  if (o.sequences.empty()) o.sequences = {1};
+  for (int64_t n : o.sequences) {
+    if (n < 1 || n > 4096) {
+      throw Error("--sequences", "out of range", fmt::format("{}", n), "need 1 to 4096");
+    }
+  }
   constexpr int64_t kMost = 1 << 24;
   if (o.depth < 0 || o.depth > kMost)
     throw Error("--depth", "out of range", fmt::format("{}", o.depth),
@@ -139,12 +164,15 @@ int run(Options o) {
   const double start = now_seconds();
   const auto model = o.model.load_model();
   const double load_ms = (now_seconds() - start) * 1e3;
-  Subject subject(*model, longest + o.depth, o.model.session().cache_dtype);
+  Subject subject(*model, longest + o.depth, o.model.session().cache_dtype,
+                  *std::max_element(o.sequences.begin(), o.sequences.end()));
 
   std::vector<Row> rows;
   for (int threads : o.threads) {
-    for (int64_t n : o.prompts) rows.push_back(run_test(subject, o, true, n, threads));
-    for (int64_t n : o.lengths) rows.push_back(run_test(subject, o, false, n, threads));
+    for (int64_t n : o.prompts) rows.push_back(run_test(subject, o, {true, n, 1}, threads));
+    for (int64_t s : o.sequences) {
+      for (int64_t n : o.lengths) rows.push_back(run_test(subject, o, {false, n, s}, threads));
+    }
   }
   if (o.json) {
     Json list = Json::array();
@@ -176,13 +204,18 @@ void add_bench(CLI::App& app) {
       add_command(app, "bench", "Measure prompt and generation speed",
                   "Every -p is a row ppN (a prompt of N tokens), every -n a row tgN (N tokens "
                   "generated one by\n"
-                  "one from an empty cache), for every -t. The median of the repeats is shown.",
+                  "one from an empty cache; tgNxS: by S conversations at once), for every -t. The "
+                  "median of the repeats is shown.",
                   [o] { return run(*o); });
   o->model.add_to(*command, false);
   add_number(*command, "-p,--prompt", o->prompts, "Prompt lengths (default 512)")
       ->type_name("N")
       ->delimiter(',');
   add_number(*command, "-n,--tokens", o->lengths, "Generation lengths (default 128)")
+      ->type_name("N")
+      ->delimiter(',');
+  add_number(*command, "-s,--sequences", o->sequences,
+             "Conversations that generate at once (default 1); tokens/s of all together")
       ->type_name("N")
       ->delimiter(',');
   add_number(*command, "-t,--threads", o->threads, kThreadsHelp)->type_name("T")->delimiter(',');

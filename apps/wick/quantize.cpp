@@ -9,6 +9,7 @@
 #include "wick/backend/cpu/cpu.h"
 #include "wick/base/error.h"
 #include "wick/base/printable.h"
+#include "wick/base/quant.h"
 #include "wick/io/convert.h"
 
 namespace wick::cli {
@@ -20,7 +21,14 @@ struct Options {
   bool json = false, verbose = false;
 };
 
-constexpr const char* kTypes = "use f32, f16, bf16, q4_0, q4_1, q5_0, q8_0, q4_k or q6_k";
+/// Types of superblocks that are written.
+constexpr DTypeSet kKTypes = [] {
+  DTypeSet set;
+  for (const QuantInfo& type : kQuants) {
+    if (type.written && info(type.dtype).block_elems == 256) set = set | DTypeSet::of(type.dtype);
+  }
+  return set;
+}();
 
 /// The type that a name stands for. llama.cpp's q4_k_s and q4_k_m are mixes of types, of which wick
 /// writes one: that is said.
@@ -39,14 +47,16 @@ DType parse_type(const std::string& text) {
     return DType::q4_k;
   }
   const std::optional<DType> type = parse_dtype(text);
-  if (type && dtypes::kWeights.contains(*type)) return *type;
+  if (type && dtypes::kWritten.contains(*type)) return *type;
   std::string lower = text;
   for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   const bool mix = lower.starts_with("iq") || lower.starts_with("tq") ||
                    (lower.starts_with("q") && lower.find("_k") != std::string::npos);
   throw Error(
       "quantize", "not a weight type", fmt::format("'{}'", printable(text)),
-      mix ? fmt::format("{} (of llama.cpp's k types q4_k and q6_k alone)", kTypes) : kTypes);
+      fmt::format(
+          "use {}{}", names(dtypes::kWritten),
+          mix ? fmt::format(" (of llama.cpp's k types {} alone)", names(kKTypes, "and")) : ""));
 }
 
 io::QuantizeResult convert(const Options& o, DType type) {
@@ -132,12 +142,13 @@ void add_quantize(CLI::App& app) {
   auto o = std::make_shared<Options>();
   CLI::App* command =
       add_command(app, "quantize", "Convert a model's weights to another type",
-                  "TYPE is one of f32 f16 bf16 q4_0 q4_1 q5_0 q8_0 q4_k q6_k. Blocks of "
-                  "q4_k and q6_k have 256 values: weights whose rows aren't a "
-                  "multiple become q5_0 and q8_0. llama.cpp's names q4_k_s and q4_k_m\n"
-                  "are taken for q4_k. The result appears under its name only when whole, "
-                  "with the\npermissions of IN less those of the umask.\n"
-                  "Example: wick quantize model-f16.gguf model-q8_0.gguf q8_0",
+                  "TYPE is one of " + names(dtypes::kWritten) +
+                      ". Blocks of "
+                      "q4_k and q6_k have 256 values: weights whose rows aren't a "
+                      "multiple become q5_0 and q8_0. llama.cpp's names q4_k_s and q4_k_m\n"
+                      "are taken for q4_k. The result appears under its name only when whole, "
+                      "with the\npermissions of IN less those of the umask.\n"
+                      "Example: wick quantize model-f16.gguf model-q8_0.gguf q8_0",
                   [o] { return run(*o); });
   command->add_option("IN", o->in, "Model file (GGUF)")->required();
   command->add_option("OUT", o->out, "File to write")->required();

@@ -56,7 +56,7 @@ Tensor einsum_of(std::string_view equation, const nb::args& operands) {
 void bind_weight(nb::module_& m) {
   nb::class_<Weight>(m, "Weight",
                      "A weight matrix [n, k] in the form its device multiplies fastest, for "
-                     "wick.linear.\nfloat32 float16 bfloat16 q4_0 q4_1 q5_0 q8_0 q4_k q6_k.")
+                     "wick.linear.\nfloat32 float16 bfloat16 or any block dtype.")
       .def(
           "__init__",
           [](Weight* self, const Tensor& matrix) {
@@ -85,11 +85,13 @@ void bind_linear_ops(OpBinder& ops, nb::module_& m) {
                        "collections.abc.Sequence[Tensor]) -> Tensor"));
   ops.add_as(
       Op::linear, "linear", &linear_any,
-      "x [.., k], a wick.Weight or a tensor [n, k] -> [.., n]. bias [n] of x's dtype: added. norm [k]: "
-      "rms_norm of x\nfirst; silu_mul: x is [.., 2k], whose halves go through silu_mul first; residual "
+      "x [.., k], a wick.Weight or a tensor [n, k] -> [.., n]. bias [n] of x's dtype: added. norm "
+      "[k]: "
+      "rms_norm of x\nfirst; silu_mul: x is [.., 2k], whose halves go through silu_mul first; "
+      "residual "
       "[.., n]: added. These three take float32. Errors: k differs, a bias of another shape.",
-      "x"_a, "weight"_a, "bias"_a = nb::none(), nb::kw_only(), "norm"_a = nb::none(), "eps"_a = 1e-5, "silu_mul"_a = false,
-      "residual"_a = nb::none());
+      "x"_a, "weight"_a, "bias"_a = nb::none(), nb::kw_only(), "norm"_a = nb::none(),
+      "eps"_a = 1e-5, "silu_mul"_a = false, "residual"_a = nb::none());
   ops.add_as(
       Op::linear, "grouped_linear",
       [](const Tensor& x, WeightsArg experts, const Tensor& chosen) {

@@ -43,10 +43,21 @@ Tensor attention_pages(const Tensor& q, const Tensor& key_pages, const Tensor& v
                        const Tensor& tables, IntsArg lengths, std::optional<float> scale,
                        bool causal, int64_t window, float soft_cap, MaybeTensor slopes) {
   const AttentionParams params = attention_params(q, scale, causal, window, soft_cap);
-  const std::vector<int64_t> keys = lengths.get("attention_of_pages: lengths");
+  std::vector<uint32_t> keys;
+  for (const int64_t length : lengths.get("attention_of_pages: lengths")) {
+    if (length < 0 || length > int64_t{UINT32_MAX}) {
+      throw Error(ErrorKind::index, "attention_of_pages", "a length out of range",
+                  std::to_string(length));
+    }
+    keys.push_back(static_cast<uint32_t>(length));
+  }
   const Tensor by_head = slopes.get();
   return unlocked(
-      [&] { return attention_of_pages(q, key_pages, value_pages, tables, keys, params, by_head); },
+      [&] {
+        const Tensor counts =
+            Tensor::from<uint32_t>(keys, {static_cast<int64_t>(keys.size())}, q.device());
+        return attention_of_pages(q, key_pages, value_pages, tables, counts, params, by_head);
+      },
       q, key_pages);
 }
 

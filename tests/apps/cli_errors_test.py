@@ -78,8 +78,8 @@ class BadInput(Cli):
 
     def test_unknown_words(self):
         self.fails("quantize", self.model, str(self.folder / "out.gguf"), "q9_9",
-                   says="not a weight type: 'q9_9': use f32, f16, bf16, q4_0, q4_1, q5_0, "
-                        "q8_0, q4_k or q6_k")
+                   says="not a weight type: 'q9_9': use bf16, f16, f32, q4_0, q4_1, q5_0, "
+                        "q5_1, q8_0, q4_k or q6_k")
         self.fails("quantize", self.model, str(self.folder / "out.gguf"), "q2_k", says="'q2_k'")
         self.run_fails("--device", "tpu", says="not a device: 'tpu': use cpu, cuda:N or hip:N")
         self.run_fails("--device", "cuda:99", says="no such device here: cuda:99")

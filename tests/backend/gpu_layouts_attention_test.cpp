@@ -115,6 +115,8 @@ TEST_F(GpuLayouts, CachedAttention) {
               where.cos = in[1], where.sin = in[2], where.positions = in[3];
               where.keys = device ? pk.there() : pk.dense();
               where.values = device ? pv.there() : pv.dense();
+              where.keys.layout = where.keys.layout.unsqueeze(0);  // one page
+              where.values.layout = where.values.layout.unsqueeze(0);
               where.params = {.scale = 0.3f};
               where.params.causal = true;
               on.cached_attention(to, in[0], where);

@@ -151,28 +151,38 @@ TEST_F(GpuLayouts, LogitsAndHistories) {
     uint64_t seed = 95'000;
     for (int i = 0; i < 60; ++i) {
       const int64_t counts[] = {5, 128, 131, 2050}, count = counts[i % 4];
-      const Way ways[] = {{"", {1}}, {"", {-1}}, {"", {2}}, {"", {1}, 1}, {"", {-3}, 2}};
-      const Way of_one[] = {{"", {-7}}, {"", {1}, 1}};
-      Placed logits(gpu, DType::f32, {count}, ways[random() % 5], seed++);
-      Placed history(gpu, DType::u32, {6}, ways[random() % 5], seed++);
-      Placed state(gpu, DType::u32, {2}, ways[random() % 5], seed++);
-      Placed token(gpu, DType::u32, {1}, of_one[random() % 2], seed++);
-      Placed position(gpu, DType::u32, {1}, of_one[random() % 2], seed++);
+      constexpr int64_t kRows = 3;
+      const auto way = [&](int64_t width) {
+        const int64_t along[] = {1, -1, 2, 1, -3}, starts[] = {0, 0, 0, 1, 2};
+        const size_t which = random() % 5;
+        const int64_t row = 3 * width + 4;
+        return Way{"", {random() % 2 == 0 ? row : -row, along[which]}, starts[which]};
+      };
+      const Way of_rows[] = {{"", {-7}}, {"", {1}, 1}};
+      Placed logits(gpu, DType::f32, {kRows, count}, way(count), seed++);
+      Placed history(gpu, DType::u32, {kRows, 6}, way(6), seed++);
+      Placed state(gpu, DType::u32, {kRows, 3}, way(3), seed++);
+      Placed chosen(gpu, DType::u32, {2, kRows}, way(kRows), seed++);
+      Placed words(gpu, DType::u32, {kRows, kSamplerWords}, way(kSamplerWords), seed++);
+      Placed token(gpu, DType::u32, {kRows}, of_rows[random() % 2], seed++);
+      Placed position(gpu, DType::u32, {kRows}, of_rows[random() % 2], seed++);
       history.set(gpu, [](int64_t j) { return static_cast<uint64_t>(j % 3); });
-      state.set(gpu, [](int64_t j) { return j == 0 ? 3u : 1u; });
+      state.set(gpu, [](int64_t j) { return j % 3 == 0 ? 3u : 1u; });
       position.set(gpu, [](int64_t) { return 9u; });
       SamplerOptions options;
       options.temperature = i % 2 == 0 ? 0.0f : 0.8f;
       options.seed = seed;
       if (i % 3 == 0) options.repetition_penalty = 1.5f;
+      const auto all = sampler_words(options);
+      words.set(gpu, [&](int64_t j) { return all[static_cast<size_t>(j % kSamplerWords)]; });
       const std::string what =
           fmt::format("{}: history {} counts {}", i, history.str(), state.str());
       expect_cpu_bits(
           gpu, what, token, {&logits}, [&](Backend& on, const View& to, const Inputs& in) {
             const auto of = [&](Placed& x) { return &on == &gpu ? x.there() : x.dense(); };
-            on.sample({to, of(position), of(history), of(state)}, in[0], options);
+            on.sample({to, of(position), of(history), of(state), of(chosen), of(words)}, in[0]);
           });
-      for (Placed* changed : {&history, &state, &position}) {
+      for (Placed* changed : {&history, &state, &position, &chosen}) {
         const std::vector<uint64_t> got = changed->fetch(gpu);
         for (size_t j = 0; j < got.size(); ++j) {
           ASSERT_EQ(got[j], changed->dense_bits(static_cast<int64_t>(j))) << what << " " << j;

@@ -1,5 +1,6 @@
-// Products with quantised weights on the GPUs that WICK_TEST_DEVICES names: equal in every bit to
-// the scalar contract, by every kernel that takes them, for every number of columns and layout.
+// Products with weights of every block type on the GPUs that WICK_TEST_DEVICES names: equal in
+// every bit to the scalar contract, by every kernel that takes them, for every number of columns
+// and layout.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -20,8 +21,11 @@
 namespace wick {
 namespace {
 
-constexpr DType kTypes[] = {DType::q4_0, DType::q4_1, DType::q5_0,
-                            DType::q8_0, DType::q4_k, DType::q6_k};
+const std::vector<DType> kTypes = [] {
+  std::vector<DType> types;
+  for (const QuantInfo& quant : kQuants) types.push_back(quant.dtype);
+  return types;
+}();
 constexpr DType kFloats[] = {DType::f32, DType::f16, DType::bf16};
 
 bool is_k(DType type) { return info(type).block_elems == 256; }
@@ -48,29 +52,15 @@ bool same(float a, float b) {
          std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b);
 }
 
-/// Where the f16 of a block lie.
-std::vector<size_t> halves_of(DType type) {
-  switch (type) {
-    case DType::q4_1:
-    case DType::q4_k:
-      return {0, 2};
-    case DType::q6_k:
-      return {208};
-    default:
-      return {0};
-  }
-}
-
 /// Blocks of any bits, with scales of either sign and of some size.
 std::vector<uint8_t> random_blocks(DType type, int64_t n, int64_t k, std::mt19937& rng) {
   std::vector<uint8_t> bytes(static_cast<size_t>(bytes_of(type, n * k)));
   for (uint8_t& b : bytes) b = static_cast<uint8_t>(rng());
   std::uniform_real_distribution<float> scale(-0.02f, 0.02f);
   for (size_t at = 0; at < bytes.size(); at += static_cast<size_t>(info(type).block_bytes)) {
-    for (const size_t half : halves_of(type)) {
-      const uint16_t d = math::from_f32<math::f16>(scale(rng)).bits;
-      std::memcpy(&bytes[at + half], &d, 2);
-    }
+    const uint16_t d = math::from_f32<math::f16>(scale(rng)).bits;
+    const uint16_t m = math::from_f32<math::f16>(scale(rng)).bits;
+    reference::write_scales(type, &bytes[at], d, m);
   }
   return bytes;
 }
@@ -157,15 +147,7 @@ struct Problem {
     }
     solve();
   }
-  void solve() {
-    y.clear();
-    for (int64_t c = 0; c < columns; ++c) {
-      const reference::Activations activations(type, x.data() + c * k, k);
-      for (int64_t r = 0; r < n; ++r) {
-        y.push_back(reference::dot(type, weight.data() + bytes_of(type, r * k), activations));
-      }
-    }
-  }
+  void solve() { y = reference::product(type, weight, n, k, x.data(), columns); }
 };
 
 /// Takes one kernel, where it has the type; WICK_GPU_LINEAR names it.
@@ -430,11 +412,9 @@ TEST_P(GpuLinear, ExtremeWeights) {
       for (size_t at = 0; at < p.weight.size(); at += bytes) {
         const size_t row = at / bytes / blocks_each;
         std::fill_n(p.weight.begin() + static_cast<ptrdiff_t>(at), bytes, kFills[row % 4]);
-        uint16_t d = row < 24 && row % 4 != 3 ? kScales[row / 4] : uint16_t{0x3C00};
-        for (const size_t half : halves_of(type())) {
-          std::memcpy(&p.weight[at + half], &d, 2);
-          d = row % 5 == 0 ? uint16_t{0xBC00} : uint16_t{0x0400};
-        }
+        const uint16_t d = row < 24 && row % 4 != 3 ? kScales[row / 4] : uint16_t{0x3C00};
+        const uint16_t m = row % 5 == 0 ? uint16_t{0xBC00} : uint16_t{0x0400};
+        reference::write_scales(type(), &p.weight[at], d, m);
       }
       p.solve();
       const Prepared prepared(*device, p);
@@ -471,7 +451,7 @@ TEST_P(GpuLinear, LargeOddSums) {
     }
     for (size_t at = 0; at < p.weight.size(); at += bytes) {
       const uint16_t one = 0x3C00;
-      for (const size_t half : halves_of(type())) std::memcpy(&p.weight[at + half], &one, 2);
+      reference::write_scales(type(), &p.weight[at], one, one);
     }
     p.solve();
     if (type() == DType::q4_k) {

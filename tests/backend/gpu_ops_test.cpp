@@ -14,6 +14,7 @@
 #include "wick/backend/cpu/cpu_backend.h"
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/base/error.h"
+#include "wick/base/quant.h"
 #include "wick/math/half.h"
 
 namespace wick::gpu {
@@ -275,9 +276,9 @@ TEST_F(GpuOps, BlocksToFloatsAndBack) {
   const Layout apart({rows, k}, {k + 256, 1}, 256);
   const Layout strided({rows, k}, {-1, rows}, rows - 1);
   on_each([&](GpuBackend& gpu) {
-    for (const DType type : {DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1, DType::q8_0,
-                             DType::q4_k, DType::q6_k}) {
-      const bool writable = type != DType::q5_1;
+    for (const QuantInfo& quant : kQuants) {
+      const DType type = quant.dtype;
+      const bool writable = quant.written.has_value();
       for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
         Buffer floats(gpu, dtype, 10'000), blocks(gpu, type, 10'240);
         for (const Layout& f : {dense, apart, strided}) {

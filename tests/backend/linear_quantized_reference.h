@@ -2,48 +2,15 @@
 
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 #include <vector>
 
-#include "wick/base/dtype.h"
+#include "tests/backend/block_reference.h"
 
 // The contract of quantised products, one value after the other, straight from
 // docs/design/numerics/quantised.md. Shares no code with the library.
 
 namespace wick::reference {
-
-/// A 16-bit float with `mantissa` explicit bits, decoded by its definition.
-inline double decode_half(uint16_t bits, int mantissa) {
-  const int exponent_bits = 15 - mantissa;
-  const int bias = (1 << (exponent_bits - 1)) - 1;
-  const int exponent = (bits >> mantissa) & ((1 << exponent_bits) - 1);
-  const int fraction = bits & ((1 << mantissa) - 1);
-  const double sign = (bits & 0x8000) != 0 ? -1.0 : 1.0;
-  if (exponent == (1 << exponent_bits) - 1) {
-    return fraction != 0 ? std::numeric_limits<double>::quiet_NaN()
-                         : sign * std::numeric_limits<double>::infinity();
-  }
-  const double significand =
-      exponent == 0 ? std::ldexp(fraction, -mantissa) : 1.0 + std::ldexp(fraction, -mantissa);
-  return sign * std::ldexp(significand, (exponent == 0 ? 1 : exponent) - bias);
-}
-
-/// The nearest value of such a type, ties to even, as a float.
-inline float round_to_half(float x, int mantissa) {
-  if (!std::isfinite(x) || x == 0.0f) return x;
-  const int bias = (1 << (14 - mantissa)) - 1;
-  const int exponent = std::max(std::ilogb(x), 1 - bias);
-  const double y = std::ldexp(
-      std::nearbyint(std::ldexp(static_cast<double>(x), mantissa - exponent)), exponent - mantissa);
-  const double largest = std::ldexp(2.0 - std::ldexp(1.0, -mantissa), bias);
-  if (std::fabs(y) > largest) return std::copysign(std::numeric_limits<float>::infinity(), x);
-  return static_cast<float>(y);
-}
-
-inline uint16_t read_u16(const uint8_t* p) { return static_cast<uint16_t>(p[0] | p[1] << 8); }
-
-inline float read_f16(const uint8_t* p) { return static_cast<float>(decode_half(read_u16(p), 10)); }
 
 /// Weight i of 32: d·factor[i / 16]·quant + m; of q4_k m is −dmin·minimum, d and dmin the
 /// superblock's.
@@ -186,8 +153,8 @@ inline float q4_k_chunk(const uint8_t* row, const Activations& x, size_t first) 
   return p;
 }
 
-/// One output: `row` in file layout.
-inline float dot(DType type, const uint8_t* row, const Activations& x) {
+/// One output of a type with kernels of its own: `row` in file layout.
+inline float own_dot(DType type, const uint8_t* row, const Activations& x) {
   const size_t blocks = x.d.size();
   float y = 0;
   for (size_t first = 0; first < blocks; first += 8) {
@@ -203,6 +170,26 @@ inline float dot(DType type, const uint8_t* row, const Activations& x) {
     }
     if (type == DType::q4_k) p = q4_k_chunk(row, x, first);
     y = y + p;
+  }
+  return y;
+}
+
+/// Products of rows of a weight [n, k] with columns of x [columns, k]: [columns, n].
+inline std::vector<float> product(DType type, const std::vector<uint8_t>& weight, int64_t n,
+                                  int64_t k, const float* x, int64_t columns) {
+  std::vector<float> y(static_cast<size_t>(n * columns));
+  const auto at = [&](int64_t c, int64_t r) -> float& { return y[static_cast<size_t>(c * n + r)]; };
+  const auto row = [&](int64_t r) { return weight.data() + bytes_of(type, r * k); };
+  if (dtypes::kOwnProducts.contains(type)) {
+    for (int64_t c = 0; c < columns; ++c) {
+      const Activations activations(type, x + c * k, k);
+      for (int64_t r = 0; r < n; ++r) at(c, r) = own_dot(type, row(r), activations);
+    }
+    return y;
+  }
+  for (int64_t r = 0; r < n; ++r) {
+    const std::vector<float> w = row_values(type, row(r), k);
+    for (int64_t c = 0; c < columns; ++c) at(c, r) = decoded_dot(w, x + c * k);
   }
   return y;
 }

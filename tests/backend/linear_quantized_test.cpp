@@ -1,5 +1,5 @@
-// Products with quantised weights: equal in every bit to the scalar contract, on every instruction
-// set, for every number of columns and threads.
+// Products with weights of every block type: equal in every bit to the scalar contract, on every
+// instruction set, for every number of columns and threads.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -22,8 +22,6 @@ namespace {
 
 using cpu::Isa;
 
-constexpr DType kTypes[] = {DType::q4_0, DType::q4_1, DType::q5_0,
-                            DType::q8_0, DType::q4_k, DType::q6_k};
 constexpr DType kFloats[] = {DType::f32, DType::f16, DType::bf16};
 
 int mantissa_bits(DType dtype) { return dtype == DType::f16 ? 10 : 7; }
@@ -71,12 +69,6 @@ struct Floats {
   }
 };
 
-/// The f16 scale of a block, and the minimum of a type that has one.
-void write_scales(DType type, uint8_t* block, uint16_t d, uint16_t m) {
-  std::memcpy(block + (type == DType::q6_k ? 208 : 0), &d, 2);
-  if (type == DType::q4_1 || type == DType::q4_k) std::memcpy(block + 2, &m, 2);
-}
-
 /// Rows of blocks with any quants and scales of either sign.
 std::vector<uint8_t> random_blocks(DType type, int64_t n, int64_t k, std::mt19937& rng) {
   std::vector<uint8_t> bytes(static_cast<size_t>(bytes_of(type, n * k)));
@@ -85,7 +77,7 @@ std::vector<uint8_t> random_blocks(DType type, int64_t n, int64_t k, std::mt1993
   const auto block = static_cast<size_t>(info(type).block_bytes);
   for (size_t at = 0; at < bytes.size(); at += block) {
     const uint16_t d = half_bits(scale(rng), 10), m = half_bits(scale(rng) * 4, 10);
-    write_scales(type, &bytes[at], d, m);
+    reference::write_scales(type, &bytes[at], d, m);
   }
   return bytes;
 }
@@ -138,16 +130,10 @@ struct Problem {
   }
 
   void solve() {
-    out.clear();
-    std::vector<float> row(static_cast<size_t>(k));
-    for (int64_t c = 0; c < columns; ++c) {
-      for (int64_t i = 0; i < k; ++i) row[static_cast<size_t>(i)] = x.get(c * k + i);
-      const reference::Activations activations(type, row.data(), k);
-      for (int64_t r = 0; r < n; ++r) {
-        const uint8_t* w = weight.data() + bytes_of(type, r * k);
-        out.push_back(expected_store(reference::dot(type, w, activations), dtype));
-      }
-    }
+    std::vector<float> values;
+    for (int64_t i = 0; i < columns * k; ++i) values.push_back(x.get(i));
+    out = reference::product(type, weight, n, k, values.data(), columns);
+    for (float& y : out) y = expected_store(y, dtype);
   }
 };
 
@@ -338,7 +324,7 @@ void extreme_case(Isa isa, DType type, DType dtype) {
     if (type == DType::q6_k && row >= 12) {
       std::fill_n(&p.weight[at + 192], 16, static_cast<uint8_t>(row % 8 < 4 ? 0x80 : 0x7F));
     }
-    write_scales(type, &p.weight[at], d, m);
+    reference::write_scales(type, &p.weight[at], d, m);
   }
   p.solve();
   const ConstView part = block_view(type, p.weight.data(), p.n, p.k);
@@ -390,7 +376,8 @@ const bool kRegistered = [] {
                                {20, 32, 1100}, {20, 256, 1100}, {100, 512, 70}, {33, 1280, 40},
                                {1, 256, 40},   {0, 256, 5},     {0, 64, 5}};
   for (Isa isa : parity::all_isas()) {
-    for (DType type : kTypes) {
+    for (const QuantInfo& quant : kQuants) {
+      const DType type = quant.dtype;
       for (DType dtype : kFloats) {
         for (const auto& s : shapes) {
           const int64_t n = s[0], k = s[1], columns = s[2];

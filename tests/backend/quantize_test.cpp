@@ -68,67 +68,26 @@ std::vector<uint8_t> reference_quantize(DType type, const float* x) {
       const float scaled = x[i] * inverse;
       q[i] = std::min(2 * half - 1, static_cast<int>(scaled + static_cast<float>(half) + 0.5f));
     }
-    for (int byte = 0; type == DType::q5_0 && byte < 4; ++byte) {
-      int bits = 0;
-      for (int i = 0; i < 8; ++i) bits |= q[8 * byte + i] / 16 << i;
-      out.push_back(static_cast<uint8_t>(bits));
-    }
-    for (int& v : q) v %= 16;
   } else {
     const float low = *std::min_element(x, x + 32), high = *std::max_element(x, x + 32);
-    const float d = (high - low) / 15.0f;
+    const int most = type == DType::q5_1 ? 31 : 15;
+    const float d = (high - low) / static_cast<float>(most);
     const float inverse = d != 0.0f ? 1.0f / d : 0.0f;
     write_u16(out, f16_bits(d));
     write_u16(out, f16_bits(low));
     for (int i = 0; i < 32; ++i) {
       const float scaled = (x[i] - low) * inverse;
-      q[i] = std::min(15, static_cast<int>(scaled + 0.5f));
+      q[i] = std::min(most, static_cast<int>(scaled + 0.5f));
     }
   }
+  for (int byte = 0; (type == DType::q5_0 || type == DType::q5_1) && byte < 4; ++byte) {
+    int bits = 0;
+    for (int i = 0; i < 8; ++i) bits |= q[8 * byte + i] / 16 << i;
+    out.push_back(static_cast<uint8_t>(bits));
+  }
+  for (int& v : q) v %= 16;
   for (int i = 0; i < 16; ++i) out.push_back(static_cast<uint8_t>(q[i] | q[i + 16] << 4));
   return out;
-}
-
-/// The values of one block, from the formats' definitions.
-void reference_dequantize(DType type, const uint8_t* block, float* out) {
-  if (info(type).block_elems > 32) {
-    for (size_t b = 0; b < 8; ++b) {
-      const reference::Block part(type, block, b);
-      for (int i = 0; i < 32; ++i) {
-        const auto q = static_cast<float>(part.quant[i]);
-        const float scale = part.d * static_cast<float>(part.factor[i / 16]);
-        *out++ = part.has_min ? std::fma(scale, q, part.m) : scale * q;
-      }
-    }
-    return;
-  }
-  const float d = static_cast<float>(reference::decode_half(reference::read_u16(block), 10));
-  const bool has_min = type == DType::q4_1 || type == DType::q5_1;
-  const float m =
-      has_min ? static_cast<float>(reference::decode_half(reference::read_u16(block + 2), 10)) : 0;
-  const uint8_t* p = block + (has_min ? 4 : 2);
-  const bool fifth = type == DType::q5_0 || type == DType::q5_1;
-  const uint32_t high = fifth ? static_cast<uint32_t>(p[0] | p[1] << 8 | p[2] << 16) |
-                                    static_cast<uint32_t>(p[3]) << 24
-                              : 0;
-  if (fifth) p += 4;
-  for (int i = 0; i < 32; ++i) {
-    int q = i < 16 ? p[i] & 15 : p[i - 16] >> 4;
-    q += static_cast<int>(high >> i & 1) * 16;
-    switch (type) {
-      case DType::q4_0:
-        out[i] = d * static_cast<float>(q - 8);
-        break;
-      case DType::q5_0:
-        out[i] = d * static_cast<float>(q - 16);
-        break;
-      case DType::q8_0:
-        out[i] = d * static_cast<float>(static_cast<int8_t>(p[i]));
-        break;
-      default:
-        out[i] = std::fma(d, static_cast<float>(q), m);
-    }
-  }
 }
 
 bool same(float a, float b) {
@@ -204,12 +163,12 @@ void dequantize_case(Isa isa, DType type, DType dtype) {
                        {in.data(), type, Layout::contiguous({2, rows, k})});
     for (int64_t r = 0; r < 2 * rows; ++r) {
       for (int64_t b = 0; b < k / size; ++b) {
-        float want[256];
-        reference_dequantize(type, in.data() + bytes_of(type, r * k + b * size), want);
+        const auto want =
+            reference::row_values(type, in.data() + bytes_of(type, r * k + b * size), size);
         for (int64_t i = 0; i < size; ++i) {
           const int64_t at = layout.offset() + r / rows * layout.stride(0) +
                              r % rows * layout.stride(1) + (b * size + i) * layout.stride(2);
-          float y = want[i];
+          float y = want[static_cast<size_t>(i)];
           if (dtype != DType::f32) y = reference::round_to_half(y, dtype == DType::f16 ? 10 : 7);
           ASSERT_TRUE(same(y, element(dtype, out, at))) << fmt::format(
               "row {} block {} value {}: want {:a}, got {:a}", r, b, i, y, element(dtype, out, at));
@@ -256,14 +215,14 @@ void quantize_super_case(Isa isa, DType type, DType) {
 
 const bool kRegistered = [] {
   for (Isa isa : parity::all_isas()) {
-    for (DType type : {DType::q4_0, DType::q4_1, DType::q5_0, DType::q8_0}) {
+    for (DType type : {DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1, DType::q8_0}) {
       parity::add_case("quantize", isa, type, DType::f32, "9x1184", quantize_case);
     }
     for (DType type : {DType::q4_k, DType::q6_k}) {
       parity::add_case("quantize", isa, type, DType::f32, "5x768", quantize_super_case);
     }
-    for (DType type : {DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1, DType::q8_0, DType::q4_k,
-                       DType::q6_k}) {
+    for (const QuantInfo& quant : kQuants) {
+      const DType type = quant.dtype;
       for (DType dtype : {DType::f32, DType::f16, DType::bf16}) {
         parity::add_case("dequantize", isa, type, dtype, "9x1184", dequantize_case);
       }

@@ -157,21 +157,30 @@ void zero_divisor(Soak& s) {
 
 void bad_logits(Soak& s) {
   const int64_t vocabulary = 1 + s.size(s.options.elems), bad = s.random.below(vocabulary);
-  TestTensor logits(DType::f32, Place::contiguous, {vocabulary}, 1);
+  TestTensor logits(DType::f32, Place::contiguous, {1, vocabulary}, 1);
   const bool full = s.one_in(2);
   logits.fill_with([&](int64_t i) { return i == bad && !full ? NAN : 1.0f; });
-  TestTensor state(DType::u32, Place::contiguous, {8}, 2);  // token, position, counts, history
-  state.fill_bits([&](int64_t i) { return i == 2 && full ? 4 : 0; });
+  // Token, position, chosen, counts, history, options.
+  TestTensor state(DType::u32, Place::contiguous, {1, 10 + kSamplerWords}, 2);
+  const auto options = sampler_words({});
+  state.fill_bits([&](int64_t i) -> uint64_t {
+    return i >= 10 ? options[static_cast<size_t>(i - 10)] : i == 3 && full ? 4 : 0;
+  });
   s.what = full ? "sample with a full history" : "sample of a NaN";
   s.expect_error("sample", [&] {
     const OnDevice logits_there(s.gpu, logits.storage()), there(s.gpu, state.storage());
     const auto part = [&](int64_t start, int64_t length) {
       View v = there.view(state.view());
-      v.layout = v.layout.narrow(0, start, length);
+      v.layout = v.layout.narrow(1, start, length);
       return v;
     };
-    s.gpu.sample({part(0, 1), part(1, 1), part(4, 4), part(2, 2)},
-                 logits_there.view(std::as_const(logits).view()), {});
+    s.gpu.sample({.tokens = part(0, 1),
+                  .positions = part(1, 1),
+                  .history = part(6, 4),
+                  .counts = part(3, 3),
+                  .chosen = part(2, 1),
+                  .options = part(10, kSamplerWords)},
+                 logits_there.view(std::as_const(logits).view()));
     s.gpu.synchronize();
   });
 }

@@ -257,6 +257,8 @@ void cached_attention(Soak& s) {
                           CachedAttention where) {
       where.positions = at, where.params = params;
       if (key_major) where.keys.layout = where.keys.layout.narrow(2, 0, capacity).transpose(1, 2);
+      where.keys.layout = where.keys.layout.unsqueeze(0);  // one page
+      where.values.layout = where.values.layout.unsqueeze(0);
       b.cached_attention(o, x, where);
     };
     call(s.cpu, out.view(), qkv.view(), std::as_const(positions).view(),
@@ -291,7 +293,8 @@ void cached_attention(Soak& s) {
 
 void sample(Soak& s) {
   const int64_t vocabulary = s.size(s.options.elems), room = 50;
-  TestTensor logits(DType::f32, s.one_in(4) ? Place::stepped : Place::contiguous, {vocabulary}, 1);
+  TestTensor logits(DType::f32, s.one_in(4) ? Place::stepped : Place::contiguous, {1, vocabulary},
+                    1);
   const int64_t kind = s.random.below(3);
   logits.fill_with([&](int64_t) -> long double {
     if (kind == 0) return static_cast<float>(3 * s.random.normal());
@@ -313,8 +316,13 @@ void sample(Soak& s) {
                        o.presence_penalty, o.frequency_penalty, o.penalty_window, o.seed);
   TestTensor token(DType::u32, Place::contiguous, {1}, 2),
       position(DType::u32, Place::contiguous, {1}, 3),
-      history(DType::u32, Place::contiguous, {room}, 4),
-      counts(DType::u32, Place::contiguous, {2}, 5);
+      history(DType::u32, Place::contiguous, {1, room}, 4),
+      counts(DType::u32, Place::contiguous, {1, 3}, 5),
+      chosen(DType::u32, Place::contiguous, {2, 1}, 6),
+      options(DType::u32, Place::contiguous, {1, kSamplerWords}, 7);
+  const auto words = sampler_words(o);
+  options.fill_bits([&](int64_t i) { return words[static_cast<size_t>(i)]; });
+  chosen.fill_bits([](int64_t) { return 0; });
   const int64_t said = s.random.below(40);
   token.fill_bits([](int64_t) { return 7; });
   position.fill_bits([](int64_t) { return 100; });
@@ -322,20 +330,22 @@ void sample(Soak& s) {
     return i < said ? static_cast<uint64_t>(s.random.below(std::min<int64_t>(vocabulary, 60))) : 0;
   });
   counts.fill_bits([&](int64_t i) { return static_cast<uint64_t>(i == 0 ? said : 3); });
-  TestTensor* const state[] = {&token, &position, &history, &counts};
+  TestTensor* const state[] = {&token, &position, &history, &counts, &chosen, &options};
   std::deque<OnDevice> there;
   for (const TestTensor* t : state) there.emplace_back(s.gpu, t->storage());
   const OnDevice logits_there(s.gpu, logits.storage());
   const int steps = 1 + static_cast<int>(s.random.below(5));
   for (int i = 0; i < steps; ++i) {
-    s.cpu.sample({token.view(), position.view(), history.view(), counts.view()},
-                 std::as_const(logits).view(), o);
-    s.gpu.sample({there[0].view(token.view()), there[1].view(position.view()),
-                  there[2].view(history.view()), there[3].view(counts.view())},
-                 logits_there.view(std::as_const(logits).view()), o);
+    s.cpu.sample({token.view(), position.view(), history.view(), counts.view(), chosen.view(),
+                  options.view()},
+                 std::as_const(logits).view());
+    s.gpu.sample(
+        {there[0].view(token.view()), there[1].view(position.view()), there[2].view(history.view()),
+         there[3].view(counts.view()), there[4].view(chosen.view()), there[5].view(options.view())},
+        logits_there.view(std::as_const(logits).view()));
   }
   s.gpu.synchronize();
-  constexpr const char* kNames[] = {"token", "position", "history", "counts"};
+  constexpr const char* kNames[] = {"token", "position", "history", "counts", "chosen", "options"};
   for (size_t i = 0; i < std::size(state); ++i) {
     const std::vector<uint64_t> expected = state[i]->bits();
     there[i].fetch(state[i]->storage());

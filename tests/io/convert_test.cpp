@@ -5,11 +5,13 @@
 
 #include <cmath>
 #include <cstring>
+#include <random>
 
+#include "tests/backend/block_reference.h"
 #include "tests/io/gguf_builder.h"
 #include "tests/io/temp_folder.h"
 #include "wick/math/half.h"
-#include "wick/math/k_blocks.h"
+#include "wick/math/quants.h"
 
 namespace wick::io::test {
 namespace {
@@ -24,9 +26,10 @@ struct Type {
   uint32_t number;
   uint32_t file_type;
 };
-constexpr Type kTypes[] = {{DType::f32, 0, 0},  {DType::f16, 1, 1},    {DType::bf16, 30, 32},
-                           {DType::q4_0, 2, 2}, {DType::q4_1, 3, 3},   {DType::q8_0, 8, 7},
-                           {DType::q5_0, 6, 8}, {DType::q4_k, 12, 14}, {DType::q6_k, 14, 18}};
+constexpr Type kTypes[] = {{DType::f32, 0, 0},   {DType::f16, 1, 1},  {DType::bf16, 30, 32},
+                           {DType::q4_0, 2, 2},  {DType::q4_1, 3, 3}, {DType::q8_0, 8, 7},
+                           {DType::q5_0, 6, 8},  {DType::q5_1, 7, 9}, {DType::q4_k, 12, 14},
+                           {DType::q6_k, 14, 18}};
 
 std::vector<float> weights(size_t count, float seed) {
   std::vector<float> values(count);
@@ -81,18 +84,14 @@ std::string encode(DType type, const std::vector<float>& values) {
       return halves<math::f16>(values);
     case DType::bf16:
       return halves<math::bf16>(values);
-    case DType::q4_0:
-      return quantized<math::BlockQ4_0>(values);
-    case DType::q4_1:
-      return quantized<math::BlockQ4_1>(values);
-    case DType::q5_0:
-      return quantized<math::BlockQ5_0>(values);
-    case DType::q8_0:
-      return quantized<math::BlockQ8_0>(values);
-    case DType::q4_k:
-      return quantized<math::BlockQ4_K>(values);
-    case DType::q6_k:
-      return quantized<math::BlockQ6_K>(values);
+#define WICK_OF_written(name, Type) \
+  case DType::name:                 \
+    return quantized<math::Block##Type>(values);
+#define WICK_OF_read(name, Type)
+#define WICK_QUANT(name, Type, number, size, bytes, bits, offset, part, scale, at, minimum_at, \
+                   products, writes, file_type, reach)                                         \
+  WICK_OF_##writes(name, Type)
+#include "wick/math/quants.def"
     default:
       return B::bytes_of(values);
   }
@@ -103,18 +102,10 @@ std::vector<float> decode(DType type, std::string_view bytes) {
       return floats<math::f16>(bytes);
     case DType::bf16:
       return floats<math::bf16>(bytes);
-    case DType::q4_0:
-      return dequantized<math::BlockQ4_0>(bytes);
-    case DType::q4_1:
-      return dequantized<math::BlockQ4_1>(bytes);
-    case DType::q5_0:
-      return dequantized<math::BlockQ5_0>(bytes);
-    case DType::q8_0:
-      return dequantized<math::BlockQ8_0>(bytes);
-    case DType::q4_k:
-      return dequantized<math::BlockQ4_K>(bytes);
-    case DType::q6_k:
-      return dequantized<math::BlockQ6_K>(bytes);
+#define WICK_QUANT(name, Type, ...) \
+  case DType::name:                 \
+    return dequantized<math::Block##Type>(bytes);
+#include "wick/math/quants.def"
     default: {
       std::vector<float> values(bytes.size() / 4);
       std::memcpy(values.data(), bytes.data(), bytes.size());
@@ -160,8 +151,7 @@ TEST(Quantize, EveryPairOfTypesFollowsTheFormats) {
       EXPECT_FALSE(f->contains("split.count"));
       EXPECT_FALSE(f->contains("quantize.imatrix.file"));
 
-      const bool short_types =
-          to.dtype == DType::q4_0 || to.dtype == DType::q4_1 || to.dtype == DType::q5_0;
+      const bool short_types = is_block(to.dtype) && info(to.dtype).block_elems == 32;
       const DType logits = short_types               ? DType::q8_0
                            : to.dtype == DType::q4_k ? DType::q6_k
                                                      : to.dtype;
@@ -183,6 +173,33 @@ TEST(Quantize, EveryPairOfTypesFollowsTheFormats) {
     }
   }
   EXPECT_EQ(folder.list().size(), 2u);
+}
+
+/// Files of every block type, whether it can be written or not, become floats.
+TEST(Quantize, ReadsEveryBlockType) {
+  TempFolder folder;
+  std::mt19937 random(3);
+  for (const QuantInfo& quant : kQuants) {
+    const DType type = quant.dtype;
+    std::string blocks(static_cast<size_t>(wick::bytes_of(type, 3 * 512)), '\0');
+    for (char& c : blocks) c = static_cast<char>(random());
+    auto* const bytes = reinterpret_cast<uint8_t*>(blocks.data());
+    for (size_t at = 0; at < blocks.size(); at += static_cast<size_t>(info(type).block_bytes)) {
+      reference::write_scales(type, bytes + at, static_cast<uint16_t>(0x2400 + random() % 2048),
+                              static_cast<uint16_t>(0xa000 + random() % 2048));
+    }
+    B b;
+    b.tensor("blk.0.attn_q.weight", {512, 3}, quant.number, blocks);
+    const std::string in = folder.write("in.gguf", b.build()), out = folder.path("out.gguf");
+    const QuantizeResult result = quantize_gguf(in, out, DType::f32);
+    EXPECT_EQ(result.types.at(0).dtype, DType::f32);
+    EXPECT_EQ(bytes_of(*Gguf::open(out), "blk.0.attn_q.weight"),
+              B::bytes_of(reference::row_values(type, bytes, 3 * 512)))
+        << name(type);
+    quantize_gguf(in, out, DType::q8_0);
+    EXPECT_EQ(Gguf::open(out)->require_tensor("blk.0.attn_q.weight").dtype, DType::q8_0);
+    EXPECT_EQ(Gguf::open(in)->require_tensor("blk.0.attn_q.weight").dtype, type);
+  }
 }
 
 TEST(Quantize, ChoosesTypesAsUsersExpect) {
@@ -280,8 +297,8 @@ TEST(Quantize, Errors) {
   EXPECT_EQ(error(in, in, DType::f16), "quantize: input and output are the same file: " + in);
   EXPECT_THAT(error(in, folder.path("./in.gguf"), DType::f16), HasSubstr("the same file"));
   EXPECT_EQ(error(in, out, DType::q5_k),
-            "quantize: can't convert to this type: q5_k: use f32, f16, bf16, q4_0, q4_1, q5_0, "
-            "q8_0, q4_k or q6_k");
+            "quantize: can't convert to this type: q5_k: use " + names(dtypes::kWritten));
+  EXPECT_EQ(names(dtypes::kWritten), "bf16, f16, f32, q4_0, q4_1, q5_0, q5_1, q8_0, q4_k or q6_k");
   EXPECT_THAT(error(folder.path("none"), out, DType::f16), HasSubstr("No such file"));
   EXPECT_THAT(error(in, "/no/such/folder/out.gguf", DType::f16), HasSubstr("cannot write"));
   EXPECT_EQ(error(in, out, DType::q8_0, [](const QuantizeProgress&) { return false; }),
@@ -291,16 +308,12 @@ TEST(Quantize, Errors) {
   split.key("split.count", 2, B::raw<uint16_t>(3));
   EXPECT_THAT(error(folder.write("split", split.build()), out, DType::f16),
               HasSubstr("one part of a split model"));
-  B k_quant;
-  k_quant.tensor("a.weight", {256, 1}, 13, std::string(176, '\0'));
-  EXPECT_THAT(error(folder.write("k", k_quant.build()), out, DType::f16),
-              HasSubstr("can't convert from this type: a.weight q5_k[1,256]"));
   B unknown;
   unknown.tensor("a.weight", {256, 1}, 16, std::string(66, '\0'));
   EXPECT_THAT(error(folder.write("u", unknown.build()), out, DType::f16),
               HasSubstr("type that wick doesn't read"));
 
-  EXPECT_THAT(folder.list(), testing::UnorderedElementsAre("in.gguf", "split", "k", "u"));
+  EXPECT_THAT(folder.list(), testing::UnorderedElementsAre("in.gguf", "split", "u"));
 }
 
 TEST(Quantize, ValuesThatDontFitAreErrors) {
@@ -328,6 +341,7 @@ TEST(Quantize, ValuesThatDontFitAreErrors) {
   EXPECT_NE(error(70000.0f, DType::q4_1), "");
   EXPECT_EQ(error(1e6f, DType::q5_0), "");
   EXPECT_NE(error(2e6f, DType::q5_0), "");
+  EXPECT_NE(error(70000.0f, DType::q5_1), "");
   EXPECT_EQ(error(2e6f, DType::q4_k), "");
   EXPECT_NE(error(3e6f, DType::q4_k), "");
   EXPECT_EQ(error(1e8f, DType::q6_k), "");

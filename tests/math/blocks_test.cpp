@@ -8,10 +8,11 @@
 #include <limits>
 #include <random>
 
+#include "tests/backend/block_reference.h"
 #include "tests/math/oracle.h"
 #include "tests/math/samples.h"
 #include "wick/math/activation.h"
-#include "wick/math/k_blocks.h"
+#include "wick/math/quants.h"
 
 namespace wick::math_test {
 namespace {
@@ -74,10 +75,9 @@ float element(Format f, const unsigned char* b, std::size_t j) {
       return q4_k_element(b, j);
     case kQ6_K:
       return q6_k_element(b, j);
-    case kFormats:
-      break;
+    default:  // those that came later: the backends' reference
+      return reference::block_value(kQuants[f].dtype, b, static_cast<int>(j));
   }
-  return NAN;
 }
 
 class Blocks : public testing::TestWithParam<Format> {};
@@ -101,8 +101,15 @@ TEST_P(Blocks, DequantizeIsTheDefinition) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Math, Blocks,
-                         testing::Values(kQ4_0, kQ4_1, kQ5_0, kQ5_1, kQ8_0, kQ4_K, kQ6_K));
+std::string format_name(const testing::TestParamInfo<Format>& param) {
+  return std::string(name(kQuants[param.param].dtype));
+}
+INSTANTIATE_TEST_SUITE_P(Math, Blocks, testing::ValuesIn([] {
+                           std::vector<Format> all;
+                           for (int f = 0; f < kFormats; ++f) all.push_back(static_cast<Format>(f));
+                           return all;
+                         }()),
+                         format_name);
 
 template <class Block>
 void expect_values_are_those_of_dequantize() {
@@ -123,13 +130,8 @@ void expect_values_are_those_of_dequantize() {
 }
 
 TEST(BlockValues, OneValueIsThatOfAll) {
-  expect_values_are_those_of_dequantize<math::BlockQ4_0>();
-  expect_values_are_those_of_dequantize<math::BlockQ4_1>();
-  expect_values_are_those_of_dequantize<math::BlockQ5_0>();
-  expect_values_are_those_of_dequantize<math::BlockQ5_1>();
-  expect_values_are_those_of_dequantize<math::BlockQ8_0>();
-  expect_values_are_those_of_dequantize<math::BlockQ4_K>();
-  expect_values_are_those_of_dequantize<math::BlockQ6_K>();
+#define WICK_QUANT(name, Type, ...) expect_values_are_those_of_dequantize<math::Block##Type>();
+#include "wick/math/quants.def"
 }
 
 /// Blocks of normal values at many scales, constant blocks, zeros, ties of the largest magnitude.
@@ -175,22 +177,16 @@ std::vector<unsigned char> reference(Format f, const float* x) {
       const float product = x[j] * inverse;
       q[j] = std::min(2 * half - 1, static_cast<int>(product + static_cast<float>(half) + 0.5f));
     }
-    if (f == kQ5_0) {
-      std::uint32_t fifth = 0;
-      for (std::size_t j = 0; j < 32; ++j) fifth |= static_cast<std::uint32_t>(q[j] / 16) << j;
-      put(&out, fifth & 0xffff);
-      put(&out, fifth >> 16);
-      for (int& v : q) v %= 16;
-    }
-  } else if (f == kQ4_1) {
+  } else if (f == kQ4_1 || f == kQ5_1) {
+    const int most = f == kQ4_1 ? 15 : 31;
     const float low = *std::min_element(x, x + 32), high = *std::max_element(x, x + 32);
-    const float d = (high - low) / 15;
+    const float d = (high - low) / static_cast<float>(most);
     const float inverse = d != 0 ? 1 / d : 0;
     put(&out, small_f16().nearest(d));
     put(&out, small_f16().nearest(low));
     for (std::size_t j = 0; j < 32; ++j) {
       const float product = (x[j] - low) * inverse;
-      q[j] = std::min(15, static_cast<int>(product + 0.5f));
+      q[j] = std::min(most, static_cast<int>(product + 0.5f));
     }
   } else {
     float largest = 0;
@@ -202,6 +198,13 @@ std::vector<unsigned char> reference(Format f, const float* x) {
       out.push_back(static_cast<unsigned char>(static_cast<int>(std::round(x[j] * inverse))));
     }
     return out;
+  }
+  if (f == kQ5_0 || f == kQ5_1) {
+    std::uint32_t fifth = 0;
+    for (std::size_t j = 0; j < 32; ++j) fifth |= static_cast<std::uint32_t>(q[j] / 16) << j;
+    put(&out, fifth & 0xffff);
+    put(&out, fifth >> 16);
+    for (int& v : q) v %= 16;
   }
   for (std::size_t j = 0; j < 16; ++j)
     out.push_back(static_cast<unsigned char>(q[j] + 16 * q[j + 16]));
@@ -245,7 +248,9 @@ TEST_P(Quantize, RoundTrip) {
     const float amax = std::max(std::fabs(low), std::fabs(high));
     const float step = f == kQ4_0   ? amax / 8
                        : f == kQ5_0 ? amax / 16
-                                    : (f == kQ4_1 ? (high - low) / 15 : amax / 127);
+                       : f == kQ4_1 ? (high - low) / 15
+                       : f == kQ5_1 ? (high - low) / 31
+                                    : amax / 127;
     // d and m are f16: 2^-11 of the largest value, or half of the smallest f16 times the largest q.
     const float rounding = amax * 0x1p-10f + 0x1p-25f * 128;
     ASSERT_LE(std::fabs(x[i] - y[i]), (f == kQ4_0 || f == kQ5_0 ? 1.0f : 0.501f) * step + rounding)
@@ -253,7 +258,8 @@ TEST_P(Quantize, RoundTrip) {
   }
   std::vector<float> grid(32);
   for (int j = 0; j < 32; ++j)
-    grid[static_cast<std::size_t>(j)] = static_cast<float>(f == kQ5_0 ? j - 16 : j % 16 - 8);
+    grid[static_cast<std::size_t>(j)] =
+        static_cast<float>(f == kQ5_0 || f == kQ5_1 ? j - 16 : j % 16 - 8);
   if (f == kQ8_0) grid[0] = 127.0f;
   std::vector<unsigned char> block(size);
   std::vector<float> back(32);
@@ -262,7 +268,7 @@ TEST_P(Quantize, RoundTrip) {
   EXPECT_EQ(back, grid);
 }
 
-INSTANTIATE_TEST_SUITE_P(Math, Quantize, testing::Values(kQ4_0, kQ4_1, kQ5_0, kQ8_0));
+INSTANTIATE_TEST_SUITE_P(Math, Quantize, testing::Values(kQ4_0, kQ4_1, kQ5_0, kQ5_1, kQ8_0));
 
 /// What rows of values become and how far they then are from what they were.
 struct RoundTrip {

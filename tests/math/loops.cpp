@@ -3,8 +3,8 @@
 #include "wick/math/activation.h"
 #include "wick/math/arithmetic.h"
 #include "wick/math/half.h"
-#include "wick/math/k_blocks.h"
 #include "wick/math/narrow.h"
+#include "wick/math/quants.h"
 #include "wick/math/random.h"
 
 namespace wick::math_test {
@@ -150,12 +150,10 @@ void uniform_f64_loop(unsigned long seed, double* __restrict out, std::size_t gr
   }
 }
 
-#define WICK_CAST_ROW(To)                                                                  \
-  {                                                                                        \
-    cast_loop<To, u8>, cast_loop<To, u32>, cast_loop<To, i16>, cast_loop<To, i32>,         \
-        cast_loop<To, i64>, cast_loop<To, bf16>, cast_loop<To, f16>, cast_loop<To, float>, \
-        cast_loop<To, double>, cast_loop<To, f8e4m3>                                       \
-  }
+#define WICK_CAST_ROW(To)                                                                 \
+  {cast_loop<To, u8>,     cast_loop<To, u32>,   cast_loop<To, i16>, cast_loop<To, i32>,   \
+   cast_loop<To, i64>,    cast_loop<To, bf16>,  cast_loop<To, f16>, cast_loop<To, float>, \
+   cast_loop<To, double>, cast_loop<To, f8e4m3>}
 
 template <class T>
 constexpr void set_functions(Loop1 (&unary)[kUnaries], Loop2 (&binary)[kBinaries]) {
@@ -201,11 +199,18 @@ constexpr Loops make_loops() {
       {WICK_CAST_ROW(u8), WICK_CAST_ROW(u32), WICK_CAST_ROW(i16), WICK_CAST_ROW(i32),
        WICK_CAST_ROW(i64), WICK_CAST_ROW(bf16), WICK_CAST_ROW(f16), WICK_CAST_ROW(float),
        WICK_CAST_ROW(double), WICK_CAST_ROW(f8e4m3)},
-      {dequantize_loop<BlockQ4_0>, dequantize_loop<BlockQ4_1>, dequantize_loop<BlockQ5_0>,
-       dequantize_loop<BlockQ5_1>, dequantize_loop<BlockQ8_0>, dequantize_loop<BlockQ4_K>,
-       dequantize_loop<BlockQ6_K>},
-      {quantize_loop<BlockQ4_0>, quantize_loop<BlockQ4_1>, quantize_loop<BlockQ5_0>, nullptr,
-       quantize_loop<BlockQ8_0>, quantize_loop<BlockQ4_K>, quantize_loop<BlockQ6_K>},
+      {
+#define WICK_QUANT(name, Type, ...) dequantize_loop<Block##Type>,
+#include "wick/math/quants.def"
+      },
+      {
+#define WICK_OF_written(Block) quantize_loop<Block>
+#define WICK_OF_read(Block) nullptr
+#define WICK_QUANT(name, Type, number, values, bytes, bits, offset, part, scale, at, minimum_at, \
+                   products, writes, file_type, reach)                                           \
+  WICK_OF_##writes(Block##Type),
+#include "wick/math/quants.def"
+      },
       activation_loop,
       shared_activation_loop,
       uniform_f32_loop,

@@ -47,7 +47,7 @@
   X(sqr)                         \
   X(relu)                        \
   X(sign)                        \
-  X(bitwise_not)                     \
+  X(bitwise_not)                 \
   X(logical_not)                 \
   X(to_bool)
 #define WICK_MATH_WHOLE_BINARY(X) \
@@ -56,9 +56,9 @@
   X(mul)                          \
   X(maximum)                      \
   X(minimum)                      \
-  X(bitwise_and)                      \
-  X(bitwise_or)                       \
-  X(bitwise_xor)                      \
+  X(bitwise_and)                  \
+  X(bitwise_or)                   \
+  X(bitwise_xor)                  \
   X(logical_and)                  \
   X(logical_or)                   \
   X(logical_xor)                  \
@@ -91,9 +91,20 @@ inline constexpr const char* kRealNames[kReals] = {"u8",   "u32", "i16", "i32", 
                                                    "bf16", "f16", "f32", "f64", "f8e4m3"};
 inline constexpr int kRealBytes[kReals] = {1, 4, 2, 4, 8, 2, 2, 4, 8, 1};
 
-enum Format { kQ4_0, kQ4_1, kQ5_0, kQ5_1, kQ8_0, kQ4_K, kQ6_K, kFormats };
-inline constexpr int kFormatBytes[kFormats] = {18, 20, 22, 24, 34, 144, 210};
-inline constexpr int kFormatValues[kFormats] = {32, 32, 32, 32, 32, 256, 256};
+/// The block formats in the order of their table.
+enum Format {
+#define WICK_QUANT(name, Type, ...) k##Type,
+#include "wick/math/quants.def"
+  kFormats
+};
+inline constexpr int kFormatBytes[kFormats] = {
+#define WICK_QUANT(name, Type, number, values, bytes, ...) bytes,
+#include "wick/math/quants.def"
+};
+inline constexpr int kFormatValues[kFormats] = {
+#define WICK_QUANT(name, Type, number, values, ...) values,
+#include "wick/math/quants.def"
+};
 
 /// Operands and results as the loops take them: arrays of the type named.
 using Loop1 = void (*)(const void* in, void* out, std::size_t n);

@@ -174,9 +174,10 @@ TEST(ModelOnDevice, DrawsTheSamplersTokens) {
       std::vector<int32_t> tokens = prompt, drawn = prompt;
       cache.truncate(0);
       const Tensor first = model->forward(prompt, cache, Logits::last);
-      decoder.start(first, prompt, options);
+      const Decoder::Sampling sampling{prompt, options};
+      decoder.start(first, {&sampling, 1});
       constexpr int kTokens = 24;
-      for (int i = 0; i < kTokens; ++i) drawn.push_back(decoder.next(i + 1 < kTokens));
+      for (int i = 0; i < kTokens; ++i) drawn.push_back(decoder.next(i + 1 < kTokens).front());
       EXPECT_EQ(cache.length(), static_cast<int64_t>(drawn.size()) - 1);
       EXPECT_THROW(decoder.next(false), Error);
 
@@ -206,12 +207,14 @@ TEST(ModelOnDevice, DrawsUntilTheCacheIsFull) {
     const auto model = load(tiny, folder, device);
     nn::KvCache cache = model->make_cache(530, DType::f16);
     Decoder decoder(*model, cache);
-    decoder.start(model->forward(prompt, cache, Logits::last), prompt, options);
+    const Decoder::Sampling sampling{prompt, options};
+    decoder.start(model->forward(prompt, cache, Logits::last), {&sampling, 1});
     int64_t drawn = 0;
-    while (cache.length() < cache.context()) decoder.next(true), ++drawn;
-    EXPECT_EQ(drawn, 25);
+    // The last one's step may be due still.
+    for (; drawn < 25; ++drawn) decoder.next(true);
     EXPECT_THROW(decoder.next(true), Error);
-    EXPECT_LT(decoder.next(false), model->vocab_size());
+    EXPECT_LT(decoder.next(false).front(), model->vocab_size());
+    EXPECT_EQ(cache.length(), cache.context());
   }
 }
 

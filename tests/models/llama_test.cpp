@@ -9,6 +9,7 @@
 #include "tests/io/temp_folder.h"
 #include "tests/models/tiny_llama.h"
 #include "wick/backend/cpu/cpu.h"
+#include "wick/base/quant.h"
 #include "wick/models/decoder_lm.h"
 
 namespace wick::models {
@@ -108,15 +109,11 @@ TEST(Llama, FollowsTheEquations) {
 TEST(Llama, EveryWeightType) {
   TempFolder folder;
   const auto tokens = some_tokens(24);
-  // Block types round activations to 8 bits.
-  for (auto [dtype, bound] : {std::pair{DType::f16, 1e-3},
-                              {DType::bf16, 5e-3},
-                              {DType::q8_0, 0.03},
-                              {DType::q4_0, 0.03},
-                              {DType::q4_1, 0.03},
-                              {DType::q5_0, 0.03},
-                              {DType::q4_k, 0.03},
-                              {DType::q6_k, 0.03}}) {
+  std::vector<std::pair<DType, double>> types = {{DType::f16, 1e-3}, {DType::bf16, 5e-3}};
+  for (const QuantInfo& quant : kQuants) {  // own kernels round activations to 8 bits
+    types.emplace_back(quant.dtype, dtypes::kOwnProducts.contains(quant.dtype) ? 0.03 : 1e-3);
+  }
+  for (const auto& [dtype, bound] : types) {
     TinyLlama tiny = TinyLlama::of_type(dtype);
     tiny.biases = true;
     const auto model = load(tiny, folder);
@@ -129,8 +126,9 @@ TEST(Llama, EveryWeightType) {
 TEST(Llama, PromptsInBatchesEqualTokenByToken) {
   TempFolder folder;
   const auto tokens = some_tokens(50);
-  for (DType dtype : {DType::q4_0, DType::q4_1, DType::q5_0, DType::q8_0, DType::q4_k, DType::q6_k,
-                      DType::f32, DType::f16, DType::bf16}) {
+  for (int d = 0; d < kDTypeCount; ++d) {
+    const auto dtype = static_cast<DType>(d);
+    if (!dtypes::kWeights.contains(dtype)) continue;
     TinyLlama tiny = TinyLlama::of_type(dtype);
     tiny.window = dtype == DType::q4_1 ? 7 : 0;
     tiny.biases = dtype == DType::q8_0;

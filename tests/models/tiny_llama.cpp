@@ -4,6 +4,7 @@
 #include <random>
 #include <span>
 
+#include "tests/backend/block_reference.h"
 #include "wick/tensor/ops.h"
 #include "wick/tensor/tensor.h"
 
@@ -31,6 +32,20 @@ Vector rms_norm(const Vector& x, const std::vector<float>& weight) {
   Vector y(x.size());
   for (size_t i = 0; i < x.size(); ++i) y[i] = x[i] * scale * static_cast<double>(weight[i]);
   return y;
+}
+
+/// Of a type that can only be read: any bits, with scales that make small values.
+Tensor random_blocks(DType type, const Shape& shape, std::mt19937& random) {
+  Tensor t = Tensor::empty(shape, type);
+  auto* const bytes = static_cast<uint8_t*>(t.mutable_view().data);
+  const auto count = static_cast<size_t>(bytes_of(type, shape.elems()));
+  for (size_t i = 0; i < count; ++i) bytes[i] = static_cast<uint8_t>(random());
+  for (size_t at = 0; at < count; at += static_cast<size_t>(info(type).block_bytes)) {
+    const auto d = static_cast<uint16_t>(0x0800 + random() % 256);  // some 2^-13
+    const auto m = static_cast<uint16_t>(0x1400 + random() % 256);  // eight times as much
+    reference::write_scales(type, bytes + at, d, m);
+  }
+  return t;
 }
 
 }  // namespace
@@ -170,7 +185,12 @@ void TinyLlama::write(const std::string& path) {
   std::mt19937 random(seed);
   for (const Entry& e : all) {
     Tensor t = Tensor::from(random_values(e, random), e.shape);
-    if (e.type != DType::f32) t = is_block(e.type) ? quantize(t, e.type) : t.to(e.type);
+    if (is_block(e.type)) {
+      t = dtypes::kWrittenBlocks.contains(e.type) ? quantize(t, e.type)
+                                                  : random_blocks(e.type, e.shape, random);
+    } else {
+      t = t.to(e.type);
+    }
     w.write(e.name, {static_cast<const std::byte*>(t.storage()->data()), t.storage()->bytes()});
     if (is_block(e.type)) t = dequantize(t);
     weights[e.name] = t.to(DType::f32).to_vector<float>();

@@ -18,8 +18,9 @@ int main(int argc, char** argv) {
       }
       return 0;
     }
-    for (DType type : {DType::f32, DType::f16, DType::bf16, DType::q4_0, DType::q4_1, DType::q5_0,
-                       DType::q8_0, DType::q4_k, DType::q6_k}) {
+    for (int d = 0; d < wick::kDTypeCount; ++d) {
+      const auto type = static_cast<DType>(d);
+      if (!wick::dtypes::kWeights.contains(type)) continue;
       wick::test::TinyLlama model = wick::test::TinyLlama::of_type(type);
       model.context = 256;
       model.write(std::string(argv[1]) + "/tiny-" + std::string(wick::name(type)) + ".gguf");

@@ -3,15 +3,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <numeric>
+#include <algorithm>
+#include <set>
 
 #include "tests/expect_error.h"
 #include "wick/backend/backend.h"
+#include "wick/tensor/ops.h"
 
 namespace wick::nn {
 namespace {
 
 using test::error_of;
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 KvCacheOptions options() {
@@ -23,61 +26,103 @@ KvCacheOptions options() {
           .dtype = DType::f32};
 }
 
-/// [1, heads, count, size] whose elements say which position, head and place they are.
-Tensor marks(int64_t start, int64_t count, int64_t size, float sign) {
-  std::vector<float> values;
-  for (int64_t h = 0; h < 3; ++h) {
-    for (int64_t t = 0; t < count; ++t) {
-      for (int64_t i = 0; i < size; ++i) {
-        values.push_back(sign * static_cast<float>(((start + t) * 3 + h) * 8 + i));
+void add(KvCache& cache, int64_t count, int64_t sequence = 0) {
+  cache.reserve(count, sequence);
+  cache.advance(count, sequence);
+}
+
+/// Writes a sequence's number into its pages, of each layer.
+void mark(const KvCache& cache, int64_t sequence) {
+  for (int64_t layer = 0; layer < 2; ++layer) {
+    for (const uint32_t page : cache.pages(sequence)) {
+      for (Tensor pool : {cache.keys(layer), cache.values(layer)}) {
+        const View page_view = pool.narrow(0, page, 1).mutable_view();
+        backend(Device::cpu()).fill(page_view, static_cast<double>(10 * sequence + layer));
       }
     }
   }
-  return Tensor::from(values, {1, 3, count, size});
 }
 
-void append(KvCache& cache, int64_t count) {
-  cache.reserve(count);
+void expect_marked(const KvCache& cache, int64_t sequence) {
   for (int64_t layer = 0; layer < 2; ++layer) {
-    const float sign = layer == 0 ? 1.0f : -1.0f;
-    cache.append(layer, marks(cache.length(), count, 4, sign),
-                 marks(cache.length(), count, 5, sign));
-  }
-  cache.advance(count);
-}
-
-void expect_held(const KvCache& cache, int64_t count) {
-  for (int64_t layer = 0; layer < 2; ++layer) {
-    const float sign = layer == 0 ? 1.0f : -1.0f;
-    EXPECT_EQ(cache.keys(layer, count).to_vector<float>(),
-              marks(0, count, 4, sign).to_vector<float>());
-    EXPECT_EQ(cache.values(layer, count).to_vector<float>(),
-              marks(0, count, 5, sign).to_vector<float>());
+    for (const uint32_t page : cache.pages(sequence)) {
+      for (const Tensor& pool : {cache.keys(layer), cache.values(layer)}) {
+        for (const float x : pool.narrow(0, page, 1).contiguous().to_vector<float>()) {
+          ASSERT_EQ(x, static_cast<float>(10 * sequence + layer)) << sequence << " " << layer;
+        }
+      }
+    }
   }
 }
 
-TEST(KvCache, HoldsWhatWasAppendedWhileItGrows) {
-  KvCache cache(options());
-  for (int64_t count : {1, 7, 504, 1, 600, 887}) {  // over the first capacity and to the end
-    append(cache, count);
-    expect_held(cache, cache.length());
+TEST(KvCache, KeepsPagesWhileItGrows) {
+  KvCacheOptions o = options();
+  o.sequences = 3;
+  KvCache cache(o);
+  std::vector<std::vector<uint32_t>> held(3);
+  for (const int64_t count : {1, 255, 1, 300, 512, 1, 900}) {  // over growth and to the end
+    for (int64_t s = 0; s < 3; ++s) {
+      add(cache, std::min(count, 2000 - cache.length(s)), s);
+      mark(cache, s);
+      // What was held stays where it was, seen through the tables.
+      const auto pages = cache.pages(s);
+      auto& before = held[static_cast<size_t>(s)];
+      ASSERT_GE(pages.size(), before.size());
+      EXPECT_TRUE(std::equal(before.begin(), before.end(), pages.begin()));
+      before.assign(pages.begin(), pages.end());
+    }
+    for (int64_t s = 0; s < 3; ++s) expect_marked(cache, s);
   }
-  EXPECT_EQ(cache.length(), 2000);
-  EXPECT_EQ(error_of([&] { cache.reserve(1); }),
-            "kv cache: context is full: 2000 positions held, 1 more: the context is 2000");
+  std::set<uint32_t> all;
+  for (const auto& pages : held) all.insert(pages.begin(), pages.end());
+  EXPECT_EQ(all.size(), held[0].size() + held[1].size() + held[2].size());  // nobody shares
+  EXPECT_EQ(cache.length(1), 1970);
+  EXPECT_EQ(error_of([&] { cache.reserve(31, 1); }),
+            "kv cache: context is full: 1970 positions held, 31 more: the context is 2000");
 }
 
-TEST(KvCache, Truncates) {
-  KvCache cache(options());
-  append(cache, 10);
-  cache.truncate(20);
-  EXPECT_EQ(cache.length(), 10);
-  cache.truncate(4);
-  append(cache, 3);
-  EXPECT_EQ(cache.length(), 7);
-  expect_held(cache, 7);
-  cache.truncate(-5);
-  EXPECT_EQ(cache.length(), 0);
+TEST(KvCache, TablesNameThePages) {
+  KvCacheOptions o = options();
+  o.sequences = 2;
+  KvCache cache(o);
+  add(cache, 300, 0);
+  add(cache, 10, 1);
+  EXPECT_EQ(cache.reach(), 512);
+  const int64_t order[] = {1, 0};
+  const auto first = cache.pages(0), second = cache.pages(1);
+  EXPECT_THAT(cache.tables(order).to_vector<uint32_t>(),
+              ElementsAre(second[0], 0, first[0], first[1]));
+  const int64_t moves = cache.moves(), changes = cache.changes();
+  add(cache, 100, 1);  // within its page
+  EXPECT_EQ(cache.moves(), moves);
+  EXPECT_EQ(cache.changes(), changes);
+  add(cache, 200, 1);
+  EXPECT_GT(cache.changes(), changes);
+  const int64_t wrong[] = {2};
+  EXPECT_EQ(error_of([&] { cache.tables(wrong); }), "kv cache: no such sequence: 2: there are 2");
+}
+
+TEST(KvCache, TruncationFreesPages) {
+  KvCacheOptions o = options();
+  o.sequences = 2;
+  o.positions = 1024;
+  KvCache cache(o);
+  add(cache, 1024, 0);
+  add(cache, 256, 1);  // a sequence's last page may be filled in part
+  EXPECT_THAT(error_of([&] { cache.reserve(1, 1); }), HasSubstr("all pages are in use"));
+  EXPECT_EQ(cache.length(1), 256);
+  const std::vector<uint32_t> before(cache.pages(0).begin(), cache.pages(0).end());
+  cache.truncate(2000);
+  EXPECT_EQ(cache.length(), 1024);
+  cache.truncate(257);
+  EXPECT_EQ(cache.pages(0).size(), 2U);
+  add(cache, 500, 1);
+  EXPECT_EQ(cache.length(1), 756);
+  cache.truncate(-5, 1);
+  EXPECT_EQ(cache.length(1), 0);
+  EXPECT_TRUE(cache.pages(1).empty());
+  EXPECT_EQ(cache.pages(0)[0], before[0]);
+  EXPECT_EQ(cache.pages(0)[1], before[1]);
 }
 
 TEST(KvCache, MemoryGrowsWithPositions) {
@@ -88,56 +133,53 @@ TEST(KvCache, MemoryGrowsWithPositions) {
   KvCache cache(o);
   EXPECT_EQ(cpu.memory_info().in_use_bytes, before);
   EXPECT_EQ(cache.full_bytes(), size_t{2 * 3 * 9 * 4} << 20);
-  append(cache, 1);
+  add(cache, 1);
   EXPECT_LT(cpu.memory_info().in_use_bytes - before, cache.full_bytes() / 100);
 }
 
 TEST(KvCache, MisuseIsAnError) {
   KvCache cache(options());
-  EXPECT_THAT(error_of([&] { cache.keys(0, 1); }), HasSubstr("kv cache: more positions"));
+  EXPECT_THAT(error_of([&] { cache.keys(0); }), HasSubstr("nothing was reserved"));
   cache.reserve(1);
-  const Tensor k = marks(0, 1, 4, 1), v = marks(0, 1, 5, 1);
-  for (int64_t layer : {int64_t{-1}, int64_t{2}, INT64_MAX}) {
-    EXPECT_EQ(error_of([&] { cache.append(layer, k, v); }),
+  for (const int64_t layer : {int64_t{-1}, int64_t{2}, INT64_MAX}) {
+    EXPECT_EQ(error_of([&] { cache.keys(layer); }),
               "kv cache: no such layer: " + std::to_string(layer) + ": there are 2");
-    EXPECT_THAT(error_of([&] { cache.keys(layer, 1); }), HasSubstr("no such layer"));
-    EXPECT_THAT(error_of([&] { cache.values(layer, 1); }), HasSubstr("no such layer"));
+    EXPECT_THAT(error_of([&] { cache.values(layer); }), HasSubstr("no such layer"));
   }
-  for (int64_t count : {int64_t{-1}, int64_t{2001}, INT64_MAX, INT64_MIN}) {
+  for (const int64_t sequence : {int64_t{-1}, int64_t{1}, INT64_MAX, INT64_MIN}) {
+    EXPECT_THAT(error_of([&] { cache.reserve(1, sequence); }), HasSubstr("no such sequence"));
+    EXPECT_THAT(error_of([&] { cache.advance(1, sequence); }), HasSubstr("no such sequence"));
+    EXPECT_THAT(error_of([&] { cache.truncate(0, sequence); }), HasSubstr("no such sequence"));
+  }
+  for (const int64_t count : {int64_t{-1}, int64_t{2001}, INT64_MAX, INT64_MIN}) {
     EXPECT_THAT(error_of([&] { cache.reserve(count); }), HasSubstr("context is full"));
   }
-  EXPECT_THAT(error_of([&] { cache.advance(513); }), HasSubstr("more positions than reserved"));
-  EXPECT_THAT(error_of([&] { cache.append(0, marks(0, 513, 4, 1), marks(0, 513, 5, 1)); }),
-              HasSubstr("more positions than reserved"));
-  EXPECT_THAT(error_of([&] { cache.keys(0, 513); }), HasSubstr("more positions than reserved"));
-  EXPECT_THAT(error_of([&] { cache.values(0, 513); }), HasSubstr("range outside"));
-  EXPECT_THAT(error_of([&] { cache.append(0, v, k); }), HasSubstr("shapes differ"));
-  EXPECT_THAT(error_of([&] { cache.append(0, Tensor(), v); }), HasSubstr("undefined"));
+  for (const int64_t count : {int64_t{-1}, int64_t{257}, INT64_MAX}) {
+    EXPECT_THAT(error_of([&] { cache.advance(count); }), HasSubstr("more positions than reserved"));
+  }
   EXPECT_EQ(cache.length(), 0);
   KvCache empty;
-  EXPECT_THAT(error_of([&] { empty.reserve(1); }), HasSubstr("context is full"));
+  EXPECT_THAT(error_of([&] { empty.reserve(1); }), HasSubstr("no such sequence"));
 }
 
 TEST(KvCache, OptionsOutOfRange) {
-  for (auto change : std::vector<void (*)(KvCacheOptions&)>{
-           [](KvCacheOptions& o) { o.layers = 0; },
-           [](KvCacheOptions& o) { o.heads = -1; },
-           [](KvCacheOptions& o) { o.key_size = INT64_MAX; },
-           [](KvCacheOptions& o) { o.value_size = 0; },
-           [](KvCacheOptions& o) { o.context = 0; },
-           [](KvCacheOptions& o) { o.context = INT64_MAX; },
-           [](KvCacheOptions& o) { o.dtype = DType::f64; },
-           [](KvCacheOptions& o) { o.dtype = DType::q8_0; },
-       }) {
+  const auto refuses = [](auto change, const char* text) {
     KvCacheOptions o = options();
     change(o);
-    EXPECT_THAT(error_of([&] { KvCache{o}; }), HasSubstr("kv cache: options out of range: "));
+    EXPECT_THAT(error_of([&] { KvCache cache(o); }), HasSubstr(text));
+  };
+  using O = KvCacheOptions;
+  for (const int64_t bad : {int64_t{0}, int64_t{-1}, INT64_MAX, INT64_MIN}) {
+    refuses([=](O& o) { o.layers = bad; }, "options out of range");
+    refuses([=](O& o) { o.heads = bad; }, "options out of range");
+    refuses([=](O& o) { o.key_size = bad; }, "options out of range");
+    refuses([=](O& o) { o.value_size = bad; }, "options out of range");
+    refuses([=](O& o) { o.context = bad; }, "options out of range");
+    refuses([=](O& o) { o.sequences = bad; }, "options out of range");
   }
-  KvCacheOptions o = options();
-  o.context = 1'000'000'000'000;
-  EXPECT_THAT(error_of([&] { KvCache{o}; }),
-              HasSubstr("kv cache: not enough memory: context 1000000000000 needs "));
-  EXPECT_THAT(error_of([&] { KvCache{o}; }), HasSubstr("ask for a shorter context"));
+  refuses([](O& o) { o.positions = -1; }, "options out of range");
+  refuses([](O& o) { o.dtype = DType::u8; }, "options out of range");
+  refuses([](O& o) { o.context = int64_t{1} << 39; }, "not enough memory");
 }
 
 }  // namespace

@@ -75,6 +75,8 @@ struct StepThere {
     if (c.key_major) {
       where.keys.layout = where.keys.layout.narrow(2, 0, c.capacity).transpose(1, 2);
     }
+    where.keys.layout = where.keys.layout.unsqueeze(0);  // one page
+    where.values.layout = where.values.layout.unsqueeze(0);
     return where;
   }
   void run() {

@@ -10,6 +10,7 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "tests/backend/block_reference.h"
 #include "tests/test_devices.h"
 #include "wick/backend/cpu/cpu_backend.h"
 
@@ -260,21 +261,18 @@ void TestTensor::fill(Values values, Random& random) {
     fill_bits([&](int64_t i) { return random_bits(dtype_, values, random, i); });
     return;
   }
-  // Random quants; the f16 scales are kept finite. Blocks begin with one or two of them, but for
-  // q6_k, which ends with one.
+  // Random quants with finite scales.
   const int64_t block = info(dtype_).block_elems, bytes = info(dtype_).block_bytes;
   for_each_element(layout_, [&](int64_t, int64_t at) {
     if (at % block != 0) return;
     std::byte* b = storage_ + at / block * bytes;
     for (int64_t i = 0; i < bytes; ++i) b[i] = static_cast<std::byte>(random.next() >> 56);
-    const bool two = dtype_ == DType::q4_1 || dtype_ == DType::q5_1 || dtype_ == DType::q8_1 ||
-                     dtype_ == DType::q4_k || dtype_ == DType::q5_k;
-    const int64_t first = dtype_ == DType::q6_k ? bytes - 2 : 0;
-    for (int64_t i = first; i < first + (two ? 4 : 2); i += 2) {
-      const auto scale =
-          static_cast<uint16_t>(encode(DType::f16, static_cast<long double>(random.normal()) / 8));
-      std::memcpy(b + i, &scale, 2);
-    }
+    const auto half = [&] {
+      return static_cast<uint16_t>(
+          encode(DType::f16, static_cast<long double>(random.normal()) / 8));
+    };
+    const uint16_t d = half(), m = half();
+    reference::write_scales(dtype_, reinterpret_cast<uint8_t*>(b), d, m);
   });
 }
 

@@ -7,6 +7,7 @@
 #include <limits>
 #include <vector>
 
+#include "tests/backend/block_reference.h"
 #include "tests/parity/grid.h"
 #include "wick/backend/cpu/loops.h"
 #include "wick/base/error.h"
@@ -296,39 +297,6 @@ void check_bad_ids() {
   EXPECT_EQ(message(DType::u32, 0xffffffff), "");
 }
 
-/// The definition of the formats, in long double, from the file layout.
-long double block_value(DType dtype, const std::byte* block, int64_t j) {
-  auto byte = [&](int64_t at) { return static_cast<int>(block[at]); };
-  auto half = [&](int at) { return decode(DType::f16, load_bits(DType::f16, block + at)); };
-  auto nibble = [&](int at) {
-    const int both = byte(at + j % 16);
-    return static_cast<long double>(j < 16 ? both & 15 : both >> 4);
-  };
-  switch (dtype) {
-    case DType::q4_0:
-      return half(0) * (nibble(2) - 8);
-    case DType::q4_1:
-      return half(0) * nibble(4) + half(2);
-    case DType::q5_0:
-      return half(0) * (nibble(6) + 16 * (byte(2 + j / 8) >> j % 8 & 1) - 16);
-    case DType::q4_k: {
-      const int64_t b = j / 32;
-      const int scale = b < 4 ? byte(4 + b) & 63 : (byte(8 + b) & 15) | byte(b) >> 6 << 4;
-      const int minimum = b < 4 ? byte(8 + b) & 63 : byte(8 + b) >> 4 | byte(4 + b) >> 6 << 4;
-      const int q = byte(16 + j / 64 * 32 + j % 32) >> (b % 2 * 4) & 15;
-      return half(0) * scale * q - half(2) * minimum;
-    }
-    case DType::q6_k: {
-      const int64_t n = j / 128, r = j % 128 / 32;
-      const int q = (byte(64 * n + j % 64) >> (r / 2 * 4) & 15) |
-                    (byte(128 + 32 * n + j % 32) >> (2 * r) & 3) << 4;
-      return half(208) * static_cast<int8_t>(byte(192 + j / 16)) * (q - 32);
-    }
-    default:
-      return half(0) * static_cast<long double>(static_cast<int8_t>(block[2 + j]));
-  }
-}
-
 void check_block_rows(DType block_type, DType dtype) {
   Random random(static_cast<uint64_t>(block_type));
   for (Place kind : {Place::contiguous, Place::sliced, Place::stepped, Place::broadcast}) {
@@ -359,7 +327,8 @@ void check_block_rows(DType block_type, DType dtype) {
           const int64_t at = in.layout().offset() + id * in.layout().stride(0) + j;
           const std::byte* block = in.storage().data() + at / size * info(block_type).block_bytes;
           // Dequantised to f32 first, as the format defines it.
-          const long double value = round_to(DType::f32, block_value(block_type, block, j % size));
+          const long double value = reference::block_value(
+              block_type, reinterpret_cast<const uint8_t*>(block), static_cast<int>(j % size));
           expected[static_cast<size_t>(i)] = encode(dtype, value);
         }
         expect_bits(what, out, expected);
@@ -411,8 +380,8 @@ const bool added = [] {
     });
     add_row("index_select", name(dtype), [=] { check_index_select(dtype); });
   }
-  for (DType block :
-       {DType::q4_0, DType::q4_1, DType::q5_0, DType::q8_0, DType::q4_k, DType::q6_k}) {
+  for (const QuantInfo& quant : kQuants) {
+    const DType block = quant.dtype;
     add_row("index_select", name(block), [=] {
       for (DType to : {DType::f32, DType::f16, DType::bf16, DType::f64, DType::f8e4m3}) {
         check_block_rows(block, to);

@@ -14,29 +14,41 @@ namespace {
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
-/// What a device starts with, and what it has after some steps.
+/// What a device starts with, and what it has after some steps; of one sequence or several.
 struct State {
-  TestTensor logits, token, position, history, counts;
-  State(int64_t vocabulary, int64_t room, Place place = Place::contiguous)
-      : logits(DType::f32, place, {vocabulary}, 1),
-        token(DType::u32, Place::contiguous, {1}, 2),
-        position(DType::u32, Place::contiguous, {1}, 3),
-        history(DType::u32, Place::contiguous, {room}, 4),
-        counts(DType::u32, Place::contiguous, {2}, 5) {
+  TestTensor logits, token, position, history, counts, chosen, options;
+  State(int64_t vocabulary, int64_t room, Place place = Place::contiguous, int64_t rows = 1)
+      : logits(DType::f32, place, {rows, vocabulary}, 1),
+        token(DType::u32, Place::contiguous, {rows}, 2),
+        position(DType::u32, Place::contiguous, {rows}, 3),
+        history(DType::u32, Place::contiguous, {rows, room}, 4),
+        counts(DType::u32, Place::contiguous, {rows, 3}, 5),
+        chosen(DType::u32, Place::contiguous, {3, rows}, 7),
+        options(DType::u32, Place::contiguous, {rows, kSamplerWords}, 6) {
     token.fill_bits([](int64_t) { return 7; });
     position.fill_bits([](int64_t) { return 100; });
     history.fill_bits([](int64_t) { return 0; });
     counts.fill_bits([](int64_t) { return 0; });
+    chosen.fill_bits([](int64_t) { return 9; });
   }
   void set_history(const std::vector<uint32_t>& tokens) {
     history.fill_bits([&](int64_t i) {
       return static_cast<size_t>(i) < tokens.size() ? tokens[static_cast<size_t>(i)] : 0;
     });
-    counts.fill_bits([&](int64_t i) { return i == 0 ? tokens.size() : 3; });
+    counts.fill_bits(
+        [&](int64_t i) { return i == 0 ? tokens.size() : 3 + static_cast<size_t>(i); });
+  }
+  /// Errors: those of Sampler.
+  void set_options(std::span<const SamplerOptions> all) {
+    std::vector<uint32_t> words;
+    for (const SamplerOptions& o : all) {
+      for (const uint32_t word : sampler_words(o)) words.push_back(word);
+    }
+    options.fill_bits([&](int64_t i) { return words[static_cast<size_t>(i)]; });
   }
   std::vector<uint64_t> bits() const {
     std::vector<uint64_t> all;
-    for (const TestTensor* t : {&token, &position, &history, &counts}) {
+    for (const TestTensor* t : {&token, &position, &history, &counts, &chosen}) {
       for (uint64_t b : t->bits()) all.push_back(b);
     }
     return all;
@@ -46,7 +58,7 @@ struct State {
 struct There {
   Backend& backend;
   State& host;
-  OnDevice logits, token, position, history, counts;
+  OnDevice logits, token, position, history, counts, chosen, options;
   There(Backend& b, State& s)
       : backend(b),
         host(s),
@@ -54,19 +66,24 @@ struct There {
         token(b, s.token.storage()),
         position(b, s.position.storage()),
         history(b, s.history.storage()),
-        counts(b, s.counts.storage()) {}
-  void run(const SamplerOptions& options) {
-    backend.sample({.token = token.view(host.token.view()),
-                    .position = position.view(host.position.view()),
+        counts(b, s.counts.storage()),
+        chosen(b, s.chosen.storage()),
+        options(b, s.options.storage()) {}
+  void run() {
+    backend.sample({.tokens = token.view(host.token.view()),
+                    .positions = position.view(host.position.view()),
                     .history = history.view(host.history.view()),
-                    .counts = counts.view(host.counts.view())},
-                   logits.view(std::as_const(host.logits).view()), options);
+                    .counts = counts.view(host.counts.view()),
+                    .chosen = chosen.view(host.chosen.view()),
+                    .options = options.view(std::as_const(host.options).view())},
+                   logits.view(std::as_const(host.logits).view()));
   }
   void fetch() {
     token.fetch(host.token.storage());
     position.fetch(host.position.storage());
     history.fetch(host.history.storage());
     counts.fetch(host.counts.storage());
+    chosen.fetch(host.chosen.storage());
   }
 };
 
@@ -85,8 +102,10 @@ std::string describe(const SamplerOptions& o) {
 
 /// `steps` tokens one after another on every target; the states must be the same.
 void check(State& state, const SamplerOptions& options, int steps, bool recorded = false) {
+  state.set_options({&options, 1});
   const std::string what = fmt::format("sample of {}, {}", state.logits.elems(), describe(options));
-  TestTensor* const kept[] = {&state.token, &state.position, &state.history, &state.counts};
+  TestTensor* const kept[] = {&state.token, &state.position, &state.history, &state.counts,
+                              &state.chosen};
   std::vector<std::vector<std::byte>> before;
   for (const TestTensor* t : kept) before.push_back(copy_of(*t));
   std::vector<uint64_t> first;
@@ -95,8 +114,8 @@ void check(State& state, const SamplerOptions& options, int steps, bool recorded
     try {
       There there(*target.backend, state);
       std::unique_ptr<Recording> recording;
-      if (recorded) recording = target.backend->record([&] { there.run(options); });
-      for (int i = 0; i < steps; ++i) recorded ? recording->replay() : there.run(options);
+      if (recorded) recording = target.backend->record([&] { there.run(); });
+      for (int i = 0; i < steps; ++i) recorded ? recording->replay() : there.run();
       there.backend.synchronize();
       there.fetch();
     } catch (const std::exception& error) {
@@ -205,11 +224,12 @@ void check_large() {
 void check_errors() {
   Random random(13);
   const auto expect_error = [&](State& state, const SamplerOptions& options, const char* text) {
+    state.set_options({&options, 1});
     const auto before = state.bits();
     for (const Target& target : targets()) {
       There there(*target.backend, state);
       try {
-        there.run(options);
+        there.run();
         there.backend.synchronize();
         ADD_FAILURE() << target.name << ": no error with " << text;
       } catch (const Error& error) {
@@ -241,7 +261,7 @@ void check_errors() {
     o.presence_penalty = 1;
     expect_error(wrong, o, "3000");
     o.top_p = 0;
-    expect_error(wrong, o, "top_p");
+    EXPECT_THROW(wrong.set_options({&o, 1}), Error);
   }
   // No room and no penalties: the history is left out.
   State none(3000, 0);
@@ -249,7 +269,57 @@ void check_errors() {
   check(none, {}, 3);
 }
 
+/// Several sequences, each with its own options and history, against each of them alone.
+void check_batches() {
+  Random random(14);
+  for (const int64_t rows : {2, 5, 33}) {
+    const int64_t vocabulary = 3000, room = 40;
+    State all(vocabulary, room, rows == 5 ? Place::stepped : Place::contiguous, rows);
+    fill(all, Kind::usual, random);
+    std::vector<SamplerOptions> options;
+    for (int64_t i = 0; i < rows; ++i) options.push_back(some_options(random));
+    all.set_options(options);
+    const auto seen = [&](int64_t row) { return row % 7; };
+    all.history.fill_bits(
+        [&](int64_t i) { return i % room < seen(i / room) ? static_cast<uint64_t>(i % 30) : 0; });
+    all.counts.fill_bits(
+        [&](int64_t i) { return static_cast<uint64_t>(i % 3 == 0 ? seen(i / 3) : i); });
+    const auto before = copy_of(all.history), counts = copy_of(all.counts);
+    const auto logits = all.logits.bits(), history = all.history.bits(), starts = all.counts.bits();
+    std::vector<uint64_t> tokens;
+    for (int64_t row = 0; row < rows; ++row) {
+      State one(vocabulary, room);
+      const auto at = [&](const std::vector<uint64_t>& bits, int64_t width) {
+        return
+            [&bits, row, width](int64_t i) { return bits[static_cast<size_t>(row * width + i)]; };
+      };
+      one.logits.fill_bits(at(logits, vocabulary));
+      one.history.fill_bits(at(history, room));
+      one.counts.fill_bits(at(starts, 3));
+      one.set_options({&options[static_cast<size_t>(row)], 1});
+      There(*targets().front().backend, one).run();
+      tokens.push_back(one.token.bits().front());
+    }
+    for (const Target& target : targets()) {
+      restore(all.history, before), restore(all.counts, counts);
+      There there(*target.backend, all);
+      there.run();
+      there.backend.synchronize();
+      there.fetch();
+      EXPECT_EQ(all.token.bits(), tokens) << rows << " rows on " << target.name;
+      const auto after = all.history.bits();
+      for (int64_t row = 0; row < rows; ++row) {
+        EXPECT_EQ(after[static_cast<size_t>(row * room + seen(row))],
+                  tokens[static_cast<size_t>(row)])
+            << target.name;
+      }
+    }
+    if (failed()) return;
+  }
+}
+
 const bool added = [] {
+  add("sample.batches", check_batches);
   add("sample.random", check_random);
   add("sample.large", check_large);
   add("sample.errors", check_errors);

@@ -39,6 +39,8 @@ cd "$scratch"
 # WICK_TORCH: a site-packages folder with PyTorch, for the tests of memory shared with it.
 PYTHONPATH=${WICK_TORCH:-} WICK_TINY_WRITER=$writer \
   $python -m pytest -q -p no:cacheprovider -rs "$source/python/tests"
+# The block formats as the package gguf decodes them.
+$python "$source/tests/math/gguf_reference_test.py" "$source/wick/math/quants.def" "$build/bin/decode_blocks"
 # And on an emulated GPU, where the emulator is built.
 emulator=$source/build/emu/lib/libamdhip64.so.6
 if test -e "$emulator"; then

@@ -172,8 +172,10 @@ void pages_case(Case& c) {
   const Operand k = c.operand(dtype, {pages, kv, size, d}),
                 v = c.operand(dtype, {pages, kv, size, e});
   const Operand tables = c.ids(c.pick({DType::u32, DType::i32, DType::i64}), {batch, each}, pages);
-  std::vector<int64_t> lengths;
-  for (int64_t b = 0; b < batch; ++b) lengths.push_back(c.between(1, each * size));
+  std::vector<uint32_t> lengths;
+  for (int64_t b = 0; b < batch; ++b) {
+    lengths.push_back(static_cast<uint32_t>(c.between(1, each * size)));
+  }
   const AttentionParams p = random_params(c, d);
   Array y(dtype, {batch, heads, m, e});
   Bound bound{2.0L, {}};
@@ -193,7 +195,8 @@ void pages_case(Case& c) {
           bound.slack.push_back(error_of(dtype) * (scale + std::fabs(value)) + 0x1p-40L);
         });
   }
-  c.expect(attention_of_pages(q.x, k.x, v.x, tables.x, lengths, p), y, bound);
+  const Tensor counts = Tensor::from(lengths, {batch}, q.x.device());
+  c.expect(attention_of_pages(q.x, k.x, v.x, tables.x, counts, p), y, bound);
 }
 
 }  // namespace wick::soak

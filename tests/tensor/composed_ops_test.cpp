@@ -178,7 +178,7 @@ TEST(ComposedOps, AttentionOfLengthsAndPages) {
     }
     return cat(all, 0);
   };
-  const int64_t lengths[] = {7};
+  const Tensor lengths = Tensor::from(std::vector<uint32_t>{7}, {1});
   const Tensor z = attention_of_pages(part(q, 0, 5), paged(k, kp), paged(v, vp),
                                       Tensor::from(table, {1, 4}), lengths, p);
   EXPECT_EQ(

@@ -211,7 +211,8 @@ TEST(GradientOf, AttentionOfLengthsAndPages) {
       },
       {numbers({5, 2, 4}, 7), numbers({7, 1, 4}, 8), numbers({7, 1, 3}, 9), slopes});
   const Tensor tables = Tensor::from(std::vector<uint32_t>{2, 0, 1, 2}, {2, 2});
-  const int64_t lengths[] = {3, 4};
+  const std::vector<uint32_t> counts = {3, 4};
+  const Tensor lengths = Tensor::from(counts, {2});
   check.against(
       "pages",
       [&](Inputs i) { return attention_of_pages(i[0], i[1], i[2], tables, lengths, p, i[3]); },
@@ -223,7 +224,7 @@ TEST(GradientOf, AttentionOfLengthsAndPages) {
             for (int64_t page : b == 0 ? std::vector{2, 0} : std::vector{1, 2}) {
               two.push_back(pages.narrow(0, page, 1));
             }
-            return cat(two, 2).narrow(2, 0, lengths[b]);
+            return cat(two, 2).narrow(2, 0, counts[b]);
           };
           parts.push_back(
               attention_in_ops(i[0].narrow(0, b, 1), all(i[1]), all(i[2]), p, {}, i[3]));

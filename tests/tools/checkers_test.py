@@ -80,7 +80,7 @@ class OpsDocs(unittest.TestCase):
     def check(self, path, old, new):
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
-            for part in ("wick/op", "wick/tensor", "wick/base", "wick/backend/gpu"):
+            for part in ("wick/op", "wick/tensor", "wick/base", "wick/math", "wick/backend/gpu"):
                 shutil.copytree(TOOLS.parent / part, root / part)
             (root / "docs").mkdir()
             shutil.copy(TOOLS.parent / "docs/ops.md", root / "docs/ops.md")

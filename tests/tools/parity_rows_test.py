@@ -4,6 +4,7 @@ and every device of the list there must be a test `Parity/<row>.<dtype>.<layout>
 
 Usage: parity_rows_test.py OPS_DEF TEST_BINARY..."""
 
+import pathlib
 import re
 import subprocess
 import sys
@@ -20,8 +21,8 @@ DTYPES = {
     "Bits": INTEGERS,
     "Floats": FLOATS,
     "Activations": ["bf16", "f16", "f32"],
-    "Weights": ["q4_0", "q4_1", "q5_0", "q8_0", "q4_k", "q6_k", "f32", "f16", "bf16"],
 }
+QUANT = re.compile(r"^WICK_QUANT\((\w+), .*, (written|read), \d+, \d+\)$", re.MULTILINE)
 LAYOUTS = ["contiguous", "transposed", "broadcast", "sliced", "stepped", "empty", "rank0", "rank8"]
 
 # What operands of a row can't have, and why. Anything else is asked for.
@@ -92,6 +93,12 @@ def main():
         rows = ROW.findall(file.read())
     if len(rows) < 30:
         sys.exit(f"{sys.argv[1]}: only {len(rows)} rows were read")
+    with open(pathlib.Path(sys.argv[1]).parents[1] / "math/quants.def", encoding="utf-8") as file:
+        quants = QUANT.findall(file.read())
+    DTYPES["Weights"] = DTYPES["Activations"] + [name for name, _ in quants]
+    DTYPES["Written"] = DTYPES["Activations"] + [name for name, writes in quants if writes == "written"]
+    if len(DTYPES["Written"]) < 9 or len(quants) < 15:
+        sys.exit(f"quants.def: only {len(quants)} rows were read")
     tests = set().union(*(tests_of(binary) for binary in sys.argv[2:]))
     lacking = missing(rows, tests)
     if lacking:

@@ -39,13 +39,22 @@ struct AttentionBias {
   ConstView slopes;  ///< [h] f32: times (j - i - (keys - queries)) is added, for key j and query i
 };
 
+/// Which keys of a cache belong to which sequence, in `attention_of_pages`: position p of sequence i
+/// lies in page tables[i][p / size], at place p % size, where a page holds `size` positions.
+struct PagedSequences {
+  ConstView tables;   ///< [b, n] u32: pages, on the device
+  ConstView lengths;  ///< [b] u32: how many positions each sequence has, on the device
+};
+
 /// Where new positions and what they attend to lie, in `cached_attention`. The caches are written.
+/// The t rows belong to b sequences of t / b rows each.
 struct CachedAttention {
   ConstView cos, sin;      ///< [positions, r/2] f32
-  ConstView positions;     ///< [t] u32: of the rows, ascending by one, on the device
-  View keys;               ///< [g, capacity, d]
-  View values;             ///< [g, capacity, e], of keys' dtype
-  AttentionParams params;  ///< causal; row i sees the keys of positions up to its own
+  ConstView positions;     ///< [t] u32: of the rows, ascending by one in a sequence, on the device
+  View keys;               ///< [pages, g, size, d]
+  View values;             ///< [pages, g, size, e], of keys' dtype
+  ConstView tables;        ///< [b, n] u32: the pages of each sequence, on the device
+  AttentionParams params;  ///< causal; a row sees its sequence's positions up to its own
 };
 
 /// How the kernel of a convolution moves over its input, along h and w.
@@ -87,12 +96,14 @@ struct LinearFusion {
   ConstView residual;  ///< [.., n] of x's dtype, added to the product
 };
 
-/// What choosing a token reads and changes on the device, in `sample`.
+/// What choosing tokens reads and changes on the device, in `sample`: a row for each of b sequences.
 struct SampleState {
-  View token;     ///< u32 [1]: the token chosen
-  View position;  ///< u32 [1]: goes up by one
-  View history;   ///< u32 [n]: the tokens so far, oldest first; the chosen one is added
-  View counts;    ///< u32 [2]: how many tokens the history has, and how many were drawn
+  View tokens;        ///< u32 [b]: those chosen
+  View positions;     ///< u32 [b]: go up by one
+  View history;       ///< u32 [b, n]: the tokens so far, oldest first; the chosen one is added
+  View counts;        ///< u32 [b, 3]: tokens of the history, tokens drawn at random, tokens chosen
+  View chosen;        ///< u32 [n, b]: the i-th token chosen goes to row i % n, too
+  ConstView options;  ///< u32 [b, kSamplerWords], see sampler_words()
 };
 
 /// Work that was recorded once, to be done again and again.
@@ -167,6 +178,9 @@ class WICK_API Backend {
   /// Rows of activations of a layer that caches hold at once: longer prompts gain from going
   /// through a layer in slices of so many. 0: slices gain nothing.
   virtual int64_t rows_in_cache() const = 0;
+  /// Whether work is done behind the caller's back: then it pays to give it the next before the
+  /// last one's results are awaited.
+  virtual bool runs_ahead() const = 0;
   /// Gives cached memory back to the system.
   virtual void trim() = 0;
 
@@ -288,17 +302,23 @@ class WICK_API Backend {
   virtual void attention(const View& out, const ConstView& q, const ConstView& k,
                          const ConstView& v, const AttentionParams& params,
                          const AttentionBias& bias) = 0;
+  /// attention of keys in pages: q [b, h, m, d], k [pages, g, size, d], v [pages, g, size, e] → out
+  /// [b, h, m, e]; slopes as in AttentionBias or absent. The queries are a sequence's last
+  /// positions. Pages are read where they lie. Errors: a page or a length out of range (on a GPU at
+  /// the next synchronisation).
+  virtual void attention_of_pages(const View& out, const ConstView& q, const ConstView& k,
+                                  const ConstView& v, const PagedSequences& sequences,
+                                  const AttentionParams& params, const ConstView& slopes) = 0;
   /// qkv [t, h·d + g·d + g·e] f32, h query heads, g key heads and g value heads a row: rotates
   /// queries and keys (rope_interleaved) by their positions, stores keys and values in the caches,
   /// and attends. out [t, h·e] f32.
   virtual void cached_attention(const View& out, const ConstView& qkv,
                                 const CachedAttention& where) = 0;
-  /// The next token as Sampler chooses it from logits [vocabulary] f32, its history and the draws
-  /// so far; all of that stays on the device. A history of no room takes none, where nothing is
-  /// penalised. Errors: those of Sampler::sample, a full history (on a GPU at the next
-  /// synchronisation; the state then stays as it was).
-  virtual void sample(const SampleState& state, const ConstView& logits,
-                      const SamplerOptions& options) = 0;
+  /// The next token of each sequence as Sampler chooses it from its logits [b, vocabulary] f32, its
+  /// history and the draws so far; all of that stays on the device. A history of no room takes none,
+  /// where nothing is penalised. Errors: those of Sampler::sample, a full history (on a GPU at the
+  /// next synchronisation; the sequence's state then stays as it was).
+  virtual void sample(const SampleState& state, const ConstView& logits) = 0;
 };
 
 /// The backend of a device. Errors: no such device here, no kernels for it.

@@ -18,4 +18,18 @@ std::optional<DType> parse_dtype(std::string_view text) {
   return std::nullopt;
 }
 
+std::string names(DTypeSet set, std::string_view last) {
+  std::string text;
+  int left = 0;
+  for (int d = 0; d < kDTypeCount; ++d) left += set.contains(static_cast<DType>(d)) ? 1 : 0;
+  for (int d = 0; d < kDTypeCount; ++d) {
+    if (!set.contains(static_cast<DType>(d))) continue;
+    text += name(static_cast<DType>(d));
+    --left;
+    if (left > 1) text += ", ";
+    if (left == 1) (text += " ").append(last) += " ";
+  }
+  return text;
+}
+
 }  // namespace wick

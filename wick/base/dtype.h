@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "wick/base/export.h"
@@ -101,10 +102,32 @@ inline constexpr DTypeSet kIds = DTypeSet::of(DType::u8, DType::u32, DType::i32,
 inline constexpr DTypeSet kConditions =
     DTypeSet::of(DType::boolean, DType::u8, DType::u32, DType::i64);
 inline constexpr DTypeSet kActivations = DTypeSet::of(DType::bf16, DType::f16, DType::f32);
-/// Types a weight matrix of `linear` may have.
-inline constexpr DTypeSet kWeights =
-    DTypeSet::of(DType::f32, DType::f16, DType::bf16, DType::q4_0, DType::q4_1, DType::q5_0,
-                 DType::q8_0, DType::q4_k, DType::q6_k);
+/// The block types; those that `linear` has kernels of their own for; those that `quantize` makes.
+inline constexpr DTypeSet kBlocks = DTypeSet()
+#define WICK_QUANT(name, ...) | DTypeSet::of(DType::name)
+#include "wick/math/quants.def"
+    ;
+inline constexpr DTypeSet kOwnProducts = [](DTypeSet own, DTypeSet decoded) {
+#define WICK_QUANT(name, Type, number, values, bytes, bits, offset, part, scale, at, minimum_at, \
+                   products, writes, file_type, reach)                                           \
+  products = products | DTypeSet::of(DType::name);
+#include "wick/math/quants.def"
+  return (void)decoded, own;
+}({}, {});
+inline constexpr DTypeSet kWrittenBlocks = [](DTypeSet written, DTypeSet read) {
+#define WICK_QUANT(name, Type, number, values, bytes, bits, offset, part, scale, at, minimum_at, \
+                   products, writes, file_type, reach)                                           \
+  writes = writes | DTypeSet::of(DType::name);
+#include "wick/math/quants.def"
+  return (void)read, written;
+}({}, {});
+/// Types a weight matrix of `linear` may have; types that files of weights are converted to.
+inline constexpr DTypeSet kWeights = DTypeSet::of(DType::f32, DType::f16, DType::bf16) | kBlocks;
+inline constexpr DTypeSet kWritten =
+    DTypeSet::of(DType::f32, DType::f16, DType::bf16) | kWrittenBlocks;
 }  // namespace dtypes
+
+/// "f32, f16 or bf16": the names of a set, in the table's order, `last` before the last one.
+WICK_API std::string names(DTypeSet set, std::string_view last = "or");
 
 }  // namespace wick

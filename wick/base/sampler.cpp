@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -92,6 +93,40 @@ constexpr auto kBefore = [](const auto& a, const auto& b) {
 };
 
 }  // namespace
+
+static_assert(kSamplerWords == math::kSamplerWords);
+
+std::array<uint32_t, kSamplerWords> sampler_words(const SamplerOptions& o) {
+  const Sampler checked(o);
+  const math::SamplerWords words = {
+      .temperature = o.temperature,
+      .top_p = o.top_p,
+      .min_p = o.min_p,
+      .repetition = o.repetition_penalty,
+      .presence = o.presence_penalty,
+      .frequency = o.frequency_penalty,
+      .top_k = static_cast<uint32_t>(o.top_k),
+      .window = static_cast<uint32_t>(o.penalty_window),
+      .seed_low = static_cast<uint32_t>(o.seed),
+      .seed_high = static_cast<uint32_t>(o.seed >> 32),
+      .penalizes = o.penalizes() ? 1U : 0U,
+      .unused = 0,
+  };
+  return std::bit_cast<std::array<uint32_t, kSamplerWords>>(words);
+}
+
+SamplerOptions sampler_options(const std::array<uint32_t, kSamplerWords>& from) {
+  const auto words = std::bit_cast<math::SamplerWords>(from);
+  return {.temperature = words.temperature,
+          .top_k = static_cast<int>(words.top_k),
+          .top_p = words.top_p,
+          .min_p = words.min_p,
+          .repetition_penalty = words.repetition,
+          .presence_penalty = words.presence,
+          .frequency_penalty = words.frequency,
+          .penalty_window = static_cast<int>(words.window),
+          .seed = uint64_t{words.seed_high} << 32 | words.seed_low};
+}
 
 Sampler::Sampler(const SamplerOptions& options) : options_(options) {
   const auto check = [](bool good, const char* name, double value, const char* rule) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -26,6 +27,12 @@ struct SamplerOptions {
   }
   bool operator==(const SamplerOptions&) const = default;
 };
+
+/// SamplerOptions as devices read them: math::SamplerWords.
+inline constexpr int64_t kSamplerWords = 12;
+/// Errors: those of Sampler's constructor.
+WICK_API std::array<uint32_t, kSamplerWords> sampler_words(const SamplerOptions& options);
+WICK_API SamplerOptions sampler_options(const std::array<uint32_t, kSamplerWords>& words);
 
 /// Draws tokens from logits. One seed gives one sequence of draws, on every machine.
 ///

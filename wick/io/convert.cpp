@@ -7,11 +7,13 @@
 #include <bit>
 #include <cmath>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 
 #include "wick/backend/backend.h"
 #include "wick/base/error.h"
 #include "wick/base/printable.h"
+#include "wick/base/quant.h"
 #include "wick/io/gguf.h"
 #include "wick/io/gguf_writer.h"
 #include "wick/io/split_file.h"
@@ -31,35 +33,19 @@ struct Target {
   uint32_t file_type;  // general.file_type
   float limit;         // magnitudes from here on can't be stored
 };
-constexpr std::array kTargets = {
-    Target{DType::f32, 0, INFINITY},
-    Target{DType::f16, 1, kF16Overflow},
-    Target{DType::q4_0, 2, kF16Overflow * 8},
-    Target{DType::q4_1, 3, kF16Overflow},
-    Target{DType::q8_0, 7, kF16Overflow * 127},
-    Target{DType::q5_0, 8, kF16Overflow * 16},
-    // Lines through a block's values may reach a little past them.
-    Target{DType::q4_k, 14, kF16Overflow * 32},
-    Target{DType::q6_k, 18, kF16Overflow * 2048},
-    // The largest f32 values round to infinity.
-    Target{DType::bf16, 32, 0x1.ffp127f},
-};
-
-const Target* find_target(DType type) {
-  for (const Target& target : kTargets) {
-    if (target.dtype == type) return &target;
-  }
-  return nullptr;
+std::optional<Target> find_target(DType type) {
+  if (type == DType::f32) return Target{type, 0, INFINITY};
+  if (type == DType::f16) return Target{type, 1, kF16Overflow};
+  if (type == DType::bf16) return Target{type, 32, 0x1.ffp127f};  // larger ones round to infinity
+  if (!dtypes::kWrittenBlocks.contains(type)) return std::nullopt;
+  const QuantInfo::Written& written = *quant(type).written;
+  return Target{type, written.file_type, kF16Overflow * static_cast<float>(written.reach)};
 }
 
-const Target& require_target(DType type) {
-  if (const Target* target = find_target(type)) return *target;
+Target require_target(DType type) {
+  if (const std::optional<Target> target = find_target(type)) return *target;
   throw Error(ErrorKind::type, kOp, "can't convert to this type", name(type),
-              "use f32, f16, bf16, q4_0, q4_1, q5_0, q8_0, q4_k or q6_k");
-}
-
-bool can_read(DType type) {
-  return find_target(type) != nullptr || type == DType::f64 || type == DType::q5_1;
+              "use " + names(dtypes::kWritten));
 }
 
 /// Small tensors that keep their type, since their precision matters much and other programs expect
@@ -145,11 +131,6 @@ class Converter {
     source_->data(tensor);  // a type that can't be read is an error even where it would be kept
     const DType from = *tensor.dtype;
     if (is_integer(from)) return from;
-    if (!can_read(from)) {
-      throw Error(ErrorKind::type, kOp, "can't convert from this type",
-                  fmt::format("{} {}", printable(tensor.name), tensor.str()),
-                  "start from f32, f16, bf16, q4_0, q4_1, q5_0, q5_1, q8_0, q4_k or q6_k");
-    }
     const DType to = target_.dtype;
     const bool is_norm = tensor.name.find("_norm") != std::string_view::npos;
     if (to == DType::f32 || tensor.shape.rank() <= 1 || is_norm) return DType::f32;
@@ -263,7 +244,7 @@ class Converter {
                 fmt::format("magnitudes must be below {}", limit));
   }
 
-  const Target& target_;
+  const Target target_;
   const QuantizeProgressFn& progress_;
   Backend& backend_ = backend(Device::cpu());
   std::shared_ptr<const Gguf> source_;

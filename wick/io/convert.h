@@ -49,8 +49,8 @@ struct QuantizeResult {
   uint64_t bytes_out = 0;          ///< size of the new file
 };
 
-/// Writes a copy of a GGUF model with its weights in another type: f32, f16, bf16, q4_0, q4_1,
-/// q5_0, q8_0, q4_k or q6_k, from any of these or f64 and q5_1 (by way of f32; tensors that have
+/// Writes a copy of a GGUF model with its weights in another type, one of dtypes::kWritten,
+/// from any block dtype or f32, f16, bf16 and f64 (by way of f32; tensors that have
 /// their type already are copied as they are).
 ///
 /// One-dimensional tensors and norms become f32; integers, routers of experts and tables of

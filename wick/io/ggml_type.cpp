@@ -11,30 +11,18 @@ constexpr GgmlType row(uint32_t number, DType dtype) {
   return {number, name(dtype), info(dtype).block_elems, info(dtype).block_bytes, dtype};
 }
 
-// In order of number. The gaps are types that the format has withdrawn.
+// The gaps are types that the format has withdrawn.
 constexpr std::array kTypes = {
+#define WICK_QUANT(name, Type, number, ...) row(number, DType::name),
+#include "wick/math/quants.def"
     row(0, DType::f32),
     row(1, DType::f16),
-    row(2, DType::q4_0),
-    row(3, DType::q4_1),
-    row(6, DType::q5_0),
-    row(7, DType::q5_1),
-    row(8, DType::q8_0),
-    row(9, DType::q8_1),
-    row(10, DType::q2_k),
-    row(11, DType::q3_k),
-    row(12, DType::q4_k),
-    row(13, DType::q5_k),
-    row(14, DType::q6_k),
-    row(15, DType::q8_k),
     GgmlType{16, "iq2_xxs", 256, 66, std::nullopt},
     GgmlType{17, "iq2_xs", 256, 74, std::nullopt},
     GgmlType{18, "iq3_xxs", 256, 98, std::nullopt},
     GgmlType{19, "iq1_s", 256, 50, std::nullopt},
-    row(20, DType::iq4_nl),
     GgmlType{21, "iq3_s", 256, 110, std::nullopt},
     GgmlType{22, "iq2_s", 256, 82, std::nullopt},
-    row(23, DType::iq4_xs),
     GgmlType{24, "i8", 1, 1, std::nullopt},
     row(25, DType::i16),
     row(26, DType::i32),
@@ -44,7 +32,6 @@ constexpr std::array kTypes = {
     row(30, DType::bf16),
     GgmlType{34, "tq1_0", 256, 54, std::nullopt},
     GgmlType{35, "tq2_0", 256, 66, std::nullopt},
-    row(39, DType::mxfp4),
     GgmlType{40, "nvfp4", 64, 36, std::nullopt},
     GgmlType{41, "q1_0", 128, 18, std::nullopt},
 };

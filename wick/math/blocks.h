@@ -181,6 +181,28 @@ WICK_FN void quantize(const float* in, BlockQ5_0* out) {
   for (int i = 0; i < 4; ++i) out->qh[i] = static_cast<u8>(high >> 8 * i);
 }
 
+/// Quantises 32 values: m = min, d = (max − min)/31, q = trunc((x − min)/d + 0.5) ≤ 31, with a
+/// product by 1/d and a separate sum. Finite values; anything else gives unspecified quants.
+WICK_FN void quantize(const float* in, BlockQ5_1* out) {
+  float low = in[0], largest = in[0];
+  for (int j = 1; j < kBlock; ++j) {
+    low = in[j] < low ? in[j] : low;
+    largest = in[j] > largest ? in[j] : largest;
+  }
+  const float d = (largest - low) / 31.0f;
+  const float inverse = detail::recip_or_zero(d);
+  out->d = from_f32<f16>(d);
+  out->m = from_f32<f16>(low);
+  u32 high = 0;
+  for (int j = 0; j < 16; ++j) {
+    const u32 first = detail::to_quant((in[j] - low) * inverse + 0.5f, 31.0f);
+    const u32 second = detail::to_quant((in[j + 16] - low) * inverse + 0.5f, 31.0f);
+    out->qs[j] = static_cast<u8>((first & 15) | (second & 15) << 4);
+    high |= first >> 4 << j | second >> 4 << (j + 16);
+  }
+  for (int i = 0; i < 4; ++i) out->qh[i] = static_cast<u8>(high >> 8 * i);
+}
+
 /// Quantises 32 values: d = max|x|/127, q = x/d rounded half away from zero, with a product by 1/d.
 /// Finite values; anything else gives unspecified quants.
 WICK_FN void quantize(const float* in, BlockQ8_0* out) {

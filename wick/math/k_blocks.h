@@ -28,12 +28,43 @@ struct BlockQ6_K {
   i8 scales[16];
   f16 d;
 };
+/// value = (d·sc)·q − dmin·m, with sc and m the low and the high nibble of its 16 values' scale.
+/// Value 128·n + 32·r + l has its two bits in qs[32·n + l] from bit 2·r on.
+struct BlockQ2_K {
+  u8 scales[16];
+  u8 qs[64];
+  f16 d, dmin;
+};
+/// value = (d·(sc − 32))·(q − 4), with the 6-bit sc of its 16 values. The low two bits of q as in
+/// Q2_K, the third of value 32·r + l is bit r of hmask[l].
+struct BlockQ3_K {
+  u8 hmask[32];
+  u8 qs[64];
+  u8 scales[12];
+  f16 d;
+};
+/// As Q4_K; the fifth bit of value 32·r + l is bit r of qh[l].
+struct BlockQ5_K {
+  f16 d, dmin;
+  u8 scales[12];
+  u8 qh[32];
+  u8 qs[128];
+};
+static_assert(sizeof(BlockQ2_K) == 84 && alignof(BlockQ2_K) == 2);
+static_assert(sizeof(BlockQ3_K) == 110 && alignof(BlockQ3_K) == 2);
+static_assert(sizeof(BlockQ5_K) == 176 && alignof(BlockQ5_K) == 2);
 static_assert(sizeof(BlockQ4_K) == 144 && alignof(BlockQ4_K) == 2);
 static_assert(sizeof(BlockQ6_K) == 210 && alignof(BlockQ6_K) == 2);
 template <>
 inline constexpr int kBlockValues<BlockQ4_K> = kSuperblock;
 template <>
 inline constexpr int kBlockValues<BlockQ6_K> = kSuperblock;
+template <>
+inline constexpr int kBlockValues<BlockQ2_K> = kSuperblock;
+template <>
+inline constexpr int kBlockValues<BlockQ3_K> = kSuperblock;
+template <>
+inline constexpr int kBlockValues<BlockQ5_K> = kSuperblock;
 
 /// The 6-bit scale and minimum of a block of 32.
 struct SixBits {
@@ -103,6 +134,79 @@ WICK_FN float value_of(const BlockQ6_K& b, int j) {
   const int q = (b.ql[64 * n + 32 * (r % 2) + l] >> (r / 2 * 4) & 15) |
                 (b.qh[32 * n + l] >> (2 * r) & 3) << 4;
   return to_f32(b.d) * static_cast<float>(b.scales[j / 16]) * static_cast<float>(q - 32);
+}
+
+/// Of a part of a block, values that share what 4 or 6 bits make of the block's d and dmin: value =
+/// scale·level + minimum. Both are exact.
+struct PartScale {
+  float scale, minimum;
+};
+
+WICK_FN PartScale part_of(const BlockQ2_K& b, int part) {
+  const int bits = b.scales[part];
+  return {to_f32(b.d) * static_cast<float>(bits & 15),
+          -(to_f32(b.dmin) * static_cast<float>(bits >> 4))};
+}
+WICK_FN float level_of(const BlockQ2_K& b, int part, int l) {
+  return static_cast<float>(b.qs[part / 8 * 32 + part % 2 * 16 + l] >> part / 2 % 4 * 2 & 3);
+}
+WICK_FN float scale_of(const BlockQ3_K& b, int part) {
+  // The low four bits are nibbles of the first eight bytes, of the other four each has the high two
+  // of four parts.
+  const int low = b.scales[part % 8] >> part / 8 * 4 & 15;
+  const int high = b.scales[8 + part % 4] >> part / 4 * 2 & 3;
+  return to_f32(b.d) * static_cast<float>((low | high << 4) - 32);
+}
+WICK_FN float level_of(const BlockQ3_K& b, int part, int l) {
+  const int at = part % 2 * 16 + l;
+  const int low = b.qs[part / 8 * 32 + at] >> part / 2 % 4 * 2 & 3;
+  return static_cast<float>((low | (b.hmask[at] >> part / 2 & 1) << 2) - 4);
+}
+WICK_FN PartScale part_of(const BlockQ5_K& b, int part) {
+  const SixBits bits = read_six_bits(b.scales, part);
+  return {to_f32(b.d) * static_cast<float>(bits.scale),
+          -(to_f32(b.dmin) * static_cast<float>(bits.minimum))};
+}
+WICK_FN float level_of(const BlockQ5_K& b, int part, int l) {
+  const int low = b.qs[part / 2 * 32 + l] >> part % 2 * 4 & 15;
+  return static_cast<float>(low | (b.qh[l] >> part & 1) << 4);
+}
+
+/// Every bit pattern; one rounding of the difference.
+WICK_FN float value_of(const BlockQ2_K& b, int j) {
+  const PartScale part = part_of(b, j / 16);
+  return fma(part.scale, level_of(b, j / 16, j % 16), part.minimum);
+}
+WICK_FN void dequantize(const BlockQ2_K& b, float* out) {
+  for (int i = 0; i < 16; ++i) {
+    const PartScale part = part_of(b, i);
+    for (int l = 0; l < 16; ++l) {
+      out[16 * i + l] = fma(part.scale, level_of(b, i, l), part.minimum);
+    }
+  }
+}
+/// Every bit pattern; exact.
+WICK_FN float value_of(const BlockQ3_K& b, int j) {
+  return scale_of(b, j / 16) * level_of(b, j / 16, j % 16);
+}
+WICK_FN void dequantize(const BlockQ3_K& b, float* out) {
+  for (int i = 0; i < 16; ++i) {
+    const float scale = scale_of(b, i);
+    for (int l = 0; l < 16; ++l) out[16 * i + l] = scale * level_of(b, i, l);
+  }
+}
+/// Every bit pattern; one rounding of the difference.
+WICK_FN float value_of(const BlockQ5_K& b, int j) {
+  const PartScale part = part_of(b, j / 32);
+  return fma(part.scale, level_of(b, j / 32, j % 32), part.minimum);
+}
+WICK_FN void dequantize(const BlockQ5_K& b, float* out) {
+  for (int i = 0; i < 8; ++i) {
+    const PartScale part = part_of(b, i);
+    for (int l = 0; l < 32; ++l) {
+      out[32 * i + l] = fma(part.scale, level_of(b, i, l), part.minimum);
+    }
+  }
 }
 
 namespace detail {

@@ -9,6 +9,16 @@
 
 namespace wick::math {
 
+/// How a sequence's tokens are drawn (SamplerOptions), as it lies in a device's memory.
+struct SamplerWords {
+  float temperature, top_p, min_p, repetition, presence, frequency;
+  u32 top_k, window;  ///< window: 2^32 - 1 for all tokens
+  u32 seed_low, seed_high;
+  u32 penalizes;  ///< whether the tokens so far have a say
+  u32 unused;
+};
+inline constexpr int kSamplerWords = sizeof(SamplerWords) / 4;
+
 /// The logit of a token that was seen `count` times. Every operation is rounded.
 WICK_FN float penalized_logit(float logit, u32 count, float repetition, float frequency,
                               float presence) {

@@ -10,6 +10,20 @@ CausalLm::~CausalLm() = default;
 
 void CausalLm::require_supported(const io::Gguf& file) { find_architecture(file); }
 
+Tensor CausalLm::forward(std::span<const BatchInput> inputs, nn::KvCache& cache,
+                         Logits logits) const {
+  Tensor result = forward(Batch::of(cache, inputs, logits, vocab_size(), device()), cache);
+  for (const BatchInput& input : inputs) {
+    cache.advance(static_cast<int64_t>(input.tokens.size()), input.sequence);
+  }
+  return result;
+}
+
+Tensor CausalLm::forward(std::span<const int32_t> tokens, nn::KvCache& cache, Logits logits) const {
+  const BatchInput input{0, tokens};
+  return forward({&input, 1}, cache, logits);
+}
+
 std::unique_ptr<CausalLm> CausalLm::load(const io::Gguf& file, const LoadOptions& options) {
   const Architecture& architecture = find_architecture(file);
   try {

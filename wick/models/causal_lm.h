@@ -9,13 +9,11 @@
 #include "wick/base/device.h"
 #include "wick/base/export.h"
 #include "wick/io/gguf.h"
+#include "wick/models/batch.h"
 #include "wick/nn/kv_cache.h"
 #include "wick/tensor/tensor.h"
 
 namespace wick::models {
-
-/// Which of the given tokens' logits are returned.
-enum class Logits : uint8_t { last, all };
 
 struct LoadOptions {
   Device device;
@@ -42,16 +40,21 @@ class WICK_API CausalLm {
   /// Positions the model was trained for.
   virtual int64_t context_length() const = 0;
   virtual int64_t parameters() const = 0;
-  virtual nn::KvCache make_cache(int64_t context, DType dtype) const = 0;
-  /// Runs tokens at the positions after cache.length() and stores their keys and values.
-  /// Returns f32 [1 or tokens, vocabulary]. Errors: no tokens, an id outside the vocabulary, a full
-  /// cache, a file that weights are read from and that was changed since it was loaded.
-  virtual Tensor forward(std::span<const int32_t> tokens, nn::KvCache& cache,
-                         Logits logits) const = 0;
-  /// forward() for one token. The token and its position, u32 [1], are read from the device's
-  /// memory, so that the step can be recorded. The cache must have room for the position and isn't
-  /// advanced. Returns f32 [1, vocabulary].
-  virtual Tensor decode(const Tensor& token, const Tensor& position, nn::KvCache& cache) const = 0;
+  /// A cache of `sequences` conversations of at most `context` positions each. positions: most of
+  /// all of them together; 0: as many as their contexts allow. Errors: those of KvCache.
+  virtual nn::KvCache make_cache(int64_t context, DType dtype, int64_t sequences = 1,
+                                 int64_t positions = 0) const = 0;
+  /// Runs a step's rows, stores their keys and values in the cache, which isn't advanced, and
+  /// returns the logits of the wanted rows, f32 [wanted, vocabulary]. A row's result depends on its
+  /// own sequence alone. Copies nothing between host and device, so that a step can be recorded,
+  /// unless some rows aren't wanted. Errors: a file that weights are read from and that was changed
+  /// since it was loaded.
+  virtual Tensor forward(const Batch& batch, nn::KvCache& cache) const = 0;
+  /// The same for the next tokens of some sequences, which the cache then has seen. Errors: those
+  /// of Batch::of.
+  Tensor forward(std::span<const BatchInput> inputs, nn::KvCache& cache, Logits logits) const;
+  /// The same for the next tokens of a cache's first sequence.
+  Tensor forward(std::span<const int32_t> tokens, nn::KvCache& cache, Logits logits) const;
   /// The device that it was loaded to.
   virtual Device device() const = 0;
 };

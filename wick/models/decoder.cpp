@@ -2,107 +2,189 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "wick/base/environment.h"
 #include "wick/base/error.h"
 
 namespace wick::models {
+namespace {
+
+constexpr int64_t kFirst[] = {0};
+// Steps may be two ahead of what the host has read.
+constexpr int64_t kPlaces = 4;
+
+}  // namespace
 
 Decoder::Decoder(const CausalLm& model, nn::KvCache& cache, int64_t vocabulary)
+    : Decoder(model, cache, kFirst, vocabulary) {}
+
+Decoder::Decoder(const CausalLm& model, nn::KvCache& cache, std::span<const int64_t> sequences,
+                 int64_t vocabulary)
     : model_(model),
       cache_(cache),
       device_(model.device()),
+      sequences_(sequences.begin(), sequences.end()),
       records_(environment_choice("WICK_GPU_RECORD") != "off"),
-      vocabulary_(vocabulary == 0 ? model.vocab_size() : vocabulary),
-      state_(Tensor::zeros({4}, DType::u32, device_)) {}
-
-Tensor Decoder::step(int32_t token) {
-  if (token < 0 || token >= model_.vocab_size()) {
-    throw Error(ErrorKind::index, "forward", "token id out of range", fmt::format("{}", token),
-                fmt::format("the vocabulary has {}", model_.vocab_size()));
+      ahead_(backend(device_).runs_ahead()),
+      vocabulary_(vocabulary == 0 ? model.vocab_size() : vocabulary) {
+  if (sequences_.empty()) throw Error("decode", "no sequences");
+  std::vector<int64_t> sorted = sequences_;
+  std::sort(sorted.begin(), sorted.end());
+  if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) {
+    throw Error("decode", "a sequence is there twice");
   }
-  cache_.reserve(1);
-  options_.reset();
+  for (int64_t sequence : sequences_) cache_.length(sequence);  // throws if there is no such
+  const auto count = static_cast<int64_t>(sequences_.size());
+  tokens_ = Tensor::zeros({count}, DType::u32, device_);
+  positions_ = Tensor::zeros({count}, DType::u32, device_);
+  counts_ = Tensor::zeros({count, 3}, DType::u32, device_);
+  chosen_ = Tensor::zeros({kPlaces, count}, DType::u32, device_);
+  options_ = Tensor::zeros({count, kSamplerWords}, DType::u32, device_);
+}
+
+Tensor Decoder::step(std::span<const int32_t> tokens) {
+  if (tokens.size() != sequences_.size()) {
+    throw Error("decode", "as many tokens as sequences are wanted",
+                fmt::format("{} and {}", tokens.size(), sequences_.size()));
+  }
+  std::vector<uint32_t> ids, positions;
+  for (int32_t token : tokens) {
+    if (token < 0 || token >= model_.vocab_size()) {
+      throw Error(ErrorKind::index, "forward", "token id out of range", fmt::format("{}", token),
+                  fmt::format("the vocabulary has {}", model_.vocab_size()));
+    }
+    ids.push_back(static_cast<uint32_t>(token));
+  }
+  reserve();
+  step_due_ = false;
   coming_.clear();
-  const uint32_t input[] = {static_cast<uint32_t>(token), static_cast<uint32_t>(cache_.length())};
-  overwrite(state_.narrow(0, 0, 2), input);
-  run({});
+  for (int64_t sequence : sequences_) {
+    positions.push_back(static_cast<uint32_t>(cache_.length(sequence)));
+  }
+  overwrite(tokens_, ids);
+  overwrite(positions_, positions);
+  run(false);
   return logits_;
 }
 
-void Decoder::start(const Tensor& logits, std::span<const int32_t> history,
-                    const SamplerOptions& options) {
+void Decoder::start(const Tensor& logits, std::span<const Sampling> sampling) {
+  const auto count = static_cast<int64_t>(sequences_.size());
+  if (static_cast<int64_t>(sampling.size()) != count || logits.size(0) != count) {
+    throw Error("decode", "as many samplings and logits as sequences are wanted",
+                fmt::format("{}, {} and {}", sampling.size(), logits.str(), count));
+  }
   coming_.clear();
-  options_ = options;
-  if (!history_.defined()) history_ = Tensor::zeros({cache_.context() + 1}, DType::u32, device_);
-  // Without penalties the history isn't read.
-  drawn_ = options.penalizes() ? static_cast<int64_t>(history.size()) : 0;
-  if (drawn_ > cache_.context()) throw Error("decode", "a history longer than the context");
-  const std::vector<uint32_t> words(history.end() - drawn_, history.end());
-  if (drawn_ > 0) overwrite(history_.narrow(0, 0, drawn_), words);
-  // Drawing a token increments the position.
-  const uint32_t state[] = {0, static_cast<uint32_t>(cache_.length() - 1),
-                            static_cast<uint32_t>(drawn_), 0};
-  overwrite(state_, state);
-  draw(logits, options);
-  expect_token();
+  const int64_t room = cache_.context() + 1;
+  if (!history_.defined()) history_ = Tensor::zeros({count, room}, DType::u32, device_);
+  std::vector<uint32_t> options, counts, positions;
+  for (int64_t i = 0; i < count; ++i) {
+    const auto& [history, of] = sampling[static_cast<size_t>(i)];
+    for (const uint32_t word : sampler_words(of)) options.push_back(word);
+    // Without penalties the history isn't read.
+    const auto length = of.penalizes() ? static_cast<int64_t>(history.size()) : 0;
+    if (length > cache_.context()) throw Error("decode", "a history longer than the context");
+    for (const int64_t n : {length, int64_t{0}, int64_t{0}}) {
+      counts.push_back(static_cast<uint32_t>(n));
+    }
+    // Drawing a token increments the position.
+    const int64_t position = cache_.length(sequences_[static_cast<size_t>(i)]) - 1;
+    positions.push_back(static_cast<uint32_t>(position));
+    const std::vector<uint32_t> words(history.end() - length, history.end());
+    if (length > 0) overwrite(history_.narrow(0, i, 1).squeeze(0).narrow(0, 0, length), words);
+  }
+  overwrite(options_.reshape({count * kSamplerWords}), options);
+  overwrite(counts_.reshape({count * 3}), counts);
+  overwrite(positions_, positions);
+  step_due_ = false, drawn_ = 0;
+  draw(logits);
+  expect_tokens();
 }
 
-int32_t Decoder::next(bool more) {
+std::vector<int32_t> Decoder::next(bool more) {
+  if (step_due_) {
+    step_due_ = false;
+    run(true);
+    expect_tokens();
+  }
   if (coming_.empty()) throw Error(ErrorKind::runtime, "decode", "no token was drawn");
   if (more) {
-    cache_.reserve(1);
-    run(options_);
-    expect_token();
+    reserve();
+    if (ahead_) {
+      run(true);
+      expect_tokens();
+    } else {
+      step_due_ = true;
+    }
   }
   const auto front = std::move(coming_.front());
   coming_.pop_front();
-  uint32_t token = 0;
-  front->finish(&token);
-  return static_cast<int32_t>(token);
+  std::vector<int32_t> tokens(sequences_.size());
+  front->finish(tokens.data());
+  return tokens;
+}
+
+void Decoder::reserve() {
+  for (int64_t sequence : sequences_) cache_.reserve(1, sequence);
 }
 
 /// Runs one step from the state in device memory; replays the recording if there is one.
-void Decoder::run(const std::optional<SamplerOptions>& sampler) {
-  const auto work = [this, sampler] {
-    logits_ = model_.decode(state_.narrow(0, 0, 1), state_.narrow(0, 1, 1), cache_);
-    if (sampler) draw(logits_, *sampler);
+void Decoder::run(bool draws) {
+  refresh_tables();
+  const auto work = [this, draws] {
+    Batch batch;
+    batch.tokens = tokens_;
+    batch.positions = positions_;
+    batch.runs = {{0, tokens_.size(0), tables_}};
+    logits_ = model_.forward(batch, cache_);
+    if (draws) draw(logits_);
   };
-  if (cache_.capacity() != capacity_ || !records_) {
+  if (cache_.moves() != moves_ || !records_) {
     // The first step isn't recorded: it also does what is needed once, such as loading kernels.
     recording_.reset();
     work();
-    capacity_ = cache_.capacity();
+    moves_ = cache_.moves();
   } else {
-    if (recording_ == nullptr || recorded_ != sampler) {
+    if (recording_ == nullptr || recorded_draws_ != draws) {
       recording_.reset();
       logits_ = {};
       recording_ = record(device_, work);
-      recorded_ = sampler;
+      recorded_draws_ = draws;
     }
     recording_->replay();
   }
-  cache_.advance(1);
+  for (int64_t sequence : sequences_) cache_.advance(1, sequence);
 }
 
-void Decoder::draw(const Tensor& logits, const SamplerOptions& options) const {
-  const auto word = [&](int64_t i, int64_t count) {
-    return state_.narrow(0, i, count).mutable_view();
-  };
-  backend(device_).sample({.token = word(0, 1),
-                           .position = word(1, 1),
+/// Writes the tables anew if pages have changed hands.
+void Decoder::refresh_tables() {
+  if (cache_.changes() == changes_) return;
+  const std::vector<uint32_t> rows = cache_.table_rows(sequences_);
+  const auto count = static_cast<int64_t>(sequences_.size());
+  const int64_t entries = cache_.reach() / nn::KvCache::kPage;
+  if (!tables_.defined() || tables_.size(1) != entries) {
+    tables_ = Tensor::zeros({count, entries}, DType::u32, device_);
+  }
+  overwrite(tables_.reshape({count * entries}), rows);
+  changes_ = cache_.changes();
+}
+
+void Decoder::draw(const Tensor& logits) {
+  backend(device_).sample({.tokens = tokens_.mutable_view(),
+                           .positions = positions_.mutable_view(),
                            .history = history_.mutable_view(),
-                           .counts = word(2, 2)},
-                          logits.squeeze(0).narrow(0, 0, vocabulary_).view(), options);
+                           .counts = counts_.mutable_view(),
+                           .chosen = chosen_.mutable_view(),
+                           .options = options_.view()},
+                          logits.narrow(1, 0, vocabulary_).view());
 }
 
-/// Starts copying the newest token to the host. The copy reads the history, since a later step may
-/// overwrite the token in the state before the copy is done.
-void Decoder::expect_token() {
-  const View all = history_.mutable_view();
-  const auto* word = static_cast<const uint32_t*>(all.data) + all.layout.offset() + drawn_++;
-  coming_.push_back(backend(device_).start_readback(word, sizeof *word));
+/// Starts copying the newest tokens to the host, out of a row that the next steps leave alone.
+void Decoder::expect_tokens() {
+  const View row = chosen_.narrow(0, drawn_++ % kPlaces, 1).mutable_view();
+  const auto* words = static_cast<const uint32_t*>(row.data) + row.layout.offset();
+  coming_.push_back(backend(device_).start_readback(words, sequences_.size() * sizeof *words));
 }
 
 }  // namespace wick::models

@@ -13,14 +13,15 @@ namespace wick::models {
 
 namespace {
 
-/// The number of slices that a layer's tokens are cut into. Each slice goes through the whole layer
+/// The number of slices that a layer's rows are cut into. Each slice goes through the whole layer
 /// before the next one, so that its intermediates stay in caches. Rows are independent, so the
 /// number doesn't change their bits. Float weights get one slice: they are unpacked again for each,
 /// which costs more than the caches save.
-int64_t slice_count(int64_t tokens, Device device, bool blocks) {
+int64_t slice_count(const Batch& batch, Device device, bool blocks) {
   const int64_t rows = rows_in_cache(device);
   if (rows == 0 || !blocks) return 1;
-  return std::max<int64_t>(1, tokens / rows);
+  const bool one_sequence = batch.runs.size() == 1 && batch.runs.front().tables.size(0) == 1;
+  return one_sequence ? std::max<int64_t>(1, batch.rows() / rows) : 1;
 }
 
 /// y [t, n · size] → [t, n, size]
@@ -36,10 +37,9 @@ const nn::RmsNorm* or_null(const std::optional<nn::RmsNorm>& norm) {
 
 struct DecoderLm::Step {
   struct Rotation {
-    Tensor cos, sin;  // [t, r/2]; [capacity of the cache, r/2] if positions are defined
+    Tensor cos, sin;  // [positions that the cache reaches to, r/2]
   };
-  nn::KvCache& cache;
-  Tensor positions = {};                  // u32 [t] on GPUs; undefined on the CPU
+  const nn::KvCache& cache;
   std::array<Rotation, 2> rotation = {};  // of layers that see all keys, of those with a window
 
   const Rotation& of(int64_t window) const {
@@ -49,58 +49,22 @@ struct DecoderLm::Step {
 
 // ---- Computing ----
 
-Tensor DecoderLm::forward(std::span<const int32_t> tokens, nn::KvCache& cache,
-                          Logits logits) const {
-  const auto count = static_cast<int64_t>(tokens.size());
-  if (count == 0) throw Error("forward", "no tokens");
-  for (int32_t id : tokens) {
-    if (id < 0 || id >= config_.vocabulary) {
-      throw Error(ErrorKind::index, "forward", "token id out of range", fmt::format("{}", id),
-                  fmt::format("the vocabulary has {}", config_.vocabulary));
-    }
-  }
+Tensor DecoderLm::forward(const Batch& batch, nn::KvCache& cache) const {
   require_file("forward");  // also reinstalls the SIGBUS handler
-  cache.reserve(count);
-  Step step{cache};
-  if (device_.kind == DeviceKind::cpu) {
-    rotate(step, cache.length(), count);
-  } else {
-    rotate(step, 0, cache.capacity());
-    step.positions = Tensor::arange(cache.length(), count, 1, DType::u32, device_);
-  }
-
-  const int64_t slices = slice_count(count, device_, block_weights_);
-  const auto begin_of = [&](int64_t slice) { return count * slice / slices; };
+  const Step step = step_of(cache);
+  const int64_t slices = slice_count(batch, device_, block_weights_), rows = batch.rows();
+  std::vector<Batch> parts;
   std::vector<Tensor> xs;  // [t, hidden] each
-  for (int64_t s = 0; s < slices; ++s) {
-    const int64_t begin = begin_of(s), rows = begin_of(s + 1) - begin;
-    const auto ids = tokens.subspan(static_cast<size_t>(begin), static_cast<size_t>(rows));
-    xs.push_back(embed(Tensor::from(ids, {rows}, device_)));
+  for (int64_t i = 0; i < slices; ++i) {
+    const int64_t begin = rows * i / slices, end = rows * (i + 1) / slices;
+    parts.push_back(batch.slice(begin, end - begin));
+    xs.push_back(embed(parts.back().tokens));
   }
   for (const Block& block : blocks_) {
-    // Logits::last needs only the last row of the last layer.
-    const bool last_row = logits == Logits::last && block.index + 1 == config_.layers;
-    for (int64_t s = 0; s < slices; ++s) {
-      Tensor& x = xs[static_cast<size_t>(s)];
-      const int64_t wanted = !last_row ? x.size(0) : (s + 1 == slices ? 1 : 0);
-      x = layer(block, std::move(x), {begin_of(s), wanted}, step);
-    }
+    for (size_t i = 0; i < xs.size(); ++i) xs[i] = layer(block, std::move(xs[i]), parts[i], step);
   }
-  const bool joined = slices > 1 && logits == Logits::all;
-  Tensor result = head(joined ? cat(xs, 0) : xs.back());
+  Tensor result = head(xs.size() > 1 ? cat(xs, 0) : xs.front());
   require_file("forward");
-  cache.advance(count);
-  return result;
-}
-
-Tensor DecoderLm::decode(const Tensor& token, const Tensor& position, nn::KvCache& cache) const {
-  require_file("decode");
-  Step step{cache, position};
-  rotate(step, 0, cache.capacity());
-  Tensor x = embed(token);
-  for (const Block& block : blocks_) x = layer(block, std::move(x), {0, 1}, step);
-  Tensor result = head(x);
-  require_file("decode");
   return result;
 }
 
@@ -110,75 +74,59 @@ Tensor DecoderLm::embed(const Tensor& ids) const {
   return config_.embedding_scale == 1.0f ? x : x * config_.embedding_scale;
 }
 
-/// x [t, hidden] → [wanted, hidden]; undefined if nothing is wanted.
-Tensor DecoderLm::layer(const Block& block, Tensor x, Rows rows, const Step& step) const {
-  x = x + attention(block, {block.attention_norm, x}, rows, step);
-  if (rows.wanted == 0) return {};
-  x = last_rows(x, rows.wanted);
+/// x [t, hidden] → [t, hidden]; behind the last layer only the wanted rows.
+Tensor DecoderLm::layer(const Block& block, Tensor x, const Batch& batch, const Step& step) const {
+  const bool wanted = block.index + 1 == config_.layers && !batch.all_wanted;
+  const Product y = attention(block, {block.attention_norm, x}, batch, wanted, step);
+  x = (wanted ? batch.wanted_of(x) : x) + y;
   return x + mlp(block, {block.mlp_norm, x});
 }
 
-/// x [t, hidden] → [wanted, hidden]; on GPUs [t, hidden]. Stores keys and values in the cache.
-Product DecoderLm::attention(const Block& block, const Normed& x, Rows rows,
+/// x [t, hidden] → [t, hidden]; of the wanted rows if only those are. Stores keys and values in the
+/// cache.
+Product DecoderLm::attention(const Block& block, const Normed& x, const Batch& batch, bool wanted,
                              const Step& step) const {
-  if (step.positions.defined()) return attention_in_place(block, x, step);
-  const int64_t count = x.x.size(0), skipped = count - rows.wanted;
   const int64_t window = config_.windows[static_cast<size_t>(block.index)];
-  const Tensor cos = step.of(window).cos.narrow(0, rows.begin, count);
-  const Tensor sin = step.of(window).sin.narrow(0, rows.begin, count);
-  const auto by_head = [](const Tensor& y) { return y.unsqueeze(0).transpose(1, 2); };
-
-  std::vector<Tensor> qkv = queries_keys_values(block, x);
-  const Tensor k = rope_interleaved(by_head(qkv[1]), cos, sin);
-  step.cache.append(block.index, k, by_head(qkv[2]), rows.begin);
-  if (rows.wanted == 0) return {.map = block.output, .x = {}};
-  const Tensor q =
-      rope_interleaved(by_head(last_rows(qkv[0], rows.wanted)), cos.narrow(0, skipped, rows.wanted),
-                       sin.narrow(0, skipped, rows.wanted));
-  const int64_t keys = step.cache.length() + rows.begin + count;
-  const Tensor y = wick::attention(q, step.cache.keys(block.index, keys),
-                                   step.cache.values(block.index, keys), params(window));
-  return {.map = block.output,
-          .x = y.transpose(1, 2).reshape({rows.wanted, y.size(1) * y.size(3)}),
-          .post_norm = or_null(block.attention_post_norm)};
+  const auto step_of_run = [&](const Batch::Run& run) {
+    return AttentionStep{.cos = step.of(window).cos,
+                         .sin = step.of(window).sin,
+                         .positions = batch.positions.narrow(0, run.first, run.rows),
+                         .keys = step.cache.keys(block.index),
+                         .values = step.cache.values(block.index),
+                         .params = params(window),
+                         .tables = run.tables};
+  };
+  Tensor qkv = queries_keys_values(block, x);
+  Product product{.map = block.output, .x = {}, .post_norm = or_null(block.attention_post_norm)};
+  if (batch.runs.size() == 1 && !wanted) {
+    product.x = std::move(qkv);
+    product.attention = step_of_run(batch.runs.front());
+    return product;
+  }
+  std::vector<Tensor> ys;
+  for (const Batch::Run& run : batch.runs) {
+    ys.push_back(cached_attention(qkv.narrow(0, run.first, run.rows), step_of_run(run)));
+  }
+  product.x = ys.size() == 1 ? std::move(ys.front()) : cat(ys, 0);
+  if (wanted) product.x = batch.wanted_of(product.x);
+  return product;
 }
 
-/// The projections of x [t, hidden], queries and keys after their norms: [t, heads, size] each.
-std::vector<Tensor> DecoderLm::queries_keys_values(const Block& block, const Normed& x) const {
+/// x [t, hidden] → the projections of all heads side by side, [t, queries, keys and values],
+/// queries and keys after their norms.
+Tensor DecoderLm::queries_keys_values(const Block& block, const Normed& x) const {
   const DecoderConfig& c = config_;
-  std::vector<Tensor> qkv = block.qkv(x.x, x.fusion);
-  if (qkv.size() == 1) {
-    const int64_t sizes[] = {c.heads * c.key_size, c.kv_heads * c.key_size,
-                             c.kv_heads * c.value_size};
-    qkv = qkv.front().split(sizes, -1);
-  }
-  qkv = {split_heads(qkv[0], c.key_size), split_heads(qkv[1], c.key_size),
-         split_heads(qkv[2], c.value_size)};
-  if (block.query_norm) qkv[0] = (*block.query_norm)(qkv[0]);
-  if (block.key_norm) qkv[1] = (*block.key_norm)(qkv[1]);
-  return qkv;
-}
-
-/// attention() by one op that rotates, stores and attends where positions say, in device memory.
-Product DecoderLm::attention_in_place(const Block& block, const Normed& x, const Step& step) const {
-  const int64_t window = config_.windows[static_cast<size_t>(block.index)];
-  Tensor qkv;  // [t, queries, keys and values of all heads]
-  if (block.query_norm || block.key_norm) {
-    std::vector<Tensor> parts = queries_keys_values(block, x);
-    for (Tensor& part : parts) part = part.flatten(1);
-    qkv = cat(parts, -1);
-  } else {
-    qkv = block.qkv.joined(x.x, x.fusion);
-  }
-  return {.map = block.output,
-          .x = std::move(qkv),
-          .attention = AttentionStep{.cos = step.of(window).cos,
-                                     .sin = step.of(window).sin,
-                                     .positions = step.positions,
-                                     .keys = step.cache.key_room(block.index),
-                                     .values = step.cache.value_room(block.index),
-                                     .params = params(window)},
-          .post_norm = or_null(block.attention_post_norm)};
+  Tensor qkv = block.qkv.joined(x.x, x.fusion);
+  if (!block.query_norm && !block.key_norm) return qkv;
+  const int64_t sizes[] = {c.heads * c.key_size, c.kv_heads * c.key_size,
+                           c.kv_heads * c.value_size};
+  std::vector<Tensor> parts = qkv.split(sizes, -1);
+  const auto by_head = [&](const nn::RmsNorm& norm, const Tensor& y) {
+    return norm(split_heads(y, c.key_size)).flatten(1);
+  };
+  if (block.query_norm) parts[0] = by_head(*block.query_norm, parts[0]);
+  if (block.key_norm) parts[1] = by_head(*block.key_norm, parts[1]);
+  return cat(parts, -1);
 }
 
 /// x [t, hidden] → [t, hidden]
@@ -335,22 +283,29 @@ void DecoderLm::load_rope(const Weights& weights, const io::Gguf& file) {
   }
 }
 
-nn::KvCache DecoderLm::make_cache(int64_t context, DType dtype) const {
+nn::KvCache DecoderLm::make_cache(int64_t context, DType dtype, int64_t sequences,
+                                  int64_t positions) const {
   return nn::KvCache({.layers = config_.layers,
                       .heads = config_.kv_heads,
                       .key_size = config_.key_size,
                       .value_size = config_.value_size,
                       .context = context,
                       .dtype = dtype,
-                      .device = device_});
+                      .device = device_,
+                      .sequences = sequences,
+                      .positions = positions});
 }
 
-void DecoderLm::rotate(Step& step, int64_t start, int64_t count) const {
+/// With the cosines and sines of all positions that the cache reaches to.
+DecoderLm::Step DecoderLm::step_of(const nn::KvCache& cache) const {
+  const int64_t reach = cache.reach();
+  Step step{cache};
   std::lock_guard lock(rope_mutex_);
   for (size_t i = 0; i < (config_.has_local_rope() ? 2 : 1); ++i) {
-    rope_[i].reserve(start + count);
-    step.rotation[i] = {rope_[i].cos(start, count), rope_[i].sin(start, count)};
+    rope_[i].reserve(reach);
+    step.rotation[i] = {rope_[i].cos(0, reach), rope_[i].sin(0, reach)};
   }
+  return step;
 }
 
 void DecoderLm::require_file(std::string_view op) const {

@@ -32,9 +32,10 @@ class WICK_API DecoderLm final : public CausalLm {
   int64_t vocab_size() const override { return config_.vocabulary; }
   int64_t context_length() const override { return config_.context; }
   int64_t parameters() const override { return parameters_; }
-  nn::KvCache make_cache(int64_t context, DType dtype) const override;
-  Tensor forward(std::span<const int32_t> tokens, nn::KvCache& cache, Logits logits) const override;
-  Tensor decode(const Tensor& token, const Tensor& position, nn::KvCache& cache) const override;
+  nn::KvCache make_cache(int64_t context, DType dtype, int64_t sequences,
+                         int64_t positions) const override;
+  using CausalLm::forward;
+  Tensor forward(const Batch& batch, nn::KvCache& cache) const override;
   Device device() const override { return device_; }
 
  private:
@@ -46,13 +47,7 @@ class WICK_API DecoderLm final : public CausalLm {
     nn::Projections qkv, gate_up;
     nn::Linear output, down;
   };
-  /// Rows of one call that go through a layer together.
-  struct Rows {
-    int64_t begin;   // the first one's place in the call
-    int64_t wanted;  // how many of the last ones the layer computes; the others' keys and values
-                     // are stored
-  };
-  struct Step;  // what the blocks of one call share
+  struct Step;  // what the layers of one call share
 
   /// A matrix [rows, hidden] with its bias, whose rows are taken in an order; empty: the file's.
   struct Projection {
@@ -70,18 +65,17 @@ class WICK_API DecoderLm final : public CausalLm {
   void load_rope(const Weights& weights, const io::Gguf& file);
 
   Tensor embed(const Tensor& tokens) const;
-  Tensor layer(const Block& block, Tensor x, Rows rows, const Step& step) const;
-  Product attention(const Block& block, const Normed& x, Rows rows, const Step& step) const;
-  Product attention_in_place(const Block& block, const Normed& x, const Step& step) const;
+  Tensor layer(const Block& block, Tensor x, const Batch& batch, const Step& step) const;
+  Product attention(const Block& block, const Normed& x, const Batch& batch, bool wanted,
+                    const Step& step) const;
   Product mlp(const Block& block, const Normed& x) const;
-  std::vector<Tensor> queries_keys_values(const Block& block, const Normed& x) const;
+  Tensor queries_keys_values(const Block& block, const Normed& x) const;
   Tensor head(const Tensor& x) const;
   AttentionParams params(int64_t window) const;
 
   /// Errors: weights are read from the file, and it was changed.
   void require_file(std::string_view op) const;
-  /// Lets a step have the cosines and sines of `count` positions.
-  void rotate(Step& step, int64_t start, int64_t count) const;
+  Step step_of(const nn::KvCache& cache) const;
 
   DecoderConfig config_;
   std::shared_ptr<const io::Bytes> file_;  // mapped weights of the CPU; null on GPUs

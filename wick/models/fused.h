@@ -20,13 +20,7 @@ struct Normed {
   Normed(const nn::RmsNorm& norm, const Tensor& of) : x(of), fusion(norm.before()) {}
 };
 
-/// The last `count` rows of x.
-inline Tensor last_rows(const Tensor& x, int64_t count) {
-  return count < x.size(0) ? x.narrow(0, x.size(0) - count, count) : x;
-}
-
-/// A linear map of x [t, k] that runs when its result is added to something. Undefined x: nothing
-/// is wanted of it.
+/// A linear map of x [t, k] that runs when its result is added to something.
 struct Product {
   const nn::Linear& map;
   Tensor x;
@@ -41,11 +35,8 @@ struct Product {
   }
 };
 
-/// The sum of y and of as many of x's last rows.
 inline Tensor operator+(const Tensor& x, const Product& y) {
-  if (!y.x.defined()) return {};
-  const Tensor rows = last_rows(x, y.x.size(0));
-  return y.post_norm == nullptr ? y.run(rows) : rows + (*y.post_norm)(y.run({}));
+  return y.post_norm == nullptr ? y.run(x) : x + (*y.post_norm)(y.run({}));
 }
 
 }  // namespace wick::models

@@ -34,7 +34,7 @@ Tensor Weights::matrix(std::string_view name, int64_t n, int64_t k) const {
   if (!dtypes::kWeights.contains(t.dtype())) {
     throw Error(ErrorKind::not_implemented, file_.path(), "weight type not supported",
                 fmt::format("{}{} {}", prefix_, name, t.str()),
-                "this version computes with f32 f16 bf16 q4_0 q4_1 q5_0 q8_0 q4_k q6_k");
+                "this version computes with " + names(dtypes::kWeights, "and"));
   }
   return t;
 }
@@ -42,7 +42,7 @@ Tensor Weights::matrix(std::string_view name, int64_t n, int64_t k) const {
 Tensor Weights::vector(std::string_view name, int64_t n) const {
   const Tensor t = get(name, {n});
   if (is_float(t.dtype())) return t.to(DType::f32);
-  if (is_block(t.dtype()) && dtypes::kWeights.contains(t.dtype())) return dequantize(t);
+  if (is_block(t.dtype())) return dequantize(t);
   throw Error(ErrorKind::not_implemented, file_.path(), "tensor type not supported",
               fmt::format("{}{} {}", prefix_, name, t.str()), "need floats");
 }

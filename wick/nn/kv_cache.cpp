@@ -10,32 +10,31 @@
 namespace wick::nn {
 namespace {
 
-constexpr int64_t kFirstCapacity = 512;
-/// Elements from a row of transposed keys to the next. Rows a power of two apart would fall into
-/// the same cache sets. AMD's begin with a cache line: a wave of 32 reads one of 16-bit keys.
-int64_t pitch(int64_t capacity, const KvCacheOptions& options) {
-  if (options.device.kind != DeviceKind::hip) return capacity + 32;
-  const int64_t line = 128 / bytes_of(options.dtype, 1);
-  return (capacity + line - 1) / line * line + line;
-}
+constexpr int64_t kFirstPages = 2;
+
+int64_t pages_for(int64_t positions) { return (positions + KvCache::kPage - 1) / KvCache::kPage; }
 
 }  // namespace
 
 KvCache::KvCache(const KvCacheOptions& options) : options_(options) {
-  const KvCacheOptions& o = options_;
+  KvCacheOptions& o = options_;
   constexpr int64_t kMost = int64_t{1} << 20;
   const bool sizes_fit = o.layers > 0 && o.layers < kMost && o.heads > 0 && o.heads < kMost &&
                          o.key_size > 0 && o.key_size < kMost && o.value_size > 0 &&
-                         o.value_size < kMost && o.context > 0 && o.context < (int64_t{1} << 40);
+                         o.value_size < kMost && o.context > 0 && o.context < (int64_t{1} << 40) &&
+                         o.sequences > 0 && o.sequences < kMost && o.positions >= 0;
   if (!sizes_fit || !dtypes::kActivations.contains(o.dtype)) {
-    throw Error("kv cache", "options out of range",
-                fmt::format("{} layers, {} heads, sizes {} and {}, context {}, {}", o.layers,
-                            o.heads, o.key_size, o.value_size, o.context, name(o.dtype)));
+    throw Error(
+        "kv cache", "options out of range",
+        fmt::format("{} layers, {} heads, sizes {} and {}, context {}, {}, {} sequences", o.layers,
+                    o.heads, o.key_size, o.value_size, o.context, name(o.dtype), o.sequences));
   }
+  if (o.positions == 0) o.positions = o.sequences * o.context;
   const MemoryInfo memory = backend(o.device).memory_info();
   const double needed = static_cast<double>(o.layers) * static_cast<double>(o.heads) *
                         static_cast<double>(o.key_size + o.value_size) *
-                        static_cast<double>(o.context) * static_cast<double>(bytes_of(o.dtype, 1));
+                        static_cast<double>(o.positions) *
+                        static_cast<double>(bytes_of(o.dtype, 1));
   const double free =
       static_cast<double>(memory.limit_bytes) - static_cast<double>(memory.in_use_bytes);
   if (needed > free) {
@@ -45,37 +44,98 @@ KvCache::KvCache(const KvCacheOptions& options) : options_(options) {
                 "ask for a shorter context");
   }
   layers_.resize(static_cast<size_t>(o.layers));
+  sequences_.resize(static_cast<size_t>(o.sequences));
 }
 
 size_t KvCache::full_bytes() const {
   const KvCacheOptions& o = options_;
   return static_cast<size_t>(
-      bytes_of(o.dtype, o.layers * o.heads * (o.key_size + o.value_size) * o.context));
+      bytes_of(o.dtype, o.layers * o.heads * (o.key_size + o.value_size) * o.positions));
 }
 
-void KvCache::reserve(int64_t count) {
-  if (count < 0 || count > options_.context - length_) {
+const KvCache::Sequence& KvCache::of(int64_t sequence) const {
+  if (sequence < 0 || sequence >= sequences()) {
+    throw Error(ErrorKind::index, "kv cache", "no such sequence", fmt::format("{}", sequence),
+                fmt::format("there are {}", sequences()));
+  }
+  return sequences_[static_cast<size_t>(sequence)];
+}
+
+KvCache::Sequence& KvCache::of(int64_t sequence) {
+  return const_cast<Sequence&>(std::as_const(*this).of(sequence));
+}
+
+/// Every sequence's last page may be filled in part.
+int64_t KvCache::most_pages() const {
+  const int64_t all = sequences() * pages_for(options_.context);
+  return std::min(all, pages_for(options_.positions) + sequences() - 1);
+}
+
+void KvCache::reserve(int64_t count, int64_t sequence) {
+  Sequence& s = of(sequence);
+  if (count < 0 || count > options_.context - s.length) {
     throw Error(ErrorKind::runtime, "kv cache", "context is full",
-                fmt::format("{} positions held, {} more", length_, count),
+                fmt::format("{} positions held, {} more", s.length, count),
                 fmt::format("the context is {}", options_.context));
   }
-  const int64_t end = length_ + count;
-  if (end <= capacity_) return;
-  grow(std::min(options_.context, std::max({end, capacity_ * 2, kFirstCapacity})));
+  const int64_t wanted = pages_for(s.length + count), held = static_cast<int64_t>(s.pages.size());
+  if (wanted <= held) return;
+  const int64_t missing = wanted - held - static_cast<int64_t>(free_.size());
+  if (missing > 0) {
+    if (pages_ + missing > most_pages()) {
+      throw Error(ErrorKind::runtime, "kv cache", "all pages are in use",
+                  fmt::format("sequence {} needs {} more", sequence, missing),
+                  fmt::format("there is room for {} positions", options_.positions));
+    }
+    grow(std::min(most_pages(), std::max({pages_ + missing, 2 * pages_, kFirstPages})));
+  }
+  for (int64_t i = held; i < wanted; ++i) {
+    s.pages.push_back(free_.back());
+    free_.pop_back();
+  }
+  ++changes_;
+  if (wanted > entries_) {
+    entries_ = std::min(pages_for(options_.context), std::max({wanted, 2 * entries_, kFirstPages}));
+    ++moves_;
+  }
 }
 
-void KvCache::grow(int64_t capacity) {
+void KvCache::grow(int64_t pages) {
   const KvCacheOptions& o = options_;
   for (Layer& layer : layers_) {
-    Tensor keys = Tensor::empty({1, o.heads, o.key_size, pitch(capacity, o)}, o.dtype, o.device);
-    Tensor values = Tensor::empty({1, o.heads, capacity, o.value_size}, o.dtype, o.device);
-    if (length_ > 0) {
-      slice_set(keys, layer.keys.narrow(3, 0, length_), 3, 0);
-      slice_set(values, layer.values.narrow(2, 0, length_), 2, 0);
+    Tensor keys = Tensor::empty({pages, o.heads, o.key_size, kPage}, o.dtype, o.device);
+    Tensor values = Tensor::empty({pages, o.heads, kPage, o.value_size}, o.dtype, o.device);
+    if (pages_ > 0) {
+      slice_set(keys, layer.keys, 0, 0);
+      slice_set(values, layer.values, 0, 0);
     }
     layer = {std::move(keys), std::move(values)};
   }
-  capacity_ = capacity;
+  std::vector<uint32_t> more;
+  for (int64_t page = pages; page > pages_; --page) more.push_back(static_cast<uint32_t>(page - 1));
+  free_.insert(free_.begin(), more.begin(), more.end());
+  pages_ = pages;
+  ++moves_;
+}
+
+void KvCache::advance(int64_t count, int64_t sequence) {
+  Sequence& s = of(sequence);
+  const int64_t room = std::min(static_cast<int64_t>(s.pages.size()) * kPage, options_.context);
+  if (count < 0 || count > room - s.length) {
+    throw Error(ErrorKind::runtime, "kv cache", "more positions than reserved",
+                fmt::format("{} held, {} more", s.length, count), fmt::format("room for {}", room));
+  }
+  s.length += count;
+}
+
+void KvCache::truncate(int64_t length, int64_t sequence) {
+  Sequence& s = of(sequence);
+  s.length = std::clamp<int64_t>(length, 0, s.length);
+  const auto kept = static_cast<size_t>(pages_for(s.length));
+  if (s.pages.size() <= kept) return;
+  free_.insert(free_.end(), s.pages.rbegin(), s.pages.rend() - static_cast<ptrdiff_t>(kept));
+  s.pages.resize(kept);
+  ++changes_;
 }
 
 const KvCache::Layer& KvCache::layer(int64_t index) const {
@@ -83,49 +143,28 @@ const KvCache::Layer& KvCache::layer(int64_t index) const {
     throw Error(ErrorKind::index, "kv cache", "no such layer", fmt::format("{}", index),
                 fmt::format("there are {}", layers_.size()));
   }
+  if (pages_ == 0) throw Error(ErrorKind::runtime, "kv cache", "nothing was reserved");
   return layers_[static_cast<size_t>(index)];
 }
 
-void KvCache::append(int64_t index, const Tensor& keys, const Tensor& values, int64_t skip) {
-  layer(index);
-  Layer& l = layers_[static_cast<size_t>(index)];
-  // The padding of the keys isn't room.
-  if (skip < 0 || skip > capacity_ - length_ || keys.size(-2) > capacity_ - length_ - skip) {
-    throw Error(ErrorKind::runtime, "kv cache", "more positions than reserved", keys.str(),
-                fmt::format("{} held, room for {}", length_ + skip, capacity_));
+Tensor KvCache::keys(int64_t index) const { return layer(index).keys.transpose(2, 3); }
+
+Tensor KvCache::values(int64_t index) const { return layer(index).values; }
+
+std::vector<uint32_t> KvCache::table_rows(std::span<const int64_t> sequences) const {
+  std::vector<uint32_t> rows;
+  rows.reserve(sequences.size() * static_cast<size_t>(entries_));
+  for (int64_t sequence : sequences) {
+    const Sequence& s = of(sequence);
+    rows.insert(rows.end(), s.pages.begin(), s.pages.end());
+    rows.resize(rows.size() + static_cast<size_t>(entries_) - s.pages.size(), 0);
   }
-  slice_set(l.keys, keys.transpose(2, 3), 3, length_ + skip);
-  slice_set(l.values, values, 2, length_ + skip);
+  return rows;
 }
 
-void KvCache::advance(int64_t count) {
-  if (count < 0 || count > capacity_ - length_) {
-    throw Error(ErrorKind::runtime, "kv cache", "more positions than reserved",
-                fmt::format("{} held, {} more", length_, count),
-                fmt::format("room for {}", capacity_));
-  }
-  length_ += count;
+Tensor KvCache::tables(std::span<const int64_t> sequences) const {
+  return Tensor::from(table_rows(sequences), {static_cast<int64_t>(sequences.size()), entries_},
+                      options_.device);
 }
-
-void KvCache::truncate(int64_t length) { length_ = std::clamp<int64_t>(length, 0, length_); }
-
-Tensor KvCache::keys(int64_t index, int64_t count) const {
-  const Layer& l = layer(index);
-  if (count > capacity_) {
-    throw Error(ErrorKind::runtime, "kv cache", "more positions than reserved",
-                fmt::format("{}", count), fmt::format("room for {}", capacity_));
-  }
-  return l.keys.narrow(3, 0, count).transpose(2, 3);
-}
-
-Tensor KvCache::values(int64_t index, int64_t count) const {
-  return layer(index).values.narrow(2, 0, count);
-}
-
-Tensor KvCache::key_room(int64_t index) const {
-  return layer(index).keys.narrow(3, 0, capacity_).transpose(2, 3).squeeze(0);
-}
-
-Tensor KvCache::value_room(int64_t index) const { return layer(index).values.squeeze(0); }
 
 }  // namespace wick::nn

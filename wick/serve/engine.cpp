@@ -127,10 +127,8 @@ Session::Session(std::shared_ptr<const Engine> engine, const SessionOptions& opt
   }
   const models::CausalLm& model = engine_->model();
   cache_ = std::make_unique<nn::KvCache>(model.make_cache(options_.context, options_.cache_dtype));
-  if (model.device().kind != DeviceKind::cpu) {
-    // Logits past the vocabulary are those of padding rows.
-    decoder_ = std::make_unique<models::Decoder>(model, *cache_, engine_->tokenizer().vocab_size());
-  }
+  // Logits past the vocabulary are those of padding rows.
+  decoder_ = std::make_unique<models::Decoder>(model, *cache_, engine_->tokenizer().vocab_size());
 }
 
 Session::Session(Session&& other) noexcept = default;
@@ -241,22 +239,21 @@ bool Session::feed_whole(std::span<const int32_t> tokens, const std::function<bo
 
 /// A function that returns one token per call; `more`: it will be called again.
 std::function<int32_t(bool more)> Session::source(const text::SamplerOptions& options) {
-  // Sampler throws for options out of range and for logits that it can't sample from.
-  return [this, options, sampler = text::Sampler(options), started = false](bool more) mutable {
-    if (decoder_ == nullptr || !started) newest_logits();
+  const text::Sampler checked(options);  // throws for options out of range
+  return [this, options, started = false](bool more) mutable {
+    if (!started) newest_logits();
     try {
-      if (decoder_ == nullptr) {
-        const auto vocabulary = static_cast<size_t>(engine_->tokenizer().vocab_size());
-        return sampler.sample(host_logits().first(vocabulary), history_);
-      }
       if (!started) {
-        decoder_->start(std::exchange(logits_, {}), history_, options);
+        const models::Decoder::Sampling sampling{history_, options};
+        decoder_->start(std::exchange(logits_, {}), {&sampling, 1});
         host_logits_ = {};
         started = true;
       }
-      return decoder_->next(more && cache_->length() < context());
+      return decoder_->next(more && fed() < context()).front();
     } catch (const Error& e) {
-      throw Error(e.kind(), printable(engine_->path()), e.what());
+      const std::string path = printable(engine_->path());
+      if (std::string_view(e.what()).find(path) != std::string_view::npos) throw;
+      throw Error(e.kind(), path, e.what());
     }
   };
 }

@@ -121,7 +121,7 @@ class WICK_API Session {
   SessionOptions options_;
   // On the heap: the decoder refers to it, and sessions are movable.
   std::unique_ptr<nn::KvCache> cache_;
-  std::unique_ptr<models::Decoder> decoder_;  // on a GPU
+  std::unique_ptr<models::Decoder> decoder_;
   std::vector<int32_t> history_;
   Tensor logits_;       // after the last token of the cache; undefined if they aren't known
   Tensor host_logits_;  // the same on the host; undefined until asked for

@@ -9,6 +9,7 @@
 #include "wick/tensor/bodies.h"
 #include "wick/tensor/checks.h"
 #include "wick/tensor/ops.h"
+#include "wick/tensor/tape.h"
 
 namespace wick {
 namespace {
@@ -83,9 +84,29 @@ void run_attention(Backend& backend, const OpCall& call, const Tensor* out) {
 
 }  // namespace
 
+namespace {
+
+/// Operands: q, key pages, value pages, tables, lengths, slopes. Checked by the function.
+ResultSpec paged_result(const OpCall& call) {
+  const Tensor &q = call.x(0), &v = call.x(2);
+  const Shape tokens{q.size(0), q.size(2), q.size(1), v.size(3)};
+  return {q.dtype(), Layout::contiguous(tokens).transpose(1, 2)};
+}
+
+void run_paged(Backend& backend, const OpCall& call, const Tensor* out) {
+  const Tensor& slopes = call.x(5);
+  backend.attention_of_pages(out->mutable_view(), call.x(0).view(), call.x(1).view(),
+                             call.x(2).view(), {call.x(3).view(), call.x(4).view()},
+                             call.get<AttentionParams>(),
+                             slopes.defined() ? slopes.view() : ConstView{});
+}
+
+}  // namespace
+
 namespace bodies {
 
 const OpBody attention{checked_attention, run_attention};
+const OpBody attention_of_pages{paged_result, run_paged};
 
 }  // namespace bodies
 
@@ -133,31 +154,19 @@ Tensor attention_of_lengths(const Tensor& q, const Tensor& k, const Tensor& v,
   return cat(parts, 0);
 }
 
-Tensor attention_of_pages(const Tensor& q, const Tensor& key_pages, const Tensor& value_pages,
-                          const Tensor& tables, std::span<const int64_t> lengths,
-                          const AttentionParams& params, const Tensor& slopes) {
-  const char* const op = "attention_of_pages";
-  check_kinds(op, q, key_pages, value_pages);
-  check_params(op, params);
-  const bool fits = q.rank() == 4 && key_pages.rank() == 4 && value_pages.rank() == 4 &&
-                    tables.defined() && tables.rank() == 2 && tables.size(0) == q.size(0) &&
-                    static_cast<int64_t>(lengths.size()) == q.size(0) &&
-                    key_pages.size(0) == value_pages.size(0) &&
-                    key_pages.size(1) == value_pages.size(1) &&
-                    key_pages.size(2) == value_pages.size(2);
-  if (!fits) {
-    throw Error(op, "operands don't fit",
-                fmt::format("{}, tables {}, {} lengths", shown(q, key_pages, value_pages),
-                            tables.str(), lengths.size()),
-                "need q [b,h,m,d], pages [p,g,size,d] and [p,g,size,e], tables [b, pages], a "
-                "length for each of b");
-  }
+namespace {
+
+/// attention_of_pages of gathered pages: its gradients are those of the ops here.
+Tensor attention_of_gathered(const Tensor& q, const Tensor& key_pages, const Tensor& value_pages,
+                             const Tensor& tables, const Tensor& lengths,
+                             const AttentionParams& params, const Tensor& slopes) {
   const int64_t size = key_pages.size(2);
+  const std::vector<uint32_t> counts = lengths.to_vector<uint32_t>();
   std::vector<Tensor> parts;
   for (int64_t b = 0; b < q.size(0); ++b) {
-    const int64_t length = lengths[static_cast<size_t>(b)];
-    if (length < 0 || length > tables.size(1) * size) {
-      throw Error(ErrorKind::index, op, "a length beyond the table",
+    const int64_t length = counts[static_cast<size_t>(b)];
+    if (length > tables.size(1) * size) {
+      throw Error(ErrorKind::index, "attention_of_pages", "a length beyond the table",
                   fmt::format("{} of tables {}", length, tables.str()));
     }
     const Tensor table = tables.narrow(0, b, 1).squeeze(0).narrow(0, 0, (length + size - 1) / size);
@@ -171,10 +180,50 @@ Tensor attention_of_pages(const Tensor& q, const Tensor& key_pages, const Tensor
     parts.push_back(attention(q.narrow(0, b, 1), gathered(key_pages), gathered(value_pages), params,
                               {}, slopes));
   }
-  if (parts.empty()) {
+  return cat(parts, 0);
+}
+
+}  // namespace
+
+Tensor attention_of_pages(const Tensor& q, const Tensor& key_pages, const Tensor& value_pages,
+                          const Tensor& tables, const Tensor& lengths,
+                          const AttentionParams& params, const Tensor& slopes) {
+  const char* const op = "attention_of_pages";
+  check_kinds(op, q, key_pages, value_pages);
+  check_params(op, params);
+  for (const Tensor* t : {&tables, &lengths}) {
+    if (!t->defined()) throw Error(op, "undefined tensor");
+    check_device(op, q, *t);
+  }
+  const bool fits =
+      q.rank() == 4 && key_pages.rank() == 4 && value_pages.rank() == 4 && tables.rank() == 2 &&
+      lengths.rank() == 1 && tables.size(0) == q.size(0) && lengths.size(0) == q.size(0) &&
+      key_pages.size(0) == value_pages.size(0) && key_pages.size(1) == value_pages.size(1) &&
+      key_pages.size(2) == value_pages.size(2) && q.size(3) == key_pages.size(3) &&
+      key_pages.size(1) > 0 && key_pages.size(2) > 0 && q.size(1) % key_pages.size(1) == 0 &&
+      dtypes::kIds.contains(tables.dtype()) && lengths.dtype() == DType::u32;
+  if (!fits) {
+    throw Error(op, "operands don't fit",
+                fmt::format("{}, tables {}, lengths {}", shown(q, key_pages, value_pages),
+                            tables.str(), lengths.str()),
+                "need q [b,h,m,d], pages [p,g,size,d] and [p,g,size,e], h a multiple of g, tables "
+                "[b, pages] of ids, lengths u32 [b]");
+  }
+  check_bias(q, {}, slopes);
+  if (q.size(0) == 0) {
     return Tensor::empty({0, q.size(1), q.size(2), value_pages.size(3)}, q.dtype(), q.device());
   }
-  return cat(parts, 0);
+  for (const Tensor* t : {&q, &key_pages, &value_pages, &slopes}) {
+    if (t->defined() && tape::is_wanted(*t)) {
+      return attention_of_gathered(q, key_pages, value_pages, tables, lengths, params, slopes);
+    }
+  }
+  const Tensor pages = tables.dtype() == DType::u32 ? tables : cast(tables, DType::u32);
+  return apply({.op = Op::attention,
+                .inputs = {&q, &key_pages, &value_pages, &pages, &lengths, &slopes},
+                .attributes = params,
+                .called_as = "attention_of_pages",
+                .part = Part::paged});
 }
 
 }  // namespace wick

@@ -21,7 +21,7 @@ namespace wick {
 /// out.
 class Operands {
  public:
-  static constexpr size_t kMost = 8;
+  static constexpr size_t kMost = 9;
 
   Operands() = default;
   Operands(std::initializer_list<const Tensor*> tensors) : count_(tensors.size()) {
@@ -59,6 +59,8 @@ enum class Part : uint8_t {
   weight_gradient,
   /// attention to a cache that the call extends: cached_attention.
   cached,
+  /// attention to keys in pages: attention_of_pages.
+  paged,
 };
 
 /// A call of an op. It refers to its operands, which outlive it; a recorded call (tape::Node) holds

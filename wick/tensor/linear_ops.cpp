@@ -20,26 +20,35 @@ std::string operands(const Tensor& a, const Tensor& b) {
 
 /// Elements of a row of cached_attention's result. Errors: operands that don't fit.
 int64_t attention_width(const Tensor& qkv, const AttentionStep& step) {
-  const auto& [cos, sin, positions, keys, values, params] = step;
+  const auto& [cos, sin, positions, keys, values, params, tables] = step;
   check_operand(Op::attention, qkv);
   check_operand(Op::attention, keys);
   check_same(Op::attention, keys, values);
   for (const Tensor* t : {&cos, &sin, &positions, &keys}) check_device("cached_attention", qkv, *t);
-  const bool ranks = qkv.dtype() == DType::f32 && qkv.rank() == 2 && keys.rank() == 3 &&
-                     values.rank() == 3 && positions.rank() == 1 && cos.rank() == 2 &&
+  if (tables.defined()) check_device("cached_attention", qkv, tables);
+  const int rank = tables.defined() ? 4 : 3;
+  const bool ranks = qkv.dtype() == DType::f32 && qkv.rank() == 2 && keys.rank() == rank &&
+                     values.rank() == rank && positions.rank() == 1 && cos.rank() == 2 &&
                      cos.shape() == sin.shape() && cos.dtype() == DType::f32 &&
                      sin.dtype() == DType::f32 && positions.dtype() == DType::u32;
-  const int64_t g = ranks ? keys.size(0) : 0, d = ranks ? keys.size(2) : 0;
-  const int64_t rest = ranks ? qkv.size(1) - g * (d + values.size(2)) : 0;
-  const bool fits = ranks && g > 0 && d > 0 && values.size(0) == g &&
-                    values.size(1) == keys.size(1) && positions.size(0) == qkv.size(0) &&
-                    rest > 0 && rest % (g * d) == 0 && 2 * cos.size(1) <= d;
+  const int64_t g = ranks ? keys.size(-3) : 0, d = ranks ? keys.size(-1) : 0;
+  const int64_t rest = ranks ? qkv.size(1) - g * (d + values.size(-1)) : 0;
+  const auto tables_fit = [&] {
+    return !tables.defined() ||
+           (tables.rank() == 2 && tables.dtype() == DType::u32 && tables.size(0) > 0 &&
+            qkv.size(0) % tables.size(0) == 0 && keys.size(0) == values.size(0));
+  };
+  const bool fits = ranks && g > 0 && d > 0 && values.size(-3) == g &&
+                    values.size(-2) == keys.size(-2) && positions.size(0) == qkv.size(0) &&
+                    rest > 0 && rest % (g * d) == 0 && 2 * cos.size(1) <= d && tables_fit();
   if (!fits) {
-    throw Error("cached_attention", "operands don't fit",
-                fmt::format("qkv {}, cos {}, positions {}, keys {}, values {}", qkv.str(),
-                            cos.str(), positions.str(), keys.str(), values.str()),
-                "need qkv f32 [t, h·d + g·d + g·e], positions u32 [t], keys [g, c, d], values "
-                "[g, c, e], h a multiple of g");
+    throw Error(
+        "cached_attention", "operands don't fit",
+        fmt::format("qkv {}, cos {}, positions {}, keys {}, values {}, tables {}", qkv.str(),
+                    cos.str(), positions.str(), keys.str(), values.str(), tables.str()),
+        "need qkv f32 [t, h·d + g·d + g·e], positions u32 [t], keys [g, c, d], values "
+        "[g, c, e], h a multiple of g; with tables u32 [b, n], t a multiple of b, keys "
+        "[p, g, c, d], values [p, g, c, e]");
   }
   if (!params.causal || !std::isfinite(params.scale) || params.window < 0 ||
       !(params.soft_cap >= 0.0f)) {
@@ -50,22 +59,30 @@ int64_t attention_width(const Tensor& qkv, const AttentionStep& step) {
   if (!keys.storage()->writable() || !values.storage()->writable()) {
     throw Error(ErrorKind::runtime, "cached_attention", "the cache is read-only", keys.str());
   }
-  return rest / d * values.size(2);
+  return rest / d * values.size(-1);
 }
 
 // Operands of a linear call: x, norm, residual, and those of cached_attention: cos, sin, positions,
-// keys, values. What isn't used is undefined.
-enum LinearOperand : size_t { kX, kNorm, kResidual, kCos, kSin, kPositions, kKeys, kValues };
+// keys, values, tables. What isn't used is undefined.
+enum LinearOperand : size_t { kX, kNorm, kResidual, kCos };
 
 ConstView view_of(const Tensor& t) { return t.defined() ? t.view() : ConstView{}; }
 
-/// The views of cos, sin, positions, keys and values, which are operands `first` and following.
+/// The views of cos, sin, positions, keys, values and tables, which are operands `first` and
+/// following. A cache without tables is one page.
 CachedAttention cached(const OpCall& call, size_t first, const AttentionParams& params) {
+  const Tensor& tables = call.x(first + 5);
+  const auto pages = [&](const Tensor& cache) {
+    View view = cache.mutable_view();
+    if (!tables.defined()) view.layout = view.layout.unsqueeze(0);
+    return view;
+  };
   return {.cos = call.x(first).view(),
           .sin = call.x(first + 1).view(),
           .positions = call.x(first + 2).view(),
-          .keys = call.x(first + 3).mutable_view(),
-          .values = call.x(first + 4).mutable_view(),
+          .keys = pages(call.x(first + 3)),
+          .values = pages(call.x(first + 4)),
+          .tables = view_of(tables),
           .params = params};
 }
 
@@ -253,18 +270,17 @@ Tensor linear(const Tensor& x, const Weight& weight, const FusedLinear& fusion) 
   const AttentionStep& step = fusion.attention != nullptr ? *fusion.attention : none;
   return apply({.op = Op::linear,
                 .inputs = {&x, &fusion.norm, &fusion.residual, &step.cos, &step.sin,
-                           &step.positions, &step.keys, &step.values},
+                           &step.positions, &step.keys, &step.values, &step.tables},
                 .attributes = LinearSteps{fusion.silu_mul, fusion.attention != nullptr, fusion.eps,
                                           step.params},
                 .weight = &weight});
 }
 
 Tensor quantize(const Tensor& x, DType dtype) {
-  if (!x.defined() || x.dtype() != DType::f32 || !is_block(dtype) ||
-      !dtypes::kWeights.contains(dtype)) {
+  if (!x.defined() || x.dtype() != DType::f32 || !dtypes::kWrittenBlocks.contains(dtype)) {
     throw Error(ErrorKind::type, "quantize", "not this conversion",
                 fmt::format("{} to {}", x.str(), name(dtype)),
-                "f32 to q4_0, q4_1, q5_0, q8_0, q4_k or q6_k");
+                "f32 to " + names(dtypes::kWrittenBlocks));
   }
   const int32_t block = info(dtype).block_elems;
   if (x.rank() == 0 || x.shape().back() % block != 0) {
@@ -279,11 +295,9 @@ Tensor quantize(const Tensor& x, DType dtype) {
 }
 
 Tensor dequantize(const Tensor& x, DType dtype) {
-  if (!x.defined() || !is_block(x.dtype()) || !dtypes::kWeights.contains(x.dtype()) ||
-      !dtypes::kActivations.contains(dtype)) {
+  if (!x.defined() || !is_block(x.dtype()) || !dtypes::kActivations.contains(dtype)) {
     throw Error(ErrorKind::type, "dequantize", "not this conversion",
-                fmt::format("{} to {}", x.str(), name(dtype)),
-                "q4_0, q4_1, q5_0, q8_0, q4_k or q6_k to f32, f16 or bf16");
+                fmt::format("{} to {}", x.str(), name(dtype)), "a block dtype to f32, f16 or bf16");
   }
   return apply({Op::dequantize, {&x}, Conversion{dtype}});
 }
@@ -359,7 +373,7 @@ const OpBody rope{[](const OpCall& call) { return like(call.x()); },
 const OpBody cached_attention{
     [](const OpCall& call) {
       const Tensor &qkv = call.x(0), &keys = call.x(4), &values = call.x(5);
-      const int64_t g = keys.size(0), d = keys.size(2), e = values.size(2);
+      const int64_t g = keys.size(-3), d = keys.size(-1), e = values.size(-1);
       const int64_t queries = qkv.size(1) - g * (d + e);
       return dense(DType::f32, {qkv.size(0), queries / d * e});
     },
@@ -386,7 +400,8 @@ Tensor cached_attention(const Tensor& qkv, const AttentionStep& step) {
     }
   }
   return apply({.op = Op::attention,
-                .inputs = {&qkv, &step.cos, &step.sin, &step.positions, &step.keys, &step.values},
+                .inputs = {&qkv, &step.cos, &step.sin, &step.positions, &step.keys, &step.values,
+                           &step.tables},
                 .attributes = step.params,
                 .called_as = "cached_attention",
                 .part = Part::cached});

@@ -316,10 +316,9 @@ Tensor index_select(const Tensor& x, const Tensor& ids, int dim, DType dtype) {
                 "use u8, u32, i32 or i64");
   }
   const bool block = is_block(x.dtype());
-  if (block &&
-      (!dtypes::kWeights.contains(x.dtype()) || x.rank() != 2 || d != 0 || !is_float(dtype))) {
+  if (block && (x.rank() != 2 || d != 0 || !is_float(dtype))) {
     throw Error(ErrorKind::type, "index_select", "not for this block tensor", x.str(),
-                "need q4_0, q4_1, q5_0, q8_0, q4_k or q6_k, rank 2, dim 0 and a float result");
+                "need rank 2, dim 0 and a float result");
   }
   const Tensor list = ids.flatten();
   const Tensor out = apply({Op::index_select, {&x, &list}, Selection{d, dtype}});

@@ -137,7 +137,7 @@ WICK_API Tensor index_select(const Tensor& x, const Tensor& ids, int dim, DType 
 WICK_API Tensor matmul(const Tensor& a, const Tensor& b);
 
 /// A weight matrix [n, k] in the form its device multiplies fastest. f32 f16 bf16
-/// q4_0 q4_1 q5_0 q8_0 q4_k q6_k.
+/// or any block dtype.
 class WICK_API Weight {
  public:
   Weight() = default;
@@ -178,13 +178,17 @@ class WICK_API Weight {
 WICK_API Tensor linear(const Tensor& x, const Weight& weight);
 
 /// Where new positions and what they attend to lie: the operands of cached_attention beside its
-/// projections.
+/// projections. The t rows belong to b sequences of t / b rows each, one sequence where there are no
+/// tables.
 struct AttentionStep {
   Tensor cos, sin;   ///< [p, r/2] f32
-  Tensor positions;  ///< u32 [t], ascending by one, on the device
-  Tensor keys;       ///< [g, capacity, d] f32 f16 or bf16, written in place
-  Tensor values;     ///< [g, capacity, e], so, too
+  Tensor positions;  ///< u32 [t], ascending by one in a sequence, on the device
+  /// f32 f16 or bf16, written in place: pages [pages, g, size, d], or [g, capacity, d] without
+  /// tables
+  Tensor keys;
+  Tensor values;  ///< [pages, g, size, e] or [g, capacity, e], so, too
   AttentionParams params;
+  Tensor tables = {};  ///< u32 [b, n]: the pages of each sequence, on the device
 };
 
 /// What comes before a product and after it, in one op with it: fewer, larger steps on a GPU.
@@ -201,10 +205,10 @@ struct FusedLinear {
 /// silu_mul and attention; those of cached_attention.
 WICK_API Tensor linear(const Tensor& x, const Weight& weight, const FusedLinear& fusion);
 /// Rounded to a weight dtype by the format's reference. [.., k], kept, k a multiple of the block.
-/// f32 → q4_0 q4_1 q5_0 q8_0 q4_k q6_k. Class exact. Errors: another dtype, k no multiple of the
-/// block.
+/// f32 → the block dtypes that are written. Class exact. Errors: another dtype, k no multiple of
+/// the block.
 WICK_API Tensor quantize(const Tensor& x, DType dtype);
-/// The values that blocks stand for. Any shape, kept. q4_0 q4_1 q5_0 q8_0 q4_k q6_k →
+/// The values that blocks stand for. Any shape, kept. Any block dtype →
 /// f32 f16 bf16. Class exact.
 /// Errors: another dtype.
 WICK_API Tensor dequantize(const Tensor& x, DType dtype = DType::f32);
@@ -351,19 +355,21 @@ WICK_API Tensor attention_of_lengths(const Tensor& q, const Tensor& k, const Ten
                                      std::span<const int64_t> query_starts,
                                      std::span<const int64_t> key_starts,
                                      const AttentionParams& params, const Tensor& slopes = {});
-/// Attention to keys and values in pages. q [b, h, m, d], key_pages [p, g, size, d], value_pages
-/// [p, g, size, e], tables of page numbers [b, n] (an id dtype), lengths[i] keys for batch i → [b,
-/// h, m, e]. dtypes, class and errors of attention; a length that its table has no pages for.
-/// Source: Kwon et al., "PagedAttention", 2023.
+/// Attention to keys and values in pages, read where they lie. q [b, h, m, d], key_pages [p, g,
+/// size, d], value_pages [p, g, size, e], tables of page numbers [b, n] (an id dtype), lengths u32
+/// [b]: the keys of each sequence → [b, h, m, e]. dtypes, class and errors of attention; a length
+/// that its table has no pages for, a page out of range (on a GPU at the next synchronisation).
+/// With gradients the pages are gathered first. Source: Kwon et al., "PagedAttention", 2023.
 WICK_API Tensor attention_of_pages(const Tensor& q, const Tensor& key_pages,
                                    const Tensor& value_pages, const Tensor& tables,
-                                   std::span<const int64_t> lengths, const AttentionParams& params,
+                                   const Tensor& lengths, const AttentionParams& params,
                                    const Tensor& slopes = {});
 /// One step of attention with a cache: of qkv [t, h·d + g·d + g·e] the queries and keys are rotated
 /// (rope_interleaved) by their positions, keys and values go into the caches at them, and every row
-/// attends to the positions up to its own → [t, h·e]. qkv f32. Class tree. Errors: sizes that don't
-/// fit, params that aren't causal; a position outside the cache (on a GPU at the next
-/// synchronisation).
+/// attends to its sequence's positions up to its own → [t, h·e]. qkv f32. Class tree. Errors: sizes
+/// that don't fit, params that aren't causal; a position outside the cache or a page out of range
+/// (on a GPU at the next synchronisation). Sequences must not write to one page; nothing checks it
+/// here.
 WICK_API Tensor cached_attention(const Tensor& qkv, const AttentionStep& step);
 
 // Made of the functions above, and so are their gradients.

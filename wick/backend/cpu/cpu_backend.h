@@ -39,6 +39,7 @@ class CpuBackend final : public Backend {
   void set_memory_limit(size_t bytes) override;
   void reset_peak_memory() override;
   int64_t rows_in_cache() const override;
+  bool runs_ahead() const override { return false; }
   void trim() override;
 
   // move/
@@ -113,10 +114,12 @@ class CpuBackend final : public Backend {
             bool interleaved) override;
   void attention(const View& out, const ConstView& q, const ConstView& k, const ConstView& v,
                  const AttentionParams& params, const AttentionBias& bias) override;
+  void attention_of_pages(const View& out, const ConstView& q, const ConstView& k,
+                          const ConstView& v, const PagedSequences& sequences,
+                          const AttentionParams& params, const ConstView& slopes) override;
   void cached_attention(const View& out, const ConstView& qkv,
                         const CachedAttention& where) override;
-  void sample(const SampleState& state, const ConstView& logits,
-              const SamplerOptions& options) override;
+  void sample(const SampleState& state, const ConstView& logits) override;
 
  private:
   Isa isa_;

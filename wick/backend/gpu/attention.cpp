@@ -39,6 +39,11 @@ uint32_t count32(int64_t count) {
   return static_cast<uint32_t>(count);
 }
 
+/// Keys that lie side by side wherever a chunk of so many begins.
+bool holds_chunks(const KeyPages& pages, uint32_t keys) {
+  return pages.tables == nullptr || pages.keys % keys == 0;
+}
+
 AttentionCall make_call(const View& out, const ConstView& q, const ConstView& k, const ConstView& v,
                         const AttentionParams& params) {
   const Layout &ql = q.layout, &kl = k.layout, &vl = v.layout, &ol = out.layout;
@@ -63,6 +68,32 @@ AttentionCall make_call(const View& out, const ConstView& q, const ConstView& k,
   c.scale = params.scale, c.soft_cap = params.soft_cap;
   c.dtype = attention_dtype(q.dtype);
   return c;
+}
+
+/// Puts a call's keys k and v, [pages, g, size, ..], into pages. Without tables there is one page.
+/// `counts` says on the device how many of `most` keys there are at most.
+void set_pages(Gpu& gpu, const char* op, AttentionCall& c, const ConstView& k, const ConstView& v,
+               const ConstView& tables, const ConstView& lengths, const ConstView& counts,
+               int64_t most) {
+  const Layout& tl = tables.layout;
+  KeyPages& pages = c.pages;
+  c.k_batch = c.v_batch = 0;
+  const int64_t size = k.layout.shape()[2];
+  pages.keys = count32(size), pages.count = count32(k.layout.shape()[0]);
+  if (tables.data != nullptr) {
+    pages.tables = static_cast<const uint32_t*>(at_offset(tables));
+    pages.table_row = tl.stride(0), pages.table_step = tl.stride(1);
+    pages.k_page = k.layout.stride(0), pages.v_page = v.layout.stride(0);
+    c.keys = count32(pages.count == 0 ? 0 : tl.shape()[1] * size);
+    pages.note = gpu.note(op, k, tables, pages.count);
+  }
+  c.keys = static_cast<uint32_t>(std::min<int64_t>(c.keys, most));
+  if (lengths.data != nullptr) {
+    pages.lengths = static_cast<const uint32_t*>(at_offset(lengths));
+    pages.length_step = lengths.layout.stride(0);
+  }
+  pages.faults = gpu.fault_line();
+  pages.length_note = gpu.note(op, k, counts, int64_t{c.keys} + (lengths.data != nullptr ? 1 : 0));
 }
 
 /// Memory for the parts of chunks that are joined later.
@@ -174,7 +205,10 @@ struct DecodeShape {
 bool launch_decode(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DType dtype,
                    const Blocks& blocks) {
   const int64_t sets = int64_t{c.batch} * c.queries * (c.heads / c.group);
-  if (c.queries > kMostDecodeQueries || !takes_decode_layout(c, dtype)) return false;
+  if (c.queries > kMostDecodeQueries || !holds_chunks(c.pages, kAttentionChunk) ||
+      !takes_decode_layout(c, dtype)) {
+    return false;
+  }
   const DecodeShape shape(gpu, c, dtype, cache.qkv != nullptr);
   const int64_t chunks = Parts::chunks_of(c), groups = sets * shape.tiles * shape.parts;
   if (shape.rows == 0 || (chunks > 1 && (groups > Gpu::kZeros || !Parts::fit(c)))) {
@@ -223,7 +257,8 @@ struct FlashPlan {
 bool takes_flash(const Gpu& gpu, const AttentionCall& c, DType cache) {
   return gpu.device.kind == DeviceKind::cuda && !ordered_attention() &&
          c.queries > kMostDecodeQueries && cache != DType::f32 && c.d <= 128 && c.e <= 128 &&
-         takes_flash_layout(c, cache) && FlashPlan(c, cache).shared <= gpu.info.shared_bytes;
+         holds_chunks(c.pages, 64) && takes_flash_layout(c, cache) &&
+         FlashPlan(c, cache).shared <= gpu.info.shared_bytes;
 }
 
 void launch_flash(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DType dtype) {
@@ -263,7 +298,7 @@ void fill_cache(Gpu& gpu, const CacheCall& c, DType dtype, float* q) {
              Grid{.groups = {groups, 1, 1}}, c, q);
 }
 
-CacheCall make_cache_call(Gpu& gpu, const AttentionCall& call, const ConstView& qkv,
+CacheCall make_cache_call(const AttentionCall& call, const ConstView& qkv,
                           const CachedAttention& where) {
   const Layout &keys = where.keys.layout, &values = where.values.layout;
   CacheCall fill{};
@@ -274,17 +309,30 @@ CacheCall make_cache_call(Gpu& gpu, const AttentionCall& call, const ConstView& 
   fill.cos_row = where.cos.layout.stride(0), fill.cos_step = where.cos.layout.stride(1);
   fill.sin_row = where.sin.layout.stride(0), fill.sin_step = where.sin.layout.stride(1);
   fill.keys = const_cast<void*>(call.k), fill.values = const_cast<void*>(call.v);
-  fill.key_head = keys.stride(0), fill.key_position = keys.stride(1);
-  fill.key_step = keys.stride(2);
-  fill.value_head = values.stride(0), fill.value_position = values.stride(1);
-  fill.value_step = values.stride(2);
+  fill.key_head = keys.stride(1), fill.key_position = keys.stride(2);
+  fill.key_step = keys.stride(3);
+  fill.value_head = values.stride(1), fill.value_position = values.stride(2);
+  fill.value_step = values.stride(3);
   fill.positions = call.positions;
-  fill.t = call.queries, fill.heads = call.heads, fill.key_heads = call.heads / call.group;
+  fill.pages = call.pages;
+  fill.t = call.batch * call.queries, fill.each = call.queries;
+  fill.heads = call.heads, fill.key_heads = call.heads / call.group;
   fill.d = call.d, fill.e = call.e, fill.half = count32(where.cos.layout.shape()[1]);
-  fill.limit = count32(std::min(keys.shape()[1], where.cos.layout.shape()[0]));
-  fill.faults = gpu.fault_line();
-  fill.note = gpu.note("cached_attention", where.keys, where.positions, fill.limit);
+  fill.limit = call.keys;
   return fill;
+}
+
+}  // namespace
+
+namespace {
+
+void launch_any(Gpu& gpu, const AttentionCall& call, DType cache) {
+  if (launch_decode(gpu, call, {}, cache, {})) return;
+  if (takes_flash(gpu, call, cache)) {
+    launch_flash(gpu, call, {}, cache);
+  } else {
+    launch_rows(gpu, call, cache);
+  }
 }
 
 }  // namespace
@@ -304,13 +352,25 @@ void GpuBackend::attention(const View& out, const ConstView& q, const ConstView&
                          {host.in(bias.mask), host.in(bias.slopes)});
     return host.finish();
   }
-  const AttentionCall call = make_call(out, q, k, v, params);
-  if (launch_decode(gpu_, call, {}, k.dtype, {})) return;
-  if (takes_flash(gpu_, call, k.dtype)) {
-    launch_flash(gpu_, call, {}, k.dtype);
-  } else {
-    launch_rows(gpu_, call, k.dtype);
+  launch_any(gpu_, make_call(out, q, k, v, params), k.dtype);
+}
+
+void GpuBackend::attention_of_pages(const View& out, const ConstView& q, const ConstView& k,
+                                    const ConstView& v, const PagedSequences& sequences,
+                                    const AttentionParams& params, const ConstView& slopes) {
+  if (out.layout.elems() == 0) return;
+  if (slopes.data != nullptr) {
+    OnHost host(*this);
+    const View y = host.out(out);
+    host.cpu().attention_of_pages(y, host.in(q), host.in(k), host.in(v),
+                                  {host.in(sequences.tables), host.in(sequences.lengths)}, params,
+                                  host.in(slopes));
+    return host.finish();
   }
+  AttentionCall call = make_call(out, q, k, v, params);
+  set_pages(gpu_, "attention_of_pages", call, k, v, sequences.tables, sequences.lengths,
+            sequences.lengths, int64_t{1} << 30);
+  launch_any(gpu_, call, k.dtype);
 }
 
 namespace {
@@ -324,18 +384,20 @@ struct CachedCall {
 
   CachedCall(Gpu& gpu, const View& out, const ConstView& qkv, const CachedAttention& where) {
     const Layout &keys = where.keys.layout, &values = where.values.layout, &ol = out.layout;
-    const int64_t t = qkv.layout.shape()[0], d = keys.shape()[2], e = values.shape()[2];
+    const int64_t t = qkv.layout.shape()[0], d = keys.shape()[3], e = values.shape()[3];
     const int64_t h = ol.shape()[1] / e;
-    const View heads{
-        out.data, out.dtype,
-        Layout({1, h, t, e}, {0, e * ol.stride(1), ol.stride(0), ol.stride(1)}, ol.offset())};
-    const ConstView no_queries{nullptr, DType::f32, Layout::contiguous({1, h, t, d})};
-    call = make_call(heads, no_queries, {where.keys.data, where.keys.dtype, keys.unsqueeze(0)},
-                     {where.values.data, where.values.dtype, values.unsqueeze(0)}, where.params);
+    const int64_t b = where.tables.data == nullptr ? 1 : where.tables.layout.shape()[0], m = t / b;
+    const int64_t row = ol.stride(0), step = ol.stride(1);
+    const View heads{out.data, out.dtype,
+                     Layout({b, h, m, e}, {m * row, e * step, row, step}, ol.offset())};
+    // Where they are rotated first they lie as [h, t, d].
+    const ConstView queries{nullptr, DType::f32, Layout({b, h, m, d}, {m * d, t * d, d, 1}, 0)};
+    call = make_call(heads, queries, where.keys, where.values, where.params);
     call.positions = static_cast<const uint32_t*>(at_offset(where.positions));
     call.causal = 1;
-    fill = make_cache_call(gpu, call, qkv, where);
-    call.keys = fill.limit;
+    set_pages(gpu, "cached_attention", call, where.keys, where.values, where.tables, {},
+              where.positions, where.cos.layout.shape()[0]);
+    fill = make_cache_call(call, qkv, where);
     dtype = where.keys.dtype;
   }
 };
@@ -353,7 +415,7 @@ void GpuBackend::cached_attention(const View& out, const ConstView& qkv,
     return;
   }
   const AttentionCall& c = at.call;
-  const Scratch rotated(gpu_, size_t{c.heads} * c.queries * c.d * 4);
+  const Scratch rotated(gpu_, size_t{c.batch} * c.heads * c.queries * c.d * 4);
   at.call.q = rotated.data();
   fill_cache(gpu_, at.fill, at.dtype, rotated.data<float>());
   launch_rows(gpu_, at.call, at.dtype);
@@ -363,7 +425,7 @@ bool attention_to_blocks(Gpu& gpu, const ConstView& qkv, const CachedAttention& 
                          const RowBlocks& to) {
   // Groups have too little of a row for more than a block to share a scale.
   if (to.shared != 1) return false;
-  if (qkv.layout.elems() == 0 || where.values.layout.shape()[2] % 32 != 0) return false;
+  if (qkv.layout.elems() == 0 || where.values.layout.shape()[3] % 32 != 0) return false;
   const View nowhere{nullptr, DType::f32, Layout::contiguous({qkv.layout.shape()[0], k})};
   const CachedCall at(gpu, nowhere, qkv, where);
   return launch_decode(gpu, at.call, at.fill, at.dtype,

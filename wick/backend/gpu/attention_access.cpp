@@ -7,24 +7,36 @@
 namespace wick::gpu {
 namespace {
 
+/// Keys that lie in one piece, and how many pieces there are.
+int64_t keys_of_piece(const AttentionCall& c) {
+  return c.pages.tables == nullptr ? c.keys : c.pages.keys;
+}
+int64_t pages_of(const AttentionCall& c) { return c.pages.tables == nullptr ? 1 : c.pages.count; }
+
 /// Keys, or values, of all heads; of each head what the caller adds.
 Access keys_of_heads(const AttentionCall& c, DType cache) {
-  return Access(c.k, cache).dim(c.batch, c.k_batch).dim(c.heads / c.group, c.k_head);
+  return Access(c.k, cache)
+      .dim(c.batch, c.k_batch)
+      .dim(c.heads / c.group, c.k_head)
+      .dim(pages_of(c), c.pages.k_page);
 }
 Access values_of_heads(const AttentionCall& c, DType cache) {
-  return Access(c.v, cache).dim(c.batch, c.v_batch).dim(c.heads / c.group, c.v_head);
+  return Access(c.v, cache)
+      .dim(c.batch, c.v_batch)
+      .dim(c.heads / c.group, c.v_head)
+      .dim(pages_of(c), c.pages.v_page);
 }
 /// Runs of neighbouring keys of one element.
 Access along_keys(const AttentionCall& c, DType cache) {
-  return keys_of_heads(c, cache).run(c.keys, c.k_key).dim(c.d, c.k_step);
+  return keys_of_heads(c, cache).run(keys_of_piece(c), c.k_key).dim(c.d, c.k_step);
 }
 /// Runs of one key's elements.
 Access along_key_elements(const AttentionCall& c, DType cache) {
-  return keys_of_heads(c, cache).run(c.d, c.k_step).dim(c.keys, c.k_key);
+  return keys_of_heads(c, cache).run(c.d, c.k_step).dim(keys_of_piece(c), c.k_key);
 }
 /// Runs of one value's elements.
 Access along_value_elements(const AttentionCall& c, DType cache) {
-  return values_of_heads(c, cache).run(c.e, c.v_step).dim(c.keys, c.v_key);
+  return values_of_heads(c, cache).run(c.e, c.v_step).dim(keys_of_piece(c), c.v_key);
 }
 
 bool has_vectors(const AttentionCall& c, DType cache, int64_t n) {

@@ -16,21 +16,6 @@ struct BlockFloats {
   int64_t step;
 };
 
-void check_readable(const char* op, DType dtype) {
-  switch (dtype) {
-    case DType::q4_0:
-    case DType::q4_1:
-    case DType::q5_0:
-    case DType::q5_1:
-    case DType::q8_0:
-    case DType::q4_k:
-    case DType::q6_k:
-      return;
-    default:
-      throw Error(ErrorKind::type, op, "block dtype not supported on GPUs", name(dtype));
-  }
-}
-
 /// Whether a pack of kBlockPart elements of a row may be moved at once: `rows` has the float
 /// operand in elements as operand k.
 template <uint32_t N>
@@ -65,7 +50,6 @@ void launch_dequantize(Gpu& gpu, const View& out, const ConstView& in, Space<3> 
 
 void select_blocks(Gpu& gpu, const View& out, const ConstView& in, const ConstView& ids,
                    Ids chosen) {
-  check_readable("index_select", in.dtype);
   if (in.layout.rank() != 2 || !is_float(out.dtype)) {
     throw Error(ErrorKind::type, "index_select", "block weights can't be read this way",
                 in.layout.shape().str(), "need rows of a matrix, to a float type");
@@ -80,7 +64,6 @@ void select_blocks(Gpu& gpu, const View& out, const ConstView& in, const ConstVi
 void GpuBackend::dequantize(const View& out, const ConstView& in) {
   if (!is_block(in.dtype)) return cast(out, in);
   if (out.layout.elems() == 0) return;
-  check_readable("dequantize", in.dtype);
   const int last = out.layout.rank() - 1;
   Space<3> rows;
   rows.start = {out.layout.offset(), in.layout.offset(), 0};
@@ -93,9 +76,8 @@ void GpuBackend::dequantize(const View& out, const ConstView& in) {
 void GpuBackend::quantize(const View& out, const ConstView& in) {
   if (!is_block(out.dtype)) return cast(out, in);
   if (in.layout.elems() == 0) return;
-  if (!dtypes::kWeights.contains(out.dtype)) {
-    throw Error(ErrorKind::type, "quantize", "block dtype can't be written on GPUs",
-                name(out.dtype));
+  if (!dtypes::kWrittenBlocks.contains(out.dtype)) {
+    throw Error(ErrorKind::type, "quantize", "block dtype can only be read", name(out.dtype));
   }
   const int last = in.layout.rank() - 1;
   const int64_t values = info(out.dtype).block_elems, step = in.layout.stride(last);

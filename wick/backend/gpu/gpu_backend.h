@@ -35,6 +35,7 @@ class GpuBackend final : public Backend {
   void set_memory_limit(size_t bytes) override;
   void reset_peak_memory() override;
   int64_t rows_in_cache() const override { return 0; }
+  bool runs_ahead() const override { return true; }
   void trim() override;
 
   // move.cpp
@@ -107,10 +108,12 @@ class GpuBackend final : public Backend {
   // attention.cpp
   void attention(const View& out, const ConstView& q, const ConstView& k, const ConstView& v,
                  const AttentionParams& params, const AttentionBias& bias) override;
+  void attention_of_pages(const View& out, const ConstView& q, const ConstView& k,
+                          const ConstView& v, const PagedSequences& sequences,
+                          const AttentionParams& params, const ConstView& slopes) override;
   void cached_attention(const View& out, const ConstView& qkv,
                         const CachedAttention& where) override;
-  void sample(const SampleState& state, const ConstView& logits,
-              const SamplerOptions& options) override;
+  void sample(const SampleState& state, const ConstView& logits) override;
 
  private:
   Gpu gpu_;

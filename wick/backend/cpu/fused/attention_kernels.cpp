@@ -424,11 +424,14 @@ WICK_FN int64_t pack_turned([[maybe_unused]] const AttentionTask& task,
 #endif
 }
 
-/// A chunk of keys and values as f32 in working memory; lanes beyond them are +0.
+/// Keys and values of a chunk from its `first` on as f32 in working memory; lanes beyond them are
+/// +0.
 template <class T>
-WICK_NOINLINE void pack(const AttentionTask& task, const Work& work, const T* k, const T* v,
+WICK_NOINLINE void pack(const AttentionTask& task, Work work, const T* k, const T* v, int64_t first,
                         int64_t keys) {
-  const int64_t padded = (keys + kWidth - 1) / kWidth * kWidth;
+  work.k += first;
+  work.v += first * work.e_padded;
+  const int64_t padded = (first + keys + kWidth - 1) / kWidth * kWidth - first;
   const int64_t turned = pack_turned(task, work, k, keys);
   for (int64_t i = 0; i < task.d; ++i) {
     float* to = work.k + i * kAttentionChunk;
@@ -490,6 +493,27 @@ void write_rows(const AttentionTask& task, const Work& work) {
   }
 }
 
+/// Keys of a task that lie in one piece: the first of them, and how many there are at most.
+template <class T>
+struct Piece {
+  const T *k, *v;
+  int64_t keys;
+
+  WICK_FN Piece(const AttentionTask& task, int64_t key) {
+    k = static_cast<const T*>(task.k), v = static_cast<const T*>(task.v);
+    keys = task.keys - key;
+    if (task.table != nullptr) {
+      const auto page = static_cast<int64_t>(task.table[key / task.page_keys * task.table_step]);
+      k += page * task.k_page;
+      v += page * task.v_page;
+      key %= task.page_keys;
+      keys = smaller(keys, task.page_keys - key);
+    }
+    k += key * task.k_key;
+    v += key * task.v_key;
+  }
+};
+
 template <class T>
 void attend(const AttentionTask& task) {
   const int64_t rows = task.queries * task.heads;
@@ -510,7 +534,9 @@ void attend(const AttentionTask& task) {
   if (task.dtype == 2) read_queries<float>(task, work);
 
   // One or two passes read the keys where they lie; more go through the packed chunk.
-  const bool direct = rows <= 2 * kAttentionRows &&
+  const bool whole_chunks =
+      task.table == nullptr || task.page_keys % kAttentionChunk == 0 || task.keys <= task.page_keys;
+  const bool direct = rows <= 2 * kAttentionRows && whole_chunks &&
                       (task.k_key == 1 || (kTurnsKeys && task.k_step == 1)) && task.v_step == 1 &&
                       task.e % kWidth == 0;
   const int64_t width = (task.e + kWidth - 1) / kWidth * kWidth;
@@ -519,10 +545,17 @@ void attend(const AttentionTask& task) {
   const int64_t high = smaller(last_query + task.high, task.keys);
   for (int64_t chunk = low / kAttentionChunk * kAttentionChunk; chunk < high;
        chunk += kAttentionChunk) {
-    const auto* k = static_cast<const T*>(task.k) + chunk * task.k_key;
-    const auto* v = static_cast<const T*>(task.v) + chunk * task.v_key;
+    const Piece<T> here(task, chunk);
     work.chunk = chunk;
-    if (!direct) pack(task, work, k, v, smaller(high - chunk, kAttentionChunk));
+    if (!direct) {
+      const int64_t end = smaller(high, chunk + kAttentionChunk);
+      for (int64_t key = chunk; key < end;) {
+        const Piece<T> piece(task, key);
+        const int64_t keys = smaller(end - key, piece.keys);
+        pack(task, work, piece.k, piece.v, key - chunk, keys);
+        key += keys;
+      }
+    }
     for (int64_t row = 0; row < rows;) {
       const int count = pass_rows(rows - row);
       Range range[kAttentionRows];
@@ -535,8 +568,8 @@ void attend(const AttentionTask& task) {
         first[r] = begin >= chunk;
       }
       if (direct) {
-        passes(task, work, row, count, k, task.k_key, task.k_step, v, task.v_key, width, range,
-               first);
+        passes(task, work, row, count, here.k, task.k_key, task.k_step, here.v, task.v_key, width,
+               range, first);
       } else {
         passes<float>(task, work, row, count, work.k, 1, kAttentionChunk, work.v, work.e_padded,
                       width, range, first);

@@ -1,6 +1,9 @@
 // Ops that stand for several others in a row: on a CPU they are done one after another.
 
+#include <algorithm>
 #include <cstring>
+#include <string>
+#include <vector>
 
 #include "wick/backend/cpu/cpu_backend.h"
 #include "wick/backend/cpu/linear/weight.h"
@@ -29,24 +32,71 @@ class Temporary {
   void* data_;
 };
 
-/// Columns [from, from + heads · size) of rows [t, ..] as [1, heads, t, size].
-Layout heads_of(const Layout& rows, int64_t from, int64_t heads, int64_t size) {
+/// Columns [from, from + heads · size) of `count` rows from `first` on of [t, ..], as
+/// [1, heads, count, size].
+Layout heads_of(const Layout& rows, int64_t first, int64_t count, int64_t from, int64_t heads,
+                int64_t size) {
   const int64_t row = rows.stride(0), element = rows.stride(1);
-  return Layout({1, heads, rows.shape()[0], size}, {0, size * element, row, element},
-                rows.offset() + from * element);
+  return Layout({1, heads, count, size}, {0, size * element, row, element},
+                rows.offset() + first * row + from * element);
 }
 
-/// Positions [from, from + count) of a cache [g, capacity, size] as [1, g, count, size].
-Layout positions_of(const Layout& cache, int64_t from, int64_t count) {
-  return cache.narrow(1, from, count).unsqueeze(0);
+uint32_t word_at(const ConstView& words, int64_t offset) {
+  uint32_t word = 0;
+  std::memcpy(&word, static_cast<const uint32_t*>(words.data) + words.layout.offset() + offset,
+              sizeof word);
+  return word;
 }
+
+/// Where the positions of one sequence lie in a cache of pages.
+class SequencePages {
+ public:
+  /// Errors: a position outside the tables; a page out of range.
+  SequencePages(const CachedAttention& where, int64_t sequence, int64_t first, int64_t count)
+      : tables_(where.tables), sequence_(sequence), size_(where.keys.layout.shape()[2]) {
+    const int64_t end = first + count, pages = where.keys.layout.shape()[0];
+    const int64_t entries = tables_.data == nullptr ? 1 : tables_.layout.shape()[1];
+    if (end > entries * size_ || end > where.cos.layout.shape()[0]) {
+      throw Error(ErrorKind::index, "cached_attention", "position outside the cache",
+                  std::to_string(end - 1));
+    }
+    for (int64_t i = 0; i * size_ < end; ++i) {
+      if (page_of(i) < pages) continue;
+      throw Error(ErrorKind::index, "cached_attention", "page out of range",
+                  std::to_string(page_of(i)), "there are " + std::to_string(pages));
+    }
+  }
+
+  /// Casts rows [1, heads, count, width] into the positions from `first` on.
+  void store(CpuBackend& backend, const View& cache, const ConstView& rows, int64_t first) const {
+    const int64_t end = first + rows.layout.shape()[2];
+    for (int64_t at = first; at < end;) {
+      const int64_t count = std::min(end - at, size_ - at % size_);
+      const Layout page = cache.layout.narrow(0, page_of(at / size_), 1);
+      backend.cast({cache.data, cache.dtype, page.narrow(2, at % size_, count)},
+                   {rows.data, rows.dtype, rows.layout.narrow(2, at - first, count)});
+      at += count;
+    }
+  }
+
+ private:
+  int64_t page_of(int64_t i) const {
+    if (tables_.data == nullptr) return 0;
+    return word_at(tables_, sequence_ * tables_.layout.stride(0) + i * tables_.layout.stride(1));
+  }
+
+  ConstView tables_;
+  int64_t sequence_, size_;
+};
 
 void product(CpuBackend& backend, const View& out, const ConstView& x,
              const PreparedWeight& weight) {
-  if (is_block(weight.dtype)) {
+  if (!is_block(weight.dtype)) {
+    linear_float(backend.isa(), out, x, weight);
+  } else if (dtypes::kOwnProducts.contains(weight.dtype)) {
     linear_quantized(backend.isa(), out, x, weight);
   } else {
-    linear_float(backend.isa(), out, x, weight);
+    linear_decoded(backend.isa(), out, x, weight);
   }
 }
 
@@ -80,37 +130,51 @@ void CpuBackend::linear(const View& out, const ConstView& x, const PreparedWeigh
 
 void CpuBackend::cached_attention(const View& out, const ConstView& qkv,
                                   const CachedAttention& where) {
-  const int64_t t = qkv.layout.shape()[0], g = where.keys.layout.shape()[0];
-  const int64_t d = where.keys.layout.shape()[2], e = where.values.layout.shape()[2];
+  const View &keys = where.keys, &values = where.values;
+  const int64_t t = qkv.layout.shape()[0], g = keys.layout.shape()[1];
+  const int64_t d = keys.layout.shape()[3], e = values.layout.shape()[3];
   const int64_t h = out.layout.shape()[1] / e;
   if (t == 0) return;
-  uint32_t first = 0;
-  std::memcpy(&first,
-              static_cast<const uint32_t*>(where.positions.data) + where.positions.layout.offset(),
-              sizeof first);
-  const int64_t start = first, end = start + t;
-  if (end > where.keys.layout.shape()[1] || end > where.cos.layout.shape()[0]) {
-    throw Error(ErrorKind::index, "cached_attention", "position outside the cache",
-                std::to_string(end - 1));
+  const int64_t sequences = where.tables.data == nullptr ? 1 : where.tables.layout.shape()[0];
+  const int64_t each = t / sequences;
+  const Temporary q(*this, {h, t, d}), k(*this, {1, g, each, d});
+  std::vector<uint32_t> lengths;
+  // All is checked before anything is stored.
+  std::vector<SequencePages> pages;
+  for (int64_t i = 0; i < sequences; ++i) {
+    const auto first =
+        int64_t{word_at(where.positions, i * each * where.positions.layout.stride(0))};
+    pages.emplace_back(where, i, first, each);
+    lengths.push_back(static_cast<uint32_t>(first + each));
   }
-  const ConstView cos{where.cos.data, DType::f32, where.cos.layout.narrow(0, start, t)};
-  const ConstView sin{where.sin.data, DType::f32, where.sin.layout.narrow(0, start, t)};
-  const auto columns = [&](int64_t from, int64_t heads, int64_t size) {
-    return ConstView{qkv.data, qkv.dtype, heads_of(qkv.layout, from, heads, size)};
+  for (int64_t i = 0; i < sequences; ++i) {
+    const int64_t row = i * each, first = int64_t{lengths[static_cast<size_t>(i)]} - each;
+    const auto columns = [&](int64_t from, int64_t heads, int64_t size) {
+      return ConstView{qkv.data, qkv.dtype, heads_of(qkv.layout, row, each, from, heads, size)};
+    };
+    const ConstView cos{where.cos.data, DType::f32, where.cos.layout.narrow(0, first, each)};
+    const ConstView sin{where.sin.data, DType::f32, where.sin.layout.narrow(0, first, each)};
+    View turned = q.view();
+    turned.layout = turned.layout.narrow(1, row, each).unsqueeze(0);
+    rope(turned, columns(0, h, d), cos, sin, true);
+    rope(k.view(), columns(h * d, g, d), cos, sin, true);
+    const SequencePages& own = pages[static_cast<size_t>(i)];
+    own.store(*this, keys, k.view(), first);
+    own.store(*this, values, columns((h + g) * d, g, e), first);
+  }
+  const Layout &ol = out.layout, &ql = q.view().layout;
+  const auto by_sequence = [&](const Layout& l, int64_t row, int64_t head, int64_t x,
+                               int64_t width) {
+    return Layout({sequences, h, each, width}, {each * row, head, row, x}, l.offset());
   };
-  const Temporary q(*this, {1, h, t, d}), k(*this, {1, g, t, d});
-  rope(q.view(), columns(0, h, d), cos, sin, true);
-  rope(k.view(), columns(h * d, g, d), cos, sin, true);
-  const View &keys = where.keys, &values = where.values;
-  const auto store = [&](const View& cache, const ConstView& rows) {
-    const View to{cache.data, cache.dtype, positions_of(cache.layout, start, t)};
-    cast(to, rows);
-  };
-  store(keys, k.view());
-  store(values, columns((h + g) * d, g, e));
-  attention({out.data, out.dtype, heads_of(out.layout, 0, h, e)}, q.view(),
-            {keys.data, keys.dtype, positions_of(keys.layout, 0, end)},
-            {values.data, values.dtype, positions_of(values.layout, 0, end)}, where.params, {});
+  static constexpr uint32_t kOnlyPage[] = {0};
+  const ConstView one_table{kOnlyPage, DType::u32, Layout::contiguous({1, 1})};
+  const ConstView ends{lengths.data(), DType::u32, Layout::contiguous({sequences})};
+  attention_of_pages(
+      {out.data, out.dtype, by_sequence(ol, ol.stride(0), e * ol.stride(1), ol.stride(1), e)},
+      {q.view().data, DType::f32, by_sequence(ql, ql.stride(1), ql.stride(0), ql.stride(2), d)},
+      keys, values, {where.tables.data == nullptr ? one_table : where.tables, ends}, where.params,
+      {});
 }
 
 namespace {

@@ -39,6 +39,9 @@ struct AttentionTask {
   int64_t out_head, out_query, out_step;
   int64_t first_query, queries, heads;
   int64_t keys, d, e;
+  /// The sequence's pages; null: keys lie in one piece. Page i holds keys from i · page_keys on.
+  const uint32_t* table;
+  int64_t table_step, page_keys, k_page, v_page;  // k_page, v_page: from a page to the next
   /// Query i sees keys [i + low, i + high) within [0, keys).
   int64_t low, high;
   float scale, soft_cap;

@@ -1,11 +1,11 @@
 // Blocks to floats and back; compiled once for every instruction set.
 //
-// Computes what wick/math/blocks.h and k_blocks.h define, block by block and in order; the bits
+// Computes what wick/math/quants.h defines, block by block and in order; the bits
 // don't depend on the instruction set. Bytes moved: each once in and once out.
 
 #include "wick/backend/cpu/linear/block_kernels.h"
 
-#include "wick/math/k_blocks.h"
+#include "wick/math/quants.h"
 
 namespace wick::cpu::WICK_ISA {
 namespace {
@@ -38,11 +38,6 @@ void half_from_f32(const float* in, int64_t n, uint16_t* out) {
   for (int64_t i = 0; i < n; ++i) out[i] = math::from_f32<Half>(in[i]).bits;
 }
 
-template <class Block>
-constexpr BlockCodec both() {
-  return {quantize<Block>, dequantize<Block>};
-}
-
 template <class Half>
 constexpr HalfCodec half() {
   return {half_to_f32<Half>, half_from_f32<Half>};
@@ -50,16 +45,15 @@ constexpr HalfCodec half() {
 
 constexpr BlockKernels make_table() {
   BlockKernels table{{}, half<math::f16>(), half<math::bf16>()};
-  const auto block = [&table](DType dtype) -> BlockCodec& {
-    return table.blocks[static_cast<int>(dtype) - kRealDTypeCount];
-  };
-  block(DType::q4_0) = both<math::BlockQ4_0>();
-  block(DType::q4_1) = both<math::BlockQ4_1>();
-  block(DType::q5_0) = both<math::BlockQ5_0>();
-  block(DType::q5_1) = {nullptr, dequantize<math::BlockQ5_1>};
-  block(DType::q8_0) = both<math::BlockQ8_0>();
-  block(DType::q4_k) = both<math::BlockQ4_K>();
-  block(DType::q6_k) = both<math::BlockQ6_K>();
+#define WICK_OF_written(Block) quantize<Block>
+#define WICK_OF_read(Block) nullptr
+#define WICK_QUANT(name, Type, number, values, bytes, bits, offset, part, scale, at, minimum_at, \
+                   products, writes, file_type, reach)                                           \
+  table.blocks[quant_index(DType::name)] = {WICK_OF_##writes(math::Block##Type),                 \
+                                            dequantize<math::Block##Type>};
+#include "wick/math/quants.def"
+#undef WICK_OF_written
+#undef WICK_OF_read
   return table;
 }
 

@@ -3,11 +3,12 @@
 #include <cstdint>
 
 #include "wick/backend/cpu/isa.h"
-#include "wick/base/dtype.h"
+#include "wick/base/quant.h"
 
 namespace wick::cpu {
 
-/// Conversions between dense floats and the blocks of one dtype; null where there is none.
+/// Conversions between dense floats and the blocks of one dtype; quantize is null where it is only
+/// read.
 struct BlockCodec {
   void (*quantize)(const float* in, int64_t blocks, uint8_t* out);
   void (*dequantize)(const uint8_t* in, int64_t blocks, float* out);
@@ -20,20 +21,18 @@ struct HalfCodec {
 };
 
 struct BlockKernels {
-  BlockCodec blocks[kDTypeCount - kRealDTypeCount];  ///< by block dtype
+  BlockCodec blocks[kBlockDTypeCount];
   HalfCodec f16, bf16;
 
-  constexpr const BlockCodec& of(DType dtype) const {
-    return blocks[static_cast<int>(dtype) - kRealDTypeCount];
-  }
+  constexpr const BlockCodec& of(DType dtype) const { return blocks[quant_index(dtype)]; }
 };
 
-/// True when every block dtype of weights is made and read.
+/// True when every block dtype is read, and those are made that the table says are.
 constexpr bool complete(const BlockKernels& table) {
-  for (int d = kRealDTypeCount; d < kDTypeCount; ++d) {
-    if (!dtypes::kWeights.contains(static_cast<DType>(d))) continue;
-    const BlockCodec& codec = table.blocks[d - kRealDTypeCount];
-    if (codec.quantize == nullptr || codec.dequantize == nullptr) return false;
+  for (const QuantInfo& type : kQuants) {
+    const BlockCodec& codec = table.of(type.dtype);
+    const bool makes = codec.quantize != nullptr;
+    if (codec.dequantize == nullptr || makes != type.written.has_value()) return false;
   }
   return table.f16.to_f32 != nullptr && table.f16.from_f32 != nullptr &&
          table.bf16.to_f32 != nullptr && table.bf16.from_f32 != nullptr;

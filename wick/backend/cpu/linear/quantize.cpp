@@ -14,12 +14,6 @@ namespace {
 constexpr int64_t kRunElems = 512;  // converted at a time, by way of the stack
 constexpr int64_t kGrainElems = 16384;
 
-BlockCodec codec_of(const BlockKernels& kernels, const char* op, DType dtype) {
-  const BlockCodec codec = kernels.of(dtype);
-  if (codec.dequantize != nullptr) return codec;
-  throw Error(ErrorKind::type, op, "block dtype not supported on cpu", std::string(name(dtype)));
-}
-
 /// Elements [at, at + n) steps of `stride` of the float side, as dense floats and back.
 void read_values(const BlockKernels& kernels, const ConstView& view, int64_t at, int64_t stride,
                  int64_t n, float* out) {
@@ -79,7 +73,7 @@ void CpuBackend::quantize(const View& out, const ConstView& in) {
   if (!is_block(out.dtype)) return cast(out, in);
   if (in.layout.elems() == 0) return;
   const BlockKernels& kernels = WICK_SELECT_KERNELS(isa_, block_kernels, v4);
-  const BlockCodec codec = codec_of(kernels, "quantize", out.dtype);
+  const BlockCodec codec = kernels.of(out.dtype);
   if (codec.quantize == nullptr) {
     throw Error(ErrorKind::type, "quantize", "block dtype can only be read",
                 std::string(name(out.dtype)));
@@ -99,7 +93,7 @@ void CpuBackend::dequantize(const View& out, const ConstView& in) {
   if (!is_block(in.dtype)) return cast(out, in);
   if (out.layout.elems() == 0) return;
   const BlockKernels& kernels = WICK_SELECT_KERNELS(isa_, block_kernels, v4);
-  const BlockCodec codec = codec_of(kernels, "dequantize", in.dtype);
+  const BlockCodec codec = kernels.of(in.dtype);
   const int64_t stride = out.layout.stride(out.layout.rank() - 1);
   const int64_t block = info(in.dtype).block_elems;
   for_each_run(out.layout, block, [&](int64_t row, int64_t first, int64_t blocks) {

@@ -412,23 +412,38 @@ constexpr QuantizedTypeKernels type_kernels(int prompt_columns) {
           kReadInPlace<T> ? 0 : kRows * Unpacked<T>::kBlockBytes};
 }
 
+/// Register tiles (panels × columns), from the number of registers: 32 of 16 rows, 16 of 8 rows, or
+/// what a compiler makes of it; then the fewest columns for them.
+template <class T>
+constexpr QuantizedTypeKernels chosen_kernels() {
+#if defined(__AVX512VNNI__)
+  constexpr int columns = T::kQuants == Quants::six ? 4 : 5;
+  return type_kernels<T, 2, columns>(T::kQuants == Quants::bytes ? 32 : 40);
+#elif defined(__AVX512BW__)
+  constexpr bool nibbles = T::kQuants == Quants::nibbles;
+  return type_kernels<T, nibbles ? 2 : 1, nibbles ? 5 : 6>(nibbles ? 24 : 30);
+#else
+  constexpr bool narrow = T::kQuants == Quants::five || T::kQuants == Quants::six;
+  return type_kernels<T, 1, 4>(narrow ? 16 : 24);
+#endif
+}
+
+constexpr QuantizedKernels make_table() {
+  QuantizedKernels table{load_row, {}};
+#define WICK_OF_own(name, Type) table.types[quant_index(DType::name)] = chosen_kernels<Type>();
+#define WICK_OF_decoded(name, Type)
+#define WICK_QUANT(name, Type, number, values, bytes, bits, offset, part, scale, at, minimum_at, \
+                   products, writes, file_type, reach)                                           \
+  WICK_OF_##products(name, Type)
+#include "wick/math/quants.def"
+#undef WICK_OF_own
+#undef WICK_OF_decoded
+  return table;
+}
+
 }  // namespace
 
-// Register tiles (panels × columns), from the number of registers: 32 of 16 rows, 16 of 8 rows, or
-// what a compiler makes of it.
-constexpr QuantizedKernels quantized_kernels = {
-    load_row,
-#if defined(__AVX512VNNI__)
-    {type_kernels<Q4_0, 2, 5>(40), type_kernels<Q4_1, 2, 5>(40), type_kernels<Q5_0, 2, 5>(40),
-     type_kernels<Q8_0, 2, 5>(32), type_kernels<Q4_K, 2, 5>(40), type_kernels<Q6_K, 2, 4>(40)}
-#elif defined(__AVX512BW__)
-    {type_kernels<Q4_0, 2, 5>(24), type_kernels<Q4_1, 2, 5>(24), type_kernels<Q5_0, 1, 6>(30),
-     type_kernels<Q8_0, 1, 6>(30), type_kernels<Q4_K, 2, 5>(24), type_kernels<Q6_K, 1, 6>(30)}
-#else
-    {type_kernels<Q4_0, 1, 4>(24), type_kernels<Q4_1, 1, 4>(24), type_kernels<Q5_0, 1, 4>(16),
-     type_kernels<Q8_0, 1, 4>(24), type_kernels<Q4_K, 1, 4>(24), type_kernels<Q6_K, 1, 4>(16)}
-#endif
-};
+constexpr QuantizedKernels quantized_kernels = make_table();
 static_assert(complete(quantized_kernels));
 
 }  // namespace wick::cpu::WICK_ISA

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "wick/backend/cpu/isa.h"
-#include "wick/base/dtype.h"
+#include "wick/base/quant.h"
 
 namespace wick::cpu {
 
@@ -60,26 +60,22 @@ struct QuantizedTypeKernels {
 };
 
 inline constexpr int kDecodeWidth = 8;
-inline constexpr int kQuantizedTypes = 6;  // q4_0 q4_1 q5_0 q8_0 q4_k q6_k
 
 struct QuantizedKernels {
   /// Converts n activations at x + i·stride to floats.
   void (*load_row)(ActivationType type, const void* x, int64_t stride, int64_t n, float* out);
-  QuantizedTypeKernels types[kQuantizedTypes];
+  QuantizedTypeKernels types[kBlockDTypeCount];  ///< none where the dtype has no kernels of its own
 };
 
-/// True when every block dtype of weights has all of its kernels.
+/// True when every block dtype of kOwnProducts has all of its kernels.
 constexpr bool complete(const QuantizedKernels& table) {
-  int blocks = 0;
-  for (int d = kRealDTypeCount; d < kDTypeCount; ++d) {
-    blocks += dtypes::kWeights.contains(static_cast<DType>(d)) ? 1 : 0;
+  for (const QuantInfo& quant : kQuants) {
+    const QuantizedTypeKernels& type = table.types[quant_index(quant.dtype)];
+    const bool has_all =
+        type.quantize_tile != nullptr && type.decode != nullptr && type.prompt != nullptr;
+    if (has_all != dtypes::kOwnProducts.contains(quant.dtype)) return false;
   }
-  for (const QuantizedTypeKernels& type : table.types) {
-    if (type.quantize_tile == nullptr || type.decode == nullptr || type.prompt == nullptr) {
-      return false;
-    }
-  }
-  return blocks == kQuantizedTypes && table.load_row != nullptr;
+  return table.load_row != nullptr;
 }
 
 /// Columns cut into tiles as even as can be: the first `wide` have `width` columns, the others one

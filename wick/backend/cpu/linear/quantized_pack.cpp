@@ -197,41 +197,26 @@ void pack_super_panel(const uint8_t* const* rows, int64_t blocks, uint8_t* panel
 }
 
 template <class T>
-constexpr QuantizedPacking packing(int kernels) {
-  return {kernels, Packed<T>::panel_bytes, pack_panel<T>};
+void pack(const uint8_t* const* rows, int64_t blocks, uint8_t* panel) {
+  if constexpr (T::kSuper) {
+    pack_super_panel<T>(rows, blocks, panel);
+  } else {
+    pack_panel<T>(rows, blocks, panel);
+  }
 }
-template <class T>
-constexpr QuantizedPacking super_packing(int kernels) {
-  return {kernels, Packed<T>::panel_bytes, pack_super_panel<T>};
-}
-
-constexpr QuantizedPacking kQ4_0 = packing<Q4_0>(0);
-constexpr QuantizedPacking kQ4_1 = packing<Q4_1>(1);
-constexpr QuantizedPacking kQ5_0 = packing<Q5_0>(2);
-constexpr QuantizedPacking kQ8_0 = packing<Q8_0>(3);
-constexpr QuantizedPacking kQ4_K = super_packing<Q4_K>(4);
-constexpr QuantizedPacking kQ6_K = super_packing<Q6_K>(5);
 
 }  // namespace
 
-const QuantizedPacking& quantized_packing(DType dtype) {
-  switch (dtype) {
-    case DType::q4_0:
-      return kQ4_0;
-    case DType::q4_1:
-      return kQ4_1;
-    case DType::q5_0:
-      return kQ5_0;
-    case DType::q8_0:
-      return kQ8_0;
-    case DType::q4_k:
-      return kQ4_K;
-    case DType::q6_k:
-      return kQ6_K;
-    default:
-      throw Error(ErrorKind::type, "linear", "weight dtype has no int8 products on cpu",
-                  std::string(name(dtype)));
-  }
+QuantizedPacking quantized_packing(DType dtype) {
+#define WICK_OF_own(name, Type) \
+  if (dtype == DType::name) return {Packed<Type>::panel_bytes, pack<Type>};
+#define WICK_OF_decoded(name, Type)
+#define WICK_QUANT(name, Type, number, values, bytes, bits, offset, part, scale, at, minimum_at, \
+                   products, writes, file_type, reach)                                           \
+  WICK_OF_##products(name, Type)
+#include "wick/math/quants.def"
+  throw Error(ErrorKind::type, "linear", "weight dtype has no int8 products on cpu",
+              std::string(name(dtype)));
 }
 
 }  // namespace wick::cpu

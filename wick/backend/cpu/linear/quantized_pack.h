@@ -8,13 +8,12 @@ namespace wick::cpu {
 
 /// How weights of one block dtype are packed; see quantized_types.h for the layout.
 struct QuantizedPacking {
-  int kernels;  // its row of QuantizedKernels::types
   int64_t (*panel_bytes)(int64_t blocks);
   /// Packs 16 rows of `blocks` blocks, each in file layout, into one panel.
   void (*pack_panel)(const uint8_t* const* rows, int64_t blocks, uint8_t* panel);
 };
 
 /// The packing of a dtype. Errors: not a weight dtype with int8 products.
-const QuantizedPacking& quantized_packing(DType dtype);
+QuantizedPacking quantized_packing(DType dtype);
 
 }  // namespace wick::cpu

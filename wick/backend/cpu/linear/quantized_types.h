@@ -24,7 +24,7 @@
 // order a processor doesn't see the stream.
 // Rows past the last and blocks past the last are zeros: their scale makes them count for nothing.
 //
-// A type is one struct of constants here; unpacking follows from them (quantized_sources.h).
+// A type is its row of wick/math/quants.def; unpacking follows from it (quantized_sources.h).
 
 namespace wick::cpu {
 
@@ -36,71 +36,33 @@ inline constexpr int kChunkBlocks = 8;
 /// What a quant is, unsigned: 4, 5 or 6 bits (the low four in nibbles), or a byte.
 enum class Quants : uint8_t { nibbles, five, six, bytes };
 
-/// value = d·(q − 8).
-struct Q4_0 {
-  static constexpr Quants kQuants = Quants::nibbles;
-  static constexpr int kUnitBlocks = 2;
-  static constexpr bool kHasMin = false;
-  static constexpr bool kSuper = false;    // d is the unit's, and blocks have factors
-  static constexpr int kParts = 1;         // of a block, each with a factor of its own
-  static constexpr int kOffset = 8;        // value = d·(q − kOffset) + m, q unsigned as packed
-  static constexpr int kSharedBlocks = 1;  // whose activations share a scale
+/// A row of quants.def. value = d·f·(q − kOffset) + m: in superblocks f is the factor of a block or
+/// a half of it, and m that of a block times −dmin; else f is 1. Quants of eight bits are signed in
+/// the file; their sign bits are flipped when packed, which adds 128.
+template <int kBits, int kFileOffset, int kValues, int kPart, bool kMinimum>
+struct QuantizedType {
+  static constexpr Quants kQuants = kBits == 4   ? Quants::nibbles
+                                    : kBits == 5 ? Quants::five
+                                    : kBits == 6 ? Quants::six
+                                                 : Quants::bytes;
+  static constexpr bool kHasMin = kMinimum;
+  static constexpr bool kSuper = kValues > kBlockElems;  // d is the unit's, and blocks have factors
+  static constexpr int kParts = kBlockElems / kPart;  // of a block, each with a factor of its own
+  static constexpr int kOffset = kBits == 8 ? 128 : kFileOffset;
+  /// So many blocks that a unit is a multiple of 64 bytes.
+  static constexpr int kUnitBlocks = kSuper ? kValues / kBlockElems : kMinimum ? 1 : 2;
+  static constexpr int kSharedBlocks =
+      kSuper && kMinimum ? 4 : 1;  // whose activations share a scale
 };
-
-/// value = d·q + m.
-struct Q4_1 {
-  static constexpr Quants kQuants = Quants::nibbles;
-  static constexpr int kUnitBlocks = 1;
-  static constexpr bool kHasMin = true;
-  static constexpr bool kSuper = false;
-  static constexpr int kParts = 1;
-  static constexpr int kOffset = 0;
-  static constexpr int kSharedBlocks = 1;
-};
-
-/// value = d·q, q signed in the file; its sign bit is flipped when packed, which adds 128.
-struct Q8_0 {
-  static constexpr Quants kQuants = Quants::bytes;
-  static constexpr int kUnitBlocks = 2;
-  static constexpr bool kHasMin = false;
-  static constexpr bool kSuper = false;
-  static constexpr int kParts = 1;
-  static constexpr int kOffset = 128;
-  static constexpr int kSharedBlocks = 1;
-};
-
-/// value = d·(q − 16).
-struct Q5_0 {
-  static constexpr Quants kQuants = Quants::five;
-  static constexpr int kUnitBlocks = 2;
-  static constexpr bool kHasMin = false;
-  static constexpr bool kSuper = false;
-  static constexpr int kParts = 1;
-  static constexpr int kOffset = 16;
-  static constexpr int kSharedBlocks = 1;
-};
-
-/// value = d·(sc·q) + (−dmin)·m, the factors sc and m of a block.
-struct Q4_K {
-  static constexpr Quants kQuants = Quants::nibbles;
-  static constexpr int kUnitBlocks = 8;
-  static constexpr bool kHasMin = true;
-  static constexpr bool kSuper = true;
-  static constexpr int kParts = 1;
-  static constexpr int kOffset = 0;
-  static constexpr int kSharedBlocks = 4;
-};
-
-/// value = d·(sc·(q − 32)), the factor sc of a half block.
-struct Q6_K {
-  static constexpr Quants kQuants = Quants::six;
-  static constexpr int kUnitBlocks = 8;
-  static constexpr bool kHasMin = false;
-  static constexpr bool kSuper = true;
-  static constexpr int kParts = 2;
-  static constexpr int kOffset = 32;
-  static constexpr int kSharedBlocks = 1;
-};
+#define WICK_OF_own(Type, ...) \
+  struct Type : QuantizedType<__VA_ARGS__> {};
+#define WICK_OF_decoded(...)
+#define WICK_QUANT(name, Type, number, values, bytes, bits, offset, part, scale, at, minimum_at, \
+                   products, writes, file_type, reach)                                           \
+  WICK_OF_##products(Type, bits, offset, values, part, (minimum_at) >= 0)
+#include "wick/math/quants.def"
+#undef WICK_OF_own
+#undef WICK_OF_decoded
 
 /// Offsets inside a unit, and sizes, that follow from a type's constants.
 template <class T>

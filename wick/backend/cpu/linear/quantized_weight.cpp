@@ -20,7 +20,7 @@ namespace wick::cpu {
 namespace {
 
 struct QuantizedWeight final : PreparedWeight {
-  const QuantizedPacking* packing = nullptr;
+  QuantizedPacking packing{};
   WeightMemory memory;
 };
 
@@ -189,13 +189,13 @@ std::unique_ptr<PreparedWeight> prepare_quantized(Isa, std::span<const ConstView
   auto weight = std::make_unique<QuantizedWeight>();
   const DType dtype = parts.front().dtype;
   const StackedRows rows(parts);
-  weight->packing = &quantized_packing(dtype);
+  weight->packing = quantized_packing(dtype);
   weight->dtype = dtype;
   weight->n = rows.count();
   weight->k = parts.front().layout.shape()[1];
   const int64_t blocks = weight->k / kBlockElems;
   const int64_t panels = (weight->n + kPanelRows - 1) / kPanelRows;
-  const int64_t panel_bytes = weight->packing->panel_bytes(blocks);
+  const int64_t panel_bytes = weight->packing.panel_bytes(blocks);
   weight->bytes = static_cast<size_t>(panels * panel_bytes);
   weight->memory = WeightMemory(weight->bytes);
 
@@ -207,8 +207,8 @@ std::unique_ptr<PreparedWeight> prepare_quantized(Isa, std::span<const ConstView
     for (int r = 0; r < kPanelRows; ++r) {
       pointers[r] = read[r].data != nullptr ? read[r].data : zeros.data();
     }
-    weight->packing->pack_panel(pointers, blocks,
-                                static_cast<uint8_t*>(weight->memory.data()) + panel * panel_bytes);
+    weight->packing.pack_panel(pointers, blocks,
+                               static_cast<uint8_t*>(weight->memory.data()) + panel * panel_bytes);
   });
   return weight;
 }
@@ -217,11 +217,11 @@ void linear_quantized(Isa isa, const View& out, const ConstView& x, const Prepar
   const auto& packed = static_cast<const QuantizedWeight&>(weight);
   if (out.layout.elems() == 0) return;
   const QuantizedKernels& kernels = WICK_SELECT_KERNELS(isa, quantized_kernels, v4_vnni);
-  const QuantizedTypeKernels& type = kernels.types[packed.packing->kernels];
+  const QuantizedTypeKernels& type = kernels.types[quant_index(weight.dtype)];
   const int64_t columns = out.layout.elems() / weight.n;
   const int64_t blocks = weight.k / kBlockElems;
   const int64_t panels = (weight.n + kPanelRows - 1) / kPanelRows;
-  const int64_t panel_bytes = packed.packing->panel_bytes(blocks);
+  const int64_t panel_bytes = packed.packing.panel_bytes(blocks);
   const int last = out.layout.rank() - 1;
 
   const RowStarts x_rows(x.layout, columns), out_rows(out.layout, columns);

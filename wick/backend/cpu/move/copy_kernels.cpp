@@ -5,7 +5,6 @@
 
 #include "wick/backend/cpu/move/move_kernels.h"
 #include "wick/backend/cpu/tile.h"
-#include "wick/math/k_blocks.h"
 
 namespace wick::cpu::WICK_ISA {
 namespace {
@@ -182,42 +181,13 @@ void transpose(char* out, int64_t out_stride, const char* in, int64_t in_stride,
   }
 }
 
-// ---- Blocks ----
-
-/// Consecutive blocks to f32: reads a block's bytes, writes 128.
-template <class Block>
-void dequantize(int64_t blocks, float* out, const void* memory) {
-  const char* in = static_cast<const char*>(memory);
-  for (int64_t i = 0; i < blocks; ++i) {
-    Block block;
-    __builtin_memcpy(&block, in + i * static_cast<int64_t>(sizeof(Block)), sizeof(Block));
-    math::dequantize(block, out + i * math::kBlockValues<Block>);
-  }
-}
-
-constexpr MoveKernels make_table() {
-  using math::u16, math::u32, math::u64, math::u8;
-  MoveKernels table{copy,
-                    {reverse<u8>, reverse<u16>, reverse<u32>, reverse<u64>},
-                    {fill<u8>, fill<u16>, fill<u32>, fill<u64>},
-                    {transpose<u8>, transpose<u16>, transpose<u32>, transpose<u64>},
-                    {}};
-  auto block = [&table](DType dtype) -> DequantizeKernel& {
-    return table.dequantize[static_cast<int>(dtype) - kRealDTypeCount];
-  };
-  block(DType::q4_0) = dequantize<math::BlockQ4_0>;
-  block(DType::q4_1) = dequantize<math::BlockQ4_1>;
-  block(DType::q5_0) = dequantize<math::BlockQ5_0>;
-  block(DType::q5_1) = dequantize<math::BlockQ5_1>;
-  block(DType::q8_0) = dequantize<math::BlockQ8_0>;
-  block(DType::q4_k) = dequantize<math::BlockQ4_K>;
-  block(DType::q6_k) = dequantize<math::BlockQ6_K>;
-  return table;
-}
-
 }  // namespace
 
-constexpr MoveKernels move_kernels = make_table();
+constexpr MoveKernels move_kernels = {
+    copy,
+    {reverse<math::u8>, reverse<math::u16>, reverse<math::u32>, reverse<math::u64>},
+    {fill<math::u8>, fill<math::u16>, fill<math::u32>, fill<math::u64>},
+    {transpose<math::u8>, transpose<math::u16>, transpose<math::u32>, transpose<math::u64>}};
 static_assert(complete(move_kernels));
 
 }  // namespace wick::cpu::WICK_ISA

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "wick/backend/cpu/cpu_backend.h"
+#include "wick/backend/cpu/linear/block_kernels.h"
 #include "wick/backend/cpu/loops.h"
 #include "wick/backend/cpu/move/strided.h"
 #include "wick/base/error.h"
@@ -88,7 +89,7 @@ void gather_line(char* out, int64_t out_stride, const char* in,
 
 /// Rows of a block dtype: dequantised a few blocks at a time, then cast into the output's row.
 void select_blocks(const View& out, const ConstView& in, const std::vector<int64_t>& offsets,
-                   DequantizeKernel dequantize, CastKernel cast) {
+                   const BlockCodec& codec, CastKernel cast) {
   constexpr int64_t kTile = 512;
   const int64_t block = info(in.dtype).block_elems, bytes = info(in.dtype).block_bytes;
   const int64_t elems = in.layout.shape()[1], out_bytes = info(out.dtype).block_bytes;
@@ -111,7 +112,8 @@ void select_blocks(const View& out, const ConstView& in, const std::vector<int64
             char* target = row + e * step;
             float* result = direct ? reinterpret_cast<float*>(target) : tile;
             if (offset != kZeros) {
-              dequantize(m / block, result, from + offset + e / block * bytes);
+              codec.dequantize(reinterpret_cast<const uint8_t*>(from + offset + e / block * bytes),
+                               m / block, result);
             } else if (direct) {
               std::fill_n(result, m, 0.0f);
             }
@@ -220,16 +222,15 @@ void CpuBackend::index_select(const View& out, const ConstView& in, const ConstV
   const CastKernels& casts = WICK_SELECT_KERNELS(isa_, cast_kernels, v4);
   const int64_t size = in.layout.shape()[dim];
   if (is_block(in.dtype)) {
-    const DequantizeKernel unpack = move.dequantize[static_cast<int>(in.dtype) - kRealDTypeCount];
-    if (unpack == nullptr || in.layout.rank() != 2 || dim != 0 || !is_float(out.dtype)) {
+    if (in.layout.rank() != 2 || dim != 0 || !is_float(out.dtype)) {
       throw Error(ErrorKind::type, "index_select", "block weights can't be read this way",
                   fmt::format("x {}, dim {}, out {}", describe(in), dim, name(out.dtype)),
-                  "need rows of a matrix (dim 0) of q4_0 q4_1 q5_0 q5_1 q8_0 q4_k or q6_k, to a "
-                  "float type");
+                  "need rows of a matrix (dim 0), to a float type");
     }
+    const BlockKernels& blocks = WICK_SELECT_KERNELS(isa_, block_kernels, v4);
     const int64_t row_bytes =
         in.layout.stride(0) / info(in.dtype).block_elems * info(in.dtype).block_bytes;
-    select_blocks(out, in, source_offsets(ids, in, size, row_bytes), unpack,
+    select_blocks(out, in, source_offsets(ids, in, size, row_bytes), blocks.of(in.dtype),
                   casts.run[static_cast<int>(DType::f32)][static_cast<int>(out.dtype)]);
     return;
   }

@@ -21,30 +21,23 @@ using CopyKernel = void (*)(int64_t bytes, void* out, const void* in, bool strea
 /// Writes one value n times.
 using FillKernel = void (*)(int64_t n, void* out, const void* value, bool stream);
 using CastKernel = void (*)(int64_t n, void* out, const void* in, bool stream);
-/// Consecutive blocks to floats; see wick/math/blocks.h.
-using DequantizeKernel = void (*)(int64_t blocks, float* out, const void* in);
 
 struct MoveKernels {
   CopyKernel copy;
   CopyKernel reverse[4];  // from the last element of the input on, by log2 of the element's size
   FillKernel fill[4];     // by log2 of the element's size, like the next one
   TransposeKernels transpose;
-  DequantizeKernel dequantize[kDTypeCount - kRealDTypeCount];  // null: not a source of index_select
 };
 /// By source and target; null where they are one.
 struct CastKernels {
   CastKernel run[kRealDTypeCount][kRealDTypeCount];
 };
 
-/// True when every size of elements is moved and every block dtype of weights is read.
+/// True when every size of elements is moved.
 constexpr bool complete(const MoveKernels& table) {
   for (int size = 0; size < 4; ++size) {
     if (table.reverse[size] == nullptr || table.fill[size] == nullptr) return false;
     if (table.transpose[size] == nullptr) return false;
-  }
-  for (int d = kRealDTypeCount; d < kDTypeCount; ++d) {
-    if (!dtypes::kWeights.contains(static_cast<DType>(d))) continue;
-    if (table.dequantize[d - kRealDTypeCount] == nullptr) return false;
   }
   return table.copy != nullptr;
 }

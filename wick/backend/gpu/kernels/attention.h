@@ -18,12 +18,53 @@ struct KeyRange {
 WICK_DEVICE i32 smaller(i32 a, i32 b) { return a < b ? a : b; }
 WICK_DEVICE i32 larger(i32 a, i32 b) { return a > b ? a : b; }
 
-/// How many keys there are: of the last query's position and those before it, where positions are
-/// on the device. 0: a position lies outside the cache.
-WICK_DEVICE u32 keys_of(const AttentionCall& c) {
-  if (c.positions == nullptr) return c.keys;
-  const u64 end = u64{load_now(c.positions)} + c.queries;
+/// How many keys there are up to the last query of a batch element, in what says so on the device.
+WICK_DEVICE u64 end_of_keys(const AttentionCall& c, u32 batch) {
+  if (c.positions != nullptr) {
+    return u64{load_now(c.positions + u64{batch} * c.queries)} + c.queries;
+  }
+  if (c.pages.lengths == nullptr) return c.keys;
+  return load_now(c.pages.lengths + batch * c.pages.length_step);
+}
+/// The same; 0 where a position lies outside the cache or a length is beyond the table.
+WICK_DEVICE u32 keys_of(const AttentionCall& c, u32 batch) {
+  const u64 end = end_of_keys(c, batch);
   return end <= c.keys ? static_cast<u32>(end) : 0;
+}
+/// Reports it: one item of a call does, behind the work in front.
+WICK_DEVICE void check_keys(const AttentionCall& c, u32 batch) {
+  const u64 end = end_of_keys(c, batch);
+  if (end <= c.keys) return;
+  const bool position = c.positions != nullptr;
+  report(c.pages.faults, kIdOutOfRange, c.pages.length_note,
+         static_cast<i64>(position ? end - 1 : end));
+}
+
+/// The entry of a batch element's table for a key.
+WICK_DEVICE u32 page_at(const KeyPages& pages, u32 batch, u32 key) {
+  if (pages.tables == nullptr) return 0;
+  const u32 entry = key / pages.keys;
+  return load_now(pages.tables + batch * pages.table_row + entry * pages.table_step);
+}
+
+/// Where the key at a position lies. What isn't there is read from the first page.
+struct KeyPlace {
+  u32 page, in_page;
+  bool there;
+  WICK_DEVICE KeyPlace(const KeyPages& pages, u32 entry, u32 key)
+      : page(entry), in_page(key), there(true) {
+    if (pages.tables == nullptr) return;
+    in_page = key % pages.keys;
+    there = entry < pages.count;
+    if (!there) page = 0;
+  }
+};
+/// The same. Reports a page that isn't there: behind the work in front.
+WICK_DEVICE KeyPlace place_of(const KeyPages& pages, u32 batch, u32 key) {
+  const u32 entry = page_at(pages, batch, key);
+  const KeyPlace place(pages, entry, key);
+  if (!place.there) report(pages.faults, kIdOutOfRange, pages.note, entry);
+  return place;
 }
 
 /// What query i of `queries` sees of `keys`, counts below 2^30.

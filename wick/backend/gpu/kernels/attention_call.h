@@ -19,7 +19,20 @@ inline constexpr u32 kAttentionChunk = 256;
 /// dtypes of queries and results, which kernels tell apart as they run.
 enum AttentionDType : u32 { kAttentionBf16 = 0, kAttentionF16 = 1, kAttentionF32 = 2 };
 
-/// Operands and parameters. Strides count elements; [batch, head, query or key, element].
+/// Where keys and values lie in pages. Without tables every sequence's lie in one piece.
+struct KeyPages {
+  const u32* tables;   ///< [batch, entries]: the page of each `keys` positions of a sequence
+  const u32* lengths;  ///< [batch]: how many keys each has; null: by positions, or all
+  i64 table_row, table_step, length_step;
+  u32 count;           ///< of pages
+  u32 keys;            ///< that a page holds
+  i64 k_page, v_page;  ///< elements from a page to the next
+  FaultLine* faults;
+  u32 note, length_note;  ///< for pages, and for lengths or positions
+};
+
+/// Operands and parameters. Strides count elements; [batch, head, query or key, element]. Keys in
+/// pages have no stride from one batch element to the next.
 struct AttentionCall {
   const void *q, *k, *v;
   void* out;
@@ -27,10 +40,12 @@ struct AttentionCall {
   i64 k_batch, k_head, k_key, k_step;
   i64 v_batch, v_head, v_key, v_step;
   i64 out_batch, out_head, out_query, out_step;
-  /// Where on the device the position of query 0 is; null: queries are the last of the keys.
+  /// Where on the device the positions are, [batch, queries]; null: queries are the last of the
+  /// keys.
   const u32* positions;
+  KeyPages pages;
   u32 batch, heads, group;  ///< `group` query heads share a key head
-  u32 queries, keys, d, e;  ///< `keys`: with positions the most there may be
+  u32 queries, keys, d, e;  ///< `keys`: with positions or lengths the most there may be
   u32 causal, window;       ///< window 0: none
   float scale, soft_cap;
   u32 dtype;  ///< of q and out
@@ -46,10 +61,9 @@ struct CacheCall {
   void *keys, *values;
   i64 key_head, key_position, key_step, value_head, value_position, value_step;
   const u32* positions;
-  u32 t, heads, key_heads, d, e, half;
-  u32 limit;  ///< of positions: what the caches and the tables of angles hold
-  FaultLine* faults;
-  u32 note;
+  KeyPages pages;
+  u32 t, each, heads, key_heads, d, e, half;  ///< `each`: rows of a sequence
+  u32 limit;  ///< of positions: what the tables of pages and of angles hold
 };
 
 /// What a chunk of keys gave to a row, for the join: the largest score, the sum of exponentials,

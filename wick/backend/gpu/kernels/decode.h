@@ -25,11 +25,12 @@ struct Decode {
   const DecodePlan& plan;
   DecodeShared shared;
   u32 part, split, tile, key_head, query, batch;
+  u32 token;                 // the row of the batch element's first query
   u32 head, rows;            // the first of the group's heads, and how many
   u32 first_row, some_rows;  // of those whose outputs the group computes
   u32 each_rows;             // how many of them other groups have
   u32 first_x, width;        // and which elements of them
-  const T *k, *v;
+  const T *k, *v;            // of the key head, in the first page
   static constexpr u32 kPitch = kShared ? kPartPitch : kAttentionChunk;  // of the tile of keys
   u32 keys, start;  // of all; of those before this call's
   i32 fresh;        // the first key that isn't taken from the cache as it lies there, even
@@ -67,8 +68,13 @@ struct Decode {
     }
     k = static_cast<const T*>(c.k) + batch * c.k_batch + key_head * c.k_head;
     v = static_cast<const T*>(c.v) + batch * c.v_batch + key_head * c.v_head;
+    token = batch * c.queries;
   }
 
+  /// Whether the group is the first of a batch element.
+  WICK_DEVICE bool is_first() const {
+    return part == 0 && split == 0 && tile == 0 && key_head == 0 && query == 0;
+  }
   WICK_DEVICE bool cached() const { return cache.qkv != nullptr; }
 
   // ---- Which keys ----
@@ -90,10 +96,22 @@ struct Decode {
     KeyRange seen;  // what the query sees
     KeyRange own;   // of that, the keys whose scores the group computes
     u32 column;     // the key in the first column of the tile
+    KeyPlace place;
+    const T *k, *v;  // its first key and value
+
+    WICK_DEVICE Chunk(const Decode& work, u32 number, u32 page)
+        : first(number * kAttentionChunk), place(work.c.pages, page, first) {
+      k = work.k + place.page * work.c.pages.k_page + place.in_page;
+      v = work.v + place.page * work.c.pages.v_page + place.in_page * work.c.v_key;
+    }
   };
-  WICK_DEVICE Chunk chunk_at(u32 number) const {
-    Chunk chunk;
-    chunk.first = number * kAttentionChunk;
+  WICK_DEVICE u32 page_of(u32 number) const {
+    return page_at(c.pages, batch, number * kAttentionChunk);
+  }
+  /// Of the group's first chunk, if it has one.
+  WICK_DEVICE u32 own_page() const { return own_chunk() < end_chunk() ? page_of(own_chunk()) : 0; }
+  WICK_DEVICE Chunk chunk_at(u32 number, u32 page) const {
+    Chunk chunk(*this, number, page);
     const i32 from = static_cast<i32>(chunk.first);
     chunk.seen = {larger(seen.begin - from, 0), smaller(seen.end - from, kAttentionChunk)};
     chunk.own = chunk.seen;
@@ -119,17 +137,16 @@ struct Decode {
   WICK_DEVICE void prefetch_chunk(const Chunk& chunk) const {
     const KeyRange here = chunk.seen;
     if (here.empty()) return;
-    const u32 from = chunk.first;
     constexpr u32 kLine = 128 / sizeof(T);
     const u32 count = static_cast<u32>(here.end), lines = (count + kLine - 1) / kLine;
     const u32 first = part * kDecodeItems + item();
     const u32 step = (kShared ? plan.parts : 1) * kDecodeItems;
     for (u32 i = first; i < c.d * lines; i += step) {
-      prefetch(k + (i / lines) * c.k_step + from + (i % lines) * kLine);
+      prefetch(chunk.k + (i / lines) * c.k_step + (i % lines) * kLine);
     }
     const u32 lines_of_row = (c.e + kLine - 1) / kLine;
     for (u32 i = first; i < count * lines_of_row; i += step) {
-      prefetch(v + (from + i / lines_of_row) * c.v_key + (i % lines_of_row) * kLine);
+      prefetch(chunk.v + (i / lines_of_row) * c.v_key + (i % lines_of_row) * kLine);
     }
   }
 
@@ -140,6 +157,9 @@ struct Decode {
     u32 queries, keys, values;  // how many
     u32 first_key, first_value;
     u32 column;  // the key in the first column of the tile
+    u32 first;   // the chunk's first key
+    bool stores;
+    const T *k, *v;  // and where the chunk lies
   };
   WICK_DEVICE NewPairs new_pairs(const Chunk& chunk, bool queries) const {
     const u32 from = chunk.first, pairs = (c.d + 1) / 2;
@@ -154,10 +174,11 @@ struct Decode {
     n.keys = count(chunk.own, n.first_key) * pairs;
     n.values = count(chunk.seen, n.first_value) * (width / 2);
     n.column = from + chunk.column;
+    n.first = from, n.stores = chunk.place.there, n.k = chunk.k, n.v = chunk.v;
     return n;
   }
-  WICK_DEVICE const float* projection(u32 token, i64 column) const {
-    return cache.qkv + token * cache.qkv_row + column * cache.qkv_step;
+  WICK_DEVICE const float* projection(u32 of, i64 column) const {
+    return cache.qkv + (token + of) * cache.qkv_row + column * cache.qkv_step;
   }
   WICK_DEVICE void turn(NewPair& p, const float* row, u32 position) const {
     p.from = row + p.x * cache.qkv_step;
@@ -192,7 +213,7 @@ struct Decode {
     p.from = projection(p.at - start, before + p.x);
     return p;
   }
-  WICK_DEVICE void load(NewPair& p) const {
+  WICK_DEVICE void load(const NewPairs& n, NewPair& p) const {
     if (p.from != nullptr) {
       p.x0 = p.from[0];
       if (p.both) p.x1 = p.from[cache.qkv_step];
@@ -202,11 +223,11 @@ struct Decode {
       p.x0 = load_as(c.q, c.dtype, from + p.x * c.q_step);
       if (p.both) p.x1 = load_as(c.q, c.dtype, from + (p.x + 1) * c.q_step);
     } else if (p.kind == NewPair::kStoredKey) {
-      p.x0 = widen(k[p.at + p.x * c.k_step]);
-      if (p.both) p.x1 = widen(k[p.at + (p.x + 1) * c.k_step]);
+      p.x0 = widen(n.k[p.at - n.first + p.x * c.k_step]);
+      if (p.both) p.x1 = widen(n.k[p.at - n.first + (p.x + 1) * c.k_step]);
     } else if (p.kind == NewPair::kStoredValue) {
-      p.x0 = widen(v[p.at * c.v_key + p.x]);
-      p.x1 = widen(v[p.at * c.v_key + p.x + 1]);
+      p.x0 = widen(n.v[(p.at - n.first) * c.v_key + p.x]);
+      p.x1 = widen(n.v[(p.at - n.first) * c.v_key + p.x + 1]);
     }
   }
 
@@ -236,12 +257,12 @@ struct Decode {
       if (p.both) to[1] = widen(y1);
     }
     // The first group of the key's own query stores it.
-    if (p.kind != NewPair::kKey || tile != 0 || p.at != start + query) return;
-    T* to = static_cast<T*>(cache.keys) + key_head * cache.key_head + p.at;
-    to[p.x * cache.key_step] = y0;
-    if (p.both) to[(p.x + 1) * cache.key_step] = y1;
+    if (p.kind != NewPair::kKey || tile != 0 || p.at != start + query || !n.stores) return;
+    T* to = const_cast<T*>(n.k) + (p.at - n.first);
+    to[p.x * c.k_step] = y0;
+    if (p.both) to[(p.x + 1) * c.k_step] = y1;
   }
-  WICK_DEVICE void put_value(const NewPair& p) const {
+  WICK_DEVICE void put_value(const NewPairs& n, const NewPair& p) const {
     const Pack<T, 2> y = Pack<T, 2>::of({p.x0, p.x1});
     if constexpr (kStaged) {
       T* to = values_staged() + p.at % kAttentionChunk * width + (p.x - first_x);
@@ -251,8 +272,9 @@ struct Decode {
       to[0] = y[0], to[1] = y[1];
     }
     if (p.kind != NewPair::kValue || tile != 0 || first_row != 0 || p.at != start + query) return;
-    T* to = static_cast<T*>(cache.values) + key_head * cache.value_head;
-    *reinterpret_cast<Pack<T, 2>*>(to + p.at * cache.value_position + p.x) = y;
+    if (!n.stores) return;
+    T* to = const_cast<T*>(n.v) + (p.at - n.first) * c.v_key;
+    *reinterpret_cast<Pack<T, 2>*>(to + p.x) = y;
   }
   WICK_DEVICE void put(const NewPairs& n, NewPair& p) const {
     if (p.turn) {
@@ -262,7 +284,7 @@ struct Decode {
     }
     if (p.kind == NewPair::kQuery) put_query(p);
     if (p.kind == NewPair::kKey || p.kind == NewPair::kStoredKey) put_key(n, p);
-    if (p.kind == NewPair::kValue || p.kind == NewPair::kStoredValue) put_value(p);
+    if (p.kind == NewPair::kValue || p.kind == NewPair::kStoredValue) put_value(n, p);
   }
   /// Pairs from the `first` on.
   WICK_DEVICE void load_new(const NewPairs& n, u32 first) const {
@@ -270,7 +292,7 @@ struct Decode {
 #pragma unroll 1
     for (u32 i = first + item(); i < all; i += kDecodeItems) {
       NewPair p = find(n, i);
-      load(p);
+      load(n, p);
       put(n, p);
     }
   }
@@ -285,7 +307,7 @@ struct Decode {
   WICK_DEVICE void stage_keys(const Chunk& chunk) const {
     constexpr u32 kWord = 4 / sizeof(T), kWords = 4;
     const KeyRange old = old_of(chunk, chunk.own);
-    const T* from = k + chunk.first;
+    const T* from = chunk.k;
     T* to = keys_staged() - chunk.column;
     const u32 first = static_cast<u32>(old.begin) / kPer;
     const u32 end = old.empty() ? first : static_cast<u32>(old.end) / kPer;
@@ -317,7 +339,7 @@ struct Decode {
       for (i32 j = old.begin + static_cast<i32>(item() >> log); j < old.end;
            j += static_cast<i32>(kDecodeItems >> log)) {
         const u32 row = static_cast<u32>(j);
-        const T* from = v + (chunk.first + row) * c.v_key + first_x;
+        const T* from = chunk.v + row * c.v_key + first_x;
         start_copy(reinterpret_cast<Bytes16*>(values_staged() + row * width + x),
                    reinterpret_cast<const Bytes16*>(from + x));
       }
@@ -346,7 +368,7 @@ struct Decode {
         add_chain<kRows, kBlock, kTail>(a, keys_staged(), 2 * pair, kAttentionChunk, q, to_next, 0,
                                         d);
       } else {
-        add_chain<kRows, kBlock, kTail>(a, k + chunk.first, 2 * pair, static_cast<u32>(c.k_step), q,
+        add_chain<kRows, kBlock, kTail>(a, chunk.k, 2 * pair, static_cast<u32>(c.k_step), q,
                                         to_next, 0, d);
       }
 #pragma unroll
@@ -442,7 +464,7 @@ struct Decode {
   WICK_DEVICE void store_dead_blocks() const {
     if (plan.blocks.q == nullptr) return;
     const u32 blocks = c.heads * c.e / 32, padded = plan.blocks.padded, dead = padded - blocks;
-    for (u32 i = item(); i < c.queries * dead * 8; i += kDecodeItems) {
+    for (u32 i = item(); i < c.batch * c.queries * dead * 8; i += kDecodeItems) {
       const u32 at = i / 8 / dead * padded + blocks + i / 8 % dead;
       reinterpret_cast<u32*>(plan.blocks.q)[at * 8 + i % 8] = 0;
       if (i % 8 == 0) plan.blocks.scales[at] = {0.0f, 0};
@@ -454,7 +476,7 @@ struct Decode {
   template <u32 kWide>
   WICK_DEVICE void put_result(u32 r, u32 x, const float (&y)[kWide]) const {
     if (plan.blocks.q != nullptr) {
-      store_in_block(plan.blocks, query, x < c.e ? (head + r) * c.e + x : ~0u, y);
+      store_in_block(plan.blocks, token + query, x < c.e ? (head + r) * c.e + x : ~0u, y);
     } else if (x < c.e) {
 #pragma unroll
       for (u32 i = 0; i < kWide; ++i) store(r, x + i, y[i]);
@@ -498,9 +520,8 @@ struct Decode {
           add_chain<kRows, kBlock, kTail>(o, values_staged(), x, c.e, e, to_next, old.begin,
                                           old.end);
         } else {
-          add_chain<kRows, kBlock, kTail>(o, v + chunk.first * c.v_key, x,
-                                          static_cast<u32>(c.v_key), e, to_next, old.begin,
-                                          old.end);
+          add_chain<kRows, kBlock, kTail>(o, chunk.v, x, static_cast<u32>(c.v_key), e, to_next,
+                                          old.begin, old.end);
           for (i32 key = larger(here.begin, old.end); key < here.end; ++key) {
             const u32 at = chunk.first + static_cast<u32>(key - fresh);
             const auto vv = *reinterpret_cast<const Pack<float, 2>*>(
@@ -545,6 +566,10 @@ struct Decode {
     u32 first_new = 2 * kDecodeItems, round = 0;  // those before are there
     for (u32 number = own_chunk(); number < end; number += plan.splits) {
       const bool more = number + plan.splits < end;
+      const u32 next_page = more ? page_of(number + plan.splits) : 0;  // on its way meanwhile
+      if (!chunk.place.there && item() == 0) {
+        report(c.pages.faults, kIdOutOfRange, c.pages.note, page_of(number));
+      }
       load_new(fresh_pairs, first_new);
       if constexpr (kStaged) wait_for_copies<1>();
       sync();
@@ -560,7 +585,7 @@ struct Decode {
         sync();
       }
       Chunk next = chunk;
-      if (more) next = chunk_at(number + plan.splits);
+      if (more) next = chunk_at(number + plan.splits, next_page);
       if constexpr (kStaged) {
         if (more) {
           stage_keys(next);

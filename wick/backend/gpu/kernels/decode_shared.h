@@ -26,7 +26,7 @@ struct DecodeShared {
   float *q, *s;  // [rows][d]; [rows][256], dot products and then exponentials
   float *k, *v;  // direct: what isn't in the cache, [fresh][d], [fresh][e]
   float* soft;   // [rows][2]: the chunk's largest score and its sum
-  u32* last;     // whether the group is the last to arrive; how many keys there are
+  u32* last;     // whether the group is the last to arrive; how many keys there are, and a page
   u64* inbox;    // counts scores that other parts have sent
   char* tile;    // else: the group's keys of a chunk, [d][256] or [d][72], and values, [256][e] or
                  // [256][32]

@@ -2,6 +2,7 @@
 
 #include "wick/backend/gpu/attention.h"
 #include "wick/backend/gpu/gpu_backend.h"
+#include "wick/backend/gpu/linear/decoded_weight.h"
 #include "wick/backend/gpu/linear/float_weight.h"
 #include "wick/backend/gpu/linear/quantized_weight.h"
 
@@ -24,8 +25,10 @@ class Temporary {
 }  // namespace
 
 std::unique_ptr<PreparedWeight> GpuBackend::prepare(std::span<const ConstView> parts, bool) {
-  return is_block(parts.front().dtype) ? prepare_quantized(gpu_, parts)
-                                       : prepare_float(gpu_, parts);
+  const DType dtype = parts.front().dtype;
+  if (!is_block(dtype)) return prepare_float(gpu_, parts);
+  return dtypes::kOwnProducts.contains(dtype) ? prepare_quantized(gpu_, parts)
+                                              : prepare_decoded(*this, parts);
 }
 
 void GpuBackend::linear(const View& out, const ConstView& x, const PreparedWeight& weight,
@@ -33,7 +36,7 @@ void GpuBackend::linear(const View& out, const ConstView& x, const PreparedWeigh
   using Input = LinearFusion::Input;
   if (out.layout.elems() == 0) return;
   const ConstView* const residual = fusion.add ? &fusion.residual : nullptr;
-  if (is_block(weight.dtype)) {
+  if (dtypes::kOwnProducts.contains(weight.dtype)) {
     const QuantizedRows rows(gpu_, out.layout.elems() / weight.n, weight.k, weight.dtype);
     const RowBlocks blocks = rows.blocks();
     if (fusion.input != Input::attention) {
@@ -46,21 +49,28 @@ void GpuBackend::linear(const View& out, const ConstView& x, const PreparedWeigh
     multiply(out, rows, static_cast<const QuantizedWeight&>(weight), residual);
     return;
   }
-  if (fusion.input == Input::plain) {
+  const bool decoded = is_block(weight.dtype);
+  if (fusion.input == Input::plain && !decoded) {
     linear_float(gpu_, out, x, weight, residual);
+    return;
+  }
+  if (fusion.input == Input::plain && x.dtype == DType::f32 && x.layout.is_contiguous()) {
+    linear_decoded(gpu_, out, x, weight, residual);
     return;
   }
   const int last = x.layout.rank() - 1;
   const Temporary input(gpu_, x.layout.shape().with(last, weight.k));
   if (fusion.input == Input::attention) {
     cached_attention(input.view(), x, *fusion.attention);
+  } else if (fusion.input == Input::plain) {
+    x.dtype == DType::f32 ? copy(input.view(), x) : cast(input.view(), x);
   } else if (fusion.input == Input::rms_norm) {
     rms_norm(input.view(), x, fusion.norm, fusion.eps);
   } else {
     binary(Op::silu_mul, input.view(), {x.data, x.dtype, x.layout.narrow(last, 0, weight.k)},
            {x.data, x.dtype, x.layout.narrow(last, weight.k, weight.k)});
   }
-  linear_float(gpu_, out, input.view(), weight, residual);
+  (decoded ? linear_decoded : linear_float)(gpu_, out, input.view(), weight, residual);
 }
 
 }  // namespace wick::gpu

@@ -4,14 +4,12 @@
 
 #include <algorithm>
 
-#include "wick/backend/gpu/kernels/linear_out.h"
 #include "wick/backend/gpu/linear/quantized_weight.h"
 #include "wick/backend/gpu/space.h"
 #include "wick/base/environment.h"
 #include "wick/base/error.h"
 
 namespace wick::gpu {
-namespace {
 
 LinearOut linear_out(const View& out, const ConstView* residual) {
   const Layout& other = residual != nullptr ? residual->layout : out.layout;
@@ -34,6 +32,8 @@ LinearOut linear_out(const View& out, const ConstView* residual) {
                                         : Stored::bf16;
   return to;
 }
+
+namespace {
 
 struct Product {
   const LinearOut& out;
@@ -130,7 +130,7 @@ void few(const Product& p) {
 void many(const Product& p) {
   constexpr uint32_t kUnits = 8, kColumns = 64;
   const DType type = p.weight.format();
-  const uint32_t pieces = type == DType::q8_0 ? 16 : type == DType::q6_k ? 12 : 8;
+  const uint32_t pieces = unit_row(type).quants;
   const uint32_t tables = type == DType::q6_k                          ? 3
                           : type == DType::q4_1 || type == DType::q4_k ? 2
                                                                        : 1;
@@ -158,7 +158,7 @@ void wide(const Product& p) {
   // Of half a chunk of 128 columns: values in f16, four bytes a column, four a block of a column.
   constexpr uint32_t kValues = kColumns * 4 * 64, kPowers = kColumns * 4, kSums = 4 * kColumns * 4;
   const DType type = p.weight.format();
-  const bool minima = type == DType::q4_1 || type == DType::q4_k, bytes = type == DType::q8_0;
+  const bool minima = quant(type).has_minimum(), bytes = type == DType::q8_0;
   const uint32_t tiles = (p.x.rows() + kColumns - 1) / kColumns;
   Gpu& gpu = p.weight.gpu;
   const Scratch records(gpu, size_t{tiles} * p.chunks * 2 * (kValues + kPowers + kSums));
@@ -173,7 +173,7 @@ void wide(const Product& p) {
                p.x.rows(), bytes ? 0u : 1u);
   }
 
-  const uint32_t quants = (bytes ? 16 : 8) * 256 / 2, scales = (type == DType::q4_1 ? 2 : 1) * 256;
+  const uint32_t quants = unit_row(type).quants * 256 / 2, scales = unit_row(type).scales * 256;
   const uint32_t used = kValues + kPowers + (minima ? kSums : 0) + kUnits * (quants + scales);
   const uint32_t stage = (used + 1023) / 1024 * 1024 + 2 * 8;
   const uint32_t all = tiles * ((p.weight.row_groups() + kUnits - 1) / kUnits);
@@ -223,14 +223,13 @@ Path choose(const Product& p) {
 }  // namespace
 
 std::vector<std::string_view> product_paths(const Gpu& gpu, DType type) {
+  if (!dtypes::kOwnProducts.contains(type)) return {""};
   if (!has_byte_unit(gpu)) return {"dot"};
   if (!has_wide(gpu, type)) return {"dot", "few", "many", ""};
   return {"dot", "few", "many", "f16", ""};
 }
 
-std::string_view forced_product_path() {
-  return environment_choice("WICK_GPU_LINEAR");
-}
+std::string_view forced_product_path() { return environment_choice("WICK_GPU_LINEAR"); }
 
 void multiply(const View& out, const QuantizedRows& x, const QuantizedWeight& weight,
               const ConstView* residual) {

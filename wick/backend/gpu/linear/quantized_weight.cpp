@@ -2,39 +2,17 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
-#include "wick/base/error.h"
-
 namespace wick::gpu {
 namespace {
 
-/// Of a unit of a type, in bytes: as in kernels/quantized.h.
-struct Format {
-  DType dtype;
-  uint32_t pieces, tail;
-};
-constexpr Format kFormats[] = {{DType::q4_0, 9, 0},  {DType::q4_1, 10, 0}, {DType::q5_0, 17, 0},
-                               {DType::q8_0, 17, 0}, {DType::q4_k, 9, 0},  {DType::q6_k, 13, 2}};
 constexpr uint32_t kUnitRows = 16;
-
-const Format* find_format(DType dtype) {
-  const Format* at = std::find_if(std::begin(kFormats), std::end(kFormats),
-                                  [&](const Format& f) { return f.dtype == dtype; });
-  return at == std::end(kFormats) ? nullptr : at;
-}
 
 }  // namespace
 
-bool has_products(DType dtype) { return find_format(dtype) != nullptr; }
-
 std::unique_ptr<PreparedWeight> prepare_quantized(Gpu& gpu, std::span<const ConstView> parts) {
   const DType dtype = parts.front().dtype;
-  const Format* format = find_format(dtype);
-  if (format == nullptr) {
-    throw Error(ErrorKind::type, "prepare", "no products with this dtype on GPUs",
-                std::string(name(dtype)));
-  }
+  const UnitRow unit = unit_row(dtype);
+  const uint32_t pieces = unit.quants + unit.scales;
   gpu.enter();
   auto weight = std::make_unique<QuantizedWeight>(gpu);
   weight->dtype = dtype;
@@ -42,7 +20,7 @@ std::unique_ptr<PreparedWeight> prepare_quantized(Gpu& gpu, std::span<const Cons
   for (const ConstView& part : parts) weight->n += part.layout.shape()[0];
   const uint32_t chunks = weight->chunks();
   const size_t align = gpu.device.kind == DeviceKind::cuda ? 32 : 128;
-  const size_t used_bytes = kUnitRows * (16 * size_t{format->pieces} + format->tail);
+  const size_t used_bytes = kUnitRows * (16 * size_t{pieces} + unit.tail);
   const size_t unit_bytes = (used_bytes + align - 1) / align * align;
   const size_t group_bytes = unit_bytes * chunks;
   weight->bytes = group_bytes * weight->row_groups();
@@ -60,7 +38,7 @@ std::unique_ptr<PreparedWeight> prepare_quantized(Gpu& gpu, std::span<const Cons
     const auto rows = static_cast<uint32_t>(part.layout.shape()[0]);
     if (rows == 0 || chunks == 0) continue;
     const uint64_t groups = (first + rows - 1) / kUnitRows - first / kUnitRows + 1;
-    const uint64_t items = groups * chunks * kUnitRows * format->pieces;
+    const uint64_t items = groups * chunks * kUnitRows * pieces;
     const Grid grid{{static_cast<unsigned>((items + 255) / 256), 1, 1}};
     const auto* in = static_cast<const char*>(part.data) + bytes_of(dtype, part.layout.offset());
     gpu.launch("repack", kernel, grid, weight->units, static_cast<const void*>(in), first, rows,

@@ -9,9 +9,26 @@
 
 #include "wick/backend/backend.h"
 #include "wick/backend/gpu/gpu_backend.h"
+#include "wick/backend/gpu/kernels/linear_out.h"
 #include "wick/backend/gpu/prologue.h"
+#include "wick/base/quant.h"
 
 namespace wick::gpu {
+
+/// What a unit holds of a row, as kernels/quantized.h has it: pieces of 16 bytes of quants and of
+/// what scales them, and bytes behind.
+struct UnitRow {
+  uint32_t quants, scales, tail;
+};
+/// dtype: one of kOwnProducts.
+constexpr UnitRow unit_row(DType dtype) {
+  const QuantInfo& type = quant(dtype);
+  const bool super = info(dtype).block_elems > 32;
+  return {type.bits == 4   ? 8u
+          : type.bits == 6 ? 12u
+                           : 16u,  // five bits are kept as eight
+          !super && type.has_minimum() ? 2u : 1u, super && !type.has_minimum() ? 2u : 0u};
+}
 
 /// In units of 16 rows times 256 values: see kernels/quantized.h.
 struct QuantizedWeight final : PreparedWeight {
@@ -47,8 +64,8 @@ class QuantizedRows {
   Scratch values_, scales_;
 };
 
-/// Whether there are kernels for weights of a block dtype.
-bool has_products(DType dtype);
+/// Where kernels put a product, and the residual that they add.
+LinearOut linear_out(const View& out, const ConstView* residual);
 std::unique_ptr<PreparedWeight> prepare_quantized(Gpu& gpu, std::span<const ConstView> parts);
 /// The kernels that a device has for products with a type, by the names that WICK_GPU_LINEAR may
 /// take one by; empty: whichever suits the number of columns.

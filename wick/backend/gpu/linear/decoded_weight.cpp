@@ -1,0 +1,67 @@
+#include "wick/backend/gpu/linear/decoded_weight.h"
+
+#include <fmt/format.h>
+
+#include "wick/backend/gpu/linear/quantized_weight.h"
+#include "wick/backend/gpu/space.h"
+
+namespace wick::gpu {
+namespace {
+
+struct DecodedWeight final : PreparedWeight {
+  DecodedWeight(Gpu& gpu, size_t size) : memory(gpu, size) {}
+  Scratch memory;
+};
+
+// As in kernels/decoded.gpu. Where there are more columns than a few groups take, tiles are faster.
+constexpr int64_t kFewRows = 16, kFewColumns = 8, kSide = 64;
+
+}  // namespace
+
+std::unique_ptr<PreparedWeight> prepare_decoded(GpuBackend& backend,
+                                                std::span<const ConstView> parts) {
+  const DType dtype = parts.front().dtype;
+  const int64_t k = parts.front().layout.shape()[1], row_bytes = bytes_of(dtype, k);
+  int64_t n = 0;
+  for (const ConstView& part : parts) n += part.layout.shape()[0];
+  const auto bytes = static_cast<size_t>(n * row_bytes);
+  backend.gpu().enter();
+  auto weight = std::make_unique<DecodedWeight>(backend.gpu(), bytes + 1);  // there may be none
+  weight->dtype = dtype;
+  weight->n = n;
+  weight->k = k;
+  weight->bytes = bytes;
+  auto* to = weight->memory.data<char>();
+  for (const ConstView& part : parts) {
+    const Layout& rows = part.layout;
+    const Shape shape{rows.shape()[0], row_bytes};
+    const Layout in_bytes(shape, {bytes_of(dtype, rows.stride(0)), 1},
+                          bytes_of(dtype, rows.offset()));
+    backend.copy({to, DType::u8, Layout::contiguous(shape)}, {part.data, DType::u8, in_bytes});
+    to += shape.elems();
+  }
+  backend.gpu().synchronize();  // as all weights: they are there before any kernel is
+  return weight;
+}
+
+void linear_decoded(Gpu& gpu, const View& out, const ConstView& x, const PreparedWeight& weight,
+                    const ConstView* residual) {
+  if (out.layout.elems() == 0) return;
+  const auto& w = static_cast<const DecodedWeight&>(weight);
+  const int64_t columns = out.layout.elems() / w.n;
+  const bool few = columns <= kFewColumns;
+  const auto groups = [](int64_t all, int64_t each) {
+    return static_cast<unsigned>(divide_up(all, each));
+  };
+  Grid grid;
+  grid.early = true;
+  grid.groups[0] = groups(w.n, few ? kFewRows : kSide);
+  grid.groups[1] = groups(columns, few ? kFewColumns : kSide);
+  gpu.launch("decoded", fmt::format("decoded_{}_{}", few ? "few" : "many", name(w.dtype)), grid,
+             linear_out(out, residual), static_cast<const void*>(w.memory.data()),
+             static_cast<uint32_t>(w.n), static_cast<uint32_t>(w.k),
+             static_cast<const void*>(advance(x.data, DType::f32, x.layout.offset())),
+             static_cast<uint32_t>(columns));
+}
+
+}  // namespace wick::gpu

@@ -1,0 +1,57 @@
+#pragma once
+
+// What wick/math/quants.def says of a block dtype.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "wick/base/dtype.h"
+
+namespace wick {
+
+enum class QuantScale : uint8_t { f16, f32, e8m0 };
+
+/// A row of quants.def: its columns are explained there.
+struct QuantInfo {
+  DType dtype;
+  uint32_t number;
+  int bits, offset, part;
+  QuantScale scale;
+  int at, minimum_at;
+  /// Of types that `quantize` makes.
+  struct Written {
+    uint32_t file_type;
+    int reach;
+  };
+  std::optional<Written> written;
+
+  constexpr bool has_minimum() const { return minimum_at >= 0; }
+};
+
+inline constexpr std::array kQuants = {
+#define WICK_QUANT(name, Type, number, values, bytes, bits, offset, part, scale, at, minimum_at, \
+                   products, writes, file_type, reach)                                           \
+  QuantInfo{DType::name,                                                                         \
+            number,                                                                              \
+            bits,                                                                                \
+            offset,                                                                              \
+            part,                                                                                \
+            QuantScale::scale,                                                                   \
+            at,                                                                                  \
+            minimum_at,                                                                          \
+            dtypes::kWrittenBlocks.contains(DType::name)                                         \
+                ? std::optional(QuantInfo::Written{file_type, reach})                            \
+                : std::nullopt},
+#include "wick/math/quants.def"
+};
+
+inline constexpr int kBlockDTypeCount = static_cast<int>(kQuants.size());
+/// Its place in kQuants; block dtypes follow the real ones.
+constexpr size_t quant_index(DType dtype) { return static_cast<size_t>(dtype) - kRealDTypeCount; }
+constexpr const QuantInfo& quant(DType dtype) { return kQuants[quant_index(dtype)]; }
+
+static_assert(kQuants[0].dtype == static_cast<DType>(kRealDTypeCount) &&
+              quant(kQuants.back().dtype).dtype == kQuants.back().dtype);
+
+}  // namespace wick

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "wick/base/export.h"
+#include "wick/nn/kv_cache.h"
+#include "wick/tensor/tensor.h"
+
+namespace wick::models {
+
+/// Which of the given tokens' logits are returned: of each sequence's last one, or of all.
+enum class Logits : uint8_t { last, all };
+
+/// The next tokens of a sequence of a cache.
+struct BatchInput {
+  int64_t sequence = 0;
+  std::span<const int32_t> tokens;
+};
+
+/// One step of a model: rows, each the next token of one of some sequences. What a step reads lies
+/// on the device, so that a recorded step can be replayed with other tokens, positions and pages.
+struct WICK_API Batch {
+  /// Neighbouring rows that belong to sequences of equally many rows each.
+  struct Run {
+    int64_t first = 0, rows = 0;
+    Tensor tables;  ///< u32 [sequences, pages], see KvCache::tables
+  };
+  Tensor tokens;     ///< u32 [t]
+  Tensor positions;  ///< u32 [t], in their sequences
+  std::vector<Run> runs;
+  /// Rows whose logits are wanted, ascending; all of them if `all_wanted`.
+  std::vector<int64_t> wanted;
+  bool all_wanted = true;
+
+  int64_t rows() const { return tokens.size(0); }
+
+  /// A step of the given tokens, whose positions are those after their sequences' lengths; makes
+  /// room for them in the cache. Errors: no sequences or no tokens of one, a sequence that is there
+  /// twice, an id outside the vocabulary, a full cache.
+  static Batch of(nn::KvCache& cache, std::span<const BatchInput> inputs, Logits logits,
+                  int64_t vocabulary, Device device);
+
+  /// Rows [first, first + count) as a step of their own, where all rows in front of them have been
+  /// run. Cuts runs of one sequence only.
+  Batch slice(int64_t first, int64_t count) const;
+  /// The rows of x [t, ..] that are wanted.
+  Tensor wanted_of(const Tensor& x) const;
+};
+
+}  // namespace wick::models
