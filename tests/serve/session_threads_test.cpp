@@ -128,6 +128,16 @@ TEST_F(SessionThreads, OneAtATimeWhoeverCalls) {
   EXPECT_EQ(shared.generate(greedy(12)).tokens, right);
 }
 
+/// Waits until the file system's clock has moved on since the file's last change: a change within
+/// the same tick isn't noticed. On a busy machine a tick may take long.
+void await_next_tick(const std::string& file) {
+  const std::string other = file + ".tick";
+  do {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::ofstream(other) << 'x';
+  } while (std::filesystem::last_write_time(other) == std::filesystem::last_write_time(file));
+}
+
 // The file is cut, overwritten or lengthened at random moments of a load and a generation: an error
 // that names it, or the tokens of the file as it was.
 TEST_F(SessionThreads, FilesThatChange) {
@@ -146,8 +156,7 @@ TEST_F(SessionThreads, FilesThatChange) {
     const std::string file = folder_.path("m" + std::to_string(round % 4) + ".gguf");
     std::filesystem::remove(file);
     std::ofstream(file, std::ios::binary) << whole;
-    // Changes within the same clock tick as the file's last one aren't noticed.
-    std::this_thread::sleep_for(std::chrono::milliseconds(12));
+    await_next_tick(file);
     const unsigned kind = rng() % 3, pause = rng() % 12000;
     const auto at = static_cast<off_t>(rng() % whole.size());
     std::thread writer([&] {
@@ -195,7 +204,7 @@ TEST_F(SessionThreads, AFileThatChangesAfterLoading) {
 TEST_F(SessionThreads, AFileThatChangesWhileItIsConverted) {
   for (const bool cut : {true, false}) {
     TinyLlama{.dtype = DType::f32}.write(path());
-    std::this_thread::sleep_for(std::chrono::milliseconds(12));
+    await_next_tick(path());
     bool done = false;
     const std::string error = error_of([&] {
       io::quantize_gguf(path(), folder_.path("out.gguf"), DType::q8_0, [&](const auto&) {

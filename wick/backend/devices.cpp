@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
+#include <iterator>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -17,20 +21,26 @@ namespace {
 
 constexpr DeviceKind kGpuKinds[] = {DeviceKind::cuda, DeviceKind::hip};
 
-/// A library of a vendor beside the driver, by the name that gpu_libraries() has for it.
-struct LibraryVariable {
-  DeviceKind kind;
-  std::string_view library;
-  const char* variable;
-};
 constexpr std::string_view kRunTimeCompiler = "run-time compiler";
-constexpr LibraryVariable kLibraryVariables[] = {
-    {DeviceKind::cuda, kRunTimeCompiler, "WICK_NVRTC_LIBRARY"},
-    {DeviceKind::cuda, "cuBLASLt", "WICK_CUBLASLT_LIBRARY"},
-    {DeviceKind::hip, kRunTimeCompiler, "WICK_HIPRTC_LIBRARY"},
-    {DeviceKind::hip, "hipBLASLt", "WICK_HIPBLASLT_LIBRARY"},
-    {DeviceKind::hip, "rocBLAS", "WICK_ROCBLAS_LIBRARY"},
-};
+
+/// The environment variable that names a library which gpu_libraries() has under this name.
+std::string library_variable(const LibraryDescription& library) {
+  if (library.name == kRunTimeCompiler) {
+    return library.kind == DeviceKind::cuda ? "WICK_NVRTC_LIBRARY" : "WICK_HIPRTC_LIBRARY";
+  }
+  std::string name = library.name;
+  for (char& c : name) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return "WICK_" + name + "_LIBRARY";
+}
+
+/// Whether the environment names any library beside the driver.
+bool names_libraries() {
+  constexpr const char* kVariables[] = {"WICK_NVRTC_LIBRARY", "WICK_CUBLASLT_LIBRARY",
+                                        "WICK_HIPRTC_LIBRARY", "WICK_HIPBLASLT_LIBRARY",
+                                        "WICK_ROCBLAS_LIBRARY"};
+  return std::any_of(std::begin(kVariables), std::end(kVariables),
+                     [](const char* variable) { return !environment(variable).empty(); });
+}
 
 }  // namespace
 
@@ -114,17 +124,13 @@ std::vector<std::string> unusable_drivers() {
 }
 
 std::vector<std::string> unusable_libraries(Device device) {
-  std::vector<LibraryVariable> named;
-  for (const LibraryVariable& row : kLibraryVariables) {
-    if (row.kind == device.kind && !environment(row.variable).empty()) named.push_back(row);
-  }
   std::vector<std::string> lines;
-  if (named.empty()) return lines;
+  if (device.kind == DeviceKind::cpu || !names_libraries()) return lines;
   for (const LibraryDescription& library : gpu_libraries()) {
-    for (const LibraryVariable& row : named) {
-      if (library.found || library.kind != row.kind || library.name != row.library) continue;
-      lines.push_back(fmt::format("{}: not used: {}", row.variable, library.missing));
-    }
+    if (library.found || library.kind != device.kind) continue;
+    const std::string variable = library_variable(library);
+    if (environment(variable.c_str()).empty()) continue;
+    lines.push_back(fmt::format("{}: not used: {}", variable, library.missing));
   }
   return lines;
 }

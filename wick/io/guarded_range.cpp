@@ -2,6 +2,8 @@
 
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -55,7 +57,7 @@ uintptr_t damage(uintptr_t address) {
 }
 
 void end_process(int signal) {
-  struct sigaction standard {};
+  struct sigaction standard{};
   standard.sa_handler = SIG_DFL;
   ::sigaction(signal, &standard, nullptr);
   // Needed for signals sent by kill() or raise(); a faulting instruction would fault again anyway.
@@ -90,10 +92,12 @@ void on_bus_error(int signal, siginfo_t* details, void* context) {
     const auto address = reinterpret_cast<uintptr_t>(details->si_addr);
     const uintptr_t end = damage(address);
     const uintptr_t first = address & ~(page - 1);
-    // One mapping to the end of the range: one per page could exceed the limit on mappings.
+    // One mapping to the end of the range: one per page could exceed the limit on mappings. The
+    // kernel is called itself: ThreadSanitizer takes mmap for a write that other threads' reads
+    // race with, and a handler may call nothing that it has in its place.
     if (end != 0 &&
-        ::mmap(reinterpret_cast<void*>(first), end - first, PROT_READ,
-               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED) {
+        ::syscall(SYS_mmap, first, end - first, PROT_READ,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != -1) {
       errno = error;
       return;
     }
@@ -130,7 +134,7 @@ bool GuardedRange::is_damaged() const noexcept {
 }
 
 void GuardedRange::claim_signal() {
-  struct sigaction now {};
+  struct sigaction now{};
   if (::sigaction(SIGBUS, nullptr, &now) != 0) return;
   const auto is_ours = [](const struct sigaction& action) {
     return (action.sa_flags & SA_SIGINFO) != 0 && action.sa_sigaction == &on_bus_error;
@@ -140,7 +144,7 @@ void GuardedRange::claim_signal() {
   if (::sigaction(SIGBUS, nullptr, &now) != 0 || is_ours(now)) return;
   page_size.store(page_bytes(), std::memory_order_relaxed);
   previous.store(new Previous{now}, std::memory_order_release);
-  struct sigaction ours {};
+  struct sigaction ours{};
   ours.sa_sigaction = &on_bus_error;
   // SA_NODEFER: the previous handler may raise the signal again.
   ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
