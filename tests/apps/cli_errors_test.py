@@ -224,19 +224,23 @@ class Loading(Cli):
             self.fails(*args, says="unsupported architecture: 'mamba'")
 
     def test_vocabularies(self):
-        for model, name in [("llama", " (SentencePiece)"), ("bert", " (WordPiece)"),
+        for model, name in [("bert", " (WordPiece)"),
                             ("t5", " (Unigram)"), ("rwkv", " (RWKV)"), ("other", "")]:
             for pre in ["default", "no-such", "smollm"]:
-                architecture = "gemma3" if model == "llama" else "qwen2"
+                architecture = "gemma3" if model == "t5" else "qwen2"
                 path = self.write(general__architecture=architecture, tokenizer__ggml__model=model,
                                   tokenizer__ggml__pre=pre, tokenizer__ggml__tokens=["a"])
                 for args in [["generate", "-m", path, "-p", "a"], ["chat", "-m", path],
                              ["tokenize", "-m", path, "-p", "a"]]:
                     self.fails(*args, says=f"unsupported vocabulary: '{model}'{name}: need gpt2 "
-                                           "(byte-level BPE)")
+                                           "(byte-level BPE) or llama (SentencePiece)")
         path = self.write(general__architecture="llama", tokenizer__ggml__model="gpt2",
                           tokenizer__ggml__pre="no-such", tokenizer__ggml__tokens=["a"])
         self.fails("tokenize", "-m", path, "-p", "a", says="unknown pre-tokenizer: 'no-such'")
+        path = self.write(general__architecture="gemma3", tokenizer__ggml__model="llama",
+                          tokenizer__ggml__tokens=["a"])
+        self.fails("tokenize", "-m", path, "-p", "a",
+                   says="tokens and scores differ in number: 1 tokens, 0 scores")
 
     def test_parts(self):
         for count in [2, 3, 99]:

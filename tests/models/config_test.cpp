@@ -76,7 +76,7 @@ TEST_F(ModelFiles, ArchitectureAndRopeKind) {
   EXPECT_EQ(edited([](auto& w) { w.set_string("general.architecture", "mamba"); }),
             "unsupported architecture: 'mamba': this version runs llama (Llama 3, Mistral, "
             "SmolLM), qwen2 (Qwen 2 and 2.5), qwen3 (Qwen 3), "
-            "phi3 (Phi 3 and 4), gemma (Gemma), gemma2 (Gemma 2), gemma3 (Gemma 3)");
+            "phi3 (Phi 3), gemma (Gemma), gemma2 (Gemma 2), gemma3 (Gemma 3)");
   EXPECT_THAT(edited([](auto& w) { w.remove("general.architecture"); }),
               HasSubstr("general.architecture"));
   EXPECT_THAT(edited([](auto& w) { w.set_u32("general.architecture", 3); }),

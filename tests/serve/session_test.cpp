@@ -182,9 +182,7 @@ TEST_F(ServeTest, BadTokensAreNotHeld) {
   const auto e = engine();
   Session s(e);
   s.feed(some_tokens(5));
-  EXPECT_THAT(error_of([&] {
-                s.feed(std::vector<int32_t>{1, 2, 99});
-              }),
+  EXPECT_THAT(error_of([&] { s.feed(std::vector<int32_t>{1, 2, 99}); }),
               HasSubstr("token id out of range: 99"));
   EXPECT_EQ(s.length(), 5);
   EXPECT_EQ(s.generate(greedy(2)).tokens.size(), 2u);
@@ -237,6 +235,45 @@ TEST_F(ServeTest, CacheGrowsPastItsFirstSize) {
   Session small(e, {.batch = 64});
   small.feed(some_tokens(700));
   EXPECT_EQ(s.generate(greedy(5)).tokens, small.generate(greedy(5)).tokens);
+}
+
+TEST_F(ServeTest, SentencePieceVocabularies) {
+  TinyLlama tiny = TinyLlama::families().at("gemma3");
+  std::vector<std::string> names = TinyLlama::tokens();
+  for (std::string& name : names) {  // G with a dot marks a space there
+    if (name.starts_with("\u0120")) name = "\u2581" + name.substr(2);
+  }
+  const auto edit = [&](io::GgufWriter& w) {
+    w.set_string("tokenizer.ggml.model", "llama");
+    w.remove("tokenizer.ggml.pre");
+    w.remove("tokenizer.ggml.merges");
+    const std::vector<std::string_view> views(names.begin(), names.end());
+    w.set_strings("tokenizer.ggml.tokens", views);
+    std::vector<float> scores;
+    for (size_t i = 0; i < names.size(); ++i) scores.push_back(-static_cast<float>(i));
+    w.set_f32s("tokenizer.ggml.scores", scores);
+  };
+  tiny.edit = edit;
+  const auto e = engine(tiny);
+  const auto id = [&](const char* text) { return *e->tokenizer().token_id(text); };
+  // As Llama 2's files: a bos token and a space come first.
+  EXPECT_EQ(e->tokenizer().encode("the a"),
+            (std::vector<int32_t>{37, id(" "), id("th"), id("e"), id(" a")}));
+  EXPECT_EQ(e->tokenizer().decode(e->tokenizer().encode("the a"), true), "the a");
+  EXPECT_EQ(run(e, greedy(12)).tokens.size(), 12u);
+
+  tiny.edit = [&](io::GgufWriter& w) {  // as Gemma's
+    edit(w);
+    w.set_bool("tokenizer.ggml.add_space_prefix", false);
+    w.set_bool("tokenizer.ggml.add_bos_token", false);
+  };
+  EXPECT_EQ(engine(tiny)->tokenizer().encode("the a"),
+            (std::vector<int32_t>{id("th"), id("e"), id(" a")}));
+  tiny.edit = [&](io::GgufWriter& w) {
+    edit(w);
+    w.remove("tokenizer.ggml.scores");
+  };
+  EXPECT_THAT(error_of([&] { engine(tiny); }), HasSubstr("40 tokens, 0 scores"));
 }
 
 TEST_F(ServeTest, SessionOptionsOutOfRange) {

@@ -180,9 +180,7 @@ std::string replaced(std::string_view text, std::string_view from, std::string_v
 }
 
 TEST(ChatTemplate, ThatGivesTheTurns) {
-  const auto chat_ml = [](std::string_view text) {
-    return gives_turns(text, ChatFormat::chat_ml);
-  };
+  const auto chat_ml = [](std::string_view text) { return gives_turns(text, ChatFormat::chat_ml); };
   EXPECT_TRUE(chat_ml(kSmolLm2Template));
   EXPECT_TRUE(chat_ml(kQwenTemplate));
   EXPECT_TRUE(gives_turns(kLlama3Template, ChatFormat::llama3));
@@ -201,8 +199,9 @@ TEST(ChatTemplate, ThatGivesTheTurns) {
     EXPECT_TRUE(chat_ml(text + std::string(kPrompt) + "\n")) << text;
     EXPECT_FALSE(gives_turns(text, ChatFormat::llama3)) << text;
   }
-  EXPECT_TRUE(chat_ml("{% for m in messages %}\n  {% if true %}\n<|im_start|>{{ m.role }}\n"
-                      "{{ m.content }}<|im_end|>\n  {% endif %}\n{% endfor %}\n"));
+  EXPECT_TRUE(
+      chat_ml("{% for m in messages %}\n  {% if true %}\n<|im_start|>{{ m.role }}\n"
+              "{{ m.content }}<|im_end|>\n  {% endif %}\n{% endfor %}\n"));
 }
 
 // Changes of templates, each of which changes the model's input.
@@ -239,15 +238,32 @@ TEST(ChatTemplate, ThatGivesOthers) {
   other_llama("'<|eot_id|>'", "'<|eom_id|>'");
   other_llama("<|end_header_id|>\\n\\n'+", "<|end_header_id|>\\n'+");
   // Llama 3.1's template adds a system turn with a date.
-  other_llama("{% for message", "{{ '<|start_header_id|>system<|end_header_id|>\\n\\nCutting "
-                                "Knowledge Date: December 2023<|eot_id|>' }}{% for message");
+  other_llama("{% for message",
+              "{{ '<|start_header_id|>system<|end_header_id|>\\n\\nCutting "
+              "Knowledge Date: December 2023<|eot_id|>' }}{% for message");
 }
 
 TEST(ChatTemplate, ThatIsNone) {
-  for (const std::string_view text :
-       {"", "{{", "{% for", "{{ '<|im_start|>", "{# <|im_start|>", "{% endif %}", "<|im_start|>",
-        "{{ '<|im_start|>' }}", "<|im_end|>\n", "{", "{{}}", "{%%}", "{##}", "{{-}}", "{%--%}",
-        "<|im_start|>user\n<|im_end|>", "\1\2\3", "{{ ((((((( }}", "{{ 'a\\", "{% else %}"}) {
+  for (const std::string_view text : {"",
+                                      "{{",
+                                      "{% for",
+                                      "{{ '<|im_start|>",
+                                      "{# <|im_start|>",
+                                      "{% endif %}",
+                                      "<|im_start|>",
+                                      "{{ '<|im_start|>' }}",
+                                      "<|im_end|>\n",
+                                      "{",
+                                      "{{}}",
+                                      "{%%}",
+                                      "{##}",
+                                      "{{-}}",
+                                      "{%--%}",
+                                      "<|im_start|>user\n<|im_end|>",
+                                      "\1\2\3",
+                                      "{{ ((((((( }}",
+                                      "{{ 'a\\",
+                                      "{% else %}"}) {
     EXPECT_FALSE(gives_turns(text, ChatFormat::chat_ml)) << text;
     EXPECT_FALSE(gives_turns(text, ChatFormat::llama3)) << text;
   }

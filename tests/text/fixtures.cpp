@@ -114,6 +114,21 @@ const Fixture& fixture() {
   return f;
 }
 
+const PieceFixture& piece_fixture() {
+  static const PieceFixture loaded = [] {
+    PieceFixture f;
+    const nlohmann::json data = read_json("pieces.json");
+    data.at("texts").get_to(f.texts);
+    data.at("tokens").get_to(f.tokens);
+    data.at("types").get_to(f.types);
+    data.at("scores").get_to(f.scores);
+    data.at("ids").get_to(f.ids);
+    data.at("prefixed").get_to(f.prefixed);
+    return f;
+  }();
+  return loaded;
+}
+
 TokenizerSpec small_spec(std::string_view pre) {
   const Fixture& f = fixture();
   TokenizerSpec spec;

@@ -23,6 +23,16 @@ struct Fixture {
 };
 const Fixture& fixture();
 
+/// The output of tests/text/make_pieces.py: a small SentencePiece vocabulary, and the ids of texts
+/// without and with a space in front.
+struct PieceFixture {
+  std::vector<std::string> texts, tokens;
+  std::vector<int32_t> types;
+  std::vector<float> scores;
+  std::vector<std::vector<int32_t>> ids, prefixed;  // [text]
+};
+const PieceFixture& piece_fixture();
+
 /// The small vocabulary of the fixture under one split pattern.
 TokenizerSpec small_spec(std::string_view pre);
 

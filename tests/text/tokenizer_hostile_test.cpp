@@ -29,8 +29,12 @@ std::string error_after(const std::function<void(TokenizerSpec&)>& change) {
 
 TEST(TokenizerSpec, Errors) {
   EXPECT_EQ(error_after([](auto&) {}), "");
+  EXPECT_EQ(
+      error_after([](auto& s) { s.model = "t5"; }),
+      "tokenizer: unsupported vocabulary: 't5' (Unigram): need gpt2 (byte-level BPE) or llama "
+      "(SentencePiece)");
   EXPECT_EQ(error_after([](auto& s) { s.model = "llama"; }),
-            "tokenizer: unsupported vocabulary: 'llama' (SentencePiece): need gpt2 (byte-level BPE)");
+            "tokenizer: tokens and scores differ in number: 966 tokens, 0 scores");
   EXPECT_EQ(error_after([](auto& s) { s.pre = "default"; }),
             "tokenizer: unknown pre-tokenizer: 'default': need one of smollm, gpt-2, llama-bpe, "
             "qwen2");

@@ -80,7 +80,7 @@ constexpr Architecture kArchitectures[] = {
     {"llama", "Llama 3, Mistral, SmolLM", llama_config},
     {"qwen2", "Qwen 2 and 2.5", qwen2},
     {"qwen3", "Qwen 3", neox, kQueryKeyNorm},
-    {"phi3", "Phi 3 and 4", phi3, kPhi3},
+    {"phi3", "Phi 3", phi3, kPhi3},
     {"gemma", "Gemma", gemma},
     {"gemma2", "Gemma 2", gemma2, kGemma2},
     {"gemma3", "Gemma 3", gemma3, kGemma3},

@@ -42,14 +42,20 @@ text::Tokenizer load_tokenizer(const io::Gguf& file) {
   if (file.contains("tokenizer.ggml.merges")) {
     spec.merges = file.get_strings("tokenizer.ggml.merges");
   }
+  if (file.contains("tokenizer.ggml.scores")) {
+    spec.scores = file.get_f32s("tokenizer.ggml.scores");
+  }
   spec.bos = token_key(file, "tokenizer.ggml.bos_token_id");
   spec.eos = token_key(file, "tokenizer.ggml.eos_token_id");
   spec.eot = token_key(file, "tokenizer.ggml.eot_token_id");
   spec.unk = token_key(file, "tokenizer.ggml.unknown_token_id");
   spec.pad = token_key(file, "tokenizer.ggml.padding_token_id");
-  // Llama 3's files may lack the key; their split pattern implies a bos token.
-  spec.add_bos = file.get_bool("tokenizer.ggml.add_bos_token", spec.pre == "llama-bpe" && spec.bos);
+  // Llama's files may lack the key; SentencePiece and Llama 3's split pattern imply a bos token.
+  const bool pieces = spec.model == "llama";
+  spec.add_bos = file.get_bool("tokenizer.ggml.add_bos_token",
+                               (pieces || spec.pre == "llama-bpe") && spec.bos);
   spec.add_eos = file.get_bool("tokenizer.ggml.add_eos_token", false);
+  spec.add_space_prefix = file.get_bool("tokenizer.ggml.add_space_prefix", pieces);
   try {
     return text::Tokenizer(spec);
   } catch (const Error& e) {

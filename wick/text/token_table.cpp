@@ -48,6 +48,21 @@ int byte_of(std::string_view token) {
   return value;
 }
 
+/// Writes a piece with spaces for U+2581 to `out`, which has room for it; returns the bytes
+/// written.
+size_t decode_piece(std::string_view piece, char* out) {
+  constexpr std::string_view kMark = "\xe2\x96\x81";
+  const char* const begin = out;
+  while (!piece.empty()) {
+    const size_t mark = std::min(piece.find(kMark), piece.size());
+    out = std::copy_n(piece.data(), mark, out);
+    if (mark == piece.size()) break;
+    *out++ = ' ';
+    piece.remove_prefix(mark + kMark.size());
+  }
+  return static_cast<size_t>(out - begin);
+}
+
 }  // namespace
 
 size_t decode_alphabet(std::string_view spelled, char* out) {
@@ -71,7 +86,8 @@ size_t decode_alphabet(std::string_view spelled, char* out) {
   return static_cast<size_t>(out - begin);
 }
 
-TokenTable::TokenTable(std::span<const std::string_view> tokens, std::vector<TokenType> types)
+TokenTable::TokenTable(std::span<const std::string_view> tokens, std::vector<TokenType> types,
+                       Spelling spelling)
     : types_(std::move(types)) {
   if (types_.empty()) types_.assign(tokens.size(), TokenType::normal);
   size_t total = 0;
@@ -95,7 +111,14 @@ TokenTable::TokenTable(std::span<const std::string_view> tokens, std::vector<Tok
     const auto id = static_cast<int32_t>(i);
     char* const out = arena_.get() + end;
     size_t length = std::string_view::npos;
-    if (is_mergeable(types_[i])) {
+    if (spelling == Spelling::sentence_piece &&
+        (is_mergeable(types_[i]) || types_[i] == TokenType::user_defined)) {
+      if (find_invalid_utf8(token) != std::string_view::npos) {
+        throw Error("tokenizer", "a token is not UTF-8",
+                    fmt::format("token {} '{}'", i, printable(token, 60)));
+      }
+      length = decode_piece(token, out);
+    } else if (is_mergeable(types_[i])) {
       length = decode_alphabet(token, out);
       // A word outside the alphabet (padding, words added after training) stands for itself and is
       // never built by merges.

@@ -21,6 +21,12 @@ enum class TokenType : uint8_t {
   byte = 6,
 };
 
+/// How a vocabulary spells the bytes of its normal tokens.
+enum class Spelling : uint8_t {
+  gpt2_alphabet,   ///< a printable character each
+  sentence_piece,  ///< as they are, with U+2581 for a space
+};
+
 /// Writes the bytes that `spelled` stands for in GPT-2's alphabet, which gives each of the 256
 /// bytes a printable character, to `out` (room for spelled.size()); returns their number, or `npos`
 /// where a character is outside the alphabet.
@@ -33,7 +39,8 @@ class TokenTable {
   static constexpr int32_t kNone = -1;
 
   /// `types` is empty (all normal) or as long as `tokens`; the views need not outlive the call.
-  TokenTable(std::span<const std::string_view> tokens, std::vector<TokenType> types);
+  TokenTable(std::span<const std::string_view> tokens, std::vector<TokenType> types,
+             Spelling spelling = Spelling::gpt2_alphabet);
 
   size_t size() const { return types_.size(); }
   TokenType type(int32_t id) const { return types_[static_cast<size_t>(id)]; }

@@ -10,6 +10,7 @@
 #include "wick/base/printable.h"
 #include "wick/base/utf8.h"
 #include "wick/text/bpe.h"
+#include "wick/text/sentence_piece.h"
 #include "wick/text/specials.h"
 #include "wick/text/split.h"
 #include "wick/text/token_table.h"
@@ -50,19 +51,21 @@ void check_id(const char* name, std::optional<int32_t> id, size_t size) {
 
 // Algorithms that GGUF files name and wick doesn't have, for the error message.
 constexpr std::pair<std::string_view, std::string_view> kVocabularies[] = {
-    {"llama", "SentencePiece"}, {"bert", "WordPiece"}, {"t5", "Unigram"},
-    {"rwkv", "RWKV"},           {"plamo2", "PLaMo-2"}, {"no_vocab", "no vocabulary"},
+    {"bert", "WordPiece"},         {"t5", "Unigram"}, {"rwkv", "RWKV"}, {"plamo2", "PLaMo-2"},
+    {"no_vocab", "no vocabulary"},
 };
 
 // Checks the algorithm first: files of other algorithms name unknown split patterns, or none.
-PreTokenizer check_family(const TokenizerSpec& spec) {
+// Nothing: SentencePiece, which has no split pattern.
+std::optional<PreTokenizer> check_family(const TokenizerSpec& spec) {
   if (spec.model == "gpt2") return find_pre_tokenizer(spec.pre);
+  if (spec.model == "llama") return std::nullopt;
   std::string kind = fmt::format("'{}'", printable(spec.model, 60));
   for (const auto& [model, algorithm] : kVocabularies) {
     if (spec.model == model) kind += fmt::format(" ({})", algorithm);
   }
   throw Error(ErrorKind::not_implemented, "tokenizer", "unsupported vocabulary", kind,
-              "need gpt2 (byte-level BPE)");
+              "need gpt2 (byte-level BPE) or llama (SentencePiece)");
 }
 
 // The types of all tokens, after a check of the whole description.
@@ -119,20 +122,64 @@ std::vector<int32_t> ids_of(const TokenTable& tokens, bool control) {
 
 }  // namespace
 
+namespace {
+
+/// Byte-level BPE: a split pattern, and merges within its words.
+class ByteLevel {
+ public:
+  ByteLevel(const PreTokenizer& pre, const TokenizerSpec& spec, const TokenTable& tokens)
+      : pre_(pre), splitter_(pre), tokens_(tokens), merges_(spec.merges, tokens) {}
+
+  /// Text between special tokens.
+  void encode(std::string_view text, std::vector<int32_t>& out) const {
+    WordEncoder encoder(tokens_, merges_);
+    Splitter::Cursor cursor(splitter_, text);
+    for (std::string_view word = cursor.next(); !word.empty(); word = cursor.next()) {
+      if (word.size() == 1) {
+        const int32_t id = tokens_.byte_token(static_cast<unsigned char>(word[0]));
+        if (id != TokenTable::kNone) out.push_back(id);
+        continue;
+      }
+      if (pre_.whole_word_first) {
+        const int32_t id = tokens_.find(word);
+        if (id != TokenTable::kNone) {
+          out.push_back(id);
+          continue;
+        }
+      }
+      encoder.encode(word, out);
+    }
+  }
+
+ private:
+  PreTokenizer pre_;
+  Splitter splitter_;
+  const TokenTable& tokens_;
+  MergeTable merges_;
+};
+
+}  // namespace
+
 struct Tokenizer::Impl {
-  explicit Impl(const TokenizerSpec& spec)
-      : pre(check_family(spec)),
-        splitter(pre),
-        tokens(spec.tokens, check_types(spec)),
-        merges(spec.merges, tokens),
+  explicit Impl(const TokenizerSpec& spec) : Impl(spec, check_family(spec)) {}
+  Impl(const TokenizerSpec& spec, const std::optional<PreTokenizer>& pre)
+      : tokens(spec.tokens, check_types(spec),
+               pre ? Spelling::gpt2_alphabet : Spelling::sentence_piece),
         all_special(tokens, ids_of(tokens, true)),
         user_defined(tokens, ids_of(tokens, false)),
         bos(spec.bos),
         eos(spec.eos),
         eot(spec.eot),
         pad(spec.pad),
+        unknown(spec.unk.value_or(TokenTable::kNone)),
         add_bos(spec.add_bos),
-        add_eos(spec.add_eos) {
+        add_eos(spec.add_eos),
+        add_space_prefix(!pre && spec.add_space_prefix) {
+    if (pre) {
+      byte_level.emplace(*pre, spec, tokens);
+    } else {
+      piece_ranks.emplace(spec.scores, tokens);
+    }
     for (const std::string_view name : kEndNames) {
       const auto id = all_special.exact(name);
       if (id && is_special(*id)) ends.push_back(*id);
@@ -148,34 +195,24 @@ struct Tokenizer::Impl {
            (tokens.type(id) == TokenType::control || tokens.type(id) == TokenType::unknown);
   }
 
-  // Text between special tokens.
-  void encode_plain(std::string_view text, WordEncoder& encoder, std::vector<int32_t>& out) const {
-    Splitter::Cursor cursor(splitter, text);
-    for (std::string_view word = cursor.next(); !word.empty(); word = cursor.next()) {
-      if (word.size() == 1) {
-        const int32_t id = tokens.byte_token(static_cast<unsigned char>(word[0]));
-        if (id != TokenTable::kNone) out.push_back(id);
-        continue;
-      }
-      if (pre.whole_word_first) {
-        const int32_t id = tokens.find(word);
-        if (id != TokenTable::kNone) {
-          out.push_back(id);
-          continue;
-        }
-      }
-      encoder.encode(word, out);
-    }
+  /// Text between special tokens.
+  void encode_plain(std::string_view text, std::vector<int32_t>& out) const {
+    if (byte_level) return byte_level->encode(text, out);
+    PieceEncoder encoder(tokens, *piece_ranks, unknown);
+    if (!add_space_prefix) return encoder.encode(text, out);
+    std::string prefixed = " ";
+    prefixed += text;
+    encoder.encode(prefixed, out);
   }
 
-  PreTokenizer pre;
-  Splitter splitter;
   TokenTable tokens;
-  MergeTable merges;
+  std::optional<ByteLevel> byte_level;
+  std::optional<PieceRanks> piece_ranks;  // one of the two
   SpecialMatcher all_special, user_defined;
   std::vector<int32_t> ends;
   std::optional<int32_t> bos, eos, eot, pad;
-  bool add_bos, add_eos;
+  int32_t unknown;
+  bool add_bos, add_eos, add_space_prefix;
 };
 
 Tokenizer::Tokenizer(const TokenizerSpec& spec) : impl_(std::make_shared<const Impl>(spec)) {}
@@ -200,14 +237,13 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, const EncodeOption
   if (add_bos && !impl.bos) throw Error("tokenize", "the vocabulary has no bos token");
   if (add_eos && !impl.eos) throw Error("tokenize", "the vocabulary has no eos token");
   if (add_bos) out.push_back(*impl.bos);
-  WordEncoder encoder(impl.tokens, impl.merges);
   SpecialMatcher::Cursor specials(options.parse_special ? impl.all_special : impl.user_defined,
                                   text);
   for (size_t pos = 0; pos < text.size();) {
     const SpecialMatcher::Match match = specials.next(pos);
     const bool found = match.position != std::string_view::npos;
     const size_t end = found ? match.position : text.size();
-    if (end > pos) impl.encode_plain(text.substr(pos, end - pos), encoder, out);
+    if (end > pos) impl.encode_plain(text.substr(pos, end - pos), out);
     if (found) out.push_back(match.id);
     pos = end + match.length;
   }
@@ -228,6 +264,14 @@ std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special) c
   for (const int32_t id : ids) {
     const std::string_view bytes = piece(id);
     if (!(skip_special && impl_->is_special(id))) out += bytes;
+  }
+  if (impl_->add_space_prefix) {
+    // Text follows special tokens, whose bytes are those of their names.
+    size_t begin = 0;
+    for (size_t i = 0; i < ids.size() && impl_->is_special(ids[i]); ++i) {
+      if (!skip_special) begin += piece(ids[i]).size();
+    }
+    if (begin < out.size() && out[begin] == ' ') out.erase(begin, 1);
   }
   return out;
 }

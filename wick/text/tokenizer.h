@@ -15,15 +15,19 @@ namespace wick::text {
 /// A vocabulary as a model file describes it. The views need to live only while a Tokenizer is
 /// constructed; they may point into a mapped file.
 struct TokenizerSpec {
-  std::string model;                     ///< the algorithm: "gpt2" (byte-level BPE)
+  std::string model;                     ///< the algorithm: "gpt2" (byte-level BPE) or "llama"
+                                         ///< (SentencePiece's BPE)
   std::string pre;                       ///< the split pattern: smollm, gpt-2, llama-bpe, qwen2 …
-  std::vector<std::string_view> tokens;  ///< [vocabulary]; ordinary ones in GPT-2's byte alphabet
+  std::vector<std::string_view> tokens;  ///< [vocabulary]; ordinary ones in GPT-2's byte alphabet;
+                                         ///< of llama with U+2581 for a space
   std::vector<int32_t> token_types;      ///< [vocabulary] or empty (all normal); 1 normal,
                                          ///< 2 unknown, 3 control, 4 user-defined, 5 unused, 6 byte
-  std::vector<std::string_view> merges;  ///< "left right", best first
+  std::vector<std::string_view> merges;  ///< of gpt2: "left right", best first
+  std::vector<float> scores;             ///< [vocabulary] of llama: what merges first
   std::optional<int32_t> bos, eos, eot, unk, pad;
   bool add_bos = false;
   bool add_eos = false;
+  bool add_space_prefix = false;  ///< of llama: text begins with a space, also after special tokens
 };
 
 /// How a text becomes tokens.
@@ -33,14 +37,15 @@ struct EncodeOptions {
   bool parse_special = true;                   ///< false: control tokens in the text are plain text
 };
 
-/// Text to token ids and back, for byte-level BPE vocabularies.
+/// Text to token ids and back, for byte-level BPE vocabularies and SentencePiece's of the BPE kind.
 ///
 /// A cheap handle: copies share one immutable vocabulary, and all methods may run on several
 /// threads at once.
 class WICK_API Tokenizer {
  public:
   /// Errors: unknown model or pre name, no tokens, a type list of another length, an unknown type,
-  /// a special id outside the vocabulary, a token that is not UTF-8, a malformed merge.
+  /// a special id outside the vocabulary, a token that is not UTF-8, a malformed merge, a list of
+  /// scores of another length, a score that is NaN.
   explicit Tokenizer(const TokenizerSpec& spec);
 
   /// The ids of `text`. Special tokens are cut out first, the longest at each place: user-defined
@@ -50,7 +55,8 @@ class WICK_API Tokenizer {
   std::vector<int32_t> encode(std::string_view text, const EncodeOptions& options = {}) const;
 
   /// The bytes of `ids` joined; cut between two tokens they need not be UTF-8 (see StreamDecoder).
-  /// `skip_special` leaves out control tokens. Errors: an id outside the vocabulary.
+  /// `skip_special` leaves out control tokens. Where the vocabulary puts a space in front of text,
+  /// that space is taken off. Errors: an id outside the vocabulary.
   std::string decode(std::span<const int32_t> ids, bool skip_special = false) const;
 
   /// The bytes that `id` stands for; valid as long as any copy of this tokenizer.

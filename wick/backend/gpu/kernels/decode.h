@@ -110,6 +110,10 @@ struct Decode {
   }
   /// Of the group's first chunk, if it has one.
   WICK_DEVICE u32 own_page() const { return own_chunk() < end_chunk() ? page_of(own_chunk()) : 0; }
+  /// The same where it doesn't depend on how many keys there are: without a window. Elsewhere 0.
+  WICK_DEVICE u32 early_page() const {
+    return c.window == 0 && split * kAttentionChunk < c.keys ? page_of(split) : 0;
+  }
   WICK_DEVICE Chunk chunk_at(u32 number, u32 page) const {
     Chunk chunk(*this, number, page);
     const i32 from = static_cast<i32>(chunk.first);
