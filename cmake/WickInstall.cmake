@@ -14,7 +14,7 @@ install(DIRECTORY wick DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.h" PATTERN "*.def"
   PATTERN "backend/cpu" EXCLUDE
   PATTERN "backend/gpu" EXCLUDE
-  REGEX "/text/(bpe|special_automaton|specials|split|token_table|utf8)\\.h$" EXCLUDE
+  REGEX "/text/(bpe|sentence_piece|special_automaton|specials|split|token_table|utf8)\\.h$" EXCLUDE
   REGEX "/models/(decoder_config|decoder_lm|fused|metadata|registry)\\.h$" EXCLUDE
   REGEX "/(checks|weights)\\.h$" EXCLUDE)
 install(FILES wick/backend/cpu/cpu.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/wick/backend/cpu)

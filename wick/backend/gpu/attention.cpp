@@ -79,7 +79,8 @@ void set_pages(Gpu& gpu, const char* op, AttentionCall& c, const ConstView& k, c
   KeyPages& pages = c.pages;
   c.k_batch = c.v_batch = 0;
   const int64_t size = k.layout.shape()[2];
-  pages.keys = count32(size), pages.count = count32(k.layout.shape()[0]);
+  pages.keys = count32(size), pages.chunks = pages.keys / kAttentionChunk,
+  pages.count = count32(k.layout.shape()[0]);
   if (tables.data != nullptr) {
     pages.tables = static_cast<const uint32_t*>(at_offset(tables));
     pages.table_row = tl.stride(0), pages.table_step = tl.stride(1);

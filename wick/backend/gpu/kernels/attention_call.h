@@ -26,6 +26,7 @@ struct KeyPages {
   i64 table_row, table_step, length_step;
   u32 count;           ///< of pages
   u32 keys;            ///< that a page holds
+  u32 chunks;          ///< of kAttentionChunk keys that a page holds, where that is a whole number
   i64 k_page, v_page;  ///< elements from a page to the next
   FaultLine* faults;
   u32 note, length_note;  ///< for pages, and for lengths or positions

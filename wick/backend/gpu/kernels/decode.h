@@ -96,17 +96,31 @@ struct Decode {
     KeyRange seen;  // what the query sees
     KeyRange own;   // of that, the keys whose scores the group computes
     u32 column;     // the key in the first column of the tile
-    KeyPlace place;
-    const T *k, *v;  // its first key and value
+    u32 page;       // where it lies, and where in that its first key is
+    u32 in_page;
+    bool there;  // false: it has no page; then it is read from the first one
 
-    WICK_DEVICE Chunk(const Decode& work, u32 number, u32 page)
-        : first(number * kAttentionChunk), place(work.c.pages, page, first) {
-      k = work.k + place.page * work.c.pages.k_page + place.in_page;
-      v = work.v + place.page * work.c.pages.v_page + place.in_page * work.c.v_key;
+    WICK_DEVICE Chunk(const Decode& work, u32 number, u32 entry)
+        : first(number * kAttentionChunk), page(entry), in_page(first), there(true) {
+      const KeyPages& pages = work.c.pages;
+      if (pages.tables == nullptr) return;
+      in_page = pages.chunks == 1 ? 0 : number % pages.chunks * kAttentionChunk;
+      there = page < pages.count;
+      if (!there) page = 0;
     }
   };
+  /// A chunk's first key and value.
+  WICK_DEVICE const T* keys_at(const Chunk& chunk) const {
+    return k + chunk.page * c.pages.k_page + chunk.in_page;
+  }
+  WICK_DEVICE const T* values_at(const Chunk& chunk) const {
+    return v + chunk.page * c.pages.v_page + chunk.in_page * c.v_key;
+  }
   WICK_DEVICE u32 page_of(u32 number) const {
-    return page_at(c.pages, batch, number * kAttentionChunk);
+    const KeyPages& pages = c.pages;
+    if (pages.tables == nullptr) return 0;
+    const u32 entry = pages.chunks == 1 ? number : number / pages.chunks;
+    return load_now(pages.tables + batch * pages.table_row + entry * pages.table_step);
   }
   /// Of the group's first chunk, if it has one.
   WICK_DEVICE u32 own_page() const { return own_chunk() < end_chunk() ? page_of(own_chunk()) : 0; }
@@ -146,11 +160,11 @@ struct Decode {
     const u32 first = part * kDecodeItems + item();
     const u32 step = (kShared ? plan.parts : 1) * kDecodeItems;
     for (u32 i = first; i < c.d * lines; i += step) {
-      prefetch(chunk.k + (i / lines) * c.k_step + (i % lines) * kLine);
+      prefetch(keys_at(chunk) + (i / lines) * c.k_step + (i % lines) * kLine);
     }
     const u32 lines_of_row = (c.e + kLine - 1) / kLine;
     for (u32 i = first; i < count * lines_of_row; i += step) {
-      prefetch(chunk.v + (i / lines_of_row) * c.v_key + (i % lines_of_row) * kLine);
+      prefetch(values_at(chunk) + (i / lines_of_row) * c.v_key + (i % lines_of_row) * kLine);
     }
   }
 
@@ -160,10 +174,6 @@ struct Decode {
   struct NewPairs {
     u32 queries, keys, values;  // how many
     u32 first_key, first_value;
-    u32 column;  // the key in the first column of the tile
-    u32 first;   // the chunk's first key
-    bool stores;
-    const T *k, *v;  // and where the chunk lies
   };
   WICK_DEVICE NewPairs new_pairs(const Chunk& chunk, bool queries) const {
     const u32 from = chunk.first, pairs = (c.d + 1) / 2;
@@ -177,8 +187,6 @@ struct Decode {
     n.queries = queries ? rows * pairs : 0;
     n.keys = count(chunk.own, n.first_key) * pairs;
     n.values = count(chunk.seen, n.first_value) * (width / 2);
-    n.column = from + chunk.column;
-    n.first = from, n.stores = chunk.place.there, n.k = chunk.k, n.v = chunk.v;
     return n;
   }
   WICK_DEVICE const float* projection(u32 of, i64 column) const {
@@ -217,7 +225,7 @@ struct Decode {
     p.from = projection(p.at - start, before + p.x);
     return p;
   }
-  WICK_DEVICE void load(const NewPairs& n, NewPair& p) const {
+  WICK_DEVICE void load(const Chunk& chunk, NewPair& p) const {
     if (p.from != nullptr) {
       p.x0 = p.from[0];
       if (p.both) p.x1 = p.from[cache.qkv_step];
@@ -227,11 +235,11 @@ struct Decode {
       p.x0 = load_as(c.q, c.dtype, from + p.x * c.q_step);
       if (p.both) p.x1 = load_as(c.q, c.dtype, from + (p.x + 1) * c.q_step);
     } else if (p.kind == NewPair::kStoredKey) {
-      p.x0 = widen(n.k[p.at - n.first + p.x * c.k_step]);
-      if (p.both) p.x1 = widen(n.k[p.at - n.first + (p.x + 1) * c.k_step]);
+      p.x0 = widen(keys_at(chunk)[p.at - chunk.first + p.x * c.k_step]);
+      if (p.both) p.x1 = widen(keys_at(chunk)[p.at - chunk.first + (p.x + 1) * c.k_step]);
     } else if (p.kind == NewPair::kStoredValue) {
-      p.x0 = widen(n.v[(p.at - n.first) * c.v_key + p.x]);
-      p.x1 = widen(n.v[(p.at - n.first) * c.v_key + p.x + 1]);
+      p.x0 = widen(values_at(chunk)[(p.at - chunk.first) * c.v_key + p.x]);
+      p.x1 = widen(values_at(chunk)[(p.at - chunk.first) * c.v_key + p.x + 1]);
     }
   }
 
@@ -244,10 +252,10 @@ struct Decode {
     to[0] = p.x0;
     if (p.both) to[1] = p.x1;
   }
-  WICK_DEVICE void put_key(const NewPairs& n, const NewPair& p) const {
+  WICK_DEVICE void put_key(const Chunk& chunk, const NewPair& p) const {
     const T y0 = narrow<T>(p.x0), y1 = narrow<T>(p.x1);
     if constexpr (kStaged) {
-      T* to = keys_staged() + p.x * kPitch + (p.at - n.column);
+      T* to = keys_staged() + p.x * kPitch + (p.at - chunk.first - chunk.column);
       to[0] = y0;
       if (p.both) to[kPitch] = y1;
       if (p.at % 2 == 0 && static_cast<i32>(p.at) + 1 == seen.end) {
@@ -261,12 +269,12 @@ struct Decode {
       if (p.both) to[1] = widen(y1);
     }
     // The first group of the key's own query stores it.
-    if (p.kind != NewPair::kKey || tile != 0 || p.at != start + query || !n.stores) return;
-    T* to = const_cast<T*>(n.k) + (p.at - n.first);
+    if (p.kind != NewPair::kKey || tile != 0 || p.at != start + query || !chunk.there) return;
+    T* to = const_cast<T*>(keys_at(chunk)) + (p.at - chunk.first);
     to[p.x * c.k_step] = y0;
     if (p.both) to[(p.x + 1) * c.k_step] = y1;
   }
-  WICK_DEVICE void put_value(const NewPairs& n, const NewPair& p) const {
+  WICK_DEVICE void put_value(const Chunk& chunk, const NewPair& p) const {
     const Pack<T, 2> y = Pack<T, 2>::of({p.x0, p.x1});
     if constexpr (kStaged) {
       T* to = values_staged() + p.at % kAttentionChunk * width + (p.x - first_x);
@@ -276,28 +284,28 @@ struct Decode {
       to[0] = y[0], to[1] = y[1];
     }
     if (p.kind != NewPair::kValue || tile != 0 || first_row != 0 || p.at != start + query) return;
-    if (!n.stores) return;
-    T* to = const_cast<T*>(n.v) + (p.at - n.first) * c.v_key;
+    if (!chunk.there) return;
+    T* to = const_cast<T*>(values_at(chunk)) + (p.at - chunk.first) * c.v_key;
     *reinterpret_cast<Pack<T, 2>*>(to + p.x) = y;
   }
-  WICK_DEVICE void put(const NewPairs& n, NewPair& p) const {
+  WICK_DEVICE void put(const Chunk& chunk, NewPair& p) const {
     if (p.turn) {
       const float y0 = p.x0 * p.c - p.x1 * p.s;
       p.x1 = p.x0 * p.s + p.x1 * p.c;
       p.x0 = y0;
     }
     if (p.kind == NewPair::kQuery) put_query(p);
-    if (p.kind == NewPair::kKey || p.kind == NewPair::kStoredKey) put_key(n, p);
-    if (p.kind == NewPair::kValue || p.kind == NewPair::kStoredValue) put_value(n, p);
+    if (p.kind == NewPair::kKey || p.kind == NewPair::kStoredKey) put_key(chunk, p);
+    if (p.kind == NewPair::kValue || p.kind == NewPair::kStoredValue) put_value(chunk, p);
   }
   /// Pairs from the `first` on.
-  WICK_DEVICE void load_new(const NewPairs& n, u32 first) const {
+  WICK_DEVICE void load_new(const Chunk& chunk, const NewPairs& n, u32 first) const {
     const u32 all = n.queries + n.keys + n.values;
 #pragma unroll 1
     for (u32 i = first + item(); i < all; i += kDecodeItems) {
       NewPair p = find(n, i);
-      load(n, p);
-      put(n, p);
+      load(chunk, p);
+      put(chunk, p);
     }
   }
 
@@ -311,7 +319,7 @@ struct Decode {
   WICK_DEVICE void stage_keys(const Chunk& chunk) const {
     constexpr u32 kWord = 4 / sizeof(T), kWords = 4;
     const KeyRange old = old_of(chunk, chunk.own);
-    const T* from = chunk.k;
+    const T* from = keys_at(chunk);
     T* to = keys_staged() - chunk.column;
     const u32 first = static_cast<u32>(old.begin) / kPer;
     const u32 end = old.empty() ? first : static_cast<u32>(old.end) / kPer;
@@ -336,6 +344,7 @@ struct Decode {
   }
   WICK_DEVICE void stage_values(const Chunk& chunk) const {
     const KeyRange old = old_of(chunk, chunk.seen);
+    const T* values = values_at(chunk);
     u32 log = 0;
     while ((1u << log) < width / kPer) ++log;
     const u32 x = (item() & ((1u << log) - 1)) * kPer;
@@ -343,7 +352,7 @@ struct Decode {
       for (i32 j = old.begin + static_cast<i32>(item() >> log); j < old.end;
            j += static_cast<i32>(kDecodeItems >> log)) {
         const u32 row = static_cast<u32>(j);
-        const T* from = chunk.v + row * c.v_key + first_x;
+        const T* from = values + row * c.v_key + first_x;
         start_copy(reinterpret_cast<Bytes16*>(values_staged() + row * width + x),
                    reinterpret_cast<const Bytes16*>(from + x));
       }
@@ -372,7 +381,7 @@ struct Decode {
         add_chain<kRows, kBlock, kTail>(a, keys_staged(), 2 * pair, kAttentionChunk, q, to_next, 0,
                                         d);
       } else {
-        add_chain<kRows, kBlock, kTail>(a, chunk.k, 2 * pair, static_cast<u32>(c.k_step), q,
+        add_chain<kRows, kBlock, kTail>(a, keys_at(chunk), 2 * pair, static_cast<u32>(c.k_step), q,
                                         to_next, 0, d);
       }
 #pragma unroll
@@ -524,8 +533,8 @@ struct Decode {
           add_chain<kRows, kBlock, kTail>(o, values_staged(), x, c.e, e, to_next, old.begin,
                                           old.end);
         } else {
-          add_chain<kRows, kBlock, kTail>(o, chunk.v, x, static_cast<u32>(c.v_key), e, to_next,
-                                          old.begin, old.end);
+          add_chain<kRows, kBlock, kTail>(o, values_at(chunk), x, static_cast<u32>(c.v_key), e,
+                                          to_next, old.begin, old.end);
           for (i32 key = larger(here.begin, old.end); key < here.end; ++key) {
             const u32 at = chunk.first + static_cast<u32>(key - fresh);
             const auto vv = *reinterpret_cast<const Pack<float, 2>*>(
@@ -571,10 +580,10 @@ struct Decode {
     for (u32 number = own_chunk(); number < end; number += plan.splits) {
       const bool more = number + plan.splits < end;
       const u32 next_page = more ? page_of(number + plan.splits) : 0;  // on its way meanwhile
-      if (!chunk.place.there && item() == 0) {
+      if (!chunk.there && item() == 0) {
         report(c.pages.faults, kIdOutOfRange, c.pages.note, page_of(number));
       }
-      load_new(fresh_pairs, first_new);
+      load_new(chunk, fresh_pairs, first_new);
       if constexpr (kStaged) wait_for_copies<1>();
       sync();
       if constexpr (kShared) {
