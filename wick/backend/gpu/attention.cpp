@@ -422,6 +422,51 @@ void GpuBackend::cached_attention(const View& out, const ConstView& qkv,
   launch_rows(gpu_, at.call, at.dtype);
 }
 
+namespace {
+
+/// The operands of fill_cache for rows f32 [t, g, width], which go into pages as they are: as
+/// values of heads without keys. A head's elements lie as far apart as the heads' neighbours.
+CacheCall make_store_call(Gpu& gpu, const View& pages, const ConstView& rows,
+                          const ConstView& tables, const ConstView& positions) {
+  const Layout &pl = pages.layout, &rl = rows.layout;
+  AttentionCall call{};
+  set_pages(gpu, "store_in_pages", call, pages, pages, tables, {}, positions, int64_t{1} << 30);
+  CacheCall fill{};
+  fill.qkv = static_cast<const float*>(at_offset(rows));
+  fill.qkv_row = rl.stride(0), fill.qkv_step = rl.stride(2);
+  fill.keys = fill.values = const_cast<void*>(at_offset(pages));
+  fill.value_head = pl.stride(1), fill.value_position = pl.stride(2);
+  fill.value_step = pl.stride(3);
+  fill.positions = static_cast<const uint32_t*>(at_offset(positions));
+  fill.pages = call.pages;
+  fill.t = count32(rl.shape()[0]), fill.each = count32(rl.shape()[0] / tables.layout.shape()[0]);
+  fill.key_heads = count32(rl.shape()[1]), fill.e = count32(rl.shape()[2]);
+  fill.limit = call.keys;
+  return fill;
+}
+
+}  // namespace
+
+void GpuBackend::store_in_pages(const View& pages, const ConstView& rows, const ConstView& tables,
+                                const ConstView& positions) {
+  const Layout& rl = rows.layout;
+  if (rl.elems() == 0) return;
+  const bool side_by_side = rl.shape()[1] == 1 || rl.stride(1) == rl.shape()[2] * rl.stride(2);
+  const bool as_they_are = rows.dtype == DType::f32 && side_by_side;
+  const Scratch floats(gpu_, as_they_are ? 0 : static_cast<size_t>(rl.elems()) * 4);
+  const View dense{floats.data(), DType::f32, Layout::contiguous(rl.shape())};
+  if (!as_they_are) cast(dense, rows);
+  const int64_t t = rl.shape()[0];
+  const bool in_a_row = t == 1 || positions.layout.stride(0) == 1;
+  const Scratch words(gpu_, in_a_row ? 0 : static_cast<size_t>(t) * 4);
+  const View list{words.data(), DType::u32, Layout::contiguous({t})};
+  if (!in_a_row) copy(list, positions);
+  fill_cache(gpu_,
+             make_store_call(gpu_, pages, as_they_are ? rows : ConstView(dense), tables,
+                             in_a_row ? positions : ConstView(list)),
+             pages.dtype, nullptr);
+}
+
 bool attention_to_blocks(Gpu& gpu, const ConstView& qkv, const CachedAttention& where, int64_t k,
                          const RowBlocks& to) {
   // Groups have too little of a row for more than a block to share a scale.

@@ -206,6 +206,14 @@ void Gpu::check_faults() {
   if (fault.kind == kHistoryFull) {
     throw Error(ErrorKind::runtime, note.op, "the history is full", fmt::format("{}", fault.value));
   }
+  if (fault.kind == kNotNext) {
+    throw Error(ErrorKind::index, note.op, "a position that doesn't follow",
+                fmt::format("{}", fault.value));
+  }
+  if (fault.kind == kPageTwice) {
+    throw Error(ErrorKind::index, note.op, "two sequences write to one page",
+                fmt::format("{}", fault.value));
+  }
   throw Error(ErrorKind::index, note.op, "id out of range",
               fmt::format("id {}, x {}, ids {}", fault.value, describe(note.x), describe(note.ids)),
               fmt::format("need 0 <= id < {}", note.limit));

@@ -12,6 +12,8 @@ enum FaultKind : math::u32 {
   kDividedByZero = 2,
   kBadLogit = 3,  ///< of the token `value`; -1: all are -inf
   kHistoryFull = 4,
+  kNotNext = 5,    ///< position `value` doesn't follow the one in front
+  kPageTwice = 6,  ///< two sequences write to page `value`
 };
 
 /// The first mistake since the host last looked, in memory of the host's that devices write to.

@@ -2,7 +2,7 @@
 
 #include <pthread.h>
 
-namespace wick::cpu {
+namespace wick {
 
 /// The process's one T, which has `lock()` and `unlock()`. It is there before any code runs, so
 /// that a child of fork can't find a half-made one; it is never destroyed, since tensors with
@@ -28,4 +28,4 @@ class ProcessWide {
       pthread_atfork([] { get().lock(); }, [] { get().unlock(); }, [] { get().unlock(); });
 };
 
-}  // namespace wick::cpu
+}  // namespace wick
