@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "wick/backend/gpu/layout/space.h"
 #include "wick/backend/gpu/linear/quantized_weight.h"
-#include "wick/backend/gpu/space.h"
 #include "wick/base/environment.h"
 #include "wick/base/error.h"
 
@@ -96,14 +96,14 @@ void matvec_columns(const Product& p) {
   p.launch("matvec", kernel, grid, p.x.rows(), segment);
 }
 
-/// Whether kernels have a matrix unit for bytes: as in kernels/device_imma.h.
+/// Whether kernels have a matrix unit for bytes: as in kernels/device/imma.h.
 bool has_byte_unit(const Gpu& gpu) {
   const std::string& name = gpu.compiled_for();
   return gpu.device.kind == DeviceKind::cuda || name.starts_with("gfx11") ||
          name.starts_with("gfx12") || name == "gfx908" || name == "gfx90a" || name == "gfx942";
 }
 
-/// A chunk of columns in shared memory: kernels/quantized_tile.h.
+/// A chunk of columns in shared memory: kernels/linear/quantized_tile.h.
 uint32_t staged_bytes(const Gpu& gpu, DType type, uint32_t columns) {
   const bool extra = type != DType::q8_0 && type != DType::q6_k;
   const uint32_t pitch = columns + (gpu.device.kind == DeviceKind::hip ? 4 : 0);
@@ -143,7 +143,7 @@ void many(const Product& p) {
   p.launch("quantized_many", fmt::format("many_{}", name(type)), grid, p.x.rows());
 }
 
-/// Whether kernels of sm_90a take a type: kernels/quantized_wide.h.
+/// Whether kernels of sm_90a take a type: kernels/linear/quantized_wide.h.
 bool has_wide(const Gpu& gpu, DType type) {
   return gpu.compiled_for() == "sm_90a" && type != DType::q6_k;
 }
