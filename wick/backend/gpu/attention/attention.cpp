@@ -181,7 +181,7 @@ struct DecodeShape {
     const bool stages = copies && takes_staged_layout(c, dtype);
     // Heads of a key head share what is loaded where there is work enough for all processors.
     const int64_t few_tiles = divide_up(c.group, kDecodeRows);
-    if (stages && gpu.has_parts() && c.e % kPartWidth == 0 && 8 * kPartWidth % c.e == 0) {
+    if (stages && gpu.has(Feature::parts) && c.e % kPartWidth == 0 && 8 * kPartWidth % c.e == 0) {
       // More than what runs at once is better off with larger tiles.
       const int64_t groups = sets * few_tiles * chunks, room = kPartGroups * processors;
       slices = c.e / kPartWidth;

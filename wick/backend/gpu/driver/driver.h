@@ -61,7 +61,7 @@ struct LaunchWishes {
   /// itself.
   bool early = false;
   /// So many neighbouring groups run at the same time and reach each other's shared memory. More
-  /// than one only where Gpu::has_parts.
+  /// than one only where Gpu::has(Feature::parts).
   unsigned parts = 1;
 };
 

@@ -29,10 +29,6 @@ struct Recording {
 };
 thread_local Recording recording;
 
-/// Whether kernels of these images wait for the ones in front of them by themselves (device.h), and
-/// have parts (device_parts.h).
-bool is_modern(std::string_view architecture) { return cuda_number(architecture) >= 90; }
-
 }  // namespace
 
 Gpu::Gpu(Device which)
@@ -42,8 +38,7 @@ Gpu::Gpu(Device which)
       pool(driver, which, info.bytes),
       staging(driver, which),
       peers(*this),
-      code_(which, info),
-      modern_(is_modern(code_.architecture())) {
+      code_(which, info) {
   enter();
   constexpr unsigned kNonBlocking = 1;
   check(driver.api.stream_create(&stream_, kNonBlocking), "creating a stream");
@@ -62,6 +57,13 @@ Gpu::~Gpu() {
   driver.api.host_free(fault_);
   for (const auto& [file, module] : modules_) driver.api.module_unload(module.handle);
   driver.api.stream_destroy(stream_);
+}
+
+uint32_t Gpu::read_features() const {
+  const std::lock_guard lock(mutex_);
+  const uint32_t word = features_of(code_.image("features"));
+  features_.store(word, std::memory_order_relaxed);
+  return word;
 }
 
 Gpu::Module& Gpu::module(std::string_view file) {
@@ -107,7 +109,7 @@ void Gpu::launch_list(std::string_view file, std::string_view kernel, const Grid
   enter();
   void* const handle = function(file, kernel, grid.shared_bytes);
   const auto& [x, y, z] = grid.groups;
-  const LaunchWishes wishes{.early = grid.early && modern_, .parts = grid.parts};
+  const LaunchWishes wishes{.early = grid.early && has(Feature::parts), .parts = grid.parts};
   const int code = wishes.early || wishes.parts > 1
                        ? driver.launch_with(wishes, handle, grid.groups, grid.items,
                                             grid.shared_bytes, stream(), arguments)

@@ -3,6 +3,7 @@
 // One GPU in use: its stream, its modules, and launches.
 
 #include <array>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "wick/backend/gpu/compile/code.h"
+#include "wick/backend/gpu/compile/features.h"
 #include "wick/backend/gpu/driver/driver.h"
 #include "wick/backend/gpu/driver/peer.h"
 #include "wick/backend/gpu/driver/staging.h"
@@ -28,7 +30,7 @@ struct Grid {
   unsigned items = 256;       ///< of a group
   unsigned shared_bytes = 0;  ///< dynamic
   bool early = false;         ///< may start before the one in front has ended, where kernels wait
-  unsigned parts = 1;         ///< neighbouring groups that are parts of one: see has_parts
+  unsigned parts = 1;  ///< neighbouring groups that are parts of one: where it has(Feature::parts)
 };
 
 class Gpu {
@@ -57,8 +59,11 @@ class Gpu {
   void refuse_to_record_copies() const;
   /// What the kernels in use were compiled for: "sm_90a", "ptx", "gfx11-generic".
   const std::string& compiled_for() const { return code_.architecture(); }
-  /// Whether groups can be launched as parts of one (kernels/device/parts.h).
-  bool has_parts() const { return modern_; }
+  /// Whether they can do something, as their image says. Errors: those of function().
+  bool has(Feature feature) const {
+    const uint32_t known = features_.load(std::memory_order_relaxed);
+    return ((known != kNotRead ? known : read_features()) & bit(feature)) != 0;
+  }
   /// How many modules were loaded so far.
   int modules_loaded() const { return loaded_; }
   /// Where their code comes from.
@@ -161,10 +166,13 @@ class Gpu {
   /// The note of that number; null where newer ones have taken its place.
   const Note* find_note(uint32_t number) const;
 
-  Code code_;
-  bool modern_ = false;  // kernels wait for the ones in front by themselves, and have parts
+  mutable Code code_;  // unpacks and compiles what it is asked for
+  static constexpr uint32_t kNotRead = ~0u;
+  uint32_t read_features() const;
+  mutable std::atomic<uint32_t> features_ =
+      kNotRead;  // read when asked for: images are being unpacked
   void* stream_ = nullptr;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   int loaded_ = 0;
   ByName<Module> modules_;
 

@@ -81,11 +81,7 @@ MainLoop forced_main_loop() {
 }
 
 bool has_matrix_unit(const Gpu& gpu) {
-  const std::string_view in = gpu.compiled_for();
-  for (const std::string_view without : {"gfx906", "gfx9-", "gfx10"}) {
-    if (in.starts_with(without)) return false;
-  }
-  return forced_main_loop() != MainLoop::plain;
+  return gpu.has(Feature::matrix_unit) && forced_main_loop() != MainLoop::plain;
 }
 
 OutFormat out_format(DType dtype) {

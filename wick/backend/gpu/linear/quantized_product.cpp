@@ -96,13 +96,6 @@ void matvec_columns(const Product& p) {
   p.launch("matvec", kernel, grid, p.x.rows(), segment);
 }
 
-/// Whether kernels have a matrix unit for bytes: as in kernels/device/imma.h.
-bool has_byte_unit(const Gpu& gpu) {
-  const std::string& name = gpu.compiled_for();
-  return gpu.device.kind == DeviceKind::cuda || name.starts_with("gfx11") ||
-         name.starts_with("gfx12") || name == "gfx908" || name == "gfx90a" || name == "gfx942";
-}
-
 /// A chunk of columns in shared memory: kernels/linear/quantized_tile.h.
 uint32_t staged_bytes(const Gpu& gpu, DType type, uint32_t columns) {
   const bool extra = type != DType::q8_0 && type != DType::q6_k;
@@ -143,9 +136,9 @@ void many(const Product& p) {
   p.launch("quantized_many", fmt::format("many_{}", name(type)), grid, p.x.rows());
 }
 
-/// Whether kernels of sm_90a take a type: kernels/linear/quantized_wide.h.
+/// Whether kernels of the wide unit take a type: kernels/linear/quantized_wide.h.
 bool has_wide(const Gpu& gpu, DType type) {
-  return gpu.compiled_for() == "sm_90a" && type != DType::q6_k;
+  return gpu.has(Feature::wide_unit) && type != DType::q6_k;
 }
 /// And a result: rows side by side, columns at one distance.
 bool wide_stores(const LinearOut& out) {
@@ -206,7 +199,7 @@ enum class Path : uint8_t { dot, few, many, wide };
 Path choose(const Product& p) {
   const std::string_view forced = forced_product_path();
   const Gpu& gpu = p.weight.gpu;
-  if (forced == "dot" || !has_byte_unit(gpu) || p.chunks == 0) return Path::dot;
+  if (forced == "dot" || !gpu.has(Feature::byte_unit) || p.chunks == 0) return Path::dot;
   if (forced == "few") return Path::few;
   if (forced == "many") return Path::many;
   const bool has_f16 = has_wide(gpu, p.weight.format()) && wide_stores(p.out);
@@ -224,7 +217,7 @@ Path choose(const Product& p) {
 
 std::vector<std::string_view> product_paths(const Gpu& gpu, DType type) {
   if (!dtypes::kOwnProducts.contains(type)) return {""};
-  if (!has_byte_unit(gpu)) return {"dot"};
+  if (!gpu.has(Feature::byte_unit)) return {"dot"};
   if (!has_wide(gpu, type)) return {"dot", "few", "many", ""};
   return {"dot", "few", "many", "f16", ""};
 }

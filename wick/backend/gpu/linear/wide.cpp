@@ -136,7 +136,7 @@ bool multiply_batch(Gpu& gpu, const ProductJob& job) {
 bool multiply_wide(Gpu& gpu, const ProductJob& job) {
   const Product& p = job.shape;
   const MainLoop forced = forced_main_loop();
-  if (gpu.compiled_for() != "sm_90a" || p.k == 0) return false;
+  if (!gpu.has(Feature::wide_unit) || p.k == 0) return false;
   if (forced != MainLoop::wide &&
       (forced != MainLoop::best || p.m < kLeastSide || p.n < kLeastSide || p.k < 64)) {
     return false;

@@ -60,7 +60,7 @@ class RowPlan {
   /// Groups that have a row together; 0: it's too long, or too short, or they can't.
   int64_t parts() const {
     const int64_t wanted = divide_up(n_, kGroupElems);
-    const bool can = is_dense() && n_ % each() == 0 && is_aligned() && gpu_.has_parts();
+    const bool can = is_dense() && n_ % each() == 0 && is_aligned() && gpu_.has(Feature::parts);
     return can && wanted > 1 && wanted <= kMostParts ? wanted : 0;
   }
   /// Whether a vector along the rows goes with them.

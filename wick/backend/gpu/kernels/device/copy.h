@@ -5,12 +5,6 @@
 
 #include "wick/backend/gpu/kernels/device/device.h"
 
-#if !WICK_AMD && __CUDA_ARCH__ >= 800
-#define WICK_ASYNC_COPIES 1
-#else
-#define WICK_ASYNC_COPIES 0
-#endif
-
 namespace wick::gpu {
 
 #if WICK_ASYNC_COPIES

@@ -7,6 +7,7 @@
 // of 32 everywhere: a wave of 64 works as two teams, so that the order of a reduction is the same.
 
 #include "wick/backend/gpu/kernels/device/fault.h"
+#include "wick/backend/gpu/kernels/device/features.h"
 #include "wick/math/fn.h"
 #include "wick/math/half.h"
 
@@ -89,13 +90,9 @@ WICK_DEVICE u32 from_next_lane(u32 x) {
 
 /// c + Σ a_i·b_i over the four signed bytes of each.
 WICK_DEVICE i32 dot4(i32 a, i32 b, i32 c) {
-#if defined(__gfx1100__) || defined(__gfx1101__) || defined(__gfx1102__) ||       \
-    defined(__gfx1103__) || defined(__gfx1150__) || defined(__gfx1151__) ||       \
-    defined(__gfx1200__) || defined(__gfx1201__) || defined(__gfx11_generic__) || \
-    defined(__gfx12_generic__)
+#if WICK_DOT4_MIXED
   return __builtin_amdgcn_sudot4(true, a, true, b, c, false);
-#elif defined(__gfx906__) || defined(__gfx908__) || defined(__gfx90a__) || defined(__gfx942__) || \
-    defined(__gfx1030__) || defined(__gfx10_3_generic__)
+#elif WICK_DOT4_SIGNED
   return __builtin_amdgcn_sdot4(a, b, c, false);
 #else
   for (int i = 0; i < 4; ++i) c += static_cast<i8>(a >> 8 * i) * static_cast<i8>(b >> 8 * i);
@@ -268,7 +265,7 @@ WICK_DEVICE void add_in_group(u64* at, u64 x) {
 }
 WICK_DEVICE u32 team_count(bool x) { return static_cast<u32>(__popc(__ballot_sync(~0u, x))); }
 WICK_DEVICE void device_fence() { __threadfence(); }
-#if __CUDA_ARCH__ >= 900
+#if WICK_PARTS
 WICK_DEVICE void wait_for_earlier() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 WICK_DEVICE void let_later_start() { asm volatile("griddepcontrol.launch_dependents;"); }
 #else
@@ -294,7 +291,7 @@ WICK_DEVICE u32 load_now(const u32* from) {  // past the caches of the processor
 WICK_DEVICE void prefetch(const void* line) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(line));
 }
-#if __CUDA_ARCH__ >= 900
+#if WICK_PARTS
 WICK_DEVICE void prefetch_bytes(const void* from, u32 bytes) {
   asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes));
 }
@@ -429,7 +426,7 @@ WICK_DEVICE void report(FaultLine* line, FaultKind kind, u32 note, i64 value) {
 
 /// The largest of the team's.
 WICK_DEVICE u32 largest_of_team(u32 x) {
-#if !WICK_AMD && __CUDA_ARCH__ >= 800
+#if WICK_MMA
   return __reduce_max_sync(~0u, x);
 #else
   u32 y = shuffle_xor<16>(x);

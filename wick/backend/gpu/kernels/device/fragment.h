@@ -9,7 +9,7 @@
 
 #include "wick/backend/gpu/kernels/device/device.h"
 
-#if !WICK_AMD && __CUDA_ARCH__ >= 800
+#if WICK_MMA
 #define WICK_FRAGMENTS 1
 
 namespace wick::gpu {

@@ -33,9 +33,7 @@ struct ByteHalves {
   u32 low[kCount], high[kCount];
 };
 
-#if !WICK_AMD && __CUDA_ARCH__ >= 800
-
-#define WICK_BYTE_UNIT 1
+#if WICK_MMA
 
 /// NVIDIA from sm_80 on. Source: PTX ISA, "Matrix Fragments for mma.m16n8k16 with integer type".
 struct ByteUnit {
@@ -81,16 +79,14 @@ struct ByteUnit {
   }
 };
 
-#elif WICK_AMD && (defined(__GFX11__) || defined(__GFX12__))
-
-#define WICK_BYTE_UNIT 1
+#elif WICK_WMMA
 
 /// AMD's gfx11 and gfx12. Activations go first, so that a lane's results are of one row. On gfx11
 /// both halves of a wave bring the same words and have every other column; on gfx12 a half brings
 /// eight of k and has eight columns. Source: "RDNA3" and "RDNA4" Instruction Set Architecture,
 /// "Wave Matrix Multiply Accumulate".
 struct ByteUnit {
-#if defined(__GFX12__)
+#if WICK_WMMA == 12
   static constexpr u32 kWords = 2;
   WICK_DEVICE static u32 word(u32 lane) { return lane / 16 * 2; }
   WICK_DEVICE static u32 result_column(u32 lane, u32 c) { return lane / 16 * 8 + c; }
@@ -125,7 +121,7 @@ struct ByteUnit {
     }
 #pragma unroll
     for (u32 i = 0; i < 8; ++i) sums[i] = s[i];
-#if defined(__GFX12__)
+#if WICK_WMMA == 12
     sums = __builtin_amdgcn_wmma_i32_16x16x16_iu8_w32_gfx12(true, b, true, a, sums, false);
 #else
     sums = __builtin_amdgcn_wmma_i32_16x16x16_iu8_w32(true, b, true, a, sums, false);
@@ -147,9 +143,7 @@ struct ByteUnit {
   WICK_DEVICE static float to_float(i32 sum) { return static_cast<float>(sum); }
 };
 
-#elif WICK_AMD && (defined(__gfx908__) || defined(__gfx90a__) || defined(__gfx942__))
-
-#define WICK_BYTE_UNIT 1
+#elif WICK_MFMA
 
 /// AMD's gfx908, gfx90a and gfx942. Activations go first, so that a lane's results are of one row.
 /// Source: "CDNA2" and "CDNA3" Instruction Set Architecture, "Matrix Arithmetic Instructions".
@@ -188,7 +182,7 @@ struct ByteUnit {
   }
 
   typedef i32 Sums __attribute__((ext_vector_type(4)));
-#if defined(__gfx942__)
+#if WICK_MFMA == 3
   WICK_DEVICE static void both(i32 (&s)[kResults], u32 row_low, u32 row_high, u32 column_low,
                                u32 column_high) {
     const Sums sums = __builtin_amdgcn_mfma_i32_16x16x32_i8(

@@ -16,16 +16,6 @@
 
 #include "wick/backend/gpu/kernels/device/device.h"
 
-#if WICK_AMD
-#if defined(__gfx908__) || defined(__gfx90a__) || defined(__gfx942__)
-#define WICK_MATRIX_MFMA 1
-#elif defined(__GFX11__) || defined(__GFX12__)
-#define WICK_MATRIX_WMMA 1
-#endif
-#elif __CUDA_ARCH__ >= 800
-#define WICK_MATRIX_MMA 1
-#endif
-
 namespace wick::gpu {
 
 /// A lane's part of 16 rows.
@@ -34,9 +24,7 @@ struct Fragment {
   Bytes16 piece[kPieces];
 };
 
-#if defined(WICK_MATRIX_MMA)
-
-#define WICK_MATRIX_UNIT 1
+#if WICK_MMA
 
 /// NVIDIA from sm_80 on: mma.sync of 16 by 8 by 16. Source: PTX ISA, "Matrix Fragments for
 /// mma.m16n8k16". Its rows of k are dealt out so that a lane's are neighbours.
@@ -91,16 +79,14 @@ struct MatrixUnit {
   }
 };
 
-#elif defined(WICK_MATRIX_WMMA)
-
-#define WICK_MATRIX_UNIT 1
+#elif WICK_WMMA
 
 /// AMD's gfx11 and gfx12: WMMA of 16 by 16 by 16. b goes first, so that a lane's sums are of one
 /// row. On gfx11 both halves of a wave bring the same rows and have every other column; on gfx12 a
 /// half brings eight of k and has eight columns. Source: "RDNA3" and "RDNA4" Instruction Set
 /// Architecture, "Wave Matrix Multiply Accumulate".
 struct MatrixUnit {
-#if defined(__GFX12__)
+#if WICK_WMMA == 12
   static constexpr u32 kPieces = 1;
 #else
   static constexpr u32 kPieces = 2;
@@ -117,7 +103,7 @@ struct MatrixUnit {
     if constexpr (kSame<T, bf16>) {
       typedef short Shorts __attribute__((ext_vector_type(8 * kPieces)));
       const Shorts x = __builtin_bit_cast(Shorts, b), y = __builtin_bit_cast(Shorts, a);
-#if defined(__GFX12__)
+#if WICK_WMMA == 12
       s = __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32_gfx12(x, y, s);
 #else
       s = __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32(x, y, s);
@@ -125,7 +111,7 @@ struct MatrixUnit {
     } else {
       typedef _Float16 Halves __attribute__((ext_vector_type(8 * kPieces)));
       const Halves x = __builtin_bit_cast(Halves, b), y = __builtin_bit_cast(Halves, a);
-#if defined(__GFX12__)
+#if WICK_WMMA == 12
       s = __builtin_amdgcn_wmma_f32_16x16x16_f16_w32_gfx12(x, y, s);
 #else
       s = __builtin_amdgcn_wmma_f32_16x16x16_f16_w32(x, y, s);
@@ -159,12 +145,10 @@ struct MatrixUnit {
   }
 };
 
-#elif defined(WICK_MATRIX_MFMA)
+#elif WICK_MFMA
 
-#define WICK_MATRIX_UNIT 1
-
-/// AMD's gfx908, gfx90a and gfx942: MFMA of 16 by 16. b goes first, so that a lane's sums are of
-/// one row. Source: "CDNA3" Instruction Set Architecture, "Matrix Arithmetic Instructions".
+/// AMD's gfx908, gfx90a, gfx942 and later: MFMA of 16 by 16. b goes first, so that a lane's sums
+/// are of one row. Source: "CDNA3" Instruction Set Architecture, "Matrix Arithmetic Instructions".
 struct MatrixUnit {
   static constexpr u32 kWave = 64, kDepth = 32, kPieces = 1, kSums = 4;
   WICK_DEVICE static u32 row(u32 lane, u32) { return lane % 16; }
@@ -176,7 +160,7 @@ struct MatrixUnit {
     typedef float Sums __attribute__((ext_vector_type(4)));
     Sums s = __builtin_bit_cast(Sums, sums);
     if constexpr (kSame<T, bf16>) {
-#if defined(__gfx908__)
+#if WICK_MFMA == 1
       typedef short Part __attribute__((ext_vector_type(2)));
 #pragma unroll
       for (u32 i = 0; i < 4; ++i) {
@@ -191,7 +175,7 @@ struct MatrixUnit {
       }
 #endif
     } else {
-#if defined(__gfx90a__)
+#if WICK_MFMA == 2
       // Its products of f16 take numbers below the normal range for zeros; in f32 they count.
       typedef _Float16 Eight __attribute__((ext_vector_type(8)));
       const Eight x = part<Eight>(b, 0), y = part<Eight>(a, 0);
@@ -228,10 +212,6 @@ struct MatrixUnit {
     return __builtin_bit_cast(Parts, from.piece[0]).part[i];
   }
 };
-
-#else
-
-#define WICK_MATRIX_UNIT 0
 
 #endif
 

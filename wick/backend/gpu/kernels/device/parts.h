@@ -5,12 +5,6 @@
 
 #include "wick/backend/gpu/kernels/device/device.h"
 
-#if !WICK_AMD && __CUDA_ARCH__ >= 900
-#define WICK_PARTS 1
-#else
-#define WICK_PARTS 0
-#endif
-
 namespace wick::gpu {
 
 #if WICK_PARTS

@@ -8,8 +8,7 @@
 #include "wick/backend/gpu/kernels/device/device.h"
 #include "wick/backend/gpu/kernels/layout/copy_map.h"
 
-#if !WICK_AMD && defined(__CUDA_ARCH_FEAT_SM90_ALL)
-#define WICK_WIDE_UNIT 1
+#if WICK_WIDE_UNIT
 
 namespace wick::gpu {
 
@@ -188,6 +187,4 @@ WICK_DEVICE void wide_multiply(float (&d)[128], u64 a, u64 b, u32 add) {
 
 }  // namespace wick::gpu
 
-#else
-#define WICK_WIDE_UNIT 0
 #endif

@@ -6,7 +6,7 @@
 #include "wick/backend/gpu/kernels/device/imma.h"
 #include "wick/backend/gpu/kernels/linear/quantized.h"
 
-#if defined(WICK_BYTE_UNIT)
+#if WICK_BYTE_UNIT
 
 namespace wick::gpu {
 

@@ -1,0 +1,55 @@
+#include "wick/backend/gpu/compile/features.h"
+
+#include <array>
+#include <charconv>
+#include <cstring>
+#include <string>
+
+#include "wick/base/error.h"
+
+namespace wick::gpu {
+namespace {
+
+using Words = std::array<uint32_t, 4>;
+
+bool is_valid(const Words& words) {
+  return words[0] == kFeatureMark[0] && words[1] == kFeatureMark[1] && words[3] == ~words[2];
+}
+
+/// Of machine code: they lie somewhere as they are.
+bool find_in_code(std::string_view image, Words& words) {
+  const std::string_view mark(reinterpret_cast<const char*>(kFeatureMark), sizeof kFeatureMark);
+  for (size_t at = image.find(mark); at != std::string_view::npos; at = image.find(mark, at + 1)) {
+    if (image.size() - at < sizeof words) return false;
+    std::memcpy(words.data(), image.data() + at, sizeof words);
+    if (is_valid(words)) return true;
+  }
+  return false;
+}
+
+/// Of PTX: a list of bytes behind the name.
+bool find_in_text(std::string_view text, Words& words) {
+  const size_t name = text.find("wick_features[16] = {");
+  if (name == std::string_view::npos) return false;
+  const char* at = text.data() + text.find('{', name) + 1;
+  const char* const end = text.data() + text.size();
+  std::array<uint8_t, sizeof words> bytes{};
+  for (uint8_t& byte : bytes) {
+    while (at != end && (*at == ' ' || *at == ',')) ++at;
+    const auto [next, error] = std::from_chars(at, end, byte);
+    if (error != std::errc()) return false;
+    at = next;
+  }
+  std::memcpy(words.data(), bytes.data(), sizeof words);
+  return is_valid(words);
+}
+
+}  // namespace
+
+uint32_t features_of(std::string_view image) {
+  Words words{};
+  if (find_in_code(image, words) || find_in_text(image, words)) return words[2];
+  throw Error(ErrorKind::runtime, "gpu", "an image of kernels doesn't say what its chip can do");
+}
+
+}  // namespace wick::gpu

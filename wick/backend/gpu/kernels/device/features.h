@@ -1,0 +1,94 @@
+#pragma once
+
+// What a chip can do, said once. Kernels ask the macros; each image holds a word of the bits below
+// (features.gpu), which the host reads instead of comparing names of architectures. Nothing is
+// included here that a host compiler doesn't know.
+//
+// AMD's compilers say which instructions their target has; older units that want other instructions
+// are asked for by name, so that a newer chip takes the newest form.
+
+#include "wick/math/fn.h"
+
+#if defined(__AMDGCN__)
+#if __has_builtin(__builtin_amdgcn_wmma_f32_16x16x16_bf16_w32_gfx12)
+#define WICK_WMMA 12
+#elif __has_builtin(__builtin_amdgcn_wmma_f32_16x16x16_bf16_w32)
+#define WICK_WMMA 11
+#elif defined(__gfx908__)
+#define WICK_MFMA 1
+#elif defined(__gfx90a__)
+#define WICK_MFMA 2
+#elif __has_builtin(__builtin_amdgcn_mfma_f32_16x16x16f16)
+#define WICK_MFMA 3
+#endif
+#if __has_builtin(__builtin_amdgcn_sudot4)
+#define WICK_DOT4_MIXED 1
+#elif __has_builtin(__builtin_amdgcn_sdot4)
+#define WICK_DOT4_SIGNED 1
+#endif
+#elif defined(__CUDA_ARCH__)
+#if __CUDA_ARCH__ >= 800
+#define WICK_MMA 1
+#define WICK_ASYNC_COPIES 1
+#endif
+#if __CUDA_ARCH__ >= 900
+#define WICK_PARTS 1
+#endif
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#define WICK_WIDE_UNIT 1
+#endif
+#endif
+
+// What isn't there is 0.
+#ifndef WICK_WMMA
+#define WICK_WMMA 0
+#endif
+#ifndef WICK_MFMA
+#define WICK_MFMA 0
+#endif
+#ifndef WICK_DOT4_MIXED
+#define WICK_DOT4_MIXED 0
+#endif
+#ifndef WICK_DOT4_SIGNED
+#define WICK_DOT4_SIGNED 0
+#endif
+#ifndef WICK_MMA
+#define WICK_MMA 0
+#endif
+#ifndef WICK_ASYNC_COPIES
+#define WICK_ASYNC_COPIES 0
+#endif
+#ifndef WICK_PARTS
+#define WICK_PARTS 0
+#endif
+#ifndef WICK_WIDE_UNIT
+#define WICK_WIDE_UNIT 0
+#endif
+
+// Products of matrices of f16 and bf16, and of bytes: so far whoever has one has both.
+#define WICK_MATRIX_UNIT (WICK_WMMA || WICK_MFMA || WICK_MMA)
+#define WICK_BYTE_UNIT WICK_MATRIX_UNIT
+
+namespace wick::gpu {
+
+/// A bit of an image's word.
+enum class Feature : math::u32 {
+  matrix_unit = 1,   ///< multiplies matrices of f16 and bf16: mma.h
+  byte_unit = 2,     ///< and of bytes: imma.h
+  wide_unit = 4,     ///< of shared memory, by four warps at once: wgmma.h
+  parts = 8,         ///< groups that are parts of one, and kernels that wait for the ones in front
+  async_copies = 16  ///< copies to shared memory that go on by themselves: copy.h
+};
+constexpr math::u32 bit(Feature feature, bool there = true) {
+  return there ? static_cast<math::u32>(feature) : 0u;
+}
+
+inline constexpr math::u32 kFeatures =
+    bit(Feature::matrix_unit, WICK_MATRIX_UNIT) | bit(Feature::byte_unit, WICK_BYTE_UNIT) |
+    bit(Feature::wide_unit, WICK_WIDE_UNIT) | bit(Feature::parts, WICK_PARTS) |
+    bit(Feature::async_copies, WICK_ASYNC_COPIES);
+
+/// What stands in front of the word in an image: "wickfeat".
+inline constexpr math::u32 kFeatureMark[2] = {0x6b636977u, 0x74616566u};
+
+}  // namespace wick::gpu
