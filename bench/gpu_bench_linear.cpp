@@ -292,7 +292,7 @@ Options parse(int argc, char** argv) {
       for (size_t at = 8; at < word.size();) {
         const size_t end = std::min(word.find(',', at), word.size());
         const auto type = parse_dtype(word.substr(at, end - at));
-        if (!type || !gpu::has_products(*type)) {
+        if (!type || !dtypes::kOwnProducts.contains(*type)) {
           throw Error("types", "no such type", word.substr(at, end - at));
         }
         options.types.push_back(*type);
