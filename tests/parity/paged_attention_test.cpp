@@ -267,10 +267,10 @@ void check_all(DType cache) {
 void check_batches() {
   Random random(93);
   const AttentionParams plain{.scale = 0.2f};
-  for (const int64_t count : {1, 2, 3, 5, 8, 13, 21, 32, 40}) {
+  for (const int64_t count : {2, 9, 40}) {
     std::vector<int64_t> starts;
     for (int64_t i = 0; i < count; ++i) starts.push_back((i * 331 + 255) % 767);
-    check_cached({16, 4, 32, 64, 16, 256, 3, DType::f16, plain}, 1, starts, random, count == 8);
+    check_cached({16, 4, 32, 32, 16, 256, 3, DType::f16, plain}, 1, starts, random, count == 9);
     check_cached({8, 4, 64, 32, 16, 256, 3, DType::bf16, {.scale = 0.2f, .window = 270}}, 1, starts,
                  random);
   }
