@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "bench/gpu_bench.h"
-#include "wick/backend/gpu/prologue.h"
+#include "wick/backend/gpu/linear/prologue.h"
 
 namespace wick::bench {
 namespace {

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "wick/backend/gpu/gpu_backend.h"
-#include "wick/backend/gpu/space.h"
+#include "wick/backend/gpu/layout/space.h"
 #include "wick/tensor/memory.h"
 #include "wick/tensor/ops.h"
 #include "wick/tensor/recording.h"

@@ -105,6 +105,23 @@ void add_attention(std::vector<OpRow>& rows, DType dtype, const Heads& a) {
        }});
 }
 
+/// One token of each of some sequences, written to caches of 8 heads of 128.
+void add_store(std::vector<OpRow>& rows, DType cache) {
+  constexpr int64_t kSequences = 256, kHeads = 8, kSize = 128;
+  const double bytes = static_cast<double>(kSequences * kHeads * kSize) *
+                       static_cast<double>(bytes_of(cache, 1) + 4);
+  rows.push_back({"store_in_pages", cache, "256x8x128", Limit::copy, bytes, [=] {
+                    const Tensor pages = Tensor::zeros({kSequences, kHeads, 256, kSize}, cache),
+                                 x = random_tensor({kSequences, kHeads, kSize}, DType::f32, 1),
+                                 ids = Tensor::arange(0, kSequences, 1, DType::u32);
+                    const Tensor at = Tensor::zeros({kSequences}, DType::u32);
+                    return [=] {
+                      cpu().store_in_pages(pages.mutable_view(), x.view(), ids.unsqueeze(1).view(),
+                                           at.view());
+                    };
+                  }});
+}
+
 }  // namespace
 
 void add_fused(std::vector<OpRow>& rows) {
@@ -129,6 +146,7 @@ void add_fused(std::vector<OpRow>& rows) {
     add_attention(rows, DType::bf16, a);
   }
   add_attention(rows, DType::f16, attentions[0]);
+  add_store(rows, DType::f16);
 }
 
 }  // namespace wick::bench

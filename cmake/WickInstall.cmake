@@ -15,7 +15,9 @@ install(DIRECTORY wick DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   PATTERN "backend/cpu" EXCLUDE
   PATTERN "backend/gpu" EXCLUDE
   REGEX "/text/(bpe|sentence_piece|special_automaton|specials|split|token_table|utf8)\\.h$" EXCLUDE
-  REGEX "/models/(decoder_config|decoder_lm|fused|metadata|registry)\\.h$" EXCLUDE
+  REGEX "/models/(decoder_config|decoder_lm|metadata|registry)\\.h$" EXCLUDE
+  REGEX "/graph/(fuse|uses)\\.h$" EXCLUDE
+  REGEX "/tensor/fused\\.h$" EXCLUDE
   REGEX "/(checks|weights)\\.h$" EXCLUDE)
 install(FILES wick/backend/cpu/cpu.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/wick/backend/cpu)
 install(FILES ${CMAKE_BINARY_DIR}/include/wick/version.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/wick)

@@ -10,8 +10,8 @@ SOURCES = {".h", ".cpp", ".gpu", ".def", ".in"}
 INCLUDE = re.compile(r'#include "(wick/[^"]+)"')
 VENDOR = re.compile(r"\bcu[A-Z]\w*|\bhip[A-Z]\w*|__shfl|\bwarpSize\b|amdgcn")
 VENDOR_HOMES = ("wick/backend/gpu/cuda/", "wick/backend/gpu/hip/",
-                "wick/backend/gpu/kernels/device.h", "wick/ir/print_", "emu/", "tests/emu/",
-                "tests/backend/stand_in_", "bench/peers/", "wick/backend/gpu/kernels/device_")
+                "wick/ir/print_", "emu/", "tests/emu/",
+                "tests/backend/stand_in_", "bench/peers/", "wick/backend/gpu/kernels/device/")
 HEAVY = re.compile(r"#include\s+[<\"](fmt/|nlohmann/|CLI/|pcre2)")
 
 

@@ -39,7 +39,7 @@ SERVES = {
     "linear": ["grouped_linear"],
     "batch_norm": ["batch_norm_of_batch"],
     "rope": ["rope_of_tokens"],
-    "attention": ["attention_of_lengths", "attention_of_pages", "cached_attention"],
+    "attention": ["attention_of_lengths", "attention_of_pages"],
     "uniform": ["set_seed", "get_seed"],
 }
 # Members of Tensor that serve a row.

@@ -3,7 +3,7 @@
 
 #include "python/bindings/ops.h"
 #include "wick/base/error.h"
-#include "wick/tensor/ops.h"
+#include "wick/tensor/fused.h"
 
 namespace wick::python {
 namespace {

@@ -1,4 +1,6 @@
 // Norms, rotary embedding, attention.
+#include <nanobind/stl/variant.h>
+
 #include <cmath>
 
 #include "python/bindings/ops.h"
@@ -39,23 +41,28 @@ Tensor attention_lengths(const Tensor& q, const Tensor& k, const Tensor& v, Ints
                   k);
 }
 
-Tensor attention_pages(const Tensor& q, const Tensor& key_pages, const Tensor& value_pages,
-                       const Tensor& tables, IntsArg lengths, std::optional<float> scale,
-                       bool causal, int64_t window, float soft_cap, MaybeTensor slopes) {
-  const AttentionParams params = attention_params(q, scale, causal, window, soft_cap);
-  std::vector<uint32_t> keys;
-  for (const int64_t length : lengths.get("attention_of_pages: lengths")) {
+/// Lengths that lie on a device already, or numbers.
+Tensor lengths_on(Device device, const std::variant<Tensor, IntsArg>& lengths) {
+  if (const Tensor* const there = std::get_if<Tensor>(&lengths)) return *there;
+  std::vector<uint32_t> words;
+  for (const int64_t length : std::get<IntsArg>(lengths).get("attention_of_pages: lengths")) {
     if (length < 0 || length > int64_t{UINT32_MAX}) {
       throw Error(ErrorKind::index, "attention_of_pages", "a length out of range",
                   std::to_string(length));
     }
-    keys.push_back(static_cast<uint32_t>(length));
+    words.push_back(static_cast<uint32_t>(length));
   }
-  const Tensor by_head = slopes.get();
+  return Tensor::from<uint32_t>(words, {static_cast<int64_t>(words.size())}, device);
+}
+
+Tensor attention_pages(const Tensor& q, const Tensor& key_pages, const Tensor& value_pages,
+                       const Tensor& tables, const std::variant<Tensor, IntsArg>& lengths,
+                       std::optional<float> scale, bool causal, int64_t window, float soft_cap,
+                       MaybeTensor slopes) {
+  const AttentionParams params = attention_params(q, scale, causal, window, soft_cap);
+  const Tensor counts = lengths_on(q.device(), lengths), by_head = slopes.get();
   return unlocked(
       [&] {
-        const Tensor counts =
-            Tensor::from<uint32_t>(keys, {static_cast<int64_t>(keys.size())}, q.device());
         return attention_of_pages(q, key_pages, value_pages, tables, counts, params, by_head);
       },
       q, key_pages);
@@ -66,15 +73,6 @@ std::tuple<Tensor, Tensor, Tensor> batch_norm_itself(const Tensor& x, MaybeTenso
   const Tensor w = weight.get(), b = bias.get();
   BatchNorm result = unlocked([&] { return batch_norm_of_batch(x, w, b, eps); }, x);
   return {std::move(result.y), std::move(result.mean), std::move(result.variance)};
-}
-
-/// keys and values are written, whoever else holds them.
-Tensor attention_step(const Tensor& qkv, const Tensor& cos, const Tensor& sin,
-                      const Tensor& positions, const Tensor& keys, const Tensor& values,
-                      std::optional<float> scale, int64_t window, float soft_cap) {
-  const AttentionStep step{cos,  sin,    positions,
-                           keys, values, attention_params(keys, scale, true, window, soft_cap)};
-  return unlocked([&] { return cached_attention(qkv, step); }, keys);
 }
 
 void bind_norms(OpBinder& ops) {
@@ -127,16 +125,16 @@ void bind_attention(OpBinder& ops) {
              "q"_a, "k"_a, "v"_a, "query_starts"_a, "key_starts"_a, "scale"_a = nb::none(),
              "causal"_a = false, "window"_a = 0, "soft_cap"_a = 0.0f, "slopes"_a = nb::none());
   ops.function(
-      Op::attention, "cached_attention", &attention_step,
-      "One step with a cache: the queries and keys of qkv [t, h*d + g*d + g*e] are rotated "
-      "(rope_interleaved, cos and sin\n[p, r/2]) by their positions uint32 [t], keys and "
-      "values go into the caches [g, capacity, d] in place,\nand every row attends to the "
-      "positions up to its own -> [t, h*e]. float32.",
-      "qkv"_a, "cos"_a, "sin"_a, "positions"_a, "keys"_a, "values"_a, "scale"_a = nb::none(),
-      "window"_a = 0, "soft_cap"_a = 0.0f);
+      Op::store_in_pages, "store_in_pages",
+      [](const Tensor& pages, const Tensor& rows, const Tensor& tables, const Tensor& positions) {
+        unlocked([&] { store_in_pages(pages, rows, tables, positions); }, pages);
+      },
+      "In place: pages [p, g, size, d], rows [t, g, d], tables uint32 [b, n] of each sequence's "
+      "pages, positions\nuint32 [t], which ascend by one in a sequence of t / b rows.",
+      "pages"_a, "rows"_a, "tables"_a, "positions"_a);
   ops.add_as(Op::attention, "attention_of_pages", &attention_pages,
              "Keys and values in pages [p, g, size, d]: q [b, h, m, d], tables of page numbers [b, "
-             "n], lengths[i] keys for batch i.",
+             "n], lengths[i] keys for batch i: numbers, or uint32 [b] on the device.",
              "q"_a, "key_pages"_a, "value_pages"_a, "tables"_a, "lengths"_a, "scale"_a = nb::none(),
              "causal"_a = false, "window"_a = 0, "soft_cap"_a = 0.0f, "slopes"_a = nb::none());
 }

@@ -72,7 +72,7 @@ CALLS: dict[str, tuple[Any, ...]] = {
     "attention": (HEADS, HEADS, HEADS, 0.5, True, 2, 1.0, floats(3, 3), floats(2)),
     "attention_of_lengths": (floats(3, 2, 4), floats(3, 2, 4), floats(3, 2, 4), [0, 1, 3], [0, 1, 3], 0.5, True, 0, 0.0, floats(2)),
     "attention_of_pages": (HEADS, floats(2, 2, 4, 4), floats(2, 2, 4, 4), ids([0], dtype="uint32"), [3], 0.5, False, 0, 0.0, floats(2)),
-    "cached_attention": (floats(1, 12), floats(4, 2), floats(4, 2), ids(0, dtype="uint32"), wick.zeros(1, 4, 4), wick.zeros(1, 4, 4), 0.5, 0, 0.0),
+    "store_in_pages": (wick.zeros(2, 2, 4, 4), floats(1, 2, 4), ids([1], dtype="uint32"), ids(2, dtype="uint32")),
     "const_set": (wick.zeros(2, 2), 1, (slice(None), 0)), "slice_set": (wick.zeros(2, 2), wick.ones(1, 2), 0, 1),
     "reshape": (X, (3, 2)), "flatten": (X, 0, -1), "transpose": (X, 0, 1), "permute": (X, (1, 0)), "squeeze": (floats(1, 2), 0),
     "unsqueeze": (X, 0), "broadcast_to": (X, (2, 2, 3)), "narrow": (X, 0, 0, 1), "chunk": (X, 2, 0), "split": (X, 1, 0),

@@ -17,7 +17,7 @@ SOURCE = pathlib.Path(__file__).parents[2]
 STUB = pathlib.Path(wick.__file__).with_name("_core.pyi")
 KINDS_WITH_METHODS = {"unary", "unary_with", "test", "binary", "compare", "reduce", "arg"}
 # Of the rest, those that don't begin with the tensor they are about.
-FUNCTIONS_ALONE = {"fill", "iota", "einsum", "uniform", "normal"}
+FUNCTIONS_ALONE = {"store_in_pages", "fill", "iota", "einsum", "uniform", "normal"}
 
 # What C++ calls otherwise, or Python users have no use for.
 OTHER_NAMES = {

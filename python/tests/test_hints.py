@@ -13,7 +13,7 @@ import wick
 
 CASTS = re.compile(r"\.to\(wick\.(\w+)\)|, as to (\w+)(?: or (\w+))?$|convert the bias to (\w+)|: (f32) to q4_0")
 # No tensor of these decides about the dtype, or their error names no cast: what they take is said.
-WITHOUT_CAST = {"iota", "uniform", "normal", "dequantize", "cached_attention", "linear", "index_select", "gather", "one_hot"}
+WITHOUT_CAST = {"iota", "uniform", "normal", "dequantize", "store_in_pages", "linear", "index_select", "gather", "one_hot"}
 
 
 def casts_of(error: BaseException) -> list[str]:

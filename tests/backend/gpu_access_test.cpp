@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "wick/backend/gpu/attention_access.h"
+#include "wick/backend/gpu/attention/attention_access.h"
 #include "wick/backend/gpu/linear/product.h"
 
 namespace wick::gpu {

@@ -18,8 +18,8 @@
 
 #include "tests/backend/gpu_launch.h"
 #include "tests/expect_error.h"
-#include "wick/backend/gpu/gpu.h"
-#include "wick/backend/gpu/kernel_cache.h"
+#include "wick/backend/gpu/compile/kernel_cache.h"
+#include "wick/backend/gpu/driver/gpu.h"
 #include "wick/base/error.h"
 #include "wick/math/scalar.h"
 
@@ -50,8 +50,8 @@ std::vector<std::string> kernel_files() {
 /// Whether a file has code for matrix units or copies of one NVIDIA generation alone.
 bool has_parts_of_its_own(const std::string& path) {
   const Files headers = included(kernel_sources().at(path), kernel_sources());
-  return headers.contains(std::string(kKernels) + "device_parts.h") ||
-         headers.contains(std::string(kKernels) + "device_wgmma.h");
+  return headers.contains(std::string(kKernels) + "device/parts.h") ||
+         headers.contains(std::string(kKernels) + "device/wgmma.h");
 }
 
 /// The files to put through the run-time compiler: all of them for sm_80. nvcc, the same compiler,
@@ -78,7 +78,7 @@ TEST(GpuCompile, HeadersAreThoseThatAreIncluded) {
   EXPECT_TRUE(included("\n\n", headers).empty());
   for (const std::string& path : kernel_files()) {
     EXPECT_TRUE(included(kernel_sources().at(path), kernel_sources())
-                    .contains("wick/backend/gpu/kernels/device.h"))
+                    .contains("wick/backend/gpu/kernels/device/device.h"))
         << path;
   }
 }

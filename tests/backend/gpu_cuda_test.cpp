@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "tests/backend/gpu_launch.h"
-#include "wick/backend/gpu/gpu.h"
+#include "wick/backend/gpu/driver/gpu.h"
 #include "wick/base/error.h"
 
 namespace wick::gpu {

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "wick/backend/gpu/images.h"
+#include "wick/backend/gpu/compile/images.h"
 
 namespace wick::gpu {
 namespace {
@@ -28,7 +28,7 @@ TEST(GpuArchives, WhatIsStoredAsDifferencesComesBackWhole) {
   EXPECT_EQ(chosen, "gfx1101");
   EXPECT_EQ(other->size(), 3u);
   EXPECT_EQ(other->at("a"), text("decode.gpu"));
-  EXPECT_EQ(other->at("c"), text("sample.gpu"));
+  EXPECT_EQ(other->at("c"), text("flash.gpu"));
   EXPECT_EQ(other->at("b"), "");
 }
 

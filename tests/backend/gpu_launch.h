@@ -1,7 +1,7 @@
 #pragma once
 
-#include "wick/backend/gpu/gpu.h"
-#include "wick/backend/gpu/map_space.h"
+#include "wick/backend/gpu/driver/gpu.h"
+#include "wick/backend/gpu/layout/map_space.h"
 
 namespace wick::gpu {
 

@@ -19,7 +19,7 @@
 #include "tests/backend/float_reference.h"
 #include "tests/test_devices.h"
 #include "wick/backend/cpu/cpu_backend.h"
-#include "wick/backend/gpu/attention.h"
+#include "wick/backend/gpu/attention/attention.h"
 #include "wick/backend/gpu/gpu_backend.h"
 
 namespace wick::gpu {

@@ -2,7 +2,7 @@
 // from memory and by way of shared memory: the CPU's bits for dense operands.
 
 #include "tests/backend/gpu_layouts.h"
-#include "wick/backend/gpu/attention.h"
+#include "wick/backend/gpu/attention/attention.h"
 #include "wick/tensor/ops.h"
 #include "wick/tensor/tensor.h"
 

@@ -13,8 +13,8 @@
 #include <random>
 
 #include "tests/expect_error.h"
-#include "wick/backend/gpu/gpu.h"
-#include "wick/backend/gpu/matrix_library.h"
+#include "wick/backend/gpu/driver/gpu.h"
+#include "wick/backend/gpu/linear/matrix_library.h"
 #include "wick/math/half.h"
 
 namespace wick::gpu {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "wick/backend/gpu/pool.h"
+#include "wick/backend/gpu/memory/pool.h"
 #include "wick/base/error.h"
 
 namespace wick::gpu {

@@ -5,7 +5,7 @@
 #include <map>
 #include <random>
 
-#include "wick/backend/gpu/map_space.h"
+#include "wick/backend/gpu/layout/map_space.h"
 
 namespace wick::gpu {
 namespace {

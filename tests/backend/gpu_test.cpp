@@ -1,7 +1,7 @@
 // Finding drivers and kernels, and launching them: on the software AMD GPU where it has been built,
 // which WICK_HIP_LIBRARY then names.
 
-#include "wick/backend/gpu/gpu.h"
+#include "wick/backend/gpu/driver/gpu.h"
 
 #include <gtest/gtest.h>
 
@@ -20,9 +20,9 @@ bool has_gpu() { return Driver::of(DeviceKind::hip) != nullptr; }
 
 TEST(GpuImages, SourcesAreInTheBinary) {
   const Files& sources = kernel_sources();
-  ASSERT_TRUE(sources.contains("wick/backend/gpu/kernels/device.h"));
+  ASSERT_TRUE(sources.contains("wick/backend/gpu/kernels/device/device.h"));
   EXPECT_TRUE(sources.contains("wick/math/scalar.h"));
-  EXPECT_NE(sources.at("wick/backend/gpu/kernels/map.h").find("WICK_UNARY"), std::string::npos);
+  EXPECT_NE(sources.at("wick/backend/gpu/kernels/map/map.h").find("WICK_UNARY"), std::string::npos);
 }
 
 TEST(GpuImages, TheClosestIsTaken) {

@@ -15,10 +15,10 @@
 
 #include "tests/backend/gpu_launch.h"
 #include "tests/expect_error.h"
-#include "wick/backend/gpu/gpu.h"
-#include "wick/backend/gpu/matrix_library.h"
-#include "wick/backend/gpu/trace.h"
-#include "wick/backend/gpu/trace_file.h"
+#include "wick/backend/gpu/driver/gpu.h"
+#include "wick/backend/gpu/linear/matrix_library.h"
+#include "wick/backend/gpu/trace/trace.h"
+#include "wick/backend/gpu/trace/trace_file.h"
 
 namespace wick::gpu {
 namespace {

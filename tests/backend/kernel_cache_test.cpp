@@ -1,6 +1,6 @@
 // The cache of compiled kernels on disk: hits, damage, bounds, and many processes at once.
 
-#include "wick/backend/gpu/kernel_cache.h"
+#include "wick/backend/gpu/compile/kernel_cache.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

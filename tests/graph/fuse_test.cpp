@@ -7,6 +7,7 @@
 
 #include "tests/graph/graph_tests.h"
 #include "wick/graph/executable.h"
+#include "wick/nn/attention.h"
 
 namespace wick {
 namespace {
@@ -60,6 +61,11 @@ TEST_P(Fuse, GateBeforeALinear) {
       return {linear(silu_mul(halves[0], halves[1]), w)};
     };
     EXPECT_EQ(std::vector<Op>{Op::linear}, ops(gate, {x({3, 512}, 3)}));
+    const auto in_steps = [&](Arguments a) -> Tensors {
+      const Tensors halves = a[0].chunk(2, -1);
+      return {linear(silu(halves[0]) * halves[1], w), linear(halves[1] * silu(halves[0]), w)};
+    };
+    EXPECT_EQ(std::vector<Op>(2, Op::linear), ops(in_steps, {x({3, 512}, 3)}));
     const auto exchanged = [&](Arguments a) -> Tensors {
       const Tensors halves = a[0].chunk(2, -1);
       return {linear(silu_mul(halves[1], halves[0]), w)};
@@ -139,7 +145,20 @@ TEST_P(Fuse, NothingWhereItWouldChangeWhatIsComputed) {
                          },
                          {x({3, 256})}),
                      Op::add));
-  // 16 bits: the steps round.
+  // 16 bits: the steps round. The gate is read twice, or broadcasts.
+  EXPECT_EQ(1, count(ops([](Arguments a) -> Tensors { return {silu(a[0]) * a[0]}; },
+                         {x({3, 256}, 1, DType::f16)}),
+                     Op::silu));
+  EXPECT_EQ(1, count(ops(
+                         [](Arguments a) -> Tensors {
+                           const Tensor y = silu(a[0]);
+                           return {y * a[0], y};
+                         },
+                         {x({3, 256})}),
+                     Op::silu));
+  EXPECT_EQ(1, count(ops([](Arguments a) -> Tensors { return {silu(a[0]) * a[1]}; },
+                         {x({3, 256}), x({256})}),
+                     Op::silu));
   EXPECT_EQ(1, count(ops([&](Arguments a) -> Tensors { return {linear(a[0], w) + a[0]}; },
                          {x({3, 256}, 1, DType::f16)}),
                      Op::add));
@@ -163,6 +182,193 @@ TEST_P(Fuse, NotAcrossWritesToAnOperand) {
     return {linear(y, w), linear(cache, w)};
   };
   ops(function, {x({3, 256}, 5), x({3, 256}, 6)});
+}
+
+// ---- Attention with a cache ----
+
+/// A cache and what one call of attention to it takes.
+struct CachedCase {
+  int64_t sequences = 1, each = 1, first = 0;  ///< `each` rows a sequence, from position `first` on
+  int64_t heads = 4, key_heads = 2, key_size = 32, value_size = 32, rotated = 32;
+  DType cache = DType::f16;
+  AttentionParams params = {.scale = 0.2f};
+
+  int64_t rows() const { return sequences * each; }
+  int64_t width() const { return heads * key_size + key_heads * (key_size + value_size); }
+};
+
+class FuseAttention : public Fuse {
+ protected:
+  static constexpr int64_t kSize = 256, kEntries = 3;
+
+  /// qkv, positions, tables, key pages, value pages, cosines, sines.
+  Tensors arguments(const CachedCase& c) {
+    std::vector<uint32_t> positions, tables;
+    for (int64_t s = 0; s < c.sequences; ++s) {
+      for (int64_t i = 0; i < c.each; ++i) {
+        positions.push_back(static_cast<uint32_t>(c.first + s + i));
+      }
+      for (int64_t i = 0; i < kEntries; ++i) {
+        tables.push_back(
+            static_cast<uint32_t>((i * c.sequences + s + 1) % (kEntries * c.sequences)));
+      }
+    }
+    const int64_t pages = kEntries * c.sequences;
+    return {x({c.rows(), c.width()}, 1),
+            Tensor::from(positions, {c.rows()}, GetParam()),
+            Tensor::from(tables, {c.sequences, kEntries}, GetParam()),
+            x({pages, c.key_heads, c.key_size, kSize}, 2, c.cache),
+            x({pages, c.key_heads, kSize, c.value_size}, 3, c.cache),
+            x({kEntries * kSize, c.rotated / 2}, 4),
+            x({kEntries * kSize, c.rotated / 2}, 5)};
+  }
+  /// [t, columns] as [t, heads, size].
+  static Tensor heads(const Tensor& rows, int64_t from, int64_t count, int64_t size) {
+    return rows.narrow(1, from, count * size).reshape({rows.size(0), count, size});
+  }
+  static Tensor attend(const CachedCase& c, Arguments a) {
+    const int64_t keys = c.heads * c.key_size, values = keys + c.key_heads * c.key_size;
+    return nn::attend(
+        heads(a[0], 0, c.heads, c.key_size), heads(a[0], keys, c.key_heads, c.key_size),
+        heads(a[0], values, c.key_heads, c.value_size), nn::SequenceRows(a[1], a[2]),
+        {index_select(a[5], a[1], 0), index_select(a[6], a[1], 0)}, a[3], a[4], c.params);
+  }
+  /// The graph's nodes after fusing. Results and caches are those of the function.
+  std::vector<graph::Node> nodes(const graph::Function& function, const Tensors& given) {
+    Tensors expected_arguments, got_arguments;
+    for (const Tensor& t : given) {
+      expected_arguments.push_back(t.clone());
+      got_arguments.push_back(t.clone());
+    }
+    const Tensors expected = function(expected_arguments);
+    graph::Trace trace = graph::trace(function, given);
+    graph::fuse(trace.graph);
+    const std::vector<graph::Node> nodes = trace.graph.nodes;
+    graph::Executable executable(std::move(trace.graph));
+    for (int call = 0; call < 3; ++call) {
+      expect_same(executable.run(got_arguments), expected, "fused");
+      expect_same(got_arguments, expected_arguments, "what was written");
+    }
+    return nodes;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Devices, FuseAttention, testing::ValuesIn(test::graph_devices()),
+                         test::device_test_name);
+
+TEST_P(FuseAttention, IsOneOp) {
+  std::vector<CachedCase> cases;
+  for (const int64_t each : {1, 2, 5, 40}) cases.push_back({.each = each, .first = 250});
+  for (const int64_t each : {1, 3}) {
+    cases.push_back({.sequences = 5, .each = each, .first = 300, .cache = DType::bf16});
+  }
+  cases.push_back({.heads = 3, .key_heads = 3, .key_size = 20, .value_size = 24, .rotated = 8});
+  cases.push_back({.heads = 1, .key_heads = 1, .cache = DType::f32});
+  cases.push_back({.each = 7, .params = {.scale = 1, .window = 5, .soft_cap = 20}});
+  for (const CachedCase& c : cases) {
+    const auto fused = nodes([&](Arguments a) -> Tensors { return {attend(c, a)}; }, arguments(c));
+    ASSERT_EQ(fused.size(), 1u);
+    EXPECT_EQ(fused[0].part, Part::cached);
+  }
+}
+
+TEST_P(FuseAttention, GoesIntoTheLinearThatReadsIt) {
+  for (const DType dtype : kWeightTypes) {
+    const Weight w = weight(256, 256, dtype), into = weight(384, 256, dtype);
+    const Tensor scale = x({256}, 2);
+    const CachedCase c{.heads = 8};
+    const auto block = [&](Arguments a) -> Tensors {
+      Tensors of_layer(a.begin(), a.end());
+      Tensor y = a[7];
+      for (int layer = 0; layer < 2; ++layer) {
+        of_layer[0] = linear(rms_norm(y, scale, 1e-5f), into);
+        y = y + linear(attend(c, of_layer), w);
+      }
+      return {y};
+    };
+    Tensors given = arguments(c);
+    given.push_back(x({1, 256}, 9));
+    const auto fused = nodes(block, given);
+    ASSERT_EQ(fused.size(), 4u);
+    for (const graph::Node& node : fused) EXPECT_EQ(node.op, Op::linear);
+  }
+}
+
+TEST_P(FuseAttention, NothingWhereItWouldChangeWhatIsComputed) {
+  const CachedCase c{.each = 3, .first = 10};
+  const auto count = [&](const graph::Function& function) {
+    const auto all = nodes(function, arguments(c));
+    return std::count_if(all.begin(), all.end(),
+                         [](const graph::Node& node) { return node.part == Part::cached; });
+  };
+  const int64_t keys = c.heads * c.key_size, values = keys + c.key_heads * c.key_size;
+  // Each changes one thing: what is rotated, stored, or attended to.
+  const auto call = [&](Arguments a, const Tensor& k, const Tensor& v, const Tensor& lengths,
+                        const Tensor& key_angles, AttentionParams params) {
+    const Tensor cos = index_select(a[5], a[1], 0), sin = index_select(a[6], a[1], 0);
+    const Tensor pages = a[3].transpose(2, 3);
+    store_in_pages(pages, rope_of_tokens(k, key_angles, sin, true), a[2], a[1]);
+    store_in_pages(a[4], v, a[2], a[1]);
+    const Tensor q = rope_of_tokens(heads(a[0], 0, c.heads, c.key_size), cos, sin, true);
+    return attention_of_pages(q.unsqueeze(0).transpose(1, 2), pages, a[4], a[2], lengths, params);
+  };
+  const auto k_of = [&](Arguments a) { return heads(a[0], keys, c.key_heads, c.key_size); };
+  const auto v_of = [&](Arguments a) { return heads(a[0], values, c.key_heads, c.value_size); };
+  const auto length_of = [](Arguments a) { return affine(a[1].narrow(0, 2, 1), 1, 1); };
+  const auto cos_of = [](Arguments a) { return index_select(a[5], a[1], 0); };
+  const auto sin_of = [](Arguments a) { return index_select(a[6], a[1], 0); };
+  EXPECT_EQ(1, count([&](Arguments a) -> Tensors {
+              return {call(a, k_of(a), v_of(a), length_of(a), cos_of(a), c.params)};
+            }));
+  EXPECT_EQ(0, count([&](Arguments a) -> Tensors {
+              return {call(a, v_of(a), v_of(a), length_of(a), cos_of(a), c.params)};
+            }));
+  EXPECT_EQ(0, count([&](Arguments a) -> Tensors {
+              return {call(a, k_of(a), k_of(a), length_of(a), cos_of(a), c.params)};
+            }));
+  EXPECT_EQ(0, count([&](Arguments a) -> Tensors {
+              return {call(a, k_of(a), v_of(a) * 2, length_of(a), cos_of(a), c.params)};
+            }));
+  EXPECT_EQ(0, count([&](Arguments a) -> Tensors {
+              const Tensor shorter = affine(a[1].narrow(0, 1, 1), 1, 1);
+              return {call(a, k_of(a), v_of(a), shorter, cos_of(a), c.params)};
+            }));
+  EXPECT_EQ(0, count([&](Arguments a) -> Tensors {
+              const Tensor longer = affine(a[1].narrow(0, 2, 1), 1, 2);
+              return {call(a, k_of(a), v_of(a), longer, cos_of(a), c.params)};
+            }));
+  EXPECT_EQ(0, count([&](Arguments a) -> Tensors {
+              return {call(a, k_of(a), v_of(a), length_of(a), sin_of(a), c.params)};
+            }));
+  EXPECT_EQ(0, count([&](Arguments a) -> Tensors {
+              AttentionParams all = c.params;
+              all.causal = false;
+              return {call(a, k_of(a), v_of(a), length_of(a), cos_of(a), all)};
+            }));
+  // The rotated queries are read twice.
+  EXPECT_EQ(0, count([&](Arguments a) -> Tensors {
+              const Tensor q =
+                  rope_of_tokens(heads(a[0], 0, c.heads, c.key_size), cos_of(a), sin_of(a), true);
+              const Tensor pages = a[3].transpose(2, 3);
+              store_in_pages(pages, rope_of_tokens(k_of(a), cos_of(a), sin_of(a), true), a[2],
+                             a[1]);
+              store_in_pages(a[4], v_of(a), a[2], a[1]);
+              return {attention_of_pages(q.unsqueeze(0).transpose(1, 2), pages, a[4], a[2],
+                                         length_of(a), c.params),
+                      sqr(q)};
+            }));
+  // The values are read between being stored and the attention.
+  EXPECT_EQ(0, count([&](Arguments a) -> Tensors {
+              const Tensor pages = a[3].transpose(2, 3);
+              store_in_pages(pages, rope_of_tokens(k_of(a), cos_of(a), sin_of(a), true), a[2],
+                             a[1]);
+              store_in_pages(a[4], v_of(a), a[2], a[1]);
+              const Tensor between = sqr(a[4]);
+              const Tensor q =
+                  rope_of_tokens(heads(a[0], 0, c.heads, c.key_size), cos_of(a), sin_of(a), true);
+              return {attention_of_pages(q.unsqueeze(0).transpose(1, 2), pages, a[4], a[2],
+                                         length_of(a), c.params),
+                      between};
+            }));
 }
 
 }  // namespace

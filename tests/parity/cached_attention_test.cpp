@@ -7,7 +7,7 @@
 #include <deque>
 
 #include "tests/parity/grid.h"
-#include "wick/backend/gpu/attention.h"
+#include "wick/backend/gpu/attention/attention.h"
 #include "wick/base/error.h"
 
 namespace wick::parity {

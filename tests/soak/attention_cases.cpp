@@ -199,4 +199,39 @@ void pages_case(Case& c) {
   c.expect(attention_of_pages(q.x, k.x, v.x, tables.x, counts, p), y, bound);
 }
 
+void store_case(Case& c) {
+  const DType dtype = c.dtype(dtypes::kActivations), cache = c.dtype(dtypes::kActivations);
+  const int64_t batch = c.between(1, 4), each = c.between(0, 9), g = c.between(1, 4),
+                d = c.between(1, 40), size = c.pick<int64_t>({1, 4, 16}),
+                entries = c.between(3, 12);
+  const Operand rows = c.operand(dtype, {batch * each, g, d});
+  std::vector<uint32_t> positions, tables(static_cast<size_t>(batch * entries));
+  for (int64_t b = 0; b < batch; ++b) {
+    const int64_t first = c.between(0, std::max<int64_t>(0, entries * size - each));
+    for (int64_t i = 0; i < each; ++i) positions.push_back(static_cast<uint32_t>(first + i));
+    for (int64_t i = 0; i < entries; ++i) {
+      tables[static_cast<size_t>(b * entries + i)] = static_cast<uint32_t>(i * batch + b);
+    }
+  }
+  const bool fits = each <= entries * size;
+  const Shape shape{batch * entries, g, size, d};
+  const Tensor pages = Tensor::zeros(shape, cache, c.device);
+  const Tensor table = Tensor::from(tables, {batch, entries}, c.device),
+               at = Tensor::from(positions, {batch * each}, c.device);
+  if (!fits) {
+    return c.expect_error("store_in_pages", [&] { store_in_pages(pages, rows.x, table, at); });
+  }
+  Array y(cache, shape);
+  for (int64_t i = 0; i < batch * each; ++i) {
+    const int64_t position = positions[static_cast<size_t>(i)], b = i / each;
+    const int64_t page = position / size * batch + b;
+    for (int64_t x = 0; x < g * d; ++x) {
+      y[((page * g + x / d) * size + position % size) * d + x % d] =
+          rounded(cache, rows.a[i * g * d + x]);
+    }
+  }
+  store_in_pages(pages, rows.x, table, at);
+  c.expect(pages, y);
+}
+
 }  // namespace wick::soak

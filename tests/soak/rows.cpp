@@ -53,6 +53,7 @@ constexpr Table make_table() {
   set(&channel_norm_case, Op::group_norm, Op::batch_norm);
   set(&rope_case, Op::rope, Op::rope_interleaved);
   set(&plain<attention_case>, Op::attention);
+  set(&plain<store_case>, Op::store_in_pages);
   return t;
 }
 

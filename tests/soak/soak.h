@@ -161,7 +161,7 @@ FunctionCase matmul_case, einsum_case, linear_case;
 // spatial_cases.cpp
 OpCase conv_case, pool_case, upsample_case;
 // attention_cases.cpp
-FunctionCase attention_case;
+FunctionCase attention_case, store_case;
 
 // Cases of functions without a row.
 FunctionCase shape_case, wrong_call_case;  // index_cases.cpp

@@ -23,7 +23,7 @@ using Call = std::function<void(const Tensor&)>;
 std::vector<std::pair<Op, Call>> calls() {
   std::vector<std::pair<Op, Call>> all;
   const Tensor good = make({2, 2}), whole = make({2, 2}, DType::i32);
-// clang-format off
+  // clang-format off
 #define WICK_UNARY(name, ...) all.push_back({Op::name, [](const Tensor& x) { name(x); }});
 #define WICK_TEST(name, ...) all.push_back({Op::name, [](const Tensor& x) { name(x); }});
 #define WICK_COMPARE(name, ...)                                             \
@@ -130,6 +130,12 @@ std::vector<std::pair<Op, Call>> calls() {
   add(Op::attention, [heads](const Tensor& x) { attention(x, heads, heads, {}); });
   add(Op::attention, [heads](const Tensor& x) { attention(heads, x, heads, {}); });
   add(Op::attention, [heads](const Tensor& x) { attention(heads, heads, x, {}); });
+  const Tensor rows = make({1, 2, 8}), id = Tensor::zeros({1}, DType::u32);
+  add(Op::store_in_pages, [=](const Tensor& x) { store_in_pages(x, rows, id.unsqueeze(0), id); });
+  add(Op::store_in_pages, [=](const Tensor& x) { store_in_pages(heads, x, id.unsqueeze(0), id); });
+  add(Op::store_in_pages, [=](const Tensor& x) { store_in_pages(heads, rows, x, id); });
+  add(Op::store_in_pages,
+      [=](const Tensor& x) { store_in_pages(heads, rows, id.unsqueeze(0), x); });
   return all;
 }
 
@@ -224,9 +230,7 @@ TEST(OpErrors, OperandsThatDontMatch) {
             "lt: dtypes differ: lhs f32[2,3]@cpu, rhs f16[2,3]@cpu: not");
   EXPECT_THAT(error_of([&] { ge(a, make({2})); }), HasSubstr("ge: shapes don't broadcast"));
   const Tensor mask = make({2, 3}, DType::u8);
-  EXPECT_EQ(error_of([&] {
-              where(make({2, 3}, DType::i32), a, a);
-            }),
+  EXPECT_EQ(error_of([&] { where(make({2, 3}, DType::i32), a, a); }),
             "where: condition of this dtype: i32[2,3]@cpu: use bool, u8, u32 or i64");
   EXPECT_THAT(error_of([&] { where(mask, a, h); }), HasSubstr("where: dtypes differ"));
   EXPECT_THAT(error_of([&] { where(mask, a, make({4})); }), HasSubstr("shapes don't broadcast"));
@@ -234,9 +238,7 @@ TEST(OpErrors, OperandsThatDontMatch) {
               HasSubstr("where: shapes don't broadcast"));
   EXPECT_EQ(error_of([&] { masked_fill(a, a, 1); }),
             "masked_fill: condition of this dtype: f32[2,3]@cpu: use bool, u8, u32 or i64");
-  EXPECT_EQ(error_of([&] {
-              masked_fill(a, make({4, 2, 3}, DType::u8), 1);
-            }),
+  EXPECT_EQ(error_of([&] { masked_fill(a, make({4, 2, 3}, DType::u8), 1); }),
             "masked_fill: mask larger than the tensor: mask u8[4,2,3]@cpu, tensor f32[2,3]@cpu: "
             "the mask broadcasts to the tensor");
   EXPECT_EQ(error_of([&] { clamp(make({2}, DType::i32), NAN, 1); }),
@@ -248,9 +250,7 @@ TEST(OpErrors, OperandsThatDontMatch) {
             "rhs[-2] (3 != 2)");
   EXPECT_EQ(error_of([&] { matmul(make({3}), a); }),
             "matmul: rank below 2: lhs f32[3]@cpu, rhs f32[2,3]@cpu: unsqueeze a vector first");
-  EXPECT_THAT(error_of([&] {
-                matmul(make({2, 1, 3}), make({3, 3, 1}));
-              }),
+  EXPECT_THAT(error_of([&] { matmul(make({2, 1, 3}), make({3, 3, 1})); }),
               HasSubstr("matmul: shapes don't broadcast: lhs [2], rhs [3]"));
   EXPECT_THAT(error_of([&] { matmul(a, h.t()); }), HasSubstr("matmul: dtypes differ"));
   EXPECT_EQ(error_of([&] { sum(a, 2); }),
@@ -267,9 +267,7 @@ TEST(OpErrors, OperandsThatDontMatch) {
   EXPECT_EQ(twice([](auto&&... of) { return logsumexp(of...); }), "logsumexp" + rest);
   EXPECT_EQ(twice([](auto&&... of) { return any(of...); }), "any" + rest);
   EXPECT_EQ(twice([](auto&&... of) { return all(of...); }), "all" + rest);
-  EXPECT_EQ(error_of([&] {
-              max(make({2, 0}), 1);
-            }),
+  EXPECT_EQ(error_of([&] { max(make({2, 0}), 1); }),
             "max: nothing to reduce: f32[2,0]@cpu: the reduced range must not be empty");
   EXPECT_THAT(error_of([&] { argmin(make({0, 2}), 0); }), HasSubstr("argmin: nothing to reduce"));
   EXPECT_THAT(error_of([&] { argmax(make({}), 0); }), HasSubstr("argmax: dimension out of range"));
@@ -279,41 +277,29 @@ TEST(OpErrors, OperandsThatDontMatch) {
             "weight [d] in x's dtype or f32");
   EXPECT_THAT(error_of([&] { rms_norm(a, make({3}, DType::f16), 1e-5f); }),
               HasSubstr("rms_norm: operands don't fit"));
-  EXPECT_THAT(error_of([&] {
-                rope(make({2, 4}), make({2, 3}), make({2, 3}));
-              }),
+  EXPECT_THAT(error_of([&] { rope(make({2, 4}), make({2, 3}), make({2, 3})); }),
               HasSubstr("rope: operands don't fit"));
-  EXPECT_THAT(error_of([&] {
-                rope(make({4}), make({2, 2}), make({2, 2}));
-              }),
+  EXPECT_THAT(error_of([&] { rope(make({4}), make({2, 2}), make({2, 2})); }),
               HasSubstr("need x [.., t, d] and f32 tables [t, r/2], or [b, t, r/2]"));
   const Tensor q = make({1, 4, 2, 8}), k = make({1, 3, 5, 8});
   EXPECT_EQ(error_of([&] { attention(q, k, k, {}); }),
             "attention: operands don't fit: q f32[1,4,2,8]@cpu, k f32[1,3,5,8]@cpu, v "
             "f32[1,3,5,8]@cpu: need q [b,h,m,d], k [b,g,n,d], v [b,g,n,e] with h a multiple of g");
-  EXPECT_THAT(error_of([&] {
-                attention(q, make({1, 0, 5, 8}), make({1, 0, 5, 8}), {});
-              }),
+  EXPECT_THAT(error_of([&] { attention(q, make({1, 0, 5, 8}), make({1, 0, 5, 8}), {}); }),
               HasSubstr("attention: operands don't fit"));
   EXPECT_THAT(error_of([&] { attention(q, q, q, {.scale = NAN}); }),
               HasSubstr("attention: parameters out of range"));
   EXPECT_THAT(error_of([&] { attention(q, q, q, {.window = -1}); }), HasSubstr("window -1"));
   const Weight w(make({4, 3}));
   EXPECT_EQ(
-      error_of([&] {
-        linear(make({2, 4}), w);
-      }),
+      error_of([&] { linear(make({2, 4}), w); }),
       "linear: operands don't fit: x f32[2,4]@cpu, weight f32[4,3]@cpu: need x [.., k] of f32, "
       "f16 or bf16 for a weight [n, k] on its device");
   EXPECT_THAT(error_of([&] { linear(make({2, 3}, DType::f64), w); }), HasSubstr("x f64[2,3]@cpu"));
   EXPECT_THAT(error_of([&] { linear(make({}), w); }), HasSubstr("linear: operands don't fit"));
-  EXPECT_THAT(error_of([] {
-                Weight(make({4, 3}, DType::f64));
-              }),
+  EXPECT_THAT(error_of([] { Weight(make({4, 3}, DType::f64)); }),
               HasSubstr("weight: not for this dtype: f64[4,3]@cpu: takes bf16 f16 f32 q4_0"));
-  EXPECT_THAT(error_of([] {
-                Weight(std::vector<Tensor>{make({4, 3}), make({4, 2})});
-              }),
+  EXPECT_THAT(error_of([] { Weight(std::vector<Tensor>{make({4, 3}), make({4, 2})}); }),
               HasSubstr("weight: not matrices of one width"));
   EXPECT_EQ(error_of([&] { quantize(a, DType::q4_0); }),
             "quantize: rows aren't whole blocks: f32[2,3]@cpu to q4_0: need a multiple of 32");
@@ -332,9 +318,7 @@ TEST(OpErrors, SizesThatOverflow) {
   const Tensor column = make({1, 1}, DType::u8).broadcast_to({big, 1});
   EXPECT_THAT(error_of([&] { add(column, column.t()); }), HasSubstr("shape: too many elements"));
   EXPECT_THAT(error_of([&] { matmul(column, column.t()); }), HasSubstr("shape: too many elements"));
-  EXPECT_THAT(error_of([&] {
-                (void)column.unsqueeze(0).broadcast_to({big, big, 1});
-              }),
+  EXPECT_THAT(error_of([&] { (void)column.unsqueeze(0).broadcast_to({big, big, 1}); }),
               HasSubstr("shape: too many elements"));
   const Tensor most = make({1}, DType::u8).broadcast_to({int64_t{1} << 62});
   EXPECT_THAT(error_of([&] { (void)most.clone(); }), HasSubstr("out of memory"));
@@ -352,9 +336,7 @@ TEST(OpErrors, HostCopies) {
   EXPECT_EQ(error_of([] { logsumexp(make({0})); }),
             "logsumexp: nothing to reduce: f32[0]@cpu: the reduced range must not be empty");
   EXPECT_EQ(logsumexp(make({0, 0}), std::array{1}).shape(), Shape({0}));
-  EXPECT_EQ(error_of([] {
-              stack(std::array{make({}), make({})}, 3);
-            }),
+  EXPECT_EQ(error_of([] { stack(std::array{make({}), make({})}, 3); }),
             "stack: dimension out of range: dim 3 of rank 1: need -1 <= dim < 1");
   EXPECT_EQ(error_of([] { softmax(make({}), 0); }),
             "softmax: dimension out of range: dim 0 of rank 0: rank 0 has no dimensions");
@@ -362,15 +344,11 @@ TEST(OpErrors, HostCopies) {
               HasSubstr("f8e4m3: dequantize it first"));
   EXPECT_EQ(error_of([] { make({2}).item<float>(); }),
             "item: not one element: f32[2]@cpu: need exactly one");
-  EXPECT_EQ(error_of([] {
-              Tensor::from(std::vector<float>(3), {2, 2});
-            }),
+  EXPECT_EQ(error_of([] { Tensor::from(std::vector<float>(3), {2, 2}); }),
             "from: element counts differ: 3 values, shape [2,2]: 3 != 4");
   EXPECT_EQ(error_of([] { make({4}).flatten(1, 0); }),
             "flatten: dimension out of range: dim 1 of rank 1: need -1 <= dim < 1");
-  EXPECT_EQ(error_of([] {
-              make({4, 2}).flatten(1, 0);
-            }),
+  EXPECT_EQ(error_of([] { make({4, 2}).flatten(1, 0); }),
             "flatten: dimensions out of order: f32[4,2]@cpu, 1 to 0");
   EXPECT_THAT(error_of([] { Tensor::zeros({1}, DType::f32, Device::parse("cuda:99")); }),
               testing::HasSubstr("device: no such device here: cuda:99: "));

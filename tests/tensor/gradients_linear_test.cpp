@@ -5,6 +5,7 @@
 
 #include "tests/expect_error.h"
 #include "tests/tensor/gradient_check.h"
+#include "wick/tensor/fused.h"
 
 namespace wick {
 namespace {

@@ -66,6 +66,19 @@ WICK_NO_GRADIENT(dequantize) {
             0u);
 }
 
+WICK_NO_GRADIENT(store_in_pages) {
+  const Tensor rows = leaf().reshape({1, 2, 32});
+  const Tensor ids = Tensor::zeros({1}, DType::u32);
+  const auto store = [&] {
+    store_in_pages(Tensor::zeros({1, 2, 4, 32}, DType::f32), rows, ids.reshape({1, 1}), ids);
+  };
+  EXPECT_EQ(error_of(store),
+            "store_in_pages: not differentiable: f32[1,2,32]@cpu: it writes to its pages; detach "
+            "both");
+  const NoGrad none;
+  EXPECT_EQ(error_of(store), "no error");
+}
+
 TEST(GradientRows, EachIsCheckedOnceOrRefused) {
   for (int i = 0; i < kOpCount; ++i) {
     const Op op = static_cast<Op>(i);

@@ -39,6 +39,7 @@ CANNOT = {
     "group_norm": {"rank0": "it has channels"},
     "batch_norm": {"rank0": "it has channels"},
     "matmul": {"rank0": "it goes along two dims"},
+    "store_in_pages": {"rank0": "rank 3 alone", "rank8": "rank 3 alone"},
 }
 CANNOT.update({row: RANK_3_OR_4 for row in WINDOWS})
 CANNOT.update({row: NO_DIM for row in LINES})

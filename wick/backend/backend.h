@@ -309,6 +309,13 @@ class WICK_API Backend {
   virtual void attention_of_pages(const View& out, const ConstView& q, const ConstView& k,
                                   const ConstView& v, const PagedSequences& sequences,
                                   const AttentionParams& params, const ConstView& slopes) = 0;
+  /// rows [t, g, d] to pages [p, g, size, d], converted as by cast: row i of sequence i / (t / b)
+  /// goes to position positions[i], which tables [b, n] finds the page of. Positions ascend by one
+  /// in a sequence. u32 tables and positions, on the device. Errors: a position that its table has
+  /// no page for or that doesn't follow, a page out of range, a page that two sequences write to (on
+  /// a GPU at the next synchronisation; what has no place is left out).
+  virtual void store_in_pages(const View& pages, const ConstView& rows, const ConstView& tables,
+                              const ConstView& positions) = 0;
   /// qkv [t, h·d + g·d + g·e] f32, h query heads, g key heads and g value heads a row: rotates
   /// queries and keys (rope_interleaved) by their positions, stores keys and values in the caches,
   /// and attends. out [t, h·e] f32.

@@ -10,10 +10,10 @@
 #include <string_view>
 #include <utility>
 
-#include "wick/backend/gpu/code.h"
-#include "wick/backend/gpu/driver.h"
-#include "wick/backend/gpu/images.h"
-#include "wick/backend/gpu/matrix_library.h"
+#include "wick/backend/gpu/compile/code.h"
+#include "wick/backend/gpu/compile/images.h"
+#include "wick/backend/gpu/driver/driver.h"
+#include "wick/backend/gpu/linear/matrix_library.h"
 #include "wick/base/environment.h"
 
 namespace wick {

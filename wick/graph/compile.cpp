@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <list>
-#include <mutex>
 #include <utility>
 
 #include "wick/base/error.h"
@@ -54,27 +53,39 @@ struct Compiled::State {
 
   graph::Function function;
   CompileOptions options;
-  std::mutex mutex;
   std::list<Entry> entries;  ///< the last used first
 
-  /// The executable for these arguments, traced if there is none.
-  std::shared_ptr<graph::Executable> find(std::span<const Tensor> arguments) {
-    const Key key = key_of(arguments);
-    const std::lock_guard lock(mutex);
+  const std::shared_ptr<graph::Executable>* kept(const Key& key) {
     const auto at = std::find_if(entries.begin(), entries.end(),
                                  [&](const Entry& entry) { return entry.key == key; });
-    if (at != entries.end()) {
-      entries.splice(entries.begin(), entries, at);
-      return entries.front().executable;
-    }
+    if (at == entries.end()) return nullptr;
+    entries.splice(entries.begin(), entries, at);
+    return &entries.front().executable;
+  }
+
+  std::shared_ptr<graph::Executable> trace(std::span<const Tensor> arguments) const {
     graph::Trace trace = graph::trace(function, arguments);
-    std::shared_ptr<graph::Executable> executable;
-    if (!trace.needs_grad) {
-      if (options.fuse) graph::fuse(trace.graph);
-      executable = std::make_shared<graph::Executable>(std::move(trace.graph));
+    if (trace.needs_grad) return nullptr;
+    if (options.fuse) graph::fuse(trace.graph);
+    return std::make_shared<graph::Executable>(std::move(trace.graph), options.capture);
+  }
+
+  /// The executable for these arguments, traced if there is none. Threads may trace the same one at
+  /// once: the first is kept.
+  std::shared_ptr<graph::Executable> find(std::span<const Tensor> arguments) {
+    const Key key = key_of(arguments);
+    {
+      const std::lock_guard lock(graph::process_lock());
+      if (const auto* found = kept(key)) return *found;
     }
+    std::shared_ptr<graph::Executable> executable = trace(arguments);
+    std::list<Entry> dropped;  // destroyed behind the lock
+    const std::lock_guard lock(graph::process_lock());
+    if (const auto* found = kept(key)) return *found;
     entries.push_front({key, executable});
-    if (entries.size() > std::max<size_t>(options.most_executables, 1)) entries.pop_back();
+    if (entries.size() > std::max<size_t>(options.most_executables, 1)) {
+      dropped.splice(dropped.begin(), entries, std::prev(entries.end()));
+    }
     return executable;
   }
 };
@@ -100,7 +111,7 @@ std::vector<Tensor> Compiled::operator()(std::span<const Tensor> arguments) cons
 }
 
 size_t Compiled::executables() const {
-  const std::lock_guard lock(state_->mutex);
+  const std::lock_guard lock(graph::process_lock());
   return state_->entries.size();
 }
 

@@ -12,6 +12,7 @@ namespace wick {
 
 struct CompileOptions {
   bool fuse = true;              ///< whether compositions of ops become fused ops, of equal bits
+  bool capture = true;           ///< whether calls on a GPU become a graph of the driver
   size_t most_executables = 32;  ///< kept, by the arguments' shapes and dtypes
 };
 
@@ -22,7 +23,7 @@ struct CompileOptions {
 /// The function runs only while it is traced: what it does beside calling ops happens then, tensors
 /// that it refers to are kept, and what it writes to them (slice_set) is written at each call.
 /// Where a gradient is wanted, the function itself is called. Calls may come from any thread; calls
-/// of one executable take turns.
+/// that were captured take turns.
 class WICK_API Compiled {
  public:
   explicit Compiled(graph::Function function, const CompileOptions& options = {});

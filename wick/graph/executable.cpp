@@ -3,16 +3,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <utility>
 
 #include "wick/backend/backend.h"
 #include "wick/base/environment.h"
 #include "wick/base/error.h"
+#include "wick/base/process_wide.h"
+#include "wick/graph/uses.h"
 
 namespace wick::graph {
 namespace {
 
 constexpr size_t kAlignment = 256;
+// Larger blocks are taken from the device's allocator for each run, so that executables of long
+// prompts don't keep memory.
+constexpr size_t kMostKeptBytes = size_t{4} << 20;
 
 using Kind = StorageInfo::Kind;
 
@@ -44,15 +50,161 @@ std::shared_ptr<Storage> state_of(const StorageInfo& storage) {
               "keep it as long as the compiled function");
 }
 
+/// Errors: an argument that is written to shares its memory with another one.
+void require_apart(std::span<const Tensor> arguments, const std::vector<bool>& written) {
+  std::vector<std::pair<const Storage*, bool>> all;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    all.emplace_back(arguments[i].storage().get(), written[i]);
+  }
+  std::sort(all.begin(), all.end());
+  for (size_t i = 1; i < all.size(); ++i) {
+    if (all[i].first == all[i - 1].first && all[i].second) {
+      throw Error("compile", "an argument that is written to is there twice");
+    }
+  }
+}
+
 }  // namespace
 
-Executable::Executable(Graph graph)
+std::mutex& process_lock() { return ProcessWide<std::mutex>::get(); }
+
+/// The calls of a graph with their tensors: what one run at a time needs.
+class Executable::Frame {
+ public:
+  Frame(const Graph& graph, std::span<const size_t> offsets, size_t temporary_bytes)
+      : graph_(graph), offsets_(offsets), temporary_bytes_(temporary_bytes) {
+    if (temporary_bytes <= kMostKeptBytes) {
+      block_ = Storage::allocate(graph.device, temporary_bytes);
+    }
+    for (const Node& node : graph.nodes) add_step(node);
+  }
+
+  /// Runs the calls for these arguments.
+  std::vector<Tensor> run(std::span<const Tensor> arguments) {
+    std::vector<Tensor> results = bind(arguments);
+    run_steps();
+    release();
+    return results;
+  }
+
+  /// Lets the tensors be of these arguments and of new results, which it returns.
+  std::vector<Tensor> bind(std::span<const Tensor> arguments);
+  void run_steps();
+  /// Lets go of what bind() gave it.
+  void release() {
+    for (const Slot& slot : slots_) *slot.tensor = {};
+  }
+
+ private:
+  struct Step {
+    const OpBody* body;
+    OpCall call;
+    std::vector<Tensor*> results;
+  };
+  /// A tensor of a step whose storage changes from run to run.
+  struct Slot {
+    Tensor* tensor;
+    const Value* value;
+  };
+
+  void add_step(const Node& node);
+  Tensor* tensor_for(const Value& value);
+  Tensor temporary(const std::shared_ptr<Storage>& block, const Value& value) const {
+    const auto place = static_cast<size_t>(value.storage);
+    char* const data = static_cast<char*>(block->data()) + offsets_[place];
+    return Tensor(Storage::map_on(graph_.device, data, graph_.storages[place].bytes, block),
+                  value.dtype, value.layout);
+  }
+
+  const Graph& graph_;
+  std::span<const size_t> offsets_;
+  size_t temporary_bytes_;
+  std::shared_ptr<Storage> block_;  ///< of temporaries; null: each run has its own
+  std::deque<Tensor> tensors_;
+  std::vector<Step> steps_;
+  std::vector<Slot> slots_;
+};
+
+/// A tensor of a value: of the block, of a constant, or one that each run binds.
+Tensor* Executable::Frame::tensor_for(const Value& value) {
+  tensors_.emplace_back();
+  Tensor* const tensor = &tensors_.back();
+  if (value.storage < 0) return tensor;
+  const StorageInfo& storage = graph_.storages[static_cast<size_t>(value.storage)];
+  if (storage.kind == Kind::constant) {
+    *tensor = Tensor(storage.constant, value.dtype, value.layout);
+  } else if (storage.kind == Kind::temporary && block_ != nullptr) {
+    *tensor = temporary(block_, value);
+  } else {
+    slots_.push_back({tensor, &value});
+  }
+  return tensor;
+}
+
+void Executable::Frame::add_step(const Node& node) {
+  Step step{&body_of(node.op, node.part), {.op = node.op}, {}};
+  step.call.attributes = node.attributes;
+  step.call.called_as = node.called_as;
+  step.call.part = node.part;
+  step.call.weight = node.weight.get();
+  for (const Value& value : node.inputs) step.call.inputs.add(tensor_for(value));
+  for (const Value& value : node.outputs) step.results.push_back(tensor_for(value));
+  steps_.push_back(std::move(step));
+}
+
+std::vector<Tensor> Executable::Frame::bind(std::span<const Tensor> arguments) {
+  // Storages of this run by place, and where their elements begin.
+  std::vector<std::pair<std::shared_ptr<Storage>, int64_t>> bound(graph_.storages.size());
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    bound[static_cast<size_t>(graph_.inputs[i].storage)] = {arguments[i].storage(),
+                                                            arguments[i].layout().offset()};
+  }
+  const auto block =
+      block_ != nullptr ? nullptr : Storage::allocate(graph_.device, temporary_bytes_);
+  for (size_t i = 0; i < bound.size(); ++i) {
+    const StorageInfo& storage = graph_.storages[i];
+    if (storage.kind == Kind::output) {
+      bound[i] = {Storage::allocate(graph_.device, storage.bytes), 0};
+    }
+    if (storage.kind == Kind::constant) bound[i] = {storage.constant, 0};
+    if (storage.kind == Kind::state) bound[i] = {state_of(storage), 0};
+  }
+  const auto tensor = [&](const Value& value) {
+    const auto place = static_cast<size_t>(value.storage);
+    if (graph_.storages[place].kind == Kind::temporary) return temporary(block, value);
+    const auto& [storage, offset] = bound[place];
+    const Layout& l = value.layout;
+    return Tensor(storage, value.dtype, Layout(l.shape(), l.strides(), l.offset() + offset));
+  };
+  for (const Slot& slot : slots_) *slot.tensor = tensor(*slot.value);
+  std::vector<Tensor> results;
+  for (const Value& value : graph_.outputs) results.push_back(tensor(value));
+  return results;
+}
+
+void Executable::Frame::run_steps() {
+  Backend& b = backend(graph_.device);
+  Tensor results[OpBody::kMostResults];
+  for (const Step& step : steps_) {
+    if (step.results.size() == 1) {
+      step.body->run(b, step.call, step.results[0]);
+      continue;
+    }
+    for (size_t i = 0; i < step.results.size(); ++i) results[i] = *step.results[i];
+    step.body->run(b, step.call, results);
+  }
+}
+
+Executable::Executable(Graph graph, bool captures)
     : graph_(std::move(graph)),
-      can_capture_(graph_.device.kind != DeviceKind::cpu &&
+      can_capture_(captures && graph_.device.kind != DeviceKind::cpu &&
                    environment_choice("WICK_GPU_RECORD") != "off") {
   plan_memory();
-  make_steps();
+  find_written();
+  give_frame(take_frame());  // what is wrong with the graph is found now
 }
+
+Executable::~Executable() = default;
 
 /// Places temporaries in one block, the largest first, each at the lowest offset where no other
 /// lies that lives at the same time.
@@ -85,98 +237,60 @@ void Executable::plan_memory() {
                                    [&](size_t a, size_t b) { return offsets_[a] < offsets_[b]; }),
                   i);
   }
-  block_ = Storage::allocate(graph_.device, std::max(temporary_bytes_, kAlignment));
+  temporary_bytes_ = std::max(temporary_bytes_, kAlignment);
 }
 
-/// A tensor of a value: of the block, of a constant, or one that each run binds.
-Tensor* Executable::tensor_for(const Value& value) {
-  tensors_.emplace_back();
-  Tensor* const tensor = &tensors_.back();
-  if (value.storage < 0) return tensor;
-  const auto place = static_cast<size_t>(value.storage);
-  const StorageInfo& storage = graph_.storages[place];
-  if (storage.kind == Kind::constant) {
-    *tensor = Tensor(storage.constant, value.dtype, value.layout);
-  } else if (storage.kind == Kind::temporary) {
-    char* const data = static_cast<char*>(block_->data()) + offsets_[place];
-    *tensor = Tensor(Storage::map_on(graph_.device, data, storage.bytes, block_), value.dtype,
-                     value.layout);
-  } else {
-    slots_.push_back({tensor, value});
-  }
-  return tensor;
-}
-
-void Executable::make_steps() {
-  for (const Node& node : graph_.nodes) {
-    Step step{&body_of(node.op, node.part), {.op = node.op}, {}};
-    step.call.attributes = node.attributes;
-    step.call.called_as = node.called_as;
-    step.call.part = node.part;
-    step.call.weight = node.weight.get();
-    for (const Value& value : node.inputs) step.call.inputs.add(tensor_for(value));
-    for (const Value& value : node.outputs) step.results.push_back(tensor_for(value));
-    steps_.push_back(std::move(step));
-  }
-}
-
-std::vector<Tensor> Executable::bind(std::span<const Tensor> arguments) {
-  // Storages of this run by place: those of arguments and of results.
-  std::vector<std::pair<std::shared_ptr<Storage>, int64_t>> bound(graph_.storages.size());
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    bound[static_cast<size_t>(graph_.inputs[i].storage)] = {arguments[i].storage(),
-                                                            arguments[i].layout().offset()};
-  }
-  for (size_t i = 0; i < bound.size(); ++i) {
-    const StorageInfo& storage = graph_.storages[i];
-    if (storage.kind == Kind::output) {
-      bound[i] = {Storage::allocate(graph_.device, storage.bytes), 0};
-    }
-    if (storage.kind == Kind::constant) bound[i] = {storage.constant, 0};
-    if (storage.kind == Kind::state) bound[i] = {state_of(storage), 0};
-  }
-  const auto tensor = [&](const Value& value) {
-    const auto& [storage, offset] = bound[static_cast<size_t>(value.storage)];
-    const Layout& l = value.layout;
-    return Tensor(storage, value.dtype, Layout(l.shape(), l.strides(), l.offset() + offset));
+/// Which arguments' elements change. Those aren't copied, so their calls can't be captured.
+void Executable::find_written() {
+  std::vector<bool> written(graph_.storages.size(), false);
+  const auto note = [&](const Value& value) {
+    if (value.storage >= 0) written[static_cast<size_t>(value.storage)] = true;
   };
-  for (const Slot& slot : slots_) *slot.tensor = tensor(slot.value);
-  std::vector<Tensor> results;
-  for (const Value& value : graph_.outputs) results.push_back(tensor(value));
-  return results;
-}
-
-void Executable::release_slots() {
-  for (const Slot& slot : slots_) *slot.tensor = {};
-}
-
-void Executable::run_steps() {
-  Backend& b = backend(graph_.device);
-  Tensor results[OpBody::kMostResults];
-  for (const Step& step : steps_) {
-    if (step.results.size() == 1) {
-      step.body->run(b, step.call, step.results[0]);
-      continue;
-    }
-    for (size_t i = 0; i < step.results.size(); ++i) results[i] = *step.results[i];
-    step.body->run(b, step.call, results);
+  for (const Node& node : graph_.nodes) {
+    for (const Value& v : node.outputs) note(v);
+    for (const size_t operand : written_operands(node)) note(node.inputs[operand]);
   }
+  for (const Value& input : graph_.inputs) {
+    written_.push_back(written[static_cast<size_t>(input.storage)]);
+    writes_arguments_ = writes_arguments_ || written_.back();
+  }
+  if (writes_arguments_) can_capture_ = false;
+}
+
+std::unique_ptr<Executable::Frame> Executable::take_frame() {
+  {
+    const std::lock_guard lock(process_lock());
+    if (!frames_.empty()) {
+      std::unique_ptr<Frame> frame = std::move(frames_.back());
+      frames_.pop_back();
+      return frame;
+    }
+  }
+  return std::make_unique<Frame>(graph_, offsets_, temporary_bytes_);
+}
+
+void Executable::give_frame(std::unique_ptr<Frame> frame) {
+  const std::lock_guard lock(process_lock());
+  frames_.push_back(std::move(frame));
 }
 
 /// Captures the calls into a graph of the driver. False: one of them can't be captured, such as an
 /// op that the host computes on behalf of the GPU.
 bool Executable::capture(std::span<const Tensor> arguments) {
   for (const Tensor& x : arguments) captured_inputs_.push_back(x.clone());
-  captured_outputs_ = bind(captured_inputs_);
+  captured_frame_ = take_frame();
+  captured_outputs_ = captured_frame_->bind(captured_inputs_);
   try {
-    captured_ = backend(graph_.device).record([&] { run_steps(); });
+    captured_ = backend(graph_.device).record([&] { captured_frame_->run_steps(); });
   } catch (const Error&) {
     can_capture_ = false;  // an error of the calls themselves comes again when they run
     captured_inputs_.clear();
     captured_outputs_.clear();
+    captured_frame_.reset();
+    return false;
   }
-  release_slots();
-  return can_capture_;
+  captured_frame_->release();  // what the function writes to has its owner alone again
+  return true;
 }
 
 /// Copies arguments to where the captured calls read them, replays these, and copies the results
@@ -195,12 +309,14 @@ std::vector<Tensor> Executable::replay(std::span<const Tensor> arguments) {
   return results;
 }
 
-std::vector<Tensor> Executable::run(std::span<const Tensor> arguments) {
+/// The arguments as dense tensors.
+std::vector<Tensor> Executable::checked(std::span<const Tensor> arguments) const {
   if (arguments.size() != graph_.inputs.size()) {
     throw Error("compile", "another number of arguments", fmt::format("{}", arguments.size()),
                 fmt::format("need {}", graph_.inputs.size()));
   }
   std::vector<Tensor> dense;
+  dense.reserve(arguments.size());
   for (size_t i = 0; i < arguments.size(); ++i) {
     const Value& value = graph_.inputs[i];
     const Tensor& x = arguments[i];
@@ -210,15 +326,27 @@ std::vector<Tensor> Executable::run(std::span<const Tensor> arguments) {
                   fmt::format("argument {} was traced as {}{}@{}", i, name(value.dtype),
                               value.layout.shape().str(), graph_.device.str()));
     }
+    if (written_[i] && !x.layout().is_contiguous()) {
+      throw Error("compile", "an argument that is written to isn't dense", x.str(),
+                  fmt::format("give argument {} as contiguous()", i));
+    }
     dense.push_back(x.detach().contiguous());
   }
-  const std::lock_guard lock(mutex_);
+  if (writes_arguments_) require_apart(dense, written_);
+  return dense;
+}
+
+std::vector<Tensor> Executable::run(std::span<const Tensor> arguments) {
+  const std::vector<Tensor> dense = checked(arguments);
   // The first run also does what is needed once, such as loading kernels, which can't be captured.
-  if (has_run_ && can_capture_ && (captured_ != nullptr || capture(dense))) return replay(dense);
-  std::vector<Tensor> results = bind(dense);
-  run_steps();
+  if (has_run_ && can_capture_) {
+    const std::lock_guard lock(capture_mutex_);
+    if (can_capture_ && (captured_ != nullptr || capture(dense))) return replay(dense);
+  }
+  std::unique_ptr<Frame> frame = take_frame();
+  std::vector<Tensor> results = frame->run(dense);
+  give_frame(std::move(frame));
   has_run_ = true;
-  release_slots();
   return results;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <deque>
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -10,15 +10,23 @@
 
 namespace wick::graph {
 
+/// Guards lists of executables and of their frames. A fork waits for it. For short sections that
+/// take no other lock.
+std::mutex& process_lock();
+
 /// A graph ready to run: its calls are checked, and the temporaries lie in one block of memory. On
 /// a GPU the second run captures the calls into a graph of the driver, which later runs replay.
 class Executable {
  public:
-  explicit Executable(Graph graph);
+  /// `captures`: whether runs on a GPU are captured. Where the caller records them itself, or each
+  /// has few runs, that isn't worth the copies of arguments and results.
+  explicit Executable(Graph graph, bool captures = true);
+  ~Executable();
 
   /// The function's results for arguments of the traced shapes and dtypes. The results are tensors
-  /// of their own. Threads take turns. Errors: arguments of another number, shape, dtype or device;
-  /// those of the ops as they run.
+  /// of their own. Threads run at once, but for captured calls, where they take turns. Errors:
+  /// arguments of another number, shape, dtype or device; one that the function writes to and that
+  /// isn't dense or is there twice; those of the ops as they run.
   std::vector<Tensor> run(std::span<const Tensor> arguments);
 
   const Graph& graph() const { return graph_; }
@@ -26,38 +34,28 @@ class Executable {
   size_t temporary_bytes() const { return temporary_bytes_; }
 
  private:
-  struct Step {
-    const OpBody* body;
-    OpCall call;
-    std::vector<Tensor*> results;
-  };
-  /// A tensor of a step whose storage changes from run to run.
-  struct Slot {
-    Tensor* tensor;
-    Value value;
-  };
+  class Frame;
 
   void plan_memory();
-  void make_steps();
-  Tensor* tensor_for(const Value& value);
-  /// Lets the slots be of these arguments and of new results.
-  std::vector<Tensor> bind(std::span<const Tensor> arguments);
-  void release_slots();
-  void run_steps();
+  void find_written();
+  std::vector<Tensor> checked(std::span<const Tensor> arguments) const;
+  std::unique_ptr<Frame> take_frame();
+  void give_frame(std::unique_ptr<Frame> frame);
   bool capture(std::span<const Tensor> arguments);
   std::vector<Tensor> replay(std::span<const Tensor> arguments);
 
   Graph graph_;
   size_t temporary_bytes_ = 0;
   std::vector<size_t> offsets_;  ///< of temporaries in the block
-  std::shared_ptr<Storage> block_;
-  std::deque<Tensor> tensors_;
-  std::vector<Step> steps_;
-  std::vector<Slot> slots_;
+  std::vector<bool> written_;    ///< of the arguments
+  bool writes_arguments_ = false;
 
-  std::mutex mutex_;
-  bool can_capture_;
-  bool has_run_ = false;
+  std::vector<std::unique_ptr<Frame>> frames_;  ///< that no run uses
+
+  std::mutex capture_mutex_;
+  std::atomic<bool> can_capture_;
+  std::atomic<bool> has_run_ = false;
+  std::unique_ptr<Frame> captured_frame_;
   std::unique_ptr<Recording> captured_;
   std::vector<Tensor> captured_inputs_, captured_outputs_;
 };

@@ -1,122 +1,90 @@
-// Fusing patterns around a linear. Each is guarded by what the fused op takes: f32 operands, one
-// kind of input step, and a residual of the result's shape.
+// Fusing patterns. Each is guarded by what the fused op takes: f32 operands, one kind of input
+// step, and a residual of the result's shape.
 
 #include "wick/graph/fuse.h"
 
 #include <algorithm>
 #include <optional>
 
+#include "wick/graph/uses.h"
+#include "wick/tensor/fused.h"
+
 namespace wick::graph {
 namespace {
 
-// Operands of a linear with steps around it, as linear_ops.cpp reads them.
-constexpr size_t kX = 0, kNorm = 1, kResidual = 2, kOperands = 8;
+/// silu(a) * b, in either order of the operands, in f32: in 16 bits the product rounds once less.
+void fuse_silu_mul(Uses& uses) {
+  for (size_t i = 0; i < uses.count(); ++i) {
+    Node& product = uses.node(i);
+    if (product.op != Op::mul || product.part != Part::result ||
+        product.outputs[0].dtype != DType::f32) {
+      continue;
+    }
+    for (const size_t operand : {0, 1}) {
+      const auto silu = uses.sole_producer(product.inputs[operand], i);
+      if (!silu || uses.node(*silu).op != Op::silu ||
+          !(product.inputs[0].layout.shape() == product.inputs[1].layout.shape()) ||
+          uses.is_written(uses.node(*silu).inputs[0], *silu, i)) {
+        continue;
+      }
+      product.op = Op::silu_mul;
+      product.inputs = {uses.node(*silu).inputs[0], product.inputs[1 - operand]};
+      uses.remove(*silu);
+      break;
+    }
+  }
+}
 
-class Fuser {
+/// Steps in front of a linear and behind it.
+class LinearFuser {
  public:
-  explicit Fuser(Graph& graph) : graph_(graph), removed_(graph.nodes.size(), false) {}
+  explicit LinearFuser(Uses& uses) : uses_(uses) {}
 
   void run() {
-    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-      if (!is_linear(graph_.nodes[i])) continue;
-      if (!fuse_norm(i)) fuse_gate(i);
+    for (size_t i = 0; i < uses_.count(); ++i) {
+      const Node& node = uses_.node(i);
+      if (node.op != Op::linear || node.part != Part::result || node.inputs.size() != 1 ||
+          node.inputs[kLinearX].dtype != DType::f32) {
+        continue;
+      }
+      fuse_input(i);
       fuse_residual(i);
     }
-    std::vector<Node> kept;
-    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-      if (!removed_[i]) kept.push_back(std::move(graph_.nodes[i]));
-    }
-    graph_.nodes = std::move(kept);
   }
 
  private:
-  static bool is_linear(const Node& node) {
-    return node.op == Op::linear && node.part == Part::result && node.inputs.size() == 1 &&
-           node.inputs[kX].dtype == DType::f32;
-  }
-
-  const StorageInfo& storage(const Value& value) const {
-    return graph_.storages[static_cast<size_t>(value.storage)];
-  }
-
-  /// How many operands of nodes lie in a value's storage.
-  int reads(const Value& value) const {
-    int count = 0;
-    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-      if (removed_[i]) continue;
-      for (const Value& v : graph_.nodes[i].inputs) count += v.storage == value.storage ? 1 : 0;
-    }
-    return count;
-  }
-
-  /// The node that makes a value which only one operand reads and nobody else writes to.
-  std::optional<size_t> sole_producer(const Value& value, size_t before) const {
-    if (storage(value).kind != StorageInfo::Kind::temporary || reads(value) != 1) return {};
-    std::optional<size_t> producer;
-    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-      if (removed_[i]) continue;
-      for (const Value& v : graph_.nodes[i].outputs) {
-        if (v.storage != value.storage) continue;
-        if (producer || i >= before || !(v == value) || graph_.nodes[i].writes) return {};
-        producer = i;
-      }
-    }
-    return producer;
-  }
-
-  /// Whether nodes strictly between two write to a value's storage.
-  bool is_written(const Value& value, size_t after, size_t before) const {
-    if (value.storage < 0) return false;
-    for (size_t i = after + 1; i < before; ++i) {
-      if (removed_[i]) continue;
-      const Node& node = graph_.nodes[i];
-      // Attention with a cache writes to operands.
-      const bool writes_operands = node.part == Part::cached || node.inputs.size() == kOperands;
-      for (const Value& v : node.outputs) {
-        if (v.storage == value.storage) return true;
-      }
-      for (const Value& v : node.inputs) {
-        if (writes_operands && v.storage == value.storage) return true;
-      }
-    }
-    return false;
-  }
-
   /// The linear's operands and attributes with room for steps.
   static LinearSteps& widen(Node& linear) {
-    linear.inputs.resize(kOperands);
+    linear.inputs.resize(kLinearOperands);
     if (!std::holds_alternative<LinearSteps>(linear.attributes)) linear.attributes = LinearSteps{};
     return std::get<LinearSteps>(linear.attributes);
   }
 
-  /// rms_norm(x, norm) → linear.
-  bool fuse_norm(size_t at) {
-    Node& linear = graph_.nodes[at];
-    const auto producer = sole_producer(linear.inputs[kX], at);
-    if (!producer || graph_.nodes[*producer].op != Op::rms_norm) return false;
-    const Node& norm = graph_.nodes[*producer];
-    if (norm.inputs[1].dtype != DType::f32 || is_written(norm.inputs[0], *producer, at) ||
-        is_written(norm.inputs[1], *producer, at)) {
-      return false;
-    }
+  void fuse_input(size_t at) {
+    const auto producer = uses_.sole_producer(uses_.node(at).inputs[kLinearX], at);
+    if (!producer || written_between(uses_.node(*producer), *producer, at)) return;
+    const Node& step = uses_.node(*producer);
+    const bool fused = step.op == Op::rms_norm     ? fuse_norm(uses_.node(at), step)
+                       : step.op == Op::silu_mul   ? fuse_gate(uses_.node(at), step)
+                       : step.part == Part::cached ? fuse_attention(at, *producer)
+                                                   : false;
+    if (fused) uses_.remove(*producer);
+  }
+
+  static bool fuse_norm(Node& linear, const Node& norm) {
+    if (norm.inputs[1].dtype != DType::f32) return false;
     widen(linear).eps = std::get<Epsilon>(norm.attributes).eps;
-    linear.inputs[kX] = norm.inputs[0];
-    linear.inputs[kNorm] = norm.inputs[1];
-    removed_[*producer] = true;
+    linear.inputs[kLinearX] = norm.inputs[0];
+    linear.inputs[kLinearNorm] = norm.inputs[1];
     return true;
   }
 
-  /// silu_mul of the two halves of a tensor → linear.
-  bool fuse_gate(size_t at) {
-    Node& linear = graph_.nodes[at];
-    const auto producer = sole_producer(linear.inputs[kX], at);
-    if (!producer || graph_.nodes[*producer].op != Op::silu_mul) return false;
-    const Node& gate = graph_.nodes[*producer];
+  /// silu_mul of the two halves of a tensor.
+  static bool fuse_gate(Node& linear, const Node& gate) {
     const std::optional<Value> both = joined(gate.inputs[0], gate.inputs[1]);
-    if (!both || is_written(*both, *producer, at)) return false;
+    if (!both) return false;
     widen(linear).silu_mul = true;
-    linear.inputs[kX] = *both;
-    removed_[*producer] = true;
+    linear.inputs[kLinearX] = *both;
     return true;
   }
 
@@ -134,49 +102,83 @@ class Fuser {
                  Layout(la.shape().with(rank - 1, 2 * k), la.strides(), la.offset())};
   }
 
-  /// linear + residual, in either order of the operands.
-  bool fuse_residual(size_t at) {
-    const Node& linear = graph_.nodes[at];
-    const Value product = linear.outputs[0];
-    if (storage(product).kind != StorageInfo::Kind::temporary || reads(product) != 1) return false;
-    for (size_t i = at + 1; i < graph_.nodes.size(); ++i) {
-      const Node& sum = graph_.nodes[i];
-      const bool reads_it = std::any_of(sum.inputs.begin(), sum.inputs.end(), [&](const Value& v) {
-        return v.storage == product.storage;
-      });
-      if (removed_[i] || !reads_it) continue;
-      if (sum.op != Op::add || sum.part != Part::result) return false;
-      const Value& other = sum.inputs[sum.inputs[0] == product ? 1 : 0];
-      const bool fits = (sum.inputs[0] == product || sum.inputs[1] == product) &&
-                        other.dtype == DType::f32 && other.layout.shape() == product.layout.shape();
-      if (!fits || written_between(linear, at, i)) return false;
-      move_into_sum(at, i, other);
-      return true;
-    }
-    return false;
+  /// The caches are then written where the linear is.
+  bool fuse_attention(size_t at, size_t producer) {
+    const Node& attention = uses_.node(producer);
+    Node& linear = uses_.node(at);
+    LinearSteps& steps = widen(linear);
+    steps.attention = true;
+    steps.params = std::get<AttentionParams>(attention.attributes);
+    linear.inputs[kLinearX] = attention.inputs[kCachedQkv];
+    std::copy(attention.inputs.begin() + kCachedCos, attention.inputs.end(),
+              linear.inputs.begin() + kLinearCos);
+    return true;
   }
 
+  /// linear + residual, in either order of the operands.
+  void fuse_residual(size_t at) {
+    const Node& linear = uses_.node(at);
+    const Value product = linear.outputs[0];
+    if (!uses_.is_temporary(product) || uses_.reads(product) != 1) return;
+    const size_t reader = uses_.first_reader(product);
+    const Node& sum = uses_.node(reader);
+    if (sum.op != Op::add || sum.part != Part::result) return;
+    const bool first = same_elements(sum.inputs[0], product);
+    if (!first && !same_elements(sum.inputs[1], product)) return;
+    const Value& other = sum.inputs[first ? 1 : 0];
+    const bool fits = other.dtype == DType::f32 && other.layout.shape() == product.layout.shape();
+    if (fits && !written_between(linear, at, reader)) move_into_sum(at, reader, other);
+  }
+
+  /// Whether what a node reads is written, or the caches that it writes are read, by nodes strictly
+  /// between two.
   bool written_between(const Node& node, size_t after, size_t before) const {
+    const std::vector<size_t> caches = written_operands(node);
     return std::any_of(node.inputs.begin(), node.inputs.end(),
-                       [&](const Value& v) { return is_written(v, after, before); });
+                       [&](const Value& v) { return uses_.is_written(v, after, before); }) ||
+           std::any_of(caches.begin(), caches.end(),
+                       [&](size_t i) { return uses_.is_read(node.inputs[i], after, before); });
   }
 
   /// The linear takes the addition's place, where its residual exists.
   void move_into_sum(size_t at, size_t sum, const Value& residual) {
-    Node linear = std::move(graph_.nodes[at]);
+    Node linear = uses_.node(at);
     widen(linear);
-    linear.inputs[kResidual] = residual;
-    linear.outputs = graph_.nodes[sum].outputs;
-    graph_.nodes[sum] = std::move(linear);
-    removed_[at] = true;
+    linear.inputs[kLinearResidual] = residual;
+    linear.outputs = uses_.node(sum).outputs;
+    uses_.node(sum) = std::move(linear);
+    uses_.remove(at);
   }
 
-  Graph& graph_;
-  std::vector<bool> removed_;
+  Uses& uses_;
 };
+
+/// Drops nodes whose results nobody reads, and then those that only they read.
+void drop_unread(Uses& uses) {
+  for (size_t i = uses.count(); i-- > 0;) {
+    const Node& node = uses.node(i);
+    if (uses.is_removed(i) || node.writes) continue;
+    const bool unread = std::all_of(node.outputs.begin(), node.outputs.end(), [&](const Value& v) {
+      return uses.is_temporary(v) && uses.reads(v) == 0;
+    });
+    if (unread && written_operands(node).empty()) uses.remove(i);
+  }
+}
+
+template <class Pass>
+void run(Graph& graph, Pass&& pass) {
+  Uses uses(graph);
+  pass(uses);
+  uses.sweep();
+}
 
 }  // namespace
 
-void fuse(Graph& graph) { Fuser(graph).run(); }
+void fuse(Graph& graph) {
+  run(graph, fuse_cached_attention);
+  run(graph, fuse_silu_mul);
+  run(graph, [](Uses& uses) { LinearFuser(uses).run(); });
+  run(graph, drop_unread);
+}
 
 }  // namespace wick::graph

@@ -24,15 +24,12 @@ struct BatchInput {
 struct WICK_API Batch {
   /// Neighbouring rows that belong to sequences of equally many rows each.
   struct Run {
-    int64_t first = 0, rows = 0;
-    Tensor tables;  ///< u32 [sequences, pages], see KvCache::tables
+    Tensor positions;  ///< u32 [t], of the rows in their sequences
+    Tensor tables;     ///< u32 [sequences, pages], see KvCache::tables
   };
-  Tensor tokens;     ///< u32 [t]
-  Tensor positions;  ///< u32 [t], in their sequences
+  Tensor tokens;  ///< u32 [t]
   std::vector<Run> runs;
-  /// Rows whose logits are wanted, ascending; all of them if `all_wanted`.
-  std::vector<int64_t> wanted;
-  bool all_wanted = true;
+  Tensor wanted;  ///< u32: rows whose logits are wanted, ascending; undefined: all of them
 
   int64_t rows() const { return tokens.size(0); }
 
@@ -41,12 +38,6 @@ struct WICK_API Batch {
   /// twice, an id outside the vocabulary, a full cache.
   static Batch of(nn::KvCache& cache, std::span<const BatchInput> inputs, Logits logits,
                   int64_t vocabulary, Device device);
-
-  /// Rows [first, first + count) as a step of their own, where all rows in front of them have been
-  /// run. Cuts runs of one sequence only.
-  Batch slice(int64_t first, int64_t count) const;
-  /// The rows of x [t, ..] that are wanted.
-  Tensor wanted_of(const Tensor& x) const;
 };
 
 }  // namespace wick::models

@@ -135,8 +135,7 @@ void Decoder::run(bool draws) {
   const auto work = [this, draws] {
     Batch batch;
     batch.tokens = tokens_;
-    batch.positions = positions_;
-    batch.runs = {{0, tokens_.size(0), tables_}};
+    batch.runs = {{positions_, tables_}};
     logits_ = model_.forward(batch, cache_);
     if (draws) draw(logits_);
   };

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "wick/base/error.h"
-#include "wick/models/fused.h"
 #include "wick/tensor/ops.h"
 
 namespace wick::models {
@@ -19,9 +18,8 @@ namespace {
 /// which costs more than the caches save.
 int64_t slice_count(const Batch& batch, Device device, bool blocks) {
   const int64_t rows = rows_in_cache(device);
-  if (rows == 0 || !blocks) return 1;
   const bool one_sequence = batch.runs.size() == 1 && batch.runs.front().tables.size(0) == 1;
-  return one_sequence ? std::max<int64_t>(1, batch.rows() / rows) : 1;
+  return rows == 0 || !blocks || !one_sequence ? 1 : std::max<int64_t>(1, batch.rows() / rows);
 }
 
 /// y [t, n · size] → [t, n, size]
@@ -29,43 +27,98 @@ Tensor split_heads(const Tensor& y, int64_t size) {
   return y.reshape({y.size(0), y.size(1) / size, size});
 }
 
-const nn::RmsNorm* or_null(const std::optional<nn::RmsNorm>& norm) {
-  return norm ? &*norm : nullptr;
-}
-
 }  // namespace
 
-struct DecoderLm::Step {
-  struct Rotation {
-    Tensor cos, sin;  // [positions that the cache reaches to, r/2]
+struct DecoderLm::Slice {
+  struct Run {
+    int64_t first;  // of its rows in the slice
+    nn::SequenceRows rows;
+    std::array<nn::Rotation, 2> rotations;  // of layers that see all keys, of those with a window
   };
-  const nn::KvCache& cache;
-  std::array<Rotation, 2> rotation = {};  // of layers that see all keys, of those with a window
+  Tensor tokens;
+  std::vector<Run> runs;
+};
 
-  const Rotation& of(int64_t window) const {
-    return rotation[window > 0 && rotation[1].cos.defined() ? 1 : 0];
-  }
+struct DecoderLm::Step {
+  std::vector<Slice> slices;
+  Tensor wanted;                         // rows whose logits are wanted; undefined: all of them
+  std::span<const Tensor> keys, values;  // pages of each layer
 };
 
 // ---- Computing ----
 
+// A step's tensors in one list: tokens, positions and tables of each run, wanted if it is defined,
+// and each layer's keys and values. The shapes alone say which is which.
 Tensor DecoderLm::forward(const Batch& batch, nn::KvCache& cache) const {
   require_file("forward");  // also reinstalls the SIGBUS handler
-  const Step step = step_of(cache);
-  const int64_t slices = slice_count(batch, device_, block_weights_), rows = batch.rows();
-  std::vector<Batch> parts;
-  std::vector<Tensor> xs;  // [t, hidden] each
-  for (int64_t i = 0; i < slices; ++i) {
-    const int64_t begin = rows * i / slices, end = rows * (i + 1) / slices;
-    parts.push_back(batch.slice(begin, end - begin));
-    xs.push_back(embed(parts.back().tokens));
+  std::vector<Tensor> arguments = {batch.tokens};
+  for (const Batch::Run& run : batch.runs) {
+    arguments.push_back(run.positions);
+    arguments.push_back(run.tables);
   }
-  for (const Block& block : blocks_) {
-    for (size_t i = 0; i < xs.size(); ++i) xs[i] = layer(block, std::move(xs[i]), parts[i], step);
-  }
-  Tensor result = head(xs.size() > 1 ? cat(xs, 0) : xs.front());
+  if (batch.wanted.defined()) arguments.push_back(batch.wanted);
+  for (int64_t i = 0; i < config_.layers; ++i) arguments.push_back(cache.keys(i));
+  for (int64_t i = 0; i < config_.layers; ++i) arguments.push_back(cache.values(i));
+  Tensor logits = run_(arguments).front();
   require_file("forward");
+  return logits;
+}
+
+DecoderLm::Step DecoderLm::step_of(std::span<const Tensor> arguments) const {
+  const auto layers = static_cast<size_t>(config_.layers);
+  const size_t front = arguments.size() - 2 * layers;
+  Batch batch;
+  batch.tokens = arguments[0];
+  for (size_t i = 1; i + 1 < front; i += 2) {
+    batch.runs.push_back({arguments[i], arguments[i + 1]});
+  }
+  Step step{.slices = {},
+            .wanted = front % 2 == 0 ? arguments[front - 1] : Tensor(),
+            .keys = arguments.subspan(front, layers),
+            .values = arguments.subspan(front + layers)};
+  const int64_t slices = slice_count(batch, device_, block_weights_), rows = batch.rows();
+  for (int64_t i = 0; i < slices; ++i) {
+    const int64_t begin = rows * i / slices, count = rows * (i + 1) / slices - begin;
+    Slice slice{.tokens = batch.tokens.narrow(0, begin, count), .runs = {}};
+    int64_t first = 0;
+    for (const Batch::Run& run : batch.runs) {
+      const Tensor positions = slices == 1 ? run.positions : run.positions.narrow(0, begin, count);
+      const int64_t reach = run.tables.size(1) * nn::KvCache::kPage;
+      slice.runs.push_back({.first = first,
+                            .rows = nn::SequenceRows(positions, run.tables),
+                            .rotations = rotations(positions, reach)});
+      first += positions.size(0);
+    }
+    step.slices.push_back(std::move(slice));
+  }
+  return step;
+}
+
+/// Of positions below `reach`.
+std::array<nn::Rotation, 2> DecoderLm::rotations(const Tensor& positions, int64_t reach) const {
+  std::array<nn::Rotation, 2> result;
+  const std::lock_guard lock(rope_mutex_);
+  for (size_t i = 0; i < 2; ++i) {
+    if (i == 1 && !config_.has_local_rope()) {
+      result[1] = result[0];
+      break;
+    }
+    rope_[i].reserve(reach);
+    result[i] = {index_select(rope_[i].cos(0, reach), positions, 0),
+                 index_select(rope_[i].sin(0, reach), positions, 0)};
+  }
   return result;
+}
+
+/// What forward() computes of its list of tensors.
+Tensor DecoderLm::run(std::span<const Tensor> arguments) const {
+  const Step step = step_of(arguments);
+  std::vector<Tensor> xs;  // [t, hidden] of each slice
+  for (const Slice& slice : step.slices) xs.push_back(embed(slice.tokens));
+  for (size_t i = 0; i + 1 < blocks_.size(); ++i) {
+    for (size_t j = 0; j < xs.size(); ++j) xs[j] = layer(blocks_[i], xs[j], step.slices[j], step);
+  }
+  return head(last_layer(xs, step));
 }
 
 /// ids [t] → [t, hidden]
@@ -74,75 +127,77 @@ Tensor DecoderLm::embed(const Tensor& ids) const {
   return config_.embedding_scale == 1.0f ? x : x * config_.embedding_scale;
 }
 
-/// x [t, hidden] → [t, hidden]; behind the last layer only the wanted rows.
-Tensor DecoderLm::layer(const Block& block, Tensor x, const Batch& batch, const Step& step) const {
-  const bool wanted = block.index + 1 == config_.layers && !batch.all_wanted;
-  const Product y = attention(block, {block.attention_norm, x}, batch, wanted, step);
-  x = (wanted ? batch.wanted_of(x) : x) + y;
-  return x + mlp(block, {block.mlp_norm, x});
+/// x [t, hidden] → [t, hidden]
+Tensor DecoderLm::layer(const Block& block, const Tensor& x, const Slice& slice,
+                        const Step& step) const {
+  return add_mlp(block, add_attention(block, x, attention(block, x, slice, step)));
 }
 
-/// x [t, hidden] → [t, hidden]; of the wanted rows if only those are. Stores keys and values in the
-/// cache.
-Product DecoderLm::attention(const Block& block, const Normed& x, const Batch& batch, bool wanted,
-                             const Step& step) const {
-  const int64_t window = config_.windows[static_cast<size_t>(block.index)];
-  const auto step_of_run = [&](const Batch::Run& run) {
-    return AttentionStep{.cos = step.of(window).cos,
-                         .sin = step.of(window).sin,
-                         .positions = batch.positions.narrow(0, run.first, run.rows),
-                         .keys = step.cache.keys(block.index),
-                         .values = step.cache.values(block.index),
-                         .params = params(window),
-                         .tables = run.tables};
+/// The same for all slices together; behind the attention only of the wanted rows.
+Tensor DecoderLm::last_layer(std::span<const Tensor> xs, const Step& step) const {
+  const Block& block = blocks_.back();
+  std::vector<Tensor> heads;
+  for (size_t i = 0; i < xs.size(); ++i) {
+    heads.push_back(attention(block, xs[i], step.slices[i], step));
+  }
+  const auto joined = [&](std::span<const Tensor> parts) {
+    const Tensor all = parts.size() == 1 ? parts.front() : cat(parts, 0);
+    return step.wanted.defined() ? index_select(all, step.wanted, 0) : all;
   };
-  Tensor qkv = queries_keys_values(block, x);
-  Product product{.map = block.output, .x = {}, .post_norm = or_null(block.attention_post_norm)};
-  if (batch.runs.size() == 1 && !wanted) {
-    product.x = std::move(qkv);
-    product.attention = step_of_run(batch.runs.front());
-    return product;
-  }
-  std::vector<Tensor> ys;
-  for (const Batch::Run& run : batch.runs) {
-    ys.push_back(cached_attention(qkv.narrow(0, run.first, run.rows), step_of_run(run)));
-  }
-  product.x = ys.size() == 1 ? std::move(ys.front()) : cat(ys, 0);
-  if (wanted) product.x = batch.wanted_of(product.x);
-  return product;
+  return add_mlp(block, add_attention(block, joined(xs), joined(heads)));
 }
 
-/// x [t, hidden] → the projections of all heads side by side, [t, queries, keys and values],
-/// queries and keys after their norms.
-Tensor DecoderLm::queries_keys_values(const Block& block, const Normed& x) const {
-  const DecoderConfig& c = config_;
-  Tensor qkv = block.qkv.joined(x.x, x.fusion);
-  if (!block.query_norm && !block.key_norm) return qkv;
-  const int64_t sizes[] = {c.heads * c.key_size, c.kv_heads * c.key_size,
-                           c.kv_heads * c.value_size};
-  std::vector<Tensor> parts = qkv.split(sizes, -1);
-  const auto by_head = [&](const nn::RmsNorm& norm, const Tensor& y) {
-    return norm(split_heads(y, c.key_size)).flatten(1);
-  };
-  if (block.query_norm) parts[0] = by_head(*block.query_norm, parts[0]);
-  if (block.key_norm) parts[1] = by_head(*block.key_norm, parts[1]);
-  return cat(parts, -1);
+/// x [t, hidden], the attention's heads [t, h · e] → [t, hidden]
+Tensor DecoderLm::add_attention(const Block& block, const Tensor& x, const Tensor& heads) const {
+  const Tensor y = block.output(heads);
+  return x + (block.attention_post_norm ? (*block.attention_post_norm)(y) : y);
 }
 
 /// x [t, hidden] → [t, hidden]
-Product DecoderLm::mlp(const Block& block, const Normed& x) const {
-  const nn::RmsNorm* post_norm = or_null(block.mlp_post_norm);
-  const Tensor gate_up = block.gate_up.joined(x.x, x.fusion);
-  if (config_.activation == Activation::silu) {
-    return {.map = block.down, .x = gate_up, .silu_mul = true, .post_norm = post_norm};
+Tensor DecoderLm::add_mlp(const Block& block, const Tensor& x) const {
+  const Tensor y = mlp(block, block.mlp_norm(x));
+  return x + (block.mlp_post_norm ? (*block.mlp_post_norm)(y) : y);
+}
+
+/// x [t, hidden] → the heads side by side, [t, h · e]. Stores keys and values in the cache.
+Tensor DecoderLm::attention(const Block& block, const Tensor& x, const Slice& slice,
+                            const Step& step) const {
+  const auto [q, k, v] = queries_keys_values(block, block.attention_norm(x));
+  const auto layer = static_cast<size_t>(block.index);
+  const int64_t window = config_.windows[layer];
+  std::vector<Tensor> ys;
+  for (const Slice::Run& run : slice.runs) {
+    const auto rows = [&](const Tensor& t) {
+      return t.narrow(0, run.first, run.rows.positions.size(0));
+    };
+    ys.push_back(nn::attend(rows(q), rows(k), rows(v), run.rows, run.rotations[window > 0 ? 1 : 0],
+                            step.keys[layer], step.values[layer], params(window)));
   }
-  const std::vector<Tensor> halves = gate_up.chunk(2, -1);
-  return {.map = block.down, .x = gelu(halves[0]) * halves[1], .post_norm = post_norm};
+  return ys.size() == 1 ? ys.front() : cat(ys, 0);
+}
+
+/// x [t, hidden] → queries [t, h, d], keys [t, g, d] and values [t, g, e]
+std::array<Tensor, 3> DecoderLm::queries_keys_values(const Block& block, const Tensor& x) const {
+  const DecoderConfig& c = config_;
+  const int64_t sizes[] = {c.heads * c.key_size, c.kv_heads * c.key_size,
+                           c.kv_heads * c.value_size};
+  const std::vector<Tensor> parts = block.qkv.joined(x).split(sizes, -1);
+  Tensor q = split_heads(parts[0], c.key_size), k = split_heads(parts[1], c.key_size);
+  if (block.query_norm) q = (*block.query_norm)(q);
+  if (block.key_norm) k = (*block.key_norm)(k);
+  return {q, k, split_heads(parts[2], c.value_size)};
+}
+
+/// x [t, hidden] → [t, hidden]
+Tensor DecoderLm::mlp(const Block& block, const Tensor& x) const {
+  const std::vector<Tensor> halves = block.gate_up.joined(x).chunk(2, -1);
+  const Tensor gate = config_.activation == Activation::silu ? silu(halves[0]) : gelu(halves[0]);
+  return block.down(gate * halves[1]);
 }
 
 /// x [t, hidden] → logits [t, vocabulary]
 Tensor DecoderLm::head(const Tensor& x) const {
-  const Tensor logits = head_(x, output_norm_.before());
+  const Tensor logits = head_(output_norm_(x));
   const float cap = config_.logit_soft_cap;
   return cap > 0.0f ? tanh(logits / cap) * cap : logits;
 }
@@ -158,7 +213,11 @@ AttentionParams DecoderLm::params(int64_t window) const {
 
 DecoderLm::DecoderLm(const io::Gguf& file, const Architecture& architecture,
                      const LoadOptions& options)
-    : config_(architecture.configure(Metadata(file))), device_(options.device) {
+    : config_(architecture.configure(Metadata(file))),
+      device_(options.device),
+      // Decoder records steps itself, and prompts of one length are rare.
+      run_([this](std::span<const Tensor> a) { return std::vector<Tensor>{run(a)}; },
+           {.capture = false}) {
   const DecoderConfig& c = config_;
   if (device_.kind == DeviceKind::cpu) file_ = file.bytes();
   const Weights weights(file, options.device);
@@ -294,18 +353,6 @@ nn::KvCache DecoderLm::make_cache(int64_t context, DType dtype, int64_t sequence
                       .device = device_,
                       .sequences = sequences,
                       .positions = positions});
-}
-
-/// With the cosines and sines of all positions that the cache reaches to.
-DecoderLm::Step DecoderLm::step_of(const nn::KvCache& cache) const {
-  const int64_t reach = cache.reach();
-  Step step{cache};
-  std::lock_guard lock(rope_mutex_);
-  for (size_t i = 0; i < (config_.has_local_rope() ? 2 : 1); ++i) {
-    rope_[i].reserve(reach);
-    step.rotation[i] = {rope_[i].cos(0, reach), rope_[i].sin(0, reach)};
-  }
-  return step;
 }
 
 void DecoderLm::require_file(std::string_view op) const {

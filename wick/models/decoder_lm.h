@@ -6,17 +6,16 @@
 #include <string_view>
 #include <vector>
 
+#include "wick/graph/compile.h"
 #include "wick/models/causal_lm.h"
 #include "wick/models/decoder_config.h"
 #include "wick/models/registry.h"
 #include "wick/models/weights.h"
+#include "wick/nn/attention.h"
 #include "wick/nn/layers.h"
 #include "wick/nn/rope.h"
 
 namespace wick::models {
-
-struct Normed;
-struct Product;
 
 /// A decoder of the Llama kind: pre-norm blocks of grouped attention with rotary positions and a
 /// gated MLP. Families differ by their DecoderConfig and the tensors that they have.
@@ -47,7 +46,8 @@ class WICK_API DecoderLm final : public CausalLm {
     nn::Projections qkv, gate_up;
     nn::Linear output, down;
   };
-  struct Step;  // what the layers of one call share
+  struct Step;   // what the layers of one call share
+  struct Slice;  // rows that go through a layer together
 
   /// A matrix [rows, hidden] with its bias, whose rows are taken in an order; empty: the file's.
   struct Projection {
@@ -64,18 +64,22 @@ class WICK_API DecoderLm final : public CausalLm {
   std::vector<int64_t> rotated_order(int64_t heads) const;
   void load_rope(const Weights& weights, const io::Gguf& file);
 
+  Tensor run(std::span<const Tensor> arguments) const;
+  Step step_of(std::span<const Tensor> arguments) const;
+  std::array<nn::Rotation, 2> rotations(const Tensor& positions, int64_t reach) const;
   Tensor embed(const Tensor& tokens) const;
-  Tensor layer(const Block& block, Tensor x, const Batch& batch, const Step& step) const;
-  Product attention(const Block& block, const Normed& x, const Batch& batch, bool wanted,
-                    const Step& step) const;
-  Product mlp(const Block& block, const Normed& x) const;
-  Tensor queries_keys_values(const Block& block, const Normed& x) const;
+  Tensor layer(const Block& block, const Tensor& x, const Slice& slice, const Step& step) const;
+  Tensor last_layer(std::span<const Tensor> xs, const Step& step) const;
+  Tensor add_attention(const Block& block, const Tensor& x, const Tensor& heads) const;
+  Tensor add_mlp(const Block& block, const Tensor& x) const;
+  Tensor attention(const Block& block, const Tensor& x, const Slice& slice, const Step& step) const;
+  std::array<Tensor, 3> queries_keys_values(const Block& block, const Tensor& x) const;
+  Tensor mlp(const Block& block, const Tensor& x) const;
   Tensor head(const Tensor& x) const;
   AttentionParams params(int64_t window) const;
 
   /// Errors: weights are read from the file, and it was changed.
   void require_file(std::string_view op) const;
-  Step step_of(const nn::KvCache& cache) const;
 
   DecoderConfig config_;
   std::shared_ptr<const io::Bytes> file_;  // mapped weights of the CPU; null on GPUs
@@ -90,6 +94,7 @@ class WICK_API DecoderLm final : public CausalLm {
   // Of layers that see all keys, and of layers with a window. They grow as positions are first
   // used. The second stays empty where both are the same.
   mutable std::array<nn::RopeTable, 2> rope_;
+  Compiled run_;  // run()
 };
 
 }  // namespace wick::models

@@ -147,7 +147,7 @@ const KvCache::Layer& KvCache::layer(int64_t index) const {
   return layers_[static_cast<size_t>(index)];
 }
 
-Tensor KvCache::keys(int64_t index) const { return layer(index).keys.transpose(2, 3); }
+Tensor KvCache::keys(int64_t index) const { return layer(index).keys; }
 
 Tensor KvCache::values(int64_t index) const { return layer(index).values; }
 

@@ -57,8 +57,8 @@ class WICK_API KvCache {
   /// others.
   void truncate(int64_t length, int64_t sequence = 0);
 
-  /// The pages of all sequences, for cached_attention: [pages, heads, 256, size]. Errors: no such
-  /// layer, nothing reserved yet.
+  /// The pages of all sequences: keys [pages, heads, key_size, 256], values [pages, heads, 256,
+  /// value_size]. Errors: no such layer, nothing reserved yet.
   Tensor keys(int64_t layer) const;
   Tensor values(int64_t layer) const;
   /// Which pages hold a sequence's positions, those reserved included, in order.

@@ -44,28 +44,18 @@ Projections::Projections(std::span<const Tensor> matrices, std::span<const Tenso
   }
 }
 
-std::vector<Tensor> Projections::products(const Tensor& x, const FusedLinear& fusion) const {
-  FusedLinear each = fusion;
-  Tensor input = x;
-  if (groups_.size() > 1) {  // what several products share is computed once
-    if (fusion.norm.defined()) input = rms_norm(x, fusion.norm, fusion.eps);
-    if (fusion.attention != nullptr) input = cached_attention(x, *fusion.attention);
-    each.norm = {};
-    each.attention = nullptr;
-  }
+std::vector<Tensor> Projections::products(const Tensor& x) const {
   std::vector<Tensor> outputs;
   for (const Group& group : groups_) {
-    if (group.bias.defined()) each.residual = {};  // the bias comes first
-    Tensor y = linear(input, group.weight, each);
+    Tensor y = linear(x, group.weight);
     if (group.bias.defined()) y = y + group.bias.to(y.dtype());
-    if (group.bias.defined() && fusion.residual.defined()) y = fusion.residual + y;
     outputs.push_back(std::move(y));
   }
   return outputs;
 }
 
-std::vector<Tensor> Projections::operator()(const Tensor& x, const FusedLinear& fusion) const {
-  const std::vector<Tensor> products = this->products(x, fusion);
+std::vector<Tensor> Projections::operator()(const Tensor& x) const {
+  const std::vector<Tensor> products = this->products(x);
   std::vector<Tensor> outputs;
   for (size_t i = 0; i < groups_.size(); ++i) {
     int64_t start = 0;
@@ -78,8 +68,8 @@ std::vector<Tensor> Projections::operator()(const Tensor& x, const FusedLinear& 
   return outputs;
 }
 
-Tensor Projections::joined(const Tensor& x, const FusedLinear& fusion) const {
-  const std::vector<Tensor> products = this->products(x, fusion);
+Tensor Projections::joined(const Tensor& x) const {
+  const std::vector<Tensor> products = this->products(x);
   return products.size() == 1 ? products.front() : cat(products, -1);
 }
 

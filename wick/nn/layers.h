@@ -31,8 +31,6 @@ class WICK_API RmsNorm {
   RmsNorm(const Tensor& weight, float eps, Device device) : weight_(weight.to(device)), eps_(eps) {}
   /// [.., hidden] → [.., hidden]
   Tensor operator()(const Tensor& x) const { return rms_norm(x, weight_, eps_); }
-  /// For a product that the norm is part of.
-  FusedLinear before() const { return {.norm = weight_, .eps = eps_}; }
 
  private:
   Tensor weight_;
@@ -50,10 +48,9 @@ class WICK_API Projections {
               bool release);
 
   /// x [.., k] → the outputs [.., n_i], views into as few tensors as products were computed.
-  /// A fusion has no residual unless there is one matrix.
-  std::vector<Tensor> operator()(const Tensor& x, const FusedLinear& fusion = {}) const;
+  std::vector<Tensor> operator()(const Tensor& x) const;
   /// The outputs side by side: [.., Σ n_i].
-  Tensor joined(const Tensor& x, const FusedLinear& fusion = {}) const;
+  Tensor joined(const Tensor& x) const;
 
  private:
   struct Group {
@@ -62,7 +59,7 @@ class WICK_API Projections {
     std::vector<int64_t> sizes;  // n_i
   };
   /// What each group computes.
-  std::vector<Tensor> products(const Tensor& x, const FusedLinear& fusion) const;
+  std::vector<Tensor> products(const Tensor& x) const;
 
   std::vector<Group> groups_;
 };
@@ -76,8 +73,8 @@ class WICK_API Linear {
   Linear(const Tensor& matrix, const Tensor& bias, Device device, bool release)
       : projections_(std::span(&matrix, 1), std::span(&bias, 1), device, release) {}
   /// [.., k] → [.., n]. Errors: without a matrix.
-  Tensor operator()(const Tensor& x, const FusedLinear& fusion = {}) const {
-    std::vector<Tensor> y = projections_(x, fusion);
+  Tensor operator()(const Tensor& x) const {
+    std::vector<Tensor> y = projections_(x);
     if (y.empty()) throw Error("linear", "undefined weight");
     return std::move(y.front());
   }

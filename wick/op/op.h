@@ -34,6 +34,7 @@ enum class Gradient : uint8_t {
   whole,      ///< none: the result is whole numbers or truth values
   no_tensor,  ///< none: it is a function of no tensor
   blocks,     ///< none: blocks hold rounded numbers
+  writes,     ///< none: it writes to an operand
 };
 
 /// A row of ops.def.

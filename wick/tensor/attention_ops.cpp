@@ -107,6 +107,10 @@ namespace bodies {
 
 const OpBody attention{checked_attention, run_attention};
 const OpBody attention_of_pages{paged_result, run_paged};
+const OpBody store_in_pages{nullptr, [](Backend& backend, const OpCall& call, const Tensor* pages) {
+                              backend.store_in_pages(pages->mutable_view(), call.x(0).view(),
+                                                     call.x(1).view(), call.x(2).view());
+                            }};
 
 }  // namespace bodies
 
@@ -224,6 +228,37 @@ Tensor attention_of_pages(const Tensor& q, const Tensor& key_pages, const Tensor
                 .attributes = params,
                 .called_as = "attention_of_pages",
                 .part = Part::paged});
+}
+
+void store_in_pages(const Tensor& pages, const Tensor& rows, const Tensor& tables,
+                    const Tensor& positions) {
+  const char* const op = "store_in_pages";
+  check_operand(Op::store_in_pages, pages);
+  check_operand(Op::store_in_pages, rows);
+  for (const Tensor* t : {&rows, &tables, &positions}) {
+    if (!t->defined()) throw Error(op, "undefined tensor");
+    check_device(op, pages, *t);
+  }
+  const bool fits = pages.rank() == 4 && rows.rank() == 3 && tables.rank() == 2 &&
+                    positions.rank() == 1 && pages.size(1) == rows.size(1) && pages.size(2) > 0 &&
+                    pages.size(3) == rows.size(2) && positions.size(0) == rows.size(0) &&
+                    tables.size(0) > 0 && rows.size(0) % tables.size(0) == 0 &&
+                    tables.dtype() == DType::u32 && positions.dtype() == DType::u32;
+  if (!fits) {
+    throw Error(
+        op, "operands don't fit",
+        fmt::format("pages {}, rows {}, tables {}, positions {}", pages.str(), rows.str(),
+                    tables.str(), positions.str()),
+        "need pages [p,g,size,d], rows [t,g,d], tables u32 [b,n] and positions u32 [t], t a "
+        "multiple of b");
+  }
+  if (tape::is_wanted(pages, rows)) tape::refuse(op, rows, "it writes to its pages; detach both");
+  if (!pages.storage()->writable()) {
+    throw Error(ErrorKind::runtime, op, "the pages are read-only", pages.str());
+  }
+  if (pages.layout().overlaps_itself()) throw Error(op, "the pages' elements overlap", pages.str());
+  if (rows.elems() == 0) return;
+  apply_into({Op::store_in_pages, {&rows, &tables, &positions}}, pages);
 }
 
 }  // namespace wick

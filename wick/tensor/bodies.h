@@ -18,7 +18,7 @@ extern const OpBody gather, scatter, index_add, one_hot, sort, argsort, cumsum;
 extern const OpBody random;
 // linear_ops.cpp
 extern const OpBody matmul, quantize, dequantize, linear, rope, cached_attention;
-extern const OpBody attention_of_pages;
+extern const OpBody attention_of_pages, store_in_pages;
 // attention_ops.cpp
 extern const OpBody attention;
 // spatial_ops.cpp

@@ -57,6 +57,7 @@ constexpr Row kRows[] = {
     {Op::rope, &bodies::rope},
     {Op::rope_interleaved, &bodies::rope},
     {Op::attention, &bodies::attention},
+    {Op::store_in_pages, &bodies::store_in_pages},
 };
 
 /// Ops that are made of others.

@@ -138,6 +138,7 @@ const OpRule& rule_of(Op op, Part part) {
     case Part::result:
       return kByOp[static_cast<size_t>(op)];
     case Part::cached:
+    case Part::paged:
       return kNone;
     case Part::weight_gradient:
       return kConvWeight;

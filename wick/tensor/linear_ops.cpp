@@ -8,7 +8,7 @@
 #include "wick/base/error.h"
 #include "wick/tensor/bodies.h"
 #include "wick/tensor/checks.h"
-#include "wick/tensor/ops.h"
+#include "wick/tensor/fused.h"
 #include "wick/tensor/tape.h"
 
 namespace wick {
@@ -62,10 +62,6 @@ int64_t attention_width(const Tensor& qkv, const AttentionStep& step) {
   return rest / d * values.size(-1);
 }
 
-// Operands of a linear call: x, norm, residual, and those of cached_attention: cos, sin, positions,
-// keys, values, tables. What isn't used is undefined.
-enum LinearOperand : size_t { kX, kNorm, kResidual, kCos };
-
 ConstView view_of(const Tensor& t) { return t.defined() ? t.view() : ConstView{}; }
 
 /// The views of cos, sin, positions, keys, values and tables, which are operands `first` and
@@ -89,7 +85,7 @@ CachedAttention cached(const OpCall& call, size_t first, const AttentionParams& 
 /// Errors: operands of steps around the product that don't fit. The operands of attention are
 /// checked by attention_width.
 void check_steps(const OpCall& call, const Shape& out) {
-  const Tensor &x = call.x(kX), &norm = call.x(kNorm), &residual = call.x(kResidual);
+  const Tensor &x = call.x(kLinearX), &norm = call.x(kLinearNorm), &residual = call.x(kLinearResidual);
   const auto& steps = call.get<LinearSteps>();
   if (!norm.defined() && !steps.silu_mul && !steps.attention && !residual.defined()) return;
   const auto f32_here = [&](const Tensor& t) {
@@ -119,19 +115,19 @@ void run_linear(Backend& backend, const OpCall& call, const Tensor* out) {
   CachedAttention attention;
   if (call.inputs.size() > 1) {
     const auto& steps = call.get<LinearSteps>();
-    if (call.x(kNorm).defined()) {
+    if (call.x(kLinearNorm).defined()) {
       fusion.input = LinearFusion::Input::rms_norm;
-      fusion.norm = call.x(kNorm).view();
+      fusion.norm = call.x(kLinearNorm).view();
       fusion.eps = steps.eps;
     } else if (steps.silu_mul) {
       fusion.input = LinearFusion::Input::silu_mul;
     } else if (steps.attention) {
       fusion.input = LinearFusion::Input::attention;
-      attention = cached(call, kCos, steps.params);
+      attention = cached(call, kLinearCos, steps.params);
       fusion.attention = &attention;
     }
-    fusion.add = call.x(kResidual).defined();
-    fusion.residual = view_of(call.x(kResidual));
+    fusion.add = call.x(kLinearResidual).defined();
+    fusion.residual = view_of(call.x(kLinearResidual));
   }
   backend.linear(out->mutable_view(), call.x().view(), call.weight->prepared(), fusion);
 }

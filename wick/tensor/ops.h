@@ -74,7 +74,7 @@ inline Tensor operator>=(const Tensor& a, const Tensor& b) { return ge(a, b); }
 /// The functions above with a number at either side. The number is converted to the tensor's dtype
 /// and broadcast: bits and dtype are those of the function with a tensor of that number. Errors: a
 /// number with a fraction for integers, or one that they can't hold.
-#define WICK_OPERATOR(sign)                                     \
+#define WICK_OPERATOR(sign)                                      \
   WICK_API Tensor operator sign(const Tensor& x, Scalar number); \
   WICK_API Tensor operator sign(Scalar number, const Tensor& x);
 WICK_OPERATOR(+)
@@ -177,33 +177,6 @@ class WICK_API Weight {
 /// Class blocked for block dtypes, bound for float weights. Errors: k differs, an undefined weight.
 WICK_API Tensor linear(const Tensor& x, const Weight& weight);
 
-/// Where new positions and what they attend to lie: the operands of cached_attention beside its
-/// projections. The t rows belong to b sequences of t / b rows each, one sequence where there are no
-/// tables.
-struct AttentionStep {
-  Tensor cos, sin;   ///< [p, r/2] f32
-  Tensor positions;  ///< u32 [t], ascending by one in a sequence, on the device
-  /// f32 f16 or bf16, written in place: pages [pages, g, size, d], or [g, capacity, d] without
-  /// tables
-  Tensor keys;
-  Tensor values;  ///< [pages, g, size, e] or [g, capacity, e], so, too
-  AttentionParams params;
-  Tensor tables = {};  ///< u32 [b, n]: the pages of each sequence, on the device
-};
-
-/// What comes before a product and after it, in one op with it: fewer, larger steps on a GPU.
-struct FusedLinear {
-  Tensor norm = {};       ///< [k] f32; defined: x's rows go through rms_norm with it first
-  float eps = 0;          ///< of that
-  bool silu_mul = false;  ///< x is [.., 2k]: silu of its first half times its second
-  Tensor residual = {};   ///< [.., n]; defined: added to the product
-  /// x is the qkv of cached_attention, whose result goes into the product. Outlives the call.
-  const AttentionStep* attention = nullptr;
-};
-/// linear(rms_norm(x, norm, eps), weight) + residual, and the like: the same bits as the ops one
-/// after another. f32. Class that of linear. Errors: sizes that don't fit, more than one of norm,
-/// silu_mul and attention; those of cached_attention.
-WICK_API Tensor linear(const Tensor& x, const Weight& weight, const FusedLinear& fusion);
 /// Rounded to a weight dtype by the format's reference. [.., k], kept, k a multiple of the block.
 /// f32 → the block dtypes that are written. Class exact. Errors: another dtype, k no multiple of
 /// the block.
@@ -364,13 +337,14 @@ WICK_API Tensor attention_of_pages(const Tensor& q, const Tensor& key_pages,
                                    const Tensor& value_pages, const Tensor& tables,
                                    const Tensor& lengths, const AttentionParams& params,
                                    const Tensor& slopes = {});
-/// One step of attention with a cache: of qkv [t, h·d + g·d + g·e] the queries and keys are rotated
-/// (rope_interleaved) by their positions, keys and values go into the caches at them, and every row
-/// attends to its sequence's positions up to its own → [t, h·e]. qkv f32. Class tree. Errors: sizes
-/// that don't fit, params that aren't causal; a position outside the cache or a page out of range
-/// (on a GPU at the next synchronisation). Sequences must not write to one page; nothing checks it
-/// here.
-WICK_API Tensor cached_attention(const Tensor& qkv, const AttentionStep& step);
+/// Writes rows [t, g, d] to pages [p, g, size, d], where attention_of_pages reads them: row i
+/// belongs to sequence i / (t / b) and goes to its position positions[i]; tables u32 [b, n] name
+/// the pages of each sequence, positions u32 [t] ascend by one in a sequence. Activations,
+/// converted as by cast. Class exact. Errors: sizes that don't fit, pages that are mapped, a
+/// gradient is wanted; a position without a page or that doesn't follow the one in front, a page
+/// out of range, a page that two sequences write to (on a GPU at the next synchronisation).
+WICK_API void store_in_pages(const Tensor& pages, const Tensor& rows, const Tensor& tables,
+                             const Tensor& positions);
 
 // Made of the functions above, and so are their gradients.
 

@@ -117,6 +117,8 @@ class CpuBackend final : public Backend {
   void attention_of_pages(const View& out, const ConstView& q, const ConstView& k,
                           const ConstView& v, const PagedSequences& sequences,
                           const AttentionParams& params, const ConstView& slopes) override;
+  void store_in_pages(const View& pages, const ConstView& rows, const ConstView& tables,
+                      const ConstView& positions) override;
   void cached_attention(const View& out, const ConstView& qkv,
                         const CachedAttention& where) override;
   void sample(const SampleState& state, const ConstView& logits) override;

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "wick/backend/cpu/cpu_backend.h"
-#include "wick/backend/cpu/process_wide.h"
 #include "wick/backend/cpu/thread_pool.h"
 #include "wick/backend/cpu/weight_memory.h"
 #include "wick/base/error.h"
+#include "wick/base/process_wide.h"
 
 namespace wick::cpu {
 namespace {

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "wick/backend/cpu/cpu_backend.h"
-#include "wick/backend/cpu/process_wide.h"
 #include "wick/base/error.h"
 #include "wick/base/pages.h"
+#include "wick/base/process_wide.h"
 
 namespace wick::cpu {
 namespace {

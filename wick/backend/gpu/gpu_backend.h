@@ -4,7 +4,7 @@
 #include <string>
 
 #include "wick/backend/backend.h"
-#include "wick/backend/gpu/gpu.h"
+#include "wick/backend/gpu/driver/gpu.h"
 
 namespace wick::gpu {
 
@@ -111,6 +111,8 @@ class GpuBackend final : public Backend {
   void attention_of_pages(const View& out, const ConstView& q, const ConstView& k,
                           const ConstView& v, const PagedSequences& sequences,
                           const AttentionParams& params, const ConstView& slopes) override;
+  void store_in_pages(const View& pages, const ConstView& rows, const ConstView& tables,
+                      const ConstView& positions) override;
   void cached_attention(const View& out, const ConstView& qkv,
                         const CachedAttention& where) override;
   void sample(const SampleState& state, const ConstView& logits) override;

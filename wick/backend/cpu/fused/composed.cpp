@@ -1,13 +1,10 @@
 // Ops that stand for several others in a row: on a CPU they are done one after another.
 
-#include <algorithm>
-#include <cstring>
-#include <string>
 #include <vector>
 
 #include "wick/backend/cpu/cpu_backend.h"
+#include "wick/backend/cpu/fused/pages.h"
 #include "wick/backend/cpu/linear/weight.h"
-#include "wick/base/error.h"
 
 namespace wick::cpu {
 namespace {
@@ -40,54 +37,6 @@ Layout heads_of(const Layout& rows, int64_t first, int64_t count, int64_t from, 
   return Layout({1, heads, count, size}, {0, size * element, row, element},
                 rows.offset() + first * row + from * element);
 }
-
-uint32_t word_at(const ConstView& words, int64_t offset) {
-  uint32_t word = 0;
-  std::memcpy(&word, static_cast<const uint32_t*>(words.data) + words.layout.offset() + offset,
-              sizeof word);
-  return word;
-}
-
-/// Where the positions of one sequence lie in a cache of pages.
-class SequencePages {
- public:
-  /// Errors: a position outside the tables; a page out of range.
-  SequencePages(const CachedAttention& where, int64_t sequence, int64_t first, int64_t count)
-      : tables_(where.tables), sequence_(sequence), size_(where.keys.layout.shape()[2]) {
-    const int64_t end = first + count, pages = where.keys.layout.shape()[0];
-    const int64_t entries = tables_.data == nullptr ? 1 : tables_.layout.shape()[1];
-    if (end > entries * size_ || end > where.cos.layout.shape()[0]) {
-      throw Error(ErrorKind::index, "cached_attention", "position outside the cache",
-                  std::to_string(end - 1));
-    }
-    for (int64_t i = 0; i * size_ < end; ++i) {
-      if (page_of(i) < pages) continue;
-      throw Error(ErrorKind::index, "cached_attention", "page out of range",
-                  std::to_string(page_of(i)), "there are " + std::to_string(pages));
-    }
-  }
-
-  /// Casts rows [1, heads, count, width] into the positions from `first` on.
-  void store(CpuBackend& backend, const View& cache, const ConstView& rows, int64_t first) const {
-    const int64_t end = first + rows.layout.shape()[2];
-    for (int64_t at = first; at < end;) {
-      const int64_t count = std::min(end - at, size_ - at % size_);
-      const Layout page = cache.layout.narrow(0, page_of(at / size_), 1);
-      backend.cast({cache.data, cache.dtype, page.narrow(2, at % size_, count)},
-                   {rows.data, rows.dtype, rows.layout.narrow(2, at - first, count)});
-      at += count;
-    }
-  }
-
- private:
-  int64_t page_of(int64_t i) const {
-    if (tables_.data == nullptr) return 0;
-    return word_at(tables_, sequence_ * tables_.layout.stride(0) + i * tables_.layout.stride(1));
-  }
-
-  ConstView tables_;
-  int64_t sequence_, size_;
-};
 
 void product(CpuBackend& backend, const View& out, const ConstView& x,
              const PreparedWeight& weight) {
@@ -135,20 +84,20 @@ void CpuBackend::cached_attention(const View& out, const ConstView& qkv,
   const int64_t d = keys.layout.shape()[3], e = values.layout.shape()[3];
   const int64_t h = out.layout.shape()[1] / e;
   if (t == 0) return;
-  const int64_t sequences = where.tables.data == nullptr ? 1 : where.tables.layout.shape()[0];
-  const int64_t each = t / sequences;
+  // All is checked before anything is stored.
+  const PagePlaces places({.op = "cached_attention",
+                           .tables = where.tables,
+                           .positions = where.positions,
+                           .pages = keys.layout.shape()[0],
+                           .size = keys.layout.shape()[2],
+                           .limit = where.cos.layout.shape()[0],
+                           .reads = true});
+  const int64_t sequences = places.sequences(), each = places.each();
   const Temporary q(*this, {h, t, d}), k(*this, {1, g, each, d});
   std::vector<uint32_t> lengths;
-  // All is checked before anything is stored.
-  std::vector<SequencePages> pages;
   for (int64_t i = 0; i < sequences; ++i) {
-    const auto first =
-        int64_t{word_at(where.positions, i * each * where.positions.layout.stride(0))};
-    pages.emplace_back(where, i, first, each);
+    const int64_t row = i * each, first = places.first(i);
     lengths.push_back(static_cast<uint32_t>(first + each));
-  }
-  for (int64_t i = 0; i < sequences; ++i) {
-    const int64_t row = i * each, first = int64_t{lengths[static_cast<size_t>(i)]} - each;
     const auto columns = [&](int64_t from, int64_t heads, int64_t size) {
       return ConstView{qkv.data, qkv.dtype, heads_of(qkv.layout, row, each, from, heads, size)};
     };
@@ -158,9 +107,8 @@ void CpuBackend::cached_attention(const View& out, const ConstView& qkv,
     turned.layout = turned.layout.narrow(1, row, each).unsqueeze(0);
     rope(turned, columns(0, h, d), cos, sin, true);
     rope(k.view(), columns(h * d, g, d), cos, sin, true);
-    const SequencePages& own = pages[static_cast<size_t>(i)];
-    own.store(*this, keys, k.view(), first);
-    own.store(*this, values, columns((h + g) * d, g, e), first);
+    places.store(*this, keys, k.view(), i);
+    places.store(*this, values, columns((h + g) * d, g, e), i);
   }
   const Layout &ol = out.layout, &ql = q.view().layout;
   const auto by_sequence = [&](const Layout& l, int64_t row, int64_t head, int64_t x,

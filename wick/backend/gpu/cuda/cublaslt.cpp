@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "wick/backend/gpu/lt_library.h"
+#include "wick/backend/gpu/linear/lt_library.h"
 
 namespace wick::gpu {
 namespace {

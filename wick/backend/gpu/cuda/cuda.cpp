@@ -8,8 +8,8 @@
 #include <atomic>
 #include <memory>
 
-#include "wick/backend/gpu/driver.h"
-#include "wick/backend/gpu/trace.h"
+#include "wick/backend/gpu/driver/driver.h"
+#include "wick/backend/gpu/trace/trace.h"
 
 namespace wick::gpu {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "wick/backend/gpu/compiler.h"
-#include "wick/backend/gpu/kernel_cache.h"
+#include "wick/backend/gpu/compile/compiler.h"
+#include "wick/backend/gpu/compile/kernel_cache.h"
 #include "wick/base/environment.h"
 
 namespace wick::gpu {

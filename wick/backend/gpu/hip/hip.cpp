@@ -8,7 +8,7 @@
 #include <array>
 #include <cstring>
 
-#include "wick/backend/gpu/driver.h"
+#include "wick/backend/gpu/driver/driver.h"
 #include "wick/base/environment.h"
 
 namespace wick::gpu {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "wick/backend/gpu/compiler.h"
+#include "wick/backend/gpu/compile/compiler.h"
 #include "wick/base/environment.h"
 
 namespace wick::gpu {

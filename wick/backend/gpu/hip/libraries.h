@@ -1,6 +1,6 @@
 #pragma once
 
-#include "wick/backend/gpu/matrix_library.h"
+#include "wick/backend/gpu/linear/matrix_library.h"
 
 namespace wick::gpu {
 

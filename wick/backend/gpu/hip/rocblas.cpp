@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "wick/backend/gpu/hip/libraries.h"
-#include "wick/backend/gpu/matrix_library.h"
+#include "wick/backend/gpu/linear/matrix_library.h"
 
 namespace wick::gpu {
 namespace {

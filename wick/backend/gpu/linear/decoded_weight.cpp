@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "wick/backend/gpu/layout/space.h"
 #include "wick/backend/gpu/linear/quantized_weight.h"
-#include "wick/backend/gpu/space.h"
 
 namespace wick::gpu {
 namespace {
@@ -13,7 +13,8 @@ struct DecodedWeight final : PreparedWeight {
   Scratch memory;
 };
 
-// As in kernels/decoded.gpu. Where there are more columns than a few groups take, tiles are faster.
+// As in kernels/linear/decoded.gpu. Where there are more columns than a few groups take, tiles are
+// faster.
 constexpr int64_t kFewRows = 16, kFewColumns = 8, kSide = 64;
 
 }  // namespace

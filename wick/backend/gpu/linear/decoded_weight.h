@@ -1,7 +1,7 @@
 #pragma once
 
 // Weights of block dtypes without kernels of their own: rows in file layout, decoded as they are
-// multiplied (kernels/decoded.gpu, docs/design/numerics/quantised.md).
+// multiplied (kernels/linear/decoded.gpu, docs/design/numerics/quantised.md).
 
 #include <memory>
 #include <span>

@@ -6,9 +6,9 @@
 #include <optional>
 
 #include "wick/backend/gpu/gpu_backend.h"
+#include "wick/backend/gpu/layout/space.h"
 #include "wick/backend/gpu/linear/pack_rows.h"
 #include "wick/backend/gpu/linear/product.h"
-#include "wick/backend/gpu/space.h"
 
 namespace wick::gpu {
 namespace {

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "wick/backend/backend.h"
-#include "wick/backend/gpu/gpu.h"
+#include "wick/backend/gpu/driver/gpu.h"
 
 namespace wick::gpu {
 

@@ -1,6 +1,6 @@
 #include "wick/backend/gpu/linear/library_product.h"
 
-#include "wick/backend/gpu/matrix_library.h"
+#include "wick/backend/gpu/linear/matrix_library.h"
 
 namespace wick::gpu {
 namespace {

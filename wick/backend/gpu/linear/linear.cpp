@@ -1,6 +1,6 @@
 // Products with prepared weights.
 
-#include "wick/backend/gpu/attention.h"
+#include "wick/backend/gpu/attention/attention.h"
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/linear/decoded_weight.h"
 #include "wick/backend/gpu/linear/float_weight.h"

@@ -1,7 +1,7 @@
 #include "wick/backend/gpu/linear/pack_rows.h"
 
+#include "wick/backend/gpu/layout/space.h"
 #include "wick/backend/gpu/linear/product.h"
-#include "wick/backend/gpu/space.h"
 
 namespace wick::gpu {
 namespace {

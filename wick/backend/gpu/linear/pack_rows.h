@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "wick/backend/gpu/gpu.h"
+#include "wick/backend/gpu/driver/gpu.h"
 #include "wick/backend/view.h"
 
 namespace wick::gpu {

@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <optional>
 
-#include "wick/backend/gpu/gpu.h"
-#include "wick/backend/gpu/kernels/product.h"
-#include "wick/backend/gpu/matrix_library.h"
-#include "wick/backend/gpu/space.h"
+#include "wick/backend/gpu/driver/gpu.h"
+#include "wick/backend/gpu/kernels/linear/product.h"
+#include "wick/backend/gpu/layout/space.h"
+#include "wick/backend/gpu/linear/matrix_library.h"
 #include "wick/backend/view.h"
 
 namespace wick::gpu {

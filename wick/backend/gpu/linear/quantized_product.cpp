@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "wick/backend/gpu/layout/space.h"
 #include "wick/backend/gpu/linear/quantized_weight.h"
-#include "wick/backend/gpu/space.h"
 #include "wick/base/environment.h"
 #include "wick/base/error.h"
 
@@ -96,21 +96,21 @@ void matvec_columns(const Product& p) {
   p.launch("matvec", kernel, grid, p.x.rows(), segment);
 }
 
-/// Whether kernels have a matrix unit for bytes: as in kernels/device_imma.h.
+/// Whether kernels have a matrix unit for bytes: as in kernels/device/imma.h.
 bool has_byte_unit(const Gpu& gpu) {
   const std::string& name = gpu.compiled_for();
   return gpu.device.kind == DeviceKind::cuda || name.starts_with("gfx11") ||
          name.starts_with("gfx12") || name == "gfx908" || name == "gfx90a" || name == "gfx942";
 }
 
-/// A chunk of columns in shared memory: kernels/quantized_tile.h.
+/// A chunk of columns in shared memory: kernels/linear/quantized_tile.h.
 uint32_t staged_bytes(const Gpu& gpu, DType type, uint32_t columns) {
   const bool extra = type != DType::q8_0 && type != DType::q6_k;
   const uint32_t pitch = columns + (gpu.device.kind == DeviceKind::hip ? 4 : 0);
   return columns * (256 + 16) + 8 * pitch * 4 * (extra ? 2 : 1);
 }
 
-/// How kernels/quantized_batch.gpu spreads a product over the device.
+/// How kernels/linear/quantized_batch.gpu spreads a product over the device.
 struct BatchPlan {
   static constexpr uint32_t kWarps = 16, kSumPitch = 20;
   uint32_t columns, groups, segment, shared;
@@ -149,7 +149,7 @@ void batch(const Product& p) {
            grid, p.x.rows(), plan.segment, tiles / plan.groups, tiles % plan.groups);
 }
 
-/// Up to 16 columns at once, AMD: kernels/quantized_few.gpu.
+/// Up to 16 columns at once, AMD: kernels/linear/quantized_few.gpu.
 void few(const Product& p) {
   const uint32_t waves = p.weight.gpu.info.wave == 64 ? 4 : 8;
   constexpr uint32_t kColumns = 16, kRowGroups = 2, kRows = 32;
@@ -178,7 +178,7 @@ void many(const Product& p) {
   p.launch("quantized_many", fmt::format("many_{}", name(type)), grid, p.x.rows());
 }
 
-/// Whether kernels of sm_90a take a type: kernels/quantized_wide.h.
+/// Whether kernels of sm_90a take a type: kernels/linear/quantized_wide.h.
 bool has_wide(const Gpu& gpu, DType type) {
   return gpu.compiled_for() == "sm_90a" && type != DType::q6_k;
 }

@@ -9,14 +9,14 @@
 
 #include "wick/backend/backend.h"
 #include "wick/backend/gpu/gpu_backend.h"
-#include "wick/backend/gpu/kernels/linear_out.h"
-#include "wick/backend/gpu/prologue.h"
+#include "wick/backend/gpu/kernels/linear/linear_out.h"
+#include "wick/backend/gpu/linear/prologue.h"
 #include "wick/base/quant.h"
 
 namespace wick::gpu {
 
-/// What a unit holds of a row, as kernels/quantized.h has it: pieces of 16 bytes of quants and of
-/// what scales them, and bytes behind.
+/// What a unit holds of a row, as kernels/linear/quantized.h has it: pieces of 16 bytes of quants
+/// and of what scales them, and bytes behind.
 struct UnitRow {
   uint32_t quants, scales, tail;
 };
@@ -30,7 +30,7 @@ constexpr UnitRow unit_row(DType dtype) {
           !super && type.has_minimum() ? 2u : 1u, super && !type.has_minimum() ? 2u : 0u};
 }
 
-/// In units of 16 rows times 256 values: see kernels/quantized.h.
+/// In units of 16 rows times 256 values: see kernels/linear/quantized.h.
 struct QuantizedWeight final : PreparedWeight {
   explicit QuantizedWeight(Gpu& device) : gpu(device) {}
   ~QuantizedWeight() override { gpu.pool.give(units); }

@@ -1,0 +1,103 @@
+#include "wick/backend/cpu/fused/pages.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "wick/base/error.h"
+
+namespace wick::cpu {
+namespace {
+
+int64_t word_at(const ConstView& words, int64_t offset) {
+  uint32_t word = 0;
+  std::memcpy(&word, static_cast<const uint32_t*>(words.data) + words.layout.offset() + offset,
+              sizeof word);
+  return int64_t{word};
+}
+
+}  // namespace
+
+PagePlaces::PagePlaces(const Operands& operands) : of_(operands) {
+  const int64_t count = of_.tables.data == nullptr ? 1 : of_.tables.layout.shape()[0];
+  each_ = of_.positions.layout.shape()[0] / count;
+  for (int64_t i = 0; i < count; ++i) {
+    firsts_.push_back(position_of(i * each_));
+    check(i);
+  }
+  if (count > 1) check_own_pages();
+}
+
+int64_t PagePlaces::position_of(int64_t row) const {
+  return word_at(of_.positions, row * of_.positions.layout.stride(0));
+}
+
+int64_t PagePlaces::page_of(int64_t sequence, int64_t entry) const {
+  if (of_.tables.data == nullptr) return 0;
+  const Layout& tables = of_.tables.layout;
+  return word_at(of_.tables, sequence * tables.stride(0) + entry * tables.stride(1));
+}
+
+void PagePlaces::check(int64_t sequence) const {
+  const int64_t start = first(sequence), end = start + each_;
+  const int64_t entries = of_.tables.data == nullptr ? 1 : of_.tables.layout.shape()[1];
+  for (int64_t i = 1; i < each_; ++i) {
+    const int64_t position = position_of(sequence * each_ + i);
+    if (position == start + i) continue;
+    throw Error(ErrorKind::index, of_.op, "a position that doesn't follow",
+                std::to_string(position), "need " + std::to_string(start + i));
+  }
+  if (end > std::min(entries * of_.size, of_.limit)) {
+    throw Error(ErrorKind::index, of_.op, "position outside the cache", std::to_string(end - 1));
+  }
+  for (int64_t i = of_.reads ? 0 : start / of_.size; i * of_.size < end; ++i) {
+    if (page_of(sequence, i) < of_.pages) continue;
+    throw Error(ErrorKind::index, of_.op, "page out of range", std::to_string(page_of(sequence, i)),
+                "there are " + std::to_string(of_.pages));
+  }
+}
+
+void PagePlaces::check_own_pages() const {
+  std::vector<int64_t> written;
+  for (int64_t s = 0; s < sequences(); ++s) {
+    for (int64_t i = first(s) / of_.size; i * of_.size < first(s) + each_; ++i) {
+      written.push_back(page_of(s, i));
+    }
+  }
+  std::sort(written.begin(), written.end());
+  const auto twice = std::adjacent_find(written.begin(), written.end());
+  if (twice == written.end()) return;
+  throw Error(ErrorKind::index, of_.op, "two sequences write to one page", std::to_string(*twice));
+}
+
+void PagePlaces::store(CpuBackend& backend, const View& pages, const ConstView& rows,
+                       int64_t sequence) const {
+  const int64_t start = first(sequence), end = start + each_;
+  for (int64_t at = start; at < end;) {
+    const int64_t in_page = at % of_.size, count = std::min(end - at, of_.size - in_page);
+    const Layout page = pages.layout.narrow(0, page_of(sequence, at / of_.size), 1);
+    backend.cast({pages.data, pages.dtype, page.narrow(2, in_page, count)},
+                 {rows.data, rows.dtype, rows.layout.narrow(2, at - start, count)});
+    at += count;
+  }
+}
+
+void CpuBackend::store_in_pages(const View& pages, const ConstView& rows, const ConstView& tables,
+                                const ConstView& positions) {
+  if (rows.layout.elems() == 0) return;
+  const Shape& shape = pages.layout.shape();
+  const PagePlaces places({.op = "store_in_pages",
+                           .tables = tables,
+                           .positions = positions,
+                           .pages = shape[0],
+                           .size = shape[2],
+                           .limit = INT64_MAX,
+                           .reads = false});
+  for (int64_t i = 0; i < places.sequences(); ++i) {
+    const Layout own = rows.layout.narrow(0, i * places.each(), places.each());
+    places.store(*this, pages, {rows.data, rows.dtype, own.transpose(0, 1).unsqueeze(0)}, i);
+  }
+}
+
+}  // namespace wick::cpu

@@ -1,0 +1,45 @@
+#pragma once
+
+// Pages of a cache that sequences write their next positions to.
+
+#include <cstdint>
+#include <vector>
+
+#include "wick/backend/cpu/cpu_backend.h"
+
+namespace wick::cpu {
+
+/// The places of t rows in pages, as Backend::store_in_pages describes them.
+class PagePlaces {
+ public:
+  struct Operands {
+    const char* op;       ///< named in errors
+    ConstView tables;     ///< u32 [b, n]; without data: one sequence in one page
+    ConstView positions;  ///< u32 [t]
+    int64_t pages, size;  ///< how many there are, and the positions of each
+    int64_t limit;        ///< of positions, beside what tables reach to
+    bool reads;           ///< whether all pages of a sequence are used, not only those written to
+  };
+  /// Errors: those of Backend::store_in_pages, before anything is written.
+  explicit PagePlaces(const Operands& operands);
+
+  int64_t sequences() const { return static_cast<int64_t>(firsts_.size()); }
+  /// Rows of a sequence.
+  int64_t each() const { return each_; }
+  /// The position of a sequence's first row.
+  int64_t first(int64_t sequence) const { return firsts_[static_cast<size_t>(sequence)]; }
+  /// Casts a sequence's rows [1, g, each, width] into pages [p, g, size, width].
+  void store(CpuBackend& backend, const View& pages, const ConstView& rows, int64_t sequence) const;
+
+ private:
+  int64_t page_of(int64_t sequence, int64_t entry) const;
+  int64_t position_of(int64_t row) const;
+  void check(int64_t sequence) const;
+  void check_own_pages() const;
+
+  Operands of_;
+  int64_t each_;
+  std::vector<int64_t> firsts_;
+};
+
+}  // namespace wick::cpu

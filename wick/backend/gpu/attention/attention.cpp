@@ -1,0 +1,503 @@
+// Attention: which kernel takes a call, and how it is spread over the device.
+
+#include "wick/backend/gpu/attention/attention.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "wick/backend/gpu/attention/attention_access.h"
+#include "wick/backend/gpu/gpu_backend.h"
+#include "wick/backend/gpu/kernels/attention/attention_call.h"
+#include "wick/backend/gpu/layout/space.h"
+#include "wick/backend/gpu/on_host.h"
+#include "wick/base/environment.h"
+#include "wick/base/error.h"
+
+namespace wick::gpu {
+namespace {
+
+constexpr int64_t kRowsWidth = 128;  // elements of v that a group of the rows' kernel takes
+constexpr size_t kMostParts = size_t{256} << 20;  // bytes of parts that chunks may take
+
+std::string_view suffix(DType dtype) {
+  return dtype == DType::f32 ? "f32" : dtype == DType::f16 ? "f16" : "bf16";
+}
+
+uint32_t attention_dtype(DType dtype) {
+  return dtype == DType::f32 ? kAttentionF32 : dtype == DType::f16 ? kAttentionF16 : kAttentionBf16;
+}
+
+const void* at_offset(const ConstView& v) {
+  return static_cast<const char*>(v.data) + bytes_of(v.dtype, v.layout.offset());
+}
+
+uint32_t count32(int64_t count) {
+  if (count >= int64_t{1} << 30) {
+    throw Error("attention", "too large for a GPU", std::to_string(count), "need < 2^30");
+  }
+  return static_cast<uint32_t>(count);
+}
+
+/// Keys that lie side by side wherever a chunk of so many begins.
+bool holds_chunks(const KeyPages& pages, uint32_t keys) {
+  return pages.tables == nullptr || pages.keys % keys == 0;
+}
+
+AttentionCall make_call(const View& out, const ConstView& q, const ConstView& k, const ConstView& v,
+                        const AttentionParams& params) {
+  const Layout &ql = q.layout, &kl = k.layout, &vl = v.layout, &ol = out.layout;
+  AttentionCall c{};
+  c.q = at_offset(q), c.k = at_offset(k), c.v = at_offset(v);
+  c.out = const_cast<void*>(at_offset(out));
+  c.q_batch = ql.stride(0), c.q_head = ql.stride(1), c.q_query = ql.stride(2);
+  c.q_step = ql.stride(3);
+  c.k_batch = kl.stride(0), c.k_head = kl.stride(1), c.k_key = kl.stride(2);
+  c.k_step = kl.stride(3);
+  c.v_batch = vl.stride(0), c.v_head = vl.stride(1), c.v_key = vl.stride(2);
+  c.v_step = vl.stride(3);
+  c.out_batch = ol.stride(0), c.out_head = ol.stride(1), c.out_query = ol.stride(2);
+  c.out_step = ol.stride(3);
+  c.batch = count32(ql.shape()[0]), c.heads = count32(ql.shape()[1]);
+  c.queries = count32(ql.shape()[2]), c.d = count32(ql.shape()[3]);
+  c.group = kl.shape()[1] == 0 ? 1 : c.heads / count32(kl.shape()[1]);
+  c.keys = count32(kl.shape()[2]), c.e = count32(vl.shape()[3]);
+  c.causal = params.causal ? 1 : 0;
+  // As large as any distance between a query and a key.
+  c.window = static_cast<uint32_t>(std::min<int64_t>(params.window, int64_t{1} << 30));
+  c.scale = params.scale, c.soft_cap = params.soft_cap;
+  c.dtype = attention_dtype(q.dtype);
+  return c;
+}
+
+/// Puts a call's keys k and v, [pages, g, size, ..], into pages. Without tables there is one page.
+/// `counts` says on the device how many of `most` keys there are at most.
+void set_pages(Gpu& gpu, const char* op, AttentionCall& c, const ConstView& k, const ConstView& v,
+               const ConstView& tables, const ConstView& lengths, const ConstView& counts,
+               int64_t most) {
+  const Layout& tl = tables.layout;
+  KeyPages& pages = c.pages;
+  c.k_batch = c.v_batch = 0;
+  const int64_t size = k.layout.shape()[2];
+  pages.keys = count32(size), pages.chunks = pages.keys / kAttentionChunk,
+  pages.count = count32(k.layout.shape()[0]);
+  if (tables.data != nullptr) {
+    pages.tables = static_cast<const uint32_t*>(at_offset(tables));
+    pages.table_row = tl.stride(0), pages.table_step = tl.stride(1);
+    pages.k_page = k.layout.stride(0), pages.v_page = v.layout.stride(0);
+    c.keys = count32(pages.count == 0 ? 0 : tl.shape()[1] * size);
+    pages.note = gpu.note(op, k, tables, pages.count);
+  }
+  c.keys = static_cast<uint32_t>(std::min<int64_t>(c.keys, most));
+  if (lengths.data != nullptr) {
+    pages.lengths = static_cast<const uint32_t*>(at_offset(lengths));
+    pages.length_step = lengths.layout.stride(0);
+  }
+  pages.faults = gpu.fault_line();
+  pages.length_note = gpu.note(op, k, counts, int64_t{c.keys} + (lengths.data != nullptr ? 1 : 0));
+}
+
+/// Memory for the parts of chunks that are joined later.
+class Parts {
+ public:
+  /// None where they would take too much.
+  Parts(Gpu& gpu, const AttentionCall& c, bool wanted)
+      : scratch_(gpu, wanted ? bytes_of_parts(c) : 0) {
+    chunks_ = chunks_of(c);
+    rows_ = rows_of(c);
+    wanted_ = wanted;
+  }
+  static int64_t chunks_of(const AttentionCall& c) {
+    return std::max<int64_t>(1, divide_up(c.keys, kAttentionChunk));
+  }
+  static int64_t rows_of(const AttentionCall& c) { return int64_t{c.batch} * c.heads * c.queries; }
+  static bool fit(const AttentionCall& c) { return bytes_of_parts(c) <= kMostParts; }
+  AttentionParts get() const {
+    float* const memory = wanted_ ? scratch_.data<float>() : nullptr;
+    return {memory, wanted_ ? memory + 2 * rows_ * chunks_ : nullptr,
+            static_cast<uint32_t>(chunks_)};
+  }
+
+ private:
+  static size_t bytes_of_parts(const AttentionCall& c) {
+    return static_cast<size_t>(rows_of(c) * chunks_of(c) * (c.e + 2) * 4);
+  }
+  Scratch scratch_;
+  int64_t chunks_, rows_;
+  bool wanted_;
+};
+
+/// The kernel for any layout.
+void launch_rows(Gpu& gpu, const AttentionCall& c, DType cache) {
+  const int64_t rows = int64_t{c.queries} * c.group;
+  const int64_t per_team = rows <= 8 ? 1 : 4;
+  const int64_t blocks = divide_up(rows, 8 * per_team), slabs = divide_up(c.e, kRowsWidth);
+  const int64_t heads = int64_t{c.batch} * (c.heads / c.group);
+  // Too few groups for the device share out the chunks.
+  const int64_t groups = blocks * slabs * heads, wanted = 2 * gpu.info.processors;
+  const int64_t splits =
+      Parts::fit(c) ? std::clamp<int64_t>(wanted / groups, 1, Parts::chunks_of(c)) : 1;
+  const Parts parts(gpu, c, splits > 1);
+  const std::string name = std::string(per_team == 1 ? "attention_1_" : "attention_4_");
+  gpu.launch("attention", name + std::string(suffix(cache)),
+             Grid{.groups = {count32(groups * splits), 1, 1}}, c, parts.get(),
+             static_cast<uint32_t>(blocks), static_cast<uint32_t>(slabs),
+             static_cast<uint32_t>(splits));
+  if (splits > 1) {
+    gpu.launch("attention", "attention_join",
+               Grid{.groups = {count32(Parts::rows_of(c)), 1, 1}, .items = 128}, c, parts.get());
+  }
+}
+
+// ---- Few queries ----
+
+constexpr int64_t kMostDecodeQueries = 8;
+constexpr int64_t kDecodeRows = 4;                   // heads that a group takes at most
+constexpr int64_t kPartPitch = 72, kPartWidth = 32;  // as in kernels/attention/decode_shared.h
+constexpr int64_t kPartGroups = 2;                   // that a processor holds of those with parts
+constexpr int64_t kStreamGroups = 3;                 // and of those that stream
+constexpr int64_t kStreamPiece = 16384,
+                  kStreamBytes = 4 * kStreamPiece;  // kernels/attention/decode_stream.h
+
+/// Bytes of a group's shared memory in decode.gpu, without a tile, and of a tile.
+int64_t decode_shared(const AttentionCall& c, int64_t rows, int64_t fresh) {
+  const int64_t d = divide_up(c.d, 4) * 4, e = divide_up(c.e, 4) * 4;
+  return 4 * (rows * (d + kAttentionChunk) + fresh * (d + e) + (2 * rows + 4) / 4 * 4 + 4);
+}
+int64_t tile_bytes(const AttentionCall& c, DType cache, bool shares) {
+  return bytes_of(cache, shares ? c.d * kPartPitch + kAttentionChunk * kPartWidth
+                                : kAttentionChunk * (int64_t{c.d} + c.e));
+}
+
+/// How decode.gpu takes a call. `rows` 0: not at all.
+struct DecodeShape {
+  int64_t rows = 0, tiles = 1, parts = 1, slices = 1, fresh = 0, shared = 0;
+  bool staged = false, streams = false;
+
+  DecodeShape(const Gpu& gpu, const AttentionCall& c, DType dtype, bool cached) {
+    const int64_t sets = int64_t{c.batch} * c.queries * (c.heads / c.group);
+    const int64_t chunks = Parts::chunks_of(c), processors = gpu.info.processors;
+    const int64_t most_shared = gpu.info.shared_bytes;
+    const bool stream_any = attention_staging == AttentionStaging::stream;
+    const bool copies = gpu.device.kind == DeviceKind::cuda
+                            ? attention_staging != AttentionStaging::never
+                            : attention_staging == AttentionStaging::always || stream_any;
+    const bool stages = copies && takes_staged_layout(c, dtype);
+    // Heads of a key head share what is loaded where there is work enough for all processors.
+    const int64_t few_tiles = divide_up(c.group, kDecodeRows);
+    if (stages && !stream_any && gpu.has_parts() && c.e % kPartWidth == 0 &&
+        8 * kPartWidth % c.e == 0) {
+      // More than what runs at once is better off with larger tiles.
+      const int64_t groups = sets * few_tiles * chunks, room = kPartGroups * processors;
+      slices = c.e / kPartWidth;
+      parts = groups * 8 <= processors || slices == 8 ? 8 : 4;
+      if (groups * parts > room) parts = slices = 1;
+    }
+    const bool shares = parts > 1 || stream_any || sets * c.group * chunks > processors;
+    tiles = shares ? few_tiles : c.group;
+    rows = divide_up(c.group, tiles);
+    const int64_t some_fresh = cached ? c.queries + 1 : 1;
+    const int64_t elements = kStreamPiece / bytes_of(dtype, kAttentionChunk);  // of a piece of keys
+    // Measured on an H200: groups with all of a chunk in shared memory are sooner done, as long as
+    // there are few.
+    const bool many = stream_any || 2 * sets * tiles * chunks > 3 * processors;
+    streams = stages && many && parts == 1 && rows > 1 && c.d % elements == 0 &&
+              (c.e == 32 || c.e == 64 || c.e == 128);
+    if (streams) {
+      fresh = some_fresh;
+      shared = decode_shared(c, rows, fresh) + kStreamBytes;
+      if (shared <= most_shared) return;
+      streams = false, fresh = 0;
+    }
+    shared = decode_shared(c, rows, 0) + tile_bytes(c, dtype, parts > 1);
+    staged = stages && shared <= most_shared;
+    if (staged) return;
+    parts = slices = 1;
+    fresh = some_fresh;
+    shared = decode_shared(c, rows, fresh);
+    if (shared > most_shared) rows = 0;
+  }
+};
+
+/// The kernel for few queries of a cache whose keys lie side by side; false if this isn't one. The
+/// result goes into `blocks` if those are somewhere.
+bool launch_decode(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DType dtype,
+                   const Blocks& blocks) {
+  const int64_t sets = int64_t{c.batch} * c.queries * (c.heads / c.group);
+  if (c.queries > kMostDecodeQueries || !holds_chunks(c.pages, kAttentionChunk) ||
+      !takes_decode_layout(c, dtype)) {
+    return false;
+  }
+  const DecodeShape shape(gpu, c, dtype, cache.qkv != nullptr);
+  const int64_t chunks = Parts::chunks_of(c), groups = sets * shape.tiles * shape.parts;
+  if (shape.rows == 0 || (chunks > 1 && (groups > Gpu::kZeros || !Parts::fit(c)))) {
+    return false;
+  }
+  const int64_t most = shape.streams ? kStreamGroups : 4;
+  const int64_t at_once = shape.parts > 1
+                              ? kPartGroups
+                              : std::clamp<int64_t>(gpu.info.shared_bytes / shape.shared, 1, most);
+  // Groups that stream are small: twice as many as run at once share the work more evenly.
+  const int64_t wanted = gpu.info.processors * at_once * (shape.streams ? 2 : 1);
+  const int64_t splits = std::clamp<int64_t>(wanted / groups, 1, chunks);
+  const Parts parts(gpu, c, chunks > 1);
+  const DecodePlan plan{static_cast<uint32_t>(shape.rows),
+                        static_cast<uint32_t>(shape.tiles),
+                        static_cast<uint32_t>(splits),
+                        static_cast<uint32_t>(shape.fresh),
+                        static_cast<uint32_t>(shape.parts),
+                        static_cast<uint32_t>(shape.slices),
+                        gpu.zeros(),
+                        blocks};
+  const std::string_view name = shape.parts > 1 ? "decode_parts_"
+                                : shape.streams ? "decode_stream_"
+                                : shape.staged  ? "decode_staged_"
+                                                : "decode_";
+  gpu.launch("decode", std::string(name) + std::string(suffix(dtype)),
+             Grid{.groups = {count32(groups * splits), 1, 1},
+                  .shared_bytes = static_cast<unsigned>(shape.shared),
+                  .early = true,
+                  .parts = static_cast<unsigned>(shape.parts)},
+             c, cache, plan, parts.get());
+  return true;
+}
+
+// ---- Many queries ----
+
+constexpr int64_t kFlashRows = 64, kLeastSplitKeys = 256;
+
+/// How the matrix units take a call: padded to so many elements a head, with so much shared memory.
+struct FlashPlan {
+  int64_t width, shared;
+  FlashPlan(const AttentionCall& c, DType cache) {
+    const int64_t parts = cache == DType::f16 ? 2 : 3, tiles = 4 * 64;
+    width = c.d <= 64 && c.e <= 64 ? 64 : 128;
+    shared = width * 2 * (parts * kFlashRows + tiles) + kFlashRows * 4;
+  }
+};
+
+/// Whether a call goes to them. Few queries always take the ordered form.
+bool takes_flash(const Gpu& gpu, const AttentionCall& c, DType cache) {
+  return gpu.device.kind == DeviceKind::cuda && !ordered_attention() &&
+         c.queries > kMostDecodeQueries && cache != DType::f32 && c.d <= 128 && c.e <= 128 &&
+         holds_chunks(c.pages, 64) && takes_flash_layout(c, cache) &&
+         FlashPlan(c, cache).shared <= gpu.info.shared_bytes;
+}
+
+void launch_flash(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DType dtype) {
+  const FlashPlan plan(c, dtype);
+  const int64_t blocks = divide_up(int64_t{c.queries} * c.group, kFlashRows);
+  const int64_t groups = blocks * c.batch * (c.heads / c.group);
+  const int64_t most_splits = std::max<int64_t>(1, c.keys / kLeastSplitKeys);
+  const int64_t splits =
+      Parts::fit(c) ? std::clamp<int64_t>(2 * gpu.info.processors / groups, 1, most_splits) : 1;
+  const Parts parts(gpu, c, splits > 1);
+  AttentionParts where = parts.get();
+  where.chunks = static_cast<uint32_t>(splits);
+  const int64_t processors = gpu.info.processors, at_once = gpu.info.shared_bytes / plan.shared;
+  const bool paired =
+      splits == 1 && at_once >= 2 && groups > processors && groups <= 2 * processors;
+  const auto alone = static_cast<uint32_t>(paired ? processors : groups);
+  const std::string name = plan.width == 64 ? "flash_64_" : "flash_128_";
+  gpu.launch("flash", name + std::string(suffix(dtype)),
+             Grid{.groups = {count32(groups * splits), 1, 1},
+                  .items = 128,
+                  .shared_bytes = static_cast<unsigned>(plan.shared),
+                  .early = true},
+             c, cache, where, static_cast<uint32_t>(blocks), static_cast<uint32_t>(splits), alone);
+  if (splits > 1) {
+    gpu.launch("flash", "flash_join",
+               Grid{.groups = {count32(Parts::rows_of(c)), 1, 1}, .items = 128, .early = true}, c,
+               where);
+  }
+}
+
+/// Keys and values of the projections into the cache, and the rotated queries to `q` if there is
+/// any.
+void fill_cache(Gpu& gpu, const CacheCall& c, DType dtype, float* q) {
+  const int64_t heads = 2 * int64_t{c.key_heads} + (q == nullptr ? 0 : c.heads);
+  const unsigned groups = count32(heads * divide_up(c.t, kFillTokens));
+  gpu.launch("attention", "fill_cache_" + std::string(suffix(dtype)),
+             Grid{.groups = {groups, 1, 1}}, c, q);
+}
+
+CacheCall make_cache_call(const AttentionCall& call, const ConstView& qkv,
+                          const CachedAttention& where) {
+  const Layout &keys = where.keys.layout, &values = where.values.layout;
+  CacheCall fill{};
+  fill.qkv = static_cast<const float*>(at_offset(qkv));
+  fill.cos = static_cast<const float*>(at_offset(where.cos));
+  fill.sin = static_cast<const float*>(at_offset(where.sin));
+  fill.qkv_row = qkv.layout.stride(0), fill.qkv_step = qkv.layout.stride(1);
+  fill.cos_row = where.cos.layout.stride(0), fill.cos_step = where.cos.layout.stride(1);
+  fill.sin_row = where.sin.layout.stride(0), fill.sin_step = where.sin.layout.stride(1);
+  fill.keys = const_cast<void*>(call.k), fill.values = const_cast<void*>(call.v);
+  fill.key_head = keys.stride(1), fill.key_position = keys.stride(2);
+  fill.key_step = keys.stride(3);
+  fill.value_head = values.stride(1), fill.value_position = values.stride(2);
+  fill.value_step = values.stride(3);
+  fill.positions = call.positions;
+  fill.pages = call.pages;
+  fill.t = call.batch * call.queries, fill.each = call.queries;
+  fill.heads = call.heads, fill.key_heads = call.heads / call.group;
+  fill.d = call.d, fill.e = call.e, fill.half = count32(where.cos.layout.shape()[1]);
+  fill.limit = call.keys;
+  return fill;
+}
+
+}  // namespace
+
+namespace {
+
+void launch_any(Gpu& gpu, const AttentionCall& call, DType cache) {
+  if (launch_decode(gpu, call, {}, cache, {})) return;
+  if (takes_flash(gpu, call, cache)) {
+    launch_flash(gpu, call, {}, cache);
+  } else {
+    launch_rows(gpu, call, cache);
+  }
+}
+
+}  // namespace
+
+bool ordered_attention() { return environment_choice("WICK_REPRODUCIBLE") == "1"; }
+
+AttentionStaging attention_staging = AttentionStaging::where_copies_run_alone;
+
+void GpuBackend::attention(const View& out, const ConstView& q, const ConstView& k,
+                           const ConstView& v, const AttentionParams& params,
+                           const AttentionBias& bias) {
+  if (out.layout.elems() == 0) return;
+  if (bias.mask.data != nullptr || bias.slopes.data != nullptr) {
+    OnHost host(*this);
+    const View y = host.out(out);
+    host.cpu().attention(y, host.in(q), host.in(k), host.in(v), params,
+                         {host.in(bias.mask), host.in(bias.slopes)});
+    return host.finish();
+  }
+  launch_any(gpu_, make_call(out, q, k, v, params), k.dtype);
+}
+
+void GpuBackend::attention_of_pages(const View& out, const ConstView& q, const ConstView& k,
+                                    const ConstView& v, const PagedSequences& sequences,
+                                    const AttentionParams& params, const ConstView& slopes) {
+  if (out.layout.elems() == 0) return;
+  if (slopes.data != nullptr) {
+    OnHost host(*this);
+    const View y = host.out(out);
+    host.cpu().attention_of_pages(y, host.in(q), host.in(k), host.in(v),
+                                  {host.in(sequences.tables), host.in(sequences.lengths)}, params,
+                                  host.in(slopes));
+    return host.finish();
+  }
+  AttentionCall call = make_call(out, q, k, v, params);
+  set_pages(gpu_, "attention_of_pages", call, k, v, sequences.tables, sequences.lengths,
+            sequences.lengths, int64_t{1} << 30);
+  launch_any(gpu_, call, k.dtype);
+}
+
+namespace {
+
+/// The operands of cached_attention [t, h · e] but for the queries; and of what goes into the
+/// cache.
+struct CachedCall {
+  AttentionCall call;
+  CacheCall fill;
+  DType dtype;
+
+  CachedCall(Gpu& gpu, const View& out, const ConstView& qkv, const CachedAttention& where) {
+    const Layout &keys = where.keys.layout, &values = where.values.layout, &ol = out.layout;
+    const int64_t t = qkv.layout.shape()[0], d = keys.shape()[3], e = values.shape()[3];
+    const int64_t h = ol.shape()[1] / e;
+    const int64_t b = where.tables.data == nullptr ? 1 : where.tables.layout.shape()[0], m = t / b;
+    const int64_t row = ol.stride(0), step = ol.stride(1);
+    const View heads{out.data, out.dtype,
+                     Layout({b, h, m, e}, {m * row, e * step, row, step}, ol.offset())};
+    // Where they are rotated first they lie as [h, t, d].
+    const ConstView queries{nullptr, DType::f32, Layout({b, h, m, d}, {m * d, t * d, d, 1}, 0)};
+    call = make_call(heads, queries, where.keys, where.values, where.params);
+    call.positions = static_cast<const uint32_t*>(at_offset(where.positions));
+    call.causal = 1;
+    set_pages(gpu, "cached_attention", call, where.keys, where.values, where.tables, {},
+              where.positions, where.cos.layout.shape()[0]);
+    fill = make_cache_call(call, qkv, where);
+    dtype = where.keys.dtype;
+  }
+};
+
+}  // namespace
+
+void GpuBackend::cached_attention(const View& out, const ConstView& qkv,
+                                  const CachedAttention& where) {
+  if (out.layout.elems() == 0) return;
+  CachedCall at(gpu_, out, qkv, where);
+  if (launch_decode(gpu_, at.call, at.fill, at.dtype, {})) return;
+  if (takes_flash(gpu_, at.call, at.dtype)) {
+    fill_cache(gpu_, at.fill, at.dtype, nullptr);
+    launch_flash(gpu_, at.call, at.fill, at.dtype);
+    return;
+  }
+  const AttentionCall& c = at.call;
+  const Scratch rotated(gpu_, size_t{c.batch} * c.heads * c.queries * c.d * 4);
+  at.call.q = rotated.data();
+  fill_cache(gpu_, at.fill, at.dtype, rotated.data<float>());
+  launch_rows(gpu_, at.call, at.dtype);
+}
+
+namespace {
+
+/// The operands of fill_cache for rows f32 [t, g, width], which go into pages as they are: as
+/// values of heads without keys. A head's elements lie as far apart as the heads' neighbours.
+CacheCall make_store_call(Gpu& gpu, const View& pages, const ConstView& rows,
+                          const ConstView& tables, const ConstView& positions) {
+  const Layout &pl = pages.layout, &rl = rows.layout;
+  AttentionCall call{};
+  set_pages(gpu, "store_in_pages", call, pages, pages, tables, {}, positions, int64_t{1} << 30);
+  CacheCall fill{};
+  fill.qkv = static_cast<const float*>(at_offset(rows));
+  fill.qkv_row = rl.stride(0), fill.qkv_step = rl.stride(2);
+  fill.keys = fill.values = const_cast<void*>(at_offset(pages));
+  fill.value_head = pl.stride(1), fill.value_position = pl.stride(2);
+  fill.value_step = pl.stride(3);
+  fill.positions = static_cast<const uint32_t*>(at_offset(positions));
+  fill.pages = call.pages;
+  fill.t = count32(rl.shape()[0]), fill.each = count32(rl.shape()[0] / tables.layout.shape()[0]);
+  fill.key_heads = count32(rl.shape()[1]), fill.e = count32(rl.shape()[2]);
+  fill.limit = call.keys;
+  return fill;
+}
+
+}  // namespace
+
+void GpuBackend::store_in_pages(const View& pages, const ConstView& rows, const ConstView& tables,
+                                const ConstView& positions) {
+  const Layout& rl = rows.layout;
+  if (rl.elems() == 0) return;
+  const bool side_by_side = rl.shape()[1] == 1 || rl.stride(1) == rl.shape()[2] * rl.stride(2);
+  const bool as_they_are = rows.dtype == DType::f32 && side_by_side;
+  const Scratch floats(gpu_, as_they_are ? 0 : static_cast<size_t>(rl.elems()) * 4);
+  const View dense{floats.data(), DType::f32, Layout::contiguous(rl.shape())};
+  if (!as_they_are) cast(dense, rows);
+  const int64_t t = rl.shape()[0];
+  const bool in_a_row = t == 1 || positions.layout.stride(0) == 1;
+  const Scratch words(gpu_, in_a_row ? 0 : static_cast<size_t>(t) * 4);
+  const View list{words.data(), DType::u32, Layout::contiguous({t})};
+  if (!in_a_row) copy(list, positions);
+  fill_cache(gpu_,
+             make_store_call(gpu_, pages, as_they_are ? rows : ConstView(dense), tables,
+                             in_a_row ? positions : ConstView(list)),
+             pages.dtype, nullptr);
+}
+
+bool attention_to_blocks(Gpu& gpu, const ConstView& qkv, const CachedAttention& where, int64_t k,
+                         const RowBlocks& to) {
+  // Groups have too little of a row for more than a block to share a scale.
+  if (to.shared != 1) return false;
+  if (qkv.layout.elems() == 0 || where.values.layout.shape()[3] % 32 != 0) return false;
+  const View nowhere{nullptr, DType::f32, Layout::contiguous({qkv.layout.shape()[0], k})};
+  const CachedCall at(gpu, nowhere, qkv, where);
+  return launch_decode(gpu, at.call, at.fill, at.dtype,
+                       {to.q, to.scales, static_cast<uint32_t>(to.padded), 1});
+}
+
+}  // namespace wick::gpu

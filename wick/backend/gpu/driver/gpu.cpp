@@ -1,0 +1,273 @@
+#include "wick/backend/gpu/driver/gpu.h"
+
+#include <fmt/format.h>
+
+#include "wick/base/error.h"
+
+namespace wick::gpu {
+namespace {
+
+Driver& driver_of(Device device) {
+  Driver* driver = Driver::of(device.kind);
+  if (driver == nullptr) {
+    throw Error(ErrorKind::runtime, "device", "no such device here", device.str(),
+                Driver::missing(device.kind));
+  }
+  if (device.index < 0 || device.index >= driver->device_count()) {
+    const int count = driver->device_count();
+    throw Error(ErrorKind::runtime, "device", "no such device here", device.str(),
+                fmt::format("there {} {} of that kind", count == 1 ? "is" : "are", count));
+  }
+  return *driver;
+}
+
+/// What the thread records, if it does.
+struct Recording {
+  const Gpu* gpu = nullptr;
+  void* stream = nullptr;
+  std::vector<uint32_t>* notes = nullptr;
+};
+thread_local Recording recording;
+
+/// Whether kernels of these images wait for the ones in front of them by themselves (device.h), and
+/// have parts (device_parts.h).
+bool is_modern(std::string_view architecture) { return cuda_number(architecture) >= 90; }
+
+}  // namespace
+
+Gpu::Gpu(Device which)
+    : device(which),
+      driver(driver_of(which)),
+      info(driver.info(which.index)),
+      pool(driver, which, info.bytes),
+      staging(driver, which),
+      peers(*this),
+      code_(which, info),
+      modern_(is_modern(code_.architecture())) {
+  enter();
+  constexpr unsigned kNonBlocking = 1;
+  check(driver.api.stream_create(&stream_, kNonBlocking), "creating a stream");
+  make_fault_line();
+  void* zeros = nullptr;
+  check(driver.api.mem_alloc(&zeros, kZeros * sizeof(uint32_t)), "allocating memory");
+  check(driver.api.set_bytes(zeros, 0, kZeros * sizeof(uint32_t), stream_), "clearing memory");
+  zeros_ = static_cast<uint32_t*>(zeros);
+}
+
+Gpu::~Gpu() {
+  if (!driver.try_enter(device.index)) return;
+  driver.api.stream_synchronize(stream_);
+  driver.api.mem_free(fault_line_);
+  driver.api.mem_free(zeros_);
+  driver.api.host_free(fault_);
+  for (const auto& [file, module] : modules_) driver.api.module_unload(module.handle);
+  driver.api.stream_destroy(stream_);
+}
+
+Gpu::Module& Gpu::module(std::string_view file) {
+  const auto at = modules_.find(file);
+  if (at != modules_.end()) return at->second;
+  const std::string image = code_.image(file);
+  Module module;
+  const int code = with_room([&] { return driver.api.module_load(&module.handle, image.data()); });
+  if (driver.is_refused_image(code)) {
+    throw Error(ErrorKind::runtime, device.str(), "the driver refuses a kernel's image",
+                fmt::format("{}.gpu for {}: {}", file, code_.architecture(), driver.text(code)),
+                fmt::format("driver {} may be too old: install a newer one, or set "
+                            "WICK_GPU_IMAGES=off to compile kernels here",
+                            driver.version()));
+  }
+  check(code, fmt::format("loading {}.gpu for {}", file, code_.architecture()));
+  ++loaded_;
+  return modules_.emplace(file, std::move(module)).first->second;
+}
+
+void* Gpu::function(std::string_view file, std::string_view kernel, unsigned shared_bytes) {
+  std::lock_guard lock(mutex_);
+  Module& in = module(file);
+  auto at = in.functions.find(kernel);
+  if (at == in.functions.end()) {
+    const std::string name(kernel);
+    Function function;
+    check(driver.api.module_function(&function.handle, in.handle, name.c_str()),
+          fmt::format("finding {} in {}.gpu", kernel, file));
+    at = in.functions.emplace(name, function).first;
+  }
+  Function& function = at->second;
+  if (shared_bytes > function.allowed_shared_bytes) {
+    check(driver.allow_shared(function.handle, static_cast<int>(shared_bytes)),
+          fmt::format("asking for {} bytes of shared memory for {}", shared_bytes, kernel));
+    function.allowed_shared_bytes = shared_bytes;
+  }
+  return function.handle;
+}
+
+void Gpu::launch_list(std::string_view file, std::string_view kernel, const Grid& grid,
+                      void** arguments) {
+  enter();
+  void* const handle = function(file, kernel, grid.shared_bytes);
+  const auto& [x, y, z] = grid.groups;
+  const LaunchWishes wishes{.early = grid.early && modern_, .parts = grid.parts};
+  const int code = wishes.early || wishes.parts > 1
+                       ? driver.launch_with(wishes, handle, grid.groups, grid.items,
+                                            grid.shared_bytes, stream(), arguments)
+                       : driver.api.launch(handle, x, y, z, grid.items, 1, 1, grid.shared_bytes,
+                                           stream(), arguments, nullptr);
+  if (code == 0) return;  // most of them: words cost a tenth of a launch
+  check(code, fmt::format("launching {} ({}x{}x{} groups of {})", kernel, x, y, z, grid.items));
+}
+
+void Gpu::synchronize() {
+  enter();
+  check(driver.api.stream_synchronize(stream()), "waiting for the device");
+  check_faults();
+}
+
+void Gpu::quiesce() const noexcept {
+  if (!driver.try_enter(device.index)) return;
+  // While a thread makes a recording drivers may refuse to wait for all.
+  if (driver.api.device_synchronize() != 0) driver.api.stream_synchronize(stream_);
+}
+
+// ---- Faults ----
+
+void Gpu::make_fault_line() {
+  constexpr unsigned kMapped = 2;  // devices may write to it
+  void *host = nullptr, *line = nullptr;
+  check(driver.api.host_alloc(&host, sizeof(Fault), kMapped), "allocating pinned memory");
+  fault_ = static_cast<Fault*>(host);
+  *fault_ = {};
+  check(driver.api.mem_alloc(&line, sizeof(FaultLine)), "allocating memory");
+  fault_line_ = static_cast<FaultLine*>(line);
+  const FaultLine empty = {0, fault_};
+  staging.upload(fault_line_, &empty, sizeof empty, stream_);
+}
+
+uint32_t Gpu::note(std::string_view op, const ConstView& x, const ConstView& ids, int64_t limit) {
+  std::lock_guard lock(notes_mutex_);
+  if (recording.gpu == this) {
+    uint32_t at = static_cast<uint32_t>(recorded_notes_.size());
+    if (free_notes_.empty()) {
+      free_notes_.reserve(recorded_notes_.size() + 1);  // so that forgetting needs no memory
+      recorded_notes_.emplace_back();
+    } else {
+      at = free_notes_.back();
+      free_notes_.pop_back();
+    }
+    recording.notes->push_back(at);
+    recorded_notes_[at] = {kRecorded + at, op, x, ids, limit};
+    return kRecorded + at;
+  }
+  notes_.resize(kNotes);
+  const uint32_t number = next_note_;
+  next_note_ = (number + 1) % kRecorded;
+  notes_[number % kNotes] = {number, op, x, ids, limit};
+  return number;
+}
+
+void Gpu::forget_notes(const std::vector<uint32_t>& notes) noexcept {
+  std::lock_guard lock(notes_mutex_);
+  free_notes_.insert(free_notes_.end(), notes.begin(), notes.end());
+}
+
+const Gpu::Note* Gpu::find_note(uint32_t number) const {
+  if (number >= kRecorded) return &recorded_notes_.at(number - kRecorded);
+  const Note& note = notes_.at(number % kNotes);
+  return note.number == number ? &note : nullptr;
+}
+
+void Gpu::check_faults() {
+  if (fault_->kind == kNoFault) return;
+  std::lock_guard lock(notes_mutex_);
+  const Fault fault = *fault_;
+  *fault_ = {};
+  check(driver.api.set_bytes(&fault_line_->taken, 0, sizeof fault_line_->taken, stream_),
+        "clearing a fault");
+  const Note* const found = find_note(fault.note);
+  if (found == nullptr) {
+    throw Error(ErrorKind::runtime, device.str(), "an op was given what it can't take",
+                fmt::format("value {}", fault.value),
+                fmt::format("{} others followed: wait more often to see which", kNotes));
+  }
+  const Note note = *found;
+  const auto describe = [&](const ConstView& v) {
+    return fmt::format("{}{}@{}", name(v.dtype), v.layout.shape().str(), device.str());
+  };
+  if (fault.kind == kDividedByZero) {
+    throw Error(note.op, "integer division by zero",
+                fmt::format("{} / {}", describe(note.x), describe(note.ids)));
+  }
+  if (fault.kind == kBadLogit) {
+    throw fault.value < 0
+        ? Error(note.op, "every logit is -inf", describe(note.x))
+        : Error(note.op, "bad logit", fmt::format("{}, token {}", describe(note.x), fault.value),
+                "need finite numbers or -inf");
+  }
+  if (fault.kind == kHistoryFull) {
+    throw Error(ErrorKind::runtime, note.op, "the history is full", fmt::format("{}", fault.value));
+  }
+  if (fault.kind == kNotNext) {
+    throw Error(ErrorKind::index, note.op, "a position that doesn't follow",
+                fmt::format("{}", fault.value));
+  }
+  if (fault.kind == kPageTwice) {
+    throw Error(ErrorKind::index, note.op, "two sequences write to one page",
+                fmt::format("{}", fault.value));
+  }
+  throw Error(ErrorKind::index, note.op, "id out of range",
+              fmt::format("id {}, x {}, ids {}", fault.value, describe(note.x), describe(note.ids)),
+              fmt::format("need 0 <= id < {}", note.limit));
+}
+
+// ---- Recordings ----
+
+void* Gpu::stream() const { return recording.gpu == this ? recording.stream : stream_; }
+
+void Gpu::refuse_to_record_copies() const {
+  if (!records()) return;
+  throw Error(ErrorKind::runtime, "record", "a copy to or from the host can't be recorded",
+              device.str(), "copy before recording, or afterwards");
+}
+
+Gpu::Recorder::Recorder(Gpu& gpu) : gpu_(gpu), arena_(gpu.pool.make_arena()) {
+  if (recording.gpu != nullptr) {
+    throw Error(ErrorKind::runtime, "record", "a recording is being made already");
+  }
+  constexpr unsigned kNonBlocking = 1;
+  constexpr int kRelaxed = 2;  // other threads go on as they like
+  gpu_.enter();
+  gpu_.check(gpu_.driver.api.stream_create(&stream_, kNonBlocking), "creating a stream");
+  if (const int code = gpu_.driver.api.capture_begin(stream_, kRelaxed)) {
+    gpu_.driver.api.stream_destroy(stream_);
+    gpu_.check(code, "starting to record");
+  }
+  open_ = true;
+  recording = {&gpu_, stream_, &notes_};
+  gpu_.pool.use(arena_);
+}
+
+Gpu::Recorder::~Recorder() {
+  recording = {};
+  gpu_.pool.use(nullptr);
+  if (open_) {  // something was thrown
+    void* graph = nullptr;
+    if (gpu_.driver.api.capture_end(stream_, &graph) == 0 && graph != nullptr) {
+      gpu_.driver.api.graph_destroy(graph);
+    }
+  }
+  gpu_.driver.api.stream_destroy(stream_);
+  gpu_.forget_notes(notes_);  // where nobody took them
+}
+
+void* Gpu::Recorder::finish() {
+  void *graph = nullptr, *exec = nullptr;
+  open_ = false;
+  gpu_.check(gpu_.driver.api.capture_end(stream_, &graph), "ending a recording");
+  const int code =
+      gpu_.with_room([&] { return gpu_.driver.api.graph_instantiate(&exec, graph, 0); });
+  gpu_.driver.api.graph_destroy(graph);
+  gpu_.check(code, "making a graph");
+  return exec;
+}
+
+}  // namespace wick::gpu

@@ -1,0 +1,74 @@
+// Slices chosen by ids: kernels/index/select.gpu.
+
+#include "wick/backend/gpu/index/index_select.h"
+
+#include <fmt/format.h>
+
+#include "wick/backend/gpu/gpu_backend.h"
+#include "wick/backend/gpu/layout/map_space.h"
+#include "wick/base/error.h"
+
+namespace wick::gpu {
+namespace {
+
+IdType id_type(const ConstView& ids) {
+  switch (ids.dtype) {
+    case DType::u8:
+      return IdType::u8;
+    case DType::u32:
+      return IdType::u32;
+    case DType::i32:
+      return IdType::i32;
+    case DType::i64:
+      return IdType::i64;
+    default:
+      throw Error(ErrorKind::type, "index_select", "ids have the wrong dtype", name(ids.dtype),
+                  "need u8, u32, i32 or i64");
+  }
+}
+
+}  // namespace
+
+const void* id_at(const Ids& ids, int64_t elems) {
+  const int64_t bytes = ids.type == IdType::u8 ? 1 : ids.type == IdType::i64 ? 8 : 4;
+  return static_cast<const char*>(ids.data) + elems * bytes;
+}
+
+void GpuBackend::index_select(const View& out, const ConstView& in, const ConstView& ids, int dim) {
+  const Layout &y = out.layout, &x = in.layout;
+  if (y.elems() == 0) return;
+  Ids chosen;
+  chosen.data = ids.data;
+  chosen.type = id_type(ids);
+  chosen.data = id_at(chosen, ids.layout.offset());
+  chosen.size = x.shape()[dim];
+  chosen.line = gpu_.fault_line();
+  chosen.note = gpu_.note("index_select", in, ids, chosen.size);
+  if (is_block(in.dtype)) return select_blocks(gpu_, out, in, ids, chosen);
+
+  const int64_t step = x.stride(dim);
+  Space<3> elements;
+  elements.start = {y.offset(), x.offset(), 0};
+  for (int d = 0; d < y.rank(); ++d) {
+    if (d == dim) {
+      elements.add(y.shape()[d], {y.stride(d), 0, ids.layout.stride(0)});
+    } else {
+      elements.add(y.shape()[d], {y.stride(d), x.stride(d), 0});
+    }
+  }
+  arrange(elements);
+  const auto [space, operands] =
+      in_units<3>(elements, {Operand(out), Operand(in), Operand()}, 2, step);
+  const int64_t bytes = operands[0].bytes;
+  chosen.step = step * info(in.dtype).block_bytes / bytes;
+  chosen.data = id_at(chosen, elements.start[2]);
+  const std::string kernel = fmt::format("select_{}", bytes);
+  space.for_each_piece([&, &operands = operands](const Nest<3>& nest, const auto& start) {
+    Ids here = chosen;
+    here.data = id_at(chosen, start[2]);
+    gpu_.launch("select", kernel, spread(gpu_, nest.elems, kMapEach), operands[0].at(start[0]),
+                operands[1].at(start[1]), nest, here);
+  });
+}
+
+}  // namespace wick::gpu

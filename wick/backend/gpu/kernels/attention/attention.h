@@ -1,0 +1,195 @@
+#pragma once
+
+// Steps that the attention kernels share: which keys a query sees, the softmax of a row's chunk,
+// the join of chunks, and elements of a dtype that is known as the kernel runs. The order of
+// operations is that of docs/design/numerics/attention.md.
+
+#include "wick/backend/gpu/kernels/attention/attention_call.h"
+#include "wick/backend/gpu/kernels/device/element.h"
+
+namespace wick::gpu {
+
+/// Keys [begin, end) that somebody sees.
+struct KeyRange {
+  i32 begin, end;
+  WICK_DEVICE bool empty() const { return begin >= end; }
+};
+
+WICK_DEVICE i32 smaller(i32 a, i32 b) { return a < b ? a : b; }
+WICK_DEVICE i32 larger(i32 a, i32 b) { return a > b ? a : b; }
+
+/// How many keys there are up to the last query of a batch element, in what says so on the device.
+WICK_DEVICE u64 end_of_keys(const AttentionCall& c, u32 batch) {
+  if (c.positions != nullptr) {
+    return u64{load_now(c.positions + u64{batch} * c.queries)} + c.queries;
+  }
+  if (c.pages.lengths == nullptr) return c.keys;
+  return load_now(c.pages.lengths + batch * c.pages.length_step);
+}
+/// The same; 0 where a position lies outside the cache or a length is beyond the table.
+WICK_DEVICE u32 keys_of(const AttentionCall& c, u32 batch) {
+  const u64 end = end_of_keys(c, batch);
+  return end <= c.keys ? static_cast<u32>(end) : 0;
+}
+/// Reports it: one item of a call does, behind the work in front.
+WICK_DEVICE void check_keys(const AttentionCall& c, u32 batch) {
+  const u64 end = end_of_keys(c, batch);
+  if (end <= c.keys) return;
+  const bool position = c.positions != nullptr;
+  report(c.pages.faults, kIdOutOfRange, c.pages.length_note,
+         static_cast<i64>(position ? end - 1 : end));
+}
+
+/// The entry of a batch element's table for a key.
+WICK_DEVICE u32 page_at(const KeyPages& pages, u32 batch, u32 key) {
+  if (pages.tables == nullptr) return 0;
+  const u32 entry = key / pages.keys;
+  return load_now(pages.tables + batch * pages.table_row + entry * pages.table_step);
+}
+
+/// Where the key at a position lies. What isn't there is read from the first page.
+struct KeyPlace {
+  u32 page, in_page;
+  bool there;
+  WICK_DEVICE KeyPlace(const KeyPages& pages, u32 entry, u32 key)
+      : page(entry), in_page(key), there(true) {
+    if (pages.tables == nullptr) return;
+    in_page = key % pages.keys;
+    there = entry < pages.count;
+    if (!there) page = 0;
+  }
+};
+/// The same. Reports a page that isn't there: behind the work in front.
+WICK_DEVICE KeyPlace place_of(const KeyPages& pages, u32 batch, u32 key) {
+  const u32 entry = page_at(pages, batch, key);
+  const KeyPlace place(pages, entry, key);
+  if (!place.there) report(pages.faults, kIdOutOfRange, pages.note, entry);
+  return place;
+}
+
+/// What query i of `queries` sees of `keys`, counts below 2^30.
+WICK_DEVICE KeyRange keys_seen(const AttentionCall& c, u32 keys, u32 query) {
+  const i32 own = static_cast<i32>(query) + static_cast<i32>(keys) - static_cast<i32>(c.queries);
+  KeyRange r = {0, static_cast<i32>(keys)};
+  if (c.causal != 0) r.end = larger(smaller(own + 1, r.end), 0);
+  if (c.window != 0) r.begin = larger(own - static_cast<i32>(c.window) + 1, 0);
+  return r;
+}
+
+/// Dot products as scores.
+template <u32 kCount>
+WICK_DEVICE void shape_scores(const AttentionCall& c, float (&s)[kCount]) {
+#pragma unroll
+  for (float& x : s) x = x * c.scale;
+  if (c.soft_cap > 0.0f) {
+#pragma unroll
+    for (float& x : s) x = c.soft_cap * tanh(x / c.soft_cap);
+  }
+}
+
+/// The largest of the team's, as numbers that order like floats; a NaN may count or not.
+WICK_DEVICE float team_largest(float x) {
+  constexpr u32 kSign = 0x80000000u;
+  const u32 b = f32_bits(x);
+  const u32 y = largest_of_team((b & kSign) != 0 ? ~b : b | kSign);
+  return bits_f32((y & kSign) != 0 ? y ^ kSign : ~y);
+}
+
+/// The chunk's key that a lane holds as the i-th of 8: four neighbours in either half, as the order
+/// of sums wants them.
+WICK_DEVICE i32 key_of_lane(u32 i) {
+  return static_cast<i32>(4 * lane() + i % 4 + (i < 4 ? 0 : kAttentionChunk / 2));
+}
+
+/// Turns a row's dot products, 8 a lane, into exponentials less the largest score, which it gives;
+/// +0 for keys that the row doesn't see. `seen` counts from the chunk's first key. All lanes of the
+/// team come here.
+WICK_DEVICE float chunk_exponentials(const AttentionCall& c, float (&s)[8], KeyRange seen) {
+  shape_scores(c, s);
+  float largest = -detail::kInfF32;
+#pragma unroll
+  for (u32 i = 0; i < 8; ++i) {
+    const i32 key = key_of_lane(i);
+    const bool visible = key >= seen.begin && key < seen.end;
+    s[i] = visible ? s[i] : -detail::kInfF32;
+    largest = s[i] > largest ? s[i] : largest;
+  }
+  largest = team_largest(largest);
+#pragma unroll
+  for (u32 i = 0; i < 8; ++i) {
+    const i32 key = key_of_lane(i);
+    const bool visible = key >= seen.begin && key < seen.end;
+    s[i] = visible ? exp_of_negative(s[i] - largest) : 0.0f;
+  }
+  return largest;
+}
+/// The sum of a chunk's exponentials, held likewise.
+WICK_DEVICE float chunk_sum(const float (&e)[8]) {
+  return team_sum(((e[0] + e[4]) + (e[1] + e[5])) + ((e[2] + e[6]) + (e[3] + e[7])));
+}
+
+struct RowSoftmax {
+  float largest, sum;
+};
+
+/// How what earlier chunks gave and what a chunk gives become one.
+struct Join {
+  float largest, by_earlier, by_chunk;
+  WICK_DEVICE Join(float earlier, float chunk) {
+    largest = chunk > earlier ? chunk : earlier;
+    by_earlier = exp(earlier - largest);
+    by_chunk = exp(chunk - largest);
+  }
+  WICK_DEVICE float operator()(float earlier, float chunk) const {
+    return fma(earlier, by_earlier, chunk * by_chunk);
+  }
+};
+
+/// An element of a dtype that is known as the kernel runs.
+WICK_DEVICE float load_as(const void* data, u32 dtype, i64 at) {
+  if (dtype == kAttentionF32) return static_cast<const float*>(data)[at];
+  if (dtype == kAttentionF16) return to_f32(static_cast<const f16*>(data)[at]);
+  return to_f32(static_cast<const bf16*>(data)[at]);
+}
+WICK_DEVICE void store_as(void* data, u32 dtype, i64 at, float x) {
+  if (dtype == kAttentionF32) {
+    static_cast<float*>(data)[at] = x;
+  } else if (dtype == kAttentionF16) {
+    static_cast<f16*>(data)[at] = from_f32<f16>(x);
+  } else {
+    static_cast<bf16*>(data)[at] = from_f32<bf16>(x);
+  }
+}
+
+/// Two elements of a row that turn together, or are kept (from 2 · half on).
+struct Turned {
+  float x0, x1;
+  WICK_DEVICE Turned(const CacheCall& c, const float* row, u32 pair, u32 position) {
+    x0 = row[2 * pair * c.qkv_step];
+    x1 = 2 * pair + 1 < c.d ? row[(2 * pair + 1) * c.qkv_step] : 0.0f;
+    if (pair >= c.half) return;
+    const float cos = c.cos[position * c.cos_row + pair * c.cos_step];
+    const float sin = c.sin[position * c.sin_row + pair * c.sin_step];
+    const float y0 = x0 * cos - x1 * sin;
+    x1 = x0 * sin + x1 * cos;
+    x0 = y0;
+  }
+};
+
+/// Element x of a row's result, from what its chunks [first, end) gave.
+WICK_DEVICE float join_chunks(const AttentionParts& parts, u64 row, u32 first, u32 end, u32 e,
+                              u32 x) {
+  const float* ml = parts.largest_sum + 2 * row * parts.chunks;
+  const float* o = parts.out + row * parts.chunks * e + x;
+  float m = ml[2 * first], l = ml[2 * first + 1], y = o[u64{first} * e];
+#pragma unroll 4
+  for (u32 c = first + 1; c < end; ++c) {
+    const Join join(m, ml[2 * c]);
+    m = join.largest;
+    l = join(l, ml[2 * c + 1]);
+    y = join(y, o[u64{c} * e]);
+  }
+  return y / l;
+}
+
+}  // namespace wick::gpu

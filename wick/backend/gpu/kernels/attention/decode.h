@@ -1,0 +1,631 @@
+#pragma once
+
+// One group's work in decode.gpu.
+
+#include "wick/backend/gpu/kernels/attention/attention.h"
+#include "wick/backend/gpu/kernels/attention/decode_chain.h"
+#include "wick/backend/gpu/kernels/attention/decode_shared.h"
+#include "wick/backend/gpu/kernels/device/copy.h"
+#include "wick/backend/gpu/kernels/device/parts.h"
+#include "wick/backend/gpu/kernels/linear/block_store.h"
+
+namespace wick::gpu {
+
+/// One group's work; see decode.gpu. T: the cache's type.
+template <class T, DecodeForm kForm>
+struct Decode {
+  static constexpr bool kShared = kForm == DecodeForm::parts,
+                        kStaged = kShared || kForm == DecodeForm::staged;
+  // Enough loads under way; staged, they are short.
+  static constexpr u32 kBlock = kStaged ? 16 : 128 / (2 * sizeof(T)),
+                       kTail = kStaged || sizeof(T) == 4 ? 8 : 16;
+  static constexpr u32 kPer = 16 / sizeof(T);  // elements that are copied at once
+
+  const AttentionCall& c;
+  const CacheCall& cache;
+  const DecodePlan& plan;
+  DecodeShared shared;
+  u32 part, split, tile, key_head, query, batch;
+  u32 token;                 // the row of the batch element's first query
+  u32 head, rows;            // the first of the group's heads, and how many
+  u32 first_row, some_rows;  // of those whose outputs the group computes
+  u32 each_rows;             // how many of them other groups have
+  u32 first_x, width;        // and which elements of them
+  const T *k, *v;            // of the key head, in the first page
+  static constexpr u32 kPitch = kShared ? kPartPitch : kAttentionChunk;  // of the tile of keys
+  u32 keys, start;  // of all; of those before this call's
+  i32 fresh;        // the first key that isn't taken from the cache as it lies there, even
+  KeyRange seen;
+
+  WICK_DEVICE Decode(const AttentionCall& call, const CacheCall& cache_call,
+                     const DecodePlan& the_plan, char* memory)
+      : c(call),
+        cache(cache_call),
+        plan(the_plan),
+        shared(memory, the_plan.rows, the_plan.fresh, call.d, call.e) {
+    u32 at = group();
+    part = kShared ? at % plan.parts : 0;
+    if constexpr (kShared) at /= plan.parts;
+    split = at % plan.splits;
+    at /= plan.splits;
+    tile = at % plan.tiles;
+    at /= plan.tiles;
+    key_head = at % (c.heads / c.group);
+    at /= c.heads / c.group;
+    query = at % c.queries;
+    batch = at / c.queries;
+    head = key_head * c.group + tile * plan.rows;
+    rows = c.group - tile * plan.rows < plan.rows ? c.group - tile * plan.rows : plan.rows;
+    first_row = 0, some_rows = each_rows = rows, first_x = 0, width = c.e;
+    if constexpr (kShared) {
+      const u32 sets = plan.parts / plan.slices;
+      each_rows = (plan.rows + sets - 1) / sets;
+      first_row = part / plan.slices * each_rows;
+      some_rows = rows <= first_row              ? 0
+                  : rows - first_row < each_rows ? rows - first_row
+                                                 : each_rows;
+      width = kPartWidth;
+      first_x = part % plan.slices * width;
+    }
+    k = static_cast<const T*>(c.k) + batch * c.k_batch + key_head * c.k_head;
+    v = static_cast<const T*>(c.v) + batch * c.v_batch + key_head * c.v_head;
+    token = batch * c.queries;
+  }
+
+  /// Whether the group is the first of a batch element.
+  WICK_DEVICE bool is_first() const {
+    return part == 0 && split == 0 && tile == 0 && key_head == 0 && query == 0;
+  }
+  WICK_DEVICE bool cached() const { return cache.qkv != nullptr; }
+
+  // ---- Which keys ----
+
+  WICK_DEVICE void set_keys(u32 count) {
+    keys = count;
+    start = cached() ? keys - c.queries : keys;
+    fresh = static_cast<i32>(start & ~1u);
+    seen = keys_seen(c, keys, query);
+  }
+  WICK_DEVICE u32 first_chunk() const { return static_cast<u32>(seen.begin) / kAttentionChunk; }
+  WICK_DEVICE u32 end_chunk() const {
+    return (static_cast<u32>(seen.end) + kAttentionChunk - 1) / kAttentionChunk;
+  }
+  WICK_DEVICE u32 own_chunk() const { return first_chunk() + split; }
+  /// A chunk of keys. Ranges count from its first one.
+  struct Chunk {
+    u32 first;      // its first key
+    KeyRange seen;  // what the query sees
+    KeyRange own;   // of that, the keys whose scores the group computes
+    u32 column;     // the key in the first column of the tile
+    u32 page;       // where it lies, and where in that its first key is
+    u32 in_page;
+    bool there;  // false: it has no page; then it is read from the first one
+
+    WICK_DEVICE Chunk(const Decode& work, u32 number, u32 entry)
+        : first(number * kAttentionChunk), page(entry), in_page(first), there(true) {
+      const KeyPages& pages = work.c.pages;
+      if (pages.tables == nullptr) return;
+      in_page = pages.chunks == 1 ? 0 : number % pages.chunks * kAttentionChunk;
+      there = page < pages.count;
+      if (!there) page = 0;
+    }
+  };
+  /// A chunk's first key and value.
+  WICK_DEVICE const T* keys_at(const Chunk& chunk) const {
+    return k + chunk.page * c.pages.k_page + chunk.in_page;
+  }
+  WICK_DEVICE const T* values_at(const Chunk& chunk) const {
+    return v + chunk.page * c.pages.v_page + chunk.in_page * c.v_key;
+  }
+  WICK_DEVICE u32 page_of(u32 number) const {
+    const KeyPages& pages = c.pages;
+    if (pages.tables == nullptr) return 0;
+    const u32 entry = pages.chunks == 1 ? number : number / pages.chunks;
+    return load_now(pages.tables + batch * pages.table_row + entry * pages.table_step);
+  }
+  /// Of the group's first chunk, if it has one.
+  WICK_DEVICE u32 own_page() const { return own_chunk() < end_chunk() ? page_of(own_chunk()) : 0; }
+  /// The same where it doesn't depend on how many keys there are: without a window. Elsewhere 0.
+  WICK_DEVICE u32 early_page() const {
+    return c.window == 0 && split * kAttentionChunk < c.keys ? page_of(split) : 0;
+  }
+  WICK_DEVICE Chunk chunk_at(u32 number, u32 page) const {
+    Chunk chunk(*this, number, page);
+    const i32 from = static_cast<i32>(chunk.first);
+    chunk.seen = {larger(seen.begin - from, 0), smaller(seen.end - from, kAttentionChunk)};
+    chunk.own = chunk.seen;
+    chunk.column = 0;
+    if (!kShared || chunk.seen.empty()) return chunk;
+    const u32 begin = static_cast<u32>(chunk.seen.begin), end = static_cast<u32>(chunk.seen.end);
+    const u32 pieces = (end + kPer - 1) / kPer - begin / kPer;
+    const u32 each = (pieces + plan.parts - 1) / plan.parts * kPer;
+    chunk.column = begin / kPer * kPer + part * each;
+    const i32 column = static_cast<i32>(chunk.column);
+    chunk.own = {larger(chunk.seen.begin, column),
+                 smaller(chunk.seen.end, column + static_cast<i32>(each))};
+    return chunk;
+  }
+  /// What of some keys of a chunk is in the cache.
+  WICK_DEVICE KeyRange old_of(const Chunk& chunk, KeyRange some) const {
+    const i32 from = static_cast<i32>(chunk.first);
+    return {some.begin, smaller(some.end, larger(fresh - from, some.begin))};
+  }
+
+  /// Brings near what the groups of a chunk will read. It may change until the work in front has
+  /// ended, and so may the position; here both are near enough.
+  WICK_DEVICE void prefetch_chunk(const Chunk& chunk) const {
+    const KeyRange here = chunk.seen;
+    if (here.empty()) return;
+    constexpr u32 kLine = 128 / sizeof(T);
+    const u32 count = static_cast<u32>(here.end), lines = (count + kLine - 1) / kLine;
+    const u32 first = part * kDecodeItems + item();
+    const u32 step = (kShared ? plan.parts : 1) * kDecodeItems;
+    for (u32 i = first; i < c.d * lines; i += step) {
+      prefetch(keys_at(chunk) + (i / lines) * c.k_step + (i % lines) * kLine);
+    }
+    const u32 lines_of_row = (c.e + kLine - 1) / kLine;
+    for (u32 i = first; i < count * lines_of_row; i += step) {
+      prefetch(values_at(chunk) + (i / lines_of_row) * c.v_key + (i % lines_of_row) * kLine);
+    }
+  }
+
+  // ---- What isn't in the cache ----
+
+  /// Queries, and a chunk's fresh keys and values, counted by pairs of elements.
+  struct NewPairs {
+    u32 queries, keys, values;  // how many
+    u32 first_key, first_value;
+  };
+  WICK_DEVICE NewPairs new_pairs(const Chunk& chunk, bool queries) const {
+    const u32 from = chunk.first, pairs = (c.d + 1) / 2;
+    const auto count = [&](KeyRange some, u32& first) {
+      first = from + (static_cast<u32>(some.begin) & ~1u);  // with its pair's other key
+      first = larger(fresh, static_cast<i32>(first));
+      const u32 end = from + static_cast<u32>(some.end);
+      return some.empty() || end <= first ? 0 : end - first;
+    };
+    NewPairs n;
+    n.queries = queries ? rows * pairs : 0;
+    n.keys = count(chunk.own, n.first_key) * pairs;
+    n.values = count(chunk.seen, n.first_value) * (width / 2);
+    return n;
+  }
+  WICK_DEVICE const float* projection(u32 of, i64 column) const {
+    return cache.qkv + (token + of) * cache.qkv_row + column * cache.qkv_step;
+  }
+  WICK_DEVICE void turn(NewPair& p, const float* row, u32 position) const {
+    p.from = row + p.x * cache.qkv_step;
+    p.turn = p.x / 2 < cache.half;
+    p.cos = cache.cos + position * cache.cos_row + p.x / 2 * cache.cos_step;
+    p.sin = cache.sin + position * cache.sin_row + p.x / 2 * cache.sin_step;
+  }
+  /// The i-th pair: which it is and where it lies.
+  WICK_DEVICE NewPair find(const NewPairs& n, u32 i) const {
+    NewPair p;
+    const u32 pairs = (c.d + 1) / 2;
+    if (i < n.queries) {
+      p.kind = NewPair::kQuery;
+      p.at = i / pairs, p.x = 2 * (i % pairs), p.both = p.x + 1 < c.d;
+      if (cached()) turn(p, projection(query, (head + p.at) * i64{c.d}), start + query);
+      return p;
+    }
+    i -= n.queries;
+    if (i < n.keys) {
+      p.at = n.first_key + i / pairs, p.x = 2 * (i % pairs), p.both = p.x + 1 < c.d;
+      p.kind = p.at < start ? NewPair::kStoredKey : NewPair::kKey;
+      if (p.kind == NewPair::kStoredKey) return p;
+      turn(p, projection(p.at - start, (c.heads + key_head) * i64{c.d}), p.at);
+      return p;
+    }
+    i -= n.keys;
+    if (i >= n.values) return p;
+    p.at = n.first_value + i / (width / 2), p.x = first_x + 2 * (i % (width / 2));
+    p.kind = p.at < start ? NewPair::kStoredValue : NewPair::kValue;
+    if (p.kind == NewPair::kStoredValue) return p;
+    const i64 before = i64{c.heads + c.heads / c.group} * c.d + key_head * i64{c.e};
+    p.from = projection(p.at - start, before + p.x);
+    return p;
+  }
+  WICK_DEVICE void load(const Chunk& chunk, NewPair& p) const {
+    if (p.from != nullptr) {
+      p.x0 = p.from[0];
+      if (p.both) p.x1 = p.from[cache.qkv_step];
+      if (p.turn) p.c = *p.cos, p.s = *p.sin;
+    } else if (p.kind == NewPair::kQuery) {
+      const i64 from = batch * c.q_batch + (head + p.at) * c.q_head + query * c.q_query;
+      p.x0 = load_as(c.q, c.dtype, from + p.x * c.q_step);
+      if (p.both) p.x1 = load_as(c.q, c.dtype, from + (p.x + 1) * c.q_step);
+    } else if (p.kind == NewPair::kStoredKey) {
+      p.x0 = widen(keys_at(chunk)[p.at - chunk.first + p.x * c.k_step]);
+      if (p.both) p.x1 = widen(keys_at(chunk)[p.at - chunk.first + (p.x + 1) * c.k_step]);
+    } else if (p.kind == NewPair::kStoredValue) {
+      p.x0 = widen(values_at(chunk)[(p.at - chunk.first) * c.v_key + p.x]);
+      p.x1 = widen(values_at(chunk)[(p.at - chunk.first) * c.v_key + p.x + 1]);
+    }
+  }
+
+  WICK_DEVICE void put_query(const NewPair& p) const {
+    float* to = shared.q + p.at * DecodeShared::padded(c.d) + p.x;
+    if (WICK_AMD && p.both) {  // at once: neighbouring lanes store neighbours
+      *reinterpret_cast<Pack<float, 2>*>(to) = Pack<float, 2>::of({p.x0, p.x1});
+      return;
+    }
+    to[0] = p.x0;
+    if (p.both) to[1] = p.x1;
+  }
+  WICK_DEVICE void put_key(const Chunk& chunk, const NewPair& p) const {
+    const T y0 = narrow<T>(p.x0), y1 = narrow<T>(p.x1);
+    if constexpr (kStaged) {
+      T* to = keys_staged() + p.x * kPitch + (p.at - chunk.first - chunk.column);
+      to[0] = y0;
+      if (p.both) to[kPitch] = y1;
+      if (p.at % 2 == 0 && static_cast<i32>(p.at) + 1 == seen.end) {
+        // Its pair's other key is read, though it counts for nothing.
+        to[1] = T{};
+        if (p.both) to[kPitch + 1] = T{};
+      }
+    } else {
+      float* to = shared.k + (p.at - static_cast<u32>(fresh)) * DecodeShared::padded(c.d) + p.x;
+      to[0] = widen(y0);
+      if (p.both) to[1] = widen(y1);
+    }
+    // The first group of the key's own query stores it.
+    if (p.kind != NewPair::kKey || tile != 0 || p.at != start + query || !chunk.there) return;
+    T* to = const_cast<T*>(keys_at(chunk)) + (p.at - chunk.first);
+    to[p.x * c.k_step] = y0;
+    if (p.both) to[(p.x + 1) * c.k_step] = y1;
+  }
+  WICK_DEVICE void put_value(const Chunk& chunk, const NewPair& p) const {
+    const Pack<T, 2> y = Pack<T, 2>::of({p.x0, p.x1});
+    if constexpr (kStaged) {
+      T* to = values_staged() + p.at % kAttentionChunk * width + (p.x - first_x);
+      *reinterpret_cast<Pack<T, 2>*>(to) = y;
+    } else {
+      float* to = shared.v + (p.at - static_cast<u32>(fresh)) * DecodeShared::padded(c.e) + p.x;
+      to[0] = y[0], to[1] = y[1];
+    }
+    if (p.kind != NewPair::kValue || tile != 0 || first_row != 0 || p.at != start + query) return;
+    if (!chunk.there) return;
+    T* to = const_cast<T*>(values_at(chunk)) + (p.at - chunk.first) * c.v_key;
+    *reinterpret_cast<Pack<T, 2>*>(to + p.x) = y;
+  }
+  WICK_DEVICE void put(const Chunk& chunk, NewPair& p) const {
+    if (p.turn) {
+      const float y0 = p.x0 * p.c - p.x1 * p.s;
+      p.x1 = p.x0 * p.s + p.x1 * p.c;
+      p.x0 = y0;
+    }
+    if (p.kind == NewPair::kQuery) put_query(p);
+    if (p.kind == NewPair::kKey || p.kind == NewPair::kStoredKey) put_key(chunk, p);
+    if (p.kind == NewPair::kValue || p.kind == NewPair::kStoredValue) put_value(chunk, p);
+  }
+  /// Pairs from the `first` on.
+  WICK_DEVICE void load_new(const Chunk& chunk, const NewPairs& n, u32 first) const {
+    const u32 all = n.queries + n.keys + n.values;
+#pragma unroll 1
+    for (u32 i = first + item(); i < all; i += kDecodeItems) {
+      NewPair p = find(n, i);
+      load(chunk, p);
+      put(chunk, p);
+    }
+  }
+
+  // ---- What comes out of the cache, staged ----
+
+  WICK_DEVICE T* keys_staged() const { return reinterpret_cast<T*>(shared.tile); }
+  WICK_DEVICE T* values_staged() const { return keys_staged() + c.d * kPitch; }
+
+  /// Starts copies of the group's keys of a chunk that are in the cache. Keys behind them may be
+  /// being written: the last ones, fewer than 16 bytes, go by pairs.
+  WICK_DEVICE void stage_keys(const Chunk& chunk) const {
+    constexpr u32 kWord = 4 / sizeof(T), kWords = 4;
+    const KeyRange old = old_of(chunk, chunk.own);
+    const T* from = keys_at(chunk);
+    T* to = keys_staged() - chunk.column;
+    const u32 first = static_cast<u32>(old.begin) / kPer;
+    const u32 end = old.empty() ? first : static_cast<u32>(old.end) / kPer;
+    u32 log = 0;
+    while ((1u << log) < end - first) ++log;
+    const u32 piece = (first + (item() & ((1u << log) - 1))) * kPer;
+    if (piece < end * kPer) {
+      for (u32 i = item() >> log; i < c.d; i += kDecodeItems >> log) {
+        start_copy(reinterpret_cast<Bytes16*>(to + i * kPitch + piece),
+                   reinterpret_cast<const Bytes16*>(from + i * c.k_step + piece));
+      }
+    }
+    // With the other key of the last one's pair, which is read though it counts for nothing.
+    const u32 word = end * kPer + item() % kWords * kWord;
+    if (!old.empty() && word < ((static_cast<u32>(old.end) + 1) & ~1u)) {
+      for (u32 i = item() / kWords; i < c.d; i += kDecodeItems / kWords) {
+        start_copy(reinterpret_cast<u32*>(to + i * kPitch + word),
+                   reinterpret_cast<const u32*>(from + i * c.k_step + word));
+      }
+    }
+    end_copies();
+  }
+  WICK_DEVICE void stage_values(const Chunk& chunk) const {
+    const KeyRange old = old_of(chunk, chunk.seen);
+    const T* values = values_at(chunk);
+    u32 log = 0;
+    while ((1u << log) < width / kPer) ++log;
+    const u32 x = (item() & ((1u << log) - 1)) * kPer;
+    if (x < width && some_rows != 0) {
+      for (i32 j = old.begin + static_cast<i32>(item() >> log); j < old.end;
+           j += static_cast<i32>(kDecodeItems >> log)) {
+        const u32 row = static_cast<u32>(j);
+        const T* from = values + row * c.v_key + first_x;
+        start_copy(reinterpret_cast<Bytes16*>(values_staged() + row * width + x),
+                   reinterpret_cast<const Bytes16*>(from + x));
+      }
+    }
+    end_copies();
+  }
+
+  // ---- Chunks ----
+
+  /// Dot products of kRows rows at a time with two neighbouring keys an item.
+  template <u32 kRows>
+  WICK_DEVICE void scores(const Chunk& chunk) {
+    const KeyRange here = kStaged ? chunk.seen : old_of(chunk, chunk.seen);
+    const u32 first = static_cast<u32>(here.begin) / 2, width_of_q = DecodeShared::padded(c.d);
+    const u32 pairs = here.empty() ? 0 : (static_cast<u32>(here.end) + 1) / 2 - first;
+    const u32 wide = (pairs + kTeam - 1) / kTeam * kTeam;
+    for (u32 task = item(); task < wide * ((rows + kRows - 1) / kRows); task += kDecodeItems) {
+      const u32 r = task / wide * kRows, pair = first + task % wide;
+      if (pair >= first + pairs) continue;
+      float a[kRows][2] = {};
+      // An odd last row goes twice.
+      const float* q = shared.q + r * width_of_q;
+      const u32 to_next = r + kRows <= rows ? width_of_q : 0;
+      const i32 d = static_cast<i32>(c.d);
+      if constexpr (kStaged) {
+        add_chain<kRows, kBlock, kTail>(a, keys_staged(), 2 * pair, kAttentionChunk, q, to_next, 0,
+                                        d);
+      } else {
+        add_chain<kRows, kBlock, kTail>(a, keys_at(chunk), 2 * pair, static_cast<u32>(c.k_step), q,
+                                        to_next, 0, d);
+      }
+#pragma unroll
+      for (u32 i = 0; i < kRows; ++i) {
+        if (r + i >= rows) continue;
+        float* to = shared.s + (r + i) * kAttentionChunk + 2 * pair;
+        *reinterpret_cast<Pack<float, 2>*>(to) = Pack<float, 2>::of(a[i]);
+      }
+    }
+  }
+
+  /// The same of the group's keys, one of one row an item, for all parts that compute outputs of
+  /// the row.
+  WICK_DEVICE void share_scores(const Chunk& chunk, u32 round) {
+    if (item() == 0) {
+      expect(shared.inbox, static_cast<u32>(chunk.seen.end - chunk.seen.begin) * some_rows * 4);
+    }
+    const u32 count = chunk.own.empty() ? 0 : static_cast<u32>(chunk.own.end - chunk.own.begin);
+    const u32 log = count <= kTeam ? 5 : 6, key = item() & ((1u << log) - 1);
+    const u32 column = static_cast<u32>(chunk.own.begin) - chunk.column + key;
+    wait_for_parts();  // nobody reads the last chunk's any more
+    if (key < count) {
+      for (u32 r = item() >> log; r < rows; r += kDecodeItems >> log) {
+        const u32 to = r / each_rows * plan.slices;
+        float* s = shared.s + r * kAttentionChunk + chunk.own.begin + key;
+        const float a =
+            single_chain<kPitch>(keys_staged() + column, shared.q + r * DecodeShared::padded(c.d),
+                                 0, static_cast<i32>(c.d));
+        for (u32 i = 0; i < plan.slices; ++i) send(to + i, s, shared.inbox, a);
+      }
+    }
+    wait_for_inbox(shared.inbox, round);
+  }
+
+  /// The same for fresh keys, one an item, by items that have nothing else to do if there are any.
+  WICK_DEVICE void fresh_scores(const Chunk& chunk) {
+    const KeyRange here = chunk.seen;
+    const i32 first = larger(here.begin, old_of(chunk, here).end);
+    const u32 count = static_cast<u32>(larger(here.end - first, 0));
+    for (u32 task = kDecodeItems - 1 - item(); task < count * rows; task += kDecodeItems) {
+      const u32 r = task / count, key = static_cast<u32>(first) + task % count;
+      const u32 at = chunk.first + key - static_cast<u32>(fresh);
+      const float* of = shared.k + at * DecodeShared::padded(c.d);
+      const float* q = shared.q + r * DecodeShared::padded(c.d);
+      float a = 0.0f;
+#pragma unroll 16
+      for (u32 i = 0; i < c.d; ++i) a = fma(q[i], of[i], a);
+      shared.s[r * kAttentionChunk + key] = a;
+    }
+  }
+
+  WICK_DEVICE void load_row(u32 r, float (&s)[8]) const {
+    const auto* row = reinterpret_cast<const Pack<float, 4>*>(shared.s + r * kAttentionChunk);
+    const Pack<float, 4> low = row[lane()], high = row[kTeam + lane()];
+#pragma unroll
+    for (u32 i = 0; i < 4; ++i) s[i] = low[i], s[4 + i] = high[i];
+  }
+
+  /// Exponentials in place of dot products, a team a row.
+  WICK_DEVICE void softmax(const Chunk& chunk) {
+    for (u32 r = first_row + team(); r < first_row + some_rows; r += kDecodeTeams) {
+      float s[8];
+      load_row(r, s);
+      const float largest = chunk_exponentials(c, s, chunk.seen);
+      auto* row = reinterpret_cast<Pack<float, 4>*>(shared.s + r * kAttentionChunk);
+      row[lane()] = Pack<float, 4>::of({s[0], s[1], s[2], s[3]});
+      row[kTeam + lane()] = Pack<float, 4>::of({s[4], s[5], s[6], s[7]});
+      if (lane() == 0) shared.soft[2 * r] = largest;
+    }
+  }
+
+  /// Their sums, by teams that have little else to do if there are any.
+  WICK_DEVICE void sum_rows() {
+    const u32 after = kDecodeTeams - 1 - team();
+    for (u32 r = first_row + after; r < first_row + some_rows; r += kDecodeTeams) {
+      float e[8];
+      load_row(r, e);
+      const float sum = chunk_sum(e);
+      if (lane() == 0) shared.soft[2 * r + 1] = sum;
+    }
+  }
+
+  WICK_DEVICE u64 row_number(u32 r) const {
+    return (u64{batch} * c.heads + head + r) * c.queries + query;
+  }
+  WICK_DEVICE void store(u32 r, u32 x, float y) const {
+    store_as(c.out, c.dtype,
+             batch * c.out_batch + (head + r) * c.out_head + query * c.out_query + x * c.out_step,
+             y);
+  }
+
+  /// The blocks behind a row's values: the caller is the only group that does it.
+  WICK_DEVICE void store_dead_blocks() const {
+    if (plan.blocks.q == nullptr) return;
+    const u32 blocks = c.heads * c.e / 32, padded = plan.blocks.padded, dead = padded - blocks;
+    for (u32 i = item(); i < c.batch * c.queries * dead * 8; i += kDecodeItems) {
+      const u32 at = i / 8 / dead * padded + blocks + i / 8 % dead;
+      reinterpret_cast<u32*>(plan.blocks.q)[at * 8 + i % 8] = 0;
+      if (i % 8 == 0) plan.blocks.scales[at] = {0.0f, 0};
+    }
+  }
+
+  /// Neighbours of a row's result to where it is wanted. All lanes of a team come here with
+  /// neighbours of one row.
+  template <u32 kWide>
+  WICK_DEVICE void put_result(u32 r, u32 x, const float (&y)[kWide]) const {
+    if (plan.blocks.q != nullptr) {
+      store_in_block(plan.blocks, token + query, x < c.e ? (head + r) * c.e + x : ~0u, y);
+    } else if (x < c.e) {
+#pragma unroll
+      for (u32 i = 0; i < kWide; ++i) store(r, x + i, y[i]);
+    }
+  }
+
+  /// Neighbours of a chunk's output: to their place if there is no other chunk, else to the parts.
+  template <u32 kWide>
+  WICK_DEVICE void put_output(const Chunk& chunk, u32 r, u32 x, const float (&o)[kWide],
+                              const AttentionParts& parts) const {
+    if (end_chunk() - first_chunk() == 1) {
+      const float l = shared.soft[2 * r + 1];
+      float y[kWide];
+#pragma unroll
+      for (u32 i = 0; i < kWide; ++i) y[i] = o[i] / l;
+      put_result(r, x, y);
+      return;
+    }
+    if (x >= c.e) return;
+    const u64 at = row_number(r) * parts.chunks + chunk.first / kAttentionChunk;
+    *reinterpret_cast<Pack<float, kWide>*>(parts.out + at * c.e + x) = Pack<float, kWide>::of(o);
+    if (x == first_x) {
+      *reinterpret_cast<Pack<float, 2>*>(parts.largest_sum + 2 * at) =
+          Pack<float, 2>::of({shared.soft[2 * r], shared.soft[2 * r + 1]});
+    }
+  }
+
+  /// The chunk's output, two neighbouring elements of kRows rows an item. All items come here.
+  template <u32 kRows>
+  WICK_DEVICE void outputs(const Chunk& chunk, const AttentionParts& parts) {
+    const KeyRange here = chunk.seen, old = kStaged ? here : old_of(chunk, here);
+    const u32 wide = (c.e / 2 + kTeam - 1) / kTeam * kTeam;
+    const u32 tasks = wide * ((rows + kRows - 1) / kRows);
+    for (u32 round = 0; round < tasks; round += kDecodeItems) {
+      const u32 task = round + item(), r = task / wide * kRows, x = 2 * (task % wide);
+      float o[kRows][2] = {};
+      if (task < tasks && x < c.e) {
+        const float* e = shared.s + r * kAttentionChunk;
+        const u32 to_next = r + kRows <= rows ? kAttentionChunk : 0;
+        if constexpr (kStaged) {
+          add_chain<kRows, kBlock, kTail>(o, values_staged(), x, c.e, e, to_next, old.begin,
+                                          old.end);
+        } else {
+          add_chain<kRows, kBlock, kTail>(o, values_at(chunk), x, static_cast<u32>(c.v_key), e,
+                                          to_next, old.begin, old.end);
+          for (i32 key = larger(here.begin, old.end); key < here.end; ++key) {
+            const u32 at = chunk.first + static_cast<u32>(key - fresh);
+            const auto vv = *reinterpret_cast<const Pack<float, 2>*>(
+                shared.v + at * DecodeShared::padded(c.e) + x);
+#pragma unroll
+            for (u32 i = 0; i < kRows; ++i) {
+              o[i][0] = fma(e[i * to_next + key], vv[0], o[i][0]);
+              o[i][1] = fma(e[i * to_next + key], vv[1], o[i][1]);
+            }
+          }
+        }
+      }
+      if (round == 0) {
+        sum_rows();
+        sync();
+      }
+#pragma unroll
+      for (u32 i = 0; i < kRows; ++i) {
+        if (task < tasks && r + i < rows) put_output(chunk, r + i, x, o[i], parts);
+      }
+    }
+  }
+
+  /// The same of the group's elements and rows, one element of one row an item.
+  WICK_DEVICE void own_outputs(const Chunk& chunk, const AttentionParts& parts) {
+    const u32 r = first_row + team();
+    const bool mine = team() < some_rows;
+    const float o[1] = {mine ? single_chain<kPartWidth>(values_staged() + lane(),
+                                                        shared.s + r * kAttentionChunk,
+                                                        chunk.seen.begin, chunk.seen.end)
+                             : 0.0f};
+    sum_rows();
+    sync();
+    if (mine) put_output(chunk, r, first_x + lane(), o, parts);
+  }
+
+  /// All of the group's chunks; what is new in the first one is there. Staged: that one's copies
+  /// are under way, and a chunk's keys arrive while the one before is multiplied with its values,
+  /// and its values afterwards.
+  WICK_DEVICE void attend(Chunk chunk, NewPairs fresh_pairs, const AttentionParts& parts) {
+    const u32 end = end_chunk();
+    u32 first_new = 2 * kDecodeItems, round = 0;  // those before are there
+    for (u32 number = own_chunk(); number < end; number += plan.splits) {
+      const bool more = number + plan.splits < end;
+      const u32 next_page = more ? page_of(number + plan.splits) : 0;  // on its way meanwhile
+      if (!chunk.there && item() == 0) {
+        report(c.pages.faults, kIdOutOfRange, c.pages.note, page_of(number));
+      }
+      load_new(chunk, fresh_pairs, first_new);
+      if constexpr (kStaged) wait_for_copies<1>();
+      sync();
+      if constexpr (kShared) {
+        share_scores(chunk, round++);
+      } else {
+        if (plan.rows == 1) {
+          scores<1>(chunk);
+        } else {
+          scores<2>(chunk);
+        }
+        if constexpr (!kStaged) fresh_scores(chunk);
+        sync();
+      }
+      Chunk next = chunk;
+      if (more) next = chunk_at(number + plan.splits, next_page);
+      if constexpr (kStaged) {
+        if (more) {
+          stage_keys(next);
+        } else {
+          end_copies();
+        }
+      }
+      softmax(chunk);
+      if constexpr (kStaged) wait_for_copies<1>();
+      sync();
+      if constexpr (kShared) {
+        own_outputs(chunk, parts);
+      } else if (plan.rows == 1) {
+        outputs<1>(chunk, parts);
+      } else {
+        outputs<2>(chunk, parts);
+      }
+      if (!more) break;
+      if constexpr (kShared) arrive_at_parts();
+      sync();
+      if constexpr (kStaged) stage_values(next);
+      chunk = next;
+      fresh_pairs = new_pairs(chunk, false);
+      first_new = 0;
+    }
+  }
+};
+
+}  // namespace wick::gpu

@@ -1,0 +1,144 @@
+#pragma once
+
+// Chains of fma for decode.gpu: one product after another, with loads of the next ones under way.
+
+#include "wick/backend/gpu/kernels/device/element.h"
+
+namespace wick::gpu {
+
+/// a[r][0], a[r][1] += factors[r · row + i] · the two elements at base[i · step + offset], i from
+/// first to end, one after another, for kRows rows. Loads of one block are under way while the one
+/// before is added; what is left in the end comes in blocks of kTail. All of it lies within 4 GiB.
+template <u32 kRows, u32 kBlock, u32 kTail, class T>
+WICK_DEVICE void add_chain(float (&a)[kRows][2], const T* base, u32 offset, u32 step,
+                           const float* factors, u32 row, i32 first, i32 end) {
+  u32 at = (static_cast<u32>(first) * step + offset) * sizeof(T);
+  const u32 step_bytes = step * sizeof(T);
+  const auto load = [&]() WICK_INLINE {
+    const auto x = *reinterpret_cast<const Pack<T, 2>*>(reinterpret_cast<const char*>(base) + at);
+    at += step_bytes;
+    return x;
+  };
+  const auto add = [&](const Pack<T, 2>& x, u32 r, float factor) WICK_INLINE {
+    a[r][0] = fma(factor, x[0], a[r][0]);
+    a[r][1] = fma(factor, x[1], a[r][1]);
+  };
+  i32 i = first;
+#pragma unroll 1
+  for (; i < end && i % 4 != 0; ++i) {
+    const Pack<T, 2> x = load();
+#pragma unroll
+    for (u32 r = 0; r < kRows; ++r) add(x, r, factors[r * row + i]);
+  }
+  constexpr i32 kWhole = kBlock;
+  Pack<T, 2> now[kBlock] = {}, next[kBlock] = {};
+#pragma unroll 1
+  for (i32 ahead = i; ahead + kWhole <= end || i < ahead; ahead += kWhole) {
+    if (ahead + kWhole <= end) {
+#pragma unroll
+      for (u32 n = 0; n < kBlock; ++n) next[n] = load();
+    }
+    if (i < ahead) {
+#pragma unroll
+      for (u32 n = 0; n < kBlock; n += 4) {
+#pragma unroll
+        for (u32 r = 0; r < kRows; ++r) {
+          const auto f = *reinterpret_cast<const Pack<float, 4>*>(factors + r * row + i + n);
+#pragma unroll
+          for (u32 j = 0; j < 4; ++j) add(now[n + j], r, f[j]);
+        }
+      }
+      i += kWhole;
+    }
+    if (ahead + kWhole > end) break;
+#pragma unroll
+    for (u32 n = 0; n < kBlock; ++n) now[n] = next[n];
+  }
+#pragma unroll 1
+  for (; i < end; i += static_cast<i32>(kTail)) {
+    Pack<T, 2> x[kTail];
+#pragma unroll
+    for (u32 n = 0; n < kTail; ++n) {
+      if (i + static_cast<i32>(n) < end) x[n] = load();
+    }
+#pragma unroll
+    for (u32 n = 0; n < kTail; ++n) {
+      if (i + static_cast<i32>(n) < end) {
+#pragma unroll
+        for (u32 r = 0; r < kRows; ++r) add(x[n], r, factors[r * row + i + n]);
+      }
+    }
+  }
+}
+
+/// factors[i] · base[i · kStep] added up, i from first to end, one after another: for items that
+/// have little to do at once, where what counts is how soon the chain ends. Whole fours are read,
+/// also behind the end. A block's loads are under way while the one before is added: they stay as
+/// they were stored until then, and none waits for a branch.
+template <u32 kStep, class T>
+WICK_DEVICE float single_chain(const T* base, const float* factors, i32 first, i32 end) {
+  constexpr i32 kBlock = 16;
+  struct Block {
+    u32 x[kBlock];
+    Pack<float, 4> f[kBlock / 4];
+  };
+  const auto stored = [](T x) WICK_INLINE -> u32 {
+    if constexpr (sizeof(T) == 4) {
+      return f32_bits(x);
+    } else {
+      return x.bits;
+    }
+  };
+  const auto value = [](u32 x) WICK_INLINE -> float {
+    if constexpr (sizeof(T) == 4) {
+      return bits_f32(x);
+    } else {
+      return widen(__builtin_bit_cast(T, static_cast<u16>(x)));
+    }
+  };
+  float a = 0.0f;
+  i32 i = first;
+#pragma unroll 1
+  for (; i < end && i % 4 != 0; ++i) a = fma(factors[i], widen(base[i * i32{kStep}]), a);
+  const i32 blocks = (end - i) / kBlock, start = i;
+  const auto load = [&](Block& to, i32 block) WICK_INLINE {
+    const i32 at = start + (block < blocks ? block : blocks - 1) * kBlock;
+    const T* from = base + at * i32{kStep};
+#pragma unroll
+    for (u32 n = 0; n < kBlock; ++n) to.x[n] = stored(from[n * kStep]);
+#pragma unroll
+    for (u32 n = 0; n < kBlock / 4; ++n) {
+      to.f[n] = *reinterpret_cast<const Pack<float, 4>*>(factors + at + 4 * n);
+    }
+  };
+  const auto add = [&](const Block& y) WICK_INLINE {
+#pragma unroll
+    for (u32 n = 0; n < kBlock; ++n) a = fma(y.f[n / 4][n % 4], value(y.x[n]), a);
+  };
+  if (blocks > 0) {
+    Block even, odd;
+    load(even, 0);
+#pragma unroll 1
+    for (i32 block = 0; block < blocks; block += 2) {
+      load(odd, block + 1);
+      add(even);
+      load(even, block + 2);
+      if (block + 1 < blocks) add(odd);
+    }
+    i += blocks * kBlock;
+  }
+#pragma unroll 1
+  for (; i < end; i += 4) {
+    const auto f = *reinterpret_cast<const Pack<float, 4>*>(factors + i);
+    u32 x[4];
+#pragma unroll
+    for (i32 n = 0; n < 4; ++n) x[n] = stored(base[(i + n) * i32{kStep}]);
+#pragma unroll
+    for (i32 n = 0; n < 4; ++n) {
+      if (i + n < end) a = fma(f[static_cast<u32>(n)], value(x[n]), a);
+    }
+  }
+  return a;
+}
+
+}  // namespace wick::gpu

@@ -1,0 +1,193 @@
+#pragma once
+
+// What NVIDIA's Hopper has of its own: matrix multiplication by four warps at once with operands in
+// shared memory, copies of boxes of a matrix to there, and barriers that count what they copied.
+// Source: PTX ISA 8.0, "Asynchronous Warpgroup Level Matrix Instructions", "Data Movement and
+// Conversion Instructions: Tensor copy", "Parallel Synchronization: mbarrier".
+
+#include "wick/backend/gpu/kernels/device/device.h"
+#include "wick/backend/gpu/kernels/layout/copy_map.h"
+
+#if !WICK_AMD && defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#define WICK_WIDE_UNIT 1
+
+namespace wick::gpu {
+
+/// An address in shared memory as instructions take it.
+// ---- Barriers in shared memory: a phase ends when all have arrived and all bytes have come.
+
+struct alignas(8) Barrier {
+  u64 state;
+};
+WICK_DEVICE void init(Barrier& b, u32 arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(&b)), "r"(arrivals)
+               : "memory");
+}
+/// Barriers that this item has initialised are seen by copies and by the other items behind the
+/// next sync().
+WICK_DEVICE void publish_barriers() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+WICK_DEVICE void arrive(Barrier& b) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(&b)) : "memory");
+}
+/// Arrives, and says how many bytes the phase waits for.
+WICK_DEVICE void arrive_for(Barrier& b, u32 bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(&b)),
+               "r"(bytes)
+               : "memory");
+}
+/// Until the phase of this parity has ended; at a fresh barrier the one before the first has.
+WICK_DEVICE void wait(Barrier& b, u32 parity) {
+  u32 done = 0;
+  do {
+    asm volatile(
+        "{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+        "selp.u32 %0, 1, 0, p;\n}"
+        : "=r"(done)
+        : "r"(shared_address(&b)), "r"(parity)
+        : "memory");
+  } while (done == 0);
+}
+
+// ---- Copies.
+
+/// A kernel's parameter that copies read, too.
+#define WICK_COPY_MAP const __grid_constant__ wick::gpu::CopyMap
+
+/// Copies the box at these coordinates, the first along neighbours in memory; zeros for what lies
+/// outside. Its bytes count at the barrier.
+WICK_DEVICE void copy_box(void* to, const CopyMap& map, i32 x, i32 y, i32 z, Barrier& b) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], "
+      "[%1, {%2, %3, %4}], [%5];" ::"r"(shared_address(to)),
+      "l"(&map), "r"(x), "r"(y), "r"(z), "r"(shared_address(&b))
+      : "memory");
+}
+
+// ---- Registers: a group's warps in fours.
+
+/// Every four warps of a group in one branch each, of which this is the first thing done.
+template <u32 kRegisters>
+WICK_DEVICE void give_registers() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+template <u32 kRegisters>
+WICK_DEVICE void take_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+
+// ---- Multiplication by four warps: 64 rows of a, 16 of k; the products are under way until waited
+// for, and what they add to must not be touched.
+
+/// An operand's first 8 KiB in shared memory, 128 bytes a line, whose pieces of 16 bytes the copy
+/// has mixed: piece c of line r lies at c ^ r % 8. Lines are rows with 64 of k each, eight lines of
+/// which are 1 KiB; or, turned, 64 of k with 64 rows each, and further rows 8 KiB behind.
+template <bool kTurned>
+WICK_DEVICE u64 describe(u32 address) {
+  constexpr u64 kMixed = u64{1} << 62, kEightLines = u64{1024 >> 4} << 32;
+  constexpr u64 kMoreRows = u64{kTurned ? 8192 >> 4 : 1} << 16;
+  return kMixed | kEightLines | kMoreRows | (address & 0x3ffffu) >> 4;
+}
+/// What to add to a description for the next 16 of k.
+template <bool kTurned>
+inline constexpr u64 kNextK = (kTurned ? 16 * 128 : 16 * 2) >> 4;
+
+WICK_DEVICE void begin_multiply() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+WICK_DEVICE void commit_multiply() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+/// Until at most so many of the commits are under way.
+template <u32 kMost>
+WICK_DEVICE void wait_multiply() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kMost) : "memory");
+}
+/// From here on, behind a wait, the sums may be used.
+template <u32 kCount>
+WICK_DEVICE void settle(float (&d)[kCount]) {
+#pragma unroll
+  for (u32 i = 0; i < kCount; ++i) asm volatile("" : "+f"(d[i])::"memory");
+}
+
+#define WICK_EIGHT(i)                                                                         \
+  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), \
+      "+f"(d[i + 6]), "+f"(d[i + 7])
+
+/// d = a·bᵀ, or d += a·bᵀ where `add` isn't 0: 128 rows of b. kTurn: 1 where an operand is turned.
+template <class T, u32 kTurnA, u32 kTurnB>
+WICK_DEVICE void wide_multiply(float (&d)[64], u64 a, u64 b, u32 add) {
+  if constexpr (kSame<T, bf16>) {
+    asm volatile(
+        "{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 "
+        "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, "
+        "%18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, "
+        "%34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, "
+        "%50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, %64, %65, p, 1, 1, "
+        "%67, %68;\n}"
+        : WICK_EIGHT(0), WICK_EIGHT(8), WICK_EIGHT(16), WICK_EIGHT(24), WICK_EIGHT(32),
+          WICK_EIGHT(40), WICK_EIGHT(48), WICK_EIGHT(56)
+        : "l"(a), "l"(b), "r"(add), "n"(kTurnA), "n"(kTurnB));
+  } else {
+    asm volatile(
+        "{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 "
+        "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, "
+        "%18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, "
+        "%34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, "
+        "%50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, %64, %65, p, 1, 1, "
+        "%67, %68;\n}"
+        : WICK_EIGHT(0), WICK_EIGHT(8), WICK_EIGHT(16), WICK_EIGHT(24), WICK_EIGHT(32),
+          WICK_EIGHT(40), WICK_EIGHT(48), WICK_EIGHT(56)
+        : "l"(a), "l"(b), "r"(add), "n"(kTurnA), "n"(kTurnB));
+  }
+}
+/// 256 rows of b.
+template <class T, u32 kTurnA, u32 kTurnB>
+WICK_DEVICE void wide_multiply(float (&d)[128], u64 a, u64 b, u32 add) {
+  if constexpr (kSame<T, bf16>) {
+    asm volatile(
+        "{\n.reg .pred p;\nsetp.ne.b32 p, %130, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 "
+        "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, "
+        "%18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, "
+        "%34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, "
+        "%50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, %64, %65, "
+        "%66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, "
+        "%82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, %96, %97, "
+        "%98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "
+        "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, "
+        "%125, %126, %127}, %128, %129, p, 1, 1, %131, %132;\n}"
+        : WICK_EIGHT(0), WICK_EIGHT(8), WICK_EIGHT(16), WICK_EIGHT(24), WICK_EIGHT(32),
+          WICK_EIGHT(40), WICK_EIGHT(48), WICK_EIGHT(56), WICK_EIGHT(64), WICK_EIGHT(72),
+          WICK_EIGHT(80), WICK_EIGHT(88), WICK_EIGHT(96), WICK_EIGHT(104), WICK_EIGHT(112),
+          WICK_EIGHT(120)
+        : "l"(a), "l"(b), "r"(add), "n"(kTurnA), "n"(kTurnB));
+  } else {
+    asm volatile(
+        "{\n.reg .pred p;\nsetp.ne.b32 p, %130, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 "
+        "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, "
+        "%18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, "
+        "%34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, "
+        "%50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, %64, %65, "
+        "%66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, "
+        "%82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, %96, %97, "
+        "%98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "
+        "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, "
+        "%125, %126, %127}, %128, %129, p, 1, 1, %131, %132;\n}"
+        : WICK_EIGHT(0), WICK_EIGHT(8), WICK_EIGHT(16), WICK_EIGHT(24), WICK_EIGHT(32),
+          WICK_EIGHT(40), WICK_EIGHT(48), WICK_EIGHT(56), WICK_EIGHT(64), WICK_EIGHT(72),
+          WICK_EIGHT(80), WICK_EIGHT(88), WICK_EIGHT(96), WICK_EIGHT(104), WICK_EIGHT(112),
+          WICK_EIGHT(120)
+        : "l"(a), "l"(b), "r"(add), "n"(kTurnA), "n"(kTurnB));
+  }
+}
+
+#undef WICK_EIGHT
+
+}  // namespace wick::gpu
+
+#else
+#define WICK_WIDE_UNIT 0
+#endif

@@ -1,0 +1,199 @@
+#pragma once
+
+// Main loops: the sums of a tile of a product, one implementation for each matrix unit.
+//
+// A loop is a class with
+//   kM, kN            rows of a and of b that a group multiplies
+//   kLoopItems        items of the group
+//   kSharedWords      words of shared memory, 16-byte aligned
+//   run(a, b, k, shared)   multiplies rows of a and b along k, all items together
+//   each(visit)       visit(row, column, sums): the item's sums, four neighbouring columns a time
+// so that kernels choose one by the types alone and differ in what they do with the sums.
+//
+// This file: the operands, and PlainLoop, for every dtype and architecture.
+
+#include "wick/backend/gpu/kernels/device/element.h"
+#include "wick/backend/gpu/kernels/linear/product_store.h"
+
+namespace wick::gpu {
+
+inline constexpr u32 kLoopItems = 256;
+
+/// Rows of a matrix from a tile's first on: `rows` of them exist.
+template <class T>
+struct TileRows {
+  const T* data;
+  i64 row_stride, k_stride;
+  u32 rows;
+};
+
+// ---- What is added: floats in f32 or f64, integers modulo 2^32 or 2^64.
+
+WICK_DEVICE u32 widen(u8 x) { return x; }
+WICK_DEVICE u32 widen(i16 x) { return static_cast<u32>(i32{x}); }
+WICK_DEVICE u32 widen(u32 x) { return x; }
+WICK_DEVICE u64 widen(i64 x) { return static_cast<u64>(x); }
+
+WICK_DEVICE float multiply_add(float a, float b, float sum) { return fma(a, b, sum); }
+WICK_DEVICE double multiply_add(double a, double b, double sum) { return fma(a, b, sum); }
+WICK_DEVICE u32 multiply_add(u32 a, u32 b, u32 sum) { return a * b + sum; }
+WICK_DEVICE u64 multiply_add(u64 a, u64 b, u64 sum) { return a * b + sum; }
+
+/// A tile's rows on their way to shared memory, kOfK of k at a time, widened and turned: there
+/// the rows of one k are neighbours. Neighbouring items read neighbours in memory, be those rows or
+/// k; of k an item has several neighbouring rows, which it stores at once.
+template <class T, u32 kRows, u32 kOfK>
+class PlainStage {
+ public:
+  using Sum = decltype(widen(T()));
+  static constexpr u32 kTile = kRows, kDepth = kOfK;
+  static constexpr u32 kTogether = 16 / sizeof(Sum), kPitch = kRows + kTogether;
+  static constexpr u32 kElems = kPitch * kDepth;
+
+  WICK_DEVICE explicit PlainStage(const TileRows<T>& from) : k_stride_(from.k_stride) {
+    along_k_ = from.row_stride != 1;
+    row_ = along_k_ ? item() / kDepth * kTogether : item() % kRows;
+    k_ = along_k_ ? item() % kDepth : item() / kRows;
+    for (u32 s = 0; s < kEach; ++s) {
+      const u32 row = row_ + row_step(s) < from.rows ? row_ + row_step(s) : from.rows - 1;
+      at_[s] = from.data + row * from.row_stride + (k_ + k_step(s)) * k_stride_;
+    }
+  }
+
+  /// The next elements; zeros behind the last `left` k.
+  WICK_DEVICE void load(u32 left) {
+#pragma unroll
+    for (u32 s = 0; s < kEach; ++s) {
+      held_[s] = T{};
+      if (k_ + k_step(s) < left) held_[s] = *at_[s];
+      at_[s] += kDepth * k_stride_;
+    }
+  }
+  WICK_DEVICE void store(Sum* shared) const {
+    Sum* const to = shared + k_ * kPitch + row_;
+    if (along_k_) {
+#pragma unroll
+      for (u32 s = 0; s < kEach; s += kTogether) {
+        Together rows;
+#pragma unroll
+        for (u32 i = 0; i < kTogether; ++i) rows.v[i] = widen(held_[s + i]);
+        store_whole(reinterpret_cast<Bytes16*>(to + row_step(s)),
+                    __builtin_bit_cast(Bytes16, rows));
+      }
+    } else {
+#pragma unroll
+      for (u32 s = 0; s < kEach; ++s) to[k_step(s) * kPitch] = widen(held_[s]);
+    }
+  }
+
+ private:
+  static constexpr u32 kEach = kRows * kDepth / kLoopItems;
+  static_assert(kEach % kTogether == 0);
+  struct alignas(16) Together {
+    Sum v[kTogether];
+  };
+  WICK_DEVICE u32 row_step(u32 s) const {
+    return along_k_ ? s / kTogether * (kLoopItems / kDepth * kTogether) + s % kTogether : 0;
+  }
+  WICK_DEVICE u32 k_step(u32 s) const { return along_k_ ? 0 : s * (kLoopItems / kRows); }
+
+  const T* at_[kEach];
+  T held_[kEach];
+  i64 k_stride_;
+  u32 row_, k_;
+  bool along_k_;
+};
+
+/// Fused multiply-adds, in the order of k: f32, f64 and integer sums have the CPU's bits.
+///
+/// A team has a quarter of the tile's rows and half of its columns; a lane has blocks of 4 by 4.
+template <class StageA, class StageB>
+class PlainLoop {
+ public:
+  static constexpr u32 kTile = StageA::kTile, kM = kTile, kN = kTile, kDepth = StageA::kDepth;
+  using Sum = typename StageA::Sum;
+  // Of deep slabs one, for as many barriers and as much shared memory.
+  static constexpr u32 kSlabs = kDepth * sizeof(Sum) > 64 ? 1 : 2;
+  static constexpr u32 kSlabElems = StageA::kElems + StageB::kElems;
+  static constexpr u32 kSharedWords = kSlabs * kSlabElems * sizeof(Sum) / 4;
+
+  /// One slab is multiplied, one is on its way through registers: that one's loads stand in front
+  /// of the products, and behind the last slab they load nothing, so that no compiler moves them.
+  template <class A, class B>
+  WICK_DEVICE void run(const TileRows<A>& a, const TileRows<B>& b, u32 k, u32* shared_words) {
+    Sum* const shared = reinterpret_cast<Sum*>(shared_words);
+    StageA stage_a(a);
+    StageB stage_b(b);
+    const u32 slabs = (k + kDepth - 1) / kDepth;
+    stage_a.load(k);
+    stage_b.load(k);
+    for (u32 slab = 0; slab < slabs; ++slab) {
+      Sum* const now = shared + slab % kSlabs * kSlabElems;
+      if (kSlabs == 1 && slab > 0) sync();
+      stage_a.store(now);
+      stage_b.store(now + StageA::kElems);
+      sync();
+      stage_a.load(left(slab + 1, k));
+      stage_b.load(left(slab + 1, k));
+      multiply(now, now + StageA::kElems);
+    }
+  }
+
+  template <class Visit>
+  WICK_DEVICE void each(Visit&& visit) const {
+#pragma unroll
+    for (u32 i = 0; i < kBlocks * 4; ++i) {
+#pragma unroll
+      for (u32 j = 0; j < kBlocks; ++j) {
+        visit(first_row() + i / 4 * 16 + i % 4, first_column() + j * 32, &sums_[i][4 * j]);
+      }
+    }
+  }
+
+ private:
+  static constexpr u32 kBlocks = kTile / 64;
+  // Of a slab: more takes registers.
+  static constexpr u32 kUnrolled = kTile == 128 ? kDepth : 4;
+  WICK_DEVICE static u32 first_row() { return team() / 2 * (kM / 4) + lane() / 8 * 4; }
+  WICK_DEVICE static u32 first_column() { return team() % 2 * (kN / 2) + lane() % 8 * 4; }
+  /// k from a slab's first on.
+  WICK_DEVICE static u32 left(u32 slab, u32 k) { return slab * kDepth < k ? k - slab * kDepth : 0; }
+
+  WICK_DEVICE void multiply(const Sum* a, const Sum* b) {
+#pragma unroll kUnrolled
+    for (u32 p = 0; p < kDepth; ++p) {
+      Four<Sum> x[kBlocks], y[kBlocks];
+#pragma unroll
+      for (u32 i = 0; i < kBlocks; ++i) {
+        x[i] = *reinterpret_cast<const Four<Sum>*>(a + p * StageA::kPitch + first_row() + i * 16);
+        y[i] =
+            *reinterpret_cast<const Four<Sum>*>(b + p * StageB::kPitch + first_column() + i * 32);
+      }
+#pragma unroll
+      for (u32 i = 0; i < kBlocks * 4; ++i) {
+#pragma unroll
+        for (u32 j = 0; j < kBlocks * 4; ++j) {
+          sums_[i][j] = multiply_add(x[i / 4].v[i % 4], y[j / 4].v[j % 4], sums_[i][j]);
+        }
+      }
+    }
+  }
+
+  Sum sums_[kBlocks * 4][kBlocks * 4] = {};
+};
+
+/// A kernel's work: the loop for its tile, then the stores. T: how a's elements are stored.
+template <class T, class A, class B, class Loop, class Shared>
+WICK_DEVICE void multiply_tile(Loop& loop, void* out, const A* a, const B* b, const Product& p,
+                               Shared* shared) {
+  TilePlace place(group(), (p.m + Loop::kM - 1) / Loop::kM, (p.n + Loop::kN - 1) / Loop::kN);
+  place.matrix += p.first;
+  i64 start[4];
+  p.batch.locate(place.matrix, start);
+  const u32 row = place.row * Loop::kM, column = place.column * Loop::kN;
+  loop.run(TileRows<A>{a + start[1] + row * p.a_row, p.a_row, p.a_k, p.m - row},
+           TileRows<B>{b + start[2] + column * p.b_row, p.b_row, p.b_k, p.n - column}, p.k, shared);
+  store_tile<T>(loop, out, p, start, place);
+}
+
+}  // namespace wick::gpu

@@ -1,0 +1,364 @@
+#pragma once
+
+// Products of tiles by matrix units for bytes: what the kernels for a few columns and for many have
+// in common.
+
+#include "wick/backend/gpu/kernels/device/imma.h"
+#include "wick/backend/gpu/kernels/linear/quantized.h"
+
+#if defined(WICK_BYTE_UNIT)
+
+namespace wick::gpu {
+
+WICK_DEVICE u32 wave_lane() { return item() % ByteUnit::kWave; }
+WICK_DEVICE u32 wave() { return item() / ByteUnit::kWave; }
+
+/// Where 16 lanes side by side take a half or less of 16 bytes each of 16 rows or columns, their
+/// halves lie in shared memory the other way round in every second eight, clear of the others'
+/// banks. What to add to a word's number, by exclusive or.
+WICK_DEVICE u32 turned(u32 row) {
+  constexpr bool kTurned = ByteUnit::kColumns == 16 && ByteUnit::kWords < 4;
+  return kTurned ? row / 8 % 2 * 2 : 0;
+}
+/// So, too, of q6_k's high bits, of which lanes take at most a half.
+WICK_DEVICE u32 turned_high(u32 row) { return ByteUnit::kColumns == 16 ? row / 8 % 2 * 2 : 0; }
+/// `turn`: what one of these says.
+WICK_DEVICE void put_turned(u8* to, u32 turn, const Bytes16& x) {
+  *reinterpret_cast<Bytes16*>(to) = {{turn != 0 ? x.w[2] : x.w[0], turn != 0 ? x.w[3] : x.w[1],
+                                      turn != 0 ? x.w[0] : x.w[2], turn != 0 ? x.w[1] : x.w[3]}};
+}
+
+/// Neighbouring words at once.
+template <u32 kCount, bool kStreamed>
+WICK_DEVICE void load_words(u32* to, const u32* from) {
+  if constexpr (kCount == 8) {
+    load_words<4, kStreamed>(to, from);
+    load_words<4, kStreamed>(to + 4, from + 4);
+  } else if constexpr (kCount == 4) {
+    Bytes16 x;
+    if constexpr (kStreamed) {
+      x = load_streamed(reinterpret_cast<const Bytes16*>(from));
+    } else {
+      x = *reinterpret_cast<const Bytes16*>(from);
+    }
+#pragma unroll
+    for (u32 i = 0; i < 4; ++i) to[i] = x.w[i];
+  } else if constexpr (kCount == 2) {
+    const u64 x = *reinterpret_cast<const u64*>(from);
+    to[0] = static_cast<u32>(x);
+    to[1] = static_cast<u32>(x >> 32);
+  } else {
+    to[0] = *from;
+  }
+}
+
+/// What a lane brings of the quants of a block of 16 rows, as it lies in a unit.
+template <class Q>
+struct BlockWords {
+  using Unit = ByteUnit;
+  static constexpr u32 kSlots = ByteUnit::kSlots, kWords = ByteUnit::kWords;
+  static constexpr bool kWhole = kSame<Q, Q8_0>, kSix = kSame<Q, Q6_K>;
+  static constexpr u32 kHighWords = kWords == 4 ? 2 : 1;  // q6_k: a word serves two of nibbles
+  u32 w[kSlots][kWhole ? 2 * kWords : kWords];
+  u32 high[kSlots][kSix ? kHighWords : 1];
+
+  /// Of block j of a unit. kStreamed: from memory, of which nobody wants it again; else from shared
+  /// memory, where put_turned has put it.
+  template <bool kStreamed>
+  WICK_DEVICE void load(const u8* unit, u32 j) {
+    const u32 lane = wave_lane(), word = ByteUnit::word(lane);
+#pragma unroll
+    for (u32 s = 0; s < kSlots; ++s) {
+      const u32 row = ByteUnit::row(lane, s), turn = kStreamed ? 0 : turned(row);
+      const u32* from = reinterpret_cast<const u32*>(unit) + row * 4;
+      constexpr u32 kPiece = kPieceBytes / 4;
+      const u32 at = word ^ turn;
+      if constexpr (kWhole) {
+        load_words<kWords, kStreamed>(w[s], from + 2 * j * kPiece + at);
+        load_words<kWords, kStreamed>(w[s] + kWords, from + (2 * j + 1) * kPiece + at);
+      } else {
+        load_words<kWords, kStreamed>(w[s], from + j * kPiece + at);
+      }
+      if constexpr (kSix) load_high<kStreamed>(unit, j, s);
+    }
+  }
+  /// q6_k's high bits alone.
+  template <bool kStreamed>
+  WICK_DEVICE void load_high(const u8* unit, u32 j, u32 s) {
+    const u32 lane = wave_lane(), word = ByteUnit::word(lane);
+    const u32 row = ByteUnit::row(lane, s), turn = kStreamed ? 0 : turned_high(row);
+    const u32* from = reinterpret_cast<const u32*>(unit) + row * 4;
+    constexpr u32 kPiece = kPieceBytes / 4;
+    const u32* bits = from + (8 + j / 2) * kPiece + ((j % 2 * 2 + word / 2) ^ turn);
+    load_words<kHighWords, kStreamed>(high[s], bits);
+  }
+
+  /// As int8; q6_k's are four times too large.
+  WICK_DEVICE ByteUnit::Rows unpack() const {
+    ByteUnit::Rows rows;
+#pragma unroll
+    for (u32 s = 0; s < kSlots; ++s) {
+#pragma unroll
+      for (u32 i = 0; i < kWords; ++i) {
+        u32 &low = rows.low[s * kWords + i], &up = rows.high[s * kWords + i];
+        if constexpr (kWhole) {
+          low = w[s][i];
+          up = w[s][kWords + i];
+        } else if constexpr (kSix) {
+          const u32 odd = (ByteUnit::word(wave_lane()) + i) % 2, bits = high[s][i / 2];
+          low = static_cast<u32>(six_bits<0>(w[s][i], bits, odd));
+          up = static_cast<u32>(six_bits<1>(w[s][i], bits, odd));
+        } else {
+          low = w[s][i] & 0x0f0f0f0fu;
+          up = w[s][i] >> 4 & 0x0f0f0f0fu;
+        }
+      }
+    }
+    return rows;
+  }
+};
+
+/// What belongs to a block of a row beside its quants.
+struct RowBlock {
+  float scale = 0, minimum = 0, part[2] = {0, 0};
+};
+template <class Q>
+WICK_DEVICE RowBlock row_block(const UnitScales<Q>& scales, u32 j) {
+  RowBlock r;
+  r.scale = scales.scale(j);
+  if constexpr (Q::kMinimum) r.minimum = scales.minimum(j);
+  if constexpr (kSame<Q, Q6_K>) {  // quarters, because the quants are four times too large: exact
+    r.part[0] = static_cast<float>(scales.part(j, 0)) * 0.25f;
+    r.part[1] = static_cast<float>(scales.part(j, 1)) * 0.25f;
+  }
+  return r;
+}
+
+/// What a type needs of a block of activations beside d: of q4_1 the bits of d·Σq, of q4_k those of
+/// Σq as a float, of q4_0, whose nibbles are 8 too large, what sums start with.
+template <class Q>
+WICK_DEVICE u32 extra_of(const ActivationScale& s) {
+  if constexpr (kSame<Q, Q4_K>) {
+    return f32_bits(static_cast<float>(s.sum));
+  } else if constexpr (Q::kMinimum) {
+    return f32_bits(s.d * static_cast<float>(s.sum));
+  } else {
+    return static_cast<u32>(ByteUnit::from(-8 * s.sum));
+  }
+}
+
+/// Blocks of activations of kColumns columns of at most kChunks chunks, in shared memory: their
+/// values, and for each d and what else a type needs of it.
+template <class Q, u32 kColumns, u32 kChunks>
+struct StagedColumns {
+  static constexpr u32 kChunkBytes = 256 + 16;  // keeps columns clear of each other's banks
+  static constexpr bool kExtra = !kSame<Q, Q8_0> && !kSame<Q, Q6_K>;
+  /// Words from a block's scales to the next one's: on AMD four columns' of eight blocks are in all
+  /// banks, and neighbouring items take those.
+  static constexpr u32 kPitch = kColumns + (WICK_AMD ? 4 : 0);
+  static constexpr u32 kBytes =
+      kChunks * (kColumns * kChunkBytes + kChunkBlocks * kPitch * 4 * (kExtra ? 2 : 1));
+  u8* values;   // [chunk][column] of kChunkBytes
+  u32* scales;  // [chunk][block][column in the order of places], kPitch apart: bits of d
+  u32* extras;  // so, too: extra_of
+
+  WICK_DEVICE explicit StagedColumns(u8* shared) {
+    values = shared;
+    scales = reinterpret_cast<u32*>(values + kChunks * kColumns * kChunkBytes);
+    extras = scales + kChunks * kChunkBlocks * kPitch;
+  }
+
+  /// Chunks [first, first + count) of columns from `column` on, of `columns` with `all` chunks
+  /// each. Past the last column comes the last one again.
+  WICK_DEVICE void load(const Bytes16* q, const ActivationScale* from, u32 first, u32 count,
+                        u32 all, u32 column, u32 columns) const {
+    constexpr u32 kInColumn = kChunks * 16;
+    for (u32 i = item(); i < kColumns * kInColumn; i += items()) {
+      const u32 c = i / kInColumn, at = i % kInColumn;
+      if (at >= count * 16) continue;
+      const u64 start = (u64{clamped(column + c, columns)} * all + first) * 16;
+      put_turned(values + (at / 16 * kColumns + c) * kChunkBytes + at % 16 * 16, turned(c),
+                 load_whole(q + start + at));
+    }
+    constexpr u32 kUnit = ByteUnit::kColumns, kBlocks = kChunks * kChunkBlocks;
+    constexpr u32 kFour = WICK_AMD ? 4 : 1, kAtOnce = WICK_AMD ? kChunkBlocks : kBlocks;
+    for (u32 i = item(); i < kColumns * kBlocks; i += items()) {
+      const u32 at = i / (kFour * kAtOnce) % (kBlocks / kAtOnce) * kAtOnce + i % kAtOnce;
+      if (at >= count * kChunkBlocks) continue;
+      const u32 place = i / (kFour * kBlocks) * kFour + i / kAtOnce % kFour;
+      const u32 c = place / kUnit * kUnit + ByteUnit::column_at(place % kUnit);
+      const u64 start = (u64{clamped(column + c, columns)} * all + first) * kChunkBlocks;
+      const ActivationScale s = from[start + at];
+      scales[at * kPitch + place] = f32_bits(s.d);
+      if constexpr (kExtra) extras[at * kPitch + place] = extra_of<Q>(s);
+    }
+  }
+
+  /// What a lane brings of block j of a chunk, for number `tile` of the units' columns.
+  WICK_DEVICE ByteUnit::Columns operands(u32 chunk, u32 j, u32 tile) const {
+    const u32 lane = wave_lane();
+    const u32 column = tile * ByteUnit::kColumns + ByteUnit::column(lane);
+    const u32* from =
+        reinterpret_cast<const u32*>(values + (chunk * kColumns + column) * kChunkBytes) + j * 8 +
+        (ByteUnit::word(lane) ^ turned(column));
+    ByteUnit::Columns b;
+    load_words<ByteUnit::kWords, false>(b.low, from);
+    load_words<ByteUnit::kWords, false>(b.high, from + 4);
+    return b;
+  }
+
+ private:
+  WICK_DEVICE static u32 clamped(u32 column, u32 columns) {
+    return column < columns ? column : columns - 1;
+  }
+};
+
+/// p = fma(d·d_x, I, fma(m, d_x·Σq, p)) for the results of a lane. Of each of its columns: the bits
+/// of d_x, and what StagedColumns calls extra.
+template <class Q>
+WICK_DEVICE void add_block(float (&p)[ByteUnit::kResults], const ByteUnit::Rows& rows,
+                           const RowBlock (&of_row)[ByteUnit::kResultRows],
+                           const ByteUnit::Columns& columns,
+                           const u32 (&scale)[ByteUnit::kResultColumns],
+                           const u32 (&extra)[ByteUnit::kResultColumns]) {
+  constexpr u32 kEach = ByteUnit::kResultColumns;
+  i32 sums[ByteUnit::kResults], second[ByteUnit::kResults];
+#pragma unroll
+  for (u32 i = 0; i < ByteUnit::kResults; ++i) {
+    sums[i] = kSame<Q, Q4_0> ? static_cast<i32>(extra[i % kEach]) : ByteUnit::from(0);
+    second[i] = ByteUnit::from(0);
+  }
+  if constexpr (kSame<Q, Q6_K>) {
+    ByteUnit::low(sums, rows, columns);
+    ByteUnit::high(second, rows, columns);
+  } else {
+    ByteUnit::multiply(sums, rows, columns);
+  }
+#pragma unroll
+  for (u32 i = 0; i < ByteUnit::kResults; ++i) {
+    const RowBlock& r = of_row[i / kEach];
+    float dot = ByteUnit::to_float(sums[i]);
+    if constexpr (kSame<Q, Q6_K>) {  // below 2^24
+      dot = fma(r.part[1], ByteUnit::to_float(second[i]), r.part[0] * dot);
+    }
+    if constexpr (Q::kMinimum) p[i] = fma(r.minimum, bits_f32(extra[i % kEach]), p[i]);
+    p[i] = fma(r.scale * bits_f32(scale[i % kEach]), dot, p[i]);
+    forget(p[i]);  // or clang puts it off until registers run out
+  }
+}
+
+/// So, of block j of a chunk that lies in shared memory, for number `tile` of the units' columns.
+template <class Q, u32 kColumns, u32 kChunks>
+WICK_DEVICE void add_block(float (&p)[ByteUnit::kResults], const ByteUnit::Rows& rows,
+                           const RowBlock (&of_row)[ByteUnit::kResultRows],
+                           const StagedColumns<Q, kColumns, kChunks>& columns, u32 chunk, u32 j,
+                           u32 tile, const ByteUnit::Columns& operands) {
+  constexpr u32 kEach = ByteUnit::kResultColumns;
+  const u32 at = (chunk * kChunkBlocks + j) * columns.kPitch + tile * ByteUnit::kColumns +
+                 ByteUnit::result_place(wave_lane());
+  u32 scale[kEach], extra[kEach] = {};
+  load_words<kEach, false>(scale, columns.scales + at);
+  if constexpr (StagedColumns<Q, kColumns, kChunks>::kExtra) {
+    load_words<kEach, false>(extra, columns.extras + at);
+  }
+  add_block<Q>(p, rows, of_row, operands, scale, extra);
+}
+
+// ---- q4_k: half a superblock at a time ----
+
+// The sum of what the blocks' factors multiply, exact below 2^24: in whichever kind of number that
+// is faster.
+#if WICK_AMD
+using Products = i32;
+WICK_DEVICE u32 factor_of(const UnitScales<Q4_K>& scales, u32 j) { return scales.factor(j); }
+WICK_DEVICE i32 add_products(i32 sum, u32 factor, i32 dot) {
+  return sum + small_product(static_cast<i32>(factor), dot);
+}
+#else
+using Products = float;
+WICK_DEVICE u32 factor_of(const UnitScales<Q4_K>& scales, u32 j) {
+  return f32_bits(bits_f32(scales.factor(j) | 0x4b000000u) - 8388608.0f);
+}
+WICK_DEVICE float add_products(float sum, u32 factor, i32 dot) {
+  return fma(bits_f32(factor), ByteUnit::to_float(dot), sum);
+}
+#endif
+
+/// Adds factor · Σ u·q of a block; `factor` of each of the lane's rows, as factor_of says it.
+WICK_DEVICE void add_block(Products (&products)[ByteUnit::kResults], const ByteUnit::Rows& rows,
+                           const u32 (&factor)[ByteUnit::kResultRows],
+                           const ByteUnit::Columns& columns) {
+  i32 sums[ByteUnit::kResults];
+#pragma unroll
+  for (u32 i = 0; i < ByteUnit::kResults; ++i) sums[i] = ByteUnit::from(0);
+  ByteUnit::multiply(sums, rows, columns);
+#pragma unroll
+  for (u32 i = 0; i < ByteUnit::kResults; ++i) {
+    products[i] = add_products(products[i], factor[i / ByteUnit::kResultColumns], sums[i]);
+    forget(products[i]);  // as in the other add_block
+  }
+}
+
+/// What belongs to half a superblock of a row beside its quants and their factors.
+struct RowHalf {
+  float d, dmin, offset[kSharedBlocks];
+};
+/// Of the half that begins with block `first`.
+WICK_DEVICE RowHalf row_half(const UnitScales<Q4_K>& scales, u32 first) {
+  RowHalf r = {scales.d(), scales.dmin(), {}};
+#pragma unroll
+  for (u32 j = 0; j < kSharedBlocks; ++j) {
+    r.offset[j] = byte_float(scales.offsets(first / kSharedBlocks), j);
+  }
+  return r;
+}
+
+/// The half's part of p for the results of a lane. get(word, scale, j): the bits of d_x of each of
+/// its columns, or those of the sums of their blocks j as floats.
+template <class Get>
+WICK_DEVICE void add_half(float (&p)[ByteUnit::kResults],
+                          const Products (&products)[ByteUnit::kResults],
+                          const RowHalf (&of_row)[ByteUnit::kResultRows], const Get& get) {
+  constexpr u32 kEach = ByteUnit::kResultColumns;
+  float minima[ByteUnit::kResults] = {};  // exact
+#pragma unroll
+  for (u32 j = 0; j < kSharedBlocks; ++j) {
+    u32 sums[kEach];
+    get(sums, false, j);
+#pragma unroll
+    for (u32 i = 0; i < ByteUnit::kResults; ++i) {
+      minima[i] = fma(of_row[i / kEach].offset[j], bits_f32(sums[i % kEach]), minima[i]);
+      forget(minima[i]);
+    }
+  }
+  u32 scale[kEach];
+  get(scale, true, 0);
+#pragma unroll
+  for (u32 i = 0; i < ByteUnit::kResults; ++i) {
+    const RowHalf& r = of_row[i / kEach];
+    p[i] = add_half(p[i], r.d, r.dmin, static_cast<float>(products[i]), minima[i],
+                    bits_f32(scale[i % kEach]));
+    forget(p[i]);
+  }
+}
+
+/// So, of a chunk that lies in shared memory from block `first` on, for number `tile` of the units'
+/// columns.
+template <u32 kColumns, u32 kChunks>
+WICK_DEVICE void add_half(float (&p)[ByteUnit::kResults],
+                          const Products (&products)[ByteUnit::kResults],
+                          const RowHalf (&of_row)[ByteUnit::kResultRows],
+                          const StagedColumns<Q4_K, kColumns, kChunks>& columns, u32 chunk,
+                          u32 first, u32 tile) {
+  const u32 at = (chunk * kChunkBlocks + first) * columns.kPitch + tile * ByteUnit::kColumns +
+                 ByteUnit::result_place(wave_lane());
+  add_half(p, products, of_row,
+           [&](u32(&to)[ByteUnit::kResultColumns], bool scale, u32 j) WICK_INLINE {
+             load_words<ByteUnit::kResultColumns, false>(
+                 to, (scale ? columns.scales : columns.extras) + at + j * columns.kPitch);
+           });
+}
+
+}  // namespace wick::gpu
+
+#endif

@@ -1,0 +1,34 @@
+#pragma once
+
+// Rows of activations in any float dtype, read one element at a time.
+
+#include "wick/backend/gpu/kernels/device/element.h"
+#include "wick/backend/gpu/kernels/linear/product.h"
+
+namespace wick::gpu {
+
+/// An element as an f32. The formats are those of outputs.
+WICK_DEVICE float load_as(const void* in, u32 format, i64 at) {
+  if (format == kStoreF32) return static_cast<const float*>(in)[at];
+  if (format == kStoreF16) return to_f32(static_cast<const f16*>(in)[at]);
+  return to_f32(static_cast<const bf16*>(in)[at]);
+}
+
+/// Four neighbours at once, which lie on as many bytes as they have.
+WICK_DEVICE void load_four_as(const void* in, u32 format, i64 at, float (&x)[4]) {
+  if (format == kStoreF32) {
+    const auto four = *reinterpret_cast<const Pack<float, 4>*>(static_cast<const float*>(in) + at);
+#pragma unroll
+    for (u32 i = 0; i < 4; ++i) x[i] = four[i];
+  } else if (format == kStoreF16) {
+    const auto four = *reinterpret_cast<const Pack<f16, 4>*>(static_cast<const f16*>(in) + at);
+#pragma unroll
+    for (u32 i = 0; i < 4; ++i) x[i] = four[i];
+  } else {
+    const auto four = *reinterpret_cast<const Pack<bf16, 4>*>(static_cast<const bf16*>(in) + at);
+#pragma unroll
+    for (u32 i = 0; i < 4; ++i) x[i] = four[i];
+  }
+}
+
+}  // namespace wick::gpu

@@ -1,0 +1,93 @@
+#pragma once
+
+// Few rows of activations as a group shares them, and packs of weights that they meet.
+
+#include "wick/backend/gpu/kernels/linear/product_store.h"
+#include "wick/backend/gpu/kernels/linear/rows_in.h"
+
+namespace wick::gpu {
+
+/// kX rows of x along a part of k: in f32, or in bf16 for bf16 weights. What a lane multiplies with
+/// one pack of weights lies in planes of 16 bytes a pack, so that neighbouring lanes read
+/// neighbours.
+template <class W, u32 kX>
+class SharedX {
+ public:
+  static constexpr bool kNarrow = kSame<W, bf16>;
+  /// Elements of a pack of weights, 16 bytes.
+  static constexpr u32 kPack = 16 / sizeof(W);
+  static constexpr u32 kPlanes = kSame<W, f16> ? 2 : 1;
+
+  /// packs: of the part.
+  WICK_DEVICE SharedX(Bytes16* shared, u32 packs) : shared_(shared), packs_(packs) {}
+
+  /// Takes the part from pack `first` on, zeros behind k and for rows that aren't there. All items
+  /// of the group come here.
+  WICK_DEVICE void fill(const void* x, u32 format, const Product& p, u32 first) const {
+    const u32 elems = packs_ * kPack, bytes = format == kStoreF32 ? 4 : 2;
+    // Whether four neighbours can be read at once.
+    const bool fours =
+        p.a_k == 1 && p.a_row % 4 == 0 && reinterpret_cast<u64>(x) % (4 * bytes) == 0;
+    for (u32 row = 0; row < kX; ++row) {
+      for (u32 e = item() * 4; e < elems; e += items() * 4) {
+        const u32 at = first * kPack + e;
+        const i64 from = row * p.a_row + at * p.a_k;
+        float v[4];
+        if (row < p.m && fours && at + 4 <= p.k) {
+          load_four_as(x, format, from, v);
+        } else {
+#pragma unroll
+          for (u32 i = 0; i < 4; ++i) {
+            v[i] = row < p.m && at + i < p.k ? load_as(x, format, from + i * p.a_k) : 0.0f;
+          }
+        }
+        put(row, e, v);
+      }
+    }
+  }
+  /// Four of the values that meet a pack of weights, from value 4·four on.
+  WICK_DEVICE void get(u32 row, u32 pack, u32 four, float (&x)[4]) const {
+    const u32 plane = kPlanes == 2 ? four : 0;
+    const Bytes16 b = shared_[(row * kPlanes + plane) * packs_ + pack];
+#pragma unroll
+    for (u32 i = 0; i < 4; ++i) {
+      if constexpr (kNarrow) {
+        const u32 word = b.w[2 * four + i / 2];
+        x[i] = bits_f32(i % 2 == 0 ? word << 16 : word & 0xffff0000u);
+      } else {
+        x[i] = bits_f32(b.w[i]);
+      }
+    }
+  }
+
+ private:
+  /// Four elements from e on, a multiple of four.
+  WICK_DEVICE void put(u32 row, u32 e, const float (&v)[4]) const {
+    const u32 in_pack = e % kPack, pack = e / kPack;
+    if constexpr (kNarrow) {
+      u32* const words = shared_[row * packs_ + pack].w + in_pack / 2;
+      *reinterpret_cast<u64*>(words) =
+          narrow_two<bf16>(v[0], v[1]) | u64{narrow_two<bf16>(v[2], v[3])} << 32;
+    } else {
+      shared_[(row * kPlanes + in_pack / 4) * packs_ + pack] = {
+          {f32_bits(v[0]), f32_bits(v[1]), f32_bits(v[2]), f32_bits(v[3])}};
+    }
+  }
+
+  Bytes16* shared_;
+  u32 packs_;
+};
+
+/// The value of element i of a pack.
+template <class W>
+WICK_DEVICE float weight_at(const Bytes16& pack, u32 i) {
+  if constexpr (kSame<W, float>) {
+    return bits_f32(pack.w[i]);
+  } else if constexpr (kSame<W, bf16>) {
+    return bits_f32(i % 2 == 0 ? pack.w[i / 2] << 16 : pack.w[i / 2] & 0xffff0000u);
+  } else {
+    return to_f32(f16{static_cast<u16>(pack.w[i / 2] >> i % 2 * 16)});
+  }
+}
+
+}  // namespace wick::gpu

@@ -1,0 +1,248 @@
+#pragma once
+
+// Elementwise functions.
+//
+// Computes: out[i] = f(in[i]), f(in[i]; p, q) or f(a[i], b[i]), in the compute type of the dtype,
+// rounded once at the store; comparisons and tests give bytes of 0 and 1.
+// Index map: see walk.h; an item takes some packs or elements, a group's width apart.
+// Bytes moved: each element read once and written once.
+//
+// `with(body)` calls body(f) with the function: of one row, or by a switch of the row asked for.
+
+#include "wick/backend/gpu/kernels/layout/walk.h"
+#include "wick/backend/gpu/kernels/map/map_ops.h"
+#include "wick/math/arithmetic.h"
+#include "wick/math/narrow.h"
+
+namespace wick::gpu {
+
+/// Who divided by zero reports here.
+struct Divisions {
+  FaultLine* line;
+  u64 note;
+};
+/// The numbers of a row that takes some.
+template <class C>
+struct Numbers {
+  C p, q;
+};
+
+struct Integers {};
+struct Floats {};
+struct Real {};
+struct Any {};   // Real, and bool, which is u8 here
+struct Bits {};  // Integers, and bool
+/// Whether a row of ops.def with these dtypes has T.
+template <class T, class Dtypes>
+inline constexpr bool kHas =
+    kSame<Dtypes, Real> || kSame<Dtypes, Any> ||
+    (math::Real<Compute<T>> ? kSame<Dtypes, Floats>
+                            : kSame<Dtypes, Integers> || kSame<Dtypes, Bits>);
+
+#define WICK_ROW_CALL(name, ...)             \
+  if constexpr (kSame<T, bf16>) {            \
+    return math::of_bf16::name(__VA_ARGS__); \
+  } else if constexpr (kNarrow<T>) {         \
+    return math::of_f16::name(__VA_ARGS__);  \
+  } else {                                   \
+    return math::name(__VA_ARGS__);          \
+  }
+#define WICK_UNARY(name, dtypes, ...)                  \
+  struct name##_row {                                  \
+    using Dtypes = dtypes;                             \
+    template <class T>                                 \
+    WICK_DEVICE static Compute<T> call(Compute<T> x) { \
+      WICK_ROW_CALL(name, x)                           \
+    }                                                  \
+  };
+#define WICK_NUMBERS_1(n) n.p
+#define WICK_NUMBERS_2(n) n.p, n.q
+#define WICK_UNARY_WITH(name, dtypes, numbers, ...)                                  \
+  struct name##_row {                                                                \
+    using Dtypes = dtypes;                                                           \
+    template <class T>                                                               \
+    WICK_DEVICE static Compute<T> call(Compute<T> x, const Numbers<Compute<T>>& n) { \
+      WICK_ROW_CALL(name, x, WICK_NUMBERS_##numbers(n))                              \
+    }                                                                                \
+  };
+#define WICK_TEST(name, dtypes, ...)           \
+  struct name##_row {                          \
+    using Dtypes = dtypes;                     \
+    template <class T>                         \
+    WICK_DEVICE static u8 call(Compute<T> x) { \
+      WICK_ROW_CALL(name, x)                   \
+    }                                          \
+  };
+#define WICK_BINARY(name, dtypes, ...)                                                           \
+  struct name##_row {                                                                            \
+    using Dtypes = dtypes;                                                                       \
+    static constexpr bool kDivides =                                                             \
+        BinaryRow::name == BinaryRow::div || BinaryRow::name == BinaryRow::rem;                  \
+    template <class T>                                                                           \
+    WICK_DEVICE static Compute<T> call(Compute<T> a, Compute<T> b, const Divisions& divisions) { \
+      if constexpr (kDivides && math::Whole<T>) {                                                \
+        if (b == T{0}) {                                                                         \
+          report(divisions.line, kDividedByZero, u32(divisions.note), 0);                        \
+          return T{0};                                                                           \
+        }                                                                                        \
+      }                                                                                          \
+      WICK_ROW_CALL(name, a, b)                                                                  \
+    }                                                                                            \
+  };
+#include "wick/op/ops.def"
+
+// with_row calls body(row) with the row's struct, if it has T.
+#define WICK_ROW_CASE(Row, name)                                            \
+  case Row::name:                                                           \
+    if constexpr (kHas<T, typename name##_row::Dtypes>) body(name##_row()); \
+    break;
+
+template <class T, class Body>
+WICK_DEVICE void with_row(UnaryRow row, Body body) {
+  switch (row) {
+#define WICK_UNARY(name, ...) WICK_ROW_CASE(UnaryRow, name)
+#include "wick/op/ops.def"
+  }
+}
+template <class T, class Body>
+WICK_DEVICE void with_row(UnaryWithRow row, Body body) {
+  switch (row) {
+#define WICK_UNARY_WITH(name, ...) WICK_ROW_CASE(UnaryWithRow, name)
+#include "wick/op/ops.def"
+  }
+}
+template <class T, class Body>
+WICK_DEVICE void with_row(TestRow row, Body body) {
+  switch (row) {
+#define WICK_TEST(name, ...) WICK_ROW_CASE(TestRow, name)
+#include "wick/op/ops.def"
+  }
+}
+template <class T, class Body>
+WICK_DEVICE void with_row(BinaryRow row, Body body) {
+  switch (row) {
+#define WICK_BINARY(name, ...) WICK_ROW_CASE(BinaryRow, name)
+#include "wick/op/ops.def"
+  }
+}
+
+// ---- Packs ----
+
+template <class To, class T, class With>
+WICK_DEVICE void map_packs(To* WICK_RESTRICT out, const T* WICK_RESTRICT in, const Nest<2>& nest,
+                           u32 rest, With with) {
+  constexpr u32 kPack = map_pack(sizeof(To), sizeof(T)),
+                kUnroll = map_unroll(sizeof(To), sizeof(T));
+  using P = Pack<To, kPack>;
+  const Places<2, kUnroll> places(nest);
+  wait_for_earlier();
+  let_later_start();
+  Pack<T, kPack> x[kUnroll];
+#pragma unroll
+  for (u32 u = 0; u < kUnroll; ++u) {
+    if (places.index[u] < nest.elems) x[u] = load_pack<T, kPack>(in + places.at[1][u]);
+  }
+  with([&](auto f) WICK_INLINE {
+#pragma unroll
+    for (u32 u = 0; u < kUnroll; ++u) {
+      if (places.index[u] >= nest.elems) continue;
+      Compute<To> y[kPack];
+#pragma unroll
+      for (u32 i = 0; i < kPack; ++i) y[i] = f(x[u][i]);
+      *reinterpret_cast<P*>(out + places.at[0][u]) = P::of(y);
+    }
+    if (is_rest(rest)) {
+      const u64 at = u64{nest.elems} * kPack + item();
+      out[at] = narrow<To>(f(widen(in[at])));
+    }
+  });
+}
+
+/// Bit k of `repeated`: operand k of the inputs is one element along the innermost dim.
+template <class To, class T, class With>
+WICK_DEVICE void map_packs(To* WICK_RESTRICT out, const T* WICK_RESTRICT a,
+                           const T* WICK_RESTRICT b, const Nest<3>& nest, u32 rest, u32 repeated,
+                           With with) {
+  constexpr u32 kPack = map_pack(sizeof(To), sizeof(T)),
+                kUnroll = map_unroll(sizeof(To), sizeof(T));
+  using P = Pack<To, kPack>;
+  const bool one_a = (repeated & 1) != 0, one_b = (repeated & 2) != 0;
+  const Places<3, kUnroll> places(nest);
+  wait_for_earlier();
+  let_later_start();
+  Pack<T, kPack> x[kUnroll], y[kUnroll];
+#pragma unroll
+  for (u32 u = 0; u < kUnroll; ++u) {
+    if (places.index[u] >= nest.elems) continue;
+    x[u] = load_pack<T, kPack>(a + places.at[1][u], one_a);
+    y[u] = load_pack<T, kPack>(b + places.at[2][u], one_b);
+  }
+  with([&](auto f) WICK_INLINE {
+#pragma unroll
+    for (u32 u = 0; u < kUnroll; ++u) {
+      if (places.index[u] >= nest.elems) continue;
+      Compute<To> z[kPack];
+#pragma unroll
+      for (u32 i = 0; i < kPack; ++i) z[i] = f(x[u][i], y[u][i]);
+      *reinterpret_cast<P*>(out + places.at[0][u]) = P::of(z);
+    }
+    if (is_rest(rest)) {
+      const u64 at = u64{nest.elems} * kPack + item();
+      out[at] = narrow<To>(f(widen(a[one_a ? 0 : at]), widen(b[one_b ? 0 : at])));
+    }
+  });
+}
+
+// ---- Singles ----
+
+template <class To, class T, class With>
+WICK_DEVICE void map_singles(To* WICK_RESTRICT out, const T* WICK_RESTRICT in, const Nest<2>& nest,
+                             With with) {
+  const Places<2, kMapEach> places(nest);
+  wait_for_earlier();
+  let_later_start();
+  Compute<T> x[kMapEach];
+  Compute<To> y[kMapEach];
+#pragma unroll
+  for (u32 u = 0; u < kMapEach; ++u) {
+    if (places.index[u] < nest.elems) x[u] = widen(in[places.at[1][u]]);
+  }
+  with([&](auto f) WICK_INLINE {
+#pragma unroll
+    for (u32 u = 0; u < kMapEach; ++u) {
+      if (places.index[u] < nest.elems) y[u] = f(x[u]);
+    }
+  });
+#pragma unroll
+  for (u32 u = 0; u < kMapEach; ++u) {
+    if (places.index[u] < nest.elems) out[places.at[0][u]] = narrow<To>(y[u]);
+  }
+}
+
+template <class To, class T, class With>
+WICK_DEVICE void map_singles(To* WICK_RESTRICT out, const T* WICK_RESTRICT a,
+                             const T* WICK_RESTRICT b, const Nest<3>& nest, With with) {
+  const Places<3, kMapEach> places(nest);
+  wait_for_earlier();
+  let_later_start();
+  Compute<T> x[kMapEach], y[kMapEach];
+  Compute<To> z[kMapEach];
+#pragma unroll
+  for (u32 u = 0; u < kMapEach; ++u) {
+    if (places.index[u] >= nest.elems) continue;
+    x[u] = widen(a[places.at[1][u]]);
+    y[u] = widen(b[places.at[2][u]]);
+  }
+  with([&](auto f) WICK_INLINE {
+#pragma unroll
+    for (u32 u = 0; u < kMapEach; ++u) {
+      if (places.index[u] < nest.elems) z[u] = f(x[u], y[u]);
+    }
+  });
+#pragma unroll
+  for (u32 u = 0; u < kMapEach; ++u) {
+    if (places.index[u] < nest.elems) out[places.at[0][u]] = narrow<To>(z[u]);
+  }
+}
+
+}  // namespace wick::gpu

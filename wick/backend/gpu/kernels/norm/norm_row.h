@@ -1,0 +1,129 @@
+#pragma once
+
+// rms_norm of a row by the items of a group, which hold it: few steps and little code, for rows
+// that a step of decoding waits for. The order of docs/design/numerics/reduce.md: squares meet in
+// shared memory, where 128 items add up a chunk.
+
+#include "wick/backend/gpu/kernels/device/element.h"
+#include "wick/backend/gpu/kernels/layout/nest.h"
+#include "wick/backend/gpu/kernels/reduce/reduction.h"
+
+namespace wick::gpu {
+
+inline constexpr u32 kFour = 4;
+
+/// Elements `step` apart. wide: side by side, and fours of them aligned to their size.
+struct Spread {
+  i64 step;
+  u32 wide;
+};
+
+template <class T>
+WICK_DEVICE void load_four(float (&y)[kFour], const T* x, u32 c, const Spread& spread) {
+  if (spread.wide != 0) {
+    const auto pack = load_whole(reinterpret_cast<const Pack<T, kFour>*>(x + c));
+#pragma unroll
+    for (u32 i = 0; i < kFour; ++i) y[i] = pack[i];
+  } else {
+#pragma unroll
+    for (u32 i = 0; i < kFour; ++i) y[i] = widen(x[(i64{c} + i) * spread.step]);
+  }
+}
+
+/// Chunks of a row at most.
+inline constexpr u32 kRowChunks = 4;
+inline constexpr u32 kRowChunk = 4096, kRowAccumulators = 128;
+
+/// One of a chunk's accumulators: the sum of every 128th of n squares.
+WICK_DEVICE float accumulate(const float* squares, u32 n) {
+  float sum = 0;
+  if (n == kRowChunk) {
+#pragma unroll
+    for (u32 c = 0; c < kRowChunk; c += kRowAccumulators) sum = sum + squares[c];
+  } else {
+    for (u32 c = 0; c < n; c += kRowAccumulators) sum = sum + squares[c];
+  }
+  return sum;
+}
+
+/// The sum of a row's squares, which lie in `squares`, in all items. What four neighbouring
+/// accumulators sum to takes the place of the first one's first square.
+WICK_DEVICE float sum_of_squares(float* squares, u32 k) {
+  constexpr u32 kTeams = kRowAccumulators / kTeam;  // of a chunk
+  const u32 chunks = (k + kRowChunk - 1) / kRowChunk;
+  sync();
+  for (u32 part = team(); part < chunks * kTeams; part += items() / kTeam) {
+    const u32 start = part / kTeams * kRowChunk, mine = part % kTeams * kTeam + lane();
+    const u32 n = k - start < kRowChunk ? k - start : kRowChunk;
+    float* from = squares + start + mine;
+    float sum = accumulate(from, n == kRowChunk ? kRowChunk : n > mine ? n - mine : 0);
+    sum = sum + shuffle_xor<1>(sum);
+    sum = sum + shuffle_xor<2>(sum);
+    if (lane() % kFour == 0) *from = sum;
+  }
+  sync();
+  float t[kRowChunks];
+#pragma unroll
+  for (u32 i = 0; i < kRowChunks; ++i) {
+    t[i] = i < chunks ? team_sum(squares[i * kRowChunk + lane() * kFour]) : 0.0f;
+  }
+  return (t[0] + t[1]) + (t[2] + t[3]);
+}
+
+/// kSteps: fours that an item holds. kHeld: weights are loaded beside the row, else when they are
+/// used. shared: four bytes for each of the k elements, rounded up to 128 of them. put(c, y) gets
+/// four elements from the row's c-th on, for all c below `padded`, with zeros from k on; whole
+/// teams come there.
+template <u32 kSteps, bool kHeld, class Put>
+WICK_DEVICE void rms_norm_row(const float* row, const float* weight, u32 k, u32 padded,
+                              const Spread& spread, const Spread& weight_spread, float eps,
+                              Bytes16* shared, const Put& put) {
+  float* squares = reinterpret_cast<float*>(shared);
+  const u32 first = item() * kFour, stride = items() * kFour;
+  float x[kSteps][kFour] = {}, w[kHeld ? kSteps : 1][kFour] = {};
+  // Division by a power of two is multiplication by its exact inverse.
+  const float inverse = 1.0f / static_cast<float>(k);
+  if (kHeld && weight_spread.wide != 0 && item() % 8 == 0) {  // a line for eight items
+#pragma unroll
+    for (u32 s = 0; s < kSteps; ++s) {
+      if (first + s * stride < k) prefetch(weight + first + s * stride);
+    }
+  }
+  let_later_start();
+  wait_for_earlier();
+#pragma unroll
+  for (u32 s = 0; s < kSteps; ++s) {
+    if (first + s * stride < k) load_four(x[s], row, first + s * stride, spread);
+  }
+  if constexpr (kHeld) {
+#pragma unroll
+    for (u32 s = 0; s < kSteps; ++s) {
+      if (first + s * stride < k) load_four(w[s], weight, first + s * stride, weight_spread);
+    }
+  }
+#pragma unroll
+  for (u32 s = 0; s < kSteps; ++s) {
+    const u32 c = first + s * stride;
+    if (c >= k) continue;
+    float y[kFour];
+#pragma unroll
+    for (u32 i = 0; i < kFour; ++i) y[i] = x[s][i] * x[s][i];
+    *reinterpret_cast<Pack<float, kFour>*>(squares + c) = Pack<float, kFour>::of(y);
+  }
+  const float sum = sum_of_squares(squares, k);
+  const float mean = (k & (k - 1)) == 0 ? sum * inverse : sum / static_cast<float>(k);
+  const float r = 1.0f / sqrt(mean + eps);
+#pragma unroll
+  for (u32 s = 0; s < kSteps; ++s) {
+    const u32 c = first + s * stride;
+    if (c - lane() * kFour >= padded) continue;  // the team's first
+    float(&late)[kFour] = w[kHeld ? s : 0];
+    if (!kHeld && c < k) load_four(late, weight, c, weight_spread);
+    float y[kFour];
+#pragma unroll
+    for (u32 i = 0; i < kFour; ++i) y[i] = c < k ? (x[s][i] * r) * late[i] : 0.0f;
+    put(c, y);
+  }
+}
+
+}  // namespace wick::gpu

@@ -1,0 +1,143 @@
+#pragma once
+
+// What kernels of reductions are told, by the host, about the elements they reduce.
+
+#include "wick/backend/gpu/kernels/layout/nest.h"
+
+namespace wick::gpu {
+
+/// Where an index lies in every operand: Nest::locate in little code, for once an item.
+template <u32 N>
+WICK_FN void locate_once(const Nest<N>& nest, u32 index, i64 (&at)[N]) {
+  for (u32 k = 0; k < N; ++k) at[k] = 0;
+#if defined(__CUDACC__) || defined(__HIP__)
+#pragma unroll 1
+#endif
+  for (u32 d = nest.rank; d > 0; --d) {
+    const u32 outer = d == 1 ? 0 : nest.size[d - 1].divide(index);
+    const i64 here = index - outer * nest.size[d - 1].by;
+    for (u32 k = 0; k < N; ++k) at[k] += here * nest.stride[k][d - 1];
+    index = outer;
+  }
+}
+
+/// The elements that become one result, in their order: dims outermost first, strides in elements.
+/// Any number of elements below 2^53.
+struct Line {
+  static constexpr u32 kMaxRank = 8;
+  u32 rank = 0;
+  Divider divider[kMaxRank];  // of a size above 2^31: of 2^31, which no index below it reaches
+  i64 size[kMaxRank] = {};
+  double inverse[kMaxRank] = {};
+  i64 stride[kMaxRank] = {};
+
+  /// Where element `index` lies.
+  WICK_FN i64 locate(u64 index) const {
+    i64 at = 0;
+    u32 d = rank;
+#if defined(__CUDACC__) || defined(__HIP__)
+#pragma unroll 1
+#endif
+    for (; d > 1; --d) {
+      const u64 outer = index >> 31 == 0 ? divider[d - 1].divide(static_cast<u32>(index))
+                                         : divide_long(index, d - 1);
+      at += (static_cast<i64>(index) - static_cast<i64>(outer) * size[d - 1]) * stride[d - 1];
+      index = outer;
+    }
+    return at + static_cast<i64>(index) * stride[0];
+  }
+
+ private:
+  WICK_FN u64 divide_long(u64 index, u32 d) const {
+    const i64 near = static_cast<i64>(static_cast<double>(index) * inverse[d]);
+    const i64 rest = static_cast<i64>(index) - near * size[d];
+    return static_cast<u64>(near + (rest < 0 ? -1 : rest >= size[d] ? 1 : 0));
+  }
+};
+
+/// Results that are reduced a block of elements at a time: result o, block b gives partial result
+/// o · blocks + b.
+struct Rows {
+  Nest<2> kept;        // where a result's elements start, and where the result goes
+  u64 n = 0;           // elements of a result
+  u64 block = 0;       // elements of each block but the last
+  u32 blocks = 1;      // of a result
+  u32 width_log = 0;   // items for a chunk; where there are no chunks, for a block
+  u32 chunks_log = 0;  // chunks of a block
+  u32 packs = 0;       // neighbouring fours may be loaded at once
+
+  WICK_FN u64 total() const { return u64{kept.elems} * blocks; }
+  /// Which result and block a number below `total` means. Gives the result.
+  WICK_FN u32 split(u64 index, u32& which) const {
+    which = 0;
+    if (blocks == 1) return static_cast<u32>(index);
+    const u32 result = static_cast<u32>(index) / blocks;
+    which = static_cast<u32>(index) - result * blocks;
+    return result;
+  }
+  /// Elements from `start` on, `most` at most.
+  WICK_FN u32 count(u64 start, u64 most) const {
+    const u64 left = n > start ? n - start : 0;
+    return static_cast<u32>(left < most ? left : most);
+  }
+};
+
+/// Lanes of the order that an item has of a row of at most 128 elements; and the items that such a
+/// row of 2^width_log lanes takes.
+inline constexpr u32 kShortLanes = 4;
+WICK_FN constexpr u32 short_width_log(u32 width_log) { return width_log > 2 ? width_log - 2 : 0; }
+
+/// Rows that become rows: norms and softmax.
+struct NormRows {
+  Nest<2> kept;  // where rows start in the input, and in the output
+  i64 in_step = 1, out_step = 1;
+  u64 n = 0;           // elements of a row
+  u32 width_log = 0;   // items for a chunk
+  u32 chunks_log = 0;  // chunks side by side; a row of more is taken so many at a time
+  // Whether fours of elements may be loaded, and stored, at once.
+  u32 in_packs = 0, out_packs = 0;
+
+  /// Elements of the chunk that begins with element `start`.
+  WICK_FN u32 count(u64 start) const {
+    const u64 left = n > start ? n - start : 0;
+    return static_cast<u32>(left < 4096 ? left : 4096);
+  }
+};
+
+/// Results whose elements lie across: neighbouring items take neighbouring results.
+struct Columns {
+  Nest<2> outer;    // kept dims but the innermost: where columns start, where their results go
+  u32 columns = 1;  // of each of them
+  i64 in_step = 1, out_step = 1;  // from a column to the next
+  u64 n = 0;                      // elements of a column
+  u32 blocks = 1;                 // of a column
+  u64 block = 0;                  // elements of each but the last
+  u32 strips = 1;                 // groups side by side
+  u32 lanes_log = 0;              // items that share a column
+  u32 across_log = 0;             // items side by side
+};
+
+/// Partial results, [outer][blocks][columns], on their way to one of each result.
+struct Parts {
+  Nest<2> kept;  // the results, row-major: outer dims, then columns
+  u32 columns = 1;
+  u32 blocks = 1;
+  u32 blocks_out = 1;  // 1: results
+  u32 width_log = 0;   // items for each
+};
+
+/// Types whose numbers hardware may compare by twos.
+enum class TwoOf : u32 { none, f16, bf16 };
+
+/// How the bits of a number become a key by which numbers are compared, as unsigned integers: the
+/// largest key is the best. NaN have keys from `nan` on.
+template <class K>
+struct KeyRule {
+  K fold = 0;  // of floats: the magnitude's bits
+  K mul = 1, add = 0;
+  K nan = ~K(0);
+  TwoOf two = TwoOf::none;
+  u32 flip = 0;  // of two numbers the bits that make the best the largest
+};
+
+}  // namespace wick::gpu

@@ -1,0 +1,319 @@
+#pragma once
+
+// The order of row sums (docs/design/numerics/reduce.md) on a GPU.
+//
+// An item holds kEach neighbouring accumulators, so 128 / kEach items share a chunk of 4096
+// elements and read 128 neighbouring ones at a time. Rows of few elements take fewer items, since
+// accumulators without elements add nothing; rows of several chunks take as many times the items.
+
+#include "wick/backend/gpu/kernels/device/device.h"
+#include "wick/backend/gpu/kernels/device/element.h"
+#include "wick/backend/gpu/kernels/reduce/reduction.h"
+
+namespace wick::gpu {
+
+inline constexpr u32 kChunk = 4096, kAccumulators = 128, kMostChunks = 8;
+
+/// Which row and which elements of it an item has. A row takes 2^width_log items for each of
+/// 2^chunks_log chunks; only rows of at most kEach << width_log elements take less than 128 /
+/// kEach.
+template <u32 kEach>
+struct RowPlace {
+  u64 row;
+  u32 width, chunks;
+  u32 chunk;  // the item's
+  u32 first;  // the first of the item's neighbouring elements in a chunk
+
+  WICK_DEVICE RowPlace(u32 width_log, u32 chunks_log)
+      : width(1u << width_log), chunks(1u << chunks_log) {
+    const u64 at = (u64{group()} * items() + item()) >> width_log;
+    row = at >> chunks_log;
+    chunk = static_cast<u32>(at) & (chunks - 1);
+    first = (item() & (width - 1)) * kEach;
+  }
+
+  /// Elements of the item's chunk, of a row of n.
+  WICK_DEVICE u32 count(u32 n) const {
+    const u32 start = chunk * kChunk;
+    return n <= start ? 0 : n - start < kChunk ? n - start : kChunk;
+  }
+};
+
+/// The sum of a row's accumulators, in all of its items. Every item of the group has to come here.
+/// `shared` has room for each item.
+template <u32 kEach, class A>
+WICK_DEVICE A row_sum(const A (&acc)[kEach], const RowPlace<kEach>& place, A* shared) {
+  A s;
+  if constexpr (kEach == 4) {
+    s = (acc[0] + acc[1]) + (acc[2] + acc[3]);
+  } else if constexpr (kEach == 2) {
+    s = acc[0] + acc[1];
+    s = s + shuffle_xor<1>(s);
+  } else {
+    s = acc[0] + shuffle_xor<1>(acc[0]);
+    s = s + shuffle_xor<2>(s);
+  }
+  // Four accumulators are one lane of the order; from here on its distances 16, 8, 4, 2, 1.
+  constexpr u32 kLane = 4 / kEach;
+  if (kEach < 4 && place.width > kTeam) {
+    shared[item()] = s;
+    sync();
+    if constexpr (kEach == 2) s = s + shared[item() ^ 32];
+    if constexpr (kEach == 1)
+      s = (s + shared[item() ^ 64]) + (shared[item() ^ 32] + shared[item() ^ 96]);
+  }
+  if (kLane * 16 < kTeam && place.width > kLane * 16) s = s + shuffle_xor<kLane * 16 % kTeam>(s);
+  if (kLane * 8 < kTeam && place.width > kLane * 8) s = s + shuffle_xor<kLane * 8 % kTeam>(s);
+  if (place.width > kLane * 4) s = s + shuffle_xor<kLane * 4>(s);
+  if (place.width > kLane * 2) s = s + shuffle_xor<kLane * 2>(s);
+  if (place.width > kLane) s = s + shuffle_xor<kLane>(s);
+  if (place.chunks == 1) return s;
+
+  // The row sum of the chunks' sums, of which there are at most 8.
+  sync();
+  if (place.first == 0) shared[item() / place.width] = s;
+  sync();
+  const A* sums = shared + item() / place.width - place.chunk;
+  A t[kMostChunks];
+#pragma unroll
+  for (u32 k = 0; k < kMostChunks; ++k) t[k] = k < place.chunks ? sums[k] : A(0);
+  return ((t[0] + t[1]) + (t[2] + t[3])) + ((t[4] + t[5]) + (t[6] + t[7]));
+}
+
+/// Four lanes of a row of at most 128 elements, of each item: lane k · width past the item's first.
+/// Their sums, and all items', as row_sum has it.
+template <class A>
+WICK_DEVICE A short_row_sum(const A (&acc)[kShortLanes][4], u32 width) {
+  A lane[kShortLanes];
+#pragma unroll
+  for (u32 k = 0; k < kShortLanes; ++k) lane[k] = (acc[k][0] + acc[k][1]) + (acc[k][2] + acc[k][3]);
+  A s = (lane[0] + lane[2]) + (lane[1] + lane[3]);
+  if (width > 4) s = s + shuffle_xor<4>(s);
+  if (width > 2) s = s + shuffle_xor<2>(s);
+  if (width > 1) s = s + shuffle_xor<1>(s);
+  return s;
+}
+
+/// Neighbouring elements of an item of HeldRows.
+template <u32 kSteps, class T>
+inline constexpr u32 kHeldEach = kSteps == 32                     ? 4 / sizeof(T)
+                                 : kSteps == 16 && sizeof(T) == 4 ? 2
+                                                                  : 4;
+/// Rows that an item holds: several of few elements.
+template <u32 kSteps>
+inline constexpr u32 kHeldRowsOf = kSteps == 1 ? 2 : 1;
+
+/// Several rows of each item, which holds some packs of each of them. Pack s starts s · 128
+/// elements after the item's first; but in rows of at most 128 elements, where kSteps is 1, an item
+/// has four lanes of the order, those that its first two distances bring together. Dense rows,
+/// packs aligned to their size.
+template <u32 kSteps, u32 kEach, u32 kRows>
+struct HeldRows {
+  static constexpr bool kShort = kSteps == 1;
+  static constexpr u32 kPacks = kShort ? kShortLanes : kSteps;
+
+  const NormRows& rows;
+  RowPlace<kEach> place;
+  u32 row_items, step;
+  u32 distance;   // elements from a pack to the next
+  u32 start;      // the item's first element
+  u32 left;       // those from there on, in its chunk
+  u64 first_row;  // rows are `step` apart
+
+  WICK_DEVICE explicit HeldRows(const NormRows& all) : HeldRows(all, all.n) {}
+  /// n: elements that the group has of a row.
+  WICK_DEVICE HeldRows(const NormRows& all, u64 n)
+      : rows(all),
+        place(all.width_log, all.chunks_log),
+        row_items(1u << (all.width_log + all.chunks_log)),
+        step(items() >> (all.width_log + all.chunks_log)),
+        distance(kShort ? kEach << all.width_log : kAccumulators),
+        start(place.chunk * kChunk + place.first) {
+    const u32 count = place.count(static_cast<u32>(n));
+    left = count > place.first ? count - place.first : 0;
+    first_row = place.row + u64{group()} * (kRows - 1) * step;
+  }
+
+  /// Goes to the rows that are as many further as the grid takes at once; whether the group has any
+  /// there.
+  WICK_DEVICE bool advance() {
+    first_row += u64{groups()} * kRows * step;
+    return first_row - (item() >> (rows.width_log + rows.chunks_log)) < rows.kept.elems;
+  }
+
+  /// Where the item's elements of its row j start in the input (0) and in the output (1); and how
+  /// many are left there.
+  WICK_DEVICE u32 locate(u32 j, i64 (&at)[2]) const {
+    const u64 row = first_row + j * step;
+    at[0] = at[1] = 0;
+    if (row >= rows.kept.elems) return 0;
+    locate_once(rows.kept, static_cast<u32>(row), at);
+    at[0] += start;
+    at[1] += start;
+    return left;
+  }
+
+  /// Whether the item has pack s of rows; and its element i.
+  WICK_DEVICE bool has(u32 s) const { return s * distance < left; }
+  WICK_DEVICE static bool has(u32, u32) { return true; }
+  template <class T>
+  WICK_DEVICE Pack<T, kEach> load(const T* x, u32 s, u32 left_of_row) const {
+    Pack<T, kEach> y = {};
+    if (s * distance < left_of_row) y = load_pack<kEach>(x + s * distance);
+    return y;
+  }
+  template <class T>
+  WICK_DEVICE void store(T* y, u32 s, u32 left_of_row, const Compute<T> (&v)[kEach]) const {
+    const auto pack = Pack<T, kEach>::of(v);
+    if (s * distance < left_of_row) store_pack(y + s * distance, pack);
+  }
+  /// Row j's packs, s as get(s, v) says.
+  template <class T, class Get>
+  WICK_DEVICE void store_row(T* out, u32 j, const Get& get) const {
+    i64 at[2];
+    const u32 n = locate(j, at);
+#pragma unroll
+    for (u32 s = 0; s < kPacks; ++s) {
+      Compute<T> v[kEach];
+      get(s, v);
+      store(out + at[1], s, n, v);
+    }
+  }
+  /// As row_sum.
+  template <class Sums, class A>
+  WICK_DEVICE A sum(const Sums& sums, A* shared) const {
+    if constexpr (kShort) {
+      return short_row_sum(sums.acc, place.width);
+    } else {
+      return row_sum(sums.acc[0], place, shared);
+    }
+  }
+  template <class T>
+  WICK_DEVICE void load_all(Pack<T, kEach> (&held)[kRows][kPacks], const T* in) const {
+#pragma unroll
+    for (u32 j = 0; j < kRows; ++j) {
+      i64 at[2];
+      const u32 n = locate(j, at);
+      const T* x = in + at[0];
+#pragma unroll
+      for (u32 s = 0; s < kPacks; ++s) held[j][s] = load(x, s, n);
+    }
+  }
+};
+
+/// The accumulators of rows that are held. The sum of them: Held::sum.
+template <class Held, u32 kEach, class A>
+struct HeldSum {
+  A acc[Held::kShort ? kShortLanes : 1][kEach] = {};
+
+  WICK_DEVICE void add(u32 pack, u32 i, A x) {
+    A& to = acc[Held::kShort ? pack : 0][i];
+    to = to + x;
+  }
+};
+
+/// Calls f(c, x, left) for four elements x at a time, those from c = first on and those at
+/// multiples of 128 further, below n: `left` are there from c on. They lie a step apart; packs:
+/// side by side, four of them aligned to their size, and n a multiple of four. Some are loaded at
+/// once.
+template <class T, class F>
+WICK_DEVICE void for_fours(const T* x, i64 step, bool packs, u32 first, u32 n, const F& f) {
+  constexpr u32 kAtOnce = 2, kFour = 4;
+  using A = Compute<T>;
+#pragma unroll 1
+  for (u32 base = first; base < n; base += kAtOnce * kAccumulators) {
+    A v[kAtOnce][kFour] = {};
+    if (packs) {
+#pragma unroll
+      for (u32 k = 0; k < kAtOnce; ++k) {
+        const u32 at = base + k * kAccumulators;
+        Pack<T, kFour> pack = {};
+        if (at < n) pack = *reinterpret_cast<const Pack<T, kFour>*>(x + at);
+#pragma unroll
+        for (u32 i = 0; i < kFour; ++i) v[k][i] = pack[i];
+      }
+    } else {
+      const T* from = x + base * step;
+#pragma unroll
+      for (u32 k = 0; k < kAtOnce; ++k) {
+#pragma unroll
+        for (u32 i = 0; i < kFour; ++i) {
+          const u32 c = k * kAccumulators + i;
+          if (c < n - base) v[k][i] = widen(from[c * step]);
+        }
+      }
+    }
+#pragma unroll
+    for (u32 k = 0; k < kAtOnce; ++k) {
+      const u32 c = base + k * kAccumulators;
+      if (c < n) f(c, v[k], n - c);
+    }
+  }
+}
+
+/// Puts four elements, of which `left` are there, a step apart; packs: as above.
+template <class T>
+WICK_DEVICE void store_four(T* y, i64 step, bool packs, const Compute<T> (&v)[4], u32 left) {
+  if (packs) {
+    *reinterpret_cast<Pack<T, 4>*>(y) = Pack<T, 4>::of(v);
+  } else {
+#pragma unroll
+    for (u32 i = 0; i < 4; ++i) {
+      if (i < left) y[i * step] = narrow<T>(v[i]);
+    }
+  }
+}
+
+/// Sums of a row's blocks of 2^k chunks, which join by twos as they come.
+template <class A>
+class JoinedSums {
+ public:
+  WICK_DEVICE void add(A sum) {
+    bool carries = true;
+#pragma unroll
+    for (u32 i = 0; i < kLevels; ++i) {
+      if (!carries) continue;
+      if ((count_ >> i & 1) != 0) {
+        sum = level_[i] + sum;
+      } else {
+        level_[i] = sum;
+        carries = false;
+      }
+    }
+    ++count_;
+  }
+  /// Of at least one.
+  WICK_DEVICE A total() const {
+    A sum = A(0);  // changes nothing: no sum is −0
+#pragma unroll
+    for (u32 i = 0; i < kLevels; ++i) {
+      if ((count_ >> i & 1) != 0) sum = level_[i] + sum;
+    }
+    return sum;
+  }
+
+ private:
+  static constexpr u32 kLevels = 20;
+  A level_[kLevels] = {};
+  u32 count_ = 0;
+};
+
+/// The largest of what a row's items have, in all of them, as larger(a, b) says. Every item of the
+/// group has to come here. `shared` has room for each item.
+template <class A, class F>
+WICK_DEVICE A row_max(A x, u32 row_items, A* shared, const F& larger) {
+  if (row_items > 1) x = larger(x, shuffle_xor<1>(x));
+  if (row_items > 2) x = larger(x, shuffle_xor<2>(x));
+  if (row_items > 4) x = larger(x, shuffle_xor<4>(x));
+  if (row_items > 8) x = larger(x, shuffle_xor<8>(x));
+  if (row_items > 16) x = larger(x, shuffle_xor<16>(x));
+  for (u32 step = kTeam; step < row_items; step *= 2) {
+    shared[item()] = x;
+    sync();
+    x = larger(x, shared[item() ^ step]);
+    sync();
+  }
+  return x;
+}
+
+}  // namespace wick::gpu

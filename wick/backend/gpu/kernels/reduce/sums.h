@@ -1,0 +1,96 @@
+#pragma once
+
+// How elements of each dtype are added up: floats in the type that they compute in, integers modulo
+// 2^32 or 2^64 by the unsigned type of their width.
+
+#include "wick/backend/gpu/kernels/device/element.h"
+#include "wick/backend/gpu/kernels/reduce/reduction.h"
+#include "wick/backend/gpu/kernels/reduce/rows.h"
+
+namespace wick::gpu {
+
+using Storage_u8 = math::u8;
+using Storage_u16 = math::u16;
+using Storage_u32 = math::u32;
+using Storage_u64 = math::u64;
+
+template <class T>
+inline constexpr bool kUnsigned = kSame<T, u8> || kSame<T, u16> || kSame<T, u32> || kSame<T, u64>;
+
+template <class T, bool = kUnsigned<T>>
+struct SumOf {
+  using Type = Compute<T>;
+};
+template <class T>
+struct SumOf<T, true> {
+  using Type = u32;
+};
+template <>
+struct SumOf<u64, true> {
+  using Type = u64;
+};
+/// What elements of T are added up in.
+template <class T>
+using Sum = typename SumOf<T>::Type;
+
+template <class T>
+WICK_DEVICE Sum<T> to_sum(T x) {
+  if constexpr (kUnsigned<T>) {
+    return x;
+  } else {
+    return widen(x);
+  }
+}
+
+/// The float type whose packs are as large.
+template <class T>
+struct AsLarge {
+  using Type = T;
+};
+template <>
+struct AsLarge<u8> {
+  using Type = f8e4m3;
+};
+template <>
+struct AsLarge<u16> {
+  using Type = f16;
+};
+template <>
+struct AsLarge<u32> {
+  using Type = float;
+};
+template <>
+struct AsLarge<u64> {
+  using Type = double;
+};
+template <class T, u32 N>
+using Raw = Pack<typename AsLarge<T>::Type, N>;
+
+/// Element i of a pack.
+template <class T, u32 N>
+WICK_DEVICE Sum<T> to_sum(const Raw<T, N>& p, u32 i) {
+  if constexpr (kSame<T, u8>) {
+    return p.w[i / 4] >> i % 4 * 8 & 0xffu;
+  } else if constexpr (kSame<T, u16>) {
+    return i % 2 == 0 ? p.w[i / 2] & 0xffffu : p.w[i / 2] >> 16;
+  } else if constexpr (kSame<T, u32>) {
+    return p.w[i];
+  } else if constexpr (kSame<T, u64>) {
+    return u64{p.w[2 * i]} | u64{p.w[2 * i + 1]} << 32;
+  } else {
+    return p[i];
+  }
+}
+
+/// A sum, or the mean where the divisor isn't 1, as an element.
+template <class T>
+WICK_DEVICE void store_sum(T* to, Sum<T> sum, double divisor) {
+  if constexpr (kUnsigned<T>) {
+    *to = static_cast<T>(sum);
+  } else {
+    if (divisor != 1) sum = sum / static_cast<Sum<T>>(divisor);
+    *to = narrow<T>(sum);
+  }
+}
+
+}  // namespace wick::gpu

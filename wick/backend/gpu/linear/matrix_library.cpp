@@ -1,0 +1,181 @@
+#include "wick/backend/gpu/linear/matrix_library.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <cctype>
+#include <cstdio>
+#include <filesystem>
+#include <limits>
+
+#include "wick/backend/gpu/trace/trace.h"
+#include "wick/base/environment.h"
+#include "wick/base/error.h"
+
+namespace wick::gpu {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Never destroyed, like drivers.
+struct Found {
+  std::vector<std::unique_ptr<MatrixLibrary>> libraries;
+  std::vector<MatrixLibrary::Missing> missing;
+};
+
+const Found* open_all(const std::vector<KnownLibrary>& all) {
+  auto* found = new Found;
+  for (const KnownLibrary& known : all) {
+    std::string trace;
+    if (std::unique_ptr<MatrixLibrary> library = known.open(trace)) {
+      found->libraries.push_back(std::move(library));
+    } else {
+      found->missing.push_back({known.name, trace});
+    }
+  }
+  return found;
+}
+
+const Found& found(DeviceKind kind) {
+  static const Found none;
+  if (kind == DeviceKind::cuda) {
+    static const Found* const cuda = open_all(cuda_libraries());
+    return *cuda;
+  }
+  if (kind == DeviceKind::hip) {
+    static const Found* const hip = open_all(hip_libraries());
+    return *hip;
+  }
+  return none;
+}
+
+/// Rows that run into each other, or matrices of the result that do.
+void check_layout(const GemmCall& call) {
+  const int64_t a_cols = call.a_transposed ? call.m : call.k;
+  const int64_t b_cols = call.b_transposed ? call.k : call.n;
+  const bool rows = call.lda >= a_cols && call.ldb >= b_cols && call.ldc >= call.n;
+  const bool matrices = call.batch == 1 || call.stride_c >= (call.m - 1) * call.ldc + call.n;
+  if (rows && matrices && call.stride_a >= 0 && call.stride_b >= 0) return;
+  throw Error("gemm", "rows or matrices overlap",
+              fmt::format("m {} n {} k {} batch {}", call.m, call.n, call.k, call.batch),
+              fmt::format("rows {} {} {}, matrices {} {} {} apart", call.lda, call.ldb, call.ldc,
+                          call.stride_a, call.stride_b, call.stride_c));
+}
+
+/// Libraries take sizes of 32 bits.
+bool fits(const GemmCall& call) {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  for (const int64_t size : {call.m, call.n, call.k, call.batch, call.lda, call.ldb, call.ldc}) {
+    if (size > kMost) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+ColumnMajorGemm::ColumnMajorGemm(const GemmCall& call)
+    : first{call.b,
+            call.b_transposed,
+            call.b_transposed ? call.k : call.n,
+            call.b_transposed ? call.n : call.k,
+            call.ldb,
+            call.stride_b},
+      second{call.a,
+             call.a_transposed,
+             call.a_transposed ? call.m : call.k,
+             call.a_transposed ? call.k : call.m,
+             call.lda,
+             call.stride_a},
+      out(call.c),
+      rows(call.n),
+      cols(call.m),
+      inner(call.k),
+      ld(call.ldc),
+      stride(call.stride_c),
+      batch(call.batch) {}
+
+LibraryUse library_use() {
+  const std::string_view wanted = environment_choice("WICK_GPU_LIBRARIES");
+  return wanted == "off"    ? LibraryUse::off
+         : wanted == "only" ? LibraryUse::only
+                            : LibraryUse::automatic;
+}
+
+const std::vector<std::unique_ptr<MatrixLibrary>>& MatrixLibrary::of(DeviceKind kind) {
+  return found(kind).libraries;
+}
+
+const std::vector<MatrixLibrary::Missing>& MatrixLibrary::missing(DeviceKind kind) {
+  return found(kind).missing;
+}
+
+bool MatrixLibrary::gemm(Device device, const GemmCall& call, void* stream) {
+  const bool dtype =
+      call.dtype == DType::f32 || call.dtype == DType::f16 || call.dtype == DType::bf16;
+  // Without terms the result is zeros, which not every library writes.
+  if (device.kind != kind_ || !dtype || call.k == 0) return false;
+  if (call.m == 0 || call.n == 0 || call.batch == 0) return true;
+  check_layout(call);
+  if (!fits(call)) return false;
+
+  std::lock_guard lock(mutex_);
+  const auto [at, added] = devices_.try_emplace(device.index);
+  if (added) {
+    std::string reason;
+    at->second = prepare(device, reason);
+    if (at->second == nullptr) {
+      std::fputs(fmt::format("wick: {}: {} isn't used: {}\n", device.str(), name, reason).c_str(),
+                 stderr);
+    }
+  }
+  if (at->second == nullptr) return false;
+  if (!tracing()) return at->second->gemm(call, stream);
+  return trace_work(
+             kind_, stream, "library", name,
+             fmt::format(R"("shape":"{}x{}x{}","batch":{})", call.m, call.n, call.k, call.batch),
+             [&] { return at->second->gemm(call, stream) ? 0 : 1; }) == 0;
+}
+
+void MatrixLibrary::release(Device device) {
+  std::lock_guard lock(mutex_);
+  devices_.erase(device.index);
+}
+
+bool library_gemm(Device device, const GemmCall& call, void* stream) {
+  if (library_use() == LibraryUse::off) return false;
+  for (const std::unique_ptr<MatrixLibrary>& library : MatrixLibrary::of(device.kind)) {
+    if (library->gemm(device, call, stream)) return true;
+  }
+  return false;
+}
+
+bool has_kernel_files(const void* function, const char* variable, std::string_view beside,
+                      std::string_view architecture, std::string& reason) {
+  fs::path folder;
+  Dl_info where;
+  if (const std::string_view chosen = environment(variable); !chosen.empty()) {
+    folder = chosen;
+  } else if (dladdr(function, &where) != 0 && where.dli_fname != nullptr) {
+    std::error_code failed;
+    folder = fs::canonical(where.dli_fname, failed).parent_path() / beside;
+  }
+  bool any = false, for_all = false;
+  std::error_code failed;
+  for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) {
+    const std::string file = at->path().filename().string();
+    if (!file.starts_with("TensileLibrary") || !file.ends_with(".dat")) continue;
+    any = true;
+    for_all = for_all || file == "TensileLibrary.dat";
+    // The name of the architecture is a word of its own: gfx1100 isn't gfx110.
+    const size_t word = file.find(architecture);
+    if (word != std::string::npos &&
+        !std::isalnum(static_cast<unsigned char>(file[word + architecture.size()])))
+      return true;
+  }
+  if (for_all) return true;
+  reason = any ? fmt::format("no kernels for {} in {}", architecture, folder.string())
+               : fmt::format("no kernels in {}", folder.string());
+  return false;
+}
+
+}  // namespace wick::gpu

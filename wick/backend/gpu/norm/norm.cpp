@@ -1,0 +1,318 @@
+#include "wick/backend/gpu/norm/norm.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "wick/backend/gpu/gpu_backend.h"
+#include "wick/backend/gpu/reduce/reduce_plan.h"
+
+namespace wick::gpu {
+namespace {
+
+constexpr int64_t kChunk = 4096, kAccumulators = 128;
+constexpr unsigned kColumnItems = 512;
+
+// As in kernels/norm/norm_row.h.
+struct Spread {
+  int64_t step;
+  uint32_t wide;
+};
+
+// As in kernels/norm/norm_lines.gpu.
+struct Weights {
+  const void* data;
+  int64_t step;
+  uint32_t f32;
+};
+
+/// How rows along a dim are spread over items.
+class RowPlan {
+ public:
+  RowPlan(const Gpu& gpu, const Reduction& reduction, const View& out, const ConstView& in, int dim)
+      : gpu_(gpu),
+        in_(in),
+        n_(reduction.n),
+        in_access_(access_of(reduction.kept, 0, in.data, bytes_of(in.dtype, 1))),
+        out_access_(access_of(reduction.kept, 1, out.data, bytes_of(in.dtype, 1))) {
+    out_step_ = n_ == 1 ? 1 : out.layout.stride(dim);
+    in_step_ = n_ == 1 ? 1 : in.layout.stride(dim);
+    in_access_.run(n_, in_step_);
+    out_access_.run(n_, out_step_);
+    while (steps_ < 32 && steps_ * kAccumulators < n_) steps_ = steps_ == 1 ? 4 : 2 * steps_;
+  }
+
+  /// Packs that an item holds in a kernel whose items hold their rows: 1, 4, 8, 16 or 32.
+  int64_t steps() const { return steps_; }
+  /// Whether such a kernel can take them: 16- and 32-bit floats, dense and not too many.
+  bool can_be_held() const {
+    return is_dense() && n_ % each() == 0 && items_of(each()) <= kMostItems && n_ <= kChunk << 3 &&
+           is_aligned();
+  }
+  /// Whether softmax_anywhere can: such floats, wherever rows begin and however many.
+  bool can_be_anywhere() const {
+    return is_dense() && n_ > kAccumulators && items_of(each_anywhere()) <= kMostItems &&
+           n_ <= kChunk << 3;
+  }
+  NormRows spread_anywhere(const Nest<2>& kept, Grid& grid) const {
+    return spread(kept, each_anywhere(), 64, 1, grid);
+  }
+  /// Groups that have a row together; 0: it's too long, or too short, or they can't.
+  int64_t parts() const {
+    const int64_t wanted = divide_up(n_, kGroupElems);
+    const bool can = is_dense() && n_ % each() == 0 && is_aligned() && gpu_.has_parts();
+    return can && wanted > 1 && wanted <= kMostParts ? wanted : 0;
+  }
+  /// Whether a vector along the rows goes with them.
+  bool goes_with(const ConstView& vector) const { return access_of(vector).vectors_of(each()); }
+
+  /// Whether a group for each row, all of whose items have a part of it, is done sooner: in f32.
+  bool is_alone(unsigned rows) const {
+    const unsigned most = is_amd() ? 4 : 8;  // more fill groups that share the weights
+    return in_.dtype == DType::f32 && n_ % 4 == 0 && n_ > 256 && n_ <= 4 * kChunk &&
+           rows <= most * static_cast<unsigned>(gpu_.info.processors);
+  }
+  bool is_amd() const { return gpu_.device.kind == DeviceKind::hip; }
+  Spread in_spread() const { return {in_step_, in_access_.vectors_of(4)}; }
+  Spread out_spread() const { return {out_step_, out_access_.vectors_of(4)}; }
+  /// Of a vector along the rows.
+  Spread spread_of(const ConstView& vector) const {
+    return {vector.layout.stride(0), access_of(vector).vectors_of(4)};
+  }
+
+  /// Rows for a kernel whose items have `each` neighbouring accumulators and take `rows` of them.
+  NormRows spread(const Nest<2>& kept, int64_t each, unsigned least_items, unsigned rows,
+                  Grid& grid) const {
+    NormRows result;
+    result.kept = kept;
+    result.n = static_cast<uint64_t>(n_);
+    result.in_step = in_step_;
+    result.out_step = out_step_;
+    result.width_log = width_log(each);
+    result.chunks_log = chunks_log();
+    const unsigned row_items = 1u << (result.width_log + result.chunks_log);
+    grid.items = std::max(least_items, row_items);
+    const unsigned a_group = grid.items / row_items * rows;
+    grid.groups[0] = (kept.elems + a_group - 1) / a_group;
+    return result;
+  }
+  /// For the kernels that hold their rows.
+  NormRows spread_held(const Nest<2>& kept, Grid& grid) const {
+    if (steps_ > 1) return spread(kept, each(), 64, 1, grid);
+    NormRows rows = spread(kept, each(), 128, 1, grid);
+    rows.width_log = short_width_log(rows.width_log);
+    const unsigned a_group = grid.items >> rows.width_log << 1;  // two of each item
+    grid.groups[0] = (kept.elems + a_group - 1) / a_group;
+    return rows;
+  }
+  /// Each row for so many groups.
+  NormRows spread_parts(const Nest<2>& kept, int64_t parts, Grid& grid) const {
+    NormRows rows = spread(kept, each(), kMostItems, 1, grid);
+    rows.chunks_log = ceil_log(kGroupElems / kChunk);
+    grid.items = 1u << (rows.width_log + rows.chunks_log);
+    grid.parts = static_cast<unsigned>(parts);
+    grid.groups[0] = kept.elems * grid.parts;
+    return rows;
+  }
+  /// So, for rms_norm on AMD: the largest groups that two fifths of the processors or more have one
+  /// of, enough of them for all of the memory's bandwidth. Their rows share the weights, so many
+  /// bytes, through shared memory.
+  NormRows spread_sharing(const Nest<2>& kept, int64_t bytes, Grid& grid) const {
+    constexpr int64_t kMostBytes = 32 << 10;
+    NormRows rows = spread_held(kept, grid);
+    if (bytes > kMostBytes) return rows;  // a row takes the group
+    const unsigned row_items = 1u << (rows.width_log + rows.chunks_log);
+    const auto groups = [&](unsigned items) {
+      return divide_up(kept.elems, int64_t{items / row_items} * (steps_ > 1 ? 1 : 2));
+    };
+    unsigned items = 1024;  // as kernels/norm/norm.gpu has it
+    while (items > grid.items && 5 * groups(items) < 2 * gpu_.info.processors) items -= grid.items;
+    grid.items = items;
+    grid.groups[0] = static_cast<unsigned>(groups(items));
+    if (items > row_items) grid.shared_bytes = static_cast<unsigned>(divide_up(bytes, 16) * 16);
+    return rows;
+  }
+  /// For those that look at elements one by one. Smaller groups where there would be few.
+  NormRows spread_lines(const Nest<2>& kept, Grid& grid) const {
+    const bool fours = n_ % 4 == 0;
+    const bool few = uint64_t{kept.elems} * items_of(4) <
+                     uint64_t{512} * static_cast<unsigned>(gpu_.info.processors);
+    NormRows rows = spread(kept, 4, few ? 64 : 256, 1, grid);
+    rows.in_packs = fours && in_access_.vectors_of(4) ? 1 : 0;
+    rows.out_packs = fours && out_access_.vectors_of(4) ? 1 : 0;
+    return rows;
+  }
+
+ private:
+  static constexpr unsigned kMostItems = 512;
+  // As in kernels/norm/softmax.gpu: elements of a group of those that share a row.
+  static constexpr int64_t kGroupElems = kMostItems / kAccumulators * kChunk, kMostParts = 8;
+
+  /// Whether the packs of an item that holds its rows can be loaded and stored at once.
+  bool is_aligned() const {
+    return in_access_.vectors_of(each()) && out_access_.vectors_of(each());
+  }
+  bool is_dense() const {
+    return (bytes_of(in_.dtype, 1) == 2 || in_.dtype == DType::f32) && in_access_.is_dense() &&
+           out_access_.is_dense();
+  }
+
+  /// As in kernels/norm/norm.gpu and softmax.gpu.
+  int64_t each() const {
+    const int64_t elem = bytes_of(in_.dtype, 1);
+    return steps_ == 32 ? std::max<int64_t>(4 / elem, 1) : steps_ == 16 && elem == 4 ? 2 : 4;
+  }
+  /// As in kernels/norm/softmax.gpu.
+  int64_t each_anywhere() const {
+    return steps_ == 32 ? std::max<int64_t>(4 / bytes_of(in_.dtype, 1), 1) : 2;
+  }
+  uint32_t width_log(int64_t each) const {
+    return ceil_log(static_cast<uint64_t>(divide_up(std::min(n_, kAccumulators), each)));
+  }
+  uint32_t chunks_log() const {
+    return std::min(ceil_log(static_cast<uint64_t>(divide_up(n_, kChunk))), 3u);
+  }
+  uint64_t items_of(int64_t each) const { return uint64_t{1} << (width_log(each) + chunks_log()); }
+
+  const Gpu& gpu_;
+  const ConstView& in_;
+  const int64_t n_;
+  int64_t in_step_, out_step_, steps_ = 1;
+  Access in_access_, out_access_;  // the rows are the runs
+};
+
+/// Columns for softmax: as many lanes as the order has for so many rows.
+Columns softmax_columns(const Nest<2>& kept, int64_t n, Grid& grid) {
+  Columns c = columns_of(kept, n);
+  c.lanes_log = ceil_log(static_cast<uint64_t>(divide_up(std::min(n, kAccumulators), 4)));
+  c.across_log = std::min(ceil_log(c.columns), ceil_log(kColumnItems >> c.lanes_log));
+  c.across_log = std::max(c.across_log, 5 - c.lanes_log);
+  c.strips = (c.columns + (1u << c.across_log) - 1) >> c.across_log;
+  grid.items = 1u << (c.lanes_log + c.across_log);
+  grid.groups[0] = c.outer.elems * c.strips;
+  return c;
+}
+
+/// Elements of columns that an item can have whole, 8 or 32; 0: none, or too few columns side by
+/// side for a group, or they don't lie as words.
+int64_t short_columns(const Reduction& reduction, const View& out, const ConstView& in, int dim) {
+  if (reduction.n > 32 || !reduction.is_across()) return 0;
+  if (bytes_of(in.dtype, 1) != 2 && in.dtype != DType::f32) return 0;
+  const Space<2>& kept = reduction.kept;
+  const int64_t elem = bytes_of(in.dtype, 1), word = 4 / elem;
+  if (kept.dims.back().size < 128 || kept.dims.back().size % word != 0) return 0;
+  constexpr int64_t kMost = 32;
+  const auto fits = [&](size_t k, const void* data, int64_t step) {
+    const size_t columns = kept.dims.size() - 1;
+    return access_of(kept, k, data, elem, columns).dim(reduction.n, step).vectors_of(word) &&
+           // The kernel counts elements of a column in u32.
+           Access(nullptr, 1, 0).dim(kMost + 1, step).has_u32_distances(1);
+  };
+  if (!fits(0, in.data, in.layout.stride(dim)) || !fits(1, out.data, out.layout.stride(dim))) {
+    return 0;
+  }
+  return reduction.n <= 8 ? 8 : kMost;
+}
+
+}  // namespace
+
+void rms_norm(Gpu& gpu, const View& out, const ConstView& in, const ConstView& weight, float eps) {
+  if (out.layout.elems() == 0) return;
+  const int dim = in.layout.rank() - 1;
+  const Reduction reduction(in.layout, out.layout, 1u << dim);
+  const RowPlan plan(gpu, reduction, out, in, dim);
+  const void* w = advance(weight.data, weight.dtype, weight.layout.offset());
+  const bool held = plan.can_be_held() && plan.goes_with(weight);
+  reduction.kept.for_each_piece(reduction.most_items(), [&](const Nest<2>& kept,
+                                                            const auto& start) {
+    const void* x = advance(in.data, in.dtype, start[0]);
+    void* y = advance(out.data, out.dtype, start[1]);
+    Grid grid;
+    if (weight.dtype == DType::f32 && plan.is_alone(kept.elems)) {
+      const auto n = static_cast<uint32_t>(reduction.n);
+      grid.early = true;
+      grid.groups[0] = kept.elems;
+      grid.items = std::clamp((n / 4 + 31) / 32 * 32, 128u, 1024u);
+      grid.shared_bytes = (n + 127) / 128 * 128 * 4;
+      gpu.launch("norm_row", n <= kChunk ? "rms_norm_row_short" : "rms_norm_row_long", grid, y, x,
+                 kept, w, n, plan.out_spread(), plan.in_spread(), plan.spread_of(weight), eps);
+    } else if (held) {
+      grid.early = true;
+      const int64_t bytes = bytes_of(weight.dtype, reduction.n);
+      const NormRows rows =
+          plan.is_amd() ? plan.spread_sharing(kept, bytes, grid) : plan.spread_held(kept, grid);
+      gpu.launch("norm",
+                 fmt::format("rms_norm_{}{}_{}", name(in.dtype),
+                             weight.dtype == in.dtype ? "" : "_by_f32", plan.steps()),
+                 grid, y, x, w, rows, eps);
+    } else {
+      const Weights weights{w, weight.layout.stride(0), weight.dtype == DType::f32 ? 1u : 0u};
+      const NormRows rows = plan.spread_lines(kept, grid);
+      gpu.launch("norm_lines", fmt::format("rms_norm_lines_{}", name(in.dtype)), grid, y, x,
+                 weights, rows, eps);
+    }
+  });
+}
+
+void softmax(Gpu& gpu, const View& out, const ConstView& in, int dim, bool log) {
+  if (out.layout.elems() == 0) return;
+  const Reduction reduction(in.layout, out.layout, 1u << dim);
+  const RowPlan plan(gpu, reduction, out, in, dim);
+  // Items that hold 32 elements of f32 have one accumulator each.
+  const bool held = plan.can_be_held() && !(in.dtype == DType::f32 && plan.steps() == 32);
+  const int64_t parts = plan.parts();
+  const int64_t whole = short_columns(reduction, out, in, dim);
+  const uint32_t wants_log = log ? 1 : 0;
+  reduction.kept.for_each_piece(reduction.most_items(), [&](const Nest<2>& kept,
+                                                            const auto& start) {
+    const void* x = advance(in.data, in.dtype, start[0]);
+    void* y = advance(out.data, out.dtype, start[1]);
+    Grid grid;
+    if (parts != 0) {
+      const NormRows rows = plan.spread_parts(kept, parts, grid);
+      gpu.launch("softmax", fmt::format("softmax_parts_{}", name(in.dtype)), grid, y, x, rows,
+                 wants_log, static_cast<uint32_t>(parts));
+    } else if (!held && plan.can_be_anywhere()) {
+      const NormRows rows = plan.spread_anywhere(kept, grid);
+      gpu.launch("softmax", fmt::format("softmax_anywhere_{}_{}", name(in.dtype), plan.steps()),
+                 grid, y, x, rows, wants_log);
+    } else if (held) {
+      const NormRows rows = plan.spread_held(kept, grid);
+      // Of long rows of 16 bits, a group takes up to four, where there are groups enough.
+      const unsigned enough = 8 * static_cast<unsigned>(gpu.info.processors);
+      const unsigned most = in.dtype == DType::f32 || plan.steps() < 16 ? 1u : 4u;
+      const unsigned turns = std::clamp(grid.groups[0] / enough, 1u, most);
+      grid.groups[0] = (grid.groups[0] + turns - 1) / turns;
+      gpu.launch("softmax", fmt::format("softmax_{}_{}", name(in.dtype), plan.steps()), grid, y, x,
+                 rows, wants_log);
+    } else if (whole != 0) {
+      Columns columns = columns_of(kept, reduction.n);
+      grid.items = 256;
+      columns.strips =
+          static_cast<uint32_t>(divide_up(columns.columns, grid.items * 4 / bytes_of(in.dtype, 1)));
+      grid.groups[0] = columns.outer.elems * columns.strips;
+      gpu.launch("softmax_lines", fmt::format("softmax_short_{}_{}", name(in.dtype), whole), grid,
+                 y, x, columns, static_cast<uint32_t>(reduction.reduced_step()),
+                 static_cast<uint32_t>(out.layout.stride(dim)), wants_log);
+    } else if (reduction.is_across()) {
+      const Columns columns = softmax_columns(kept, reduction.n, grid);
+      gpu.launch("softmax_lines", fmt::format("softmax_columns_{}", name(in.dtype)), grid, y, x,
+                 columns, reduction.reduced_step(), out.layout.stride(dim), wants_log);
+    } else {
+      const NormRows rows = plan.spread_lines(kept, grid);
+      gpu.launch("softmax_lines", fmt::format("softmax_lines_{}", name(in.dtype)), grid, y, x, rows,
+                 wants_log);
+    }
+  });
+}
+
+void GpuBackend::rms_norm(const View& out, const ConstView& in, const ConstView& weight,
+                          float eps) {
+  gpu::rms_norm(gpu_, out, in, weight, eps);
+}
+
+void GpuBackend::softmax(const View& out, const ConstView& in, int dim, bool log) {
+  gpu::softmax(gpu_, out, in, dim, log);
+}
+
+}  // namespace wick::gpu

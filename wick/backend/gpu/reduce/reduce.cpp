@@ -1,0 +1,398 @@
+#include "wick/backend/gpu/reduce/reduce.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "wick/backend/gpu/gpu_backend.h"
+#include "wick/backend/gpu/on_host.h"
+#include "wick/backend/gpu/reduce/reduce_plan.h"
+
+namespace wick::gpu {
+namespace {
+
+constexpr int64_t kChunk = 4096, kAccumulators = 128, kEach = 4;
+constexpr unsigned kItems = 256, kColumnItems = 512, kJoined = 16, kShortRows = 4, kShortSums = 2;
+constexpr int64_t kFewRows = 4;
+
+/// How sums of a dtype are computed: by which kernels, in what.
+struct SumType {
+  const char* elements;  // what the kernels of rows and columns are called after
+  const char* sum;       // those of join.gpu
+  uint32_t kind;         // what join.gpu calls the dtype
+  size_t bytes;          // of a sum
+};
+
+SumType sum_type(DType dtype) {
+  switch (dtype) {
+    case DType::f64:
+      return {"f64", "f64", 0, 8};
+    case DType::f16:
+      return {"f16", "f32", 1, 4};
+    case DType::bf16:
+      return {"bf16", "f32", 2, 4};
+    case DType::f8e4m3:
+      return {"f8e4m3", "f32", 3, 4};
+    case DType::u32:
+    case DType::i32:
+      return {"u32", "u32", 0, 4};
+    case DType::i16:
+      return {"u16", "u32", 1, 4};
+    case DType::u8:
+      return {"u8", "u32", 2, 4};
+    case DType::i64:
+      return {"u64", "u64", 0, 8};
+    default:
+      return {"f32", "f32", 0, 4};
+  }
+}
+
+/// Columns, or pieces of some, of which there are enough for an item each.
+uint64_t enough_columns(const Gpu& gpu) {
+  return uint64_t{512} * static_cast<unsigned>(gpu.info.processors);
+}
+
+/// A sum over some dims of a tensor.
+class SumLauncher {
+ public:
+  SumLauncher(Gpu& gpu, const View& out, const ConstView& in, const Reduction& reduction,
+              double divisor)
+      : gpu_(gpu),
+        out_(out),
+        in_(in),
+        reduction_(reduction),
+        divisor_(divisor),
+        type_(sum_type(in.dtype)),
+        line_(reduction.line()) {}
+
+  void run() const {
+    reduction_.kept.for_each_piece(reduction_.most_items(),
+                                   [&](const Nest<2>& kept, const auto& start) {
+                                     const void* x = advance(in_.data, in_.dtype, start[0]);
+                                     void* y = advance(out_.data, out_.dtype, start[1]);
+                                     if (reduction_.n == 0) {
+                                       join(y, nullptr, kept, 1, 0);
+                                     } else if (reduction_.is_across()) {
+                                       columns(y, x, kept);
+                                     } else {
+                                       rows(y, x, kept);
+                                     }
+                                   });
+  }
+
+ private:
+  void rows(void* y, const void* x, const Nest<2>& kept) const {
+    const int64_t n = reduction_.n;
+    const bool dense = reduction_.is_dense(in_.data, in_.dtype, kEach);
+    Rows rows;
+    rows.kept = kept;
+    rows.n = static_cast<uint64_t>(n);
+    rows.packs = reduction_.has_dense_runs(in_.data, in_.dtype, kEach) ? 1 : 0;
+    rows.width_log = ceil_log(static_cast<uint64_t>(divide_up(std::min(n, kAccumulators), kEach)));
+    rows.chunks_log = std::min(ceil_log(static_cast<uint64_t>(divide_up(n, kChunk))), 3u);
+    rows.block = static_cast<uint64_t>(kChunk << rows.chunks_log);
+    rows.blocks = static_cast<uint32_t>(divide_up(n, kChunk << rows.chunks_log));
+    const bool is_short = n <= kAccumulators && (dense || line_.rank == 1);
+    const uint32_t row_log =
+        is_short ? short_width_log(rows.width_log) : rows.width_log + rows.chunks_log;
+    // Smaller groups where there would be few.
+    const uint64_t items = divide_up(rows.total(), is_short ? kShortSums : 1) << row_log;
+    Grid grid;
+    const auto enough = 2 * static_cast<uint64_t>(gpu_.info.processors);
+    const unsigned least = std::max(1u << row_log, 64u);
+    while (grid.items > least && items < enough * grid.items) grid.items /= 2;
+    grid.groups[0] = static_cast<unsigned>((items + grid.items - 1) / grid.items);
+    with_parts(y, kept, 1, rows.blocks, [&](void* parts) {
+      gpu_.launch("reduce", fmt::format("sum_{}_{}", dense ? "rows" : "lines", type_.elements),
+                  grid, y, parts, x, rows, line_, divisor_);
+    });
+  }
+
+  void columns(void* y, const void* x, const Nest<2>& kept) const {
+    const int64_t elem = bytes_of(in_.dtype, 1), most = elem == 1 ? 8 : 16 / elem;
+    const bool wide = reduction_.has_dense_columns(in_.data, in_.dtype, most);
+    Columns c = columns_of(kept, reduction_.n);
+    c.block = kChunk;
+    c.blocks = static_cast<uint32_t>(divide_up(reduction_.n, kChunk));
+    c.lanes_log =
+        ceil_log(static_cast<uint64_t>(divide_up(std::min(reduction_.n, kAccumulators), kEach)));
+    const auto pieces = static_cast<uint32_t>(divide_up(c.columns, wide ? most : 1));
+    // Enough columns to do without lanes side by side.
+    if (reduction_.n <= kAccumulators && line_.rank == 1 &&
+        uint64_t{c.outer.elems} * pieces >= enough_columns(gpu_)) {
+      c.lanes_log = 0;
+    }
+    // An item that takes all lanes has many registers, of which small groups leave fewer unused.
+    const unsigned items = c.lanes_log == 5 ? kColumnItems : c.lanes_log == 0 ? 128 : kItems;
+    c.across_log = std::min(ceil_log(pieces), ceil_log(items >> c.lanes_log));
+    c.across_log = std::max(c.across_log, 5 - c.lanes_log);
+    c.strips = (pieces + (1u << c.across_log) - 1) >> c.across_log;
+    Grid grid;
+    grid.items = 1u << (c.lanes_log + c.across_log);
+    grid.groups[0] = c.outer.elems * c.blocks * c.strips;
+    with_parts(y, kept, c.columns, c.blocks, [&](void* parts) {
+      gpu_.launch("reduce_columns",
+                  fmt::format("sum_{}columns_{}", wide ? "wide_" : "", type_.elements), grid, y,
+                  parts, x, c, line_, divisor_);
+    });
+  }
+
+  /// Calls body with memory for partial results and joins them; with none where a result has one
+  /// block.
+  template <class F>
+  void with_parts(void* y, const Nest<2>& kept, uint32_t columns, uint32_t blocks,
+                  const F& body) const {
+    if (blocks == 1) return body(static_cast<void*>(nullptr));
+    const Scratch parts(gpu_, size_t{kept.elems} * blocks * type_.bytes);
+    body(parts.data());
+    join(y, parts.data(), kept, columns, blocks);
+  }
+
+  void join(void* y, const void* from, const Nest<2>& kept, uint32_t columns,
+            uint32_t blocks) const {
+    Parts parts;
+    parts.kept = kept;
+    parts.columns = columns;
+    parts.blocks = blocks;
+    if (columns == 1) parts.width_log = std::min(ceil_log((blocks + kJoined - 1) / kJoined), 8u);
+    const uint32_t a_time = kJoined << parts.width_log;
+    parts.blocks_out = std::max((blocks + a_time - 1) / a_time, 1u);
+    const bool last = parts.blocks_out == 1;
+    const uint64_t items = (uint64_t{kept.elems} * parts.blocks_out) << parts.width_log;
+    Grid grid{{static_cast<unsigned>((items + kItems - 1) / kItems), 1, 1}};
+    grid.early = true;
+    const Scratch next(gpu_, last ? 1 : size_t{kept.elems} * parts.blocks_out * type_.bytes);
+    gpu_.launch("join", fmt::format("join_sums_{}", type_.sum), grid, y,
+                last ? nullptr : next.data(), from, parts, divisor_, type_.kind);
+    if (!last) join(y, next.data(), kept, columns, parts.blocks_out);
+  }
+
+  Gpu& gpu_;
+  const View& out_;
+  const ConstView& in_;
+  const Reduction& reduction_;
+  const double divisor_;
+  const SumType type_;
+  const Line line_;
+};
+
+/// The largest or smallest, or where it is.
+class BestLauncher {
+ public:
+  BestLauncher(Gpu& gpu, const View& out, const ConstView& in, const Reduction& reduction,
+               bool largest, bool index)
+      : gpu_(gpu),
+        out_(out),
+        in_(in),
+        reduction_(reduction),
+        largest_(largest),
+        index_(index),
+        elem_(bytes_of(in.dtype, 1)),
+        line_(reduction.line()) {}
+
+  void run() const {
+    reduction_.kept.for_each_piece(reduction_.most_items(),
+                                   [&](const Nest<2>& kept, const auto& start) {
+                                     const void* x = advance(in_.data, in_.dtype, start[0]);
+                                     void* y = advance(out_.data, out_.dtype, start[1]);
+                                     if (elem_ == 8) {
+                                       piece<uint64_t>(y, x, kept);
+                                     } else {
+                                       piece<uint32_t>(y, x, kept);
+                                     }
+                                   });
+  }
+
+ private:
+  // As in kernels/reduce/best.h.
+  struct BestTarget {
+    void* out;
+    uint32_t index, bytes;
+  };
+  template <class K>
+  struct BestParts {
+    K* keys;
+    uint32_t* at;
+  };
+
+  template <class K>
+  KeyRule<K> rule() const {
+    constexpr K kTop = K{1} << (8 * sizeof(K) - 1);
+    // Of floats, the rank of infinity is the last that isn't a NaN's.
+    const int shift = 8 * (static_cast<int>(sizeof(K)) - static_cast<int>(elem_));
+    const auto floating = [&](uint64_t infinity, TwoOf two = TwoOf::none) {
+      const auto last = static_cast<K>(static_cast<K>(infinity) << shift);
+      const K one = K{1} << shift;
+      const K fold = static_cast<K>((kTop - 1) >> shift << shift);
+      return KeyRule<K>{fold,
+                        largest_ ? K{1} : ~K{0},
+                        largest_ ? last + one : last,
+                        static_cast<K>(2 * last + 2 * one),
+                        two,
+                        largest_ ? 0u : 0x80008000u};
+    };
+    switch (in_.dtype) {
+      case DType::f64:
+        return floating(0x7ff0000000000000u);
+      case DType::f32:
+        return floating(0x7f800000u);
+      case DType::f16:
+        return floating(0x7c00u, TwoOf::f16);
+      case DType::bf16:
+        return floating(0x7f80u, TwoOf::bf16);
+      case DType::f8e4m3:
+        return floating(0x7eu);
+      default: {
+        const bool is_signed = info(in_.dtype).kind == DTypeKind::signed_integer;
+        const K add = is_signed ? kTop : K{0};
+        return KeyRule<K>{0, largest_ ? K{1} : ~K{0}, largest_ ? add : ~add, ~K{0}, TwoOf::none, 0};
+      }
+    }
+  }
+
+  template <class K>
+  void piece(void* y, const void* x, const Nest<2>& kept) const {
+    if (reduction_.is_across()) {
+      columns<K>(y, x, kept);
+    } else {
+      rows<K>(y, x, kept);
+    }
+  }
+
+  template <class K>
+  void rows(void* y, const void* x, const Nest<2>& kept) const {
+    const int64_t n = reduction_.n, pack = 16 / elem_;
+    const bool dense = reduction_.is_dense(in_.data, in_.dtype, pack);
+    const bool beside = !dense && line_.rank == 1 && line_.stride[0] == 1 && n >= 16 * pack;
+    const int64_t packs = dense || beside ? divide_up(n, pack) : n;
+    // An item takes some eight packs, or one of several rows.
+    const int64_t processors = gpu_.info.processors;
+    Rows rows;
+    rows.kept = kept;
+    rows.n = static_cast<uint64_t>(n);
+    const bool is_short = dense && packs <= 8;
+    rows.width_log = ceil_log(static_cast<uint64_t>(is_short ? packs : divide_up(packs, 8)));
+    rows.width_log = std::min(rows.width_log, 8u);
+    if (beside) {
+      rows.packs = 1;
+      rows.width_log = std::max(rows.width_log, ceil_log(static_cast<uint64_t>(2 * pack)));
+    }
+    int64_t blocks = std::min(divide_up(packs, 8 * kItems), divide_up(8 * processors, kept.elems));
+    const int64_t a_block = divide_up(packs, blocks);
+    blocks = divide_up(packs, a_block);
+    rows.block = static_cast<uint64_t>(dense || beside ? a_block * pack : a_block);
+    rows.blocks = static_cast<uint32_t>(blocks);
+    const uint64_t items = rows.total() << rows.width_log;
+    const unsigned a_group = kItems * (is_short ? kShortRows : 1);
+    const Grid grid{{static_cast<unsigned>((items + a_group - 1) / a_group), 1, 1}};
+    if (is_short) {
+      gpu_.launch("best", fmt::format("best_short_rows_u{}", 8 * elem_), grid, target(y), x, rows,
+                  rule<K>());
+      return;
+    }
+    with_parts<K>(
+        y, kept, 1, rows.blocks, [&](const BestTarget& target, const BestParts<K>& parts) {
+          gpu_.launch("best", fmt::format("best_{}_u{}", dense ? "rows" : "lines", 8 * elem_), grid,
+                      target, parts, x, rows, line_, rule<K>());
+        });
+  }
+
+  template <class K>
+  void columns(void* y, const void* x, const Nest<2>& kept) const {
+    const int64_t most = elem_ == 1 ? 8 : 16 / elem_, n = reduction_.n;
+    const bool wide = reduction_.has_dense_columns(in_.data, in_.dtype, most);
+    Columns c = columns_of(kept, n);
+    const auto pieces = static_cast<uint32_t>(divide_up(c.columns, wide ? most : 1));
+    // Of few rows an item takes all, where there are columns enough.
+    const bool alone =
+        n <= kAccumulators && uint64_t{c.outer.elems} * pieces >= enough_columns(gpu_);
+    c.across_log = std::min(ceil_log(pieces), alone ? 8u : 5u);
+    if (!alone) c.lanes_log = std::min(8 - c.across_log, ceil_log(static_cast<uint64_t>(n)));
+    c.across_log = std::max(c.across_log, 5 - std::min(c.lanes_log, 5u));
+    c.strips = (pieces + (1u << c.across_log) - 1) >> c.across_log;
+    // At least 8 rows an item, unless there are groups enough.
+    const int64_t groups = int64_t{c.outer.elems} * c.strips;
+    const int64_t blocks = alone ? 1
+                                 : std::min(divide_up(n, int64_t{8} << c.lanes_log),
+                                            divide_up(8 * int64_t{gpu_.info.processors}, groups));
+    c.block = static_cast<uint64_t>(divide_up(n, blocks));
+    c.blocks = static_cast<uint32_t>(divide_up(n, static_cast<int64_t>(c.block)));
+    Grid grid;
+    grid.items = 1u << (c.lanes_log + c.across_log);
+    grid.groups[0] = c.outer.elems * c.blocks * c.strips;
+    if (alone && wide && n <= kFewRows && line_.rank == 1) {
+      gpu_.launch("best_columns", fmt::format("best_few_columns_u{}", 8 * elem_), grid, target(y),
+                  x, c, line_.stride[0], rule<K>());
+      return;
+    }
+    with_parts<K>(y, kept, c.columns, c.blocks,
+                  [&](const BestTarget& target, const BestParts<K>& parts) {
+                    gpu_.launch("best_columns",
+                                fmt::format("best_{}columns_u{}", wide ? "wide_" : "", 8 * elem_),
+                                grid, target, parts, x, c, line_, rule<K>());
+                  });
+  }
+
+  BestTarget target(void* y) const { return {y, index_ ? 1u : 0u, static_cast<uint32_t>(elem_)}; }
+
+  template <class K, class F>
+  void with_parts(void* y, const Nest<2>& kept, uint32_t columns, uint32_t blocks,
+                  const F& body) const {
+    if (blocks == 1) return body(target(y), BestParts<K>{nullptr, nullptr});
+    const size_t count = size_t{kept.elems} * blocks;
+    const Scratch memory(gpu_, count * (sizeof(K) + 4));
+    K* const keys = memory.data<K>();
+    const BestParts<K> partial{keys, reinterpret_cast<uint32_t*>(keys + count)};
+    body(target(y), partial);
+    Parts parts;
+    parts.kept = kept;
+    parts.columns = columns;
+    parts.blocks = blocks;
+    parts.width_log = std::min(ceil_log((blocks + 3) / 4), 8u);
+    const uint64_t items = uint64_t{kept.elems} << parts.width_log;
+    Grid grid{{static_cast<unsigned>((items + kItems - 1) / kItems), 1, 1}};
+    grid.early = true;
+    gpu_.launch("best", fmt::format("join_best_u{}", 8 * sizeof(K)), grid, target(y), partial,
+                parts, rule<K>());
+  }
+
+  Gpu& gpu_;
+  const View& out_;
+  const ConstView& in_;
+  const Reduction& reduction_;
+  const bool largest_, index_;
+  const int64_t elem_;
+  const Line line_;
+};
+
+}  // namespace
+
+void reduce(Gpu& gpu, Op op, const View& out, const ConstView& in, uint32_t dims) {
+  if (out.layout.elems() == 0) return;
+  const Reduction reduction(in.layout, out.layout, dims);
+  if (op == Op::sum || op == Op::mean) {
+    const double divisor = op == Op::mean ? static_cast<double>(reduction.n) : 1.0;
+    SumLauncher(gpu, out, in, reduction, divisor).run();
+  } else {
+    BestLauncher(gpu, out, in, reduction, op == Op::max, false).run();
+  }
+}
+
+void arg_reduce(Gpu& gpu, Op op, const View& out, const ConstView& in, int dim) {
+  if (out.layout.elems() == 0) return;
+  const Reduction reduction(in.layout, out.layout, 1u << dim);
+  BestLauncher(gpu, out, in, reduction, op == Op::argmax, true).run();
+}
+
+void GpuBackend::reduce(Op op, const View& out, const ConstView& in, uint32_t dims) {
+  if (op != Op::prod) return gpu::reduce(gpu_, op, out, in, dims);
+  OnHost host(*this);
+  host.cpu().reduce(op, host.out(out), host.in(in), dims);
+  host.finish();
+}
+
+void GpuBackend::arg_reduce(Op op, const View& out, const ConstView& in, int dim) {
+  gpu::arg_reduce(gpu_, op, out, in, dim);
+}
+
+}  // namespace wick::gpu

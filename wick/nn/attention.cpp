@@ -1,0 +1,38 @@
+#include "wick/nn/attention.h"
+
+namespace wick::nn {
+namespace {
+
+/// The last position of each sequence, plus one.
+Tensor lengths_of(const Tensor& positions, int64_t sequences) {
+  const int64_t each = positions.size(0) / sequences;
+  const Tensor last = positions.reshape({sequences, each}).narrow(1, each - 1, 1).squeeze(1);
+  return affine(last, 1, 1);
+}
+
+/// [t, h, d] → [b, h, t/b, d], a view.
+Tensor by_sequence(const Tensor& rows, int64_t sequences) {
+  return rows.reshape({sequences, rows.size(0) / sequences, rows.size(1), rows.size(2)})
+      .transpose(1, 2);
+}
+
+}  // namespace
+
+SequenceRows::SequenceRows(const Tensor& of_rows, const Tensor& of_tables)
+    : positions(of_rows), tables(of_tables), lengths(lengths_of(of_rows, of_tables.size(0))) {}
+
+Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const SequenceRows& rows,
+              const Rotation& rotation, const Tensor& key_pages, const Tensor& value_pages,
+              const AttentionParams& params) {
+  const auto rotated = [&](const Tensor& x) {
+    return rope_of_tokens(x, rotation.cos, rotation.sin, true);
+  };
+  const Tensor keys = key_pages.transpose(2, 3);
+  store_in_pages(keys, rotated(k), rows.tables, rows.positions);
+  store_in_pages(value_pages, v, rows.tables, rows.positions);
+  const Tensor y = attention_of_pages(by_sequence(rotated(q), rows.tables.size(0)), keys,
+                                      value_pages, rows.tables, rows.lengths, params);
+  return y.transpose(1, 2).reshape({q.size(0), q.size(1) * v.size(2)});
+}
+
+}  // namespace wick::nn
