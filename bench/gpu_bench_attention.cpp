@@ -1,12 +1,13 @@
 // Attention and sampling on a GPU: time of a call, and whether it gives what the CPU gives. A JSON
 // object a line.
 //
-//   gpu_bench_attention DEVICE [steps|prompts|sample|DEPTH|--small]
+//   gpu_bench_attention DEVICE [steps|sequences|prompts|sample|DEPTH|--small]
 //
-// Decoding steps at several depths, prompts, and the choice of a token, each as a recording of many
-// calls. Caches are as many as don't fit the device's cache. WICK_REPRODUCIBLE=1 has prompts in the
-// written order, too. --small: shapes an emulator can do, not timed. Beside the steps stands what a
-// kernel takes that does next to nothing. DEPTH: one step alone.
+// Decoding steps at several depths, of one sequence and of several, prompts, and the choice of a
+// token, each as a recording of many calls. Caches are as many as don't fit the device's cache.
+// WICK_REPRODUCIBLE=1 has prompts in the written order, too. --small: shapes an emulator can do,
+// not timed. Beside the steps stands what a kernel takes that does next to nothing. DEPTH: one step
+// alone.
 
 #include <fmt/format.h>
 
@@ -154,6 +155,65 @@ class Bench {
            4.0 * static_cast<double>(g * (depth + t) * size));
   }
 
+  /// A step of one token of each of some sequences, behind about `depth` others; keys and values
+  /// lie in pages in no order.
+  void sequences(int64_t count, int64_t depth, int64_t h, int64_t g, int64_t size) {
+    constexpr int64_t kPage = 256;
+    const int64_t entries = depth / kPage + 1, pages = count * entries,
+                  elems = pages * g * kPage * size;
+    std::vector<uint32_t> where_at, table;
+    int64_t keys_seen = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      where_at.push_back(static_cast<uint32_t>(depth - i % 7));
+      keys_seen += depth - i % 7 + 1;
+    }
+    for (int64_t i = 0; i < pages; ++i) table.push_back(static_cast<uint32_t>(pages - 1 - i));
+    const auto make = [&](Backend& b) {
+      return Step{{b, floats(count * (h + 2 * g) * size, 1)},
+                  {b, floats(entries * kPage * size / 2, 2)},
+                  {b, floats(entries * kPage * size / 2, 3)},
+                  {b, where_at},
+                  {b, std::vector<float>(static_cast<size_t>(count * h * size))}};
+    };
+    const Step on_gpu = make(gpu_), on_cpu = make(cpu_);
+    const There<uint32_t> gpu_table(gpu_, table), cpu_table(cpu_, table);
+    const auto run = [&](Backend& b, const Step& s, const There<uint32_t>& tables,
+                         const There<uint16_t>& k, const There<uint16_t>& v) {
+      CachedAttention where{.cos = s.cos.view(DType::f32, {entries * kPage, size / 2}),
+                            .sin = s.sin.view(DType::f32, {entries * kPage, size / 2}),
+                            .positions = s.positions.view(DType::u32, {count}),
+                            .keys = k.view(DType::f16, {pages, g, size, kPage}),
+                            .values = v.view(DType::f16, {pages, g, kPage, size}),
+                            .tables = tables.view(DType::u32, {count, entries}),
+                            .params = {.scale = 1 / std::sqrt(static_cast<float>(size))}};
+      where.keys.layout = where.keys.layout.transpose(2, 3);
+      b.cached_attention(s.out.view(DType::f32, {count, h * size}),
+                         s.qkv.view(DType::f32, {count, (h + 2 * g) * size}), where);
+    };
+    const auto first_keys = halves(elems, 4), first_values = halves(elems, 5);
+    const int64_t copies = small_ ? 1 : std::max<int64_t>(4, (int64_t{400} << 20) / (4 * elems));
+    std::vector<std::unique_ptr<There<uint16_t>>> k, v;
+    for (int64_t i = 0; i < copies; ++i) {
+      k.push_back(std::make_unique<There<uint16_t>>(gpu_, first_keys));
+      v.push_back(std::make_unique<There<uint16_t>>(gpu_, first_values));
+    }
+    const double time = seconds(copies, [&](int64_t i) {
+      run(gpu_, on_gpu, gpu_table, *k[static_cast<size_t>(i)], *v[static_cast<size_t>(i)]);
+    });
+    const There<uint16_t> cpu_keys(cpu_, first_keys), cpu_values(cpu_, first_values);
+    run(cpu_, on_cpu, cpu_table, cpu_keys, cpu_values);
+    report(fmt::format(
+               "\"op\": \"cached_attention\", \"sequences\": {}, \"depth\": {}, \"heads\": {}, "
+               "\"key_heads\": {}, \"size\": {}",
+               count, depth, h, g, size),
+           time,
+           fmt::format(
+               "\"differ\": {}, \"differ_in_cache\": {}",
+               different(on_gpu.out.get(), on_cpu.out.get()),
+               different(k[0]->get(), cpu_keys.get()) + different(v[0]->get(), cpu_values.get())),
+           4.0 * static_cast<double>(g * keys_seen * size));
+  }
+
   /// A row of activations that becomes int8: the least that a kernel of a chain takes.
   void quantize(int64_t k) {
     const There<float> x(gpu_, floats(k, 7));
@@ -258,6 +318,12 @@ void steps(Bench& bench) {
   bench.step(4, 1024, 32, 8, 128, 2048);
 }
 
+void sequences(Bench& bench) {
+  for (const int64_t count : {1, 2, 4, 8, 16, 32}) bench.sequences(count, 512, 32, 8, 128);
+  bench.sequences(8, 4096, 32, 8, 128);
+  bench.sequences(8, 512, 32, 8, 64);
+}
+
 void prompts(Bench& bench) {
   bench.step(512, 0, 32, 8, 128, 512);
   bench.step(2048, 0, 32, 8, 128, 2048);
@@ -282,12 +348,14 @@ void run(Device device, std::string_view what) {
     bench.step(1, 30, 8, 2, 64, 512);
     bench.step(1, 300, 8, 2, 64, 512);
     bench.step(20, 30, 8, 2, 64, 512);
+    bench.sequences(5, 300, 8, 2, 64);
     bench.sample(5000, "top_k 40", {});
     bench.sample(5000, "greedy", {.temperature = 0});
     return;
   }
   if (const int depth = std::atoi(std::string(what).c_str()); depth > 0) one_step(bench, depth);
   if (what.empty() || what == "steps") steps(bench);
+  if (what.empty() || what == "sequences") sequences(bench);
   if (what.empty() || what == "prompts") prompts(bench);
   if (what.empty() || what == "sample") samples(bench);
 }
@@ -296,7 +364,8 @@ void run(Device device, std::string_view what) {
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    fmt::print(stderr, "gpu_bench_attention DEVICE [steps|prompts|sample|DEPTH|--small]\n");
+    fmt::print(stderr,
+               "gpu_bench_attention DEVICE [steps|sequences|prompts|sample|DEPTH|--small]\n");
     return 2;
   }
   try {

@@ -1,6 +1,6 @@
 // Products with quantised weights on a GPU, as lines of JSON.
 //
-//   gpu_bench_linear DEVICE [--small] [--types=q4_0,q8_0] [--prompt | --decode]
+//   gpu_bench_linear DEVICE [--small] [--types=q4_0,q8_0] [--shape=NxK] [--prompt | --decode]
 //
 // One column and a few: the share of the device's copy bandwidth at which weights are read. 512
 // columns, by each kernel that the device has: operations a second. What comes of some rows,
@@ -75,6 +75,7 @@ class Buffer {
 
 struct Options {
   bool small = false, decode = true, prompt = true;
+  std::pair<int64_t, int64_t> shape = {};  // n, k; none: those of run()
   std::vector<DType> types = {DType::q4_0, DType::q4_1, DType::q8_0, DType::q4_k, DType::q6_k};
 };
 
@@ -93,8 +94,9 @@ class Bench {
     const std::pair<int64_t, int64_t> large[] = {
         {4096, 4096}, {14336, 4096}, {4096, 14336}, {6144, 4096}, {28672, 4096}};
     const std::pair<int64_t, int64_t> tiny[] = {{144, 512}, {48, 1536}};
-    const auto shapes =
+    auto shapes =
         options_.small ? std::span<const std::pair<int64_t, int64_t>>(tiny) : std::span(large);
+    if (options_.shape.first != 0) shapes = std::span(&options_.shape, 1);
     if (!options_.small) prologues();
     for (const DType type : options_.types) {
       for (const auto& [n, k] : shapes) weight(type, n, k);
@@ -287,12 +289,14 @@ Options parse(int argc, char** argv) {
       options.decode = false;
     } else if (word == "--decode") {
       options.prompt = false;
+    } else if (word.starts_with("--shape=") && word.find('x') != std::string::npos) {
+      options.shape = {std::stoll(word.substr(8)), std::stoll(word.substr(word.find('x') + 1))};
     } else if (word.starts_with("--types=")) {
       options.types.clear();
       for (size_t at = 8; at < word.size();) {
         const size_t end = std::min(word.find(',', at), word.size());
         const auto type = parse_dtype(word.substr(at, end - at));
-        if (!type || !gpu::has_products(*type)) {
+        if (!type || !dtypes::kOwnProducts.contains(*type)) {
           throw Error("types", "no such type", word.substr(at, end - at));
         }
         options.types.push_back(*type);
@@ -310,7 +314,8 @@ Options parse(int argc, char** argv) {
 int main(int argc, char** argv) {
   if (argc < 2) {
     fmt::print(stderr,
-               "gpu_bench_linear DEVICE [--small] [--types=q4_0,q8_0] [--prompt | --decode]\n");
+               "gpu_bench_linear DEVICE [--small] [--types=q4_0,q8_0] [--shape=NxK] [--prompt | "
+               "--decode]\n");
     return 2;
   }
   try {

@@ -237,7 +237,7 @@ class GpuLinear : public testing::TestWithParam<std::tuple<DType, DType>> {
   int64_t shared() const { return 32 * reference::sharing_blocks(type()); }
 };
 
-constexpr int64_t kColumns[] = {1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 31, 33, 64, 65, 130};
+constexpr int64_t kColumns[] = {1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 31, 32, 33, 40, 64, 65, 130};
 
 TEST_P(GpuLinear, ColumnsAndDepths) {
   for (Backend* device : devices()) {
@@ -260,7 +260,7 @@ TEST_P(GpuLinear, RowsOfAllCounts) {
     for (const int64_t n : {1, 15, 16, 17, 32, 47, 64, 65, 127, 128, 130, 257}) {
       const Problem p(type(), dtype(), n, 2 * 256, 33);
       const Prepared prepared(*device, p);
-      for (const int64_t batch : {1, 2, 8, 33}) check(*device, p, *prepared.weight, batch);
+      for (const int64_t batch : {1, 2, 8, 16, 33}) check(*device, p, *prepared.weight, batch);
     }
   }
 }
@@ -279,9 +279,9 @@ TEST_P(GpuLinear, NothingAtAll) {
 /// More chunks than shared memory has room for.
 TEST_P(GpuLinear, LongRows) {
   for (Backend* device : devices()) {
-    const Problem p(type(), dtype(), 17, 256 * 131, 9);
+    const Problem p(type(), dtype(), 17, 256 * 131, 20);
     const Prepared prepared(*device, p);
-    for (const int64_t batch : {1, 3, 9}) check(*device, p, *prepared.weight, batch);
+    for (const int64_t batch : {1, 3, 9, 20}) check(*device, p, *prepared.weight, batch);
   }
 }
 
@@ -481,6 +481,22 @@ TEST_P(GpuLinear, SeveralTilesAGroup) {
                       1);
       const Prepared prepared(*device, p);
       check(*device, p, *prepared.weight, 1);
+    }
+  }
+}
+
+/// Row tiles that the warps of a group share, some of them two rounds of tasks, and so many that
+/// each warp has its own; chunks in one segment and, of 32 columns, in several.
+TEST_P(GpuLinear, RowTilesOfWarps) {
+  if (dtype() != DType::f32) GTEST_SKIP() << "results are stored as of fewer rows";
+  for (Backend* device : devices()) {
+    const auto& gpu = static_cast<gpu::GpuBackend*>(device)->gpu();
+    if (gpu.device.kind != DeviceKind::cuda) continue;
+    for (const auto& [tiles, chunks] : {std::pair<int64_t, int64_t>{5, 5}, {2, 37}, {17, 2}}) {
+      const int64_t n = 16 * tiles * gpu.info.processors - 21;
+      const Problem p(type(), dtype(), n, chunks * 256, 18);
+      const Prepared prepared(*device, p);
+      for (const int64_t batch : {5, 12, 18}) check(*device, p, *prepared.weight, batch);
     }
   }
 }

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <numeric>
 #include <set>
@@ -177,6 +178,26 @@ TEST_F(ThreadPoolTest, CountLimits) {
     }
   });
   EXPECT_EQ(refused, 3);
+}
+
+/// A program's handlers run on threads of its own: a worker inside a kernel is no place for them.
+TEST_F(ThreadPoolTest, WorkersTakeNoSignals) {
+  const pthread_t own = pthread_self();
+  std::atomic<int> own_open{0}, worker_open{0}, worker_parts{0};
+  pool().run(3, [&](int) {
+    sigset_t mask;
+    pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+    const bool is_own = pthread_equal(own, pthread_self()) != 0;
+    if (!is_own) ++worker_parts;
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGALRM}) {
+      if (sigismember(&mask, signal) == 0) ++(is_own ? own_open : worker_open);
+    }
+    EXPECT_EQ(sigismember(&mask, SIGSEGV), 0);  // faults stay with whoever causes them
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  });
+  EXPECT_GT(worker_parts, 0);
+  EXPECT_EQ(worker_open, 0);
+  EXPECT_GT(own_open, 0);
 }
 
 TEST_F(ThreadPoolTest, WhatAPartThrowsReachesTheCaller) {

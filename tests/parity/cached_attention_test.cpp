@@ -296,6 +296,27 @@ void check_staged(DType cache) {
   gpu::attention_staging = gpu::AttentionStaging::where_copies_run_alone;
 }
 
+/// The same as a stream of pieces, which takes some sizes only.
+void check_stream(DType cache) {
+  gpu::attention_staging = gpu::AttentionStaging::stream;
+  Random random(80);
+  const int64_t ends[] = {0, 1, 7, 8, 100, 254, 255, 256, 257, 300, 511, 512, 513, 767, 768};
+  const AttentionParams plain{.scale = 0.2f};
+  for (int64_t t : {1, 2, 5, 8}) {
+    for (int64_t group : {2, 3, 4, 6}) {
+      check({group, 1, 64, 64, 32, 800, cache, plain}, t, ends, Values::normal, t == 2, random);
+      check({2 * group, 2, 32, 128, 8, 800, cache, {.scale = 0.2f, .window = 20}}, t, ends,
+            Values::special, false, random);
+      check({group, 1, 96, 32, 8, 800, cache, {.scale = 0.2f, .window = 301}}, t, ends,
+            Values::normal, false, random);
+      if (failed()) break;
+    }
+  }
+  check({4, 1, 128, 128, 64, 800, cache, {.scale = 0.3f, .soft_cap = 4.0f}}, 1, ends,
+        Values::normal, true, random);
+  gpu::attention_staging = gpu::AttentionStaging::where_copies_run_alone;
+}
+
 void check_outside() {
   Random random(5);
   const Case c{4, 2, 16, 16, 8, 40, DType::f16, {.scale = 0.2f}};
@@ -325,6 +346,7 @@ const bool added = [] {
   }
   for (DType cache : {DType::bf16, DType::f16, DType::f32}) {
     add(fmt::format("cached_attention.{}_staged", name(cache)), [=] { check_staged(cache); });
+    add(fmt::format("cached_attention.{}_stream", name(cache)), [=] { check_stream(cache); });
     add(fmt::format("cached_attention.{}_product", name(cache)), [=] { check_products(cache); });
   }
   add("cached_attention.outside", check_outside);

@@ -262,6 +262,20 @@ void check_all(DType cache) {
   check_cached({7, 1, 7, 5, 3, 256, 3, cache, plain}, 2, {600, 254, 256}, random);
 }
 
+/// So many sequences, of lengths that have nothing in common, that a GPU takes the kernels for
+/// many.
+void check_batches() {
+  Random random(93);
+  const AttentionParams plain{.scale = 0.2f};
+  for (const int64_t count : {2, 9, 40}) {
+    std::vector<int64_t> starts;
+    for (int64_t i = 0; i < count; ++i) starts.push_back((i * 331 + 255) % 767);
+    check_cached({16, 4, 32, 32, 16, 256, 3, DType::f16, plain}, 1, starts, random, count == 9);
+    check_cached({8, 4, 64, 32, 16, 256, 3, DType::bf16, {.scale = 0.2f, .window = 270}}, 1, starts,
+                 random);
+  }
+}
+
 /// Nothing is stored where a position or a page isn't there, and the error says so.
 void check_outside() {
   Random random(92);
@@ -329,6 +343,7 @@ const bool added = [] {
   for (DType cache : {DType::bf16, DType::f16, DType::f32}) {
     add(fmt::format("paged_attention.{}_cache", name(cache)), [=] { check_all(cache); });
   }
+  add("paged_attention.batches", check_batches);
   add("paged_attention.outside", check_outside);
   return true;
 }();

@@ -211,6 +211,18 @@ void add_index(Cases& c) {
   c.add(Op::one_hot, {few}, [](In x) { return one_hot(x[0], kSide); });
 }
 
+void add_pages(Cases& c) {
+  constexpr int64_t kHeads = 8, kPage = 256, kPages = kSide / kPage;
+  const Tensor pages = Tensor::zeros({kPages, kHeads, kPage, kSide / kHeads}, DType::f32);
+  const Tensor tables = Tensor::arange(0, kPages, 1, DType::u32).reshape({1, kPages});
+  const Tensor positions = Tensor::arange(0, kSide, 1, DType::u32);
+  c.add_all(Op::store_in_pages, {{{kSide, kHeads, kSide / kHeads}}},
+            [=](In x) -> std::vector<Tensor> {
+              store_in_pages(pages, x[0], tables, positions);
+              return {};
+            });
+}
+
 void add_products(Cases& c) {
   const Operand tall = {{32 * kSide, kSide / 4}}, thin = {{kSide / 4, kSide / 16}};
   c.add(
@@ -310,6 +322,7 @@ const std::vector<Case>& cases() {
     add_regular(c);
     add_moves(c);
     add_index(c);
+    add_pages(c);
     add_products(c);
     add_images(c);
     add_norms(c);

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
+#include <csignal>
 #include <exception>
 #include <fstream>
 #include <mutex>
@@ -66,6 +67,25 @@ int usable_threads() {
   if (sched_getaffinity(0, sizeof set, &set) == 0) cores = CPU_COUNT(&set);
   return std::clamp(std::min(cores, cgroup_limit()), 1, 1024);
 }
+
+/// Blocks this thread's signals while it lives, but those of its own faults.
+class NoSignals {
+ public:
+  NoSignals() {
+    sigset_t all;
+    sigfillset(&all);
+    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS, SIGPROF}) {
+      sigdelset(&all, fault);
+    }
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~NoSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  NoSignals(const NoSignals&) = delete;
+  NoSignals& operator=(const NoSignals&) = delete;
+
+ private:
+  sigset_t before_;
+};
 
 }  // namespace
 
@@ -152,6 +172,7 @@ void ThreadPool::start_workers(Crew& crew, int count) {
   crew.stopping = false;
   const uint32_t seen = crew.number();
   crew.workers.reserve(static_cast<size_t>(count));
+  const NoSignals blocked;  // workers inherit it: signals belong to the program's own threads
   for (int i = 1; i <= count; ++i) {
     try {
       crew.workers.emplace_back([&crew, seen] { work(crew, seen); });
@@ -217,7 +238,9 @@ void ThreadPool::run_parts(int parts, Call call, void* body) {
   crew.publish(parts - 1);
   if (crew.sleeping.load(std::memory_order_seq_cst) > 0) {
     // The lock orders this after a worker that is between its check and its wait.
-    { std::lock_guard sleep_lock(crew.sleep_mutex); }
+    {
+      std::lock_guard sleep_lock(crew.sleep_mutex);
+    }
     crew.wake.notify_all();
   }
   std::exception_ptr error;

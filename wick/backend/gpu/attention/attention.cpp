@@ -155,6 +155,9 @@ constexpr int64_t kMostDecodeQueries = 8;
 constexpr int64_t kDecodeRows = 4;                   // heads that a group takes at most
 constexpr int64_t kPartPitch = 72, kPartWidth = 32;  // as in kernels/attention/decode_shared.h
 constexpr int64_t kPartGroups = 2;                   // that a processor holds of those with parts
+constexpr int64_t kStreamGroups = 3;                 // and of those that stream
+constexpr int64_t kStreamPiece = 16384,
+                  kStreamBytes = 4 * kStreamPiece;  // kernels/attention/decode_stream.h
 
 /// Bytes of a group's shared memory in decode.gpu, without a tile, and of a tile.
 int64_t decode_shared(const AttentionCall& c, int64_t rows, int64_t fresh) {
@@ -169,33 +172,48 @@ int64_t tile_bytes(const AttentionCall& c, DType cache, bool shares) {
 /// How decode.gpu takes a call. `rows` 0: not at all.
 struct DecodeShape {
   int64_t rows = 0, tiles = 1, parts = 1, slices = 1, fresh = 0, shared = 0;
-  bool staged = false;
+  bool staged = false, streams = false;
 
   DecodeShape(const Gpu& gpu, const AttentionCall& c, DType dtype, bool cached) {
     const int64_t sets = int64_t{c.batch} * c.queries * (c.heads / c.group);
     const int64_t chunks = Parts::chunks_of(c), processors = gpu.info.processors;
     const int64_t most_shared = gpu.info.shared_bytes;
+    const bool stream_any = attention_staging == AttentionStaging::stream;
     const bool copies = gpu.device.kind == DeviceKind::cuda
                             ? attention_staging != AttentionStaging::never
-                            : attention_staging == AttentionStaging::always;
+                            : attention_staging == AttentionStaging::always || stream_any;
     const bool stages = copies && takes_staged_layout(c, dtype);
     // Heads of a key head share what is loaded where there is work enough for all processors.
     const int64_t few_tiles = divide_up(c.group, kDecodeRows);
-    if (stages && gpu.has(Feature::parts) && c.e % kPartWidth == 0 && 8 * kPartWidth % c.e == 0) {
+    if (stages && !stream_any && gpu.has(Feature::parts) && c.e % kPartWidth == 0 &&
+        8 * kPartWidth % c.e == 0) {
       // More than what runs at once is better off with larger tiles.
       const int64_t groups = sets * few_tiles * chunks, room = kPartGroups * processors;
       slices = c.e / kPartWidth;
       parts = groups * 8 <= processors || slices == 8 ? 8 : 4;
       if (groups * parts > room) parts = slices = 1;
     }
-    const bool shares = parts > 1 || sets * c.group * chunks > processors;
+    const bool shares = parts > 1 || stream_any || sets * c.group * chunks > processors;
     tiles = shares ? few_tiles : c.group;
     rows = divide_up(c.group, tiles);
+    const int64_t some_fresh = cached ? c.queries + 1 : 1;
+    const int64_t elements = kStreamPiece / bytes_of(dtype, kAttentionChunk);  // of a piece of keys
+    // Measured on an H200: groups with all of a chunk in shared memory are sooner done, as long as
+    // there are few.
+    const bool many = stream_any || 2 * sets * tiles * chunks > 3 * processors;
+    streams = stages && many && parts == 1 && rows > 1 && c.d % elements == 0 &&
+              (c.e == 32 || c.e == 64 || c.e == 128);
+    if (streams) {
+      fresh = some_fresh;
+      shared = decode_shared(c, rows, fresh) + kStreamBytes;
+      if (shared <= most_shared) return;
+      streams = false, fresh = 0;
+    }
     shared = decode_shared(c, rows, 0) + tile_bytes(c, dtype, parts > 1);
     staged = stages && shared <= most_shared;
     if (staged) return;
     parts = slices = 1;
-    fresh = cached ? c.queries + 1 : 1;
+    fresh = some_fresh;
     shared = decode_shared(c, rows, fresh);
     if (shared > most_shared) rows = 0;
   }
@@ -215,10 +233,13 @@ bool launch_decode(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DTy
   if (shape.rows == 0 || (chunks > 1 && (groups > Gpu::kZeros || !Parts::fit(c)))) {
     return false;
   }
+  const int64_t most = shape.streams ? kStreamGroups : 4;
   const int64_t at_once = shape.parts > 1
                               ? kPartGroups
-                              : std::clamp<int64_t>(gpu.info.shared_bytes / shape.shared, 1, 4);
-  const int64_t splits = std::clamp<int64_t>(gpu.info.processors * at_once / groups, 1, chunks);
+                              : std::clamp<int64_t>(gpu.info.shared_bytes / shape.shared, 1, most);
+  // Groups that stream are small: twice as many as run at once share the work more evenly.
+  const int64_t wanted = gpu.info.processors * at_once * (shape.streams ? 2 : 1);
+  const int64_t splits = std::clamp<int64_t>(wanted / groups, 1, chunks);
   const Parts parts(gpu, c, chunks > 1);
   const DecodePlan plan{static_cast<uint32_t>(shape.rows),
                         static_cast<uint32_t>(shape.tiles),
@@ -229,6 +250,7 @@ bool launch_decode(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DTy
                         gpu.zeros(),
                         blocks};
   const std::string_view name = shape.parts > 1 ? "decode_parts_"
+                                : shape.streams ? "decode_stream_"
                                 : shape.staged  ? "decode_staged_"
                                                 : "decode_";
   gpu.launch("decode", std::string(name) + std::string(suffix(dtype)),

@@ -17,8 +17,9 @@ bool attention_to_blocks(Gpu& gpu, const ConstView& qkv, const CachedAttention& 
 /// many queries then takes the ordered form, too. Errors: WICK_REPRODUCIBLE is neither 0 nor 1.
 bool ordered_attention();
 
-/// Whether attention of few queries takes keys and values through shared memory, where they fit.
-enum class AttentionStaging : uint8_t { where_copies_run_alone, never, always };
+/// Whether attention of few queries takes keys and values through shared memory, where they fit;
+/// as a stream, where shapes allow it, however few chunks there are.
+enum class AttentionStaging : uint8_t { where_copies_run_alone, never, always, stream };
 extern AttentionStaging attention_staging;
 
 }  // namespace wick::gpu

@@ -103,20 +103,55 @@ uint32_t staged_bytes(const Gpu& gpu, DType type, uint32_t columns) {
   return columns * (256 + 16) + 8 * pitch * 4 * (extra ? 2 : 1);
 }
 
-/// Up to 16 columns at once.
-void few(const Product& p) {
-  const bool cuda = p.weight.gpu.device.kind == DeviceKind::cuda;
-  const uint32_t waves = p.weight.gpu.info.wave == 64 ? 4 : 8;
-  const uint32_t columns = cuda && p.x.rows() <= 8 ? 8 : 16;
-  constexpr uint32_t kRowGroups = 2;
-  const uint32_t pitch = cuda ? 36 : 32;
-  Grid grid{{(p.weight.row_groups() + kRowGroups - 1) / kRowGroups,
-             (p.x.rows() + columns - 1) / columns, 1}};
-  grid.shared_bytes =
-      waves * (staged_bytes(p.weight.gpu, p.weight.format(), columns) + columns * pitch * 4);
+/// How kernels/linear/quantized_batch.gpu spreads a product over the device.
+struct BatchPlan {
+  static constexpr uint32_t kWarps = 16, kSumPitch = 20;
+  uint32_t columns, groups, segment, shared;
+
+  BatchPlan(const Gpu& gpu, uint32_t tiles, uint32_t chunks, uint32_t all_columns) {
+    columns = all_columns <= 8 ? 8 : all_columns <= 16 ? 16 : 32;
+    groups = std::min(tiles, static_cast<uint32_t>(gpu.info.processors));
+    const auto most = static_cast<uint32_t>(gpu.info.shared_bytes);
+    // All chunks at once, or segments by turns in two places, and sums kept in between.
+    if (fits(chunks, 1, 0, most)) return;
+    for (;; groups = std::min(2 * groups, tiles)) {
+      for (const uint32_t chunks_each : {32, 16, 8, 4, 2}) {
+        if (fits(chunks_each, 2, (tiles + groups - 1) / groups, most)) return;
+      }
+    }
+  }
+
+ private:
+  bool fits(uint32_t chunks_each, uint32_t buffers, uint32_t kept, uint32_t most) {
+    const uint32_t staged = columns * (chunks_each * (256 + 64) + 32);
+    segment = chunks_each;
+    shared = kWarps * columns * kSumPitch * 4 + buffers * staged + kept * columns * 64;
+    return shared <= most;
+  }
+};
+
+/// Up to 32 columns at once, NVIDIA.
+void batch(const Product& p) {
+  const uint32_t tiles = p.weight.row_groups();
+  const BatchPlan plan(p.weight.gpu, tiles, p.chunks, p.x.rows());
+  Grid grid{{plan.groups, (p.x.rows() + plan.columns - 1) / plan.columns, 1}};
+  grid.items = BatchPlan::kWarps * 32;
+  grid.shared_bytes = plan.shared;
   grid.early = true;
-  p.launch("quantized_few", fmt::format("few_{}_{}", name(p.weight.format()), columns), grid,
-           p.x.rows());
+  p.launch("quantized_batch", fmt::format("batch_{}_{}", name(p.weight.format()), plan.columns),
+           grid, p.x.rows(), plan.segment, tiles / plan.groups, tiles % plan.groups);
+}
+
+/// Up to 16 columns at once, AMD: kernels/linear/quantized_few.gpu.
+void few(const Product& p) {
+  const uint32_t waves = p.weight.gpu.info.wave == 64 ? 4 : 8;
+  constexpr uint32_t kColumns = 16, kRowGroups = 2, kRows = 32;
+  Grid grid{{(p.weight.row_groups() + kRowGroups - 1) / kRowGroups,
+             (p.x.rows() + kColumns - 1) / kColumns, 1}};
+  grid.shared_bytes =
+      waves * (staged_bytes(p.weight.gpu, p.weight.format(), kColumns) + kColumns * kRows * 4);
+  grid.early = true;
+  p.launch("quantized_few", fmt::format("few_{}", name(p.weight.format())), grid, p.x.rows());
 }
 
 /// Tiles of 128 rows and 64 columns.
@@ -183,7 +218,7 @@ constexpr uint32_t kFewColumns = 32;
 /// Columns up to which dot products keep up with matrix units, if there are few rows.
 constexpr uint32_t kDotColumns = 4;
 
-/// Whether tiles of 128 columns are done before those of 16: how many rows of 16 columns are as
+/// Whether tiles of 128 columns are done before those of 32: how many rows of 32 columns are as
 /// long as one round of the wide ones, measured on an H200.
 bool wide_is_faster(const Product& p) {
   const DType type = p.weight.format();
@@ -191,7 +226,7 @@ bool wide_is_faster(const Product& p) {
   const uint64_t tiles = uint64_t{(p.rows + 127) / 128} * ((p.x.rows() + 127) / 128);
   const auto processors = static_cast<uint64_t>(p.weight.gpu.info.processors);
   const uint64_t rounds = (tiles + processors - 1) / processors;
-  return uint64_t{p.rows} * ((p.x.rows() + 15) / 16) > rounds * a_round;
+  return uint64_t{p.rows} * ((p.x.rows() + 31) / 32) > rounds * a_round;
 }
 
 enum class Path : uint8_t { dot, few, many, wide };
@@ -234,7 +269,11 @@ void multiply(const View& out, const QuantizedRows& x, const QuantizedWeight& we
       if (x.rows() > 1 || !matvec(product)) matvec_columns(product);
       break;
     case Path::few:
-      few(product);
+      if (weight.gpu.device.kind == DeviceKind::cuda) {
+        batch(product);
+      } else {
+        few(product);
+      }
       break;
     case Path::many:
       many(product);

@@ -70,7 +70,7 @@ std::unique_ptr<PreparedWeight> prepare_quantized(Gpu& gpu, std::span<const Cons
 /// The kernels that a device has for products with a type, by the names that WICK_GPU_LINEAR may
 /// take one by; empty: whichever suits the number of columns.
 ///   dot   dot products of four bytes: one column, and devices without matrix units
-///   few   matrix units for bytes, up to 16 columns at once
+///   few   matrix units for bytes, up to 16 columns at once, on NVIDIA 32
 ///   many  so, too, in larger tiles
 ///   int8  few or many
 ///   f16   exact products of f16, on NVIDIA's sm_90a

@@ -14,7 +14,8 @@ namespace wick::gpu {
 /// One group's work; see decode.gpu. T: the cache's type.
 template <class T, DecodeForm kForm>
 struct Decode {
-  static constexpr bool kStaged = kForm != DecodeForm::direct, kShared = kForm == DecodeForm::parts;
+  static constexpr bool kShared = kForm == DecodeForm::parts,
+                        kStaged = kShared || kForm == DecodeForm::staged;
   // Enough loads under way; staged, they are short.
   static constexpr u32 kBlock = kStaged ? 16 : 128 / (2 * sizeof(T)),
                        kTail = kStaged || sizeof(T) == 4 ? 8 : 16;

@@ -88,7 +88,10 @@ struct DecodeJoin {
         };
         float chunk[kAtOnce] = {};
         load(chunk, 0);  // on their way meanwhile
-        find_factors(parts, first, count);
+        // Of all chunks at once only in the first round.
+        if (round == 0 || work.end_chunk() - work.first_chunk() > kJoined) {
+          find_factors(parts, first, count);
+        }
 #pragma unroll 1
         for (u32 at = 0; at < count; at += kAtOnce) {
           float next[kAtOnce] = {};

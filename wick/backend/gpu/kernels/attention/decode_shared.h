@@ -18,18 +18,19 @@ inline constexpr u32 kPartKeys = 64, kPartPitch = kPartKeys + 8, kPartWidth = 32
 enum class DecodeForm : u32 {
   direct,  ///< from memory into registers
   staged,  ///< through shared memory
+  stream,  ///< so, too, through a ring of small pieces: for many groups at once
   parts,   ///< so, too, and several groups share a chunk: first its keys, then its values' elements
 };
 
 /// A group's shared memory. Rows are padded to 16 bytes.
 struct DecodeShared {
   float *q, *s;  // [rows][d]; [rows][256], dot products and then exponentials
-  float *k, *v;  // direct: what isn't in the cache, [fresh][d], [fresh][e]
+  float *k, *v;  // direct, stream: what isn't in the cache, [fresh][d], [fresh][e]
   float* soft;   // [rows][2]: the chunk's largest score and its sum
   u32* last;     // whether the group is the last to arrive; how many keys there are, and a page
   u64* inbox;    // counts scores that other parts have sent
-  char* tile;    // else: the group's keys of a chunk, [d][256] or [d][72], and values, [256][e] or
-                 // [256][32]
+  char* tile;    // staged, parts: the group's keys of a chunk, [d][256] or [d][72], and values,
+                 // [256][e] or [256][32]; stream: the ring
 
   WICK_DEVICE DecodeShared(char* memory, u32 rows, u32 fresh, u32 d, u32 e) {
     q = reinterpret_cast<float*>(memory);

@@ -30,6 +30,19 @@ WICK_DEVICE void load_blocks_transposed(u32 (&to)[4], u32 at) {
                : "memory");
 }
 
+/// Whether it is so for any item of the group; also a sync().
+WICK_DEVICE bool any_item(bool is) { return __syncthreads_or(is ? 1 : 0) != 0; }
+
+/// x, which all lanes of a warp have alike, as a number of the warp's.
+WICK_DEVICE u32 uniform(u32 x) { return __shfl_sync(~0u, x, 0); }
+
+/// (x & mask) ^ flip by one instruction, though both are constants.
+WICK_DEVICE u32 and_xor(u32 x, u32 mask, u32 flip) {
+  u32 y;
+  asm("lop3.b32 %0, %1, %2, %3, 0x6a;" : "=r"(y) : "r"(x), "r"(mask), "r"(flip));
+  return y;
+}
+
 /// 2 to the power x, within 2^-22 of it; what would be denormal is 0.
 WICK_DEVICE float near_exp2(float x) {
   float y;

@@ -1,0 +1,236 @@
+#pragma once
+
+// A chunk of decode.gpu through a ring of pieces in shared memory: some elements of all keys, and
+// then some values. Copies of the next pieces are under way while one is multiplied.
+
+#include "wick/backend/gpu/kernels/attention/decode.h"
+
+namespace wick::gpu {
+
+/// One group's work: at most kHeads heads, d a multiple of kElements, e a power of two from 32 to
+/// 128.
+template <class T>
+struct DecodeStream {
+  using Work = Decode<T, DecodeForm::stream>;
+  using Chunk = typename Work::Chunk;
+  using NewPairs = typename Work::NewPairs;
+  static constexpr u32 kPieces = 4, kPieceBytes = 16384;
+  static constexpr u32 kPer = Work::kPer, kCopies = kPieceBytes / 16 / kDecodeItems;
+  /// Of a piece of keys; and of them copies of 16 bytes.
+  static constexpr u32 kElements = kPieceBytes / (kAttentionChunk * sizeof(T));
+  static constexpr u32 kWide = kAttentionChunk / kPer;
+  /// Half of the items have the first two heads each.
+  static constexpr u32 kHalf = kDecodeItems / 2, kRows = 2;
+
+  Work& work;
+  KeyRange old = {};  // what of the chunk is in the cache
+  u32 key_pieces = 0, pieces = 0;
+  i32 first_value = 0;  // of the first piece of values
+  u32 values_each = 0;  // of a piece
+  // The item's copies: of keys; of values, whose key is the next one's.
+  const T *keys = nullptr, *values = nullptr;
+  u32 keys_to = 0, values_to = 0;
+  i32 value_key = 0;
+  bool copies_keys = false;
+
+  WICK_DEVICE explicit DecodeStream(Work& w) : work(w) {}
+
+  WICK_DEVICE T* piece_at(u32 piece) const {
+    return reinterpret_cast<T*>(work.shared.tile + piece % kPieces * kPieceBytes);
+  }
+  WICK_DEVICE u32 element() const { return item() % kHalf; }
+  WICK_DEVICE const float* row_of(const float* rows, u32 r, u32 pitch) const {
+    const u32 row = item() / kHalf * kRows + r;  // past the last one the last one again
+    return rows + (row < work.rows ? row : work.rows - 1) * pitch;
+  }
+
+  WICK_DEVICE void begin(const Chunk& chunk) {
+    old = work.old_of(chunk, chunk.seen);
+    const u32 wide = work.c.e / kPer, row = item() / wide;
+    values_each = kPieceBytes / 16 / wide;
+    first_value = old.begin & ~3;
+    key_pieces = work.c.d / kElements;
+    const u32 count = static_cast<u32>(old.end - first_value);
+    pieces = old.empty() ? key_pieces : key_pieces + (count + values_each - 1) / values_each;
+    const u32 at = item() % kWide, x = item() % wide * kPer;
+    copies_keys = !old.empty() && at >= static_cast<u32>(old.begin) / kPer &&
+                  at < static_cast<u32>(old.end) / kPer;
+    keys = work.keys_at(chunk) + item() / kWide * work.c.k_step + at * kPer;
+    keys_to = item() / kWide * kAttentionChunk + at * kPer;
+    value_key = first_value + static_cast<i32>(row);
+    values = work.values_at(chunk) + value_key * work.c.v_key + x;
+    values_to = row * work.c.e + x;
+  }
+  /// Starts copies of the next piece; of none behind the last.
+  WICK_DEVICE void fetch(const Chunk& chunk, u32 piece) {
+    T* const to = piece_at(piece);
+    if (piece < key_pieces) {
+      constexpr u32 kStep = kDecodeItems / kWide;
+#pragma unroll
+      for (u32 i = 0; i < kCopies; ++i, keys += kStep * work.c.k_step) {
+        if (!copies_keys) continue;
+        start_copy(reinterpret_cast<Bytes16*>(to + keys_to + i * kStep * kAttentionChunk),
+                   reinterpret_cast<const Bytes16*>(keys));
+      }
+      if (old.end % i32{kPer} != 0) fetch_last_keys(chunk, piece);
+    } else if (piece < pieces) {
+      const u32 step = values_each / kCopies;
+#pragma unroll
+      for (u32 i = 0; i < kCopies; ++i) {
+        if (value_key >= old.begin && value_key < old.end) {
+          start_copy(reinterpret_cast<Bytes16*>(to + values_to + i * step * work.c.e),
+                     reinterpret_cast<const Bytes16*>(values));
+        }
+        values += step * work.c.v_key, value_key += static_cast<i32>(step);
+      }
+    }
+    end_copies();
+  }
+  /// Keys behind the last whole 16 bytes may be being written: they go by pairs.
+  WICK_DEVICE void fetch_last_keys(const Chunk& chunk, u32 piece) const {
+    constexpr u32 kWord = 4 / sizeof(T), kWords = 4;
+    const u32 end = static_cast<u32>(old.end);
+    const u32 word = end / kPer * kPer + item() % kWords * kWord;
+    if (old.empty() || word >= ((end + 1) & ~1u)) return;
+    const T* from = work.keys_at(chunk) + piece * kElements * work.c.k_step + word;
+    T* to = piece_at(piece) + word;
+#pragma unroll 1
+    for (u32 i = item() / kWords; i < kElements; i += kDecodeItems / kWords) {
+      start_copy(reinterpret_cast<u32*>(to + i * kAttentionChunk),
+                 reinterpret_cast<const u32*>(from + i * work.c.k_step));
+    }
+  }
+
+  /// Adds a piece's elements to dot products of kRows rows with two neighbouring keys.
+  WICK_DEVICE void add_keys(float (&a)[kRows][2], u32 piece) const {
+    const T* from = piece_at(piece) + 2 * element();
+#pragma unroll
+    for (u32 i = 0; i < kElements; i += 4) {
+      Pack<T, 2> k[4];
+#pragma unroll
+      for (u32 n = 0; n < 4; ++n) {
+        k[n] = *reinterpret_cast<const Pack<T, 2>*>(from + (i + n) * kAttentionChunk);
+      }
+#pragma unroll
+      for (u32 r = 0; r < kRows; ++r) {
+        const float* q = row_of(work.shared.q, r, DecodeShared::padded(work.c.d));
+        const auto f = *reinterpret_cast<const Pack<float, 4>*>(q + piece * kElements + i);
+#pragma unroll
+        for (u32 n = 0; n < 4; ++n) {
+          a[r][0] = fma(f[n], k[n][0], a[r][0]);
+          a[r][1] = fma(f[n], k[n][1], a[r][1]);
+        }
+      }
+    }
+  }
+  /// Adds a piece's values, from key `first` of the chunk on, to an element of kRows rows.
+  WICK_DEVICE void add_values(float (&o)[kRows], u32 piece, i32 first) const {
+    const T* from = piece_at(piece) + element();
+    const i32 end = smaller(first + static_cast<i32>(values_each), old.end);
+    i32 key = first;
+#pragma unroll 4
+    for (; key >= old.begin && key + 4 <= end; key += 4, from += 4 * work.c.e) {
+      float v[4];
+#pragma unroll
+      for (u32 n = 0; n < 4; ++n) v[n] = widen(from[n * work.c.e]);
+#pragma unroll
+      for (u32 r = 0; r < kRows; ++r) {
+        const float* e = row_of(work.shared.s, r, kAttentionChunk);
+        const auto f = *reinterpret_cast<const Pack<float, 4>*>(e + key);
+#pragma unroll
+        for (u32 n = 0; n < 4; ++n) o[r] = fma(f[n], v[n], o[r]);
+      }
+    }
+    // The first keys, some of which may be hidden; the last ones.
+#pragma unroll 1
+    for (; key < end; ++key, from += work.c.e) {
+      if (key >= old.begin) add_value(o, key, widen(*from));
+    }
+  }
+  WICK_DEVICE void add_value(float (&o)[kRows], i32 key, float value) const {
+#pragma unroll
+    for (u32 r = 0; r < kRows; ++r) {
+      o[r] = fma(row_of(work.shared.s, r, kAttentionChunk)[key], value, o[r]);
+    }
+  }
+
+  WICK_DEVICE void put_scores(const float (&a)[kRows][2]) const {
+    const u32 key = 2 * element();
+    if (old.empty() || static_cast<i32>(key) + 1 < old.begin || static_cast<i32>(key) >= old.end) {
+      return;
+    }
+#pragma unroll
+    for (u32 r = 0; r < kRows; ++r) {
+      const u32 row = item() / kHalf * kRows + r;
+      float* to = work.shared.s + row * kAttentionChunk + key;
+      if (row < work.rows) *reinterpret_cast<Pack<float, 2>*>(to) = Pack<float, 2>::of(a[r]);
+    }
+  }
+
+  WICK_DEVICE void attend(const Chunk& chunk, const AttentionParts& parts) {
+    begin(chunk);
+    const bool has_element = element() < work.c.e;
+    float a[kRows][2] = {}, o[kRows] = {};
+    i32 first = first_value;
+#pragma unroll 1
+    for (u32 step = 0; step < pieces + kPieces - 1; ++step) {
+      if (step >= kPieces - 1) {
+        wait_for_copies<kPieces - 2>();
+        sync();
+      }
+      fetch(chunk, step);
+      if (step < kPieces - 1) continue;
+      const u32 piece = step - (kPieces - 1);
+      if (piece < key_pieces) {
+        add_keys(a, piece);
+        if (piece + 1 < key_pieces) continue;
+        put_scores(a);
+        work.fresh_scores(chunk);
+        sync();
+        work.softmax(chunk);
+        sync();
+        work.sum_rows();
+      } else {
+        if (has_element) add_values(o, piece, first);
+        first += static_cast<i32>(values_each);
+      }
+    }
+    if (has_element) {
+#pragma unroll 1
+      for (i32 key = larger(chunk.seen.begin, old.end); key < chunk.seen.end; ++key) {
+        const u32 at = chunk.first + static_cast<u32>(key - work.fresh);
+        add_value(o, key, work.shared.v[at * DecodeShared::padded(work.c.e) + element()]);
+      }
+    }
+    sync();
+#pragma unroll 1
+    for (u32 r = 0; r < kRows; ++r) {
+      const u32 row = item() / kHalf * kRows + r;
+      const float y[1] = {r == 0 ? o[0] : o[1]};
+      if (row < work.rows) work.put_output(chunk, row, element(), y, parts);
+    }
+  }
+
+  /// All of the group's chunks; what is new in the first one is there.
+  WICK_DEVICE void attend_all(Chunk chunk, NewPairs fresh_pairs, const AttentionParts& parts) {
+    u32 first_new = 2 * kDecodeItems;  // those before are there
+#pragma unroll 1
+    for (u32 number = work.own_chunk(); number < work.end_chunk(); number += work.plan.splits) {
+      if (number != work.own_chunk()) {
+        wait_for_copies<0>();
+        sync();
+        chunk = work.chunk_at(number, work.page_of(number));
+        fresh_pairs = work.new_pairs(chunk, false);
+        first_new = 0;
+      }
+      if (!chunk.there && item() == 0) {
+        report(work.c.pages.faults, kIdOutOfRange, work.c.pages.note, work.page_of(number));
+      }
+      work.load_new(chunk, fresh_pairs, first_new);
+      sync();
+      attend(chunk, parts);
+    }
+  }
+};
+
+}  // namespace wick::gpu
