@@ -273,6 +273,10 @@ struct TensorIterator {
 
 }  // namespace
 
+bool gives_view(nb::handle index) {
+  return std::ranges::none_of(read_items(index), &Item::has_tensor);
+}
+
 Tensor view_at(const Tensor& x, nb::handle index) {
   const std::vector<Item> items = read_items(index);
   if (std::ranges::any_of(items, &Item::has_tensor)) {
@@ -297,16 +301,6 @@ void bind_indexing(nb::module_& m, TensorClass& tensor) {
            "masks (bool, and\ntensors of uint8) in tensors, arrays or lists copy. Negative ones "
            "count "
            "from the end.\nErrors: IndexError out of range, TypeError for what isn't an index.")
-      .def(
-          "__setitem__",
-          [](const Tensor&, nb::handle, nb::handle) {
-            throw nb::type_error(
-                "tensors are immutable: make a new one with wick.where, wick.cat or wick.scatter, "
-                "or "
-                "write over one that shares its elements with nobody by wick.const_set or "
-                "wick.slice_set");
-          },
-          nb::sig("def __setitem__(self, index: typing.Any, value: typing.Any, /) -> None"))
       .def("__len__", &length)
       .def("__iter__", [](const Tensor& x) {
         if (x.rank() == 0) throw nb::type_error("iteration over a tensor without dims");

@@ -13,6 +13,7 @@ NB_MODULE(_core, m) {
   bind_construction(m);
   bind_operators(tensor);
   bind_indexing(m, tensor);
+  bind_writing_in_place(tensor);
   bind_arrays(m, tensor);
   bind_dlpack(m, tensor);
   bind_ops(m, tensor);

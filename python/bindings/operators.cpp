@@ -218,6 +218,14 @@ Tensor beside(const Tensor& x, const ScalarArg& value, const char* op, DTypeSet 
   return Tensor::full({}, fitting(value, x.dtype(), op, takes), x.dtype(), x.device());
 }
 
+Tensor product(const Tensor& a, const Tensor& b) {
+  const bool row = a.rank() == 1, column = b.rank() == 1;
+  if (!row && !column) return matmul(a, b);
+  const Tensor result = matmul(row ? a.unsqueeze(0) : a, column ? b.unsqueeze(1) : b);
+  const Tensor flat = column ? result.squeeze(-1) : result;
+  return row ? flat.squeeze(column ? -1 : -2) : flat;
+}
+
 void bind_operators(TensorClass& tensor) {
   for (const BinaryOperator& op : kOperators) {
     if (const BinaryFunction function = find(kBinary, op.row)) bind_operator(tensor, op, function);
@@ -235,7 +243,7 @@ void bind_operators(TensorClass& tensor) {
   tensor.def("__pos__", [](const Tensor& x) { return x; });
   tensor.def(
       "__matmul__",
-      [](const Tensor& a, const Tensor& b) { return unlocked([&] { return matmul(a, b); }, a, b); },
+      [](const Tensor& a, const Tensor& b) { return unlocked([&] { return product(a, b); }, a, b); },
       nb::is_operator(), "matmul");
 }
 

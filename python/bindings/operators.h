@@ -15,4 +15,8 @@ Scalar fitting(const ScalarArg& value, DType dtype, const char* op, DTypeSet tak
 Tensor beside(const Tensor& x, const ScalarArg& value, const char* op,
               DTypeSet takes = dtypes::kAny);
 
+/// matmul as PyTorch has it: a vector is a row at the left, a column at the right, and that dim goes
+/// again.
+Tensor product(const Tensor& a, const Tensor& b);
+
 }  // namespace wick::python

@@ -286,6 +286,7 @@ void bind_ops(nb::module_& m, TensorClass& tensor) {
   bind_linear_ops(ops, m);
   bind_norm_ops(ops);
   bind_spatial_ops(ops);
+  bind_functions(ops, m);
   bind_op_info(m);
 }
 

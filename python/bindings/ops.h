@@ -96,6 +96,22 @@ class OpBinder {
     bind<false>(op, name, f, docstring(op, more), first, names...);
   }
 
+  /// A function made of rows, as wick.name and, where its first operand is a tensor, Tensor.name.
+  /// Its errors begin with its name, whichever row they are of.
+  template <class Result, class... Args, class First, class... Rest>
+  void made(const char* name, Result (*f)(Args...), const char* doc, const First& first,
+            const Rest&... names) {
+    const auto bound = [f, name](typename PyArg<Args>::Type... args) -> Result {
+      try {
+        return call(f, PyArg<Args>::get(args, name)...);
+      } catch (const Error& error) {
+        throw_named(error, name, error.op());
+      }
+    };
+    module_.def(name, bound, first, names..., doc);
+    if constexpr (FirstIsTensor<Args...>::value) tensor_.def(name, bound, names..., doc);
+  }
+
   /// Another way to call what was bound last under a name, which serves the same row.
   template <bool kIsMethod, class F, class First, class... Rest>
   void overload(Op op, const char* name, const F& f, const First& first, const Rest&... names) {
@@ -132,5 +148,7 @@ void bind_move_ops(OpBinder& ops, nb::module_& m);
 void bind_linear_ops(OpBinder& ops, nb::module_& m);
 void bind_norm_ops(OpBinder& ops);
 void bind_spatial_ops(OpBinder& ops);
+/// Functions made of rows: wick/tensor/functions.h.
+void bind_functions(OpBinder& ops, nb::module_& m);
 
 }  // namespace wick::python

@@ -1,6 +1,11 @@
 // Products of matrices, and weights.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
+#include <string>
+
+#include "python/bindings/operators.h"
 #include "python/bindings/ops.h"
 #include "wick/base/error.h"
 #include "wick/tensor/fused.h"
@@ -46,7 +51,20 @@ Tensor linear_any(const Tensor& x, WeightArg arg, MaybeTensor bias_arg, MaybeTen
   return unlocked([&] { return product(Weight(matrix)); }, x, matrix);
 }
 
-Tensor einsum_of(std::string_view equation, const nb::args& operands) {
+/// "ij,jk" as "ij,jk->ik": the letters that stand there once, in alphabetical order.
+std::string with_result(std::string_view equation) {
+  std::string full(equation);
+  if (equation.find("->") != std::string_view::npos) return full;
+  full += "->";
+  for (char letter = 'A'; letter <= 'z'; ++letter) {
+    if (std::isalpha(static_cast<unsigned char>(letter)) == 0) continue;
+    if (std::ranges::count(equation, letter) == 1) full += letter;
+  }
+  return full;
+}
+
+Tensor einsum_of(std::string_view given, const nb::args& operands) {
+  const std::string equation = with_result(given);
   const std::vector<Tensor> tensors = operands.size() == 1 && !nb::isinstance<Tensor>(operands[0])
                                           ? TensorsArg{operands[0]}.get("einsum")
                                           : TensorsArg{operands}.get("einsum");
@@ -76,10 +94,14 @@ void bind_weight(nb::module_& m) {
 
 void bind_linear_ops(OpBinder& ops, nb::module_& m) {
   bind_weight(m);
-  ops.add(Op::matmul, "matmul", &matmul, "Errors: a rank below 2, inner dimensions differ.", "a"_a,
-          "b"_a);
+  ops.add(Op::matmul, "matmul", &product,
+          "A vector is a row at the left, a column at the right, and that dim goes again. Errors: no "
+          "dims, inner dimensions differ.",
+          "a"_a, "b"_a);
   ops.function(Op::einsum, "einsum", &einsum_of,
-               "A letter a dim; letters that the result doesn't have are summed.", "equation"_a,
+               "A letter a dim; letters that the result doesn't have are summed. Without -> the result has "
+               "those that stand once, in alphabetical order.",
+               "equation"_a,
                "operands"_a,
                nb::sig("def einsum(equation: str, *operands: Tensor | "
                        "collections.abc.Sequence[Tensor]) -> Tensor"));

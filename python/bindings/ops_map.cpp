@@ -69,7 +69,7 @@ void bind_map_ops(OpBinder& ops) {
       },
       "Any shape, kept.", "x"_a, "mul"_a, "add"_a = 0);
   ops.add_as(Op::clamp, "clamp", &clamp_to, "Any shape, kept. None: no bound.", "x"_a,
-             "low"_a = nb::none(), "high"_a = nb::none());
+             "min"_a = nb::none(), "max"_a = nb::none());
   ops.add(Op::powf, "powf", &powf, "Any shape, kept.", "x"_a, "exponent"_a);
   ops.add(Op::elu, "elu", &elu, "Any shape, kept.", "x"_a, "alpha"_a = 1);
   ops.add_as(Op::where, "where", &where_of,

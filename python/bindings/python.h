@@ -16,6 +16,7 @@ TensorClass bind_tensor(nb::module_& m);
 void bind_construction(nb::module_& m);
 void bind_operators(TensorClass& tensor);
 void bind_indexing(nb::module_& m, TensorClass& tensor);
+void bind_writing_in_place(TensorClass& tensor);
 void bind_arrays(nb::module_& m, TensorClass& tensor);
 void bind_dlpack(nb::module_& m, TensorClass& tensor);
 void bind_ops(nb::module_& m, TensorClass& tensor);
@@ -24,6 +25,8 @@ void bind_compile(nb::module_& m);
 void bind_gguf(nb::module_& m);
 void bind_models(nb::module_& m);
 
+/// Whether x[index] shares x's elements: no ids, no masks.
+bool gives_view(nb::handle index);
 /// x[index]. Errors: an index that gives no view.
 Tensor view_at(const Tensor& x, nb::handle index);
 

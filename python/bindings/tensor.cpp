@@ -170,9 +170,13 @@ std::vector<Tensor> split(const Tensor& x, IntsArg sizes, int dim) {
   return x.split(each, dim);
 }
 
-/// to(dtype), to(device), to(device, dtype), by position or name.
+/// to(dtype), to(device), to(device, dtype), by position or name, and to(tensor).
 Tensor to(const Tensor& x, const nb::args& args, DTypeArg dtype, DeviceArg device) {
   for (nb::handle arg : args) {
+    if (nb::isinstance<Tensor>(arg)) {  // like another tensor
+      const auto& like = nb::cast<const Tensor&>(arg);
+      return unlocked([&] { return x.to(like.dtype()).to(like.device()); }, x);
+    }
     const bool is_place = nb::isinstance<Device>(arg) || (nb::isinstance<nb::str>(arg) && [&] {
                             const auto text = nb::cast<std::string>(arg);
                             return text == "auto" || text.rfind("cpu", 0) == 0 ||
@@ -289,7 +293,29 @@ void bind_views(TensorClass& tensor) {
            "Pieces along a dim: of one size, or of the sizes given.");
 }
 
+template <DeviceKind kKind>
+Tensor on_gpu(const Tensor& x, int index) {
+  const Device place{kKind, index};
+  return unlocked([&] { return x.to(place); }, x);
+}
+
+/// x.float(), x.half(), …: PyTorch's names of dtypes as methods.
+void bind_conversions(TensorClass& tensor) {
+  constexpr std::pair<const char*, DType> kNames[] = {
+      {"float", DType::f32},   {"double", DType::f64},   {"half", DType::f16},
+      {"bfloat16", DType::bf16}, {"long", DType::i64},   {"int", DType::i32},
+      {"short", DType::i16},   {"byte", DType::u8},      {"bool", DType::boolean}};
+  for (const auto& [name, dtype] : kNames) {
+    const std::string doc =
+        fmt::format("Converted to {}; itself where it is so already.", python_name(dtype));
+    tensor.def(
+        name, [dtype](const Tensor& x) { return unlocked([&] { return x.to(dtype); }, x); },
+        doc.c_str());
+  }
+}
+
 void bind_copies(TensorClass& tensor) {
+  bind_conversions(tensor);
   tensor
       .def(
           "contiguous", [](const Tensor& x) { return unlocked([&] { return x.contiguous(); }, x); },
@@ -299,12 +325,15 @@ void bind_copies(TensorClass& tensor) {
           "A dense copy of its own.")
       .def("to", &to, nb::arg("args"), nb::kw_only(), "dtype"_a = nb::none(),
            "device"_a = nb::none(),
-           nb::sig("def to(self, *args: DType | Device | str, dtype: DType | str | None = None, "
+           nb::sig("def to(self, *args: DType | Device | Tensor | str, dtype: DType | str | None = None, "
                    "device: Device | str | None = None) -> Tensor"),
-           "Converted to another dtype, on another device, or both; itself where it is so already.")
+           "Converted to another dtype, on another device, or both, or to those of a tensor; itself "
+           "where it is so already.")
       .def(
           "cpu", [](const Tensor& x) { return unlocked([&] { return x.to(Device::cpu()); }, x); },
           "On the CPU.")
+      .def("cuda", &on_gpu<DeviceKind::cuda>, "index"_a = 0, "On an NVIDIA GPU.")
+      .def("hip", &on_gpu<DeviceKind::hip>, "index"_a = 0, "On an AMD GPU.")
       .def("item", &item, nb::sig("def item(self) -> typing.Any"), "The one element as a number.")
       .def("tolist", &to_list, nb::sig("def tolist(self) -> typing.Any"),
            "The elements as nested lists of numbers.");
@@ -367,8 +396,9 @@ Tensor on_host(const Tensor& x) {
 
 TensorClass bind_tensor(nb::module_& m) {
   TensorClass tensor(m, "Tensor", nb::type_slots(buffer_slots()), nb::is_weak_referenceable(),
-                     "Elements of one dtype on a device, in up to eight dims. Immutable: functions "
-                     "and operators\ngive new tensors; views share the elements. Made by "
+                     "Elements of one dtype on a device, in up to eight dims. Functions and operators "
+                     "give new\ntensors, methods that end in _ write in place; views share the "
+                     "elements. Made by "
                      "wick.tensor, wick.zeros, wick.from_numpy, ….");
   bind_properties(tensor);
   bind_views(tensor);

@@ -150,7 +150,7 @@ def test_special_methods_name_themselves() -> None:
         (lambda: wick.add(X, "a"), "add: b: need a tensor or a number: not 'str'"),
         (lambda: wick.add("a", X), "add: a: need a tensor or a number: not 'str'"),
         (lambda: wick.add(1, 2), "add: b: need a tensor: not 'int'"),
-        (lambda: X.clamp(None, X), "clamp: high: need a number or None: not 'Tensor'"),
+        (lambda: X.clamp(None, X), "clamp: max: need a number or None: not 'Tensor'"),
         (lambda: wick.full(2, 1j), "full: value: need a number: not 'complex'"),
         (lambda: wick.full(2, np.complex64(1)), "full: value: need a number: not 'complex64'"),
         (lambda: wick.pad(X, [(1, "a")]), "pad: padding: need a sequence of pairs of ints: not 'list'"),

@@ -74,6 +74,12 @@ CALLS: dict[str, tuple[Any, ...]] = {
     "attention_of_pages": (HEADS, floats(2, 2, 4, 4), floats(2, 2, 4, 4), ids([0], dtype="uint32"), [3], 0.5, False, 0, 0.0, floats(2)),
     "store_in_pages": (wick.zeros(2, 2, 4, 4), floats(1, 2, 4), ids([1], dtype="uint32"), ids(2, dtype="uint32")),
     "const_set": (wick.zeros(2, 2), 1, (slice(None), 0)), "slice_set": (wick.zeros(2, 2), wick.ones(1, 2), 0, 1),
+    "leaky_relu": (X, 0.01), "softplus": (X, 1.0, 20.0), "std": (X, 0, False, 1), "norm": (X, 2.0, 0, True), "median": (X, 0),
+    "mm": (X, X.T), "bmm": (floats(2, 2, 3), floats(2, 3, 2)), "mv": (X, floats(3)), "dot": (floats(3), floats(3)),
+    "outer": (floats(3), floats(2)), "unbind": (X, 0), "repeat_interleave": (X, 2, 0), "meshgrid": (floats(2), floats(3)),
+    "equal": (X, X), "allclose": (X, X, 1e-5, 1e-8, False), "nonzero": (X,), "masked_select": (X, ids(1, 0, 1, dtype="uint8")),
+    "unique": (X,), "rand": (2, 2), "randn": (2, 2), "rand_like": (X, "float32"), "randn_like": (X, "float32"),
+    "randint": (0, 5, (2, 2), "int64", "cpu"), "randperm": (5, "cpu"), "manual_seed": (1,), "linspace": (0.0, 1.0, 5, "float32", "cpu"),
     "reshape": (X, (3, 2)), "flatten": (X, 0, -1), "transpose": (X, 0, 1), "permute": (X, (1, 0)), "squeeze": (floats(1, 2), 0),
     "unsqueeze": (X, 0), "broadcast_to": (X, (2, 2, 3)), "narrow": (X, 0, 0, 1), "chunk": (X, 2, 0), "split": (X, 1, 0),
     "grad": (LEAF.sum(), LEAF, None, False), "from_numpy": (b"abc",), "from_dlpack": (X,),
@@ -86,6 +92,8 @@ for _op in wick.ops():
     if _op.kind in _regular:
         _x = X if wick.float32 in _op.dtypes else ids(1, 2, 3)
         CALLS[_op.name] = tuple(_x if a is X else a for a in _regular[_op.kind])
+for _name in ("log2", "log10", "exp2", "tan", "sinh", "cosh", "square", "trunc", "isfinite", "mish", "selu", "hardsigmoid", "hardswish"):
+    CALLS[_name] = (X,)
 for _name in ("logsumexp", "any", "all"):
     CALLS[_name] = (X, 0, True)
 

@@ -208,8 +208,6 @@ def test_identity_and_copies() -> None:
         assert back.shape == source.shape and back.requires_grad == source.requires_grad
     blocks = wick.quantize(wick.ones(2, 32), wick.q8_0)
     assert wick.dequantize(pickle.loads(pickle.dumps(blocks))).tolist() == wick.dequantize(blocks).tolist()
-    with pytest.raises(TypeError, match="immutable"):
-        x[0] = 1.0
     with pytest.raises(wick.Error):
         wick._restore(b"123", wick.float32, (1,), "cpu", False)
 

@@ -89,7 +89,7 @@ TRAPS: list[tuple[str, Callable[[], Any], type[Exception], str]] = [
     ("a chain of comparisons", lambda: 0 < wick.ones(2) < 2, wick.Error, "not one element"),
     ("the length of a number", lambda: len(wick.tensor(1.0)), TypeError, "."),
     ("a power of integers", lambda: WHOLE**2, TypeError, "pow: not for this dtype"),
-    ("writing in place", lambda: WHOLE.__setitem__(0, 1), TypeError, "."),
+    ("a fraction for an integer", lambda: WHOLE.__setitem__(0, 0.5), TypeError, "nothing is promoted"),
 ]
 
 

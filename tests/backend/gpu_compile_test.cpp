@@ -78,7 +78,7 @@ TEST(GpuCompile, HeadersAreThoseThatAreIncluded) {
   EXPECT_TRUE(included("\n\n", headers).empty());
   for (const std::string& path : kernel_files()) {
     EXPECT_TRUE(included(kernel_sources().at(path), kernel_sources())
-                    .contains("wick/backend/gpu/kernels/device/device.h"))
+                    .contains("wick/backend/gpu/kernels/device/features.h"))
         << path;
   }
 }

@@ -7,6 +7,7 @@ namespace wick {
 namespace {
 
 using test::numbers;
+using testing::ElementsAre;
 
 #define EXPECT_FAILS(call, text)                                \
   EXPECT_EQ(test::error_of([&] { (void)call; }).find(text), 0u) \
@@ -80,6 +81,29 @@ TEST(Backward, Errors) {
   EXPECT_FALSE(argmax(x, 0).needs_grad());  // integer results have no gradient
   Tensor target = Tensor::zeros({3}, DType::f64);
   EXPECT_FAILS(slice_set(target, x, 0, 0), "slice_set: not differentiable");
+}
+
+TEST(Autograd, LeavesAreWrittenWhereNothingIsRecorded) {
+  Tensor w = Tensor::ones({2}, DType::f32).requires_grad();
+  EXPECT_FAILS(const_set(w, 2), "const_set: target needs a gradient");
+  const Tensor loss = sum(mul(w, w));
+  backward(loss);
+  {
+    const NoGrad none;
+    const_set(w, 3);  // the loss still refers to w
+    slice_set(w, Tensor::full({1}, 5, DType::f32), 0, 1);
+  }
+  EXPECT_THAT(w.to_vector<float>(), ElementsAre(3, 5));
+  EXPECT_TRUE(w.needs_grad());
+  EXPECT_FAILS(backward(loss), "backward: an operand was written to since the call: mul");
+  w.zero_grad();
+  backward(sum(mul(w, w)));
+  EXPECT_THAT(w.grad().to_vector<float>(), ElementsAre(6, 10));
+  // What isn't a leaf keeps the rule of one owner.
+  Tensor y = mul(w, w);
+  const Tensor alias = y.narrow(0, 0, 1);
+  const NoGrad none;
+  EXPECT_FAILS(const_set(y, 0), "const_set: target's storage is shared");
 }
 
 }  // namespace

@@ -178,10 +178,12 @@ WICK_GRADIENT_CHECK(cumsum) {
 TEST(GradientOf, WritingIsRefused) {
   Tensor x = numbers({3}, 6).requires_grad();
   EXPECT_EQ(error_of([&] { const_set(x, 1); }),
-            "const_set: not differentiable: f64[3]@cpu: detach it first");
+            "const_set: target needs a gradient: f64[3]@cpu: write under no_grad, or to a detached "
+            "clone");
   Tensor target = Tensor::zeros({3}, DType::f64);
   EXPECT_EQ(error_of([&] { slice_set(target, x, 0, 0); }),
-            "slice_set: not differentiable: f64[3]@cpu: detach both, or use cat");
+            "slice_set: not differentiable: f64[3]@cpu: detach the source, or use cat or "
+            "where");
 }
 
 }  // namespace

@@ -173,6 +173,27 @@ TEST(Tensor, SliceSet) {
   EXPECT_EQ(error_of([&] { slice_set(wide, undefined, 0, 0); }), "slice_set: undefined tensor");
 }
 
+TEST(Tensor, SliceSetOfALayout) {
+  Tensor x = iota({3, 4});
+  const auto values = [&] { return x.to_vector<float>(); };
+  slice_set(x, Tensor::full({2, 1}, 9, DType::f32), x.layout().narrow(0, 1, 2).narrow(1, 0, 2));
+  EXPECT_THAT(values(), ElementsAre(0, 1, 2, 3, 9, 9, 6, 7, 9, 9, 10, 11));
+  {
+    const Tensor own = x.narrow(0, 0, 2);  // read before anything is written
+    slice_set(x, own, x.layout().narrow(0, 1, 2));
+  }
+  EXPECT_THAT(values(), ElementsAre(0, 1, 2, 3, 0, 1, 2, 3, 9, 9, 6, 7));
+  slice_set(x, Tensor::full({}, 4, DType::i64), x.layout().transpose(0, 1));
+  EXPECT_THAT(values(), testing::Each(4));
+  EXPECT_THAT(error_of([&] { slice_set(x, Tensor::zeros({3}, DType::f32), x.layout()); }),
+              HasSubstr("broadcast"));
+  Tensor one = Tensor::zeros({1}, DType::f32);
+  EXPECT_THAT(error_of([&] { slice_set(one, x, Layout(Shape{3, 4}, {0, 0}, 0)); }),
+              HasSubstr("slice_set: target's elements overlap"));
+  const Tensor alias = x.narrow(0, 0, 1);
+  EXPECT_THAT(error_of([&] { slice_set(x, one, x.layout()); }), HasSubstr("storage is shared"));
+}
+
 TEST(Tensor, AWeightReleasesOnlyPagesOfFiles) {
   const Tensor own = Tensor::ones({4096, 8}, DType::f32);
   const std::vector<float> host(4096 * 8, 1);

@@ -111,8 +111,8 @@ class Executable::Frame {
   Tensor* tensor_for(const Value& value);
   Tensor temporary(const std::shared_ptr<Storage>& block, const Value& value) const {
     const auto place = static_cast<size_t>(value.storage);
-    char* const data = static_cast<char*>(block->data()) + offsets_[place];
-    return Tensor(Storage::map_on(graph_.device, data, graph_.storages[place].bytes, block),
+    // Not map_on(): each run's end would wait for the device.
+    return Tensor(Storage::within(block, offsets_[place], graph_.storages[place].bytes),
                   value.dtype, value.layout);
   }
 

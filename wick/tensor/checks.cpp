@@ -5,6 +5,7 @@
 #include <string>
 
 #include "wick/base/error.h"
+#include "wick/tensor/tape.h"
 
 namespace wick {
 namespace {
@@ -67,15 +68,25 @@ void check_device(const char* op, const Tensor& a, const Tensor& b) {
               "move one of them");
 }
 
-void check_sole_owner(const char* op, const Tensor& target) {
+void check_no_gradient(const char* op, const Tensor& x) {
+  if (tape::is_wanted(x)) tape::refuse(op, x, "detach the source, or use cat or where");
+}
+
+void check_writable(const char* op, const Tensor& target, long owners) {
+  if (tape::is_wanted(target)) {
+    throw Error(ErrorKind::runtime, op, "target needs a gradient", target.str(),
+                "write under no_grad, or to a detached clone");
+  }
   if (!target.storage()->writable()) {
     throw Error(ErrorKind::runtime, op, "target is read-only", target.str(),
                 "it maps a file, or another library's memory: clone it first");
   }
-  if (target.storage().use_count() != 1) {
+  const bool is_leaf = target.node() != nullptr && target.node()->rule == nullptr;
+  if (!is_leaf && target.storage().use_count() != owners) {
     throw Error(ErrorKind::runtime, op, "target's storage is shared", target.str(),
                 "other tensors would change under their owners: clone it first");
   }
+  target.storage()->count_write();
 }
 
 void check_same(Op op, const Tensor& a, const Tensor& b, const char* as) {

@@ -17,6 +17,11 @@ size_t storage_bytes(const Shape& shape, DType dtype);
 /// Errors: an undefined tensor, tensors on different devices.
 void check_device(const char* op, const Tensor& a, const Tensor& b);
 /// Errors: a target whose storage is a mapped file's, or shared with another tensor.
-void check_sole_owner(const char* op, const Tensor& target);
+/// Errors: a call that writes in place would have to be recorded for x.
+void check_no_gradient(const char* op, const Tensor& x);
+/// Before a function writes to target in place, which is counted. A leaf may be shared: what its
+/// uses recorded is checked by backward(). `owners`: tensors of the call that share its storage.
+/// Errors: a gradient is wanted, target is mapped, or others share its storage.
+void check_writable(const char* op, const Tensor& target, long owners = 1);
 
 }  // namespace wick

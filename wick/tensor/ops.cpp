@@ -287,10 +287,8 @@ void slice_set(Tensor& target, const Tensor& source, int dim, int64_t start) {
   check_operand(Op::copy, source, "slice_set");
   check_device("slice_set", target, source);
   const int d = resolve_dim("slice_set", dim, target.rank());
-  if (tape::is_wanted(target, source)) {
-    tape::refuse("slice_set", target, "detach both, or use cat");
-  }
-  check_sole_owner("slice_set", target);
+  check_no_gradient("slice_set", source);
+  check_writable("slice_set", target);
   if (target.layout().overlaps_itself()) {
     throw Error("slice_set", "target's elements overlap", target.str());
   }
@@ -306,6 +304,22 @@ void slice_set(Tensor& target, const Tensor& source, int dim, int64_t start) {
   }
   const Tensor part(target.storage(), target.dtype(), target.layout().narrow(d, start, length));
   apply_into({Op::cast, {&source}}, part);
+}
+
+void slice_set(Tensor& target, const Tensor& source, const Layout& where) {
+  check_operand(Op::copy, target, "slice_set");
+  check_operand(Op::copy, source, "slice_set");
+  check_device("slice_set", target, source);
+  check_no_gradient("slice_set", source);
+  const bool is_itself = &source == &target;
+  const bool shares = source.storage() == target.storage();
+  check_writable("slice_set", target, shares && !is_itself ? 2 : 1);
+  const Tensor part(target.storage(), target.dtype(), where);
+  if (where.overlaps_itself()) throw Error("slice_set", "target's elements overlap", part.str());
+  // Elements may be read after they are written.
+  const Tensor from = shares ? source.detach().clone() : source.detach();
+  const Tensor spread = from.broadcast_to(where.shape());
+  apply_into({Op::cast, {&spread}}, part);
 }
 
 Tensor index_select(const Tensor& x, const Tensor& ids, int dim, DType dtype) {

@@ -123,8 +123,13 @@ WICK_API Tensor cat(std::span<const Tensor> tensors, int dim);
 WICK_API Tensor stack(std::span<const Tensor> tensors, int dim);
 /// Writes `source` over target[.., start : start + size, ..] along `dim`, the way a KV cache grows;
 /// all other sizes are equal. Real dtypes; source is converted to target's. Class exact. Errors:
-/// sizes that don't fit, target is mapped, or its storage is shared.
+/// sizes that don't fit, target is mapped, or its storage is shared and it is no leaf; a gradient
+/// is wanted.
 WICK_API void slice_set(Tensor& target, const Tensor& source, int dim, int64_t start);
+/// Writes `source`, which broadcasts, over the elements of `where`, a layout made from target's by
+/// views: `slice_set(x, y, x.layout().narrow(1, 2, 3))`. dtypes, class and errors of slice_set;
+/// source may share target's storage, and is then read before anything is written.
+WICK_API void slice_set(Tensor& target, const Tensor& source, const Layout& where);
 /// Slices of x along `dim` named by ids of any shape, which replaces the dim; the largest value of
 /// an unsigned id type gives zeros. ids u8 u32 i32 i64; x of a real dtype, kept, or of a block
 /// dtype (rank 2, dim 0), whose rows come out as `dtype`. Class exact. Errors: any other id out of

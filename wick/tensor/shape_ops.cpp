@@ -404,8 +404,7 @@ void const_set(Tensor& target, Scalar value) {
 
 void const_set(Tensor& target, Scalar value, const Layout& where) {
   check_operand(Op::fill, target, "const_set");
-  if (tape::is_wanted(target)) tape::refuse("const_set", target, "detach it first");
-  check_sole_owner("const_set", target);
+  check_writable("const_set", target);
   const Tensor part = part_of(target, where);
   if (where.overlaps_itself()) {
     throw Error("const_set", "elements overlap", part.str());

@@ -67,8 +67,8 @@ inline Tensor eye(int64_t size, DType dtype = DType::f32, Device device = {}) {
 
 /// Writes a value over all elements of target, or over those of `where`, a layout made from
 /// target's by views: `const_set(x, 0, x.layout().narrow(1, 2, 3))`. All ten real dtypes; the value
-/// is converted as by cast. Class exact. Errors: target is mapped, or its storage is shared;
-/// a gradient is wanted; elements that overlap or lie outside the storage.
+/// is converted as by cast. Class exact. Errors: target is mapped, or its storage is shared and
+/// it is no leaf; a gradient is wanted; elements that overlap or lie outside the storage.
 WICK_API void const_set(Tensor& target, Scalar value);
 WICK_API void const_set(Tensor& target, Scalar value, const Layout& where);
 

@@ -49,6 +49,18 @@ std::shared_ptr<Storage> Storage::map_on(Device device, const void* data, size_t
       new Storage(device, const_cast<void*>(data), bytes, std::move(owner), false));
 }
 
+std::shared_ptr<Storage> Storage::within(std::shared_ptr<Storage> whole, size_t offset,
+                                         size_t bytes) {
+  struct Part : Storage {
+    Part(void* data, size_t bytes, std::shared_ptr<Storage> whole)
+        : Storage(whole->device(), data, bytes, whole, false) {}
+  };
+  void* const data = static_cast<char*>(whole->data()) + offset;
+  auto part = std::make_shared<Part>(data, bytes, std::move(whole));
+  part->within_ = true;
+  return part;
+}
+
 std::shared_ptr<Storage> Storage::traced(Device device, size_t bytes) {
   // One allocation with its counts: a weak reference then keeps the address from being used again,
   // by which a trace knows the storage.
@@ -66,7 +78,7 @@ void Storage::fail_traced() {
 }
 
 Storage::~Storage() {
-  if (traced_) return;
+  if (traced_ || within_) return;
   if (owner_ == nullptr) {
     backend(device_).free(data_, bytes_);
   } else {

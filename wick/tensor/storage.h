@@ -1,6 +1,8 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "wick/base/device.h"
@@ -21,6 +23,10 @@ class WICK_API Storage {
   /// work has ended; aligned to 64 bytes, as backends expect. Errors: no such device here.
   static std::shared_ptr<Storage> map_on(Device device, const void* data, size_t bytes,
                                          std::shared_ptr<const void> owner);
+  /// Bytes inside another storage, which is kept alive; calls on a device use them in the order
+  /// that they were made in, as those of any storage.
+  static std::shared_ptr<Storage> within(std::shared_ptr<Storage> whole, size_t offset,
+                                         size_t bytes);
   /// Storage without memory, for the results of calls that are traced and not run
   /// (wick/graph/trace.h).
   static std::shared_ptr<Storage> traced(Device device, size_t bytes);
@@ -40,6 +46,9 @@ class WICK_API Storage {
   /// False for mapped storage.
   bool writable() const { return owner_ == nullptr; }
   bool is_traced() const { return traced_; }
+  /// How often a function wrote in place to elements that others may have read.
+  uint32_t writes() const { return writes_.load(std::memory_order_relaxed); }
+  void count_write() { writes_.fetch_add(1, std::memory_order_relaxed); }
   /// Whether its pages can be given back to the system without losing what they hold.
   bool file_backed() const { return file_backed_; }
 
@@ -54,6 +63,8 @@ class WICK_API Storage {
   std::shared_ptr<const void> owner_;
   bool file_backed_;
   bool traced_ = false;
+  bool within_ = false;
+  std::atomic<uint32_t> writes_{0};
 };
 
 }  // namespace wick

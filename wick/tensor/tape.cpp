@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 
@@ -59,6 +60,16 @@ Node::~Node() {
   }
 }
 
+uint64_t Node::writes_now() const {
+  uint64_t sum = 0;
+  const auto add = [&sum](const Tensor& x) {
+    if (x.defined()) sum += x.storage()->writes();
+  };
+  std::ranges::for_each(inputs, add);
+  std::ranges::for_each(results, add);
+  return sum;
+}
+
 namespace {
 
 std::shared_ptr<Node> make_node(std::string_view name, Rule rule, const Attributes& attributes) {
@@ -90,6 +101,7 @@ void record(std::span<Tensor> results, const OpCall& call) {
     const size_t i = rule.keeps == Keeps::second ? 1 : 0;
     node->results[i] = without_node(results[i]);
   }
+  node->writes = node->writes_now();
   results[0].set_node(std::move(node));
 }
 
@@ -98,6 +110,7 @@ void record(Tensor& result, std::string_view name, Rule rule, std::vector<Tensor
   if (!is_float(result.dtype())) return;
   auto node = make_node(name, rule, attributes);
   node->inputs = std::move(inputs);
+  node->writes = node->writes_now();
   result.set_node(std::move(node));
 }
 
@@ -163,6 +176,10 @@ class Walk {
       pending_.erase(last);
       visit(node, gradient);
       if (node->rule == nullptr) continue;
+      if (node->writes != node->writes_now()) {
+        throw Error(ErrorKind::runtime, "backward", "an operand was written to since the call",
+                    std::string(node->name), "write in place after backward(), or to a clone");
+      }
       Vjp vjp(node, gradient);
       node->rule(vjp);
       for (size_t i = 0; i < vjp.given().size(); ++i) {

@@ -34,12 +34,16 @@ struct Node {
   Attributes attributes;
   std::shared_ptr<const Weight> weight;  ///< of linear
   uint64_t number = 0;  ///< larger than the inputs' numbers; 0 for leaves
+  uint64_t writes = 0;  ///< to the storages of inputs and results when it was recorded
 
   std::mutex mutex;  ///< guards a leaf's gradient
   Tensor gradient;
 
   Node() = default;
   ~Node();  // destroys a chain of nodes without recursion
+  /// Writes in place to what the rule may read, until now.
+  uint64_t writes_now() const;
+
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 };

@@ -40,7 +40,7 @@ template <> struct DTypeOf<double> { static constexpr DType value = DType::f64; 
 // clang-format on
 
 /// A value handle to elements in a storage: {storage, layout, dtype}. Copies share the storage;
-/// views never copy. Immutable, but for slice_set and const_set.
+/// views never copy. Immutable, but for slice_set, const_set and store_in_pages.
 class WICK_API Tensor {
  public:
   /// Undefined: all but defined(), str(), storage() and assignment is an error.

@@ -1,0 +1,207 @@
+// Functions that users of PyTorch look for, made of the rows: wick/tensor/functions.h.
+#include "wick/tensor/functions.h"
+
+#include "python/bindings/operators.h"
+#include "python/bindings/ops.h"
+#include "wick/base/error.h"
+
+namespace wick::python {
+namespace {
+
+using namespace nb::literals;
+
+ValuesIndices middle(const Tensor& x, int dim) {
+  Sorted result = median(x, dim);
+  return {std::move(result.values), std::move(result.indices)};
+}
+
+Tensor square(const Tensor& x) { return mul(x, x); }
+
+void bind_elements(OpBinder& ops) {
+#define WICK_OF_FLOATS(name, what)                              \
+  ops.made(#name, &wick::name,                                  \
+           what                                                 \
+           "\n\nAny shape, kept. Floats, kept; computed in "    \
+           "float64 for float32 and float64, else in float32.", \
+           "x"_a);
+  WICK_OF_FLOATS(log2, "The logarithm to base 2.")
+  WICK_OF_FLOATS(log10, "The logarithm to base 10.")
+  WICK_OF_FLOATS(exp2, "2 to the power of each element.")
+  WICK_OF_FLOATS(tan, "The tangent, of radians.")
+  WICK_OF_FLOATS(sinh, "The hyperbolic sine.")
+  WICK_OF_FLOATS(cosh, "The hyperbolic cosine.")
+#undef WICK_OF_FLOATS
+  ops.made("square", &square, "Each element times itself.\n\nAny shape and real dtype, kept.",
+           "x"_a);
+  ops.made("trunc", &trunc, "Each element without its fraction.\n\nAny shape, kept. Floats, kept.",
+           "x"_a);
+  ops.made("isfinite", &isfinite,
+           "Where elements are neither infinite nor NaN.\n\nAny shape, kept. Floats -> bool.",
+           "x"_a);
+  ops.made("leaky_relu", &leaky_relu,
+           "x where positive, else negative_slope * x.\n\nAny shape, kept. Floats, kept.", "x"_a,
+           "negative_slope"_a = 0.01);
+  ops.made("softplus", &softplus,
+           "log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold.\n\nAny shape, "
+           "kept. Floats, kept.",
+           "x"_a, "beta"_a = 1.0, "threshold"_a = 20.0);
+  ops.made("mish", &mish, "x * tanh(softplus(x)).\n\nAny shape, kept. Floats, kept.", "x"_a);
+  ops.made("selu", &selu,
+           "The scaled elu, which keeps mean and variance.\n\nAny shape, kept. Floats, kept.",
+           "x"_a);
+  ops.made("hardsigmoid", &hardsigmoid,
+           "min(max(x / 6 + 1/2, 0), 1).\n\nAny shape, kept. Floats, kept.", "x"_a);
+  ops.made("hardswish", &hardswish, "x * hardsigmoid(x).\n\nAny shape, kept. Floats, kept.", "x"_a);
+}
+
+void bind_reductions(OpBinder& ops) {
+  ops.made("std", &std_dev,
+           "The square root of var.\n\nShapes and dtypes of var. correction: 1 for a sample, 0 for "
+           "all there is.",
+           "x"_a, "dim"_a = nb::none(), "keepdim"_a = false, "correction"_a = 1);
+  ops.made("norm", &norm,
+           "(sum of |x|^p)^(1/p) over dims, all where none is named.\n\nFloats, kept. p: infinity "
+           "gives the largest, 0 the number of elements that aren't 0. Errors: a negative p.",
+           "x"_a, "p"_a = 2.0, "dim"_a = nb::none(), "keepdim"_a = false);
+  ops.made("median", &middle,
+           "The middle element along a dim, the lower of two, and its uint32 index.\n\nErrors: an "
+           "empty dim.",
+           "x"_a, "dim"_a = -1);
+}
+
+void bind_products(OpBinder& ops) {
+  ops.made("mm", &mm, "a [m, k] @ b [k, n] -> [m, n].\n\nErrors: other ranks.", "a"_a, "b"_a);
+  ops.made("bmm", &bmm, "a [b, m, k] @ b [b, k, n] -> [b, m, n].\n\nErrors: other ranks.", "a"_a,
+           "b"_a);
+  ops.made("mv", &mv, "a [m, k] @ b [k] -> [m].\n\nErrors: other ranks.", "a"_a, "b"_a);
+  ops.made("dot", &dot, "The sum of products of a [k] and b [k] -> [].\n\nErrors: other ranks.",
+           "a"_a, "b"_a);
+  ops.made("outer", &outer, "All products of a [m] and b [n] -> [m, n].\n\nErrors: other ranks.",
+           "a"_a, "b"_a);
+}
+
+std::vector<Tensor> grids(const nb::args& vectors, const std::string& indexing) {
+  if (indexing != "ij" && indexing != "xy") {
+    throw Error("meshgrid", "no such indexing", indexing, "ij or xy");
+  }
+  const bool is_sequence = vectors.size() == 1 && !nb::isinstance<Tensor>(vectors[0]);
+  const std::vector<Tensor> all =
+      TensorsArg{is_sequence ? nb::handle(vectors[0]) : nb::handle(vectors)}.get("meshgrid");
+  return meshgrid(all, indexing == "xy");
+}
+
+void bind_shapes(OpBinder& ops, nb::module_& m) {
+  ops.made("unbind", &unbind, "Views without a dim, one for each place of it.\n\nAny shape but [].",
+           "x"_a, "dim"_a = 0);
+  ops.made("repeat_interleave", &repeat_interleave,
+           "Each slice along a dim `count` times.\n\nErrors: a negative count.", "x"_a, "count"_a,
+           "dim"_a);
+  m.def(
+      "meshgrid", &grids, "vectors"_a, nb::kw_only(), "indexing"_a = "ij",
+      nb::sig("def meshgrid(*vectors: Tensor | collections.abc.Sequence[Tensor], indexing: str = "
+              "'ij') -> list[Tensor]"),
+      "Grids of vectors [n0], [n1], … -> [n0, n1, …] each, as views. indexing: \"ij\", or \"xy\", "
+      "which exchanges the first two dims.");
+}
+
+/// Those that wait for the device.
+void bind_questions(OpBinder& ops) {
+  ops.made("equal", &equal,
+           "Whether shapes, dtypes and all elements are equal; NaN equals nothing.", "a"_a, "b"_a);
+  ops.made("allclose", &allclose,
+           "Whether |a - b| <= atol + rtol * |b| everywhere.\n\nInfinities equal themselves, NaN "
+           "nothing unless equal_nan.",
+           "a"_a, "b"_a, "rtol"_a = 1e-5, "atol"_a = 1e-8, "equal_nan"_a = false);
+  ops.made("nonzero", &nonzero,
+           "The places of elements that aren't 0, in row-major order: int64 [n, rank].", "x"_a);
+  ops.made("masked_select", &masked_select,
+           "The elements where a mask, which broadcasts to x's shape, isn't 0: [n].", "x"_a,
+           "mask"_a);
+  ops.made("unique", &unique, "The different elements in ascending order: [n].", "x"_a);
+}
+
+/// rand(2, 3) and randn((2, 3)).
+template <Tensor (*kFunction)(const Shape&, double, double, DType, Device)>
+Tensor random_tensor(const char* op, double b, const nb::args& sizes, DTypeArg dtype,
+                     DeviceArg device, bool requires_grad) {
+  const Shape shape(to_ints(sizes, op));
+  const DType type = dtype.get_or(DType::f32);
+  const Device place = device.get();
+  const Tensor x = unlocked([&] { return kFunction(shape, 0, b, type, place); }, shape);
+  return requires_grad ? x.requires_grad() : x;
+}
+
+template <Tensor (*kFunction)(const Shape&, double, double, DType, Device)>
+Tensor random_like(const Tensor& x, double b, DTypeArg dtype) {
+  const DType type = dtype.get_or(x.dtype());
+  return unlocked([&] { return kFunction(x.shape(), 0, b, type, x.device()); }, x);
+}
+
+void bind_random(nb::module_& m) {
+#define WICK_RANDOM(name, row, b, what)                                                         \
+  m.def(#name,                                                                                  \
+        named(#name, #row,                                                                      \
+              [](const nb::args& shape, DTypeArg dtype, DeviceArg device, bool requires_grad) { \
+                return random_tensor<&row>(#name, b, shape, dtype, device, requires_grad);      \
+              }),                                                                               \
+        "shape"_a, nb::kw_only(), "dtype"_a = nb::none(), "device"_a = "cpu",                   \
+        "requires_grad"_a = false,                                                              \
+        nb::sig("def " #name "(*shape: " WICK_INTS ", dtype: DType | str | None = None, "       \
+                "device: Device | str = 'cpu', requires_grad: bool = False) -> Tensor"),        \
+        what                                                                                    \
+        " float32 unless dtype says otherwise.\nThe same numbers after the same "               \
+        "wick.manual_seed, on every device.");                                                  \
+  m.def(#name "_like",                                                                          \
+        named(#name "_like", #row,                                                              \
+              [](const Tensor& x, DTypeArg dtype) { return random_like<&row>(x, b, dtype); }),  \
+        "x"_a, "dtype"_a = nb::none(),                                                          \
+        nb::sig("def " #name "_like(x: Tensor, dtype: DType | str | None = None) -> Tensor"),   \
+        what " Of x's shape and device, and of its dtype unless dtype says otherwise.");
+  WICK_RANDOM(rand, uniform, 1, "Numbers spread evenly over [0, 1).")
+  WICK_RANDOM(randn, normal, 1, "Numbers from the normal distribution.")
+#undef WICK_RANDOM
+  m.def(
+      "randint",
+      [](int64_t low, int64_t high, ShapeArg size, DTypeArg dtype, DeviceArg device) {
+        const Shape shape = size.get("randint");
+        const DType type = dtype.get_or(DType::i64);
+        const Device place = device.get();
+        return unlocked([&] { return randint(low, high, shape, type, place); }, shape);
+      },
+      "low"_a, "high"_a, "size"_a, "dtype"_a = nb::none(), "device"_a = "cpu",
+      nb::sig("def randint(low: int, high: int, size: " WICK_INTS
+              ", dtype: DType | str | None = None, device: Device | str = 'cpu') -> Tensor"),
+      "Whole numbers in [low, high) at random. int64 unless dtype says otherwise.\nErrors: high <= "
+      "low, more than 2^32 numbers to choose from.");
+  m.def(
+      "randperm", [](int64_t n, DeviceArg device) { return randperm(n, device.get()); }, "n"_a,
+      "device"_a = "cpu", "0 to n - 1 in random order: int64 [n].\nErrors: a negative n.");
+  m.def(
+      "manual_seed", [](uint64_t seed) { set_seed(seed); }, "seed"_a,
+      "Begins the random numbers of all devices anew: wick.set_seed by PyTorch's name.");
+}
+
+void bind_making(nb::module_& m) {
+  m.def(
+      "linspace",
+      [](double start, double end, int64_t steps, DTypeArg dtype, DeviceArg device) {
+        return linspace(start, end, steps, dtype.get_or(DType::f32), device.get());
+      },
+      "start"_a, "end"_a, "steps"_a, "dtype"_a = nb::none(), "device"_a = "cpu",
+      "`steps` numbers from start to end, both included. float32 unless dtype says "
+      "otherwise.\nErrors: a negative count, a dtype that isn't a float.");
+}
+
+}  // namespace
+
+void bind_functions(OpBinder& ops, nb::module_& m) {
+  bind_elements(ops);
+  bind_reductions(ops);
+  bind_products(ops);
+  bind_shapes(ops, m);
+  bind_questions(ops);
+  bind_random(m);
+  bind_making(m);
+}
+
+}  // namespace wick::python

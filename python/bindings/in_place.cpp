@@ -1,0 +1,232 @@
+// Writing in place: x[…] = value, x.add_(y), … into elements that no other tensor or array shares,
+// or into a leaf where calls aren't recorded.
+#include <fmt/format.h>
+
+#include <limits>
+#include <optional>
+
+#include "python/bindings/arguments.h"
+#include "python/bindings/binding.h"
+#include "python/bindings/named.h"
+#include "python/bindings/operators.h"
+#include "python/bindings/python.h"
+#include "wick/base/error.h"
+#include "wick/tensor/autograd.h"
+#include "wick/tensor/ops.h"
+
+namespace wick::python {
+namespace {
+
+using namespace nb::literals;
+
+/// A tensor that is the caller's, or one made for the call. The caller's isn't copied: that would
+/// be another owner of its elements.
+class Value {
+ public:
+  explicit Value(Tensor made) : made_(std::move(made)) {}
+  /// On the device of x.
+  Value(const Tensor& given, const Tensor& x) {
+    if (given.device() == x.device()) {
+      given_ = &given;
+    } else {
+      made_ = given.to(x.device());
+    }
+  }
+  const Tensor& get() const { return given_ != nullptr ? *given_ : made_; }
+
+ private:
+  const Tensor* given_ = nullptr;
+  Tensor made_;
+};
+
+/// A tensor or a number.
+std::optional<Value> operand_for(const Tensor& x, nb::handle value, const char* op) {
+  if (nb::isinstance<Tensor>(value)) return Value(nb::cast<const Tensor&>(value), x);
+  nb::detail::make_caster<ScalarArg> number;
+  if (number.from_python(value, 0, nullptr)) return Value(beside(x, number.value, op));
+  return std::nullopt;
+}
+
+/// What a user assigns: a tensor, a number, or what wick.tensor takes.
+Value value_for(const Tensor& x, nb::handle value, const char* op) {
+  if (auto operand = operand_for(x, value, op)) return *std::move(operand);
+  const nb::object make = nb::module_::import_("wick").attr("tensor");
+  const bool is_list = PyList_Check(value.ptr()) || PyTuple_Check(value.ptr());
+  if (!is_list && !is_array(value)) {
+    throw nb::type_error(fmt::format("{}: need a tensor, a number, a list or an array: not '{}'",
+                                     op, type_text(value))
+                             .c_str());
+  }
+  const nb::object made = is_list ? make(value, dtype_object(x.dtype())) : make(value);
+  return Value(nb::cast<Tensor>(made).to(x.device()));
+}
+
+/// x with `value` at ids and masks: a copy. The places are told by the same index of their numbers.
+Tensor with_chosen(const Tensor& x, nb::handle index, const Tensor& value) {
+  const Tensor numbers = Tensor::arange(0, x.elems(), 1, DType::i64, x.device()).reshape(x.shape());
+  const Tensor places = nb::cast<Tensor>(nb::cast(numbers).attr("__getitem__")(index));
+  const Tensor source = value.to(x.dtype()).broadcast_to(places.shape());
+  return unlocked(
+      [&] {
+        return scatter(x.detach().flatten(), places.flatten(), source.flatten(), 0)
+            .reshape(x.shape());
+      },
+      x);
+}
+
+/// Errors: the value needs a gradient that the assignment wouldn't record.
+void require_no_gradient(const Tensor& value) {
+  if (!value.needs_grad() || !grad_enabled()) return;
+  throw Error(ErrorKind::not_implemented, "index", "not differentiable", value.str(),
+              "assign value.detach(), or make a new tensor with wick.where or wick.scatter");
+}
+
+void assign(Tensor& x, nb::handle index, nb::handle given) {
+  const Value assigned = value_for(x, given, "index");
+  const Tensor& value = assigned.get();
+  if (gives_view(index)) {
+    // The view isn't kept: nobody but x may hold the elements.
+    const Layout where = view_at(x, index).layout();
+    unlocked([&] { slice_set(x, value, where); }, x);
+    return;
+  }
+  require_no_gradient(value);
+  const Tensor changed = with_chosen(x, index, value);
+  const Layout all = x.layout();
+  unlocked([&] { slice_set(x, changed, all); }, x);
+}
+
+/// Writes make() over x; calls aren't recorded meanwhile. Errors: x would have to be recorded.
+template <class F>
+nb::object overwrite(nb::handle self, const F& make) {
+  auto& x = nb::cast<Tensor&>(self);
+  const bool is_recorded = x.needs_grad() && grad_enabled();
+  const Layout all = x.layout();
+  // Where x needs a gradient slice_set says what is wrong.
+  const Tensor result = is_recorded ? x.detach() : make(x.detach());
+  unlocked([&] { slice_set(x, result, all); }, x);
+  return nb::borrow(self);
+}
+
+using BinaryFunction = Tensor (*)(const Tensor&, const Tensor&);
+
+/// The other operand of a method. Errors: neither a tensor nor a number, shapes that make the
+/// result larger than x, a value that needs a gradient.
+Tensor other_for(const Tensor& x, nb::handle other, const char* op) {
+  const std::optional<Value> operand = operand_for(x, other, op);
+  if (!operand) {
+    throw nb::type_error(
+        fmt::format("{}: other: need a tensor or a number: not '{}'", op, type_text(other))
+            .c_str());
+  }
+  const Tensor& value = operand->get();
+  if (value.needs_grad() && grad_enabled()) {
+    throw Error(ErrorKind::not_implemented, op, "not differentiable", value.str(),
+                "write in place under wick.no_grad(), or detach the value");
+  }
+  if (!(value.shape() == x.shape())) (void)value.broadcast_to(x.shape());
+  return value.detach();
+}
+
+void bind_binary(TensorClass& tensor, const char* name, BinaryFunction function, const char* doc) {
+  tensor.def(name,
+             named(name, "slice_set",
+                   [name, function](nb::handle self, nb::handle other) {
+                     return overwrite(self, [&](const Tensor& x) {
+                       const Tensor value = other_for(x, other, name);
+                       return unlocked([&] { return function(x, value); }, x);
+                     });
+                   }),
+             "other"_a,
+             nb::sig(fmt::format("def {}(self, other: Tensor | float) -> Tensor", name).c_str()),
+             doc);
+}
+
+/// x + alpha * other, or minus.
+void bind_sum(TensorClass& tensor, const char* name, BinaryFunction function, const char* doc) {
+  tensor.def(name,
+             named(name, "slice_set",
+                   [name, function](nb::handle self, nb::handle other, ScalarArg alpha) {
+                     return overwrite(self, [&](const Tensor& x) {
+                       const Tensor value = other_for(x, other, name);
+                       const bool is_one = alpha.is_integer && alpha.i == 1;
+                       const Tensor scaled =
+                           is_one ? value : mul(value, beside(value, alpha, name));
+                       return unlocked([&] { return function(x, scaled); }, x);
+                     });
+                   }),
+             "other"_a, nb::kw_only(), "alpha"_a = 1,
+             nb::sig(fmt::format(
+                         "def {}(self, other: Tensor | float, *, alpha: float = 1) -> Tensor", name)
+                         .c_str()),
+             doc);
+}
+
+}  // namespace
+
+void bind_writing_in_place(TensorClass& tensor) {
+  tensor.def("__setitem__", named("index", "slice_set", &assign), "index"_a.none(),
+             "value"_a.none(),
+             nb::sig("def __setitem__(self, index: typing.Any, value: typing.Any, /) -> None"),
+             "Writes a tensor, number, list or array, which broadcasts, to the elements that "
+             "x[index] chooses.\nErrors: another tensor or array shares the elements, or a "
+             "gradient is wanted; leaves are written to under\nwick.no_grad().");
+  bind_sum(tensor, "add_", &add, "Adds alpha * other in place, which broadcasts; gives itself.");
+  bind_sum(tensor, "sub_", &sub,
+           "Subtracts alpha * other in place, which broadcasts; gives itself.");
+  bind_binary(tensor, "mul_", &mul,
+              "Multiplies by other in place, which broadcasts; gives itself.");
+  bind_binary(tensor, "div_", &div, "Divides by other in place, which broadcasts; gives itself.");
+  tensor
+      .def(
+          "copy_",
+          named("copy_", "slice_set",
+                [](nb::handle self, const Tensor& source) {
+                  auto& x = nb::cast<Tensor&>(self);
+                  const Layout all = x.layout();
+                  if (source.device() == x.device()) {
+                    unlocked([&] { slice_set(x, source, all); }, x);
+                  } else {
+                    const Tensor here = source.to(x.device());
+                    unlocked([&] { slice_set(x, here, all); }, x);
+                  }
+                  return nb::borrow(self);
+                }),
+          "source"_a, nb::sig("def copy_(self, source: Tensor) -> Tensor"),
+          "Writes source over it, which broadcasts and is converted to its dtype and device; gives "
+          "itself.")
+      .def("fill_",
+           named("fill_", "const_set",
+                 [](nb::handle self, ScalarArg value) {
+                   auto& x = nb::cast<Tensor&>(self);
+                   const Scalar element = fitting(value, x.dtype(), "fill_");
+                   unlocked([&] { const_set(x, element); }, x);
+                   return nb::borrow(self);
+                 }),
+           "value"_a, nb::sig("def fill_(self, value: float) -> Tensor"),
+           "Makes every element one value in place; gives itself.")
+      .def("zero_",
+           named("zero_", "const_set",
+                 [](nb::handle self) {
+                   auto& x = nb::cast<Tensor&>(self);
+                   unlocked([&] { const_set(x, 0); }, x);
+                   return nb::borrow(self);
+                 }),
+           nb::sig("def zero_(self) -> Tensor"), "Makes every element 0 in place; gives itself.")
+      .def(
+          "clamp_",
+          named("clamp_", "slice_set",
+                [](nb::handle self, std::optional<ScalarArg> min, std::optional<ScalarArg> max) {
+                  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+                  const Scalar low = min ? min->get() : Scalar(-kInfinity);
+                  const Scalar high = max ? max->get() : Scalar(kInfinity);
+                  return overwrite(self, [&](const Tensor& x) {
+                    return unlocked([&] { return clamp(x, low, high); }, x);
+                  });
+                }),
+          "min"_a = nb::none(), "max"_a = nb::none(),
+          nb::sig("def clamp_(self, min: float | None = None, max: float | None = None) -> Tensor"),
+          "Limits elements to [min, max] in place; None: no bound; gives itself.");
+}
+
+}  // namespace wick::python
