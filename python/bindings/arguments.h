@@ -74,6 +74,11 @@ struct IntsArg {
   bool given() const { return object.ptr() != nullptr && !object.is_none(); }
 };
 
+/// Padding of a convolution: whole numbers, "valid" for none, or "same".
+struct PaddingArg {
+  nb::handle object;
+};
+
 /// Token ids: a sequence of whole numbers.
 struct IdsArg {
   nb::handle object;
@@ -202,6 +207,7 @@ namespace nanobind::detail {
 WICK_CASTER(DTypeArg, "DType | str", true)
 WICK_CASTER(DeviceArg, "Device | str", true)
 WICK_CASTER(IntsArg, WICK_INTS, true)
+WICK_CASTER(PaddingArg, WICK_INTS " | str", true)
 WICK_CASTER(IdsArg, "collections.abc.Sequence[int]", true)
 WICK_CASTER(NumbersArg, "float | collections.abc.Sequence[float]", true)
 WICK_CASTER(WeightArg, "Weight | Tensor", true)

@@ -1,6 +1,8 @@
 // Functions that users of PyTorch look for, made of the rows: wick/tensor/functions.h.
 #include "wick/tensor/functions.h"
 
+#include <optional>
+
 #include "python/bindings/operators.h"
 #include "python/bindings/ops.h"
 #include "wick/base/error.h"
@@ -13,6 +15,11 @@ using namespace nb::literals;
 ValuesIndices middle(const Tensor& x, int dim) {
   Sorted result = median(x, dim);
   return {std::move(result.values), std::move(result.indices)};
+}
+
+Tensor deviation(const Tensor& x, std::span<const int> dims, bool keepdim, int64_t correction,
+                 std::optional<bool> unbiased) {
+  return std_dev(x, dims, keepdim, unbiased ? int64_t{*unbiased} : correction);
 }
 
 Tensor square(const Tensor& x) { return mul(x, x); }
@@ -55,10 +62,11 @@ void bind_elements(OpBinder& ops) {
 }
 
 void bind_reductions(OpBinder& ops) {
-  ops.made("std", &std_dev,
+  ops.made("std", &deviation,
            "The square root of var.\n\nShapes and dtypes of var. correction: 1 for a sample, 0 for "
-           "all there is.",
-           "x"_a, "dim"_a = nb::none(), "keepdim"_a = false, "correction"_a = 1);
+           "all there is, as unbiased=True and unbiased=False say.",
+           "x"_a, "dim"_a = nb::none(), "keepdim"_a = false, "correction"_a = 1,
+           "unbiased"_a = nb::none());
   ops.made("norm", &norm,
            "(sum of |x|^p)^(1/p) over dims, all where none is named.\n\nFloats, kept. p: infinity "
            "gives the largest, 0 the number of elements that aren't 0. Errors: a negative p.",

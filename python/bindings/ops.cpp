@@ -196,17 +196,27 @@ void bind_values_indices(nb::module_& m) {
       });
 }
 
+/// Errors: whole numbers, with what to write.
+Tensor mean_of_floats(const Tensor& x, std::span<const int> dims, bool keepdim) {
+  if (is_integer(x.dtype())) {
+    throw Error(ErrorKind::type, "mean", "not for this dtype", x.str(),
+                "takes floats: convert it first, as with .to(wick.float32)");
+  }
+  return mean(x, dims, keepdim);
+}
+
 void bind_rows(OpBinder& ops) {
 #define WICK_UNARY(name, ...) add_unary(ops, Op::name, &wick::name);
 #define WICK_TEST(name, ...) add_unary(ops, Op::name, &wick::name);
 #define WICK_BINARY(name, ...) add_binary(ops, Op::name, &wick::name);
 #define WICK_COMPARE(name, ...) add_binary(ops, Op::name, &wick::name);
 #define WICK_REDUCE(name, ...)                                           \
-  if (Op::name != Op::max && Op::name != Op::min) {                      \
+  if (Op::name != Op::max && Op::name != Op::min && Op::name != Op::mean) { \
     add_reduce(ops, Op::name, static_cast<ReduceFunction>(&wick::name)); \
   }
 #define WICK_ARG WICK_REDUCE
 #include "wick/op/ops.def"
+  add_reduce(ops, Op::mean, &mean_of_floats);
   add_best(ops, Op::max, &wick::max, &wick::argmax, &wick::maximum);
   add_best(ops, Op::min, &wick::min, &wick::argmin, &wick::minimum);
 }

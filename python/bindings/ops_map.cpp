@@ -56,6 +56,13 @@ Tensor clamp_to(const Tensor& x, std::optional<ScalarArg> low, std::optional<Sca
   return unlocked([&] { return clamp(x, from, to); }, x);
 }
 
+Tensor var_of(const Tensor& x, DimsArg dim, bool keepdim, int64_t correction,
+              std::optional<bool> unbiased) {
+  const std::vector<int> dims = dim.get("var");
+  const int64_t less = unbiased ? int64_t{*unbiased} : correction;
+  return unlocked([&] { return var(x, dims, keepdim, less); }, x);
+}
+
 }  // namespace
 
 void bind_map_ops(OpBinder& ops) {
@@ -89,8 +96,11 @@ void bind_map_ops(OpBinder& ops) {
           "keepdim"_a = false);
   ops.add(Op::all, "all", &all, "Shapes of sum. bool.", "x"_a, "dim"_a = nb::none(),
           "keepdim"_a = false);
-  ops.add(Op::var, "var", &var, "Shapes of sum. correction: 1 for a sample, 0 for all there is.",
-          "x"_a, "dim"_a = nb::none(), "keepdim"_a = false, "correction"_a = 1);
+  ops.add_as(Op::var, "var", &var_of,
+             "Shapes of sum. correction: 1 for a sample, 0 for all there is, as unbiased=True and "
+             "unbiased=False say.",
+             "x"_a, "dim"_a = nb::none(), "keepdim"_a = false, "correction"_a = 1,
+             "unbiased"_a = nb::none());
   ops.add(Op::logsumexp, "logsumexp", &logsumexp, "Shapes of sum.", "x"_a, "dim"_a = nb::none(),
           "keepdim"_a = false);
 }

@@ -39,6 +39,47 @@ ConvParams conv_params(const char* op, IntsArg stride, IntsArg padding, IntsArg 
   return params;
 }
 
+/// f(x), where x may lack the dim of the batch.
+template <class F>
+Tensor batched(const Tensor& x, int spatial_dims, const F& f) {
+  const auto run = [&] {
+    const bool lacks = x.rank() == spatial_dims + 1 && !is_block(x.dtype());
+    return lacks ? f(x.unsqueeze(0)).squeeze(0) : f(x);
+  };
+  return unlocked(run, x);
+}
+
+/// What padding is in numbers, and an element more behind each dim where "same" is an odd number.
+struct SpatialPadding {
+  std::vector<int64_t> around;
+  std::vector<Padding> behind;
+
+  /// weight [o, c, k..]. Errors: text that is no padding, "same" with a stride.
+  SpatialPadding(const char* op, PaddingArg arg, const Tensor& weight,
+                 std::span<const int64_t> stride, std::span<const int64_t> dilation) {
+    if (!nb::isinstance<nb::str>(arg.object)) return;
+    const auto text = nb::cast<std::string>(arg.object);
+    if (text != "same" && text != "valid") {
+      throw Error(op, "no such padding", text, "ints, \"same\" or \"valid\"");
+    }
+    for (size_t i = 0; i < stride.size(); ++i) {
+      const int dim = weight.rank() - static_cast<int>(stride.size() - i);
+      if (text == "same" && stride[i] != 1) {
+        throw Error(op, "padding \"same\" with a stride", fmt::format("{}", stride[i]),
+                    "need stride 1");
+      }
+      const bool is_same = text == "same" && dim >= 0;
+      const int64_t all = is_same ? dilation[i] * (weight.shape()[dim] - 1) : 0;
+      around.push_back(all / 2);
+      behind.push_back({0, all % 2});
+    }
+  }
+  Tensor padded(const Tensor& x) const {
+    const bool is_odd = std::ranges::any_of(behind, [](const Padding& p) { return p.after != 0; });
+    return is_odd ? pad(x, behind, PadMode::constant, 0) : x;
+  }
+};
+
 PoolParams pool_params(const char* op, IntsArg kernel, IntsArg stride, IntsArg padding,
                        bool count_include_pad) {
   PoolParams params;
@@ -88,25 +129,48 @@ UpsampleParams upsample_params(const char* op, const Tensor& x, IntsArg size, Nu
 void bind_convolutions(OpBinder& ops) {
   ops.add_as(
       Op::conv2d, "conv2d",
-      [](const Tensor& x, const Tensor& weight, MaybeTensor bias, IntsArg stride, IntsArg padding,
-         IntsArg dilation, int64_t groups) {
-        const ConvParams params = conv_params("conv2d", stride, padding, dilation, groups);
+      [](const Tensor& x, const Tensor& weight, MaybeTensor bias, IntsArg stride,
+         PaddingArg padding, IntsArg dilation, int64_t groups) {
+        const auto strides = two(stride, "conv2d", "stride");
+        const auto dilations = two(dilation, "conv2d", "dilation");
+        const SpatialPadding named_padding("conv2d", padding, weight, strides, dilations);
+        ConvParams params{.groups = groups};
+        std::ranges::copy(strides, params.stride);
+        std::ranges::copy(dilations, params.dilation);
+        if (named_padding.around.empty()) {
+          std::ranges::copy(two({padding.object}, "conv2d", "padding"), params.padding);
+        } else {
+          std::ranges::copy(named_padding.around, params.padding);
+        }
         const Tensor b = bias.get();
-        return unlocked([&] { return conv2d(x, weight, b, params); }, x, weight);
+        return batched(x, 2, [&](const Tensor& images) {
+          return conv2d(named_padding.padded(images), weight, b, params);
+        });
       },
-      "bias [o]. -> [b, o, oh, ow]", "x"_a, "weight"_a, "bias"_a = nb::none(), "stride"_a = 1,
-      "padding"_a = 0, "dilation"_a = 1, "groups"_a = 1);
+      "bias [o]. -> [b, o, oh, ow]; x and the result may lack b. padding: ints, \"valid\" or "
+      "\"same\", which keeps h and w.",
+      "x"_a, "weight"_a, "bias"_a = nb::none(), "stride"_a = 1, "padding"_a = 0, "dilation"_a = 1,
+      "groups"_a = 1);
   ops.add_as(
       Op::conv1d, "conv1d",
-      [](const Tensor& x, const Tensor& weight, MaybeTensor bias, IntsArg stride, IntsArg padding,
-         IntsArg dilation, int64_t groups) {
-        const ConvParams1d params{one(stride, "conv1d", "stride"), one(padding, "conv1d", "padding"),
-                                  one(dilation, "conv1d", "dilation"), groups};
+      [](const Tensor& x, const Tensor& weight, MaybeTensor bias, IntsArg stride,
+         PaddingArg padding, IntsArg dilation, int64_t groups) {
+        const int64_t strides[] = {one(stride, "conv1d", "stride")};
+        const int64_t dilations[] = {one(dilation, "conv1d", "dilation")};
+        const SpatialPadding named_padding("conv1d", padding, weight, strides, dilations);
+        const int64_t around = named_padding.around.empty()
+                                   ? one({padding.object}, "conv1d", "padding")
+                                   : named_padding.around[0];
+        const ConvParams1d params{strides[0], around, dilations[0], groups};
         const Tensor b = bias.get();
-        return unlocked([&] { return conv1d(x, weight, b, params); }, x, weight);
+        return batched(x, 1, [&](const Tensor& lines) {
+          return conv1d(named_padding.padded(lines), weight, b, params);
+        });
       },
-      "bias [o]. -> [b, o, ol]", "x"_a, "weight"_a, "bias"_a = nb::none(), "stride"_a = 1,
-      "padding"_a = 0, "dilation"_a = 1, "groups"_a = 1);
+      "bias [o]. -> [b, o, ol]; x and the result may lack b. padding: ints, \"valid\" or \"same\", "
+      "which keeps l.",
+      "x"_a, "weight"_a, "bias"_a = nb::none(), "stride"_a = 1, "padding"_a = 0, "dilation"_a = 1,
+      "groups"_a = 1);
   ops.add_as(
       Op::conv_transpose2d, "conv_transpose2d",
       [](const Tensor& x, const Tensor& weight, MaybeTensor bias, IntsArg stride, IntsArg padding,
@@ -116,11 +180,12 @@ void bind_convolutions(OpBinder& ops) {
         const std::array<int64_t, 2> more =
             two(output_padding, "conv_transpose2d", "output_padding");
         const Tensor b = bias.get();
-        return unlocked([&] { return conv_transpose2d(x, weight, b, params, more); }, x, weight);
+        return batched(
+            x, 2, [&](const Tensor& i) { return conv_transpose2d(i, weight, b, params, more); });
       },
-      "weight [c, o/groups, kh, kw], bias [o]. -> [b, o, oh, ow]", "x"_a, "weight"_a,
-      "bias"_a = nb::none(), "stride"_a = 1, "padding"_a = 0, "output_padding"_a = 0,
-      "groups"_a = 1, "dilation"_a = 1);
+      "weight [c, o/groups, kh, kw], bias [o]. -> [b, o, oh, ow]; x and the result may lack b.",
+      "x"_a, "weight"_a, "bias"_a = nb::none(), "stride"_a = 1, "padding"_a = 0,
+      "output_padding"_a = 0, "groups"_a = 1, "dilation"_a = 1);
   ops.add_as(
       Op::conv_transpose1d, "conv_transpose1d",
       [](const Tensor& x, const Tensor& weight, MaybeTensor bias, IntsArg stride, IntsArg padding,
@@ -130,10 +195,12 @@ void bind_convolutions(OpBinder& ops) {
                                   one(dilation, kOp, "dilation"), groups};
         const int64_t more = one(output_padding, kOp, "output_padding");
         const Tensor b = bias.get();
-        return unlocked([&] { return conv_transpose1d(x, weight, b, params, more); }, x, weight);
+        return batched(
+            x, 1, [&](const Tensor& i) { return conv_transpose1d(i, weight, b, params, more); });
       },
-      "weight [c, o/groups, k], bias [o]. -> [b, o, ol]", "x"_a, "weight"_a, "bias"_a = nb::none(),
-      "stride"_a = 1, "padding"_a = 0, "output_padding"_a = 0, "groups"_a = 1, "dilation"_a = 1);
+      "weight [c, o/groups, k], bias [o]. -> [b, o, ol]; x and the result may lack b.", "x"_a,
+      "weight"_a, "bias"_a = nb::none(), "stride"_a = 1, "padding"_a = 0, "output_padding"_a = 0,
+      "groups"_a = 1, "dilation"_a = 1);
 }
 
 void bind_pools(OpBinder& ops) {
@@ -141,36 +208,37 @@ void bind_pools(OpBinder& ops) {
       Op::max_pool2d, "max_pool2d",
       [](const Tensor& x, IntsArg kernel, IntsArg stride, IntsArg padding) {
         const PoolParams params = pool_params("max_pool2d", kernel, stride, padding, true);
-        return unlocked([&] { return max_pool2d(x, params); }, x);
+        return batched(x, 2, [&](const Tensor& i) { return max_pool2d(i, params); });
       },
-      "-> [b, c, oh, ow]. stride 0: the kernel's size.", "x"_a, "kernel_size"_a, "stride"_a = 0,
-      "padding"_a = 0);
+      "-> [b, c, oh, ow]; x and the result may lack b. stride 0: the kernel's size.", "x"_a,
+      "kernel_size"_a, "stride"_a = 0, "padding"_a = 0);
   ops.add_as(
       Op::avg_pool2d, "avg_pool2d",
       [](const Tensor& x, IntsArg kernel, IntsArg stride, IntsArg padding, bool count_include_pad) {
         const PoolParams params =
             pool_params("avg_pool2d", kernel, stride, padding, count_include_pad);
-        return unlocked([&] { return avg_pool2d(x, params); }, x);
+        return batched(x, 2, [&](const Tensor& i) { return avg_pool2d(i, params); });
       },
-      "-> [b, c, oh, ow]. stride 0: the kernel's size. count_include_pad: padding counts as zeros.",
+      "-> [b, c, oh, ow]; x and the result may lack b. stride 0: the kernel's size. "
+      "count_include_pad: padding counts as zeros.",
       "x"_a, "kernel_size"_a, "stride"_a = 0, "padding"_a = 0, "count_include_pad"_a = true);
   ops.add_as(
       Op::max_pool1d, "max_pool1d",
       [](const Tensor& x, IntsArg kernel, IntsArg stride, IntsArg padding) {
         const PoolParams1d params = pool1d_params("max_pool1d", kernel, stride, padding, true);
-        return unlocked([&] { return max_pool1d(x, params); }, x);
+        return batched(x, 1, [&](const Tensor& i) { return max_pool1d(i, params); });
       },
-      "-> [b, c, ol]. stride 0: the kernel's size.", "x"_a, "kernel_size"_a, "stride"_a = 0,
-      "padding"_a = 0);
+      "-> [b, c, ol]; x and the result may lack b. stride 0: the kernel's size.", "x"_a,
+      "kernel_size"_a, "stride"_a = 0, "padding"_a = 0);
   ops.add_as(
       Op::avg_pool1d, "avg_pool1d",
       [](const Tensor& x, IntsArg kernel, IntsArg stride, IntsArg padding, bool count_include_pad) {
         const PoolParams1d params =
             pool1d_params("avg_pool1d", kernel, stride, padding, count_include_pad);
-        return unlocked([&] { return avg_pool1d(x, params); }, x);
+        return batched(x, 1, [&](const Tensor& i) { return avg_pool1d(i, params); });
       },
-      "-> [b, c, ol]. stride 0: the kernel's size.", "x"_a, "kernel_size"_a, "stride"_a = 0,
-      "padding"_a = 0, "count_include_pad"_a = true);
+      "-> [b, c, ol]; x and the result may lack b. stride 0: the kernel's size.", "x"_a,
+      "kernel_size"_a, "stride"_a = 0, "padding"_a = 0, "count_include_pad"_a = true);
 }
 
 /// Gradients as functions of their own, as those of the ops above are made of.

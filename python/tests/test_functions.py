@@ -139,3 +139,43 @@ def test_gradients() -> None:
     a = np.array([0.5, 2.0])
     expected = 1 / (a * math.log(2)) + a / np.linalg.norm(a) + (a - a.mean()) / a.std(ddof=1)
     assert np.allclose(x.grad.numpy(), expected)
+
+
+def test_unbiased() -> None:
+    assert X.var(unbiased=False).item() == pytest.approx(A.var())
+    assert X.std(0, unbiased=True).numpy() == pytest.approx(A.std(0, ddof=1))
+    assert X.var(1, unbiased=False).numpy() == pytest.approx(A.var(1))
+
+
+def test_images_without_a_batch() -> None:
+    image, line = wick.randn(3, 7, 6), wick.randn(3, 9)
+    w2, w1 = wick.randn(4, 3, 3, 2), wick.randn(4, 3, 2)
+    t2, t1 = wick.randn(3, 4, 2, 3), wick.randn(3, 4, 2)
+    for x, call in [
+        (image, lambda i: wick.conv2d(i, w2, stride=2)), (line, lambda i: wick.conv1d(i, w1)),
+        (image, lambda i: wick.conv_transpose2d(i, t2)), (line, lambda i: wick.conv_transpose1d(i, t1)),
+        (image, lambda i: wick.max_pool2d(i, 2)), (image, lambda i: i.avg_pool2d(3, padding=1)),
+        (line, lambda i: i.max_pool1d(2)), (line, lambda i: wick.avg_pool1d(i, 2)),
+    ]:
+        assert call(x).equal(call(x.unsqueeze(0)).squeeze(0))
+        with pytest.raises(wick.Error):
+            call(x.reshape(1, 1, *x.shape))
+
+
+@pytest.mark.parametrize("kernel", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("dilation", [1, 2])
+def test_same_padding(kernel: int, dilation: int) -> None:
+    x, w = wick.randn(2, 3, 9), wick.randn(4, 3, kernel)
+    y = wick.conv1d(x, w, padding="same", dilation=dilation)
+    # The definition: kernel - 1 steps around, the larger half behind.
+    a, b, reach = x.numpy(), w.numpy(), dilation * (kernel - 1)
+    wide = np.pad(a, ((0, 0), (0, 0), (reach // 2, reach - reach // 2)))
+    expected = sum(np.einsum("bcl,oc->bol", wide[:, :, i * dilation : i * dilation + 9], b[:, :, i]) for i in range(kernel))
+    assert y.shape == (2, 4, 9) and np.allclose(y.numpy(), expected, atol=1e-5)
+    image, w2 = wick.randn(2, 3, 8, 7), wick.randn(4, 3, kernel, 3)
+    assert wick.conv2d(image, w2, padding="same", dilation=dilation).shape == (2, 4, 8, 7)
+    assert wick.conv1d(x, w, padding="valid").equal(wick.conv1d(x, w))
+    with pytest.raises(ValueError, match="^conv1d: padding \"same\" with a stride"):
+        wick.conv1d(x, w, padding="same", stride=2)
+    with pytest.raises(ValueError, match="^conv2d: no such padding: full"):
+        wick.conv2d(image, w2, padding="full")
