@@ -41,6 +41,40 @@ def test_indexing(device: str) -> None:
         wick.synchronize(device)
 
 
+def test_writing_in_place(device: str) -> None:
+    n = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    x = wick.tensor(n, device=device)
+    writes = [(0, 5), ((slice(None), slice(None, None, -2)), n[:, :2] * 2), ([1, -1], 7), ((..., 0), n[..., 1] + 100),
+              ((slice(None), [0, 2]), n[:, 1:] * 3), (n % 5 == 0, -1), ((0, 1), [1.0, 2.0, 3.0, 4.0])]  # fmt: skip
+    for index, value in writes:
+        x[index] = wick.tensor(value, device=device) if isinstance(value, np.ndarray) else value
+        n[index] = value
+        assert x.cpu().tolist() == n.tolist(), index
+    x[0] = x[1]
+    x.add_(1).mul_(2).sub_(x, alpha=0.25).clamp_(max=100)
+    n[0] = n[1]
+    n = np.minimum((n + 1) * 2 * 0.75, 100)
+    assert x.cpu().tolist() == n.tolist() and x.device == device
+    assert x.copy_(wick.ones(4)).sum().item() == 24 and x.fill_(2).zero_().sum().item() == 0
+    w = wick.ones(3, device=device, requires_grad=True)
+    loss = (w * w).sum()
+    loss.backward()
+    with wick.no_grad():
+        w.sub_(w.grad, alpha=0.25)
+    assert w.tolist() == [0.5] * 3
+
+
+def test_functions_made_of_others(device: str) -> None:
+    def work(at: str) -> list[wick.Tensor]:
+        x = wick.linspace(-2, 3, 12).reshape(3, 4).to(at)
+        results = [x.trunc(), x.leaky_relu(), x.hardswish(), x.square(), x.median(1).values, x @ x[0], x.nonzero(),
+                   x.masked_select(x > 0), x.repeat_interleave(2, 0), x.isfinite(), x.unbind(1)[2]]  # fmt: skip
+        return [result.cpu() for result in results]
+
+    for mine, theirs in zip(work(device), work("cpu"), strict=True):
+        assert mine.tolist() == theirs.tolist()
+
+
 def test_functions_and_gradients(device: str) -> None:
     def work(at: str) -> list[wick.Tensor]:
         x = (wick.arange(12.0).reshape(3, 4) / 8).to(at).requires_grad_()
