@@ -136,6 +136,10 @@ void add_moved(std::vector<OpRow>& rows) {
   add("triu", square, "4096x4096", [](const Tensor& x) { return triu(x); });
   add("flip_dim1", square, "4096x4096", [](const Tensor& x) { return flip(x, 1).contiguous(); });
   add("flip_dim0", square, "4096x4096", [](const Tensor& x) { return flip(x, 0).contiguous(); });
+  add("cat_dim1", {4096, 2048}, "4096x2048", [](const Tensor& x) {
+    const Tensor both[] = {x, x};
+    return cat(both, 1);
+  });
   add("roll", square, "4096x4096", [](const Tensor& x) { return roll(x, 5, 1); });
   add("repeat_4_4", {1024, 1024}, "1024x1024", [](const Tensor& x) { return repeat(x, {4, 4}); });
   add("pad_constant", square, "4096x4096", [](const Tensor& x) {

@@ -12,7 +12,8 @@ import re
 import sys
 import textwrap
 
-ROW = re.compile(r'^WICK_(\w+)\((\w+), (\w+), (?:(\d), )?(\w+), (\w+), "(.*)"\)$', re.MULTILINE)
+ROW = re.compile(r'^WICK_(\w+)\((\w+), (\w+), (?:(\d), )?(\w+), (\w+), (?:\(.*\),\s+)?((?:"[^\n]*"\s*)+)\)$',
+                 re.MULTILINE)
 HEADERS = ["ops.h", "shape_ops.h", "index_ops.h", "random.h"]
 PAGE = pathlib.Path("docs/ops.md")
 
@@ -29,7 +30,8 @@ KINDS = {
 # Functions that serve a row of another name. A public function without a row must stand here.
 SERVES = {
     "fill": ["const_set", "eye"],
-    "copy": ["cat", "stack", "slice_set", "flip", "roll", "repeat", "pad", "tril", "triu"],
+    "copy": ["slice_set", "flip"],
+    "cat": ["stack"],
     "where": ["masked_fill"],
     "conv2d": ["conv2d_weight"],
     "max_pool2d": ["max_pool2d_grad"],
@@ -51,6 +53,7 @@ MEMBERS = {
 }
 # Rows whose backend method has another name.
 METHODS = {
+    "cat": "copy", "pad": "copy", "roll": "copy", "repeat": "copy", "tril": "copy", "triu": "copy",
     "scatter_add": "scatter", "one_hot": "scatter", "argsort": "sort", "topk": "sort",
     "cumsum": "scan", "uniform": "random", "normal": "random", "conv_transpose2d": "conv2d_input",
     "max_pool2d": "pool2d", "avg_pool2d": "pool2d", "upsample_nearest2d": "resample",
@@ -62,7 +65,9 @@ class Row:
     def __init__(self, match):
         self.macro, self.name, self.dtypes, self.numbers, self.numeric_class, self.gradient, doc = \
             match.groups()
-        self.doc = doc.replace('\\"', '"')
+        # What stands behind the first line is for Python.
+        text = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', doc))
+        self.doc = text.split("\\n")[0].replace('\\"', '"')
         self.method = KINDS[self.macro][1] if self.macro in KINDS else METHODS.get(self.name, self.name)
 
 

@@ -210,9 +210,9 @@ void bind_rows(OpBinder& ops) {
 #define WICK_TEST(name, ...) add_unary(ops, Op::name, &wick::name);
 #define WICK_BINARY(name, ...) add_binary(ops, Op::name, &wick::name);
 #define WICK_COMPARE(name, ...) add_binary(ops, Op::name, &wick::name);
-#define WICK_REDUCE(name, ...)                                           \
+#define WICK_REDUCE(name, ...)                                              \
   if (Op::name != Op::max && Op::name != Op::min && Op::name != Op::mean) { \
-    add_reduce(ops, Op::name, static_cast<ReduceFunction>(&wick::name)); \
+    add_reduce(ops, Op::name, static_cast<ReduceFunction>(&wick::name));    \
   }
 #define WICK_ARG WICK_REDUCE
 #include "wick/op/ops.def"
@@ -281,8 +281,10 @@ void throw_named(const Error& error, const char* name, std::string_view made_of)
 
 std::string docstring(Op op, std::string_view more) {
   const OpInfo& row = info(op);
-  std::string doc(row.doc);
+  const size_t line = row.doc.find('\n');
+  std::string doc(row.doc.substr(0, line));
   if (doc.back() != '.') doc += '.';
+  if (more.empty() && line != std::string_view::npos) more = row.doc.substr(line + 1);
   return fmt::format("{}\n\n{}{}Dtypes: {}. Class: {}.", doc, more, more.empty() ? "" : "\n",
                      dtype_names(row.dtypes), class_name(row.numeric_class));
 }
@@ -291,6 +293,7 @@ void bind_ops(nb::module_& m, TensorClass& tensor) {
   bind_values_indices(m);
   OpBinder ops(m, tensor);
   bind_rows(ops);
+  bind_rows_of_arguments(ops);
   bind_map_ops(ops);
   bind_move_ops(ops, m);
   bind_linear_ops(ops, m);

@@ -48,12 +48,38 @@ struct PyArg<std::span<const int>> : Converted<DimsArg> {};
 template <>
 struct PyArg<std::span<const int64_t>> : Converted<IntsArg> {};
 template <>
+struct PyArg<ListOf<int>> : Converted<DimsArg> {};
+template <>
+struct PyArg<ListOf<int64_t>> : Converted<IntsArg> {};
+template <>
 struct PyArg<std::span<const Tensor>> : Converted<TensorsArg> {};
+template <>
+struct PyArg<std::array<int64_t, 2>> : Converted<IntsArg> {};
+/// (before, after) of each dim.
+template <>
+struct PyArg<ListOf<Padding>> {
+  using Type = std::vector<std::pair<int64_t, int64_t>>;
+  static std::vector<Padding> get(const Type& pairs, const char*) {
+    std::vector<Padding> sides;
+    for (const auto& [before, after] : pairs) sides.push_back({before, after});
+    return sides;
+  }
+};
+template <>
+struct PyArg<PadMode> {
+  using Type = std::string;
+  static PadMode get(const std::string& name, const char* op) {
+    if (name == "constant") return PadMode::constant;
+    if (name == "reflect") return PadMode::reflect;
+    if (name == "replicate") return PadMode::replicate;
+    throw Error(op, "no such mode", name, "constant, reflect or replicate");
+  }
+};
 
 /// The names by which a row of ops.def is served: functions of the module.
 std::map<Op, std::vector<std::string>>& served();
 
-/// A row's sentence, what its function adds to it, dtypes and class.
+/// A row's sentence, `more` or else what the row says behind it, dtypes and class.
 std::string docstring(Op op, std::string_view more);
 
 /// Whether a function may become a method: its first operand is the tensor.
@@ -144,6 +170,8 @@ struct ValuesIndices {
 
 /// Functions that no macro of ops.def declares, by family.
 void bind_map_ops(OpBinder& ops);
+/// Those that rows.cpp makes of their rows.
+void bind_rows_of_arguments(OpBinder& ops);
 void bind_move_ops(OpBinder& ops, nb::module_& m);
 void bind_linear_ops(OpBinder& ops, nb::module_& m);
 void bind_norm_ops(OpBinder& ops);

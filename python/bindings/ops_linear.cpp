@@ -94,15 +94,8 @@ void bind_weight(nb::module_& m) {
 
 void bind_linear_ops(OpBinder& ops, nb::module_& m) {
   bind_weight(m);
-  ops.add(Op::matmul, "matmul", &product,
-          "A vector is a row at the left, a column at the right, and that dim goes again. Errors: no "
-          "dims, inner dimensions differ.",
-          "a"_a, "b"_a);
-  ops.function(Op::einsum, "einsum", &einsum_of,
-               "A letter a dim; letters that the result doesn't have are summed. Without -> the result has "
-               "those that stand once, in alphabetical order.",
-               "equation"_a,
-               "operands"_a,
+  ops.add(Op::matmul, "matmul", &product, "", "a"_a, "b"_a);
+  ops.function(Op::einsum, "einsum", &einsum_of, "", "equation"_a, "operands"_a,
                nb::sig("def einsum(equation: str, *operands: Tensor | "
                        "collections.abc.Sequence[Tensor]) -> Tensor"));
   ops.add_as(
@@ -123,15 +116,6 @@ void bind_linear_ops(OpBinder& ops, nb::module_& m) {
       "With a weight of its own for each row, of several: x [t, k], chosen uint32 [t, n] -> [t, n, "
       "width].",
       "x"_a, "experts"_a, "chosen"_a);
-  ops.add(Op::quantize, "quantize", &quantize,
-          "[.., k], kept; k a multiple of the block. From float32.", "x"_a, "dtype"_a);
-  ops.add_as(
-      Op::dequantize, "dequantize",
-      [](const Tensor& x, DTypeArg dtype) {
-        const DType to = dtype.get_or(DType::f32);
-        return unlocked([&] { return dequantize(x, to); }, x);
-      },
-      "Any shape, kept.", "x"_a, "dtype"_a = nb::none());
 }
 
 }  // namespace wick::python

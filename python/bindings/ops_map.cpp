@@ -66,23 +66,8 @@ Tensor var_of(const Tensor& x, DimsArg dim, bool keepdim, int64_t correction,
 }  // namespace
 
 void bind_map_ops(OpBinder& ops) {
-  ops.add(Op::cast, "cast", &cast, "Any shape, kept.", "x"_a, "dtype"_a);
-  ops.add_as(
-      Op::affine, "affine",
-      [](const Tensor& x, ScalarArg mul, ScalarArg add) {
-        const Scalar by = fitting(mul, x.dtype(), "affine"),
-                     plus = fitting(add, x.dtype(), "affine");
-        return unlocked([&] { return affine(x, by, plus); }, x);
-      },
-      "Any shape, kept.", "x"_a, "mul"_a, "add"_a = 0);
-  ops.add_as(Op::clamp, "clamp", &clamp_to, "Any shape, kept. None: no bound.", "x"_a,
-             "min"_a = nb::none(), "max"_a = nb::none());
-  ops.add(Op::powf, "powf", &powf, "Any shape, kept.", "x"_a, "exponent"_a);
-  ops.add(Op::elu, "elu", &elu, "Any shape, kept.", "x"_a, "alpha"_a = 1);
-  ops.add_as(Op::where, "where", &where_of,
-             "Shapes broadcast; a and b share a dtype, which a number takes from the tensor beside "
-             "it. Of two numbers:\nbool of bools, int64 of ints, else float32.",
-             "condition"_a, "a"_a, "b"_a);
+  ops.add_as(Op::clamp, "clamp", &clamp_to, "", "x"_a, "min"_a = nb::none(), "max"_a = nb::none());
+  ops.add_as(Op::where, "where", &where_of, "", "condition"_a, "a"_a, "b"_a);
   ops.add_as(
       Op::where, "masked_fill",
       [](const Tensor& x, const Tensor& mask, ScalarArg value) {
@@ -92,17 +77,8 @@ void bind_map_ops(OpBinder& ops) {
       "x, but a number where the mask (bool, uint8, uint32, int64) is non-zero. The mask "
       "broadcasts.",
       "x"_a, "mask"_a, "value"_a);
-  ops.add(Op::any, "any", &any, "Shapes of sum. bool.", "x"_a, "dim"_a = nb::none(),
-          "keepdim"_a = false);
-  ops.add(Op::all, "all", &all, "Shapes of sum. bool.", "x"_a, "dim"_a = nb::none(),
-          "keepdim"_a = false);
-  ops.add_as(Op::var, "var", &var_of,
-             "Shapes of sum. correction: 1 for a sample, 0 for all there is, as unbiased=True and "
-             "unbiased=False say.",
-             "x"_a, "dim"_a = nb::none(), "keepdim"_a = false, "correction"_a = 1,
-             "unbiased"_a = nb::none());
-  ops.add(Op::logsumexp, "logsumexp", &logsumexp, "Shapes of sum.", "x"_a, "dim"_a = nb::none(),
-          "keepdim"_a = false);
+  ops.add_as(Op::var, "var", &var_of, "", "x"_a, "dim"_a = nb::none(), "keepdim"_a = false,
+             "correction"_a = 1, "unbiased"_a = nb::none());
 }
 
 }  // namespace wick::python

@@ -11,33 +11,14 @@ namespace {
 
 using namespace nb::literals;
 
-AttentionParams attention_params(const Tensor& q, std::optional<float> scale, bool causal,
-                                 int64_t window, float soft_cap) {
-  AttentionParams params;
-  const bool has_size = q.rank() > 0 && q.size(-1) > 0;
-  params.scale = scale.value_or(has_size ? 1.0f / std::sqrt(static_cast<float>(q.size(-1))) : 1.0f);
-  params.causal = causal;
-  params.window = window;
-  params.soft_cap = soft_cap;
-  return params;
-}
-
-Tensor attention_to(const Tensor& q, const Tensor& k, const Tensor& v, std::optional<float> scale,
-                    bool causal, int64_t window, float soft_cap, MaybeTensor mask,
-                    MaybeTensor slopes) {
-  const AttentionParams params = attention_params(q, scale, causal, window, soft_cap);
-  const Tensor added = mask.get(), by_head = slopes.get();
-  return unlocked([&] { return attention(q, k, v, params, added, by_head); }, q, k);
-}
-
 Tensor attention_lengths(const Tensor& q, const Tensor& k, const Tensor& v, IntsArg query_starts,
                          IntsArg key_starts, std::optional<float> scale, bool causal,
                          int64_t window, float soft_cap, MaybeTensor slopes) {
-  const AttentionParams params = attention_params(q, scale, causal, window, soft_cap);
+  const AttentionOptions options{scale, causal, window, soft_cap};
   const std::vector<int64_t> queries = query_starts.get("attention_of_lengths: query_starts"),
                              keys = key_starts.get("attention_of_lengths: key_starts");
   const Tensor by_head = slopes.get();
-  return unlocked([&] { return attention_of_lengths(q, k, v, queries, keys, params, by_head); }, q,
+  return unlocked([&] { return attention_of_lengths(q, k, v, queries, keys, options, by_head); }, q,
                   k);
 }
 
@@ -59,11 +40,11 @@ Tensor attention_pages(const Tensor& q, const Tensor& key_pages, const Tensor& v
                        const Tensor& tables, const std::variant<Tensor, IntsArg>& lengths,
                        std::optional<float> scale, bool causal, int64_t window, float soft_cap,
                        MaybeTensor slopes) {
-  const AttentionParams params = attention_params(q, scale, causal, window, soft_cap);
+  const AttentionOptions options{scale, causal, window, soft_cap};
   const Tensor counts = lengths_on(q.device(), lengths), by_head = slopes.get();
   return unlocked(
       [&] {
-        return attention_of_pages(q, key_pages, value_pages, tables, counts, params, by_head);
+        return attention_of_pages(q, key_pages, value_pages, tables, counts, options, by_head);
       },
       q, key_pages);
 }
@@ -76,62 +57,17 @@ std::tuple<Tensor, Tensor, Tensor> batch_norm_itself(const Tensor& x, MaybeTenso
 }
 
 void bind_norms(OpBinder& ops) {
-  ops.add(Op::softmax, "softmax", &softmax, "Any shape, kept.", "x"_a, "dim"_a = -1);
-  ops.add(Op::log_softmax, "log_softmax", &log_softmax, "Any shape, kept.", "x"_a, "dim"_a = -1);
-  ops.add(Op::rms_norm, "rms_norm", &rms_norm, "x [.., d], kept; weight [d].", "x"_a, "weight"_a,
-          "eps"_a = 1e-5);
-  ops.add_as(
-      Op::layer_norm, "layer_norm",
-      [](const Tensor& x, MaybeTensor weight, MaybeTensor bias, float eps) {
-        const Tensor w = weight.get(), b = bias.get();
-        return unlocked([&] { return layer_norm(x, w, b, eps); }, x);
-      },
-      "x [.., d], kept; weight and bias [d].", "x"_a, "weight"_a = nb::none(),
-      "bias"_a = nb::none(), "eps"_a = 1e-5);
-  ops.add_as(
-      Op::group_norm, "group_norm",
-      [](const Tensor& x, int64_t groups, MaybeTensor weight, MaybeTensor bias, float eps) {
-        const Tensor w = weight.get(), b = bias.get();
-        return unlocked([&] { return group_norm(x, groups, w, b, eps); }, x);
-      },
-      "x [b, c, ..], kept; weight and bias [c].", "x"_a, "groups"_a, "weight"_a = nb::none(),
-      "bias"_a = nb::none(), "eps"_a = 1e-5);
-  ops.add_as(
-      Op::batch_norm, "batch_norm",
-      [](const Tensor& x, const Tensor& mean, const Tensor& variance, MaybeTensor weight,
-         MaybeTensor bias, float eps) {
-        const Tensor w = weight.get(), b = bias.get();
-        return unlocked([&] { return batch_norm(x, mean, variance, w, b, eps); }, x);
-      },
-      "x [b, c, ..], kept; mean, variance, weight and bias [c].", "x"_a, "mean"_a, "variance"_a,
-      "weight"_a = nb::none(), "bias"_a = nb::none(), "eps"_a = 1e-5);
   ops.add_as(Op::batch_norm, "batch_norm_of_batch", &batch_norm_itself,
              "With mean and variance of the batch itself, which come along.", "x"_a,
              "weight"_a = nb::none(), "bias"_a = nb::none(), "eps"_a = 1e-5);
 }
 
 void bind_attention(OpBinder& ops) {
-  ops.add_as(
-      Op::attention, "attention", &attention_to,
-      "q [b, h, m, d], k [b, g, n, d], v [b, g, n, e] -> [b, h, m, e]; h is a multiple of g. "
-      "scale: 1 / sqrt(d)\nunless given; causal: query i sees keys up to i + n - m; window: "
-      "so many keys back; soft_cap: cap * tanh(score / cap);\nmask broadcasts to [b, h, m, "
-      "n]: float32 is added, where uint8 is 0 a key isn't seen; slopes [h]: ALiBi.",
-      "q"_a, "k"_a, "v"_a, "scale"_a = nb::none(), "causal"_a = false, "window"_a = 0,
-      "soft_cap"_a = 0.0f, "mask"_a = nb::none(), "slopes"_a = nb::none());
   ops.add_as(Op::attention, "attention_of_lengths", &attention_lengths,
              "Of sequences one behind another: q [t, h, d], k [s, g, d], v [s, g, e] -> [t, h, e]; "
              "sequence i has the\nqueries query_starts[i] to query_starts[i + 1], and so the keys.",
              "q"_a, "k"_a, "v"_a, "query_starts"_a, "key_starts"_a, "scale"_a = nb::none(),
              "causal"_a = false, "window"_a = 0, "soft_cap"_a = 0.0f, "slopes"_a = nb::none());
-  ops.function(
-      Op::store_in_pages, "store_in_pages",
-      [](const Tensor& pages, const Tensor& rows, const Tensor& tables, const Tensor& positions) {
-        unlocked([&] { store_in_pages(pages, rows, tables, positions); }, pages);
-      },
-      "In place: pages [p, g, size, d], rows [t, g, d], tables uint32 [b, n] of each sequence's "
-      "pages, positions\nuint32 [t], which ascend by one in a sequence of t / b rows.",
-      "pages"_a, "rows"_a, "tables"_a, "positions"_a);
   ops.add_as(Op::attention, "attention_of_pages", &attention_pages,
              "Keys and values in pages [p, g, size, d]: q [b, h, m, d], tables of page numbers [b, "
              "n], lengths[i] keys for batch i: numbers, or uint32 [b] on the device.",
@@ -143,12 +79,6 @@ void bind_attention(OpBinder& ops) {
 
 void bind_norm_ops(OpBinder& ops) {
   bind_norms(ops);
-  constexpr const char* kRope =
-      "x [.., t, d], kept; cos and sin float32 [t, r/2], r <= d, or [b, t, r/2] for\n"
-      "x [b, .., t, d], or [.., t, r/2] that broadcast.";
-  ops.add(Op::rope, "rope", &rope, kRope, "x"_a, "cos"_a, "sin"_a);
-  ops.add(Op::rope_interleaved, "rope_interleaved", &rope_interleaved, kRope, "x"_a, "cos"_a,
-          "sin"_a);
   ops.add(Op::rope, "rope_of_tokens", &rope_of_tokens, "x [.., t, h, d]: heads inside of tokens.",
           "x"_a, "cos"_a, "sin"_a, "interleaved"_a = false);
   bind_attention(ops);

@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 
+#include "python/bindings/fields.h"
 #include "python/bindings/ops.h"
 #include "wick/base/error.h"
 #include "wick/tensor/ops.h"
@@ -11,23 +12,6 @@ namespace wick::python {
 namespace {
 
 using namespace nb::literals;
-
-/// One number for both dims, or one for each.
-std::array<int64_t, 2> two(IntsArg arg, const char* op, const char* name) {
-  const std::string what = fmt::format("{}: {}", op, name);
-  const std::vector<int64_t> values = arg.get(what);
-  if (values.size() == 1) return {values[0], values[0]};
-  if (values.size() == 2) return {values[0], values[1]};
-  throw nb::type_error(fmt::format("{}: need one int or two", what).c_str());
-}
-
-/// One number, which may be in a sequence of one.
-int64_t one(IntsArg arg, const char* op, const char* name) {
-  const std::string what = fmt::format("{}: {}", op, name);
-  const std::vector<int64_t> values = arg.get(what);
-  if (values.size() != 1) throw nb::type_error(fmt::format("{}: need one int", what).c_str());
-  return values[0];
-}
 
 ConvParams conv_params(const char* op, IntsArg stride, IntsArg padding, IntsArg dilation,
                        int64_t groups) {
@@ -90,12 +74,6 @@ PoolParams pool_params(const char* op, IntsArg kernel, IntsArg stride, IntsArg p
   return params;
 }
 
-PoolParams1d pool1d_params(const char* op, IntsArg kernel, IntsArg stride, IntsArg padding,
-                           bool count_include_pad) {
-  return {one(kernel, op, "kernel_size"), one(stride, op, "stride"), one(padding, op, "padding"),
-          count_include_pad};
-}
-
 /// By a size, or by factors, which then also say where outputs lie.
 UpsampleParams upsample_params(const char* op, const Tensor& x, IntsArg size, NumbersArg factor,
                                bool align_corners) {
@@ -147,10 +125,8 @@ void bind_convolutions(OpBinder& ops) {
           return conv2d(named_padding.padded(images), weight, b, params);
         });
       },
-      "bias [o]. -> [b, o, oh, ow]; x and the result may lack b. padding: ints, \"valid\" or "
-      "\"same\", which keeps h and w.",
-      "x"_a, "weight"_a, "bias"_a = nb::none(), "stride"_a = 1, "padding"_a = 0, "dilation"_a = 1,
-      "groups"_a = 1);
+      "", "x"_a, "weight"_a, "bias"_a = nb::none(), "stride"_a = 1, "padding"_a = 0,
+      "dilation"_a = 1, "groups"_a = 1);
   ops.add_as(
       Op::conv1d, "conv1d",
       [](const Tensor& x, const Tensor& weight, MaybeTensor bias, IntsArg stride,
@@ -167,78 +143,8 @@ void bind_convolutions(OpBinder& ops) {
           return conv1d(named_padding.padded(lines), weight, b, params);
         });
       },
-      "bias [o]. -> [b, o, ol]; x and the result may lack b. padding: ints, \"valid\" or \"same\", "
-      "which keeps l.",
-      "x"_a, "weight"_a, "bias"_a = nb::none(), "stride"_a = 1, "padding"_a = 0, "dilation"_a = 1,
-      "groups"_a = 1);
-  ops.add_as(
-      Op::conv_transpose2d, "conv_transpose2d",
-      [](const Tensor& x, const Tensor& weight, MaybeTensor bias, IntsArg stride, IntsArg padding,
-         IntsArg output_padding, int64_t groups, IntsArg dilation) {
-        const ConvParams params =
-            conv_params("conv_transpose2d", stride, padding, dilation, groups);
-        const std::array<int64_t, 2> more =
-            two(output_padding, "conv_transpose2d", "output_padding");
-        const Tensor b = bias.get();
-        return batched(
-            x, 2, [&](const Tensor& i) { return conv_transpose2d(i, weight, b, params, more); });
-      },
-      "weight [c, o/groups, kh, kw], bias [o]. -> [b, o, oh, ow]; x and the result may lack b.",
-      "x"_a, "weight"_a, "bias"_a = nb::none(), "stride"_a = 1, "padding"_a = 0,
-      "output_padding"_a = 0, "groups"_a = 1, "dilation"_a = 1);
-  ops.add_as(
-      Op::conv_transpose1d, "conv_transpose1d",
-      [](const Tensor& x, const Tensor& weight, MaybeTensor bias, IntsArg stride, IntsArg padding,
-         IntsArg output_padding, int64_t groups, IntsArg dilation) {
-        constexpr const char* kOp = "conv_transpose1d";
-        const ConvParams1d params{one(stride, kOp, "stride"), one(padding, kOp, "padding"),
-                                  one(dilation, kOp, "dilation"), groups};
-        const int64_t more = one(output_padding, kOp, "output_padding");
-        const Tensor b = bias.get();
-        return batched(
-            x, 1, [&](const Tensor& i) { return conv_transpose1d(i, weight, b, params, more); });
-      },
-      "weight [c, o/groups, k], bias [o]. -> [b, o, ol]; x and the result may lack b.", "x"_a,
-      "weight"_a, "bias"_a = nb::none(), "stride"_a = 1, "padding"_a = 0, "output_padding"_a = 0,
-      "groups"_a = 1, "dilation"_a = 1);
-}
-
-void bind_pools(OpBinder& ops) {
-  ops.add_as(
-      Op::max_pool2d, "max_pool2d",
-      [](const Tensor& x, IntsArg kernel, IntsArg stride, IntsArg padding) {
-        const PoolParams params = pool_params("max_pool2d", kernel, stride, padding, true);
-        return batched(x, 2, [&](const Tensor& i) { return max_pool2d(i, params); });
-      },
-      "-> [b, c, oh, ow]; x and the result may lack b. stride 0: the kernel's size.", "x"_a,
-      "kernel_size"_a, "stride"_a = 0, "padding"_a = 0);
-  ops.add_as(
-      Op::avg_pool2d, "avg_pool2d",
-      [](const Tensor& x, IntsArg kernel, IntsArg stride, IntsArg padding, bool count_include_pad) {
-        const PoolParams params =
-            pool_params("avg_pool2d", kernel, stride, padding, count_include_pad);
-        return batched(x, 2, [&](const Tensor& i) { return avg_pool2d(i, params); });
-      },
-      "-> [b, c, oh, ow]; x and the result may lack b. stride 0: the kernel's size. "
-      "count_include_pad: padding counts as zeros.",
-      "x"_a, "kernel_size"_a, "stride"_a = 0, "padding"_a = 0, "count_include_pad"_a = true);
-  ops.add_as(
-      Op::max_pool1d, "max_pool1d",
-      [](const Tensor& x, IntsArg kernel, IntsArg stride, IntsArg padding) {
-        const PoolParams1d params = pool1d_params("max_pool1d", kernel, stride, padding, true);
-        return batched(x, 1, [&](const Tensor& i) { return max_pool1d(i, params); });
-      },
-      "-> [b, c, ol]; x and the result may lack b. stride 0: the kernel's size.", "x"_a,
-      "kernel_size"_a, "stride"_a = 0, "padding"_a = 0);
-  ops.add_as(
-      Op::avg_pool1d, "avg_pool1d",
-      [](const Tensor& x, IntsArg kernel, IntsArg stride, IntsArg padding, bool count_include_pad) {
-        const PoolParams1d params =
-            pool1d_params("avg_pool1d", kernel, stride, padding, count_include_pad);
-        return batched(x, 1, [&](const Tensor& i) { return avg_pool1d(i, params); });
-      },
-      "-> [b, c, ol]; x and the result may lack b. stride 0: the kernel's size.", "x"_a,
-      "kernel_size"_a, "stride"_a = 0, "padding"_a = 0, "count_include_pad"_a = true);
+      "", "x"_a, "weight"_a, "bias"_a = nb::none(), "stride"_a = 1, "padding"_a = 0,
+      "dilation"_a = 1, "groups"_a = 1);
 }
 
 /// Gradients as functions of their own, as those of the ops above are made of.
@@ -299,7 +205,7 @@ void bind_upsampling(OpBinder& ops) {
         const UpsampleParams params = upsample_params("upsample_nearest2d", x, to, factor, false);
         return unlocked([&] { return upsample_nearest2d(x, params); }, x);
       },
-      "By a size, or by factors.", "x"_a, "size"_a = nb::none(), "scale_factor"_a = nb::none());
+      "", "x"_a, "size"_a = nb::none(), "scale_factor"_a = nb::none());
   ops.add_as(
       Op::upsample_bilinear2d, "upsample_bilinear2d",
       [](const Tensor& x, IntsArg to, NumbersArg factor, bool align_corners) {
@@ -307,23 +213,20 @@ void bind_upsampling(OpBinder& ops) {
             upsample_params("upsample_bilinear2d", x, to, factor, align_corners);
         return unlocked([&] { return upsample_bilinear2d(x, params); }, x);
       },
-      "By a size, or by factors. align_corners: the corners of both images lie on each other.",
-      "x"_a, "size"_a = nb::none(), "scale_factor"_a = nb::none(), "align_corners"_a = false);
+      "", "x"_a, "size"_a = nb::none(), "scale_factor"_a = nb::none(), "align_corners"_a = false);
   ops.add_as(
       Op::upsample_nearest1d, "upsample_nearest1d",
       [](const Tensor& x, IntsArg size, double factor) {
         const int64_t to = one(size, "upsample_nearest1d", "size");
         return unlocked([&] { return upsample_nearest1d(x, to, factor); }, x);
       },
-      "To a size; a scale_factor that isn't 0 says where outputs lie.", "x"_a, "size"_a,
-      "scale_factor"_a = 0.0);
+      "", "x"_a, "size"_a, "scale_factor"_a = 0.0);
 }
 
 }  // namespace
 
 void bind_spatial_ops(OpBinder& ops) {
   bind_convolutions(ops);
-  bind_pools(ops);
   bind_upsampling(ops);
   bind_gradients(ops);
 }

@@ -152,8 +152,7 @@ TEST_F(GpuLayouts, AttentionOfLengths) {
         const Tensor v = numbers({20, 2, 4}, 300).to(on).slice(1, 1, -3, -1);
         EXPECT_EQ(v.layout().stride(1), -4);
         const int64_t queries[] = {0, 5, 5, 10, 16}, keys[] = {0, 6, 15, 20, 20};
-        AttentionParams params{.scale = 0.5f};
-        params.causal = true;
+        const AttentionOptions params{.scale = 0.5f, .causal = true};
         return attention_of_lengths(q, k, v, queries, keys, params).to(Device::cpu());
       };
       const std::vector<float> got = attend(device).to_vector<float>();

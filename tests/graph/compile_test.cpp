@@ -123,8 +123,8 @@ std::vector<Case> cases(Device device) {
       {"attention",
        [=](Arguments a) -> Tensors {
          const Tensor q = a[0].reshape({1, 4, 6, 32}), k = a[1].reshape({1, 4, 6, 32});
-         return {attention(q, k, k, {.scale = 0.2f}),
-                 attention(rope(q, cos(angles), sin(angles)), k, q, {.scale = 0.1f, .window = 3})};
+         return {attention(q, k, k, {.scale = 0.2f, .causal = true}),
+                 attention(rope(q, cos(angles), sin(angles)), k, q, {.scale = 0.1f, .causal = true, .window = 3})};
        }},
       {"arguments as results", [](Arguments a) -> Tensors { return {a[1], a[0].t(), a[0]}; }},
   };

@@ -191,7 +191,7 @@ struct CachedCase {
   int64_t sequences = 1, each = 1, first = 0;  ///< `each` rows a sequence, from position `first` on
   int64_t heads = 4, key_heads = 2, key_size = 32, value_size = 32, rotated = 32;
   DType cache = DType::f16;
-  AttentionParams params = {.scale = 0.2f};
+  AttentionOptions params = {.scale = 0.2f, .causal = true};
 
   int64_t rows() const { return sequences * each; }
   int64_t width() const { return heads * key_size + key_heads * (key_size + value_size); }
@@ -263,7 +263,7 @@ TEST_P(FuseAttention, IsOneOp) {
   }
   cases.push_back({.heads = 3, .key_heads = 3, .key_size = 20, .value_size = 24, .rotated = 8});
   cases.push_back({.heads = 1, .key_heads = 1, .cache = DType::f32});
-  cases.push_back({.each = 7, .params = {.scale = 1, .window = 5, .soft_cap = 20}});
+  cases.push_back({.each = 7, .params = {.scale = 1, .causal = true, .window = 5, .soft_cap = 20}});
   for (const CachedCase& c : cases) {
     const auto fused = nodes([&](Arguments a) -> Tensors { return {attend(c, a)}; }, arguments(c));
     ASSERT_EQ(fused.size(), 1u);
@@ -303,7 +303,7 @@ TEST_P(FuseAttention, NothingWhereItWouldChangeWhatIsComputed) {
   const int64_t keys = c.heads * c.key_size, values = keys + c.key_heads * c.key_size;
   // Each changes one thing: what is rotated, stored, or attended to.
   const auto call = [&](Arguments a, const Tensor& k, const Tensor& v, const Tensor& lengths,
-                        const Tensor& key_angles, AttentionParams params) {
+                        const Tensor& key_angles, const AttentionOptions& params) {
     const Tensor cos = index_select(a[5], a[1], 0), sin = index_select(a[6], a[1], 0);
     const Tensor pages = a[3].transpose(2, 3);
     store_in_pages(pages, rope_of_tokens(k, key_angles, sin, true), a[2], a[1]);
@@ -340,7 +340,7 @@ TEST_P(FuseAttention, NothingWhereItWouldChangeWhatIsComputed) {
               return {call(a, k_of(a), v_of(a), length_of(a), sin_of(a), c.params)};
             }));
   EXPECT_EQ(0, count([&](Arguments a) -> Tensors {
-              AttentionParams all = c.params;
+              AttentionOptions all = c.params;
               all.causal = false;
               return {call(a, k_of(a), v_of(a), length_of(a), cos_of(a), all)};
             }));

@@ -96,7 +96,7 @@ Made attention_step(const Choice& c) {
   if (x.elems() == 0) return {};
   const int64_t heads = x.elems() / (t * d), queries = std::min<int64_t>(t, c.random.below(8) + 1);
   const bool shared = heads % 2 == 0 && c.one_in(2);
-  AttentionParams params;
+  AttentionOptions params;
   params.scale = c.one_in(2) ? 0.25f : 1;
   params.causal = c.one_in(2);
   params.window = c.one_in(3) ? c.random.below(t) + 1 : 0;
@@ -104,7 +104,7 @@ Made attention_step(const Choice& c) {
   const bool sloped = c.one_in(4);
   const std::string text = fmt::format(
       "attention(last {} rows of %{}, it, cos of it{}, scale {}, causal {}, window {}, cap {}{})",
-      queries, a, shared ? ", half its heads" : "", params.scale, params.causal, params.window,
+      queries, a, shared ? ", half its heads" : "", *params.scale, params.causal, params.window,
       params.soft_cap, sloped ? ", slopes" : "");
   return made("attention", text, [=](auto v) {
     const Tensor all = v[z(a)].reshape({1, heads, t, d});

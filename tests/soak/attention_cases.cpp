@@ -12,8 +12,8 @@
 namespace wick::soak {
 namespace {
 
-AttentionParams random_params(Case& c, int64_t d) {
-  AttentionParams p;
+AttentionOptions random_params(Case& c, int64_t d) {
+  AttentionOptions p;
   p.scale = 1 / std::sqrt(static_cast<float>(d));
   p.causal = c.one_in(2);
   p.window = c.one_in(4) ? c.between(1, 9) : 0;
@@ -24,7 +24,7 @@ AttentionParams random_params(Case& c, int64_t d) {
 
 /// One query's result. q(i), k(j, i), v(j, i) give elements; bias(j) is added, NaN hides a key.
 struct Query {
-  const AttentionParams& p;
+  const AttentionOptions& p;
   int64_t query, queries, keys, d, e;
 
   template <class Q, class K, class V, class Bias>
@@ -39,7 +39,7 @@ struct Query {
         continue;
       Real score = 0, terms = 0;
       for (int64_t i = 0; i < d; ++i) score += q(i) * k(j, i), terms += std::fabs(q(i) * k(j, i));
-      const auto scale = static_cast<Real>(p.scale), cap = static_cast<Real>(p.soft_cap);
+      const auto scale = static_cast<Real>(*p.scale), cap = static_cast<Real>(p.soft_cap);
       score *= scale, terms *= scale;
       if (cap > 0) score = cap * std::tanh(score / cap);
       scores[static_cast<size_t>(j)] = score + added;
@@ -91,7 +91,7 @@ void attention_case(Case& c) {
   const Operand q = c.operand(dtype, {s.batch, s.heads(), s.m, s.d});
   const Operand k = c.operand(of, {s.batch, s.kv, s.n, s.d}),
                 v = c.operand(of, {s.batch, s.kv, s.n, s.e});
-  const AttentionParams p = random_params(c, s.d);
+  const AttentionOptions p = random_params(c, s.d);
   const bool masked = c.one_in(4), sloped = c.one_in(4);
   const DType mask_dtype = c.pick({DType::f32, DType::u8, DType::boolean});
   const Operand mask = c.operand(mask_dtype, {s.batch, 1, s.m, s.n}),
@@ -137,7 +137,7 @@ void lengths_case(Case& c) {
   if (t == 0 || rows == 0) return;
   const Operand q = c.operand(dtype, {t, heads, d}), k = c.operand(dtype, {rows, kv, d}),
                 v = c.operand(dtype, {rows, kv, e});
-  const AttentionParams p = random_params(c, d);
+  const AttentionOptions p = random_params(c, d);
   Array y(dtype, {t, heads, e});
   Bound bound{2.0L, std::vector<Real>(y.v.size())};
   for (size_t s = 0; s + 1 < qs.size(); ++s) {
@@ -176,7 +176,7 @@ void pages_case(Case& c) {
   for (int64_t b = 0; b < batch; ++b) {
     lengths.push_back(static_cast<uint32_t>(c.between(1, each * size)));
   }
-  const AttentionParams p = random_params(c, d);
+  const AttentionOptions p = random_params(c, d);
   Array y(dtype, {batch, heads, m, e});
   Bound bound{2.0L, {}};
   int64_t at = 0;

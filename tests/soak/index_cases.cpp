@@ -221,7 +221,21 @@ Operand viewed(Case& c, const Operand& o) {
   }
 }
 
-void padded(Case& c, const Operand& x) {
+/// An operand of any dtype and layout, as a view.
+Operand shaped(Case& c) {
+  return viewed(c, c.operand(c.dtype(dtypes::kAny), c.shape(1, 6, false), Values::special));
+}
+
+}  // namespace
+
+void copy_case(Case& c) {
+  const Operand x = c.operand(c.dtype(dtypes::kAny), c.shape(1, 8, false), Values::special);
+  const Operand y = viewed(c, x);
+  c.expect(y.x.clone(), y.a);
+}
+
+void padded_case(Case& c) {
+  const Operand x = shaped(c);
   const PadMode mode = c.pick({PadMode::constant, PadMode::reflect, PadMode::replicate});
   const int d = x.a.shape.rank() - 1;
   const int64_t n = x.a.shape[d];
@@ -244,7 +258,8 @@ void padded(Case& c, const Operand& x) {
   c.expect(pad(x.x, {p}, mode, 1), y);
 }
 
-void written(Case& c, const Operand& x) {
+void written_case(Case& c) {
+  const Operand x = shaped(c);
   // Into a strided view of a tensor of its own, as a cache grows.
   const int d = static_cast<int>(c.below(x.a.shape.rank()));
   const int64_t n = x.a.shape[d], start = c.below(5), size = n + start + c.below(5);
@@ -262,10 +277,11 @@ void written(Case& c, const Operand& x) {
   c.expect(target, y);
 }
 
-void triangle(Case& c, const Operand& x) {
+void triangle_case(Case& c, Op op) {
+  const Operand x = shaped(c);
   if (x.a.shape.rank() < 2) return;
   const int64_t diagonal = c.between(-5, 5);
-  const bool lower = c.one_in(2);
+  const bool lower = op == Op::tril;
   c.note(fmt::format("{} {}", lower ? "tril" : "triu", diagonal));
   const Array y = made(x.a.dtype, x.a.shape, [&](Index index) {
     const int64_t above = index[index.size() - 1] - index[index.size() - 2];
@@ -275,7 +291,8 @@ void triangle(Case& c, const Operand& x) {
   c.expect(lower ? tril(x.x, diagonal) : triu(x.x, diagonal), y);
 }
 
-void joined(Case& c, const Operand& x) {
+void joined_case(Case& c) {
+  const Operand x = shaped(c);
   const int d = static_cast<int>(c.below(x.a.shape.rank()));
   const int64_t first = x.a.shape[d], second = c.below(6);
   const Operand other = c.operand(x.a.dtype, x.a.shape.with(d, second), Values::special);
@@ -290,7 +307,8 @@ void joined(Case& c, const Operand& x) {
   c.expect(cat(std::vector<Tensor>{x.x, other.x}, d), y);
 }
 
-void repeated(Case& c, const Operand& x) {
+void repeated_case(Case& c) {
+  const Operand x = shaped(c);
   std::vector<int64_t> counts, sizes;
   for (int d = 0; d < x.a.shape.rank(); ++d) {
     counts.push_back(c.below(4));
@@ -304,7 +322,8 @@ void repeated(Case& c, const Operand& x) {
            }));
 }
 
-void rolled(Case& c, const Operand& x) {
+void rolled_case(Case& c) {
+  const Operand x = shaped(c);
   const int d = static_cast<int>(c.below(x.a.shape.rank()));
   const int64_t by = c.between(-9, 9), n = std::max<int64_t>(x.a.shape[d], 1);
   c.note(fmt::format("roll {} by {}", d, by));
@@ -314,33 +333,6 @@ void rolled(Case& c, const Operand& x) {
              i = ((i - by) % n + n) % n;
              return x.a[position(x.a.shape, from)];
            }));
-}
-
-}  // namespace
-
-void copy_case(Case& c) {
-  const Operand x = c.operand(c.dtype(dtypes::kAny), c.shape(1, 8, false), Values::special);
-  const Operand y = viewed(c, x);
-  c.expect(y.x.clone(), y.a);
-}
-
-void shape_case(Case& c) {
-  const Operand base = c.operand(c.dtype(dtypes::kAny), c.shape(1, 6, false), Values::special);
-  const Operand x = viewed(c, base);
-  switch (c.below(6)) {
-    case 0:
-      return padded(c, x);
-    case 1:
-      return written(c, x);
-    case 2:
-      return triangle(c, x);
-    case 3:
-      return joined(c, x);
-    case 4:
-      return repeated(c, x);
-    default:
-      return rolled(c, x);
-  }
 }
 
 void wrong_call_case(Case& c) {

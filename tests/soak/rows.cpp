@@ -31,6 +31,11 @@ constexpr Table make_table() {
   set(&plain<iota_case>, Op::iota);
   set(&plain<copy_case>, Op::copy);
   set(&plain<cast_case>, Op::cast);
+  set(&plain<joined_case>, Op::cat);
+  set(&plain<padded_case>, Op::pad);
+  set(&plain<rolled_case>, Op::roll);
+  set(&plain<repeated_case>, Op::repeat);
+  set(&triangle_case, Op::tril, Op::triu);
   set(&plain<where_case>, Op::where);
   set(&random_case, Op::uniform, Op::normal);
   set(&reduce_case, Op::var, Op::logsumexp, Op::any, Op::all);
@@ -76,7 +81,7 @@ std::vector<Row> all_rows() {
     rows.push_back(
         {std::string(name(op)), [op](Case& c) { kTable.run[static_cast<int>(op)](c, op); }});
   }
-  rows.push_back({"shapes", shape_case});
+  rows.push_back({"slice_set", written_case});
   rows.push_back({"attention_of_lengths", lengths_case});
   rows.push_back({"attention_of_pages", pages_case});
   rows.push_back({"conv2d_weight", conv_weight_case});

@@ -153,8 +153,9 @@ FunctionCase where_case, fill_case, iota_case, cast_case;
 OpCase reduce_case, arg_case, softmax_case, row_norm_case, channel_norm_case, rope_case, sort_case;
 FunctionCase scan_case;
 // index_cases.cpp
-OpCase scatter_case;
+OpCase scatter_case, triangle_case;
 FunctionCase index_select_case, gather_case, index_add_case, one_hot_case, copy_case;
+FunctionCase joined_case, padded_case, rolled_case, repeated_case;
 // linear_cases.cpp
 OpCase quantize_case;
 FunctionCase matmul_case, einsum_case, linear_case;
@@ -164,7 +165,7 @@ OpCase conv_case, pool_case, upsample_case;
 FunctionCase attention_case, store_case;
 
 // Cases of functions without a row.
-FunctionCase shape_case, wrong_call_case;  // index_cases.cpp
+FunctionCase written_case, wrong_call_case;  // index_cases.cpp
 FunctionCase grouped_linear_case;          // linear_cases.cpp
 FunctionCase conv_weight_case;             // spatial_cases.cpp
 FunctionCase lengths_case, pages_case;     // attention_cases.cpp

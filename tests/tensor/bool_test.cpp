@@ -214,16 +214,20 @@ void check_cumsum(const Sample& s) {
   EXPECT_EQ(wholes(y), expected);
 }
 
-void check_copy(const Sample& s) {
-  EXPECT_EQ(bits_of(s.x.clone()), s.bits);
+void check_parts(const Sample& s) {
   Bits twice = s.bits;
   twice.insert(twice.end(), s.bits.begin(), s.bits.end());
   EXPECT_EQ(bits_of(cat(std::vector<Tensor>{s.x, s.x}, 0)), twice);
   EXPECT_EQ(bits_of(repeat(s.x, std::vector<int64_t>{2, 1})), twice);
-  EXPECT_EQ(bits_of(flip(flip(s.x, 0), 0)), s.bits);
   EXPECT_EQ(bits_of(roll(s.x, std::vector<int64_t>{s.m + 0}, std::vector<int>{0})), s.bits);
   EXPECT_EQ(count(bits_of(pad(s.x, std::vector<Padding>{{1, 2}}, PadMode::constant, 3))),
             count(s.bits) + 3 * s.m);
+  EXPECT_EQ(count(bits_of(tril(s.x))) + count(bits_of(triu(s.x, 1))), count(s.bits));
+}
+
+void check_copy(const Sample& s) {
+  EXPECT_EQ(bits_of(s.x.clone()), s.bits);
+  EXPECT_EQ(bits_of(flip(flip(s.x, 0), 0)), s.bits);
   Tensor target = Tensor::zeros(s.x.shape(), DType::boolean, s.x.device());
   slice_set(target, s.x.to(DType::f32) * Tensor::full({}, 0.25, DType::f32, s.x.device()), 0, 0);
   EXPECT_EQ(bits_of(target), s.bits);
@@ -267,6 +271,9 @@ std::map<Op, Check> checks() {
       {Op::scatter, check_scatter}, {Op::cumsum, check_cumsum},
       {Op::to_bool, check_to_bool}, {Op::one_hot, check_one_hot},
   };
+  for (const Op op : {Op::cat, Op::pad, Op::roll, Op::repeat, Op::tril, Op::triu}) {
+    all[op] = check_parts;
+  }
   const auto both = [](bool a, bool b) { return a && b; };
   const auto either = [](bool a, bool b) { return a || b; };
   const auto differ = [](bool a, bool b) { return a != b; };

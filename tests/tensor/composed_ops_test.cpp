@@ -153,7 +153,7 @@ TEST(ComposedOps, Einsum) {
 TEST(ComposedOps, AttentionOfLengthsAndPages) {
   const Tensor q = numbers({5, 2, 4}, 7).to(DType::f32), k = numbers({7, 1, 4}, 8).to(DType::f32),
                v = numbers({7, 1, 3}, 9).to(DType::f32);
-  const AttentionParams p{.scale = 0.5f};
+  const AttentionOptions p{.scale = 0.5f, .causal = true};
   const int64_t queries[] = {0, 2, 5}, keys[] = {0, 3, 7};
   const Tensor y = attention_of_lengths(q, k, v, queries, keys, p);
   const auto part = [](const Tensor& x, int64_t from, int64_t to) {

@@ -47,8 +47,8 @@ std::vector<std::pair<Op, Call>> calls() {
   add(Op::fill, [](const Tensor& x) { x.mutable_view(); });
   add(Op::iota, [](const Tensor& x) { x.view(); });
   add(Op::copy, [](const Tensor& x) { (void)x.clone(); });
-  add(Op::copy, [good](const Tensor& x) { cat(std::vector<Tensor>{good, x}, 0); });
-  add(Op::copy, [good](const Tensor& x) { stack(std::vector<Tensor>{x, good}, 0); });
+  add(Op::cat, [good](const Tensor& x) { cat(std::vector<Tensor>{good, x}, 0); });
+  add(Op::cat, [good](const Tensor& x) { stack(std::vector<Tensor>{x, good}, 0); });
   add(Op::cast, [](const Tensor& x) { cast(x, DType::f16); });
   add(Op::index_select, [good](const Tensor& x) { index_select(good, x, 0); });
   add(Op::index_select, [ids](const Tensor& x) { index_select(x, ids, 0); });
@@ -69,11 +69,11 @@ std::vector<std::pair<Op, Call>> calls() {
   add(Op::uniform, [](const Tensor& x) { uniform(x.shape()); });
   add(Op::normal, [](const Tensor& x) { normal(x.shape()); });
   add(Op::copy, [](const Tensor& x) { flip(x); });
-  add(Op::copy, [](const Tensor& x) { roll(x, 1, 0); });
-  add(Op::copy, [](const Tensor& x) { repeat(x, {2}); });
-  add(Op::copy, [](const Tensor& x) { pad(x, {{1, 1}}); });
-  add(Op::copy, [](const Tensor& x) { tril(x); });
-  add(Op::copy, [](const Tensor& x) { triu(x); });
+  add(Op::roll, [](const Tensor& x) { roll(x, 1, 0); });
+  add(Op::repeat, [](const Tensor& x) { repeat(x, {2}); });
+  add(Op::pad, [](const Tensor& x) { pad(x, {{1, 1}}); });
+  add(Op::tril, [](const Tensor& x) { tril(x); });
+  add(Op::triu, [](const Tensor& x) { triu(x); });
   add(Op::fill, [](const Tensor& x) {
     Tensor target = x;
     const_set(target, 1);

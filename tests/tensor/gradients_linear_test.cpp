@@ -124,14 +124,14 @@ WICK_GRADIENT_CHECK(rope) { check_rope(check, false); }
 WICK_GRADIENT_CHECK(rope_interleaved) { check_rope(check, true); }
 
 /// Attention, composed of other ops.
-Tensor attention_in_ops(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionParams& p,
+Tensor attention_in_ops(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& p,
                         const Tensor& mask = {}, const Tensor& slopes = {}) {
   const int64_t b = q.size(0), h = q.size(1), m = q.size(2), g = k.size(1), n = k.size(2);
   const auto for_all_heads = [&](const Tensor& t) {
     const int64_t wide = t.size(3);
     return t.unsqueeze(2).broadcast_to({b, g, h / g, n, wide}).reshape({b, h, n, wide});
   };
-  const auto scale = static_cast<double>(p.scale), cap = static_cast<double>(p.soft_cap);
+  const auto scale = static_cast<double>(*p.scale), cap = static_cast<double>(p.soft_cap);
   Tensor s = affine(matmul(q, for_all_heads(k).t()), scale, 0.0);
   if (cap > 0) s = affine(tanh(affine(s, 1 / cap, 0.0)), cap, 0.0);
   std::vector<double> hidden, distance;
@@ -149,7 +149,7 @@ Tensor attention_in_ops(const Tensor& q, const Tensor& k, const Tensor& v, const
   return matmul(softmax(s, -1), for_all_heads(v));
 }
 
-const AttentionParams kAttentions[] = {
+const AttentionOptions kAttentions[] = {
     {.scale = 0.4f, .causal = true, .window = 4, .soft_cap = 0.0f},
     {.scale = 0.4f, .causal = true, .window = 0, .soft_cap = 3.0f},
     {.scale = 0.6f, .causal = false, .window = 0, .soft_cap = 0.0f},
@@ -158,7 +158,7 @@ const AttentionParams kAttentions[] = {
 WICK_GRADIENT_CHECK(attention) {
   const Tensor q = numbers({2, 4, 3, 4}, 20), k = numbers({2, 2, 5, 4}, 21),
                v = numbers({2, 2, 5, 3}, 22);
-  for (const AttentionParams& p : kAttentions) {
+  for (const AttentionOptions& p : kAttentions) {
     check.against(
         "heads in groups", [&](Inputs i) { return attention(i[0], i[1], i[2], p); },
         [&](Inputs i) { return attention_in_ops(i[0], i[1], i[2], p); }, {q, k, v});
@@ -167,7 +167,7 @@ WICK_GRADIENT_CHECK(attention) {
         [&](Inputs i) { return attention_in_ops(i[0], i[1], i[2], p, i[3], i[4]); },
         {q, k, v, numbers({4, 1, 5}, 23), numbers({4}, 24, 0.1, 0.6)});
   }
-  const AttentionParams open{.scale = 0.5f, .causal = false};
+  const AttentionOptions open{.scale = 0.5f, .causal = false};
   const Tensor bits =
       Tensor::from(std::vector<uint8_t>{1, 0, 1, 1, 1, 0, 1, 0, 1, 1, 1, 1, 1, 1, 0}, {3, 5});
   const Tensor low = affine(bits.to(DType::f64), 1e9, -1e9);
@@ -190,7 +190,7 @@ TEST(GradientOf, AttentionThatSeesNothingIsZero) {
 
 TEST(GradientOf, AttentionOfLengthsAndPages) {
   GradientCheck check(Op::attention);
-  const AttentionParams p{.scale = 0.5f};
+  const AttentionOptions p{.scale = 0.5f, .causal = true};
   const int64_t queries[] = {0, 2, 5}, keys[] = {0, 3, 7};
   const Tensor slopes = numbers({2}, 6, 0.1, 0.5);
   const auto part = [](const Tensor& x, int64_t from, int64_t to) {

@@ -14,8 +14,10 @@ using test::numbers;
 Tensor ids(std::vector<uint32_t> values, const Shape& shape) { return Tensor::from(values, shape); }
 constexpr uint32_t kPadding = 0xffffffff;
 
+std::vector<Tensor> moved() { return {numbers({4, 3, 5}, 4)}; }
+
 WICK_GRADIENT_CHECK(copy) {
-  const std::vector<Tensor> x = {numbers({4, 3, 5}, 4)};
+  const std::vector<Tensor> x = moved();
   check.twice(
       "clone", [](Inputs i) { return i[0].clone(); }, x);
   check.twice(
@@ -23,49 +25,74 @@ WICK_GRADIENT_CHECK(copy) {
   check.twice(
       "reshape of a transpose", [](Inputs i) { return i[0].t().reshape({60}); }, x);
   check.twice(
+      "flip",
+      [](Inputs i) {
+        return flip(i[0], std::vector<int>{0, 2});
+      },
+      x);
+}
+
+WICK_GRADIENT_CHECK(cat) {
+  check.twice(
       "chunk and cat",
       [](Inputs i) {
         const std::vector<Tensor> parts = i[0].chunk(2, 0);
         const Tensor turned[] = {parts[1], parts[0], parts[1]};
         return cat(turned, 0);
       },
-      x);
+      moved());
+  check.twice(
+      "of many",
+      [](Inputs i) {
+        const std::vector<Tensor> all(13, i[0]);
+        return cat(all, 1);
+      },
+      moved());
   check.twice(
       "stack",
       [](Inputs i) {
         const Tensor rows[] = {i[0].narrow(0, 0, 1), i[0].narrow(0, 2, 1)};
         return stack(rows, 1);
       },
-      x);
-  check.twice(
-      "flip",
-      [](Inputs i) {
-        return flip(i[0], std::vector<int>{0, 2});
-      },
-      x);
+      moved());
+}
+
+WICK_GRADIENT_CHECK(roll) {
   check.twice(
       "roll",
       [](Inputs i) {
         return roll(i[0], std::vector<int64_t>{7, -1}, std::vector<int>{1, -1});
       },
-      x);
+      moved());
+}
+
+WICK_GRADIENT_CHECK(repeat) {
   check.twice(
       "repeat",
       [](Inputs i) {
         return repeat(i[0], {2, 1, 3, 2});
       },
-      x);
+      moved());
+}
+
+WICK_GRADIENT_CHECK(tril) {
   check.twice(
-      "tril", [](Inputs i) { return tril(i[0], 1); }, x);
+      "tril", [](Inputs i) { return tril(i[0], 1); }, moved());
+}
+
+WICK_GRADIENT_CHECK(triu) {
   check.twice(
-      "triu", [](Inputs i) { return triu(i[0], -1); }, x);
+      "triu", [](Inputs i) { return triu(i[0], -1); }, moved());
+}
+
+WICK_GRADIENT_CHECK(pad) {
   for (PadMode mode : {PadMode::constant, PadMode::reflect, PadMode::replicate}) {
     check.twice(
         "pad",
         [=](Inputs i) {
           return pad(i[0], {{1, 0}, {2, 2}, {0, 4}}, mode, 2);
         },
-        x);
+        moved());
   }
 }
 

@@ -168,12 +168,13 @@ void add_moves(Cases& c) {
   c.add(Op::uniform, {}, [](In) { return uniform(kShape); });
   c.add(Op::normal, {}, [](In) { return normal(kShape); });
   c.add(Op::copy, {kSquare}, [](In x) { return x[0].clone(); });
-  c.add(Op::copy, {kSquare, kSquare}, [](In x) { return cat(x, 0); });
-  c.add(Op::copy, {kSquare, kSquare}, [](In x) { return stack(x, 2); });
-  c.add(Op::copy, {kSquare}, [](In x) { return roll(x[0], 100, 1); });
-  c.add(Op::copy, {kSquare}, [](In x) { return repeat(x[0], {2, 2}); });
-  c.add(Op::copy, {kSquare}, [](In x) { return pad(x[0], {{1, 1}, {2, 2}}, PadMode::reflect); });
-  c.add(Op::copy, {kSquare}, [](In x) { return tril(x[0]); });
+  c.add(Op::cat, {kSquare, kSquare}, [](In x) { return cat(x, 0); });
+  c.add(Op::cat, {kSquare, kSquare}, [](In x) { return stack(x, 2); });
+  c.add(Op::roll, {kSquare}, [](In x) { return roll(x[0], 100, 1); });
+  c.add(Op::repeat, {kSquare}, [](In x) { return repeat(x[0], {2, 2}); });
+  c.add(Op::pad, {kSquare}, [](In x) { return pad(x[0], {{1, 1}, {2, 2}}, PadMode::reflect); });
+  c.add(Op::tril, {kSquare}, [](In x) { return tril(x[0]); });
+  c.add(Op::triu, {kSquare}, [](In x) { return triu(x[0]); });
   c.add(Op::cast, {kSquare}, [](In x) { return cast(x[0], DType::bf16); });
   c.add(Op::cast, {kSquare}, [](In x) { return cast(x[0], DType::i64); });
 }

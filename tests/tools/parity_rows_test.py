@@ -30,7 +30,7 @@ NO_DIM = {"rank0": "it goes along a dim"}
 RANK_3_OR_4 = {"rank0": "ranks 3 and 4 alone", "rank8": "ranks 3 and 4 alone"}
 WINDOWS = ["conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d", "max_pool1d", "max_pool2d", "avg_pool1d",
            "avg_pool2d", "upsample_nearest1d", "upsample_nearest2d", "upsample_bilinear2d", "attention"]
-LINES = ["argmax", "argmin", "gather", "scatter", "scatter_add", "index_add", "index_select", "sort", "argsort", "topk",
+LINES = ["cat", "argmax", "argmin", "gather", "scatter", "scatter_add", "index_add", "index_select", "sort", "argsort", "topk",
          "cumsum", "softmax", "log_softmax", "rms_norm", "layer_norm"]
 CANNOT = {
     "iota": {"broadcast": "it has no input"},
@@ -39,6 +39,8 @@ CANNOT = {
     "group_norm": {"rank0": "it has channels"},
     "batch_norm": {"rank0": "it has channels"},
     "matmul": {"rank0": "it goes along two dims"},
+    "tril": {"rank0": "it goes along two dims"},
+    "triu": {"rank0": "it goes along two dims"},
     "store_in_pages": {"rank0": "rank 3 alone", "rank8": "rank 3 alone"},
 }
 CANNOT.update({row: RANK_3_OR_4 for row in WINDOWS})

@@ -100,6 +100,7 @@ class Executable::Frame {
     const OpBody* body;
     OpCall call;
     std::vector<Tensor*> results;
+    std::vector<const Tensor*> operands;  ///< of the call
   };
   /// A tensor of a step whose storage changes from run to run.
   struct Slot {
@@ -142,12 +143,13 @@ Tensor* Executable::Frame::tensor_for(const Value& value) {
 }
 
 void Executable::Frame::add_step(const Node& node) {
-  Step step{&body_of(node.op, node.part), {.op = node.op}, {}};
+  Step step{&body_of(node.op, node.part), {.op = node.op}, {}, {}};
   step.call.attributes = node.attributes;
   step.call.called_as = node.called_as;
   step.call.part = node.part;
   step.call.weight = node.weight.get();
-  for (const Value& value : node.inputs) step.call.inputs.add(tensor_for(value));
+  for (const Value& value : node.inputs) step.operands.push_back(tensor_for(value));
+  step.call.inputs = Operands(step.operands);
   for (const Value& value : node.outputs) step.results.push_back(tensor_for(value));
   steps_.push_back(std::move(step));
 }

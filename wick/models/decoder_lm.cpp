@@ -171,7 +171,7 @@ Tensor DecoderLm::attention(const Block& block, const Tensor& x, const Slice& sl
       return t.narrow(0, run.first, run.rows.positions.size(0));
     };
     ys.push_back(nn::attend(rows(q), rows(k), rows(v), run.rows, run.rotations[window > 0 ? 1 : 0],
-                            step.keys[layer], step.values[layer], params(window)));
+                            step.keys[layer], step.values[layer], attention_options(window)));
   }
   return ys.size() == 1 ? ys.front() : cat(ys, 0);
 }
@@ -202,7 +202,7 @@ Tensor DecoderLm::head(const Tensor& x) const {
   return cap > 0.0f ? tanh(logits / cap) * cap : logits;
 }
 
-AttentionParams DecoderLm::params(int64_t window) const {
+AttentionOptions DecoderLm::attention_options(int64_t window) const {
   return {.scale = config_.attention_scale,
           .causal = true,
           .window = window,

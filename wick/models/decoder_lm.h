@@ -76,7 +76,7 @@ class WICK_API DecoderLm final : public CausalLm {
   std::array<Tensor, 3> queries_keys_values(const Block& block, const Tensor& x) const;
   Tensor mlp(const Block& block, const Tensor& x) const;
   Tensor head(const Tensor& x) const;
-  AttentionParams params(int64_t window) const;
+  AttentionOptions attention_options(int64_t window) const;
 
   /// Errors: weights are read from the file, and it was changed.
   void require_file(std::string_view op) const;

@@ -30,6 +30,6 @@ struct Rotation {
 /// Errors: those of rope_interleaved, store_in_pages and attention_of_pages.
 WICK_API Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const SequenceRows& rows,
                        const Rotation& rotation, const Tensor& key_pages, const Tensor& value_pages,
-                       const AttentionParams& params);
+                       const AttentionOptions& options);
 
 }  // namespace wick::nn

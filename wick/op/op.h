@@ -44,19 +44,24 @@ struct OpInfo {
   DTypeSet dtypes;
   NumericClass numeric_class;
   Gradient gradient;
+  std::string_view arguments;  ///< "(x, dim = -1)"
   std::string_view doc;
 };
 
 inline constexpr std::array kOps = {
-#define WICK_OP_ROW(name, kind, set, cls, grad, doc) \
-  OpInfo{#name, OpKind::kind, dtypes::k##set, NumericClass::cls, Gradient::grad, doc},
-#define WICK_UNARY(name, set, ...) WICK_OP_ROW(name, unary, set, __VA_ARGS__)
+#define WICK_OP_ROW(name, kind, set, cls, grad, args, doc) \
+  OpInfo{#name, OpKind::kind, dtypes::k##set, NumericClass::cls, Gradient::grad, #args, doc},
+#define WICK_UNARY(name, set, cls, grad, doc) WICK_OP_ROW(name, unary, set, cls, grad, (x), doc)
 #define WICK_UNARY_WITH(name, set, numbers, ...) WICK_OP_ROW(name, unary_with, set, __VA_ARGS__)
-#define WICK_TEST(name, set, ...) WICK_OP_ROW(name, test, set, __VA_ARGS__)
-#define WICK_BINARY(name, set, ...) WICK_OP_ROW(name, binary, set, __VA_ARGS__)
-#define WICK_COMPARE(name, set, ...) WICK_OP_ROW(name, compare, set, __VA_ARGS__)
-#define WICK_REDUCE(name, set, ...) WICK_OP_ROW(name, reduce, set, __VA_ARGS__)
-#define WICK_ARG(name, set, ...) WICK_OP_ROW(name, arg, set, __VA_ARGS__)
+#define WICK_TEST(name, set, cls, grad, doc) WICK_OP_ROW(name, test, set, cls, grad, (x), doc)
+#define WICK_BINARY(name, set, cls, grad, doc) \
+  WICK_OP_ROW(name, binary, set, cls, grad, (a, b), doc)
+#define WICK_COMPARE(name, set, cls, grad, doc) \
+  WICK_OP_ROW(name, compare, set, cls, grad, (a, b), doc)
+#define WICK_REDUCE(name, set, cls, grad, doc) \
+  WICK_OP_ROW(name, reduce, set, cls, grad, (x, dim = None, keepdim = False), doc)
+#define WICK_ARG(name, set, cls, grad, doc) \
+  WICK_OP_ROW(name, arg, set, cls, grad, (x, dim = None, keepdim = False), doc)
 #define WICK_OP(name, set, ...) WICK_OP_ROW(name, other, set, __VA_ARGS__)
 #include "wick/op/ops.def"
 #undef WICK_OP_ROW

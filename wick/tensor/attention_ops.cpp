@@ -25,6 +25,16 @@ void check_kinds(const char* op, const Tensor& q, const Tensor& k, const Tensor&
   check_device(op, q, k);
 }
 
+/// What backends are told: with the scale that a head's size gives where none was named.
+AttentionParams params_of(const Tensor& q, const AttentionOptions& options) {
+  const int64_t d = q.defined() && q.rank() > 0 ? q.size(-1) : 0;
+  const float by_size = d > 0 ? 1.0f / std::sqrt(static_cast<float>(d)) : 1.0f;
+  return {.scale = options.scale.value_or(by_size),
+          .causal = options.causal,
+          .window = options.window,
+          .soft_cap = options.soft_cap};
+}
+
 void check_params(const char* op, const AttentionParams& params) {
   if (std::isfinite(params.scale) && params.window >= 0 && params.soft_cap >= 0.0f) return;
   throw Error(op, "parameters out of range",
@@ -114,18 +124,18 @@ const OpBody store_in_pages{nullptr, [](Backend& backend, const OpCall& call, co
 
 }  // namespace bodies
 
-Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionParams& params,
+Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options,
                  const Tensor& mask, const Tensor& slopes) {
-  return apply({Op::attention, {&q, &k, &v, &mask, &slopes}, params});
+  return apply({Op::attention, {&q, &k, &v, &mask, &slopes}, params_of(q, options)});
 }
 
 Tensor attention_of_lengths(const Tensor& q, const Tensor& k, const Tensor& v,
                             std::span<const int64_t> query_starts,
-                            std::span<const int64_t> key_starts, const AttentionParams& params,
+                            std::span<const int64_t> key_starts, const AttentionOptions& options,
                             const Tensor& slopes) {
   const char* const op = "attention_of_lengths";
   check_kinds(op, q, k, v);
-  check_params(op, params);
+  check_params(op, params_of(q, options));
   if (q.rank() != 3 || k.rank() != 3 || v.rank() != 3 || k.size(0) != v.size(0)) {
     throw Error(op, "operands don't fit", shown(q, k, v),
                 "need q [t,h,d], k [s,g,d], v [s,g,e] with h a multiple of g");
@@ -150,7 +160,7 @@ Tensor attention_of_lengths(const Tensor& q, const Tensor& k, const Tensor& v,
       return x.narrow(0, starts[i], starts[i + 1] - starts[i]).transpose(0, 1).unsqueeze(0);
     };
     parts.push_back(attention(rows(q, query_starts), rows(k, key_starts), rows(v, key_starts),
-                              params, {}, slopes)
+                              options, {}, slopes)
                         .squeeze(0)
                         .transpose(0, 1));
   }
@@ -163,7 +173,7 @@ namespace {
 /// attention_of_pages of gathered pages: its gradients are those of the ops here.
 Tensor attention_of_gathered(const Tensor& q, const Tensor& key_pages, const Tensor& value_pages,
                              const Tensor& tables, const Tensor& lengths,
-                             const AttentionParams& params, const Tensor& slopes) {
+                             const AttentionOptions& options, const Tensor& slopes) {
   const int64_t size = key_pages.size(2);
   const std::vector<uint32_t> counts = lengths.to_vector<uint32_t>();
   std::vector<Tensor> parts;
@@ -181,8 +191,8 @@ Tensor attention_of_gathered(const Tensor& q, const Tensor& key_pages, const Ten
           .reshape({1, pages.size(1), table.size(0) * size, pages.size(3)})
           .narrow(2, 0, length);
     };
-    parts.push_back(attention(q.narrow(0, b, 1), gathered(key_pages), gathered(value_pages), params,
-                              {}, slopes));
+    parts.push_back(attention(q.narrow(0, b, 1), gathered(key_pages), gathered(value_pages),
+                              options, {}, slopes));
   }
   return cat(parts, 0);
 }
@@ -191,9 +201,10 @@ Tensor attention_of_gathered(const Tensor& q, const Tensor& key_pages, const Ten
 
 Tensor attention_of_pages(const Tensor& q, const Tensor& key_pages, const Tensor& value_pages,
                           const Tensor& tables, const Tensor& lengths,
-                          const AttentionParams& params, const Tensor& slopes) {
+                          const AttentionOptions& options, const Tensor& slopes) {
   const char* const op = "attention_of_pages";
   check_kinds(op, q, key_pages, value_pages);
+  const AttentionParams params = params_of(q, options);
   check_params(op, params);
   for (const Tensor* t : {&tables, &lengths}) {
     if (!t->defined()) throw Error(op, "undefined tensor");
@@ -219,7 +230,7 @@ Tensor attention_of_pages(const Tensor& q, const Tensor& key_pages, const Tensor
   }
   for (const Tensor* t : {&q, &key_pages, &value_pages, &slopes}) {
     if (t->defined() && tape::is_wanted(*t)) {
-      return attention_of_gathered(q, key_pages, value_pages, tables, lengths, params, slopes);
+      return attention_of_gathered(q, key_pages, value_pages, tables, lengths, options, slopes);
     }
   }
   const Tensor pages = tables.dtype() == DType::u32 ? tables : cast(tables, DType::u32);

@@ -90,14 +90,7 @@ struct LinearSteps {
   AttentionParams params;  ///< of the attention
 };
 
-// Of views, and of functions that copy part by part: for their gradients.
-
-/// Elements start, start + step, … before stop of a dim.
-struct SliceRange {
-  int dim;
-  int64_t start, stop, step;
-};
-/// Dims in another order, or a pair that changed places.
+/// Dims of roll; of views dims in another order, or a pair that changed places.
 struct DimOrder {
   std::array<int, Shape::kMaxRank> dims{};
   int count = 0;
@@ -107,15 +100,29 @@ struct Shifts {
   std::array<int64_t, Shape::kMaxRank> shifts{};
   DimOrder along;
 };
+/// Of repeat: of the last `count` dims, or of more than there are.
+struct Repeats {
+  std::array<int64_t, Shape::kMaxRank> counts{};
+  int count = 0;
+};
 /// Of pad: of the last `count` dims.
 struct PadParams {
   std::array<Padding, Shape::kMaxRank> padding{};
   int count = 0;
   PadMode mode = PadMode::constant;
+  Scalar value = 0;
 };
 /// Of tril and triu.
 struct Diagonal {
   int64_t diagonal = 0;
+};
+
+// Of views, for their gradients.
+
+/// Elements start, start + step, … before stop of a dim.
+struct SliceRange {
+  int dim;
+  int64_t start, stop, step;
 };
 
 /// One kind of attributes, or none. Trivially copyable.
@@ -123,6 +130,6 @@ using Attributes =
     std::variant<std::monostate, Numbers, AlongDim, Reduction, Conversion, Selection, OneHot,
                  Sorting, Distribution, Epsilon, Groups, ConvParams, ConvTranspose, ConvWeight,
                  PoolParams, UpsampleParams, AttentionParams, LinearSteps, SliceRange, DimOrder,
-                 Shifts, PadParams, Diagonal>;
+                 Shifts, Repeats, PadParams, Diagonal>;
 
 }  // namespace wick

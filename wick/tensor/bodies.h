@@ -12,6 +12,8 @@ extern const OpBody where;
 // ops.cpp
 extern const OpBody reduce, arg_reduce;
 extern const OpBody fill, iota, copy, cast, index_select;
+// part_ops.cpp
+extern const OpBody cat, roll, repeat, pad, triangle;
 // index_ops.cpp
 extern const OpBody gather, scatter, index_add, one_hot, sort, argsort, cumsum;
 // random.cpp

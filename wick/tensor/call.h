@@ -30,22 +30,29 @@ class Operands {
     for (const Tensor* t : tensors) tensors_[i++] = t;
   }
 
+  /// Any number of them, in an array that the caller keeps.
+  explicit Operands(std::span<const Tensor* const> tensors)
+      : many_(tensors.data()), count_(tensors.size()) {}
+
   void add(const Tensor* tensor) {
-    assert(count_ < kMost);
+    assert(count_ < kMost && many_ == nullptr);
     tensors_[count_++] = tensor;
   }
   size_t size() const { return count_; }
-  const Tensor& operator[](size_t i) const { return *tensors_[i]; }
+  const Tensor& operator[](size_t i) const {
+    return many_ != nullptr ? *many_[i] : *tensors_[i];
+  }
   /// Whether a gradient may flow to one of them.
   bool need_grad() const {
     for (size_t i = 0; i < count_; ++i) {
-      if (tensors_[i]->needs_grad()) return true;
+      if ((*this)[i].needs_grad()) return true;
     }
     return false;
   }
 
  private:
   std::array<const Tensor*, kMost> tensors_;
+  const Tensor* const* many_ = nullptr;  ///< in place of tensors_
   size_t count_ = 0;
 };
 
@@ -132,6 +139,12 @@ struct OpBody {
 
 /// The body of a call. Composed ops (composed_ops.cpp) have none and are never called as such.
 const OpBody& body_of(Op op, Part part);
+
+/// A number as an element of a dtype that backends see as another one: of bool, 0 or 1, of a NaN 1.
+inline Scalar stored_number(DType dtype, Scalar number) {
+  if (dtype != DType::boolean) return number;
+  return number.is_integer ? number.i != 0 : number.f != 0.0;
+}
 
 /// A dense result.
 inline ResultSpec dense(DType dtype, const Shape& shape) {

@@ -21,6 +21,12 @@ constexpr Keeps kKeepsResult = Keeps::result;
 constexpr OpRow kRows[] = {
     {Op::copy, {WICK_GRADIENT({ v.to_x(v.grad()); })}},
     {Op::cast, {WICK_GRADIENT({ v.to_x(v.grad().to(v.x().dtype())); })}},
+    {Op::cat, {cat_rule}},
+    {Op::pad, {pad_rule}},
+    {Op::roll, {roll_rule}},
+    {Op::repeat, {repeat_rule}},
+    {Op::tril, {tril_rule}},
+    {Op::triu, {triu_rule}},
 
     {Op::neg, {WICK_GRADIENT({ v.to_x(neg(v.grad())); })}},
     {Op::abs, {WICK_GRADIENT({ v.to_x(v.grad() * sign(v.x())); })}},

@@ -16,6 +16,8 @@ RuleFunction atan2_rule, clamp_rule, elu_rule, gelu_erf_rule, gelu_rule, maximum
 // gradients_reduce.cpp
 RuleFunction batch_norm_rule, best_rule, group_norm_rule, layer_norm_rule, log_softmax_rule,
     mean_rule, prod_rule, rms_norm_rule, softmax_rule, sum_rule;
+// gradients_parts.cpp
+RuleFunction cat_rule, pad_rule, repeat_rule, roll_rule, tril_rule, triu_rule;
 // gradients_index.cpp
 RuleFunction cumsum_rule, gather_rule, index_add_rule, index_select_rule, scatter_add_rule,
     scatter_rule, sort_rule;

@@ -193,11 +193,7 @@ const OpBody arg_reduce{[](const OpCall& call) {
                                              call.get<AlongDim>().dim);
                         }};
 const OpBody fill{nullptr, [](Backend& backend, const OpCall& call, const Tensor* out) {
-                    Scalar value = call.get<Numbers>().p;
-                    // A bool element is 0 or 1; NaN gives 1.
-                    if (out->dtype() == DType::boolean) {
-                      value = value.is_integer ? value.i != 0 : value.f != 0.0;
-                    }
+                    const Scalar value = stored_number(out->dtype(), call.get<Numbers>().p);
                     backend.fill(out->mutable_view(), value);
                   }};
 const OpBody iota{nullptr, [](Backend& backend, const OpCall& call, const Tensor* out) {
@@ -228,45 +224,6 @@ const OpBody index_select{checked_index_select,
 // clang-format on
 
 Tensor cast(const Tensor& x, DType dtype) { return apply({Op::cast, {&x}, Conversion{dtype}}); }
-
-Tensor cat(std::span<const Tensor> tensors, int dim) {
-  if (tensors.empty()) throw Error("cat", "no tensors", {}, "need one or more");
-  const Tensor& first = tensors.front();
-  check_operand(Op::copy, first, "cat");
-  const int d = resolve_dim("cat", dim, first.rank());
-  int64_t total = 0;
-  for (const Tensor& t : tensors) {
-    check_same(Op::copy, first, t, "cat");
-    if (t.rank() != first.rank() || !(t.shape().with(d, 0) == first.shape().with(d, 0))) {
-      throw Error("cat", "shapes differ outside the dimension",
-                  fmt::format("{} and {}, dim {}", first.str(), t.str(), d));
-    }
-    if (__builtin_add_overflow(total, t.shape()[d], &total)) {
-      throw Error("cat", "too many elements", fmt::format("{}, dim {}", first.str(), d));
-    }
-  }
-  Tensor out = Tensor::empty(first.shape().with(d, total), first.dtype(), first.device());
-  int64_t start = 0;
-  for (const Tensor& t : tensors) {
-    apply_into({Op::copy, {&t}}, out.narrow(d, start, t.shape()[d]));
-    start += t.shape()[d];
-  }
-  if (tape::is_wanted(tensors)) {
-    tape::record(
-        out, "cat",
-        [](const tape::Vjp& v) {
-          const int along = v.get<AlongDim>().dim;
-          int64_t at = 0;
-          for (size_t i = 0; i < v.inputs(); ++i) {
-            const int64_t size = v.x(i).shape()[along];
-            v.to(i, v.grad().narrow(along, at, size));
-            at += size;
-          }
-        },
-        {tensors.begin(), tensors.end()}, AlongDim{d});
-  }
-  return out;
-}
 
 Tensor stack(std::span<const Tensor> tensors, int dim) {
   std::vector<Tensor> rows;

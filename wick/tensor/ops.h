@@ -2,6 +2,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -316,6 +317,13 @@ WICK_API BatchNorm batch_norm_of_batch(const Tensor& x, const Tensor& weight = {
 WICK_API Tensor rope(const Tensor& x, const Tensor& cos, const Tensor& sin);
 /// The same with pairs (2i, 2i + 1). Shapes, dtypes, class and errors of rope.
 WICK_API Tensor rope_interleaved(const Tensor& x, const Tensor& cos, const Tensor& sin);
+/// Which keys a query sees in attention, and how scores are shaped.
+struct AttentionOptions {
+  std::optional<float> scale = {};  ///< times q·k; none: 1 / sqrt(d)
+  bool causal = false;              ///< query i sees keys j <= i + (keys - queries)
+  int64_t window = 0;               ///< > 0: and j > i + (keys - queries) - window
+  float soft_cap = 0.0f;            ///< > 0: score = cap * tanh(score / cap), before masks
+};
 /// softmax(scale · q kᵀ + bias) v with grouped heads. q [b, h, m, d], k [b, g, n, d], v [b, g, n,
 /// e] → [b, h, m, e]; h is a multiple of g. mask broadcasts to [b, h, m, n]: f32 is added, where
 /// bool or u8 is 0 a key isn't seen; slopes [h] f32 times (j − i − (n − m)) are added (ALiBi);
@@ -323,7 +331,7 @@ WICK_API Tensor rope_interleaved(const Tensor& x, const Tensor& cos, const Tenso
 /// v share one. Class tree. Errors: sizes that don't fit. Source: Vaswani et al., "Attention Is All
 /// You Need", 2017; Press et al., "Train Short, Test Long", 2022 (ALiBi).
 WICK_API Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
-                          const AttentionParams& params, const Tensor& mask = {},
+                          const AttentionOptions& options = {}, const Tensor& mask = {},
                           const Tensor& slopes = {});
 /// Attention of sequences that lie one behind another. q [t, h, d], k [s, g, d], v [s, g, e] →
 /// [t, h, e]; sequence i has the queries [query_starts[i], query_starts[i + 1]) and the keys of
@@ -332,7 +340,8 @@ WICK_API Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
 WICK_API Tensor attention_of_lengths(const Tensor& q, const Tensor& k, const Tensor& v,
                                      std::span<const int64_t> query_starts,
                                      std::span<const int64_t> key_starts,
-                                     const AttentionParams& params, const Tensor& slopes = {});
+                                     const AttentionOptions& options = {},
+                                     const Tensor& slopes = {});
 /// Attention to keys and values in pages, read where they lie. q [b, h, m, d], key_pages [p, g,
 /// size, d], value_pages [p, g, size, e], tables of page numbers [b, n] (an id dtype), lengths u32
 /// [b]: the keys of each sequence → [b, h, m, e]. dtypes, class and errors of attention; a length
@@ -340,7 +349,7 @@ WICK_API Tensor attention_of_lengths(const Tensor& q, const Tensor& k, const Ten
 /// With gradients the pages are gathered first. Source: Kwon et al., "PagedAttention", 2023.
 WICK_API Tensor attention_of_pages(const Tensor& q, const Tensor& key_pages,
                                    const Tensor& value_pages, const Tensor& tables,
-                                   const Tensor& lengths, const AttentionParams& params,
+                                   const Tensor& lengths, const AttentionOptions& options = {},
                                    const Tensor& slopes = {});
 /// Writes rows [t, g, d] to pages [p, g, size, d], where attention_of_pages reads them: row i
 /// belongs to sequence i / (t / b) and goes to its position positions[i]; tables u32 [b, n] name

@@ -9,30 +9,24 @@
 
 #include "wick/backend/view.h"
 #include "wick/base/export.h"
+#include "wick/base/list_of.h"
 #include "wick/tensor/tensor.h"
 
 namespace wick {
 
 /// A view with dims (none named: all) running backwards; nothing is copied. Any shape, kept. All
 /// ten real dtypes. Class exact. Errors: a dim out of range or named twice.
-WICK_API Tensor flip(const Tensor& x, std::span<const int> dims = {});
-inline Tensor flip(const Tensor& x, int dim) { return flip(x, std::span<const int>(&dim, 1)); }
+WICK_API Tensor flip(const Tensor& x, ListOf<int> dims = {});
 
 /// Elements moved on by `shifts` along `dims`, one shift a dim; what leaves at an end comes back at
 /// the other. Any shape, kept. All ten real dtypes. Class exact. Errors: other numbers of shifts
 /// and dims, a dim out of range or named twice.
-WICK_API Tensor roll(const Tensor& x, std::span<const int64_t> shifts, std::span<const int> dims);
-inline Tensor roll(const Tensor& x, int64_t shift, int dim) {
-  return roll(x, std::span<const int64_t>(&shift, 1), std::span<const int>(&dim, 1));
-}
+WICK_API Tensor roll(const Tensor& x, ListOf<int64_t> shifts, ListOf<int> dims);
 
 /// x laid out counts[d] times along each dim. counts for the last dims, or for more than x has:
 /// → [.., size · count, ..]. All ten real dtypes, kept. Class exact. Errors: a negative count, more
 /// than 8 dims, too many elements.
-WICK_API Tensor repeat(const Tensor& x, std::span<const int64_t> counts);
-inline Tensor repeat(const Tensor& x, std::initializer_list<int64_t> counts) {
-  return repeat(x, std::span(counts.begin(), counts.size()));
-}
+WICK_API Tensor repeat(const Tensor& x, ListOf<int64_t> counts);
 
 enum class PadMode : uint8_t {
   constant,   ///< a value
@@ -46,12 +40,8 @@ struct Padding {
 /// x with elements around it in its last dims, in their order: {{1, 1}, {0, 2}} is for dims -2 and
 /// -1. All ten real dtypes, kept; `value` is converted as by cast. Class exact. Errors: more dims
 /// than x has, negative padding, reflecting by a size or more, replicating nothing.
-WICK_API Tensor pad(const Tensor& x, std::span<const Padding> padding,
-                    PadMode mode = PadMode::constant, Scalar value = 0);
-inline Tensor pad(const Tensor& x, std::initializer_list<Padding> padding,
-                  PadMode mode = PadMode::constant, Scalar value = 0) {
-  return pad(x, std::span(padding.begin(), padding.size()), mode, value);
-}
+WICK_API Tensor pad(const Tensor& x, ListOf<Padding> padding, PadMode mode = PadMode::constant,
+                    Scalar value = 0);
 
 /// The lower (upper) triangle of matrices: elements [.., i, j] with j - i <= diagonal (>=); the
 /// others are 0. [.., m, n], kept. All ten real dtypes, kept. Class exact. Errors: a rank below 2.
