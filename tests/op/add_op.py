@@ -32,18 +32,26 @@ WICK_FN T softsign(T x) {
 ]
 
 
-def main():
-    source, overlay = (pathlib.Path(p) for p in sys.argv[1:])
-    for name, anchor, added in PLACES:
+def add(places, source, overlay):
+    """Writes each file of `places` with what is added to it."""
+    for name in dict.fromkeys(place[0] for place in places):
         lines = (source / name).read_text(encoding="utf-8").splitlines(keepends=True)
-        at = [i for i, line in enumerate(lines) if line.startswith(anchor)]
-        if len(at) != 1:
-            sys.exit(f"add_op: {name}: {len(at)} lines begin with {anchor!r}, not one")
-        # Comments belong to what follows them.
-        where = at[0] if anchor.startswith("///") else at[0] + 1
+        for _, anchor, added in (place for place in places if place[0] == name):
+            at = [i for i, line in enumerate(lines) if line.startswith(anchor)]
+            if len(at) != 1:
+                sys.exit(f"{name}: {len(at)} lines begin with {anchor!r}, not one")
+            # Comments belong to what follows them; a row ends with a bracket.
+            where = at[0] if anchor.startswith("///") else at[0] + 1
+            while name.endswith(".def") and not lines[where - 1].rstrip().endswith(")"):
+                where += 1
+            lines.insert(where, added)
         path = overlay / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("".join(lines[:where]) + added + "".join(lines[where:]), encoding="utf-8")
+        path.write_text("".join(lines), encoding="utf-8")
+
+
+def main():
+    add(PLACES, *(pathlib.Path(p) for p in sys.argv[1:]))
 
 
 if __name__ == "__main__":
