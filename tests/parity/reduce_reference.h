@@ -61,12 +61,14 @@ inline uint64_t reduce_group(Op op, DType dtype, std::span<const uint64_t> x) {
     using A = decltype(zero);
     std::vector<A> values;
     for (uint64_t v : x) values.push_back(static_cast<A>(decode(dtype, v)));
-    A y;
+    A y = 0;
     if (op == Op::sum || op == Op::mean) {
       y = ordered_sum<A>(values);
       if (op == Op::mean) y = y / static_cast<A>(values.size());
     } else if (op == Op::prod) {
       y = ordered_product<A>(values);
+    } else if (op != Op::max && op != Op::min) {
+      ADD_FAILURE() << name(op) << " has no reference";
     } else {
       y = values[0];
       for (A v : values) y = op == Op::max ? math::maximum(y, v) : math::minimum(y, v);

@@ -167,12 +167,10 @@ void check_arg(Op op, DType dtype) {
 }
 
 const bool added = [] {
-  for (Op op : {Op::sum, Op::prod, Op::mean, Op::max, Op::min}) {
-    add_rows(op, [=](DType dtype) { check_reduce(op, dtype); });
-  }
-  for (Op op : {Op::argmax, Op::argmin}) {
-    add_rows(op, [=](DType dtype) { check_arg(op, dtype); });
-  }
+#define WICK_REDUCE(name, ...) \
+  add_rows(Op::name, [](DType dtype) { check_reduce(Op::name, dtype); });
+#define WICK_ARG(name, ...) add_rows(Op::name, [](DType dtype) { check_arg(Op::name, dtype); });
+#include "wick/op/ops.def"
   return true;
 }();
 

@@ -30,6 +30,9 @@ RuleFunction avg_pool2d_rule, conv2d_rule, conv_transpose2d_rule, max_pool2d_rul
 RuleFunction avg_pool2d_grad_rule, conv2d_weight_rule, max_pool2d_grad_rule,
     upsample_bilinear2d_grad_rule, upsample_nearest2d_grad_rule;
 
+/// The gradient of a reduction's result, with the reduced dims as sizes of 1.
+Tensor kept_grad(const Vjp& v);
+
 inline Tensor times(const Tensor& x, double by) { return affine(x, by, 0.0); }
 inline Tensor plus(const Tensor& x, double more) { return affine(x, 1.0, more); }
 /// 1 − x.

@@ -17,8 +17,6 @@ Shape kept_shape(const Vjp& v) {
   return shape;
 }
 
-Tensor with_reduced_dims(const Vjp& v, const Tensor& t) { return t.reshape(kept_shape(v)); }
-
 /// A vector [c] reshaped to broadcast to x [b, c, ..].
 Tensor by_channel(const Tensor& vector, const Tensor& x) {
   std::vector<int64_t> sizes(static_cast<size_t>(x.rank() - 1), 1);
@@ -32,18 +30,20 @@ Tensor sum_by_channel(const Tensor& x, const Tensor& like) {
 
 }  // namespace
 
-void sum_rule(const Vjp& v) { v.to_x(with_reduced_dims(v, v.grad()).broadcast_to(v.x().shape())); }
+Tensor kept_grad(const Vjp& v) { return v.grad().reshape(kept_shape(v)); }
+
+void sum_rule(const Vjp& v) { v.to_x(kept_grad(v).broadcast_to(v.x().shape())); }
 
 void mean_rule(const Vjp& v) {
   const auto n = static_cast<double>(v.x().elems()) / static_cast<double>(v.grad().elems());
-  v.to_x(times(with_reduced_dims(v, v.grad()), 1 / n).broadcast_to(v.x().shape()));
+  v.to_x(times(kept_grad(v), 1 / n).broadcast_to(v.x().shape()));
 }
 
 /// max and min: elements equal to the result share its gradient evenly.
 void best_rule(const Vjp& v) {
   const Shape kept = kept_shape(v);
   const Tensor is_best = eq(v.x().detach(), v.y().detach().reshape(kept)).to(v.x().dtype());
-  v.to_x(v.grad().reshape(kept) * (is_best / sum_to(is_best, kept)));
+  v.to_x(kept_grad(v) * (is_best / sum_to(is_best, kept)));
 }
 
 namespace {

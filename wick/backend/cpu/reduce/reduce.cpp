@@ -215,16 +215,13 @@ void CpuBackend::reduce(Op op, const View& out, const ConstView& in, uint32_t di
   if (y.elems() == 0) return;
   const ReduceKernels& table = kernels(isa_);
   const auto dtype = static_cast<size_t>(in.dtype);
-  const auto kind = static_cast<size_t>(op == Op::max    ? Reduction::max
-                                        : op == Op::min  ? Reduction::min
-                                        : op == Op::prod ? Reduction::product
-                                                         : Reduction::sum);
+  const auto kind = static_cast<size_t>(reduction_of(op));
   const bool is_best = op == Op::max || op == Op::min;
   Plan plan;
   plan.chunk = table.chunk[kind][dtype];
   plan.columns = table.columns[kind][dtype];
   plan.join = table.join[kind][dtype];
-  plan.finish = table.finish[is_best ? 1 : 0][dtype];
+  plan.finish = table.finish[kind][dtype];
   plan.elem_bytes = static_cast<size_t>(bytes_of(in.dtype, 1));
   plan.partial_bytes =
       is_float(in.dtype) || !is_best ? std::max<size_t>(plan.elem_bytes, 4) : plan.elem_bytes;
@@ -245,20 +242,9 @@ void CpuBackend::reduce(Op op, const View& out, const ConstView& in, uint32_t di
   plan.chunks = (plan.n + kReduceChunk - 1) / kReduceChunk;
   if (op == Op::mean) plan.divisor = static_cast<double>(plan.n);
   if (plan.n == 0) {
-    // The sum of nothing is 0, its mean 0 / 0, its product 1: as a double, a float or an integer.
-    // The layers above refuse max and min.
+    // The identity: of a mean 0 / 0. The layers above refuse max and min.
     double nothing = 0;
-    if (op == Op::prod) {
-      const float one = 1;
-      const uint64_t whole = 1;
-      if (in.dtype == DType::f64) {
-        nothing = 1;
-      } else if (is_float(in.dtype)) {
-        std::memcpy(&nothing, &one, sizeof one);
-      } else {
-        std::memcpy(&nothing, &whole, sizeof whole);
-      }
-    }
+    table.identity[kind][dtype](&nothing);
     plan.kept = Walk<2>({y.offset(), 0});
     for (int d = 0; d < y.rank(); ++d) plan.kept.add(y.shape()[d], {y.stride(d), 0});
     for (int64_t i = 0; i < plan.kept.total(); ++i) {

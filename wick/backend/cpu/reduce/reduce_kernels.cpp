@@ -4,6 +4,7 @@
 
 #include "wick/backend/cpu/lanes.h"
 #include "wick/backend/cpu/storage_type.h"
+#include "wick/math/reducers.h"
 
 // Partial results of reductions: rows (a chunk of one output) and columns (a chunk of many
 // neighbouring outputs). Both follow the row sum of docs/design/numerics/reduce.md, so that the
@@ -50,27 +51,31 @@ WICK_FN P to_partial(T x) {
 
 // ---- The operations on partial results. ----
 
-struct Sum {
-  static constexpr int kNeutral = 0;
+/// Ordered ones, of a reducer of wick/math.
+template <class R>
+struct Ordered : R {
   template <class T>
   using Partial = typename PartialSum<T>::Type;
   template <class P>
   static WICK_FN P join(P a, P b) {
-    return a + b;
+    return R::combine(a, b);
+  }
+  /// An element's part.
+  template <class P, class T>
+  static WICK_FN P part(T x) {
+    return R::map(to_partial<P>(x));
   }
 };
 
-struct Product {
-  static constexpr int kNeutral = 1;
-  template <class T>
-  using Partial = typename PartialSum<T>::Type;
+/// What is largest or smallest is so in any order, and the result as it is.
+struct InAnyOrder {
   template <class P>
-  static WICK_FN P join(P a, P b) {
-    return a * b;
+  static WICK_FN P finish(P a) {
+    return a;
   }
 };
 
-struct Max {
+struct Max : InAnyOrder {
   static constexpr bool kLargest = true;
   template <class T>
   using Partial = typename PartialBest<T>::Type;
@@ -84,7 +89,7 @@ struct Max {
   }
 };
 
-struct Min {
+struct Min : InAnyOrder {
   static constexpr bool kLargest = false;
   template <class T>
   using Partial = typename PartialBest<T>::Type;
@@ -181,43 +186,42 @@ WICK_FN const T* contiguous(const T* x, int64_t step, int64_t n, T* scratch) {
   return scratch;
 }
 
-/// A chunk's sum: the row sum's order for floats; integers have only one sum.
-template <class T>
-void sum_chunk(const void* data, int64_t step, int64_t n, void* result) {
-  using P = Sum::Partial<T>;
+/// A chunk in the row sum's order, with the reducer's identity in place of 0; sums by vectors.
+/// Integers have only one result in any order.
+template <class Op, class T>
+void ordered_chunk(const void* data, int64_t step, int64_t n, void* result) {
+  using P = typename Op::template Partial<T>;
   T scratch[kReduceChunk];
   const T* x = contiguous(static_cast<const T*>(data), step, n, scratch);
-  P sum;
-  if constexpr (kIsFloat<T>) {
-    sum = chunk_sum(x, n, [](auto v) { return v; });
+  if constexpr (std::is_same_v<Op, Ordered<math::Sum>>) {
+    P sum;
+    if constexpr (kIsFloat<T>) {
+      sum = chunk_sum(x, n, [](auto v) { return v; });
+    } else {
+      sum = 0;
+      for (int64_t i = 0; i < n; ++i) sum += static_cast<P>(x[i]);
+    }
+    *static_cast<P*>(result) = sum;
   } else {
-    sum = 0;
-    for (int64_t i = 0; i < n; ++i) sum += static_cast<P>(x[i]);
+    P acc[kSumAccumulators];
+    for (P& a : acc) a = Op::template identity<P>();
+    int64_t i = 0;
+    for (; i + kSumAccumulators <= n; i += kSumAccumulators) {
+      for (int64_t a = 0; a < kSumAccumulators; ++a) {
+        acc[a] = Op::join(acc[a], Op::template part<P>(x[i + a]));
+      }
+    }
+    for (int64_t a = 0; i + a < n; ++a) acc[a] = Op::join(acc[a], Op::template part<P>(x[i + a]));
+    P lane[32];
+    for (int l = 0; l < 32; ++l) {
+      lane[l] =
+          Op::join(Op::join(acc[4 * l], acc[4 * l + 1]), Op::join(acc[4 * l + 2], acc[4 * l + 3]));
+    }
+    for (int distance = 16; distance > 0; distance /= 2) {
+      for (int l = 0; l < distance; ++l) lane[l] = Op::join(lane[l], lane[l + distance]);
+    }
+    *static_cast<P*>(result) = lane[0];
   }
-  *static_cast<P*>(result) = sum;
-}
-
-/// A chunk's product: the row sum's order, with products in place of sums and 1 in place of 0.
-template <class T>
-void product_chunk(const void* data, int64_t step, int64_t n, void* result) {
-  using P = Product::Partial<T>;
-  T scratch[kReduceChunk];
-  const T* x = contiguous(static_cast<const T*>(data), step, n, scratch);
-  P acc[kSumAccumulators];
-  for (P& a : acc) a = P{1};
-  int64_t i = 0;
-  for (; i + kSumAccumulators <= n; i += kSumAccumulators) {
-    for (int64_t a = 0; a < kSumAccumulators; ++a) acc[a] = acc[a] * to_partial<P>(x[i + a]);
-  }
-  for (int64_t a = 0; i + a < n; ++a) acc[a] = acc[a] * to_partial<P>(x[i + a]);
-  P lane[32];
-  for (int l = 0; l < 32; ++l) {
-    lane[l] = (acc[4 * l] * acc[4 * l + 1]) * (acc[4 * l + 2] * acc[4 * l + 3]);
-  }
-  for (int distance = 16; distance > 0; distance /= 2) {
-    for (int l = 0; l < distance; ++l) lane[l] = lane[l] * lane[l + distance];
-  }
-  *static_cast<P*>(result) = lane[0];
 }
 
 /// A chunk's largest or smallest element: exact, so in any order. Both are kept of floats, because
@@ -264,14 +268,14 @@ WICK_FN void prefetch_row(const T* row, int64_t width) {
 constexpr int64_t kAhead = 4;  // rows joined at once, and asked for ahead
 
 /// into[i] = into[i] + row0[i] + row1[i] ..., left to right, for R rows at once: that keeps several
-/// streams from memory under way. Or products.
+/// streams from memory under way. Or what another reducer combines.
 template <class Op, int R, class T, class P>
 WICK_FN void add_rows(P* __restrict into, const T* x, const int64_t* rows, int64_t width) {
   const T* row[R];
   for (int r = 0; r < R; ++r) row[r] = x + rows[r];
   for (int64_t i = 0; i < width; ++i) {
     P v = into[i];
-    for (int r = 0; r < R; ++r) v = Op::join(v, to_partial<P>(row[r][i]));
+    for (int r = 0; r < R; ++r) v = Op::join(v, Op::template part<P>(row[r][i]));
     into[i] = v;
   }
 }
@@ -325,11 +329,12 @@ struct ColumnSum {
     }
   }
 
-  /// Accumulator `a` of every column: rows a, a + 128, ... from +0 (or 1) on. False if it has none.
+  /// Accumulator `a` of every column: rows a, a + 128, ... from the identity on. False if it has
+  /// none.
   WICK_FN bool accumulator(int64_t a, P* into) {
     if (a >= n) return false;
     const int64_t count = (n - a + kSumAccumulators - 1) / kSumAccumulators;
-    for (int64_t i = 0; i < width; ++i) into[i] = P{Op::kNeutral};
+    for (int64_t i = 0; i < width; ++i) into[i] = Op::template identity<P>();
     add_all_rows<Op>(into, x, order + done, count, n - done, width);
     done += count;
     return true;
@@ -339,7 +344,7 @@ struct ColumnSum {
     for (int64_t i = 0; i < width; ++i) into[i] = Op::join(into[i], from[i]);
   }
 
-  /// Lane l: (a0 + a1) + (a2 + a3) of its accumulators. Absent ones are +0 (or 1) and change
+  /// Lane l: (a0 + a1) + (a2 + a3) of its accumulators. Absent ones are the identity and change
   /// nothing.
   __attribute__((noinline)) bool lane(int64_t l, P* into) {
     P *a = buffer[5], *b = buffer[6];
@@ -361,14 +366,15 @@ struct ColumnSum {
 };
 
 template <class Op, class T>
-void sum_columns(const void* data, const int64_t* rows, int64_t n, int64_t width, void* results) {
+void ordered_columns(const void* data, const int64_t* rows, int64_t n, int64_t width,
+                     void* results) {
   using P = typename Op::template Partial<T>;
   auto* sums = static_cast<P*>(results);
   if constexpr (kIsFloat<T>) {
     ColumnSum<Op, T> columns(static_cast<const T*>(data), rows, n, width);
     columns.node(0, 1, 0, sums);
   } else {
-    for (int64_t i = 0; i < width; ++i) sums[i] = Op::kNeutral;
+    for (int64_t i = 0; i < width; ++i) sums[i] = Op::template identity<P>();
     add_all_rows<Op>(sums, static_cast<const T*>(data), rows, n, n, width);
   }
 }
@@ -426,7 +432,7 @@ template <class Op, class T>
 void finish(const void* results, int64_t count, double divisor, void* y, int64_t step) {
   using P = typename Op::template Partial<T>;
   for (int64_t i = 0; i < count; ++i) {
-    const P r = static_cast<const P*>(results)[i];
+    const P r = Op::finish(static_cast<const P*>(results)[i]);
     T* to = static_cast<T*>(y) + i * step;
     if constexpr (kIsFloat<T>) {
       *to = narrow<T>(divisor == 1.0 ? r : r / static_cast<P>(divisor));
@@ -434,6 +440,13 @@ void finish(const void* results, int64_t count, double divisor, void* y, int64_t
       *to = static_cast<T>(r);
     }
   }
+}
+
+/// The partial result of no elements.
+template <class Op, class T>
+void identity(void* result) {
+  using P = typename Op::template Partial<T>;
+  *static_cast<P*>(result) = Op::template identity<P>();
 }
 
 // ---- Index of the largest or smallest. Elements come in blocks: a block gives its highest and
@@ -536,24 +549,27 @@ constexpr void add_dtype(ReduceKernels& table) {
   if constexpr (!is_block(kDType)) {
     using T = Storage<kDType>;
     constexpr auto d = static_cast<int>(kDType);
-    constexpr auto kSum = static_cast<int>(Reduction::sum);
-    constexpr auto kProduct = static_cast<int>(Reduction::product);
-    constexpr auto kMax = static_cast<int>(Reduction::max);
-    constexpr auto kMin = static_cast<int>(Reduction::min);
-    table.chunk[kSum][d] = sum_chunk<T>;
-    table.chunk[kProduct][d] = product_chunk<T>;
-    table.columns[kProduct][d] = sum_columns<Product, T>;
-    table.join[kProduct][d] = join<Product, T>;
-    table.chunk[kMax][d] = best_chunk<Max, T>;
-    table.chunk[kMin][d] = best_chunk<Min, T>;
-    table.columns[kSum][d] = sum_columns<Sum, T>;
-    table.columns[kMax][d] = best_columns<Max, T>;
-    table.columns[kMin][d] = best_columns<Min, T>;
-    table.join[kSum][d] = join<Sum, T>;
-    table.join[kMax][d] = join<Max, T>;
-    table.join[kMin][d] = join<Min, T>;
-    table.finish[0][d] = finish<Sum, T>;
-    table.finish[1][d] = finish<Max, T>;
+#define WICK_REDUCER(op, reducer)                          \
+  {                                                        \
+    using R = Ordered<math::reducer>;                      \
+    constexpr auto kind = static_cast<int>(Reduction::op); \
+    table.chunk[kind][d] = ordered_chunk<R, T>;            \
+    table.columns[kind][d] = ordered_columns<R, T>;        \
+    table.join[kind][d] = join<R, T>;                      \
+    table.finish[kind][d] = finish<R, T>;                  \
+    table.identity[kind][d] = identity<R, T>;              \
+  }
+    WICK_REDUCERS(WICK_REDUCER)
+#undef WICK_REDUCER
+    const auto best = [&]<class Op>(Op, Reduction of) {
+      const auto kind = static_cast<int>(of);
+      table.chunk[kind][d] = best_chunk<Op, T>;
+      table.columns[kind][d] = best_columns<Op, T>;
+      table.join[kind][d] = join<Op, T>;
+      table.finish[kind][d] = finish<Op, T>;
+    };
+    best(Max{}, Reduction::max);
+    best(Min{}, Reduction::min);
     table.arg[d] = arg<T>;
     table.arg_columns[d] = arg_columns<T>;
   }

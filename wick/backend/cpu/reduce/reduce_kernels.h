@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "wick/backend/cpu/isa.h"
+#include "wick/math/reducers.h"
 #include "wick/op/op.h"
 
 namespace wick::cpu {
@@ -14,12 +15,36 @@ inline constexpr int64_t kReduceChunk = 4096;
 inline constexpr int64_t kReduceColumns = 512;
 inline constexpr int64_t kBestColumns = 2048;
 
-enum class Reduction : unsigned char { sum, product, max, min };
-inline constexpr int kReductions = 4;
+/// The ops that have a reducer, and those of the best element.
+enum class Reduction : unsigned char {
+#define WICK_REDUCER(op, reducer) op,
+  WICK_REDUCERS(WICK_REDUCER)
+#undef WICK_REDUCER
+      max,
+  min,
+  count,
+};
+inline constexpr int kReductions = static_cast<int>(Reduction::count);
+/// Which one an op is; a mean is a sum whose result is divided.
+constexpr Reduction reduction_of(Op op) {
+  switch (op) {
+#define WICK_REDUCER(op, reducer) \
+  case Op::op:                    \
+    return Reduction::op;
+    WICK_REDUCERS(WICK_REDUCER)
+#undef WICK_REDUCER
+    case Op::max:
+      return Reduction::max;
+    case Op::min:
+      return Reduction::min;
+    default:
+      return Reduction::sum;
+  }
+}
 
 /// Tables are indexed by dtype. Partial results are of the accumulator type: float for floats up to
-/// 32 bits, double for f64; sums of integers are uint32_t, of i64 uint64_t; the largest or smallest
-/// integer has its own type. Products are as sums.
+/// 32 bits, double for f64; those of integers are uint32_t, of i64 uint64_t; the largest or
+/// smallest integer has its own type.
 struct ReduceKernels {
   /// Reduces n <= kReduceChunk elements, `step` elements apart, into one partial result.
   using Chunk = void (*)(const void* x, int64_t step, int64_t n, void* result);
@@ -32,6 +57,8 @@ struct ReduceKernels {
   /// Partial results to elements of the dtype, `step` apart; a mean's are divided by `divisor`.
   using Finish = void (*)(const void* results, int64_t count, double divisor, void* y,
                           int64_t step);
+  /// The partial result of no elements.
+  using Identity = void (*)(void* result);
   /// Index of the best of n elements.
   using Arg = int64_t (*)(const void* x, int64_t step, int64_t n, bool largest);
   /// The same for `width` <= kBestColumns neighbouring columns, rows `row_step` apart.
@@ -40,7 +67,8 @@ struct ReduceKernels {
   Chunk chunk[kReductions][kRealDTypeCount];  // Reduction, dtype
   Columns columns[kReductions][kRealDTypeCount];
   Join join[kReductions][kRealDTypeCount];
-  Finish finish[2][kRealDTypeCount];  // sums, products and means; max and min
+  Finish finish[kReductions][kRealDTypeCount];
+  Identity identity[kReductions][kRealDTypeCount];  // null: max and min have none
   Arg arg[kRealDTypeCount];
   ArgColumns arg_columns[kRealDTypeCount];
 };
@@ -49,14 +77,12 @@ struct ReduceKernels {
 constexpr bool complete(const ReduceKernels& table) {
   static_assert(info(Op::sum).dtypes == dtypes::kAny && info(Op::prod).dtypes == dtypes::kAny &&
                 info(Op::max).dtypes == dtypes::kAny && info(Op::min).dtypes == dtypes::kAny &&
-                info(Op::argmax).dtypes == dtypes::kAny &&
-                info(Op::argmin).dtypes == dtypes::kAny);
+                info(Op::argmax).dtypes == dtypes::kAny && info(Op::argmin).dtypes == dtypes::kAny);
   for (int d = 0; d < kRealDTypeCount; ++d) {
     for (int kind = 0; kind < kReductions; ++kind) {
       if (table.chunk[kind][d] == nullptr || table.columns[kind][d] == nullptr) return false;
-      if (table.join[kind][d] == nullptr) return false;
+      if (table.join[kind][d] == nullptr || table.finish[kind][d] == nullptr) return false;
     }
-    if (table.finish[0][d] == nullptr || table.finish[1][d] == nullptr) return false;
     if (table.arg[d] == nullptr || table.arg_columns[d] == nullptr) return false;
   }
   return true;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "wick/backend/gpu/kernels/linear/decoded_call.h"
 #include "wick/backend/gpu/layout/space.h"
 #include "wick/backend/gpu/linear/quantized_weight.h"
 
@@ -12,10 +13,6 @@ struct DecodedWeight final : PreparedWeight {
   DecodedWeight(Gpu& gpu, size_t size) : memory(gpu, size) {}
   Scratch memory;
 };
-
-// As in kernels/linear/decoded.gpu. Where there are more columns than a few groups take, tiles are
-// faster.
-constexpr int64_t kFewRows = 16, kFewColumns = 8, kSide = 64;
 
 }  // namespace
 
@@ -50,14 +47,15 @@ void linear_decoded(Gpu& gpu, const View& out, const ConstView& x, const Prepare
   if (out.layout.elems() == 0) return;
   const auto& w = static_cast<const DecodedWeight&>(weight);
   const int64_t columns = out.layout.elems() / w.n;
-  const bool few = columns <= kFewColumns;
-  const auto groups = [](int64_t all, int64_t each) {
-    return static_cast<unsigned>(divide_up(all, each));
+  // Of more columns than a few groups take tiles are faster.
+  const bool few = columns <= int64_t{kFewColumns};
+  const auto groups = [](int64_t all, uint32_t each) {
+    return static_cast<unsigned>(divide_up(all, int64_t{each}));
   };
   Grid grid;
   grid.early = true;
-  grid.groups[0] = groups(w.n, few ? kFewRows : kSide);
-  grid.groups[1] = groups(columns, few ? kFewColumns : kSide);
+  grid.groups[0] = groups(w.n, few ? kFewRows : kTileSide);
+  grid.groups[1] = groups(columns, few ? kFewColumns : kTileSide);
   gpu.launch("decoded", fmt::format("decoded_{}_{}", few ? "few" : "many", name(w.dtype)), grid,
              linear_out(out, residual), static_cast<const void*>(w.memory.data()),
              static_cast<uint32_t>(w.n), static_cast<uint32_t>(w.k),

@@ -6,17 +6,12 @@
 
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/kernels/linear/blocks_call.h"
+#include "wick/backend/gpu/kernels/norm/norm_call.h"
 #include "wick/backend/gpu/layout/space.h"
 #include "wick/backend/gpu/norm/norm.h"
 
 namespace wick::gpu {
 namespace {
-
-// As in kernels/linear/prologue.gpu.
-struct Spread {
-  int64_t step;
-  uint32_t wide;
-};
 
 constexpr unsigned kItems = 256;
 constexpr int64_t kMostHeld = 16384;  // columns of a row that a group of rms_norm_quantize holds

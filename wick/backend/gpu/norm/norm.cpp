@@ -5,26 +5,11 @@
 #include <algorithm>
 
 #include "wick/backend/gpu/gpu_backend.h"
+#include "wick/backend/gpu/kernels/norm/norm_call.h"
 #include "wick/backend/gpu/reduce/reduce_plan.h"
 
 namespace wick::gpu {
 namespace {
-
-constexpr int64_t kChunk = 4096, kAccumulators = 128;
-constexpr unsigned kColumnItems = 512;
-
-// As in kernels/norm/norm_row.h.
-struct Spread {
-  int64_t step;
-  uint32_t wide;
-};
-
-// As in kernels/norm/norm_lines.gpu.
-struct Weights {
-  const void* data;
-  int64_t step;
-  uint32_t f32;
-};
 
 /// How rows along a dim are spread over items.
 class RowPlan {
@@ -46,12 +31,12 @@ class RowPlan {
   int64_t steps() const { return steps_; }
   /// Whether such a kernel can take them: 16- and 32-bit floats, dense and not too many.
   bool can_be_held() const {
-    return is_dense() && n_ % each() == 0 && items_of(each()) <= kMostItems && n_ <= kChunk << 3 &&
+    return is_dense() && n_ % each() == 0 && items_of(each()) <= kHeldItems && n_ <= kChunk << 3 &&
            is_aligned();
   }
   /// Whether softmax_anywhere can: such floats, wherever rows begin and however many.
   bool can_be_anywhere() const {
-    return is_dense() && n_ > kAccumulators && items_of(each_anywhere()) <= kMostItems &&
+    return is_dense() && n_ > kAccumulators && items_of(each_anywhere()) <= kHeldItems &&
            n_ <= kChunk << 3;
   }
   NormRows spread_anywhere(const Nest<2>& kept, Grid& grid) const {
@@ -107,7 +92,7 @@ class RowPlan {
   }
   /// Each row for so many groups.
   NormRows spread_parts(const Nest<2>& kept, int64_t parts, Grid& grid) const {
-    NormRows rows = spread(kept, each(), kMostItems, 1, grid);
+    NormRows rows = spread(kept, each(), kHeldItems, 1, grid);
     rows.chunks_log = ceil_log(kGroupElems / kChunk);
     grid.items = 1u << (rows.width_log + rows.chunks_log);
     grid.parts = static_cast<unsigned>(parts);
@@ -144,9 +129,8 @@ class RowPlan {
   }
 
  private:
-  static constexpr unsigned kMostItems = 512;
-  // As in kernels/norm/softmax.gpu: elements of a group of those that share a row.
-  static constexpr int64_t kGroupElems = kMostItems / kAccumulators * kChunk, kMostParts = 8;
+  /// Elements of a group of those that share a row.
+  static constexpr int64_t kGroupElems = int64_t{kPartChunks} * kChunk;
 
   /// Whether the packs of an item that holds its rows can be loaded and stored at once.
   bool is_aligned() const {
@@ -157,17 +141,12 @@ class RowPlan {
            out_access_.is_dense();
   }
 
-  /// As in kernels/norm/norm.gpu and softmax.gpu.
-  int64_t each() const {
-    const int64_t elem = bytes_of(in_.dtype, 1);
-    return steps_ == 32 ? std::max<int64_t>(4 / elem, 1) : steps_ == 16 && elem == 4 ? 2 : 4;
-  }
-  /// As in kernels/norm/softmax.gpu.
-  int64_t each_anywhere() const {
-    return steps_ == 32 ? std::max<int64_t>(4 / bytes_of(in_.dtype, 1), 1) : 2;
-  }
+  /// Neighbouring elements of an item.
+  int64_t each() const { return held_each(uint32_t(steps_), elem_bytes()); }
+  int64_t each_anywhere() const { return held_each_anywhere(uint32_t(steps_), elem_bytes()); }
+  uint32_t elem_bytes() const { return static_cast<uint32_t>(bytes_of(in_.dtype, 1)); }
   uint32_t width_log(int64_t each) const {
-    return ceil_log(static_cast<uint64_t>(divide_up(std::min(n_, kAccumulators), each)));
+    return ceil_log(static_cast<uint64_t>(divide_up(std::min(n_, int64_t{kAccumulators}), each)));
   }
   uint32_t chunks_log() const {
     return std::min(ceil_log(static_cast<uint64_t>(divide_up(n_, kChunk))), 3u);
@@ -184,7 +163,7 @@ class RowPlan {
 /// Columns for softmax: as many lanes as the order has for so many rows.
 Columns softmax_columns(const Nest<2>& kept, int64_t n, Grid& grid) {
   Columns c = columns_of(kept, n);
-  c.lanes_log = ceil_log(static_cast<uint64_t>(divide_up(std::min(n, kAccumulators), 4)));
+  c.lanes_log = ceil_log(static_cast<uint64_t>(divide_up(std::min(n, int64_t{kAccumulators}), 4)));
   c.across_log = std::min(ceil_log(c.columns), ceil_log(kColumnItems >> c.lanes_log));
   c.across_log = std::max(c.across_log, 5 - c.lanes_log);
   c.strips = (c.columns + (1u << c.across_log) - 1) >> c.across_log;

@@ -5,22 +5,17 @@
 #include <algorithm>
 
 #include "wick/backend/gpu/gpu_backend.h"
-#include "wick/backend/gpu/on_host.h"
 #include "wick/backend/gpu/reduce/reduce_plan.h"
 
 namespace wick::gpu {
 namespace {
 
-constexpr int64_t kChunk = 4096, kAccumulators = 128, kEach = 4;
-constexpr unsigned kItems = 256, kColumnItems = 512, kJoined = 16, kShortRows = 4, kShortSums = 2;
-constexpr int64_t kFewRows = 4;
-
-/// How sums of a dtype are computed: by which kernels, in what.
+/// How a dtype is reduced in order: by which kernels, in what.
 struct SumType {
   const char* elements;  // what the kernels of rows and columns are called after
   const char* sum;       // those of join.gpu
   uint32_t kind;         // what join.gpu calls the dtype
-  size_t bytes;          // of a sum
+  size_t bytes;          // of a partial result
 };
 
 SumType sum_type(DType dtype) {
@@ -52,12 +47,14 @@ uint64_t enough_columns(const Gpu& gpu) {
   return uint64_t{512} * static_cast<unsigned>(gpu.info.processors);
 }
 
-/// A sum over some dims of a tensor.
+/// A sum, or what another reducer makes, over some dims of a tensor.
 class SumLauncher {
  public:
-  SumLauncher(Gpu& gpu, const View& out, const ConstView& in, const Reduction& reduction,
+  /// op: what the reducer's kernels are called after.
+  SumLauncher(Gpu& gpu, Op op, const View& out, const ConstView& in, const Reduction& reduction,
               double divisor)
       : gpu_(gpu),
+        op_(op),
         out_(out),
         in_(in),
         reduction_(reduction),
@@ -83,12 +80,13 @@ class SumLauncher {
  private:
   void rows(void* y, const void* x, const Nest<2>& kept) const {
     const int64_t n = reduction_.n;
-    const bool dense = reduction_.is_dense(in_.data, in_.dtype, kEach);
+    const bool dense = reduction_.is_dense(in_.data, in_.dtype, kSumEach);
     Rows rows;
     rows.kept = kept;
     rows.n = static_cast<uint64_t>(n);
-    rows.packs = reduction_.has_dense_runs(in_.data, in_.dtype, kEach) ? 1 : 0;
-    rows.width_log = ceil_log(static_cast<uint64_t>(divide_up(std::min(n, kAccumulators), kEach)));
+    rows.packs = reduction_.has_dense_runs(in_.data, in_.dtype, kSumEach) ? 1 : 0;
+    rows.width_log =
+        ceil_log(static_cast<uint64_t>(divide_up(std::min(n, int64_t{kAccumulators}), kSumEach)));
     rows.chunks_log = std::min(ceil_log(static_cast<uint64_t>(divide_up(n, kChunk))), 3u);
     rows.block = static_cast<uint64_t>(kChunk << rows.chunks_log);
     rows.blocks = static_cast<uint32_t>(divide_up(n, kChunk << rows.chunks_log));
@@ -103,7 +101,8 @@ class SumLauncher {
     while (grid.items > least && items < enough * grid.items) grid.items /= 2;
     grid.groups[0] = static_cast<unsigned>((items + grid.items - 1) / grid.items);
     with_parts(y, kept, 1, rows.blocks, [&](void* parts) {
-      gpu_.launch("reduce", fmt::format("sum_{}_{}", dense ? "rows" : "lines", type_.elements),
+      gpu_.launch("reduce",
+                  fmt::format("{}_{}_{}", name(op_), dense ? "rows" : "lines", type_.elements),
                   grid, y, parts, x, rows, line_, divisor_);
     });
   }
@@ -114,8 +113,8 @@ class SumLauncher {
     Columns c = columns_of(kept, reduction_.n);
     c.block = kChunk;
     c.blocks = static_cast<uint32_t>(divide_up(reduction_.n, kChunk));
-    c.lanes_log =
-        ceil_log(static_cast<uint64_t>(divide_up(std::min(reduction_.n, kAccumulators), kEach)));
+    c.lanes_log = ceil_log(
+        static_cast<uint64_t>(divide_up(std::min(reduction_.n, int64_t{kAccumulators}), kSumEach)));
     const auto pieces = static_cast<uint32_t>(divide_up(c.columns, wide ? most : 1));
     // Enough columns to do without lanes side by side.
     if (reduction_.n <= kAccumulators && line_.rank == 1 &&
@@ -123,7 +122,7 @@ class SumLauncher {
       c.lanes_log = 0;
     }
     // An item that takes all lanes has many registers, of which small groups leave fewer unused.
-    const unsigned items = c.lanes_log == 5 ? kColumnItems : c.lanes_log == 0 ? 128 : kItems;
+    const unsigned items = c.lanes_log == 5 ? kColumnItems : c.lanes_log == 0 ? 128 : kRowItems;
     c.across_log = std::min(ceil_log(pieces), ceil_log(items >> c.lanes_log));
     c.across_log = std::max(c.across_log, 5 - c.lanes_log);
     c.strips = (pieces + (1u << c.across_log) - 1) >> c.across_log;
@@ -132,8 +131,8 @@ class SumLauncher {
     grid.groups[0] = c.outer.elems * c.blocks * c.strips;
     with_parts(y, kept, c.columns, c.blocks, [&](void* parts) {
       gpu_.launch("reduce_columns",
-                  fmt::format("sum_{}columns_{}", wide ? "wide_" : "", type_.elements), grid, y,
-                  parts, x, c, line_, divisor_);
+                  fmt::format("{}_{}columns_{}", name(op_), wide ? "wide_" : "", type_.elements),
+                  grid, y, parts, x, c, line_, divisor_);
     });
   }
 
@@ -159,15 +158,16 @@ class SumLauncher {
     parts.blocks_out = std::max((blocks + a_time - 1) / a_time, 1u);
     const bool last = parts.blocks_out == 1;
     const uint64_t items = (uint64_t{kept.elems} * parts.blocks_out) << parts.width_log;
-    Grid grid{{static_cast<unsigned>((items + kItems - 1) / kItems), 1, 1}};
+    Grid grid{{static_cast<unsigned>((items + kRowItems - 1) / kRowItems), 1, 1}};
     grid.early = true;
     const Scratch next(gpu_, last ? 1 : size_t{kept.elems} * parts.blocks_out * type_.bytes);
-    gpu_.launch("join", fmt::format("join_sums_{}", type_.sum), grid, y,
+    gpu_.launch("join", fmt::format("join_{}_{}", name(op_), type_.sum), grid, y,
                 last ? nullptr : next.data(), from, parts, divisor_, type_.kind);
     if (!last) join(y, next.data(), kept, columns, parts.blocks_out);
   }
 
   Gpu& gpu_;
+  const Op op_;
   const View& out_;
   const ConstView& in_;
   const Reduction& reduction_;
@@ -204,17 +204,6 @@ class BestLauncher {
   }
 
  private:
-  // As in kernels/reduce/best.h.
-  struct BestTarget {
-    void* out;
-    uint32_t index, bytes;
-  };
-  template <class K>
-  struct BestParts {
-    K* keys;
-    uint32_t* at;
-  };
-
   template <class K>
   KeyRule<K> rule() const {
     constexpr K kTop = K{1} << (8 * sizeof(K) - 1);
@@ -277,13 +266,14 @@ class BestLauncher {
       rows.packs = 1;
       rows.width_log = std::max(rows.width_log, ceil_log(static_cast<uint64_t>(2 * pack)));
     }
-    int64_t blocks = std::min(divide_up(packs, 8 * kItems), divide_up(8 * processors, kept.elems));
+    int64_t blocks =
+        std::min(divide_up(packs, 8 * kRowItems), divide_up(8 * processors, kept.elems));
     const int64_t a_block = divide_up(packs, blocks);
     blocks = divide_up(packs, a_block);
     rows.block = static_cast<uint64_t>(dense || beside ? a_block * pack : a_block);
     rows.blocks = static_cast<uint32_t>(blocks);
     const uint64_t items = rows.total() << rows.width_log;
-    const unsigned a_group = kItems * (is_short ? kShortRows : 1);
+    const unsigned a_group = kRowItems * (is_short ? kShortBests : 1);
     const Grid grid{{static_cast<unsigned>((items + a_group - 1) / a_group), 1, 1}};
     if (is_short) {
       gpu_.launch("best", fmt::format("best_short_rows_u{}", 8 * elem_), grid, target(y), x, rows,
@@ -320,7 +310,7 @@ class BestLauncher {
     Grid grid;
     grid.items = 1u << (c.lanes_log + c.across_log);
     grid.groups[0] = c.outer.elems * c.blocks * c.strips;
-    if (alone && wide && n <= kFewRows && line_.rank == 1) {
+    if (alone && wide && n <= int64_t{kFewBests} && line_.rank == 1) {
       gpu_.launch("best_columns", fmt::format("best_few_columns_u{}", 8 * elem_), grid, target(y),
                   x, c, line_.stride[0], rule<K>());
       return;
@@ -350,7 +340,7 @@ class BestLauncher {
     parts.blocks = blocks;
     parts.width_log = std::min(ceil_log((blocks + 3) / 4), 8u);
     const uint64_t items = uint64_t{kept.elems} << parts.width_log;
-    Grid grid{{static_cast<unsigned>((items + kItems - 1) / kItems), 1, 1}};
+    Grid grid{{static_cast<unsigned>((items + kRowItems - 1) / kRowItems), 1, 1}};
     grid.early = true;
     gpu_.launch("best", fmt::format("join_best_u{}", 8 * sizeof(K)), grid, target(y), partial,
                 parts, rule<K>());
@@ -370,11 +360,12 @@ class BestLauncher {
 void reduce(Gpu& gpu, Op op, const View& out, const ConstView& in, uint32_t dims) {
   if (out.layout.elems() == 0) return;
   const Reduction reduction(in.layout, out.layout, dims);
-  if (op == Op::sum || op == Op::mean) {
-    const double divisor = op == Op::mean ? static_cast<double>(reduction.n) : 1.0;
-    SumLauncher(gpu, out, in, reduction, divisor).run();
-  } else {
+  if (op == Op::max || op == Op::min) {
     BestLauncher(gpu, out, in, reduction, op == Op::max, false).run();
+  } else if (op == Op::mean) {
+    SumLauncher(gpu, Op::sum, out, in, reduction, static_cast<double>(reduction.n)).run();
+  } else {
+    SumLauncher(gpu, op, out, in, reduction, 1.0).run();
   }
 }
 
@@ -385,10 +376,7 @@ void arg_reduce(Gpu& gpu, Op op, const View& out, const ConstView& in, int dim) 
 }
 
 void GpuBackend::reduce(Op op, const View& out, const ConstView& in, uint32_t dims) {
-  if (op != Op::prod) return gpu::reduce(gpu_, op, out, in, dims);
-  OnHost host(*this);
-  host.cpu().reduce(op, host.out(out), host.in(in), dims);
-  host.finish();
+  gpu::reduce(gpu_, op, out, in, dims);
 }
 
 void GpuBackend::arg_reduce(Op op, const View& out, const ConstView& in, int dim) {

@@ -6,17 +6,12 @@
 
 #include "wick/backend/gpu/kernels/device/element.h"
 #include "wick/backend/gpu/kernels/layout/nest.h"
+#include "wick/backend/gpu/kernels/norm/norm_call.h"
 #include "wick/backend/gpu/kernels/reduce/reduction.h"
 
 namespace wick::gpu {
 
 inline constexpr u32 kFour = 4;
-
-/// Elements `step` apart. wide: side by side, and fours of them aligned to their size.
-struct Spread {
-  i64 step;
-  u32 wide;
-};
 
 template <class T>
 WICK_DEVICE void load_four(float (&y)[kFour], const T* x, u32 c, const Spread& spread) {
@@ -32,16 +27,15 @@ WICK_DEVICE void load_four(float (&y)[kFour], const T* x, u32 c, const Spread& s
 
 /// Chunks of a row at most.
 inline constexpr u32 kRowChunks = 4;
-inline constexpr u32 kRowChunk = 4096, kRowAccumulators = 128;
 
 /// One of a chunk's accumulators: the sum of every 128th of n squares.
 WICK_DEVICE float accumulate(const float* squares, u32 n) {
   float sum = 0;
-  if (n == kRowChunk) {
+  if (n == kChunk) {
 #pragma unroll
-    for (u32 c = 0; c < kRowChunk; c += kRowAccumulators) sum = sum + squares[c];
+    for (u32 c = 0; c < kChunk; c += kAccumulators) sum = sum + squares[c];
   } else {
-    for (u32 c = 0; c < n; c += kRowAccumulators) sum = sum + squares[c];
+    for (u32 c = 0; c < n; c += kAccumulators) sum = sum + squares[c];
   }
   return sum;
 }
@@ -49,14 +43,14 @@ WICK_DEVICE float accumulate(const float* squares, u32 n) {
 /// The sum of a row's squares, which lie in `squares`, in all items. What four neighbouring
 /// accumulators sum to takes the place of the first one's first square.
 WICK_DEVICE float sum_of_squares(float* squares, u32 k) {
-  constexpr u32 kTeams = kRowAccumulators / kTeam;  // of a chunk
-  const u32 chunks = (k + kRowChunk - 1) / kRowChunk;
+  constexpr u32 kTeams = kAccumulators / kTeam;  // of a chunk
+  const u32 chunks = (k + kChunk - 1) / kChunk;
   sync();
   for (u32 part = team(); part < chunks * kTeams; part += items() / kTeam) {
-    const u32 start = part / kTeams * kRowChunk, mine = part % kTeams * kTeam + lane();
-    const u32 n = k - start < kRowChunk ? k - start : kRowChunk;
+    const u32 start = part / kTeams * kChunk, mine = part % kTeams * kTeam + lane();
+    const u32 n = k - start < kChunk ? k - start : kChunk;
     float* from = squares + start + mine;
-    float sum = accumulate(from, n == kRowChunk ? kRowChunk : n > mine ? n - mine : 0);
+    float sum = accumulate(from, n == kChunk ? kChunk : n > mine ? n - mine : 0);
     sum = sum + shuffle_xor<1>(sum);
     sum = sum + shuffle_xor<2>(sum);
     if (lane() % kFour == 0) *from = sum;
@@ -65,7 +59,7 @@ WICK_DEVICE float sum_of_squares(float* squares, u32 k) {
   float t[kRowChunks];
 #pragma unroll
   for (u32 i = 0; i < kRowChunks; ++i) {
-    t[i] = i < chunks ? team_sum(squares[i * kRowChunk + lane() * kFour]) : 0.0f;
+    t[i] = i < chunks ? team_sum(squares[i * kChunk + lane() * kFour]) : 0.0f;
   }
   return (t[0] + t[1]) + (t[2] + t[3]);
 }

@@ -128,34 +128,22 @@ struct Best {
 /// Where an item without elements points.
 inline constexpr u32 kNowhere = ~0u;
 
-/// What is wanted of the best of a result's elements.
-struct BestTarget {
-  void* out;
-  u32 index;  // its index in u32, or else itself
-  u32 bytes;  // of an element
-
-  template <class K>
-  WICK_DEVICE void store(i64 to, const Best<K>& best, const KeyRule<K>& rule) const {
-    if (index != 0) {
-      static_cast<u32*>(out)[to] = best.at;
-      return;
-    }
-    const K bits = bits_of(best.key, rule) >> 8 * (sizeof(K) - bytes);
-    if (bytes == 1) {
-      static_cast<u8*>(out)[to] = static_cast<u8>(bits);
-    } else if (bytes == 2) {
-      static_cast<u16*>(out)[to] = static_cast<u16>(bits);
-    } else {
-      static_cast<K*>(out)[to] = bits;
-    }
-  }
-};
-
-/// Partial results: null where there are none.
+/// Stores the best, or its index.
 template <class K>
-struct BestParts {
-  K* keys;
-  u32* at;
-};
+WICK_DEVICE void store_best(const BestTarget& target, i64 to, const Best<K>& best,
+                            const KeyRule<K>& rule) {
+  if (target.index != 0) {
+    static_cast<u32*>(target.out)[to] = best.at;
+    return;
+  }
+  const K bits = bits_of(best.key, rule) >> 8 * (sizeof(K) - target.bytes);
+  if (target.bytes == 1) {
+    static_cast<u8*>(target.out)[to] = static_cast<u8>(bits);
+  } else if (target.bytes == 2) {
+    static_cast<u16*>(target.out)[to] = static_cast<u16>(bits);
+  } else {
+    static_cast<K*>(target.out)[to] = bits;
+  }
+}
 
 }  // namespace wick::gpu

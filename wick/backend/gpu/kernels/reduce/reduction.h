@@ -6,6 +6,19 @@
 
 namespace wick::gpu {
 
+/// Elements of a chunk of the order (docs/design/numerics/reduce.md), and its accumulators.
+inline constexpr u32 kChunk = 4096, kAccumulators = 128;
+/// Neighbouring accumulators of an item of sums.
+inline constexpr u32 kSumEach = 4;
+/// Items of a group at most: of rows and of join.gpu; of sums of columns.
+inline constexpr u32 kRowItems = 256, kColumnItems = 512;
+/// Short rows of an item: of sums; of the best.
+inline constexpr u32 kShortSums = 2, kShortBests = 4;
+/// Rows of columns that an item of the best takes at once, where there are so few.
+inline constexpr u32 kFewBests = 4;
+/// Partial results that an item of join.gpu takes.
+inline constexpr u32 kJoined = 16;
+
 /// Where an index lies in every operand: Nest::locate in little code, for once an item.
 template <u32 N>
 WICK_FN void locate_once(const Nest<N>& nest, u32 index, i64 (&at)[N]) {
@@ -139,5 +152,30 @@ struct KeyRule {
   TwoOf two = TwoOf::none;
   u32 flip = 0;  // of two numbers the bits that make the best the largest
 };
+
+/// Where the best goes: the number, of `bytes`, or its index in u32.
+struct BestTarget {
+  void* out;
+  u32 index, bytes;
+};
+/// Partial results of the best: keys, and where they were.
+template <class K>
+struct BestParts {
+  K* keys;
+  u32* at;
+};
+
+/// Neighbouring elements of an item that holds some packs of a row, by how many packs and by the
+/// bytes of an element.
+WICK_FN constexpr u32 held_each(u32 steps, u32 bytes) {
+  return steps == 32 ? (bytes < 4 ? 4 / bytes : 1) : steps == 16 && bytes == 4 ? 2 : 4;
+}
+/// The same where rows begin anywhere.
+WICK_FN constexpr u32 held_each_anywhere(u32 steps, u32 bytes) {
+  return steps == 32 ? held_each(steps, bytes) : 2;
+}
+/// Items of a group that holds rows of softmax; chunks of each of the groups that share one, and
+/// how many may.
+inline constexpr u32 kHeldItems = 512, kPartChunks = 4, kMostParts = 8;
 
 }  // namespace wick::gpu

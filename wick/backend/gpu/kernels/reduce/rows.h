@@ -9,10 +9,11 @@
 #include "wick/backend/gpu/kernels/device/device.h"
 #include "wick/backend/gpu/kernels/device/element.h"
 #include "wick/backend/gpu/kernels/reduce/reduction.h"
+#include "wick/math/reducers.h"
 
 namespace wick::gpu {
 
-inline constexpr u32 kChunk = 4096, kAccumulators = 128, kMostChunks = 8;
+inline constexpr u32 kMostChunks = 8;
 
 /// Which row and which elements of it an item has. A row takes 2^width_log items for each of
 /// 2^chunks_log chunks; only rows of at most kEach << width_log elements take less than 128 /
@@ -39,66 +40,72 @@ struct RowPlace {
   }
 };
 
-/// The sum of a row's accumulators, in all of its items. Every item of the group has to come here.
-/// `shared` has room for each item.
-template <u32 kEach, class A>
+/// The sum of a row's accumulators, or what another reducer makes of them, in all of its items.
+/// Every item of the group has to come here. `shared` has room for each item.
+template <class R = math::Sum, u32 kEach, class A>
 WICK_DEVICE A row_sum(const A (&acc)[kEach], const RowPlace<kEach>& place, A* shared) {
+  const auto join = [](A a, A b) WICK_INLINE { return R::combine(a, b); };
   A s;
   if constexpr (kEach == 4) {
-    s = (acc[0] + acc[1]) + (acc[2] + acc[3]);
+    s = join(join(acc[0], acc[1]), join(acc[2], acc[3]));
   } else if constexpr (kEach == 2) {
-    s = acc[0] + acc[1];
-    s = s + shuffle_xor<1>(s);
+    s = join(acc[0], acc[1]);
+    s = join(s, shuffle_xor<1>(s));
   } else {
-    s = acc[0] + shuffle_xor<1>(acc[0]);
-    s = s + shuffle_xor<2>(s);
+    s = join(acc[0], shuffle_xor<1>(acc[0]));
+    s = join(s, shuffle_xor<2>(s));
   }
   // Four accumulators are one lane of the order; from here on its distances 16, 8, 4, 2, 1.
   constexpr u32 kLane = 4 / kEach;
   if (kEach < 4 && place.width > kTeam) {
     shared[item()] = s;
     sync();
-    if constexpr (kEach == 2) s = s + shared[item() ^ 32];
-    if constexpr (kEach == 1)
-      s = (s + shared[item() ^ 64]) + (shared[item() ^ 32] + shared[item() ^ 96]);
+    if constexpr (kEach == 2) s = join(s, shared[item() ^ 32]);
+    if constexpr (kEach == 1) {
+      s = join(join(s, shared[item() ^ 64]), join(shared[item() ^ 32], shared[item() ^ 96]));
+    }
   }
-  if (kLane * 16 < kTeam && place.width > kLane * 16) s = s + shuffle_xor<kLane * 16 % kTeam>(s);
-  if (kLane * 8 < kTeam && place.width > kLane * 8) s = s + shuffle_xor<kLane * 8 % kTeam>(s);
-  if (place.width > kLane * 4) s = s + shuffle_xor<kLane * 4>(s);
-  if (place.width > kLane * 2) s = s + shuffle_xor<kLane * 2>(s);
-  if (place.width > kLane) s = s + shuffle_xor<kLane>(s);
+  if (kLane * 16 < kTeam && place.width > kLane * 16) {
+    s = join(s, shuffle_xor<kLane * 16 % kTeam>(s));
+  }
+  if (kLane * 8 < kTeam && place.width > kLane * 8) s = join(s, shuffle_xor<kLane * 8 % kTeam>(s));
+  if (place.width > kLane * 4) s = join(s, shuffle_xor<kLane * 4>(s));
+  if (place.width > kLane * 2) s = join(s, shuffle_xor<kLane * 2>(s));
+  if (place.width > kLane) s = join(s, shuffle_xor<kLane>(s));
   if (place.chunks == 1) return s;
 
-  // The row sum of the chunks' sums, of which there are at most 8.
+  // The same of the chunks' results, of which there are at most 8.
   sync();
   if (place.first == 0) shared[item() / place.width] = s;
   sync();
   const A* sums = shared + item() / place.width - place.chunk;
   A t[kMostChunks];
 #pragma unroll
-  for (u32 k = 0; k < kMostChunks; ++k) t[k] = k < place.chunks ? sums[k] : A(0);
-  return ((t[0] + t[1]) + (t[2] + t[3])) + ((t[4] + t[5]) + (t[6] + t[7]));
+  for (u32 k = 0; k < kMostChunks; ++k)
+    t[k] = k < place.chunks ? sums[k] : R::template identity<A>();
+  return join(join(join(t[0], t[1]), join(t[2], t[3])), join(join(t[4], t[5]), join(t[6], t[7])));
 }
 
 /// Four lanes of a row of at most 128 elements, of each item: lane k · width past the item's first.
 /// Their sums, and all items', as row_sum has it.
-template <class A>
+template <class R = math::Sum, class A>
 WICK_DEVICE A short_row_sum(const A (&acc)[kShortLanes][4], u32 width) {
+  const auto join = [](A a, A b) WICK_INLINE { return R::combine(a, b); };
   A lane[kShortLanes];
 #pragma unroll
-  for (u32 k = 0; k < kShortLanes; ++k) lane[k] = (acc[k][0] + acc[k][1]) + (acc[k][2] + acc[k][3]);
-  A s = (lane[0] + lane[2]) + (lane[1] + lane[3]);
-  if (width > 4) s = s + shuffle_xor<4>(s);
-  if (width > 2) s = s + shuffle_xor<2>(s);
-  if (width > 1) s = s + shuffle_xor<1>(s);
+  for (u32 k = 0; k < kShortLanes; ++k) {
+    lane[k] = join(join(acc[k][0], acc[k][1]), join(acc[k][2], acc[k][3]));
+  }
+  A s = join(join(lane[0], lane[2]), join(lane[1], lane[3]));
+  if (width > 4) s = join(s, shuffle_xor<4>(s));
+  if (width > 2) s = join(s, shuffle_xor<2>(s));
+  if (width > 1) s = join(s, shuffle_xor<1>(s));
   return s;
 }
 
 /// Neighbouring elements of an item of HeldRows.
 template <u32 kSteps, class T>
-inline constexpr u32 kHeldEach = kSteps == 32                     ? 4 / sizeof(T)
-                                 : kSteps == 16 && sizeof(T) == 4 ? 2
-                                                                  : 4;
+inline constexpr u32 kHeldEach = held_each(kSteps, sizeof(T));
 /// Rows that an item holds: several of few elements.
 template <u32 kSteps>
 inline constexpr u32 kHeldRowsOf = kSteps == 1 ? 2 : 1;

@@ -1,6 +1,6 @@
 #pragma once
 
-// How elements of each dtype are added up: floats in the type that they compute in, integers modulo
+// How elements of each dtype are reduced: floats in the type that they compute in, integers modulo
 // 2^32 or 2^64 by the unsigned type of their width.
 
 #include "wick/backend/gpu/kernels/device/element.h"
@@ -82,14 +82,42 @@ WICK_DEVICE Sum<T> to_sum(const Raw<T, N>& p, u32 i) {
   }
 }
 
-/// A sum, or the mean where the divisor isn't 1, as an element.
-template <class T>
-WICK_DEVICE void store_sum(T* to, Sum<T> sum, double divisor) {
-  if constexpr (kUnsigned<T>) {
-    *to = static_cast<T>(sum);
+/// Element i of a pack as a reducer takes it; the identity where it isn't there.
+template <class R, class A>
+WICK_DEVICE A mapped(A x, bool is_there) {
+  if constexpr (R::kSkipsZeros) {
+    return R::map(x);  // it was read as 0
   } else {
-    if (divisor != 1) sum = sum / static_cast<Sum<T>>(divisor);
-    *to = narrow<T>(sum);
+    return is_there ? R::map(x) : R::template identity<A>();
+  }
+}
+
+/// Accumulators of no elements.
+template <class R, class A, u32 N>
+WICK_DEVICE void clear(A (&acc)[N]) {
+#pragma unroll
+  for (A& a : acc) a = R::template identity<A>();
+}
+
+/// A result, or the mean where the divisor isn't 1, as it is stored.
+template <class R, class T>
+WICK_DEVICE Sum<T> finished(Sum<T> acc, double divisor) {
+  const Sum<T> result = R::finish(acc);
+  if constexpr (kUnsigned<T>) {
+    return result;
+  } else {
+    return divisor != 1 ? result / static_cast<Sum<T>>(divisor) : result;
+  }
+}
+
+/// The same as an element.
+template <class R, class T>
+WICK_DEVICE void store_sum(T* to, Sum<T> acc, double divisor) {
+  const Sum<T> result = finished<R, T>(acc, divisor);
+  if constexpr (kUnsigned<T>) {
+    *to = static_cast<T>(result);
+  } else {
+    *to = narrow<T>(result);
   }
 }
 

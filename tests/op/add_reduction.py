@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""Adds a reduction to copies of the sources, as docs/adding-an-op.md says how: sum_of_squares, with kernels for CPUs and
+GPUs, and its reference in the parity suite. The build of tests/op makes a library of what these copies change and tests
+it.
+
+Usage: add_reduction.py SOURCE_FOLDER OVERLAY_FOLDER"""
+
+import pathlib
+import sys
+
+import add_op
+
+PLACES = [
+    # The row comes last, so that the objects of the tree, whose tables end there, can be linked.
+    ("wick/op/ops.def",
+     "WICK_OP(store_in_pages, ",
+     'WICK_REDUCE(sum_of_squares, Floats, tree, rule, "Sum of x * x; narrow floats accumulate in f32. Empty: 0.")\n'),
+    ("wick/math/reducers.h",
+     "/// Π x.",
+     """/// Σ x².
+struct SumOfSquares : Sum {
+  template <class A>
+  static WICK_FN A map(A x) {
+    return x * x;
+  }
+};
+
+"""),
+    ("wick/math/reducers.h",
+     "#define WICK_REDUCERS(reducer)",
+     "  reducer(sum_of_squares, SumOfSquares) \\\n"),
+    ("wick/tensor/gradients.cpp",
+     "    {Op::sum, {sum_rule}},",
+     "    {Op::sum_of_squares, {WICK_GRADIENT({ v.to_x(kept_grad(v) * times(v.x(), 2)); })}},\n"),
+]
+# What the tests hold it to.
+REFERENCES = [
+    ("tests/parity/reduce_reference.h",
+     "    A y = 0;",
+     """    if (op == Op::sum_of_squares) {
+      for (A& v : values) v = v * v;
+      op = Op::sum;
+    }
+"""),
+]
+MOST_FILES = 5
+
+
+def main():
+    files = {place[0] for place in PLACES}
+    if len(files) > MOST_FILES:
+        sys.exit(f"a reduction takes {len(files)} files: {' '.join(sorted(files))}")
+    add_op.add(PLACES + REFERENCES, *(pathlib.Path(p) for p in sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()
