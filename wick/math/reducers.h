@@ -53,6 +53,10 @@ struct Product {
 };
 
 /// Each row of ops.def that is such a reduction, and its reducer.
-#define WICK_REDUCERS(reducer) reducer(sum, Sum) reducer(prod, Product)
+// clang-format off
+#define WICK_REDUCERS(reducer) \
+  reducer(sum, Sum)            \
+  reducer(prod, Product)
+// clang-format on
 
 }  // namespace wick::math
