@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "python/bindings/axis.h"
 #include "python/bindings/binding.h"
 #include "wick/tensor/tensor.h"
 
@@ -111,12 +112,20 @@ std::string_view item_of(std::string_view type) {
   return bare(type.substr(kSequence.size(), type.size() - kSequence.size() - 1));
 }
 
+/// "ints or None", of the items of a sequence.
+std::string several_of(std::string_view items) {
+  std::vector<std::string_view> words;
+  for (const std::string_view alternative : split(items, '|')) {
+    const std::string_view type = bare(alternative);
+    const auto* const known = std::ranges::find(kWords, type, &Words::type);
+    words.push_back(known == std::end(kWords) ? type : known->many);
+  }
+  return fmt::format("{}", fmt::join(words, " or "));
+}
+
 std::string one_of(std::string_view type) {
   if (const auto item = item_of(type); !item.empty()) {
-    for (const Words& words : kWords) {
-      if (words.type == item) return fmt::format("a sequence of {}", words.many);
-    }
-    return fmt::format("a sequence of {}", item);
+    return fmt::format("a sequence of {}", several_of(item));
   }
   for (const Words& words : kWords) {
     if (words.type == type) return std::string(words.one);
@@ -328,6 +337,27 @@ Misfit misfit(const Signature& s, const std::vector<Argument>& arguments) {
   return worst;
 }
 
+bool names_axis(const Signature& s) {
+  return std::ranges::any_of(s.parameters, [](const Parameter& p) { return p.name == kAxis; });
+}
+
+/// Drops the signatures with `axis` for `dim`, or, if the call names `axis`, those without it.
+void drop_aliases(Call& call) {
+  const auto is_given = [&](std::string_view name) {
+    return std::ranges::any_of(call.arguments, [&](const Argument& a) { return a.name == name; });
+  };
+  if (std::ranges::none_of(call.signatures, names_axis)) return;
+  const bool by_axis = is_given(kAxis) && !is_given(kDim);
+  std::erase_if(call.signatures, [&](const Signature& s) { return names_axis(s) != by_axis; });
+}
+
+/// Whether a call with both names is of a function that takes either.
+bool gives_both_names(const Call& call) {
+  bool dim = false, axis = false;
+  for (const Argument& a : call.arguments) dim |= a.name == kDim, axis |= a.name == kAxis;
+  return dim && axis && std::ranges::any_of(call.signatures, names_axis);
+}
+
 struct Plain {
   PyObject* type;
   std::string text;
@@ -390,7 +420,7 @@ Plain explain(const Call& call) {
 std::optional<Plain> plain_error(const char* text) {
   if (text == nullptr || std::string_view(text).find(kListBegins) == std::string_view::npos)
     return {};
-  const std::optional<Call> call = parse(text);
+  std::optional<Call> call = parse(text);
   if (!call || call->function.empty()) return {};
   const bool is_method = call->signatures.front().is_method;
   if (is_method && call->self.empty()) {
@@ -405,6 +435,12 @@ std::optional<Plain> plain_error(const char* text) {
                  fmt::format("{}: need {} first: not '{}'", call->function,
                              of_tensor ? "a tensor" : "an object of its class", call->self)};
   }
+  if (gives_both_names(*call)) {
+    return Plain{PyExc_TypeError,
+                 fmt::format("{}: dim and axis are two names of one argument: give one of them",
+                             call->function)};
+  }
+  drop_aliases(*call);
   return explain(*call);
 }
 

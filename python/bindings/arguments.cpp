@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <string_view>
 
 #include "wick/base/error.h"
@@ -85,6 +86,28 @@ std::vector<int64_t> IntsArg::get(std::string_view op) const {
   for_each_item(object, op, "need an int or a sequence of ints",
                 [&](nb::handle item) { values.push_back(to_int(item, op)); });
   return values;
+}
+
+std::vector<int64_t> OutputSizeArg::get(const Tensor& x, int dims, std::string_view op) const {
+  std::vector<std::optional<int64_t>> given;
+  const auto add = [&](nb::handle item) {
+    given.push_back(item.is_none() ? std::nullopt : std::optional(to_int(item, op)));
+  };
+  if (object.is_none() || is_int(object)) {
+    add(object);
+  } else {
+    for_each_item(object, op, "need an int, None or a sequence of them", add);
+  }
+  if (given.size() == 1) given.resize(static_cast<size_t>(dims), given[0]);
+  if (given.size() != static_cast<size_t>(dims)) {
+    throw nb::type_error(fmt::format("{}: need one size or {}", op, dims).c_str());
+  }
+  std::vector<int64_t> sizes;
+  for (int d = 0; d < dims; ++d) {
+    const std::optional<int64_t> size = given[static_cast<size_t>(d)];
+    sizes.push_back(size || x.rank() < dims ? size.value_or(1) : x.size(d - dims));
+  }
+  return sizes;
 }
 
 std::vector<int32_t> IdsArg::get(std::string_view op) const {

@@ -79,6 +79,13 @@ struct PaddingArg {
   nb::handle object;
 };
 
+/// The size of an output: one number for all dims or one for each; None: the input's size.
+struct OutputSizeArg {
+  nb::handle object;
+  /// One size a dim of x's last dims; one may stand for all.
+  std::vector<int64_t> get(const Tensor& x, int dims, std::string_view op) const;
+};
+
 /// Token ids: a sequence of whole numbers.
 struct IdsArg {
   nb::handle object;
@@ -208,6 +215,8 @@ WICK_CASTER(DTypeArg, "DType | str", true)
 WICK_CASTER(DeviceArg, "Device | str", true)
 WICK_CASTER(IntsArg, WICK_INTS, true)
 WICK_CASTER(PaddingArg, WICK_INTS " | str", true)
+WICK_CASTER(OutputSizeArg,
+            "typing.SupportsIndex | collections.abc.Sequence[typing.SupportsIndex | None]", true)
 WICK_CASTER(IdsArg, "collections.abc.Sequence[int]", true)
 WICK_CASTER(NumbersArg, "float | collections.abc.Sequence[float]", true)
 WICK_CASTER(WeightArg, "Weight | Tensor", true)

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "python/bindings/arguments.h"
 #include "python/bindings/binding.h"
@@ -10,13 +11,14 @@
 #include "python/bindings/operators.h"
 #include "python/bindings/python.h"
 #include "wick/base/error.h"
+#include "wick/tensor/ops.h"
 
 namespace wick::python {
 namespace {
 
 using namespace nb::literals;
 
-/// Numbers in nested lists and tuples.
+/// Numbers, or tensors and arrays of one shape, in nested lists and tuples.
 class Nested {
  public:
   explicit Nested(nb::handle data) {
@@ -24,7 +26,14 @@ class Nested {
     read(data, 0);
   }
 
-  Tensor make(DTypeArg wanted) const {
+  /// Numbers come on the CPU, tensors on the device `wanted_device` or else on their own.
+  Tensor make(DTypeArg wanted, DeviceArg wanted_device) const {
+    if (!tensors_.empty()) return stacked(wanted, wanted_device);
+    return of_numbers(wanted).to(wanted_device.given() ? wanted_device.get() : Device::cpu());
+  }
+
+ private:
+  Tensor of_numbers(DTypeArg wanted) const {
     const bool integers = all_integers_ && !any_large_ && !floats_.empty();
     const DType dtype =
         wanted.get_or(!integers ? DType::f32 : all_bools_ ? DType::boolean : DType::i64);
@@ -41,7 +50,36 @@ class Nested {
     return Tensor::from(floats_, shape).to(dtype);
   }
 
- private:
+  /// Errors: other shapes; other dtypes or devices, where none is wanted.
+  Tensor stacked(DTypeArg wanted, DeviceArg wanted_device) const {
+    const Tensor& first = tensors_.front();
+    const DType dtype = wanted.get_or(first.dtype());
+    const Device device = wanted_device.given() ? wanted_device.get() : first.device();
+    std::vector<Tensor> parts;
+    for (const Tensor& t : tensors_) {
+      const auto refuse = [&](ErrorKind kind, const char* what, const char* rule) {
+        throw Error(kind, "tensor", what, fmt::format("{} and {}", first.str(), t.str()), rule);
+      };
+      if (is_block(t.dtype())) {
+        throw Error(ErrorKind::type, "tensor", "not for this dtype", t.str());
+      }
+      if (t.shape() != first.shape()) {
+        refuse(ErrorKind::value, "ragged lists", "need one shape everywhere");
+      }
+      if (!wanted.given() && t.dtype() != dtype) {
+        refuse(ErrorKind::type, "dtypes differ", "nothing is promoted: give a dtype");
+      }
+      if (!wanted_device.given() && t.device() != device) {
+        refuse(ErrorKind::value, "devices differ", "give a device");
+      }
+      parts.push_back(t.to(dtype).to(device));
+    }
+    std::vector<int64_t> sizes = sizes_;
+    sizes.insert(sizes.end(), first.shape().dims().begin(), first.shape().dims().end());
+    const Shape shape(sizes);  // its error
+    return unlocked([&] { return stack(parts, 0).reshape(shape); }, parts);
+  }
+
   static bool is_list(nb::handle object) {
     return PyList_Check(object.ptr()) || PyTuple_Check(object.ptr());
   }
@@ -95,13 +133,43 @@ class Nested {
                   "need numbers everywhere");
     }
     if (!caster.from_python(data, 0, nullptr)) {
-      throw nb::type_error(fmt::format("tensor: not a number: '{}': {}", type_text(data),
-                                       nb::isinstance<Tensor>(data)
-                                           ? "use wick.stack"
-                                           : "need numbers, lists of them, an array or a tensor")
-                               .c_str());
+      const bool is_tensor = nb::isinstance<Tensor>(data);
+      // NumPy's complex scalars are arrays of a kind, too.
+      const bool has_items = PySequence_Check(data.ptr()) || nb::hasattr(data, "__dlpack__");
+      if (!is_tensor && !(has_items && is_array(data))) {
+        throw nb::type_error(fmt::format("tensor: not a number: '{}': need numbers, tensors or "
+                                         "arrays, or lists of them",
+                                         type_text(data))
+                                 .c_str());
+      }
+      return add(is_tensor ? nb::cast<const Tensor&>(data).detach()
+                           : from_array(data, "tensor").to(Device::cpu()));
     }
-    const ScalarArg& value = caster.value;
+    // Numbers beside tensors without dims: all are numbers.
+    const std::vector<Tensor> tensors = std::exchange(tensors_, {});
+    for (const Tensor& t : tensors) add(as_number(t));
+    add(caster.value);
+  }
+
+  void add(const Tensor& tensor) {
+    if (floats_.empty()) {
+      tensors_.push_back(tensor);
+    } else {
+      add(as_number(tensor));
+    }
+  }
+
+  /// Errors: a tensor with dims.
+  static ScalarArg as_number(const Tensor& tensor) {
+    if (tensor.rank() != 0) {
+      throw Error("tensor", "ragged lists", tensor.str(), "need numbers everywhere");
+    }
+    nb::detail::make_caster<ScalarArg> caster;
+    caster.from_python(nb::cast(tensor).attr("item")(), 0, nullptr);
+    return caster.value;
+  }
+
+  void add(const ScalarArg& value) {
     // Which dtype is wanted isn't known here: what is too large for floats is so for integers, too.
     floats_.push_back(value.to_double());
     all_integers_ = all_integers_ && value.is_integer;
@@ -111,6 +179,7 @@ class Nested {
   }
 
   std::vector<int64_t> sizes_;
+  std::vector<Tensor> tensors_;  // as long as there were no numbers
   std::vector<double> floats_;
   std::vector<int64_t> integers_;  // as long as there were no others
   bool all_integers_ = true, all_bools_ = true, any_large_ = false;
@@ -119,19 +188,19 @@ class Nested {
 Tensor finished(Tensor x, bool requires_grad) { return requires_grad ? x.requires_grad() : x; }
 
 Tensor tensor_of(nb::handle data, DTypeArg dtype, DeviceArg device, bool requires_grad) {
-  const Device place = device.given()                 ? device.get()
-                       : nb::isinstance<Tensor>(data) ? nb::cast<const Tensor&>(data).device()
-                                                      : Device::cpu();
   if (nb::isinstance<Tensor>(data) || is_array(data)) {
     const Tensor source = nb::isinstance<Tensor>(data) ? nb::cast<const Tensor&>(data).detach()
                                                        : from_array(data, "tensor");
+    const Device place = device.given()                 ? device.get()
+                         : nb::isinstance<Tensor>(data) ? source.device()
+                                                        : Device::cpu();
     const DType to = dtype.get_or(source.dtype());
     const bool copies = to == source.dtype() && place == source.device();
     return finished(
         unlocked([&] { return copies ? source.clone() : source.to(to).to(place); }, source),
         requires_grad);
   }
-  return finished(Nested(data).make(dtype).to(place), requires_grad);
+  return finished(Nested(data).make(dtype, device), requires_grad);
 }
 
 Tensor filled(const Shape& shape, Scalar value, DType dtype, DeviceArg device, bool requires_grad) {
@@ -164,6 +233,21 @@ Tensor full(ShapeArg shape, ScalarArg value, DTypeArg dtype, DeviceArg device, b
                                   : value.is_integer ? DType::i64
                                                      : DType::f32);
   return filled(shape.get("full"), fitting(value, type, "full"), type, device, requires_grad);
+}
+
+/// Elements that nobody wrote; those of bool are 0 or 1.
+Tensor unwritten(const Shape& shape, DType dtype, Device device) {
+  return dtype == DType::boolean ? Tensor::zeros(shape, dtype, device)
+                                 : Tensor::empty(shape, dtype, device);
+}
+
+Tensor empty(const nb::args& shape, DTypeArg dtype, DeviceArg device, bool requires_grad) {
+  const Shape sizes(to_ints(shape, "empty"));
+  return finished(unwritten(sizes, dtype.get_or(DType::f32), device.get()), requires_grad);
+}
+
+Tensor empty_like(const Tensor& x, DTypeArg dtype) {
+  return unwritten(x.shape(), dtype.get_or(x.dtype()), x.device());
 }
 
 /// A float without its fraction. Errors (OverflowError): beyond 64 bits.
@@ -215,15 +299,16 @@ Tensor arange(ScalarArg first, const nb::object& second, ScalarArg step, DTypeAr
 }  // namespace
 
 void bind_construction(nb::module_& m) {
-  m.def("tensor", named("tensor", "cast", &tensor_of), "data"_a.none(), "dtype"_a = nb::none(), "device"_a = nb::none(),
-        "requires_grad"_a = false,
+  m.def("tensor", named("tensor", "cast", &tensor_of), "data"_a.none(), "dtype"_a = nb::none(),
+        "device"_a = nb::none(), "requires_grad"_a = false,
         nb::sig(
             "def tensor(data: typing.Any, dtype: DType | str | None = None, device: Device | str | "
             "None = None, requires_grad: bool = False) -> Tensor"),
-        "A tensor of numbers, nested lists of numbers, an array or another tensor, which are "
-        "copied.\nFloats become float32, integers int64 and bools bool unless dtype says "
-        "otherwise; arrays keep their dtype.\nErrors: ragged lists, floats for an integer dtype, "
-        "integers out of its bounds.");
+        "A tensor of a number, an array, another tensor, or nested lists of numbers, or of arrays "
+        "and tensors of one shape, which are copied.\nFloats become float32, integers int64 and "
+        "bools bool unless dtype says otherwise; arrays and tensors keep their dtype and "
+        "device.\nErrors: ragged lists, arrays or tensors of several dtypes, floats for an integer "
+        "dtype, integers out of its bounds.");
 #define WICK_CONSTANT(name, value, doc)                                                       \
   m.def(#name, &constant<value>, "shape"_a, nb::kw_only(), "dtype"_a = nb::none(),            \
         "device"_a = "cpu", "requires_grad"_a = false,                                        \
@@ -236,6 +321,15 @@ void bind_construction(nb::module_& m) {
   WICK_CONSTANT(zeros, 0, "Every element 0.")
   WICK_CONSTANT(ones, 1, "Every element 1.")
 #undef WICK_CONSTANT
+  m.def("empty", &empty, "shape"_a, nb::kw_only(), "dtype"_a = nb::none(), "device"_a = "cpu",
+        "requires_grad"_a = false,
+        nb::sig("def empty(*shape: " WICK_INTS ", dtype: DType | str | None = None, "
+                "device: Device | str = 'cpu', requires_grad: bool = False) -> Tensor"),
+        "Elements of any value, to be written in place. float32 unless dtype says otherwise.");
+  m.def("empty_like", &empty_like, "x"_a, "dtype"_a = nb::none(),
+        nb::sig("def empty_like(x: Tensor, dtype: DType | str | None = None) -> Tensor"),
+        "Elements of any value. Of x's shape and device, and of its dtype unless dtype says "
+        "otherwise.");
   m.def("full", &full, "shape"_a, "value"_a, "dtype"_a = nb::none(), "device"_a = "cpu",
         "requires_grad"_a = false,
         nb::sig("def full(shape: " WICK_INTS ", value: float, dtype: DType | str | None = "

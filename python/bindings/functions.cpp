@@ -1,6 +1,8 @@
 // Functions that users of PyTorch look for, made of the rows: wick/tensor/functions.h.
 #include "wick/tensor/functions.h"
 
+#include <fmt/format.h>
+
 #include <optional>
 
 #include "python/bindings/operators.h"
@@ -12,8 +14,8 @@ namespace {
 
 using namespace nb::literals;
 
-ValuesIndices middle(const Tensor& x, int dim) {
-  Sorted result = median(x, dim);
+ValuesIndices middle(const Tensor& x, int dim, bool keepdim) {
+  Sorted result = unlocked([&] { return median(x, dim, keepdim); }, x);
   return {std::move(result.values), std::move(result.indices)};
 }
 
@@ -45,6 +47,10 @@ void bind_elements(OpBinder& ops) {
   ops.made("isfinite", &isfinite,
            "Where elements are neither infinite nor NaN.\n\nAny shape, kept. Floats -> bool.",
            "x"_a);
+  ops.made("round_to", &round_to,
+           "Each element rounded to so many decimals, halves away from zero; negative: to tens, "
+           "hundreds, ….\n\nAny shape, kept. Floats, kept. Errors: more than 300 decimals.",
+           "x"_a, "decimals"_a = 0);
   ops.made("leaky_relu", &leaky_relu,
            "x where positive, else negative_slope * x.\n\nAny shape, kept. Floats, kept.", "x"_a,
            "negative_slope"_a = 0.01);
@@ -71,9 +77,18 @@ void bind_reductions(OpBinder& ops) {
            "(sum of |x|^p)^(1/p) over dims, all where none is named.\n\nFloats, kept. p: infinity "
            "gives the largest, 0 the number of elements that aren't 0. Errors: a negative p.",
            "x"_a, "p"_a = 2.0, "dim"_a = nb::none(), "keepdim"_a = false);
-  ops.made("median", &middle,
-           "The middle element along a dim, the lower of two, and its uint32 index.\n\nErrors: an "
-           "empty dim.",
+  ops.made_as<true>(
+      "median", [](const Tensor& x) { return unlocked([&] { return median(x); }, x); },
+      "The middle element, the lower of two; NaN where there is one.\n\nOf all elements. With a "
+      "dim: values and uint32 indices along it, which vanishes or with keepdim stays as size "
+      "1.\nErrors: nothing to choose from.",
+      "x"_a);
+  ops.made_as<true>(
+      "median", [](const Tensor& x, int dim, bool keepdim) { return middle(x, dim, keepdim); }, "",
+      "x"_a, "dim"_a, "keepdim"_a = false);
+  ops.made("cumprod", &cumprod,
+           "Products of the elements up to each along a dim; integers wrap, bool gives int64.\n\n"
+           "Any shape, kept. Floats multiply in float64.",
            "x"_a, "dim"_a = -1);
 }
 
@@ -110,6 +125,89 @@ void bind_shapes(OpBinder& ops, nb::module_& m) {
               "'ij') -> list[Tensor]"),
       "Grids of vectors [n0], [n1], … -> [n0, n1, …] each, as views. indexing: \"ij\", or \"xy\", "
       "which exchanges the first two dims.");
+}
+
+/// One slice or several. Errors: other indices.
+std::vector<Slice> slices_of(nb::handle where) {
+  std::vector<Slice> slices;
+  const auto add = [&](nb::handle one) {
+    if (!PySlice_Check(one.ptr())) {
+      throw nb::type_error(
+          fmt::format("slice_assign: where: need a slice or a sequence of slices: not '{}'",
+                      type_text(one))
+              .c_str());
+    }
+    const auto bound = [&](const char* name) -> std::optional<int64_t> {
+      const nb::object value = one.attr(name);
+      if (value.is_none()) return std::nullopt;
+      return to_int(value, "slice_assign");
+    };
+    slices.push_back({bound("start"), bound("stop"), bound("step").value_or(1)});
+  };
+  if (PyTuple_Check(where.ptr()) || PyList_Check(where.ptr())) {
+    for (const nb::object& one : items_of(where)) add(one);
+  } else {
+    add(where);
+  }
+  return slices;
+}
+
+/// Functions that move elements.
+void bind_moves(OpBinder& ops) {
+  ops.made(
+      "broadcast_left", &broadcast_left,
+      "Repeated along new dims in front: `shape`, then x's sizes. A view.\n\nErrors: more than "
+      "8 dims.",
+      "x"_a, "shape"_a);
+  ops.made_as<false>(
+      "embedding",
+      [](const Tensor& ids, const Tensor& weight) {
+        return unlocked([&] { return embedding(ids, weight); }, ids, weight);
+      },
+      "Rows of a table weight [n, d] that ids of any shape name -> [ids.., d].\n\nThe method is "
+      "the "
+      "table's: weight.embedding(ids). Errors: a weight of another rank, an id out of range.",
+      "ids"_a, "weight"_a);
+  ops.method(
+      "embedding",
+      [](const Tensor& weight, const Tensor& ids) {
+        return unlocked([&] { return embedding(ids, weight); }, ids, weight);
+      },
+      "Rows of this table [n, d] that ids of any shape name -> [ids.., d].\n\nErrors: another "
+      "rank, "
+      "an id out of range.",
+      "ids"_a);
+  ops.made_as<true>(
+      "slice_scatter",
+      [](const Tensor& x, const Tensor& source, int dim, std::optional<int64_t> start,
+         std::optional<int64_t> end, int64_t step) {
+        return unlocked([&] { return slice_scatter(x, source, dim, Slice{start, end, step}); }, x,
+                        source);
+      },
+      "x with the elements start, start + step, … before end of a dim replaced by "
+      "source.\n\nsource "
+      "has x's other sizes; without an end it may end before x does. Errors: other sizes, dtypes "
+      "or devices, a step below 1.",
+      "x"_a, "source"_a, "dim"_a = 0, "start"_a = nb::none(), "end"_a = nb::none(), "step"_a = 1);
+  ops.made_as<true>(
+      "slice_assign",
+      [](const Tensor& x, nb::handle where, const Tensor& source) {
+        const std::vector<Slice> slices = slices_of(where);
+        return unlocked([&] { return slice_assign(x, slices, source); }, x, source);
+      },
+      "x with the elements of slices of its first dims replaced by source, which broadcasts.\n\n"
+      "where: a slice or several, such as (slice(0, 2), slice(None, None, 3)). Errors: more slices "
+      "than dims, sizes, dtypes or devices that don't fit, a step below 1.",
+      "x"_a, "where"_a, "source"_a);
+  ops.made(
+      "pixel_shuffle", &pixel_shuffle,
+      "Channels to pixels: x [.., c * r * r, h, w] -> [.., c, h * r, w * r].\n\nErrors: a rank "
+      "below 3, channels that don't divide.",
+      "x"_a, "upscale_factor"_a);
+  ops.made("pixel_unshuffle", &pixel_unshuffle,
+           "pixel_shuffle undone: x [.., c, h * r, w * r] -> [.., c * r * r, h, w].\n\nErrors: a "
+           "rank below 3, sizes that don't divide.",
+           "x"_a, "downscale_factor"_a);
 }
 
 /// Those that wait for the device.
@@ -207,6 +305,7 @@ void bind_functions(OpBinder& ops, nb::module_& m) {
   bind_reductions(ops);
   bind_products(ops);
   bind_shapes(ops, m);
+  bind_moves(ops);
   bind_questions(ops);
   bind_random(m);
   bind_making(m);

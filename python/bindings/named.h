@@ -37,6 +37,23 @@ auto named_call(const char* name, std::string_view made_of, const F& f, R (F::*)
   };
 }
 
+template <class F, class R, class... Args>
+auto renamed_call(const char* name, const F& f, R (F::*)(Args...) const) {
+  return [f, name](Args... args) -> R {
+    try {
+      return f(std::forward<Args>(args)...);
+    } catch (const Error& error) {
+      throw_named(error, name, error.op());
+    }
+  };
+}
+
+/// f, whose errors begin with `name`, whichever function they are of.
+template <class F>
+auto renamed(const char* name, const F& f) {
+  return renamed_call(name, f, &F::operator());
+}
+
 template <class F>
 auto named(const char* name, std::string_view made_of, const F& f) {
   return named_call(name, made_of, f, &F::operator());

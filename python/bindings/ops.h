@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "python/bindings/arguments.h"
+#include "python/bindings/axis.h"
 #include "python/bindings/binding.h"
 #include "python/bindings/named.h"
 #include "python/bindings/python.h"
@@ -134,16 +135,29 @@ class OpBinder {
         throw_named(error, name, error.op());
       }
     };
-    module_.def(name, bound, first, names..., doc);
-    if constexpr (FirstIsTensor<Args...>::value) tensor_.def(name, bound, names..., doc);
+    define(module_, name, bound, first, names..., doc);
+    if constexpr (FirstIsTensor<Args...>::value) define(tensor_, name, bound, names..., doc);
+  }
+  /// The same for what isn't a function as it stands: `f` takes and gives what nanobind knows.
+  template <bool kIsMethod, class F, class First, class... Rest>
+  void made_as(const char* name, const F& f, const char* doc, const First& first,
+               const Rest&... names) {
+    const auto bound = renamed(name, f);
+    define(module_, name, bound, first, names..., doc);
+    if constexpr (kIsMethod) define(tensor_, name, bound, names..., doc);
+  }
+  /// A method alone, of the tensor that f takes first.
+  template <class F, class... Rest>
+  void method(const char* name, const F& f, const char* doc, const Rest&... names) {
+    define(tensor_, name, renamed(name, f), names..., doc);
   }
 
   /// Another way to call what was bound last under a name, which serves the same row.
   template <bool kIsMethod, class F, class First, class... Rest>
   void overload(Op op, const char* name, const F& f, const First& first, const Rest&... names) {
     const auto bound = named(name, wick::name(op), f);
-    module_.def(name, bound, first, names...);
-    if constexpr (kIsMethod) tensor_.def(name, bound, names...);
+    define(module_, name, bound, first, names...);
+    if constexpr (kIsMethod) define(tensor_, name, bound, names...);
   }
 
  private:
@@ -155,8 +169,8 @@ class OpBinder {
   void bind(Op op, const char* name, const F& f, const std::string& doc, const First& first,
             const Rest&... names) {
     const auto bound = named(name, wick::name(op), f);
-    module_.def(name, bound, first, names..., doc.c_str());
-    if constexpr (kIsMethod) tensor_.def(name, bound, names..., doc.c_str());
+    define(module_, name, bound, first, names..., doc.c_str());
+    if constexpr (kIsMethod) define(tensor_, name, bound, names..., doc.c_str());
   }
 
   nb::module_& module_;

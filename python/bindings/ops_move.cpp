@@ -34,6 +34,59 @@ void bind_copies(OpBinder& ops) {
           "dim"_a = 0);
   ops.add(Op::copy, "flip", &flip, "A view with dims (all, where none is named) running backwards.",
           "x"_a, "dim"_a = nb::none());
+  ops.overload<true>(
+      Op::copy, "flip", [](const Tensor& x, DimsArg dims) { return flip(x, dims.get("flip")); },
+      "x"_a, "dims"_a);
+}
+
+/// The order of F.pad: the sizes before and behind the last dim, then those of the one in front.
+std::vector<Padding> paired(const std::vector<int64_t>& sizes) {
+  if (sizes.size() % 2 != 0) {
+    throw Error("pad", "an odd number of sizes", fmt::format("{}", sizes.size()),
+                "need two a dim, those of the last dim first");
+  }
+  std::vector<Padding> padding;
+  for (size_t i = sizes.size(); i > 0; i -= 2) padding.push_back({sizes[i - 2], sizes[i - 1]});
+  return padding;
+}
+
+using WithIds = Tensor (*)(const Tensor&, const Tensor&, int);
+using WithSource = Tensor (*)(const Tensor&, const Tensor&, const Tensor&, int);
+
+/// The orders and names of PyTorch's arguments, where a row has others.
+void bind_orders(OpBinder& ops) {
+  ops.overload<true>(
+      Op::pad, "pad",
+      [](const Tensor& x, const std::vector<int64_t>& padding, const std::string& mode,
+         ScalarArg value) {
+        const std::vector<Padding> sides = paired(padding);
+        const PadMode how = PyArg<PadMode>::get(mode, "pad");
+        const Scalar element = fitting(value, x.dtype(), "pad");
+        return unlocked([&] { return pad(x, sides, how, element); }, x);
+      },
+      "x"_a, "padding"_a, "mode"_a = "constant", "value"_a = 0);
+  const auto with_ids = [&](Op op, const char* name, WithIds f) {
+    ops.overload<true>(
+        op, name,
+        [f](const Tensor& x, int dim, const Tensor& index) {
+          return unlocked([&] { return f(x, index, dim); }, x, index);
+        },
+        "x"_a, "dim"_a, "index"_a);
+  };
+  with_ids(Op::gather, "gather", &gather);
+  with_ids(Op::index_select, "index_select",
+           [](const Tensor& x, const Tensor& ids, int dim) { return index_select(x, ids, dim); });
+  const auto with_source = [&](Op op, const char* name, const char* source, WithSource f) {
+    ops.overload<true>(
+        op, name,
+        [f](const Tensor& x, int dim, const Tensor& index, const Tensor& from) {
+          return unlocked([&] { return f(x, index, from, dim); }, x, index);
+        },
+        "x"_a, "dim"_a, "index"_a, nb::arg(source));
+  };
+  with_source(Op::scatter, "scatter", "src", &scatter);
+  with_source(Op::scatter_add, "scatter_add", "src", &scatter_add);
+  with_source(Op::index_add, "index_add", "source", &index_add);
 }
 
 void bind_random(OpBinder& ops, nb::module_& m) {
@@ -94,6 +147,7 @@ void bind_move_ops(OpBinder& ops, nb::module_& m) {
         "device"_a = "cpu",
         "1 on the diagonal and 0 elsewhere.\nfloat32 unless dtype says otherwise.");
   bind_copies(ops);
+  bind_orders(ops);
   bind_writing(m);
   bind_random(ops, m);
 }

@@ -6,6 +6,7 @@
 #include "python/bindings/fields.h"
 #include "python/bindings/ops.h"
 #include "wick/base/error.h"
+#include "wick/tensor/functions.h"
 #include "wick/tensor/ops.h"
 
 namespace wick::python {
@@ -147,6 +148,87 @@ void bind_convolutions(OpBinder& ops) {
       "dilation"_a = 1, "groups"_a = 1);
 }
 
+/// One number for all three dims, or one for each.
+std::array<int64_t, 3> three(IntsArg arg, const char* name) {
+  const std::string what = fmt::format("conv3d: {}", name);
+  const std::vector<int64_t> values = arg.get(what);
+  if (values.size() == 1) return {values[0], values[0], values[0]};
+  if (values.size() == 3) return {values[0], values[1], values[2]};
+  throw nb::type_error(fmt::format("{}: need one int or three", what).c_str());
+}
+
+void bind_conv3d(OpBinder& ops) {
+  ops.made_as<true>(
+      "conv3d",
+      [](const Tensor& x, const Tensor& weight, MaybeTensor bias, IntsArg stride,
+         PaddingArg padding, IntsArg dilation, int64_t groups) {
+        ConvParams3d params{.stride = three(stride, "stride"),
+                            .dilation = three(dilation, "dilation"),
+                            .groups = groups};
+        const SpatialPadding named_padding("conv3d", padding, weight, params.stride,
+                                           params.dilation);
+        if (named_padding.around.empty()) {
+          params.padding = three({padding.object}, "padding");
+        } else {
+          std::ranges::copy(named_padding.around, params.padding.begin());
+        }
+        const Tensor b = bias.get();
+        return batched(x, 3, [&](const Tensor& volumes) {
+          return conv3d(named_padding.padded(volumes), weight, b, params);
+        });
+      },
+      "Slides kernels [o, c/groups, kd, kh, kw] over x [b, c, d, h, w].\n\nbias [o]. -> [b, o, od, "
+      "oh, ow]; x and the result may lack b. padding: ints, \"valid\" or \"same\", which keeps d, "
+      "h "
+      "and w. One conv2d whose channels are those of all kd taps: takes kd times x's size.",
+      "x"_a, "weight"_a, "bias"_a = nb::none(), "stride"_a = 1, "padding"_a = 0, "dilation"_a = 1,
+      "groups"_a = 1);
+}
+
+using Pool1d = Tensor (*)(const Tensor&, int64_t);
+using Pool2d = Tensor (*)(const Tensor&, std::array<int64_t, 2>);
+
+void bind_adaptive_pool1d(OpBinder& ops, const char* name, Pool1d f, const char* doc) {
+  ops.made_as<true>(
+      name,
+      [name, f](const Tensor& x, OutputSizeArg output_size) {
+        const auto size = output_size.get(x, 1, fmt::format("{}: output_size", name));
+        return batched(x, 1, [&](const Tensor& lines) { return f(lines, size[0]); });
+      },
+      doc, "x"_a, nb::arg("output_size").none());
+}
+
+void bind_adaptive_pool2d(OpBinder& ops, const char* name, Pool2d f, const char* doc) {
+  ops.made_as<true>(
+      name,
+      [name, f](const Tensor& x, OutputSizeArg output_size) {
+        const auto size = output_size.get(x, 2, fmt::format("{}: output_size", name));
+        return batched(x, 2, [&](const Tensor& images) { return f(images, {size[0], size[1]}); });
+      },
+      doc, "x"_a, nb::arg("output_size").none());
+}
+
+void bind_adaptive_pools(OpBinder& ops) {
+  bind_adaptive_pool1d(
+      ops, "adaptive_avg_pool1d", &adaptive_avg_pool1d,
+      "Means of output_size windows of x [b, c, l], which cover it evenly.\n\n-> [b, c, "
+      "output_size]; x and the result may lack b. Floats, kept.");
+  bind_adaptive_pool2d(
+      ops, "adaptive_avg_pool2d", &adaptive_avg_pool2d,
+      "Means of windows of x [b, c, h, w], which cover it evenly, as many as output_size "
+      "says.\n\n-> [b, c, oh, ow]; x and the result may lack b. output_size: one number or two, "
+      "None for x's own. Floats, kept.");
+  bind_adaptive_pool1d(ops, "adaptive_max_pool1d", &adaptive_max_pool1d,
+                       "The largest elements of output_size windows of x [b, c, l], which cover it "
+                       "evenly.\n\n-> [b, "
+                       "c, output_size]; x and the result may lack b.");
+  bind_adaptive_pool2d(
+      ops, "adaptive_max_pool2d", &adaptive_max_pool2d,
+      "The largest elements of windows of x [b, c, h, w], which cover it evenly, as many as "
+      "output_size says.\n\n-> [b, c, oh, ow]; x and the result may lack b. output_size: one "
+      "number or two, None for x's own.");
+}
+
 /// Gradients as functions of their own, as those of the ops above are made of.
 void bind_gradients(OpBinder& ops) {
   constexpr const char* kDoc = "The gradient of x by that of the output; x gives the shape.";
@@ -223,11 +305,88 @@ void bind_upsampling(OpBinder& ops) {
       "", "x"_a, "size"_a, "scale_factor"_a = 0.0);
 }
 
+/// Lines as images of height 1: their size and factor are those of the width.
+Tensor resized_lines(const char* op, const Tensor& x, IntsArg size, NumbersArg factor,
+                     bool is_linear, bool align_corners) {
+  UpsampleParams params{.size = {1, 0}, .scale_factor = {0, 0}, .align_corners = align_corners};
+  if (size.given() == factor.given()) (void)upsample_params(op, x, size, factor, false);
+  if (size.given()) {
+    params.size[1] = one(size, op, "size");
+  } else {
+    const std::vector<double> factors = factor.get(fmt::format("{}: scale_factor", op));
+    if (factors.size() != 1) {
+      throw nb::type_error(fmt::format("{}: scale_factor: need one number", op).c_str());
+    }
+    const UpsampleParams both = upsample_params(op, x, size, factor, false);
+    params.size[1] = both.size[1];
+    params.scale_factor[1] = factors[0];
+  }
+  const auto run = [&] {
+    const Tensor lines = x.unsqueeze(2);
+    return (is_linear ? upsample_bilinear2d(lines, params) : upsample_nearest2d(lines, params))
+        .squeeze(2);
+  };
+  return unlocked(run, x);
+}
+
+Tensor interpolated(const Tensor& x, IntsArg size, NumbersArg factor, const std::string& mode,
+                    std::optional<bool> align_corners) {
+  constexpr const char* kOp = "interpolate";
+  const bool is_linear = mode == "linear", is_bilinear = mode == "bilinear";
+  if (mode != "nearest" && mode != "area" && !is_linear && !is_bilinear) {
+    throw Error(kOp, "no such mode", mode, "nearest, linear, bilinear or area");
+  }
+  if (align_corners && !is_linear && !is_bilinear) {
+    throw Error(kOp, "align_corners with mode " + mode, {}, "for linear and bilinear alone");
+  }
+  const int rank = x.rank();
+  if ((is_linear && rank != 3) || (is_bilinear && rank != 4) || (rank != 3 && rank != 4)) {
+    throw Error(kOp, "another rank", x.str(),
+                is_linear     ? "linear: need [b, c, l]"
+                : is_bilinear ? "bilinear: need [b, c, h, w]"
+                              : "need [b, c, l] or [b, c, h, w]");
+  }
+  const bool aligned = align_corners.value_or(false);
+  if (mode == "area") {
+    if (rank == 3) {
+      const Tensor image = x.unsqueeze(2);
+      UpsampleParams params = upsample_params(kOp, image, size, factor, false);
+      return unlocked([&] { return adaptive_avg_pool1d(x, params.size[1]); }, x);
+    }
+    const UpsampleParams params = upsample_params(kOp, x, size, factor, false);
+    return unlocked([&] { return adaptive_avg_pool2d(x, params.size); }, x);
+  }
+  if (rank == 3) return resized_lines(kOp, x, size, factor, is_linear, aligned);
+  const UpsampleParams params = upsample_params(kOp, x, size, factor, aligned);
+  return unlocked(
+      [&] { return is_bilinear ? upsample_bilinear2d(x, params) : upsample_nearest2d(x, params); },
+      x);
+}
+
+void bind_interpolate(OpBinder& ops) {
+  ops.made_as<true>(
+      "interpolate",
+      [](const Tensor& x, IntsArg size, NumbersArg factor, const std::string& mode,
+         std::optional<bool> align_corners) {
+        return interpolated(x, size, factor, mode, align_corners);
+      },
+      "Lines x [b, c, l] or images [b, c, h, w] at another size.\n\nBy a size, or by factors. "
+      "mode: "
+      "\"nearest\", \"linear\" of lines, \"bilinear\" of images, or \"area\", which is "
+      "adaptive_avg_pool. align_corners, of linear and bilinear: the ends of both lie on each "
+      "other.",
+      "x"_a, "size"_a = nb::none(), "scale_factor"_a = nb::none(), "mode"_a = "nearest",
+      "align_corners"_a = nb::none());
+}
+
 }  // namespace
 
 void bind_spatial_ops(OpBinder& ops) {
   bind_convolutions(ops);
+  bind_conv3d(ops);
+  bind_adaptive_pools(ops);
   bind_upsampling(ops);
+  bind_interpolate(ops);
   bind_gradients(ops);
 }
 

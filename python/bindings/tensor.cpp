@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "python/bindings/arguments.h"
+#include "python/bindings/axis.h"
 #include "python/bindings/binding.h"
 #include "python/bindings/named.h"
 #include "python/bindings/python.h"
@@ -270,9 +271,6 @@ void bind_views(TensorClass& tensor) {
           },
           nb::sig("def permute(self, *dims: " WICK_INTS ") -> Tensor"),
           "Dims in another order; nothing is copied.")
-      .def("squeeze", &squeeze, "dim"_a = nb::none(),
-           "Without dims of size 1: all of them, or those named.")
-      .def("unsqueeze", &Tensor::unsqueeze, "dim"_a, "A dim of size 1 more, before `dim`.")
       .def("expand", &expand, nb::sig("def expand(self, *shape: " WICK_INTS ") -> Tensor"),
            "Dims of size 1 repeated to a shape, whose -1 keep a size; nothing is copied.")
       .def(
@@ -284,13 +282,16 @@ void bind_views(TensorClass& tensor) {
                  [](const Tensor& x, int start_dim, int end_dim) {
                    return unlocked([&] { return x.flatten(start_dim, end_dim); }, x);
                  }),
-           "start_dim"_a = 0, "end_dim"_a = -1, "A run of dims as one.")
-      .def("narrow", &Tensor::narrow, "dim"_a, "start"_a, "length"_a,
-           "`length` indices of a dim from `start` on; nothing is copied.")
-      .def("chunk", &Tensor::chunk, "chunks"_a, "dim"_a = 0,
-           "Pieces of equal size along a dim, the last one smaller if need be.")
-      .def("split", named("split", "narrow", &split), "sizes"_a, "dim"_a = 0,
-           "Pieces along a dim: of one size, or of the sizes given.");
+           "start_dim"_a = 0, "end_dim"_a = -1, "A run of dims as one.");
+  define(tensor, "squeeze", &squeeze, "dim"_a = nb::none(),
+         "Without dims of size 1: all of them, or those named.");
+  define(tensor, "unsqueeze", &Tensor::unsqueeze, "dim"_a, "A dim of size 1 more, before `dim`.");
+  define(tensor, "narrow", &Tensor::narrow, "dim"_a, "start"_a, "length"_a,
+         "`length` indices of a dim from `start` on; nothing is copied.");
+  define(tensor, "chunk", &Tensor::chunk, "chunks"_a, "dim"_a = 0,
+         "Pieces of equal size along a dim, the last one smaller if need be.");
+  define(tensor, "split", named("split", "narrow", &split), "sizes"_a, "dim"_a = 0,
+         "Pieces along a dim: of one size, or of the sizes given.");
 }
 
 template <DeviceKind kKind>

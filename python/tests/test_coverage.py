@@ -38,7 +38,6 @@ OTHER_NAMES = {
 }
 FOR_CPP_ALONE = {
     "rows_in_cache",  # how models cut their activations
-    "empty",  # elements that nobody wrote: nothing of Python writes them
     "quiesce",  # what gives memory back to other libraries calls it
     "defined",  # every tensor of Python is
     "storage",
@@ -139,6 +138,19 @@ def test_functions_of_the_headers() -> None:
         if not hasattr(owner, attribute) and not hasattr(wick.Tensor, attribute):
             missing.append(name)
     assert not missing
+
+
+def test_every_dim_may_be_called_axis() -> None:
+    """A signature with `dim` stands beside one with `axis` in its place."""
+    checked = 0
+    for owner in [FUNCTIONS, CLASSES["Tensor"]]:
+        for name, nodes in owner.items():
+            signatures = {ast.unparse(node.args) for node in nodes}
+            for node in nodes:
+                if name not in ("size", "slice_set") and any(a.arg == "dim" for a in node.args.args):
+                    assert re.sub(r"\bdim\b", "axis", ast.unparse(node.args)) in signatures, name
+                    checked += 1
+    assert checked > 70
 
 
 def test_stubs_read_well() -> None:

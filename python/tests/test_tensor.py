@@ -54,7 +54,14 @@ def test_arange_of_floats() -> None:
         ([[1], 2], wick.Error),
         ("text", TypeError),
         ([None], TypeError),
-        ([wick.tensor(1.0)], TypeError),
+        ([wick.ones(2), wick.ones(3)], wick.Error),
+        ([wick.ones(2), 1], wick.Error),
+        ([1, wick.ones(2)], wick.Error),
+        ([wick.ones(2), [1, 2]], wick.Error),
+        ([wick.ones(2), wick.ones(2, dtype="float64")], wick.DTypeError),
+        ([[wick.ones(1, 1, 1, 1, 1, 1, 1)]], wick.Error),
+        ([wick.ones(1), "text"], TypeError),
+        ([wick.quantize(wick.ones(1, 32), "q8_0")], wick.DTypeError),
         ([2**64], OverflowError),
         (object(), TypeError),
     ],
@@ -62,6 +69,30 @@ def test_arange_of_floats() -> None:
 def test_bad_data(data: object, error: type[Exception]) -> None:
     with pytest.raises(error):
         wick.tensor(data)
+
+
+def test_lists_of_tensors_and_arrays() -> None:
+    a, b = np.arange(6.0).reshape(2, 3), np.arange(6.0, 12).reshape(2, 3)
+    x, y = wick.tensor(a), wick.tensor(b)
+    for items in ([x, y], (x, y), [a, b], [x, b], [x.T.T, a + 6]):
+        made = wick.tensor(items)
+        assert made.dtype == wick.float64 and made.tolist() == [a.tolist(), b.tolist()]
+    assert wick.tensor([[x, y], [y, x]]).tolist() == np.array([[a, b], [b, a]]).tolist()
+    assert wick.tensor([x, y.to("float32")], dtype="int32").tolist() == [a.tolist(), b.tolist()]
+    assert wick.tensor([a.astype("uint8")]).dtype == wick.uint8
+    # Of tensors alone the dtype stays; beside numbers they are numbers.
+    zero, one = wick.tensor(0, dtype="int32"), wick.tensor(1, dtype="int32")
+    assert wick.tensor([zero, one]).dtype == wick.int32
+    assert wick.tensor([zero, 1]).dtype == wick.int64 and wick.tensor([1, zero, 2]).tolist() == [1, 0, 2]
+    assert wick.tensor([one, 0.5]).tolist() == [1, 0.5] and wick.tensor([np.array(2.0), 1]).dtype == wick.float32
+    assert wick.tensor([wick.tensor(True), wick.tensor(False)]).dtype == wick.bool
+    # Copies, without a memory of how they were made.
+    leaf = wick.ones(2, requires_grad=True)
+    assert not wick.tensor([leaf, leaf]).requires_grad and wick.tensor([leaf], requires_grad=True).requires_grad
+    made = wick.tensor([a])
+    a[0, 0] = 100
+    assert made[0, 0, 0].item() == 0
+    assert wick.tensor([wick.ones(0, 2)]).shape == (1, 0, 2)
 
 
 def test_bad_making() -> None:

@@ -171,6 +171,9 @@ TEST(Functions, DeviationsAndNorms) {
   EXPECT_THAT(numbers(m.values), ElementsAre(2, 7));
   EXPECT_THAT(m.indices.contiguous().to_vector<uint32_t>(), ElementsAre(3, 2));
   EXPECT_THAT(error_of([&] { median(of({}, {0}), 0); }), HasSubstr("nothing to choose from"));
+  EXPECT_EQ(median(of({5, 1, 4, 2}, {2, 2})).item<double>(), 2);
+  EXPECT_EQ(median(of({5, 1, 4, 2}, {2, 2}), 1, true).values.shape(), (Shape{2, 1}));
+  EXPECT_TRUE(std::isnan(median(of({5, std::nan(""), 4}, {3})).item<double>()));
 }
 
 TEST(Functions, Products) {

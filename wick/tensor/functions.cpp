@@ -86,6 +86,21 @@ Tensor isfinite(const Tensor& x) {
   return logical_not(logical_or(isnan(x), isinf(x)));
 }
 
+Tensor round_to(const Tensor& x, int64_t decimals) {
+  constexpr int64_t kMost = 300;
+  if (decimals < -kMost || decimals > kMost) {
+    throw Error("round_to", "decimals out of range", fmt::format("{}", decimals),
+                "need -300 to 300");
+  }
+  return in_double("round_to", x, [=](const Tensor& t) {
+    const Tensor power = number(std::pow(10.0, std::abs(static_cast<double>(decimals))), t);
+    const Tensor scaled = decimals < 0 ? t / power : t * power;
+    const Tensor rounded = decimals < 0 ? round(scaled) * power : round(scaled) / power;
+    // Numbers so large have no such decimals.
+    return where(abs(scaled.detach()) < 0x1p52, rounded, t.detach());
+  });
+}
+
 Tensor leaky_relu(const Tensor& x, double negative_slope) {
   check_float("leaky_relu", x);
   return where(x > 0.0, x, times(x, negative_slope));
@@ -131,15 +146,43 @@ Tensor norm(const Tensor& x, double p, std::span<const int> dims, bool keepdim) 
   });
 }
 
-Sorted median(const Tensor& x, int dim) {
+Sorted median(const Tensor& x, int dim, bool keepdim) {
   check_operand(Op::sort, x, "median");
   const int d = resolve_dim("median", dim, x.rank());
   const int64_t size = x.size(d);
   if (size == 0) throw Error("median", "nothing to choose from", x.str());
   const Sorted order = sort(x, d);
   const int64_t middle = (size - 1) / 2;
-  return {order.values.narrow(d, middle, 1).squeeze(d),
-          order.indices.narrow(d, middle, 1).squeeze(d)};
+  Sorted found = {order.values.narrow(d, middle, 1), order.indices.narrow(d, middle, 1)};
+  if (is_float(x.dtype())) {  // NaN comes last
+    const Tensor last = order.values.narrow(d, size - 1, 1);
+    const Tensor is_nan = isnan(last.detach());
+    found.values = where(is_nan, last, found.values);
+    found.indices = where(is_nan, order.indices.narrow(d, size - 1, 1), found.indices);
+  }
+  if (keepdim) return found;
+  return {found.values.squeeze(d), found.indices.squeeze(d)};
+}
+Tensor median(const Tensor& x) {
+  check_operand(Op::sort, x, "median");
+  return median(x.reshape({x.elems()}), 0).values;
+}
+
+/// Multiplies each element by the one 1, 2, 4, … places before it: after step k it holds the
+/// product of the 2^k elements up to it.
+Tensor cumprod(const Tensor& x, int dim) {
+  check_operand(Op::cumsum, x, "cumprod");
+  const int d = resolve_dim("cumprod", dim, x.rank());
+  const DType dtype = x.dtype() == DType::boolean ? DType::i64 : x.dtype();
+  // Products of neighbours may be out of range where the whole product isn't.
+  Tensor y = x.to(is_float(dtype) ? DType::f64 : dtype);
+  const int64_t n = x.size(d);
+  for (int64_t step = 1; step < n; step *= 2) {
+    const Tensor parts[] = {y.narrow(d, 0, step),
+                            y.narrow(d, step, n - step) * y.narrow(d, 0, n - step)};
+    y = cat(parts, d);
+  }
+  return y.to(dtype);
 }
 
 Tensor mm(const Tensor& a, const Tensor& b) {

@@ -3,6 +3,7 @@
 // Functions that users of other frameworks look for, made of the ops of wick/tensor/ops.h, whose
 // conventions hold here; gradients are those of these ops. Their names and defaults are PyTorch's.
 
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -25,6 +26,11 @@ WICK_API Tensor trunc(const Tensor& x);
 /// Neither infinite nor NaN. Any shape, kept. Floats → bool. Class exact.
 WICK_API Tensor isfinite(const Tensor& x);
 
+/// x rounded to so many decimals, halves away from zero; negative: to tens, hundreds, …. Any shape,
+/// kept. Floats, kept; computed in f64 for f32 and f64, else in f32. Errors: more than 300 decimals
+/// either way.
+WICK_API Tensor round_to(const Tensor& x, int64_t decimals = 0);
+
 // Activations. Any shape, kept. Floats, kept; steps of 16 and 8 bits are computed in f32.
 /// x where positive, else slope · x.
 WICK_API Tensor leaky_relu(const Tensor& x, double negative_slope = 0.01);
@@ -46,8 +52,16 @@ WICK_API Tensor std_dev(const Tensor& x, std::span<const int> dims = {}, bool ke
 /// elements that aren't 0. Floats, kept; sums in f32 for narrow floats. Errors: a negative p.
 WICK_API Tensor norm(const Tensor& x, double p = 2, std::span<const int> dims = {},
                      bool keepdim = false);
-/// The middle element along a dim, the lower of two, and where it is. Errors: an empty dim.
-WICK_API Sorted median(const Tensor& x, int dim);
+/// The middle element along a dim, the lower of two, and where it is; NaN where there is one. The
+/// dim vanishes, or stays as size 1 with keepdim. Errors: an empty dim.
+WICK_API Sorted median(const Tensor& x, int dim, bool keepdim = false);
+/// The middle of all elements: []. Errors: no elements.
+WICK_API Tensor median(const Tensor& x);
+/// Products of the elements along a dim up to each. Any shape, kept. Real dtypes, kept, and bool,
+/// which gives i64; integers wrap, floats multiply in f64, rounded once. Products are taken in
+/// pairs: where one of neighbours leaves f64's range, a product with it is inf, 0 or NaN, whatever
+/// stands in front of them. Class tree. Errors: the dim is out of range.
+WICK_API Tensor cumprod(const Tensor& x, int dim);
 
 // Products.
 /// a [m, k] @ b [k, n]. Errors: other ranks.
@@ -69,6 +83,53 @@ WICK_API Tensor repeat_interleave(const Tensor& x, int64_t count, int dim);
 /// Grids of vectors [n₀], [n₁], … → [n₀, n₁, …] each; `xy` exchanges the first two dims. Views.
 /// Errors: a rank above 1.
 WICK_API std::vector<Tensor> meshgrid(std::span<const Tensor> vectors, bool xy = false);
+
+/// x repeated along new dims in front: `shape`, then x's sizes. A view. Errors: more than 8 dims.
+WICK_API Tensor broadcast_left(const Tensor& x, const Shape& shape);
+/// Rows of a table [n, d] that ids of any shape name → [ids.., d]. ids u8 u32 i32 i64; a table of a
+/// real dtype, kept, or of a block dtype, which gives f32. Errors: a table of another rank, an id
+/// out of range.
+WICK_API Tensor embedding(const Tensor& ids, const Tensor& table);
+/// x with the elements x[.., where, ..] of a dim replaced by source, of x's other sizes. Without a
+/// stop they end where source does. Errors: sizes, dtypes or devices that don't fit, a step
+/// below 1.
+WICK_API Tensor slice_scatter(const Tensor& x, const Tensor& source, int dim = 0,
+                              const Slice& where = {});
+/// x with the elements of slices of its first dims replaced by source, which broadcasts. Errors:
+/// more slices than dims, a source that doesn't broadcast, dtypes or devices that differ, a step
+/// below 1.
+WICK_API Tensor slice_assign(const Tensor& x, ListOf<Slice> where, const Tensor& source);
+/// Channels to pixels: x [.., c·r², h, w] → [.., c, h·r, w·r]. Errors: a rank below 3, r below 1,
+/// channels that r² doesn't divide. Source: Shi et al., "Real-Time Single Image and Video
+/// Super-Resolution Using an Efficient Sub-Pixel Convolutional Neural Network", 2016.
+WICK_API Tensor pixel_shuffle(const Tensor& x, int64_t r);
+/// pixel_shuffle undone: x [.., c, h·r, w·r] → [.., c·r², h, w]. Errors: a rank below 3, r below 1,
+/// sizes that r doesn't divide.
+WICK_API Tensor pixel_unshuffle(const Tensor& x, int64_t r);
+
+// Convolutions and pools.
+/// The kernel's movement over depth, height and width.
+struct ConvParams3d {
+  std::array<int64_t, 3> stride{1, 1, 1};
+  std::array<int64_t, 3> padding{};          ///< zeros at either side
+  std::array<int64_t, 3> dilation{1, 1, 1};  ///< inputs from one tap of the kernel to the next
+  int64_t groups = 1;
+};
+/// conv2d in three dimensions: x [b, c, d, h, w], weight [o, c/groups, kd, kh, kw], bias [o] or
+/// undefined → [b, o, od, oh, ow]. One conv2d whose channels are those of all kd taps: takes kd
+/// times x's size. Dtypes, class and errors of conv2d.
+WICK_API Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                       const ConvParams3d& params = {});
+/// The mean of each of `size` windows, of which window i covers the elements from floor(i · l /
+/// size) to before ceil((i + 1) · l / size). x [b, c, l] → [b, c, size]. Floats, kept; narrow ones
+/// computed in f32, rounded once. Class tree. Errors: another rank, an empty x, a size below 1.
+WICK_API Tensor adaptive_avg_pool1d(const Tensor& x, int64_t size);
+/// The same along both dims of images: x [b, c, h, w] → [b, c, size..].
+WICK_API Tensor adaptive_avg_pool2d(const Tensor& x, std::array<int64_t, 2> size);
+/// The largest element of each of these windows; NaN wins. The gradient goes to the first of
+/// several. Real dtypes, kept. Class exact. Shapes and errors of adaptive_avg_pool1d.
+WICK_API Tensor adaptive_max_pool1d(const Tensor& x, int64_t size);
+WICK_API Tensor adaptive_max_pool2d(const Tensor& x, std::array<int64_t, 2> size);
 
 // What waits for the device and reads values.
 /// Whether shapes, dtypes and all elements are equal; NaN equals nothing.

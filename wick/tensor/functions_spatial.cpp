@@ -1,0 +1,190 @@
+// Convolutions and pools made of ops: conv3d as one conv2d, pools whose windows follow from the
+// output's size.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <vector>
+
+#include "wick/base/error.h"
+#include "wick/tensor/checks.h"
+#include "wick/tensor/functions.h"
+#include "wick/tensor/gradients.h"
+
+namespace wick {
+namespace {
+
+// ---- conv3d ----
+
+// The limit on parameters, so that positions in the padded input don't overflow.
+constexpr int64_t kMost = INT64_C(1) << 31;
+
+void check_params(const ConvParams3d& p) {
+  bool fits = p.groups >= 1;
+  for (size_t i = 0; i < 3; ++i) {
+    fits = fits && p.stride[i] >= 1 && p.stride[i] < kMost && p.padding[i] >= 0 &&
+           p.padding[i] < kMost && p.dilation[i] >= 1 && p.dilation[i] < kMost;
+  }
+  if (fits) return;
+  throw Error(
+      "conv3d", "parameters out of range",
+      fmt::format("stride [{}], padding [{}], dilation [{}], groups {}", fmt::join(p.stride, ", "),
+                  fmt::join(p.padding, ", "), fmt::join(p.dilation, ", "), p.groups),
+      "need stride, dilation and groups of 1 or more, padding of 0 or more, all below 2^31");
+}
+
+void check_conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                  const ConvParams3d& p) {
+  check_operand(Op::conv2d, x, "conv3d");
+  check_same(Op::conv2d, x, weight, "conv3d");
+  const auto operands = [&] { return fmt::format("x {}, weight {}", x.str(), weight.str()); };
+  if (x.rank() != 5 || weight.rank() != 5) {
+    throw Error("conv3d", "another rank", operands(),
+                "need x [b, c, d, h, w], weight [o, c/groups, kd, kh, kw]");
+  }
+  check_params(p);
+  const int64_t c = x.size(1), o = weight.size(0);
+  if (c % p.groups != 0 || o % p.groups != 0 || weight.size(1) != c / p.groups) {
+    throw Error("conv3d", "channels don't fit", operands(), fmt::format("groups {}", p.groups));
+  }
+  for (int i = 0; i < 3; ++i) {
+    const auto at = static_cast<size_t>(i);
+    const int64_t kernel = weight.size(2 + i), padded = x.size(2 + i) + 2 * p.padding[at];
+    if (kernel < 1) throw Error("conv3d", "an empty kernel", operands());
+    if (kernel > padded || (kernel - 1) * p.dilation[at] >= padded) {
+      throw Error(
+          "conv3d", "kernel larger than the padded input", operands(),
+          fmt::format("dim {}, padding {}, dilation {}", 2 + i, p.padding[at], p.dilation[at]));
+    }
+  }
+  if (!bias.defined()) return;
+  check_same(Op::conv2d, x, bias, "conv3d");
+  if (bias.shape() != Shape{o}) {
+    throw Error("conv3d", "bias of another shape", bias.str(), fmt::format("need [{}]", o));
+  }
+}
+
+// ---- adaptive pools ----
+
+/// Window i of `count` along a dim of `size` elements: [i · size / count, (i + 1) · size / count),
+/// its start rounded down and its end up.
+struct Windows {
+  int64_t longest;     ///< at least as long as any window
+  Tensor places, end;  ///< i64 [count, longest], [count, 1]
+  Tensor lengths;      ///< i64 [count]
+
+  Windows(const char* op, int64_t size, int64_t count, Device device)
+      : longest(std::min(size / count + 2, size)) {
+    int64_t most = 0;
+    if (__builtin_mul_overflow(size, count, &most) || most > INT64_MAX - size - count) {
+      throw Error(op, "too many elements", fmt::format("{} windows of {}", count, size));
+    }
+    const Tensor i = Tensor::arange(0, count, 1, DType::i64, device);
+    const Tensor start = affine(i, size, 0) / Scalar(count);
+    const Tensor stop = affine(i, size, size + count - 1) / Scalar(count);
+    places = start.unsqueeze(1) + Tensor::arange(0, longest, 1, DType::i64, device);
+    end = stop.unsqueeze(1);
+    lengths = stop - start;
+  }
+};
+
+void check_pool(const char* op, const Tensor& x, int rank, std::span<const int64_t> size) {
+  check_operand(Op::max_pool2d, x, op);
+  if (x.rank() != rank) {
+    throw Error(op, "another rank", x.str(), rank == 3 ? "need [b, c, l]" : "need [b, c, h, w]");
+  }
+  for (size_t i = 0; i < size.size(); ++i) {
+    if (size[i] < 1) throw Error(op, "a size below 1", fmt::format("{}", size[i]));
+    if (x.size(2 + static_cast<int>(i)) == 0) throw Error(op, "an empty image", x.str());
+  }
+}
+
+/// Means of windows along a dim, in x's dtype, f32 or f64.
+Tensor means(const char* op, const Tensor& x, int d, int64_t count) {
+  if (x.size(d) == count) return x;
+  const Windows windows(op, x.size(d), count, x.device());
+  // The largest id chooses a 0.
+  const Tensor padding = Tensor::full({}, INT64_C(0xffffffff), DType::u32, x.device());
+  const Tensor ids = where(lt(windows.places, windows.end), windows.places.to(DType::u32), padding);
+  std::vector<int64_t> along(static_cast<size_t>(x.rank()), 1);
+  along[static_cast<size_t>(d)] = count;
+  return sum(index_select(x, ids, d), d + 1) / windows.lengths.to(x.dtype()).reshape(Shape(along));
+}
+
+/// The largest elements of windows along a dim.
+Tensor largest(const char* op, const Tensor& x, int d, int64_t count) {
+  if (x.size(d) == count) return x;
+  const Windows windows(op, x.size(d), count, x.device());
+  // A shorter window has its last element more than once.
+  const Tensor ids = minimum(windows.places, affine(windows.end, 1, -1));
+  const Tensor in_windows = index_select(x, ids, d);
+  if (!in_windows.needs_grad()) return max(in_windows, d + 1);
+  const Tensor where = argmax(in_windows.detach(), d + 1, true);
+  return gather(in_windows, where, d + 1).squeeze(d + 1);
+}
+
+/// The kernel of an ordinary pool; 0: there is none.
+int64_t kernel_of(int64_t size, int64_t count) { return size % count == 0 ? size / count : 0; }
+
+}  // namespace
+
+Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvParams3d& p) {
+  check_conv3d(x, weight, bias, p);
+  const int64_t b = x.size(0), c = x.size(1), h = x.size(3), w = x.size(4);
+  const int64_t o = weight.size(0), kd = weight.size(2), kh = weight.size(3), kw = weight.size(4);
+  const int64_t depth = x.size(2) + 2 * p.padding[0];
+  const int64_t od = (depth - (kd - 1) * p.dilation[0] - 1) / p.stride[0] + 1;
+  const Padding around = {p.padding[0], p.padding[0]};
+  const Tensor deep = p.padding[0] == 0 ? x : pad(x, {around, Padding{}, Padding{}});
+  // What lies under each tap of the kernel's depth: [b, od, c, h, w].
+  std::vector<Tensor> taps;
+  for (int64_t i = 0; i < kd; ++i) {
+    const int64_t first = i * p.dilation[0], last = first + (od - 1) * p.stride[0];
+    taps.push_back(deep.slice(2, first, last + 1, p.stride[0]).transpose(1, 2));
+  }
+  const Tensor images = stack(taps, 3).reshape({b * od, c * kd, h, w});
+  const ConvParams flat{.stride = {p.stride[1], p.stride[2]},
+                        .padding = {p.padding[1], p.padding[2]},
+                        .dilation = {p.dilation[1], p.dilation[2]},
+                        .groups = p.groups};
+  const Tensor y = conv2d(images, weight.reshape({o, weight.size(1) * kd, kh, kw}), bias, flat);
+  return y.reshape({b, od, o, y.size(2), y.size(3)}).transpose(1, 2).contiguous();
+}
+
+Tensor adaptive_avg_pool2d(const Tensor& x, std::array<int64_t, 2> size) {
+  const char* const op = "adaptive_avg_pool2d";
+  check_operand(Op::mean, x, op);
+  check_pool(op, x, 4, size);
+  const int64_t kh = kernel_of(x.size(2), size[0]), kw = kernel_of(x.size(3), size[1]);
+  if (kh > 0 && kw > 0) return avg_pool2d(x, {.kernel = {kh, kw}, .stride = {kh, kw}});
+  const Tensor t = x.to(tape::wide(x.dtype()));
+  return means(op, means(op, t, 3, size[1]), 2, size[0]).to(x.dtype());
+}
+
+Tensor adaptive_avg_pool1d(const Tensor& x, int64_t size) {
+  const char* const op = "adaptive_avg_pool1d";
+  check_operand(Op::mean, x, op);
+  check_pool(op, x, 3, std::span(&size, 1));
+  if (const int64_t k = kernel_of(x.size(2), size); k > 0) {
+    return avg_pool1d(x, {.kernel = k, .stride = k});
+  }
+  return means(op, x.to(tape::wide(x.dtype())), 2, size).to(x.dtype());
+}
+
+Tensor adaptive_max_pool2d(const Tensor& x, std::array<int64_t, 2> size) {
+  const char* const op = "adaptive_max_pool2d";
+  check_pool(op, x, 4, size);
+  const int64_t kh = kernel_of(x.size(2), size[0]), kw = kernel_of(x.size(3), size[1]);
+  if (kh > 0 && kw > 0) return max_pool2d(x, {.kernel = {kh, kw}, .stride = {kh, kw}});
+  return largest(op, largest(op, x, 3, size[1]), 2, size[0]);
+}
+
+Tensor adaptive_max_pool1d(const Tensor& x, int64_t size) {
+  const char* const op = "adaptive_max_pool1d";
+  check_pool(op, x, 3, std::span(&size, 1));
+  if (const int64_t k = kernel_of(x.size(2), size); k > 0) {
+    return max_pool1d(x, {.kernel = k, .stride = k});
+  }
+  return largest(op, x, 2, size);
+}
+
+}  // namespace wick
