@@ -14,7 +14,7 @@ SOAK_DEVICE  := $(or $(DEVICE),cpu)
 SOAK_SECONDS := $(or $(SECONDS),60)
 SOAK_SEED    := $(or $(SEED),today)
 
-.PHONY: run test soak sanitize-sample parity build emu deps asan tsan clean help
+.PHONY: run test soak sanitize-sample parity build emu deps cuda asan tsan clean help
 
 help:
 	@sed -n '1,5s/^# //p' Makefile
@@ -41,7 +41,7 @@ parity: build
 	@ninja -C $(BUILD) -j $(JOBS) wick_tests
 	python3 tools/parity.py --build $(BUILD) --jobs $(JOBS) --out build/parity.md
 
-build: deps $(BUILD)/build.ninja
+build: deps cuda $(BUILD)/build.ninja
 	@ninja -C $(BUILD) -j $(JOBS)
 
 # The AMD emulator, a project of its own: see emu/README.md.
@@ -56,7 +56,11 @@ build/emu/build.ninja:
 deps:
 	@tools/install_deps.sh
 
-$(BUILD)/build.ninja:
+# Where NVIDIA's driver is and nvcc isn't: fetches the compilers of NVIDIA's kernels. Quiet elsewhere.
+cuda: deps
+	@python3 tools/install_cuda.py --for-build $(BUILD)
+
+$(BUILD)/build.ninja: | cuda
 	@mkdir -p build && cmake --preset release >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
 
 # On emulated devices without the search for leaks, which their memory and their forks bring down, and without a look at

@@ -4,9 +4,16 @@
 Machines with a CUDA toolkit don't need them. Without either, kernels for NVIDIA are left out of the
 binary, and can't be compiled at run time. Prints nvcc's path. ~220 MB; nothing is done where they
 are there already.
+
+--for-build BUILD: what `make` runs. Does nothing unless NVIDIA's driver is here and no nvcc is; then
+says what it fetches. WICK_CUDA_FETCH=off fetches nothing. The build goes on in every case: a line says
+when it goes on without kernels for NVIDIA. BUILD is configured again if nvcc is new to it.
 """
+import argparse
+import ctypes
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -14,6 +21,9 @@ import sys
 RELEASE = "13.0.*"
 PACKAGES = ["nvidia-cuda-nvcc", "nvidia-cuda-crt", "nvidia-nvvm", "nvidia-cuda-runtime",
             "nvidia-cuda-nvrtc"]
+# Where a CUDA toolkit puts nvcc, beside PATH.
+TOOLKIT = pathlib.Path("/usr/local/cuda/bin/nvcc")
+DRIVERS = ["libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1"]
 
 
 def cache():
@@ -21,10 +31,14 @@ def cache():
     return pathlib.Path(base) / "wick" / "cuda"
 
 
-def main():
-    folder = cache() / "nvidia" / "cu13"
-    nvcc = folder / "bin" / "nvcc"
-    wanted = [nvcc, folder / "lib" / "libnvrtc.so.13"]
+def cached_nvcc():
+    return cache() / "nvidia" / "cu13" / "bin" / "nvcc"
+
+
+def install():
+    """Whether the compilers are in the cache now."""
+    nvcc = cached_nvcc()
+    wanted = [nvcc, nvcc.parent.parent / "lib" / "libnvrtc.so.13"]
     if not all(file.exists() for file in wanted):
         # They share a folder, which pip replaces as a whole or leaves as it is: so all at once.
         command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--upgrade",
@@ -32,10 +46,52 @@ def main():
         done = subprocess.run(command, check=False)
         if done.returncode != 0 or not all(file.exists() for file in wanted):
             print("install_cuda: pip couldn't install NVIDIA's compilers", file=sys.stderr)
-            return 1
+            return False
     for tool in nvcc.parent.iterdir():
         tool.chmod(0o755)
-    print(nvcc)
+    return True
+
+
+def has_driver():
+    for name in DRIVERS:
+        try:
+            ctypes.CDLL(name)
+            return True
+        except OSError:
+            pass
+    return False
+
+
+def has_nvcc():
+    return bool(shutil.which("nvcc")) or TOOLKIT.exists() or cached_nvcc().exists()
+
+
+def for_build(build):
+    if not has_nvcc() and has_driver():
+        later = "python3 tools/install_cuda.py, then make, adds them"
+        if os.environ.get("WICK_CUDA_FETCH") == "off":
+            print(f"wick: no nvcc, WICK_CUDA_FETCH=off: building without kernels for NVIDIA ({later})", file=sys.stderr)
+            return
+        print(f"wick: NVIDIA's driver is here, nvcc is not: fetching NVIDIA's kernel compilers from PyPI to {cache()} "
+              "(220 MB, once; WICK_CUDA_FETCH=off builds without)", file=sys.stderr, flush=True)
+        if not install():
+            print(f"wick: building without kernels for NVIDIA ({later})", file=sys.stderr)
+            return
+    configured = build / "CMakeCache.txt"
+    if has_nvcc() and configured.exists() and "WICK_NVCC-NOTFOUND" in configured.read_text(encoding="utf-8"):
+        subprocess.run(["cmake", str(build)], check=True, stdout=subprocess.DEVNULL)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--for-build", type=pathlib.Path, metavar="BUILD")
+    options = parser.parse_args()
+    if options.for_build is not None:
+        for_build(options.for_build)
+        return 0
+    if not install():
+        return 1
+    print(cached_nvcc())
     return 0
 
 
