@@ -101,7 +101,8 @@ void refuse_in_capture(Stream& stream) {
 
 namespace {
 
-/// Those of other threads count only where they were begun to forbid it to all.
+/// `of_others`: also refuses because of another thread's capture, if that capture was begun in the
+/// global mode.
 void refuse_in_captures(bool of_others) {
   std::lock_guard lock(graph_mutex());
   bool any = false;

@@ -1,6 +1,7 @@
 #pragma once
 
-// What all functions of the C interface share: how they end, and what they find by handles.
+// Shared by all functions of the C interface: turning exceptions into error codes, and looking up
+// handles.
 
 #include <string>
 #include <type_traits>
@@ -14,7 +15,7 @@
 
 namespace emu::hip {
 
-/// Ends a call with an error code, and a line on stderr where there is something to say.
+/// Thrown to end a call with an error code. `what`, if it isn't empty, is printed on stderr.
 struct Error {
   hipError_t code;
   std::string what = {};
@@ -26,27 +27,27 @@ struct CallConfiguration {
   hipStream_t stream = nullptr;
 };
 
-/// What the runtime keeps for each thread.
+/// The runtime's state of each thread.
 struct Thread {
   int device = 0;
   hipError_t last = hipSuccess;
   hipStreamCaptureMode capture_mode = hipStreamCaptureModeGlobal;
   std::vector<CallConfiguration> calls;
-  std::vector<StreamPtr> streams;  // hipStreamPerThread, by device
+  std::vector<StreamPtr> streams;  // hipStreamPerThread, indexed by device
 };
 
 Thread& thread();
 
-/// The code of whatever is in flight; what it says goes to stderr.
+/// Returns the error code of the exception that is being handled and prints its message on stderr.
 hipError_t error_of_exception(const char* function) noexcept;
 
-/// Throws where there is no device, and in children of fork.
+/// Throws if there is no device, and in children of fork.
 void require_usable();
 
-/// Remembers the error for hipGetLastError. "Not ready" is an answer, not an error.
+/// Stores the error for hipGetLastError. hipErrorNotReady isn't stored.
 hipError_t remember(hipError_t code);
 
-/// Runs a function's body, and makes a code of whatever it throws.
+/// Runs a function's body and converts whatever it throws to an error code.
 template <class Body>
 hipError_t call(const char* function, const Body& body) {
   hipError_t code = hipSuccess;
@@ -80,19 +81,21 @@ EventPtr find_event(hipEvent_t handle);
 
 /// Waits for the stream and throws its error.
 void finish(Stream& stream);
-/// Throws where a graph is being captured and the call isn't allowed meanwhile.
+/// Throws if a stream is being captured in a mode that forbids the call.
 void refuse_in_capture(Stream& stream);
 void refuse_in_any_capture();
-/// As above, for calls like hipMalloc that only the strictest mode refuses.
+/// The variant for calls such as hipMalloc, which only the strictest capture mode forbids.
 void refuse_unsafe_in_capture();
 
-/// Queues the operation, or captures it. Null where it was captured.
+/// Queues the operation, or adds it to the graph that is being captured. Returns null when
+/// captured.
 SignalPtr submit(Stream& stream, Operation operation);
 
-/// Refuses ranges of device memory that aren't allocated.
+/// Throws if the range is device memory that isn't allocated.
 void check_range(const void* pointer, size_t bytes, const char* what);
 
-/// The kernel of a handle: hipFunction_t, or a function of the program that was registered.
+/// Returns the kernel of a handle, which is a hipFunction_t or a host function registered by a
+/// program.
 std::shared_ptr<Kernel> find_function(const void* handle);
 
 }  // namespace emu::hip
