@@ -17,10 +17,10 @@ struct Architecture {
   const char* product = nullptr;
   int generation = 0;  // 9, 10, 11, 12
   int major = 0, minor = 0, stepping = 0;
-  int wave = 0;        // lanes per wave, reported as warpSize
+  int wave = 0;  // lanes per wave, reported as warpSize
   // Reported as multiProcessorCount; counts workgroup processors if there are any.
   int processors = 0;
-  int simds = 0;       // per multiprocessor
+  int simds = 0;  // per multiprocessor
   int waves_per_simd = 0;
   int vgprs = 0;               // per SIMD and lane (for waves of 32 lanes if both sizes exist)
   int vgpr_granule = 0;        // allocation granularity (for waves of 32 lanes)

@@ -59,11 +59,11 @@ struct Launch {
   int vgprs = 0;                              // registers allocated for a wave
   bool checked = false;                       // the code's tables are the checked ones
   const Shadow* shadow = nullptr;  // the shadow of device memory, which the checked tables need
-  bool check_races = true;  // races in LDS, and in global memory if `races` is set
+  bool check_races = true;         // races in LDS, and in global memory if `races` is set
   RaceShadow* races = nullptr;
   MemoryCounts* memory_counts = nullptr;  // null: memory accesses aren't counted
-  uint32_t race_tag = 0;  // (launch number modulo 255, plus one) << 24
-  uint64_t seed = 0;      // seed of the random order of waves; 0: waves run in order
+  uint32_t race_tag = 0;                  // (launch number modulo 255, plus one) << 24
+  uint64_t seed = 0;  // seed of the random order of waves; 0: waves run in order
   /// Used in reports: `line` gives the source line of an address in the object, and `describe` says
   /// what a memory address belongs to.
   std::function<std::string(uint64_t)> line, describe;
@@ -71,7 +71,7 @@ struct Launch {
   std::function<bool(uint64_t, size_t)> mapped;
   std::atomic<bool> stop{false};  // no further instruction may run
   std::mutex mutex;
-  std::string error;                  // message of the first wave that failed
+  std::string error;  // message of the first wave that failed
   // Findings of the checks, at most one per kind and instruction.
   std::vector<std::string> findings;
   std::set<std::pair<uint64_t, int>> reported;

@@ -27,7 +27,7 @@ struct Pending {
   uint8_t counters;  // counters that still have to be waited for
   bool scalar;
   uint16_t first, count;
-  LaneMask known[2];                          // lanes of each half that will be known
+  LaneMask known[2];  // lanes of each half that will be known
   // Position among the instructions that its counters count.
   uint32_t vmem_number = 0, lgkm_number = 0;
 };

@@ -41,9 +41,9 @@ struct Extra {
   bool keep_high = true;    // a 16-bit result preserves the other half; else it becomes 0
   bool cross_lane = false;  // DPP: source 0 comes from other lanes
   bool bound_zero = false, fetch_inactive = false;
-  uint8_t from[64] = {};                                // DPP: the lane to read
-  uint64_t valid = 0;                                   // DPP: lanes whose source is valid
-  uint64_t enabled = 0;  // DPP: lanes that the row and bank masks enable
+  uint8_t from[64] = {};  // DPP: the lane to read
+  uint64_t valid = 0;     // DPP: lanes whose source is valid
+  uint64_t enabled = 0;   // DPP: lanes that the row and bank masks enable
   uint8_t dst_byte = 0, dst_bytes = 4, dst_unused = 0;  // SDWA; unused: 0 zero, 1 sign, 2 keep
 };
 

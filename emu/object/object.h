@@ -55,11 +55,11 @@ struct ObjectSegment {
 };
 
 struct ObjectRelocation {
-  uint64_t address = 0;   // where to write
-  uint32_t type = 0;      // R_AMDGPU_…
+  uint64_t address = 0;  // where to write
+  uint32_t type = 0;     // R_AMDGPU_…
   // The value is relative to the object; false if the symbol is undefined, with value 0.
   bool of_object = true;
-  uint64_t value = 0;     // symbol plus addend
+  uint64_t value = 0;  // symbol plus addend
 };
 
 struct CodeObject {

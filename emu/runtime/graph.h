@@ -87,7 +87,7 @@ struct Capture {
   bool invalid = false;
   bool ended = false;  // events recorded in an ended capture are no longer valid
   std::unordered_map<const Stream*, std::vector<Node*>>
-      frontier;                            // nodes that each stream's next operation depends on
+      frontier;  // nodes that each stream's next operation depends on
   // Nodes that the caller removed from a stream's dependencies.
   std::unordered_set<const Node*> let_go;
   std::vector<StreamPtr> streams;

@@ -24,7 +24,7 @@ struct KernelOp {
   std::vector<uint8_t> arguments;  // the caller's arguments in the layout of the kernarg segment
   // The function as the caller named it, for queries of graph nodes.
   const void* function = nullptr;
-  std::vector<void*> listed;       // the address of each argument, for queries of graph nodes
+  std::vector<void*> listed;  // the address of each argument, for queries of graph nodes
 };
 
 /// Copies a box of bytes: `depth` layers of `height` rows of `width` bytes.

@@ -17,7 +17,7 @@ constexpr int64_t kLongTurn = 100000, kShortTurn = 1000;  // backward branches o
 constexpr int kPatience = 2;  // turns in which a workgroup may pause before further ones begin
 // Memory of the workgroups that one thread keeps active.
 constexpr size_t kRoomBytes = size_t{1} << 31;
-constexpr uint64_t kShuffled = 1 << 22;         // larger grids only start at a random workgroup
+constexpr uint64_t kShuffled = 1 << 22;  // larger grids only start at a random workgroup
 
 }  // namespace
 

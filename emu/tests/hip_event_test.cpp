@@ -327,7 +327,8 @@ TEST(HipEvent, WaitsOutliveTheirEvent) {
   HIP_OK(hipLaunchHostFunc(first, &Gate::wait, &gate));
   HIP_OK(launch(kernels["set_to"], 1, 32, 0, first, data.data, 1));
   HIP_OK(hipEventRecord(event, first));
-  HIP_OK(hipStreamWaitEvent(second, event, hipEventWaitExternal));  // the same as the default outside of captures
+  HIP_OK(hipStreamWaitEvent(second, event,
+                            hipEventWaitExternal));  // the same as the default outside of captures
   HIP_OK(hipEventDestroy(event));
   HIP_OK(launch(kernels["add_one"], 1, 32, 0, second, data.data, 32));
   gate.open = true;

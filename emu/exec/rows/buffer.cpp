@@ -96,7 +96,7 @@ EMU_INLINE bool buffer_half(Wave* w, const Op* op, int half) {
   const BufferLanes lanes = buffer_lanes(w, op, half, d, Format::kBytes);
   char* base = reinterpret_cast<char*>(d.base) + scalar_offset;
   if constexpr (Format::kRegisters > 1) {
-    if ((enabled & ~lanes.within) != 0) {     // each dword has its own bounds check
+    if ((enabled & ~lanes.within) != 0) {  // each dword has its own bounds check
       // Computed first, since a load may overwrite the addresses.
       BufferLanes parts[Format::kRegisters];
       for (uint32_t i = 0; i < Format::kRegisters; ++i) {
