@@ -34,7 +34,7 @@ struct Options {
   uint64_t seed = 1;
   int64_t elems = 1 << 14;  ///< limit of one operand
   int64_t slack_mib = 8;    ///< device memory that the driver may use for itself
-  ///< The cases to run; without a last one, the time limit ends the test.
+  /// The cases to run; without a last one, the time limit ends the test.
   int64_t from = 0, to = -1;
   std::string only;  ///< only cases of that name
 };

@@ -1,5 +1,5 @@
-// Random chains of ops on every instruction set and device: see chain.h. Seconds in ctest, and as
-// many as one likes by hand:
+// Random chains of ops on every instruction set and device: see chain.h. ctest runs them for
+// seconds; by hand any number can be run:
 //   parity_chains [--seed N] [--count N] [--print]
 
 #include <fmt/format.h>

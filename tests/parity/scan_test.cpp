@@ -1,4 +1,4 @@
-// cumsum: bit-equal to the written order along any dim, and near the true sums.
+// cumsum: bit-equal to the specified order along any dim, and close to the exact sums.
 
 #include <fmt/format.h>
 
@@ -35,7 +35,7 @@ std::vector<Case> cases() {
   return list;
 }
 
-/// Inclusive sums of sixteen numbers, by doubling distances.
+/// Computes inclusive sums of sixteen numbers with doubling distances.
 template <class A>
 void scan16(std::array<A, 16>& x) {
   for (size_t distance = 1; distance < 16; distance *= 2) {
@@ -44,7 +44,7 @@ void scan16(std::array<A, 16>& x) {
   }
 }
 
-/// The written order of a line.
+/// Computes the specified order for one line.
 template <class A>
 std::vector<A> ordered_scan(const std::vector<A>& x) {
   std::vector<A> y(x.size());
@@ -79,7 +79,7 @@ uint64_t cut(DType dtype, uint64_t bits) {
   return bits & (~uint64_t{0} >> (64 - 8 * info(dtype).block_bytes));
 }
 
-/// The bits of a line's sums.
+/// Returns the bits of a line's sums.
 std::vector<uint64_t> scan_bits(DType dtype, const std::vector<uint64_t>& line) {
   std::vector<uint64_t> result;
   if (!is_float(dtype)) {
@@ -96,7 +96,7 @@ std::vector<uint64_t> scan_bits(DType dtype, const std::vector<uint64_t>& line) 
   return result;
 }
 
-/// Within what some twenty additions may be off, of the magnitudes so far.
+/// Expects sums within the error of some twenty additions, relative to the magnitudes so far.
 void expect_near(const std::string& what, DType dtype, const std::vector<uint64_t>& line,
                  const std::vector<uint64_t>& sums) {
   if (!is_float(dtype)) return;
@@ -153,7 +153,7 @@ void check(DType dtype) {
   }
 }
 
-/// One long line, a few, and columns, for any number of threads.
+/// One long line, a few lines, and columns, for any number of threads.
 void check_threads(DType dtype) {
   cpu::ThreadPool& pool = cpu::ThreadPool::global();
   const int usual = pool.threads();
@@ -173,8 +173,8 @@ void check_threads(DType dtype) {
   pool.set_threads(usual);
 }
 
-/// Kernels that store around the caches, which only long results go through, give the others' bits,
-/// wherever a chunk begins.
+/// Kernels with non-temporal stores, which only long results use, must give the bits of the others,
+/// wherever a chunk starts.
 void check_streams(const cpu::ScanKernels& table, std::string_view isa, DType dtype) {
   Random random(93);
   const auto d = static_cast<size_t>(dtype);
