@@ -12,7 +12,7 @@ using test::error_of;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// Small whole numbers: every product is exact, whatever its order.
+// Small integers: every product is exact in any order.
 Tensor whole(const Shape& shape, int64_t start) {
   std::vector<float> values;
   for (int64_t i = 0; i < shape.elems(); ++i) {

@@ -12,7 +12,7 @@ namespace wick::parity {
 /// A binary floating-point format, for a reference that shares no code with the kernels.
 struct FloatFormat {
   int precision;      ///< significant bits, including the hidden one
-  int min_exponent;   ///< significant bits, including the hidden one
+  int min_exponent;   ///< exponent of the smallest normal number, as in 1.x * 2^e
   long double max;    ///< largest finite number
   bool has_infinity;  ///< if false, numbers that are too large become max
 };

@@ -1,4 +1,4 @@
-// Errors of every op, thrown before a backend is called.
+// Errors of every op, which are thrown before a backend is called.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ Tensor make(const Shape& shape, DType dtype = DType::f32) { return Tensor::zeros
 
 using Call = std::function<void(const Tensor&)>;
 
-/// Every op of ops.def, called with `x` as one operand and valid ones otherwise.
+/// Returns every op of ops.def, called with `x` as one operand and valid other operands.
 std::vector<std::pair<Op, Call>> calls() {
   std::vector<std::pair<Op, Call>> all;
   const Tensor good = make({2, 2}), whole = make({2, 2}, DType::i32);
@@ -188,7 +188,7 @@ TEST(OpErrors, UndefinedTensorsAreErrorsEverywhere) {
 }
 
 TEST(OpErrors, DtypesOutsideTheRow) {
-  // Ops of one operand take the dtypes of their row.
+  // Ops with one operand accept the dtypes of their row.
   for (int i = 0; i < kOpCount; ++i) {
     const OpInfo& row = kOps[static_cast<size_t>(i)];
     if (row.kind == OpKind::other) continue;

@@ -1,5 +1,5 @@
-// cumprod, round_to and the functions of wick/tensor/functions.h that move elements, against plain
-// loops, on every device of the test.
+// Tests cumprod, round_to and the movement functions of wick/tensor/functions.h against plain loops
+// on every device.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -81,7 +81,7 @@ TEST(FunctionsMove, SlicesReplaced) {
     std::vector<double> expected = values(host);
     for (const size_t row : {1U, 3U}) expected[row * 5 + 3] = expected[row * 5 + 4] = 7;
     EXPECT_EQ(values(slice_assign(x, both, seven)), expected) << device.str();
-    // Of strided operands, and nothing but a column.
+    // Strided operands, and an assignment to a single column.
     EXPECT_EQ(values(slice_assign(x.t(), {Slice{}, Slice{0, 1}}, seven)[{ellipsis, 0}]),
               std::vector<double>(5, 7));
     EXPECT_EQ(values(x), values(host));

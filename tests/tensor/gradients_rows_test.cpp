@@ -1,4 +1,4 @@
-// Every row of ops.def has a test of its gradient, or a test of why it has none.
+// Every row of ops.def has a test of its gradient, or a test that it has none.
 
 #include "tests/expect_error.h"
 #include "tests/tensor/gradient_check.h"
@@ -17,7 +17,7 @@ void expect_whole(const Tensor& result) {
   EXPECT_FALSE(result.needs_grad());
 }
 
-// One or two operands; integer operands can't be leaves.
+// Rows with one or two operands; integer operands can't be leaves.
 #define WICK_TEST(name, ...) \
   WICK_NO_GRADIENT(name) { expect_whole(wick::name(leaf())); }
 #define WICK_COMPARE(name, ...) \

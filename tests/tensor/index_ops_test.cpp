@@ -1,5 +1,5 @@
-// gather, scatter, index_add, one_hot, sort, topk and cumsum as users call them: results on small
-// tensors, and errors.
+// gather, scatter, index_add, one_hot, sort, topk and cumsum through the public functions: results
+// for small tensors, and errors.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -43,7 +43,7 @@ TEST(IndexOps, GatherPicksAndPads) {
                 gather(x, ids({0}, {1, 1}), 2);
               }),
               HasSubstr("gather: dimension out of range"));
-  // From a dim of size 0 only padding can be gathered.
+  // Only padding can be gathered from a dim of size 0.
   const Tensor none = floats({}, {2, 0});
   EXPECT_THAT(gather(none, ids({kPadding}, {1, 1}), 1).to_vector<float>(), ElementsAre(0));
   EXPECT_THAT(error_of([&] { gather(none, ids({0}, {1, 1}), 1); }), HasSubstr("id < 0"));
@@ -104,7 +104,7 @@ TEST(IndexOps, RowsAPageApart) {
 }
 
 TEST(IndexOps, SumsRoundOnce) {
-  // 2048 + 1 rounds to 2048 in f16; in f32 the ones add up.
+  // 2048 + 1 rounds to 2048 in f16, but the ones add up in f32.
   const Tensor x = floats({2048}, {1}).to(DType::f16);
   const Tensor ones = Tensor::ones({4}, DType::f16), at = Tensor::zeros({4}, DType::u8);
   EXPECT_EQ(scatter_add(x, at, ones, 0).to(DType::f32).item<float>(), 2052);

@@ -27,7 +27,7 @@ TEST(Random, SequencesFollowTheSeed) {
   set_seed(42, Device());
   EXPECT_EQ(uniform({5}).to_vector<float>(), a);
   EXPECT_EQ(get_seed(), 42u);
-  // Each counter gives four numbers, whichever ops used the counters before.
+  // Each counter gives four numbers, whichever ops used the previous counters.
   set_seed(42);
   const std::vector<float> all = uniform({16}).to_vector<float>();
   set_seed(42);

@@ -1,5 +1,5 @@
-// Convolutions, pools and resampling as functions of tensors: shapes, bias, one dimension, errors.
-// tests/parity checks the values of every dtype and layout.
+// Convolutions, pools and resampling through the public functions: shapes, bias, one-dimensional
+// forms, errors. tests/parity checks the values for every dtype and layout.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ TEST(Conv, OneDimension) {
   const Tensor wide = conv1d(x, w, {}, {.stride = 3, .padding = 1});
   EXPECT_EQ(wide.shape(), (Shape{1, 1, 2}));
   EXPECT_THAT(wide.to_vector<float>(), ElementsAre(-4, 6));
-  // A permuted view, whose last stride isn't 1.
+  // A permuted view whose last stride isn't 1.
   const Tensor turned = counted({4, 2, 1}).permute({2, 1, 0});
   EXPECT_THAT(conv1d(turned, w).to_vector<float>(), ElementsAre(2, 6, 10));
 }
