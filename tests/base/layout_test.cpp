@@ -49,7 +49,7 @@ int64_t row_major(const Index& dims, const Index& index) {
   return at;
 }
 
-/// The model with other sizes, whose element `index` is the old one's `old_index(index)`.
+/// Returns the model with other sizes, whose element `index` is the old `old_index(index)`.
 Model remap(const Model& old, const Index& dims, const std::function<Index(Index)>& old_index) {
   Model model{dims, {}};
   for_each_index(dims, [&](const Index& index) {

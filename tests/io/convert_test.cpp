@@ -77,7 +77,7 @@ std::vector<float> floats(std::string_view bytes) {
   return values;
 }
 
-/// Values encoded by the formats' definitions, without the backend.
+/// Encodes values by the formats' definitions, without the backend.
 std::string encode(DType type, const std::vector<float>& values) {
   switch (type) {
     case DType::f16:
@@ -114,7 +114,8 @@ std::vector<float> decode(DType type, std::string_view bytes) {
   }
 }
 
-/// A model with one matrix of the type, a tied embedding, a norm, and other tensors and keys.
+/// Returns a model with one matrix of the type, a tied embedding, a norm, and other tensors and
+/// keys.
 GgufBuilder model(const Type& type) {
   B b;
   b.string("general.architecture", "llama").u32("general.file_type", 99);
@@ -175,7 +176,7 @@ TEST(Quantize, EveryPairOfTypesFollowsTheFormats) {
   EXPECT_EQ(folder.list().size(), 2u);
 }
 
-/// Files of every block type, whether it can be written or not, become floats.
+/// Files of every block type, including those that can't be written, are converted to floats.
 TEST(Quantize, ReadsEveryBlockType) {
   TempFolder folder;
   std::mt19937 random(3);
@@ -233,7 +234,7 @@ TEST(Quantize, ChoosesTypesAsUsersExpect) {
   EXPECT_EQ(result.types[0].bytes, 288u);
 }
 
-/// Weights whose rows aren't whole superblocks get the fallback type of smaller blocks.
+/// Weights whose rows aren't whole superblocks use the fallback type, which has smaller blocks.
 TEST(Quantize, SuperblocksThatDontFit) {
   TempFolder folder;
   B b;

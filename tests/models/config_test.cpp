@@ -1,4 +1,4 @@
-// Files that lack something, or say something that cannot be: an error that names what and where.
+// Files that lack something or contain invalid values. The error must name what is wrong and where.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ using testing::HasSubstr;
 
 class ModelFiles : public testing::Test {
  protected:
-  /// The error of loading the model, without the path if it starts with that.
+  /// Returns the error of loading the model, without a leading path.
   std::string error(TinyLlama tiny) {
     const std::string path = folder_.path("m.gguf");
     tiny.write(path);
@@ -119,7 +119,7 @@ TEST_F(ModelFiles, CountsOutOfRange) {
     EXPECT_THAT(edited([&](auto& w) { w.set_f32(key, 2.5f); }), HasSubstr(key));
     EXPECT_THAT(edited([&](auto& w) { w.set_string(key, "many"); }), HasSubstr(key));
   }
-  // Counts in range that the tensors don't bear out.
+  // Counts within range that contradict the tensors.
   EXPECT_THAT(edited([](auto& w) { w.set_u32("llama.block_count", 3); }), HasSubstr("blk.2."));
   EXPECT_THAT(edited([](auto& w) { w.set_u32("llama.attention.head_count", 2); }),
               HasSubstr("attn_q.weight"));
@@ -149,7 +149,7 @@ TEST_F(ModelFiles, NumbersOutOfRange) {
   EXPECT_THAT(error({.rope_divisors = {1, 1, 1, NAN, 1, 1, 1, 1}}), HasSubstr("divisors"));
 }
 
-// What architectures have beside Llama's tensors and keys.
+// Tensors and keys of other architectures that Llama doesn't have.
 TEST_F(ModelFiles, OtherArchitectures) {
   const auto& families = TinyLlama::families();
   const auto without = [&](const char* family, const char* tensor) {

@@ -75,7 +75,7 @@ TEST(IndexOps, ScatterWritesInOrder) {
 }
 
 TEST(IndexOps, RowsAPageApart) {
-  // Along dim 0 of rows of 6,000 bytes, from a slice and from reversed rows.
+  // Gathers along dim 0 of rows of 6,000 bytes, from a slice and from reversed rows.
   constexpr int64_t kPlaces = 40, kRows = 37, kColumns = 1200;
   std::vector<uint32_t> chosen(kRows * kColumns);
   for (size_t i = 0; i < chosen.size(); ++i) {
