@@ -1,8 +1,8 @@
-// Checks matrix products on a GPU against f64 for some elements, and measures their time.
+// Checks GEMMs on a GPU against f64 for some elements, and measures their time.
 //
 //   gpu_bench_gemm DEVICE [--small] [--only TEXT]...
 //
-// Prints one line of JSON per product: its time; TFLOP/s, and the ratio to the vendor's library in
+// Prints one line of JSON per GEMM: its time; TFLOP/s, and the ratio to the vendor's library in
 // the same run if it is installed; for few rows, the weight bytes per second and their share of the
 // device's copy speed. `worst` is the largest error as a share of the `bound` class.
 // WICK_GPU_GEMM=plain|mma|wgmma selects the main loop. --small uses shapes that an emulator can

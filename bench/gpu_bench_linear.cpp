@@ -1,11 +1,11 @@
-// Measures products with quantized weights on a GPU. Prints lines of JSON.
+// Measures GEMMs with quantized weights on a GPU. Prints lines of JSON.
 //
 //   gpu_bench_linear DEVICE [--small] [--types=q4_0,q8_0] [--shape=NxK] [--prompt | --decode]
 //
 // For one column and a few: the rate of reading weights as a share of the device's copy bandwidth.
 // For 512 columns: operations per second of each kernel that the device has. Some rows of the
-// result are compared with the CPU's bits, or, if the CPU doesn't support the type, with products
-// of one column at a time. --small uses shapes that an emulator can handle and measures nothing.
+// result are compared with the CPU's bits, or, if the CPU doesn't support the type, with GEMVs of
+// one column at a time. --small uses shapes that an emulator can handle and measures nothing.
 
 #include <fmt/format.h>
 
@@ -118,7 +118,7 @@ class Bench {
     return time_.best(7, [&] { recording->replay(); }) / times;
   }
 
-  /// The activations of a product, and its expected results.
+  /// The activations of a GEMM, and its expected results.
   struct Columns {
     int64_t count, k;
     std::vector<float> x;
@@ -165,7 +165,8 @@ class Bench {
     return y;
   }
 
-  /// Measures the ops before products, consecutively, each waiting for the previous one.
+  /// Measures the quantization of activations before GEMMs, with preceding ops fused into it. The
+  /// launches are consecutive, and each waits for the previous one.
   void prologues() {
     using Input = LinearFusion::Input;
     const std::tuple<Input, std::string_view, int64_t> all[] = {

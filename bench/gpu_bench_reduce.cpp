@@ -1,5 +1,5 @@
-// Rows of gpu_bench: reductions, softmax, norms, and the activation quantization of quantized
-// products.
+// Rows of gpu_bench: reductions, softmax, norms, and the quantization of activations for
+// quantized GEMMs.
 
 #include <fmt/format.h>
 

@@ -3,8 +3,8 @@
 //
 //   gpu_probe DEVICE [--small]
 //
-// Runs silu, rms_norm, sums of rows of many lengths, and products of Q4_1 and Q8_0 weights with one
-// column, and compares them with the CPU kernels of every available instruction set. --small uses
+// Runs silu, rms_norm, sums of rows of many lengths, and GEMVs with Q4_1 and Q8_0 weights, and
+// compares them with the CPU kernels of every available instruction set. --small uses
 // shapes that an emulator can handle.
 
 #include <fmt/format.h>

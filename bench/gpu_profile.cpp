@@ -4,7 +4,7 @@
 //   gpu_profile --list
 //
 // Runs the case's op TIMES times and prints as JSON the bytes that it must move: each byte of its
-// operands once. In cases with a loop over products or keys, the loop is SCALE times as long. All
+// operands once. In cases with a loop over k or over keys, the loop is SCALE times as long. All
 // operands are ones.
 
 #include <fmt/format.h>
@@ -182,7 +182,7 @@ void many(Run& r) {
   linear(r, type, 128, 256, 1024 * r.scale);
 }
 
-/// Quantizes activations for products.
+/// Quantizes activations for GEMMs.
 void quantize(Run& r) {
   const View out = r.operand(f32, {256, 1}), x = r.tensor(f32, {256, 4096});
   r.adds(256 * 4096 / 32 * 40);  // writes int8, and two f32 for every 32 of them

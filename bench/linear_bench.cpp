@@ -1,15 +1,15 @@
-// Measures quantized products against the machine's limits. Prints JSON.
+// Measures quantized GEMMs against the machine's limits. Prints JSON.
 //
 //   linear_bench [--isa v3] [--type q4_0] [--rows N --depth K] [--columns C] [--threads T]
 //                [--seconds S] [--clock cpu]
 //   linear_bench --model [the same, but for the shape]
 //   linear_bench --prepare [--type …] [--threads T]
 //
-// Products with few columns are compared with the bandwidth of a loop that reads memory, and
-// products with many columns with the peak rate of the instruction set's 8-bit dot products on
+// GEMMs with few columns are compared with the bandwidth of a loop that reads memory, and
+// GEMMs with many columns with the peak rate of the instruction set's 8-bit dot products on
 // registers. Weights alternate between copies that together don't fit into the cache. Every time is
 // the minimum of many, since other processes may run; the limits are measured in between. --model
-// adds up the products of one pass through SmolLM2-135M.
+// adds up the GEMMs of one pass through SmolLM2-135M.
 
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -211,7 +211,7 @@ double dot_peak(cpu::Isa isa, int threads) {
 #endif
 }
 
-// ---- Products.
+// ---- GEMMs.
 
 /// A weight with random quants and reasonable scales.
 struct Weight {
@@ -296,7 +296,7 @@ void bench_shape(const Options& o, const Buffer& memory) {
   fmt::print("\n]}}\n");
 }
 
-/// Runs every product of one pass through SmolLM2-135M, with separate weights.
+/// Runs every GEMM of one pass through SmolLM2-135M, with separate weights.
 void bench_model(const Options& o, const Buffer& memory) {
   cpu::CpuBackend backend(o.isa);
   const int64_t shapes[][2] = {{960, 576}, {576, 576}, {3072, 576}, {576, 1536}};

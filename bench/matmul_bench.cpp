@@ -196,7 +196,8 @@ struct Options {
 };
 
 [[noreturn]] void usage(const std::string& problem) {
-  fmt::print(stderr, "matmul_bench: {}; see the head of bench/matmul_bench.cpp\n", problem);
+  fmt::print(stderr, "matmul_bench: {}; see the opening comment of bench/matmul_bench.cpp\n",
+             problem);
   std::exit(2);
 }
 

@@ -1,4 +1,4 @@
-// Rows of matrix products, and of products of activations and weights.
+// Rows of matmul and linear.
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@ namespace {
 
 Backend& cpu() { return backend(Device()); }
 
-/// Returns the limit of a dtype's products: bf16 has its own dot-product instructions.
+/// Returns the limit of a dtype's GEMMs: bf16 has its own dot-product instructions.
 Limit limit_of(DType dtype) { return dtype == DType::bf16 ? Limit::dot : Limit::fma; }
 
 double products(int64_t m, int64_t k, int64_t n) {

@@ -41,15 +41,15 @@ constexpr int kBatch = 512;
 
 constexpr char kUsage[] =
     "usage: llama_oracle nll|greedy|tokenize -m MODEL [-f FILE]... [--ids 1,2,3] [options]\n"
-    "  -f FILE       a text or prompt; may be given several times, each taken alone\n"
-    "  --ids LIST    token ids, comma-separated, in place of a text\n"
-    "  --ctx N       context, must hold each text (2048)\n"
+    "  -f FILE       a text or prompt; may be given several times; each is evaluated alone\n"
+    "  --ids LIST    comma-separated token ids instead of a text\n"
+    "  --ctx N       context size, at least the length of each text (2048)\n"
     "  -n N          greedy: tokens to generate (64)\n"
     "  -t N          threads (1)\n"
     "  --kv f32|f16  type of the KV cache (f32)\n"
     "  --flash       flash attention on (off)\n"
     "  --no-repack   do not repack quantised weights for the CPU\n"
-    "  --special     read special tokens such as <|im_start|> in the text as such\n";
+    "  --special     parse special tokens such as <|im_start|> in the text\n";
 
 [[noreturn]] void fail(const std::string& what) { throw std::runtime_error(what); }
 

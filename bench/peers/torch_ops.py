@@ -38,7 +38,7 @@ def ids(*shape, below, dtype=torch.int64):
     return torch.randint(0, below, shape, dtype=dtype)
 
 
-# ---- products ----
+# ---- matrix products ----
 
 def product(dtypes, m, k, n, turned="nn"):
     name = "matmul" if turned == "nn" else "matmul_" + turned
@@ -93,7 +93,7 @@ def einsum(dtype):
 
 @row("linear_q8_0", "f32", "1024x1024x1024")
 def linear_int8(_):
-    """The closest equivalent: activations converted to int8, an int8 product, and scaled sums."""
+    """The closest equivalent: activations converted to int8, an int8 GEMM, and scaled sums."""
     x, w = normal(1024, 1024), torch.randint(-127, 128, (1024, 1024), dtype=torch.int8).t()
     scales = torch.rand(1024)
 

@@ -87,8 +87,7 @@ void refuse_in_any_capture();
 /// The variant for calls such as hipMalloc, which only the strictest capture mode forbids.
 void refuse_unsafe_in_capture();
 
-/// Queues the operation, or adds it to the graph that is being captured. Returns null when
-/// captured.
+/// Queues the operation, or adds it to the graph that is being captured and returns null.
 SignalPtr submit(Stream& stream, Operation operation);
 
 /// Throws if the range is device memory that isn't allocated.

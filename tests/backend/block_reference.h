@@ -135,7 +135,7 @@ inline std::vector<float> row_values(DType type, const uint8_t* row, int64_t k) 
   return values;
 }
 
-/// Returns one output of a product with a type that has no kernels of its own.
+/// Returns one output of a GEMM with a type that has no kernels of its own.
 inline float decoded_dot(const std::vector<float>& w, const float* x) {
   float y = 0;
   for (size_t first = 0; first < w.size(); first += 256) {

@@ -127,7 +127,7 @@ TEST(Access, RowsOfAPitchDontOverlap) {
   EXPECT_EQ(pitch_of_rows(1, 1, -100, -100), 1);
 }
 
-// ---- Products ----
+// ---- GEMMs ----
 
 constexpr uintptr_t kA = 0x100000, kB = 0x200000, kOut = 0x300000, kResidual = 0x400000;
 

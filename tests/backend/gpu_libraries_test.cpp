@@ -1,4 +1,4 @@
-// Matrix products by vendors' libraries: NVIDIA's if there is such a device, and stand-ins for
+// GEMMs of vendors' libraries: NVIDIA's if there is such a device, and stand-ins for
 // AMD's on the software GPU. CMakeLists.txt names the libraries in the environment.
 
 #include <dlfcn.h>
@@ -116,7 +116,7 @@ class GpuLibraries : public testing::Test {
     }
   }
 
-  /// Checks that the library's product is within the error bound of floats. Returns false if the
+  /// Checks that the library's GEMM is within the error bound of floats. Returns false if the
   /// library declines it.
   static bool check(Gpu& gpu, MatrixLibrary* library, DType dtype, const Shape& s,
                     bool a_transposed, bool b_transposed) {

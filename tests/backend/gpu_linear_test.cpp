@@ -1,4 +1,4 @@
-// Products with weights of every block type on the GPUs that WICK_TEST_DEVICES names. Every kernel
+// GEMMs with weights of every block type on the GPUs that WICK_TEST_DEVICES names. Every kernel
 // that supports a case must give the bits of the scalar contract, for every number of columns and
 // every layout.
 
@@ -503,7 +503,7 @@ TEST_P(GpuLinear, RowTilesOfWarps) {
   }
 }
 
-/// The fused operations before and after products compute in f32.
+/// The operations that are fused before and after a GEMM compute in f32.
 class GpuFusedLinear : public GpuLinear {};
 
 TEST_P(GpuFusedLinear, Residual) {

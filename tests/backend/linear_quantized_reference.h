@@ -7,7 +7,7 @@
 
 #include "tests/backend/block_reference.h"
 
-// The contract of quantized products from docs/design/numerics/quantised.md, computed one value
+// The contract of quantized GEMMs from docs/design/numerics/quantised.md, computed one value
 // after another. Shares no code with the library.
 
 namespace wick::reference {

@@ -1,4 +1,4 @@
-// Products with weights of every block type must have the bits of the scalar contract on every
+// GEMMs with weights of every block type must have the bits of the scalar contract on every
 // instruction set, for every number of columns and threads.
 
 #include <fcntl.h>

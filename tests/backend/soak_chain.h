@@ -5,7 +5,7 @@
 namespace wick::soak {
 
 /// A sequence of ops that is captured once and replayed with other inputs: rows of f32 pass through
-/// maps, norms and products with one quantized weight. The intermediate memory is released right
+/// maps, norms and GEMMs with one quantized weight. The intermediate memory is released right
 /// after the capture; the graph keeps it.
 class Chain {
  public:

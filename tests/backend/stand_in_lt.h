@@ -18,7 +18,7 @@ struct LtNumbers {
   int invalid_value, not_initialized, not_supported;  // status codes
   int compute_f32, no_transpose, transpose;
   int batch_count, batch_stride;          // attributes of layouts
-  int transpose_first, transpose_second;  // attributes of products
+  int transpose_first, transpose_second;  // attributes of GEMMs
   int workspace_bytes;                    // attribute of preferences
   int alignments;                         // the first of four attributes; -1: there are none
 };
@@ -132,7 +132,7 @@ inline int preference_set(void* preference, int attribute, const void* value, si
   });
 }
 
-/// The four layouts of a product, whether they are consistent, and its description.
+/// The four layouts of a GEMM, whether they are consistent, and its description.
 struct Problem {
   const Layout *a, *b, *c, *d;
   bool transpose_a, transpose_b;
@@ -178,7 +178,7 @@ inline int choose(void* handle, void* product, void* a, void* b, void* c, void* 
       !find_problem(product, a, b, c, d, p, kName)) {
     return complain(kLt.invalid_value, kName, "arguments");
   }
-  // Products with 13 columns have no kernel, so that tests can check the fallback.
+  // GEMMs with 13 columns have no kernel, so that tests can check the fallback.
   *found = p.d->cols == 13 ? 0 : 1;
   if (*found == 0) return kLt.not_supported;
   Algorithm chosen = {};

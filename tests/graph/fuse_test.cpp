@@ -81,7 +81,7 @@ TEST_P(Fuse, ResidualBehindALinear) {
     EXPECT_EQ(std::vector<Op>{Op::linear},
               ops([&](Arguments a) -> Tensors { return {linear(a[0], w) + a[1]}; },
                   {x({3, 256}, 3), x({3, 256}, 4)}));
-    // The residual is computed between the product and the sum.
+    // The residual is computed between the GEMM and the sum.
     EXPECT_EQ((std::vector<Op>{Op::sqr, Op::linear}), ops(
                                                           [&](Arguments a) -> Tensors {
                                                             const Tensor y = linear(a[0], w);

@@ -314,19 +314,16 @@ int run(const Options& o) {
 constexpr const char* kHelp =
     "usage: math_exhaustive [--function NAME] [--threads N] [--step N] [--pairs N] [--record "
     "FILE]\n"
-    "Puts all 2^32 floats through the f32 ops of one argument and the conversions to f16, bf16 "
-    "and\n"
-    "f8e4m3, and random pairs through the f32 functions of two arguments, on every instruction "
-    "set\n"
-    "this processor has, and prints the worst error against MPFR. (The sets without an fma\n"
-    "instruction are slow: they see a sixteenth of the patterns.)\n"
+    "Tests the f32 ops of one argument and the conversions to f16, bf16 and f8e4m3 with all 2^32\n"
+    "floats, and the f32 functions of two arguments with random pairs, on every instruction set\n"
+    "that this processor has. Prints the worst error against MPFR. Instruction sets without fma\n"
+    "are slow, so they are tested with a sixteenth of the floats.\n"
     "  --function NAME  one function (exp, log, ...) or target type (f16, bf16, f8e4m3); default "
     "all\n"
     "  --threads N      default: one per processor\n"
-    "  --step N         only every N-th pattern (odd numbers reach every exponent and low bit)\n"
+    "  --step N         only every N-th float (an odd N reaches every exponent and low bit)\n"
     "  --pairs N        default 2^30\n"
-    "  --record FILE    adds a row of Markdown a function; the ones that FILE has aren't run "
-    "again\n"
+    "  --record FILE    adds a row of Markdown per function; skips functions that FILE has\n"
     "Exits with 1 if an error exceeds the function's limit or two instruction sets differ.\n";
 
 }  // namespace

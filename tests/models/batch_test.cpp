@@ -55,7 +55,7 @@ class BatchTest : public testing::Test {
   TempFolder folder_;
 };
 
-/// Expects equal bits. With float weights on a GPU, products choose their order by the number of
+/// Expects equal bits. With float weights on a GPU, GEMMs choose their order by the number of
 /// rows (docs/design/numerics/matmul.md), so the numbers only need to be close.
 void expect_row(const std::vector<float>& row, const std::vector<float>& wanted, bool exact,
                 const std::string& what) {

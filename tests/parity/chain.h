@@ -6,7 +6,6 @@
 // those of the first target, and those of the same steps on dense copies of their operands. Ops of
 // the class bound get small integers, whose products and sums are exact in any order, so their bits
 // are equal, too.
-// equal, too.
 
 #include <functional>
 #include <span>

@@ -68,8 +68,8 @@ int main(int argc, char** argv) {
     } else {
       fmt::print(
           "usage: parity_chains [--seed N] [--count N] [--print]\n"
-          "Chains of random ops with seeds from N on, on each instruction set and on the\n"
-          "devices that WICK_TEST_DEVICES names. Exits with 1 where bits differ.\n");
+          "Runs chains of random ops with seeds from N on, on each instruction set and on the\n"
+          "devices that WICK_TEST_DEVICES names. Exits with 1 if bits differ.\n");
       return flag == "--help" ? 0 : 2;
     }
   }

@@ -1,4 +1,4 @@
-// Rows of products and windows that the tensor layer composes of others. einsum, conv1d and
+// Rows of products and windows that the tensor layer composes of other ops. einsum, conv1d and
 // transposed convolutions must be within the bound of their class; one-dimensional pools and
 // upsampling must be bit-equal.
 

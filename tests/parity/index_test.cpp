@@ -39,7 +39,7 @@ std::vector<Case> cases() {
       if (!large && g.shape.rank() < 4) list.push_back({g.place, g.shape, dim, 90, 2});
     }
   }
-  // One line for several threads, few lines, rows with many columns, and few ids for many
+  // One row for several threads, few rows, rows with many columns, and few ids for many
   // positions.
   list.push_back({Place::contiguous, {70000}, 0, 230});
   list.push_back({Place::stepped, {60000}, 0, 230});
@@ -304,7 +304,7 @@ void check_bad_ids() {
   }
 }
 
-/// The results must be the same for any number of threads, which divide positions or lines.
+/// The results must be the same for any number of threads, which divide positions or rows.
 void check_threads(DType dtype) {
   cpu::ThreadPool& pool = cpu::ThreadPool::global();
   const int usual = pool.threads();

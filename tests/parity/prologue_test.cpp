@@ -1,4 +1,4 @@
-// Quantization of activations to blocks of int8 before products with quantized weights, fused with
+// Quantization of activations to blocks of int8 before GEMMs with quantized weights, fused with
 // preceding ops. The result must have the bits of the ops one after another, on each GPU that
 // WICK_TEST_DEVICES names.
 

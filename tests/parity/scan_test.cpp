@@ -44,7 +44,7 @@ void scan16(std::array<A, 16>& x) {
   }
 }
 
-/// Computes the specified order for one line.
+/// Scans one line (all positions along the dim) in the specified order.
 template <class A>
 std::vector<A> ordered_scan(const std::vector<A>& x) {
   std::vector<A> y(x.size());
@@ -79,7 +79,7 @@ uint64_t cut(DType dtype, uint64_t bits) {
   return bits & (~uint64_t{0} >> (64 - 8 * info(dtype).block_bytes));
 }
 
-/// Returns the bits of a line's sums.
+/// Returns the bits of the sums along one line.
 std::vector<uint64_t> scan_bits(DType dtype, const std::vector<uint64_t>& line) {
   std::vector<uint64_t> result;
   if (!is_float(dtype)) {
@@ -153,7 +153,7 @@ void check(DType dtype) {
   }
 }
 
-/// One long line, a few lines, and columns, for any number of threads.
+/// Scans one long row, a few rows, and columns, for any number of threads.
 void check_threads(DType dtype) {
   cpu::ThreadPool& pool = cpu::ThreadPool::global();
   const int usual = pool.threads();

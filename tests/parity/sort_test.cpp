@@ -162,7 +162,7 @@ const bool added = [] {
     add_row("argsort", name(dtype), [=] { check(Op::argsort, dtype); });
     add_row("topk", name(dtype), [=] { check(Op::topk, dtype); });
   }
-  // Lines that are longer than those of check.
+  // Rows that are longer than the rows in check().
   add("argsort.large", [] {
     Random random(82);
     TestTensor x(DType::f32, Place::contiguous, {3, 300001}, 1);

@@ -184,7 +184,8 @@ void arg_case(Case& c, Op op) {
 
 namespace {
 
-/// Calls visit(positions) with the row-major positions of each line of a shape along a dim.
+/// Calls visit(positions) with the row-major positions of each one-dimensional slice of a shape
+/// along a dim.
 void for_each_line(const Shape& shape, int dim,
                    const std::function<void(std::span<const int64_t>)>& visit) {
   int64_t inner = 1;

@@ -49,7 +49,7 @@ CANNOT.update({row: NO_DIM for row in LINES})
 # Rows of weights, whose block rows are dense: their tests' names contain shapes and kinds of layout
 # instead.
 OWN_NAMES = {"linear", "quantize", "dequantize"}
-# Float products don't depend on VNNI: that instruction set uses v4's kernels.
+# Float GEMMs don't depend on VNNI: the VNNI instruction set uses v4's kernels.
 NO_VNNI = {("matmul", dtype) for dtype in INTEGERS + FLOATS} | {("linear", dtype) for dtype in FLOATS}
 
 

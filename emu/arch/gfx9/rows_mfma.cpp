@@ -2,7 +2,6 @@
 // (of A) or column (of B) l % size of a block, for some consecutive k. Each result register holds
 // one row for each set of lanes. Products are summed in order and rounded once each; the hardware
 // doesn't guarantee this order.
-// hardware doesn't promise.
 
 #include <bit>
 #include <cstring>
