@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Compares `wick bench` of two builds: model_compare.py OLD_WICK NEW_WICK [--models …] [--device cpu] [--rounds 2] [--out FILE].
 
-Each model is SHAPE:TYPE of random_gguf.py (random weights: speed doesn't depend on them), or a file. The two builds measure in
-turn, so that both see the same machine. A row's ratio is the newer build's best speed over the older one's, the median over
-rounds; above 1 the newer is faster. Prints the rows below --limit, and a summary; exits with 1 if there are any.
+A model is a file, or SHAPE:TYPE of random_gguf.py with random weights, which don't affect the speed. The builds run in turn, so
+that changes of the machine's speed affect both. A row's ratio is the new build's maximum speed divided by the old build's, and
+the median of the rounds counts; above 1 the new build is faster. Prints each row and a summary of the rows below --limit, and
+exits with 1 if there are any.
 """
 import json
 import pathlib
@@ -19,7 +20,7 @@ MODELS = ["1b:Q4_0", "8b:Q4_0", "8b:Q4_K", "8b:Q8_0", "8b:BF16"]
 
 
 def speeds(program, model, args):
-    """{test: tokens a second} of one run."""
+    """Returns {test: tokens per second} of one run."""
     command = [program, "bench", "-m", model, "--device", args.device, "-p", *args.prompts, "-n", *args.tokens, "-d", args.depth,
                "-r", args.repeats, "--json"]
     if args.threads:
@@ -38,9 +39,9 @@ def main():
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--prompts", nargs="*", default=["512"])
     parser.add_argument("--tokens", nargs="*", default=["128"])
-    parser.add_argument("--threads", nargs="*", help="of the CPU")
+    parser.add_argument("--threads", nargs="*", help="numbers of CPU threads")
     parser.add_argument("--depth", default="0", help="tokens in the cache before each test")
-    parser.add_argument("--repeats", default="3", help="of a test in a round")
+    parser.add_argument("--repeats", default="3", help="repeats of a test in each round")
     args = parser.parse_args()
     ratios, report = {}, {}
     with tempfile.TemporaryDirectory() as folder:

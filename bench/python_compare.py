@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Compares what a call from Python costs in two builds: python_compare.py OLD_PYTHON NEW_PYTHON [--rounds 5] [--out FILE].
+"""Compares the time of calls from Python in two builds: python_compare.py OLD_PYTHON NEW_PYTHON [--rounds 5] [--out FILE].
 
-Each is a Python that has one build of wick installed. They run the rows of python_overhead.py in turn, in processes of their own. A
-row's ratio is the older build's least time over the newer one's; above 1 the newer is faster. Prints the rows below --limit,
-and a summary; exits with 1 if there are any.
+OLD_PYTHON and NEW_PYTHON are Python programs, each with one build of wick installed. They run the rows of python_overhead.py in
+turn, in separate processes. A row's ratio is the old build's minimum time divided by the new build's; above 1 the new build is
+faster. Prints the rows below --limit and a summary, and exits with 1 if there are any.
 """
 import json
 import pathlib
@@ -27,7 +27,7 @@ print(json.dumps(rows))
 
 
 def nanoseconds(python):
-    """{row: nanoseconds} of one process."""
+    """Returns {row: nanoseconds} of one process."""
     done = subprocess.run([python, "-c", CODE], cwd=pathlib.Path(__file__).parent, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         sys.exit(f"python_compare: {python}: {done.stderr.strip()[-300:]}")
