@@ -1,4 +1,4 @@
-"""Shared code of gpu_compare.py and op_compare.py: their options, and the report of the ratios old time / new time."""
+"""Shared code of the scripts that compare two builds: their options, and the report of each row's ratio new speed / old speed."""
 import argparse
 import json
 import pathlib
@@ -6,7 +6,7 @@ import statistics
 
 
 def parser(description, rounds):
-    """Returns a parser with the options of both. `rounds` is the default of --rounds."""
+    """Returns a parser with the options that the scripts share. `rounds` is the default of --rounds."""
     result = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     result.add_argument("old")
     result.add_argument("new")
