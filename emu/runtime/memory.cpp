@@ -205,8 +205,9 @@ std::optional<uintptr_t> Memory::take_gap(Region& region, size_t span, size_t al
     }
     return std::nullopt;
   };
-  // Whether a gap that is barely larger than the span fits depends on its alignment. This tries
-  // some of those, then the first gap that fits for certain, and only if there is none all of them.
+  // A gap of at least span + alignment always fits. Whether a smaller gap fits depends on its
+  // alignment. The first search tries some gaps of at least `span`, the second finds a gap that
+  // always fits, and only if both fail are all gaps tried.
   if (const auto base = search(span, 16)) return base;
   if (const auto base = search(span + alignment, 1)) return base;
   return search(span, std::numeric_limits<int>::max());

@@ -67,7 +67,7 @@ TEST(HipChecks, CopiesOfMemoryThatNothingWrote) {
   HIP_OK(hipFree(between));
 }
 
-/// The same check for memory that is larger than what is copied at once.
+/// Checks copies of uninitialized memory that exceed the size of one piece of a copy.
 TEST(HipChecks, LargeCopiesOfMemoryThatNothingWrote) {
   const Kernels kernels;
   constexpr size_t kBytes = 300000;
