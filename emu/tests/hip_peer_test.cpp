@@ -143,7 +143,7 @@ TEST(HipDevices, CopiesBetweenPeersAreInOrderWithBoth) {
     HIP_OK(hipSetDevice(1));
     HIP_OK(launch(one["add_one"], 1, 64, 0, nullptr, b.data, 64));
     EXPECT_EQ(b.get(), std::vector<int>(64, round + 1));
-    // Also tests a copy by direction in a stream of neither.
+    // hipMemcpy must order a copy between devices in the same way as hipMemcpyPeer.
     HIP_OK(launch(one["slow_set"], 1, 64, 0, nullptr, b.data, round * 10, 300000));
     HIP_OK(hipSetDevice(0));
     HIP_OK(hipMemcpy(a.data, b.data, 64 * sizeof(int), hipMemcpyDeviceToDevice));

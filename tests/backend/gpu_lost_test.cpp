@@ -109,8 +109,8 @@ TEST_F(GpuLost, OtherErrorsPass) {
   EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{1, 2, 3}));
 }
 
-/// Returns what a child of fork prints about a device. An empty string means nothing, a hang or a
-/// crash.
+/// Runs `work` in a forked child. Returns the text of the Error that it throws, or "no error", or
+/// an empty string if the child hangs or crashes.
 template <class F>
 std::string in_child(const F& work) {
   int ends[2];

@@ -1,5 +1,5 @@
-// A random test of a GPU backend against the CPU's, for any time: random ops, dtypes, layouts,
-// sizes, graphs and errors. At the end, no byte of device memory may be lost.
+// Compares a GPU backend with the CPU backend on random cases, for any duration: random ops,
+// dtypes, layouts, sizes, graphs and errors. At the end, no byte of device memory may be lost.
 //
 //   gpu_soak --device cuda:0 [--other cuda:1] [--seconds N] [--seed S] [--elems N] [--slack MIB]
 //            [--only CASE] [--from I] [--to I]
