@@ -25,7 +25,7 @@ void check_kinds(const char* op, const Tensor& q, const Tensor& k, const Tensor&
   check_device(op, q, k);
 }
 
-/// What backends are told: with the scale that a head's size gives where none was named.
+/// The parameters for backends. The default scale is 1 / sqrt(head size).
 AttentionParams params_of(const Tensor& q, const AttentionOptions& options) {
   const int64_t d = q.defined() && q.rank() > 0 ? q.size(-1) : 0;
   const float by_size = d > 0 ? 1.0f / std::sqrt(static_cast<float>(d)) : 1.0f;

@@ -10,7 +10,7 @@
 namespace wick {
 namespace {
 
-/// What an error says about converting a bool operand: to a dtype that the op takes.
+/// The hint of a dtype error for a bool operand: which dtypes to convert to.
 std::string cast_of_bool(Op op) {
   std::string names;
   for (const DType dtype : {DType::i64, DType::f32}) {

@@ -1,4 +1,4 @@
-// Gradients of the ops that copy part by part.
+// Gradient rules of the ops that copy parts: cat, pad, roll, repeat, tril and triu.
 
 #include <vector>
 

@@ -48,9 +48,10 @@ void best_rule(const Vjp& v) {
 
 namespace {
 
-/// For each element along the last dim, the product of all others. Recursive: multiplies the halves
-/// a and b elementwise; the product of all pairs but one, times b, is the result for a, and times a
-/// the one for b. It doesn't divide, so zeros and higher derivatives need no special case.
+/// For each element along the last dim, the product of all other elements. Recursive: let a and b
+/// be the halves of x; the function multiplies a and b elementwise and computes the products of all
+/// pairs but one. This result times b is the answer for a, and times a the answer for b. There are
+/// no divisions, so zeros and higher derivatives need no special case.
 Tensor product_of_others(const Tensor& x) {
   const int64_t n = x.size(-1), half = (n + 1) / 2;
   const Tensor one = Tensor::ones({}, x.dtype(), x.device());

@@ -46,7 +46,7 @@ ResultSpec checked_binary(const OpCall& call) {
 
 ResultSpec checked_compare(const OpCall& call) { return dense(DType::boolean, checked_pair(call)); }
 
-/// The least or the largest number of an integer dtype.
+/// The smallest or largest value of an integer dtype.
 int64_t end_of(DType dtype, bool largest) {
   const int bits = 8 * static_cast<int>(info(dtype).block_bytes);
   if (info(dtype).kind == DTypeKind::signed_integer) {
@@ -70,7 +70,7 @@ Scalar whole_bound(const Tensor& x, Scalar bound, bool is_low) {
   return bound.i < least ? least : bound.i > most ? most : bound.i;
 }
 
-/// Errors: a condition that is undefined, or of a dtype that conditions can't have.
+/// Errors: the condition is undefined or has an unsupported dtype.
 void check_condition(const char* op, const Tensor& condition) {
   if (!condition.defined()) throw Error(op, "undefined tensor");
   if (dtypes::kConditions.contains(condition.dtype())) return;
@@ -144,7 +144,7 @@ Op op_for(Op op, const Tensor& x) {
 
 namespace {
 
-/// A number as a tensor that broadcasts against x, of its dtype. Errors: it isn't one of the dtype.
+/// A scalar tensor of a number in x's dtype. Errors: an integer dtype can't represent the number.
 Tensor beside(const char* op, const Tensor& x, Scalar number) {
   if (!x.defined()) throw Error(op, "undefined tensor");
   if (is_integer(x.dtype())) {

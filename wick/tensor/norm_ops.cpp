@@ -18,7 +18,7 @@ void check_channels(Op op, const Tensor& x) {
   if (x.rank() < 2) throw Error(name(op), "rank below 2", x.str(), "need x [b, c, ..]");
 }
 
-/// Errors: a defined vector whose size isn't x's number of channels, or whose dtype doesn't fit.
+/// Errors: a defined vector's size isn't x's number of channels, or its dtype doesn't fit.
 void check_by_channel(Op op, const Tensor& x, std::initializer_list<const Tensor*> vectors) {
   for (const Tensor* vector : vectors) {
     if (!vector->defined()) continue;
@@ -35,7 +35,7 @@ void check_by_channel(Op op, const Tensor& x, std::initializer_list<const Tensor
 
 ConstView view_of(const Tensor& t) { return t.defined() ? t.view() : ConstView{}; }
 
-/// Errors: a weight or bias of the last dim that doesn't fit x.
+/// Errors: a weight or bias doesn't have the size of x's last dim, or its dtype doesn't fit.
 void check_last_dim(const OpCall& call, std::initializer_list<const Tensor*> vectors,
                     const char* rule) {
   const Tensor& x = call.x();

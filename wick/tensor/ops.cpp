@@ -13,14 +13,14 @@
 namespace wick {
 namespace {
 
-/// The dims that a reduction is over (all if none are named), and the shapes of its result.
+/// The dims of a reduction (all if none are given), and the shapes of its result.
 struct Over {
   uint32_t mask;
   std::vector<int> dims;
-  int64_t count = 1;     ///< elements that become one
-  Shape kept, squeezed;  ///< with the dims as size 1, and without them
+  int64_t count = 1;     ///< the number of elements that reduce to one
+  Shape kept, squeezed;  ///< the result's shape with the reduced dims as size 1, and without them
 
-  /// Errors: a dim out of range or named twice; an empty range of max, min, argmax or argmin.
+  /// Errors: a dim is out of range or given twice; max, min, argmax or argmin of no elements.
   Over(Op op, const Tensor& x, std::span<const int> named)
       : mask(named.empty() ? (1u << x.rank()) - 1
                            : resolve_dims(name(op).data(), named, x.rank())) {
@@ -144,7 +144,7 @@ Tensor arg(Op op, const Tensor& x, std::span<const int> dims, bool keepdim) {
   return out.reshape(keepdim ? over.kept : over.squeezed);
 }
 
-/// Writes x, converted, to out.
+/// Casts x to out.
 void run_cast(Backend& backend, const OpCall& call, const Tensor* out) {
   const DType from = call.x().dtype(), to = out->dtype();
   if (to == from || (from == DType::boolean && to == stored(DType::boolean))) {
@@ -273,7 +273,7 @@ void slice_set(Tensor& target, const Tensor& source, const Layout& where) {
   check_writable("slice_set", target, shares && !is_itself ? 2 : 1);
   const Tensor part(target.storage(), target.dtype(), where);
   if (where.overlaps_itself()) throw Error("slice_set", "target's elements overlap", part.str());
-  // Elements may be read after they are written.
+  // source shares target's storage, so it is copied before the write.
   const Tensor from = shares ? source.detach().clone() : source.detach();
   const Tensor spread = from.broadcast_to(where.shape());
   apply_into({Op::cast, {&spread}}, part);

@@ -1,4 +1,4 @@
-// Ops whose result is copied part by part: cat, pad, roll, repeat, tril and triu. Every part is one
+// Ops whose result is copied part by part: cat, pad, roll, repeat, tril and triu. Each part is one
 // copy or fill of the backend.
 
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ void copy(Backend& backend, const View& out, const ConstView& in) {
 void fill(Backend& backend, const View& out, Scalar value) {
   if (out.layout.elems() > 0) backend.fill(out, value);
 }
-/// A dim from its end to its start.
+/// The layout with a dim reversed.
 Layout backwards(const Layout& x, int dim) { return x.slice(dim, -1, INT64_MIN, -1); }
 
 // ---- cat ----
@@ -63,7 +63,7 @@ void run_cat(Backend& backend, const OpCall& call, const Tensor* result) {
 
 // ---- roll ----
 
-/// Parts that move as a whole: every rolled dim cuts each of them in two.
+/// Rolls each block of elements that moves as a whole. Each rolled dim splits every block in two.
 void run_roll(Backend& backend, const OpCall& call, const Tensor* result) {
   const View out = result->mutable_view();
   const ConstView in = call.x().view();
@@ -87,7 +87,7 @@ void run_roll(Backend& backend, const OpCall& call, const Tensor* result) {
 
 // ---- repeat ----
 
-/// The times each dim of the result holds x's, of which missing dims in front have size 1.
+/// The repetitions of each dim of the result; x's missing leading dims have size 1.
 std::vector<int64_t> times_of(const Repeats& repeats, int rank) {
   std::vector<int64_t> times(static_cast<size_t>(std::max(rank - repeats.count, 0)), 1);
   times.insert(times.end(), repeats.counts.begin(), repeats.counts.begin() + repeats.count);
@@ -185,7 +185,7 @@ ResultSpec checked_pad(const OpCall& call) {
   return dense(x.dtype(), Shape(sizes));
 }
 
-/// Fills what lies before and behind [start, start + size) of a dim, from the elements inside.
+/// Fills the padding before and after [start, start + size) of a dim from the elements inside.
 void pad_dim(Backend& backend, const View& out, int d, int64_t start, int64_t size, PadMode mode,
              Scalar value) {
   const Layout& y = out.layout;
@@ -367,7 +367,7 @@ Tensor roll(const Tensor& x, ListOf<int64_t> shifts, ListOf<int> dims) {
   by.along.count = static_cast<int>(dims.size());
   for (size_t i = 0; i < dims.size(); ++i) {
     by.along.dims[i] = resolve_dim("roll", dims[i], x.rank());
-    // Within the size, so that the gradient's opposite doesn't overflow.
+    // Reduced modulo the size, so that the negated shift of the gradient doesn't overflow.
     by.shifts[i] = shifts[i] % std::max<int64_t>(x.shape()[by.along.dims[i]], 1);
   }
   return apply({Op::roll, {&x}, by});

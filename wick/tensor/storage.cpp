@@ -62,8 +62,8 @@ std::shared_ptr<Storage> Storage::within(std::shared_ptr<Storage> whole, size_t 
 }
 
 std::shared_ptr<Storage> Storage::traced(Device device, size_t bytes) {
-  // One allocation with its counts: a weak reference then keeps the address from being used again,
-  // by which a trace knows the storage.
+  // One allocation holds the storage and its reference counts, so a weak reference keeps the
+  // address from being reused. A trace identifies storages by address.
   struct Traced : Storage {
     Traced(Device device, size_t bytes) : Storage(device, nullptr, bytes, nullptr, false) {}
   };

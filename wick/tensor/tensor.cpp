@@ -13,8 +13,8 @@ namespace wick {
 
 namespace {
 
-/// Whether the last dim is dense and whole blocks, and the other strides and the offset are whole
-/// blocks.
+/// Whether the last dim is dense and a multiple of the block, and the other strides and the offset
+/// are multiples of the block.
 bool is_whole_blocks(const Layout& layout, int64_t block) {
   const int inner = layout.rank() - 1;
   if (inner < 0 || layout.stride(inner) != 1 || layout.shape()[inner] % block != 0) return false;
@@ -24,7 +24,8 @@ bool is_whole_blocks(const Layout& layout, int64_t block) {
   return layout.offset() % block == 0;
 }
 
-/// Whether every element lies inside `bytes` of storage, and a block dtype in whole blocks.
+/// Whether every element lies inside `bytes` of storage; a block dtype must consist of whole
+/// blocks.
 bool lies_inside(const Layout& layout, DType dtype, size_t bytes) {
   if (layout.elems() == 0) return true;
   const int64_t block = info(dtype).block_elems;
@@ -103,7 +104,7 @@ Tensor Tensor::from_bytes(const void* data, size_t count, DType dtype, const Sha
                 fmt::format("{} values, shape {}", count, shape.str()),
                 fmt::format("{} != {}", count, shape.elems()));
   }
-  // Memory of its own also while a function is traced: a constant of the graph.
+  // Allocates memory even while a function is traced: the tensor is a constant of the graph.
   Tensor out(Storage::allocate(device, storage_bytes(shape, dtype)), dtype,
              Layout::contiguous(shape));
   backend(device).upload(out.storage_->data(), data, out.storage_->bytes());

@@ -1,4 +1,4 @@
-// Views of tensors, and copies of their elements: each with its gradient rule.
+// Views of tensors, and copies of their elements, with their gradient rules.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -182,7 +182,8 @@ Tensor Tensor::to(Device device) const {
     throw Error(ErrorKind::runtime, "to", "moved to another device while a function is traced",
                 str(), "move it before, or the result afterwards");
   }
-  const WithRecorder run_here(nullptr);  // of a constant of a traced function
+  const WithRecorder run_here(nullptr);  // runs immediately even in a traced function: x is a
+                                         // constant
   const Tensor dense = contiguous();
   Tensor out(Storage::allocate(device, storage_bytes(shape(), dtype_)), dtype_,
              Layout::contiguous(shape()));
