@@ -7,7 +7,7 @@
 namespace wick::nn {
 namespace {
 
-/// The biases of a group as one vector; a matrix without one gets zeros.
+/// Concatenates the biases of a group; a matrix without a bias gets zeros.
 Tensor joined_bias(std::span<const Tensor> biases, std::span<const int64_t> sizes, Device device) {
   bool any = false;
   for (const Tensor& bias : biases) any = any || bias.defined();
