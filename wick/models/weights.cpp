@@ -53,7 +53,7 @@ Tensor Weights::optional_vector(std::string_view name, int64_t n) const {
 
 Tensor reordered(const Tensor& x, std::span<const int64_t> order) {
   if (order.empty() || !x.defined()) return x;
-  // index_select would decode blocks.
+  // Copies bytes, because index_select would dequantise blocks.
   const Tensor dense = x.contiguous();
   Tensor result = Tensor::empty(x.shape(), x.dtype());
   const auto row_bytes = static_cast<size_t>(bytes_of(x.dtype(), x.elems() / x.size(0)));
