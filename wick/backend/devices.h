@@ -36,7 +36,7 @@ struct DriverDescription {
 struct LibraryDescription {
   DeviceKind kind = DeviceKind::cuda;
   std::string name;  ///< "rocBLAS"
-  std::string use;   ///< "products of matrices"
+  std::string use;   ///< what wick uses it for: "products of matrices"
   bool found = false;
   std::string library;  ///< the file that was loaded
   std::string version;

@@ -1,12 +1,14 @@
 #pragma once
 
-// The elementwise functions for results that are stored in 16 or 8 bits: for every number of such
-// a type the bits that those of scalar.h, rounded, would give, for half the instructions: with
-// shorter polynomials, one power of two where the range allows it, and no division. That all
-// 65,536 bits agree is what the coefficients were searched for, from minimax polynomials on
-// (tools/math_coefficients.sollya), and what tests/math holds. Of other numbers: nothing.
+// The elementwise functions for results that are stored in 16 or 8 bits. For every number of such a
+// type, they give the bits of the functions of scalar.h after rounding, with half the instructions:
+// shorter polynomials, one power of two where the range allows it, and no division. The
+// coefficients were searched for, starting from minimax polynomials
+// (tools/math_coefficients.sollya), so that all 65,536 bit patterns agree, and tests/math checks
+// all of them. For other numbers, nothing is guaranteed.
 //
-// The same promises as in scalar.h hold: branch-free, fma spelled out, the same bits everywhere.
+// As in scalar.h, functions are branch-free, fma is explicit, and all processors compute the same
+// bits.
 
 #include "wick/math/arithmetic.h"
 #include "wick/math/fn.h"
