@@ -340,14 +340,13 @@ void bind_arrays(nb::module_& m, TensorClass& tensor) {
   m.def(
       "from_numpy", [](nb::handle array) { return from_array(array, "from_numpy"); },
       "array"_a.none(), nb::sig("def from_numpy(array: typing.Any) -> Tensor"),
-      "A tensor over an array's memory, which it keeps alive: nothing is copied, so whoever "
-      "changes "
-      "the array\nchanges the tensor. Of anything with the buffer protocol. Elements that aren't "
-      "aligned are copied.\nErrors: a dtype that wick doesn't have.");
+      "A tensor that shares an array's memory and keeps it alive. Nothing is copied, so changes "
+      "of the array change the tensor. Accepts any object with the buffer protocol. If the "
+      "elements aren't aligned, they are copied.\nErrors: wick doesn't have the dtype.");
   tensor
       .def("numpy", &to_numpy, nb::sig("def numpy(self) -> typing.Any"),
-           "A read-only NumPy array over the tensor's memory; nothing is copied. bfloat16 and "
-           "float8_e4m3 need ml_dtypes.")
+           "A read-only NumPy array that shares the tensor's memory. bfloat16 and float8_e4m3 "
+           "need the package ml_dtypes.")
       .def("__array__", &to_array, "dtype"_a = nb::none(), "copy"_a = nb::none(),
            nb::sig("def __array__(self, dtype: typing.Any = None, copy: bool | None = None) -> "
                    "typing.Any"));

@@ -304,46 +304,46 @@ void bind_construction(nb::module_& m) {
         nb::sig(
             "def tensor(data: typing.Any, dtype: DType | str | None = None, device: Device | str | "
             "None = None, requires_grad: bool = False) -> Tensor"),
-        "A tensor of a number, an array, another tensor, or nested lists of numbers, or of arrays "
-        "and tensors of one shape, which are copied.\nFloats become float32, integers int64 and "
-        "bools bool unless dtype says otherwise; arrays and tensors keep their dtype and "
-        "device.\nErrors: ragged lists, arrays or tensors of several dtypes, floats for an integer "
-        "dtype, integers out of its bounds.");
+        "A tensor made from a number, an array, another tensor, nested lists of numbers, or "
+        "nested lists of arrays and tensors of one shape. The elements are copied.\nWithout "
+        "dtype, floats become float32, ints int64 and bools bool; arrays and tensors keep their "
+        "dtype and device.\nErrors: the lists are ragged; arrays or tensors have several dtypes;"
+        " the dtype is an integer and the data has floats or is out of range.");
 #define WICK_CONSTANT(name, value, doc)                                                       \
   m.def(#name, &constant<value>, "shape"_a, nb::kw_only(), "dtype"_a = nb::none(),            \
         "device"_a = "cpu", "requires_grad"_a = false,                                        \
         nb::sig("def " #name "(*shape: " WICK_INTS ", dtype: DType | str | None = None, "     \
                 "device: Device | str = 'cpu', requires_grad: bool = False) -> Tensor"),      \
-        doc " float32 unless dtype says otherwise.");                                         \
+        doc " dtype: float32 by default.");                                                   \
   m.def(#name "_like", named(#name "_like", "full", &constant_like<value>), "x"_a, "dtype"_a = nb::none(),                  \
         nb::sig("def " #name "_like(x: Tensor, dtype: DType | str | None = None) -> Tensor"), \
-        doc " Of x's shape and device, and of its dtype unless dtype says otherwise.");
-  WICK_CONSTANT(zeros, 0, "Every element 0.")
-  WICK_CONSTANT(ones, 1, "Every element 1.")
+        doc " It has the shape and device of x. dtype: x's by default.");
+  WICK_CONSTANT(zeros, 0, "A tensor of zeros.")
+  WICK_CONSTANT(ones, 1, "A tensor of ones.")
 #undef WICK_CONSTANT
   m.def("empty", &empty, "shape"_a, nb::kw_only(), "dtype"_a = nb::none(), "device"_a = "cpu",
         "requires_grad"_a = false,
         nb::sig("def empty(*shape: " WICK_INTS ", dtype: DType | str | None = None, "
                 "device: Device | str = 'cpu', requires_grad: bool = False) -> Tensor"),
-        "Elements of any value, to be written in place. float32 unless dtype says otherwise.");
+        "A tensor with uninitialised elements. dtype: float32 by default.");
   m.def("empty_like", &empty_like, "x"_a, "dtype"_a = nb::none(),
         nb::sig("def empty_like(x: Tensor, dtype: DType | str | None = None) -> Tensor"),
-        "Elements of any value. Of x's shape and device, and of its dtype unless dtype says "
-        "otherwise.");
+        "A tensor with uninitialised elements and the shape and device of x. dtype: x's by "
+        "default.");
   m.def("full", &full, "shape"_a, "value"_a, "dtype"_a = nb::none(), "device"_a = "cpu",
         "requires_grad"_a = false,
         nb::sig("def full(shape: " WICK_INTS ", value: float, dtype: DType | str | None = "
                 "None, device: Device | str = 'cpu', requires_grad: bool = False) -> Tensor"),
-        "Every element one value. bool of a bool, int64 of an int, else float32, unless dtype says otherwise.");
+        "A tensor filled with one value. dtype: by default bool for a bool, int64 for an int, "
+        "else float32.");
   m.def("full_like", named("full_like", "full", &full_like), "x"_a, "value"_a, "dtype"_a = nb::none(),
-        "Every element one value. Of x's shape and device, and of its dtype unless dtype says "
-        "otherwise.");
+        "A tensor filled with one value, with the shape and device of x. dtype: x's by default.");
   m.def("arange", &arange, "start"_a, "stop"_a = nb::none(), "step"_a = 1, "dtype"_a = nb::none(),
         "device"_a = "cpu",
         nb::sig("def arange(start: float, stop: float | None = None, step: float = 1, dtype: DType "
                 "| str | None = None, device: Device | str = 'cpu') -> Tensor"),
-        "start, start + step, … before stop; of one number: 0, 1, … before it. int64 of ints, else "
-        "float32, unless dtype says otherwise.");
+        "The numbers start, start + step, … before stop. With one argument: 0, 1, … before it. "
+        "dtype: by default int64 if all arguments are ints, else float32.");
 }
 
 }  // namespace wick::python

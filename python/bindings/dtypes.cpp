@@ -104,7 +104,7 @@ DType DTypeArg::get() const {
 }
 
 void bind_dtypes(nb::module_& m) {
-  nb::class_<PyDType>(m, "DType", "What a tensor's elements are: wick.float32, wick.int64, …")
+  nb::class_<PyDType>(m, "DType", "The dtype of a tensor's elements: wick.float32, wick.int64, …")
       .def_prop_ro(
           "name", [](const PyDType& d) { return python_name(d.value); }, "\"float32\"")
       .def_prop_ro(
@@ -112,19 +112,19 @@ void bind_dtypes(nb::module_& m) {
           "\"f32\", as in error messages")
       .def_prop_ro(
           "itemsize", [](const PyDType& d) { return info(d.value).block_bytes; },
-          "Bytes of an element, of a block in block dtypes.")
+          "Bytes per element; in block dtypes, bytes per block.")
       .def_prop_ro(
           "block_size", [](const PyDType& d) { return info(d.value).block_elems; },
-          "Elements of a block; 1 but in block dtypes.")
+          "Elements per block; 1 in other dtypes.")
       .def_prop_ro(
           "kind", [](const PyDType& d) { return kind_name(d.value); },
           "\"bool\", \"unsigned integer\", \"signed integer\", \"float\" or \"block\"")
       .def_prop_ro(
           "is_float", [](const PyDType& d) { return is_float(d.value); },
-          "Whether gradients can be asked of such tensors.")
+          "Whether it is a float dtype. Only float tensors can have gradients.")
       .def_prop_ro(
           "is_block", [](const PyDType& d) { return is_block(d.value); },
-          "Whether it is one of the formats of quantised weights.")
+          "Whether it is a block dtype, a format of quantised weights.")
       .def(
           "__eq__",
           [](const PyDType& d, nb::handle other) {
@@ -133,7 +133,8 @@ void bind_dtypes(nb::module_& m) {
             return same && *same == d.value;
           },
           nb::arg().none(), nb::sig("def __eq__(self, other: object, /) -> bool"),
-          "Also with a dtype's name, NumPy's dtypes and PyTorch's: x.dtype == \"float32\".")
+          "Compares with a dtype, its name, or a dtype of NumPy or PyTorch: x.dtype == "
+          "\"float32\".")
       .def("__hash__", [](const PyDType& d) { return static_cast<int64_t>(d.value) + 1; })
       .def("__repr__", [](const PyDType& d) { return "wick." + python_name(d.value); })
       // There is one object for each, also after pickling: equal is the same.

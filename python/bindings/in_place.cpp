@@ -169,14 +169,16 @@ void bind_writing_in_place(TensorClass& tensor) {
              "value"_a.none(),
              nb::sig("def __setitem__(self, index: typing.Any, value: typing.Any, /) -> None"),
              "Writes a tensor, number, list or array, which broadcasts, to the elements that "
-             "x[index] chooses.\nErrors: another tensor or array shares the elements, or a "
-             "gradient is wanted; leaves are written to under\nwick.no_grad().");
-  bind_sum(tensor, "add_", &add, "Adds alpha * other in place, which broadcasts; gives itself.");
+             "x[index] selects.\nErrors: another tensor or array shares the elements; a gradient"
+             " would be needed. Write to leaves under wick.no_grad().");
+  bind_sum(tensor, "add_", &add, "Adds alpha * other, which broadcasts, in place; returns the "
+                                 "tensor.");
   bind_sum(tensor, "sub_", &sub,
-           "Subtracts alpha * other in place, which broadcasts; gives itself.");
+           "Subtracts alpha * other, which broadcasts, in place; returns the tensor.");
   bind_binary(tensor, "mul_", &mul,
-              "Multiplies by other in place, which broadcasts; gives itself.");
-  bind_binary(tensor, "div_", &div, "Divides by other in place, which broadcasts; gives itself.");
+              "Multiplies by other, which broadcasts, in place; returns the tensor.");
+  bind_binary(tensor, "div_", &div, "Divides by other, which broadcasts, in place; returns the "
+                                    "tensor.");
   tensor
       .def(
           "copy_",
@@ -193,8 +195,8 @@ void bind_writing_in_place(TensorClass& tensor) {
                   return nb::borrow(self);
                 }),
           "source"_a, nb::sig("def copy_(self, source: Tensor) -> Tensor"),
-          "Writes source over it, which broadcasts and is converted to its dtype and device; gives "
-          "itself.")
+          "Copies source, which broadcasts and is converted to the tensor's dtype and device, "
+          "into the tensor; returns the tensor.")
       .def("fill_",
            named("fill_", "const_set",
                  [](nb::handle self, ScalarArg value) {
@@ -204,7 +206,7 @@ void bind_writing_in_place(TensorClass& tensor) {
                    return nb::borrow(self);
                  }),
            "value"_a, nb::sig("def fill_(self, value: float) -> Tensor"),
-           "Makes every element one value in place; gives itself.")
+           "Sets every element to one value in place; returns the tensor.")
       .def("zero_",
            named("zero_", "const_set",
                  [](nb::handle self) {
@@ -212,7 +214,8 @@ void bind_writing_in_place(TensorClass& tensor) {
                    unlocked([&] { const_set(x, 0); }, x);
                    return nb::borrow(self);
                  }),
-           nb::sig("def zero_(self) -> Tensor"), "Makes every element 0 in place; gives itself.")
+           nb::sig("def zero_(self) -> Tensor"), "Sets every element to 0 in place; returns the "
+                                                 "tensor.")
       .def(
           "clamp_",
           named("clamp_", "slice_set",
@@ -226,7 +229,8 @@ void bind_writing_in_place(TensorClass& tensor) {
                 }),
           "min"_a = nb::none(), "max"_a = nb::none(),
           nb::sig("def clamp_(self, min: float | None = None, max: float | None = None) -> Tensor"),
-          "Limits elements to [min, max] in place; None: no bound; gives itself.");
+          "Clamps the elements to [min, max] in place; a bound of None doesn't limit; returns "
+          "the tensor.");
 }
 
 }  // namespace wick::python

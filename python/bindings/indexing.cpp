@@ -297,10 +297,10 @@ void bind_indexing(nb::module_& m, TensorClass& tensor) {
   tensor
       .def("__getitem__", &get_item, nb::arg("index").none(),
            nb::sig("def __getitem__(self, index: typing.Any, /) -> Tensor"),
-           "Elements as NumPy chooses them: ints, slices, None and ... give views; integer ids and "
-           "masks (bool, and\ntensors of uint8) in tensors, arrays or lists copy. Negative ones "
-           "count "
-           "from the end.\nErrors: IndexError out of range, TypeError for what isn't an index.")
+           "Selects elements as NumPy does: ints, slices, None and ... give views; tensors, "
+           "arrays or lists of integer ids or masks (bool, or uint8 tensors) copy. Negative "
+           "indices count from the end.\nErrors: IndexError if an index is out of range, "
+           "TypeError if it isn't an index.")
       .def("__len__", &length)
       .def("__iter__", [](const Tensor& x) {
         if (x.rank() == 0) throw nb::type_error("iteration over a tensor without dims");

@@ -86,10 +86,10 @@ Tensor floor_divide(const Tensor& a, const Tensor& b) {
 /// Errors: whole numbers and bool, whose quotients by / don't become floats unasked.
 void require_floats(const Tensor& x) {
   if (is_float(x.dtype()) || is_block(x.dtype())) return;
-  throw Error(ErrorKind::type, "/", "of whole numbers", x.str(),
+  throw Error(ErrorKind::type, "/", "needs floats", x.str(),
               x.dtype() == DType::boolean
                   ? "convert first: x.to(wick.float32) / y"
-                  : "write // for whole quotients, or convert first: x.to(wick.float32) / y");
+                  : "use // for integer quotients, or convert first: x.to(wick.float32) / y");
 }
 
 /// Elementwise quotients. Errors: those of require_floats.
@@ -119,12 +119,12 @@ constexpr BinaryOperator kOperators[] = {
     {"__xor__", "__rxor__", "bitwise_xor", "bitwise_xor"},
     {"__lshift__", "__rlshift__", "shift_left", "shift_left"},
     {"__rshift__", "__rrshift__", "shift_right", "shift_right"},
-    {"__eq__", nullptr, "eq", "eq, by element"},
-    {"__ne__", nullptr, "ne", "ne, by element"},
-    {"__lt__", nullptr, "lt", "lt, by element"},
-    {"__le__", nullptr, "le", "le, by element"},
-    {"__gt__", nullptr, "gt", "gt, by element"},
-    {"__ge__", nullptr, "ge", "ge, by element"},
+    {"__eq__", nullptr, "eq", "Elementwise eq."},
+    {"__ne__", nullptr, "ne", "Elementwise ne."},
+    {"__lt__", nullptr, "lt", "Elementwise lt."},
+    {"__le__", nullptr, "le", "Elementwise le."},
+    {"__gt__", nullptr, "gt", "Elementwise gt."},
+    {"__ge__", nullptr, "ge", "Elementwise ge."},
 };
 
 void bind_operator(TensorClass& tensor, const BinaryOperator& op, BinaryFunction function) {

@@ -73,8 +73,9 @@ Tensor einsum_of(std::string_view given, const nb::args& operands) {
 
 void bind_weight(nb::module_& m) {
   nb::class_<Weight>(m, "Weight",
-                     "A weight matrix [n, k] in the form its device multiplies fastest, for "
-                     "wick.linear.\nfloat32 float16 bfloat16 or any block dtype.")
+                     "A weight matrix [n, k], packed into the layout that the device's gemm "
+                     "kernels read, for wick.linear.\nfloat32, float16, bfloat16 or any block "
+                     "dtype.")
       .def(
           "__init__",
           [](Weight* self, const Tensor& matrix) {
@@ -100,11 +101,10 @@ void bind_linear_ops(OpBinder& ops, nb::module_& m) {
                        "collections.abc.Sequence[Tensor]) -> Tensor"));
   ops.add_as(
       Op::linear, "linear", &linear_any,
-      "x [.., k], a wick.Weight or a tensor [n, k] -> [.., n]. bias [n] of x's dtype: added. norm "
-      "[k]: "
-      "rms_norm of x\nfirst; silu_mul: x is [.., 2k], whose halves go through silu_mul first; "
-      "residual "
-      "[.., n]: added. These three take float32. Errors: k differs, a bias of another shape.",
+      "x [.., k]; weight: a wick.Weight or a tensor [n, k] -> [.., n]. bias [n] of x's dtype is "
+      "added. Fused steps in float32: norm [k]: rms_norm of x first; silu_mul: x is [.., 2k], "
+      "and silu of the first half times the second half goes into the gemm; residual [.., n] is "
+      "added. Errors: k differs; the bias has another shape.",
       "x"_a, "weight"_a, "bias"_a = nb::none(), nb::kw_only(), "norm"_a = nb::none(),
       "eps"_a = 1e-5, "silu_mul"_a = false, "residual"_a = nb::none());
   ops.add_as(
@@ -113,8 +113,7 @@ void bind_linear_ops(OpBinder& ops, nb::module_& m) {
         const std::vector<Weight> weights = experts.get("grouped_linear");
         return unlocked([&] { return grouped_linear(x, weights, chosen); }, x, chosen);
       },
-      "With a weight of its own for each row, of several: x [t, k], chosen uint32 [t, n] -> [t, n, "
-      "width].",
+      "Chooses a weight for each row: x [t, k], chosen uint32 [t, n] -> [t, n, width].",
       "x"_a, "experts"_a, "chosen"_a);
 }
 

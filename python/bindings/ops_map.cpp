@@ -74,8 +74,8 @@ void bind_map_ops(OpBinder& ops) {
         const Scalar filling = fitting(value, x.dtype(), "masked_fill");
         return unlocked([&] { return masked_fill(x, mask, filling); }, x, mask);
       },
-      "x, but a number where the mask (bool, uint8, uint32, int64) is non-zero. The mask "
-      "broadcasts.",
+      "Replaces the elements of x where the mask (bool, uint8, uint32, int64) is non-zero by a "
+      "number. The mask broadcasts.",
       "x"_a, "mask"_a, "value"_a);
   ops.add_as(Op::var, "var", &var_of, "", "x"_a, "dim"_a = nb::none(), "keepdim"_a = false,
              "correction"_a = 1, "unbiased"_a = nb::none());

@@ -177,10 +177,10 @@ void bind_conv3d(OpBinder& ops) {
           return conv3d(named_padding.padded(volumes), weight, b, params);
         });
       },
-      "Slides kernels [o, c/groups, kd, kh, kw] over x [b, c, d, h, w].\n\nbias [o]. -> [b, o, od, "
-      "oh, ow]; x and the result may lack b. padding: ints, \"valid\" or \"same\", which keeps d, "
-      "h "
-      "and w. One conv2d whose channels are those of all kd taps: takes kd times x's size.",
+      "3D convolution (cross-correlation) of x [b, c, d, h, w] with kernels [o, c/groups, kd, "
+      "kh, kw].\n\nbias [o]. -> [b, o, od, oh, ow]; x and the result may lack b. padding: ints, "
+      "\"valid\" or \"same\", which keeps the sizes d, h and w. Runs one conv2d whose input has "
+      "the channels of all kd taps, which takes kd times x's memory.",
       "x"_a, "weight"_a, "bias"_a = nb::none(), "stride"_a = 1, "padding"_a = 0, "dilation"_a = 1,
       "groups"_a = 1);
 }
@@ -211,27 +211,26 @@ void bind_adaptive_pool2d(OpBinder& ops, const char* name, Pool2d f, const char*
 void bind_adaptive_pools(OpBinder& ops) {
   bind_adaptive_pool1d(
       ops, "adaptive_avg_pool1d", &adaptive_avg_pool1d,
-      "Means of output_size windows of x [b, c, l], which cover it evenly.\n\n-> [b, c, "
-      "output_size]; x and the result may lack b. Floats, kept.");
+      "Average pooling of x [b, c, l] to output_size windows.\n\n-> [b, c, output_size]; x and "
+      "the result may lack b. Floats, kept.");
   bind_adaptive_pool2d(
       ops, "adaptive_avg_pool2d", &adaptive_avg_pool2d,
-      "Means of windows of x [b, c, h, w], which cover it evenly, as many as output_size "
-      "says.\n\n-> [b, c, oh, ow]; x and the result may lack b. output_size: one number or two, "
-      "None for x's own. Floats, kept.");
+      "Average pooling of images x [b, c, h, w] to windows that cover them evenly.\n\n-> [b, c, "
+      "oh, ow]; x and the result may lack b. output_size: one or two numbers, None for x's own "
+      "size. Floats, kept.");
   bind_adaptive_pool1d(ops, "adaptive_max_pool1d", &adaptive_max_pool1d,
-                       "The largest elements of output_size windows of x [b, c, l], which cover it "
-                       "evenly.\n\n-> [b, "
-                       "c, output_size]; x and the result may lack b.");
+                       "Max pooling of x [b, c, l] to output_size windows.\n\n-> [b, c, "
+                       "output_size]; x and the result may lack b.");
   bind_adaptive_pool2d(
       ops, "adaptive_max_pool2d", &adaptive_max_pool2d,
-      "The largest elements of windows of x [b, c, h, w], which cover it evenly, as many as "
-      "output_size says.\n\n-> [b, c, oh, ow]; x and the result may lack b. output_size: one "
-      "number or two, None for x's own.");
+      "Max pooling of images x [b, c, h, w] to windows that cover them evenly.\n\n-> [b, c, oh, "
+      "ow]; x and the result may lack b. output_size: one or two numbers, None for x's own size.");
 }
 
 /// Gradients as functions of their own, as those of the ops above are made of.
 void bind_gradients(OpBinder& ops) {
-  constexpr const char* kDoc = "The gradient of x by that of the output; x gives the shape.";
+  constexpr const char* kDoc = "The gradient with respect to x, from the output's gradient; only"
+                               " x's shape is used.";
   ops.function(
       Op::conv2d, "conv2d_weight",
       [](const Tensor& x, const Tensor& grad, IntsArg kernel, IntsArg stride, IntsArg padding,
@@ -240,7 +239,8 @@ void bind_gradients(OpBinder& ops) {
         const std::array<int64_t, 2> sizes = two(kernel, "conv2d_weight", "kernel_size");
         return unlocked([&] { return conv2d_weight(x, grad, sizes, params); }, x, grad);
       },
-      "The gradient of the weight [o, c/groups, kh, kw] by that of the output [b, o, oh, ow].",
+      "The gradient with respect to the weight [o, c/groups, kh, kw], from the output's gradient"
+      " [b, o, oh, ow].",
       "x"_a, "grad"_a, "kernel_size"_a, "stride"_a = 1, "padding"_a = 0, "dilation"_a = 1,
       "groups"_a = 1);
   ops.function(
@@ -249,7 +249,8 @@ void bind_gradients(OpBinder& ops) {
         const PoolParams params = pool_params("max_pool2d_grad", kernel, stride, padding, true);
         return unlocked([&] { return max_pool2d_grad(x, grad, params); }, x);
       },
-      "The gradient of x by that of the output: to the first largest of each window.", "x"_a,
+      "The gradient with respect to x, from the output's gradient; it goes to the first largest "
+      "element of each window.", "x"_a,
       "grad"_a, "kernel_size"_a, "stride"_a = 0, "padding"_a = 0);
   ops.function(
       Op::avg_pool2d, "avg_pool2d_grad",
@@ -337,7 +338,8 @@ Tensor interpolated(const Tensor& x, IntsArg size, NumbersArg factor, const std:
     throw Error(kOp, "no such mode", mode, "nearest, linear, bilinear or area");
   }
   if (align_corners && !is_linear && !is_bilinear) {
-    throw Error(kOp, "align_corners with mode " + mode, {}, "for linear and bilinear alone");
+    throw Error(kOp, "align_corners with mode " + mode, {}, 
+        "only linear and bilinear have align_corners");
   }
   const int rank = x.rank();
   if ((is_linear && rank != 3) || (is_bilinear && rank != 4) || (rank != 3 && rank != 4)) {
@@ -370,11 +372,10 @@ void bind_interpolate(OpBinder& ops) {
          std::optional<bool> align_corners) {
         return interpolated(x, size, factor, mode, align_corners);
       },
-      "Lines x [b, c, l] or images [b, c, h, w] at another size.\n\nBy a size, or by factors. "
-      "mode: "
-      "\"nearest\", \"linear\" of lines, \"bilinear\" of images, or \"area\", which is "
-      "adaptive_avg_pool. align_corners, of linear and bilinear: the ends of both lie on each "
-      "other.",
+      "Resizes lines x [b, c, l] or images x [b, c, h, w].\n\nGive either size or scale_factor. "
+      "mode: \"nearest\", \"linear\" (lines), \"bilinear\" (images) or \"area\", which is "
+      "adaptive_avg_pool. align_corners (linear and bilinear): the centres of the end elements "
+      "of input and output coincide.",
       "x"_a, "size"_a = nb::none(), "scale_factor"_a = nb::none(), "mode"_a = "nearest",
       "align_corners"_a = nb::none());
 }

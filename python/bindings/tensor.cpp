@@ -214,14 +214,14 @@ Tensor restore(const nb::bytes& data, DTypeArg dtype_arg, ShapeArg shape_arg, De
 void bind_properties(TensorClass& tensor) {
   tensor
       .def_prop_ro("shape", &shape_tuple, nb::sig("def shape(self) -> tuple[int, ...]"),
-                   "Sizes of the dims, outermost first.")
-      .def_prop_ro("ndim", &Tensor::rank, "Number of dims, 0 to 8.")
+                   "The sizes of the dims, outermost first.")
+      .def_prop_ro("ndim", &Tensor::rank, "The number of dims, 0 to 8.")
       .def_prop_ro(
           "dtype", [](const Tensor& x) { return dtype_object(x.dtype()); },
-          nb::sig("def dtype(self) -> DType"), "What the elements are.")
-      .def_prop_ro("device", &Tensor::device, "Where the elements lie.")
+          nb::sig("def dtype(self) -> DType"), "The dtype of the elements.")
+      .def_prop_ro("device", &Tensor::device, "The device of the elements.")
       .def_prop_ro("strides", &strides_tuple, nb::sig("def strides(self) -> tuple[int, ...]"),
-                   "Elements from one index of a dim to the next.")
+                   "The strides of the dims, in elements.")
       .def_prop_ro(
           "T",
           [](const Tensor& x) {
@@ -229,8 +229,8 @@ void bind_properties(TensorClass& tensor) {
             for (int d = x.rank() - 1; d >= 0; --d) order.push_back(d);
             return x.permute(order);
           },
-          "All dims in reverse; nothing is copied.")
-      .def_prop_ro("mT", &Tensor::t, "The last two dims swapped; nothing is copied.")
+          "A view with all dims in reverse order.")
+      .def_prop_ro("mT", &Tensor::t, "A view with the last two dims swapped.")
       .def_prop_ro(
           "nbytes", [](const Tensor& x) { return bytes_of(x.dtype(), x.elems()); },
           "Bytes of all elements.")
@@ -242,11 +242,11 @@ void bind_properties(TensorClass& tensor) {
             return nb::int_(x.size(to_dims(d, "size")[0]));
           },
           "dim"_a = nb::none(), nb::sig("def size(self, dim: int | None = None) -> typing.Any"),
-          "The size of a dim, or of all of them.")
-      .def("numel", &Tensor::elems, "Number of elements.")
+          "The size of a dim, or a tuple of all sizes.")
+      .def("numel", &Tensor::elems, "The number of elements.")
       .def(
           "is_contiguous", [](const Tensor& x) { return x.layout().is_contiguous(); },
-          "Whether the elements lie in row-major order without gaps.");
+          "Whether the elements are row-major without gaps.");
 }
 
 void bind_views(TensorClass& tensor) {
@@ -258,40 +258,40 @@ void bind_views(TensorClass& tensor) {
             return unlocked([&] { return x.reshape(to); }, x);
           },
           nb::sig("def reshape(self, *shape: " WICK_INTS ") -> Tensor"),
-          "Another shape of as many elements, one size of which may be -1; a view where strides "
-          "allow.")
+          "Changes the shape; one size may be -1 and is then computed. Returns a view if the "
+          "strides allow it, else a copy.")
       .def("view", &view_as, nb::sig("def view(self, *shape: " WICK_INTS ") -> Tensor"),
-           "The same as reshape, but an error where elements would be copied.")
+           "Like reshape, but raises an error if elements would have to be copied.")
       .def("transpose", &Tensor::transpose, "dim0"_a, "dim1"_a,
-           "Two dims swapped; nothing is copied.")
+           "A view with two dims swapped.")
       .def(
           "permute",
           [](const Tensor& x, const nb::args& dims) {
             return x.permute(to_dims(to_ints(dims, "permute"), "permute"));
           },
           nb::sig("def permute(self, *dims: " WICK_INTS ") -> Tensor"),
-          "Dims in another order; nothing is copied.")
+          "A view with the dims in another order.")
       .def("expand", &expand, nb::sig("def expand(self, *shape: " WICK_INTS ") -> Tensor"),
-           "Dims of size 1 repeated to a shape, whose -1 keep a size; nothing is copied.")
+           "A view in which dims of size 1 are repeated to a shape; -1 keeps a size.")
       .def(
           "broadcast_to",
           [](const Tensor& x, ShapeArg shape) { return x.broadcast_to(shape.get("broadcast_to")); },
-          "shape"_a, "Repeated to a shape by NumPy's rule; nothing is copied.")
+          "shape"_a, "A view broadcast to a shape by NumPy's rules.")
       .def("flatten",
            named("flatten", "reshape",
                  [](const Tensor& x, int start_dim, int end_dim) {
                    return unlocked([&] { return x.flatten(start_dim, end_dim); }, x);
                  }),
-           "start_dim"_a = 0, "end_dim"_a = -1, "A run of dims as one.");
+           "start_dim"_a = 0, "end_dim"_a = -1, "Merges the dims from start_dim to end_dim.");
   define(tensor, "squeeze", &squeeze, "dim"_a = nb::none(),
-         "Without dims of size 1: all of them, or those named.");
-  define(tensor, "unsqueeze", &Tensor::unsqueeze, "dim"_a, "A dim of size 1 more, before `dim`.");
+         "Removes dims of size 1: all of them, or those given.");
+  define(tensor, "unsqueeze", &Tensor::unsqueeze, "dim"_a, "Inserts a dim of size 1 before `dim`.");
   define(tensor, "narrow", &Tensor::narrow, "dim"_a, "start"_a, "length"_a,
-         "`length` indices of a dim from `start` on; nothing is copied.");
+         "A view of `length` elements of a dim from `start` on.");
   define(tensor, "chunk", &Tensor::chunk, "chunks"_a, "dim"_a = 0,
-         "Pieces of equal size along a dim, the last one smaller if need be.");
+         "Splits a dim into `chunks` views of equal size; the last may be smaller.");
   define(tensor, "split", named("split", "narrow", &split), "sizes"_a, "dim"_a = 0,
-         "Pieces along a dim: of one size, or of the sizes given.");
+         "Splits a dim into views of one size, or of the given sizes.");
 }
 
 template <DeviceKind kKind>
@@ -308,7 +308,7 @@ void bind_conversions(TensorClass& tensor) {
       {"short", DType::i16},   {"byte", DType::u8},      {"bool", DType::boolean}};
   for (const auto& [name, dtype] : kNames) {
     const std::string doc =
-        fmt::format("Converted to {}; itself where it is so already.", python_name(dtype));
+        fmt::format("Converts to {}; returns the tensor if it already has the dtype.", python_name(dtype));
     tensor.def(
         name, [dtype](const Tensor& x) { return unlocked([&] { return x.to(dtype); }, x); },
         doc.c_str());
@@ -320,22 +320,23 @@ void bind_copies(TensorClass& tensor) {
   tensor
       .def(
           "contiguous", [](const Tensor& x) { return unlocked([&] { return x.contiguous(); }, x); },
-          "Itself where the elements lie in row-major order without gaps, else a copy.")
+          "Returns the tensor if its elements are row-major without gaps, else a copy.")
       .def(
           "clone", [](const Tensor& x) { return unlocked([&] { return x.clone(); }, x); },
-          "A dense copy of its own.")
+          "A dense copy with its own storage.")
       .def("to", &to, nb::arg("args"), nb::kw_only(), "dtype"_a = nb::none(),
            "device"_a = nb::none(),
            nb::sig("def to(self, *args: DType | Device | Tensor | str, dtype: DType | str | None = None, "
                    "device: Device | str | None = None) -> Tensor"),
-           "Converted to another dtype, on another device, or both, or to those of a tensor; itself "
-           "where it is so already.")
+           "Converts to another dtype, copies to another device, or both, or to the dtype and "
+           "device of a tensor; returns the tensor if it already has them.")
       .def(
           "cpu", [](const Tensor& x) { return unlocked([&] { return x.to(Device::cpu()); }, x); },
-          "On the CPU.")
-      .def("cuda", &on_gpu<DeviceKind::cuda>, "index"_a = 0, "On an NVIDIA GPU.")
-      .def("hip", &on_gpu<DeviceKind::hip>, "index"_a = 0, "On an AMD GPU.")
-      .def("item", &item, nb::sig("def item(self) -> typing.Any"), "The one element as a number.")
+          "Copies to the CPU.")
+      .def("cuda", &on_gpu<DeviceKind::cuda>, "index"_a = 0, "Copies to an NVIDIA GPU.")
+      .def("hip", &on_gpu<DeviceKind::hip>, "index"_a = 0, "Copies to an AMD GPU.")
+      .def("item", &item, nb::sig("def item(self) -> typing.Any"), 
+          "The element of a one-element tensor as a number.")
       .def("tolist", &to_list, nb::sig("def tolist(self) -> typing.Any"),
            "The elements as nested lists of numbers.");
 }
@@ -397,9 +398,9 @@ Tensor on_host(const Tensor& x) {
 
 TensorClass bind_tensor(nb::module_& m) {
   TensorClass tensor(m, "Tensor", nb::type_slots(buffer_slots()), nb::is_weak_referenceable(),
-                     "Elements of one dtype on a device, in up to eight dims. Functions and operators "
-                     "give new\ntensors, methods that end in _ write in place; views share the "
-                     "elements. Made by "
+                     "A tensor: elements of one dtype on a device, in up to eight dims. "
+                     "Functions and operators return new tensors, methods whose names end in _ "
+                     "write in place, and views share the elements. Tensors are made by "
                      "wick.tensor, wick.zeros, wick.from_numpy, ….");
   bind_properties(tensor);
   bind_views(tensor);

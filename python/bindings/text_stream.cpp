@@ -190,16 +190,15 @@ nb::object TextStream::next() {
 
 void bind_text_stream(nb::module_& m) {
   nb::class_<TextStream>(m, "TextStream",
-                         "Text piece by piece as a model makes it: an iterator. Forgetting or "
-                         "closing it ends the generation.")
+                         "An iterator over pieces of text as a model generates them. Closing it,"
+                         " or dropping the last reference, ends the generation.")
       .def(
           "__iter__", [](nb::handle self) { return nb::borrow(self); },
           nb::sig("def __iter__(self) -> TextStream"))
       .def("__next__", &TextStream::next, nb::sig("def __next__(self) -> str"))
       .def("close", &TextStream::close, nb::call_guard<ReleasedGil>(),
-           "Ends the generation and waits until it has. Any thread may call it, while others wait "
-           "for "
-           "a piece.");
+           "Ends the generation and waits until it has ended. Any thread may call it, even while"
+           " others wait for a piece.");
   // Runs before the interpreter is finalised, while the streams' threads can still use it.
   nb::module_::import_("atexit").attr("register")(nb::cpp_function([] {
     // Daemon threads keep what they refer to for ever, which is no leak of ours.

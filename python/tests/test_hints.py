@@ -122,9 +122,9 @@ def test_what_they_say() -> None:
         (lambda: whole & 0.5, "bitwise_and: a float with int64: nothing is promoted: use an int"),
         (lambda: whole + 0.5, "add: a float with int64: nothing is promoted: convert with .to(wick.float32), or use an int"),
         (lambda: whole**0.5, "pow: a float with int64: nothing is promoted: convert with .to(wick.float32)"),
-        (lambda: mask / 2, "/: of whole numbers: bool[2]@cpu: convert first: x.to(wick.float32) / y"),
-        (lambda: whole / 0.5, "/: of whole numbers: i64[2]@cpu: write // for whole quotients, or convert first: x.to(wick.float32) / y"),
-        (lambda: whole / whole.to("float32"), "/: of whole numbers: i64[2]@cpu: write //"),
+        (lambda: mask / 2, "/: needs floats: bool[2]@cpu: convert first: x.to(wick.float32) / y"),
+        (lambda: whole / 0.5, "/: needs floats: i64[2]@cpu: use // for integer quotients, or convert first: x.to(wick.float32) / y"),
+        (lambda: whole / whole.to("float32"), "/: needs floats: i64[2]@cpu: use //"),
         (lambda: mask // 0.5, "//: a float with bool: nothing is promoted: convert with .to(wick.float32)"),
     ]:
         with pytest.raises(TypeError) as raised:
