@@ -1,4 +1,4 @@
-// Gradients: leaves, backward, wick.grad. no_grad and enable_grad are Python's (wick/_grad.py).
+// Gradients: leaves, backward and wick.grad. no_grad and enable_grad are defined in wick/_grad.py.
 #include "wick/tensor/autograd.h"
 
 #include <optional>
@@ -17,7 +17,7 @@ using namespace nb::literals;
 
 bool is_leaf(const Tensor& x) { return x.node() == nullptr || x.node()->rule == nullptr; }
 
-/// In place: the object becomes a leaf, or forgets how it was made.
+/// Makes the tensor a leaf in place, or removes its gradient node.
 void set_requires_grad(Tensor& x, bool wanted) {
   if (wanted == x.needs_grad()) return;
   if (!wanted && !is_leaf(x)) {

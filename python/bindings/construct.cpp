@@ -1,4 +1,4 @@
-// Making tensors: from Python's numbers and lists, of one value, of a sequence.
+// Functions that make tensors from Python numbers and lists, from one value, or from a range.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -18,7 +18,7 @@ namespace {
 
 using namespace nb::literals;
 
-/// Numbers, or tensors and arrays of one shape, in nested lists and tuples.
+/// Nested lists and tuples of numbers, or of tensors and arrays of one shape.
 class Nested {
  public:
   explicit Nested(nb::handle data) {
@@ -26,7 +26,7 @@ class Nested {
     read(data, 0);
   }
 
-  /// Numbers come on the CPU, tensors on the device `wanted_device` or else on their own.
+  /// Makes the tensor. Numbers go to the CPU by default, tensors stay on their device.
   Tensor make(DTypeArg wanted, DeviceArg wanted_device) const {
     if (!tensors_.empty()) return stacked(wanted, wanted_device);
     return of_numbers(wanted).to(wanted_device.given() ? wanted_device.get() : Device::cpu());
@@ -50,7 +50,7 @@ class Nested {
     return Tensor::from(floats_, shape).to(dtype);
   }
 
-  /// Errors: other shapes; other dtypes or devices, where none is wanted.
+  /// Errors: shapes differ; dtypes or devices differ and none is requested.
   Tensor stacked(DTypeArg wanted, DeviceArg wanted_device) const {
     const Tensor& first = tensors_.front();
     const DType dtype = wanted.get_or(first.dtype());
@@ -76,7 +76,7 @@ class Nested {
     }
     std::vector<int64_t> sizes = sizes_;
     sizes.insert(sizes.end(), first.shape().dims().begin(), first.shape().dims().end());
-    const Shape shape(sizes);  // its error
+    const Shape shape(sizes);  // throws for too many dims
     return unlocked([&] { return stack(parts, 0).reshape(shape); }, parts);
   }
 
@@ -89,7 +89,7 @@ class Nested {
   static nb::object at(nb::handle list, Py_ssize_t i) {
     const nb::object item = nb::borrow(PyList_Check(list.ptr()) ? PyList_GetItem(list.ptr(), i)
                                                                 : PyTuple_GetItem(list.ptr(), i));
-    if (!item.is_valid()) throw nb::python_error();  // it shrank meanwhile
+    if (!item.is_valid()) throw nb::python_error();  // the list became shorter in the meantime
     return item;
   }
   [[noreturn]] static void overflow(const char* of) {
@@ -104,7 +104,7 @@ class Nested {
                              .c_str());
   }
 
-  /// The shape that first items tell.
+  /// Determines the shape from the first item at each level.
   void measure(nb::handle data) {
     nb::object at_hand = nb::borrow(data);
     while (is_list(at_hand)) {
@@ -134,7 +134,7 @@ class Nested {
     }
     if (!caster.from_python(data, 0, nullptr)) {
       const bool is_tensor = nb::isinstance<Tensor>(data);
-      // NumPy's complex scalars are arrays of a kind, too.
+      // NumPy's complex scalars also count as arrays.
       const bool has_items = PySequence_Check(data.ptr()) || nb::hasattr(data, "__dlpack__");
       if (!is_tensor && !(has_items && is_array(data))) {
         throw nb::type_error(fmt::format("tensor: not a number: '{}': need numbers, tensors or "
@@ -145,7 +145,7 @@ class Nested {
       return add(is_tensor ? nb::cast<const Tensor&>(data).detach()
                            : from_array(data, "tensor").to(Device::cpu()));
     }
-    // Numbers beside tensors without dims: all are numbers.
+    // Numbers and zero-dim tensors are mixed, so all are treated as numbers.
     const std::vector<Tensor> tensors = std::exchange(tensors_, {});
     for (const Tensor& t : tensors) add(as_number(t));
     add(caster.value);
@@ -159,7 +159,7 @@ class Nested {
     }
   }
 
-  /// Errors: a tensor with dims.
+  /// Errors: the tensor has dims.
   static ScalarArg as_number(const Tensor& tensor) {
     if (tensor.rank() != 0) {
       throw Error("tensor", "ragged lists", tensor.str(), "need numbers everywhere");
@@ -170,7 +170,8 @@ class Nested {
   }
 
   void add(const ScalarArg& value) {
-    // Which dtype is wanted isn't known here: what is too large for floats is so for integers, too.
+    // The requested dtype isn't known here, but a value too large for floats is also too large for
+    // integers.
     floats_.push_back(value.to_double());
     all_integers_ = all_integers_ && value.is_integer;
     all_bools_ = all_bools_ && value.is_bool;
@@ -179,9 +180,9 @@ class Nested {
   }
 
   std::vector<int64_t> sizes_;
-  std::vector<Tensor> tensors_;  // as long as there were no numbers
+  std::vector<Tensor> tensors_;  // used until the first number
   std::vector<double> floats_;
-  std::vector<int64_t> integers_;  // as long as there were no others
+  std::vector<int64_t> integers_;  // used while all numbers are integers
   bool all_integers_ = true, all_bools_ = true, any_large_ = false;
 };
 
@@ -209,7 +210,7 @@ Tensor filled(const Shape& shape, Scalar value, DType dtype, DeviceArg device, b
                   requires_grad);
 }
 
-/// zeros(2, 3), zeros((2, 3))
+/// Implements zeros(2, 3) and zeros((2, 3)).
 template <int kValue>
 Tensor constant(const nb::args& shape, DTypeArg dtype, DeviceArg device, bool requires_grad) {
   const char* const op = kValue == 0 ? "zeros" : "ones";
@@ -235,7 +236,7 @@ Tensor full(ShapeArg shape, ScalarArg value, DTypeArg dtype, DeviceArg device, b
   return filled(shape.get("full"), fitting(value, type, "full"), type, device, requires_grad);
 }
 
-/// Elements that nobody wrote; those of bool are 0 or 1.
+/// Makes a tensor with uninitialised elements; bools are 0, because they must be 0 or 1.
 Tensor unwritten(const Shape& shape, DType dtype, Device device) {
   return dtype == DType::boolean ? Tensor::zeros(shape, dtype, device)
                                  : Tensor::empty(shape, dtype, device);
@@ -250,14 +251,14 @@ Tensor empty_like(const Tensor& x, DTypeArg dtype) {
   return unwritten(x.shape(), dtype.get_or(x.dtype()), x.device());
 }
 
-/// A float without its fraction. Errors (OverflowError): beyond 64 bits.
+/// Truncates a float to an integer. Errors (OverflowError): it exceeds 64 bits.
 int64_t whole_part(double value) {
   if (value >= -0x1p63 && value < 0x1p63) return static_cast<int64_t>(value);
   PyErr_SetString(PyExc_OverflowError, "arange: a number beyond 64 bits");
   throw nb::python_error();
 }
 
-/// arange(stop), arange(start, stop), arange(start, stop, step), as Python's range.
+/// Implements arange(stop), arange(start, stop) and arange(start, stop, step), like Python's range.
 Tensor arange(ScalarArg first, const nb::object& second, ScalarArg step, DTypeArg dtype,
               DeviceArg device) {
   ScalarArg start, stop = first;
@@ -286,7 +287,7 @@ Tensor arange(ScalarArg first, const nb::object& second, ScalarArg step, DTypeAr
   }
   const DType type = dtype.get_or(integers ? DType::i64 : DType::f32);
   if (is_integer(type) && whole > 0) {
-    // What lies between the first and the last fits where these do.
+    // If the first and the last value fit in the dtype, all do.
     check_fits(integers ? start.i : whole_part(from), type);
     check_fits(integers ? static_cast<int64_t>(start.i + static_cast<__int128>(whole - 1) * step.i)
                         : whole_part(from + static_cast<double>(whole - 1) * by),

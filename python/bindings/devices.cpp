@@ -1,4 +1,4 @@
-// wick.Device, and what devices hold.
+// wick.Device and statistics of devices.
 #include "wick/backend/devices.h"
 
 #include <fmt/format.h>
@@ -34,7 +34,7 @@ void warn_of(const std::vector<std::string>& lines) {
   }
 }
 
-/// Where models run best. Warns of drivers that the environment names and that can't be used.
+/// Returns the best device for models. Warns about unusable drivers that the environment names.
 Device best_with_warnings() {
   std::vector<std::string> unusable;
   Device best;
@@ -47,7 +47,7 @@ Device best_with_warnings() {
   return best;
 }
 
-/// The CPU, and every GPU that there are kernels or a compiler for.
+/// The CPU, and every GPU for which there are kernels or a run-time compiler.
 std::vector<Device> devices() {
   std::vector<Device> all{Device::cpu()};
   for (const GpuDescription& gpu : gpus()) {

@@ -1,6 +1,6 @@
-// Memory shared with other array libraries by DLPack. Who gives a GPU's memory to wick lets wick's
-// stream wait for its work; what wick gives away the host has waited for, and it waits again before
-// memory goes back to whom it belongs.
+// Sharing memory with other array libraries through DLPack. When wick imports GPU memory, its
+// stream waits for the producer's work. When wick exports GPU memory, the host waits for wick's
+// work first, and waits for the device again before the memory is reused.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -57,7 +57,7 @@ dlpack::DeviceOf device_of(Device device) {
   return {dlpack::kCpu, 0};
 }
 
-/// Where an array lies, among the devices that wick knows.
+/// Converts a DLPack device to wick's.
 Device device_at(const dlpack::DeviceOf& at) {
   switch (at.type) {
     case dlpack::kCpu:
@@ -75,7 +75,7 @@ Device device_at(const dlpack::DeviceOf& at) {
   }
 }
 
-/// What a consumer holds: the tensor, and the arrays that the structure points to.
+/// The data that a consumer keeps alive: the tensor, and the arrays that the structure points to.
 template <class Form>
 struct Export {
   Form form{};
@@ -114,12 +114,12 @@ nb::object capsule_of(const Tensor& x, bool is_copy) {
   owner->form.context = owner.get();
   owner->form.deleter = [](Form* form) {
     auto* const held = static_cast<Export<Form>*>(form->context);
-    // Work of the consumer's that still reads it must be done before the memory serves another.
+    // The consumer's work that reads the memory must end before the memory is reused.
     quiesce(held->tensor.device());
     delete held;
   };
   PyObject* capsule = PyCapsule_New(&owner->form, kName<Form>, [](PyObject* unused) {
-    if (!PyCapsule_IsValid(unused, kName<Form>)) return;  // a consumer has it
+    if (!PyCapsule_IsValid(unused, kName<Form>)) return;  // a consumer has taken it
     auto* form = static_cast<Form*>(PyCapsule_GetPointer(unused, kName<Form>));
     form->deleter(form);
   });
@@ -128,7 +128,7 @@ nb::object capsule_of(const Tensor& x, bool is_copy) {
   return nb::steal(capsule);
 }
 
-/// Two integers, as DLPack gives devices and versions.
+/// Parses two integers, as in DLPack's devices and versions.
 std::pair<int32_t, int32_t> two_integers(nb::handle of, const char* what) {
   if (!PyTuple_Check(of.ptr()) || PyTuple_Size(of.ptr()) < 2) {
     throw nb::type_error(what);
@@ -141,7 +141,7 @@ std::pair<int32_t, int32_t> two_integers(nb::handle of, const char* what) {
   return {first, second};
 }
 
-/// x.__dlpack__(): see the array API standard.
+/// Implements x.__dlpack__(); see the array API standard.
 nb::object to_dlpack(const Tensor& x, nb::object stream, nb::object max_version,
                      nb::object dl_device, nb::object copy) {
   (void)stream;
@@ -178,7 +178,7 @@ nb::object to_dlpack(const Tensor& x, nb::object stream, nb::object max_version,
                       : capsule_of<dlpack::Managed>(given, is_copy);
 }
 
-/// The producer's memory, until the last tensor over it is gone.
+/// Owns the producer's memory until the last tensor over it is destroyed.
 template <class Form>
 std::shared_ptr<const void> owner_of(Form* form) {
   return std::shared_ptr<const void>(form, [](const void* held) {
@@ -238,8 +238,8 @@ Tensor tensor_over(const dlpack::Array& array, const std::shared_ptr<const void>
     throw Error("from_dlpack", "elements that aren't aligned", fmt::format("{}", shape.str()),
                 "copy it first");
   }
-  // Allocations of GPUs begin at a boundary: what lies between it and the array is the array's
-  // owner's.
+  // GPU allocations begin at a boundary; the bytes between it and the array belong to the array's
+  // owner.
   const auto before =
       device.kind == DeviceKind::cpu ? 0 : static_cast<int64_t>(past(kGpuAlignment)) / bytes;
   first -= before;
@@ -258,13 +258,14 @@ Tensor consume(nb::handle capsule) {
                   fmt::format("{}.{}", form->major, form->minor));
     }
   }
-  // From here on the memory is the tensor's, also where it turns out unfit.
+  // From here on the tensor owns the memory, even if the checks below fail.
   const std::shared_ptr<const void> owner = owner_of(form);
   if (PyCapsule_SetName(capsule.ptr(), kUsedName<Form>) != 0) throw nb::python_error();
   return tensor_over(form->array, owner);
 }
 
-/// Of an object with __dlpack__. On a GPU wick's stream waits for the producer's work.
+/// Requests a capsule from an object with __dlpack__. On a GPU, wick's stream waits for the
+/// producer's work.
 nb::object ask_for_capsule(nb::handle object) {
   nb::dict options;
   if (nb::hasattr(object, "__dlpack_device__")) {
@@ -280,7 +281,7 @@ nb::object ask_for_capsule(nb::handle object) {
     return method("max_version"_a = nb::make_tuple(dlpack::kMajor, dlpack::kMinor), **options);
   } catch (nb::python_error& e) {
     if (!e.matches(PyExc_TypeError)) throw;
-    return method(**options);  // a producer from before versions
+    return method(**options);  // the producer predates DLPack versions
   }
 }
 
@@ -304,7 +305,7 @@ Tensor from_dlpack(nb::handle object) {
   }
   const Tensor x =
       versioned ? consume<dlpack::Versioned>(capsule) : consume<dlpack::Managed>(capsule);
-  // Nobody knows which stream a capsule alone is for.
+  // A capsule alone doesn't tell which stream its work is on.
   if (capsule.is(object) && x.device().kind != DeviceKind::cpu) {
     const ReleasedGil released;
     quiesce(x.device());

@@ -19,7 +19,7 @@ std::optional<DType> named(std::string_view text) {
     const auto dtype = static_cast<DType>(d);
     if (text == python_name(dtype)) return dtype;
   }
-  if (text == "bool_") return DType::boolean;  // NumPy 1's type
+  if (text == "bool_") return DType::boolean;  // NumPy's type
   return parse_dtype(text);
 }
 
@@ -39,13 +39,13 @@ const char* kind_name(DType dtype) {
   return "";
 }
 
-/// The member of wick._core. There `bool` would hide Python's in the stubs; wick/__init__.py names
-/// it.
+/// The member's name in wick._core. It isn't `bool` there, because that would hide Python's bool in
+/// the stubs; wick/__init__.py defines wick.bool.
 std::string member_name(DType dtype) {
   return dtype == DType::boolean ? "bool_" : python_name(dtype);
 }
 
-/// The text by which an object names a dtype: text itself, or the name of NumPy's dtypes and types.
+/// The name of a dtype that an object gives: text, or a dtype or type of NumPy.
 std::string text_of(nb::handle object) {
   if (nb::isinstance<nb::str>(object)) return nb::cast<std::string>(object);
   const char* attribute = PyType_Check(object.ptr()) ? "__name__" : "name";
@@ -60,7 +60,7 @@ std::string text_of(nb::handle object) {
   return nb::cast<std::string>(text);
 }
 
-/// The dtype that an object names: its text, NumPy's dtypes and types, PyTorch's dtypes; or none.
+/// The dtype that an object names (text, or a dtype of NumPy or PyTorch), or nothing.
 std::optional<DType> known(nb::handle object) {
   if (nb::isinstance<nb::str>(object)) {
     auto text = nb::cast<std::string>(object);
@@ -71,7 +71,7 @@ std::optional<DType> known(nb::handle object) {
   const char* attribute = PyType_Check(object.ptr()) ? "__name__" : "name";
   const nb::object text = nb::getattr(object, attribute, nb::none());
   if (nb::isinstance<nb::str>(text)) return named(nb::cast<std::string>(text));
-  // PyTorch's dtypes have no name, but show one.
+  // PyTorch's dtypes have no name attribute, but their repr contains it.
   const std::string type = nb::type_name(object.type()).c_str();
   if (type.find("dtype") == std::string::npos) return std::nullopt;
   const auto shown = nb::cast<std::string>(nb::repr(object));
@@ -137,7 +137,7 @@ void bind_dtypes(nb::module_& m) {
           "\"float32\".")
       .def("__hash__", [](const PyDType& d) { return static_cast<int64_t>(d.value) + 1; })
       .def("__repr__", [](const PyDType& d) { return "wick." + python_name(d.value); })
-      // There is one object for each, also after pickling: equal is the same.
+      // Each dtype has a single object, also after pickling, so equal dtypes are identical.
       .def("__reduce__", [](const PyDType& d) { return member_name(d.value); });
   for (int d = 0; d < kDTypeCount; ++d) {
     const auto dtype = static_cast<DType>(d);
@@ -145,7 +145,7 @@ void bind_dtypes(nb::module_& m) {
     m.attr(member_name(dtype).c_str()) = object;
     objects[static_cast<size_t>(d)] = object.release().ptr();
   }
-  // The objects go with the module.
+  // Releases the objects together with the module.
   m.attr("_dtypes") = nb::capsule(objects.data(), [](void*) noexcept {
     for (PyObject*& object : objects) Py_CLEAR(object);
   });

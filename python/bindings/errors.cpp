@@ -1,5 +1,5 @@
-// wick.Error and what is derived from it: wick's message under the type that Python's own functions
-// would raise, so that `except IndexError` and `except wick.Error` both do.
+// wick.Error and its subclasses. Each subclass also derives from Python's matching exception type,
+// so both `except IndexError` and `except wick.Error` catch it.
 #include <array>
 #include <iterator>
 #include <string>
@@ -13,15 +13,15 @@
 namespace wick::python {
 namespace {
 
-/// The type of a kind of errors.
+/// The Python type for a kind of errors.
 struct Type {
   ErrorKind kind;
   const char* name;
-  PyObject** base;  ///< beside wick.Error
+  PyObject** base;  ///< the base type besides wick.Error
   const char* doc;
 };
 
-// Errors of a kind that isn't here are wick.Error itself.
+// Errors of other kinds are raised as wick.Error itself.
 const Type kTypes[] = {
     {ErrorKind::value, "ArgumentError", &PyExc_ValueError,
      "An argument, a shape or the contents of a file is invalid."},
@@ -48,7 +48,7 @@ void raise_error(const Error& error) {
   PyObject* const type = types[static_cast<size_t>(error.kind())];
   const nb::object raised =
       nb::steal(PyObject_CallFunctionObjArgs(type, text_of(error.what()).ptr(), nullptr));
-  if (!raised.is_valid()) return;  // what went wrong there is raised
+  if (!raised.is_valid()) return;  // the exception raised there propagates
   if (PyObject_SetAttrString(raised.ptr(), "op", text_of(error.op()).ptr()) != 0) return;
   PyErr_SetObject(type, raised.ptr());
 }

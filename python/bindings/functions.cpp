@@ -1,4 +1,4 @@
-// Functions that users of PyTorch look for, made of the rows: wick/tensor/functions.h.
+// Functions with PyTorch's names that are composed of ops: wick/tensor/functions.h.
 #include "wick/tensor/functions.h"
 
 #include <fmt/format.h>
@@ -141,7 +141,7 @@ void bind_shapes(OpBinder& ops, nb::module_& m) {
       "indexing: \"ij\", or \"xy\", which swaps the first two dims of the grids.");
 }
 
-/// One slice or several. Errors: other indices.
+/// Converts an index to slices: one slice or a sequence. Errors: other indices.
 std::vector<Slice> slices_of(nb::handle where) {
   std::vector<Slice> slices;
   const auto add = [&](nb::handle one) {
@@ -223,7 +223,7 @@ void bind_moves(OpBinder& ops) {
            "x"_a, "downscale_factor"_a);
 }
 
-/// Those that wait for the device.
+/// Functions that wait for the device.
 void bind_questions(OpBinder& ops) {
   ops.made("equal", &equal,
            "Whether shapes, dtypes and all elements are equal; NaN equals nothing.", "a"_a, "b"_a);
@@ -240,7 +240,7 @@ void bind_questions(OpBinder& ops) {
   ops.made("unique", &unique, "The distinct elements in ascending order: [n].", "x"_a);
 }
 
-/// rand(2, 3) and randn((2, 3)).
+/// Implements rand(2, 3) and randn((2, 3)).
 template <Tensor (*kFunction)(const Shape&, double, double, DType, Device)>
 Tensor random_tensor(const char* op, double b, const nb::args& sizes, DTypeArg dtype,
                      DeviceArg device, bool requires_grad) {

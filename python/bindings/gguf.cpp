@@ -19,7 +19,7 @@ struct PyGguf {
   File file;
 };
 
-/// Text of a file need not be UTF-8.
+/// Decodes text from a file, which may not be valid UTF-8.
 nb::object text(std::string_view bytes) {
   return nb::steal(
       PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace"));
@@ -74,7 +74,7 @@ Tensor tensor_named(const PyGguf& self, std::string_view name) {
   return self.file->tensor(name);
 }
 
-/// All tensors that wick reads.
+/// All tensors whose dtype wick supports.
 nb::dict tensors(const PyGguf& self) {
   self.file->require_unchanged("gguf");
   nb::dict all;

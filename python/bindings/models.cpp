@@ -1,4 +1,4 @@
-// wick.Model, wick.Tokenizer and wick.Session: language models, thin over wick/serve.
+// wick.Model, wick.Tokenizer and wick.Session: thin wrappers of wick/serve.
 #include <fmt/format.h>
 
 #include <mutex>
@@ -17,7 +17,7 @@ namespace {
 
 using namespace nb::literals;
 
-// What generate and stream take beside the prompt; of Model a context, too.
+// The options of generate and stream; those of Model also have `context`.
 #define WICK_SAMPLING                                                                              \
   "max_tokens: int = 256, temperature: float = 0.8, top_k: int = 40, top_p: float = 0.95, min_p: " \
   "float = 0.05, repetition_penalty: float = 1.0, presence_penalty: float = 0.0, "                 \
@@ -39,7 +39,7 @@ bool interrupted() {
   return PyErr_CheckSignals() != 0;
 }
 
-/// Reads the options named in WICK_SAMPLING; `context` where it isn't null.
+/// Reads the options in WICK_SAMPLING, and `context` if it isn't null.
 serve::GenerateOptions read_options(const char* function, const nb::kwargs& named,
                                     int64_t* context) {
   serve::GenerateOptions options;
@@ -116,14 +116,14 @@ std::vector<int32_t> chat_tokens(const serve::Engine& engine,
   return text::encode_chat(engine.tokenizer(), *format, messages, options);
 }
 
-/// A token id. Errors: what isn't an int, one beyond 32 bits.
+/// Converts an object to a token id. Errors: it isn't an int; it exceeds 32 bits.
 int32_t token_id(nb::handle item) {
   const int64_t id = to_int(item, "prompt");
   if (id == static_cast<int32_t>(id)) return static_cast<int32_t>(id);
   throw Error(ErrorKind::index, "prompt", "token id out of range", fmt::format("{}", id));
 }
 
-/// Text, token ids, or a conversation, as token ids.
+/// Converts text, token ids or a conversation to token ids.
 std::vector<int32_t> prompt_tokens(const serve::Engine& engine, nb::handle prompt) {
   if (nb::isinstance<nb::str>(prompt)) {
     const auto text = nb::cast<std::string>(prompt);
@@ -141,7 +141,7 @@ std::vector<int32_t> prompt_tokens(const serve::Engine& engine, nb::handle promp
   return chat_tokens(engine, messages_of(items));
 }
 
-/// A model continues nothing from its own start token.
+/// Replaces an empty prompt by the start token, because a model needs at least one token.
 void require_tokens(const serve::Engine& engine, std::vector<int32_t>& tokens) {
   if (!tokens.empty()) return;
   const text::Tokenizer& tokenizer = engine.tokenizer();
@@ -151,7 +151,7 @@ void require_tokens(const serve::Engine& engine, std::vector<int32_t>& tokens) {
   tokens.push_back(*first);
 }
 
-/// feed and generate on this thread, without the GIL; Ctrl-C ends it.
+/// Runs feed and generate on this thread without the GIL; Ctrl-C ends it.
 std::string generate_now(PySession& session, const std::vector<int32_t>& tokens,
                          serve::GenerateOptions options) {
   options.cancelled = interrupted;
@@ -178,7 +178,7 @@ std::shared_ptr<PySession> make_session(const Model& model, int64_t context) {
   return std::make_shared<PySession>(model.engine, options);
 }
 
-/// Positions that a prompt and what follows it need, at most what the model was trained for.
+/// The positions that a prompt and its continuation need, at most the trained context.
 int64_t context_for(const Model& model, size_t prompt, int64_t max_tokens) {
   const int64_t trained = model.engine->model().context_length();
   if (max_tokens < 0 || max_tokens > trained) return trained;
@@ -214,7 +214,7 @@ Model load_model(nb::handle path, DeviceArg device, nb::object progress) {
   models::LoadOptions options;
   options.device = device.get();
   warn_of_libraries(options.device);
-  // Also where Ctrl-C is heard: loading ends with what Python raised.
+  // Also checks for Ctrl-C; loading ends with the exception that Python raised.
   options.progress = [&](int64_t done, int64_t all) {
     const HeldGil held;
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
@@ -231,7 +231,7 @@ Tensor session_logits(PySession& session) {
   return Tensor::from(logits, {static_cast<int64_t>(logits.size())});
 }
 
-/// Logits of every token, or of the last.
+/// The logits of every token, or of the last one.
 Tensor model_logits(const Model& model, IdsArg ids, bool last) {
   const std::vector<int32_t> tokens = ids.get("logits");
   const ReleasedGil released;

@@ -1,4 +1,4 @@
-// The rows of ops.def as functions and methods: the regular ones by the macros themselves.
+// Binds the rows of ops.def as functions and methods; the regular rows are bound by the macros.
 #include "python/bindings/ops.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 using namespace nb::literals;
 
-/// Functions of Python, and functions of C++ that they are made of beside the one of their row.
+/// Python functions, and the C++ functions of other names that implement them.
 constexpr std::pair<std::string_view, std::string_view> kMadeOf[] = {
     {"copy", "clone"},
     {"grad", "backward"},
@@ -82,7 +82,7 @@ std::string_view kind_name(OpKind kind) {
   return "";
 }
 
-/// Whether a row gives yes or no.
+/// Whether a row returns bools.
 bool gives_truth(Op op) {
   return info(op).kind == OpKind::test || info(op).kind == OpKind::compare;
 }
@@ -133,7 +133,7 @@ void add_reduce(OpBinder& ops, Op op,
 
 using ReduceFunction = Tensor (*)(const Tensor&, std::span<const int>, bool);
 
-/// max and min as PyTorch has them: of all elements; along one dim, with indices; of two tensors.
+/// PyTorch's max and min: of all elements; along one dim, with indices; of two tensors.
 void add_best(OpBinder& ops, Op op, ReduceFunction values, ReduceFunction indices,
               Tensor (*of_two)(const Tensor&, const Tensor&)) {
   const char* const name = info(op).name.data();
@@ -199,7 +199,7 @@ void bind_values_indices(nb::module_& m) {
       });
 }
 
-/// Errors: whole numbers, with what to write.
+/// Errors: x has integers; the message says how to convert it.
 Tensor mean_of_floats(const Tensor& x, std::span<const int> dims, bool keepdim) {
   if (is_integer(x.dtype())) {
     throw Error(ErrorKind::type, "mean", "not for this dtype", x.str(),
@@ -224,7 +224,7 @@ void bind_rows(OpBinder& ops) {
   add_best(ops, Op::min, &wick::min, &wick::argmin, &wick::minimum);
 }
 
-/// A row as Python sees it.
+/// A row as a Python object.
 struct PyOp {
   Op op;
 };

@@ -1,4 +1,4 @@
-// Products of matrices, and weights.
+// Matrix multiplication and weights.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 using namespace nb::literals;
 
-/// Errors: a bias that can't be added to the product of x by n rows.
+/// Errors: the bias doesn't fit the result of linear with n rows of weights.
 void check_bias(const Tensor& x, const Tensor& bias, int64_t n) {
   const std::string operands = fmt::format("x {}, bias {}", x.str(), bias.str());
   if (bias.device() != x.device()) {
@@ -30,7 +30,7 @@ void check_bias(const Tensor& x, const Tensor& bias, int64_t n) {
   }
 }
 
-/// A tensor or a prepared weight, and what comes before the product and after it.
+/// Implements linear with a tensor or a prepared weight, and with fused steps.
 Tensor linear_any(const Tensor& x, WeightArg arg, MaybeTensor bias_arg, MaybeTensor norm, float eps,
                   bool silu_mul, MaybeTensor residual) {
   const nb::handle weight = arg.object;
@@ -51,7 +51,7 @@ Tensor linear_any(const Tensor& x, WeightArg arg, MaybeTensor bias_arg, MaybeTen
   return unlocked([&] { return product(Weight(matrix)); }, x, matrix);
 }
 
-/// "ij,jk" as "ij,jk->ik": the letters that stand there once, in alphabetical order.
+/// Completes "ij,jk" to "ij,jk->ik": the letters that occur once, in alphabetical order.
 std::string with_result(std::string_view equation) {
   std::string full(equation);
   if (equation.find("->") != std::string_view::npos) return full;

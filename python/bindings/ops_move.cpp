@@ -1,4 +1,4 @@
-// Functions that move, choose and order elements, and random numbers.
+// Functions that move, select and sort elements, and random numbers.
 #include <string>
 
 #include "python/bindings/operators.h"
@@ -15,7 +15,7 @@ Tensor identity(int64_t rows, std::optional<int64_t> columns, DTypeArg dtype, De
   return eye(rows, columns.value_or(rows), dtype.get_or(DType::f32), device.get());
 }
 
-/// uniform or normal.
+/// Implements uniform and normal.
 template <Op kOp, Tensor (*kFunction)(const Shape&, double, double, DType, Device)>
 Tensor random_of(ShapeArg shape, double a, double b, DTypeArg dtype, DeviceArg device,
                  bool requires_grad) {
@@ -39,7 +39,8 @@ void bind_copies(OpBinder& ops) {
       "x"_a, "dims"_a);
 }
 
-/// The order of F.pad: the sizes before and behind the last dim, then those of the one in front.
+/// Converts the order of PyTorch's F.pad: two sizes of the last dim first, then those of the dim
+/// before it.
 std::vector<Padding> paired(const std::vector<int64_t>& sizes) {
   if (sizes.size() % 2 != 0) {
     throw Error("pad", "an odd number of sizes", fmt::format("{}", sizes.size()),
@@ -53,7 +54,7 @@ std::vector<Padding> paired(const std::vector<int64_t>& sizes) {
 using WithIds = Tensor (*)(const Tensor&, const Tensor&, int);
 using WithSource = Tensor (*)(const Tensor&, const Tensor&, const Tensor&, int);
 
-/// The orders and names of PyTorch's arguments, where a row has others.
+/// Overloads with PyTorch's argument order and names where a row's differ.
 void bind_orders(OpBinder& ops) {
   ops.overload<true>(
       Op::pad, "pad",
@@ -108,7 +109,7 @@ void bind_random(OpBinder& ops, nb::module_& m) {
       "The seed that a device's random numbers started from.");
 }
 
-/// In place, of tensors that share their elements with nobody.
+/// Functions that write in place to tensors whose elements nobody else shares.
 void bind_writing(nb::module_& m) {
   served()[Op::fill].emplace_back("const_set");
   m.def(

@@ -1,4 +1,4 @@
-// Norms, rotary embedding, attention.
+// Norms, rotary embedding and attention.
 #include <nanobind/stl/variant.h>
 
 #include <cmath>
@@ -22,7 +22,7 @@ Tensor attention_lengths(const Tensor& q, const Tensor& k, const Tensor& v, Ints
                   k);
 }
 
-/// Lengths that lie on a device already, or numbers.
+/// Accepts lengths as a tensor on the device or as numbers.
 Tensor lengths_on(Device device, const std::variant<Tensor, IntsArg>& lengths) {
   if (const Tensor* const there = std::get_if<Tensor>(&lengths)) return *there;
   std::vector<uint32_t> words;

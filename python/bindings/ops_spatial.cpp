@@ -1,4 +1,4 @@
-// Convolutions, pools, and images at another size.
+// Convolutions, pools and resampling.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -24,7 +24,7 @@ ConvParams conv_params(const char* op, IntsArg stride, IntsArg padding, IntsArg 
   return params;
 }
 
-/// f(x), where x may lack the dim of the batch.
+/// Computes f(x), where x may lack the batch dim.
 template <class F>
 Tensor batched(const Tensor& x, int spatial_dims, const F& f) {
   const auto run = [&] {
@@ -34,12 +34,13 @@ Tensor batched(const Tensor& x, int spatial_dims, const F& f) {
   return unlocked(run, x);
 }
 
-/// What padding is in numbers, and an element more behind each dim where "same" is an odd number.
+/// The paddings that text stands for, and an extra element after each dim where "same" needs an odd
+/// number.
 struct SpatialPadding {
   std::vector<int64_t> around;
   std::vector<Padding> behind;
 
-  /// weight [o, c, k..]. Errors: text that is no padding, "same" with a stride.
+  /// weight [o, c, k..]. Errors: the text isn't a padding; "same" with a stride.
   SpatialPadding(const char* op, PaddingArg arg, const Tensor& weight,
                  std::span<const int64_t> stride, std::span<const int64_t> dilation) {
     if (!nb::isinstance<nb::str>(arg.object)) return;
@@ -75,7 +76,8 @@ PoolParams pool_params(const char* op, IntsArg kernel, IntsArg stride, IntsArg p
   return params;
 }
 
-/// By a size, or by factors, which then also say where outputs lie.
+/// Resampling parameters from a size, or from scale factors, which then also determine source
+/// positions.
 UpsampleParams upsample_params(const char* op, const Tensor& x, IntsArg size, NumbersArg factor,
                                bool align_corners) {
   if (size.given() == factor.given()) {
@@ -148,7 +150,7 @@ void bind_convolutions(OpBinder& ops) {
       "dilation"_a = 1, "groups"_a = 1);
 }
 
-/// One number for all three dims, or one for each.
+/// Converts one or three numbers to three.
 std::array<int64_t, 3> three(IntsArg arg, const char* name) {
   const std::string what = fmt::format("conv3d: {}", name);
   const std::vector<int64_t> values = arg.get(what);
@@ -227,7 +229,7 @@ void bind_adaptive_pools(OpBinder& ops) {
       "ow]; x and the result may lack b. output_size: one or two numbers, None for x's own size.");
 }
 
-/// Gradients as functions of their own, as those of the ops above are made of.
+/// Gradients of the ops above as functions.
 void bind_gradients(OpBinder& ops) {
   constexpr const char* kDoc = "The gradient with respect to x, from the output's gradient; only"
                                " x's shape is used.";
@@ -306,7 +308,7 @@ void bind_upsampling(OpBinder& ops) {
       "", "x"_a, "size"_a, "scale_factor"_a = 0.0);
 }
 
-/// Lines as images of height 1: their size and factor are those of the width.
+/// Resizes lines as images of height 1; size and factor apply to the width.
 Tensor resized_lines(const char* op, const Tensor& x, IntsArg size, NumbersArg factor,
                      bool is_linear, bool align_corners) {
   UpsampleParams params{.size = {1, 0}, .scale_factor = {0, 0}, .align_corners = align_corners};

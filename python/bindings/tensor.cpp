@@ -1,4 +1,4 @@
-// wick.Tensor: what it is, its views, and its elements as Python's numbers.
+// wick.Tensor: properties, views, and conversion of elements to Python numbers.
 #include "wick/tensor/tensor.h"
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ nb::tuple shape_tuple(const Tensor& x) {
   nb::object tuple = nb::steal(PyTuple_New(shape.rank()));
   if (!tuple.is_valid()) throw nb::python_error();
   for (int d = 0; d < shape.rank(); ++d) {
-    // Takes the size over, and fails for indices out of range alone.
+    // Steals the reference; it can only fail for an index out of range.
     PyTuple_SetItem(tuple.ptr(), d, PyLong_FromLongLong(shape[d]));
   }
   return nb::borrow<nb::tuple>(tuple);
@@ -35,7 +35,7 @@ nb::tuple strides_tuple(const Tensor& x) {
   return nb::tuple(strides);
 }
 
-/// One element of host memory as a number of Python.
+/// Converts one element of host memory to a Python number.
 nb::object number(const void* data, DType dtype) {
   const auto read = [&](auto value) {
     std::memcpy(&value, data, sizeof value);
@@ -63,7 +63,7 @@ nb::object number(const void* data, DType dtype) {
   }
 }
 
-/// On the host, dense, in a dtype that number() reads.
+/// Copies x to the host, dense, in a dtype that number() reads.
 Tensor readable(const Tensor& x) {
   const Tensor plain = x.detach();
   const bool narrow =
@@ -98,7 +98,7 @@ nb::object to_list(const Tensor& x) {
   return nested(host, 0, at);
 }
 
-/// Sizes with one -1 worked out.
+/// Computes the size that is given as -1.
 Shape resolve_shape(const Tensor& x, std::vector<int64_t> sizes) {
   int64_t known = 1;
   int64_t* open = nullptr;
@@ -128,7 +128,7 @@ Tensor view_as(const Tensor& x, const nb::args& sizes) {
   return x.reshape(shape);
 }
 
-/// -1 keeps a size.
+/// Implements expand; -1 keeps a size.
 Tensor expand(const Tensor& x, const nb::args& args) {
   std::vector<int64_t> sizes = to_ints(args, "expand");
   const int more = static_cast<int>(sizes.size()) - x.rank();
@@ -150,7 +150,7 @@ Tensor squeeze(const Tensor& x, DimsArg dims) {
   uint32_t gone = 0;
   for (int dim : dims.get("squeeze")) {
     const int d = resolve_dim("squeeze", dim, x.rank());
-    if (x.shape()[d] != 1) return x.squeeze(d);  // its error
+    if (x.shape()[d] != 1) return x.squeeze(d);  // throws the error for this size
     gone |= 1u << d;
   }
   for (int d = 0; d < x.rank(); ++d) {
@@ -171,10 +171,10 @@ std::vector<Tensor> split(const Tensor& x, IntsArg sizes, int dim) {
   return x.split(each, dim);
 }
 
-/// to(dtype), to(device), to(device, dtype), by position or name, and to(tensor).
+/// Implements to(dtype), to(device), to(device, dtype), by position or name, and to(tensor).
 Tensor to(const Tensor& x, const nb::args& args, DTypeArg dtype, DeviceArg device) {
   for (nb::handle arg : args) {
-    if (nb::isinstance<Tensor>(arg)) {  // like another tensor
+    if (nb::isinstance<Tensor>(arg)) {  // takes dtype and device of another tensor
       const auto& like = nb::cast<const Tensor&>(arg);
       return unlocked([&] { return x.to(like.dtype()).to(like.device()); }, x);
     }
@@ -300,7 +300,7 @@ Tensor on_gpu(const Tensor& x, int index) {
   return unlocked([&] { return x.to(place); }, x);
 }
 
-/// x.float(), x.half(), …: PyTorch's names of dtypes as methods.
+/// Conversions with PyTorch's names: x.float(), x.half() and so on.
 void bind_conversions(TensorClass& tensor) {
   constexpr std::pair<const char*, DType> kNames[] = {
       {"float", DType::f32},   {"double", DType::f64},   {"half", DType::f16},
@@ -406,7 +406,7 @@ TensorClass bind_tensor(nb::module_& m) {
   bind_views(tensor);
   bind_copies(tensor);
   bind_protocols(tensor);
-  // NumPy's arrays leave `array + tensor` to the tensor, which refuses it by name.
+  // NumPy arrays then leave `array + tensor` to the tensor, which raises an error.
   tensor.attr("__array_ufunc__") = nb::none();
   m.def("_restore", &restore, "data"_a, "dtype"_a, "shape"_a, "device"_a, "requires_grad"_a);
   return tensor;
