@@ -106,7 +106,7 @@ bool is_aligned(const Buffer& buffer) {
 }
 
 [[noreturn]] void refuse_dtype(const char* op, const std::string& array) {
-  throw Error(ErrorKind::type, op, "no such dtype here", array,
+  throw Error(ErrorKind::type, op, "unsupported dtype", array,
               "convert it to one that wick has, e.g. float32 or int64");
 }
 

@@ -61,7 +61,7 @@ class Nested {
         throw Error(kind, "tensor", what, fmt::format("{} and {}", first.str(), t.str()), rule);
       };
       if (is_block(t.dtype())) {
-        throw Error(ErrorKind::type, "tensor", "not for this dtype", t.str());
+        throw Error(ErrorKind::type, "tensor", "unsupported dtype", t.str());
       }
       if (t.shape() != first.shape()) {
         refuse(ErrorKind::value, "ragged lists", "need one shape everywhere");

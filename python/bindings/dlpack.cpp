@@ -70,8 +70,8 @@ Device device_at(const dlpack::DeviceOf& at) {
     case dlpack::kRocm:
       return {DeviceKind::hip, at.id};
     default:
-      throw Error("from_dlpack", "no such kind of device here",
-                  fmt::format("device {}:{}", at.type, at.id), "bring it to the CPU first");
+      throw Error("from_dlpack", "unsupported kind of device",
+                  fmt::format("device {}:{}", at.type, at.id), "copy it to the CPU first");
   }
 }
 
@@ -210,7 +210,7 @@ Tensor tensor_over(const dlpack::Array& array, const std::shared_ptr<const void>
   const Device device = device_at(array.device);
   const std::optional<DType> dtype = dtype_of(array.dtype);
   if (!dtype) {
-    throw Error(ErrorKind::type, "from_dlpack", "no such dtype here",
+    throw Error(ErrorKind::type, "from_dlpack", "unsupported dtype",
                 fmt::format("code {}, {} bits, {} lanes", array.dtype.code, array.dtype.bits,
                             array.dtype.lanes),
                 "convert it to one that wick has, e.g. float32 or int64");
@@ -254,7 +254,7 @@ Tensor consume(nb::handle capsule) {
   if (form == nullptr) throw nb::python_error();
   if constexpr (std::is_same_v<Form, dlpack::Versioned>) {
     if (form->major > dlpack::kMajor) {
-      throw Error(ErrorKind::not_implemented, "from_dlpack", "a version that isn't known",
+      throw Error(ErrorKind::not_implemented, "from_dlpack", "unsupported version",
                   fmt::format("{}.{}", form->major, form->minor));
     }
   }

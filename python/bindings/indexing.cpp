@@ -159,7 +159,7 @@ Tensor positions(const Tensor& mask, Device device) {
 Tensor under_mask(const Tensor& x, int dim, const Tensor& mask) {
   for (int d = 0; d < mask.rank(); ++d) {
     if (mask.shape()[d] == x.shape()[dim + d]) continue;
-    throw Error(ErrorKind::index, "index", "mask of another shape",
+    throw Error(ErrorKind::index, "index", "mask has the wrong shape",
                 fmt::format("mask {}, dim {} of {}", mask.str(), dim, x.str()));
   }
   return mask.rank() == 1 ? x : x.flatten(dim, dim + mask.rank() - 1);

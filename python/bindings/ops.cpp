@@ -202,7 +202,7 @@ void bind_values_indices(nb::module_& m) {
 /// Errors: x has integers; the message says how to convert it.
 Tensor mean_of_floats(const Tensor& x, std::span<const int> dims, bool keepdim) {
   if (is_integer(x.dtype())) {
-    throw Error(ErrorKind::type, "mean", "not for this dtype", x.str(),
+    throw Error(ErrorKind::type, "mean", "unsupported dtype", x.str(),
                 "takes floats: convert it first, as with .to(wick.float32)");
   }
   return mean(x, dims, keepdim);

@@ -19,14 +19,14 @@ using namespace nb::literals;
 void check_bias(const Tensor& x, const Tensor& bias, int64_t n) {
   const std::string operands = fmt::format("x {}, bias {}", x.str(), bias.str());
   if (bias.device() != x.device()) {
-    throw Error("linear", "bias on another device", operands, "move one of them");
+    throw Error("linear", "bias is on another device", operands, "move one of them");
   }
   if (bias.dtype() != x.dtype()) {
-    throw Error(ErrorKind::type, "linear", "bias of another dtype", operands,
+    throw Error(ErrorKind::type, "linear", "bias has the wrong dtype", operands,
                 fmt::format("nothing is promoted: convert the bias to {}", name(x.dtype())));
   }
   if (bias.rank() != 1 || bias.size(0) != n) {
-    throw Error("linear", "bias of another shape", operands, fmt::format("need [{}]", n));
+    throw Error("linear", "bias has the wrong shape", operands, fmt::format("need [{}]", n));
   }
 }
 

@@ -98,7 +98,7 @@ UpsampleParams upsample_params(const char* op, const Tensor& x, IntsArg size, Nu
     const int from = static_cast<int>(i) - 2;
     params.scale_factor[i] = factors[i];
     if (!(factors[i] > 0) || !std::isfinite(factors[i])) {
-      throw Error(op, "no positive scale factor", fmt::format("{}", factors[i]));
+      throw Error(op, "scale factor isn't positive", fmt::format("{}", factors[i]));
     }
     const double to = std::floor(static_cast<double>(x.size(from)) * factors[i]);
     if (to > 0x1p62) throw Error(op, "too many elements", x.str());
@@ -345,7 +345,7 @@ Tensor interpolated(const Tensor& x, IntsArg size, NumbersArg factor, const std:
   }
   const int rank = x.rank();
   if ((is_linear && rank != 3) || (is_bilinear && rank != 4) || (rank != 3 && rank != 4)) {
-    throw Error(kOp, "another rank", x.str(),
+    throw Error(kOp, "wrong rank", x.str(),
                 is_linear     ? "linear: need [b, c, l]"
                 : is_bilinear ? "bilinear: need [b, c, h, w]"
                               : "need [b, c, l] or [b, c, h, w]");

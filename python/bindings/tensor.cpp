@@ -59,7 +59,7 @@ nb::object number(const void* data, DType dtype) {
     case DType::f64:
       return nb::float_(read(double{}));
     default:
-      throw Error(ErrorKind::type, "item", "not for this dtype", name(dtype));
+      throw Error(ErrorKind::type, "item", "unsupported dtype", name(dtype));
   }
 }
 
@@ -111,7 +111,7 @@ Shape resolve_shape(const Tensor& x, std::vector<int64_t> sizes) {
   }
   if (open != nullptr) {
     if (known == 0 || x.elems() % known != 0) {
-      throw Error("reshape", "-1 stands for no whole size", x.str(),
+      throw Error("reshape", "-1 doesn't give an integer size", x.str(),
                   fmt::format("{} elements, the other sizes make {}", x.elems(), known));
     }
     *open = x.elems() / known;
@@ -204,7 +204,7 @@ Tensor restore(const nb::bytes& data, DTypeArg dtype_arg, ShapeArg shape_arg, De
   const DType dtype = dtype_arg.get();
   Tensor x = Tensor::empty(shape_arg.get("restore"), stored(dtype));
   if (data.size() != static_cast<size_t>(bytes_of(dtype, x.elems()))) {
-    throw Error("restore", "another number of bytes", x.str(), fmt::format("{}", data.size()));
+    throw Error("restore", "wrong number of bytes", x.str(), fmt::format("{}", data.size()));
   }
   if (data.size() > 0) std::memcpy(x.storage()->data(), data.data(), data.size());
   x = (dtype == DType::boolean ? truths_of(x) : x).to(device.get());
@@ -391,7 +391,7 @@ Tensor on_host(const Tensor& x) {
   if (x.device().kind != DeviceKind::cpu) return x.to(Device::cpu());
   if (is_block(x.dtype())) {
     if (x.layout().is_contiguous()) return x;
-    throw Error("to", "blocks in rows that aren't neighbours", x.str(), "take the whole tensor");
+    throw Error("to", "the block tensor isn't contiguous", x.str(), "copy the whole tensor");
   }
   return x.contiguous();
 }

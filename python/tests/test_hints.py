@@ -102,7 +102,7 @@ def follow(op: Any, x: wick.Tensor, number: Any, is_left: bool, text: str, casts
         ways.append((x, True))
     if "write // for" in text:
         return follow(operator.floordiv, x, number, is_left, "", []) if isinstance(number, int) else None
-    if "not for this dtype" in text and x.dtype is not wick.bool:
+    if "unsupported dtype" in text and x.dtype is not wick.bool:
         return None  # says what it takes, and leaves the choice
     assert ways or text == "", text
     for tensor, other in ways or [(x, number)]:
@@ -113,7 +113,7 @@ def follow(op: Any, x: wick.Tensor, number: Any, is_left: bool, text: str, casts
 def test_what_they_say() -> None:
     mask, whole = wick.ones(2, dtype="bool"), wick.ones(2, dtype="int64")
     for call, message in [
-        (lambda: mask.mean(), "mean: not for this dtype: bool[2]@cpu: takes bf16 f16 f32 f64 f8e4m3: convert it first, as to f32"),
+        (lambda: mask.mean(), "mean: unsupported dtype: bool[2]@cpu: takes bf16 f16 f32 f64 f8e4m3: convert it first, as to f32"),
         (lambda: mask * 2.0, "mul: a float with bool: nothing is promoted: convert with .to(wick.float32)"),
         (lambda: mask * 2, "mul: 2 with bool: nothing is promoted: convert the tensor first, as with .to(wick.int64)"),
         (lambda: mask**2, "pow: 2 with bool: nothing is promoted: convert the tensor first, as with .to(wick.float32)"),

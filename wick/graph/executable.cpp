@@ -59,7 +59,7 @@ void require_apart(std::span<const Tensor> arguments, const std::vector<bool>& w
   std::sort(all.begin(), all.end());
   for (size_t i = 1; i < all.size(); ++i) {
     if (all[i].first == all[i - 1].first && all[i].second) {
-      throw Error("compile", "an argument that is written to is there twice");
+      throw Error("compile", "an argument that is written to is given twice");
     }
   }
 }
@@ -315,7 +315,7 @@ std::vector<Tensor> Executable::replay(std::span<const Tensor> arguments) {
 /// Checks the arguments and returns them as dense tensors.
 std::vector<Tensor> Executable::checked(std::span<const Tensor> arguments) const {
   if (arguments.size() != graph_.inputs.size()) {
-    throw Error("compile", "another number of arguments", fmt::format("{}", arguments.size()),
+    throw Error("compile", "wrong number of arguments", fmt::format("{}", arguments.size()),
                 fmt::format("need {}", graph_.inputs.size()));
   }
   std::vector<Tensor> dense;
@@ -325,7 +325,7 @@ std::vector<Tensor> Executable::checked(std::span<const Tensor> arguments) const
     const Tensor& x = arguments[i];
     if (!x.defined() || !(x.shape() == value.layout.shape()) || x.dtype() != value.dtype ||
         x.device() != graph_.device) {
-      throw Error("compile", "an argument of another kind", x.str(),
+      throw Error("compile", "an argument differs from the trace", x.str(),
                   fmt::format("argument {} was traced as {}{}@{}", i, name(value.dtype),
                               value.layout.shape().str(), graph_.device.str()));
     }

@@ -60,7 +60,7 @@ class Recorder final : public CallRecorder {
   Value value_of(const Tensor& t, StorageInfo::Kind kind) {
     if (!t.defined()) return {};
     if (t.device() != trace_.graph.device) {
-      throw Error("trace", "several devices in one function", t.str(),
+      throw Error("trace", "tensors on several devices", t.str(),
                   "need tensors of " + trace_.graph.device.str());
     }
     const std::shared_ptr<Storage>& storage = t.storage();

@@ -23,7 +23,7 @@ void check(std::span<const BatchInput> inputs, int64_t vocabulary) {
   }
   std::sort(seen.begin(), seen.end());
   if (const auto twice = std::adjacent_find(seen.begin(), seen.end()); twice != seen.end()) {
-    throw Error("forward", "a sequence is there twice", fmt::format("{}", *twice));
+    throw Error("forward", "a sequence is given twice", fmt::format("{}", *twice));
   }
 }
 

@@ -33,7 +33,7 @@ Decoder::Decoder(const CausalLm& model, nn::KvCache& cache, std::span<const int6
   std::vector<int64_t> sorted = sequences_;
   std::sort(sorted.begin(), sorted.end());
   if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) {
-    throw Error("decode", "a sequence is there twice");
+    throw Error("decode", "a sequence is given twice");
   }
   for (int64_t sequence : sequences_) cache_.length(sequence);  // throws if the sequence doesn't
                                                                 // exist
@@ -47,7 +47,7 @@ Decoder::Decoder(const CausalLm& model, nn::KvCache& cache, std::span<const int6
 
 Tensor Decoder::step(std::span<const int32_t> tokens) {
   if (tokens.size() != sequences_.size()) {
-    throw Error("decode", "as many tokens as sequences are wanted",
+    throw Error("decode", "numbers of tokens and sequences differ",
                 fmt::format("{} and {}", tokens.size(), sequences_.size()));
   }
   std::vector<uint32_t> ids, positions;
@@ -73,7 +73,7 @@ Tensor Decoder::step(std::span<const int32_t> tokens) {
 void Decoder::start(const Tensor& logits, std::span<const Sampling> sampling) {
   const auto count = static_cast<int64_t>(sequences_.size());
   if (static_cast<int64_t>(sampling.size()) != count || logits.size(0) != count) {
-    throw Error("decode", "as many samplings and logits as sequences are wanted",
+    throw Error("decode", "numbers of samplings, logits and sequences differ",
                 fmt::format("{}, {} and {}", sampling.size(), logits.str(), count));
   }
   coming_.clear();

@@ -27,7 +27,7 @@ DecoderConfig qwen2(const Metadata& m) {
 DecoderConfig phi3(const Metadata& m) {
   if (m.file().find_tensor("rope_factors_long.weight") != nullptr) {
     throw Error(ErrorKind::not_implemented, m.file().path(), "unknown rope scaling", "'longrope'",
-                "this version knows none, linear, yarn and llama3");
+                "this version supports none, linear, yarn and llama3");
   }
   return neox(m);
 }
@@ -101,7 +101,7 @@ const Architecture& find_architecture(const io::Gguf& file) {
   }
   throw Error(ErrorKind::not_implemented, file.path(), "unsupported architecture",
               fmt::format("'{}'", printable(wanted, 60)),
-              fmt::format("this version runs {}", known));
+              fmt::format("this version supports {}", known));
 }
 
 }  // namespace wick::models

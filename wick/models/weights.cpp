@@ -23,7 +23,7 @@ bool Weights::contains(std::string_view name) const {
 Tensor Weights::get(std::string_view name, const Shape& shape) const {
   const io::GgufTensor& entry = file_.require_tensor(prefix_ + std::string(name));
   if (!(entry.shape == shape)) {
-    throw Error(file_.path(), "tensor has another shape",
+    throw Error(file_.path(), "tensor has the wrong shape",
                 fmt::format("{} {}", entry.name, entry.str()), fmt::format("need {}", shape.str()));
   }
   return file_.tensor(entry);
@@ -34,7 +34,7 @@ Tensor Weights::matrix(std::string_view name, int64_t n, int64_t k) const {
   if (!dtypes::kWeights.contains(t.dtype())) {
     throw Error(ErrorKind::not_implemented, file_.path(), "weight type not supported",
                 fmt::format("{}{} {}", prefix_, name, t.str()),
-                "this version computes with " + names(dtypes::kWeights, "and"));
+                "this version supports " + names(dtypes::kWeights, "and"));
   }
   return t;
 }

@@ -47,7 +47,7 @@ void check_bias(const Tensor& q, const Tensor& mask, const Tensor& slopes) {
   if (mask.defined()) {
     check_device("attention", q, mask);
     if (mask.dtype() != DType::f32 && stored(mask.dtype()) != DType::u8) {
-      throw Error(ErrorKind::type, "attention", "a mask of this dtype", mask.str(),
+      throw Error(ErrorKind::type, "attention", "unsupported mask dtype", mask.str(),
                   "f32 is added, bool and u8 hide by 0");
     }
   }
@@ -55,7 +55,7 @@ void check_bias(const Tensor& q, const Tensor& mask, const Tensor& slopes) {
     check_device("attention", q, slopes);
     if (slopes.dtype() != DType::f32 || slopes.rank() != 1 || slopes.size(0) != q.size(1)) {
       throw Error("attention", "slopes don't fit",
-                  fmt::format("q {}, slopes {}", q.str(), slopes.str()), "need f32, one a head");
+                  fmt::format("q {}, slopes {}", q.str(), slopes.str()), "need f32, one per head");
     }
   }
 }

@@ -32,7 +32,7 @@ void check_operand(Op op, const Tensor& x, const char* as) {
     const auto dtype = static_cast<DType>(d);
     if (info(op).dtypes.contains(dtype)) supported += fmt::format(" {}", name(dtype));
   }
-  throw Error(ErrorKind::type, op_name, "not for this dtype", x.str(),
+  throw Error(ErrorKind::type, op_name, "unsupported dtype", x.str(),
               "takes" + supported +
                   (is_block(x.dtype())           ? ": dequantize it first"
                    : x.dtype() == DType::boolean ? cast_of_bool(op)

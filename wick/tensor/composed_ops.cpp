@@ -149,7 +149,7 @@ std::vector<std::string> parse_equation(std::string_view equation, size_t operan
   std::vector<std::string> parts(1);
   const size_t arrow = equation.find("->");
   if (arrow == std::string_view::npos) {
-    fail_einsum("no result named", equation, "write it as in ij,jk->ik");
+    fail_einsum("no result given", equation, "write it as in ij,jk->ik");
   }
   for (size_t i = 0; i < equation.size(); ++i) {
     const char c = equation[i];
@@ -167,7 +167,7 @@ std::vector<std::string> parse_equation(std::string_view equation, size_t operan
     }
   }
   if (parts.size() != operands + 1) {
-    fail_einsum("another number of operands", equation, fmt::format("{} were given", operands));
+    fail_einsum("wrong number of operands", equation, fmt::format("{} were given", operands));
   }
   return parts;
 }
@@ -215,7 +215,7 @@ Tensor einsum(std::string_view equation, std::span<const Tensor> operands) {
   }
   for (char c : result) {
     if (sizes[static_cast<size_t>(c)] < 0) {
-      fail_einsum("a letter of no operand", equation, std::string(1, c));
+      fail_einsum("a letter that no operand has", equation, std::string(1, c));
     }
   }
   // A single sum or product rounds once. Intermediate results of several would be rounded, too, and
@@ -260,7 +260,7 @@ Tensor grouped_linear(const Tensor& x, std::span<const Weight> experts, const Te
   const int64_t t = x.size(0), n = chosen.size(1), width = experts.front().n();
   for (const Weight& w : experts) {
     if (w.n() != width || w.k() != x.size(1)) {
-      throw Error(op, "weights of several sizes",
+      throw Error(op, "weights differ in size",
                   fmt::format("[{},{}] and [{},{}]", width, x.size(1), w.n(), w.k()));
     }
   }
@@ -269,7 +269,7 @@ Tensor grouped_linear(const Tensor& x, std::span<const Weight> experts, const Te
   std::vector<std::vector<uint32_t>> rows(experts.size());
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] >= experts.size()) {
-      throw Error(ErrorKind::index, op, "no such weight",
+      throw Error(ErrorKind::index, op, "index of a weight out of range",
                   fmt::format("{} of {}", ids[i], experts.size()));
     }
     rows[ids[i]].push_back(static_cast<uint32_t>(i));

@@ -20,7 +20,7 @@ using tape::times;
 void check_float(const char* op, const Tensor& x) {
   if (!x.defined()) throw Error(op, "undefined tensor");
   if (!is_float(x.dtype())) {
-    throw Error(ErrorKind::type, op, "not for this dtype", x.str(), "takes floats");
+    throw Error(ErrorKind::type, op, "unsupported dtype", x.str(), "takes floats");
   }
 }
 
@@ -40,7 +40,7 @@ Tensor in_double(const char* op, const Tensor& x, const F& f) {
 
 void check_rank(const char* op, const Tensor& x, int rank) {
   if (!x.defined()) throw Error(op, "undefined tensor");
-  if (x.rank() != rank) throw Error(op, "another rank", x.str(), fmt::format("need {}", rank));
+  if (x.rank() != rank) throw Error(op, "wrong rank", x.str(), fmt::format("need {}", rank));
 }
 
 Tensor number(double value, const Tensor& like) {
@@ -150,7 +150,7 @@ Sorted median(const Tensor& x, int dim, bool keepdim) {
   check_operand(Op::sort, x, "median");
   const int d = resolve_dim("median", dim, x.rank());
   const int64_t size = x.size(d);
-  if (size == 0) throw Error("median", "nothing to choose from", x.str());
+  if (size == 0) throw Error("median", "no elements", x.str());
   const Sorted order = sort(x, d);
   const int64_t middle = (size - 1) / 2;
   Sorted found = {order.values.narrow(d, middle, 1), order.indices.narrow(d, middle, 1)};
@@ -307,7 +307,7 @@ Tensor unique(const Tensor& x) {
 Tensor linspace(double start, double end, int64_t count, DType dtype, Device device) {
   if (count < 0) throw Error("linspace", "a negative count", fmt::format("{}", count));
   if (!is_float(dtype)) {
-    throw Error(ErrorKind::type, "linspace", "not for this dtype", name(dtype), "takes floats");
+    throw Error(ErrorKind::type, "linspace", "unsupported dtype", name(dtype), "takes floats");
   }
   const double step = count > 1 ? (end - start) / static_cast<double>(count - 1) : 0;
   Tensor x = Tensor::arange(start, count, step, DType::f64, device);

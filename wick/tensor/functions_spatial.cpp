@@ -38,7 +38,7 @@ void check_conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias,
   check_same(Op::conv2d, x, weight, "conv3d");
   const auto operands = [&] { return fmt::format("x {}, weight {}", x.str(), weight.str()); };
   if (x.rank() != 5 || weight.rank() != 5) {
-    throw Error("conv3d", "another rank", operands(),
+    throw Error("conv3d", "wrong rank", operands(),
                 "need x [b, c, d, h, w], weight [o, c/groups, kd, kh, kw]");
   }
   check_params(p);
@@ -59,7 +59,7 @@ void check_conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias,
   if (!bias.defined()) return;
   check_same(Op::conv2d, x, bias, "conv3d");
   if (bias.shape() != Shape{o}) {
-    throw Error("conv3d", "bias of another shape", bias.str(), fmt::format("need [{}]", o));
+    throw Error("conv3d", "bias has the wrong shape", bias.str(), fmt::format("need [{}]", o));
   }
 }
 
@@ -90,7 +90,7 @@ struct Windows {
 void check_pool(const char* op, const Tensor& x, int rank, std::span<const int64_t> size) {
   check_operand(Op::max_pool2d, x, op);
   if (x.rank() != rank) {
-    throw Error(op, "another rank", x.str(), rank == 3 ? "need [b, c, l]" : "need [b, c, h, w]");
+    throw Error(op, "wrong rank", x.str(), rank == 3 ? "need [b, c, l]" : "need [b, c, h, w]");
   }
   for (size_t i = 0; i < size.size(); ++i) {
     if (size[i] < 1) throw Error(op, "a size below 1", fmt::format("{}", size[i]));

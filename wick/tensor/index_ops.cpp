@@ -15,7 +15,8 @@ namespace {
 void check_ids(Op op, const Tensor& x, const Tensor& ids) {
   check_device(name(op).data(), x, ids);
   if (dtypes::kIds.contains(ids.dtype())) return;
-  throw Error(ErrorKind::type, name(op), "ids of this dtype", ids.str(), "use u8, u32, i32 or i64");
+  throw Error(ErrorKind::type, name(op), "unsupported id dtype", ids.str(),
+              "use u8, u32, i32 or i64");
 }
 
 /// Whether ids have x's rank and are no larger than x in dims other than `dim`.
@@ -171,7 +172,7 @@ Tensor index_add(const Tensor& x, const Tensor& ids, const Tensor& source, int d
 Tensor one_hot(const Tensor& ids, int64_t depth, DType dtype) {
   check_ids(Op::one_hot, ids, ids);
   if (!info(Op::one_hot).dtypes.contains(dtype)) {
-    throw Error(ErrorKind::type, "one_hot", "not for this dtype", name(dtype), "use a real dtype");
+    throw Error(ErrorKind::type, "one_hot", "unsupported dtype", name(dtype), "use a real dtype");
   }
   if (depth < 0) throw Error("one_hot", "negative depth", fmt::format("{}", depth));
   if (ids.rank() == Shape::kMaxRank) {

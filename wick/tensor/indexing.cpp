@@ -41,7 +41,7 @@ Tensor at_slice(const Tensor& x, int dim, const Slice& slice) {
 }  // namespace
 
 Tensor Tensor::operator[](int64_t position) const {
-  if (rank() == 0) throw Error("index", "a tensor without dims", str());
+  if (rank() == 0) throw Error("index", "the tensor has no dims", str());
   return at_position(*this, 0, position);
 }
 

@@ -184,7 +184,7 @@ Weight::Weight(std::span<const Tensor> matrices, Device device, bool release) : 
     check_operand(Op::linear, m, "weight");
     check_same(Op::linear, first, m, "weight");
     if (m.rank() != 2 || m.shape()[1] != first.size(1)) {
-      throw Error("weight", "not matrices of one width", operands(first, m),
+      throw Error("weight", "matrices differ in k", operands(first, m),
                   "need [n, k] of one k");
     }
     parts.push_back(m.to(device));
@@ -274,7 +274,7 @@ Tensor linear(const Tensor& x, const Weight& weight, const FusedLinear& fusion) 
 
 Tensor quantize(const Tensor& x, DType dtype) {
   if (!x.defined() || x.dtype() != DType::f32 || !dtypes::kWrittenBlocks.contains(dtype)) {
-    throw Error(ErrorKind::type, "quantize", "not this conversion",
+    throw Error(ErrorKind::type, "quantize", "unsupported conversion",
                 fmt::format("{} to {}", x.str(), name(dtype)),
                 "f32 to " + names(dtypes::kWrittenBlocks));
   }
@@ -292,7 +292,7 @@ Tensor quantize(const Tensor& x, DType dtype) {
 
 Tensor dequantize(const Tensor& x, DType dtype) {
   if (!x.defined() || !is_block(x.dtype()) || !dtypes::kActivations.contains(dtype)) {
-    throw Error(ErrorKind::type, "dequantize", "not this conversion",
+    throw Error(ErrorKind::type, "dequantize", "unsupported conversion",
                 fmt::format("{} to {}", x.str(), name(dtype)), "a block dtype to f32, f16 or bf16");
   }
   return apply({Op::dequantize, {&x}, Conversion{dtype}});

@@ -154,7 +154,7 @@ Tensor beside(const char* op, const Tensor& x, Scalar number) {
                                               number.f >= static_cast<double>(least) &&
                                               number.f < static_cast<double>(most) + 1;
     if (!fits) {
-      throw Error(ErrorKind::type, op, "a number that the dtype doesn't hold",
+      throw Error(ErrorKind::type, op, "a number out of the dtype's range",
                   fmt::format("{}, {}", x.str(), number.f), "convert the tensor first");
     }
   }

@@ -27,7 +27,7 @@ void check_by_channel(Op op, const Tensor& x, std::initializer_list<const Tensor
         (vector->dtype() == x.dtype() || vector->dtype() == DType::f32)) {
       continue;
     }
-    throw Error(name(op), "not one number a channel",
+    throw Error(name(op), "need one number per channel",
                 fmt::format("x {}, {}", x.str(), vector->str()),
                 fmt::format("need [{}] in x's dtype or f32", x.size(1)));
   }

@@ -283,7 +283,7 @@ Tensor index_select(const Tensor& x, const Tensor& ids, int dim, DType dtype) {
   check_device("index_select", x, ids);
   const int d = resolve_dim("index_select", dim, x.rank());
   if (!dtypes::kIds.contains(ids.dtype())) {
-    throw Error(ErrorKind::type, "index_select", "ids of this dtype", ids.str(),
+    throw Error(ErrorKind::type, "index_select", "unsupported id dtype", ids.str(),
                 "use u8, u32, i32 or i64");
   }
   const bool block = is_block(x.dtype());

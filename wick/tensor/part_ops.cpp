@@ -172,7 +172,7 @@ ResultSpec checked_pad(const OpCall& call) {
         fmt::format("{}, dim {}, {} before, {} after", x.str(), first + i, p.before, p.after);
     if (p.before < 0 || p.after < 0) throw Error("pad", "negative padding", what);
     if (mode == PadMode::reflect && most > 0 && most >= size) {
-      throw Error("pad", "reflecting more than there is", what, "need less than the size");
+      throw Error("pad", "reflect padding is too large", what, "need less than the size");
     }
     if (mode == PadMode::replicate && most > 0 && size == 0) {
       throw Error("pad", "nothing to replicate", what);
@@ -359,8 +359,8 @@ Tensor cat(std::span<const Tensor> tensors, int dim) {
 Tensor roll(const Tensor& x, ListOf<int64_t> shifts, ListOf<int> dims) {
   check_operand(Op::roll, x);
   if (shifts.size() != dims.size()) {
-    throw Error("roll", "other numbers of shifts and dims",
-                fmt::format("{} and {}", shifts.size(), dims.size()), "need one shift a dim");
+    throw Error("roll", "numbers of shifts and dims differ",
+                fmt::format("{} and {}", shifts.size(), dims.size()), "need one shift per dim");
   }
   resolve_dims("roll", dims, x.rank());
   Shifts by;

@@ -74,7 +74,7 @@ Tensor draw(Op op, const Shape& shape, double a, double b, DType dtype, Device d
 
 void check_dtype(Op op, DType dtype) {
   if (info(op).dtypes.contains(dtype)) return;
-  throw Error(ErrorKind::type, name(op), "not for this dtype", name(dtype),
+  throw Error(ErrorKind::type, name(op), "unsupported dtype", name(dtype),
               "takes bf16 f16 f32 f64 f8e4m3");
 }
 

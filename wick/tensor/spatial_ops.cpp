@@ -159,7 +159,7 @@ ResultSpec checked_conv_transpose(const OpCall& call) {
     }
     size[i] = spread - 2 * params.padding[i] + window + extra;
     if (empty || size[i] < 1) {
-      throw Error(called.name, "nothing is left of the output",
+      throw Error(called.name, "the output is empty",
                   fmt::format("{}, {}", operands(), text(params, called.dims)),
                   "need (size - 1)·stride - 2·padding + dilation·(kernel - 1) + output_padding + 1 "
                   "of 1 or more");

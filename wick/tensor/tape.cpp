@@ -161,7 +161,7 @@ class Walk {
       add(y.node(), gradient);
     } else {
       if (y.elems() != 1) {
-        throw Error("backward", "more than one element", y.str(), "give the gradient of it");
+        throw Error("backward", "more than one element", y.str(), "pass its gradient");
       }
       add(y.node(), Tensor::ones(y.shape(), y.dtype(), y.device()));
     }
@@ -226,7 +226,7 @@ std::vector<Tensor> gradients(const Tensor& y, std::span<const Tensor> inputs,
                               const Tensor& gradient, bool create_graph) {
   for (const Tensor& x : inputs) {
     if (!x.defined() || x.node() == nullptr) {
-      throw Error(ErrorKind::runtime, "gradients", "with respect to a tensor that needs none",
+      throw Error(ErrorKind::runtime, "gradients", "an input needs no gradient",
                   x.str(), "make a leaf by requires_grad");
     }
   }

@@ -54,7 +54,7 @@ Tensor::Tensor(std::shared_ptr<Storage> storage, DType dtype, const Layout& layo
 }
 
 void Tensor::fail_undefined() {
-  throw Error("tensor", "undefined", "", "it was never given a value");
+  throw Error("tensor", "undefined", "", "no value was assigned");
 }
 
 Tensor Tensor::with(const Layout& layout) const {
@@ -90,7 +90,7 @@ Tensor Tensor::arange(Scalar start, int64_t count, Scalar step, DType dtype, Dev
   Tensor out = empty({count}, dtype, device);
   out.require_real("arange");
   if (dtype == DType::boolean) {
-    throw Error(ErrorKind::type, "arange", "not for this dtype", name(dtype),
+    throw Error(ErrorKind::type, "arange", "unsupported dtype", name(dtype),
                 "make integers and convert them");
   }
   apply_into({Op::iota, {}, Numbers{start, step}}, out);
@@ -129,7 +129,7 @@ void Tensor::require_copyable(DType dtype) const {
                 str(), "a traced function can't depend on values: read them outside of it");
   }
   if (dtype != this->dtype() && !(this->dtype() == DType::boolean && dtype == DType::u8)) {
-    throw Error(ErrorKind::type, "to_vector", "another dtype", str(),
+    throw Error(ErrorKind::type, "to_vector", "wrong dtype", str(),
                 fmt::format("asked for {}; convert to {} first", name(dtype), name(dtype)));
   }
   // A broadcast tensor may have more elements than any memory holds.

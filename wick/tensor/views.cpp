@@ -176,7 +176,7 @@ Tensor Tensor::to(DType dtype) const {
 Tensor Tensor::to(Device device) const {
   if (!defined() || device == this->device()) return *this;
   if (is_block(dtype_) && !layout_.is_contiguous()) {
-    throw Error("to", "blocks in rows that aren't neighbours", str(), "take the whole tensor");
+    throw Error("to", "the block tensor isn't contiguous", str(), "copy the whole tensor");
   }
   if (storage_->is_traced()) {
     throw Error(ErrorKind::runtime, "to", "moved to another device while a function is traced",
