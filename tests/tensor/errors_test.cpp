@@ -300,7 +300,7 @@ TEST(OpErrors, OperandsThatDontMatch) {
   EXPECT_THAT(error_of([] { Weight(make({4, 3}, DType::f64)); }),
               HasSubstr("weight: unsupported dtype: f64[4,3]@cpu: takes bf16 f16 f32 q4_0"));
   EXPECT_THAT(error_of([] { Weight(std::vector<Tensor>{make({4, 3}), make({4, 2})}); }),
-              HasSubstr("weight: matrices differ in k"));
+              HasSubstr("weight: not matrices with equal k"));
   EXPECT_EQ(error_of([&] { quantize(a, DType::q4_0); }),
             "quantize: rows aren't whole blocks: f32[2,3]@cpu to q4_0: need a multiple of 32");
   EXPECT_THAT(error_of([&] { quantize(make({}), DType::q4_0); }), HasSubstr("whole blocks"));

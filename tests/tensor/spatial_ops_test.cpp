@@ -120,7 +120,7 @@ TEST(Conv, TransposedErrors) {
   EXPECT_THAT(error_of([&] {
                 conv_transpose1d(make({1, 4, 0}), w);
               }),
-              HasSubstr("nothing is left"));
+              HasSubstr("the output is empty"));
   const Tensor long_x = make({1, 4, 1}).broadcast_to({1, 4, INT64_C(1) << 40});
   EXPECT_THAT(error_of([&] { conv_transpose1d(long_x, w, {}, {.stride = 1 << 30}); }),
               HasSubstr("conv_transpose1d: the output is too large"));

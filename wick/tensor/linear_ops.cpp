@@ -184,7 +184,7 @@ Weight::Weight(std::span<const Tensor> matrices, Device device, bool release) : 
     check_operand(Op::linear, m, "weight");
     check_same(Op::linear, first, m, "weight");
     if (m.rank() != 2 || m.shape()[1] != first.size(1)) {
-      throw Error("weight", "matrices differ in k", operands(first, m),
+      throw Error("weight", "not matrices with equal k", operands(first, m),
                   "need [n, k] of one k");
     }
     parts.push_back(m.to(device));
