@@ -1,5 +1,5 @@
 // Attention with queries, keys and values in separate tensors: of a batch, of concatenated
-// sequences of several lengths, and of keys in pages.
+// sequences, and with keys and values in pages.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -42,7 +42,7 @@ void check_params(const char* op, const AttentionParams& params) {
                           params.soft_cap));
 }
 
-/// Errors: a mask or slopes that don't fit q [b, h, m, ..].
+/// Errors: the mask or the slopes don't fit q [b, h, m, ..].
 void check_bias(const Tensor& q, const Tensor& mask, const Tensor& slopes) {
   if (mask.defined()) {
     check_device("attention", q, mask);
@@ -96,7 +96,8 @@ void run_attention(Backend& backend, const OpCall& call, const Tensor* out) {
 
 namespace {
 
-/// Operands: q, key pages, value pages, tables, lengths, slopes. Checked by the function.
+/// Operands: q, key pages, value pages, tables, lengths, slopes. attention_of_pages has checked
+/// them.
 ResultSpec paged_result(const OpCall& call) {
   const Tensor &q = call.x(0), &v = call.x(2);
   const Shape tokens{q.size(0), q.size(2), q.size(1), v.size(3)};
@@ -170,7 +171,7 @@ Tensor attention_of_lengths(const Tensor& q, const Tensor& k, const Tensor& v,
 
 namespace {
 
-/// attention_of_pages of gathered pages: its gradients are those of the ops here.
+/// attention_of_pages on gathered pages, composed of ops that have gradients.
 Tensor attention_of_gathered(const Tensor& q, const Tensor& key_pages, const Tensor& value_pages,
                              const Tensor& tables, const Tensor& lengths,
                              const AttentionOptions& options, const Tensor& slopes) {

@@ -54,7 +54,7 @@ size_t storage_bytes(const Shape& shape, DType dtype) {
     fits = fits && !__builtin_mul_overflow(bytes, count, &bytes);
   }
   if (!fits || bytes > INT64_C(1) << 62) {
-    const Shape checked(shape.dims());  // an op may have multiplied sizes up: its error, if any
+    const Shape checked(shape.dims());  // throws if there are too many elements, unless a size is 0
     if (checked.elems() == 0) return 0;
     throw Error("empty", "too many bytes", fmt::format("{}{}", name(dtype), shape.str()));
   }

@@ -256,7 +256,8 @@ bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool e
   const DType dtype = as_they_are ? DType::f32 : DType::f64;
   const Tensor x = a.to(dtype), y = b.to(dtype);
   Tensor close = logical_or(eq(x, y), le(abs(x - y), affine(abs(y), rtol, atol)));
-  // inf - number| <= rtol · inf holds, but an infinity must only be close to itself.
+  // An infinity must only be close to itself, although its distance to a number is within rtol ·
+  // inf.
   close = logical_or(eq(x, y), logical_and(close, isfinite(y)));
   if (equal_nan) close = logical_or(close, logical_and(isnan(x), isnan(y)));
   return all(close).item<bool>();

@@ -56,7 +56,7 @@ int64_t end_of(DType dtype, bool largest) {
   return largest ? static_cast<int64_t>(~uint64_t{0} >> (64 - bits)) : 0;
 }
 
-/// clamp's bound for integers: rounded inwards and limited to the dtype's range.
+/// Converts clamp's bound for integers: rounds it inwards and clamps it to the dtype's range.
 Scalar whole_bound(const Tensor& x, Scalar bound, bool is_low) {
   const int64_t least = end_of(x.dtype(), false), most = end_of(x.dtype(), true);
   if (!bound.is_integer) {
@@ -123,7 +123,7 @@ const OpBody where{checked_where, [](Backend& backend, const OpCall& call, const
 
 namespace {
 
-/// bitwise_not of bool is logical_not.
+/// bitwise_not of bool is computed by logical_not.
 Op op_for(Op op, const Tensor& x) {
   const bool truth = op == Op::bitwise_not && x.defined() && x.dtype() == DType::boolean;
   return truth ? Op::logical_not : op;

@@ -1,4 +1,4 @@
-// softmax and norms: checks shapes, calls the backend.
+// softmax and norms: these functions check shapes and call the backend.
 #include <fmt/format.h>
 
 #include <initializer_list>
@@ -156,7 +156,7 @@ BatchNorm batch_norm_of_batch(const Tensor& x, const Tensor& weight, const Tenso
   check_by_channel(Op::batch_norm, x, {&weight, &bias});
   std::vector<int> dims = {0};
   for (int d = 2; d < x.rank(); ++d) dims.push_back(d);
-  // Computes in f32 (f64 for f64): only the results are rounded to x's dtype.
+  // Computes in f32 (f64 for f64), so that only the results are rounded to x's dtype.
   const DType dtype = tape::wide(x.dtype());
   const auto widened = [&](const Tensor& t) { return t.defined() ? t.to(dtype) : t; };
   const Tensor wide = x.to(dtype);

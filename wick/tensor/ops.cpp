@@ -46,8 +46,8 @@ struct Over {
 
 Tensor reduce(Op op, const Tensor& x, std::span<const int> dims, bool keepdim);
 
-/// The number of set elements of a bool tensor over dims, as i64. Runs of up to 255 elements along
-/// the longest reduced dim are summed in u8, whose range holds their sums; only these sums are
+/// Counts the true elements of a bool tensor over dims, as i64. Runs of up to 255 elements along
+/// the longest reduced dim are summed in u8, which can hold their sums; only these sums are
 /// converted to i64.
 Tensor count_set(const Tensor& x, const Over& over, std::span<const int> dims, bool keepdim) {
   constexpr int64_t kRun = 255;
@@ -106,11 +106,11 @@ Tensor reduce(Op op, const Tensor& x, std::span<const int> dims, bool keepdim) {
   return apply({op, {&x}, Reduction{over.mask, keepdim}});
 }
 
-/// The index of the largest or smallest element along a dim, which stays as size 1.
+/// The index of the largest or smallest element along a dim, which is kept as size 1.
 Tensor arg_along(Op op, const Tensor& x, int d) { return apply({op, {&x}, AlongDim{d}}); }
 
-/// argmax or argmin over several dims, ascending: reduces one dim after the other, the last first,
-/// and keeps each candidate's row-major index over the dims reduced so far.
+/// argmax or argmin over several dims in ascending order. Reduces one dim after the other, the last
+/// first, and keeps each candidate's row-major index over the dims reduced so far.
 Tensor arg_over(Op op, const Tensor& x, std::span<const int> dims) {
   const Op value = op == Op::argmax ? Op::max : Op::min;
   Tensor best = x, place = arg_along(op, x, dims.back());

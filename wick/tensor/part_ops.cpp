@@ -113,8 +113,8 @@ ResultSpec checked_repeat(const OpCall& call) {
   return dense(x.dtype(), Shape(sizes));
 }
 
-/// A repeated dim becomes two dims of one broadcast copy; if that gives more than 8 dims, the first
-/// repeated one is copied count by count.
+/// A repeated dim becomes two dims of one broadcast copy. If that gives more than 8 dims, the first
+/// repeated dim is copied once per repetition.
 void repeat_into(Backend& backend, const View& out, const ConstView& in,
                  std::span<const int64_t> counts) {
   const Layout &x = in.layout, &y = out.layout;
@@ -242,14 +242,15 @@ class Triangles {
   Triangles(Backend& backend, const View& out, const ConstView& in, bool keep_lower)
       : backend_(backend), out_(out), in_(in), keep_lower_(keep_lower) {}
 
-  /// Elements with j - i <= diagonal are the lower side.
+  /// Elements with j - i <= diagonal belong to the lower side.
   void split(int64_t diagonal) const {
     const int rank = in_.layout.rank();
     const int64_t m = in_.layout.shape()[rank - 2], n = in_.layout.shape()[rank - 1];
     diagonal = std::clamp(diagonal, -m, n);
     const int64_t top = std::max<int64_t>(0, -diagonal), left = top + diagonal;
     const int64_t side = std::max<int64_t>(0, std::min(m - top, n - left));
-    // The rows above and below the diagonal's square; the columns left and right of it.
+    // Fills or copies the rows above and below the diagonal's square, and the columns left and
+    // right of it.
     put(false, 0, 0, top, n);
     put(true, top + side, 0, m - top - side, n);
     put(true, top, 0, side, left);
@@ -258,9 +259,9 @@ class Triangles {
   }
 
  private:
-  /// A square with the diagonal, which belongs to the lower side. Covers it by smaller squares
-  /// below and above the diagonal, whose sides are powers of two: one strided copy and one fill for
-  /// each size.
+  /// Splits a square at its diagonal, which belongs to the lower side. Smaller squares whose sizes
+  /// are powers of two cover the regions below and above the diagonal: one strided copy and one
+  /// fill for each size.
   void split_square(int64_t top, int64_t left, int64_t side) const {
     put_along(true, top, left, 1, 1, side, 1);
     for (int64_t half = 1; half < side; half *= 2) {

@@ -12,8 +12,7 @@
 namespace wick {
 namespace {
 
-constexpr int64_t kMost = 1000;  // limit of elements; larger tensors print only the ends of each
-                                 // dim
+constexpr int64_t kMost = 1000;  // limit; larger tensors print only the ends of each dim
 constexpr int64_t kEdge = 3;
 
 /// The elements as text, in row-major order.

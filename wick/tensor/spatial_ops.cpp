@@ -1,5 +1,5 @@
-// Convolutions, pools and resampling: checks sizes, calls the backend. One-dimensional ops call
-// two-dimensional ones with views of height 1.
+// Convolutions, pools and resampling: these functions check sizes and call the backend. 1D ops call
+// 2D ops with views of height 1.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -19,7 +19,7 @@ std::string with_weight(const Tensor& x, const Tensor& weight) {
   return fmt::format("x {}, weight {}", x.str(), weight.str());
 }
 
-/// The op whose row a call is checked against, and its name in errors.
+/// The op whose row checks a call, and the name for error messages.
 struct Called {
   Op op;
   int dims;
@@ -229,7 +229,8 @@ Tensor pool(Op op, const Called& called, const Tensor& x, PoolParams params) {
 
 /// Errors: x is an integer or bool tensor, which has no gradient.
 void check_has_gradient(const Called& called, const Tensor& x) {
-  if (!x.defined() || is_float(x.dtype()) || is_block(x.dtype())) return;  // or check_operand's
+  // check_operand reports other errors
+  if (!x.defined() || is_float(x.dtype()) || is_block(x.dtype())) return;
   throw Error(ErrorKind::type, called.name, "no gradient of integers", x.str(),
               x.dtype() == DType::boolean ? "convert it first, as to f32" : "");
 }

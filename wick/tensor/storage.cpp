@@ -17,7 +17,8 @@ Storage::Storage(Device device, void* data, size_t bytes, std::shared_ptr<const 
       file_backed_(file_backed) {}
 
 std::shared_ptr<Storage> Storage::allocate(Device device, size_t bytes) {
-  // make_shared needs a public constructor; one allocation holds the storage and its counts.
+  // make_shared needs a public constructor. One allocation holds the storage and its reference
+  // counts.
   struct Allocated : Storage {
     Allocated(Device device, void* data, size_t bytes)
         : Storage(device, data, bytes, nullptr, false) {}

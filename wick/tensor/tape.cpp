@@ -42,7 +42,8 @@ bool& enabled() {
 }
 
 Node::~Node() {
-  // Destroys nodes that only this one holds in a loop: recursion could overflow the stack.
+  // Destroys the nodes that only this node owns in a loop, because recursion could overflow the
+  // stack.
   std::vector<std::shared_ptr<Node>> going;
   const auto take = [&](std::vector<Tensor>& tensors) {
     for (Tensor& x : tensors) {
@@ -144,7 +145,7 @@ Tensor sum_to(const Tensor& x, const Shape& shape) {
 
 namespace {
 
-/// Visits the nodes that a result depends on, the latest calls first.
+/// Visits the nodes on which a result depends, latest calls first.
 class Walk {
  public:
   Walk(const Tensor& y, const Tensor& gradient) {
@@ -200,7 +201,7 @@ class Walk {
     if (!is_new) at->second.gradient = at->second.gradient + gradient;
   }
 
-  // Leaves have number 0 and come last.
+  // Leaves have number 0, so they come last.
   std::map<std::pair<uint64_t, Node*>, Pending> pending_;
 };
 

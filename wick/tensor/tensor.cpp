@@ -132,7 +132,7 @@ void Tensor::require_copyable(DType dtype) const {
     throw Error(ErrorKind::type, "to_vector", "wrong dtype", str(),
                 fmt::format("asked for {}; convert to {} first", name(dtype), name(dtype)));
   }
-  // A broadcast tensor may have more elements than any memory holds.
+  // A broadcast tensor may have more elements than fit in memory.
   const size_t most = backend(Device::cpu()).memory_info().total_bytes;
   if (static_cast<__int128>(elems()) * info(dtype).block_bytes > static_cast<__int128>(most)) {
     throw Error(ErrorKind::memory, "to_vector", "out of memory", str());
