@@ -159,8 +159,7 @@ int run(Options o) {
       longest = std::max(longest, n);
     }
   }
-  for (int threads : o.threads) cpu::set_threads(threads);  // rejects an invalid count before the
-                                                            // model is loaded
+  for (int threads : o.threads) cpu::set_threads(threads);  // rejects an invalid count early
   cpu::set_threads(*std::max_element(o.threads.begin(), o.threads.end()));
   const double start = now_seconds();
   const auto model = o.model.load_model();

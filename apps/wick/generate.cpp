@@ -47,8 +47,7 @@ struct Measured {
 std::vector<int32_t> encode_prompt(const Options& o, const text::Tokenizer& tokenizer,
                                    const std::string& text) {
   std::vector<int32_t> prompt = o.text.encode(tokenizer, text);
-  if (prompt.empty()) {  // a model needs at least one token, so an empty prompt becomes the start
-                         // token
+  if (prompt.empty()) {  // an empty prompt becomes the start token
     const auto first = tokenizer.bos() ? tokenizer.bos() : tokenizer.eos();
     if (!first) throw Error("generate", "empty prompt", "", "this model has no start token");
     prompt.push_back(*first);

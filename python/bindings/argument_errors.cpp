@@ -427,8 +427,7 @@ std::optional<Plain> plain_error(const char* text) {
   if (!call || call->function.empty()) return {};
   const bool is_method = call->signatures.front().is_method;
   if (is_method && call->self.empty()) {
-    return Plain{PyExc_TypeError,
-                 fmt::format("{}: self is missing", call->function)};
+    return Plain{PyExc_TypeError, fmt::format("{}: self is missing", call->function)};
   }
   if (is_method && fit_of_one("wick.Tensor", call->self) == Fit::no &&
       !call->self.starts_with("wick.")) {

@@ -67,16 +67,18 @@ void bind_autograd(nb::module_& m, TensorClass& tensor) {
           "requires_grad"_a = true,
           nb::sig("def requires_grad_(self, requires_grad: bool = True) -> Tensor"),
           "Makes this tensor a leaf in place and returns it.")
-      .def_prop_ro("is_leaf", &is_leaf, "Whether the tensor isn't the recorded result of a "
-                                        "function.")
+      .def_prop_ro("is_leaf", &is_leaf,
+                   "Whether the tensor isn't the recorded result of a "
+                   "function.")
       .def_prop_rw(
           "grad", &grad_of, &set_grad,
           "The gradient that backward() has accumulated for a leaf, or None. Assigning None or "
           "del clears it; a tensor of the leaf's shape, dtype and device replaces it.",
           nb::for_setter(nb::arg("grad").none()))
       .def("zero_grad", &Tensor::zero_grad, "Clears grad.")
-      .def("detach", &Tensor::detach, "A tensor with the same elements that isn't connected to "
-                                      "the gradient graph.")
+      .def("detach", &Tensor::detach,
+           "A tensor with the same elements that isn't connected to "
+           "the gradient graph.")
       .def(
           "backward",
           [](const Tensor& y, MaybeTensor gradient, bool create_graph) {
@@ -96,8 +98,9 @@ void bind_autograd(nb::module_& m, TensorClass& tensor) {
       grad.attr("deleter")(nb::cpp_function([](Tensor& x) { x.zero_grad(); }, nb::is_method()));
   m.def("_grad", named("grad", "gradients", &gradients_of), "y"_a, "inputs"_a,
         "gradient"_a = nb::none(), "create_graph"_a = false);
-  m.def("is_grad_enabled", &grad_enabled, "Whether calls on this thread are recorded for "
-                                          "gradients.");
+  m.def("is_grad_enabled", &grad_enabled,
+        "Whether calls on this thread are recorded for "
+        "gradients.");
   m.def("set_grad_enabled", &set_grad_enabled, "enabled"_a,
         "Enables or disables recording of calls on this thread for gradients; see wick.no_grad.");
 }

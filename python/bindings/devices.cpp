@@ -63,8 +63,9 @@ void bind_memory(nb::module_& m) {
       .def_ro("peak", &MemoryStats::peak_bytes, "Largest in_use so far.")
       .def_ro("limit", &MemoryStats::limit_bytes, "Maximum of in_use + cached.")
       .def_ro("total", &MemoryStats::total_bytes, "Memory of the device.")
-      .def_ro("free", &MemoryStats::free_bytes, "Memory that the system can still give to any "
-                                                "process.")
+      .def_ro("free", &MemoryStats::free_bytes,
+              "Memory that the system can still give to any "
+              "process.")
       .def("__repr__", [](const MemoryStats& s) {
         return fmt::format(
             "MemoryStats(in_use={}, cached={}, peak={}, limit={}, total={}, free={})",

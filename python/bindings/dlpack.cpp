@@ -315,14 +315,13 @@ Tensor from_dlpack(nb::handle object) {
 }
 
 void bind_dlpack(nb::module_& m, TensorClass& tensor) {
-  m.def(
-      "from_dlpack", &from_dlpack, "array"_a.none(),
-      nb::sig("def from_dlpack(array: typing.Any) -> Tensor"),
-      "A tensor that shares the memory of another library's array and keeps it alive. Nothing is"
-      " copied, so changes of the array change the tensor. The array may be on the CPU or on a "
-      "GPU; on a GPU, wick's stream waits for the array's work. On the CPU, elements that aren't"
-      " aligned are copied.\nErrors: wick doesn't have the dtype or the device; elements on a "
-      "GPU aren't aligned.");
+  m.def("from_dlpack", &from_dlpack, "array"_a.none(),
+        nb::sig("def from_dlpack(array: typing.Any) -> Tensor"),
+        "A tensor that shares the memory of another library's array and keeps it alive. Nothing is"
+        " copied, so changes of the array change the tensor. The array may be on the CPU or on a "
+        "GPU; on a GPU, wick's stream waits for the array's work. On the CPU, elements that aren't"
+        " aligned are copied.\nErrors: wick doesn't have the dtype or the device; elements on a "
+        "GPU aren't aligned.");
   tensor
       .def("__dlpack__", &to_dlpack, nb::kw_only(), "stream"_a = nb::none(),
            "max_version"_a = nb::none(), "dl_device"_a = nb::none(), "copy"_a = nb::none(),

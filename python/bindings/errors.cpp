@@ -25,8 +25,7 @@ struct Type {
 const Type kTypes[] = {
     {ErrorKind::value, "ArgumentError", &PyExc_ValueError,
      "An argument, a shape or the contents of a file is invalid."},
-    {ErrorKind::type, "DTypeError", &PyExc_TypeError,
-     "The call doesn't support a tensor's dtype."},
+    {ErrorKind::type, "DTypeError", &PyExc_TypeError, "The call doesn't support a tensor's dtype."},
     {ErrorKind::index, "OutOfRangeError", &PyExc_IndexError,
      "A dim, an id or a position is out of range."},
     {ErrorKind::memory, "OutOfMemoryError", &PyExc_MemoryError, "The device is out of memory."},

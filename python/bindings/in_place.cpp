@@ -172,32 +172,33 @@ void bind_writing_in_place(TensorClass& tensor) {
              "Writes a tensor, number, list or array, which broadcasts, to the elements that "
              "x[index] selects.\nErrors: another tensor or array shares the elements; a gradient"
              " would be needed. Write to leaves under wick.no_grad().");
-  bind_sum(tensor, "add_", &add, "Adds alpha * other, which broadcasts, in place; returns the "
-                                 "tensor.");
+  bind_sum(tensor, "add_", &add,
+           "Adds alpha * other, which broadcasts, in place; returns the "
+           "tensor.");
   bind_sum(tensor, "sub_", &sub,
            "Subtracts alpha * other, which broadcasts, in place; returns the tensor.");
   bind_binary(tensor, "mul_", &mul,
               "Multiplies by other, which broadcasts, in place; returns the tensor.");
-  bind_binary(tensor, "div_", &div, "Divides by other, which broadcasts, in place; returns the "
-                                    "tensor.");
+  bind_binary(tensor, "div_", &div,
+              "Divides by other, which broadcasts, in place; returns the "
+              "tensor.");
   tensor
-      .def(
-          "copy_",
-          named("copy_", "slice_set",
-                [](nb::handle self, const Tensor& source) {
-                  auto& x = nb::cast<Tensor&>(self);
-                  const Layout all = x.layout();
-                  if (source.device() == x.device()) {
-                    unlocked([&] { slice_set(x, source, all); }, x);
-                  } else {
-                    const Tensor here = source.to(x.device());
-                    unlocked([&] { slice_set(x, here, all); }, x);
-                  }
-                  return nb::borrow(self);
-                }),
-          "source"_a, nb::sig("def copy_(self, source: Tensor) -> Tensor"),
-          "Copies source, which broadcasts and is converted to the tensor's dtype and device, "
-          "into the tensor; returns the tensor.")
+      .def("copy_",
+           named("copy_", "slice_set",
+                 [](nb::handle self, const Tensor& source) {
+                   auto& x = nb::cast<Tensor&>(self);
+                   const Layout all = x.layout();
+                   if (source.device() == x.device()) {
+                     unlocked([&] { slice_set(x, source, all); }, x);
+                   } else {
+                     const Tensor here = source.to(x.device());
+                     unlocked([&] { slice_set(x, here, all); }, x);
+                   }
+                   return nb::borrow(self);
+                 }),
+           "source"_a, nb::sig("def copy_(self, source: Tensor) -> Tensor"),
+           "Copies source, which broadcasts and is converted to the tensor's dtype and device, "
+           "into the tensor; returns the tensor.")
       .def("fill_",
            named("fill_", "const_set",
                  [](nb::handle self, ScalarArg value) {
@@ -215,8 +216,9 @@ void bind_writing_in_place(TensorClass& tensor) {
                    unlocked([&] { const_set(x, 0); }, x);
                    return nb::borrow(self);
                  }),
-           nb::sig("def zero_(self) -> Tensor"), "Sets every element to 0 in place; returns the "
-                                                 "tensor.")
+           nb::sig("def zero_(self) -> Tensor"),
+           "Sets every element to 0 in place; returns the "
+           "tensor.")
       .def(
           "clamp_",
           named("clamp_", "slice_set",

@@ -270,8 +270,8 @@ void bind_tokenizer(nb::module_& m) {
             return nb::bytes(bytes.data(), bytes.size());
           },
           "ids"_a, "skip_special"_a = false, "Decodes ids to bytes.")
-      .def("token_id", &text::Tokenizer::token_id, "text"_a, 
-          "The id of the token with this text, or None.")
+      .def("token_id", &text::Tokenizer::token_id, "text"_a,
+           "The id of the token with this text, or None.")
       .def("is_end_of_generation", &text::Tokenizer::is_end_of_generation, "id"_a,
            "Whether the token ends a model's answer.")
       .def_prop_ro("vocab_size", &text::Tokenizer::vocab_size)
@@ -317,8 +317,8 @@ void bind_session(nb::module_& m) {
           [](PySession& s, const nb::kwargs& named) {
             return to_text(generate_now(s, {}, read_options("generate", named, nullptr)));
           },
-          nb::sig("def generate(self, *, " WICK_SAMPLING ") -> str"), 
-              "Generates text after the tokens fed so far.")
+          nb::sig("def generate(self, *, " WICK_SAMPLING ") -> str"),
+          "Generates text after the tokens fed so far.")
       .def(
           "stream",
           [](std::shared_ptr<PySession> s, const nb::kwargs& named) {

@@ -106,8 +106,7 @@ struct BinaryOperator {
   const char* row;
   const char* doc;
   const char* shown = nullptr;             ///< its name in error messages; null: the row's name
-  void (*check)(const Tensor&) = nullptr;  ///< check of the tensor operand beside a number; null:
-                                           ///< none
+  void (*check)(const Tensor&) = nullptr;  ///< check of the tensor operand; null: none
 };
 constexpr BinaryOperator kOperators[] = {
     {"__add__", "__radd__", "add", "add"},

@@ -113,8 +113,8 @@ void bind_linear_ops(OpBinder& ops, nb::module_& m) {
         const std::vector<Weight> weights = experts.get("grouped_linear");
         return unlocked([&] { return grouped_linear(x, weights, chosen); }, x, chosen);
       },
-      "Chooses a weight for each row: x [t, k], chosen uint32 [t, n] -> [t, n, width].",
-      "x"_a, "experts"_a, "chosen"_a);
+      "Chooses a weight for each row: x [t, k], chosen uint32 [t, n] -> [t, n, width].", "x"_a,
+      "experts"_a, "chosen"_a);
 }
 
 }  // namespace wick::python

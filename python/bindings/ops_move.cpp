@@ -30,8 +30,8 @@ void bind_copies(OpBinder& ops) {
   ops.add_as(
       Op::copy, "copy", [](const Tensor& x) { return unlocked([&] { return x.clone(); }, x); },
       "A dense copy with its own storage.", "x"_a);
-  ops.add(Op::cat, "stack", &stack, "Concatenates tensors of one shape along a new dim.", "tensors"_a,
-          "dim"_a = 0);
+  ops.add(Op::cat, "stack", &stack, "Concatenates tensors of one shape along a new dim.",
+          "tensors"_a, "dim"_a = 0);
   ops.add(Op::copy, "flip", &flip, "A view with the dims reversed, or all dims if none are given.",
           "x"_a, "dim"_a = nb::none());
   ops.overload<true>(
@@ -145,8 +145,7 @@ void bind_move_ops(OpBinder& ops, nb::module_& m) {
   }
   served()[Op::iota].emplace_back("arange");
   m.def("eye", &identity, "rows"_a, "columns"_a = nb::none(), "dtype"_a = nb::none(),
-        "device"_a = "cpu",
-        "The identity matrix.\ndtype: float32 by default.");
+        "device"_a = "cpu", "The identity matrix.\ndtype: float32 by default.");
   bind_copies(ops);
   bind_orders(ops);
   bind_writing(m);

@@ -81,8 +81,9 @@ void bind_attention(OpBinder& ops) {
 
 void bind_norm_ops(OpBinder& ops) {
   bind_norms(ops);
-  ops.add(Op::rope, "rope_of_tokens", &rope_of_tokens, "x [.., t, h, d], in which heads follow "
-                                                       "tokens.",
+  ops.add(Op::rope, "rope_of_tokens", &rope_of_tokens,
+          "x [.., t, h, d], in which heads follow "
+          "tokens.",
           "x"_a, "cos"_a, "sin"_a, "interleaved"_a = false);
   bind_attention(ops);
 }

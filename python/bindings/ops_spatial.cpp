@@ -231,8 +231,9 @@ void bind_adaptive_pools(OpBinder& ops) {
 
 /// Gradients of the ops above as functions.
 void bind_gradients(OpBinder& ops) {
-  constexpr const char* kDoc = "The gradient with respect to x, from the output's gradient; only"
-                               " x's shape is used.";
+  constexpr const char* kDoc =
+      "The gradient with respect to x, from the output's gradient; only"
+      " x's shape is used.";
   ops.function(
       Op::conv2d, "conv2d_weight",
       [](const Tensor& x, const Tensor& grad, IntsArg kernel, IntsArg stride, IntsArg padding,
@@ -252,8 +253,8 @@ void bind_gradients(OpBinder& ops) {
         return unlocked([&] { return max_pool2d_grad(x, grad, params); }, x);
       },
       "The gradient with respect to x, from the output's gradient; it goes to the first largest "
-      "element of each window.", "x"_a,
-      "grad"_a, "kernel_size"_a, "stride"_a = 0, "padding"_a = 0);
+      "element of each window.",
+      "x"_a, "grad"_a, "kernel_size"_a, "stride"_a = 0, "padding"_a = 0);
   ops.function(
       Op::avg_pool2d, "avg_pool2d_grad",
       [](const Tensor& x, const Tensor& grad, IntsArg kernel, IntsArg stride, IntsArg padding,
@@ -340,8 +341,8 @@ Tensor interpolated(const Tensor& x, IntsArg size, NumbersArg factor, const std:
     throw Error(kOp, "no such mode", mode, "nearest, linear, bilinear or area");
   }
   if (align_corners && !is_linear && !is_bilinear) {
-    throw Error(kOp, "align_corners with mode " + mode, {}, 
-        "only linear and bilinear have align_corners");
+    throw Error(kOp, "align_corners with mode " + mode, {},
+                "only linear and bilinear have align_corners");
   }
   const int rank = x.rank();
   if ((is_linear && rank != 3) || (is_bilinear && rank != 4) || (rank != 3 && rank != 4)) {

@@ -93,8 +93,7 @@ TextStream::TextStream(std::shared_ptr<PySession> session, std::vector<int32_t> 
 TextStream::~TextStream() {
   if (state_->is_elsewhere()) {
     state_->session.reset();
-    new std::shared_ptr<State>(std::move(state_));  // never freed, because its thread can't be
-                                                    // joined
+    new std::shared_ptr<State>(std::move(state_));  // never freed: its thread can't be joined
     return;
   }
   const ReleasedGil released;

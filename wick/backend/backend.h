@@ -101,8 +101,7 @@ struct SampleState {
   View tokens;        ///< u32 [b]: receives the chosen tokens
   View positions;     ///< u32 [b]: incremented
   View history;       ///< u32 [b, n]: tokens so far, oldest first; the chosen token is appended
-  View counts;        ///< u32 [b, 3]: tokens in the history, random draws so far, tokens chosen so
-                      ///< far
+  View counts;        ///< u32 [b, 3]: tokens in the history, random draws, tokens chosen
   View chosen;        ///< u32 [n, b]: the i-th chosen token is also written to row i % n
   ConstView options;  ///< u32 [b, kSamplerWords], see sampler_words()
 };
@@ -130,8 +129,7 @@ struct MemoryInfo {
   size_t cached_bytes = 0;  ///< bytes freed and kept for reuse
   size_t peak_bytes = 0;    ///< largest in_use_bytes so far
   size_t total_bytes = 0;   ///< device memory that the process may use
-  size_t limit_bytes = 0;   ///< limit of in_use_bytes + cached_bytes; total_bytes if no limit was
-                            ///< set
+  size_t limit_bytes = 0;   ///< limit of in_use_bytes + cached_bytes; total_bytes if not set
 };
 
 /// A device. All methods are pure virtual, so a backend that lacks an operation doesn't compile.

@@ -14,8 +14,7 @@ struct GpuDescription {
   Device device;
   std::string name;          ///< "NVIDIA H200"
   std::string architecture;  ///< "sm_90", "gfx1100"
-  std::string kernels;       ///< architecture of the embedded kernels that it runs; empty: the
-                             ///< binary has none for it
+  std::string kernels;       ///< architecture of the embedded kernels for it; empty: none
   std::string compiler;      ///< run-time compiler that is used if the binary has no kernels for it
   size_t memory_bytes = 0;
   bool integrated = false;  ///< whether it shares the host's memory

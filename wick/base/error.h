@@ -18,8 +18,7 @@ enum class ErrorKind : uint8_t {
   memory,           ///< out of memory
   file,             ///< a file can't be opened, read or written
   not_implemented,  ///< wick doesn't implement the request
-  runtime,          ///< the arguments are valid, but the state of a device, a session or the
-                    ///< process isn't
+  runtime,          ///< the state of a device, a session or the process is invalid
 };
 inline constexpr int kErrorKindCount = 7;
 

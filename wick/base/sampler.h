@@ -14,14 +14,12 @@ namespace wick {
 struct SamplerOptions {
   float temperature = 0.8f;         ///< ≥ 0; 0: always choose the most likely token
   int top_k = 40;                   ///< ≥ 0: keep the k most likely tokens; 0: all
-  float top_p = 0.95f;              ///< (0, 1]: keep the fewest tokens with this total probability;
-                                    ///< 1: all
-  float min_p = 0.05f;              ///< [0, 1]: keep tokens at least min_p times as likely as the
-                                    ///< most likely
+  float top_p = 0.95f;              ///< (0, 1]: keep the fewest tokens of this probability; 1: all
+  float min_p = 0.05f;              ///< [0, 1]: least probability relative to the largest
   float repetition_penalty = 1.0f;  ///< > 0: divides positive logits of seen tokens; 1: no effect
   float presence_penalty = 0.0f;    ///< subtracted from the logit of a seen token
   float frequency_penalty = 0.0f;   ///< subtracted from the logit once per occurrence
-  int penalty_window = 64;          ///< ≥ -1: number of history tokens that count as seen; -1: all
+  int penalty_window = 64;  ///< ≥ -1: number of history tokens that count as seen; -1: all
   uint64_t seed = 0;
 
   /// Whether any penalty is set, so that the history matters.

@@ -9,8 +9,8 @@ namespace wick {
 /// forms, nothing above U+10FFFF).
 struct Utf8Step {
   enum Kind {
-    valid,    // a whole character of `length` bytes
-    invalid,  // `length` ≥ 1 bytes to replace by one U+FFFD (a maximal subpart, Unicode 3.9)
+    valid,       // a whole character of `length` bytes
+    invalid,     // `length` ≥ 1 bytes to replace by one U+FFFD (a maximal subpart, Unicode 3.9)
     incomplete,  // the rest of the string is a proper prefix of a character
   };
   Kind kind;

@@ -13,8 +13,7 @@ namespace wick {
 struct CompileOptions {
   bool fuse = true;              ///< replace compositions of ops by fused ops with the same bits
   bool capture = true;           ///< capture the calls on a GPU into a graph of the driver
-  size_t most_executables = 32;  ///< limit of cached executables, one per combination of the
-                                 ///< arguments' shapes and dtypes
+  size_t most_executables = 32;  ///< limit of cached executables
 };
 
 /// A compiled function over tensors. It is traced once for each combination of its arguments'

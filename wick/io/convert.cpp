@@ -149,9 +149,9 @@ class Converter {
     while (k % info(type).block_elems != 0) type = fallback(type);
     if (type != wanted) {
       count_replaced(wanted, type);
-      result_.notes.push_back(fmt::format("{} {} becomes {}: its rows of {} are not a multiple of {}",
-                                          printable(tensor.name), tensor.str(), name(type), k,
-                                          info(wanted).block_elems));
+      result_.notes.push_back(fmt::format(
+          "{} {} becomes {}: its rows of {} are not a multiple of {}", printable(tensor.name),
+          tensor.str(), name(type), k, info(wanted).block_elems));
     }
     return type;
   }

@@ -80,8 +80,7 @@ std::vector<T> Gguf::array(std::string_view key, std::string_view need, Get get)
   if (value.count() > 0 && gguf_type_bytes(value.element_type()) == 0)
     wrong_value(key, value, need);
   std::vector<T> result;
-  result.reserve(static_cast<size_t>(value.count()));  // the parser checked that each element takes
-                                                       // at least one byte
+  result.reserve(static_cast<size_t>(value.count()));  // checked: each element takes a byte
   for (uint64_t i = 0; i < value.count(); ++i) {
     const std::optional<T> item = get(value.at(i));
     if (!item) wrong_value(key, value, need);

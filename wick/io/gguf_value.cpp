@@ -154,8 +154,7 @@ GgufValue GgufValue::at(uint64_t i) const {
 std::optional<std::vector<std::string_view>> GgufValue::as_strings() const {
   if (!is_array() || element_type_ != GgufType::string) return std::nullopt;
   std::vector<std::string_view> strings;
-  strings.reserve(static_cast<size_t>(count_));  // checked: each string takes at least 8 bytes of
-                                                 // the file
+  strings.reserve(static_cast<size_t>(count_));  // checked: each takes at least 8 bytes
   std::span<const std::byte> rest = payload_.subspan(kArrayHeaderBytes);
   for (uint64_t i = 0; i < count_; ++i) {
     const auto length = load<uint64_t>(rest);

@@ -146,8 +146,7 @@ inline constexpr bool kReal = kSame<T, float> || kSame<T, double>;
 template <class To, class F>
 WICK_FN To saturated(F x) {
   constexpr bool kSigned = static_cast<To>(-1) < static_cast<To>(0);
-  if constexpr (sizeof(To) < 4) {  // both limits are exact, and converting through i32 is the
-                                   // shortest code
+  if constexpr (sizeof(To) < 4) {  // both limits are exact; i32 gives the shortest code
     constexpr F kMax = kSigned ? F((1 << (8 * sizeof(To) - 1)) - 1) : F((1 << 8 * sizeof(To)) - 1);
     constexpr F kMin = kSigned ? -kMax - F(1) : F(0);
     F y = x < kMax ? x : kMax;

@@ -16,8 +16,7 @@ WICK_FN float rsqrt(float x) {
   const RootF32 root(x);
   float r;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(root.root));
-  const float near = fma(r, -fma(root.root, r, -1.0f), r);  // NaN at 0 and infinity, where r is
-                                                            // right
+  const float near = fma(r, -fma(root.root, r, -1.0f), r);  // NaN at 0 and infinity: r is right
   return (root.ends ? r : near) * (root.small ? 0x1p48f : 1.0f);
 #else
   return 1.0f / sqrt(x);

@@ -47,8 +47,7 @@ WICK_FN float uniform_f32(u32 bits) {
 WICK_FN double uniform_f64(u32 high, u32 low) {
   const u64 mantissa = (u64{high} << 32 | low) >> 12;
   const double half = (low >> 11 & 1u) != 0 ? 0x1p-53 : 0.0;
-  return (bits_f64(0x3ff0000000000000u | mantissa) - 1.0) + half;  // avoids a conversion from a
-                                                                   // 64-bit integer
+  return (bits_f64(0x3ff0000000000000u | mantissa) - 1.0) + half;  // no 64-bit conversion
 }
 
 }  // namespace wick::math

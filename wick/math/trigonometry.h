@@ -20,8 +20,7 @@ WICK_FN QuarterTurns quarter_turns(double x) {
   constexpr double kShift = 0x1.8p52;
   const double t = fma(x, 0x1.45f306dc9c883p-1, kShift);
   const double n = t - kShift;
-  const double a = fma(n, -0x1.921fb54442d18p0, x);  // exact, because the difference has few
-                                                     // significant bits
+  const double a = fma(n, -0x1.921fb54442d18p0, x);  // exact: few bits are left
   const double w = n * -0x1.1a62633145c07p-54;
   const double w_error = fma(n, -0x1.1a62633145c07p-54, -w);
   const double sum = a + w;

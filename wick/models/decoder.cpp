@@ -35,8 +35,7 @@ Decoder::Decoder(const CausalLm& model, nn::KvCache& cache, std::span<const int6
   if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) {
     throw Error("decode", "a sequence is given twice");
   }
-  for (int64_t sequence : sequences_) cache_.length(sequence);  // throws if the sequence doesn't
-                                                                // exist
+  for (int64_t sequence : sequences_) cache_.length(sequence);  // checks that it exists
   const auto count = static_cast<int64_t>(sequences_.size());
   tokens_ = Tensor::zeros({count}, DType::u32, device_);
   positions_ = Tensor::zeros({count}, DType::u32, device_);

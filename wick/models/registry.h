@@ -13,14 +13,13 @@ namespace wick::models {
 /// empty name means that the architecture doesn't have the tensor.
 struct TensorNames {
   std::string_view attention_norm = "attn_norm";  ///< norm before attention
-  std::string_view attention_post_norm = {};      ///< norm after attention, before the residual
-                                                  ///< addition
+  std::string_view attention_post_norm = {};      ///< norm after attention
   std::string_view query = "attn_q", key = "attn_k", value = "attn_v";
   std::string_view qkv = {};  ///< query, key and value in one matrix, instead of the three above
   std::string_view query_norm = {}, key_norm = {};  ///< norms of each head, before rope
   std::string_view attention_output = "attn_output";
   std::string_view mlp_norm = "ffn_norm";  ///< norm before the MLP
-  std::string_view mlp_post_norm = {};     ///< norm after the MLP, before the residual addition
+  std::string_view mlp_post_norm = {};     ///< norm after the MLP
   std::string_view gate = "ffn_gate", up = "ffn_up";
   std::string_view gate_up = {};  ///< gate and up in one matrix, instead of the two above
   std::string_view down = "ffn_down";

@@ -94,8 +94,7 @@ Tensor broadcast_left(const Tensor& x, const Shape& shape) {
 
 Tensor embedding(const Tensor& ids, const Tensor& table) {
   if (!ids.defined() || !table.defined()) throw Error("embedding", "undefined tensor");
-  if (table.rank() != 2)
-    throw Error("embedding", "wrong rank", table.str(), "need a table [n, d]");
+  if (table.rank() != 2) throw Error("embedding", "wrong rank", table.str(), "need a table [n, d]");
   return index_select(table, ids, 0);
 }
 

@@ -27,8 +27,7 @@ struct AttentionStep {
 struct FusedLinear {
   Tensor norm = {};       ///< [k] f32; if defined, rms_norm with this weight is applied to x first
   float eps = 0;          ///< epsilon of that rms_norm
-  bool silu_mul = false;  ///< x is [.., 2k]; silu of its first half times its second half goes into
-                          ///< the gemm
+  bool silu_mul = false;  ///< silu_mul of the halves of x [.., 2k] comes first
   Tensor residual = {};   ///< [.., n]; if defined, it is added to the result
   /// If set, x is the qkv of cached_attention, whose result goes into the gemm. Must outlive the
   /// call.

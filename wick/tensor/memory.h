@@ -12,8 +12,7 @@ namespace wick {
 struct MemoryStats {
   size_t in_use_bytes = 0;  ///< bytes of tensors, packed weights and recorded graphs
   size_t cached_bytes = 0;  ///< bytes freed by tensors and kept for reuse
-  size_t peak_bytes = 0;    ///< largest in_use_bytes since the process started or
-                            ///< reset_peak_memory() was called
+  size_t peak_bytes = 0;    ///< largest in_use_bytes so far, or since reset_peak_memory()
   size_t limit_bytes = 0;   ///< maximum of in_use_bytes + cached_bytes
   size_t total_bytes = 0;   ///< memory of the device; on the CPU, memory that the process may use
   size_t free_bytes = 0;    ///< bytes that this or another process can still allocate

@@ -262,8 +262,7 @@ WICK_API Tensor avg_pool2d_grad(const Tensor& x, const Tensor& grad, const PoolP
 struct UpsampleParams {
   std::array<int64_t, 2> size{};
   std::array<double, 2> scale_factor{};
-  bool align_corners = false;  ///< bilinear: the centres of the corner elements of both images
-                               ///< coincide
+  bool align_corners = false;  ///< bilinear: the centres of corner elements coincide
 };
 /// Resizes images x [b, c, h, w] by nearest neighbour: output i takes input floor(i / scale
 /// factor), at most the last. All ten real dtypes, kept. Class exact. Errors: the rank isn't 4; a
@@ -329,8 +328,7 @@ WICK_API Tensor rope_interleaved(const Tensor& x, const Tensor& cos, const Tenso
 struct AttentionOptions {
   std::optional<float> scale = {};  ///< factor of q·k; 1 / sqrt(d) if not set
   bool causal = false;              ///< query i sees only keys j <= i + (keys - queries)
-  int64_t window = 0;               ///< > 0: query i sees only keys j > i + (keys - queries) -
-                                    ///< window
+  int64_t window = 0;               ///< > 0: query i sees only j > i + (keys - queries) - window
   float soft_cap = 0.0f;            ///< > 0: score = cap * tanh(score / cap), before masks
 };
 /// softmax(scale · q kᵀ + bias) v with grouped heads. q [b, h, m, d], k [b, g, n, d], v [b, g, n,

@@ -227,8 +227,8 @@ std::vector<Tensor> gradients(const Tensor& y, std::span<const Tensor> inputs,
                               const Tensor& gradient, bool create_graph) {
   for (const Tensor& x : inputs) {
     if (!x.defined() || x.node() == nullptr) {
-      throw Error(ErrorKind::runtime, "gradients", "an input needs no gradient",
-                  x.str(), "make a leaf by requires_grad");
+      throw Error(ErrorKind::runtime, "gradients", "an input needs no gradient", x.str(),
+                  "make a leaf by requires_grad");
     }
   }
   const tape::Enabled mode(create_graph);

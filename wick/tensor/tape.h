@@ -35,8 +35,7 @@ struct Node {
   Attributes attributes;
   std::shared_ptr<const Weight> weight;  ///< the weight of linear
   uint64_t number = 0;  ///< larger than the numbers of the inputs' nodes; 0 for leaves
-  uint64_t writes = 0;  ///< writes to the storages of inputs and results, counted when the call was
-                        ///< recorded
+  uint64_t writes = 0;  ///< writes to the inputs' and results' storages when recorded
 
   std::mutex mutex;  ///< guards a leaf's gradient
   Tensor gradient;

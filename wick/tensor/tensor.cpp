@@ -53,9 +53,7 @@ Tensor::Tensor(std::shared_ptr<Storage> storage, DType dtype, const Layout& layo
   }
 }
 
-void Tensor::fail_undefined() {
-  throw Error("tensor", "undefined", "", "no value was assigned");
-}
+void Tensor::fail_undefined() { throw Error("tensor", "undefined", "", "no value was assigned"); }
 
 Tensor Tensor::with(const Layout& layout) const {
   require_defined();

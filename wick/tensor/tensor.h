@@ -136,9 +136,9 @@ class WICK_API Tensor {
   [[nodiscard]] Tensor clone() const;
   /// Converts to another dtype (see cast). Returns this tensor if it already has the dtype.
   [[nodiscard]] Tensor to(DType dtype) const;
-  /// Copies to another device, dense. Returns this tensor if it is already on the device. Any dtype.
-  /// The copy is ordered after all work queued on both devices; the host waits for it if it ends on
-  /// the CPU or passes through host memory.
+  /// Copies to another device, dense. Returns this tensor if it is already on the device. Any
+  /// dtype. The copy is ordered after all work queued on both devices; the host waits for it if it
+  /// ends on the CPU or passes through host memory.
   [[nodiscard]] Tensor to(Device device) const;
 
   /// Copies the elements to the host in row-major order. T is the dtype's type; also uint8_t for

@@ -180,9 +180,7 @@ void WordEncoder::encode_long(std::string_view word, std::vector<int32_t>& out) 
     const int32_t id = tokens_.byte_token(static_cast<unsigned char>(c));
     if (id == TokenTable::kNone) continue;
     const auto i = static_cast<uint32_t>(nodes_.size());
-    nodes_.push_back(
-        {id, i - 1, i + 1, {MergeTable::kNoRank, 0}});  // the `previous` of node 0 wraps around to
-                                                        // kEnd
+    nodes_.push_back({id, i - 1, i + 1, {MergeTable::kNoRank, 0}});  // node 0's previous is kEnd
   }
   if (nodes_.empty()) return;
   nodes_.back().next = kEnd;

@@ -12,8 +12,7 @@ namespace wick::text {
 namespace {
 
 constexpr char kExpression = '\1';  // the value of an expression, in the scanned output
-constexpr char kNothing = '\2';     // a value outside of turns, for example bos_token or a set
-                                    // variable
+constexpr char kNothing = '\2';     // a value outside of turns, such as bos_token
 constexpr char kWrong = '\3';       // content whose filters differ from the format's
 
 constexpr std::string_view kBlank = " \t\n\r";
@@ -227,8 +226,7 @@ class Scanner {
   }
 
   char expression(std::string_view text) const {
-    if (contains(text, "<|")) return kWrong;  // markers in a form that the scanner doesn't
-                                              // understand
+    if (contains(text, "<|")) return kWrong;  // markers that the scanner doesn't understand
     if (text == "bos_token") return kNothing;
     if (std::find(variables_.begin(), variables_.end(), text) != variables_.end()) {
       return kNothing;

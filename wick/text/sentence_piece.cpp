@@ -100,7 +100,8 @@ void PieceEncoder::encode_word(std::string_view word, std::vector<int32_t>& out)
     uint32_t end = begin + 1;
     while (end < word.size() && (static_cast<unsigned char>(word[end]) & 0xc0) == 0x80) ++end;
     const auto i = static_cast<uint32_t>(nodes_.size());
-    nodes_.push_back({begin, end, i - 1, i + 1, PieceRanks::kNoRank});  // the first previous wraps: kEnd
+    nodes_.push_back(
+        {begin, end, i - 1, i + 1, PieceRanks::kNoRank});  // the first previous wraps: kEnd
     begin = end;
   }
   nodes_.back().next = kEnd;

@@ -47,8 +47,7 @@ class SpecialMatcher {
     std::string_view text_;
     size_t budget_, steps_ = 0;
     bool by_automaton_ = false;
-    std::vector<Match> matches_;  // longest match at each position that has one, the last position
-                                  // first
+    std::vector<Match> matches_;  // longest match at each position, the last position first
   };
 
   /// Returns the token whose bytes are exactly `text`.

@@ -38,8 +38,8 @@ class TokenTable {
  public:
   static constexpr int32_t kNone = -1;
 
-  /// `types` is empty (all tokens are normal) or as long as `tokens`. The views are only used during
-  /// the call.
+  /// `types` is empty (all tokens are normal) or as long as `tokens`. The views are only used
+  /// during the call.
   TokenTable(std::span<const std::string_view> tokens, std::vector<TokenType> types,
              Spelling spelling = Spelling::gpt2_alphabet);
 

@@ -17,8 +17,7 @@ namespace wick::text {
 struct TokenizerSpec {
   std::string model;                     ///< algorithm: "gpt2" (byte-level BPE) or "llama"
                                          ///< (SentencePiece's BPE)
-  std::string pre;                       ///< name of the split pattern: smollm, gpt-2, llama-bpe,
-                                         ///< qwen2 …
+  std::string pre;                       ///< split pattern: smollm, gpt-2, llama-bpe, qwen2 …
   std::vector<std::string_view> tokens;  ///< [vocabulary]; gpt2: normal tokens in the byte
                                          ///< alphabet; llama: U+2581 for a space
   std::vector<int32_t> token_types;      ///< [vocabulary] or empty (all normal); 1 normal,
@@ -35,8 +34,7 @@ struct TokenizerSpec {
 struct EncodeOptions {
   std::optional<bool> add_bos = std::nullopt;  ///< unset: the vocabulary's default
   std::optional<bool> add_eos = std::nullopt;  ///< unset: the vocabulary's default
-  bool parse_special = true;                   ///< false: control tokens in the text are encoded as
-                                               ///< plain text
+  bool parse_special = true;                   ///< false: control tokens become plain text
 };
 
 /// Converts text to token ids and back, for byte-level BPE vocabularies and SentencePiece
