@@ -332,10 +332,11 @@ Tensor from_array(nb::handle array, const char* op) {
   if (PyObject_CheckBuffer(array.ptr())) return from_buffer(array, op);
   if (nb::hasattr(array, "__dlpack__")) return from_dlpack(array);
   if (nb::hasattr(array, "__array__")) return from_buffer(array.attr("__array__")(), op);
-  throw nb::type_error(fmt::format("{}: not an array: '{}': need NumPy's or the like; wick.tensor "
-                                   "takes numbers and lists",
-                                   op, type_text(array))
-                           .c_str());
+  throw nb::type_error(
+      fmt::format("{}: not an array: '{}': need a NumPy array or similar; wick.tensor "
+                  "takes numbers and lists",
+                  op, type_text(array))
+          .c_str());
 }
 
 void bind_arrays(nb::module_& m, TensorClass& tensor) {

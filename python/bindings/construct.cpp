@@ -67,7 +67,7 @@ class Nested {
         refuse(ErrorKind::value, "ragged lists", "need one shape everywhere");
       }
       if (!wanted.given() && t.dtype() != dtype) {
-        refuse(ErrorKind::type, "dtypes differ", "nothing is promoted: give a dtype");
+        refuse(ErrorKind::type, "dtypes differ", "dtypes aren't promoted: give a dtype");
       }
       if (!wanted_device.given() && t.device() != device) {
         refuse(ErrorKind::value, "devices differ", "give a device");
@@ -98,7 +98,7 @@ class Nested {
   }
 
   [[noreturn]] static void refuse_float(DType dtype) {
-    throw nb::type_error(fmt::format("tensor: a float with {0}: nothing is rounded unasked: use "
+    throw nb::type_error(fmt::format("tensor: a float with {0}: rounding must be explicit: use "
                                      "ints, or convert with .to(wick.{0})",
                                      python_name(dtype))
                              .c_str());

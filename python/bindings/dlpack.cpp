@@ -301,7 +301,7 @@ Tensor from_dlpack(nb::handle object) {
   }
   const bool versioned = PyCapsule_IsValid(capsule.ptr(), kName<dlpack::Versioned>) != 0;
   if (!versioned && PyCapsule_IsValid(capsule.ptr(), kName<dlpack::Managed>) == 0) {
-    throw nb::type_error("from_dlpack: need a capsule with an array that nobody has taken yet");
+    throw nb::type_error("from_dlpack: need a capsule that hasn't been consumed yet");
   }
   const Tensor x =
       versioned ? consume<dlpack::Versioned>(capsule) : consume<dlpack::Managed>(capsule);

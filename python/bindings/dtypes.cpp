@@ -53,9 +53,10 @@ std::string text_of(nb::handle object) {
   const bool is_builtin = object.is(reinterpret_cast<PyObject*>(&PyFloat_Type)) ||
                           object.is(reinterpret_cast<PyObject*>(&PyLong_Type));
   if (!nb::isinstance<nb::str>(text) || is_builtin) {
-    throw nb::type_error(fmt::format("dtype: need wick.float32 or the like, or its name: not {}",
-                                     nb::cast<std::string>(nb::repr(object)))
-                             .c_str());
+    throw nb::type_error(
+        fmt::format("dtype: need a wick.DType such as wick.float32, or its name: not {}",
+                    nb::cast<std::string>(nb::repr(object)))
+            .c_str());
   }
   return nb::cast<std::string>(text);
 }

@@ -280,7 +280,7 @@ bool gives_view(nb::handle index) {
 Tensor view_at(const Tensor& x, nb::handle index) {
   const std::vector<Item> items = read_items(index);
   if (std::ranges::any_of(items, &Item::has_tensor)) {
-    throw nb::type_error("need ints, slices, None and ...: ids and masks give no view");
+    throw nb::type_error("need ints, slices, None and ...: ids and masks don't make a view");
   }
   return indexed(x, items);
 }

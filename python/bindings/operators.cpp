@@ -198,14 +198,14 @@ Scalar fitting(const ScalarArg& value, DType dtype, const char* op, DTypeSet tak
   if (!is_integer(dtype) && dtype != DType::boolean) return value.get();
   if (!value.is_integer) {
     (void)value.get();  // an exception of the object takes precedence
-    throw nb::type_error(fmt::format("{}: a float with {}: nothing is promoted: {}", op,
+    throw nb::type_error(fmt::format("{}: a float with {}: dtypes aren't promoted: {}", op,
                                      python_name(dtype), float_advice(dtype, takes))
                              .c_str());
   }
   const Scalar integer = value.get();
   if (dtype == DType::boolean && integer.i != 0 && integer.i != 1) {
     throw nb::type_error(
-        fmt::format("{}: {} with bool: nothing is promoted: convert the tensor first, "
+        fmt::format("{}: {} with bool: dtypes aren't promoted: convert the tensor first, "
                     "as with .to(wick.{})",
                     op, integer.i, takes.contains(DType::i64) ? "int64" : "float32")
             .c_str());

@@ -23,7 +23,7 @@ void check_bias(const Tensor& x, const Tensor& bias, int64_t n) {
   }
   if (bias.dtype() != x.dtype()) {
     throw Error(ErrorKind::type, "linear", "bias has the wrong dtype", operands,
-                fmt::format("nothing is promoted: convert the bias to {}", name(x.dtype())));
+                fmt::format("dtypes aren't promoted: convert the bias to {}", name(x.dtype())));
   }
   if (bias.rank() != 1 || bias.size(0) != n) {
     throw Error("linear", "bias has the wrong shape", operands, fmt::format("need [{}]", n));

@@ -84,12 +84,12 @@ WHOLE = wick.tensor([1, 2, 3])
 TRAPS: list[tuple[str, Callable[[], Any], type[Exception], str]] = [
     ("a float beside integers", lambda: WHOLE + 0.5, TypeError, r"convert with .to\(wick.float32\)"),
     ("the mean of integers", lambda: WHOLE.mean(), TypeError, r"mean: unsupported dtype: .*convert it first, as with .to\(wick.float32\)"),
-    ("two dtypes", lambda: WHOLE + wick.ones(3), TypeError, "nothing is promoted: convert one"),
+    ("two dtypes", lambda: WHOLE + wick.ones(3), TypeError, "dtypes aren't promoted: convert one"),
     ("truth of many", lambda: bool(wick.ones(2)), wick.Error, "not one element"),
     ("a chain of comparisons", lambda: 0 < wick.ones(2) < 2, wick.Error, "not one element"),
     ("the length of a number", lambda: len(wick.tensor(1.0)), TypeError, "."),
     ("a power of integers", lambda: WHOLE**2, TypeError, "pow: unsupported dtype"),
-    ("a fraction for an integer", lambda: WHOLE.__setitem__(0, 0.5), TypeError, "nothing is promoted"),
+    ("a fraction for an integer", lambda: WHOLE.__setitem__(0, 0.5), TypeError, "dtypes aren't promoted"),
 ]
 
 

@@ -220,7 +220,7 @@ TEST(OpErrors, DtypesOutsideTheRow) {
 TEST(OpErrors, OperandsThatDontMatch) {
   const Tensor a = make({2, 3}), h = make({2, 3}, DType::f16);
   EXPECT_EQ(error_of([&] { add(a, h); }),
-            "add: dtypes differ: lhs f32[2,3]@cpu, rhs f16[2,3]@cpu: nothing is promoted: "
+            "add: dtypes differ: lhs f32[2,3]@cpu, rhs f16[2,3]@cpu: dtypes aren't promoted: "
             "convert one, e.g. rhs to f32");
   EXPECT_EQ(
       error_of([&] { mul(a, make({2})); }),

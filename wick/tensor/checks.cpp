@@ -95,7 +95,7 @@ void check_same(Op op, const Tensor& a, const Tensor& b, const char* as) {
   if (a.dtype() == b.dtype()) return;
   throw Error(ErrorKind::type, op_name, "dtypes differ",
               fmt::format("lhs {}, rhs {}", a.str(), b.str()),
-              fmt::format("nothing is promoted: convert one, e.g. rhs to {}", name(a.dtype())));
+              fmt::format("dtypes aren't promoted: convert one, e.g. rhs to {}", name(a.dtype())));
 }
 
 }  // namespace wick
