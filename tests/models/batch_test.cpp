@@ -191,7 +191,8 @@ TEST_F(BatchTest, WhatCannotBeIsRefused) {
     EXPECT_EQ(error_of([&] { Decoder(*model, cache, std::span<const int64_t>{}); }),
               "decode: no sequences");
     Decoder decoder(*model, cache);
-    EXPECT_THAT(error_of([&] { decoder.step(some); }), HasSubstr("numbers of tokens and sequences differ"));
+    EXPECT_THAT(error_of([&] { decoder.step(some); }),
+                HasSubstr("numbers of tokens and sequences differ"));
     EXPECT_THAT(error_of([&] { decoder.next(true); }), HasSubstr("no token was drawn"));
   }
 }

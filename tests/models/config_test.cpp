@@ -81,8 +81,9 @@ TEST_F(ModelFiles, ArchitectureAndRopeKind) {
               HasSubstr("general.architecture"));
   EXPECT_THAT(edited([](auto& w) { w.set_u32("general.architecture", 3); }),
               HasSubstr("general.architecture"));
-  EXPECT_EQ(edited([](auto& w) { w.set_string("llama.rope.scaling.type", "longrope"); }),
-            "unknown rope scaling: 'longrope': this version supports none, linear, yarn and llama3");
+  EXPECT_EQ(
+      edited([](auto& w) { w.set_string("llama.rope.scaling.type", "longrope"); }),
+      "unknown rope scaling: 'longrope': this version supports none, linear, yarn and llama3");
 }
 
 TEST_F(ModelFiles, HeadsThatDontGroup) {

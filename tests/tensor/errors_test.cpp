@@ -242,7 +242,7 @@ TEST(OpErrors, OperandsThatDontMatch) {
             "masked_fill: mask larger than the tensor: mask u8[4,2,3]@cpu, tensor f32[2,3]@cpu: "
             "the mask broadcasts to the tensor");
   EXPECT_EQ(error_of([&] { clamp(make({2}, DType::i32), NAN, 1); }),
-            "clamp: a bound is NaN: i32[2]@cpu: integers need numbers");
+            "clamp: a bound is NaN: i32[2]@cpu: bounds of integers must not be NaN");
   EXPECT_THAT(error_of([&] { rem(make({2}, DType::i32), make({2}, DType::i32)); }),
               HasSubstr("rem: integer division by zero"));
   EXPECT_EQ(error_of([&] { matmul(a, a); }),

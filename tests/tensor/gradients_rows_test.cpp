@@ -27,7 +27,7 @@ void expect_whole(const Tensor& result) {
 void expect_integers(Op op) {
   EXPECT_TRUE(info(op).dtypes == dtypes::kIntegers || info(op).dtypes == dtypes::kBits);
   EXPECT_EQ(error_of([] { (void)Tensor::zeros({2}, DType::i32).requires_grad(); }),
-            "requires_grad: not a float: i32[2]@cpu: gradients are of floats");
+            "requires_grad: not a float: i32[2]@cpu: only floats have gradients");
 }
 #define WICK_UNARY(name, ...) \
   WICK_NO_GRADIENT(name) { expect_integers(Op::name); }

@@ -144,7 +144,8 @@ TEST(IndexOps, OneHot) {
   EXPECT_THAT(error_of([&] { one_hot(ids({0}, {1}), 2, DType::q8_0); }),
               HasSubstr("one_hot: unsupported dtype"));
   EXPECT_THAT(error_of([&] { one_hot(ids({0}, {1}), int64_t{1} << 62); }), HasSubstr("too"));
-  EXPECT_THAT(error_of([&] { one_hot(floats({0}, {1}), 2); }), HasSubstr("one_hot: unsupported id dtype"));
+  EXPECT_THAT(error_of([&] { one_hot(floats({0}, {1}), 2); }),
+              HasSubstr("one_hot: unsupported id dtype"));
 }
 
 TEST(IndexOps, SortIsStableWithNanLast) {

@@ -46,7 +46,7 @@ std::vector<Lifetime> lifetimes(const Graph& graph) {
 std::shared_ptr<Storage> state_of(const StorageInfo& storage) {
   std::shared_ptr<Storage> state = storage.state.lock();
   if (state != nullptr) return state;
-  throw Error(ErrorKind::runtime, "compile", "a tensor that the function writes to is gone", "",
+  throw Error(ErrorKind::runtime, "compile", "a tensor that the function writes to was freed", "",
               "keep it as long as the compiled function");
 }
 

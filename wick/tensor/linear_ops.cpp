@@ -199,7 +199,7 @@ Weight::Weight(std::span<const Tensor> matrices, Device device, bool release) : 
 Tensor Weight::matrix(DType dtype) const {
   prepared();
   if (sources_.empty()) {
-    throw Error(ErrorKind::runtime, "weight", "its matrices weren't kept", {},
+    throw Error(ErrorKind::runtime, "weight", "the source matrices were released", {},
                 "load the model without releasing them");
   }
   std::vector<Tensor> parts;

@@ -61,7 +61,7 @@ Scalar whole_bound(const Tensor& x, Scalar bound, bool is_low) {
   const int64_t least = end_of(x.dtype(), false), most = end_of(x.dtype(), true);
   if (!bound.is_integer) {
     if (std::isnan(bound.f)) {
-      throw Error("clamp", "a bound is NaN", x.str(), "integers need numbers");
+      throw Error("clamp", "a bound is NaN", x.str(), "bounds of integers must not be NaN");
     }
     const double whole = is_low ? std::ceil(bound.f) : std::floor(bound.f);
     if (whole >= 0x1p63) return most;

@@ -244,7 +244,8 @@ std::vector<Tensor> gradients(const Tensor& y, std::span<const Tensor> inputs,
 Tensor Tensor::requires_grad(bool wanted) const {
   if (!wanted) return detach();
   if (!defined() || !is_float(dtype_)) {
-    throw Error(ErrorKind::type, "requires_grad", "not a float", str(), "gradients are of floats");
+    throw Error(ErrorKind::type, "requires_grad", "not a float", str(),
+                "only floats have gradients");
   }
   Tensor leaf = *this;
   leaf.node_ = std::make_shared<tape::Node>();
