@@ -1,8 +1,8 @@
 #pragma once
 
-// NumPy's name of an argument `dim`: every function with a `dim` takes `axis` in its place, as
-// PyTorch's do. That is a second signature of the function; argument_errors.cpp leaves it out of
-// errors unless the call names `axis`.
+// Every function with an argument `dim` also accepts NumPy's name `axis` for it, as in PyTorch.
+// This is a second signature of the function; argument_errors.cpp omits it from error messages
+// unless the call names `axis`.
 
 #include <string_view>
 
@@ -26,7 +26,7 @@ bool is_dim(const nb::arg_v_t<kFlags, kLocked>& argument) {
   return is_dim(static_cast<const nb::arg_t<kFlags, kLocked>&>(argument));
 }
 
-/// An annotation of a function with `axis` for `dim`.
+/// A copy of an annotation that names `axis` instead of `dim`.
 template <class Annotation>
 decltype(auto) with_axis(const Annotation& annotation) {
   if constexpr (nb::detail::arg_traits<Annotation>::is_arg) {
@@ -38,7 +38,8 @@ decltype(auto) with_axis(const Annotation& annotation) {
   }
 }
 
-/// owner.def(name, f, annotations...), and with `axis` for `dim`. `owner`: a module or a class.
+/// Defines a function with owner.def, and again with `axis` instead of `dim`. `owner`: a module or
+/// a class.
 template <class Owner, class F, class... Annotations>
 void define(Owner& owner, const char* name, const F& f, const Annotations&... annotations) {
   owner.def(name, f, annotations...);

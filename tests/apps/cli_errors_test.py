@@ -216,7 +216,7 @@ class Loading(Cli):
                                   tokenizer__ggml__pre=pre, tokenizer__ggml__tokens=["a"])
                 for args in self.models(path):
                     text = self.fails(
-                        *args, says=f"unsupported architecture: '{architecture}': this version runs llama (")
+                        *args, says=f"unsupported architecture: '{architecture}': this version supports llama (")
                     for known in ["qwen2 (", "qwen3 (", "phi3 (", "gemma (", "gemma2 (", "gemma3 ("]:
                         self.assertIn(known, text)
         path = self.write(general__architecture="mamba")  # and without a vocabulary

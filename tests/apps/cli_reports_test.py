@@ -38,7 +38,7 @@ class Help(Cli):
             self.assertIn(f" {command}", text)
         self.fails("frobnicate", "--help", says="unknown command")
         self.fails("gen", "-m", "x", says="unknown command")
-        self.fails("--frobnicate", says="no command: '--frobnicate': begin with one of generate ")
+        self.fails("--frobnicate", says="no command: '--frobnicate': start with one of generate ")
 
     def test_no_command_lists_the_commands(self):
         code, out, err = wick()
@@ -200,14 +200,14 @@ class Quantize(Cli):
         """The summary has a line for each pair of types; -v names the tensors."""
         _, out, err = self.quantize("q4_k")
         self.assertEqual(err, "")
-        self.assertRegex(out, r"(?m)^\d+ tensors are q5_0 in place of q4_k: their rows are no "
-                              r"multiple of 256 \(-v lists them\)$")
+        self.assertRegex(out, r"(?m)^\d+ tensors are q5_0 instead of q4_k: their rows are not "
+                              r"a multiple of 256 \(-v lists them\)$")
         self.assertNotIn("blk.0", out)
         self.assertLess(len(out.splitlines()), 8)
         _, verbose, _ = self.quantize("q4_k", "tiny-f32.gguf", "-v")
         self.assertIn("blk.0.attn_q.weight", verbose)
         named = len([line for line in verbose.splitlines() if " becomes " in line])
-        counted = sum(int(line.split()[0]) for line in out.splitlines() if "in place of" in line)
+        counted = sum(int(line.split()[0]) for line in out.splitlines() if "instead of" in line)
         self.assertEqual(named, counted)
 
     def test_quantised_twice(self):
@@ -217,8 +217,8 @@ class Quantize(Cli):
             _, _, err = self.quantize(kind, source)
             if warned:
                 was = source[5:-5]
-                self.assertRegex(err, rf"\Awick: warning: quantize: \d+ tensors were {was} already "
-                                      rf"and are {kind} now: [^\n]+\n\Z")
+                self.assertRegex(err, rf"\Awick: warning: quantize: \d+ tensors were converted "
+                                      rf"from {was} to {kind}, [^\n]+\n\Z")
             else:
                 self.assertEqual(err, "", (source, kind))
 

@@ -263,7 +263,7 @@ class Terminal(Cli):
                 break
         flat = seen.replace("\r\n", "")
         self.assertRegex(flat, r"wick: chat: prompt longer than the context: \d+ tokens, 40 positions: "
-                               r"/clear forgets what was said, --ctx asks for more")
+                               r"start a new conversation with /clear, or a longer context with --ctx")
         chat.say("/clear")
         self.assertNotIn("wick:", chat.say("the hat"))
         seen = chat.say("the hat and the can " * 10)

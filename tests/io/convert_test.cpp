@@ -257,9 +257,9 @@ TEST(Quantize, SuperblocksThatDontFit) {
   EXPECT_THAT(
       notes,
       ElementsAre(
-          "token_embd.weight f32[4,96] becomes q8_0: its rows of 96 are no multiple of 256",
-          "blk.0.attn_k.weight f32[2,288] becomes q5_0: its rows of 288 are no multiple of 256",
-          "blk.0.odd.weight f32[2,33] becomes f16: its rows of 33 are no multiple of 256"));
+          "token_embd.weight f32[4,96] becomes q8_0: its rows of 96 are not a multiple of 256",
+          "blk.0.attn_k.weight f32[2,288] becomes q5_0: its rows of 288 are not a multiple of 256",
+          "blk.0.odd.weight f32[2,33] becomes f16: its rows of 33 are not a multiple of 256"));
   EXPECT_THAT(types(DType::q6_k, &notes),
               ElementsAre(DType::q8_0, DType::q6_k, DType::q8_0, DType::f16));
   EXPECT_EQ(notes.size(), 3u);

@@ -178,7 +178,7 @@ TEST_F(BatchTest, WhatCannotBeIsRefused) {
     };
     EXPECT_EQ(refusal({}), "forward: no sequences");
     EXPECT_EQ(refusal({{0, some}, {1, none}}), "forward: no tokens");
-    EXPECT_EQ(refusal({{0, some}, {0, some}}), "forward: a sequence is there twice: 0");
+    EXPECT_EQ(refusal({{0, some}, {0, some}}), "forward: a sequence is given twice: 0");
     EXPECT_EQ(refusal({{0, some}, {2, some}}), "kv cache: no such sequence: 2: there are 2");
     EXPECT_EQ(refusal({{-1, some}}), "kv cache: no such sequence: -1: there are 2");
     EXPECT_THAT(refusal({{1, some}, {0, many}}), HasSubstr("context is full"));
@@ -188,12 +188,13 @@ TEST_F(BatchTest, WhatCannotBeIsRefused) {
 
     const int64_t twice[] = {1, 1}, unknown[] = {0, 5};
     EXPECT_EQ(error_of([&] { Decoder(*model, cache, twice); }),
-              "decode: a sequence is there twice");
+              "decode: a sequence is given twice");
     EXPECT_THAT(error_of([&] { Decoder(*model, cache, unknown); }), HasSubstr("no such sequence"));
     EXPECT_EQ(error_of([&] { Decoder(*model, cache, std::span<const int64_t>{}); }),
               "decode: no sequences");
     Decoder decoder(*model, cache);
-    EXPECT_THAT(error_of([&] { decoder.step(some); }), HasSubstr("as many tokens as sequences"));
+    EXPECT_THAT(error_of([&] { decoder.step(some); }),
+                HasSubstr("numbers of tokens and sequences differ"));
     EXPECT_THAT(error_of([&] { decoder.next(true); }), HasSubstr("no token was drawn"));
   }
 }

@@ -15,10 +15,10 @@ PLACES = [
     # are shorter.
     ("wick/op/ops.def",
      "WICK_OP(store_in_pages, ",
-     'WICK_REDUCE(sum_of_squares, Floats, tree, rule, "Sum of x * x; narrow floats accumulate in f32. Empty: 0.")\n'),
+     'WICK_REDUCE(sum_of_squares, Floats, tree, rule, "Sum of x * x; narrow floats accumulate in f32. The sum of no elements is 0.")\n'),
     ("wick/math/reducers.h",
-     "/// Π x.",
-     """/// Σ x².
+     "/// Product of the elements.",
+     """/// Sum of squares.
 struct SumOfSquares : Sum {
   template <class A>
   static WICK_FN A map(A x) {

@@ -75,7 +75,7 @@ TEST(Backward, Errors) {
   EXPECT_FAILS(backward(x * x), "backward: more than one element");
   EXPECT_FAILS(backward(x * x, numbers({2}, 1)), "backward: the gradient doesn't fit");
   EXPECT_FAILS(gradients(sum(x), std::vector<Tensor>{numbers({1}, 1)}),
-               "gradients: with respect to a tensor that needs none");
+               "gradients: an input needs no gradient");
   EXPECT_FAILS((x * x).grad(), "grad: not a leaf");
   EXPECT_FAILS(Tensor::zeros({2}, DType::i32).requires_grad(), "requires_grad: not a float");
   EXPECT_FALSE(argmax(x, 0).needs_grad());  // integer results have no gradient

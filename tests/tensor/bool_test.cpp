@@ -406,12 +406,12 @@ TEST(Bool, WhatItDoesNotDoSaysWhichCast) {
       {[&] { linear(f, Weight(x)); }, floats},
   };
   for (const auto& [call, hint] : calls) EXPECT_THAT(error_of(call), EndsWith(hint));
-  EXPECT_THAT(error_of([&] { gather(f, x, 0); }), HasSubstr("ids of this dtype"));
-  EXPECT_THAT(error_of([&] { index_select(f, x, 0); }), HasSubstr("ids of this dtype"));
+  EXPECT_THAT(error_of([&] { gather(f, x, 0); }), HasSubstr("unsupported id dtype"));
+  EXPECT_THAT(error_of([&] { index_select(f, x, 0); }), HasSubstr("unsupported id dtype"));
   EXPECT_THAT(error_of([&] { maximum(x, f); }), HasSubstr("dtypes differ"));
   EXPECT_THAT(error_of([&] { (void)x.requires_grad(); }), HasSubstr("not a float"));
   EXPECT_THAT(error_of([&] { Tensor::arange(0, 2, 1, DType::boolean); }),
-              HasSubstr("arange: not for this dtype"));
+              HasSubstr("arange: unsupported dtype"));
 }
 
 }  // namespace

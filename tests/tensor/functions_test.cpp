@@ -146,7 +146,7 @@ TEST(Functions, OfInfinitiesAndNaN) {
 TEST(Functions, TakeFloatsAlone) {
   for (const Function& f : functions()) {
     EXPECT_THAT(error_of([&] { f.of(Tensor::ones({2}, DType::i32)); }),
-                HasSubstr("not for this dtype"))
+                HasSubstr("unsupported dtype"))
         << f.name;
     EXPECT_THAT(error_of([&] { f.of(Tensor()); }), HasSubstr("undefined tensor")) << f.name;
   }
@@ -170,7 +170,7 @@ TEST(Functions, DeviationsAndNorms) {
   const Sorted m = median(of({5, 1, 4, 2, 9, 8, 7, 6}, {2, 4}), 1);
   EXPECT_THAT(numbers(m.values), ElementsAre(2, 7));
   EXPECT_THAT(m.indices.contiguous().to_vector<uint32_t>(), ElementsAre(3, 2));
-  EXPECT_THAT(error_of([&] { median(of({}, {0}), 0); }), HasSubstr("nothing to choose from"));
+  EXPECT_THAT(error_of([&] { median(of({}, {0}), 0); }), HasSubstr("no elements"));
   EXPECT_EQ(median(of({5, 1, 4, 2}, {2, 2})).item<double>(), 2);
   EXPECT_EQ(median(of({5, 1, 4, 2}, {2, 2}), 1, true).values.shape(), (Shape{2, 1}));
   EXPECT_TRUE(std::isnan(median(of({5, std::nan(""), 4}, {3})).item<double>()));
@@ -189,10 +189,10 @@ TEST(Functions, Products) {
   EXPECT_EQ(dot(v, v).item<double>(), 2);
   EXPECT_EQ(dot(v, v).rank(), 0);
   EXPECT_THAT(numbers(outer(of({1, 2}, {2}), v)), ElementsAre(1, 0, -1, 2, 0, -2));
-  EXPECT_THAT(error_of([&] { mm(a, v); }), HasSubstr("mm: another rank"));
-  EXPECT_THAT(error_of([&] { mv(v, v); }), HasSubstr("mv: another rank"));
-  EXPECT_THAT(error_of([&] { dot(a, v); }), HasSubstr("dot: another rank"));
-  EXPECT_THAT(error_of([&] { outer(v, a); }), HasSubstr("outer: another rank"));
+  EXPECT_THAT(error_of([&] { mm(a, v); }), HasSubstr("mm: wrong rank"));
+  EXPECT_THAT(error_of([&] { mv(v, v); }), HasSubstr("mv: wrong rank"));
+  EXPECT_THAT(error_of([&] { dot(a, v); }), HasSubstr("dot: wrong rank"));
+  EXPECT_THAT(error_of([&] { outer(v, a); }), HasSubstr("outer: wrong rank"));
   EXPECT_THAT(error_of([&] { bmm(stack, b.unsqueeze(0)); }), HasSubstr("bmm: batches differ"));
 }
 

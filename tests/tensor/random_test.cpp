@@ -61,10 +61,10 @@ TEST(Random, Refusals) {
   EXPECT_THAT(error_of([] { uniform({2}, -3e38, 3e38); }), HasSubstr("bounds out of range"));
   EXPECT_EQ(uniform({2}, -3e38, 3e38, DType::f64).elems(), 2);
   EXPECT_THAT(error_of([] { uniform({2}, 0, 1, DType::i32); }),
-              HasSubstr("uniform: not for this dtype: i32: takes bf16"));
+              HasSubstr("uniform: unsupported dtype: i32: takes bf16"));
   EXPECT_THAT(error_of([] { normal({2}, 0, -1); }), HasSubstr("normal: parameters out of range"));
   EXPECT_THAT(error_of([] { normal({2}, 1e39, 1); }), HasSubstr("normal: parameters out of range"));
-  EXPECT_THAT(error_of([] { normal({2}, 0, 1, DType::q8_0); }), HasSubstr("not for this dtype"));
+  EXPECT_THAT(error_of([] { normal({2}, 0, 1, DType::q8_0); }), HasSubstr("unsupported dtype"));
 }
 
 }  // namespace

@@ -98,7 +98,8 @@ class OpsDocs(unittest.TestCase):
         for path, old, new in (
                 ("docs/ops.md", "`tanh`", "`tan`"),
                 ("wick/op/ops.def", "Hyperbolic tangent", "The hyperbolic tangent"),
-                ("wick/tensor/ops.h", "exp(x - max) / sum along a dim", "exp(x) / sum along a dim"),
+                ("wick/tensor/ops.h", "exp(x - max) / sum(exp(x - max)) along a dim",
+                 "exp(x) / sum(exp(x)) along a dim"),
                 ("wick/backend/gpu/norm/norm.cpp", "gpu::softmax(gpu_, out, in, dim, log);", "OnHost host(*this);")):
             self.assertEqual(self.check(path, old, new),
                              (1, "ops_docs: docs/ops.md is stale: run tools/ops_docs.py\n"), path)
