@@ -63,7 +63,7 @@ TEST(GpuDriver, KnowsItsDevices) {
   EXPECT_TRUE(info.wave == 32 || info.wave == 64);
   EXPECT_GE(info.shared_bytes, 32 << 10);
   EXPECT_GT(info.bytes, size_t{1} << 20);
-  EXPECT_GT(info.processors, 0);
+  EXPECT_GT(info.multiprocessors, 0);
   EXPECT_FALSE(info.name.empty());
   EXPECT_NE(driver.version(), "");
   EXPECT_NE(driver.text(1), "");

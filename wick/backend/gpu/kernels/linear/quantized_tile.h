@@ -10,8 +10,8 @@
 
 namespace wick::gpu {
 
-WICK_DEVICE u32 wave_lane() { return item() % ByteUnit::kWave; }
-WICK_DEVICE u32 wave() { return item() / ByteUnit::kWave; }
+WICK_DEVICE u32 wave_lane() { return thread_index() % ByteUnit::kWave; }
+WICK_DEVICE u32 wave() { return thread_index() / ByteUnit::kWave; }
 
 /// Where 16 lanes side by side take a half or less of 16 bytes each of 16 rows or columns, their
 /// halves lie in shared memory the other way round in every second eight, clear of the others'
@@ -154,7 +154,7 @@ struct StagedColumns {
   static constexpr u32 kChunkBytes = 256 + 16;  // keeps columns clear of each other's banks
   static constexpr bool kExtra = !kSame<Q, Q8_0> && !kSame<Q, Q6_K>;
   /// Words from a block's scales to the next one's: on AMD four columns' of eight blocks are in all
-  /// banks, and neighbouring items take those.
+  /// banks, and neighbouring threads take those.
   static constexpr u32 kPitch = kColumns + (WICK_AMD ? 4 : 0);
   static constexpr u32 kBytes =
       kChunks * (kColumns * kChunkBytes + kChunkBlocks * kPitch * 4 * (kExtra ? 2 : 1));
@@ -173,7 +173,7 @@ struct StagedColumns {
   WICK_DEVICE void load(const Bytes16* q, const ActivationScale* from, u32 first, u32 count,
                         u32 all, u32 column, u32 columns) const {
     constexpr u32 kInColumn = kChunks * 16;
-    for (u32 i = item(); i < kColumns * kInColumn; i += items()) {
+    for (u32 i = thread_index(); i < kColumns * kInColumn; i += block_threads()) {
       const u32 c = i / kInColumn, at = i % kInColumn;
       if (at >= count * 16) continue;
       const u64 start = (u64{clamped(column + c, columns)} * all + first) * 16;
@@ -182,7 +182,7 @@ struct StagedColumns {
     }
     constexpr u32 kUnit = ByteUnit::kColumns, kBlocks = kChunks * kChunkBlocks;
     constexpr u32 kFour = WICK_AMD ? 4 : 1, kAtOnce = WICK_AMD ? kChunkBlocks : kBlocks;
-    for (u32 i = item(); i < kColumns * kBlocks; i += items()) {
+    for (u32 i = thread_index(); i < kColumns * kBlocks; i += block_threads()) {
       const u32 at = i / (kFour * kAtOnce) % (kBlocks / kAtOnce) * kAtOnce + i % kAtOnce;
       if (at >= count * kChunkBlocks) continue;
       const u32 place = i / (kFour * kBlocks) * kFour + i / kAtOnce % kFour;
@@ -269,23 +269,23 @@ WICK_DEVICE void add_block(float (&p)[ByteUnit::kResults], const ByteUnit::Rows&
 // The sum of what the blocks' factors multiply, exact below 2^24: in whichever kind of number that
 // is faster.
 #if WICK_AMD
-using Products = i32;
+using Gemms = i32;
 WICK_DEVICE u32 factor_of(const UnitScales<Q4_K>& scales, u32 j) { return scales.factor(j); }
-WICK_DEVICE i32 add_products(i32 sum, u32 factor, i32 dot) {
-  return sum + small_product(static_cast<i32>(factor), dot);
+WICK_DEVICE i32 add_all_multiplied(i32 sum, u32 factor, i32 dot) {
+  return sum + multiply_small(static_cast<i32>(factor), dot);
 }
 #else
-using Products = float;
+using Gemms = float;
 WICK_DEVICE u32 factor_of(const UnitScales<Q4_K>& scales, u32 j) {
   return f32_bits(bits_f32(scales.factor(j) | 0x4b000000u) - 8388608.0f);
 }
-WICK_DEVICE float add_products(float sum, u32 factor, i32 dot) {
+WICK_DEVICE float add_all_multiplied(float sum, u32 factor, i32 dot) {
   return fma(bits_f32(factor), ByteUnit::to_float(dot), sum);
 }
 #endif
 
 /// Adds factor · Σ u·q of a block; `factor` of each of the lane's rows, as factor_of says it.
-WICK_DEVICE void add_block(Products (&products)[ByteUnit::kResults], const ByteUnit::Rows& rows,
+WICK_DEVICE void add_block(Gemms (&gemms)[ByteUnit::kResults], const ByteUnit::Rows& rows,
                            const u32 (&factor)[ByteUnit::kResultRows],
                            const ByteUnit::Columns& columns) {
   i32 sums[ByteUnit::kResults];
@@ -294,8 +294,8 @@ WICK_DEVICE void add_block(Products (&products)[ByteUnit::kResults], const ByteU
   ByteUnit::multiply(sums, rows, columns);
 #pragma unroll
   for (u32 i = 0; i < ByteUnit::kResults; ++i) {
-    products[i] = add_products(products[i], factor[i / ByteUnit::kResultColumns], sums[i]);
-    forget(products[i]);  // as in the other add_block
+    gemms[i] = add_all_multiplied(gemms[i], factor[i / ByteUnit::kResultColumns], sums[i]);
+    forget(gemms[i]);  // as in the other add_block
   }
 }
 
@@ -316,8 +316,7 @@ WICK_DEVICE RowHalf row_half(const UnitScales<Q4_K>& scales, u32 first) {
 /// The half's part of p for the results of a lane. get(word, scale, j): the bits of d_x of each of
 /// its columns, or those of the sums of their blocks j as floats.
 template <class Get>
-WICK_DEVICE void add_half(float (&p)[ByteUnit::kResults],
-                          const Products (&products)[ByteUnit::kResults],
+WICK_DEVICE void add_half(float (&p)[ByteUnit::kResults], const Gemms (&gemms)[ByteUnit::kResults],
                           const RowHalf (&of_row)[ByteUnit::kResultRows], const Get& get) {
   constexpr u32 kEach = ByteUnit::kResultColumns;
   float minima[ByteUnit::kResults] = {};  // exact
@@ -336,7 +335,7 @@ WICK_DEVICE void add_half(float (&p)[ByteUnit::kResults],
 #pragma unroll
   for (u32 i = 0; i < ByteUnit::kResults; ++i) {
     const RowHalf& r = of_row[i / kEach];
-    p[i] = add_half(p[i], r.d, r.dmin, static_cast<float>(products[i]), minima[i],
+    p[i] = add_half(p[i], r.d, r.dmin, static_cast<float>(gemms[i]), minima[i],
                     bits_f32(scale[i % kEach]));
     forget(p[i]);
   }
@@ -345,14 +344,13 @@ WICK_DEVICE void add_half(float (&p)[ByteUnit::kResults],
 /// So, of a chunk that lies in shared memory from block `first` on, for number `tile` of the units'
 /// columns.
 template <u32 kColumns, u32 kChunks>
-WICK_DEVICE void add_half(float (&p)[ByteUnit::kResults],
-                          const Products (&products)[ByteUnit::kResults],
+WICK_DEVICE void add_half(float (&p)[ByteUnit::kResults], const Gemms (&gemms)[ByteUnit::kResults],
                           const RowHalf (&of_row)[ByteUnit::kResultRows],
                           const StagedColumns<Q4_K, kColumns, kChunks>& columns, u32 chunk,
                           u32 first, u32 tile) {
   const u32 at = (chunk * kChunkBlocks + first) * columns.kPitch + tile * ByteUnit::kColumns +
                  ByteUnit::result_place(wave_lane());
-  add_half(p, products, of_row,
+  add_half(p, gemms, of_row,
            [&](u32(&to)[ByteUnit::kResultColumns], bool scale, u32 j) WICK_INLINE {
              load_words<ByteUnit::kResultColumns, false>(
                  to, (scale ? columns.scales : columns.extras) + at + j * columns.kPitch);
