@@ -115,7 +115,7 @@ int run(Device device, bool small, bool host) {
   std::array<float, 4> value{1, 1, 1, 1};
   void* target = data;
   void* arguments[] = {&target, &strided, &value};
-  const unsigned groups[3] = {1, 1, 1};
+  const unsigned blocks[3] = {1, 1, 1};
   const Cost enter = part([&] { gpu.enter(); });
   const Cost memory = part([&] { gpu.pool.give(gpu.pool.take(4)); });
   const Cost launch_own = part([&] { launch(false); });
@@ -124,7 +124,7 @@ int run(Device device, bool small, bool host) {
       [&] { gpu.driver.api.launch(fill, 1, 1, 1, 32, 1, 1, 0, gpu.stream(), arguments, nullptr); });
   const gpu::LaunchWishes pdl{.pdl = true};
   const Cost driver_pdl =
-      part([&] { gpu.driver.launch_with(pdl, fill, groups, 32, 0, gpu.stream(), arguments); });
+      part([&] { gpu.driver.launch_with(pdl, fill, blocks, 32, 0, gpu.stream(), arguments); });
 
   fmt::print("{{\n  \"device\": \"{}\", \"ops\": {}, \"first_use_ms\": {:.1f}, \"right\": {},\n",
              device.str(), ops, start_us / 1000, right);

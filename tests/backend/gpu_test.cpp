@@ -113,7 +113,7 @@ TEST(Gpu, ErrorsNameTheKernelAndItsGrid) {
     FAIL() << "a group of 4096";
   } catch (const Error& error) {
     const std::string what = error.what();
-    EXPECT_NE(what.find("launching silu_f32 (1x1x1 groups of 4096) failed"), std::string::npos)
+    EXPECT_NE(what.find("launching silu_f32 (1x1x1 blocks of 4096) failed"), std::string::npos)
         << what;
     EXPECT_NE(what.find("hip:0"), std::string::npos) << what;
   }
