@@ -147,8 +147,8 @@ void copy_interleaved(Gpu& gpu, const CollapsedDims<2>& collapsed,
         grid.threads = kMapThreads;
         grid.pdl = true;
         gpu.launch("interleave",
-                   fmt::format("{}_{}", dims.interleaves ? "interleaves" : "split", bytes), grid,
-                   operands[0].at(start[0]), operands[1].at(start[1]), p);
+                   fmt::format("{}_{}", dims.interleaves ? "interleave" : "deinterleave", bytes),
+                   grid, operands[0].at(start[0]), operands[1].at(start[1]), p);
       });
 }
 
