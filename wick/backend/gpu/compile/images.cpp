@@ -57,10 +57,10 @@ Files unpack(const WickGpuArchive& archive) {
   std::string_view lines(all);
   size_t at = lines.find("\n\n") + 2;
   while (!lines.empty() && lines.front() != '\n') {
-    const size_t end = lines.find('\n'), collapsed = lines.rfind(' ', end);
+    const size_t end = lines.find('\n'), space = lines.rfind(' ', end);
     size_t size = 0;
-    std::from_chars(lines.data() + collapsed + 1, lines.data() + end, size);
-    files.emplace(lines.substr(0, collapsed), all.substr(at, size));
+    std::from_chars(lines.data() + space + 1, lines.data() + end, size);
+    files.emplace(lines.substr(0, space), all.substr(at, size));
     at += size;
     lines.remove_prefix(end + 1);
   }

@@ -59,7 +59,7 @@ class CudaCompiler final : public Compiler {
     // It has no host: functions without a word about it, lambdas too, are the device's.
     target.options = {"--gpu-architecture=" + target.architecture,
                       "--std=c++20",
-                      "--device-as-default-execution-collapsed",
+                      "--device-as-default-execution-space",
                       "--fmad=false",
                       "--ftz=false",
                       "--prec-div=true",

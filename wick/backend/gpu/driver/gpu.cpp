@@ -22,12 +22,12 @@ Driver& driver_of(Device device) {
 }
 
 /// What the thread records, if it does.
-struct DeviceGraph {
+struct CaptureState {
   const Gpu* gpu = nullptr;
   void* stream = nullptr;
   std::vector<uint32_t>* notes = nullptr;
 };
-thread_local DeviceGraph capture_state;
+thread_local CaptureState capture_state;
 
 }  // namespace
 
@@ -228,12 +228,12 @@ void* Gpu::stream() const { return capture_state.gpu == this ? capture_state.str
 void Gpu::refuse_to_capture_copies() const {
   if (!captures()) return;
   throw Error(ErrorKind::runtime, "record", "a copy to or from the host can't be recorded",
-              device.str(), "copy before capture_state, or afterwards");
+              device.str(), "copy before recording, or afterwards");
 }
 
 Gpu::Capture::Capture(Gpu& gpu) : gpu_(gpu), arena_(gpu.pool.make_arena()) {
   if (capture_state.gpu != nullptr) {
-    throw Error(ErrorKind::runtime, "record", "a capture_state is being made already");
+    throw Error(ErrorKind::runtime, "record", "a recording is being made already");
   }
   constexpr unsigned kNonBlocking = 1;
   constexpr int kRelaxed = 2;  // other threads go on as they like
@@ -264,7 +264,7 @@ Gpu::Capture::~Capture() {
 void* Gpu::Capture::finish() {
   void *graph = nullptr, *exec = nullptr;
   open_ = false;
-  gpu_.check(gpu_.driver.api.capture_end(stream_, &graph), "ending a capture_state");
+  gpu_.check(gpu_.driver.api.capture_end(stream_, &graph), "ending a recording");
   const int code =
       gpu_.with_room([&] { return gpu_.driver.api.graph_instantiate(&exec, graph, 0); });
   gpu_.driver.api.graph_destroy(graph);

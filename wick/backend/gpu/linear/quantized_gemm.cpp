@@ -56,8 +56,8 @@ constexpr uint32_t kSharedBytes = 48 << 10;
 
 /// One column. False where the activations don't fit into shared memory.
 bool gemv(const Gemm& p) {
-  const auto shared_bytes = [&](uint32_t thread_blocks) {
-    return p.chunks * 320 + thread_blocks * (p.chunks * 64 + 64);
+  const auto shared_bytes = [&](uint32_t row_groups) {
+    return p.chunks * 320 + row_groups * (p.chunks * 64 + 64);
   };
   // Short rows leave thread blocks with too little to do. AMD's caches are to serve few
   // activations.

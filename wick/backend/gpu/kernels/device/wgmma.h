@@ -114,7 +114,7 @@ WICK_DEVICE void settle(float (&d)[kCount]) {
 
 /// d = a·bᵀ, or d += a·bᵀ where `add` isn't 0: 128 rows of b. kTurn: 1 where an operand is turned.
 template <class T, u32 kTurnA, u32 kTurnB>
-WICK_DEVICE void wide_multiply(float (&d)[64], u64 a, u64 b, u32 add) {
+WICK_DEVICE void wgmma_multiply(float (&d)[64], u64 a, u64 b, u32 add) {
   if constexpr (kSame<T, bf16>) {
     asm volatile(
         "{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n"
@@ -143,7 +143,7 @@ WICK_DEVICE void wide_multiply(float (&d)[64], u64 a, u64 b, u32 add) {
 }
 /// 256 rows of b.
 template <class T, u32 kTurnA, u32 kTurnB>
-WICK_DEVICE void wide_multiply(float (&d)[128], u64 a, u64 b, u32 add) {
+WICK_DEVICE void wgmma_multiply(float (&d)[128], u64 a, u64 b, u32 add) {
   if constexpr (kSame<T, bf16>) {
     asm volatile(
         "{\n.reg .pred p;\nsetp.ne.b32 p, %130, 0;\n"

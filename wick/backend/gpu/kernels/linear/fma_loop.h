@@ -52,15 +52,15 @@ class RingRows {
   }
 
  private:
-  template <u32 kWgmma>
+  template <u32 kWide>
   WICK_DEVICE void copy(float* to, u32 left) const {
-    constexpr u32 kEach = kRows * kDepth / kWgmma / kThreads;
+    constexpr u32 kEach = kRows * kDepth / kWide / kThreads;
     static_assert(kEach > 0);
     const float* at = at_;
     if (left >= kDepth && rows_ >= kRows) {
 #pragma unroll
       for (u32 s = 0; s < kEach; ++s) {
-        start_copy_of<4 * kWgmma>(to, at, 4 * kWgmma);
+        start_copy_of<4 * kWide>(to, at, 4 * kWide);
         at += step_;
         to += to_step_;
       }
@@ -70,7 +70,7 @@ class RingRows {
 #pragma unroll
     for (u32 s = 0; s < kEach; ++s) {
       const u32 there = row < rows_ && k < left ? rows_ - row : 0;
-      start_copy_of<4 * kWgmma>(to, at, 4 * (there < kWgmma ? there : kWgmma));
+      start_copy_of<4 * kWide>(to, at, 4 * (there < kWide ? there : kWide));
       at += step_;
       to += to_step_;
       row += row_step_;

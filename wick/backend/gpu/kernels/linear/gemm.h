@@ -43,11 +43,11 @@ struct MatrixRows {
 struct TilePlace {
   u32 row, column, matrix;
 
-  WICK_FN TilePlace(u32 group, u32 rows, u32 columns) {
+  WICK_FN TilePlace(u32 block, u32 rows, u32 columns) {
     constexpr u32 kBand = 8;
     const u32 tiles = rows * columns;
-    matrix = group / tiles;
-    const u32 at = group - matrix * tiles;
+    matrix = block / tiles;
+    const u32 at = block - matrix * tiles;
     const u32 band = at / (kBand * columns), first = band * kBand;
     const u32 high = rows - first < kBand ? rows - first : kBand;
     const u32 in_band = at - first * columns;

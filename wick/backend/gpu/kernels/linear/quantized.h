@@ -175,8 +175,8 @@ WICK_DEVICE i32 block_dot(const UnitRow<Q>& u, u32 j, const Bytes16& low, const 
 }
 
 /// q4_k: p = fma(d_x, fma(−dmin, M, d·I), p), I and M exact.
-WICK_DEVICE float add_half(float p, float d, float dmin, float gemms, float minima, float d_x) {
-  return fma(d_x, fma(-dmin, minima, d * gemms), p);
+WICK_DEVICE float add_half(float p, float d, float dmin, float products, float minima, float d_x) {
+  return fma(d_x, fma(-dmin, minima, d * products), p);
 }
 
 /// The residual of one result; 0 where there is none.

@@ -269,23 +269,23 @@ WICK_DEVICE void add_block(float (&p)[ByteUnit::kResults], const ByteUnit::Rows&
 // The sum of what the blocks' factors multiply, exact below 2^24: in whichever kind of number that
 // is faster.
 #if WICK_AMD
-using Gemms = i32;
+using Products = i32;
 WICK_DEVICE u32 factor_of(const UnitScales<Q4_K>& scales, u32 j) { return scales.factor(j); }
-WICK_DEVICE i32 add_all_multiplied(i32 sum, u32 factor, i32 dot) {
+WICK_DEVICE i32 add_products(i32 sum, u32 factor, i32 dot) {
   return sum + multiply_small(static_cast<i32>(factor), dot);
 }
 #else
-using Gemms = float;
+using Products = float;
 WICK_DEVICE u32 factor_of(const UnitScales<Q4_K>& scales, u32 j) {
   return f32_bits(bits_f32(scales.factor(j) | 0x4b000000u) - 8388608.0f);
 }
-WICK_DEVICE float add_all_multiplied(float sum, u32 factor, i32 dot) {
+WICK_DEVICE float add_products(float sum, u32 factor, i32 dot) {
   return fma(bits_f32(factor), ByteUnit::to_float(dot), sum);
 }
 #endif
 
 /// Adds factor · Σ u·q of a block; `factor` of each of the lane's rows, as factor_of says it.
-WICK_DEVICE void add_block(Gemms (&gemms)[ByteUnit::kResults], const ByteUnit::Rows& rows,
+WICK_DEVICE void add_block(Products (&products)[ByteUnit::kResults], const ByteUnit::Rows& rows,
                            const u32 (&factor)[ByteUnit::kResultRows],
                            const ByteUnit::Columns& columns) {
   i32 sums[ByteUnit::kResults];
@@ -294,8 +294,8 @@ WICK_DEVICE void add_block(Gemms (&gemms)[ByteUnit::kResults], const ByteUnit::R
   ByteUnit::multiply(sums, rows, columns);
 #pragma unroll
   for (u32 i = 0; i < ByteUnit::kResults; ++i) {
-    gemms[i] = add_all_multiplied(gemms[i], factor[i / ByteUnit::kResultColumns], sums[i]);
-    forget(gemms[i]);  // as in the other add_block
+    products[i] = add_products(products[i], factor[i / ByteUnit::kResultColumns], sums[i]);
+    forget(products[i]);  // as in the other add_block
   }
 }
 
@@ -316,7 +316,8 @@ WICK_DEVICE RowHalf row_half(const UnitScales<Q4_K>& scales, u32 first) {
 /// The half's part of p for the results of a lane. get(word, scale, j): the bits of d_x of each of
 /// its columns, or those of the sums of their blocks j as floats.
 template <class Get>
-WICK_DEVICE void add_half(float (&p)[ByteUnit::kResults], const Gemms (&gemms)[ByteUnit::kResults],
+WICK_DEVICE void add_half(float (&p)[ByteUnit::kResults],
+                          const Products (&products)[ByteUnit::kResults],
                           const RowHalf (&of_row)[ByteUnit::kResultRows], const Get& get) {
   constexpr u32 kEach = ByteUnit::kResultColumns;
   float minima[ByteUnit::kResults] = {};  // exact
@@ -335,7 +336,7 @@ WICK_DEVICE void add_half(float (&p)[ByteUnit::kResults], const Gemms (&gemms)[B
 #pragma unroll
   for (u32 i = 0; i < ByteUnit::kResults; ++i) {
     const RowHalf& r = of_row[i / kEach];
-    p[i] = add_half(p[i], r.d, r.dmin, static_cast<float>(gemms[i]), minima[i],
+    p[i] = add_half(p[i], r.d, r.dmin, static_cast<float>(products[i]), minima[i],
                     bits_f32(scale[i % kEach]));
     forget(p[i]);
   }
@@ -344,13 +345,14 @@ WICK_DEVICE void add_half(float (&p)[ByteUnit::kResults], const Gemms (&gemms)[B
 /// So, of a chunk that lies in shared memory from block `first` on, for number `tile` of the units'
 /// columns.
 template <u32 kColumns, u32 kChunks>
-WICK_DEVICE void add_half(float (&p)[ByteUnit::kResults], const Gemms (&gemms)[ByteUnit::kResults],
+WICK_DEVICE void add_half(float (&p)[ByteUnit::kResults],
+                          const Products (&products)[ByteUnit::kResults],
                           const RowHalf (&of_row)[ByteUnit::kResultRows],
                           const StagedColumns<Q4_K, kColumns, kChunks>& columns, u32 chunk,
                           u32 first, u32 tile) {
   const u32 at = (chunk * kChunkBlocks + first) * columns.kPitch + tile * ByteUnit::kColumns +
                  ByteUnit::result_place(wave_lane());
-  add_half(p, gemms, of_row,
+  add_half(p, products, of_row,
            [&](u32(&to)[ByteUnit::kResultColumns], bool scale, u32 j) WICK_INLINE {
              load_words<ByteUnit::kResultColumns, false>(
                  to, (scale ? columns.scales : columns.extras) + at + j * columns.kPitch);
