@@ -39,7 +39,7 @@ std::unique_ptr<PreparedWeight> prepare_decoded(GpuBackend& backend,
     backend.copy({to, DType::u8, Layout::contiguous(shape)}, {part.data, DType::u8, in_bytes});
     to += shape.elems();
   }
-  // a prepared weight is complete before any kernel that uses it starts.
+  // A prepared weight is complete before any kernel that uses it starts.
   backend.gpu().synchronize();
   return weight;
 }

@@ -28,7 +28,7 @@ WICK_DEVICE ActivationScale store_in_block(const Blocks& to, u64 row, u32 c,
   if constexpr (kWgmma == 4) {
     static_assert(kWarp * kWgmma == kSharedBlocks * kBlock);
     u32 shared = to.shared;
-    // otherwise the compiler duplicates the code around it
+    // Otherwise the compiler duplicates the code around it.
     if constexpr (!WICK_AMD) forget(shared);
     if (shared != 1) {
       most = larger(most, shuffle_xor<8>(most));

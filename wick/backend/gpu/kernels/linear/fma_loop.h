@@ -119,7 +119,7 @@ class FmaLoop {
     Held held[2];
     const u32 at_a = first_row(), at_b = StageA::kElems + first_column();
     held[0].load(shared + at_a, shared + at_b);
-    // now: the stage that is multiplied; behind: the stage that is filled next
+    // now: the stage that is multiplied. behind: the stage that is filled next.
     u32 now = 0, behind = kStages - 1;
     for (u32 first = 0; first < k; first += kDepth) {
       const float* const slab = shared + now * kSlab;

@@ -57,7 +57,7 @@ struct BlockWords {
   using Unit = ByteUnit;
   static constexpr u32 kSlots = ByteUnit::kSlots, kWords = ByteUnit::kWords;
   static constexpr bool kWhole = kSame<Q, Q8_0>, kSix = kSame<Q, Q6_K>;
-  // q6_k: a word of high bits serves two words of nibbles
+  // q6_k: a word of high bits serves two words of nibbles.
   static constexpr u32 kHighWords = kWords == 4 ? 2 : 1;
   u32 w[kSlots][kWhole ? 2 * kWords : kWords];
   u32 high[kSlots][kSix ? kHighWords : 1];

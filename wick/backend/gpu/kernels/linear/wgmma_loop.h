@@ -99,7 +99,7 @@ class WgmmaLoop {
                                           b + step * kNextK<kTurnB>, at + step);
       }
       commit_multiply();
-      // the multiplication committed before is complete, and its stage has been read
+      // The multiplication committed before is complete, and its stage has been read.
       if (at != 0) {
         wait_multiply<1>();
         release(ring.empty[last]);

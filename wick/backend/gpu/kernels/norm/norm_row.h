@@ -77,7 +77,7 @@ WICK_DEVICE void rms_norm_row(const float* row, const float* weight, u32 k, u32 
   float x[kSteps][kFour] = {}, w[kHeld ? kSteps : 1][kFour] = {};
   // A division by a power of two equals multiplication by its exact inverse.
   const float inverse = 1.0f / static_cast<float>(k);
-  // eight threads share a cache line
+  // Eight threads share a cache line.
   if (kHeld && weight_spread.wide != 0 && thread_index() % 8 == 0) {
 #pragma unroll
     for (u32 s = 0; s < kSteps; ++s) {
