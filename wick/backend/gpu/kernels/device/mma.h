@@ -12,10 +12,10 @@
 //   kDepth            k of one multiplication
 //   kPieces           pieces of each operand that a lane supplies
 //   kSums             sums that a lane holds
-//   row(lane, piece), chunk(lane, piece)   a piece's row, and its index among the row's eights of k
-//   multiply<T>(sums, a, b)                sums += a·bᵀ in f32
-//   fours(sums, visit)                     calls visit(row, column, four neighbouring sums of a
-//   row)
+//   row(lane, piece)           row of a piece
+//   chunk(lane, piece)         index of a piece in its row: k / 8
+//   multiply<T>(sums, a, b)    sums += a·bᵀ in f32
+//   fours(sums, visit)         calls visit(row, column, sums) with four neighbouring columns
 
 #include "wick/backend/gpu/kernels/device/device.h"
 

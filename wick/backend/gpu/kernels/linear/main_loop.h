@@ -7,7 +7,7 @@
 //   kLoopThreads      threads of the thread block
 //   kSharedWords      words of shared memory, aligned to 16 bytes
 //   run(a, b, k, shared)   multiplies rows of a and b along k; all threads call it
-//   each(visit)       calls visit(row, column, sums) with four neighbouring columns of the thread's
+//   each(visit)       calls visit(row, column, sums) for this thread's sums, four columns at a time
 // Kernels select a loop by type, and differ in what they do with the sums.
 //
 // This file has the operands, and PlainLoop, which serves every dtype and architecture.

@@ -145,7 +145,7 @@ struct ShiftedRow {
 
  private:
   WICK_DEVICE bool is_whole(u32 s) const { return s > 0 ? s < kSteps : head == 0; }
-  /// Number of the last elements that lie before the row, when they are also the first.
+  /// Elements of the tail that lie before the row; there are some if the tail is the first vector.
   WICK_DEVICE u32 tail_head() const { return left < kAccumulators ? head : 0; }
 };
 
