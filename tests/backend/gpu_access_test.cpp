@@ -1,6 +1,6 @@
-// Access: what host code assumes of layouts before it chooses a kernel that moves vectors, counts
-// in u32 or passes a pitch. Each answer is checked against all element addresses of a layout. No
-// device is needed, so kernels of both vendors are covered.
+// What host code believes of layouts before it chooses a kernel that moves vectors, counts in u32
+// or hands a pitch on: each answer against all places that the layout has. No device is needed, so
+// kernels of every vendor are asked about.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ struct Dim {
   int64_t size, stride;
 };
 
-/// Byte offsets of every element of some dims from the first element; the last dim varies fastest.
+/// Bytes from the first element to every element of some dims, the last one fastest.
 std::vector<int64_t> places(const std::vector<Dim>& dims, int64_t bytes) {
   std::vector<int64_t> all = {0};
   for (const Dim& d : dims) {
@@ -32,8 +32,7 @@ std::vector<int64_t> places(const std::vector<Dim>& dims, int64_t bytes) {
   return all;
 }
 
-/// A dim with a stride that views make; a dim of size 1 gets a stride that would be wrong for any
-/// other size.
+/// Of size 1 a stride that would be wrong anywhere; else one of those that views make.
 Dim some_dim(std::mt19937& random, int64_t most) {
   const int64_t sizes[] = {1, 1, 2, 3, 4, 8, 9, 16};
   Dim d{std::min(sizes[random() % 8], most), 0};
@@ -43,8 +42,8 @@ Dim some_dim(std::mt19937& random, int64_t most) {
   return d;
 }
 
-/// Whether vectors of n can be read along a run: neighbours ascend in memory, and each vector is
-/// aligned to the unit of a memory access.
+/// Whether vectors of n can be read along a run: neighbours ascend, and each lies aligned to what a
+/// kernel asks memory for at once.
 bool are_vectors(uintptr_t first, const std::vector<Dim>& outer, const Dim& run, int64_t bytes,
                  int64_t n) {
   const auto unit = static_cast<uintptr_t>(std::min(n * bytes, int64_t{16}));
@@ -127,11 +126,11 @@ TEST(Access, RowsOfAPitchDontOverlap) {
   EXPECT_EQ(pitch_of_rows(1, 1, -100, -100), 1);
 }
 
-// ---- Gemms ----
+// ---- Products ----
 
 constexpr uintptr_t kA = 0x100000, kB = 0x200000, kOut = 0x300000, kResidual = 0x400000;
 
-/// A job with random strides of every kind.
+/// A job with strides of any kind; what each dim of each operand is.
 GemmJob some_job(std::mt19937& random) {
   const DType dtypes[] = {DType::f32, DType::f16, DType::bf16};
   const uint32_t sizes[] = {1, 2, 3, 4, 8, 9, 16, 24};
@@ -210,7 +209,7 @@ TEST(ProductAccess, KernelsGetOnlyVectorsThatThereAre) {
                          are_vectors(first, with(batch, rows), k, bytes, vector);
       ASSERT_EQ(has_vector_rows(job), packs);
       vectors += packs;
-      // gemv_stream.gpu counts upwards from b's first vector.
+      // What gemv_stream.gpu counts: from b's first vector upwards.
       bool up = true;
       for (const int64_t at : places(with(with(batch, rows), k), bytes)) up = up && at >= 0;
       ASSERT_EQ(has_near_rows(job), up);
@@ -239,7 +238,7 @@ TEST(ProductAccess, BoxesAndLibrariesGetRowsOfAPitch) {
     const Gemm& p = job.shape;
     SCOPED_TRACE(fmt::format("{}: {}x{}x{} a {} {} b {} {}", i, p.m, p.k, p.n, p.a_row, p.a_k,
                              p.b_row, p.b_k));
-    /// Compares element (r, c) of an operand with that of a matrix at `data` with rows `ld` apart.
+    /// Element (r, c) of a matrix that is said to lie at `data` in rows `ld` apart.
     const auto same = [&](const void* data, bool transposed, int64_t ld, int64_t matrix_stride,
                           size_t operand, const void* base, DType dtype, const Dim& rows,
                           const Dim& cols) {
@@ -263,7 +262,7 @@ TEST(ProductAccess, BoxesAndLibrariesGetRowsOfAPitch) {
         const auto lines = lines_of(job, operand);
         if (!lines) continue;
         ++(lines->turned ? turned_met : lines_met);
-        // The requirements of tensor copies (TMA).
+        // What copies of boxes want of a matrix.
         ASSERT_EQ(reinterpret_cast<uintptr_t>(lines->data) % 16, 0u);
         ASSERT_EQ(lines->line_stride % 8, 0);
         ASSERT_EQ(lines->matrix_stride % 8, 0);
@@ -297,7 +296,7 @@ TEST(ProductAccess, BoxesAndLibrariesGetRowsOfAPitch) {
   EXPECT_GT(calls, 300);
 }
 
-/// Ordinary operands must keep their fast kernels.
+/// Operands that lie plainly have to keep what is fast.
 TEST(ProductAccess, PlainOperandsKeepTheirKernels) {
   GemmJob job;
   job.a = reinterpret_cast<void*>(kA), job.b = reinterpret_cast<void*>(kB);

@@ -1,5 +1,6 @@
-// Compilation of kernels at run time: on the emulated AMD GPU through its hipRTC, and through
-// NVRTC, which needs no GPU. CMakeLists.txt runs the cases with the environment that they need.
+// Compiling kernels at run time: on the software AMD GPU through its hiprtc, and through NVIDIA's
+// own compiler, which needs no GPU. CMakeLists.txt runs the cases with the environment that they
+// need.
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -46,15 +47,16 @@ std::vector<std::string> kernel_files() {
   return names;
 }
 
-/// Whether a file has code for clusters or matrix units of a single NVIDIA generation.
+/// Whether a file has code for matrix units or copies of one NVIDIA generation alone.
 bool has_clusters(const std::string& path) {
   const Files headers = included(kernel_sources().at(path), kernel_sources());
   return headers.contains(std::string(kKernels) + "device/cluster.h") ||
          headers.contains(std::string(kKernels) + "device/wgmma.h");
 }
 
-/// The files to compile: all of them for sm_80. If the binary has images for sm_90a, nvcc has
-/// compiled all files for it already; then only files with code for sm_90a alone remain.
+/// The files to put through the run-time compiler: all of them for sm_80. nvcc, the same compiler,
+/// has been through all for sm_90a where the binary has its images: there, those remain that have
+/// code of its own.
 std::vector<std::string> files_to_compile(const CompilerTarget& target) {
   std::vector<std::string> files = kernel_files();
   const std::vector<std::string> built = image_architectures();
@@ -100,7 +102,7 @@ TEST(GpuCompile, KernelsOfEveryFileForNvidia) {
   if (compiler == nullptr) GTEST_SKIP() << "no NVRTC: " << Compiler::missing(DeviceKind::cuda);
   const std::vector<std::string> files = files_to_compile(compiler->target(device));
   ASSERT_FALSE(files.empty());
-  // Compiling all files takes minutes, so unchanged ones come from the cache.
+  // From the cache where nothing has changed: all of them take minutes.
   std::vector<std::string> results(files.size());
   std::atomic<size_t> next = 0;
   const auto compile_some = [&] {
@@ -168,7 +170,7 @@ TEST(GpuCompile, WithoutImagesAndCompilerTheErrorListsWhatWasTried) {
   EXPECT_THAT(what, HasSubstr("/none/libhiprtc.so"));
 }
 
-/// Tests on the emulated GPU, without the binary's images and with a separate cache.
+/// On the software GPU, without the binary's images and with a cache of its own.
 class GpuCompiles : public testing::Test {
  protected:
   void SetUp() override {
@@ -190,7 +192,7 @@ class GpuCompiles : public testing::Test {
     }
     return all;
   }
-  /// A kernel of a file that compiles quickly.
+  /// A kernel of a file that is compiled quickly.
   static void* find(Gpu& gpu) { return gpu.function("iota", "iota_f32"); }
   static float silu(Gpu& gpu, float x) {
     gpu.enter();
@@ -231,7 +233,7 @@ TEST_F(GpuCompiles, AFileAtItsFirstUseAndOnceAMachine) {
     EXPECT_EQ(gpu.code().compiled(), 0);
     EXPECT_EQ(gpu.code().cached(), 1);
   }
-  // A damaged entry is compiled again and replaced.
+  // A damaged entry is compiled again, and replaced.
   ASSERT_EQ(entries().size(), 1u);
   fs::resize_file(entries()[0], fs::file_size(entries()[0]) - 1);
   for (const int compiled : {1, 0}) {
@@ -274,7 +276,7 @@ pid_t start(const char* filter) {
   std::string keep = "WICK_TEST_KEEP_CACHE=1";
   environment.push_back(keep.data());
   environment.push_back(nullptr);
-  // Its report would be mistaken for this process's.
+  // Its report would look like this one's.
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);

@@ -1,4 +1,4 @@
-// Collapsed dims: kernels visit each element once, at its offset in every operand.
+// How layouts become what kernels walk: each element is met once, at its place in every operand.
 
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ Places places_of(const Layout& out, const Layout& in) {
   return all;
 }
 
-/// Adds what kernels visit: `unit` neighbours at each index.
+/// Adds what a space walks, `unit` neighbours at each place.
 void walk(const CollapsedDims<2>& collapsed, Places& all, int64_t unit = 1) {
   collapsed.for_each_piece(
       [&](const StridedIndex<2>& strided, const std::array<int64_t, 2>& start) {
@@ -41,7 +41,7 @@ void walk(const CollapsedDims<2>& collapsed, Places& all, int64_t unit = 1) {
       });
 }
 
-/// Layouts of one shape, with dims in any order, some reversed, some with gaps.
+/// Layouts of one shape, dims in any order, some turned round, some apart.
 std::pair<Layout, Layout> random_layouts(std::mt19937& random) {
   const int rank = 1 + static_cast<int>(random() % 4);
   std::vector<int64_t> sizes(static_cast<size_t>(rank));
@@ -131,7 +131,7 @@ TEST(MapDims, PacksCoverWhatUnitsAndPacksSay) {
       ++packed_dims;
       Places got;
       walk(packed.collapsed, got, elems);
-      // The rest lies behind the last vector.
+      // The rest lies behind.
       for (int64_t j = 0; j < packed.rest; ++j) {
         const int64_t behind = packed.collapsed.elems * elems + j;
         got.emplace(collapsed.start[0] + behind, collapsed.start[1] + behind);

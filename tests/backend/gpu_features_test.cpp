@@ -1,4 +1,4 @@
-// The feature word of images, for architectures of this build and for others.
+// What chips can do: the word in an image, for architectures of this build and for others.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ struct Chip {
   uint32_t features;
 };
 
-/// From the vendors' instruction set architectures, independent of what kernels test.
+/// From the vendors' instruction set architectures, whatever kernels ask.
 constexpr Chip kAmd[] = {
     {"gfx900", 0},
     {"gfx906", 0},
@@ -65,7 +65,7 @@ class FeatureFile {
   FeatureFile()
       : path_(fs::temp_directory_path() / ("wick_features_" + std::to_string(getpid()))) {}
   ~FeatureFile() { fs::remove(path_); }
-  /// Compiles features.gpu; returns nothing if the compiler doesn't know the architecture.
+  /// Compiles features.gpu; empty: the compiler doesn't know the architecture.
   std::string made_by(const std::string& command) {
     const std::string all =
         command + " " WICK_TEST_FEATURES " -o " + path_.string() + " 2>/dev/null";
@@ -108,7 +108,7 @@ TEST(GpuFeatures, OfNvidiasChips) {
   EXPECT_EQ(features_of(file.made_by(command + "-ptx -arch=compute_80")), kAmpere);
 }
 
-/// A chip that no list knows gets the features that its image states.
+/// A chip that no list knows has what its image says.
 TEST(GpuFeatures, OfAPlantedImage) {
   const auto planted = [](uint32_t word, uint32_t check) {
     const uint32_t words[] = {kFeatureMark[0], kFeatureMark[1], word, check};
@@ -119,7 +119,7 @@ TEST(GpuFeatures, OfAPlantedImage) {
   EXPECT_EQ(features_of(planted(0, ~0u)), 0u);
   EXPECT_EQ(features_of(planted(kByteUnit | 0x40000000u, ~(kByteUnit | 0x40000000u))),
             kByteUnit | 0x40000000u);
-  // The mark alone may occur anywhere.
+  // The mark alone may be anywhere.
   EXPECT_EQ(features_of(planted(1, 2) + planted(kParts, ~uint32_t{kParts})), kParts);
   for (const std::string& damaged : {std::string(), planted(1, 1), planted(1, ~1u).substr(0, 15),
                                      std::string("wick_features[16] = {119, 105")}) {

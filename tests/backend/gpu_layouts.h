@@ -1,9 +1,9 @@
 #pragma once
 
-// Operands in all layouts that views make: reversed, stepped, transposed, repeated, overlapping,
-// starting at any element, and with meaningless strides in size-1 dims. Each operand has an
-// allocation of exactly its size, in which the emulated GPU's memory check finds reads out of
-// bounds. Values between its elements would spoil a result.
+// Operands laid out in all ways that views make: reversed, stepped, transposed, repeated,
+// overlapping, from any element on, with strides of dims of size 1 that mean nothing. They have
+// memory of their own, of just their size, so that the software GPU's memory check sees what is
+// read beside them, and numbers between their elements that would spoil a result.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ namespace wick::gpu {
 
 using Rng = std::mt19937;
 
-/// Device memory of exactly `bytes` bytes.
+/// Memory of a device, of so many bytes and no more.
 class Memory {
  public:
   Memory(GpuBackend& gpu, size_t bytes) : gpu_(gpu.gpu()) {
@@ -48,7 +48,7 @@ class Memory {
 
 // ---- Layouts ----
 
-/// How the dims of an operand are laid out, with a name.
+/// What happens to the dims of an operand, in words and numbers.
 struct Way {
   std::string name;
   std::vector<int64_t> strides;
@@ -57,7 +57,7 @@ struct Way {
 
 inline int64_t up_to(int64_t x, int64_t of) { return (x + of - 1) / of * of; }
 
-/// The layouts of a matrix. Those of outputs don't repeat elements and don't overlap.
+/// The ways of a matrix. Outputs' don't repeat and don't overlap.
 inline std::vector<Way> ways_of_matrix(int64_t rows, int64_t cols, bool is_output) {
   const int64_t even = up_to(cols, 8) + 8, tall = up_to(rows, 8);
   std::vector<Way> ways = {
@@ -106,7 +106,7 @@ inline void spoil(const Shape& shape, std::vector<int64_t>& strides, Rng& random
   }
 }
 
-/// The layout whose lowest element is `start` elements behind the storage's first.
+/// The layout whose lowest element is `start` behind the storage's first.
 inline Layout layout_of(const Shape& shape, const Way& way) {
   Layout::Strides strides{};
   int64_t offset = way.start;
@@ -118,7 +118,7 @@ inline Layout layout_of(const Shape& shape, const Way& way) {
   return Layout(shape, strides, offset);
 }
 
-/// A random layout. Elements of outputs don't overlap.
+/// Any way at all. Outputs' elements are apart.
 inline Way some_way(const Shape& shape, bool is_output, Rng& random) {
   const int rank = shape.rank();
   std::vector<int> order(static_cast<size_t>(rank));
@@ -135,7 +135,7 @@ inline Way some_way(const Shape& shape, bool is_output, Rng& random) {
     if (random() % 8 == 0) step += 1;
     if (random() % 12 == 0) step *= 2;
     if (!is_output && random() % 8 == 0) stride = 0;
-    // The stride of another dim: windows of a row.
+    // Along another dim's elements: windows of a row.
     if (!is_output && random() % 8 == 0) stride = way.strides[static_cast<size_t>(order[0])];
     if (random() % 4 == 0) stride = -stride;
   }
@@ -145,7 +145,7 @@ inline Way some_way(const Shape& shape, bool is_output, Rng& random) {
   return way;
 }
 
-/// For matrices, half of the time one of the layouts of ways_of_matrix.
+/// Of a matrix one of the ways above, as often as any.
 inline Way some_way_of_rows(const Shape& shape, bool is_output, Rng& random) {
   if (shape.rank() != 2 || random() % 2 == 0) return some_way(shape, is_output, random);
   const std::vector<Way> ways = ways_of_matrix(shape[0], shape[1], is_output);
@@ -186,12 +186,12 @@ class Placed {
   uint64_t dense_bits(int64_t i) const { return test::read_bits(dtype_, dense_.data(), i); }
   double value(int64_t i) const { return test::decode(dtype_, dense_bits(i)); }
 
-  /// Sets elements by their row-major index. If several share an address, the last one counts.
+  /// Sets elements by their row-major index; of several that lie in one place, the last one counts.
   void set(GpuBackend& gpu, const std::function<uint64_t(int64_t)>& bits) {
     each([&](int64_t i, int64_t at) { test::write_bits(dtype_, storage_.data(), at, bits(i)); });
     send(gpu);
   }
-  /// Downloads the elements, in order. Reports what the device wrote outside them.
+  /// What the device has written: elements in their order. Reports what it wrote beside them.
   std::vector<uint64_t> fetch(GpuBackend& gpu) {
     std::vector<std::byte> got(storage_.size());
     gpu.download(got.data(), memory_->data(), got.size());
@@ -206,7 +206,7 @@ class Placed {
   }
 
  private:
-  /// Calls body(row-major index, offset in elements).
+  /// body(row-major index, place in elements)
   void each(const std::function<void(int64_t, int64_t)>& body) const {
     const Shape& s = shape();
     std::vector<int64_t> index(static_cast<size_t>(s.rank()));
@@ -256,9 +256,8 @@ class GpuLayouts : public testing::Test {
 
   using Inputs = std::vector<ConstView>;
   using Call = std::function<void(Backend&, const View& out, const Inputs& in)>;
-  /// Runs the op on the device with these layouts, and on the CPU with dense operands: the bits
-  /// must be equal. With `tolerance` above 0 (ops with an error bound on this device), the values
-  /// must be within it.
+  /// The op on the device as operands lie, and on the CPU with dense ones: equal bits.
+  /// `tolerance` above 0: of the class bound on this device, numbers within it.
   static void expect_cpu_bits(GpuBackend& gpu, std::string_view what, Placed& out,
                               std::initializer_list<Placed*> inputs, const Call& call,
                               double tolerance = 0) {
@@ -282,7 +281,7 @@ class GpuLayouts : public testing::Test {
       return;
     }
   }
-  /// Attention of many queries has an error bound on NVIDIA, because matrix units round weights.
+  /// Attention of many queries is of the class bound on NVIDIA: matrix units round weights.
   static double tolerance_of(GpuBackend& gpu, int64_t queries) {
     const bool bound = gpu.device().kind == DeviceKind::cuda && !ordered_attention() && queries > 8;
     return bound ? 0x1p-6 : 0;

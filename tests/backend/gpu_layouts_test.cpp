@@ -1,5 +1,5 @@
-// Elementwise ops, reductions, norms, rope, slices and sampling on the GPUs in WICK_TEST_DEVICES,
-// with operands of every layout. The bits must be the CPU's for dense operands.
+// Elementwise ops, reductions, norms, rotations, slices and the choice of a token on the GPUs that
+// WICK_TEST_DEVICES names, with operands of every layout: the CPU's bits for dense operands.
 
 #include "tests/backend/gpu_layouts.h"
 
@@ -209,7 +209,7 @@ TEST_F(GpuLayouts, RotationsAndSlices) {
                       [&](Backend& on, const View& to, const Inputs& in) {
                         on.rope(to, in[0], in[1], in[2], i % 2 == 1);
                       });
-      // Slices along each dim.
+      // Slices along either dim.
       const DType element = kElements[random() % kElements.size()];
       const int dim = static_cast<int>(random() % 2);
       const Shape from{9, 16}, to = from.with(dim, 6);

@@ -1,5 +1,5 @@
-// Gemms by vendors' libraries: NVIDIA's if there is such a device, and stand-ins for AMD's on the
-// emulated GPU. CMakeLists.txt names the libraries in the environment.
+// Products through vendors' libraries: NVIDIA's where there is such a device, stand-ins for AMD's
+// on the software GPU. CMakeLists.txt names the libraries by the environment.
 
 #include <dlfcn.h>
 #include <gmock/gmock.h>
@@ -52,10 +52,10 @@ double half_ulp(DType dtype, double x) {
   return std::ldexp(0.5, std::max(exponent - 1, least) - bits + 1);
 }
 
-/// Matrices on a device and on the host. The gaps between rows hold other values.
+/// Matrices on a device and on the host; what lies between their rows is another value.
 class Matrices {
  public:
-  /// The first matrix begins `skip` elements behind a well-aligned address.
+  /// The first begins `skip` elements behind an address that is aligned well.
   Matrices(Gpu& gpu, DType dtype, int64_t rows, int64_t cols, int64_t ld, int64_t stride,
            int64_t batch, int64_t skip, std::mt19937* random)
       : gpu_(gpu), dtype_(dtype), ld_(ld), stride_(stride) {
@@ -116,7 +116,7 @@ class GpuLibraries : public testing::Test {
     }
   }
 
-  /// Whether the library computes a gemm within the error bound of its dtype; false if it declines.
+  /// Whether the library gives a product within the bound of floats; false where it declines.
   static bool check(Gpu& gpu, MatrixLibrary* library, DType dtype, const Shape& s,
                     bool a_transposed, bool b_transposed) {
     std::mt19937 random(static_cast<unsigned>(s.m * 31 + s.n * 7 + s.k));
@@ -230,7 +230,7 @@ TEST_F(GpuLibraries, TheNextOneDoesWhatTheFirstDeclines) {
   if (MatrixLibrary::of(device_.kind).size() < 2) GTEST_SKIP() << "there is only one library";
   Gpu gpu(device_);
   gpu.enter();
-  const Shape shape{13, 4, 8, 1, 0, false};  // a shape that the first stand-in lacks
+  const Shape shape{13, 4, 8, 1, 0, false};  // which the first stand-in doesn't have
   const auto& all = MatrixLibrary::of(device_.kind);
   EXPECT_FALSE(check(gpu, all[0].get(), DType::f16, shape, false, false));
   EXPECT_TRUE(check(gpu, nullptr, DType::f16, shape, false, false));
@@ -273,7 +273,7 @@ TEST_F(GpuLibraries, AreNamedWithTheirReleases) {
   }
 }
 
-/// The stand-ins must report what a program does wrong; otherwise this file would test nothing.
+/// The stand-ins say what a program does wrong, or this file would show nothing.
 TEST_F(GpuLibraries, OnlyAmdStandInsComplain) {
   const char *rocblas = std::getenv("WICK_ROCBLAS_LIBRARY"),
              *lt = std::getenv("WICK_HIPBLASLT_LIBRARY");

@@ -1,6 +1,6 @@
-// Gemms with weights of every block dtype on the GPUs in WICK_TEST_DEVICES. Every bit must be that
-// of the scalar reference, with every kernel that takes the dtype, every number of columns and
-// every layout.
+// Products with weights of every block type on the GPUs that WICK_TEST_DEVICES names: equal in
+// every bit to the scalar contract, by every kernel that takes them, for every number of columns
+// and layout.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -52,7 +52,7 @@ bool same(float a, float b) {
          std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b);
 }
 
-/// Blocks of random bits, with scales of either sign and moderate size.
+/// Blocks of any bits, with scales of either sign and of some size.
 std::vector<uint8_t> random_blocks(DType type, int64_t n, int64_t k, std::mt19937& rng) {
   std::vector<uint8_t> bytes(static_cast<size_t>(bytes_of(type, n * k)));
   for (uint8_t& b : bytes) b = static_cast<uint8_t>(rng());
@@ -95,7 +95,7 @@ class OnDevice {
   void* data_;
 };
 
-/// A float tensor in some layout, with copies to a device and back.
+/// A float tensor in a layout of its own, on its way to a device and back.
 struct Floats {
   DType dtype;
   Layout layout;
@@ -125,7 +125,7 @@ int64_t row_at(const Layout& layout, int64_t row) {
   return at;
 }
 
-/// The operands of a case, and its result before it is rounded to the dtype.
+/// What a case multiplies, with its answer, before it is rounded to the dtype.
 struct Problem {
   using Change = std::function<float(int64_t column, int64_t i, float x)>;
   DType type, dtype;
@@ -150,7 +150,7 @@ struct Problem {
   void solve() { y = reference::product(type, weight, n, k, x.data(), columns); }
 };
 
-/// Forces one kernel through WICK_GPU_LINEAR, if it takes the dtype.
+/// Takes one kernel, where it has the type; WICK_GPU_LINEAR names it.
 class Forced {
  public:
   explicit Forced(std::string_view path) {
@@ -159,7 +159,7 @@ class Forced {
   ~Forced() { unsetenv("WICK_GPU_LINEAR"); }
 };
 
-/// Runs linear over the first `batch` columns, with these layouts, by every kernel.
+/// Runs linear over the first `batch` columns, on tensors of these layouts, by every kernel.
 void check(Backend& device, const Problem& p, const PreparedWeight& weight, const Layout& from,
            const Layout& to, int64_t from_elems, int64_t to_elems, bool residual = false) {
   auto& gpu = static_cast<gpu::GpuBackend&>(device).gpu();
@@ -233,7 +233,7 @@ class GpuLinear : public testing::TestWithParam<std::tuple<DType, DType>> {
   DType type() const { return std::get<0>(GetParam()); }
   DType dtype() const { return std::get<1>(GetParam()); }
   int64_t block() const { return info(type()).block_elems; }
-  /// Number of activations that share a scale.
+  /// Activations that share a scale.
   int64_t shared() const { return 32 * reference::sharing_blocks(type()); }
 };
 
@@ -276,7 +276,7 @@ TEST_P(GpuLinear, NothingAtAll) {
   }
 }
 
-/// More chunks than fit shared memory.
+/// More chunks than shared memory has room for.
 TEST_P(GpuLinear, LongRows) {
   for (Backend* device : devices()) {
     const Problem p(type(), dtype(), 17, 256 * 131, 20);
@@ -285,8 +285,7 @@ TEST_P(GpuLinear, LongRows) {
   }
 }
 
-/// Parts of a weight: with rows that don't begin at a unit, with no rows, with gaps between rows,
-/// with reversed rows.
+/// Parts of a weight: rows that don't begin at a unit's, none, with gaps between them, bottom up.
 TEST_P(GpuLinear, Parts) {
   const int64_t k = 5 * 256, wide = k + 2 * 256;
   const Problem p(type(), dtype(), 75, k, 30);
@@ -314,7 +313,7 @@ TEST_P(GpuLinear, Parts) {
   }
 }
 
-/// Activations and results with three dims, in other orders, whose rows aren't dense.
+/// Activations and results whose rows aren't dense, of three dims, in other orders.
 TEST_P(GpuLinear, Layouts) {
   const int64_t n = 37, k = 512;
   for (Backend* device : devices()) {
@@ -364,13 +363,13 @@ TEST_P(GpuLinear, SpecialActivations) {
         return group % 2 != 0 ? (i % 2 != 0 ? -0.0f : 0.0f) : x;
       case 11:
         return group == 1 ? -1e-30f : group == 2 ? 1.0001e-30f : x * 1e-3f;
-      case 12:  // one block decides the scale of the others
+      case 12:  // a block that says what the others' scale is
         return at % 4 == 2 && i % 32 == 17 ? -3e5f : x;
       default:
         return std::round(x * 2.0f) * 0.5f + 0.5f;  // halves: ties
     }
   };
-  // Columns whose range differs from the others' are also tested alone.
+  // Columns that can't share a product with others' range come alone, too.
   for (Backend* device : devices()) {
     for (const int64_t only : {-1, 0, 1, 3, 6, 7, 8, 9, 10, 11, 12}) {
       const Problem p(type(), dtype(), 33, 32 * 16, 30, [&](int64_t c, int64_t i, float x) {
@@ -382,7 +381,7 @@ TEST_P(GpuLinear, SpecialActivations) {
   }
 }
 
-/// Scales of one row that differ by a factor of 2^bits, within the range of f16 and beyond.
+/// Scales of one row that are a factor 2^bits apart: as far as f16 reaches, and further.
 TEST_P(GpuLinear, RangeOfScales) {
   for (Backend* device : devices()) {
     for (const int bits : {4, 20, 26, 27, 28, 29, 30, 31, 60}) {
@@ -397,7 +396,7 @@ TEST_P(GpuLinear, RangeOfScales) {
   }
 }
 
-/// The largest integer sums, and scales that overflow, underflow or are NaN.
+/// The largest integer sums there are, and scales that overflow, vanish or aren't numbers.
 TEST_P(GpuLinear, ExtremeWeights) {
   for (Backend* device : devices()) {
     for (const float magnitude : {1.0f, 1e-20f, 3e4f, 1e24f, 1e36f}) {
@@ -439,7 +438,7 @@ int largest_half(const Problem& p, int64_t column, int64_t row) {
   return largest;
 }
 
-/// Sums near 2^24 whose last bits count: a unit that drops bits is found.
+/// Sums near 2^24 whose last bits count: a unit that drops some is found out.
 TEST_P(GpuLinear, LargeOddSums) {
   for (Backend* device : devices()) {
     Problem p(type(), dtype(), 20, 512, 20, [](int64_t c, int64_t i, float) {
@@ -471,7 +470,7 @@ TEST_P(GpuLinear, LargeOddSums) {
   }
 }
 
-/// More tiles than multiprocessors, where a thread block takes several tiles.
+/// More tiles than a device has processors, where kernels take one after another.
 TEST_P(GpuLinear, SeveralTilesAGroup) {
   for (Backend* device : devices()) {
     auto& gpu = static_cast<gpu::GpuBackend*>(device)->gpu();
@@ -486,8 +485,8 @@ TEST_P(GpuLinear, SeveralTilesAGroup) {
   }
 }
 
-/// Row tiles that the warps of a thread block share, some with two rounds of work, and so many that
-/// each warp has its own. Chunks fit one segment or, with 32 columns, several.
+/// Row tiles that the warps of a group share, some of them two rounds of tasks, and so many that
+/// each warp has its own; chunks in one segment and, of 32 columns, in several.
 TEST_P(GpuLinear, RowTilesOfWarps) {
   if (dtype() != DType::f32) GTEST_SKIP() << "results are stored as of fewer rows";
   for (Backend* device : devices()) {
@@ -502,7 +501,7 @@ TEST_P(GpuLinear, RowTilesOfWarps) {
   }
 }
 
-/// The inputs and outputs of fusions are f32.
+/// What comes before products and after them is f32.
 class GpuFusedLinear : public GpuLinear {};
 
 TEST_P(GpuFusedLinear, Residual) {
@@ -513,8 +512,7 @@ TEST_P(GpuFusedLinear, Residual) {
   }
 }
 
-/// So many rows that thread blocks take the rows of two units, with an even and an odd number of
-/// chunks.
+/// So many that groups take two units' rows, of an even and of an odd number of chunks.
 TEST_P(GpuFusedLinear, ManyRows) {
   for (Backend* device : devices()) {
     const int multiprocessors = static_cast<gpu::GpuBackend*>(device)->gpu().info.multiprocessors;
@@ -526,14 +524,14 @@ TEST_P(GpuFusedLinear, ManyRows) {
   }
 }
 
-/// Fusions before and after the gemm have the CPU's bits.
+/// What is done of the input before, and with the result afterwards: the CPU's bits.
 TEST_P(GpuFusedLinear, Fusions) {
   using Input = LinearFusion::Input;
   const int64_t n = 37, k = 768;
   cpu::CpuBackend cpu(cpu::available_isas().back());
   for (Backend* device : devices()) {
     const Problem p(type(), dtype(), n, k,
-                    130);  // its columns also serve as halves of longer ones
+                    130);  // whose columns also serve as halves of longer ones
     const Prepared prepared(*device, p);
     const ConstView part{p.weight.data(), type(), Layout::contiguous({n, k})};
     const auto cpu_weight = cpu.prepare(std::span(&part, 1), false);

@@ -1,5 +1,5 @@
-// Lost devices, and processes that can't use devices. The stand-in for NVIDIA's driver loses
-// devices on request; each test uses one of its devices.
+// Devices that stop working, and processes that can't use them. The stand-in for NVIDIA's driver
+// loses devices when it is asked to; each test takes one of its devices.
 
 #include <dlfcn.h>
 #include <gmock/gmock.h>
@@ -46,7 +46,7 @@ class GpuLost : public testing::Test {
   void lose(int code) { lose_(device_.index, code); }
   Tensor tensor() const { return Tensor::from(std::vector<float>{1, 2, 3}, {3}, device_); }
 
-  static inline int next_ = 2;  // other tests use the first two
+  static inline int next_ = 2;  // the first two are others'
   Device device_;
   int (*lose_)(int, int) = nullptr;
 };
@@ -57,7 +57,7 @@ TEST_F(GpuLost, AllLaterCallsSaySo) {
   auto recording = record(device_, [&] { kept.push_back(add(kept[0], kept[1])); });
   const Tensor elsewhere = Tensor::from(std::vector<float>{4}, {1}, other);
   lose(kIllegalAddress);
-  EXPECT_NO_THROW(add(kept[0], kept[1]));  // the fault shows at the next synchronisation
+  EXPECT_NO_THROW(add(kept[0], kept[1]));  // it shows when somebody waits
   const std::string first = error_of([&] { synchronize(device_); });
   EXPECT_EQ(first, device_.str() +
                        ": the device was lost: waiting for the device failed: an error (CUDA_ERROR)"
@@ -109,7 +109,7 @@ TEST_F(GpuLost, OtherErrorsPass) {
   EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{1, 2, 3}));
 }
 
-/// The error that a forked child reports for a device; empty if it reports none, hangs or crashes.
+/// What a child of fork says of a device; empty: nothing, or it hung or crashed.
 template <class F>
 std::string in_child(const F& work) {
   int ends[2];
@@ -140,11 +140,11 @@ TEST(GpuFork, AChildIsToldThatItCannot) {
   const bool cuda = Driver::of(DeviceKind::cuda) != nullptr;
   const Driver* const driver = Driver::of(cuda ? DeviceKind::cuda : DeviceKind::hip);
   if (driver == nullptr) GTEST_SKIP() << "no GPU";
-  // A device that no other test loses.
+  // One that no other test loses.
   const Device device{cuda ? DeviceKind::cuda : DeviceKind::hip,
                       std::min(driver->device_count() - 1, 6)};
   std::vector<Tensor> kept{Tensor::from(std::vector<float>{1, 2}, {2}, device)};
-  // Another thread may hold the device's locks at any time.
+  // Others hold its locks at any time.
   std::atomic<bool> stop = false;
   std::thread busy([&] {
     while (!stop) Tensor::empty({10}, DType::f32, device);
@@ -161,7 +161,7 @@ TEST(GpuFork, AChildIsToldThatItCannot) {
   EXPECT_EQ(kept[0].to_vector<float>(), (std::vector<float>{1, 2}));
 }
 
-/// Runs on the device in WICK_TEST_LOSE, which this process then loses.
+/// On the device that WICK_TEST_LOSE names, which this process then loses.
 TEST(GpuWild, AKernelThatWritesAnywhereLosesTheDevice) {
   const char* const name = std::getenv("WICK_TEST_LOSE");
   if (name == nullptr) GTEST_SKIP() << "WICK_TEST_LOSE names no device";

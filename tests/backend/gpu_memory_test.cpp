@@ -1,4 +1,4 @@
-// Memory accounting as users of tensors see it, on the CPU and on the devices in WICK_TEST_DEVICES.
+// Memory as users of tensors see it, on the CPU and the devices that WICK_TEST_DEVICES names.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ class MemoryOf : public testing::TestWithParam<std::string> {
   MemoryStats now() const { return memory_stats(device_); }
   const Device device_ = Device::parse(GetParam());
 };
-/// Requests that on the CPU Linux would grant, and later kill the process for.
+/// What Linux would hand out of the CPU's, and kill for later.
 class MemoryOfGpu : public MemoryOf {};
 
 TEST_P(MemoryOf, TensorsCount) {
@@ -66,14 +66,14 @@ TEST_P(MemoryOf, ALimitHolds) {
   set_memory_limit(device_, in_use + 8 * kMiB);
   EXPECT_EQ(now().limit_bytes, in_use + 8 * kMiB);
   EXPECT_EQ(now().cached_bytes, 6 * kMiB);
-  // Cached memory is freed before a request fails.
+  // What is cached goes before a request fails.
   EXPECT_NO_THROW(bytes(8 * kMiB));
   EXPECT_EQ(error_of([&] { bytes(10 * kMiB); }),
             "alloc: out of memory: requested " + std::to_string(10 * kMiB) + " bytes on " +
                 device_.str() + ", in use " + std::to_string(in_use) + ", cached 0, limit " +
                 std::to_string(in_use + 8 * kMiB));
   EXPECT_EQ(now().in_use_bytes, in_use);
-  // A limit below what is in use allows no new memory, and takes none away.
+  // Below what is in use: nothing more, and nothing is taken away.
   bytes(4 * kMiB);
   set_memory_limit(device_, kMiB);
   EXPECT_EQ(now().cached_bytes, 0u);

@@ -1,5 +1,5 @@
-// Movement and elementwise ops on the GPUs in WICK_TEST_DEVICES. The bits must be the CPU's in the
-// layouts that have kernels of their own; faults in data must be reported.
+// Movement and elementwise ops on the GPUs that WICK_TEST_DEVICES names: the CPU's bits in the
+// layouts for which kernels have forms of their own, and what is said of mistakes in data.
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -42,12 +42,12 @@ class Buffer {
     std::memcpy(host.data(), values.data(), std::min(host.size(), values.size() * sizeof(T)));
     send();
   }
-  /// Ordinary numbers for floats, random bits otherwise.
+  /// Ordinary numbers where there are floats; any bits otherwise.
   void randomise(unsigned seed) {
     std::mt19937 bits(seed);
     for (std::byte& b : host) b = static_cast<std::byte>(bits());
     const auto step = static_cast<size_t>(info(dtype_).block_bytes);
-    // Small exponents: the top byte loses its second-highest bit.
+    // Small exponents: the second byte from the end loses its top bits.
     if (is_float(dtype_) && step > 1) {
       for (size_t i = step - 1; i < host.size(); i += step) host[i] &= std::byte{0xbf};
     }
@@ -111,7 +111,7 @@ class GpuOps : public testing::Test {
       body(backend_of(device));
     }
   }
-  /// Runs the call on the device and on the CPU. All of the output's storage must be equal.
+  /// Does the same on the device and on the CPU, and wants all of the output's storage equal.
   static void expect_same(GpuBackend& gpu, Buffer& out, const std::string& what,
                           const std::function<void(Backend&, bool device)>& call) {
     call(gpu, true);
@@ -120,7 +120,7 @@ class GpuOps : public testing::Test {
     const auto elem = static_cast<size_t>(info(out.dtype()).block_bytes);
     for (size_t i = 0; i < got.size(); i += elem) {
       if (std::memcmp(&got[i], &out.host[i], elem) == 0) continue;
-      // The sign and payload of NaN aren't specified.
+      // Of NaN, neither sign nor payload are promised.
       ASSERT_TRUE(is_nan(out.dtype(), &got[i]) && is_nan(out.dtype(), &out.host[i]))
           << what << ": byte " << i;
     }
@@ -128,7 +128,7 @@ class GpuOps : public testing::Test {
   static inline cpu::CpuBackend cpu_{cpu::available_isas().back()};
 };
 
-/// The message of an error.
+/// What an error says.
 std::string message_of(const std::function<void()>& body) {
   try {
     body();
@@ -148,17 +148,17 @@ TEST_F(GpuOps, RowsAndColumnsAndTransposedOperands) {
     int64_t start;
   };
   const Case cases[] = {
-      {40, 48, {48, 1}, {0, 1}, 0},      // a broadcast row
-      {40, 48, {48, 1}, {1, 0}, 0},      // a broadcast column
+      {40, 48, {48, 1}, {0, 1}, 0},      // a row for all
+      {40, 48, {48, 1}, {1, 0}, 0},      // a column for all
       {40, 48, {0, 1}, {1, 0}, 0},       // a row and a column
-      {33, 80, {80, 1}, {0, 0}, 0},      // a broadcast number
+      {33, 80, {80, 1}, {0, 0}, 0},      // a number for all
       {33, 80, {0, 0}, {160, 1}, 0},     // every other row
       {17, 96, {112, 1}, {128, 1}, 16},  // aligned slices
-      {17, 96, {112, 1}, {128, 1}, 3},   // slices with any alignment
+      {17, 96, {112, 1}, {128, 1}, 3},   // slices that start anywhere
       {64, 96, {1, 64}, {96, 1}, 0},     // transposed
-      {37, 131, {131, 1}, {1, 37}, 0},   // transposed, not a multiple of a tile
+      {37, 131, {131, 1}, {1, 37}, 0},   // transposed, and no multiple of a tile
       {3, 1400, {1, 3}, {1400, 1}, 0},   // three channels
-      {5, 7, {-7, -1}, {7, 1}, 34},      // reversed
+      {5, 7, {-7, -1}, {7, 1}, 34},      // backwards
   };
   on_each([&](GpuBackend& gpu) {
     for (const DType dtype :
@@ -201,7 +201,7 @@ TEST_F(GpuOps, CopiesOfEveryUnit) {
       for (const int64_t inner : {1, 2, 3, 4, 8, 16, 20}) {
         for (const int64_t start : {0, 1, 2, 4, 8, 16}) {
           for (const auto& [m, n] : {std::pair<int64_t, int64_t>{5, 9}, {64, 40}, {30, 70}}) {
-            // [m, n, inner] with its outer dims swapped: runs of `inner` elements are contiguous.
+            // [m, n, inner] with its outer dims swapped: what lies together are `inner` elements.
             const Shape shape{m, n, inner};
             const Layout from(shape, {inner, m * inner, 1}, start);
             const Layout to(shape, {n * inner, inner, 1}, start);
@@ -246,7 +246,7 @@ TEST_F(GpuOps, RotatesInPacks) {
       in.randomise(4), cos.randomise(5), sin.randomise(6);
       for (const int64_t half : {16, 32, 40}) {
         for (const int64_t start : {0, 16, 1}) {
-          // Heads are contiguous, as projections produce them.
+          // Heads next to one another, as projections leave them.
           const Layout x({h, t, d}, {d, h * d, 1}, start);
           const Layout table = Layout::contiguous({t, half});
           for (const bool interleaved : {false, true}) {
@@ -291,7 +291,7 @@ TEST_F(GpuOps, BlocksToFloatsAndBack) {
                       : backend.quantize(blocks.here(b), floats.here(f));
               });
             } else {
-              // Scales must be finite; other bits are random.
+              // Scales that are finite, whatever the rest.
               blocks.randomise(8);
               for (size_t i = 1; i < blocks.host.size(); i += 2) blocks.host[i] &= std::byte{0xbb};
               blocks.send();
@@ -381,7 +381,7 @@ TEST_F(GpuOps, LongRowsThatBeginAnywhere) {
                                              there ? in.there(x) : in.here(x), 1);
                         });
           }
-          // Into rows that are aligned like the input's, and into others.
+          // Into rows that lie to packs as the input's do, and others.
           for (const Layout& to : {x, Layout::contiguous({rows, n})}) {
             if (!has_softmax) continue;
             for (const bool log : {false, true}) {
@@ -424,8 +424,8 @@ TEST_F(GpuOps, ColumnsOfManyRows) {
 }
 
 TEST_F(GpuOps, FewRowsOfManyColumns) {
-  // Columns that suffice for a thread each, for one thread for eight, or only for a thread block;
-  // with and without alignment to vectors.
+  // Columns enough for an item each, or one for eight, or no more than a group has; from places
+  // that packs can be at, or not.
   const std::pair<int64_t, int64_t> cases[] = {{6, 1 << 20}, {33, 1 << 17}, {100, 1 << 15},
                                                {3, 1 << 15}, {5, 40},       {100, 40}};
   on_each([&](GpuBackend& gpu) {
@@ -456,7 +456,7 @@ TEST_F(GpuOps, FewRowsOfManyColumns) {
   });
 }
 
-// ---- Faults in data ----
+// ---- Mistakes in data ----
 
 TEST_F(GpuOps, IdsOutOfRangeAreNamed) {
   on_each([&](GpuBackend& gpu) {
@@ -474,7 +474,7 @@ TEST_F(GpuOps, IdsOutOfRangeAreNamed) {
       out.set(std::vector<float>(24, 5.0f));
       gpu.index_select(out.there(to), x.there(from), ids.there(Layout::contiguous({3})), 0);
       const std::string said = message_of([&] { gpu.synchronize(); });
-      // The faulty row is zeros, its neighbours are correct, and the device stays usable.
+      // The row is zeros, its neighbours are right, and the device goes on.
       const std::vector<float> got = out.get<float>(), rows = x.get<float>();
       for (size_t i = 0; i < 24; ++i) {
         EXPECT_EQ(got[i], i / 8 == 1 ? 0.0f : rows[i / 8 * 8 + i % 8]) << i;

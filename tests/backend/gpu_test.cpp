@@ -1,5 +1,5 @@
-// Loading drivers and kernels, and launches, on the emulated AMD GPU if it has been built;
-// WICK_HIP_LIBRARY names it.
+// Finding drivers and kernels, and launching them: on the software AMD GPU where it has been built,
+// which WICK_HIP_LIBRARY then names.
 
 #include "wick/backend/gpu/driver/gpu.h"
 

@@ -1,5 +1,5 @@
-// WICK_TRACE on the emulated AMD GPU, and against the stand-in for NVIDIA's driver, whose clock
-// advances by half a millisecond with each launch. The environment names the library.
+// WICK_TRACE: on the software AMD GPU, and against the stand-in for NVIDIA's driver, whose clock
+// moves by half a millisecond a launch. The library that is named by the environment is used.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -67,7 +67,7 @@ class GpuTrace : public testing::Test {
     }
   }
 
-  /// The events in the file so far.
+  /// What the file holds by now, as far as it goes.
   static json events() {
     std::string text = read(std::getenv("WICK_TRACE"));
     if (!text.ends_with("]\n")) text += "]";
@@ -80,12 +80,12 @@ class GpuTrace : public testing::Test {
     }
     return found;
   }
-  /// Number of spans after a device has been initialised.
+  /// How many spans there are once a device has been made ready.
   static size_t count(Gpu& gpu) {
     gpu.synchronize();
     return spans(events()).size();
   }
-  /// The last `count` spans; initialising a device may add some before them.
+  /// The last of them, since making a device ready may leave some, too.
   static std::vector<json> last(std::vector<json> all, size_t count) {
     EXPECT_GE(all.size(), count);
     if (all.size() > count) all.erase(all.begin(), all.end() - static_cast<std::ptrdiff_t>(count));
@@ -133,7 +133,7 @@ TEST_F(GpuTrace, KernelsAndCopiesHaveNamesAndTimes) {
   double end = 0;
   for (const json& span : found) {
     EXPECT_GE(span["dur"].get<double>(), 0) << span;
-    // Times are written with three digits, so a sum may be off by one in the last.
+    // Written with three digits: the sum may be off by one in the last.
     EXPECT_GE(span["ts"].get<double>(), end - 0.002) << span;
     end = span["ts"].get<double>() + span["dur"].get<double>();
   }
@@ -203,7 +203,7 @@ TEST_F(GpuTrace, OnlyNvidiaProductsOfLibraries) {
   call.c = static_cast<char*>(data) + 2048;
   MatrixLibrary& library = *MatrixLibrary::of(device_.kind).front();
   EXPECT_TRUE(library.gemm(device_, call, gpu.stream()));
-  call.n = 13;  // the stand-in declines 13 columns
+  call.n = 13;  // which the stand-in declines when it is the columns of its result
   call.m = 13;
   call.ldb = call.ldc = 13;
   EXPECT_FALSE(library.gemm(device_, call, gpu.stream()));
@@ -268,7 +268,7 @@ TEST_F(GpuTrace, AChildOfForkLeavesItsParentsFile) {
   const pid_t child = fork();
   if (child == 0) {
     unsetenv("WICK_STAND_IN_LEAKS");
-    std::exit(0);  // runs the exit handlers
+    std::exit(0);  // runs what is to be run at the end
   }
   int status = -1;
   waitpid(child, &status, 0);
