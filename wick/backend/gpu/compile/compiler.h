@@ -1,7 +1,7 @@
 #pragma once
 
-// A vendor's run-time compiler (NVRTC, hipRTC), loaded like its driver. It compiles kernels for
-// devices that the binary has no images for.
+// A vendor's run-time compiler, loaded like its driver. It compiles kernels for devices that the
+// binary has no images for.
 
 #include <cstddef>
 #include <memory>

@@ -14,9 +14,9 @@ bool wanted(const GemmJob& job) {
   if (use == LibraryUse::off) return false;
   if (use == LibraryUse::only) return true;
   const Gemm& p = job.shape;
-  // Measured on an H200: for such sizes cuBLASLt is a tenth faster than wick's kernels, and within
-  // the error bound of the class. For other sizes it chooses kernels that round partial sums, with
-  // errors up to 26 times the bound at [300,500,700].
+  // Measured on an H200: for such sizes the library is a tenth faster than wick's kernels, and
+  // within the error bound of the class. For other sizes it chooses kernels that round partial
+  // sums, with errors up to 26 times the bound at [300,500,700].
   const auto fits = [](uint32_t size) { return size >= kLeast && size % 8 == 0; };
   return job.a_dtype != DType::f32 && fits(p.m) && fits(p.n) && fits(p.k);
 }

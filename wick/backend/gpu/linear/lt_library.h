@@ -1,6 +1,6 @@
 #pragma once
 
-// Gemms by descriptors: the interface that cuBLASLt and hipBLASLt share.
+// Gemms by descriptors: the interface that both vendors' newer libraries share.
 
 #include "wick/backend/gpu/linear/matrix_library.h"
 
