@@ -8,8 +8,8 @@
 
 namespace wick::gpu {
 
-/// A GPU of either vendor. All work goes to the device's one stream, in the order of the calls;
-/// methods return before it is done. What goes wrong in it is said at the next synchronisation.
+/// A GPU of either vendor. All work goes to the device's only stream, in the order of the calls;
+/// methods return before it completes. Faults are reported at the next synchronisation.
 class GpuBackend final : public Backend {
  public:
   /// Errors: no such device, no kernels for it.
@@ -121,11 +121,10 @@ class GpuBackend final : public Backend {
   Gpu gpu_;
 };
 
-/// The backend of a GPU, made when it is first asked for. Errors: no such device, no kernels for
-/// it.
+/// The backend of a GPU. The first call makes it. Errors: no such device, no kernels for it.
 GpuBackend& backend_of(Device device);
 
-/// Device memory for the length of a scope.
+/// Device memory that is freed at the end of a scope.
 class Scratch {
  public:
   Scratch(Gpu& gpu, size_t bytes) : gpu_(gpu), data_(gpu.pool.take(bytes)) {}

@@ -28,7 +28,7 @@ View OnHost::copy_of(const ConstView& view) {
   Copy& copy = copies_.back();
   copy.bytes = static_cast<size_t>((last - first + 1) * elem_bytes);
   copy.host = std::make_unique_for_overwrite<std::byte[]>(copy.bytes);
-  // Only read where the copy doesn't go back: `out` is the only caller that sets that.
+  // The memory is only read unless `goes_back` is set, and only out() sets it.
   copy.device =
       const_cast<std::byte*>(static_cast<const std::byte*>(view.data)) + first * elem_bytes;
   backend_.download(copy.host.get(), copy.device, copy.bytes);

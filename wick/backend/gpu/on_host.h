@@ -9,21 +9,20 @@
 
 namespace wick::gpu {
 
-/// Operands of an op that has no kernel of its own on GPUs yet, in the host's memory, where the CPU
-/// does it:
+/// Runs an op that has no GPU kernel yet on the CPU, with copies of its operands in host memory:
 ///
 ///     OnHost host(*this);
 ///     host.cpu().sort(host.out(out), host.in(in), dim);
 ///     host.finish();
 ///
-/// Right, and as slow as the copies are; not for what is recorded. Views of real dtypes.
+/// The result is exact, but the copies make it slow. It can't be captured. Views have real dtypes.
 class OnHost {
  public:
   explicit OnHost(GpuBackend& backend);
   Backend& cpu() const { return backend(Device::cpu()); }
   /// A copy of the elements.
   ConstView in(const ConstView& view) { return copy_of(view); }
-  /// A copy of them as they are; what the CPU makes of it goes back in `finish`.
+  /// A copy of the elements that `finish` copies back to the device.
   View out(const View& view);
   void finish();
 
@@ -41,7 +40,7 @@ class OnHost {
   std::vector<Copy> copies_;
 };
 
-/// Calls of this process so far that went by way of the host.
+/// Number of ops that this process has run on the host so far.
 int64_t on_host_calls();
 
 }  // namespace wick::gpu

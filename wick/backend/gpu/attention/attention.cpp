@@ -1,4 +1,4 @@
-// Attention: which kernel takes a call, and how it is spread over the device.
+// Attention: selects the kernel of a call and its grid.
 
 #include "wick/backend/gpu/attention/attention.h"
 
@@ -17,8 +17,8 @@
 namespace wick::gpu {
 namespace {
 
-constexpr int64_t kRowsWidth = 128;  // elements of v that a thread block of the rows' kernel takes
-constexpr size_t kMostPartialBytes = size_t{256} << 20;  // bytes of parts that chunks may take
+constexpr int64_t kRowsWidth = 128;  // elements of v of a thread block in attention.gpu
+constexpr size_t kMostPartialBytes = size_t{256} << 20;  // the most bytes of partial results
 
 std::string_view suffix(DType dtype) {
   return dtype == DType::f32 ? "f32" : dtype == DType::f16 ? "f16" : "bf16";
@@ -39,7 +39,7 @@ uint32_t count32(int64_t count) {
   return static_cast<uint32_t>(count);
 }
 
-/// Keys that lie side by side wherever a chunk of so many begins.
+/// Whether a chunk of `keys` keys never crosses a page.
 bool holds_chunks(const KeyPages& pages, uint32_t keys) {
   return pages.tables == nullptr || pages.keys % keys == 0;
 }
@@ -70,8 +70,8 @@ AttentionCall make_call(const View& out, const ConstView& q, const ConstView& k,
   return c;
 }
 
-/// Puts a call's keys k and v, [pages, g, size, ..], into pages. Without tables there is one page.
-/// `counts` says on the device how many of `most` keys there are at most.
+/// Sets the pages of a call's keys k and values v, [pages, g, size, ..]. Without tables there is
+/// one page. `counts` has the number of keys in device memory, `most` is its upper bound.
 void set_pages(Gpu& gpu, const char* op, AttentionCall& c, const ConstView& k, const ConstView& v,
                const ConstView& tables, const ConstView& lengths, const ConstView& counts,
                int64_t most) {
@@ -97,10 +97,10 @@ void set_pages(Gpu& gpu, const char* op, AttentionCall& c, const ConstView& k, c
   pages.length_note = gpu.note(op, k, counts, int64_t{c.keys} + (lengths.data != nullptr ? 1 : 0));
 }
 
-/// Memory for the parts of chunks that are joined later.
+/// Memory for the partial results of chunks.
 class Partials {
  public:
-  /// None where they would take too much.
+  /// Allocates nothing unless `wanted`.
   Partials(Gpu& gpu, const AttentionCall& c, bool wanted)
       : scratch_(gpu, wanted ? bytes_of_partials(c) : 0) {
     chunks_ = chunks_of(c);
@@ -127,13 +127,13 @@ class Partials {
   bool wanted_;
 };
 
-/// The kernel for any layout.
+/// Launches the kernel that takes any layout.
 void launch_rows(Gpu& gpu, const AttentionCall& c, DType cache) {
   const int64_t rows = int64_t{c.queries} * c.group;
   const int64_t per_warp = rows <= 8 ? 1 : 4;
   const int64_t blocks = divide_up(rows, 8 * per_warp), slabs = divide_up(c.e, kRowsWidth);
   const int64_t heads = int64_t{c.batch} * (c.heads / c.group);
-  // Too few thread blocks for the device share out the chunks.
+  // If there are too few thread blocks for the device, several of them share a row's chunks.
   const int64_t thread_blocks = blocks * slabs * heads, wanted = 2 * gpu.info.multiprocessors;
   const int64_t splits =
       Partials::fit(c) ? std::clamp<int64_t>(wanted / thread_blocks, 1, Partials::chunks_of(c)) : 1;
@@ -150,28 +150,29 @@ void launch_rows(Gpu& gpu, const AttentionCall& c, DType cache) {
   }
 }
 
-// ---- Few queries ----
+// ---- Few queries (decoding) ----
 
 constexpr int64_t kMostDecodeQueries = 8;
-constexpr int64_t kDecodeRows = 4;  // heads that a thread block takes at most
+constexpr int64_t kDecodeRows = 4;  // the most heads of a thread block
 constexpr int64_t kClusterPitch = 72,
                   kClusterWidth = 32;  // as in kernels/attention/decode_shared.h
-constexpr int64_t kClusterBlocks = 2;  // that a multiprocessor holds of those with parts
-constexpr int64_t kStreamBlocks = 3;   // and of those that stream
+constexpr int64_t kClusterBlocks = 2;  // thread blocks with a cluster that a multiprocessor holds
+constexpr int64_t kStreamBlocks = 3;   // streaming thread blocks that a multiprocessor holds
 constexpr int64_t kStreamPiece = 16384,
                   kStreamBytes = 4 * kStreamPiece;  // kernels/attention/decode_stream.h
 
-/// Bytes of a thread block's shared memory in decode.gpu, without a tile, and of a tile.
+/// Bytes of shared memory of a thread block of decode.gpu, without its tile.
 int64_t decode_shared(const AttentionCall& c, int64_t rows, int64_t fresh) {
   const int64_t d = divide_up(c.d, 4) * 4, e = divide_up(c.e, 4) * 4;
   return 4 * (rows * (d + kAttentionChunk) + fresh * (d + e) + (2 * rows + 4) / 4 * 4 + 4);
 }
+/// Bytes of a tile of decode.gpu; `shares`: of one block of a cluster.
 int64_t tile_bytes(const AttentionCall& c, DType cache, bool shares) {
   return bytes_of(cache, shares ? c.d * kClusterPitch + kAttentionChunk * kClusterWidth
                                 : kAttentionChunk * (int64_t{c.d} + c.e));
 }
 
-/// How decode.gpu takes a call. `rows` 0: not at all.
+/// How decode.gpu takes a call. `rows` is 0 if it can't.
 struct DecodeShape {
   int64_t rows = 0, tiles = 1, cluster = 1, slices = 1, fresh = 0, shared = 0;
   bool staged = false, streams = false;
@@ -185,11 +186,11 @@ struct DecodeShape {
                             ? attention_staging != AttentionStaging::never
                             : attention_staging == AttentionStaging::always || stream_any;
     const bool stages = copies && takes_staged_layout(c, dtype);
-    // Heads of a key head share what is loaded where there is work enough for all multiprocessors.
+    // The query heads of a key head share loads if there is enough work for all multiprocessors.
     const int64_t few_tiles = divide_up(c.group, kDecodeRows);
     if (stages && !stream_any && gpu.has(Feature::cluster) && c.e % kClusterWidth == 0 &&
         8 * kClusterWidth % c.e == 0) {
-      // More than what runs at once is better off with larger tiles.
+      // If there are more thread blocks than run at once, larger tiles are faster.
       const int64_t thread_blocks = sets * few_tiles * chunks,
                     room = kClusterBlocks * multiprocessors;
       slices = c.e / kClusterWidth;
@@ -200,9 +201,10 @@ struct DecodeShape {
     tiles = shares ? few_tiles : c.group;
     rows = divide_up(c.group, tiles);
     const int64_t some_fresh = cached ? c.queries + 1 : 1;
-    const int64_t elements = kStreamPiece / bytes_of(dtype, kAttentionChunk);  // of a piece of keys
-    // Measured on an H200: thread blocks with all of a chunk in shared memory are sooner done, as
-    // long as there are few.
+    // Elements of a piece of keys.
+    const int64_t elements = kStreamPiece / bytes_of(dtype, kAttentionChunk);
+    // Measured on an H200: as long as there are few thread blocks, they are faster if they have a
+    // whole chunk in shared memory.
     const bool many = stream_any || 2 * sets * tiles * chunks > 3 * multiprocessors;
     streams = stages && many && cluster == 1 && rows > 1 && c.d % elements == 0 &&
               (c.e == 32 || c.e == 64 || c.e == 128);
@@ -222,8 +224,8 @@ struct DecodeShape {
   }
 };
 
-/// The kernel for few queries of a cache whose keys lie side by side; false if this isn't one. The
-/// result goes into `blocks` if those are somewhere.
+/// Launches decode.gpu for few queries of a cache whose neighbouring keys are contiguous; returns
+/// false if it doesn't take the call. The result goes to `blocks` if blocks.q isn't null.
 bool launch_decode(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DType dtype,
                    const Blocks& blocks) {
   const int64_t sets = int64_t{c.batch} * c.queries * (c.heads / c.group);
@@ -240,7 +242,7 @@ bool launch_decode(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DTy
   const int64_t at_once = shape.cluster > 1
                               ? kClusterBlocks
                               : std::clamp<int64_t>(gpu.info.shared_bytes / shape.shared, 1, most);
-  // Thread blocks that stream are small: twice as many as run at once share the work more evenly.
+  // Streaming thread blocks are small. Twice as many as run at once balance the load better.
   const int64_t wanted = gpu.info.multiprocessors * at_once * (shape.streams ? 2 : 1);
   const int64_t splits = std::clamp<int64_t>(wanted / thread_blocks, 1, chunks);
   const Partials partials(gpu, c, chunks > 1);
@@ -265,11 +267,11 @@ bool launch_decode(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DTy
   return true;
 }
 
-// ---- Many queries ----
+// ---- Many queries (flash attention) ----
 
 constexpr int64_t kFlashRows = 64, kLeastSplitKeys = 256;
 
-/// How the matrix units take a call: padded to so many elements a head, with so much shared memory.
+/// How flash.gpu takes a call: the width to which heads are padded, and the shared memory.
 struct FlashPlan {
   int64_t width, shared;
   FlashPlan(const AttentionCall& c, DType cache) {
@@ -279,7 +281,7 @@ struct FlashPlan {
   }
 };
 
-/// Whether a call goes to them. Few queries always take the ordered form.
+/// Whether a call goes to flash.gpu. Few queries always take the ordered form.
 bool takes_flash(const Gpu& gpu, const AttentionCall& c, DType cache) {
   return gpu.device.kind == DeviceKind::cuda && !ordered_attention() &&
          c.queries > kMostDecodeQueries && cache != DType::f32 && c.d <= 128 && c.e <= 128 &&
@@ -318,8 +320,7 @@ void launch_flash(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DTyp
   }
 }
 
-/// Keys and values of the projections into the cache, and the rotated queries to `q` if there is
-/// any.
+/// Writes projected keys and values to the cache, and the rotated queries to `q` unless it is null.
 void fill_cache(Gpu& gpu, const CacheCall& c, DType dtype, float* q) {
   const int64_t heads = 2 * int64_t{c.key_heads} + (q == nullptr ? 0 : c.heads);
   const unsigned thread_blocks = count32(heads * divide_up(c.t, kFillTokens));
@@ -404,8 +405,7 @@ void GpuBackend::attention_of_pages(const View& out, const ConstView& q, const C
 
 namespace {
 
-/// The operands of cached_attention [t, h · e] but for the queries; and of what goes into the
-/// cache.
+/// The operands of cached_attention [t, h · e], except the queries, and those of fill_cache.
 struct CachedCall {
   AttentionCall call;
   CacheCall fill;
@@ -419,7 +419,7 @@ struct CachedCall {
     const int64_t row = ol.stride(0), step = ol.stride(1);
     const View heads{out.data, out.dtype,
                      Layout({b, h, m, e}, {m * row, e * step, row, step}, ol.offset())};
-    // Where they are rotated first they lie as [h, t, d].
+    // If the queries are rotated first, they lie as [h, t, d].
     const ConstView queries{nullptr, DType::f32, Layout({b, h, m, d}, {m * d, t * d, d, 1}, 0)};
     call = make_call(heads, queries, where.keys, where.values, where.params);
     call.positions = static_cast<const uint32_t*>(at_offset(where.positions));
@@ -452,8 +452,8 @@ void GpuBackend::cached_attention(const View& out, const ConstView& qkv,
 
 namespace {
 
-/// The operands of fill_cache for rows f32 [t, g, width], which go into pages as they are: as
-/// values of heads without keys. A head's elements lie as far apart as the heads' neighbours.
+/// The operands of fill_cache for rows f32 [t, g, width] that go into pages unchanged: they are
+/// passed as values of heads without keys. The heads of a row are contiguous.
 CacheCall make_store_call(Gpu& gpu, const View& pages, const ConstView& rows,
                           const ConstView& tables, const ConstView& positions) {
   const Layout &pl = pages.layout, &rl = rows.layout;
@@ -497,7 +497,7 @@ void GpuBackend::store_in_pages(const View& pages, const ConstView& rows, const 
 
 bool attention_to_blocks(Gpu& gpu, const ConstView& qkv, const CachedAttention& where, int64_t k,
                          const RowBlocks& to) {
-  // Thread blocks have too little of a row for more than a block to share a scale.
+  // A thread block has too little of a row for several blocks to share a scale.
   if (to.shared != 1) return false;
   if (qkv.layout.elems() == 0 || where.values.layout.shape()[3] % 32 != 0) return false;
   const View nowhere{nullptr, DType::f32, Layout::contiguous({qkv.layout.shape()[0], k})};

@@ -1,6 +1,6 @@
 #pragma once
 
-// Attention in front of products, and what tests want to choose of it.
+// Attention that quantises its result for a gemm, and switches for tests.
 
 #include <cstdint>
 
@@ -8,17 +8,18 @@
 
 namespace wick::gpu {
 
-/// cached_attention of few rows of k values whose result goes into blocks; false, and nothing done,
-/// where no kernel does that.
+/// cached_attention of few rows of k values, whose result is quantised to blocks. Returns false,
+/// and does nothing, if no kernel takes the call.
 bool attention_to_blocks(Gpu& gpu, const ConstView& qkv, const CachedAttention& where, int64_t k,
                          const RowBlocks& to);
 
-/// Whether results have to have the CPU's bits where the contract lets them be free: attention of
-/// many queries then takes the ordered form, too. Errors: WICK_REPRODUCIBLE is neither 0 nor 1.
+/// Whether results must have the CPU's bits even where the contract allows an error bound:
+/// attention of many queries then takes the ordered form too. Errors: WICK_REPRODUCIBLE is neither
+/// 0 nor 1.
 bool ordered_attention();
 
-/// Whether attention of few queries takes keys and values through shared memory, where they fit;
-/// as a stream, where shapes allow it, however few chunks there are.
+/// Whether attention of few queries stages keys and values in shared memory if they fit. `stream`
+/// streams them wherever shapes allow it, even with few chunks.
 enum class AttentionStaging : uint8_t { where_copies_run_alone, never, always, stream };
 extern AttentionStaging attention_staging;
 

@@ -7,13 +7,13 @@
 namespace wick::gpu {
 namespace {
 
-/// Keys that lie in one piece, and how many pieces there are.
+/// Number of contiguous keys: those of a page, or all.
 int64_t keys_of_piece(const AttentionCall& c) {
   return c.pages.tables == nullptr ? c.keys : c.pages.keys;
 }
 int64_t pages_of(const AttentionCall& c) { return c.pages.tables == nullptr ? 1 : c.pages.count; }
 
-/// Keys, or values, of all heads; of each head what the caller adds.
+/// All heads of keys, or of values. The caller adds the dims of a head.
 Access keys_of_heads(const AttentionCall& c, DType cache) {
   return Access(c.k, cache)
       .dim(c.batch, c.k_batch)
@@ -26,7 +26,7 @@ Access values_of_heads(const AttentionCall& c, DType cache) {
       .dim(c.heads / c.group, c.v_head)
       .dim(pages_of(c), c.pages.v_page);
 }
-/// Runs of neighbouring keys of one element.
+/// Runs of neighbouring keys, for one element of each.
 Access along_keys(const AttentionCall& c, DType cache) {
   return keys_of_heads(c, cache).run(keys_of_piece(c), c.k_key).dim(c.d, c.k_step);
 }
@@ -59,7 +59,7 @@ bool takes_staged_layout(const AttentionCall& c, DType cache) {
 
 bool takes_flash_layout(const AttentionCall& c, DType cache) {
   constexpr int64_t kVector = 8;
-  // The kernel chooses the layout of keys by k_key.
+  // The kernel selects the layout of keys by k_key.
   const Access keys = c.k_key == 1 ? along_keys(c, cache) : along_key_elements(c, cache);
   return c.d % kVector == 0 && c.e % kVector == 0 && keys.vectors_of(kVector) &&
          along_value_elements(c, cache).vectors_of(kVector);

@@ -1,18 +1,18 @@
 #pragma once
 
-// What the layouts of keys and values let attention kernels do. Nothing here needs a device.
+// The layouts of keys and values that attention kernels take. Nothing here needs a device.
 
 #include "wick/backend/gpu/kernels/attention/attention_call.h"
 #include "wick/base/dtype.h"
 
 namespace wick::gpu {
 
-/// Whether decode.gpu can take a call with keys and values of this dtype: neighbouring keys of one
-/// element and neighbouring elements of one value are pairs, and a chunk lies within 4 GiB of its
-/// first element, upwards.
+/// Whether decode.gpu takes a call with keys and values of this dtype: neighbouring keys of one
+/// element, and neighbouring elements of one value, are aligned pairs, and a chunk lies within 4
+/// GiB above its first element.
 bool takes_decode_layout(const AttentionCall& c, DType cache);
-/// Whether keys and values of such a call are vectors of 16 bytes, too, which decode.gpu copies to
-/// shared memory.
+/// Whether keys and values of such a call are also aligned to 16 bytes, as decode.gpu needs for
+/// copies to shared memory.
 bool takes_staged_layout(const AttentionCall& c, DType cache);
 /// Whether flash.gpu can copy tiles of keys and values of a 16-bit dtype: rows of d or of
 /// neighbouring keys, and rows of e, in vectors of 16 bytes.

@@ -1,4 +1,4 @@
-// Rotary positions: kernels/attention/rope.gpu.
+// Rotary position embedding: kernels/attention/rope.gpu.
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@ struct Rope {
   int64_t half = 0;
 };
 
-/// Pairs of a row, `pair` elements apart; everything in elements.
+/// The pairs of rows; neighbouring pairs are `pair` elements apart. Strides count elements.
 CollapsedDims<4> pair_dims(const Rope& rope, int64_t pair) {
   const Layout &y = rope.y, &x = rope.x;
   const int rank = x.rank(), last = rank - 1;
@@ -29,7 +29,7 @@ CollapsedDims<4> pair_dims(const Rope& rope, int64_t pair) {
   return collapsed;
 }
 
-/// Counts output and input by twos. False where they can't be.
+/// Makes output and input count pairs. False if strides aren't multiples of two elements.
 bool halve(CollapsedDims<4>& collapsed, std::array<Operand, 4>& operands) {
   for (size_t k = 0; k < 2; ++k) {
     Access steps(nullptr, 1, 0);
@@ -81,7 +81,7 @@ void GpuBackend::rope(const View& out, const ConstView& in, const ConstView& cos
   if (interleaved) {
     fits = fits && in_second == 1 && out_second == 1 && halve(by_packs, counted);
   } else {
-    // Packs of second elements begin so far behind those of the first.
+    // The vectors of second elements lie this far behind those of the first elements.
     const Access seconds =
         Access(nullptr, bytes, 0).run(pairs, 1).dim(2, in_second).dim(2, out_second);
     fits = fits && seconds.vectors_of(pairs);

@@ -37,7 +37,7 @@ const Found& found(DeviceKind kind) {
   return none;
 }
 
-/// The name in a line `#include "name"`; empty in others.
+/// The name in a line `#include "name"`; empty for other lines.
 std::string_view included_name(std::string_view line) {
   constexpr std::string_view kInclude = "#include \"";
   if (!line.starts_with(kInclude)) return {};
@@ -45,7 +45,7 @@ std::string_view included_name(std::string_view line) {
   return line.substr(0, line.find('"'));
 }
 
-/// A program that goes when the object does.
+/// A compiler program that is destroyed with the object.
 struct Program {
   const CompilerApi& api;
   void* handle = nullptr;
@@ -54,7 +54,7 @@ struct Program {
   }
 };
 
-/// What a compiler says, as messages are: its lines with a bar between them, and not without end.
+/// The compiler's log on one line: bars separate its lines, and long logs are cut.
 std::string one_line(std::string_view log) {
   constexpr size_t kMost = 4000;
   std::string line;
@@ -70,7 +70,7 @@ std::string one_line(std::string_view log) {
   return line;
 }
 
-/// What tells two builds of one release apart: the file that a function was found in.
+/// Distinguishes builds of one release: the path, size and time of the file that has a function.
 std::string identity_of(const void* function) {
   Dl_info where;
   struct stat status;
@@ -124,7 +124,7 @@ std::string Compiler::compile(const KernelSource& source, const CompilerTarget& 
 
 std::string Compiler::key(const KernelSource& source, const CompilerTarget& target) const {
   Sha256 sum;
-  // Each with its length in front, so that no two lists run together to the same bytes.
+  // The length in front of each text keeps different lists from giving the same bytes.
   const auto add = [&](std::string_view text) {
     sum.add(fmt::format("{}:", text.size()));
     sum.add(text);

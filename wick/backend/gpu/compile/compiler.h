@@ -1,6 +1,6 @@
 #pragma once
 
-// A vendor's run-time compiler, found like its driver: it makes the kernels of devices that the
+// A vendor's run-time compiler, loaded like its driver. It compiles kernels for devices that the
 // binary has no images for.
 
 #include <cstddef>
@@ -14,14 +14,14 @@
 
 namespace wick::gpu {
 
-/// The functions of compiler.def as they were found in a library, and what a code means.
+/// The functions of compiler.def, as they were found in a library, and the text of an error code.
 struct CompilerApi {
 #define WICK_RTC_FN(role, arguments) int(*role) arguments = nullptr;
 #include "wick/backend/gpu/compile/compiler.def"
   const char* (*error_text)(int code) = nullptr;
 };
 
-/// The name of each of them at a vendor.
+/// A vendor's name of each function.
 struct CompilerApiNames {
 #define WICK_RTC_FN(role, arguments) const char* role = nullptr;
 #include "wick/backend/gpu/compile/compiler.def"
@@ -36,14 +36,14 @@ constexpr bool complete(const CompilerApiNames& names) {
   return all;
 }
 
-/// One file of kernels, and the headers that it may include by their names.
+/// A file of kernels, and the headers that it may include by name.
 struct KernelSource {
-  std::string name;  ///< for messages: "wick/backend/gpu/kernels/map.gpu"
+  std::string name;  ///< for messages: "wick/backend/gpu/kernels/map/map_f32.gpu"
   std::string text;
   const Files* headers = nullptr;
 };
 
-/// What a compiler makes: code of an architecture, with the flags of the numeric contract.
+/// The architecture of compiled code, with options that keep the numeric contract.
 struct CompilerTarget {
   std::string architecture;  ///< "sm_90a", "gfx1101", "compute_120"
   std::vector<std::string> options;
@@ -55,10 +55,10 @@ class Compiler {
   Compiler(const Compiler&) = delete;
   Compiler& operator=(const Compiler&) = delete;
 
-  /// The vendor's compiler; null where it isn't installed, see `missing`. Loaded at the first call,
-  /// once. It may be there without a driver.
+  /// The vendor's compiler. Null if it isn't installed; see `missing`. The first call loads it. It
+  /// works without a driver.
   static const Compiler* of(DeviceKind kind);
-  /// One line that says why there is none: what was tried, and what each said.
+  /// One line that says why there is none: which files were tried, and their errors.
   static std::string missing(DeviceKind kind);
 
   /// The file that was loaded.
@@ -66,12 +66,12 @@ class Compiler {
   /// "NVRTC 13.0"
   const std::string name;
 
-  /// What runs on a device of an architecture as its driver names it, "sm_90".
+  /// The target that runs on a device of an architecture, as its driver names it ("sm_90").
   virtual CompilerTarget target(std::string_view architecture) const = 0;
-  /// The code object, without looking for it on disk. Errors: it doesn't compile, with what the
-  /// compiler says.
+  /// Compiles a file to a code object, without the cache. Errors: it doesn't compile; the message
+  /// has the compiler's log.
   std::string compile(const KernelSource& source, const CompilerTarget& target) const;
-  /// The same, from the cache of the user where it is there (`compiled` is false then).
+  /// Compiles a file, or loads it from the user's cache; then `compiled` is false.
   std::string compile_cached(const KernelSource& source, const CompilerTarget& target,
                              bool& compiled) const;
 
@@ -79,7 +79,8 @@ class Compiler {
   Compiler(const CompilerApi& functions, std::string file, std::string what)
       : library(std::move(file)), name(std::move(what)), api_(functions) {}
   void check(int code, std::string_view attempted, const KernelSource& source) const;
-  /// A text or code of a program, by the functions that give its size and itself.
+  /// Reads a text or the code of a program, by the function that gives its size and the one that
+  /// copies it.
   template <class Size, class Get>
   std::string read(void* program, Size size, Get get, const KernelSource& source) const;
 
@@ -89,7 +90,7 @@ class Compiler {
   /// The result of a compilation.
   virtual std::string code(void* program, const KernelSource& source,
                            const CompilerTarget& target) const;
-  /// Whatever the code depends on, as one name.
+  /// A hash of everything that the code depends on.
   std::string key(const KernelSource& source, const CompilerTarget& target) const;
 };
 
@@ -102,7 +103,7 @@ std::string Compiler::read(void* program, Size size, Get get, const KernelSource
   return text;
 }
 
-/// The headers that a text includes, and those that they include, as far as they are there.
+/// The headers that a text includes, directly or indirectly, as far as `headers` has them.
 Files included(std::string_view text, const Files& headers);
 
 /// Finds all functions of compiler.def.
@@ -111,7 +112,7 @@ bool find_functions(const Library& library, const CompilerApiNames& names, Compi
 /// The compiler's release, "13.0".
 std::string release_of(const CompilerApi& api);
 
-/// The vendors' compilers; null with a reason in `trace` where there is none.
+/// The vendors' compilers. Null, with a reason in `trace`, if there is none.
 std::unique_ptr<Compiler> open_cuda_compiler(std::string& trace);
 std::unique_ptr<Compiler> open_hip_compiler(std::string& trace);
 

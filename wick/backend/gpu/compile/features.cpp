@@ -16,7 +16,7 @@ bool is_valid(const Words& words) {
   return words[0] == kFeatureMark[0] && words[1] == kFeatureMark[1] && words[3] == ~words[2];
 }
 
-/// Of machine code: they lie somewhere as they are.
+/// Finds the words in machine code, which contains them as bytes.
 bool find_in_code(std::string_view image, Words& words) {
   const std::string_view mark(reinterpret_cast<const char*>(kFeatureMark), sizeof kFeatureMark);
   for (size_t at = image.find(mark); at != std::string_view::npos; at = image.find(mark, at + 1)) {
@@ -27,7 +27,7 @@ bool find_in_code(std::string_view image, Words& words) {
   return false;
 }
 
-/// Of PTX: a list of bytes behind the name.
+/// Finds the words in PTX, which lists their bytes behind the variable's name.
 bool find_in_text(std::string_view text, Words& words) {
   const size_t name = text.find("wick_features[16] = {");
   if (name == std::string_view::npos) return false;

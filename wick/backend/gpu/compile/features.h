@@ -7,8 +7,8 @@
 
 namespace wick::gpu {
 
-/// The bits (Feature) of an image of kernels/device/features.gpu, which is machine code or PTX.
-/// Errors: it has no word.
+/// The feature word (bits of Feature) of an image of kernels/device/features.gpu, in machine code
+/// or PTX. Errors: the image has none.
 uint32_t features_of(std::string_view image);
 
 }  // namespace wick::gpu

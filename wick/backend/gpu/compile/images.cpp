@@ -8,12 +8,12 @@
 
 #include "wick/base/error.h"
 
-/// An archive in the binary; the build writes the table.
+/// An archive in the binary. The build generates the table.
 struct WickGpuArchive {
   const char* name;
   const unsigned char* data;
   const unsigned char* end;
-  const char* base;  ///< the archive that it is stored as differences from; null: none
+  const char* base;  ///< the archive that this one is a delta of; null: none
 };
 extern "C" const WickGpuArchive wick_gpu_archives[];
 extern "C" const unsigned wick_gpu_archive_count;
@@ -67,7 +67,7 @@ Files unpack(const WickGpuArchive& archive) {
   return files;
 }
 
-/// Generic targets of AMD's and who they are for.
+/// AMD's generic target for an architecture; empty if there is none.
 std::string generic_of(std::string_view gfx) {
   if (gfx.starts_with("gfx11")) return "gfx11-generic";
   if (gfx.starts_with("gfx12")) return "gfx12-generic";
@@ -79,7 +79,7 @@ std::string generic_of(std::string_view gfx) {
   return "";
 }
 
-/// Machine code runs on devices of its own generation (the tens) that aren't older.
+/// Machine code runs on devices of the same generation (the tens of the number) that aren't older.
 const WickGpuArchive* closest_cuda(int device) {
   const WickGpuArchive* best = nullptr;
   for (const WickGpuArchive& archive : archives()) {

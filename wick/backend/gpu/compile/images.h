@@ -1,8 +1,7 @@
 #pragma once
 
-// Kernels as the build left them in the binary: for each architecture one archive of compiled
-// images, and one of their sources. An archive is compressed; it is unpacked when a device first
-// needs it.
+// The kernels in the binary: one archive of compiled images for each architecture, and one of the
+// sources. An archive is compressed, and is unpacked when a device first needs it.
 
 #include <map>
 #include <optional>
@@ -18,17 +17,17 @@ using Files = std::map<std::string, std::string, std::less<>>;
 /// "sm_86" and "sm_90a" → 86 and 90; 0 for anything else.
 int cuda_number(std::string_view architecture);
 
-/// Architectures that the binary has images for ("sm_90a", "gfx1100"), of both vendors.
+/// The architectures of both vendors that the binary has images for ("sm_90a", "gfx1100").
 std::vector<std::string> image_architectures();
 
-/// The images for a device: "map" → the code object of map.gpu. Of several that would do the
-/// closest: the architecture itself, then generic ones, then PTX of an older one. Nothing where
-/// none does. `chosen` gets the name of the archive.
+/// The images for a device, such as "map_f32" → the code object of map_f32.gpu. If several archives
+/// suit, the closest is taken: the architecture itself, then a generic one, then PTX of an older
+/// one. Nothing if none suits. `chosen` gets the name of the archive.
 std::optional<Files> find_images(std::string_view architecture, std::string& chosen);
-/// Whether there are some, without unpacking them.
+/// Whether there are images for a device. It doesn't unpack them.
 bool has_images(std::string_view architecture, std::string& chosen);
 
-/// The text of every header and kernel, by its path in the repository.
+/// The text of every header and kernel file, by its path in the repository.
 const Files& kernel_sources();
 
 }  // namespace wick::gpu

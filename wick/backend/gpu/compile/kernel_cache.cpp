@@ -20,11 +20,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// An entry is this, the digest of its key and its image, and the image to the end of the file.
+/// An entry is kMagic, the digest of its key and image, and the image.
 constexpr std::string_view kMagic = "wick kernel 1\n";
 constexpr size_t kHeadBytes = kMagic.size() + 32;
 constexpr std::string_view kEntry = ".kernel", kUnfinished = ".unfinished-";
-/// A file that a process left unfinished goes once it is so old.
+/// Files that were left unfinished this long ago are removed.
 constexpr auto kAbandoned = std::chrono::hours(1);
 
 std::array<uint8_t, 32> digest_of(std::string_view key, std::string_view image) {
@@ -35,7 +35,7 @@ std::array<uint8_t, 32> digest_of(std::string_view key, std::string_view image) 
   return sum.finish();
 }
 
-/// A file that is closed when the object goes.
+/// A file that is closed with the object.
 class File {
  public:
   explicit File(int descriptor) : descriptor_(descriptor) {}
@@ -62,7 +62,7 @@ class File {
   int descriptor_;
 };
 
-/// The whole of a file; nothing where it can't be read.
+/// The whole file; nothing if it can't be read.
 std::optional<std::string> read_all(const File& file) {
   struct stat status;
   if (fstat(file.descriptor(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
@@ -77,7 +77,7 @@ std::optional<std::string> read_all(const File& file) {
   return text;
 }
 
-/// The image of an entry that is whole.
+/// The image of an undamaged entry.
 std::optional<std::string> image_of(std::string_view key, std::string entry) {
   if (entry.size() < kHeadBytes || !entry.starts_with(kMagic)) return std::nullopt;
   const auto digest = digest_of(key, std::string_view(entry).substr(kHeadBytes));
@@ -101,7 +101,7 @@ fs::path standard_folder() {
 }  // namespace
 
 fs::path user_cache_folder() {
-  // A relative path is to be ignored, says the XDG Base Directory Specification.
+  // The XDG Base Directory Specification says that relative paths are to be ignored.
   const std::string_view cache = environment("XDG_CACHE_HOME");
   if (cache.starts_with('/')) return cache;
   const std::string_view home = environment("HOME");
@@ -123,8 +123,8 @@ std::optional<std::string> KernelCache::load(const std::string& key) const {
   std::optional<std::string> entry = read_all(file);
   if (!entry) return std::nullopt;
   std::optional<std::string> image = image_of(key, std::move(*entry));
-  // The time of its last use is that of its last change: access times are often not kept. A damaged
-  // entry stays as it is, because another process may be putting a whole one in its place.
+  // The modification time records the last use, because access times are often disabled. A damaged
+  // entry is left alone, because another process may be replacing it.
   if (image) futimens(file.descriptor(), nullptr);
   return image;
 }
@@ -145,7 +145,7 @@ void KernelCache::store(const std::string& key, std::string_view image) const no
   if (!whole || ::rename(unfinished.c_str(), entry.c_str()) != 0) ::unlink(unfinished.c_str());
   make_room();
 } catch (...) {
-  // Out of memory, or of names: what isn't kept is compiled again.
+  // Out of memory or of file names: the kernel is compiled again next time.
 }
 
 void KernelCache::make_room() const {
@@ -160,7 +160,7 @@ void KernelCache::make_room() const {
   const auto now = fs::file_time_type::clock::now();
   for (fs::directory_iterator at(folder_, failed), end; !failed && at != end;
        at.increment(failed)) {
-    // Others remove files at the same time: one that is gone has no size.
+    // Other processes remove files at the same time. A removed file has no size.
     std::error_code gone;
     const fs::path& path = at->path();
     const uint64_t bytes = at->file_size(gone);

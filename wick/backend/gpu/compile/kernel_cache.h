@@ -1,8 +1,8 @@
 #pragma once
 
-// Compiled kernels on disk, so that a source is compiled once a machine. Many processes may use the
-// folder at once, and be killed at any time: entries appear whole, by renaming, and one that is
-// damaged is a miss.
+// Compiled kernels on disk, so that a machine compiles each source once. Many processes may use the
+// folder at once, and may be killed at any time: entries appear atomically by renaming, and a
+// damaged entry is a miss.
 
 #include <cstdint>
 #include <filesystem>
@@ -14,19 +14,19 @@ namespace wick::gpu {
 
 class KernelCache {
  public:
-  /// Entries in a folder, made when it is first needed; of an empty path nothing is kept. What was
-  /// not used for longest goes first once they take more than `limit_bytes`.
+  /// Keeps entries in a folder, which is made on first use; an empty path disables the cache. If
+  /// entries exceed `limit_bytes`, the least recently used ones are removed.
   KernelCache(std::filesystem::path folder, uint64_t limit_bytes);
 
-  /// The user's: $WICK_KERNEL_CACHE (`off`: none), else wick/kernels in $XDG_CACHE_HOME or
-  /// ~/.cache; 256 MiB, or $WICK_KERNEL_CACHE_MIB.
+  /// The user's cache: $WICK_KERNEL_CACHE (`off`: none), otherwise wick/kernels in $XDG_CACHE_HOME
+  /// or ~/.cache. The limit is 256 MiB or $WICK_KERNEL_CACHE_MIB.
   static const KernelCache& standard();
 
   const std::filesystem::path& folder() const { return folder_; }
-  /// What was stored under a key, which is a name fit for a file. Nothing where there is none or it
-  /// is damaged; counts as a use.
+  /// The image stored under a key, which must be a valid file name. Nothing if there is none or it
+  /// is damaged. A call counts as a use.
   std::optional<std::string> load(const std::string& key) const;
-  /// Keeps it where it can be kept.
+  /// Stores an image, if possible.
   void store(const std::string& key, std::string_view image) const noexcept;
 
  private:
@@ -36,7 +36,7 @@ class KernelCache {
   const uint64_t limit_bytes_;
 };
 
-/// $XDG_CACHE_HOME or ~/.cache; empty where neither is known.
+/// $XDG_CACHE_HOME or ~/.cache; empty if neither is known.
 std::filesystem::path user_cache_folder();
 
 }  // namespace wick::gpu

@@ -1,4 +1,5 @@
-// cuBLASLt: its names and numbers. Source: the cuBLAS library's documentation, 12.0 and later.
+// cuBLASLt: names of functions and values of constants. Source: the cuBLAS library's documentation,
+// 12.0 and later.
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
-// NVIDIA's driver: its names, its contexts, and the numbers of its attributes and errors. Source:
-// the CUDA driver API's documentation, 12.0 and later.
+// NVIDIA's driver: names of functions, contexts, and values of attributes and errors. Source: the
+// CUDA driver API's documentation, 12.0 and later.
 
 #include <fmt/format.h>
 
@@ -54,7 +54,7 @@ constexpr ApiNames kNames = {
 };
 static_assert(complete(kNames));
 
-/// What only this vendor has.
+/// Functions that only this vendor has.
 struct Extra {
   int (*context_retain)(void** context, int device);
   int (*context_set)(void* context);
@@ -65,7 +65,7 @@ struct Extra {
   int (*error_string)(int code, const char** text);
   int (*function_set_attribute)(void* function, int attribute, int value);
   int (*launch_extended)(const void* config, void* function, void** arguments, void** extra);
-  // Of drivers from 12.0 on; null on others.
+  // Drivers from 12.0 on have it; null with others.
   int (*encode_copy_map)(void* map, int type, uint32_t rank, const void* data,
                          const uint64_t* sizes, const uint64_t* strides, const uint32_t* box,
                          const uint32_t* steps, int interleave, int swizzle, int promotion,
@@ -99,12 +99,12 @@ enum Attribute : int {
 };
 constexpr int kClusterDimension = 4, kProgrammaticSerialization = 6, kMaxDynamicShared = 8;
 constexpr int kOutOfMemory = 2, kInvalidDevice = 101, kReachesAlready = 704;
-/// No image, none for the device, PTX that isn't right, is too new or has nobody to compile it.
+/// No image, no image for the device, invalid PTX, PTX that is too new, or no PTX compiler.
 constexpr std::array kRefusedImage = {200, 209, 218, 221, 222};
-/// Uncorrectable errors of memory and links, what kernels do that leaves their context unusable,
-/// a hang, and what nobody knows.
+/// Uncorrectable errors of memory and links, kernel faults that make their context unusable, a
+/// hang, and unknown errors.
 constexpr std::array kLost = {214, 220, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 999};
-// Of copy maps: 16-bit elements, pieces mixed within 128 bytes, 256 bytes at a time into the cache.
+// Tensor maps: 16-bit elements, 128-byte swizzle, promotion to 256 bytes in L2, zero fill.
 constexpr int kWord16 = 1, kNoInterleave = 0, kSwizzle128 = 3, kPromote256 = 3, kFillZeros = 0;
 
 class CudaDriver final : public Driver {
@@ -201,7 +201,7 @@ class CudaDriver final : public Driver {
   }
 
  private:
-  /// By its primary context, which libraries share.
+  /// Uses the device's primary context, which other libraries share.
   int set_current(int device) const override {
     void* own = nullptr;
     const int code = context(device, own);
@@ -213,7 +213,7 @@ class CudaDriver final : public Driver {
     std::atomic<void*>& kept = contexts_[static_cast<size_t>(device)];
     own = kept.load(std::memory_order_acquire);
     if (own != nullptr) return 0;
-    // Of two threads that come here both get the same one.
+    // If two threads get here, both receive the same context.
     const int code = extra_.context_retain(&own, device);
     if (code == 0) kept.store(own, std::memory_order_release);
     return code;

@@ -1,4 +1,5 @@
-// NVIDIA's run-time compiler: its names and options. Source: NVRTC's documentation, 11.2 and later.
+// NVIDIA's run-time compiler: names of functions, and options. Source: NVRTC's documentation, 11.2
+// and later.
 
 #include <fmt/format.h>
 
@@ -24,7 +25,7 @@ constexpr CompilerApiNames kNames = {
 };
 static_assert(complete(kNames));
 
-/// What only this vendor has.
+/// Functions that only this vendor has.
 struct Extra {
   int (*ptx_size)(void* program, size_t* bytes);
   int (*ptx)(void* program, char* text);
@@ -32,7 +33,7 @@ struct Extra {
   int (*architectures)(int* numbers);
 };
 
-/// Architectures from this one on have features that only code for exactly them may use.
+/// From this architecture on, some features need code for exactly one architecture ("sm_90a").
 constexpr int kFirstExact = 90;
 
 class CudaCompiler final : public Compiler {
@@ -46,8 +47,8 @@ class CudaCompiler final : public Compiler {
     std::sort(known_.begin(), known_.end());
   }
 
-  /// Machine code of the device's own architecture; on one that is newer than the compiler, text
-  /// that its driver translates.
+  /// Machine code for the device's architecture. For a device that is newer than the compiler, PTX,
+  /// which the driver compiles.
   CompilerTarget target(std::string_view architecture) const override {
     const int number = cuda_number(architecture);
     const auto above = std::upper_bound(known_.begin(), known_.end(), number);
@@ -56,7 +57,7 @@ class CudaCompiler final : public Compiler {
     target.architecture = known == number
                               ? fmt::format("sm_{}{}", number, number >= kFirstExact ? "a" : "")
                               : fmt::format("compute_{}", known);
-    // It has no host: functions without a word about it, lambdas too, are the device's.
+    // There is no host code, so functions and lambdas without an annotation are device code.
     target.options = {"--gpu-architecture=" + target.architecture,
                       "--std=c++20",
                       "--device-as-default-execution-space",
@@ -80,8 +81,9 @@ class CudaCompiler final : public Compiler {
   std::vector<int> known_;
 };
 
-/// The names to try: of the newest release whose code the driver takes first. Beside what the
-/// system finds by itself, toolkits' usual place and what tools/install_cuda.py has put there.
+/// The library names to try, beginning with the newest release whose code the driver accepts.
+/// Besides the system's search path they include the toolkit's usual folder and the one that
+/// tools/install_cuda.py fills.
 std::vector<std::string> names(std::string& trace) {
   if (const std::string_view chosen = environment("WICK_NVRTC_LIBRARY"); !chosen.empty()) {
     return {std::string(chosen)};
@@ -111,8 +113,8 @@ bool find_extra(const Library& library, Extra& extra, std::string& trace) {
          find_function(library, "nvrtcGetSupportedArchs", extra.architectures, trace);
 }
 
-/// The compiler looks for its other half by name alone: one that lies beside it, in a folder that
-/// the system doesn't search, is found if it is loaded already.
+/// NVRTC loads its builtins library by name alone. If that lies in a folder that the system doesn't
+/// search, it is found only if it is loaded already.
 void open_builtins(const std::string& library, const CompilerApi& api) {
   const size_t folder = library.rfind('/');
   if (folder == std::string::npos) return;

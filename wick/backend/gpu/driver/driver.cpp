@@ -13,7 +13,7 @@ namespace {
 
 std::atomic<bool> in_child = false;
 
-/// Never destroyed: tensors with static storage may outlive any order of destruction.
+/// Never destroyed, because tensors with static storage may outlive any order of destruction.
 struct Found {
   std::unique_ptr<Driver> driver;
   std::string trace;

@@ -1,7 +1,8 @@
 #pragma once
 
-// A vendor's driver, found at run time. Nothing here or above names a vendor's function: the two
-// folders beside this file hold the names, and what is different between the two.
+// A vendor's driver, loaded at run time. Code outside the cuda and hip folders beside this one
+// names no vendor's function; those folders have the names and everything in which the vendors
+// differ.
 
 #include <atomic>
 #include <cstddef>
@@ -16,13 +17,13 @@
 
 namespace wick::gpu {
 
-/// The functions of api.def as they were found in a library.
+/// The functions of api.def, as they were found in a library.
 struct Api {
 #define WICK_GPU_FN(role, arguments) int(*role) arguments = nullptr;
 #include "wick/backend/gpu/driver/api.def"
 };
 
-/// The name of each of them at a vendor.
+/// A vendor's name of each function.
 struct ApiNames {
 #define WICK_GPU_FN(role, arguments) const char* role = nullptr;
 #include "wick/backend/gpu/driver/api.def"
@@ -36,32 +37,32 @@ constexpr bool complete(const ApiNames& names) {
   return all;
 }
 
-/// What is known of a device without using it.
+/// Properties of a device that can be read without using it.
 struct GpuInfo {
   std::string name;          ///< "NVIDIA H200"
   std::string architecture;  ///< "sm_90", "gfx1100"
   size_t bytes = 0;          ///< memory
   int multiprocessors = 0;   ///< multiprocessors or compute units
   int wave = 32;             ///< lanes that run in lockstep
-  int shared_bytes = 0;      ///< shared memory that a block may ask for
+  int shared_bytes = 0;      ///< shared memory that a thread block may request
   bool integrated = false;   ///< shares the host's memory
 };
 
-/// Matrices of 16-bit elements, of which a device copies boxes by itself: see device_wgmma.h.
+/// Matrices of 16-bit elements for tensor copies (TMA): see device/wgmma.h.
 struct CopyBoxes {
-  const void* data = nullptr;  ///< on 16 bytes
+  const void* data = nullptr;  ///< aligned to 16 bytes
   uint64_t columns = 0, rows = 0, matrices = 1;
-  uint64_t row_bytes = 0, matrix_bytes = 0;  ///< from one to the next; multiples of 16
-  uint32_t box_rows = 0;                     ///< by 64 columns
+  uint64_t row_bytes = 0, matrix_bytes = 0;  ///< distances of rows and matrices, multiples of 16
+  uint32_t box_rows = 0;                     ///< rows of a box, which has 64 columns
 };
 
-/// What kernels may be launched with where hardware has it.
+/// Launch attributes, which take effect where hardware supports them.
 struct LaunchWishes {
-  /// The kernel may start before the one in front of it in the stream has ended, and waits for it
-  /// itself.
+  /// Programmatic dependent launch: the kernel may start before the kernel in front of it has
+  /// ended, and calls pdl_wait().
   bool pdl = false;
-  /// So many neighbouring thread blocks run at the same time and reach each other's shared memory.
-  /// More than one only where Gpu::has(Feature::parts).
+  /// Thread blocks of a cluster, which run at the same time and access each other's shared memory.
+  /// More than one needs Gpu::has(Feature::cluster).
   unsigned cluster = 1;
 };
 
@@ -71,10 +72,10 @@ class Driver {
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
 
-  /// The vendor's driver; null where it isn't installed or doesn't work, see `missing`. Loaded at
-  /// the first call, once.
+  /// The vendor's driver. Null if it isn't installed or doesn't work; see `missing`. The first call
+  /// loads it.
   static Driver* of(DeviceKind kind);
-  /// One line that says why there is no driver: what was tried, and what each said.
+  /// One line that says why there is no driver: which files were tried, and their errors.
   static std::string missing(DeviceKind kind);
 
   const Api api;
@@ -82,79 +83,80 @@ class Driver {
   const std::string library;
 
   int device_count() const { return count_; }
-  /// "13.0", "6.2".
+  /// For example "13.0" or "6.2".
   virtual std::string version() const = 0;
   virtual GpuInfo info(int device) const = 0;
-  /// Makes the device the calling thread's: before any call of the driver that allocates, copies or
-  /// launches. Errors: the device can't be used, or was lost; this process is a fork of one that
-  /// uses it.
+  /// Makes the device the calling thread's current one. It must precede any driver call that
+  /// allocates, copies or launches. Errors: the device can't be used or was lost; this process is a
+  /// fork of one that uses it.
   void enter(int device) const;
-  /// The same for destructors: false where the device can't be used any more.
+  /// enter() for destructors: returns false if the device can't be used any more.
   bool try_enter(int device) const noexcept;
-  /// Throws where a device was lost or this is a fork, and leaves the thread's device as it is.
+  /// Throws if the device was lost or this process is a fork. The thread's current device stays.
   void require_usable(int device) const {
     if (forked() || lost_[static_cast<size_t>(device)].load() != nullptr) fail_lost(device);
   }
-  /// Throws for a code that isn't 0; `what` was attempted. A code that says that the device does
-  /// nothing more for this process is kept: whoever uses it later is told of it.
+  /// Throws for a code that isn't 0; `what` names the attempted call. If the code says that the
+  /// device is lost, later uses of the device throw too.
   void check(int code, int device, std::string_view what) const;
-  /// What a code means, in the vendor's words: "out of memory (2)".
+  /// The vendor's text for a code: "out of memory (2)".
   virtual std::string text(int code) const = 0;
   /// Whether a code says that memory ran out.
   virtual bool is_out_of_memory(int code) const = 0;
-  /// Whether a code says that the driver doesn't take a kernel's image.
+  /// Whether a code says that the driver rejects a kernel image.
   virtual bool is_refused_image(int code) const = 0;
-  /// Whether a code says that the device does nothing more for this process.
+  /// Whether a code says that the device is lost for this process.
   virtual bool is_lost(int code) const = 0;
-  /// Lets a function be launched with so much dynamic shared memory.
+  /// Allows launches of a function with `bytes` of dynamic shared memory.
   virtual int allow_shared(void* function, int bytes) const = 0;
-  /// Launches with what the driver can do of `wishes`; otherwise as api.launch.
+  /// Launches with those of `wishes` that the driver supports; otherwise like api.launch.
   virtual int launch_with(const LaunchWishes& wishes, void* function, const unsigned (&blocks)[3],
                           unsigned threads, unsigned shared_bytes, void* stream,
                           void** arguments) const;
 
-  /// Describes matrices to kernels that copy boxes of them, whose pieces are mixed as those kernels
-  /// expect. False where the driver can't.
+  /// Makes the tensor map of matrices, with the swizzle that wgmma kernels expect. False if the
+  /// driver can't.
   virtual bool make_copy_map(CopyMap& map, const CopyBoxes& of) const;
 
-  /// Lets the calling thread's device reach another one's memory. 0 if it may already.
+  /// Enables access from the calling thread's device to a peer's memory. Returns 0 if it is enabled
+  /// already.
   virtual int reach(int peer) const = 0;
-  /// Copies from another device's memory to the calling thread's, on a stream of the latter.
+  /// Copies from a peer's memory to the calling thread's device, on a stream of that device.
   virtual int copy_from_peer(void* to, int to_device, const void* from, int from_device,
                              size_t bytes, void* stream) const = 0;
 
-  /// Whether this process came by fork from one that uses a driver: it can't.
+  /// Whether this process was forked from one that uses a driver. The fork can't use it.
   static bool forked() noexcept;
 
-  /// Initialises the driver and counts its devices. False with a reason in `trace` where it doesn't
-  /// work or has none.
+  /// Initialises the driver and counts its devices. Returns false, with a reason in `trace`, if it
+  /// doesn't work or has no devices.
   bool start(std::string& trace);
 
  protected:
-  /// Errors: see traced.
+  /// Errors: those of traced().
   Driver(DeviceKind kind, const Api& functions, std::string file);
   int attribute(int which, int device) const;
-  /// What `info` says the same way at every vendor: name and memory.
+  /// The part of `info` that is the same for all vendors: name and memory.
   GpuInfo basic_info(int device) const;
 
  private:
-  /// Makes the device the calling thread's, and gives the vendor's code.
+  /// Makes the device the calling thread's current one; returns the vendor's code.
   virtual int set_current(int device) const = 0;
 
   [[noreturn]] void fail_lost(int device) const;
 
   const DeviceKind kind_;
   int count_ = 0;
-  /// Of each device what it was lost by; null: it works. Never freed.
+  /// Why each device was lost; null if it works. Never freed.
   mutable std::vector<std::atomic<const std::string*>> lost_;
 };
 
-/// A library that was opened; kept open until the process ends.
+/// A loaded library. It stays loaded until the process ends.
 class Library {
  public:
-  /// Opens the first of these names that works. `trace` takes a line for each that doesn't.
+  /// Opens the first of `names` that loads. `trace` gets the error of each that doesn't.
   static std::unique_ptr<Library> open(const std::vector<std::string>& names, std::string& trace);
-  /// Opens the file that an environment variable names, else one of these.
+  /// Opens the file that an environment variable names, or else the first of `names` that loads.
   static std::unique_ptr<Library> open_chosen(const char* variable,
                                               const std::vector<std::string>& names,
                                               std::string& trace);
@@ -167,7 +169,7 @@ class Library {
   std::string file_;
 };
 
-/// Finds a function. False where the library lacks it, which `trace` then says.
+/// Finds a function. Returns false, with a reason in `trace`, if the library lacks it.
 template <class F>
 bool find_function(const Library& library, const char* name, F*& function, std::string& trace) {
   function = reinterpret_cast<F*>(library.symbol(name));
@@ -179,7 +181,7 @@ bool find_function(const Library& library, const char* name, F*& function, std::
 /// Finds all functions of api.def.
 bool find_functions(const Library& library, const ApiNames& names, Api& api, std::string& trace);
 
-/// The vendors' drivers, not started; null with a reason in `trace` where there is none.
+/// The vendors' drivers, not started. Null, with a reason in `trace`, if there is none.
 std::unique_ptr<Driver> open_cuda(std::string& trace);
 std::unique_ptr<Driver> open_hip(std::string& trace);
 

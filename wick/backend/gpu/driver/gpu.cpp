@@ -21,7 +21,7 @@ Driver& driver_of(Device device) {
   return *driver;
 }
 
-/// What the thread records, if it does.
+/// What the calling thread captures; `gpu` is null if it captures nothing.
 struct CaptureState {
   const Gpu* gpu = nullptr;
   void* stream = nullptr;
@@ -115,7 +115,7 @@ void Gpu::launch_list(std::string_view file, std::string_view kernel, const Grid
                                             grid.shared_bytes, stream(), arguments)
                        : driver.api.launch(handle, x, y, z, grid.threads, 1, 1, grid.shared_bytes,
                                            stream(), arguments, nullptr);
-  if (code == 0) return;  // most of them: words cost a tenth of a launch
+  if (code == 0) return;  // formatting the text would cost a tenth of a launch
   check(code, fmt::format("launching {} ({}x{}x{} blocks of {})", kernel, x, y, z, grid.threads));
 }
 
@@ -127,7 +127,7 @@ void Gpu::synchronize() {
 
 void Gpu::quiesce() const noexcept {
   if (!driver.try_enter(device.index)) return;
-  // While a thread makes a graph drivers may refuse to wait for all.
+  // While a thread captures a graph, drivers may refuse to wait for the whole device.
   if (driver.api.device_synchronize() != 0) driver.api.stream_synchronize(stream_);
 }
 
@@ -150,7 +150,7 @@ uint32_t Gpu::note(std::string_view op, const ConstView& x, const ConstView& ids
   if (capture_state.gpu == this) {
     uint32_t at = static_cast<uint32_t>(captured_notes_.size());
     if (free_notes_.empty()) {
-      free_notes_.reserve(captured_notes_.size() + 1);  // so that forgetting needs no memory
+      free_notes_.reserve(captured_notes_.size() + 1);  // so that forget_notes needs no memory
       captured_notes_.emplace_back();
     } else {
       at = free_notes_.back();
@@ -228,15 +228,15 @@ void* Gpu::stream() const { return capture_state.gpu == this ? capture_state.str
 void Gpu::refuse_to_capture_copies() const {
   if (!captures()) return;
   throw Error(ErrorKind::runtime, "record", "a copy to or from the host can't be recorded",
-              device.str(), "copy before recording, or afterwards");
+              device.str(), "copy before the capture, or after it");
 }
 
 Gpu::Capture::Capture(Gpu& gpu) : gpu_(gpu), arena_(gpu.pool.make_arena()) {
   if (capture_state.gpu != nullptr) {
-    throw Error(ErrorKind::runtime, "record", "a recording is being made already");
+    throw Error(ErrorKind::runtime, "record", "this thread is capturing already");
   }
   constexpr unsigned kNonBlocking = 1;
-  constexpr int kRelaxed = 2;  // other threads go on as they like
+  constexpr int kRelaxed = 2;  // other threads may go on working
   gpu_.enter();
   gpu_.check(gpu_.driver.api.stream_create(&stream_, kNonBlocking), "creating a stream");
   if (const int code = gpu_.driver.api.capture_begin(stream_, kRelaxed)) {
@@ -251,20 +251,20 @@ Gpu::Capture::Capture(Gpu& gpu) : gpu_(gpu), arena_(gpu.pool.make_arena()) {
 Gpu::Capture::~Capture() {
   capture_state = {};
   gpu_.pool.use(nullptr);
-  if (open_) {  // something was thrown
+  if (open_) {  // an exception was thrown
     void* graph = nullptr;
     if (gpu_.driver.api.capture_end(stream_, &graph) == 0 && graph != nullptr) {
       gpu_.driver.api.graph_destroy(graph);
     }
   }
   gpu_.driver.api.stream_destroy(stream_);
-  gpu_.forget_notes(notes_);  // where nobody took them
+  gpu_.forget_notes(notes_);  // if nobody took them
 }
 
 void* Gpu::Capture::finish() {
   void *graph = nullptr, *exec = nullptr;
   open_ = false;
-  gpu_.check(gpu_.driver.api.capture_end(stream_, &graph), "ending a recording");
+  gpu_.check(gpu_.driver.api.capture_end(stream_, &graph), "ending a capture");
   const int code =
       gpu_.with_room([&] { return gpu_.driver.api.graph_instantiate(&exec, graph, 0); });
   gpu_.driver.api.graph_destroy(graph);

@@ -1,6 +1,6 @@
 #pragma once
 
-// One GPU in use: its stream, its modules, and launches.
+// A GPU in use: its stream, its modules and launches.
 
 #include <array>
 #include <atomic>
@@ -24,14 +24,13 @@
 
 namespace wick::gpu {
 
-/// How a kernel is spread over the device.
+/// The launch configuration of a kernel.
 struct Grid {
   unsigned blocks[3] = {1, 1, 1};
   unsigned threads = 256;     ///< of a thread block
   unsigned shared_bytes = 0;  ///< dynamic
-  bool pdl = false;           ///< may start before the one in front has ended, where kernels wait
-  unsigned cluster =
-      1;  ///< neighbouring thread blocks that are parts of one: where it has(Feature::parts)
+  bool pdl = false;           ///< programmatic dependent launch, where hardware supports it
+  unsigned cluster = 1;       ///< thread blocks of a cluster; more than 1 needs Feature::cluster
 };
 
 class Gpu {
@@ -49,71 +48,73 @@ class Gpu {
   Staging staging;
   Peers peers;
 
-  /// The stream that the calling thread's work goes to: the device's one, or that of the graph
-  /// it is making.
+  /// The stream that the calling thread's work goes to: the device's main stream, or the stream of
+  /// the graph that the thread captures.
   void* stream() const;
   void* main_stream() const { return stream_; }
-  /// Whether the calling thread makes a graph of this device's work.
+  /// Whether the calling thread captures this device's work into a graph.
   bool captures() const { return stream() != stream_; }
-  /// Errors: the calling thread records this device's work. A copy to or from the host must not
-  /// reach the stream that is captured: events of later copies would belong to the capture.
+  /// Errors: the calling thread captures this device's work. A copy to or from the host must not
+  /// reach the captured stream, because events of later copies would belong to the capture.
   void refuse_to_capture_copies() const;
-  /// What the kernels in use were compiled for: "sm_90a", "ptx", "gfx11-generic".
+  /// The architecture that the kernels in use were compiled for: "sm_90a", "ptx", "gfx11-generic".
   const std::string& compiled_for() const { return code_.architecture(); }
-  /// Whether they can do something, as their image says. Errors: those of function().
+  /// Whether the kernels in use have a feature, as their image says. Errors: those of function().
   bool has(Feature feature) const {
     const uint32_t known = features_.load(std::memory_order_relaxed);
     return ((known != kNotRead ? known : read_features()) & bit(feature)) != 0;
   }
-  /// How many modules were loaded so far.
+  /// Number of modules loaded so far.
   int modules_loaded() const { return loaded_; }
-  /// Where their code comes from.
+  /// The source of the kernels' code.
   const Code& code() const { return code_; }
 
-  /// Makes this the calling thread's device.
+  /// Makes this device the calling thread's current one.
   void enter() const { driver.enter(device.index); }
-  /// Throws for a code that isn't 0; `what` was attempted: see Driver.
+  /// Throws for a code that isn't 0; `what` names the attempted call: see Driver::check.
   void check(int code, std::string_view what) const { driver.check(code, device.index, what); }
 
-  /// A kernel of a file in kernels/, e.g. ("map_f32", "silu_f32"). Its module is loaded at the
-  /// first use. It may then be launched with so many bytes of dynamic shared memory.
+  /// A kernel of a file in kernels/, such as ("map_f32", "silu_f32"). The first use loads its
+  /// module. The kernel may then be launched with `shared_bytes` of dynamic shared memory.
   void* function(std::string_view file, std::string_view kernel, unsigned shared_bytes = 0);
-  /// Launches a kernel on the stream; each argument by value, of exactly the kernel's type.
+  /// Launches a kernel on stream(). Arguments are passed by value and must have exactly the
+  /// kernel's types.
   template <class... Arguments>
   void launch(std::string_view file, std::string_view kernel, const Grid& grid,
               Arguments... arguments) {
     std::array<void*, sizeof...(Arguments)> addresses{&arguments...};
     launch_list(file, kernel, grid, addresses.data());
   }
-  /// Waits for the device's work. Errors: what went wrong in it, see check_faults.
+  /// Waits for the device's work. Errors: those of check_faults.
   void synchronize();
-  /// Waits until the device does nothing, whoever gave it work; see Backend::quiesce.
+  /// Waits until the device is idle, whichever stream its work is on; see Backend::quiesce.
   void quiesce() const noexcept;
 
-  /// For kernels that look at what they are given: where they report, and a number by which an
-  /// error finds the op and its operands.
+  /// For kernels that check their inputs: where they report faults, and a number by which an error
+  /// finds the op and its operands.
   FaultLine* fault_line() const { return fault_line_; }
   uint32_t note(std::string_view op, const ConstView& x, const ConstView& ids, int64_t limit);
-  /// Zeros in the device's memory, kZeros of them: thread blocks count each other in there and
-  /// leave zeros behind.
+  /// kZeros zeros in device memory: arrival counters of thread blocks. Kernels reset them to zero.
   uint32_t* zeros() const { return zeros_; }
   static constexpr int64_t kZeros = 1 << 16;
-  /// Whether a kernel has reported a fault, as far as one sees from here.
+  /// Whether a fault has reached the host so far.
   bool has_fault() const { return static_cast<const volatile Fault*>(fault_)->kind != kNoFault; }
-  /// Throws for a fault that a kernel has reported. The work up to there must have ended.
+  /// Throws for a fault that a kernel has reported. The work must have completed.
   void check_faults();
 
-  /// While it lives, what the thread gives to this device is recorded, not done.
+  /// While an object of this class lives, the calling thread's work on this device is captured into
+  /// a graph instead of run.
   class Capture {
    public:
     explicit Capture(Gpu& gpu);
     ~Capture();
     Capture(const Capture&) = delete;
     Capture& operator=(const Capture&) = delete;
-    /// Ends the graph. The result belongs to the caller: graph_exec_destroy.
+    /// Ends the capture. The caller owns the result and frees it by graph_exec_destroy.
     void* finish();
     const std::shared_ptr<Pool::Arena>& arena() const { return arena_; }
-    /// The notes of its kernels, to be kept as long as they may run: forget_notes.
+    /// The notes of the captured kernels. The caller keeps them while the graph may run, then calls
+    /// forget_notes.
     std::vector<uint32_t> take_notes() { return std::exchange(notes_, {}); }
 
    private:
@@ -123,7 +124,7 @@ class Gpu {
     std::vector<uint32_t> notes_;
     bool open_ = false;
   };
-  /// Notes of a graph that won't be replayed any more.
+  /// Frees the notes of a graph that isn't replayed any more.
   void forget_notes(const std::vector<uint32_t>& notes) noexcept;
 
  private:
@@ -135,14 +136,15 @@ class Gpu {
   using ByName = std::unordered_map<std::string, T, Hash, std::equal_to<>>;
   struct Function {
     void* handle = nullptr;
-    unsigned allowed_shared_bytes = 0;  // beside what is its own
+    unsigned allowed_shared_bytes = 0;  // beyond the default
   };
   struct Module {
     void* handle = nullptr;
     ByName<Function> functions;
   };
 
-  /// Does what takes memory behind the pool's back: cached blocks make room where there is none.
+  /// Calls a driver function that allocates memory itself. If memory is short, the pool's cached
+  /// blocks are freed and the call is repeated.
   template <class F>
   int with_room(const F& call) {
     const int code = call();
@@ -154,7 +156,7 @@ class Gpu {
                    void** arguments);
   Module& module(std::string_view file);
 
-  /// What a kernel's fault is told with.
+  /// What an error message needs to describe a kernel's fault.
   struct Note {
     uint32_t number = 0;
     std::string_view op;
@@ -164,14 +166,14 @@ class Gpu {
   static constexpr uint32_t kNotes = 1024, kCaptured = uint32_t{1} << 31;
 
   void make_fault_line();
-  /// The note of that number; null where newer ones have taken its place.
+  /// The note with this number; null if newer notes have replaced it.
   const Note* find_note(uint32_t number) const;
 
-  mutable Code code_;  // unpacks and compiles what it is asked for
+  mutable Code code_;  // unpacks or compiles images on request
   static constexpr uint32_t kNotRead = ~0u;
   uint32_t read_features() const;
-  mutable std::atomic<uint32_t> features_ =
-      kNotRead;  // read when asked for: images are being unpacked
+  // Read on first use, because images are still being unpacked when the Gpu is made.
+  mutable std::atomic<uint32_t> features_ = kNotRead;
   void* stream_ = nullptr;
   mutable std::mutex mutex_;
   int loaded_ = 0;
@@ -181,9 +183,9 @@ class Gpu {
   Fault* fault_ = nullptr;           // on the host
   uint32_t* zeros_ = nullptr;
   std::mutex notes_mutex_;
-  std::vector<Note> notes_;           // the newest, in a ring
-  std::vector<Note> captured_notes_;  // of graphs, which may be replayed at any time
-  std::vector<uint32_t> free_notes_;  // of those: numbers to be used again
+  std::vector<Note> notes_;           // the newest notes, a ring buffer
+  std::vector<Note> captured_notes_;  // notes of graphs, which may be replayed at any time
+  std::vector<uint32_t> free_notes_;  // unused indices of captured_notes_
   uint32_t next_note_ = 0;            // below kCaptured
 };
 

@@ -13,8 +13,8 @@
 namespace wick::gpu {
 namespace {
 
-/// A pattern in which no two words are equal, so that pieces that were lost, or ended up
-/// elsewhere, show.
+/// The size of a test pattern. No two of its words are equal, so that lost or misplaced pieces are
+/// found.
 constexpr size_t kPatternWords = size_t{1} << 19;
 
 std::vector<uint64_t> pattern() {
@@ -29,7 +29,7 @@ std::vector<uint64_t> pattern() {
 
 }  // namespace
 
-/// The way from one GPU, and the events that put its stream and the own one in order.
+/// The connection from one GPU to this one, and the events that order their two streams.
 struct Peers::Link {
   Link(const Driver& of_both, int to, int from) : driver(of_both), own(to), other(from) {}
   ~Link() {
@@ -40,11 +40,11 @@ struct Peers::Link {
   Link& operator=(const Link&) = delete;
 
   const Driver& driver;
-  const int own, other;  // indices of devices
+  const int own, other;  // device indices
   bool tested = false;
   Way way;
-  void* ready = nullptr;  // of the other: what is copied is there
-  void* done = nullptr;   // of the own: it has been copied
+  void* ready = nullptr;  // event of the other device: the source is ready
+  void* done = nullptr;   // event of this device: the copy is complete
 };
 
 Peers::Peers(Gpu& own) : own_(own) {}
@@ -104,7 +104,7 @@ Peers::Way Peers::test(Link& link, Gpu& from_gpu) {
   try {
     if (!copies_right(link, from_gpu)) return {false, "what is copied arrives damaged"};
   } catch (const Error& error) {
-    own_.enter();  // throws what is worse than a copy that failed: a lost device
+    own_.enter();  // throws for a lost device, which is worse than a failed copy
     from_gpu.enter();
     return {false, error.what()};
   }
@@ -141,15 +141,15 @@ void Peers::copy_directly(Link& link, void* to, Gpu& from_gpu, const void* from,
                  });
   own_.check(code, "copying from " + from_gpu.device.str());
   own_.check(driver.api.event_record(link.done, stream), "recording an event");
-  // Whoever gets the source's memory next is behind the copy.
+  // The next user of the source's memory must wait for the copy.
   from_gpu.enter();
   from_gpu.check(driver.api.stream_wait_event(from_gpu.stream(), link.done, 0),
                  "waiting for an event");
 }
 
 void Peers::copy_staged(void* to, Gpu& from_gpu, const void* from, size_t bytes) {
-  // It holds the staging memory of both devices: two such copies, there and back, would wait for
-  // each other.
+  // The copy holds the staging memory of both devices. Two copies in opposite directions would
+  // deadlock without this lock.
   const std::scoped_lock lock(staged_, from_gpu.peers.staged_);
   from_gpu.enter();
   from_gpu.staging.download_pieces(

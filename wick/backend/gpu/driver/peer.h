@@ -1,11 +1,11 @@
 #pragma once
 
-// Copies from other GPUs' memory to a GPU's: by the devices themselves where they can reach each
-// other and do it right, else through the host's pinned memory.
+// Copies between GPUs: directly where the devices reach each other and copy correctly, otherwise
+// through the host's pinned memory.
 //
-// Some machines say that their devices reach each other and then lose or mix up what is copied
-// (an IOMMU or a PCIe bridge in between). So the first copy of a pair is of a pattern, which is
-// read back; a pair that fails is never trusted again.
+// Some machines report that their devices reach each other, and then lose or corrupt copied data
+// (because of an IOMMU or a PCIe bridge in between). So the first copy of each pair of devices is a
+// test pattern, which is read back. A pair that fails is never used directly.
 
 #include <cstddef>
 #include <map>
@@ -22,20 +22,20 @@ class Gpu;
 
 class Peers {
  public:
-  /// `own`: the GPU that is copied to.
+  /// `own`: the destination GPU.
   explicit Peers(Gpu& own);
   ~Peers();
   Peers(const Peers&) = delete;
   Peers& operator=(const Peers&) = delete;
 
-  /// Copies behind the work that both devices have so far; later work of either waits for it.
-  /// Errors: the calling thread records one of them.
+  /// Copies after the work that both devices have so far; their later work waits for the copy.
+  /// Errors: the calling thread captures work of one of them.
   void copy(void* to, Gpu& from_gpu, const void* from, size_t bytes);
 
-  /// How copies from a GPU go; tested if that wasn't done yet.
+  /// How copies from a GPU are made. The first call tests the pair.
   struct Way {
     bool direct = false;
-    std::string reason;  ///< why they don't go directly
+    std::string reason;  ///< why copies aren't direct
   };
   Way way(Gpu& from_gpu);
 
@@ -49,9 +49,9 @@ class Peers {
   void copy_staged(void* to, Gpu& from_gpu, const void* from, size_t bytes);
 
   Gpu& own_;
-  std::mutex mutex_;   // of links_ and what is in them
-  std::mutex staged_;  // held at both ends of a copy by way of the host
-  std::map<std::pair<DeviceKind, int>, std::unique_ptr<Link>> links_;  // by where from
+  std::mutex mutex_;   // guards links_ and its elements
+  std::mutex staged_;  // held at both ends of a staged copy
+  std::map<std::pair<DeviceKind, int>, std::unique_ptr<Link>> links_;  // by source device
 };
 
 }  // namespace wick::gpu

@@ -6,14 +6,14 @@
 namespace wick::gpu {
 namespace {
 
-constexpr unsigned kNoTiming = 2;  // of events
+constexpr unsigned kNoTiming = 2;  // flag of events
 
 }  // namespace
 
 struct Staging::Copy {
   char* host = nullptr;
   size_t bytes = 0;
-  void *ready = nullptr, *done = nullptr;  // events: there is something to copy; it was copied
+  void *ready = nullptr, *done = nullptr;  // events: the source is ready; the copy is complete
 };
 
 Staging::Staging(const Driver& driver, Device device) : driver_(driver), device_(device) {}
@@ -74,7 +74,7 @@ void Staging::download(void* to, const void* from, size_t bytes, void* stream) {
 
 void Staging::download_pieces(const void* from, size_t bytes, void* stream, const Take& take) {
   std::lock_guard lock(mutex_);
-  // Two pieces are under way while the host copies a third.
+  // Two pieces are in flight while the host processes a third.
   struct Piece {
     Slot* slot;
     size_t at, bytes;
@@ -117,7 +117,8 @@ Staging::Copy* Staging::start(const void* from, size_t bytes, void* stream) {
     at = free_copies_.insert(free_copies_.end(), all_copies_.back().get());
   }
   Copy* const copy = *at;
-  check(driver_.api.event_synchronize(copy->done));  // one that nobody waited for
+  // Waits for a copy that was started but never finished.
+  check(driver_.api.event_synchronize(copy->done));
   check(driver_.api.event_record(copy->ready, stream));
   check(driver_.api.stream_wait_event(copies_, copy->ready, 0));
   check(driver_.api.copy_to_host(copy->host, from, bytes, copies_));

@@ -1,7 +1,7 @@
 #pragma once
 
-// Copies between the host's memory and a device's through pinned memory, which the device reads and
-// writes by itself while the host goes on.
+// Copies between host and device memory through pinned memory, which the device accesses
+// asynchronously.
 
 #include <array>
 #include <cstddef>
@@ -21,31 +21,32 @@ class Staging {
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
 
-  /// Copies in the order of the stream. `from` may be changed on return; the copy may be under way.
+  /// Copies in stream order. `from` may be changed once the call returns; the copy may still be in
+  /// flight.
   void upload(void* to, const void* from, size_t bytes, void* stream);
-  /// Copies what the stream's work so far has left there, and waits for it.
+  /// Copies after the stream's work so far, and waits for the copy.
   void download(void* to, const void* from, size_t bytes, void* stream);
-  /// The same, piece by piece: take(data, at, bytes) gets what lies `at` bytes behind `from`.
+  /// Downloads in pieces: take(data, at, bytes) gets the piece that lies `at` bytes behind `from`.
   using Take = std::function<void(const char* data, size_t at, size_t bytes)>;
   void download_pieces(const void* from, size_t bytes, void* stream, const Take& take);
 
-  /// A copy to the host, beside the stream's later work.
+  /// An asynchronous copy to the host, which runs beside the stream's later work.
   struct Copy;
-  /// Starts to copy what the stream's work so far leaves there.
+  /// Starts a copy after the stream's work so far.
   Copy* start(const void* from, size_t bytes, void* stream);
-  /// Waits for it and hands it over.
+  /// Waits for the copy and stores its data to `to`.
   void finish(const Copy* copy, void* to, size_t bytes);
-  /// Its memory may serve again.
+  /// Makes the copy's memory available again.
   void release(Copy* copy) noexcept;
 
  private:
   static constexpr size_t kSlotBytes = size_t{4} << 20;
   struct Slot {
     char* host = nullptr;
-    void* done = nullptr;  // an event, after which the slot is free
+    void* done = nullptr;  // an event after which the slot is free
   };
 
-  /// A slot whose copy has ended.
+  /// The next slot, once its last copy has completed.
   Slot& next();
   void check(int code) const;
 
@@ -55,7 +56,7 @@ class Staging {
   std::array<Slot, 4> slots_;
   size_t turn_ = 0;
 
-  void* copies_ = nullptr;  // a stream
+  void* copies_ = nullptr;  // the stream of asynchronous copies
   std::vector<std::unique_ptr<Copy>> all_copies_;
   std::vector<Copy*> free_copies_;
 };

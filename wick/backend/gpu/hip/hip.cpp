@@ -1,4 +1,4 @@
-// AMD's HIP runtime: its names, and the numbers of its attributes and errors. Source: the HIP
+// AMD's HIP runtime: names of functions, and values of attributes and errors. Source: the HIP
 // runtime API's documentation, 5.2 and later.
 
 #include <fmt/format.h>
@@ -54,7 +54,7 @@ constexpr ApiNames kNames = {
 };
 static_assert(complete(kNames));
 
-/// What only this vendor has.
+/// Functions that only this vendor has.
 struct Extra {
   int (*set_device)(int device);
   int (*reach)(int peer, unsigned flags);
@@ -62,16 +62,16 @@ struct Extra {
                    void* stream);
   const char* (*error_name)(int code);
   const char* (*error_string)(int code);
-  int (*properties)(void* properties, int device);      // hipDeviceProp_tR0600, null on old ones
-  int (*old_properties)(void* properties, int device);  // of HIP 5
+  int (*properties)(void* properties, int device);      // hipDeviceProp_tR0600; null before HIP 6
+  int (*old_properties)(void* properties, int device);  // HIP 5
 };
 
 enum Attribute : int { kIntegrated = 16, kMultiprocessors = 63, kSharedPerBlock = 74, kWave = 87 };
 constexpr int kOutOfMemory = 2, kInvalidImage = 200, kNoBinaryForGpu = 209, kReachesAlready = 704;
-/// Uncorrectable errors of memory, what kernels do that leaves the device unusable, a hang, and
-/// what nobody knows.
+/// Uncorrectable errors of memory, kernel faults that make the device unusable, a hang, and unknown
+/// errors.
 constexpr std::array kLost = {214, 700, 702, 709, 710, 718, 719, 999};
-/// Where the name of the architecture is in the two forms of the properties.
+/// Offsets of the architecture's name in the two versions of the properties.
 constexpr size_t kArchitectureAt = 1160, kOldArchitectureAt = 396;
 
 class HipDriver final : public Driver {
@@ -118,12 +118,12 @@ class HipDriver final : public Driver {
     return extra_.copy_peer(to, to_device, from, from_device, bytes, stream);
   }
 
-  int allow_shared(void*, int) const override { return 0; }  // as much as a thread block has
+  int allow_shared(void*, int) const override { return 0; }  // no limit needs to be raised
 
  private:
   int set_current(int device) const override { return extra_.set_device(device); }
 
-  /// "gfx90a", without the features after it.
+  /// The architecture without its features: "gfx90a".
   std::string architecture(int device) const {
     alignas(16) char properties[4096] = {};
     const bool now = extra_.properties != nullptr;
@@ -150,8 +150,7 @@ bool find_extra(const Library& library, Extra& extra, std::string& trace) {
          find(extra.error_string, "hipGetErrorString");
 }
 
-/// The runtime takes its time to find that there is no card: the kernel driver's device tells
-/// sooner.
+/// Without a card the runtime starts slowly, so the kernel driver's device files are checked first.
 bool no_card(std::string& trace) {
   if (access("/dev/kfd", F_OK) == 0 || access("/dev/dxg", F_OK) == 0) return false;
   trace += "no AMD GPU: there is no /dev/kfd";

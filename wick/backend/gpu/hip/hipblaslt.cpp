@@ -1,5 +1,5 @@
-// hipBLASLt: its names and numbers. Source: its API reference, 0.6 (ROCm 6.0) and later; before
-// that types had other numbers.
+// hipBLASLt: names of functions and values of constants. Source: its API reference, 0.6 (ROCm 6.0)
+// and later. Earlier releases number types differently.
 
 #include <fmt/format.h>
 
@@ -68,7 +68,7 @@ class HipblasLt final : public LtLibrary {
     return number >= kOldest;
   }
 
-  /// It is asked through a handle.
+  /// The library's version; it is read through a handle.
   int version_number() const {
     void* handle = nullptr;
     int number = 0;

@@ -1,4 +1,5 @@
-// AMD's run-time compiler: its names and options. Source: hipRTC's documentation, 5.2 and later.
+// AMD's run-time compiler: names of functions, and options. Source: hipRTC's documentation, 5.2 and
+// later.
 
 #include <fmt/format.h>
 
@@ -29,7 +30,7 @@ class HipCompiler final : public Compiler {
   CompilerTarget target(std::string_view architecture) const override {
     CompilerTarget target;
     target.architecture = architecture;
-    // The hidden arguments that device.h reads are those of version 5.
+    // device.h reads the hidden kernel arguments of code object version 5.
     target.options = {fmt::format("--offload-arch={}", architecture), "-std=c++20", "-O3",
                       "-ffp-contract=off", "-mcode-object-version=5"};
     return target;
@@ -38,7 +39,7 @@ class HipCompiler final : public Compiler {
 
 constexpr const char* kVariable = "WICK_HIPRTC_LIBRARY";
 
-/// The compiler says 9.0 in every release; the runtime that it comes with tells them apart.
+/// The compiler reports 9.0 in every release, so the name includes the runtime's version.
 std::string release(const CompilerApi& api) {
   int runtime = 0;
   if (const Driver* driver = Driver::of(DeviceKind::hip)) driver->api.driver_version(&runtime);
@@ -52,7 +53,7 @@ std::unique_ptr<Compiler> open_hip_compiler(std::string& trace) {
   CompilerApi api;
   const Driver* driver = Driver::of(DeviceKind::hip);
   if (driver != nullptr && environment(kVariable).empty()) {
-    // Older runtimes hold the compiler themselves: that one fits best.
+    // Older runtimes contain the compiler; that one fits best.
     const auto runtime = Library::open({driver->library}, trace);
     if (runtime != nullptr && find_functions(*runtime, kNames, api, trace)) {
       return std::make_unique<HipCompiler>(api, runtime->file(), release(api));

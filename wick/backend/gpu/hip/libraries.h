@@ -4,7 +4,7 @@
 
 namespace wick::gpu {
 
-/// hipBLASLt; null with a reason in `trace`.
+/// Opens hipBLASLt. Null, with a reason in `trace`, if it can't be opened.
 std::unique_ptr<MatrixLibrary> open_hipblaslt(std::string& trace);
 
 }  // namespace wick::gpu

@@ -1,4 +1,5 @@
-// rocBLAS: its names and numbers. Source: its API reference, ROCm 6.0 and later.
+// rocBLAS: names of functions and values of constants. Source: its API reference, ROCm 6.0 and
+// later.
 
 #include <fmt/format.h>
 
@@ -45,7 +46,7 @@ class Rocblas final : public MatrixLibrary {
   std::string version() const override {
     char text[128] = {};
     if (api_.version(text, sizeof text) != 0) return "";
-    // "4.4.0.64143-31b0ba4c": the release, without the build.
+    // "4.4.0.64143-31b0ba4c": the release is the part before the third dot.
     std::string_view all(text, strnlen(text, sizeof text));
     size_t end = 0;
     for (int dots = 0; end < all.size(); ++end) {
@@ -55,7 +56,7 @@ class Rocblas final : public MatrixLibrary {
   }
 
  private:
-  /// The one handle of a device: making one allocates there.
+  /// The device's only handle, because each handle allocates device memory.
   class Handle final : public OnDevice {
    public:
     Handle(const Functions& functions, void* handle) : api_(functions), handle_(handle) {}
@@ -90,7 +91,7 @@ class Rocblas final : public MatrixLibrary {
     if (status == 0) {
       auto made = std::make_unique<Handle>(api_, handle);
       status = api_.set_pointer_mode(handle, kHostPointers);
-      // The same product has the same bits each time.
+      // Without atomics the same gemm has the same bits each time.
       if (status == 0) status = api_.set_atomics_mode(handle, kNoAtomics);
       if (status == 0) return made;
     }

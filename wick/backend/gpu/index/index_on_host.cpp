@@ -1,4 +1,4 @@
-// Ops that choose, order, draw and accumulate elements: on the host, until they have kernels.
+// Gather, scatter, sort, scan and random ops. They run on the host until they have kernels.
 
 #include "wick/backend/gpu/on_host.h"
 

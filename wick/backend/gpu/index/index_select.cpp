@@ -1,4 +1,4 @@
-// Slices chosen by ids: kernels/index/select.gpu.
+// Selection of slices by ids: kernels/index/select.gpu.
 
 #include "wick/backend/gpu/index/index_select.h"
 

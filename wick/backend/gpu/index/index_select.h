@@ -1,16 +1,16 @@
 #pragma once
 
-// Slices chosen by ids, and what it shares with rows of blocks.
+// Selection of slices by ids: what dense tensors and tensors of blocks share.
 
 #include "wick/backend/gpu/driver/gpu.h"
 #include "wick/backend/gpu/kernels/index/ids.h"
 
 namespace wick::gpu {
 
-/// Ids so many elements further.
+/// A pointer to the ids, `elems` elements further.
 const void* id_at(const Ids& ids, int64_t elems);
 
-/// Rows of a matrix of blocks, to floats. `chosen` lacks the step.
+/// Selects rows of a matrix of blocks, and dequantises them. The caller leaves chosen.step unset.
 void select_blocks(Gpu& gpu, const View& out, const ConstView& in, const ConstView& ids,
                    Ids chosen);
 

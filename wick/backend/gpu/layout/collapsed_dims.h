@@ -1,6 +1,6 @@
 #pragma once
 
-// How views become index spaces for kernels.
+// Collapses the dims of views to strided indices for kernels.
 
 #include <algorithm>
 #include <array>
@@ -16,18 +16,18 @@ namespace wick::gpu {
 
 inline int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/// Some dims of N operands, in elements. Operand 0 is the output, where there is one.
+/// Collapsed dims of N operands. Operand 0 is the output, if there is one.
 template <uint32_t N>
 struct CollapsedDims {
   struct Dim {
     int64_t size = 1;
     std::array<int64_t, N> stride{};
   };
-  std::vector<Dim> dims;           // outermost first; never of size 1
+  std::vector<Dim> dims;           // outermost first, without size-1 dims
   std::array<int64_t, N> start{};  // in elements
   int64_t elems = 1;
 
-  /// Adds an inner dim. One that continues the last for every operand joins it.
+  /// Adds an inner dim. It is merged with the last dim if it continues that dim in every operand.
   void add(int64_t size, const std::array<int64_t, N>& stride) {
     elems *= size;
     if (size == 1) return;
@@ -44,8 +44,8 @@ struct CollapsedDims {
     dims.push_back({size, stride});
   }
 
-  /// The dims in the order of the output's strides, the smallest innermost, where the order of the
-  /// elements doesn't matter: neighbours in memory are then neighbours in the walk.
+  /// Sorts the dims by the output's strides, the smallest innermost. The order of the elements must
+  /// not matter. Neighbouring indices are then neighbours in memory.
   void sort() {
     std::vector<Dim> sorted = dims;
     std::stable_sort(sorted.begin(), sorted.end(), [](const Dim& a, const Dim& b) {
@@ -60,9 +60,9 @@ struct CollapsedDims {
     for (const Dim& d : sorted) add(d.size, d.stride);
   }
 
-  /// Calls body(nest, start) for pieces that kernels can count: below 2^31 elements each, and,
-  /// where an element takes so many work-threads, below the 2^32 of those that AMD's drivers launch
-  /// at once.
+  /// Calls body(strided index, start) for pieces that kernels can count: below 2^31 elements each.
+  /// If an element takes `threads` threads, a piece also stays below the 2^32 threads that AMD's
+  /// drivers launch at once.
   template <class F>
   void for_each_piece(int64_t threads, F&& body) const {
     constexpr int64_t kMost = int64_t{1} << 30;
@@ -115,7 +115,7 @@ struct CollapsedDims {
   }
 };
 
-/// The space of layouts of one shape: all of their dims, or those that `dims` names (bit d).
+/// The collapsed dims of layouts of one shape: all of their dims, or those in the bit mask `dims`.
 template <uint32_t N>
 CollapsedDims<N> collapse(const std::array<const Layout*, N>& layouts, uint32_t dims = ~0u) {
   CollapsedDims<N> collapsed;
@@ -129,8 +129,7 @@ CollapsedDims<N> collapse(const std::array<const Layout*, N>& layouts, uint32_t 
   return collapsed;
 }
 
-/// Where operand k of a space lies: dim `along` is the run, without it all dims say where runs
-/// begin.
+/// The Access of operand k: dim `along` is the run. Without it all dims say where runs begin.
 template <uint32_t N>
 Access access_of(const CollapsedDims<N>& collapsed, size_t k, const void* data, int64_t elem_bytes,
                  size_t along = SIZE_MAX) {
@@ -146,7 +145,7 @@ Access access_of(const CollapsedDims<N>& collapsed, size_t k, const void* data, 
   return access;
 }
 
-/// The same of a view: its last dim is the run.
+/// The Access of a view, whose last dim is the run.
 inline Access access_of(const ConstView& view) {
   const Layout& layout = view.layout;
   Access access(view.data, view.dtype, layout.offset());

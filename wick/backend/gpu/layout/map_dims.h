@@ -1,6 +1,7 @@
 #pragma once
 
-// Index spaces of elementwise work, and in what form kernels get them (kernels/layout/walk.h).
+// Collapsed dims of elementwise work, and the forms in which kernels take them
+// (kernels/layout/elementwise.h).
 
 #include <algorithm>
 #include <array>
@@ -15,7 +16,7 @@
 
 namespace wick::gpu {
 
-/// Where an operand's storage starts, and the bytes of what its strides count.
+/// An operand's storage, and the size of the unit that its strides count.
 struct Operand {
   char* data = nullptr;
   int64_t bytes = 0;
@@ -31,8 +32,7 @@ Access access_of(const CollapsedDims<N>& collapsed, size_t k, const Operand& ope
   return access_of(collapsed, k, operand.data, operand.bytes, along);
 }
 
-/// Puts a space in an order that suits the output: its strides become positive and the smallest
-/// comes last.
+/// Rearranges dims to suit the output: its strides become positive, and the smallest is innermost.
 template <uint32_t N>
 void arrange(CollapsedDims<N>& collapsed) {
   for (auto& dim : collapsed.dims) {
@@ -45,7 +45,7 @@ void arrange(CollapsedDims<N>& collapsed) {
   collapsed.sort();
 }
 
-/// The space of layouts of one shape, arranged.
+/// The arranged, collapsed dims of layouts of one shape.
 template <uint32_t N>
 CollapsedDims<N> collapse_for_map(const std::array<const Layout*, N>& layouts) {
   CollapsedDims<N> collapsed = collapse<N>(layouts);
@@ -53,16 +53,17 @@ CollapsedDims<N> collapse_for_map(const std::array<const Layout*, N>& layouts) {
   return collapsed;
 }
 
-/// A space in packs.
+/// Collapsed dims for vectorized kernels.
 template <uint32_t N>
 struct PackedDims {
-  bool fits = false;           ///< else it has to be walked element by element
-  CollapsedDims<N> collapsed;  ///< its dims count packs, its strides elements
-  uint32_t rest = 0;           ///< elements behind the packs, of one dense dim
-  uint32_t repeated = 0;       ///< bit k: input k is one element along the innermost dim
+  bool fits = false;           ///< false: only scalar access is possible
+  CollapsedDims<N> collapsed;  ///< dims count vectors, strides count elements
+  uint32_t rest = 0;           ///< elements behind the last whole vector of a single dense dim
+  uint32_t repeated = 0;       ///< bit k: input k is one repeated element along the innermost dim
 };
 
-/// `may_repeat`: whether inputs may be one element along the innermost dim.
+/// `elems`: elements of a vector. `may_repeat`: whether inputs may be one repeated element along
+/// the innermost dim.
 template <uint32_t N>
 PackedDims<N> pack(const CollapsedDims<N>& collapsed, const std::array<Operand, N>& operands,
                    int64_t elems, bool may_repeat) {
@@ -87,7 +88,7 @@ PackedDims<N> pack(const CollapsedDims<N>& collapsed, const std::array<Operand, 
   return packed;
 }
 
-/// A space in units, the largest up to 16 bytes that all layouts let through, and operands that
+/// Collapsed dims in units, the largest up to 16 bytes that all layouts allow, and operands that
 /// count in them.
 template <uint32_t N>
 struct UnitDims {
@@ -95,9 +96,9 @@ struct UnitDims {
   std::array<Operand, N> operands;
 };
 
-/// The first `moved` operands are of one dtype and counted in units; the others have no stride
-/// along the innermost dim where units are larger than an element. `steps`: further distances in
-/// elements that have to be whole units.
+/// The first `moved` operands have one dtype and are counted in units. If units are larger than an
+/// element, the other operands have no stride along the innermost dim. `steps`: further distances,
+/// in elements, that must be whole units.
 template <uint32_t N>
 UnitDims<N> in_units(const CollapsedDims<N>& collapsed, const std::array<Operand, N>& operands,
                      size_t moved = N, int64_t steps = 0) {
@@ -106,7 +107,7 @@ UnitDims<N> in_units(const CollapsedDims<N>& collapsed, const std::array<Operand
     if (collapsed.dims.empty()) return bytes;
     const size_t last = collapsed.dims.size() - 1;
     const auto& inner = collapsed.dims[last];
-    // Sizes and steps have to be whole units, too.
+    // Sizes and steps must be whole units too.
     int64_t unit = Access(nullptr, bytes, inner.size).dim(2, steps).alignment(kMostVectorBytes);
     for (size_t k = 0; k < N; ++k) {
       if (k >= moved && inner.stride[k] != 0) return bytes;
@@ -134,7 +135,7 @@ UnitDims<N> in_units(const CollapsedDims<N>& collapsed, const std::array<Operand
   return result;
 }
 
-/// Dim `dim` cut at `at`: the part before it, and the part behind.
+/// Splits dim `dim` at index `at`.
 template <uint32_t N>
 std::pair<CollapsedDims<N>, CollapsedDims<N>> split(const CollapsedDims<N>& collapsed, size_t dim,
                                                     int64_t at) {
@@ -147,8 +148,7 @@ std::pair<CollapsedDims<N>, CollapsedDims<N>> split(const CollapsedDims<N>& coll
   return {low, high};
 }
 
-/// The dim along which an input is dense while the innermost goes another way; −1: none. Worth it
-/// from some elements on.
+/// A dim along which an input is dense while the innermost dim isn't; −1 if there is none.
 template <uint32_t N>
 int turned_dim(const CollapsedDims<N>& collapsed) {
   if (collapsed.dims.size() < 2) return -1;
@@ -162,16 +162,16 @@ int turned_dim(const CollapsedDims<N>& collapsed) {
   return -1;
 }
 
-/// Calls body(space) for parts of a space that is walked element by element, in an order in which
-/// neighbours along any dense dim of an input are read about the same time: small tiles of that dim
-/// and the innermost.
+/// Calls body(dims) for pieces of scalar work, in an order that visits small tiles of the innermost
+/// dim and of a dim along which an input is dense. Neighbours along that dim are then read at about
+/// the same time.
 template <uint32_t N, class Body>
 void for_each_tiled(const CollapsedDims<N>& collapsed, Body&& body) {
   if (collapsed.elems == 0) return;
   const int turned = turned_dim(collapsed);
   if (turned < 0) return body(collapsed);
   const size_t across = static_cast<size_t>(turned), inner = collapsed.dims.size() - 1;
-  // A thread block's kMapThreads · kMapEach elements are one tile.
+  // The kMapThreads · kMapEach elements of a thread block are one tile.
   constexpr int64_t kTile = int64_t{kMapThreads} * kMapEach, kSide = 32;
   const int64_t rows = std::min(collapsed.dims[across].size, kSide);
   const int64_t cols = kTile / rows / kSide * kSide;
@@ -203,8 +203,8 @@ void for_each_tiled(const CollapsedDims<N>& collapsed, Body&& body) {
   body(tiled);
 }
 
-/// A grid whose threads take `each` of `count` things: thread blocks of kMapThreads where there are
-/// enough of them for all multiprocessors, smaller ones otherwise.
+/// A grid whose threads take `each` of `count` units. Thread blocks have kMapThreads threads if
+/// there are enough of them for all multiprocessors, otherwise fewer threads.
 inline Grid spread(const Gpu& gpu, int64_t count, int64_t each) {
   Grid grid;
   grid.pdl = true;

@@ -1,4 +1,5 @@
-// Rows of block dtypes to floats and back, and those that ids choose: kernels/linear/blocks.gpu.
+// Quantisation, dequantisation, and selection of rows of block dtypes by ids:
+// kernels/linear/blocks.gpu.
 
 #include <fmt/format.h>
 
@@ -10,14 +11,14 @@
 namespace wick::gpu {
 namespace {
 
-/// As kernels/linear/blocks.gpu has it.
+/// The argument of kernels/linear/blocks.gpu.
 struct BlockFloats {
   uint32_t dtype, dense;
   int64_t step;
 };
 
-/// Whether a pack of kBlockPart elements of a row may be moved at once: `rows` has the float
-/// operand in elements as operand k.
+/// Whether vectors of kBlockPart elements of a row may be moved at once. Operand k of `rows` is the
+/// float operand, in elements.
 template <uint32_t N>
 bool are_packs(const ConstView& floats, size_t k, const CollapsedDims<N>& rows) {
   const int last = floats.layout.rank() - 1;
@@ -26,7 +27,7 @@ bool are_packs(const ConstView& floats, size_t k, const CollapsedDims<N>& rows) 
       .vectors_of(kBlockPart);
 }
 
-/// Launches for a space of rows, to which the parts of a row are added.
+/// Launches the kernel for collapsed dims of rows, to which it adds the dim along a row.
 void launch_dequantize(Gpu& gpu, const View& out, const ConstView& in, CollapsedDims<3> rows,
                        const Ids& ids) {
   const int last = out.layout.rank() - 1;

@@ -24,7 +24,8 @@ std::unique_ptr<PreparedWeight> prepare_decoded(GpuBackend& backend,
   for (const ConstView& part : parts) n += part.layout.shape()[0];
   const auto bytes = static_cast<size_t>(n * row_bytes);
   backend.gpu().enter();
-  auto weight = std::make_unique<DecodedWeight>(backend.gpu(), bytes + 1);  // there may be none
+  // + 1: the size may be 0.
+  auto weight = std::make_unique<DecodedWeight>(backend.gpu(), bytes + 1);
   weight->dtype = dtype;
   weight->n = n;
   weight->k = k;
@@ -38,7 +39,8 @@ std::unique_ptr<PreparedWeight> prepare_decoded(GpuBackend& backend,
     backend.copy({to, DType::u8, Layout::contiguous(shape)}, {part.data, DType::u8, in_bytes});
     to += shape.elems();
   }
-  backend.gpu().synchronize();  // as all weights: they are there before any kernel is
+  // A prepared weight is complete before any kernel that uses it starts.
+  backend.gpu().synchronize();
   return weight;
 }
 
@@ -47,7 +49,7 @@ void linear_decoded(Gpu& gpu, const View& out, const ConstView& x, const Prepare
   if (out.layout.elems() == 0) return;
   const auto& w = static_cast<const DecodedWeight&>(weight);
   const int64_t columns = out.layout.elems() / w.n;
-  // Of more columns than a few thread blocks take tiles are faster.
+  // Tiles are faster if there are more columns than a thread block of decoded_few takes.
   const bool few = columns <= int64_t{kFewColumns};
   const auto thread_blocks = [](int64_t all, uint32_t each) {
     return static_cast<unsigned>(divide_up(all, int64_t{each}));

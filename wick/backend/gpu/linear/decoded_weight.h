@@ -1,7 +1,7 @@
 #pragma once
 
-// Weights of block dtypes without kernels of their own: rows in file layout, decoded as they are
-// multiplied (kernels/linear/decoded.gpu, docs/design/numerics/quantised.md).
+// Weights of block dtypes without kernels of their own: rows in file layout, which are decoded
+// during the gemm (kernels/linear/decoded.gpu, docs/design/numerics/quantised.md).
 
 #include <memory>
 #include <span>
@@ -10,10 +10,11 @@
 
 namespace wick::gpu {
 
-/// Stacks matrices [n_i, k].
+/// Stacks matrices [n_i, k] along n.
 std::unique_ptr<PreparedWeight> prepare_decoded(GpuBackend& backend,
                                                 std::span<const ConstView> parts);
-/// x [.., k] f32, dense. residual: null, or what is added to the product, f32 as out is then.
+/// out = x · weightᵀ (+ residual). x is [.., k], f32 and dense. residual is null, or has out's
+/// shape; then both are f32.
 void linear_decoded(Gpu& gpu, const View& out, const ConstView& x, const PreparedWeight& weight,
                     const ConstView* residual);
 

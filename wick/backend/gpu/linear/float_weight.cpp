@@ -13,23 +13,23 @@
 namespace wick::gpu {
 namespace {
 
-/// Rows of the weights one below the other, a pitch apart, with zeros behind k.
+/// Rows of a weight, `pitch` elements apart, with zeros behind k.
 struct FloatWeight final : PreparedWeight {
   FloatWeight(Gpu& gpu, size_t size) : memory(gpu, size) {}
   Scratch memory;
   int64_t pitch = 0;   // elements
-  bool finite = true;  // of f16: no infinities, no NaN
+  bool finite = true;  // f16: has no infinities and no NaN
 };
 
 constexpr int64_t kThreads = 256;
 
-/// Whole lines of the cache, and whole slabs of main loops.
+/// A row takes whole cache lines, which are also whole slabs of main loops.
 int64_t pitch_of(DType dtype, int64_t k) {
   const int64_t line = 128 / info(dtype).block_bytes;
   return (k + line - 1) / line * line;
 }
 
-/// Whether there is neither an infinity nor a NaN among so many f16, a multiple of 64.
+/// Whether `elems` f16, a multiple of 64, have neither infinities nor NaN.
 bool all_finite(Gpu& gpu, const void* data, int64_t elems) {
   const Scratch flag(gpu, sizeof(uint32_t));
   uint32_t found = 0;
@@ -44,13 +44,13 @@ bool all_finite(Gpu& gpu, const void* data, int64_t elems) {
   return found == 0;
 }
 
-/// What x [.., k] is multiplied as: see docs/design/numerics/matmul.md.
+/// The dtype as which x [.., k] is multiplied: see docs/design/numerics/matmul.md.
 DType gemm_dtype(DType x, DType weight) {
   if (x == weight || weight != DType::f16) return weight;
   return DType::f32;
 }
 
-/// A layout of the same shape whose rows lie behind one another, a pitch apart.
+/// A layout of the same shape whose rows are `pitch` elements apart.
 Layout rows_of_pitch(const Layout& layout, int64_t pitch) {
   Layout::Strides strides = {};
   const int last = layout.rank() - 1;
@@ -62,7 +62,7 @@ Layout rows_of_pitch(const Layout& layout, int64_t pitch) {
   return Layout(layout.shape(), strides, 0);
 }
 
-/// The product; the innermost dim of rows is m, others are a batch.
+/// The gemm. The innermost dim of rows becomes m, the others a batch.
 GemmJob job_of(const View& out, const ConstView& x, const FloatWeight& weight,
                const ConstView* residual) {
   const int last = out.layout.rank() - 1;
@@ -109,7 +109,7 @@ std::unique_ptr<PreparedWeight> prepare_float(Gpu& gpu, std::span<const ConstVie
   int64_t n = 0;
   for (const ConstView& part : parts) n += part.layout.shape()[0];
   const size_t bytes = static_cast<size_t>(n * pitch) * info(dtype).block_bytes;
-  auto weight = std::make_unique<FloatWeight>(gpu, bytes + 1);  // there may be none
+  auto weight = std::make_unique<FloatWeight>(gpu, bytes + 1);  // + 1: the size may be 0
   weight->dtype = dtype;
   weight->n = n;
   weight->k = k;
@@ -124,7 +124,8 @@ std::unique_ptr<PreparedWeight> prepare_float(Gpu& gpu, std::span<const ConstVie
   if (dtype == DType::f16) {
     weight->finite = all_finite(gpu, weight->memory.data(), n * pitch);
   } else {
-    // Kernels that start early read weights before they wait for the ones in front.
+    // With programmatic dependent launch, kernels read weights before they wait for the kernels in
+    // front.
     gpu.synchronize();
   }
   return weight;
@@ -132,8 +133,8 @@ std::unique_ptr<PreparedWeight> prepare_float(Gpu& gpu, std::span<const ConstVie
 
 namespace {
 
-/// x with f16 weights in the matrix unit: as f16 with a power of two for each row, and what f16
-/// leaves out of an f32 as a second f16, which meets the weights again.
+/// Multiplies x with f16 weights by the matrix unit. x is scaled by a power of two for each row and
+/// split into one f16 term, or two for f32; both terms are multiplied with the same weights.
 void multiply_split(Gpu& gpu, const View& out, const ConstView& x, const FloatWeight& w,
                     const ConstView* residual) {
   const int last = x.layout.rank() - 1;
@@ -175,7 +176,7 @@ void linear_float(Gpu& gpu, const View& out, const ConstView& x, const PreparedW
   }
 
   const DType wanted = gemm_dtype(x.dtype, w.dtype);
-  // Rows that the main loops take at once may be used as they are.
+  // Rows that main loops can load directly aren't copied.
   if (x.dtype == wanted && (wanted == DType::f32 || w.k % 8 == 0)) {
     return multiply(gpu, job_of(out, x, w, residual));
   }

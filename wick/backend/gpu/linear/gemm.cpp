@@ -12,10 +12,11 @@
 namespace wick::gpu {
 namespace {
 
-/// Thread blocks of one launch.
+/// The most thread blocks of one launch.
 constexpr int64_t kMostBlocks = 1 << 23;
 
-/// The kernel of gemm.gpu for these operands; sums of u32 and i32 are the same.
+/// The kernel of gemm.gpu for these operands. u32 and i32 share a kernel, because their sums have
+/// the same bits.
 std::string plain_kernel(const GemmJob& job) {
   const DType a = job.a_dtype == DType::i32 ? DType::u32 : job.a_dtype;
   std::string kernel = "gemm_" + std::string(name(a));
@@ -23,7 +24,7 @@ std::string plain_kernel(const GemmJob& job) {
   return kernel;
 }
 
-/// Sides of a tile of the result.
+/// The size of a tile of the result.
 struct Tile {
   int64_t rows, columns;
 
@@ -32,11 +33,11 @@ struct Tile {
   }
 };
 constexpr Tile kSmall = {64, 64}, kLarge = {128, 128};
-/// Of gemm_f32_large.
+/// The tile of gemm_f32_large.
 Tile large_f32(const Gpu& gpu) {
   return gpu.device.kind == DeviceKind::cuda ? Tile{128, 256} : kLarge;
 }
-/// Whether the large tiles of f32, about twice as fast each, keep enough of the device busy.
+/// Whether the large f32 tiles, each about twice as fast, keep enough of the device busy.
 bool takes_large_f32(const Gpu& gpu, const GemmJob& job) {
   if (job.a_dtype != DType::f32 || job.b_dtype != DType::f32) return false;
   const int64_t count = large_f32(gpu).count(job.shape) * job.batch.elems;
@@ -44,7 +45,7 @@ bool takes_large_f32(const Gpu& gpu, const GemmJob& job) {
   return count * 20 >= rounds * gpu.info.multiprocessors * 11;
 }
 
-/// Launches a kernel whose thread blocks take tiles of the result; `more` are its last arguments.
+/// Launches a kernel whose thread blocks take tiles of the result. `more` are its last arguments.
 template <class... More>
 void launch_tiles(Gpu& gpu, const GemmJob& job, std::string_view file, std::string_view kernel,
                   const Tile& tile, More... more) {
@@ -95,7 +96,7 @@ void multiply(Gpu& gpu, const GemmJob& job) {
   const bool any = forced_main_loop() == MainLoop::best;
   if (any && multiply_gemv(gpu, job)) return;
   if (multiply_by_library(gpu, job)) return;
-  // Large tiles are faster where there are enough to keep the device busy.
+  // Large tiles are faster if there are enough to keep the device busy.
   const bool large = kLarge.count(p) * job.batch.elems >= gpu.info.multiprocessors;
   const bool halves = job.a_dtype == DType::f16 || job.a_dtype == DType::bf16;
   if (halves && job.a_dtype == job.b_dtype && has_matrix_unit(gpu)) {

@@ -1,4 +1,4 @@
-// Products with few rows: what takes the time is b's way out of memory.
+// Gemms with few rows. Their time is that of reading b.
 
 #include <fmt/format.h>
 
@@ -17,23 +17,23 @@ bool is_narrow_float(DType dtype) {
   return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
 }
 
-/// Most rows that gemv_stream.gpu, gemv_float.gpu and gemm_small_m.gpu take at once, and
-/// gemm_skinny.gpu at all.
+/// The most rows that gemv_stream.gpu, gemv_float.gpu and gemm_small_m.gpu take at once, and the
+/// most rows that gemm_skinny.gpu takes.
 constexpr uint32_t kRowsAtOnce = 8, kSkinnyRows = 64;
-/// Fewer k aren't worth dividing among a thread block's warps.
+/// With fewer k it doesn't pay to divide them among the warps of a thread block.
 constexpr uint32_t kLeastK = 64;
 
 constexpr int64_t kWarp = 32, kMostWarps = 16;
 
-/// Where a matrix's operands start, in elements.
+/// Offsets of a matrix's operands, in elements.
 using Starts = math::i64[4];
 
 int64_t packs_of(const GemmJob& job) {
   return divide_up(job.shape.k, 16 / info(job.b_dtype).block_bytes);
 }
 
-/// Warps of a thread block of gemv_stream.gpu for rows of so many packs: as few lanes idle as can
-/// be.
+/// Warps of a thread block of gemv_stream.gpu for rows of `packs` vectors: the number with the
+/// fewest idle lanes.
 int64_t stream_warps(int64_t packs) {
   if (packs <= kMostWarps / 2 * kWarp) return std::max<int64_t>(divide_up(packs, kWarp), 1);
   int64_t best = kMostWarps, least = INT64_MAX;
@@ -44,16 +44,16 @@ int64_t stream_warps(int64_t packs) {
   return best;
 }
 
-/// Bytes of shared memory for so many rows of activations, as gemv_stream.gpu has them.
+/// Bytes of shared memory for `rows` rows of activations in gemv_stream.gpu.
 int64_t stream_bytes(const GemmJob& job, int64_t rows) {
   const int64_t packs = packs_of(job), lanes = stream_warps(packs) * kWarp;
   return rows * divide_up(packs, lanes) * lanes * (job.b_dtype == DType::f16 ? 32 : 16);
 }
 
-/// Rows that gemv_stream.gpu takes at once: none where not even one fits, or b's rows lie
-/// backwards or too far apart.
+/// Rows that gemv_stream.gpu takes at once; 0 if not even one fits, or if b's rows descend or are
+/// too far apart.
 uint32_t stream_rows(const Gpu& gpu, const GemmJob& job) {
-  constexpr int64_t kSums = 8 << 10;  // what the kernel has besides
+  constexpr int64_t kSums = 8 << 10;  // what the kernel needs besides
   const Gemm& p = job.shape;
   if (!has_near_rows(job)) return 0;
   uint32_t rows = p.m > 4 ? 8 : p.m > 2 ? 4 : p.m;
@@ -61,14 +61,14 @@ uint32_t stream_rows(const Gpu& gpu, const GemmJob& job) {
   return rows;
 }
 
-/// Rows of one matrix, whose operands start so many elements behind the job's: p.m at most as many
-/// as `rows`, what the kernel takes.
+/// Launches gemv_stream.gpu for rows of one matrix, whose operands start at offsets `at`. p.m is at
+/// most `rows`, the kernel's number of rows.
 void stream(Gpu& gpu, const GemmJob& job, const Gemm& p, uint32_t rows, const Starts& at) {
-  // Bytes of the weights that may come while earlier kernels run.
+  // Bytes of the weights that are prefetched while earlier kernels run.
   constexpr uint32_t kAhead = 8 << 20;
   const int64_t warps = stream_warps(packs_of(job));
-  // Thread blocks that a multiprocessor holds at once; on AMD fewer of them, if together they would
-  // read activations for more than a sixteenth of the weights.
+  // Thread blocks that a multiprocessor holds at once. On AMD there are fewer of them if together
+  // they would read more than a sixteenth of the weights' bytes as activations.
   int64_t at_once = std::max<int64_t>((rows == 1 ? 2 : 1) * kMostWarps / warps, 1);
   if (gpu.device.kind == DeviceKind::hip) {
     const int64_t row = bytes_of(job.a_dtype, p.k) * p.m, all = bytes_of(job.b_dtype, p.k) * p.n;
@@ -87,7 +87,7 @@ void stream(Gpu& gpu, const GemmJob& job, const Gemm& p, uint32_t rows, const St
              job.b_stays ? kAhead / thread_blocks / 16 * 16 : 0);
 }
 
-/// The same where they don't fit.
+/// Launches gemv_float.gpu, for rows that are too long for gemv_stream.gpu's shared memory.
 void multiply_long(Gpu& gpu, const GemmJob& job, const Gemm& p, const Starts& at) {
   constexpr uint32_t kWarpRows = 4, kThreads = 128, kBlockRows = kThreads / kWarp * kWarpRows;
   gpu.launch("gemv_float", fmt::format("gemv_{}", name(job.b_dtype)),
@@ -103,9 +103,9 @@ void multiply_long(Gpu& gpu, const GemmJob& job, const Gemm& p, const Starts& at
 int64_t most_gemv_rows(const Gpu& gpu, DType b) {
   const MainLoop forced = forced_main_loop();
   if (forced != MainLoop::best && forced != MainLoop::plain) return 1;
-  // Measured on an H200: with more, multiplying takes longer than bringing the weights.
+  // Measured on an H200: with more rows, multiplying takes longer than reading the weights.
   if (b == DType::f32 || !has_matrix_unit(gpu)) return 64;
-  return b == DType::f16 ? 8 : 4;  // f16's other way multiplies twice
+  return b == DType::f16 ? 8 : 4;  // the other path for f16 multiplies twice
 }
 
 bool multiply_gemv(Gpu& gpu, const GemmJob& job) {
@@ -118,7 +118,7 @@ bool multiply_gemv(Gpu& gpu, const GemmJob& job) {
     if (dim.stride[2] != 0) return false;
   }
   const uint32_t rows = stream_rows(gpu, job), step = rows == 0 ? kRowsAtOnce : rows;
-  // Each step reads b again: other kernels are faster than many.
+  // Each step reads b again, so other kernels are faster than several steps.
   const bool unit = job.b_dtype != DType::f32 && has_matrix_unit(gpu);
   if (all.m > step * (unit || rows == 0 ? 1 : 8)) return false;
   job.batch.for_each_piece(
@@ -145,7 +145,7 @@ bool multiply_gemv(Gpu& gpu, const GemmJob& job) {
   return true;
 }
 
-/// Few rows of a: see skinny_loop.h. False where b doesn't lie as it has to.
+/// Few rows of a: see skinny_loop.h. False if b doesn't have the required layout.
 bool multiply_skinny(Gpu& gpu, const GemmJob& job) {
   Gemm p = job.shape;
   if (p.m > kSkinnyRows || p.k == 0 || !job.batch.dims.empty()) return false;
@@ -184,7 +184,7 @@ bool multiply_small_m(Gpu& gpu, const GemmJob& job) {
   job.batch.for_each_piece([&](const StridedIndex<4>& strided,
                                const std::array<int64_t, 4>& start) {
     p.batch = strided;
-    constexpr uint32_t kMostMatrices = 65535;  // along a grid's second axis
+    constexpr uint32_t kMostMatrices = 65535;  // limit of a grid's second axis
     for (p.first = 0; p.first < strided.elems; p.first += kMostMatrices) {
       const unsigned matrices = std::min(strided.elems - p.first, kMostMatrices);
       gpu.launch("gemm_small_m", fmt::format("gemm_{}", name(dtype)),

@@ -1,4 +1,4 @@
-// Products of f16 and bf16 by Hopper's matrix unit: its copies want operands on 16 bytes.
+// Gemms of f16 and bf16 by Hopper's wgmma. Its tensor copies need operands aligned to 16 bytes.
 
 #include <fmt/format.h>
 
@@ -15,9 +15,9 @@ namespace wick::gpu {
 namespace {
 
 constexpr int64_t kTileRows = 128;
-/// From so many rows and columns on a tile's worth of the unit isn't mostly idle.
+/// With fewer rows or columns a tile would leave the unit mostly idle.
 constexpr int64_t kLeastSide = 65;
-/// From so many on of the other operand, copying one costs little beside multiplying it.
+/// The size of the other operand from which copying an operand costs little compared with the gemm.
 constexpr int64_t kLeastToPack = 512;
 
 /// Operand 1 or 2 of the batch.
@@ -43,7 +43,7 @@ Operand operand_of(const GemmJob& job, size_t which) {
   return o;
 }
 
-/// As lines on 16 bytes, in memory of their own.
+/// Copies an operand to lines that are aligned to 16 bytes.
 Lines pack(Gpu& gpu, const Operand& o, DType dtype, std::optional<Scratch>& memory) {
   Lines lines;
   lines.turned = o.row_stride == 1;
@@ -69,14 +69,14 @@ bool make_map(const Gpu& gpu, CopyMap& map, const Lines& lines, int64_t tile_row
   boxes.rows = static_cast<uint64_t>(lines.lines);
   boxes.matrices = static_cast<uint64_t>(lines.matrices);
   boxes.row_bytes = static_cast<uint64_t>(lines.line_stride) * 2;
-  // Of a single one the stride means nothing, but is looked at.
+  // The stride of a single matrix is meaningless, but the driver checks it.
   boxes.matrix_bytes = lines.matrices > 1 ? static_cast<uint64_t>(lines.matrix_stride) * 2
                                           : boxes.row_bytes * boxes.rows;
   boxes.box_rows = lines.turned ? 64 : static_cast<uint32_t>(tile_rows);
   return gpu.driver.make_copy_map(map, boxes);
 }
 
-/// Columns of a tile: the larger one needs fewer bytes for each product, but the last round of
+/// Columns of a tile. The larger tile reads fewer bytes for each result, but the last round of
 /// tiles may leave more of the device idle.
 int64_t tile_columns(const Gpu& gpu, const Gemm& p, int64_t matrices) {
   const auto rounds = [&](int64_t columns) {
@@ -87,7 +87,7 @@ int64_t tile_columns(const Gpu& gpu, const Gemm& p, int64_t matrices) {
   return rounds(256) * 20 <= rounds(128) * 11 ? 256 : 128;
 }
 
-/// A batch of at most one dim. False where an operand can't be copied by boxes.
+/// Multiplies a batch of at most one dim. False if an operand can't be copied by TMA.
 bool multiply_batch(Gpu& gpu, const GemmJob& job) {
   const Gemm& p = job.shape;
   const bool pack_any = forced_main_loop() == MainLoop::wgmma;
@@ -144,7 +144,7 @@ bool multiply_wgmma(Gpu& gpu, const GemmJob& job) {
     return false;
   }
   if (job.batch.dims.size() <= 1) return multiply_batch(gpu, job);
-  // One product for each index of the outermost dim.
+  // One gemm for each index of the outermost dim.
   GemmJob inner = job;
   const auto [size, stride] = job.batch.dims[0];
   inner.batch.dims.erase(inner.batch.dims.begin());

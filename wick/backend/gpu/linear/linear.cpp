@@ -1,4 +1,4 @@
-// Products with prepared weights.
+// Linear layers with prepared weights.
 
 #include "wick/backend/gpu/attention/attention.h"
 #include "wick/backend/gpu/gpu_backend.h"
@@ -9,7 +9,7 @@
 namespace wick::gpu {
 namespace {
 
-/// A dense f32 tensor for the length of a scope.
+/// A dense f32 tensor that is freed at the end of a scope.
 class Temporary {
  public:
   Temporary(Gpu& gpu, const Shape& shape)

@@ -8,9 +8,9 @@
 namespace wick::gpu {
 namespace {
 
-/// What both vendors recommend for their largest devices.
+/// The workspace that both vendors recommend for their largest devices.
 constexpr size_t kWorkspaceBytes = size_t{32} << 20;
-/// Plans that are kept; a model has some tens of shapes.
+/// The most plans that are kept. A model has some tens of shapes.
 constexpr size_t kMostPlans = 1024;
 
 /// The largest power of two up to 256 that divides an address.
@@ -19,7 +19,8 @@ uint32_t alignment_of(const void* data) {
   return static_cast<uint32_t>(address & (~address + 1));
 }
 
-/// A product's shape, whatever its operands are.
+/// Identifies a gemm's shape and layout, independent of its operands' addresses beyond their
+/// alignment.
 using Key = std::array<int64_t, 14>;
 Key key_of(const GemmCall& c) {
   const int64_t alignments = int64_t{alignment_of(c.a)} << 20 | int64_t{alignment_of(c.b)} << 10 |
@@ -42,7 +43,7 @@ Key key_of(const GemmCall& c) {
 
 }  // namespace
 
-/// A handle, a workspace and a plan for each shape.
+/// A handle, a workspace, and a plan for each shape.
 class LtLibrary::Device final : public OnDevice {
  public:
   Device(const LtLibrary& of, void* handle)
@@ -64,8 +65,8 @@ class LtLibrary::Device final : public OnDevice {
   }
 
  private:
-  /// How a shape is computed. The result of the library's choice begins with the algorithm; how
-  /// long it is differs between releases, all are far shorter than this.
+  /// How a shape is computed. `algorithm` receives the library's heuristic result, which begins
+  /// with the algorithm. Its size differs between releases, and is far below this array's.
   struct Plan {
     explicit Plan(const LtApi& functions) : api(functions) {}
     ~Plan() {
@@ -144,7 +145,7 @@ class LtLibrary::Device final : public OnDevice {
     return chosen && found == 1;
   }
 
-  /// Null where the library has no way to compute it.
+  /// The plan of a call; null if the library can't compute it.
   const Plan* find_plan(const GemmCall& call) {
     const Key key = key_of(call);
     auto at = plans_.find(key);
@@ -156,7 +157,7 @@ class LtLibrary::Device final : public OnDevice {
     return at->second->usable ? at->second.get() : nullptr;
   }
 
-  /// One, because a device's products follow each other.
+  /// Allocates the workspace. One is enough, because a device's gemms run one after another.
   bool has_workspace() {
     if (workspace_ != nullptr) return true;
     if (driver_.api.mem_alloc(&workspace_, kWorkspaceBytes) != 0) workspace_ = nullptr;

@@ -1,18 +1,18 @@
 #pragma once
 
-// Matrix products by descriptors: the form that NVIDIA's and AMD's newer libraries share.
+// Gemms by descriptors: the interface that both vendors' newer libraries share.
 
 #include "wick/backend/gpu/linear/matrix_library.h"
 
 namespace wick::gpu {
 
-/// The functions of lt_library.def as they were found in a library.
+/// The functions of lt_library.def, as they were found in a library.
 struct LtApi {
 #define WICK_LT_FN(role, arguments) int(*role) arguments = nullptr;
 #include "wick/backend/gpu/linear/lt_library.def"
 };
 
-/// The name of each of them at a vendor.
+/// A vendor's name of each function.
 struct LtApiNames {
 #define WICK_LT_FN(role, arguments) const char* role = nullptr;
 #include "wick/backend/gpu/linear/lt_library.def"
@@ -26,15 +26,16 @@ constexpr bool complete(const LtApiNames& names) {
   return all;
 }
 
-/// A vendor's numbers.
+/// A vendor's values of constants.
 struct LtNumbers {
   int f32, f16, bf16;                     // types
-  int compute_f32;                        // in full: no TF32
+  int compute_f32;                        // full f32, without TF32
   int no_transpose, transpose;            // operations
   int batch_count, batch_stride;          // attributes of layouts
-  int transpose_first, transpose_second;  // of products
-  int workspace_bytes;                    // of preferences
-  int alignments;  // the first of four of preferences; -1: pointers need none
+  int transpose_first, transpose_second;  // attributes of gemms
+  int workspace_bytes;                    // attribute of preferences
+  // The first of four consecutive attributes of preferences; -1: alignments aren't passed.
+  int alignments;
 };
 
 class LtLibrary : public MatrixLibrary {
@@ -48,7 +49,7 @@ class LtLibrary : public MatrixLibrary {
  private:
   class Device;
   std::unique_ptr<OnDevice> prepare(wick::Device device, std::string& reason) override;
-  /// Whether the library can be used on a device at all, before it is asked for anything.
+  /// Whether the library can be used on a device at all.
   virtual bool usable(wick::Device device, std::string& reason) const = 0;
 
   const LtNumbers numbers_;

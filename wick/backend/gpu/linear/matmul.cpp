@@ -7,14 +7,14 @@
 namespace wick::gpu {
 namespace {
 
-/// The leading dims as a batch. Inner ones whose matrices share b and follow each other in memory
-/// become rows of one product.
+/// Folds batch dims into m: inner dims whose matrices share b and are contiguous become rows of one
+/// gemm.
 void fold_batch(GemmJob& job) {
   Gemm& p = job.shape;
   auto& dims = job.batch.dims;
   while (!dims.empty()) {
     const auto& [size, stride] = dims.back();
-    if (p.m == 1) {  // the row strides mean nothing yet
+    if (p.m == 1) {  // with one row its strides are meaningless so far
       p.out_row = stride[0];
       p.a_row = stride[1];
     }
@@ -28,7 +28,7 @@ void fold_batch(GemmJob& job) {
   }
 }
 
-/// The same product with rows and columns exchanged.
+/// Exchanges rows and columns of the gemm.
 void transpose(GemmJob& job) {
   Gemm& p = job.shape;
   std::swap(p.m, p.n);
@@ -64,7 +64,8 @@ void GpuBackend::matmul(const View& out, const ConstView& a, const ConstView& b)
   const Layout none(lo.shape(), {}, 0);
   job.batch = collapse<4>({&lo, &la, &lb, &none}, (1u << (last - 1)) - 1);
   fold_batch(job);
-  // Few columns are taken as few rows; otherwise neighbouring threads store neighbours of a row.
+  // Few columns are treated as few rows. Otherwise neighbouring threads must store neighbours in
+  // memory.
   constexpr uint32_t kFew = 32;
   const bool few_rows = p.m <= kFew && p.m <= p.n, few_columns = p.n <= kFew && p.n < p.m;
   if (few_columns || (p.out_row == 1 && p.out_col != 1 && !few_rows)) transpose(job);

@@ -49,7 +49,7 @@ const Found& found(DeviceKind kind) {
   return none;
 }
 
-/// Rows that run into each other, or matrices of the result that do.
+/// Errors: rows overlap, or matrices of the result do.
 void check_layout(const GemmCall& call) {
   const int64_t a_cols = call.a_transposed ? call.m : call.k;
   const int64_t b_cols = call.b_transposed ? call.k : call.n;
@@ -62,7 +62,7 @@ void check_layout(const GemmCall& call) {
                           call.stride_a, call.stride_b, call.stride_c));
 }
 
-/// Libraries take sizes of 32 bits.
+/// Whether all sizes fit 32 bits, which libraries require.
 bool fits(const GemmCall& call) {
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   for (const int64_t size : {call.m, call.n, call.k, call.batch, call.lda, call.ldb, call.ldc}) {
@@ -112,7 +112,7 @@ const std::vector<MatrixLibrary::Missing>& MatrixLibrary::missing(DeviceKind kin
 bool MatrixLibrary::gemm(Device device, const GemmCall& call, void* stream) {
   const bool dtype =
       call.dtype == DType::f32 || call.dtype == DType::f16 || call.dtype == DType::bf16;
-  // Without terms the result is zeros, which not every library writes.
+  // With k = 0 the result is zeros, which not every library writes.
   if (device.kind != kind_ || !dtype || call.k == 0) return false;
   if (call.m == 0 || call.n == 0 || call.batch == 0) return true;
   check_layout(call);
@@ -166,7 +166,7 @@ bool has_kernel_files(const void* function, const char* variable, std::string_vi
     if (!file.starts_with("TensileLibrary") || !file.ends_with(".dat")) continue;
     any = true;
     for_all = for_all || file == "TensileLibrary.dat";
-    // The name of the architecture is a word of its own: gfx1100 isn't gfx110.
+    // The architecture must match a whole word: gfx1100 isn't gfx110.
     const size_t word = file.find(architecture);
     if (word != std::string::npos &&
         !std::isalnum(static_cast<unsigned char>(file[word + architecture.size()])))

@@ -1,7 +1,7 @@
 #pragma once
 
-// Vendors' libraries of matrix products, found at run time like their drivers. They are never
-// needed: where one is missing, or has no kernel for a device or a shape, wick's own serve.
+// Vendors' gemm libraries, loaded at run time like their drivers. They are optional: if one is
+// missing, or has no kernel for a device or a shape, wick's kernels are used.
 
 #include <cstdint>
 #include <map>
@@ -16,8 +16,8 @@
 
 namespace wick::gpu {
 
-/// c = a · b for each matrix of a batch, all row-major and of one dtype: a is [m, k], b [k, n] and
-/// c [m, n]. A transposed operand is stored the other way round: a [k, m], b [n, k].
+/// c = a · b for each matrix of a batch, all row-major and of one dtype: a is [m, k], b is [k, n]
+/// and c is [m, n]. A transposed operand is stored as a [k, m] or b [n, k].
 struct GemmCall {
   DType dtype = DType::f32;  ///< f32, f16 or bf16; computed in f32, without TF32
   int64_t m = 0, n = 0, k = 0;
@@ -28,10 +28,10 @@ struct GemmCall {
   bool a_transposed = false, b_transposed = false;
   int64_t lda = 0, ldb = 0, ldc = 0;  ///< elements from one stored row to the next
   int64_t stride_a = 0, stride_b = 0,
-          stride_c = 0;  ///< from one matrix to the next; a, b: may be 0
+          stride_c = 0;  ///< elements from one matrix to the next; 0 is allowed for a and b
 };
 
-/// The same for libraries that count columns first: cᵀ = bᵀ · aᵀ, without moving anything.
+/// A GemmCall for column-major libraries: cᵀ = bᵀ · aᵀ, without moving any data.
 struct ColumnMajorGemm {
   struct Operand {
     const void* data;
@@ -44,10 +44,10 @@ struct ColumnMajorGemm {
   int64_t rows, cols, inner, ld, stride, batch;
 };
 
-/// WICK_GPU_LIBRARIES: `off`, never; `auto`, where they are likely to be faster; `only`, wherever
-/// they can.
+/// WICK_GPU_LIBRARIES: `off` never uses libraries, `auto` where they are likely to be faster,
+/// `only` wherever they can compute the gemm.
 enum class LibraryUse { off, automatic, only };
-/// Errors: the variable holds something else.
+/// Errors: the variable has another value.
 LibraryUse library_use();
 
 class MatrixLibrary {
@@ -56,35 +56,34 @@ class MatrixLibrary {
   MatrixLibrary(const MatrixLibrary&) = delete;
   MatrixLibrary& operator=(const MatrixLibrary&) = delete;
 
-  /// The libraries that are there for a kind of device, the better ones first. Loaded at the first
-  /// call, once.
+  /// The libraries for a kind of device, in order of preference. The first call loads them.
   static const std::vector<std::unique_ptr<MatrixLibrary>>& of(DeviceKind kind);
   struct Missing {
     std::string name, reason;
   };
-  /// Those that aren't there, and why.
+  /// The libraries that couldn't be loaded, with the reasons.
   static const std::vector<Missing>& missing(DeviceKind kind);
 
-  /// "rocBLAS"
+  /// For example "rocBLAS".
   const std::string name;
   /// The file that was loaded.
   const std::string library;
-  /// "4.4.1"; empty where it can't be told.
+  /// For example "4.4.1"; empty if it is unknown.
   virtual std::string version() const = 0;
 
-  /// Puts the product on a stream of the device, which is the calling thread's. Products of a
-  /// device follow each other: they share memory, on one stream and in graphs that it launches.
-  /// False where the library can't do it; nothing has been done then. A device that it has no
-  /// kernels for is named once on stderr. Errors: matrices that overlap themselves.
+  /// Launches a gemm on a stream of the device, which must be the calling thread's current one.
+  /// Gemms of a device must run one after another, on one stream or in graphs launched on it,
+  /// because they share a workspace. Returns false, and does nothing, if the library can't compute
+  /// it. A device without kernels is reported once on stderr. Errors: matrices overlap themselves.
   bool gemm(Device device, const GemmCall& call, void* stream);
-  /// Gives back what the library holds on a device: handle and workspace. Its work has ended.
+  /// Frees the library's handle and workspace on a device. Its work must have completed.
   void release(Device device);
 
  protected:
   MatrixLibrary(DeviceKind kind, std::string what, std::string file)
       : name(std::move(what)), library(std::move(file)), kind_(kind) {}
 
-  /// What a library holds on a device.
+  /// A library's state on a device.
   class OnDevice {
    public:
     virtual ~OnDevice() = default;
@@ -93,7 +92,7 @@ class MatrixLibrary {
   Driver& driver() const { return *Driver::of(kind_); }
 
  private:
-  /// Prepares a device; null with a reason where the library can't be used there.
+  /// Prepares a device. Null, with a reason, if the library can't be used on it.
   virtual std::unique_ptr<OnDevice> prepare(Device device, std::string& reason) = 0;
 
   const DeviceKind kind_;
@@ -101,22 +100,22 @@ class MatrixLibrary {
   std::map<int, std::unique_ptr<OnDevice>> devices_;
 };
 
-/// The first of the libraries that does it; see MatrixLibrary::gemm. Not asked where
+/// Calls the libraries in order until one computes the gemm; see MatrixLibrary::gemm. False if
 /// WICK_GPU_LIBRARIES is off.
 bool library_gemm(Device device, const GemmCall& call, void* stream);
 
-/// Whether a library that keeps its kernels in files beside it, as AMD's do, has some for an
-/// architecture; those libraries end the process where there are none. `variable` names another
-/// folder than `beside` the library's file.
+/// Whether a library that keeps its kernels in separate files, as AMD's libraries do, has files for
+/// an architecture. Those libraries abort the process if there are none. `beside` is the folder
+/// relative to the library's file; the environment variable `variable` overrides it.
 bool has_kernel_files(const void* function, const char* variable, std::string_view beside,
                       std::string_view architecture, std::string& reason);
 
-/// A library that may be there; `open` gives null with a reason in `trace`.
+/// A library that may be installed. `open` returns null, with a reason in `trace`, if it isn't.
 struct KnownLibrary {
   const char* name;
   std::unique_ptr<MatrixLibrary> (*open)(std::string& trace);
 };
-/// Each vendor's, the better ones first.
+/// Each vendor's libraries, in order of preference.
 std::vector<KnownLibrary> cuda_libraries();
 std::vector<KnownLibrary> hip_libraries();
 

@@ -1,12 +1,12 @@
-// What the layouts of a product's operands let kernels, copies of boxes and vendors' libraries do.
-// Nothing here needs a device.
+// The operand layouts that gemm kernels, tensor copies and vendors' libraries take. Nothing here
+// needs a device.
 
 #include "wick/backend/gpu/linear/gemm.h"
 
 namespace wick::gpu {
 namespace {
 
-/// Operand 1 or 2 of the batch: rows by k, with the strides of either.
+/// Operand 1 or 2 of the batch: rows by k, with their strides.
 struct Matrix {
   DType dtype;
   const void* data;
@@ -19,13 +19,13 @@ struct Matrix {
     data = is_a ? job.a : job.b;
     rows = is_a ? p.m : p.n;
     row_stride = is_a ? p.a_row : p.b_row;
-    // Further parts of a lie behind the first, in rows that are packed.
+    // Further terms of a lie behind the first term, in packed rows.
     k = is_a ? int64_t{p.k} * job.terms : p.k;
     k_stride = is_a ? p.a_k : p.b_k;
   }
 };
 
-/// All matrices of a batch; rows and columns are still to be added.
+/// The Access of all matrices of a batch. The caller adds rows and columns.
 Access access_of_batch(const GemmJob& job, size_t operand, const void* data, DType dtype) {
   return access_of(job.batch, operand, data, info(dtype).block_bytes);
 }
@@ -36,7 +36,7 @@ Access along_k(const GemmJob& job, size_t operand) {
       .run(x.k, x.k_stride)
       .dim(x.rows, x.row_stride);
 }
-/// Runs along rows that are neighbours.
+/// Runs along neighbouring rows.
 Access along_rows(const GemmJob& job, size_t operand) {
   const Matrix x(job, operand);
   return access_of_batch(job, operand, x.data, x.dtype)
@@ -44,7 +44,7 @@ Access along_rows(const GemmJob& job, size_t operand) {
       .dim(x.k, x.k_stride);
 }
 
-/// A matrix [rows, cols] as libraries take it: dense rows, or (transposed) dense columns.
+/// A matrix [rows, cols] as libraries take it: dense rows or, transposed, dense columns.
 struct Stored {
   bool transposed;
   int64_t ld;
@@ -90,7 +90,7 @@ std::optional<Lines> lines_of(const GemmJob& job, size_t operand) {
     lines.lines = turned ? x.k : x.rows;
     const auto pitch = turned ? pitch_of_rows(x.k, x.rows, x.k_stride, x.row_stride)
                               : pitch_of_rows(x.rows, x.k, x.row_stride, x.k_stride);
-    // The stride of a single line is looked at, though it means nothing.
+    // The stride of a single line is meaningless, but the driver checks it.
     lines.line_stride =
         lines.lines == 1 ? (lines.columns + kVector - 1) / kVector * kVector : pitch.value_or(0);
     const Access access = turned ? along_rows(job, operand) : along_k(job, operand);

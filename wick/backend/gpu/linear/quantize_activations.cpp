@@ -17,12 +17,12 @@ constexpr unsigned kThreads = 256;
 constexpr int64_t kMostHeld =
     16384;  // columns of a row that a thread block of rms_norm_quantize holds
 
-/// How the last dim's elements lie.
+/// The layout of the last dim.
 Spread spread_of(const ConstView& x) {
   return {x.layout.stride(x.layout.rank() - 1), access_of(x).vectors_of(4) ? 1u : 0u};
 }
 
-/// rms_norm_quantize of rows too long for a thread block to hold.
+/// rms_norm and quantisation of rows that are too long for a thread block to hold.
 void norm_then_quantize(Gpu& gpu, const LinearFusion& fusion, const ConstView& x, int64_t k,
                         const RowBlocks& out) {
   const Scratch normed(gpu, static_cast<size_t>(bytes_of(DType::f32, x.layout.elems())));
@@ -56,7 +56,7 @@ void quantize_rows(Gpu& gpu, const LinearFusion& fusion, const ConstView& x, int
       const Layout& w = fusion.norm.layout;
       const void* weight = advance(fusion.norm.data, DType::f32, w.offset());
       const Spread weight_spread = spread_of(fusion.norm);
-      // A row alone wants many threads, many rows many thread blocks.
+      // A single row needs many threads, many rows need many thread blocks.
       const bool is_short = k <= 4 * 1024;
       const bool many =
           !is_short && strided.elems > 2 * static_cast<unsigned>(gpu.info.multiprocessors);
@@ -71,7 +71,8 @@ void quantize_rows(Gpu& gpu, const LinearFusion& fusion, const ConstView& x, int
                  fusion.eps);
     } else {
       const unsigned turns =
-          gpu.device.kind == DeviceKind::hip ? 2 : 1;  // kernels/linear/quantize_activations.gpu
+          // As in kernels/linear/quantize_activations.gpu.
+          gpu.device.kind == DeviceKind::hip ? 2 : 1;
       const unsigned blocks_a_row = (fours + turns * kThreads - 1) / (turns * kThreads);
       grid.blocks[0] = strided.elems * blocks_a_row;
       gpu.launch("quantize_activations",

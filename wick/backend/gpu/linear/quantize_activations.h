@@ -1,6 +1,6 @@
 #pragma once
 
-// Activations on their way into products with quantised weights.
+// Quantisation of activations for gemms with quantised weights.
 
 #include "wick/backend/backend.h"
 #include "wick/backend/gpu/driver/gpu.h"
@@ -8,26 +8,26 @@
 
 namespace wick::gpu {
 
-/// Rows of blocks of 32 activations, one row after another, each padded with dead blocks: d = 0,
-/// q = 0. Where weights want several blocks to share a scale, each of them has it.
+/// Rows of blocks of 32 activations. Each row is padded with blocks of zeros (d = 0, q = 0). Each
+/// of the blocks that share a scale stores it.
 struct RowBlocks {
   int8_t* q = nullptr;                      ///< [rows][padded · 32]
   math::ActivationScale* scales = nullptr;  ///< [rows][padded]
   int64_t padded = 0;                       ///< blocks of a row, at least k / 32
-  int64_t shared = 1;                       ///< blocks that share a scale: shared_blocks
+  int64_t shared = 1;                       ///< blocks that share a scale: see shared_blocks
 
-  /// Blocks of a row of k values in whole chunks of 8.
+  /// Blocks of a row of k values, rounded up to chunks of 8.
   static int64_t padded_blocks(int64_t k) { return (k / 32 + 7) / 8 * 8; }
-  /// Blocks that share a scale for weights of a type.
+  /// Blocks that share a scale for weights of this dtype.
   static int64_t shared_blocks(DType weights) {
     return weights == DType::q4_k ? math::kSharedBlocks : 1;
   }
 };
 
-/// Quantises what `fusion.input` makes of x's rows, of which each gives k values: a multiple of 32
-/// times out.shared.
-/// x: f32, f16 or bf16, of any layout; f32 for inputs other than `plain`. One launch, which may
-/// start early: a kernel behind it that is launched early has to wait for it.
+/// Applies `fusion.input` to x's rows and quantises the results, k values for each row; k is a
+/// multiple of 32 times out.shared. x is f32, f16 or bf16 of any layout; it is f32 for inputs other
+/// than `plain`. It makes one launch with PDL, so a kernel behind it that uses PDL must call
+/// pdl_wait().
 void quantize_rows(Gpu& gpu, const LinearFusion& fusion, const ConstView& x, int64_t k,
                    const RowBlocks& out);
 

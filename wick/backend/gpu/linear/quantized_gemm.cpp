@@ -1,4 +1,4 @@
-// Which kernel takes a product with quantised weights.
+// Selection of the kernel for a gemm with quantised weights.
 
 #include <fmt/format.h>
 
@@ -51,16 +51,16 @@ struct Gemm {
   }
 };
 
-/// Shared memory that thread blocks take without asking, at every vendor.
+/// Shared memory that a kernel may use without allow_shared, on every device.
 constexpr uint32_t kSharedBytes = 48 << 10;
 
-/// One column. False where the activations don't fit into shared memory.
+/// One column. False if the activations don't fit shared memory.
 bool gemv(const Gemm& p) {
   const auto shared_bytes = [&](uint32_t row_groups) {
     return p.chunks * 320 + row_groups * (p.chunks * 64 + 64);
   };
-  // Short rows leave thread blocks with too little to do. AMD's caches are to serve few
-  // activations.
+  // Two row groups for each thread block pay for short rows, which give a block too little work,
+  // and on AMD, where fewer blocks read fewer activations from the caches.
   const Gpu& gpu = p.weight.gpu;
   const bool pays = p.chunks < 16 ||
                     (gpu.device.kind == DeviceKind::hip &&
@@ -70,8 +70,8 @@ bool gemv(const Gemm& p) {
   Grid grid{{p.weight.row_groups() / row_groups, 1, 1}};
   grid.shared_bytes = shared_bytes(row_groups);
   if (grid.shared_bytes > kSharedBytes) return false;
-  // Halves of warps share the units evenly: as few rounds as there have to be, and then as few
-  // halves.
+  // Half-warps share the units evenly: as few rounds as possible, and then as few half-warps as
+  // possible.
   const DType type = p.weight.format();
   const uint32_t most = type == DType::q4_0 || type == DType::q4_k ? 32 : 16;
   const uint32_t units = p.chunks * row_groups;
@@ -97,14 +97,14 @@ void gemv_columns(const Gemm& p) {
   p.launch("gemv", kernel, grid, p.x.rows(), segment);
 }
 
-/// A chunk of columns in shared memory: kernels/linear/quantized_tile.h.
+/// Bytes of shared memory for a chunk of columns: kernels/linear/quantized_tile.h.
 uint32_t staged_bytes(const Gpu& gpu, DType type, uint32_t columns) {
   const bool extra = type != DType::q8_0 && type != DType::q6_k;
   const uint32_t pitch = columns + (gpu.device.kind == DeviceKind::hip ? 4 : 0);
   return columns * (256 + 16) + 8 * pitch * 4 * (extra ? 2 : 1);
 }
 
-/// How kernels/linear/quantized_batch.gpu spreads a product over the device.
+/// The grid and the shared memory of kernels/linear/quantized_batch.gpu.
 struct BatchPlan {
   static constexpr uint32_t kWarps = 16, kSumPitch = 20;
   uint32_t columns, thread_blocks, segment, shared;
@@ -113,7 +113,8 @@ struct BatchPlan {
     columns = all_columns <= 8 ? 8 : all_columns <= 16 ? 16 : 32;
     thread_blocks = std::min(tiles, static_cast<uint32_t>(gpu.info.multiprocessors));
     const auto most = static_cast<uint32_t>(gpu.info.shared_bytes);
-    // All chunks at once, or segments by turns in two places, and sums kept in between.
+    // Either all chunks at once, or segments in two alternating buffers with the sums kept in
+    // between.
     if (fits(chunks, 1, 0, most)) return;
     for (;; thread_blocks = std::min(2 * thread_blocks, tiles)) {
       for (const uint32_t chunks_each : {32, 16, 8, 4, 2}) {
@@ -131,7 +132,7 @@ struct BatchPlan {
   }
 };
 
-/// Up to 32 columns at once, NVIDIA.
+/// Up to 32 columns at once, on NVIDIA.
 void batch(const Gemm& p) {
   const uint32_t tiles = p.weight.row_groups();
   const BatchPlan plan(p.weight.gpu, tiles, p.chunks, p.x.rows());
@@ -143,7 +144,7 @@ void batch(const Gemm& p) {
            grid, p.x.rows(), plan.segment, tiles / plan.thread_blocks, tiles % plan.thread_blocks);
 }
 
-/// Up to 16 columns at once, AMD: kernels/linear/quantized_small_m.gpu.
+/// Up to 16 columns at once, on AMD: kernels/linear/quantized_small_m.gpu.
 void few(const Gemm& p) {
   const uint32_t waves = p.weight.gpu.info.wave == 64 ? 4 : 8;
   constexpr uint32_t kColumns = 16, kRowGroups = 2, kRows = 32;
@@ -156,7 +157,7 @@ void few(const Gemm& p) {
            p.x.rows());
 }
 
-/// Tiles of 128 rows and 64 columns.
+/// Tiles of 128 rows and 64 columns: kernels/linear/quantized_int8.gpu.
 void many(const Gemm& p) {
   constexpr uint32_t kUnits = 8, kColumns = 64;
   const DType type = p.weight.format();
@@ -173,19 +174,20 @@ void many(const Gemm& p) {
   p.launch("quantized_int8", fmt::format("int8_{}", name(type)), grid, p.x.rows());
 }
 
-/// Whether kernels of the wide unit take a type: kernels/linear/quantized_wgmma.h.
+/// Whether wgmma kernels take a dtype: kernels/linear/quantized_wgmma.h.
 bool has_wgmma(const Gpu& gpu, DType type) {
   return gpu.has(Feature::wgmma) && type != DType::q6_k;
 }
-/// And a result: rows side by side, columns at one distance.
+/// Whether wgmma kernels take an output: rows must be contiguous, and columns evenly spaced.
 bool wgmma_stores(const LinearOut& out) {
   return out.columns.rank <= 1 && out.row[0] == 1 && (out.residual == nullptr || out.row[1] == 1);
 }
 
-/// Tiles of 128 rows and 128 columns, by exact products of f16.
+/// Tiles of 128 rows and 128 columns, by exact f16 multiplication.
 void wgmma(const Gemm& p) {
   constexpr uint32_t kUnits = 8, kColumns = 128;
-  // Of half a chunk of 128 columns: values in f16, four bytes a column, four a block of a column.
+  // Bytes for half a chunk of 128 columns: the values in f16, four bytes for each column, four
+  // bytes for each block of a column.
   constexpr uint32_t kValues = kColumns * 4 * 64, kPowers = kColumns * 4, kSums = 4 * kColumns * 4;
   const DType type = p.weight.format();
   const bool minima = quant(type).has_minimum(), bytes = type == DType::q8_0;
@@ -214,14 +216,14 @@ void wgmma(const Gemm& p) {
   p.launch(file, fmt::format("wgmma_{}", name(type)), grid, p.x.rows(), records.data(), tiles, all);
 }
 
-/// Columns up to which weights are read again rather than take larger tiles, where that isn't
-/// reckoned.
+/// The most columns for which reading the weights again is preferred to larger tiles, where
+/// wgmma_is_faster doesn't decide.
 constexpr uint32_t kFewColumns = 32;
-/// Columns up to which dot products keep up with matrix units, if there are few rows.
+/// The most columns for which dot products keep up with matrix units if there are few rows.
 constexpr uint32_t kDotColumns = 4;
 
-/// Whether tiles of 128 columns are done before those of 32: how many rows of 32 columns are as
-/// long as one round of the wide ones, measured on an H200.
+/// Whether tiles of 128 columns finish before those of 32. `a_round`: the number of rows, times 32
+/// columns each, that take as long as one round of wgmma tiles, measured on an H200.
 bool wgmma_is_faster(const Gemm& p) {
   const DType type = p.weight.format();
   const uint64_t a_round = type == DType::q4_1 ? 31000 : 22000;

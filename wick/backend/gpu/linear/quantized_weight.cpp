@@ -45,7 +45,7 @@ std::unique_ptr<PreparedWeight> prepare_quantized(Gpu& gpu, std::span<const Cons
                chunks, weight->blocks(), bytes_of(dtype, part.layout.stride(0)));
     first += rows;
   }
-  gpu.synchronize();  // kernels that start early read weights before they wait for others
+  gpu.synchronize();  // with PDL, kernels read weights before they wait for kernels in front
   return weight;
 }
 

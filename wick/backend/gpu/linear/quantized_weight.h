@@ -1,6 +1,6 @@
 #pragma once
 
-// Weights of block dtypes on a GPU, and products with them (docs/design/numerics/quantised.md).
+// Quantised weights on a GPU, and gemms with them (docs/design/numerics/quantised.md).
 
 #include <memory>
 #include <span>
@@ -15,8 +15,8 @@
 
 namespace wick::gpu {
 
-/// What a unit holds of a row, as kernels/linear/quantized.h has it: pieces of 16 bytes of quants
-/// and of what scales them, and bytes behind.
+/// What a unit holds of a row (kernels/linear/quantized.h): pieces of 16 bytes of quants, pieces of
+/// scales, and bytes behind them.
 struct UnitRow {
   uint32_t quants, scales, tail;
 };
@@ -26,15 +26,15 @@ constexpr UnitRow unit_row(DType dtype) {
   const bool super = info(dtype).block_elems > 32;
   return {type.bits == 4   ? 8u
           : type.bits == 6 ? 12u
-                           : 16u,  // five bits are kept as eight
+                           : 16u,  // five bits are stored as eight
           !super && type.has_minimum() ? 2u : 1u, super && !type.has_minimum() ? 2u : 0u};
 }
 
-/// In units of 16 rows times 256 values: see kernels/linear/quantized.h.
+/// A weight in units of 16 rows by 256 values: see kernels/linear/quantized.h.
 struct QuantizedWeight final : PreparedWeight {
   explicit QuantizedWeight(Gpu& device) : gpu(device) {}
   ~QuantizedWeight() override { gpu.pool.give(units); }
-  /// Whose kernels compute with it: five bits are kept as eight, with the same scales.
+  /// The format of the kernels that compute with it: q5_0 is stored as q8_0, with the same scales.
   DType format() const { return dtype == DType::q5_0 ? DType::q8_0 : dtype; }
   uint32_t blocks() const { return static_cast<uint32_t>(k / 32); }
   uint32_t chunks() const { return (blocks() + 7) / 8; }
@@ -44,7 +44,7 @@ struct QuantizedWeight final : PreparedWeight {
   void* units = nullptr;
 };
 
-/// Memory of the device for rows of activations, as products with weights of a type take them.
+/// Device memory for quantised rows of activations, in the form that weights of a dtype need.
 class QuantizedRows {
  public:
   QuantizedRows(Gpu& gpu, int64_t rows, int64_t k, DType weights)
@@ -64,21 +64,21 @@ class QuantizedRows {
   Scratch values_, scales_;
 };
 
-/// Where kernels put a product, and the residual that they add.
+/// The output arguments of linear kernels.
 LinearOut linear_out(const View& out, const ConstView* residual);
 std::unique_ptr<PreparedWeight> prepare_quantized(Gpu& gpu, std::span<const ConstView> parts);
-/// The kernels that a device has for products with a type, by the names that WICK_GPU_LINEAR may
-/// take one by; empty: whichever suits the number of columns.
+/// The kernels that a device has for gemms with weights of a dtype, by the names with which
+/// WICK_GPU_LINEAR selects them. The empty name selects by the number of columns.
 ///   dot   dot products of four bytes: one column, and devices without matrix units
-///   few   matrix units for bytes, up to 16 columns at once, on NVIDIA 32
-///   many  so, too, in larger tiles
+///   few   int8 matrix units, up to 16 columns at once, on NVIDIA 32
+///   many  int8 matrix units with larger tiles
 ///   int8  few or many
-///   f16   exact products of f16, on NVIDIA's sm_90a
+///   f16   exact f16 multiplication by wgmma, on sm_90a
 std::vector<std::string_view> gemm_paths(const Gpu& gpu, DType dtype);
-/// What WICK_GPU_LINEAR says; empty: nothing. Errors: no such kernels.
+/// The value of WICK_GPU_LINEAR; empty if it isn't set. Errors: no such kernels.
 std::string_view forced_gemm_path();
-/// x: quantised for weights of this type. residual: null, or what is added to the product, f32 as
-/// out is then.
+/// out = x · weightᵀ (+ residual). x is quantised for weights of this dtype. residual is null, or
+/// has out's shape; then both are f32.
 void multiply(const View& out, const QuantizedRows& x, const QuantizedWeight& weight,
               const ConstView* residual);
 

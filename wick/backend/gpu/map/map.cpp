@@ -14,7 +14,7 @@
 namespace wick::gpu {
 namespace {
 
-/// The file that has a dtype's kernels.
+/// The file with a dtype's kernels.
 const std::string& file_of(DType dtype) {
   static const auto files = [] {
     std::array<std::string, kDTypeCount> all;
@@ -27,7 +27,8 @@ const std::string& file_of(DType dtype) {
   return files[static_cast<size_t>(dtype)];
 }
 
-/// An op's kernel for a dtype. Made once: formatting would be a tenth of what a launch costs.
+/// The name of an op's kernel for a dtype. Names are made once, because formatting would cost a
+/// tenth of a launch.
 const std::string& kernel_of(Op op, DType dtype) {
   static const auto kernels = [] {
     std::array<std::array<std::string, kDTypeCount>, static_cast<size_t>(kOpCount)> all;
@@ -41,7 +42,7 @@ const std::string& kernel_of(Op op, DType dtype) {
   return kernels[static_cast<size_t>(op)][static_cast<size_t>(dtype)];
 }
 
-/// A row's number among those of its kind.
+/// The index of an op among the rows of its kind.
 template <class Row>
 Row row_of(Op op);
 #define WICK_ROW_CASE(Row, name) \
@@ -83,7 +84,7 @@ BinaryRow row_of(Op op) {
       throw Error(name(op), "isn't of two operands");
   }
 }
-/// Whether a row has kernels over packs.
+/// Whether a row has vectorized kernels.
 bool has_packs(Op op) {
   switch (op) {
 #define WICK_RARE_ROW false
@@ -100,7 +101,8 @@ bool has_packs(Op op) {
   }
 }
 
-/// What a row of comparisons says of every pair, as its function does.
+/// The truth table of a comparison. It evaluates the op's function for every relation of two
+/// numbers.
 Truth truth_of(Op op) {
   Truth truth;
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -128,8 +130,8 @@ void check_dtype(Op op, DType dtype) {
   }
 }
 
-/// Launches `packs` over packs, with the elements left over, or `singles`: each with the nest and
-/// pointers to the operands.
+/// Launches `packs`, the vectorized kernel, which also takes the elements left over, or `scalar`.
+/// Both get the grid, the strided index and pointers to the operands.
 template <uint32_t N, class Packs, class Scalar>
 void map(Op op, const std::array<const Layout*, N>& layouts, const std::array<Operand, N>& operands,
          Gpu& gpu, Packs&& packs, Scalar&& scalar) {

@@ -1,19 +1,19 @@
 #pragma once
 
-// Numbers on their way to kernels, and types by dtype.
+// Conversion of scalars to kernel arguments, and types by dtype.
 
 #include "wick/backend/view.h"
 #include "wick/math/half.h"
 
 namespace wick::gpu {
 
-/// A number by the rules of cast.
+/// Converts a number by the rules of cast.
 template <class T>
 T convert(const Scalar& value) {
   return value.is_integer ? math::cast<T>(static_cast<math::i64>(value.i)) : math::cast<T>(value.f);
 }
 
-/// Calls body(element of the real dtype's storage type).
+/// Calls body(zero of the dtype's storage type) for a real dtype.
 template <class Body>
 void with_storage_type(DType dtype, Body&& body) {
   switch (dtype) {
@@ -40,7 +40,7 @@ void with_storage_type(DType dtype, Body&& body) {
   }
 }
 
-/// Calls body(number of the type that computes with the real dtype).
+/// Calls body(zero of the dtype's compute type) for a real dtype.
 template <class Body>
 void with_compute_type(DType dtype, Body&& body) {
   with_storage_type(dtype, [&](auto zero) {

@@ -17,7 +17,8 @@
 namespace wick::gpu {
 namespace {
 
-/// What is wrong there is better said before a model is loaded than in the middle of it.
+/// Checks environment variables early: an error before a model is loaded is better than one during
+/// a run.
 void check_environment() {
   images_allowed();
   library_use();
@@ -27,14 +28,14 @@ void check_environment() {
   KernelCache::standard();
 }
 
-/// A graph of kernels. It keeps the memory that they use.
+/// A captured graph of kernels. It keeps the memory that the kernels use.
 class GpuGraph final : public DeviceGraph {
  public:
   GpuGraph(Gpu& gpu, void* graph, std::shared_ptr<Pool::Arena> arena, std::vector<uint32_t> notes)
       : gpu_(gpu), graph_(graph), arena_(std::move(arena)), notes_(std::move(notes)) {}
   ~GpuGraph() override {
     if (!gpu_.driver.try_enter(gpu_.device.index)) return;
-    gpu_.driver.api.stream_synchronize(gpu_.main_stream());  // it may be running
+    gpu_.driver.api.stream_synchronize(gpu_.main_stream());  // the graph may be running
     gpu_.driver.api.graph_exec_destroy(graph_);
     gpu_.forget_notes(notes_);
   }
@@ -70,7 +71,7 @@ class GpuReadback final : public Readback {
 }  // namespace
 
 GpuBackend& backend_of(Device device) {
-  // Never destroyed: tensors with static storage may outlive any order of destruction.
+  // Never destroyed, because tensors with static storage may outlive any order of destruction.
   constexpr size_t kFirst = 16;
   static std::atomic<GpuBackend*> first[2][kFirst];  // found without a lock
   const auto index = static_cast<size_t>(device.index);
@@ -104,7 +105,8 @@ void* GpuBackend::alloc(size_t bytes) {
 }
 
 void GpuBackend::free(void* data, size_t) noexcept {
-  if (!Driver::forked()) gpu_.pool.give(data);  // in a child of fork locks may be held by nobody
+  // In a fork, other threads' locks may never be released.
+  if (!Driver::forked()) gpu_.pool.give(data);
 }
 
 void GpuBackend::upload(void* to_device, const void* from_host, size_t bytes) {

@@ -11,7 +11,8 @@ namespace {
 
 constexpr size_t kUnit = 512, kLargeUnit = size_t{2} << 20;
 
-/// Sizes that blocks have: close enough to what is asked for, few enough to come again.
+/// Rounds a request to a block size: close to what is requested, with few enough sizes for blocks
+/// to be reused.
 size_t rounded(size_t bytes) {
   const size_t unit = bytes < kLargeUnit ? kUnit : kLargeUnit;
   return std::max((bytes + unit - 1) / unit * unit, kUnit);
@@ -19,7 +20,7 @@ size_t rounded(size_t bytes) {
 
 }  // namespace
 
-/// The pool's mutex guards it.
+/// Guarded by the pool's mutex.
 class Pool::Arena {
  public:
   explicit Arena(Pool& of) : pool(of) {}
@@ -31,8 +32,8 @@ class Pool::Arena {
     uint64_t birth;
   };
   Pool& pool;
-  Free free;               // taken while it was made, free for more of it
-  std::vector<Held> held;  // given back since, but perhaps named by the graph
+  Free free;               // blocks taken during the capture that are free for reuse in it
+  std::vector<Held> held;  // blocks freed since then that the graph may still use
   uint64_t whole_at = UINT64_MAX;
 };
 
@@ -70,7 +71,7 @@ void Pool::put_back(void* data, size_t bytes, uint64_t birth) noexcept {
     free_.emplace(bytes, data);
     info_.cached_bytes += bytes;
   } catch (const std::bad_alloc&) {
-    driver_.api.mem_free(data);  // waits for all that runs
+    driver_.api.mem_free(data);  // waits for the device
   }
   info_.in_use_bytes -= bytes;
 }
@@ -108,7 +109,7 @@ void* Pool::from_driver(size_t bytes) {
 void Pool::fail(size_t requested, size_t bytes) const {
   const size_t held = info_.in_use_bytes + info_.cached_bytes;
   size_t free = 0, total = 0;
-  std::string rule;  // where it isn't the limit
+  std::string rule;  // stays empty if the limit is the reason
   if (held <= info_.limit_bytes && bytes <= info_.limit_bytes - held &&
       driver_.api.mem_info(&free, &total) == 0) {
     rule = fmt::format("the device has {} bytes free", free);
@@ -128,7 +129,7 @@ void* Pool::take(size_t bytes) {
   size_t taken = size;
   if (arena != nullptr && countable) {
     if (void* const again = from_free(arena->free, size, taken)) {
-      used_[again] = {taken, arena, ++clock_};  // has been counted as in use all along
+      used_[again] = {taken, arena, ++clock_};  // the block was counted as in use all along
       return again;
     }
   }
@@ -150,7 +151,7 @@ void* Pool::take(size_t bytes) {
 }
 
 void Pool::give(void* data) noexcept {
-  std::shared_ptr<Arena> arena;  // outlives the lock, which its end takes too
+  std::shared_ptr<Arena> arena;  // outlives the lock, because its destructor takes the lock too
   std::lock_guard lock(mutex_);
   const auto at = used_.find(data);
   if (at == used_.end()) return;

@@ -1,7 +1,7 @@
 #pragma once
 
-// A device's memory in stream order: a block that is freed serves the next request of its size at
-// once, because all work that uses it is in front of that request's in the device's one stream.
+// A device's memory in stream order. A freed block serves the next request of its size at once,
+// because all work that uses it precedes the new user's work in the device's only stream.
 
 #include <cstddef>
 #include <map>
@@ -17,32 +17,32 @@ namespace wick::gpu {
 
 class Pool {
  public:
-  /// `total`: what the device has.
+  /// `total`: the device's memory.
   Pool(const Driver& driver, Device device, size_t total);
-  /// Gives all memory back. The device must have finished.
+  /// Frees all memory. The device must be idle.
   ~Pool();
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  /// At least `bytes`, aligned to 256. The smallest free block that is large enough and at most
-  /// twice as large as need be, else new memory; where there is none, cached blocks go back to the
-  /// driver first. Errors: out of memory; names what was asked for, is in use and cached, and the
-  /// limit.
+  /// Returns at least `bytes`, aligned to 256: the smallest free block that is large enough and at
+  /// most twice as large as needed, otherwise new memory. If the driver has none left, cached
+  /// blocks are returned to it first. Errors: out of memory, with the numbers of requested, used
+  /// and cached bytes, and the limit.
   void* take(size_t bytes);
   void give(void* data) noexcept;
 
-  /// The memory of a graph, until nobody holds it: what was taken while it was made, and what
-  /// was in use at that time, which the graph may name, even if it is given back later.
+  /// The memory of a graph: blocks taken during the capture, and blocks in use at that time, which
+  /// the graph may access even if they are freed later. The arena keeps all of them while it lives.
   class Arena;
   std::shared_ptr<Arena> make_arena();
-  /// The arena that the calling thread's blocks come from; null: none. An arena that was in use is
-  /// whole from then on.
+  /// Sets the arena that the calling thread's blocks come from; null: none. The arena used before
+  /// is complete from then on.
   void use(std::shared_ptr<Arena> arena);
 
-  /// Most that may be held, in use and cached; 0: whatever the device has.
+  /// Sets the most bytes that may be held, in use and cached; 0: the device's memory.
   void set_limit(size_t bytes);
   void reset_peak();
-  /// Gives cached blocks back. Work that still uses them is waited for by the driver.
+  /// Frees cached blocks. The driver waits for work that still uses them.
   void trim();
   MemoryInfo info() const;
 
@@ -56,11 +56,11 @@ class Pool {
 
   void* from_driver(size_t bytes);
   [[noreturn]] void fail(size_t requested, size_t bytes) const;
-  /// A free block that fits; null if there is none. `taken` gets its size.
+  /// A free block that fits, or null. `taken` gets its size.
   static void* from_free(Free& free, size_t size, size_t& taken);
   void trim_locked() noexcept;
   void close(Arena& arena) noexcept;
-  /// A block that nobody uses goes to a graph that may name it, else to the free ones.
+  /// Gives an unused block to a graph that may still access it, otherwise to the free blocks.
   void put_back(void* data, size_t bytes, uint64_t birth) noexcept;
 
   const Driver& driver_;
@@ -69,7 +69,7 @@ class Pool {
   MemoryInfo info_;
   Free free_;
   std::unordered_map<void*, Used> used_;
-  std::vector<Arena*> arenas_;  // that live
+  std::vector<Arena*> arenas_;  // live arenas
   uint64_t clock_ = 0;
 };
 

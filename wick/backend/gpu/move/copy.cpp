@@ -1,4 +1,4 @@
-// The same elements under another layout: kernels/move/copy.gpu, transpose.gpu and planes.gpu.
+// Copies to another layout: kernels/move/copy.gpu, transpose.gpu and interleave.gpu.
 
 #include <fmt/format.h>
 
@@ -13,11 +13,11 @@
 namespace wick::gpu {
 namespace {
 
-/// Rows and columns from which a tile through shared memory is worth it.
+/// The fewest rows and columns for which a tile in shared memory pays.
 constexpr int64_t kShort = 8;
 
-/// The dim that is dense in the input while the innermost, dense in the output, isn't; −1: none
-/// that is long enough.
+/// The dim that is dense in the input while the innermost dim, which is dense in the output, isn't;
+/// −1 if there is none that is long enough.
 int input_columns(const CollapsedDims<2>& collapsed) {
   if (collapsed.dims.size() < 2) return -1;
   const auto& inner = collapsed.dims.back();
@@ -29,8 +29,8 @@ int input_columns(const CollapsedDims<2>& collapsed) {
   return -1;
 }
 
-/// Units that share a word of a tile: all that a word has room for, if sizes, places and strides
-/// are multiples of it.
+/// Units that share a word of a tile: as many as fit, if sizes, addresses and strides are multiples
+/// of that number; otherwise 1.
 uint32_t units_together(const CollapsedDims<2>& collapsed, const std::array<Operand, 2>& operands,
                         size_t across) {
   const int64_t bytes = operands[0].bytes, count = bytes < 4 ? 4 / bytes : 1;
@@ -88,16 +88,16 @@ bool begins_aligned(const CollapsedDims<2>& collapsed, const Operand& operand, s
   return access_of(collapsed, k, operand, along).begins_at(16);
 }
 
-/// How planes lie in a space.
+/// The dims of interleaved and of separate channels.
 struct InterleaveDims {
-  size_t plane, place;  ///< which dims count them and their elements
-  bool interleaves;     ///< their elements are interleaved in the output, not in the input
+  size_t plane, place;  ///< the dims that count channels (planes) and their elements
+  bool interleaves;     ///< the output is interleaved, not the input
 };
 
-/// Some planes of small units on one side, interleaved without gaps on the other.
+/// Finds planes of small units on one side that are interleaved without gaps on the other side.
 std::optional<InterleaveDims> interleave_dims(const CollapsedDims<2>& collapsed, int64_t bytes) {
   constexpr int64_t kLeast =
-      kInterleaveBytes / 4;  // bytes of an image: a thread block has one or more
+      kInterleaveBytes / 4;  // bytes of an image, so that a thread block has one or more
   if (collapsed.dims.size() < 2 || bytes > 4) return std::nullopt;
   const size_t inner = collapsed.dims.size() - 1;
   for (size_t d = 0; d < inner; ++d) {
@@ -119,7 +119,7 @@ void copy_interleaved(Gpu& gpu, const CollapsedDims<2>& collapsed,
                       const std::array<Operand, 2>& operands, const InterleaveDims& dims) {
   const auto &planes = collapsed.dims[dims.plane], &places = collapsed.dims[dims.place];
   const int64_t bytes = operands[0].bytes;
-  // Planes that begin anywhere have the end of a window more.
+  // Planes that begin at any address need one more window.
   const size_t apart = dims.interleaves ? 1 : 0;
   const int64_t ends = begins_aligned(collapsed, operands[apart], apart, dims.place) ? 0 : 1;
   const int64_t tile =
@@ -152,7 +152,8 @@ void copy_interleaved(Gpu& gpu, const CollapsedDims<2>& collapsed,
       });
 }
 
-/// Rows of small units that are dense in the output, of as many windows as a nest can count.
+/// Whether the rows of the output are dense, of small units, and have few enough windows for a
+/// strided index.
 bool has_windows(const CollapsedDims<2>& collapsed, int64_t bytes) {
   if (bytes > 4 || collapsed.dims.empty() || turned_dim(collapsed) >= 0) return false;
   const auto& inner = collapsed.dims.back();

@@ -1,4 +1,4 @@
-// fill, iota, cast and index_select; copy is in copy.cpp.
+// fill, iota and cast; copy is in copy.cpp, index_select in index/index_select.cpp.
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@
 namespace wick::gpu {
 namespace {
 
-/// A value again and again. Kernels of smaller units take its first bytes.
+/// A value repeated over 16 bytes. Kernels of smaller units read its first bytes.
 struct alignas(16) Unit {
   std::array<char, 16> bytes{};
 
@@ -27,8 +27,8 @@ struct alignas(16) Unit {
   }
 };
 
-/// The parts of a dense run before and behind what is a multiple of 16 bytes at a multiple of 16;
-/// everything else is one part.
+/// Splits a dense run into an aligned part, whose address and size are multiples of 16 bytes, and
+/// the parts before and behind it. Everything else is one part.
 template <class Body>
 void for_each_aligned(const CollapsedDims<1>& collapsed, const Operand& operand, Body&& body) {
   const int64_t units = 16 / operand.bytes;

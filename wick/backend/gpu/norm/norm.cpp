@@ -11,7 +11,7 @@
 namespace wick::gpu {
 namespace {
 
-/// How rows along a dim are spread over threads.
+/// How rows along a dim are distributed over threads.
 class RowPlan {
  public:
   RowPlan(const Gpu& gpu, const Reduction& reduction, const View& out, const ConstView& in, int dim)
@@ -27,14 +27,16 @@ class RowPlan {
     while (steps_ < 32 && steps_ * kAccumulators < n_) steps_ = steps_ == 1 ? 4 : 2 * steps_;
   }
 
-  /// Packs that a thread holds in a kernel whose threads hold their rows: 1, 4, 8, 16 or 32.
+  /// Vectors of a row that a thread holds: 1, 4, 8, 16 or 32.
   int64_t steps() const { return steps_; }
-  /// Whether such a kernel can take them: 16- and 32-bit floats, dense and not too many.
+  /// Whether a kernel that holds rows takes these: dense, aligned, short enough, 16- or 32-bit
+  /// floats.
   bool can_be_held() const {
     return is_dense() && n_ % each() == 0 && threads_of(each()) <= kHeldThreads &&
            n_ <= kChunk << 3 && is_aligned();
   }
-  /// Whether softmax_anywhere can: such floats, wherever rows begin and however many.
+  /// Whether softmax_anywhere takes these rows: dense 16- or 32-bit floats that begin at any
+  /// address.
   bool can_be_anywhere() const {
     return is_dense() && n_ > kAccumulators && threads_of(each_anywhere()) <= kHeldThreads &&
            n_ <= kChunk << 3;
@@ -42,31 +44,31 @@ class RowPlan {
   NormRows spread_anywhere(const StridedIndex<2>& kept, Grid& grid) const {
     return spread(kept, each_anywhere(), 64, 1, grid);
   }
-  /// Thread blocks that have a row together; 0: it's too long, or too short, or they can't.
+  /// Thread blocks of a cluster that shares a row; 0 if no cluster size fits.
   int64_t cluster() const {
     const int64_t wanted = divide_up(n_, kBlockElems);
     const bool can = is_dense() && n_ % each() == 0 && is_aligned() && gpu_.has(Feature::cluster);
     return can && wanted > 1 && wanted <= kMostClusterBlocks ? wanted : 0;
   }
-  /// Whether a vector along the rows goes with them.
+  /// Whether a vector along the rows has the alignment that the rows' kernel needs.
   bool goes_with(const ConstView& vector) const { return access_of(vector).vectors_of(each()); }
 
-  /// Whether a thread block for each row, all of whose threads have a part of it, is done sooner:
-  /// in f32.
+  /// Whether f32 rows are done sooner by one thread block for each row, all of whose threads take
+  /// part in it.
   bool is_alone(unsigned rows) const {
-    const unsigned most = is_amd() ? 4 : 8;  // more fill thread blocks that share the weights
+    const unsigned most = is_amd() ? 4 : 8;  // more rows fill thread blocks that share the weights
     return in_.dtype == DType::f32 && n_ % 4 == 0 && n_ > 256 && n_ <= 4 * kChunk &&
            rows <= most * static_cast<unsigned>(gpu_.info.multiprocessors);
   }
   bool is_amd() const { return gpu_.device.kind == DeviceKind::hip; }
   Spread in_spread() const { return {in_step_, in_access_.vectors_of(4)}; }
   Spread out_spread() const { return {out_step_, out_access_.vectors_of(4)}; }
-  /// Of a vector along the rows.
+  /// The Spread of a vector along the rows.
   Spread spread_of(const ConstView& vector) const {
     return {vector.layout.stride(0), access_of(vector).vectors_of(4)};
   }
 
-  /// Rows for a kernel whose threads have `each` neighbouring accumulators and take `rows` of them.
+  /// Rows for a kernel whose threads have `each` neighbouring accumulators and take `rows` rows.
   NormRows spread(const StridedIndex<2>& kept, int64_t each, unsigned least_threads, unsigned rows,
                   Grid& grid) const {
     NormRows result;
@@ -82,16 +84,17 @@ class RowPlan {
     grid.blocks[0] = (kept.elems + a_thread_block - 1) / a_thread_block;
     return result;
   }
-  /// For the kernels that hold their rows.
+  /// Rows for kernels that hold them in registers.
   NormRows spread_held(const StridedIndex<2>& kept, Grid& grid) const {
     if (steps_ > 1) return spread(kept, each(), 64, 1, grid);
     NormRows rows = spread(kept, each(), 128, 1, grid);
     rows.width_log = short_width_log(rows.width_log);
-    const unsigned a_thread_block = grid.threads >> rows.width_log << 1;  // two of each thread
+    // Each thread takes two rows.
+    const unsigned a_thread_block = grid.threads >> rows.width_log << 1;
     grid.blocks[0] = (kept.elems + a_thread_block - 1) / a_thread_block;
     return rows;
   }
-  /// Each row for so many thread blocks.
+  /// Rows that a cluster of thread blocks shares.
   NormRows spread_cluster(const StridedIndex<2>& kept, int64_t cluster, Grid& grid) const {
     NormRows rows = spread(kept, each(), kHeldThreads, 1, grid);
     rows.chunks_log = ceil_log(kBlockElems / kChunk);
@@ -100,18 +103,18 @@ class RowPlan {
     grid.blocks[0] = kept.elems * grid.cluster;
     return rows;
   }
-  /// So, for rms_norm on AMD: the largest thread blocks that two fifths of the multiprocessors or
-  /// more have one of, enough of them for all of the memory's bandwidth. Their rows share the
-  /// weights, so many bytes, through shared memory.
+  /// Held rows for rms_norm on AMD: the largest thread blocks of which at least two fifths of the
+  /// multiprocessors have one, which suffices for the memory's full bandwidth. The rows of a block
+  /// share the weights, `bytes` in all, in shared memory.
   NormRows spread_sharing(const StridedIndex<2>& kept, int64_t bytes, Grid& grid) const {
     constexpr int64_t kMostBytes = 32 << 10;
     NormRows rows = spread_held(kept, grid);
-    if (bytes > kMostBytes) return rows;  // a row takes the thread block
+    if (bytes > kMostBytes) return rows;  // a row takes the whole thread block
     const unsigned row_threads = 1u << (rows.width_log + rows.chunks_log);
     const auto thread_blocks = [&](unsigned threads) {
       return divide_up(kept.elems, int64_t{threads / row_threads} * (steps_ > 1 ? 1 : 2));
     };
-    unsigned threads = 1024;  // as kernels/norm/norm.gpu has it
+    unsigned threads = 1024;  // as in kernels/norm/norm.gpu
     while (threads > grid.threads && 5 * thread_blocks(threads) < 2 * gpu_.info.multiprocessors)
       threads -= grid.threads;
     grid.threads = threads;
@@ -119,7 +122,7 @@ class RowPlan {
     if (threads > row_threads) grid.shared_bytes = static_cast<unsigned>(divide_up(bytes, 16) * 16);
     return rows;
   }
-  /// For those that look at elements one by one. Smaller thread blocks where there would be few.
+  /// Rows for scalar kernels. Small grids take smaller thread blocks.
   NormRows spread_strided(const StridedIndex<2>& kept, Grid& grid) const {
     const bool fours = n_ % 4 == 0;
     const bool few = uint64_t{kept.elems} * threads_of(4) <
@@ -131,10 +134,10 @@ class RowPlan {
   }
 
  private:
-  /// Elements of a thread block of those that share a row.
+  /// Elements of a row that one block of a cluster has.
   static constexpr int64_t kBlockElems = int64_t{kClusterChunks} * kChunk;
 
-  /// Whether the packs of a thread that holds its rows can be loaded and stored at once.
+  /// Whether vectors of held rows can be loaded and stored at once.
   bool is_aligned() const {
     return in_access_.vectors_of(each()) && out_access_.vectors_of(each());
   }
@@ -143,7 +146,7 @@ class RowPlan {
            out_access_.is_dense();
   }
 
-  /// Neighbouring elements of a thread.
+  /// Elements of a thread's vector.
   int64_t each() const { return held_each(uint32_t(steps_), elem_bytes()); }
   int64_t each_anywhere() const { return held_each_anywhere(uint32_t(steps_), elem_bytes()); }
   uint32_t elem_bytes() const { return static_cast<uint32_t>(bytes_of(in_.dtype, 1)); }
@@ -161,10 +164,10 @@ class RowPlan {
   const ConstView& in_;
   const int64_t n_;
   int64_t in_step_, out_step_, steps_ = 1;
-  Access in_access_, out_access_;  // the rows are the runs
+  Access in_access_, out_access_;  // rows are the runs
 };
 
-/// Columns for softmax: as many lanes as the order has for so many rows.
+/// Columns for softmax, with as many lanes as the reduction order has for n rows.
 Columns softmax_columns(const StridedIndex<2>& kept, int64_t n, Grid& grid) {
   Columns c = columns_of(kept, n);
   c.lanes_log = ceil_log(static_cast<uint64_t>(divide_up(std::min(n, int64_t{kAccumulators}), 4)));
@@ -176,8 +179,8 @@ Columns softmax_columns(const StridedIndex<2>& kept, int64_t n, Grid& grid) {
   return c;
 }
 
-/// Elements of columns that a thread can have whole, 8 or 32; 0: none, or too few columns side by
-/// side for a thread block, or they don't lie as words.
+/// The most elements of columns that a thread takes whole, 8 or 32; 0 if columns are longer, too
+/// few for a thread block, or not aligned to words.
 int64_t short_columns(const Reduction& reduction, const View& out, const ConstView& in, int dim) {
   if (reduction.n > 32 || !reduction.is_across()) return 0;
   if (bytes_of(in.dtype, 1) != 2 && in.dtype != DType::f32) return 0;
@@ -241,7 +244,7 @@ void softmax(Gpu& gpu, const View& out, const ConstView& in, int dim, bool log) 
   if (out.layout.elems() == 0) return;
   const Reduction reduction(in.layout, out.layout, 1u << dim);
   const RowPlan plan(gpu, reduction, out, in, dim);
-  // Threads that hold 32 elements of f32 have one accumulator each.
+  // With 32 vectors of f32 a thread has a single accumulator.
   const bool held = plan.can_be_held() && !(in.dtype == DType::f32 && plan.steps() == 32);
   const int64_t cluster = plan.cluster();
   const int64_t whole = short_columns(reduction, out, in, dim);
@@ -261,8 +264,8 @@ void softmax(Gpu& gpu, const View& out, const ConstView& in, int dim, bool log) 
                      grid, y, x, rows, wants_log);
         } else if (held) {
           const NormRows rows = plan.spread_held(kept, grid);
-          // Of long rows of 16 bits, a thread block takes up to four, where there are thread blocks
-          // enough.
+          // A thread block takes up to four long rows of 16-bit elements, if there are enough
+          // thread blocks.
           const unsigned enough = 8 * static_cast<unsigned>(gpu.info.multiprocessors);
           const unsigned most = in.dtype == DType::f32 || plan.steps() < 16 ? 1u : 4u;
           const unsigned turns = std::clamp(grid.blocks[0] / enough, 1u, most);

@@ -1,6 +1,6 @@
-// layer_norm, group_norm and batch_norm, made of other kernels: in f32 (f64 for f64), which is
-// rounded at the end, so that the bits are those of the written order. Each step is a pass over
-// memory.
+// layer_norm, group_norm and batch_norm, composed of other kernels. Steps are computed in f32 (f64
+// for f64) and rounded at the end, which gives the bits of the order in docs/design/numerics. Each
+// step is a pass over memory.
 
 #include <memory>
 #include <vector>
@@ -10,30 +10,31 @@
 namespace wick::gpu {
 namespace {
 
-/// The steps of one call, in the type that computes. What is as large as the result goes from one
-/// to the other of two temporaries.
+/// The steps of one call, in the compute type. Tensors as large as the result alternate between two
+/// temporaries.
 class Steps {
  public:
   Steps(GpuBackend& gpu, const View& out)
       : gpu_(gpu), out_(out), dtype_(out.dtype == DType::f64 ? DType::f64 : DType::f32) {}
 
-  /// Dense memory until the last step.
+  /// Makes a dense temporary that lives until the last step.
   View make(const Shape& shape) {
     const auto bytes = static_cast<size_t>(bytes_of(dtype_, shape.elems()));
     held_.push_back(std::make_unique<Scratch>(gpu_.gpu(), bytes));
     return {held_.back()->data(), dtype_, Layout::contiguous(shape)};
   }
-  /// As it is where it is dense and of that type already, else a copy.
+  /// The vector itself if it is dense and of the compute type, otherwise a copy.
   ConstView widened(const ConstView& vector) {
     return is_wide(vector) ? vector : cast_to(make(vector.layout.shape()), vector);
   }
-  /// So, of all of x, as `shape`.
+  /// The whole input x in the compute type, with the shape `shape`: x itself if it is dense and of
+  /// that type, otherwise a copy in a temporary.
   ConstView operand(const ConstView& x, const Shape& shape) {
     ConstView wide = is_wide(x) ? x : cast_to(other(nullptr, x.layout.shape()), x);
     wide.layout = Layout::contiguous(shape, wide.layout.offset());
     return wide;
   }
-  /// A vector's numbers beside `shape`, along one of its dims.
+  /// A vector along dim `dim` of `shape`, broadcast over the other dims.
   ConstView beside(const ConstView& vector, const Shape& shape, int dim) {
     const ConstView wide = widened(vector);
     Layout::Strides strides{};
@@ -49,7 +50,7 @@ class Steps {
     return {};
   }
 
-  /// The deviations of rows [r, n] from their means, times their scales.
+  /// (x − mean) · 1/sqrt(variance + eps) for rows [r, n].
   View normalized(const ConstView& rows, float eps) {
     const Shape& shape = rows.layout.shape();
     const View mean = make({shape[0], 1}), scale = make({shape[0], 1});
@@ -66,7 +67,7 @@ class Steps {
     gpu_.binary(Op::mul, y, off, by_row(mean));
     return y;
   }
-  /// The result: x times weight plus bias along a dim, of which either may be absent.
+  /// The result: x · weight + bias along a dim. Weight and bias may be absent.
   void finish(ConstView x, const ConstView& weight, const ConstView& bias, int dim) {
     const Shape& shape = out_.layout.shape();
     x.layout = Layout::contiguous(shape, x.layout.offset());

@@ -10,12 +10,12 @@
 namespace wick::gpu {
 namespace {
 
-/// How a dtype is reduced in order: by which kernels, in what.
+/// The kernels of a dtype's ordered reductions.
 struct SumType {
-  const char* elements;  // what the kernels of rows and columns are called after
-  const char* sum;       // those of combine.gpu
-  uint32_t kind;         // what combine.gpu calls the dtype
-  size_t bytes;          // of a partial result
+  const char* elements;  // suffix of the kernels of rows and columns
+  const char* sum;       // suffix of the kernels of combine.gpu
+  uint32_t kind;         // number of the dtype in combine.gpu
+  size_t bytes;          // bytes of a partial result
 };
 
 SumType sum_type(DType dtype) {
@@ -42,15 +42,15 @@ SumType sum_type(DType dtype) {
   }
 }
 
-/// Columns, or pieces of some, of which there are enough for a thread each.
+/// The number of columns, or vectors of columns, from which each thread takes whole ones.
 uint64_t enough_columns(const Gpu& gpu) {
   return uint64_t{512} * static_cast<unsigned>(gpu.info.multiprocessors);
 }
 
-/// A sum, or what another reducer makes, over some dims of a tensor.
+/// Launches a sum, or another reduction, over some dims of a tensor.
 class SumLauncher {
  public:
-  /// op: what the reducer's kernels are called after.
+  /// op: the prefix of the kernels' names.
   SumLauncher(Gpu& gpu, Op op, const View& out, const ConstView& in, const Reduction& reduction,
               double divisor)
       : gpu_(gpu),
@@ -93,7 +93,7 @@ class SumLauncher {
     const bool is_short = n <= kAccumulators && (dense || line_.rank == 1);
     const uint32_t row_log =
         is_short ? short_width_log(rows.width_log) : rows.width_log + rows.chunks_log;
-    // Smaller thread blocks where there would be few.
+    // Small grids take smaller thread blocks.
     const uint64_t threads = divide_up(rows.total(), is_short ? kShortSums : 1) << row_log;
     Grid grid;
     const auto enough = 2 * static_cast<uint64_t>(gpu_.info.multiprocessors);
@@ -116,13 +116,13 @@ class SumLauncher {
     c.lanes_log = ceil_log(
         static_cast<uint64_t>(divide_up(std::min(reduction_.n, int64_t{kAccumulators}), kSumEach)));
     const auto pieces = static_cast<uint32_t>(divide_up(c.columns, wide ? most : 1));
-    // Enough columns to do without lanes side by side.
+    // With enough columns a thread takes all lanes of the reduction order.
     if (reduction_.n <= kAccumulators && line_.rank == 1 &&
         uint64_t{c.outer.elems} * pieces >= enough_columns(gpu_)) {
       c.lanes_log = 0;
     }
-    // A thread that takes all lanes has many registers, of which small thread blocks leave fewer
-    // unused.
+    // A thread that takes all lanes needs many registers; with small thread blocks fewer registers
+    // of a multiprocessor stay unused.
     const unsigned threads = c.lanes_log == 5   ? kColumnThreads
                              : c.lanes_log == 0 ? 128
                                                 : kRowThreads;
@@ -139,8 +139,8 @@ class SumLauncher {
     });
   }
 
-  /// Calls body with memory for partial results and joins them; with none where a result has one
-  /// block.
+  /// Calls body with memory for partial results, and combines them; with null if each result has
+  /// one block.
   template <class F>
   void with_partials(void* y, const StridedIndex<2>& kept, uint32_t columns, uint32_t blocks,
                      const F& body) const {
@@ -180,7 +180,7 @@ class SumLauncher {
   const Line line_;
 };
 
-/// The largest or smallest, or where it is.
+/// Launches max, min, argmax or argmin.
 class MinMaxLauncher {
  public:
   MinMaxLauncher(Gpu& gpu, const View& out, const ConstView& in, const Reduction& reduction,
@@ -211,7 +211,7 @@ class MinMaxLauncher {
   template <class K>
   KeyRule<K> rule() const {
     constexpr K kTop = K{1} << (8 * sizeof(K) - 1);
-    // Of floats, the rank of infinity is the last that isn't a NaN's.
+    // For floats, infinity has the highest rank below the NaNs.
     const int shift = 8 * (static_cast<int>(sizeof(K)) - static_cast<int>(elem_));
     const auto floating = [&](uint64_t infinity, TwoOf two = TwoOf::none) {
       const auto last = static_cast<K>(static_cast<K>(infinity) << shift);
@@ -258,7 +258,7 @@ class MinMaxLauncher {
     const bool dense = reduction_.is_dense(in_.data, in_.dtype, pack);
     const bool beside = !dense && line_.rank == 1 && line_.stride[0] == 1 && n >= 16 * pack;
     const int64_t packs = dense || beside ? divide_up(n, pack) : n;
-    // A thread takes some eight packs, or one of several rows.
+    // A thread takes about eight vectors, or one vector of several rows.
     const int64_t multiprocessors = gpu_.info.multiprocessors;
     Rows rows;
     rows.kept = kept;
@@ -299,14 +299,14 @@ class MinMaxLauncher {
     const bool wide = reduction_.has_dense_columns(in_.data, in_.dtype, most);
     Columns c = columns_of(kept, n);
     const auto pieces = static_cast<uint32_t>(divide_up(c.columns, wide ? most : 1));
-    // Of few rows a thread takes all, where there are columns enough.
+    // With few rows and enough columns a thread takes whole columns.
     const bool alone =
         n <= kAccumulators && uint64_t{c.outer.elems} * pieces >= enough_columns(gpu_);
     c.across_log = std::min(ceil_log(pieces), alone ? 8u : 5u);
     if (!alone) c.lanes_log = std::min(8 - c.across_log, ceil_log(static_cast<uint64_t>(n)));
     c.across_log = std::max(c.across_log, 5 - std::min(c.lanes_log, 5u));
     c.strips = (pieces + (1u << c.across_log) - 1) >> c.across_log;
-    // At least 8 rows a thread, unless there are thread blocks enough.
+    // A thread takes at least 8 rows, unless there are enough thread blocks.
     const int64_t thread_blocks = int64_t{c.outer.elems} * c.strips;
     const int64_t blocks =
         alone ? 1

@@ -6,8 +6,8 @@
 namespace wick::gpu {
 namespace {
 
-/// Sorts so that the input's smallest strides are innermost; strides of 0 go outermost, since
-/// nobody gains from neighbours that are one.
+/// Sorts dims so that the input's smallest strides are innermost. Strides of 0 go outermost,
+/// because repeated elements gain nothing from being neighbours.
 template <uint32_t N>
 CollapsedDims<N> sorted(const CollapsedDims<N>& collapsed) {
   std::vector<typename CollapsedDims<N>::Dim> dims = collapsed.dims;
@@ -56,14 +56,15 @@ bool Reduction::has_dense_columns(const void* data, DType dtype, int64_t each) c
 }
 
 int64_t Reduction::most_threads() const {
-  // Rows: 128 for each of 8 chunks. Few columns, of which a thread block has no more: a warp each.
+  // Rows take 128 threads for each of 8 chunks. With fewer columns than a thread block has, each
+  // column takes a warp.
   constexpr int64_t kMost = 1024, kWarp = 32;
   return std::max(kWarp, std::min(int64_t{1} << ceil_log(static_cast<uint64_t>(n)), kMost));
 }
 
 Line Reduction::line() const {
   Line line;
-  line.rank = 1;  // of nothing, and of a single element
+  line.rank = 1;  // for no element or a single one
   if (n <= 1) return line;
   line.rank = 0;
   for (const auto& d : reduced.dims) {

@@ -25,7 +25,7 @@ double host_us() {
   return std::chrono::duration<double, std::micro>(now).count();
 }
 
-/// What ran, between two events.
+/// A piece of work between two events.
 struct Span {
   std::string name;
   const char* category;
@@ -34,20 +34,21 @@ struct Span {
   void* stop;
 };
 
-/// A stream's row, and what is on its way there. Times are counted from an anchor, an event on the
-/// stream that moves along: the driver's milliseconds are floats, too coarse for long stretches.
+/// A stream's row in the trace, and its spans that aren't written yet. Times are measured from an
+/// anchor, an event on the stream that moves along: the driver gives milliseconds as floats, which
+/// are too coarse over long stretches.
 struct Stream {
   Device device;
   TraceRow row;
   void* anchor = nullptr;
   double anchor_us = 0;
-  double last_us = 0;  ///< where the last span ended
+  double last_us = 0;  ///< end of the last span
   std::vector<Span> pending;
   bool capturing = false;
   int captured = 0;  ///< calls since the capture began
 };
 
-/// A device in use: its events' common base, and events to use again.
+/// A device in use: the event that its times are based on, and events for reuse.
 struct TracedDevice {
   int process = 0;
   int streams = 0;
@@ -56,29 +57,30 @@ struct TracedDevice {
   std::vector<void*> events;
 };
 
-/// More spans than this aren't kept waiting for somebody to synchronise.
+/// At most this many spans wait for a synchronisation.
 constexpr size_t kMostPending = 8192;
 
-/// All state, behind one lock that a call holds while it submits: else the events of one thread
-/// could get between those of another.
+/// All state, guarded by one lock. A call holds it while it submits work, to keep the events of
+/// threads from interleaving.
 class Tracer {
  public:
   explicit Tracer(const std::string& path) : file_(path), process_(getpid()) {}
 
   std::mutex mutex;
   std::unordered_map<void*, std::string> functions;
-  std::unordered_map<void*, int> graphs;  ///< calls in each, and in each that can be launched
+  /// Number of calls in each graph and in each executable graph.
+  std::unordered_map<void*, int> graphs;
 
-  /// The stream's state; null for work that leaves no trace.
+  /// The stream's state; null for work that isn't traced.
   Stream* find(const Api& api, DeviceKind kind, void* handle);
-  /// An event, recorded; null where that fails.
+  /// Records an event; null if that fails.
   void* mark(const Api& api, Stream& stream, void* handle);
   void put_back(const Stream& stream, void* event);
   void add(Stream& stream, Span span) { stream.pending.push_back(std::move(span)); }
-  /// Reads the times of the first spans, which must have ended, and writes them.
+  /// Reads the times of the first `count` spans, which must have completed, and writes them.
   void resolve(const Api& api, Stream& stream, size_t count);
   void forget(const Api& api, DeviceKind kind, void* handle);
-  /// At the end of the process: waits for what is on its way and ends the file.
+  /// Called at exit: waits for pending spans and closes the file.
   void finish() noexcept;
 
   const Api* apis[3] = {};
@@ -95,7 +97,7 @@ class Tracer {
   std::map<std::pair<DeviceKind, int>, TracedDevice> devices_;
 };
 
-/// Never destroyed: what has static storage may still use a device while the process ends.
+/// Never destroyed, because objects with static storage may use a device while the process ends.
 Tracer* tracer() {
   static Tracer* const only = new Tracer(std::string(environment("WICK_TRACE")));
   return only;
@@ -114,7 +116,7 @@ TracedDevice& Tracer::device(Device which) {
 }
 
 Stream* Tracer::find(const Api& api, DeviceKind kind, void* handle) {
-  // A child of fork has none of the devices, and the file is its parent's.
+  // A fork can't use the devices, and the file belongs to its parent.
   if (finished_ || getpid() != process_ || current_device.kind != kind) return nullptr;
   const auto [at, added] = streams_.try_emplace({kind, handle});
   Stream& stream = at->second;
@@ -134,7 +136,8 @@ double Tracer::since(const Api& api, void* from, void* to, bool& known) const {
   return 1000.0 * static_cast<double>(milliseconds);
 }
 
-/// The stream's first anchor. The first of a device tells when that was on the host's clock.
+/// Sets the stream's first anchor. The first anchor of a device relates its times to the host's
+/// clock.
 bool Tracer::anchor(const Api& api, Stream& stream, void* handle) {
   TracedDevice& on = device(stream.device);
   if (on.base == nullptr) {
@@ -175,11 +178,11 @@ void Tracer::resolve(const Api& api, Stream& stream, size_t count) {
     const double start = stream.anchor_us + since(api, stream.anchor, span.start, known);
     const double stop = stream.anchor_us + since(api, stream.anchor, span.stop, known);
     put_back(stream, span.start);
-    if (!known) {  // a capture that began elsewhere
+    if (!known) {  // the span began in another capture
       put_back(stream, span.stop);
       continue;
     }
-    // Spans of a row must not overlap, as they could by a rounding of the float.
+    // Spans of a row must not overlap, which rounding of the floats could cause.
     const double from = std::max(start, stream.last_us), to = std::max(stop, from);
     file_.span(stream.row, span.name, span.category, from, to - from, span.arguments);
     stream.last_us = to;
@@ -197,7 +200,7 @@ void Tracer::forget(const Api& api, DeviceKind kind, void* handle) {
   Stream& stream = at->second;
   resolve(api, stream, stream.pending.size());
   put_back(stream, stream.anchor);
-  // The device's last stream takes its events along.
+  // The device's last stream frees the device's events.
   TracedDevice& on = device(stream.device);
   streams_.erase(at);
   const bool others = std::any_of(streams_.begin(), streams_.end(), [&](const auto& entry) {
@@ -231,7 +234,7 @@ template <DeviceKind kKind>
 struct Traced {
   static inline Api real;
 
-  /// Does something on a stream, between two events.
+  /// Runs `act`, which puts work on a stream, between two events.
   template <class Do>
   static int submit(void* handle, const char* category, std::string name, std::string arguments,
                     const Do& act) {
@@ -317,7 +320,7 @@ struct Traced {
     Tracer& t = *tracer();
     std::lock_guard lock(t.mutex);
     Stream* const stream = code == 0 ? t.find(real, kKind, handle) : nullptr;
-    // What other threads have added since then may still run.
+    // Spans that other threads have added since then may still run.
     if (stream != nullptr && !stream->pending.empty() &&
         real.event_synchronize(stream->pending.back().stop) == 0) {
       t.resolve(real, *stream, stream->pending.size());
@@ -403,14 +406,15 @@ Api traced(DeviceKind kind, const Api& functions) {
   if (!tracing()) return functions;
   Api api = kind == DeviceKind::cuda ? wrap<DeviceKind::cuda>(functions)
                                      : wrap<DeviceKind::hip>(functions);
-  std::atexit([] { tracer()->finish(); });  // where no device is used
+  std::atexit([] { tracer()->finish(); });  // for processes that use no device
   return api;
 }
 
 void trace_device(Device device) {
   if (!tracing()) return;
   current_device = device;
-  // After what the driver registered when it began to use a device: so before that.
+  // Handlers run in reverse order: this one must be registered after the driver's, which a device's
+  // first use registers.
   static const int once = std::atexit([] { tracer()->finish(); });
   (void)once;
 }

@@ -1,11 +1,11 @@
 #pragma once
 
-// WICK_TRACE=FILE: when kernels and copies ran on the devices, in Chrome's trace format.
+// WICK_TRACE=FILE writes the times of kernels and copies in Chrome's trace format.
 //
-// The functions of a driver's table are replaced, when it is opened, by ones that put an event in
-// front of and behind what they do; the times are read when somebody waits for the stream. Without
-// WICK_TRACE the table stays as it is. Kernels are kept from starting early (Driver::launch_with)
-// by events between them; captured work is one span, of the graph that it became.
+// When a driver is opened, the functions of its table are replaced by functions that record an
+// event before and after the work. The times are read when somebody synchronises the stream.
+// Without WICK_TRACE the table is unchanged. The events between kernels prevent programmatic
+// dependent launch (Driver::launch_with). A graph is traced as one span.
 
 #include <functional>
 #include <string>
@@ -16,18 +16,17 @@ namespace wick::gpu {
 
 /// Whether WICK_TRACE names a file.
 bool tracing();
-/// The functions, so that they write the trace if there is to be one. Errors: the file can't be
-/// written.
+/// Wraps the functions if WICK_TRACE is set. Errors: the file can't be written.
 Api traced(DeviceKind kind, const Api& functions);
-/// Says that the calling thread uses a device from now on.
+/// Records that the calling thread uses a device from now on.
 void trace_device(Device device);
 
-/// Launches a kernel on a stream by another way than the table's; a span as of that.
+/// Traces a kernel launch that doesn't go through the table.
 int trace_launch(DeviceKind kind, void* function, const unsigned (&blocks)[3], unsigned threads,
                  unsigned shared_bytes, void* stream, const std::function<int()>& act);
 
-/// Does something on a stream that doesn't go through the table, and gives its code; a span where
-/// that is 0. `act` may not use functions of the table that put work on a stream.
+/// Traces work on a stream that doesn't go through the table. Returns the code of `act`; there is a
+/// span if it is 0. `act` must not use functions of the table that put work on a stream.
 int trace_work(DeviceKind kind, void* stream, const char* category, const std::string& name,
                const std::string& arguments, const std::function<int()>& act);
 

@@ -11,7 +11,7 @@
 namespace wick::gpu {
 namespace {
 
-/// A JSON string. Bytes that aren't ASCII pass: names come from drivers, in UTF-8.
+/// A JSON string. Bytes outside ASCII are copied: drivers' names are UTF-8.
 std::string quoted(std::string_view text) {
   std::string json = "\"";
   for (const char c : text) {
@@ -72,7 +72,7 @@ void TraceFile::close() {
   std::fputs("\n]\n", file_);
   const bool failed = std::ferror(file_) != 0;
   if (std::fclose(std::exchange(file_, nullptr)) != 0 || failed) {
-    // Nobody is left to catch an error.
+    // At exit nobody can catch an exception.
     std::fputs("wick: WICK_TRACE: the file couldn't be written to its end\n", stderr);
   }
 }

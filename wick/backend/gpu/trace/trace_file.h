@@ -1,6 +1,6 @@
 #pragma once
 
-// A file of spans of time in Chrome's trace format, which Perfetto shows.
+// A file of time spans in Chrome's trace format, which Perfetto displays.
 
 #include <cstdio>
 #include <string>
@@ -8,14 +8,14 @@
 
 namespace wick::gpu {
 
-/// A row of the picture: a process of the viewer (here a device) and a thread of it (a stream).
+/// A row of the display: a process of the viewer (here a device) and a thread (here a stream).
 struct TraceRow {
   int process = 0;
   int thread = 0;
 };
 
-/// The form is an array of events, each on a line of its own: a file whose end is missing, because
-/// the process was killed, is read as far as it goes.
+/// The file is a JSON array with one event a line. If the process is killed and the end is missing,
+/// viewers read it up to there.
 class TraceFile {
  public:
   /// Errors: the file can't be written.
@@ -26,12 +26,12 @@ class TraceFile {
 
   void name_process(int process, std::string_view name);
   void name_thread(TraceRow row, std::string_view name);
-  /// Times in microseconds. `arguments` are the inside of a JSON object.
+  /// Times are in microseconds. `arguments` is the inside of a JSON object.
   void span(TraceRow row, std::string_view name, std::string_view category, double start_us,
             double duration_us, std::string_view arguments);
-  /// Makes what was written so far survive the process.
+  /// Writes buffered text, so that it survives a crash.
   void flush();
-  /// Ends the file; what is written after that is lost.
+  /// Ends the file; later events are dropped.
   void close();
 
  private:

@@ -1,15 +1,15 @@
 #pragma once
 
-// Steps that the attention kernels share: which keys a query sees, the softmax of a row's chunk,
-// the join of chunks, and elements of a dtype that is known as the kernel runs. The order of
-// operations is that of docs/design/numerics/attention.md.
+// Steps that attention kernels share: which keys a query sees, the softmax of a row's chunk, the
+// combination of chunks, and elements whose dtype is known at run time. The order of operations is
+// that of docs/design/numerics/attention.md.
 
 #include "wick/backend/gpu/kernels/attention/attention_call.h"
 #include "wick/backend/gpu/kernels/device/element.h"
 
 namespace wick::gpu {
 
-/// Keys [begin, end) that somebody sees.
+/// A range of keys [begin, end).
 struct KeyRange {
   i32 begin, end;
   WICK_DEVICE bool empty() const { return begin >= end; }
@@ -18,7 +18,8 @@ struct KeyRange {
 WICK_DEVICE i32 smaller(i32 a, i32 b) { return a < b ? a : b; }
 WICK_DEVICE i32 larger(i32 a, i32 b) { return a > b ? a : b; }
 
-/// How many keys there are up to the last query of a batch element, in what says so on the device.
+/// Number of keys up to the last query of a batch element, read from device memory if it is given
+/// there.
 WICK_DEVICE u64 end_of_keys(const AttentionCall& c, u32 batch) {
   if (c.positions != nullptr) {
     return u64{load_now(c.positions + u64{batch} * c.queries)} + c.queries;
@@ -26,12 +27,12 @@ WICK_DEVICE u64 end_of_keys(const AttentionCall& c, u32 batch) {
   if (c.pages.lengths == nullptr) return c.keys;
   return load_now(c.pages.lengths + batch * c.pages.length_step);
 }
-/// The same; 0 where a position lies outside the cache or a length is beyond the table.
+/// end_of_keys; 0 if a position lies outside the cache or a length is beyond the table.
 WICK_DEVICE u32 keys_of(const AttentionCall& c, u32 batch) {
   const u64 end = end_of_keys(c, batch);
   return end <= c.keys ? static_cast<u32>(end) : 0;
 }
-/// Reports it: one thread of a call does, behind the work in front.
+/// Reports the fault of keys_of. One thread of a launch calls it, after pdl_wait().
 WICK_DEVICE void check_keys(const AttentionCall& c, u32 batch) {
   const u64 end = end_of_keys(c, batch);
   if (end <= c.keys) return;
@@ -40,14 +41,14 @@ WICK_DEVICE void check_keys(const AttentionCall& c, u32 batch) {
          static_cast<i64>(position ? end - 1 : end));
 }
 
-/// The entry of a batch element's table for a key.
+/// The table entry of a batch element for a key.
 WICK_DEVICE u32 page_at(const KeyPages& pages, u32 batch, u32 key) {
   if (pages.tables == nullptr) return 0;
   const u32 entry = key / pages.keys;
   return load_now(pages.tables + batch * pages.table_row + entry * pages.table_step);
 }
 
-/// Where the key at a position lies. What isn't there is read from the first page.
+/// The page of a key and its index in the page. A missing page is replaced by the first one.
 struct KeyPlace {
   u32 page, in_page;
   bool there;
@@ -59,7 +60,7 @@ struct KeyPlace {
     if (!there) page = 0;
   }
 };
-/// The same. Reports a page that isn't there: behind the work in front.
+/// Looks up a key. Reports a missing page, so it must come after pdl_wait().
 WICK_DEVICE KeyPlace place_of(const KeyPages& pages, u32 batch, u32 key) {
   const u32 entry = page_at(pages, batch, key);
   const KeyPlace place(pages, entry, key);
@@ -67,7 +68,7 @@ WICK_DEVICE KeyPlace place_of(const KeyPages& pages, u32 batch, u32 key) {
   return place;
 }
 
-/// What query i of `queries` sees of `keys`, counts below 2^30.
+/// The keys that query i of `queries` sees. All counts are below 2^30.
 WICK_DEVICE KeyRange keys_seen(const AttentionCall& c, u32 keys, u32 query) {
   const i32 own = static_cast<i32>(query) + static_cast<i32>(keys) - static_cast<i32>(c.queries);
   KeyRange r = {0, static_cast<i32>(keys)};
@@ -76,7 +77,7 @@ WICK_DEVICE KeyRange keys_seen(const AttentionCall& c, u32 keys, u32 query) {
   return r;
 }
 
-/// Dot products as scores.
+/// Scales dot products to scores, with the soft cap.
 template <u32 kCount>
 WICK_DEVICE void shape_scores(const AttentionCall& c, float (&s)[kCount]) {
 #pragma unroll
@@ -87,7 +88,7 @@ WICK_DEVICE void shape_scores(const AttentionCall& c, float (&s)[kCount]) {
   }
 }
 
-/// The largest of the warp's, as numbers that order like floats; a NaN may count or not.
+/// Maximum over the warp, by integers that order like floats. A NaN may count or not.
 WICK_DEVICE float warp_largest(float x) {
   constexpr u32 kSign = 0x80000000u;
   const u32 b = f32_bits(x);
@@ -95,15 +96,15 @@ WICK_DEVICE float warp_largest(float x) {
   return bits_f32((y & kSign) != 0 ? y ^ kSign : ~y);
 }
 
-/// The chunk's key that a lane holds as the i-th of 8: four neighbours in either half, as the order
-/// of sums wants them.
+/// The key of a chunk that a lane holds as its i-th of 8: four neighbours in each half of the
+/// chunk, as the order of the row sum requires.
 WICK_DEVICE i32 key_of_lane(u32 i) {
   return static_cast<i32>(4 * lane() + i % 4 + (i < 4 ? 0 : kAttentionChunk / 2));
 }
 
-/// Turns a row's dot products, 8 a lane, into exponentials less the largest score, which it gives;
-/// +0 for keys that the row doesn't see. `seen` counts from the chunk's first key. All lanes of the
-/// warp come here.
+/// Replaces a row's dot products, 8 in each lane, by exponentials of score − largest score; returns
+/// the largest score. Keys that the row doesn't see give +0. `seen` counts from the chunk's first
+/// key. All lanes of the warp must call it.
 WICK_DEVICE float chunk_exponentials(const AttentionCall& c, float (&s)[8], KeyRange seen) {
   shape_scores(c, s);
   float largest = -detail::kInfF32;
@@ -123,7 +124,7 @@ WICK_DEVICE float chunk_exponentials(const AttentionCall& c, float (&s)[8], KeyR
   }
   return largest;
 }
-/// The sum of a chunk's exponentials, held likewise.
+/// Sum of a chunk's exponentials, 8 in each lane.
 WICK_DEVICE float chunk_sum(const float (&e)[8]) {
   return warp_sum(((e[0] + e[4]) + (e[1] + e[5])) + ((e[2] + e[6]) + (e[3] + e[7])));
 }
@@ -132,7 +133,7 @@ struct RowSoftmax {
   float largest, sum;
 };
 
-/// How what earlier chunks gave and what a chunk gives become one.
+/// Combines the result of earlier chunks with that of a chunk.
 struct Combine {
   float largest, by_earlier, by_chunk;
   WICK_DEVICE Combine(float earlier, float chunk) {
@@ -145,7 +146,7 @@ struct Combine {
   }
 };
 
-/// An element of a dtype that is known as the kernel runs.
+/// Reads an element whose dtype is known at run time.
 WICK_DEVICE float load_as(const void* data, u32 dtype, i64 at) {
   if (dtype == kAttentionF32) return static_cast<const float*>(data)[at];
   if (dtype == kAttentionF16) return to_f32(static_cast<const f16*>(data)[at]);
@@ -161,7 +162,7 @@ WICK_DEVICE void store_as(void* data, u32 dtype, i64 at, float x) {
   }
 }
 
-/// Two elements of a row that turn together, or are kept (from 2 · half on).
+/// A pair of a row's elements, rotated; elements from 2 · half on are copied.
 struct Turned {
   float x0, x1;
   WICK_DEVICE Turned(const CacheCall& c, const float* row, u32 pair, u32 position) {
@@ -176,7 +177,7 @@ struct Turned {
   }
 };
 
-/// Element x of a row's result, from what its chunks [first, end) gave.
+/// Element x of a row's result, combined from its chunks [first, end).
 WICK_DEVICE float combine_chunks(const AttentionPartials& partials, u64 row, u32 first, u32 end,
                                  u32 e, u32 x) {
   const float* ml = partials.largest_sum + 2 * row * partials.chunks;

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the host hands to attention kernels, by value.
+// Arguments of attention kernels. The host passes them by value.
 
 #include "wick/backend/gpu/kernels/device/fault.h"
 #include "wick/backend/gpu/kernels/linear/blocks_call.h"
@@ -13,27 +13,27 @@ using math::i64;
 using math::u32;
 using math::u64;
 
-/// Keys that are joined at once: the chunks of docs/design/numerics/attention.md.
+/// Keys of a chunk, as in docs/design/numerics/attention.md.
 inline constexpr u32 kAttentionChunk = 256;
 
-/// dtypes of queries and results, which kernels tell apart as they run.
+/// Dtypes of queries and results, which kernels distinguish at run time.
 enum AttentionDType : u32 { kAttentionBf16 = 0, kAttentionF16 = 1, kAttentionF32 = 2 };
 
-/// Where keys and values lie in pages. Without tables every sequence's lie in one piece.
+/// Pages of keys and values. Without tables each sequence is contiguous.
 struct KeyPages {
-  const u32* tables;   ///< [batch, entries]: the page of each `keys` positions of a sequence
-  const u32* lengths;  ///< [batch]: how many keys each has; null: by positions, or all
+  const u32* tables;   ///< [batch, entries]: the page of each run of `keys` positions
+  const u32* lengths;  ///< [batch]: keys of each sequence; null: by positions, or all
   i64 table_row, table_step, length_step;
-  u32 count;           ///< of pages
-  u32 keys;            ///< that a page holds
-  u32 chunks;          ///< of kAttentionChunk keys that a page holds, where that is a whole number
-  i64 k_page, v_page;  ///< elements from a page to the next
+  u32 count;           ///< number of pages
+  u32 keys;            ///< keys of a page
+  u32 chunks;          ///< chunks of kAttentionChunk keys in a page, if that is a whole number
+  i64 k_page, v_page;  ///< elements from one page to the next
   FaultLine* faults;
-  u32 note, length_note;  ///< for pages, and for lengths or positions
+  u32 note, length_note;  ///< for faults of pages, and of lengths or positions
 };
 
-/// Operands and parameters. Strides count elements; [batch, head, query or key, element]. Keys in
-/// pages have no stride from one batch element to the next.
+/// Operands and parameters. Strides count elements of [batch, head, query or key, element]. Paged
+/// keys have no batch stride.
 struct AttentionCall {
   const void *q, *k, *v;
   void* out;
@@ -41,21 +41,21 @@ struct AttentionCall {
   i64 k_batch, k_head, k_key, k_step;
   i64 v_batch, v_head, v_key, v_step;
   i64 out_batch, out_head, out_query, out_step;
-  /// Where on the device the positions are, [batch, queries]; null: queries are the last of the
-  /// keys.
+  /// Positions in device memory, [batch, queries]. Null: the queries are the last ones of the keys.
   const u32* positions;
   KeyPages pages;
-  u32 batch, heads, group;  ///< `thread block` query heads share a key head
-  u32 queries, keys, d, e;  ///< `keys`: with positions or lengths the most there may be
-  u32 causal, window;       ///< window 0: none
+  u32 batch, heads, group;  ///< `group` query heads share a key head (GQA)
+  u32 queries, keys, d, e;  ///< `keys`: with positions or lengths, the upper bound
+  u32 causal, window;       ///< window 0: no window
   float scale, soft_cap;
   u32 dtype;  ///< of q and out
 };
 
-/// Tokens whose keys or values a thread block of fill_cache stores.
+/// Tokens of a thread block of fill_cache.
 inline constexpr u32 kFillTokens = 32;
 
-/// Rows that a call of attention computes on their way into the caches (Backend::cached_attention).
+/// Projected rows that cached attention rotates and writes to the caches
+/// (Backend::cached_attention).
 struct CacheCall {
   const float *qkv, *cos, *sin;
   i64 qkv_row, qkv_step, cos_row, cos_step, sin_row, sin_step;
@@ -64,11 +64,12 @@ struct CacheCall {
   const u32* positions;
   KeyPages pages;
   u32 t, each, heads, key_heads, d, e, half;  ///< `each`: rows of a sequence
-  u32 limit;  ///< of positions: what the tables of pages and of angles hold
+  /// Number of positions that the page tables and the tables of angles hold.
+  u32 limit;
 };
 
-/// What a chunk of keys gave to a row, for the join: the largest score, the sum of exponentials,
-/// and e elements of output. Rows count as [batch, head, query].
+/// Partial results of chunks of keys for each row: the largest score, the sum of exponentials, and
+/// e elements of output. Rows are [batch, head, query].
 struct AttentionPartials {
   float* largest_sum;  ///< [rows, chunks, 2]
   float* out;          ///< [rows, chunks, e]
@@ -77,14 +78,17 @@ struct AttentionPartials {
 
 /// How the thread blocks of decode.gpu share the work.
 struct DecodePlan {
-  u32 rows, tiles;  ///< heads that a thread block takes at most; thread blocks for the heads of a
-                    ///< key head
-  u32 splits;       ///< thread blocks that share the chunks of the same heads
-  u32 fresh;        ///< room for keys that aren't in the cache
-  u32 cluster;      ///< thread blocks that share a chunk, a power of two
-  u32 slices;    ///< pieces into which they cut its outputs' elements; parts / slices those of rows
-  u32* arrived;  ///< a zero for every (batch, query, key head, tile, part)
-  Blocks blocks;  ///< where results go as blocks; without q: to `out`
+  /// rows: the most heads of a thread block. tiles: thread blocks for the heads of a key head.
+  u32 rows, tiles;
+  u32 splits;   ///< thread blocks that share the chunks of the same heads
+  u32 fresh;    ///< room for keys that aren't in the cache
+  u32 cluster;  ///< thread blocks that share a chunk, a power of two
+  /// Slices into which the cluster cuts the elements of the outputs; cluster / slices thread blocks
+  /// share the rows.
+  u32 slices;
+  u32* arrived;  ///< arrival counters, zeros: one for every (batch, query, key head, tile, slice)
+  /// Destination of results that are quantised to blocks. If q is null, results go to `out`.
+  Blocks blocks;
 };
 
 }  // namespace wick::gpu

@@ -1,10 +1,11 @@
 #pragma once
 
-// Elements as another dtype.
+// Casts to another dtype.
 //
-// Computes: out[i] = cast(in[i]), wick/math/half.h.
-// Index map: see walk.h; a thread takes some packs or elements, a thread block's width apart.
-// Bytes moved: each element read once and written once.
+// Computes: out[i] = cast(in[i]) (wick/math/half.h).
+// Index map: see layout/elementwise.h. A thread takes several vectors or elements, one block width
+// apart.
+// Bytes moved: each element is read once and written once.
 
 #include "wick/backend/gpu/kernels/layout/elementwise.h"
 
@@ -47,7 +48,7 @@ WICK_DEVICE void cast_vectorized(To* WICK_RESTRICT out, const From* WICK_RESTRIC
   }
 }
 
-/// Calls body(element of the dtype), by the number that it has in dtypes.def.
+/// Calls body(zero of the dtype) for the dtype with this index in dtypes.def.
 template <class Body>
 WICK_DEVICE void with_real_dtype(u32 dtype, Body body) {
   u32 number = 0;

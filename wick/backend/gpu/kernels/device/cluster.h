@@ -1,8 +1,8 @@
 #pragma once
 
-// Thread blocks that were launched as the parts of one (Grid::parts): they run at the same time and
-// reach each other's shared memory. Where hardware has no such thing a thread block is the only
-// part.
+// Thread block clusters (Grid::cluster): neighbouring thread blocks that run at the same time and
+// write to each other's shared memory. Where hardware has no clusters, a cluster is one thread
+// block.
 
 #include "wick/backend/gpu/kernels/device/device.h"
 
@@ -10,27 +10,29 @@ namespace wick::gpu {
 
 #if WICK_CLUSTER
 
-/// All threads of all parts arrive before any goes on behind cluster_wait(). Calls alternate.
+/// Cluster barrier: a thread passes cluster_wait() once all threads of the cluster have called
+/// cluster_arrive(). The two calls alternate.
 WICK_DEVICE void cluster_arrive() { asm volatile("barrier.cluster.arrive.release;" ::: "memory"); }
 WICK_DEVICE void cluster_wait() { asm volatile("barrier.cluster.wait.acquire;" ::: "memory"); }
 
-// What parts send each other is counted by the bytes in an inbox, eight bytes of shared memory:
-// nobody waits for anything else to be seen, as a barrier with fences would.
+// An inbox is an mbarrier, eight bytes of shared memory, that counts the bytes which other blocks
+// send. A receiver waits for these bytes only, where a cluster barrier with fences would wait for
+// all writes.
 
-/// One thread makes it, before it arrives.
+/// Initialises an inbox. One thread calls it, before cluster_arrive().
 WICK_DEVICE void make_inbox(u64* inbox) {
   const u32 at = static_cast<u32>(__cvta_generic_to_shared(inbox));
   asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(at) : "memory");
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
-/// One thread says how much comes in the next round.
+/// One thread announces how many bytes arrive in the next round.
 WICK_DEVICE void expect(u64* inbox, u32 bytes) {
   const u32 at = static_cast<u32>(__cvta_generic_to_shared(inbox));
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(at), "r"(bytes)
                : "memory");
 }
-/// To the place in another part's shared memory where `here` lies in one's own. That part has to
-/// have arrived before.
+/// Writes x to the shared memory of block `part` of the cluster, at the address that `here` has in
+/// this block. That block must have arrived at the cluster barrier before.
 WICK_DEVICE void send(u32 part, float* here, u64* inbox, float x) {
   u32 at = static_cast<u32>(__cvta_generic_to_shared(here));
   u32 box = static_cast<u32>(__cvta_generic_to_shared(inbox));
@@ -41,7 +43,7 @@ WICK_DEVICE void send(u32 part, float* here, u64* inbox, float x) {
       "r"(f32_bits(x)), "r"(box)
       : "memory");
 }
-/// Waits until all of a round is there, and sees it.
+/// Waits until all bytes of a round have arrived, and makes them visible to this thread.
 WICK_DEVICE void wait_for_inbox(u64* inbox, u32 round) {
   const u32 at = static_cast<u32>(__cvta_generic_to_shared(inbox));
   asm volatile(

@@ -1,11 +1,11 @@
 #pragma once
 
-// The whole dialect of GPU kernels: nothing else in this folder names a vendor. Compiled by clang
-// for AMD, by nvcc and by both vendors' run-time compilers, without any of their headers.
+// Qualifiers and intrinsics of both vendors behind common names. clang compiles this file for AMD,
+// nvcc for NVIDIA, and both vendors' run-time compilers compile it too. It includes none of their
+// headers.
 //
-// Threads are the threads of a thread block, thread blocks the blocks of a grid. Lanes are counted
-// in logical warps of 32 everywhere: a wave of 64 works as two warps, so that the order of a
-// reduction is the same.
+// A warp is 32 lanes on every device: a wave of 64 lanes works as two warps, which keeps the order
+// of a reduction the same everywhere.
 
 #include "wick/backend/gpu/kernels/device/fault.h"
 #include "wick/backend/gpu/kernels/device/features.h"
@@ -15,13 +15,14 @@
 #if defined(__AMDGCN__) || (defined(__HIP__) && defined(__clang__))
 #define WICK_AMD 1
 #define WICK_DEVICE __attribute__((device, always_inline)) inline
-/// After the arguments of a lambda: arrays that it refers to stay in registers only if it is
-/// inlined.
+/// Goes behind the parameters of a lambda. Arrays that the lambda captures stay in registers only
+/// if it is inlined.
 #define WICK_INLINE __attribute__((always_inline))
 #define WICK_SHARED __attribute__((shared))
 #define WICK_GLOBAL __attribute__((global))
-// clang takes launch_bounds and ignores it for AMD: without this it reckons with 1024 threads, and
-// with as few registers each. The thread blocks a multiprocessor is to hold it chooses by itself.
+// clang ignores launch_bounds for AMD. Without this attribute it assumes blocks of 1024 threads and
+// limits each thread's registers accordingly. The least number of resident blocks is ignored: clang
+// chooses the occupancy itself.
 #define WICK_BOUNDS(threads, ...) __attribute__((amdgpu_flat_work_group_size(1, threads)))
 #else
 #define WICK_AMD 0
@@ -33,8 +34,9 @@
 #endif
 #define WICK_RESTRICT __restrict__
 
-/// WICK_KERNEL(name, threads)(arguments) { … }: a kernel by that very name, for thread blocks of
-/// `threads`. Further arguments: the least thread blocks that a multiprocessor is to hold at once.
+/// `WICK_KERNEL(name, threads)(arguments) { … }` defines a kernel with exactly this name, for
+/// thread blocks of at most `threads`. A further argument is the least number of thread blocks that
+/// a multiprocessor must hold at once.
 #define WICK_KERNEL(name, ...) extern "C" WICK_GLOBAL void WICK_BOUNDS(__VA_ARGS__) name
 
 namespace wick::gpu {
@@ -44,7 +46,7 @@ using namespace wick::math;
 /// Lanes of a warp.
 inline constexpr u32 kWarp = 32;
 
-/// What a load or a store moves at most.
+/// The most that one load or store moves.
 struct alignas(16) Bytes16 {
   u32 w[4];
 };
@@ -52,24 +54,25 @@ struct alignas(16) Bytes16 {
 #if WICK_AMD
 
 WICK_DEVICE u32 thread_index() { return __builtin_amdgcn_workitem_id_x(); }
-/// Threads of a thread block.
+/// Threads in a thread block.
 WICK_DEVICE u32 block_threads() { return __builtin_amdgcn_workgroup_size_x(); }
 WICK_DEVICE u32 block_index() { return __builtin_amdgcn_workgroup_id_x(); }
 WICK_DEVICE u32 block_index_y() { return __builtin_amdgcn_workgroup_id_y(); }
-/// Thread blocks along the first axis. Source: the hidden arguments of code objects from version 5
-/// on.
+/// Thread blocks along the first axis of the grid. Source: hidden kernel arguments of AMD code
+/// objects, version 5 and later.
 WICK_DEVICE u32 grid_blocks() {
   return *(const __attribute__((address_space(4))) u32*)__builtin_amdgcn_implicitarg_ptr();
 }
 
-/// All threads of the thread block come here before any goes on; what they wrote is seen by all.
+/// Barrier of the thread block. What a thread has written before it is visible to the whole block
+/// after it.
 WICK_DEVICE void sync() {
   __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
   __builtin_amdgcn_s_barrier();
   __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
 }
 
-/// x of the lane whose number differs in the bits of kMask.
+/// x of the lane whose index is this lane's XOR kMask.
 template <u32 kMask>
 WICK_DEVICE u32 shuffle_xor(u32 x) {
   const int y = static_cast<int>(x);
@@ -82,8 +85,8 @@ WICK_DEVICE u32 shuffle_xor(u32 x) {
   }
 }
 
-/// x of the warp's next lane; the last one has the first's. All of the warp come here; on AMD a
-/// lane that doesn't answers 0.
+/// x of the warp's next lane; the last lane gets the first lane's. All lanes of the warp must call
+/// it: on AMD a lane that doesn't call it contributes 0.
 WICK_DEVICE u32 from_next_lane(u32 x) {
   const u32 next =
       (thread_index() & (__AMDGCN_WAVEFRONT_SIZE__ - kWarp)) | ((thread_index() + 1) % kWarp);
@@ -103,25 +106,25 @@ WICK_DEVICE i32 dot4(i32 a, i32 b, i32 c) {
 #endif
 }
 
-/// Puts `wanted` where `expected` is, as one step among all threads of the device; gives what was
-/// there.
+/// Atomic compare-and-swap, relaxed, at device scope; returns the old value.
 WICK_DEVICE u32 compare_and_swap(u32* at, u32 expected, u32 wanted) {
   __hip_atomic_compare_exchange_strong(at, &expected, wanted, __ATOMIC_RELAXED, __ATOMIC_RELAXED,
                                        __HIP_MEMORY_SCOPE_AGENT);
   return expected;
 }
-/// Adds one, as one step among all threads of the device; gives what was there.
+/// Atomic increment, relaxed, at device scope; returns the old value.
 WICK_DEVICE u32 count_up(u32* at) {
   return __hip_atomic_fetch_add(at, 1u, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
 }
-/// The same in a thread block's shared memory.
+/// Atomic increment in shared memory, relaxed, at block scope; returns the old value.
 WICK_DEVICE u32 count_in_block(u32* at) {
   return __hip_atomic_fetch_add(at, 1u, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);
 }
+/// Atomic addition in shared memory, relaxed, at block scope.
 WICK_DEVICE void add_in_block(u64* at, u64 x) {
   __hip_atomic_fetch_add(at, x, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);
 }
-/// For how many lanes of the warp x is true. All of them come here.
+/// Number of lanes of the warp for which x is true. All lanes must call it.
 WICK_DEVICE u32 warp_count(bool x) {
 #if __AMDGCN_WAVEFRONT_SIZE__ == 64
   const u64 lanes = __builtin_amdgcn_ballot_w64(x);
@@ -132,50 +135,53 @@ WICK_DEVICE u32 warp_count(bool x) {
 #endif
 }
 
-/// What this thread has written is seen by all threads of the device before what it writes from
-/// here on.
+/// Orders this thread's earlier writes before its later ones, for all threads of the device.
 WICK_DEVICE void device_fence() { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agent"); }
 
-/// The lower halves of two words as one, the first's lower; or, if `upper` is 1 rather than 0, the
-/// upper ones.
+/// The lower halves of two words in one word, `first`'s in the lower half. With `upper` = 1 (not 0)
+/// it takes the upper halves.
 WICK_DEVICE u32 same_halves(u32 first, u32 second, u32 upper) {
   return __builtin_amdgcn_perm(second, first, 0x05040100u + upper * 0x02020202u);
 }
-/// So, too, the first's bytes before the second's, one by one.
+/// Interleaves the bytes of the lower halves of two words, beginning with `first`'s. With `upper` =
+/// 1 (not 0) it takes the upper halves.
 WICK_DEVICE u32 alternate_bytes(u32 first, u32 second, u32 upper) {
   return __builtin_amdgcn_perm(second, first, 0x05010400u + upper * 0x02020202u);
 }
-/// Byte j as a float.
+/// Byte j of x as a float.
 WICK_DEVICE float byte_float(u32 x, u32 j) { return static_cast<float>(x >> 8 * j & 0xff); }
-/// A product of integers below 2^23, exact below 2^31: 32 bits would take four times as long.
+/// Product of integers below 2^23 whose product is below 2^31. AMD multiplies 24 bits four times as
+/// fast as 32.
 WICK_DEVICE i32 multiply_small(i32 a, i32 b) {
   return (static_cast<i32>(static_cast<u32>(a) << 8) >> 8) *
          (static_cast<i32>(static_cast<u32>(b) << 8) >> 8);
 }
 
-/// Makes the compiler forget what it knows of a register's value, and with it what it has computed
-/// from it: so that it computes it again rather than keep it.
+/// Makes the compiler forget the value of a register and what it has computed from it. The compiler
+/// then computes that again instead of keeping it in registers.
 WICK_DEVICE void forget(u32& x) { asm volatile("" : "+v"(x)); }
 
-/// For kernels of a chain that were launched early: see LaunchWishes.
+/// Programmatic dependent launch (PDL), for kernels launched with LaunchWishes::pdl. pdl_wait()
+/// waits for the kernels in front; pdl_launch_dependents() lets the next kernel start. AMD has no
+/// PDL.
 WICK_DEVICE void pdl_wait() {}
 WICK_DEVICE void pdl_launch_dependents() {}
 
-/// A word as memory has it now, where work in front may be changing it.
+/// Reads a word from memory, not from a cache, because a kernel in front may still be changing it.
 WICK_DEVICE u32 load_now(const u32* from) { return *from; }
 
-/// Brings a line of memory nearer, where hardware takes such hints. It may be changed afterwards.
+/// Prefetches a cache line, where hardware takes such hints. The line may be changed afterwards.
 WICK_DEVICE void prefetch(const void*) {}
 
-/// 16 bytes by one load, one store. Left to itself the compiler copies them by memcpy, which keeps
-/// arrays of them out of registers, or word by word.
+/// Loads 16 bytes by one instruction. A plain assignment would become a memcpy, which keeps arrays
+/// of Bytes16 out of registers, or one load for each word.
 WICK_DEVICE Bytes16 load_whole(const Bytes16* from) {
   typedef u32 Four __attribute__((ext_vector_type(4)));
   const Four v = *reinterpret_cast<const Four*>(from);
   return {{v.x, v.y, v.z, v.w}};
 }
-/// 16 bytes out of the two sixteens, aligned to their size, that they lie in: both are there,
-/// unless kAloneWithinWords. They begin at a multiple of kUnit bytes.
+/// Loads 16 bytes from an address that is a multiple of kUnit bytes. They lie in two neighbouring,
+/// aligned blocks of 16 bytes, which must both be readable unless kAloneWithinWords is true.
 template <u32 kUnit>
 WICK_DEVICE Bytes16 load_between(const void* at) {
   typedef u32 Four __attribute__((ext_vector_type(4), aligned(4)));
@@ -183,9 +189,9 @@ WICK_DEVICE Bytes16 load_between(const void* at) {
   const u32* words = reinterpret_cast<const u32*>(reinterpret_cast<u64>(at) - past);
   const Four v = *reinterpret_cast<const Four*>(words);
   if constexpr (kUnit == 4) return {{v.x, v.y, v.z, v.w}};
-  // The fifth word is mostly the first of the next lane: asked of memory by every lane, it would
-  // have all lines come twice. What lies at 0, as a lane that isn't here says, follows nothing that
-  // needs a fifth.
+  // The fifth word is usually the first word of the next lane. If each lane loaded it, all cache
+  // lines would be read twice. An inactive lane reports address 0, which follows no address that
+  // needs a fifth word.
   const u32 low = static_cast<u32>(reinterpret_cast<u64>(words));
   u32 fifth = from_next_lane(v.x);
   if (from_next_lane(low) != low + 16 && past != 0) fifth = words[4];
@@ -195,28 +201,31 @@ WICK_DEVICE Bytes16 load_between(const void* at) {
   for (u32 i = 0; i < 4; ++i) x.w[i] = static_cast<u32>((u64{w[i + 1]} << 32 | w[i]) >> past * 8);
   return x;
 }
-/// Whether load_between reads nothing but the words that its bytes lie in.
+/// Whether load_between reads only the words that hold its bytes.
 inline constexpr bool kAloneWithinWords = true;
+/// Stores 16 bytes by one instruction.
 WICK_DEVICE void store_whole(Bytes16* to, const Bytes16& x) {
   typedef u32 Four __attribute__((ext_vector_type(4)));
   *reinterpret_cast<Four*>(to) = Four{x.w[0], x.w[1], x.w[2], x.w[3]};
 }
-/// Asks for bytes, a multiple of 16, to be brought nearer: for threads that others need not wait
-/// for.
+/// Prefetches `bytes`, a multiple of 16, asynchronously, where hardware can.
 WICK_DEVICE void prefetch_bytes(const void*, u32) {}
 
-/// 16 bytes that nobody will read again soon.
+/// Loads 16 bytes that aren't read again soon.
 WICK_DEVICE Bytes16 load_streamed(const Bytes16* from) {
   typedef u32 Four __attribute__((ext_vector_type(4)));
   const Four v = __builtin_nontemporal_load(reinterpret_cast<const Four*>(from));
   return {{v.x, v.y, v.z, v.w}};
 }
 
-/// The larger of two numbers, or the other one of a NaN; of two zeros either.
+/// The larger of two numbers. If one of them is NaN, it is the other one. Of two zeros it is
+/// either.
 WICK_DEVICE float larger(float a, float b) { return __builtin_fmaxf(a, b); }
+/// The smaller of two numbers, with larger()'s rules for NaN and zeros.
 WICK_DEVICE float smaller(float a, float b) { return __builtin_fminf(a, b); }
 
-/// The same of two pairs of a 16-bit type.
+/// larger() of the lower halves and of the upper halves of two words, which hold values of a 16-bit
+/// type.
 template <class T>
 WICK_DEVICE u32 larger_two(u32 a, u32 b) {
   if constexpr (kSame<T, bf16>) {
@@ -229,13 +238,14 @@ WICK_DEVICE u32 larger_two(u32 a, u32 b) {
         u32, __builtin_elementwise_max(__builtin_bit_cast(Two, a), __builtin_bit_cast(Two, b)));
   }
 }
+/// smaller() of the lower halves and of the upper halves of two words.
 template <class T>
 WICK_DEVICE u32 smaller_two(u32 a, u32 b) {
   constexpr u32 kSigns = 0x80008000u;
   return larger_two<T>(a ^ kSigns, b ^ kSigns) ^ kSigns;
 }
 
-/// Two values in a 16-bit type, the first in the lower half of the word.
+/// Rounds two values to a 16-bit type; `low` goes to the lower half of the word.
 template <class T>
 WICK_DEVICE u32 narrow_two(float low, float high) {
   return u32{from_f32<T>(low).bits} | u32{from_f32<T>(high).bits} << 16;
@@ -249,7 +259,7 @@ WICK_DEVICE u32 block_index() { return blockIdx.x; }
 WICK_DEVICE u32 block_index_y() { return blockIdx.y; }
 WICK_DEVICE u32 grid_blocks() { return gridDim.x; }
 WICK_DEVICE void sync() { __syncthreads(); }
-/// Of something in shared memory, for instructions that take no other.
+/// Converts a pointer into shared memory to the 32-bit address that PTX instructions take.
 WICK_DEVICE u32 shared_address(const void* at) {
   return static_cast<u32>(__cvta_generic_to_shared(at));
 }
@@ -282,12 +292,13 @@ WICK_DEVICE u32 same_halves(u32 first, u32 second, u32 upper) {
 WICK_DEVICE u32 alternate_bytes(u32 first, u32 second, u32 upper) {
   return __byte_perm(first, second, 0x5140u + upper * 0x2222u);
 }
-WICK_DEVICE float byte_float(u32 x, u32 j) {  // through the bits of 2^23
+// The byte becomes the low mantissa bits of 2^23.
+WICK_DEVICE float byte_float(u32 x, u32 j) {
   return bits_f32(__byte_perm(x, 0x4b000000u, 0x7440u + j)) - 8388608.0f;
 }
 WICK_DEVICE i32 multiply_small(i32 a, i32 b) { return a * b; }
 WICK_DEVICE void forget(u32& x) { asm volatile("" : "+r"(x)); }
-WICK_DEVICE u32 load_now(const u32* from) {  // past the caches of the multiprocessor
+WICK_DEVICE u32 load_now(const u32* from) {  // ld.relaxed bypasses L1
   u32 x;
   asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(x) : "l"(from) : "memory");
   return x;
@@ -304,8 +315,8 @@ WICK_DEVICE void prefetch_bytes(const void*, u32) {}
 #endif
 WICK_DEVICE float larger(float a, float b) { return fmaxf(a, b); }
 WICK_DEVICE float smaller(float a, float b) { return fminf(a, b); }
-/// Of two pairs of a 16-bit type the larger or the smaller numbers: the other one of a NaN, or, by
-/// `_or_nan`, NaN; of two zeros either.
+/// Defines a function of two pairs of a 16-bit type. `max` and `min` give the other operand of a
+/// NaN, `max.NaN` gives NaN. Of two zeros they give either.
 #define WICK_OF_TWO_PAIRS(name, instruction)                             \
   template <class T>                                                     \
   WICK_DEVICE u32 name(u32 a, u32 b) {                                   \
@@ -365,7 +376,7 @@ WICK_DEVICE Bytes16 load_streamed(const Bytes16* from) {
 
 #endif
 
-/// A unit of any size, by one load.
+/// Loads a value of any size by one instruction.
 template <class U>
 WICK_DEVICE U load_whole(const U* from) {
   if constexpr (WICK_AMD && sizeof(U) == 16 && alignof(U) == 16) {
@@ -378,7 +389,7 @@ WICK_DEVICE U load_whole(const U* from) {
 }
 
 WICK_DEVICE u32 lane() { return thread_index() % kWarp; }
-/// The warp within the thread block.
+/// Index of the warp within the thread block.
 WICK_DEVICE u32 warp_index() { return thread_index() / kWarp; }
 
 WICK_DEVICE void forget(float& x) {
@@ -417,18 +428,19 @@ WICK_DEVICE u64 from_next_lane(u64 x) {
 }
 WICK_DEVICE double from_next_lane(double x) { return bits_f64(from_next_lane(f64_bits(x))); }
 
-/// How many elements x lies past the last place where kN of them are aligned to their size.
+/// Number of elements between x and the last address at or below it where kN elements are aligned
+/// to their size.
 template <u32 kN, class T>
 WICK_DEVICE u32 elements_past(const T* x) {
   return static_cast<u32>(reinterpret_cast<u64>(x) / sizeof(T) % kN);
 }
 
-/// Reports a mistake in what the kernel was given; the first one counts.
+/// Reports a fault. Only the first report is kept.
 WICK_DEVICE void report(FaultLine* line, FaultKind kind, u32 note, i64 value) {
   if (compare_and_swap(&line->taken, 0, 1) == 0) *line->to = {kind, note, value};
 }
 
-/// The largest of the warp's.
+/// Maximum over the warp.
 WICK_DEVICE u32 largest_of_warp(u32 x) {
 #if WICK_MMA
   return __reduce_max_sync(~0u, x);
@@ -446,7 +458,7 @@ WICK_DEVICE u32 largest_of_warp(u32 x) {
 #endif
 }
 
-/// lane + lane^16, then ^8, ^4, ^2, ^1: the last five steps of the order of row sums.
+/// Sum over the warp, by XOR with 16, 8, 4, 2, 1: the last five steps of a row's sum.
 template <class T>
 WICK_DEVICE T warp_sum(T x) {
   x = x + shuffle_xor<16>(x);

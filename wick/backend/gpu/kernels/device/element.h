@@ -1,6 +1,6 @@
 #pragma once
 
-// Elements of each dtype on their way into arithmetic and back, alone and in packs.
+// Conversion of elements to the type that computes and back, one at a time and as vectors.
 
 #include "wick/backend/gpu/kernels/device/device.h"
 #include "wick/math/half.h"
@@ -19,11 +19,11 @@ using Storage_f16 = math::f16;
 using Storage_bf16 = math::bf16;
 using Storage_f8e4m3 = math::f8e4m3;
 
-/// Types that compute in f32 and round at the store.
+/// Types that are computed in f32 and rounded when they are stored.
 template <class T>
 inline constexpr bool kNarrow = kSame<T, f16> || kSame<T, bf16> || kSame<T, f8e4m3>;
 
-/// The value in the type that computes: f32 for the narrow floats, its own for all else.
+/// Converts an element to its compute type: f32 for narrow floats, its own type otherwise.
 template <class T>
 WICK_DEVICE auto widen(T x) {
   if constexpr (kNarrow<T>) {
@@ -33,11 +33,11 @@ WICK_DEVICE auto widen(T x) {
   }
 }
 
-/// The type that computes with elements of T.
+/// The type in which elements of T are computed.
 template <class T>
 using Compute = decltype(widen(T()));
 
-/// The value as it is stored, rounded once.
+/// Rounds a computed value once to the element type.
 template <class T>
 WICK_DEVICE T narrow(Compute<T> x) {
   if constexpr (kNarrow<T>) {
@@ -47,8 +47,9 @@ WICK_DEVICE T narrow(Compute<T> x) {
   }
 }
 
-/// N neighbouring elements, loaded and stored at once: as words, because compilers take structures
-/// of short members apart. One element of 16 bits is the lower half of a word: load_vec.
+/// N neighbouring elements that are loaded and stored at once. They are kept as words, because
+/// compilers split structures of short members. A single element of 8 or 16 bits lies in the low
+/// bits of a word.
 template <class T, u32 N>
 struct alignas(sizeof(T) * N < 4    ? 4
                : sizeof(T) * N < 16 ? sizeof(T) * N
@@ -70,7 +71,7 @@ struct alignas(sizeof(T) * N < 4    ? 4
     }
   }
 
-  /// Of values, each rounded once.
+  /// Rounds each of N computed values once.
   WICK_DEVICE static Vec of(const Compute<T> (&x)[N]) {
     if constexpr (N > 1 && (kSame<T, f16> || kSame<T, bf16>)) {
       Vec p = {};
@@ -82,7 +83,7 @@ struct alignas(sizeof(T) * N < 4    ? 4
       return of_stored(y);
     }
   }
-  /// Of elements as they are stored.
+  /// Packs N stored elements.
   WICK_DEVICE static Vec of_stored(const T (&x)[N]) {
     Vec p = {};
     for (u32 i = 0; i < N; ++i) {
@@ -100,7 +101,7 @@ struct alignas(sizeof(T) * N < 4    ? 4
     }
     return p;
   }
-  /// Of one element, again and again.
+  /// N copies of one element.
   WICK_DEVICE static Vec repeat(T x) {
     T y[N];
     for (u32 i = 0; i < N; ++i) y[i] = x;

@@ -1,6 +1,6 @@
 #pragma once
 
-// How a kernel says that what it was given is wrong: the host reads it at the next synchronisation.
+// Faults that a kernel finds in its inputs. The host reads them at the next synchronisation.
 
 #include "wick/math/fn.h"
 
@@ -10,22 +10,22 @@ enum FaultKind : math::u32 {
   kNoFault = 0,
   kIdOutOfRange = 1,
   kDividedByZero = 2,
-  kBadLogit = 3,  ///< of the token `value`; -1: all are -inf
+  kBadLogit = 3,  ///< `value` is the token of a bad logit; -1: all logits are -inf
   kHistoryFull = 4,
-  kNotNext = 5,    ///< position `value` doesn't follow the one in front
+  kNotNext = 5,    ///< position `value` doesn't follow the position before it
   kPageTwice = 6,  ///< two sequences write to page `value`
 };
 
-/// The first mistake since the host last looked, in memory of the host's that devices write to.
+/// The first fault since the host last looked, in host memory that the device writes to.
 struct Fault {
   math::u32 kind;  ///< a FaultKind
-  math::u32 note;  ///< which launch: Gpu::note
+  math::u32 note;  ///< identifies the launch: Gpu::note
   math::i64 value;
 };
 
-/// Where kernels report, in the device's memory.
+/// Where kernels report faults, in device memory.
 struct FaultLine {
-  math::u32 taken;  ///< not 0: somebody has reported
+  math::u32 taken;  ///< not 0 once a fault has been reported
   Fault* to;
 };
 

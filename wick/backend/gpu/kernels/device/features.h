@@ -1,11 +1,12 @@
 #pragma once
 
-// What a chip can do, said once. Kernels ask the macros; each image holds a word of the bits below
-// (features.gpu), which the host reads instead of comparing names of architectures. Nothing is
-// included here that a host compiler doesn't know.
+// Hardware features of the target. Kernels test the macros. Each image exports a word of Feature
+// bits (features.gpu), which the host reads instead of comparing architecture names. The file
+// includes nothing that a host compiler doesn't know.
 //
-// AMD's compilers say which instructions their target has; older units that want other instructions
-// are asked for by name, so that a newer chip takes the newest form.
+// AMD targets are recognised by the builtins that their compiler offers. Older MFMA units, which
+// need other instructions, are recognised by name, so that an unknown newer chip takes the newest
+// form.
 
 #include "wick/math/fn.h"
 
@@ -39,7 +40,7 @@
 #endif
 #endif
 
-// What isn't there is 0.
+// Features that the target lacks are 0.
 #ifndef WICK_WMMA
 #define WICK_WMMA 0
 #endif
@@ -65,20 +66,19 @@
 #define WICK_WGMMA 0
 #endif
 
-// Products of matrices of f16 and bf16, and of bytes: so far whoever has one has both.
+// Matrix units for f16 and bf16, and for int8. So far a target has both or neither.
 #define WICK_MATRIX_UNIT (WICK_WMMA || WICK_MFMA || WICK_MMA)
 #define WICK_BYTE_UNIT WICK_MATRIX_UNIT
 
 namespace wick::gpu {
 
-/// A bit of an image's word.
+/// Bits of an image's feature word.
 enum class Feature : math::u32 {
-  matrix_unit = 1,  ///< multiplies matrices of f16 and bf16: mma.h
-  byte_unit = 2,    ///< and of bytes: imma.h
-  wgmma = 4,        ///< of shared memory, by four warps at once: wgmma.h
-  cluster =
-      8,  ///< thread blocks that are parts of one, and kernels that wait for the ones in front
-  async_copies = 16  ///< copies to shared memory that go on by themselves: copy.h
+  matrix_unit = 1,   ///< multiplies f16 and bf16 matrices: mma.h
+  byte_unit = 2,     ///< multiplies int8 matrices: imma.h
+  wgmma = 4,         ///< warpgroup multiplication from shared memory: wgmma.h
+  cluster = 8,       ///< thread block clusters, and programmatic dependent launch
+  async_copies = 16  ///< asynchronous copies to shared memory: copy.h
 };
 constexpr math::u32 bit(Feature feature, bool there = true) {
   return there ? static_cast<math::u32>(feature) : 0u;
@@ -89,7 +89,7 @@ inline constexpr math::u32 kFeatures =
     bit(Feature::wgmma, WICK_WGMMA) | bit(Feature::cluster, WICK_CLUSTER) |
     bit(Feature::async_copies, WICK_ASYNC_COPIES);
 
-/// What stands in front of the word in an image: "wickfeat".
+/// Precedes the word in an image: "wickfeat".
 inline constexpr math::u32 kFeatureMark[2] = {0x6b636977u, 0x74616566u};
 
 }  // namespace wick::gpu

@@ -1,11 +1,12 @@
 #pragma once
 
-// Pieces of matrices of 16-bit floats in the registers of a warp, as NVIDIA's matrix units from
-// sm_80 on take them. Source: PTX ISA, "Matrix Fragments for mma.m16n8k16", "ldmatrix".
+// Fragments of f16 and bf16 matrices in the registers of a warp, for mma.sync from sm_80 on.
+// Source: PTX ISA, "Matrix Fragments for mma.m16n8k16", "ldmatrix".
 //
-// A fragment of a is 16 rows by 16 of k, four words a lane; of b 16 of k by 8 columns, two words; a
-// sum 16 by 8, four floats: lane / 4 is the row of the first two, the next eight rows have the
-// others; 2 · (lane % 4) is the column.
+// A fragment of a is 16 rows by 16 of k, four words a lane. A fragment of b is 16 of k by 8
+// columns, two words a lane. A fragment of sums is 16 rows by 8 columns, four floats a lane: the
+// first two floats are in row lane / 4, the other two in row lane / 4 + 8, both in columns 2 ·
+// (lane % 4) and the next.
 
 #include "wick/backend/gpu/kernels/device/device.h"
 
@@ -14,15 +15,16 @@
 
 namespace wick::gpu {
 
-/// Where something in shared memory lies there, in bytes.
-/// Four 8 by 8 blocks out of shared memory; lane 8i + r says where row r of block i lies, 16 bytes.
+/// Loads four blocks of 8 by 8 elements from shared memory (ldmatrix). Lane 8i + r passes the
+/// address, in bytes, of row r of block i; a row is 16 bytes.
 WICK_DEVICE void load_blocks(u32 (&to)[4], u32 at) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
                : "r"(at)
                : "memory");
 }
-/// The same, each block transposed.
+/// Loads four blocks of 8 by 8 elements, each transposed. Lanes pass the addresses as for
+/// load_blocks.
 WICK_DEVICE void load_blocks_transposed(u32 (&to)[4], u32 at) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
@@ -30,20 +32,21 @@ WICK_DEVICE void load_blocks_transposed(u32 (&to)[4], u32 at) {
                : "memory");
 }
 
-/// Whether it is so for any thread of the thread block; also a sync().
+/// Whether `is` holds in any thread of the thread block. It is also a barrier.
 WICK_DEVICE bool any_thread(bool is) { return __syncthreads_or(is ? 1 : 0) != 0; }
 
-/// x, which all lanes of a warp have alike, as a number of the warp's.
+/// x, which is equal in all lanes, as a value that the compiler knows to be uniform in the warp.
 WICK_DEVICE u32 uniform(u32 x) { return __shfl_sync(~0u, x, 0); }
 
-/// (x & mask) ^ flip by one instruction, though both are constants.
+/// (x & mask) ^ flip by one instruction. The compiler doesn't fuse the two when mask and flip are
+/// constants.
 WICK_DEVICE u32 and_xor(u32 x, u32 mask, u32 flip) {
   u32 y;
   asm("lop3.b32 %0, %1, %2, %3, 0x6a;" : "=r"(y) : "r"(x), "r"(mask), "r"(flip));
   return y;
 }
 
-/// 2 to the power x, within 2^-22 of it; what would be denormal is 0.
+/// 2^x within a relative error of 2^-22. Denormal results are flushed to 0.
 WICK_DEVICE float near_exp2(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));

@@ -1,8 +1,8 @@
 #pragma once
 
-// What products with quantised weights take of NVIDIA's Hopper beside device_wgmma.h: copies of
-// plain pieces of memory, pairs of f16, and multiplication with one operand in registers. Source:
-// PTX ISA, "cp.async.bulk", "Asynchronous Warpgroup Level Matrix Instructions".
+// Hopper instructions for gemms with quantised weights, beyond those of wgmma.h: one-dimensional
+// bulk copies, pairs of f16, and wgmma with a in registers. Source: PTX ISA, "cp.async.bulk",
+// "Asynchronous Warpgroup Level Matrix Instructions".
 
 #include "wick/backend/gpu/kernels/device/wgmma.h"
 
@@ -10,8 +10,8 @@
 
 namespace wick::gpu {
 
-/// Copies bytes, a multiple of 16, from memory into shared memory, both aligned to 16. They count
-/// at the barrier.
+/// Bulk copy of `bytes`, a multiple of 16, from global to shared memory; both addresses are aligned
+/// to 16. The bytes count at the barrier.
 WICK_DEVICE void copy_piece(void* to, const void* from, u32 bytes, Barrier& b) {
   asm volatile(
       "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
@@ -20,38 +20,38 @@ WICK_DEVICE void copy_piece(void* to, const void* from, u32 bytes, Barrier& b) {
       : "memory");
 }
 
-/// Copies 16 bytes to an address in shared memory, both aligned to them.
+/// Starts to copy 16 bytes to a shared-memory address; both addresses are aligned to 16.
 WICK_DEVICE void copy_sixteen(u32 to, const void* from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 }
-/// Arrives when what this thread has asked for by copy_sixteen has come.
+/// Arrives at the barrier when this thread's copies by copy_sixteen are complete.
 WICK_DEVICE void arrive_when_copied(Barrier& b) {
   asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(&b))
                : "memory");
 }
 
-/// Whether it is so in any of a warp's lanes.
+/// Whether `is` holds in any lane of the warp.
 WICK_DEVICE bool any_lane(bool is) { return __any_sync(~0u, is) != 0; }
 
-/// Two f16 at once: x + y.
+/// x + y of two pairs of f16.
 WICK_DEVICE u32 add_halves(u32 x, u32 y) {
   u32 z;
   asm("add.rn.f16x2 %0, %1, %2;" : "=r"(z) : "r"(x), "r"(y));
   return z;
 }
-/// x · y.
+/// x · y of two pairs of f16.
 WICK_DEVICE u32 multiply_halves(u32 x, u32 y) {
   u32 z;
   asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(z) : "r"(x), "r"(y));
   return z;
 }
-/// Byte i of the result is number (which >> 4·i) & 7 of the eight bytes of x and y.
+/// Byte i of the result is byte number (which >> 4·i) & 7 of the eight bytes of x and y.
 WICK_DEVICE u32 pick_bytes(u32 x, u32 y, u32 which) { return __byte_perm(x, y, which); }
 
-/// d = a·bᵀ, or d += a·bᵀ for kAdd: f16, 64 rows of b (describe<false>), and of a, whose rows are
-/// in registers: lane 4·g + t of a warp has of its 16 {row g: k 2t, 2t + 1; row g + 8: the same;
-/// row g: k 2t + 8, 2t + 9; row g + 8: the same}. d[4·j + i] is row g + i / 2 · 8, column 8·j + 2·t
-/// + i % 2.
+/// wgmma of f16: d = a·bᵀ, or d += a·bᵀ for kAdd, with 64 rows of a in registers, 64 rows of b in
+/// shared memory (describe<false>) and 16 of k. Lane 4·g + t of a warp holds four words of a: {row
+/// g, k 2t and 2t + 1}, {row g + 8, the same k}, {row g, k 2t + 8 and 2t + 9}, {row g + 8, the same
+/// k}. d[4·j + i] is row g + i / 2 · 8, column 8·j + 2·t + i % 2.
 template <bool kAdd>
 WICK_DEVICE void multiply_held(float (&d)[32], const u32* a, u64 b) {
   asm volatile(
@@ -67,7 +67,8 @@ WICK_DEVICE void multiply_held(float (&d)[32], const u32* a, u64 b) {
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(kAdd ? 1 : 0));
 }
 
-/// So, with 128 rows of b: d[32·h + 4·j + i] is of row 64·h + 8·j + 2·t + i % 2 of it.
+/// wgmma with 128 rows of b: d[32·h + 4·j + i] is column 64·h + 8·j + 2·t + i % 2. The rest is as
+/// for 64 rows of b.
 template <bool kAdd>
 WICK_DEVICE void multiply_held(float (&d)[64], const u32* a, u64 b) {
   asm volatile(
@@ -89,9 +90,9 @@ WICK_DEVICE void multiply_held(float (&d)[64], const u32* a, u64 b) {
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(kAdd ? 1 : 0));
 }
 
-/// d = a·bᵀ by a warp alone: f16, 16 rows of a, 8 of b, 8 of k. Lane 4·g + t has of a {row g: k 2t,
-/// 2t + 1; row g + 8: the same}, of b row g: k 2t, 2t + 1; d[i] is row g + i / 2 · 8, column
-/// 2·t + i % 2. Source: PTX ISA, "Matrix Fragments for mma.m16n8k8".
+/// mma.sync of f16: d = a·bᵀ with 16 rows of a, 8 rows of b and 8 of k. Lane 4·g + t holds of a
+/// {row g, k 2t and 2t + 1}, {row g + 8, the same k}, and of b row g, k 2t and 2t + 1. d[i] is row
+/// g + i / 2 · 8, column 2·t + i % 2. Source: PTX ISA, "Matrix Fragments for mma.m16n8k8".
 WICK_DEVICE void multiply_eight(float (&d)[4], const u32 (&a)[2], u32 b) {
   const float zero = 0;
   asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, "

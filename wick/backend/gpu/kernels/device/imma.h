@@ -1,33 +1,35 @@
 #pragma once
 
-// The matrix units for bytes of both vendors behind one face: 16 rows of weights times some columns
-// of activations, 32 of k deep, in integers.
+// The int8 matrix units of both vendors behind one interface: 16 rows of weights times kColumns
+// columns of activations, 32 of k deep, summed in integers.
 //
-// The 32 of k are two halves of 16, each four words of four bytes. A lane brings some words of the
-// low half and the same ones of the high half, of rows of its own and of one column.
+// The 32 of k are two halves of 16; a half is four words of four bytes. A lane supplies kWords
+// words of the low half and the same words of the high half, for kSlots rows and for one column.
 //
 //   kWave                              lanes that run in lockstep
-//   kColumns                           of a multiplication
-//   kWords, kSlots                     words of a half that a lane brings; rows it brings
-//   word(lane)                         the first of its words
-//   row(lane, slot), column(lane)      where they come from
+//   kColumns                           columns of a multiplication
+//   kWords, kSlots                     words of a half, and rows, that a lane supplies
+//   word(lane)                         index of the lane's first word in a half
+//   row(lane, slot), column(lane)      rows and column of the lane's operands
 //   kResultRows, kResultColumns        results of a lane: i = r · kResultColumns + c
-//   result_row(lane, r), result_column(lane, c)
+//   result_row(lane, r)                row of a lane's result
+//   result_column(lane, c)             column of a lane's result
 //   column_at(place), result_place(lane)  an order of columns in which a lane's are neighbours
-//   apart(column)                      in results of one number, 1 in the upper 16 of 32 lanes, 0
-//                                      in the lower ones; always 0 where a row isn't lane % 16
-//   kExchanges        whether a lane brings a word at a time, and four of 16 lanes each can
-//   exchange
-//                     words instead: exchange(w), the words of piece lane / 16 before, afterwards
-//                     the lane / 16-th of four pieces
-//   low, high, multiply                sums + Σ of one half, of both
-//   from, to_float                     what sums start with; what they are as floats, below 2^22
+//   apart(column)                      1 if, of the results with one index, those of this
+//                                      column lie in the upper 16 of 32 lanes, 0 if in the lower
+//                                      16; always 0 where a result's row isn't lane % 16
+//   kExchanges                         whether a lane supplies one word and exchange() exists
+//   exchange(w)                        transposes 4 by 4 words among four groups of 16 lanes: w
+//                                      holds the words of piece lane / 16 before, and word
+//                                      lane / 16 of each of the four pieces afterwards
+//   low, high, multiply                adds the products of the low half, the high half, or both
+//   from, to_float                     the start value of a sum; a sum below 2^22 as a float
 
 #include "wick/backend/gpu/kernels/device/device.h"
 
 namespace wick::gpu {
 
-/// What a lane brings: of the low half, of the high half.
+/// A lane's words of the low and of the high half.
 template <u32 kCount>
 struct ByteHalves {
   u32 low[kCount], high[kCount];
@@ -35,7 +37,7 @@ struct ByteHalves {
 
 #if WICK_MMA
 
-/// NVIDIA from sm_80 on. Source: PTX ISA, "Matrix Fragments for mma.m16n8k16 with integer type".
+/// NVIDIA, sm_80 and later. Source: PTX ISA, "Matrix Fragments for mma.m16n8k16 with integer type".
 struct ByteUnit {
   static constexpr u32 kWave = 32, kColumns = 8, kWords = 1, kSlots = 2;
   static constexpr bool kExchanges = false;
@@ -71,7 +73,7 @@ struct ByteUnit {
           "r"(b.high[0]), "r"(s[0]), "r"(s[1]), "r"(s[2]), "r"(s[3]));
   }
 
-  // Sums start at the bits of 1.5·2^23, so that as floats they are that much too large: a
+  // Sums start at the bit pattern of 1.5·2^23. Read as floats they are too large by this number: a
   // subtraction is faster than a conversion.
   WICK_DEVICE static i32 from(i32 x) { return x + 0x4b400000; }
   WICK_DEVICE static float to_float(i32 sum) {
@@ -81,10 +83,10 @@ struct ByteUnit {
 
 #elif WICK_WMMA
 
-/// AMD's gfx11 and gfx12. Activations go first, so that a lane's results are of one row. On gfx11
-/// both halves of a wave bring the same words and have every other column; on gfx12 a half brings
-/// eight of k and has eight columns. Source: "RDNA3" and "RDNA4" Instruction Set Architecture,
-/// "Wave Matrix Multiply Accumulate".
+/// AMD gfx11 and gfx12 (WMMA). Activations are the first operand, which puts all results of a lane
+/// in one row. On gfx11 both halves of a wave supply the same words, and each has every other
+/// column of the results. On gfx12 each half supplies eight of k and has eight columns. Source:
+/// "RDNA3" and "RDNA4" Instruction Set Architecture, "Wave Matrix Multiply Accumulate".
 struct ByteUnit {
 #if WICK_WMMA == 12
   static constexpr u32 kWords = 2;
@@ -145,8 +147,9 @@ struct ByteUnit {
 
 #elif WICK_MFMA
 
-/// AMD's gfx908, gfx90a and gfx942. Activations go first, so that a lane's results are of one row.
-/// Source: "CDNA2" and "CDNA3" Instruction Set Architecture, "Matrix Arithmetic Instructions".
+/// AMD gfx908, gfx90a and gfx942 (MFMA). Activations are the first operand, which puts all results
+/// of a lane in one row. Source: "CDNA2" and "CDNA3" Instruction Set Architecture, "Matrix
+/// Arithmetic Instructions".
 struct ByteUnit {
   static constexpr u32 kWave = 64, kColumns = 16, kWords = 1, kSlots = 1;
   static constexpr bool kExchanges = true;

@@ -1,24 +1,27 @@
 #pragma once
 
-// The matrix units of both vendors behind one face: 16 rows of a times 16 rows of b.
+// The f16 and bf16 matrix units of both vendors behind one interface: 16 rows of a times 16 rows of
+// b.
 //
-// A wave is what runs in lockstep on the device: 32 lanes, or 64 on AMD's data-centre cards. A lane
-// brings pieces: 8 neighbouring k of one row, 16 bytes. Which lane brings which doesn't matter to
-// the sums as long as a and b agree, so pieces are dealt out as each unit wants its operands.
+// A wave is the set of lanes that run in lockstep: 32, or 64 on AMD's data-centre cards. A lane
+// supplies pieces: 8 neighbouring k of one row, 16 bytes. The sums don't depend on which lane
+// supplies which piece as long as a and b agree, so each unit distributes pieces as suits its
+// instruction.
 //
-//   kWave             lanes
+//   kWave             lanes of a wave
 //   kDepth            k of one multiplication
-//   kPieces           of each operand and lane
-//   kSums             of each lane
-//   row(lane, piece), chunk(lane, piece)   where a piece comes from: its row, its eight of k
-//   multiply<T>(sums, a, b)                sums += a·bᵀ in f32
-//   fours(sums, visit)                     visit(row, column, four sums of neighbouring columns)
+//   kPieces           pieces of each operand that a lane supplies
+//   kSums             sums that a lane holds
+//   row(lane, piece)           row of a piece
+//   chunk(lane, piece)         index of a piece in its row: k / 8
+//   multiply<T>(sums, a, b)    sums += a·bᵀ in f32
+//   fours(sums, visit)         calls visit(row, column, sums) with four neighbouring columns
 
 #include "wick/backend/gpu/kernels/device/device.h"
 
 namespace wick::gpu {
 
-/// A lane's part of 16 rows.
+/// A lane's pieces of 16 rows.
 template <u32 kPieces>
 struct Fragment {
   Bytes16 piece[kPieces];
@@ -26,8 +29,8 @@ struct Fragment {
 
 #if WICK_MMA
 
-/// NVIDIA from sm_80 on: mma.sync of 16 by 8 by 16. Source: PTX ISA, "Matrix Fragments for
-/// mma.m16n8k16". Its rows of k are dealt out so that a lane's are neighbours.
+/// NVIDIA, sm_80 and later: mma.sync of 16 by 8 by 16. The instruction's k are permuted so that a
+/// lane's k are neighbours in memory. Source: PTX ISA, "Matrix Fragments for mma.m16n8k16".
 struct MatrixUnit {
   static constexpr u32 kWave = 32, kDepth = 32, kPieces = 2, kSums = 8;
   WICK_DEVICE static u32 row(u32 lane, u32 piece) { return lane / 4 + piece * 8; }
@@ -46,7 +49,8 @@ struct MatrixUnit {
     }
   }
 
-  /// Lanes 2j and 2j + 1 have two columns each of two rows: each takes one row of all four.
+  /// Lanes 2j and 2j + 1 hold two columns each of the same two rows. After the exchange each lane
+  /// holds all four columns of one row.
   template <class Visit>
   WICK_DEVICE static void fours(const float (&sums)[kSums], Visit&& visit) {
     const u32 lane_of_wave = lane(), odd = lane_of_wave % 2;
@@ -81,10 +85,10 @@ struct MatrixUnit {
 
 #elif WICK_WMMA
 
-/// AMD's gfx11 and gfx12: WMMA of 16 by 16 by 16. b goes first, so that a lane's sums are of one
-/// row. On gfx11 both halves of a wave bring the same rows and have every other column; on gfx12 a
-/// half brings eight of k and has eight columns. Source: "RDNA3" and "RDNA4" Instruction Set
-/// Architecture, "Wave Matrix Multiply Accumulate".
+/// AMD gfx11 and gfx12: WMMA of 16 by 16 by 16. b is the first operand, which puts all sums of a
+/// lane in one row. On gfx11 both halves of a wave supply the same rows, and each has every other
+/// column of the sums. On gfx12 each half supplies eight of k and has eight columns. Source:
+/// "RDNA3" and "RDNA4" Instruction Set Architecture, "Wave Matrix Multiply Accumulate".
 struct MatrixUnit {
 #if WICK_WMMA == 12
   static constexpr u32 kPieces = 1;
@@ -124,11 +128,11 @@ struct MatrixUnit {
   template <class Visit>
   WICK_DEVICE static void fours(const float (&sums)[kSums], Visit&& visit) {
     const u32 lane_of_wave = lane(), upper = lane_of_wave / 16;
-    float eight[8];  // neighbouring columns from 8·upper on
+    float eight[8];  // columns 8·upper to 8·upper + 7
     if constexpr (kPieces == 1) {
 #pragma unroll
       for (u32 i = 0; i < 8; ++i) eight[i] = sums[i];
-    } else {  // the halves have even and odd columns, and exchange them
+    } else {  // the lower lanes hold even columns, the upper ones odd columns
 #pragma unroll
       for (u32 i = 0; i < 4; ++i) {
         const float other = shuffle_xor<16>(upper != 0 ? sums[i] : sums[i + 4]);
@@ -147,8 +151,9 @@ struct MatrixUnit {
 
 #elif WICK_MFMA
 
-/// AMD's gfx908, gfx90a, gfx942 and later: MFMA of 16 by 16. b goes first, so that a lane's sums
-/// are of one row. Source: "CDNA3" Instruction Set Architecture, "Matrix Arithmetic Instructions".
+/// AMD gfx908, gfx90a, gfx942 and later: MFMA of 16 by 16. b is the first operand, which puts all
+/// sums of a lane in one row. Source: "CDNA3" Instruction Set Architecture, "Matrix Arithmetic
+/// Instructions".
 struct MatrixUnit {
   static constexpr u32 kWave = 64, kDepth = 32, kPieces = 1, kSums = 4;
   WICK_DEVICE static u32 row(u32 lane, u32) { return lane % 16; }
@@ -176,7 +181,7 @@ struct MatrixUnit {
 #endif
     } else {
 #if WICK_MFMA == 2
-      // Its products of f16 take numbers below the normal range for zeros; in f32 they count.
+      // gfx90a's f16 MFMA flushes denormal inputs to zero; its f32 MFMA doesn't.
       typedef _Float16 Eight __attribute__((ext_vector_type(8)));
       const Eight x = part<Eight>(b, 0), y = part<Eight>(a, 0);
 #pragma unroll
@@ -203,7 +208,7 @@ struct MatrixUnit {
   }
 
  private:
-  /// Part i of a piece.
+  /// The i-th Part of the piece's 16 bytes.
   template <class Part>
   WICK_DEVICE static Part part(const Fragment<kPieces>& from, u32 i) {
     struct Parts {

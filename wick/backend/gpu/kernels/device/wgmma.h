@@ -1,9 +1,9 @@
 #pragma once
 
-// What NVIDIA's Hopper has of its own: matrix multiplication by four warps at once with operands in
-// shared memory, copies of boxes of a matrix to there, and barriers that count what they copied.
-// Source: PTX ISA 8.0, "Asynchronous Warpgroup Level Matrix Instructions", "Data Movement and
-// Conversion Instructions: Tensor copy", "Parallel Synchronization: mbarrier".
+// Hopper instructions: warpgroup multiplication (wgmma) with operands in shared memory, tensor
+// copies (TMA), and mbarriers that count copied bytes. Source: PTX ISA 8.0, "Asynchronous Warpgroup
+// Level Matrix Instructions", "Data Movement and Conversion Instructions: Tensor copy", "Parallel
+// Synchronization: mbarrier".
 
 #include "wick/backend/gpu/kernels/device/device.h"
 #include "wick/backend/gpu/kernels/layout/copy_map.h"
@@ -12,8 +12,7 @@
 
 namespace wick::gpu {
 
-/// An address in shared memory as instructions take it.
-// ---- Barriers in shared memory: a phase ends when all have arrived and all bytes have come.
+// ---- Barriers in shared memory. A phase ends when all arrivals and announced bytes have come.
 
 struct alignas(8) Barrier {
   u64 state;
@@ -22,21 +21,22 @@ WICK_DEVICE void init(Barrier& b, u32 arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(&b)), "r"(arrivals)
                : "memory");
 }
-/// Barriers that this thread has initialised are seen by copies and by the other threads behind the
-/// next sync().
+/// Makes the barriers that this thread has initialised visible to copies, and to the other threads
+/// after the next sync().
 WICK_DEVICE void publish_barriers() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 WICK_DEVICE void arrive(Barrier& b) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(&b)) : "memory");
 }
-/// Arrives, and says how many bytes the phase waits for.
+/// Arrives, and announces the bytes that the phase waits for.
 WICK_DEVICE void arrive_for(Barrier& b, u32 bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(&b)),
                "r"(bytes)
                : "memory");
 }
-/// Until the phase of this parity has ended; at a fresh barrier the one before the first has.
+/// Waits until the phase of this parity has ended. At a new barrier the phase before the first one
+/// counts as ended.
 WICK_DEVICE void wait(Barrier& b, u32 parity) {
   u32 done = 0;
   do {
@@ -49,13 +49,13 @@ WICK_DEVICE void wait(Barrier& b, u32 parity) {
   } while (done == 0);
 }
 
-// ---- Copies.
+// ---- Tensor copies (TMA).
 
-/// A kernel's parameter that copies read, too.
+/// Declares a kernel parameter that holds a tensor map. Copies read it in parameter memory.
 #define WICK_COPY_MAP const __grid_constant__ wick::gpu::CopyMap
 
-/// Copies the box at these coordinates, the first along neighbours in memory; zeros for what lies
-/// outside. Its bytes count at the barrier.
+/// Copies the box at these coordinates, in elements; x counts along the dim that is contiguous in
+/// memory. Elements outside the matrix become zeros. The bytes count at the barrier.
 WICK_DEVICE void copy_box(void* to, const CopyMap& map, i32 x, i32 y, i32 z, Barrier& b) {
   asm volatile(
       "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], "
@@ -64,31 +64,35 @@ WICK_DEVICE void copy_box(void* to, const CopyMap& map, i32 x, i32 y, i32 z, Bar
       : "memory");
 }
 
-// ---- Registers: a thread block's warps in fours.
+// ---- Registers are moved between the warpgroups of a thread block (setmaxnreg).
 
-/// Every four warps of a thread block in one branch each, of which this is the first thing done.
+/// Lowers the warpgroup's registers to kRegisters a thread. It is the first statement of a branch
+/// that whole warpgroups take.
 template <u32 kRegisters>
 WICK_DEVICE void give_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
+/// Raises the warpgroup's registers to kRegisters a thread. It is the first statement of a branch
+/// that whole warpgroups take.
 template <u32 kRegisters>
 WICK_DEVICE void take_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
-// ---- Multiplication by four warps: 64 rows of a, 16 of k; the products are under way until waited
-// for, and what they add to must not be touched.
+// ---- Warpgroup multiplication: 64 rows of a, 16 of k. It is asynchronous: the accumulators must
+// not be touched until wait_multiply().
 
-/// An operand's first 8 KiB in shared memory, 128 bytes a line, whose pieces of 16 bytes the copy
-/// has mixed: piece c of line r lies at c ^ r % 8. Lines are rows with 64 of k each, eight lines of
-/// which are 1 KiB; or, turned, 64 of k with 64 rows each, and further rows 8 KiB behind.
+/// Matrix descriptor of an operand in shared memory with the 128-byte swizzle: chunk c of 16 bytes
+/// of line r lies at c ^ r % 8. Not turned (K-major), a line is a row with 64 of k, and eight lines
+/// are 1 KiB. Turned (MN-major), a line is one k with 64 rows, and the next 64 rows lie 8 KiB
+/// behind.
 template <bool kTurned>
 WICK_DEVICE u64 describe(u32 address) {
   constexpr u64 kMixed = u64{1} << 62, kEightLines = u64{1024 >> 4} << 32;
   constexpr u64 kMoreRows = u64{kTurned ? 8192 >> 4 : 1} << 16;
   return kMixed | kEightLines | kMoreRows | (address & 0x3ffffu) >> 4;
 }
-/// What to add to a description for the next 16 of k.
+/// What to add to a descriptor for the next 16 of k.
 template <bool kTurned>
 inline constexpr u64 kNextK = (kTurned ? 16 * 128 : 16 * 2) >> 4;
 
@@ -96,12 +100,12 @@ WICK_DEVICE void begin_multiply() { asm volatile("wgmma.fence.sync.aligned;" :::
 WICK_DEVICE void commit_multiply() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
-/// Until at most so many of the commits are under way.
+/// Waits until at most kMost committed groups are pending.
 template <u32 kMost>
 WICK_DEVICE void wait_multiply() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kMost) : "memory");
 }
-/// From here on, behind a wait, the sums may be used.
+/// Keeps the compiler from using the accumulators before the wait in front of this call.
 template <u32 kCount>
 WICK_DEVICE void settle(float (&d)[kCount]) {
 #pragma unroll
@@ -112,7 +116,8 @@ WICK_DEVICE void settle(float (&d)[kCount]) {
   "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), \
       "+f"(d[i + 6]), "+f"(d[i + 7])
 
-/// d = a·bᵀ, or d += a·bᵀ where `add` isn't 0: 128 rows of b. kTurn: 1 where an operand is turned.
+/// d = a·bᵀ, or d += a·bᵀ if `add` isn't 0, with 128 rows of b. kTurnA and kTurnB are 1 for
+/// MN-major operands.
 template <class T, u32 kTurnA, u32 kTurnB>
 WICK_DEVICE void wgmma_multiply(float (&d)[64], u64 a, u64 b, u32 add) {
   if constexpr (kSame<T, bf16>) {
@@ -141,7 +146,7 @@ WICK_DEVICE void wgmma_multiply(float (&d)[64], u64 a, u64 b, u32 add) {
         : "l"(a), "l"(b), "r"(add), "n"(kTurnA), "n"(kTurnB));
   }
 }
-/// 256 rows of b.
+/// d = a·bᵀ, or d += a·bᵀ if `add` isn't 0, with 256 rows of b.
 template <class T, u32 kTurnA, u32 kTurnB>
 WICK_DEVICE void wgmma_multiply(float (&d)[128], u64 a, u64 b, u32 add) {
   if constexpr (kSame<T, bf16>) {

@@ -5,8 +5,8 @@
 
 namespace wick::gpu {
 
-/// The id at a place; −1 for one that gives zeros, reported unless it is the one that asks for
-/// them.
+/// Reads an id. Returns −1 for an id that gives zeros; it is a fault unless it is the type's
+/// largest value (unsigned types only).
 WICK_DEVICE i64 read_id(const Ids& ids, i64 at) {
   i64 id;
   bool zeros = false;

@@ -1,6 +1,6 @@
 #pragma once
 
-// What describes a matrix to copies of boxes, where a device can do those: see device_wgmma.h.
+// The tensor map of a TMA copy (see device/wgmma.h).
 
 #include "wick/math/fn.h"
 

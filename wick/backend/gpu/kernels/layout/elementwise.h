@@ -1,10 +1,11 @@
 #pragma once
 
-// What elementwise kernels share: where a thread's elements lie, and the two forms that each kernel
-// has.
+// What elementwise kernels share: the places of a thread's elements, and the two forms of each
+// kernel.
 //
-// Packs: along the innermost dim the output is dense, and each operand is dense or one element;
-// the nest counts packs. Singles: any layout; the nest counts elements.
+// Vectorized: along the innermost dim the output is dense, and each operand is dense or one
+// repeated element. The strided index counts vectors.
+// Scalar: any layout. The strided index counts elements.
 
 #include "wick/backend/gpu/kernels/device/element.h"
 #include "wick/backend/gpu/kernels/layout/spread.h"
@@ -12,12 +13,13 @@
 
 namespace wick::gpu {
 
-/// Eight bytes that are moved as one.
+/// Eight bytes that are moved at once.
 struct alignas(8) Bytes8 {
   u32 w[2];
 };
 
-/// The places, in elements of each operand, of kMany indices that are a thread block's width apart.
+/// Offsets, in elements of each of N operands, of a thread's kMany indices. The indices are one
+/// block width apart.
 template <u32 N, u32 kMany>
 struct Places {
   u32 index[kMany];
@@ -36,7 +38,7 @@ struct Places {
       }
       return;
     }
-    // A loop, not eight copies of its body: they would be most of a kernel.
+    // The loop isn't unrolled: eight copies of its body would be most of a kernel.
 #pragma unroll 1
     for (u32 d = strided.rank; d-- > 0;) {
       const Divider size = strided.size[d];
@@ -52,18 +54,18 @@ struct Places {
   }
 };
 
-/// Where the elements lie that are too few for a pack, behind a dense nest's last: this thread's.
-/// True in as many threads as there are.
+/// True in the `rest` threads that handle the elements behind the last whole vector of dense
+/// operands.
 WICK_DEVICE bool is_rest(u32 rest) {
   return block_index() == grid_blocks() - 1 && thread_index() < rest;
 }
 
-/// A pack of an operand.
+/// Loads kPack neighbouring elements.
 template <class T, u32 kPack>
 WICK_DEVICE Vec<T, kPack> load_vec(const T* x) {
   return *reinterpret_cast<const Vec<T, kPack>*>(x);
 }
-/// Likewise, or one element in all places.
+/// Loads kPack neighbouring elements, or one element kPack times if `repeated`.
 template <class T, u32 kPack>
 WICK_DEVICE Vec<T, kPack> load_vec(const T* x, bool repeated) {
   return repeated ? Vec<T, kPack>::repeat(*x) : load_vec<T, kPack>(x);

@@ -1,8 +1,7 @@
 #pragma once
 
-// The index space of elementwise work: dims that several operands are walked over together, merged
-// where they can be. Made by the host (wick/backend/gpu/layout/collapsed.h) and handed to kernels
-// by value.
+// Strided indices: collapsed dims over which several operands are indexed together. The host makes
+// them (wick/backend/gpu/layout/collapsed_dims.h) and passes them to kernels by value.
 
 #include "wick/math/fn.h"
 
@@ -12,7 +11,7 @@ using math::i64;
 using math::u32;
 using math::u64;
 
-/// Division by a number that is known beforehand, for dividends below 2^31. Source: Granlund and
+/// Division by a number that is known in advance, for dividends below 2^31. Source: Granlund and
 /// Montgomery, "Division by Invariant Integers using Multiplication", 1994.
 struct Divider {
   u32 by = 1, magic = 0, shift = 0;
@@ -30,18 +29,18 @@ struct Divider {
   }
 };
 
-/// What N operands are walked over: dims outermost first, each with a stride in elements for every
-/// operand. Indices count row-major over the dims, below 2^31.
+/// Dims, outermost first, each with a stride in elements for each of N operands. Indices are
+/// row-major over the dims and below 2^31.
 template <u32 N>
 struct StridedIndex {
   static constexpr u32 kMaxRank = 8;
   u32 rank = 0;
   u32 elems = 1;
-  u32 step = 0;  ///< not 0: index i lies at i·step in every operand
+  u32 step = 0;  ///< not 0: index i lies at offset i·step in every operand
   Divider size[kMaxRank];
   i64 stride[N][kMaxRank] = {};
 
-  /// Where an index lies in every operand.
+  /// Offsets of an index in each operand.
   WICK_FN void locate(u32 index, i64 (&at)[N]) const {
     for (u32 k = 0; k < N; ++k) at[k] = 0;
 #if defined(__CUDACC__) || defined(__HIP__)

@@ -1,13 +1,13 @@
 #pragma once
 
-// Copies to rows by 16 bytes of the output at a time, as the host hands them to a kernel.
+// Arguments of the copy that writes rows in windows of 16 bytes.
 
 #include "wick/backend/gpu/kernels/layout/strided_index.h"
 
 namespace wick::gpu {
 
-/// Rows of n units, dense in the output, `step` apart in the input. The nest's last dim counts a
-/// row's windows: one more than its bytes fill, where rows begin anywhere.
+/// Rows of n units, dense in the output and `step` apart in the input. The last dim of the strided
+/// index counts a row's windows: one more than its bytes fill if rows may begin at any address.
 struct Windows {
   i64 n = 0;
   i64 step = 0;

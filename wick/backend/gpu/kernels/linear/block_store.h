@@ -1,16 +1,17 @@
 #pragma once
 
-// Activations in registers that become blocks of int8: wick/math/activation.h.
+// Quantises activations that are in registers to int8 blocks (wick/math/activation.h).
 
 #include "wick/backend/gpu/kernels/device/device.h"
 #include "wick/backend/gpu/kernels/linear/blocks_call.h"
 
 namespace wick::gpu {
 
-/// kWide values from column c on of a row, as a part of their block; of columns behind the last
-/// block nothing is stored. All threads of the block come here, neighbours side by side, and get
-/// its scale, which is stored, too, unless kScale is false. Only fours may share a scale with other
-/// blocks, and then a whole warp comes here with 128 values from an aligned column on.
+/// Quantises and stores this thread's kWide neighbouring values, from column c of a row on.
+/// Columns behind the last block aren't stored. All threads that share a block of 32 values must
+/// call it, with neighbouring values in neighbouring lanes. Each gets the block's scale, which is
+/// also stored unless kScale is false. Blocks share scales only where kWide is 4; then a whole
+/// warp must call it, with 128 values from an aligned column on.
 template <bool kScale = true, u32 kWide>
 WICK_DEVICE ActivationScale store_in_block(const Blocks& to, u64 row, u32 c,
                                            const float (&y)[kWide]) {
@@ -27,7 +28,8 @@ WICK_DEVICE ActivationScale store_in_block(const Blocks& to, u64 row, u32 c,
   if constexpr (kWide == 4) {
     static_assert(kWarp * kWide == kSharedBlocks * kBlock);
     u32 shared = to.shared;
-    if constexpr (!WICK_AMD) forget(shared);  // or all that is around becomes two copies
+    // Otherwise the compiler duplicates the code around it.
+    if constexpr (!WICK_AMD) forget(shared);
     if (shared != 1) {
       most = larger(most, shuffle_xor<8>(most));
       most = larger(most, shuffle_xor<16>(most));

@@ -1,18 +1,20 @@
 #pragma once
 
-// Where rows of activations go that become blocks of int8.
+// The destination of activations that are quantised to int8 blocks.
 
 #include "wick/math/activation.h"
 
 namespace wick::gpu {
 
-/// Rows of blocks of 32, one after another, each padded with dead blocks: d = 0, q = 0. Blocks that
-/// share a scale, an aligned number of them, each have it, beside a sum of their own.
+/// Rows of blocks of 32 values. Each row is padded with blocks of zeros (d = 0, q = 0). Aligned
+/// runs of `shared` blocks share a scale; each block of a run stores the scale, and a sum of its
+/// own.
 struct Blocks {
   math::i8* q;                    ///< [rows][padded · 32]
   math::ActivationScale* scales;  ///< [rows][padded]
-  math::u32 padded;               ///< blocks of a row
-  math::u32 shared;               ///< blocks that share a scale: 1, or kSharedBlocks in whole rows
+  math::u32 padded;               ///< blocks of a row, including the padding
+  /// Blocks that share a scale: 1, or kSharedBlocks for all blocks of the rows.
+  math::u32 shared;
 };
 
 }  // namespace wick::gpu

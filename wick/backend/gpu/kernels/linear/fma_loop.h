@@ -1,7 +1,7 @@
 #pragma once
 
-// The main loop of large products of f32 where copies go on by themselves: a ring of slabs in
-// shared memory, and a tile of sums in registers that is large enough for what feeds it to be few
+// The main loop of large f32 gemms on devices with asynchronous copies: a ring of slabs in shared
+// memory, and a tile of sums in registers. The tile is large enough that loads take few
 // instructions beside the multiply-adds.
 
 #include "wick/backend/gpu/kernels/device/copy.h"
@@ -11,9 +11,10 @@
 
 namespace wick::gpu {
 
-/// A tile's rows on their way to shared memory, kDepth of k at a time and turned: there the rows of
-/// one k are neighbours. Where neighbours in memory are rows that lie on 16 bytes, four go at once;
-/// otherwise neighbouring threads copy neighbours, be those rows or k.
+/// Copies a tile's rows to shared memory, kDepth of k at a time, transposed: in shared memory the
+/// rows of one k are neighbours. If rows are neighbours in memory and aligned to 16 bytes, four
+/// rows are copied at once. Otherwise neighbouring threads copy neighbouring elements, along rows
+/// or along k.
 template <u32 kRows, u32 kThreads>
 class RingRows {
  public:
@@ -28,7 +29,7 @@ class RingRows {
     } else if (by_rows) {
       row_ = thread_index() % kRows;
       k_ = thread_index() / kRows;
-    } else {  // 8 k by 4 rows a warp: no two lanes store to one bank
+    } else {  // 8 k by 4 rows a warp: the stores have no bank conflicts
       row_ = thread_index() / kDepth;
       k_ = thread_index() % kDepth;
     }
@@ -40,7 +41,8 @@ class RingRows {
     at_ = from.data + row_ * from.row_stride + k_ * from.k_stride;
   }
 
-  /// Asks for the next slab; zeros behind the last `left` k, and for rows there aren't.
+  /// Starts to copy the next slab. k behind the last `left`, and rows that don't exist, become
+  /// zeros.
   WICK_DEVICE void load(float* shared, u32 left) {
     float* const to = shared + k_ * kPitch + row_;
     if (fours_) {
@@ -84,10 +86,10 @@ class RingRows {
   bool fours_;
 };
 
-/// Fused multiply-adds in the order of k: the CPU's bits.
+/// Fused multiply-adds in the order of k: the results have the CPU's bits.
 ///
-/// A warp has kWarpsM-th of the tile's rows and kWarpsN-th of its columns; a lane has blocks of 4
-/// by 4 of them, kRows by kColumns in all.
+/// A warp has the kWarpsM-th part of the tile's rows and the kWarpsN-th part of its columns. A lane
+/// has kRows by kColumns of them, in blocks of 4 by 4.
 template <u32 kRows, u32 kColumns, u32 kLanesM, u32 kWarpsM, u32 kWarpsN, u32 kStages>
 class FmaLoop {
  public:
@@ -117,7 +119,8 @@ class FmaLoop {
     Held held[2];
     const u32 at_a = first_row(), at_b = StageA::kElems + first_column();
     held[0].load(shared + at_a, shared + at_b);
-    u32 now = 0, behind = kStages - 1;  // stages: the one multiplied, the one asked for
+    // now: the stage that is multiplied. behind: the stage that is filled next.
+    u32 now = 0, behind = kStages - 1;
     for (u32 first = 0; first < k; first += kDepth) {
       const float* const slab = shared + now * kSlab;
 #pragma unroll
@@ -127,7 +130,7 @@ class FmaLoop {
                                  slab + at_b + (p + 1) * StageB::kPitch);
         } else {
           wait_for_copies<kStages - 2>();
-          sync();  // and all have read what is overwritten next
+          sync();  // also: all warps have read the stage that is overwritten next
           now = now + 1 < kStages ? now + 1 : 0;
           held[0].load(shared + now * kSlab + at_a, shared + now * kSlab + at_b);
         }
@@ -170,8 +173,8 @@ class FmaLoop {
     }
   };
 
-  // Lanes whose numbers differ in bit 0 share rows or columns, those that differ in bit 1 the
-  // other: so the halves of a warp read at once.
+  // Lanes whose indices differ in bit 0 share rows (or columns), and lanes that differ in bit 1
+  // share columns (or rows). Each half of a warp then reads its operands at once.
   WICK_DEVICE static u32 many() { return (lane() & 1) | (lane() >> 2 & 6); }
   WICK_DEVICE static u32 few() { return lane() >> 1 & 3; }
   static_assert(kLanesM == 8 || kLanesM == 4);

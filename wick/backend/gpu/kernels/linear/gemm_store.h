@@ -1,24 +1,24 @@
 #pragma once
 
-// What is done with a product's sums.
+// Stores the sums of a gemm: the epilogue.
 
 #include "wick/backend/gpu/kernels/device/element.h"
 #include "wick/backend/gpu/kernels/linear/gemm.h"
 
 namespace wick::gpu {
 
-/// Four neighbours at once.
+/// Four neighbours that are accessed at once.
 template <class S>
 struct alignas(16) Four {
   S v[4];
 };
 
-/// The bits of a sum as OutFormat says.
+/// The bits of a sum in an OutFormat.
 WICK_DEVICE u32 encode(u32 format, float x) {
   if (format == kStoreF32) return f32_bits(x);
   return format == kStoreF16 ? from_f32<f16>(x).bits : from_f32<bf16>(x).bits;
 }
-/// Stores it as one element.
+/// Stores a sum as one element.
 WICK_DEVICE void store_as(void* out, u32 format, i64 at, float x) {
   const u32 bits = encode(format, x);
   if (format == kStoreF32) {
@@ -27,7 +27,7 @@ WICK_DEVICE void store_as(void* out, u32 format, i64 at, float x) {
     static_cast<u16*>(out)[at] = static_cast<u16>(bits);
   }
 }
-/// Stores four neighbours at once.
+/// Stores four neighbouring sums at once.
 WICK_DEVICE void store_four_as(void* out, u32 format, const float (&x)[4]) {
   struct alignas(8) Words {
     u32 w[2];
@@ -45,10 +45,10 @@ WICK_DEVICE void store_four_as(void* out, u32 format, const float (&x)[4]) {
   }
 }
 
-/// Where sums of floats go: scaled, with the residual, in the format asked for.
+/// The epilogue of float gemms: scales sums, adds the residual and rounds to the output format.
 class FloatStore {
  public:
-  /// For a tile of a matrix of the batch.
+  /// For the tile of matrix `matrix` that begins at first_row and first_column.
   WICK_DEVICE FloatStore(void* out, const Gemm& p, const i64 (&start)[4], u32 matrix, u32 first_row,
                          u32 first_column)
       : p_(p),
@@ -61,7 +61,7 @@ class FloatStore {
     scales_ = p.scale + u64{matrix} * p.m + first_row;
   }
 
-  /// Four neighbouring columns of a row, in the tile. kFours: where Product::fours says so.
+  /// Stores four neighbouring columns of a row of the tile. kFours: Gemm::fours isn't 0.
   template <bool kFours>
   WICK_DEVICE void store(u32 row, u32 column, const float* sums) const {
     if (row >= rows_ || column >= columns_) return;
@@ -78,7 +78,7 @@ class FloatStore {
       }
       store_four_as(to_ + (row * p_.out_row << shift_) + (column << shift_), p_.format, x);
     } else {
-#pragma unroll 1  // for the code's size
+#pragma unroll 1  // limits the code size
       for (u32 j = 0; j < 4 && column < columns_; ++j, ++column) {
         float y = x[0];
         if (p_.residual != nullptr) {
@@ -99,7 +99,7 @@ class FloatStore {
   const float *residual_, *scales_;
 };
 
-/// Stores a tile's sums in T.
+/// Stores a tile's sums as elements of T.
 template <class T, class Loop>
 WICK_DEVICE void store_plainly(const Loop& loop, void* out, const Gemm& p, const i64 (&start)[4],
                                const TilePlace& place) {
@@ -120,7 +120,7 @@ WICK_DEVICE void store_plainly(const Loop& loop, void* out, const Gemm& p, const
   });
 }
 
-/// Stores a tile's sums; T is what a's elements are stored as.
+/// Stores a tile's sums. T is the dtype of a's elements.
 template <class T, class Loop>
 WICK_DEVICE void store_tile(const Loop& loop, void* out, const Gemm& p, const i64 (&start)[4],
                             const TilePlace& place) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// What kernels of products are told of their results. Made by the host, handed over by value.
+// The output arguments of linear kernels. The host makes them and passes them by value.
 
 #include "wick/backend/gpu/kernels/layout/strided_index.h"
 
@@ -8,14 +8,15 @@ namespace wick::gpu {
 
 enum class Stored : u32 { f32, f16, bf16 };
 
-/// Where y[column][row] goes: a column is a row of activations, a row one of the weight.
+/// The destination of y[column][row]: a column is a row of activations, a row is a row of the
+/// weight.
 struct LinearOut {
   void* data = nullptr;
-  const float* residual = nullptr;  ///< null: none; else added to the product, which is f32
-  StridedIndex<2> columns;          ///< of the result, of the residual
-  i64 row[2] = {1, 1};              ///< elements from one row to the next, of either
+  const float* residual = nullptr;  ///< null: none; otherwise added to the result, which is f32
+  StridedIndex<2> columns;          ///< offsets in the result and in the residual
+  i64 row[2] = {1, 1};              ///< distance of rows in the result and in the residual
   Stored stored = Stored::f32;
-  u32 fours = 0;  ///< not 0: four neighbouring rows, from a multiple of four on, go at once
+  u32 fours = 0;  ///< not 0: four aligned, neighbouring rows may be stored at once
 };
 
 }  // namespace wick::gpu

@@ -1,16 +1,16 @@
 #pragma once
 
-// Main loops: the sums of a tile of a product, one implementation for each matrix unit.
+// Main loops compute the sums of a tile of a gemm; each matrix unit has its own.
 //
 // A loop is a class with
 //   kM, kN            rows of a and of b that a thread block multiplies
-//   kLoopThreads        threads of the thread block
-//   kSharedWords      words of shared memory, 16-byte aligned
-//   run(a, b, k, shared)   multiplies rows of a and b along k, all threads together
-//   each(visit)       visit(row, column, sums): the thread's sums, four neighbouring columns a time
-// so that kernels choose one by the types alone and differ in what they do with the sums.
+//   kLoopThreads      threads of the thread block
+//   kSharedWords      words of shared memory, aligned to 16 bytes
+//   run(a, b, k, shared)   multiplies rows of a and b along k; all threads call it
+//   each(visit)       calls visit(row, column, sums) for this thread's sums, four columns at a time
+// Kernels select a loop by type, and differ in what they do with the sums.
 //
-// This file: the operands, and PlainLoop, for every dtype and architecture.
+// This file has the operands, and PlainLoop, which serves every dtype and architecture.
 
 #include "wick/backend/gpu/kernels/device/element.h"
 #include "wick/backend/gpu/kernels/linear/gemm_store.h"
@@ -19,7 +19,7 @@ namespace wick::gpu {
 
 inline constexpr u32 kLoopThreads = 256;
 
-/// Rows of a matrix from a tile's first on: `rows` of them exist.
+/// Rows of a matrix, of which a tile begins at the first; `rows` of them exist.
 template <class T>
 struct TileRows {
   const T* data;
@@ -27,7 +27,7 @@ struct TileRows {
   u32 rows;
 };
 
-// ---- What is added: floats in f32 or f64, integers modulo 2^32 or 2^64.
+// ---- Accumulation: floats in f32 or f64, integers modulo 2^32 or 2^64.
 
 WICK_DEVICE u32 widen(u8 x) { return x; }
 WICK_DEVICE u32 widen(i16 x) { return static_cast<u32>(i32{x}); }
@@ -39,9 +39,10 @@ WICK_DEVICE double multiply_add(double a, double b, double sum) { return fma(a, 
 WICK_DEVICE u32 multiply_add(u32 a, u32 b, u32 sum) { return a * b + sum; }
 WICK_DEVICE u64 multiply_add(u64 a, u64 b, u64 sum) { return a * b + sum; }
 
-/// A tile's rows on their way to shared memory, kOfK of k at a time, widened and turned: there
-/// the rows of one k are neighbours. Neighbouring threads read neighbours in memory, be those rows
-/// or k; of k a thread has several neighbouring rows, which it stores at once.
+/// Copies a tile's rows to shared memory by way of registers, kOfK of k at a time, widened and
+/// transposed: in shared memory the rows of one k are neighbours. Neighbouring threads read
+/// neighbouring elements, along rows or along k. Along k a thread has several neighbouring rows,
+/// which it stores at once.
 template <class T, u32 kRows, u32 kOfK>
 class PlainStage {
  public:
@@ -60,7 +61,7 @@ class PlainStage {
     }
   }
 
-  /// The next elements; zeros behind the last `left` k.
+  /// Loads the next slab into registers; k behind the last `left` become zeros.
   WICK_DEVICE void load(u32 left) {
 #pragma unroll
     for (u32 s = 0; s < kEach; ++s) {
@@ -104,21 +105,24 @@ class PlainStage {
   bool along_k_;
 };
 
-/// Fused multiply-adds, in the order of k: f32, f64 and integer sums have the CPU's bits.
+/// Fused multiply-adds in the order of k: f32, f64 and integer sums have the CPU's bits.
 ///
-/// A warp has a quarter of the tile's rows and half of its columns; a lane has blocks of 4 by 4.
+/// A warp has a quarter of the tile's rows and half of its columns. A lane has blocks of 4 by 4 of
+/// them.
 template <class StageA, class StageB>
 class PlainLoop {
  public:
   static constexpr u32 kTile = StageA::kTile, kM = kTile, kN = kTile, kDepth = StageA::kDepth;
   using Sum = typename StageA::Sum;
-  // Of deep slabs one, for as many barriers and as much shared memory.
+  // A single buffer for deep slabs: it needs as many barriers and as much shared memory as two
+  // shallow ones.
   static constexpr u32 kSlabs = kDepth * sizeof(Sum) > 64 ? 1 : 2;
   static constexpr u32 kSlabElems = StageA::kElems + StageB::kElems;
   static constexpr u32 kSharedWords = kSlabs * kSlabElems * sizeof(Sum) / 4;
 
-  /// One slab is multiplied, one is on its way through registers: that one's loads stand in front
-  /// of the products, and behind the last slab they load nothing, so that no compiler moves them.
+  /// One slab is multiplied while the next one is loaded into registers. The loads are issued
+  /// before the multiplication. Behind the last slab they load nothing, which keeps compilers from
+  /// moving them.
   template <class A, class B>
   WICK_DEVICE void run(const TileRows<A>& a, const TileRows<B>& b, u32 k, u32* shared_words) {
     Sum* const shared = reinterpret_cast<Sum*>(shared_words);
@@ -152,11 +156,11 @@ class PlainLoop {
 
  private:
   static constexpr u32 kBlocks = kTile / 64;
-  // Of a slab: more takes registers.
+  // Steps of a slab that are unrolled; more would take too many registers.
   static constexpr u32 kUnrolled = kTile == 128 ? kDepth : 4;
   WICK_DEVICE static u32 first_row() { return warp_index() / 2 * (kM / 4) + lane() / 8 * 4; }
   WICK_DEVICE static u32 first_column() { return warp_index() % 2 * (kN / 2) + lane() % 8 * 4; }
-  /// k from a slab's first on.
+  /// Number of k from a slab's first on.
   WICK_DEVICE static u32 left(u32 slab, u32 k) { return slab * kDepth < k ? k - slab * kDepth : 0; }
 
   WICK_DEVICE void multiply(const Sum* a, const Sum* b) {
@@ -182,7 +186,7 @@ class PlainLoop {
   Sum sums_[kBlocks * 4][kBlocks * 4] = {};
 };
 
-/// A kernel's work: the loop for its tile, then the stores. T: how a's elements are stored.
+/// The body of a kernel: runs the loop for its tile, then stores. T: the dtype of a's elements.
 template <class T, class A, class B, class Loop, class Shared>
 WICK_DEVICE void multiply_tile(Loop& loop, void* out, const A* a, const B* b, const Gemm& p,
                                Shared* shared) {

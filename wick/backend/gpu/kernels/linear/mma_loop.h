@@ -1,6 +1,6 @@
 #pragma once
 
-// The main loop of the matrix units in device_mma.h, for f16 and bf16.
+// The main loop of the matrix units in device/mma.h, for f16 and bf16.
 
 #include "wick/backend/gpu/kernels/device/mma.h"
 #include "wick/backend/gpu/kernels/linear/main_loop.h"
@@ -9,20 +9,20 @@
 
 namespace wick::gpu {
 
-/// A tile's rows on their way to shared memory, kDepth of k at a time: there a piece, eight k of a
-/// row, lies behind the same piece of the row before, so that neither the lanes that store nor
-/// those that read fragments meet in a bank.
+/// Copies a tile's rows to shared memory by way of registers, kDepth of k at a time. A piece is
+/// eight k of a row; the pieces of neighbouring rows are neighbours in shared memory, so that
+/// neither the stores nor the loads of fragments have bank conflicts.
 template <u32 kRows>
 class PieceStage {
  public:
-  static constexpr u32 kEach = 2;  // pieces a thread holds
+  static constexpr u32 kEach = 2;  // pieces that a thread holds
   static constexpr u32 kChunks = kEach * kLoopThreads / kRows, kDepth = 8 * kChunks;
-  /// Behind each chunk's pieces there is a gap, which keeps lanes apart that read several chunks.
+  /// A gap behind each chunk's pieces avoids bank conflicts of lanes that read several chunks.
   static constexpr u32 kPitch = kRows + 2, kSize = kPitch * kChunks;
 
   WICK_DEVICE PieceStage(const TileRows<u16>& from, u32 layout)
       : k_stride_(from.k_stride), layout_(layout) {
-    if (layout == kPiecesOfK) {  // eight lanes take four chunks of two rows, which are in all banks
+    if (layout == kPiecesOfK) {  // eight lanes take four chunks of two rows, which lie in all banks
       row_ = thread_index() / (2 * kChunks) * 2 + thread_index() / 4 % 2;
       chunk_ = thread_index() % (2 * kChunks) / 8 * 4 + thread_index() % 4;
     } else if (layout == kPairsOfRows) {
@@ -40,7 +40,7 @@ class PieceStage {
     }
   }
 
-  /// The next elements; zeros behind the last `left` k.
+  /// Loads the next slab into registers; k behind the last `left` become zeros.
   WICK_DEVICE void load(u32 left) {
     if (layout_ == kPiecesOfK) {
 #pragma unroll
@@ -71,7 +71,7 @@ class PieceStage {
     for (u32 s = 0; s < kEach; ++s) at_[s] += kDepth * k_stride_;
   }
 
-  /// Goes back so many k.
+  /// Moves back by k elements along k.
   WICK_DEVICE void rewind(u32 k) {
     for (u32 s = 0; s < kEach; ++s) at_[s] -= k * k_stride_;
   }
@@ -79,9 +79,9 @@ class PieceStage {
   WICK_DEVICE void store(Bytes16* shared) const {
     const u32* h = held_;
     Bytes16* const to = shared + chunk_ * kPitch + row_;
-    if (layout_ == kPairsOfRows) {  // element e of both rows lies in one word
-      // Of eight lanes, four begin with the even row and four with the odd one; where that takes no
-      // register too many.
+    if (layout_ == kPairsOfRows) {  // a word holds element e of both rows
+      // On AMD four of eight lanes begin with the even row and four with the odd one, to avoid bank
+      // conflicts. Elsewhere that would take a register too many.
       const u32 first = WICK_AMD ? thread_index() / 4 % 2 : 0;
 #pragma unroll
       for (u32 s = 0; s < 2; ++s) {
@@ -110,20 +110,21 @@ class PieceStage {
   u32 layout_, row_, chunk_;
 };
 
-/// Half of a thread block's waves have its upper rows, half its lower; among them they share its
-/// columns. Order of reduction: the unit's within its depth, then slabs in the order of k.
+/// Half of a thread block's waves take its upper rows, the other half its lower rows; the waves of
+/// each half share the columns. Order of reduction: the unit's within its depth, then slabs in the
+/// order of k.
 template <class T, u32 kTile>
 class MmaLoop {
  public:
   using Sum = float;
   using Stage = PieceStage<kTile>;
   static constexpr u32 kM = kTile, kN = kTile;
-  // Two slabs where shared memory is plenty; elsewhere one, so that a multiprocessor holds more
+  // Two slabs, but on AMD one: shared memory is scarce there, and a multiprocessor must hold more
   // thread blocks.
   static constexpr u32 kSlabs = WICK_AMD ? 1 : 2;
   static constexpr u32 kSharedPieces = kSlabs * 2 * Stage::kSize;
 
-  /// k_of_b: b starts again behind so many k, a multiple of the stage's depth if it is below k.
+  /// k_of_b: b repeats with this period along k; a multiple of the stage's depth if it is below k.
   WICK_DEVICE MmaLoop(u32 layout_a, u32 layout_b, u32 k_of_b)
       : layout_a_(layout_a), layout_b_(layout_b), k_of_b_(k_of_b) {}
 

@@ -1,20 +1,23 @@
 #pragma once
 
-// Weights of block dtypes as they lie on a device, and what products take from them.
+// The layout of quantised weights on a device, and the functions that products use to read them.
 //
-// A unit is 16 rows times a chunk of 8 blocks (256 values); units of a row thread block follow one
-// another. It has pieces of 256 B, 16 B a row:
+// A unit is 16 rows by a chunk of 8 blocks (256 values). The units of a group of 16 rows follow one
+// another. A unit consists of pieces of 256 B, 16 B for each row:
 //   q4_0  8 pieces of nibbles, a block each │ d of 8 blocks                         2304 B
 //   q4_1  8 of nibbles │ d │ m                                                      2560 B
 //   q8_0  16 of int8, half a block each │ d                                         4352 B
 //   q4_k  8 of nibbles │ header: d, dmin, then 8 bytes sc | m<<6, then 8 nibbles m>>2
 //                                                                                   2304 B
 //   q6_k  8 of low nibbles │ 4 of high bits │ 16 int8 scales │ 16 rows × d          3360 B
-// On AMD it takes 3456, so that each begins a line of 128.
+// On AMD a q6_k unit takes 3456 B, so that each unit begins a cache line of 128 B.
+//
 // Byte i of a block's nibbles has value i (low) and value 16 + i (high), as q4_0 in a file.
-// q6_k: the 6 bits are q − 32 in two's complement. A piece of high bits serves two blocks, a word
-// half a block's nibbles: byte b of word w has, from bit 4·t + 2·h on, the high bits that belong to
-// byte 8·(w mod 2) + 4·t + b of block w / 2's nibbles, the low ones for h = 0.
+//
+// In q6_k the 6 bits are q − 32 in two's complement. A piece of high bits serves two blocks, and a
+// word serves half a block's nibbles: byte b of word w has, from bit 4·t + 2·h on, the high bits
+// that belong to byte 8·(w mod 2) + 4·t + b of the nibbles of block w / 2; h = 0 for the low
+// nibble.
 
 #include "wick/backend/gpu/kernels/device/element.h"
 #include "wick/backend/gpu/kernels/linear/linear_out.h"
@@ -25,7 +28,7 @@ namespace wick::gpu {
 /// Rows of a unit; blocks of a chunk.
 inline constexpr u32 kUnitRows = 16, kChunkBlocks = 8;
 
-/// kQuants: pieces of quants; kScales: pieces after them; kTail: bytes of a row after those.
+/// kQuants: pieces of quants. kScales: pieces behind them. kTail: bytes of each row behind those.
 struct Q4_0 {
   static constexpr u32 kQuants = 8, kScales = 1, kTail = 0;
   static constexpr bool kMinimum = false;
@@ -53,7 +56,7 @@ inline constexpr u32 kUnitBytes = (kPieceBytes * (Q::kQuants + Q::kScales) + kUn
                                    kUnitAlign - 1) /
                                   kUnitAlign* kUnitAlign;
 
-/// Number j of the eight f16 of 16 bytes.
+/// Element j of eight f16.
 WICK_DEVICE float half_at(const Bytes16& s, u32 j) {
   return to_f32(f16{static_cast<u16>(s.w[j / 2] >> j % 2 * 16)});
 }
@@ -72,27 +75,28 @@ struct UnitScales {
       tail = reinterpret_cast<const u16*>(unit + (Q::kQuants + Q::kScales) * kPieceBytes)[row];
     }
   }
-  /// q4_k: what the products of block j are multiplied with, and the sum of its activations, below
-  /// 64.
+  /// q4_k: factor(j) multiplies the dot product of block j, offset(j) the sum of its activations;
+  /// both are below 64.
   WICK_DEVICE u32 factor(u32 j) const { return w[0].w[1 + j / 4] >> j % 4 * 8 & 63; }
   WICK_DEVICE u32 offset(u32 j) const {
     const u32 low = w[0].w[1 + j / 4] >> (j % 4 * 8 + 6) & 3, high = w[0].w[3] >> j * 4 & 15;
     return low | high << 2;
   }
-  /// q4_k: offsets of half h's four blocks as bytes, which takes more registers and less time.
+  /// q4_k: the offsets of half h's four blocks as bytes. It takes more registers and less time than
+  /// offset().
   WICK_DEVICE u32 offsets(u32 h) const {
     const u32 even = w[0].w[3] & 0x0f0f0f0fu, odd = w[0].w[3] >> 4 & 0x0f0f0f0fu;
     return alternate_bytes(even, odd, h) << 2 | (w[0].w[1 + h] >> 6 & 0x03030303u);
   }
-  /// q4_k: makes its second four blocks the first.
+  /// q4_k: moves the second four blocks to the place of the first four.
   WICK_DEVICE void move_up() {
     w[0].w[1] = w[0].w[2];
     w[0].w[3] >>= 16;
   }
-  /// q4_k: the superblock's d and dmin.
+  /// q4_k: d and dmin of the superblock.
   WICK_DEVICE float d() const { return half_at(w[0], 0); }
   WICK_DEVICE float dmin() const { return half_at(w[0], 1); }
-  /// d of block j, as the order of docs/design/numerics/quantised.md takes it; not of q4_k.
+  /// d of block j in the order of docs/design/numerics/quantised.md. Not for q4_k.
   WICK_DEVICE float scale(u32 j) const {
     if constexpr (kSame<Q, Q6_K>) {
       return to_f32(f16{static_cast<u16>(tail)});
@@ -122,15 +126,15 @@ struct UnitRow {
   }
 };
 
-/// Four times the values q − 32 that a word of nibbles and one of high bits have: of the low
-/// nibbles, or the high ones. `odd`: whether the word is an odd one of its block.
+/// Four times the values q − 32 of a word of nibbles and a word of high bits, for the low nibbles
+/// (kHigh = 0) or the high ones. `odd`: the word's index in its block is odd.
 template <u32 kHigh>
 WICK_DEVICE i32 six_bits(u32 nibbles, u32 high_bits, u32 odd) {
   const u32 low = (kHigh != 0 ? nibbles >> 2 : nibbles << 2) & 0x3c3c3c3cu;
   return static_cast<i32>(low | (high_bits << (6 - (odd * 4 + kHigh * 2)) & 0xc0c0c0c0u));
 }
 
-/// Σ u·q of a block's low nibbles, or of the high ones.
+/// Σ u·q of a block's low nibbles (kHigh = 0) or high nibbles.
 template <u32 kHigh>
 WICK_DEVICE i32 half_dot(const Bytes16& nibbles, const Bytes16& x) {
   i32 dot = 0;
@@ -142,7 +146,7 @@ WICK_DEVICE i32 half_dot(const Bytes16& nibbles, const Bytes16& x) {
   return dot;
 }
 
-/// Σ u·q of block j with activations at `low` and `high`, which sum to `sum`.
+/// Σ u·q of block j with the activations `low` and `high`, whose sum is `sum`.
 template <class Q>
 WICK_DEVICE i32 block_dot(const UnitRow<Q>& u, u32 j, const Bytes16& low, const Bytes16& high,
                           i32 sum) {
@@ -163,7 +167,7 @@ WICK_DEVICE i32 block_dot(const UnitRow<Q>& u, u32 j, const Bytes16& low, const 
       dot = dot4(static_cast<i32>(u.w[2 * j + 1].w[i]), static_cast<i32>(high.w[i]), dot);
     }
   } else {
-    if constexpr (kSame<Q, Q4_0>) dot = -8 * sum;  // its nibbles are 8 too large
+    if constexpr (kSame<Q, Q4_0>) dot = -8 * sum;  // nibbles are stored with 8 added
 #pragma unroll
     for (u32 i = 0; i < 4; ++i) {
       const u32 word = u.w[j].w[i];
@@ -174,12 +178,12 @@ WICK_DEVICE i32 block_dot(const UnitRow<Q>& u, u32 j, const Bytes16& low, const 
   return dot;
 }
 
-/// q4_k: p = fma(d_x, fma(−dmin, M, d·I), p), I and M exact.
+/// q4_k: p = fma(d_x, fma(−dmin, M, d·I), p), with exact I and M.
 WICK_DEVICE float add_half(float p, float d, float dmin, float products, float minima, float d_x) {
   return fma(d_x, fma(-dmin, minima, d * products), p);
 }
 
-/// The residual of one result; 0 where there is none.
+/// The residual of a result; 0 if there is no residual.
 WICK_DEVICE float residual_at(const LinearOut& out, u32 column, u32 row) {
   if (out.residual == nullptr) return 0.0f;
   i64 at[2];
@@ -187,7 +191,7 @@ WICK_DEVICE float residual_at(const LinearOut& out, u32 column, u32 row) {
   return out.residual[at[1] + row * out.row[1]];
 }
 
-/// One result, rounded to the dtype, `place` elements from the first.
+/// Stores a result rounded to the output dtype; `place` is its offset.
 WICK_DEVICE void store_value(const LinearOut& out, i64 place, float y) {
   if (out.stored == Stored::f32) {
     static_cast<float*>(out.data)[place] = y;
@@ -198,15 +202,15 @@ WICK_DEVICE void store_value(const LinearOut& out, i64 place, float y) {
   }
 }
 
-/// Stores one result: residual + y where there is one.
+/// Stores a result, with the residual added if there is one.
 WICK_DEVICE void store_result(const LinearOut& out, u32 column, u32 row, float y, float residual) {
   i64 at[2];
   out.columns.locate(column, at);
   store_value(out, at[0] + row * out.row[0], out.residual != nullptr ? residual + y : y);
 }
 
-/// Stores results of rows from `row` on, below `rows`, of a column that lies at `at`; row is a
-/// multiple of four.
+/// Stores the results of rows `row` to `row` + 3, as far as they are below `rows`, of the column at
+/// offsets `at`. `row` is a multiple of four.
 WICK_DEVICE void store_four(const LinearOut& out, const i64 (&at)[2], u32 row, u32 rows,
                             const Vec<float, 4>& four) {
   float y[4];
@@ -239,8 +243,8 @@ WICK_DEVICE void store_four(const LinearOut& out, const i64 (&at)[2], u32 row, u
   }
 }
 
-/// Stores a tile of 128 rows that lies in shared memory, column after column, kTilePitch apart: a
-/// warp of the first `warps` takes a column at a time.
+/// Stores a tile of 128 rows from shared memory, where columns are kTilePitch apart. Each of the
+/// first `warps` warps stores a column at a time.
 inline constexpr u32 kTileRows = 128, kTilePitch = kTileRows + 4;
 WICK_DEVICE void store_tile(const LinearOut& out, const float* tile, u32 first_row, u32 rows,
                             u32 first_column, u32 columns, u32 width, u32 warps) {

@@ -1,7 +1,6 @@
 #pragma once
 
-// Products of tiles by matrix units for bytes: what the kernels for a few columns and for many have
-// in common.
+// Tiles of int8 matrix units: what quantized_int8.gpu and quantized_small_m.gpu share.
 
 #include "wick/backend/gpu/kernels/device/imma.h"
 #include "wick/backend/gpu/kernels/linear/quantized.h"
@@ -13,22 +12,22 @@ namespace wick::gpu {
 WICK_DEVICE u32 wave_lane() { return thread_index() % ByteUnit::kWave; }
 WICK_DEVICE u32 wave() { return thread_index() / ByteUnit::kWave; }
 
-/// Where 16 lanes side by side take a half or less of 16 bytes each of 16 rows or columns, their
-/// halves lie in shared memory the other way round in every second eight, clear of the others'
-/// banks. What to add to a word's number, by exclusive or.
+/// What is XORed to a word's index in 16 bytes of a row. If 16 neighbouring lanes take half or less
+/// of 16 bytes each, of 16 rows or columns, the halves are swapped in shared memory in every second
+/// run of eight rows, to avoid bank conflicts.
 WICK_DEVICE u32 turned(u32 row) {
   constexpr bool kTurned = ByteUnit::kColumns == 16 && ByteUnit::kWords < 4;
   return kTurned ? row / 8 % 2 * 2 : 0;
 }
-/// So, too, of q6_k's high bits, of which lanes take at most a half.
+/// turned() for q6_k's high bits, of which lanes take at most half.
 WICK_DEVICE u32 turned_high(u32 row) { return ByteUnit::kColumns == 16 ? row / 8 % 2 * 2 : 0; }
-/// `turn`: what one of these says.
+/// Stores 16 bytes; `turn` is the result of turned() or turned_high().
 WICK_DEVICE void put_turned(u8* to, u32 turn, const Bytes16& x) {
   *reinterpret_cast<Bytes16*>(to) = {{turn != 0 ? x.w[2] : x.w[0], turn != 0 ? x.w[3] : x.w[1],
                                       turn != 0 ? x.w[0] : x.w[2], turn != 0 ? x.w[1] : x.w[3]}};
 }
 
-/// Neighbouring words at once.
+/// Loads kCount neighbouring words at once.
 template <u32 kCount, bool kStreamed>
 WICK_DEVICE void load_words(u32* to, const u32* from) {
   if constexpr (kCount == 8) {
@@ -52,18 +51,19 @@ WICK_DEVICE void load_words(u32* to, const u32* from) {
   }
 }
 
-/// What a lane brings of the quants of a block of 16 rows, as it lies in a unit.
+/// A lane's quants of a block of 16 rows, packed as in a unit.
 template <class Q>
 struct BlockWords {
   using Unit = ByteUnit;
   static constexpr u32 kSlots = ByteUnit::kSlots, kWords = ByteUnit::kWords;
   static constexpr bool kWhole = kSame<Q, Q8_0>, kSix = kSame<Q, Q6_K>;
-  static constexpr u32 kHighWords = kWords == 4 ? 2 : 1;  // q6_k: a word serves two of nibbles
+  // q6_k: a word of high bits serves two words of nibbles.
+  static constexpr u32 kHighWords = kWords == 4 ? 2 : 1;
   u32 w[kSlots][kWhole ? 2 * kWords : kWords];
   u32 high[kSlots][kSix ? kHighWords : 1];
 
-  /// Of block j of a unit. kStreamed: from memory, of which nobody wants it again; else from shared
-  /// memory, where put_turned has put it.
+  /// Loads block j of a unit. kStreamed: from global memory, where it is read only once; otherwise
+  /// from shared memory, where put_turned has stored it.
   template <bool kStreamed>
   WICK_DEVICE void load(const u8* unit, u32 j) {
     const u32 lane = wave_lane(), word = ByteUnit::word(lane);
@@ -82,7 +82,7 @@ struct BlockWords {
       if constexpr (kSix) load_high<kStreamed>(unit, j, s);
     }
   }
-  /// q6_k's high bits alone.
+  /// q6_k: loads the high bits only.
   template <bool kStreamed>
   WICK_DEVICE void load_high(const u8* unit, u32 j, u32 s) {
     const u32 lane = wave_lane(), word = ByteUnit::word(lane);
@@ -93,7 +93,7 @@ struct BlockWords {
     load_words<kHighWords, kStreamed>(high[s], bits);
   }
 
-  /// As int8; q6_k's are four times too large.
+  /// The quants as int8. Those of q6_k are four times too large.
   WICK_DEVICE ByteUnit::Rows unpack() const {
     ByteUnit::Rows rows;
 #pragma unroll
@@ -118,7 +118,7 @@ struct BlockWords {
   }
 };
 
-/// What belongs to a block of a row beside its quants.
+/// The parameters of a block of a row beside its quants.
 struct RowBlock {
   float scale = 0, minimum = 0, part[2] = {0, 0};
 };
@@ -127,15 +127,16 @@ WICK_DEVICE RowBlock row_block(const UnitScales<Q>& scales, u32 j) {
   RowBlock r;
   r.scale = scales.scale(j);
   if constexpr (Q::kMinimum) r.minimum = scales.minimum(j);
-  if constexpr (kSame<Q, Q6_K>) {  // quarters, because the quants are four times too large: exact
+  if constexpr (kSame<Q, Q6_K>) {  // exact quarters, because the quants are four times too large
     r.part[0] = static_cast<float>(scales.part(j, 0)) * 0.25f;
     r.part[1] = static_cast<float>(scales.part(j, 1)) * 0.25f;
   }
   return r;
 }
 
-/// What a type needs of a block of activations beside d: of q4_1 the bits of d·Σq, of q4_k those of
-/// Σq as a float, of q4_0, whose nibbles are 8 too large, what sums start with.
+/// What a format needs of a block of activations beside d: for q4_1 the bits of d·Σq, for q4_k
+/// those of Σq as a float, for q4_0 the start value of its sums, because nibbles are stored with 8
+/// added.
 template <class Q>
 WICK_DEVICE u32 extra_of(const ActivationScale& s) {
   if constexpr (kSame<Q, Q4_K>) {
@@ -147,20 +148,21 @@ WICK_DEVICE u32 extra_of(const ActivationScale& s) {
   }
 }
 
-/// Blocks of activations of kColumns columns of at most kChunks chunks, in shared memory: their
-/// values, and for each d and what else a type needs of it.
+/// Blocks of activations of kColumns columns and at most kChunks chunks, in shared memory: their
+/// values, and for each block d and extra_of.
 template <class Q, u32 kColumns, u32 kChunks>
 struct StagedColumns {
-  static constexpr u32 kChunkBytes = 256 + 16;  // keeps columns clear of each other's banks
+  static constexpr u32 kChunkBytes = 256 + 16;  // the padding avoids bank conflicts between columns
   static constexpr bool kExtra = !kSame<Q, Q8_0> && !kSame<Q, Q6_K>;
-  /// Words from a block's scales to the next one's: on AMD four columns' of eight blocks are in all
-  /// banks, and neighbouring threads take those.
+  /// Words from a block's scales to those of the next block. On AMD, neighbouring threads take four
+  /// columns of eight blocks, which lie in all banks.
   static constexpr u32 kPitch = kColumns + (WICK_AMD ? 4 : 0);
   static constexpr u32 kBytes =
       kChunks * (kColumns * kChunkBytes + kChunkBlocks * kPitch * 4 * (kExtra ? 2 : 1));
-  u8* values;   // [chunk][column] of kChunkBytes
-  u32* scales;  // [chunk][block][column in the order of places], kPitch apart: bits of d
-  u32* extras;  // so, too: extra_of
+  u8* values;  // [chunk][column] of kChunkBytes
+  // [chunk][block][column in the order of places], kPitch apart: bits of d.
+  u32* scales;
+  u32* extras;  // extra_of, in the layout of `scales`
 
   WICK_DEVICE explicit StagedColumns(u8* shared) {
     values = shared;
@@ -168,8 +170,8 @@ struct StagedColumns {
     extras = scales + kChunks * kChunkBlocks * kPitch;
   }
 
-  /// Chunks [first, first + count) of columns from `column` on, of `columns` with `all` chunks
-  /// each. Past the last column comes the last one again.
+  /// Loads chunks [first, first + count) of columns from `column` on, of `columns` columns with
+  /// `all` chunks each. The last column is repeated past the end.
   WICK_DEVICE void load(const Bytes16* q, const ActivationScale* from, u32 first, u32 count,
                         u32 all, u32 column, u32 columns) const {
     constexpr u32 kInColumn = kChunks * 16;
@@ -194,7 +196,7 @@ struct StagedColumns {
     }
   }
 
-  /// What a lane brings of block j of a chunk, for number `tile` of the units' columns.
+  /// A lane's operands for block j of a chunk; `tile` is the index of a tile of kColumns columns.
   WICK_DEVICE ByteUnit::Columns operands(u32 chunk, u32 j, u32 tile) const {
     const u32 lane = wave_lane();
     const u32 column = tile * ByteUnit::kColumns + ByteUnit::column(lane);
@@ -213,8 +215,8 @@ struct StagedColumns {
   }
 };
 
-/// p = fma(d·d_x, I, fma(m, d_x·Σq, p)) for the results of a lane. Of each of its columns: the bits
-/// of d_x, and what StagedColumns calls extra.
+/// p = fma(d·d_x, I, fma(m, d_x·Σq, p)) for the results of a lane. `scale` has the bits of d_x of
+/// each of its columns, `extra` the value of extra_of.
 template <class Q>
 WICK_DEVICE void add_block(float (&p)[ByteUnit::kResults], const ByteUnit::Rows& rows,
                            const RowBlock (&of_row)[ByteUnit::kResultRows],
@@ -243,11 +245,11 @@ WICK_DEVICE void add_block(float (&p)[ByteUnit::kResults], const ByteUnit::Rows&
     }
     if constexpr (Q::kMinimum) p[i] = fma(r.minimum, bits_f32(extra[i % kEach]), p[i]);
     p[i] = fma(r.scale * bits_f32(scale[i % kEach]), dot, p[i]);
-    forget(p[i]);  // or clang puts it off until registers run out
+    forget(p[i]);  // otherwise clang delays it until registers run out
   }
 }
 
-/// So, of block j of a chunk that lies in shared memory, for number `tile` of the units' columns.
+/// add_block for block j of a chunk in shared memory; `tile` is the index of a tile of columns.
 template <class Q, u32 kColumns, u32 kChunks>
 WICK_DEVICE void add_block(float (&p)[ByteUnit::kResults], const ByteUnit::Rows& rows,
                            const RowBlock (&of_row)[ByteUnit::kResultRows],
@@ -266,8 +268,7 @@ WICK_DEVICE void add_block(float (&p)[ByteUnit::kResults], const ByteUnit::Rows&
 
 // ---- q4_k: half a superblock at a time ----
 
-// The sum of what the blocks' factors multiply, exact below 2^24: in whichever kind of number that
-// is faster.
+// The sum of factors times dot products, exact below 2^24: integer or float, whichever is faster.
 #if WICK_AMD
 using Products = i32;
 WICK_DEVICE u32 factor_of(const UnitScales<Q4_K>& scales, u32 j) { return scales.factor(j); }
@@ -284,7 +285,8 @@ WICK_DEVICE float add_products(float sum, u32 factor, i32 dot) {
 }
 #endif
 
-/// Adds factor · Σ u·q of a block; `factor` of each of the lane's rows, as factor_of says it.
+/// Adds factor · Σ u·q of a block. `factor` has the result of factor_of for each of the lane's
+/// rows.
 WICK_DEVICE void add_block(Products (&products)[ByteUnit::kResults], const ByteUnit::Rows& rows,
                            const u32 (&factor)[ByteUnit::kResultRows],
                            const ByteUnit::Columns& columns) {
@@ -295,15 +297,15 @@ WICK_DEVICE void add_block(Products (&products)[ByteUnit::kResults], const ByteU
 #pragma unroll
   for (u32 i = 0; i < ByteUnit::kResults; ++i) {
     products[i] = add_products(products[i], factor[i / ByteUnit::kResultColumns], sums[i]);
-    forget(products[i]);  // as in the other add_block
+    forget(products[i]);  // otherwise clang delays it until registers run out
   }
 }
 
-/// What belongs to half a superblock of a row beside its quants and their factors.
+/// The parameters of half a superblock of a row beside its quants and factors.
 struct RowHalf {
   float d, dmin, offset[kSharedBlocks];
 };
-/// Of the half that begins with block `first`.
+/// The parameters of the half that begins with block `first`.
 WICK_DEVICE RowHalf row_half(const UnitScales<Q4_K>& scales, u32 first) {
   RowHalf r = {scales.d(), scales.dmin(), {}};
 #pragma unroll
@@ -313,8 +315,8 @@ WICK_DEVICE RowHalf row_half(const UnitScales<Q4_K>& scales, u32 first) {
   return r;
 }
 
-/// The half's part of p for the results of a lane. get(word, scale, j): the bits of d_x of each of
-/// its columns, or those of the sums of their blocks j as floats.
+/// Adds a half to p for the results of a lane. get(word, scale, j) gives for each of the lane's
+/// columns the bits of d_x (scale) or those of the sums of block j as floats.
 template <class Get>
 WICK_DEVICE void add_half(float (&p)[ByteUnit::kResults],
                           const Products (&products)[ByteUnit::kResults],
@@ -342,8 +344,8 @@ WICK_DEVICE void add_half(float (&p)[ByteUnit::kResults],
   }
 }
 
-/// So, of a chunk that lies in shared memory from block `first` on, for number `tile` of the units'
-/// columns.
+/// add_half for the half that begins with block `first` of a chunk in shared memory; `tile` is the
+/// index of a tile of columns.
 template <u32 kColumns, u32 kChunks>
 WICK_DEVICE void add_half(float (&p)[ByteUnit::kResults],
                           const Products (&products)[ByteUnit::kResults],

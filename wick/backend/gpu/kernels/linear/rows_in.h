@@ -1,20 +1,20 @@
 #pragma once
 
-// Rows of activations in any float dtype, read one element at a time.
+// Reads rows of activations of any float dtype, one or four elements at a time.
 
 #include "wick/backend/gpu/kernels/device/element.h"
 #include "wick/backend/gpu/kernels/linear/gemm.h"
 
 namespace wick::gpu {
 
-/// An element as an f32. The formats are those of outputs.
+/// Reads an element as f32. `format` is an OutFormat.
 WICK_DEVICE float load_as(const void* in, u32 format, i64 at) {
   if (format == kStoreF32) return static_cast<const float*>(in)[at];
   if (format == kStoreF16) return to_f32(static_cast<const f16*>(in)[at]);
   return to_f32(static_cast<const bf16*>(in)[at]);
 }
 
-/// Four neighbours at once, which lie on as many bytes as they have.
+/// Reads four neighbouring elements at once. They are aligned to their size.
 WICK_DEVICE void load_four_as(const void* in, u32 format, i64 at, float (&x)[4]) {
   if (format == kStoreF32) {
     const auto four = *reinterpret_cast<const Vec<float, 4>*>(static_cast<const float*>(in) + at);

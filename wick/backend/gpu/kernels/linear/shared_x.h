@@ -1,28 +1,29 @@
 #pragma once
 
-// Few rows of activations as a thread block shares them, and packs of weights that they meet.
+// Few rows of activations in shared memory, and the vectors of weights that they are multiplied
+// with.
 
 #include "wick/backend/gpu/kernels/linear/gemm_store.h"
 #include "wick/backend/gpu/kernels/linear/rows_in.h"
 
 namespace wick::gpu {
 
-/// kX rows of x along a part of k: in f32, or in bf16 for bf16 weights. What a lane multiplies with
-/// one pack of weights lies in planes of 16 bytes a pack, so that neighbouring lanes read
-/// neighbours.
+/// kX rows of x along a slice of k, in f32, or in bf16 for bf16 weights. What a lane multiplies
+/// with one vector of weights is split into planes of 16 bytes a vector, so that neighbouring lanes
+/// read neighbouring addresses.
 template <class W, u32 kX>
 class SharedX {
  public:
   static constexpr bool kNarrow = kSame<W, bf16>;
-  /// Elements of a pack of weights, 16 bytes.
+  /// Elements of a vector of weights, which has 16 bytes.
   static constexpr u32 kPack = 16 / sizeof(W);
   static constexpr u32 kPlanes = kSame<W, f16> ? 2 : 1;
 
-  /// packs: of the part.
+  /// packs: vectors of weights along the slice.
   WICK_DEVICE SharedX(Bytes16* shared, u32 packs) : shared_(shared), packs_(packs) {}
 
-  /// Takes the part from pack `first` on, zeros behind k and for rows that aren't there. All
-  /// threads of the thread block come here.
+  /// Loads the slice that begins with vector `first`; zeros behind k and in rows that don't exist.
+  /// All threads of the thread block must call it.
   WICK_DEVICE void fill(const void* x, u32 format, const Gemm& p, u32 first) const {
     const u32 elems = packs_ * kPack, bytes = format == kStoreF32 ? 4 : 2;
     // Whether four neighbours can be read at once.
@@ -45,7 +46,7 @@ class SharedX {
       }
     }
   }
-  /// Four of the values that meet a pack of weights, from value 4·four on.
+  /// Four values that belong to a vector of weights, from value 4·four on.
   WICK_DEVICE void get(u32 row, u32 pack, u32 four, float (&x)[4]) const {
     const u32 plane = kPlanes == 2 ? four : 0;
     const Bytes16 b = shared_[(row * kPlanes + plane) * packs_ + pack];
@@ -61,7 +62,7 @@ class SharedX {
   }
 
  private:
-  /// Four elements from e on, a multiple of four.
+  /// Stores four elements from e on, a multiple of four.
   WICK_DEVICE void put(u32 row, u32 e, const float (&v)[4]) const {
     const u32 in_pack = e % kPack, pack = e / kPack;
     if constexpr (kNarrow) {
@@ -78,7 +79,7 @@ class SharedX {
   u32 packs_;
 };
 
-/// The value of element i of a pack.
+/// Element i of a vector of weights.
 template <class W>
 WICK_DEVICE float weight_at(const Bytes16& pack, u32 i) {
   if constexpr (kSame<W, float>) {

@@ -1,8 +1,8 @@
 #pragma once
 
-// Products with few rows of a: memory brings b once, straight into the registers that the matrix
-// unit takes it from. A thread block has 32 rows of b; its waves take turns along k, and their sums
-// meet in shared memory.
+// The main loop of skinny gemms, which have few rows of a. b is read from memory once, straight
+// into the registers that are the matrix unit's operands. A thread block has 32 rows of b. Its
+// waves take turns along k, and their sums are added in shared memory.
 
 #include "wick/backend/gpu/kernels/device/mma.h"
 #include "wick/backend/gpu/kernels/linear/gemm_store.h"
@@ -12,32 +12,32 @@
 namespace wick::gpu {
 
 inline constexpr u32 kSkinnyThreads = 256, kSkinnyRows = 32;  // rows of b
-/// k of a turn: four pieces of either 16 rows in a lane, but at most 64.
+/// k of a turn: four pieces of each 16 rows in a lane, but at most 64.
 inline constexpr u32 kTurn = MatrixUnit::kPieces == 1 ? 64 : 2 * MatrixUnit::kDepth;
 
-/// Two times 16 rows of b along a turn, as they came. kPairs: they lie as kPairsOfRows, otherwise
-/// as kPiecesOfK.
+/// Two times 16 rows of b along a turn, as they were loaded. kPairs: the layout is kPairsOfRows,
+/// otherwise kPiecesOfK.
 template <bool kPairs>
 class SkinnyRows {
  public:
   static constexpr u32 kSteps = kTurn / MatrixUnit::kDepth, kPieces = MatrixUnit::kPieces;
   using Part = Fragment<kPieces>;
 
-  /// rows: what there are from b on.
+  /// rows: the number of rows that exist from b on.
   WICK_DEVICE SkinnyRows(const u16* b, u32 rows, i64 row_stride, i64 k_stride)
       : k_stride_(k_stride) {
 #pragma unroll
     for (u32 p = 0; p < kPieces; ++p) {
       const u32 row = MatrixUnit::row(lane_of_wave(), p);
 #pragma unroll
-      for (u32 unit = 0; unit < 2; ++unit) {  // a pair's rows are neighbours, one of each unit
+      for (u32 unit = 0; unit < 2; ++unit) {  // a pair's rows are neighbours, one for each unit
         const u32 at = kPairs ? 2 * row : unit * 16 + row, last = rows - (kPairs ? 2 : 1);
         rows_[p][unit] = b + (at < last ? at : last) * row_stride;
       }
     }
   }
 
-  /// Elements [first, first + kTurn) of k; zeros from k on.
+  /// Loads elements [first, first + kTurn) of k; zeros from k on.
   WICK_DEVICE void load(u32 first, u32 k) {
     if constexpr (kPairs) {
       for_each_piece([&](u32 step, u32 p, u32 at) {
@@ -65,28 +65,28 @@ class SkinnyRows {
     }
   }
 
-  /// A step's rows of either unit.
+  /// A step's rows of both units.
   WICK_DEVICE void take(u32 step, Part (&units)[2]) const {
 #pragma unroll
     for (u32 p = 0; p < kPieces; ++p) {
       const u32* const w = words_[step][p];
 #pragma unroll
       for (u32 i = 0; i < 4; ++i) {
-        // A word of a pair has both units' elements of one k.
+        // A word of a pair has the elements of both units for one k.
         units[0].piece[p].w[i] = kPairs ? (w[2 * i] & 0xffffu) | w[2 * i + 1] << 16 : w[i];
         units[1].piece[p].w[i] = kPairs ? w[2 * i] >> 16 | (w[2 * i + 1] & 0xffff0000u) : w[4 + i];
       }
     }
   }
 
-  /// The row of b, from the thread block's first on, that a unit's column is.
+  /// The row of b, counted from the thread block's first, for a column of a unit.
   WICK_DEVICE u32 row_of(u32 unit, u32 column) const {
     return kPairs ? 2 * column + unit : 16 * unit + column;
   }
   WICK_DEVICE static u32 lane_of_wave() { return thread_index() % MatrixUnit::kWave; }
 
  private:
-  /// visit(step, piece, its first k from the turn's on)
+  /// Calls visit(step, piece, offset of the piece's first k in the turn).
   template <class Visit>
   WICK_DEVICE static void for_each_piece(Visit&& visit) {
 #pragma unroll
@@ -103,9 +103,10 @@ class SkinnyRows {
   u32 words_[kSteps][kPieces][8];
 };
 
-/// kUnits times 16 rows of a. kParts: of each element of a, which lie `part` elements apart in a
-/// row and meet the same b. Rows of a have whole turns, with zeros behind k. Order of reduction: a
-/// wave's turns in their order, each the unit's; then the waves in theirs.
+/// kUnits times 16 rows of a. Each element of a has kParts terms, which lie `part` elements apart
+/// in a row and are multiplied with the same b. Rows of a have whole turns, with zeros behind k.
+/// Order of reduction: the turns of a wave in order, each in the unit's order; then the waves in
+/// order.
 template <class T, u32 kUnits, u32 kParts, bool kPairs>
 class SkinnyLoop {
  public:
@@ -125,7 +126,8 @@ class SkinnyLoop {
     }
   }
 
-  /// b has k, and holds the wave's first turn already; what was written to a earlier may be read.
+  /// `b` must already hold the wave's first turn of its k columns. It reads a, which the kernel in
+  /// front may have written, so pdl_wait() must come before it.
   WICK_DEVICE void run(Rows& b, u32 k) {
     Rows next = b;
     for (u32 first = wave() * kTurn; first < k; first += kWaves * kTurn) {
@@ -149,7 +151,7 @@ class SkinnyLoop {
     }
   }
 
-  /// The waves' sums, added up; all threads come here. visit as of the loops.
+  /// Adds the waves' sums and visits them as other main loops do. All threads must call it.
   template <class Visit>
   WICK_DEVICE void each(const Rows& b, Four<float>* shared, Visit&& visit) const {
     float* const mine = &shared->v[0] + wave() * (kRowsA * kPitch);

@@ -1,7 +1,7 @@
 #pragma once
 
-// The main loop of Hopper's matrix unit, for f16 and bf16: one warp copies boxes of both operands
-// into a ring of stages, eight others multiply what has come.
+// The main loop for Hopper's wgmma, for f16 and bf16. A producer warp copies boxes of both operands
+// into a ring of stages; eight consumer warps multiply them.
 
 #include "wick/backend/gpu/kernels/device/mma.h"
 #include "wick/backend/gpu/kernels/device/wgmma.h"
@@ -11,18 +11,18 @@
 
 namespace wick::gpu {
 
-/// Stages between the copying warp and the multiplying ones. A stage has 64 of k.
+/// Stages between the producer warp and the consumer warps. A stage has 64 of k.
 template <u32 kRowsA, u32 kRowsB>
 struct Ring {
   static constexpr u32 kDepth = 64, kBytesA = kRowsA * 128, kBytesB = kRowsB * 128;
   static constexpr u32 kStageBytes = kBytesA + kBytesB, kStages = (192 << 10) / kStageBytes;
-  /// With room to put the first stage on 1 KiB, as mixed pieces want it.
+  /// Includes room to align the first stage to 1 KiB, which the swizzle requires.
   static constexpr u32 kSharedBytes = 1024 + kStages * (kStageBytes + 2 * sizeof(Barrier));
 
   char* stages;
   Barrier *full, *empty;  // of each stage
 
-  /// All threads of the thread block come here.
+  /// All threads of the thread block must call it.
   WICK_DEVICE explicit Ring(void* shared, u32 readers) {
     char* const start = static_cast<char*>(shared);
     stages = start + (1024 - shared_address(start) % 1024) % 1024;
@@ -39,7 +39,7 @@ struct Ring {
   }
 };
 
-/// A place in the ring, and how often it was gone round: stages are filled in phases 0, 1, 0, …
+/// A stage of the ring, and the phase of its barriers: the stages are filled in phases 0, 1, 0, …
 template <u32 kStages>
 struct RingPlace {
   u32 stage = 0, phase = 0;
@@ -51,15 +51,15 @@ struct RingPlace {
   }
 };
 
-/// What copies need to know of one operand.
+/// What the producer needs to know of an operand.
 struct CopyRows {
   const CopyMap& map;
-  u32 k;        ///< behind so many it starts again
-  u32 batched;  ///< 0: all of the batch have the same matrix, otherwise 1
+  u32 k;        ///< the operand repeats with this period along k
+  u32 batched;  ///< 0: all matrices of the batch are the same one; otherwise 1
 };
 
-/// kColumns: of the tile. kTurnA, kTurnB: an operand's rows, not its k, are neighbours in memory.
-/// Order of reduction: the unit's for 16 of k, then in the order of k.
+/// kColumns: columns of the tile. kTurnA, kTurnB: the operand is MN-major (rows are neighbours in
+/// memory, not k). Order of reduction: the unit's for 16 of k, then the order of k.
 template <class T, u32 kColumns, bool kTurnA, bool kTurnB>
 class WgmmaLoop {
  public:
@@ -69,7 +69,7 @@ class WgmmaLoop {
   using Stages = Ring<kM, kN>;
   using Place = RingPlace<Stages::kStages>;
 
-  /// One thread copies the slabs of a tile.
+  /// One thread of the producer copies the slabs of a tile.
   WICK_DEVICE static void copy(const Stages& ring, Place& place, const CopyRows& a,
                                const CopyRows& b, u32 k, const TilePlace& tile) {
     for (u32 at = 0, at_b = 0; at < k; at += Stages::kDepth, at_b += Stages::kDepth) {
@@ -84,7 +84,7 @@ class WgmmaLoop {
     }
   }
 
-  /// The multiplying warps take the slabs of a tile.
+  /// The consumer warps multiply the slabs of a tile.
   WICK_DEVICE void run(const Stages& ring, Place& place, u32 k) {
     u32 last = 0;
     for (u32 at = 0; at < k; at += Stages::kDepth) {
@@ -99,7 +99,8 @@ class WgmmaLoop {
                                           b + step * kNextK<kTurnB>, at + step);
       }
       commit_multiply();
-      if (at != 0) {  // what was committed before has been done, and its stage read
+      // The multiplication committed before is complete, and its stage has been read.
+      if (at != 0) {
         wait_multiply<1>();
         release(ring.empty[last]);
       }
@@ -126,7 +127,7 @@ class WgmmaLoop {
   }
 
  private:
-  /// Which 64 rows of the tile: of the second or the third four warps.
+  /// Which 64 rows of the tile: 0 for the second warpgroup, 1 for the third.
   WICK_DEVICE static u32 half() { return warp_index() / 4 - 1; }
   WICK_DEVICE static void release(Barrier& empty) {
     if (lane() == 0) arrive(empty);

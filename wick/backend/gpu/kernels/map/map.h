@@ -3,11 +3,13 @@
 // Elementwise functions.
 //
 // Computes: out[i] = f(in[i]), f(in[i]; p, q) or f(a[i], b[i]), in the compute type of the dtype,
-// rounded once at the store; comparisons and tests give bytes of 0 and 1.
-// Index map: see walk.h; a thread takes some packs or elements, a thread block's width apart.
-// Bytes moved: each element read once and written once.
+// rounded once at the store. Comparisons and tests give bytes of 0 and 1.
+// Index map: see layout/elementwise.h. A thread takes several vectors or elements, one block width
+// apart.
+// Bytes moved: each element is read once and written once.
 //
-// `with(body)` calls body(f) with the function: of one row, or by a switch of the row asked for.
+// `with(body)` calls body(f) with the function f. A kernel of one row of ops.def passes that row's
+// f; a kernel of several rows passes a switch.
 
 #include "wick/backend/gpu/kernels/layout/elementwise.h"
 #include "wick/backend/gpu/kernels/map/map_ops.h"
@@ -16,12 +18,12 @@
 
 namespace wick::gpu {
 
-/// Who divided by zero reports here.
+/// Where integer division by zero is reported.
 struct Divisions {
   FaultLine* line;
   u64 note;
 };
-/// The numbers of a row that takes some.
+/// The parameters p and q of a row that takes numbers.
 template <class C>
 struct Numbers {
   C p, q;
@@ -32,7 +34,7 @@ struct Floats {};
 struct Real {};
 struct Any {};   // Real, and bool, which is u8 here
 struct Bits {};  // Integers, and bool
-/// Whether a row of ops.def with these dtypes has T.
+/// Whether a row of ops.def with these dtypes supports T.
 template <class T, class Dtypes>
 inline constexpr bool kHas = kSame<Dtypes, Real> || kSame<Dtypes, Any> ||
                              (math::Real<Compute<T>>
@@ -91,7 +93,7 @@ inline constexpr bool kHas = kSame<Dtypes, Real> || kSame<Dtypes, Any> ||
   };
 #include "wick/op/ops.def"
 
-// with_row calls body(row) with the row's struct, if it has T.
+// with_row calls body(row) with the row's struct, if the row supports T.
 #define WICK_ROW_CASE(Row, name)                                            \
   case Row::name:                                                           \
     if constexpr (kHas<T, typename name##_row::Dtypes>) body(name##_row()); \
@@ -126,7 +128,7 @@ WICK_DEVICE void with_row(BinaryRow row, Body body) {
   }
 }
 
-// ---- Packs ----
+// ---- Vectorized ----
 
 template <class To, class T, class With>
 WICK_DEVICE void map_vectorized(To* WICK_RESTRICT out, const T* WICK_RESTRICT in,
@@ -157,7 +159,7 @@ WICK_DEVICE void map_vectorized(To* WICK_RESTRICT out, const T* WICK_RESTRICT in
   });
 }
 
-/// Bit k of `repeated`: operand k of the inputs is one element along the innermost dim.
+/// Bit k of `repeated` is set if input operand k is one repeated element along the innermost dim.
 template <class To, class T, class With>
 WICK_DEVICE void map_vectorized(To* WICK_RESTRICT out, const T* WICK_RESTRICT a,
                                 const T* WICK_RESTRICT b, const StridedIndex<3>& strided, u32 rest,
@@ -191,7 +193,7 @@ WICK_DEVICE void map_vectorized(To* WICK_RESTRICT out, const T* WICK_RESTRICT a,
   });
 }
 
-// ---- Singles ----
+// ---- Scalar ----
 
 template <class To, class T, class With>
 WICK_DEVICE void map_scalar(To* WICK_RESTRICT out, const T* WICK_RESTRICT in,

@@ -1,5 +1,5 @@
-// The kernels of one dtype: included once for each, with WICK_MAP_DTYPE its name and
-// WICK_MAP_FLOATS 1 if it is a float.
+// The map kernels of one dtype. Files include this header once for each dtype, with WICK_MAP_DTYPE
+// its name and WICK_MAP_FLOATS 1 if it is a float.
 
 #define WICK_MAP_COMBINE_(a, b) a##_##b
 #define WICK_MAP_COMBINE(a, b) WICK_MAP_COMBINE_(a, b)
@@ -85,7 +85,7 @@ WICK_KERNEL(WICK_MAP_NAME(binary_scalar), wick::gpu::kMapThreads)
   });
 }
 
-// One kernel for all rows: they take an instruction or two an element.
+// One kernel serves all rows: each takes an instruction or two for an element.
 
 WICK_KERNEL(WICK_MAP_NAME(test), wick::gpu::kMapThreads)
 (wick::math::u8* out, const WICK_MAP_TYPE* in, const wick::gpu::StridedIndex<2> strided,

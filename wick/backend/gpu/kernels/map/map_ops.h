@@ -1,11 +1,11 @@
 #pragma once
 
-// The rows of ops.def by numbers of their own, for kernels that have all of them.
+// Numbers the rows of ops.def, for kernels that contain all of them.
 
 #include "wick/math/fn.h"
 
-// Rows that have no kernels over packs: rare, and with so much arithmetic that elements one by one
-// cost little. Each kernel would be some ten kilobytes for every dtype and architecture.
+// Rows without vectorized kernels. They are rare, and have so much arithmetic that scalar access
+// costs little. Each such kernel would take some ten kilobytes for every dtype and architecture.
 #define WICK_RARE_sin 0, WICK_RARE_ROW
 #define WICK_RARE_cos 0, WICK_RARE_ROW
 #define WICK_RARE_log1p 0, WICK_RARE_ROW
@@ -16,7 +16,7 @@
 #define WICK_RARE_pow 0, WICK_RARE_ROW
 #define WICK_RARE_atan2 0, WICK_RARE_ROW
 #define WICK_RARE_rem 0, WICK_RARE_ROW
-/// WICK_RARE_ROW for those, `otherwise` for the others.
+/// WICK_RARE_ROW for the rows above, `otherwise` for all other rows.
 #define WICK_IF_RARE(name, otherwise) WICK_SECOND_OF(WICK_RARE_##name, otherwise, 0)
 #define WICK_SECOND_OF(...) WICK_SECOND(__VA_ARGS__)
 #define WICK_SECOND(a, b, ...) b
@@ -39,8 +39,8 @@ enum class BinaryRow : math::u32 {
 #define WICK_BINARY(name, ...) name,
 #include "wick/op/ops.def"
 };
-/// What a comparison says, as a bit for each way in which two numbers may stand: their relation
-/// (below, equal, above, none of these), 4 more if the first isn't zero, 8 if the second isn't.
+/// A comparison as a truth table. The index of a bit is the relation of the two numbers (0 below, 1
+/// equal, 2 above, 3 unordered), plus 4 if the first isn't zero, plus 8 if the second isn't zero.
 struct Truth {
   math::u32 bits = 0;
 

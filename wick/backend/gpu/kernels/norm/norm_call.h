@@ -1,12 +1,12 @@
 #pragma once
 
-// What kernels of norms, and of norms in front of products, are told by the host.
+// Arguments of norm kernels, and of kernels that norm the activations of a linear layer first.
 
 #include "wick/math/fn.h"
 
 namespace wick::gpu {
 
-/// Elements `step` apart. wide: side by side, and fours of them aligned to their size.
+/// Elements `step` apart. wide: they are contiguous, and aligned to four.
 struct Spread {
   math::i64 step;
   math::u32 wide;

@@ -1,8 +1,8 @@
 #pragma once
 
-// rms_norm of a row by the threads of a thread block, which hold it: few steps and little code, for
-// rows that a step of decoding waits for. The order of docs/design/numerics/reduce.md: squares meet
-// in shared memory, where 128 threads add up a chunk.
+// rms_norm of one row by a thread block that holds it in registers. It has few steps and little
+// code, for rows on the critical path of a decoding step. It keeps the order of
+// docs/design/numerics/reduce.md: squares go to shared memory, where 128 threads add up a chunk.
 
 #include "wick/backend/gpu/kernels/device/element.h"
 #include "wick/backend/gpu/kernels/layout/strided_index.h"
@@ -25,10 +25,10 @@ WICK_DEVICE void load_four(float (&y)[kFour], const T* x, u32 c, const Spread& s
   }
 }
 
-/// Chunks of a row at most.
+/// The most chunks of a row.
 inline constexpr u32 kRowChunks = 4;
 
-/// One of a chunk's accumulators: the sum of every 128th of n squares.
+/// One accumulator of a chunk: the sum of every 128th of n squares.
 WICK_DEVICE float accumulate(const float* squares, u32 n) {
   float sum = 0;
   if (n == kChunk) {
@@ -40,10 +40,10 @@ WICK_DEVICE float accumulate(const float* squares, u32 n) {
   return sum;
 }
 
-/// The sum of a row's squares, which lie in `squares`, in all threads. What four neighbouring
-/// accumulators sum to takes the place of the first one's first square.
+/// Sum of the squares in `squares`, in all threads. The sum of four neighbouring accumulators
+/// overwrites the square of the first one.
 WICK_DEVICE float sum_of_squares(float* squares, u32 k) {
-  constexpr u32 kWarps = kAccumulators / kWarp;  // of a chunk
+  constexpr u32 kWarps = kAccumulators / kWarp;  // warps of a chunk
   const u32 chunks = (k + kChunk - 1) / kChunk;
   sync();
   for (u32 part = warp_index(); part < chunks * kWarps; part += block_threads() / kWarp) {
@@ -64,10 +64,10 @@ WICK_DEVICE float sum_of_squares(float* squares, u32 k) {
   return (t[0] + t[1]) + (t[2] + t[3]);
 }
 
-/// kSteps: fours that a thread holds. kHeld: weights are loaded beside the row, else when they are
-/// used. shared: four bytes for each of the k elements, rounded up to 128 of them. put(c, y) gets
-/// four elements from the row's c-th on, for all c below `padded`, with zeros from k on; whole
-/// warps come there.
+/// kSteps: vectors of four that a thread holds. kHeld: weights are loaded together with the row,
+/// otherwise when they are used. shared: four bytes for each of the k elements, rounded up to 128
+/// elements. put(c, y) receives the four elements from element c of the row on, for all c below
+/// `padded`; elements from k on are zeros. Whole warps call it.
 template <u32 kSteps, bool kHeld, class Put>
 WICK_DEVICE void rms_norm_row(const float* row, const float* weight, u32 k, u32 padded,
                               const Spread& spread, const Spread& weight_spread, float eps,
@@ -75,9 +75,10 @@ WICK_DEVICE void rms_norm_row(const float* row, const float* weight, u32 k, u32 
   float* squares = reinterpret_cast<float*>(shared);
   const u32 first = thread_index() * kFour, stride = block_threads() * kFour;
   float x[kSteps][kFour] = {}, w[kHeld ? kSteps : 1][kFour] = {};
-  // Division by a power of two is multiplication by its exact inverse.
+  // A division by a power of two equals multiplication by its exact inverse.
   const float inverse = 1.0f / static_cast<float>(k);
-  if (kHeld && weight_spread.wide != 0 && thread_index() % 8 == 0) {  // a line for eight threads
+  // Eight threads share a cache line.
+  if (kHeld && weight_spread.wide != 0 && thread_index() % 8 == 0) {
 #pragma unroll
     for (u32 s = 0; s < kSteps; ++s) {
       if (first + s * stride < k) prefetch(weight + first + s * stride);
@@ -110,7 +111,7 @@ WICK_DEVICE void rms_norm_row(const float* row, const float* weight, u32 k, u32 
 #pragma unroll
   for (u32 s = 0; s < kSteps; ++s) {
     const u32 c = first + s * stride;
-    if (c - lane() * kFour >= padded) continue;  // the warp's first
+    if (c - lane() * kFour >= padded) continue;  // c of the warp's first lane
     float(&late)[kFour] = w[kHeld ? s : 0];
     if (!kHeld && c < k) load_four(late, weight, c, weight_spread);
     float y[kFour];

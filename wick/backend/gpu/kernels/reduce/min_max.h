@@ -1,15 +1,14 @@
 #pragma once
 
-// The largest or smallest of numbers, by keys: unsigned integers in whose order the best comes
-// last. Numbers of one width share the code, whatever their type: the rule says what a type makes
-// of its bits.
+// Min/max by keys: unsigned integers, of which the largest wins. All types of one width share the
+// code; a KeyRule says how the bits of a type become a key.
 
 #include "wick/backend/gpu/kernels/device/device.h"
 #include "wick/backend/gpu/kernels/reduce/reduction.h"
 
 namespace wick::gpu {
 
-/// Keys of numbers of up to 32 bits are of 32: their bits are the upper ones.
+/// Keys of numbers of up to 32 bits have 32 bits: the number's bits are the upper bits of the key.
 template <class Bits>
 struct KeyOf {
   using Type = u32;
@@ -21,7 +20,8 @@ struct KeyOf<u64> {
 template <class Bits>
 using Key = typename KeyOf<Bits>::Type;
 
-/// A number's bits, the upper ones of a key's width, as a key. NaN: any from rule.nan on.
+/// Converts a number's bits, left-aligned in the width of a key, to a key. Every key from rule.nan
+/// on is a NaN.
 template <class K>
 WICK_DEVICE K key_of(K bits, const KeyRule<K>& rule) {
   constexpr u32 kSign = 8 * sizeof(K) - 1;
@@ -29,7 +29,7 @@ WICK_DEVICE K key_of(K bits, const KeyRule<K>& rule) {
   return (bits ^ (sign & rule.fold)) * rule.mul + rule.add;
 }
 
-/// The bits of a number that has this key.
+/// Converts a key to the number's bits.
 template <class K>
 WICK_DEVICE K bits_of(K key, const KeyRule<K>& rule) {
   constexpr u32 kSign = 8 * sizeof(K) - 1;
@@ -43,7 +43,7 @@ WICK_DEVICE Key<Bits> upper_bits(Bits x) {
   return static_cast<Key<Bits>>(x) << 8 * (sizeof(Key<Bits>) - sizeof(Bits));
 }
 
-/// Element i of some that were loaded as words.
+/// Element i of a vector of words, left-aligned in a key.
 template <class Bits>
 WICK_DEVICE Key<Bits> upper_bits(const u32* words, u32 i) {
   if constexpr (sizeof(Bits) == 1) {
@@ -57,13 +57,13 @@ WICK_DEVICE Key<Bits> upper_bits(const u32* words, u32 i) {
   }
 }
 
-/// Whether numbers of 16 bits are compared by twos where the rule says that they can be.
+/// Whether numbers of 16 bits are compared in pairs, where KeyRule::two allows it.
 template <class Bits>
 inline constexpr bool kByTwos = !WICK_AMD && sizeof(Bits) == 2;
 
 #if !WICK_AMD
-/// Of words of two numbers the best of the lower ones and of the upper ones, by a type's own
-/// comparison: keys would be most of the work.
+/// Min/max of the lower halves and of the upper halves of words, by the type's own comparison.
+/// Conversion to keys would be most of the work.
 template <class T, u32 N>
 WICK_DEVICE u32 min_max_two(const u32 (&words)[N], u32 flip) {
   u32 min_max = words[0] ^ flip;
@@ -78,7 +78,7 @@ WICK_DEVICE u32 min_max_two(const u32 (&words)[N], const KeyRule<u32>& rule) {
 }
 #endif
 
-/// The best so far, and where it is. NaN are all the same.
+/// The best element so far and its index. All NaN are equal.
 template <class K>
 struct MinMax {
   K key;
@@ -89,7 +89,7 @@ struct MinMax {
     key = better ? other_key : key;
     at = better ? other_at : at;
   }
-  /// An element that comes after all so far.
+  /// Takes an element whose index is above all indices so far.
   WICK_DEVICE void meet_next(K next_key, u32 next_at, K nan) {
     next_key = next_key < nan ? next_key : nan;
     const bool better = next_key > key;
@@ -100,7 +100,7 @@ struct MinMax {
   WICK_DEVICE void meet_lane() {
     meet(shuffle_xor<kMask>(key), shuffle_xor<kMask>(at));
   }
-  /// The best key alone of up to eight neighbouring threads.
+  /// The best key, without its index, of up to eight neighbouring threads.
   WICK_DEVICE void meet_keys(u32 width) {
     const auto meet_key = [&](K other) { key = other > key ? other : key; };
     if (width > 1) meet_key(shuffle_xor<1>(key));
@@ -108,7 +108,8 @@ struct MinMax {
     if (width > 4) meet_key(shuffle_xor<4>(key));
   }
   /// The best of `width` neighbouring threads, a power of two, in all of them. All threads of the
-  /// thread block have to come here; shared memory has room for each.
+  /// thread block must call it. `keys` and `places` are shared memory with one entry for each
+  /// thread.
   WICK_DEVICE void meet_all(u32 width, K* keys, u32* places) {
     if (width > 1) meet_lane<1>();
     if (width > 2) meet_lane<2>();
@@ -125,10 +126,10 @@ struct MinMax {
   }
 };
 
-/// Where a thread without elements points.
+/// The index in a thread that has no elements.
 inline constexpr u32 kNowhere = ~0u;
 
-/// Stores the best, or its index.
+/// Stores the winning number or its index.
 template <class K>
 WICK_DEVICE void store_min_max(const MinMaxTarget& target, i64 to, const MinMax<K>& min_max,
                                const KeyRule<K>& rule) {

@@ -1,25 +1,26 @@
 #pragma once
 
-// What kernels of reductions are told, by the host, about the elements they reduce.
+// Arguments of reduction kernels, and the constants that they share with the host.
 
 #include "wick/backend/gpu/kernels/layout/strided_index.h"
 
 namespace wick::gpu {
 
-/// Elements of a chunk of the order (docs/design/numerics/reduce.md), and its accumulators.
+/// Elements of a chunk and its accumulators in the reduction order
+/// (docs/design/numerics/reduce.md).
 inline constexpr u32 kChunk = 4096, kAccumulators = 128;
-/// Neighbouring accumulators of a thread of sums.
+/// Neighbouring accumulators of a thread in sums.
 inline constexpr u32 kSumEach = 4;
-/// Threads of a thread block at most: of rows and of combine.gpu; of sums of columns.
+/// The most threads of a thread block: in kernels of rows and in combine.gpu; in sums of columns.
 inline constexpr u32 kRowThreads = 256, kColumnThreads = 512;
-/// Short rows of a thread: of sums; of the best.
+/// Short rows of a thread: in sums; in min/max.
 inline constexpr u32 kShortSums = 2, kShortMinMaxes = 4;
-/// Rows of columns that a thread of the best takes at once, where there are so few.
+/// The most rows of columns for which a thread of min/max takes whole columns.
 inline constexpr u32 kFewMinMaxes = 4;
 /// Partial results that a thread of combine.gpu takes.
 inline constexpr u32 kCombined = 16;
 
-/// Where an index lies in every operand: Nest::locate in little code, for once a thread.
+/// StridedIndex::locate in little code, for kernels that call it once a thread.
 template <u32 N>
 WICK_FN void locate_once(const StridedIndex<N>& strided, u32 index, i64 (&at)[N]) {
   for (u32 k = 0; k < N; ++k) at[k] = 0;
@@ -34,17 +35,18 @@ WICK_FN void locate_once(const StridedIndex<N>& strided, u32 index, i64 (&at)[N]
   }
 }
 
-/// The elements that become one result, in their order: dims outermost first, strides in elements.
-/// Any number of elements below 2^53.
+/// The elements that are reduced to one result, in their order. Dims are outermost first, strides
+/// in elements; there are fewer than 2^53 elements.
 struct Line {
   static constexpr u32 kMaxRank = 8;
   u32 rank = 0;
-  Divider divider[kMaxRank];  // of a size above 2^31: of 2^31, which no index below it reaches
+  // The divider of a size above 2^31 is 2^31, which no index below it reaches.
+  Divider divider[kMaxRank];
   i64 size[kMaxRank] = {};
   double inverse[kMaxRank] = {};
   i64 stride[kMaxRank] = {};
 
-  /// Where element `index` lies.
+  /// Offset of element `index`.
   WICK_FN i64 locate(u64 index) const {
     i64 at = 0;
     u32 d = rank;
@@ -68,19 +70,20 @@ struct Line {
   }
 };
 
-/// Results that are reduced a block of elements at a time: result o, block b gives partial result
-/// o · blocks + b.
+/// Results, each reduced in blocks of elements. Block b of result o gives partial result o · blocks
+/// + b.
 struct Rows {
-  StridedIndex<2> kept;  // where a result's elements start, and where the result goes
-  u64 n = 0;             // elements of a result
-  u64 block = 0;         // elements of each block but the last
-  u32 blocks = 1;        // of a result
-  u32 width_log = 0;     // threads for a chunk; where there are no chunks, for a block
-  u32 chunks_log = 0;    // chunks of a block
-  u32 packs = 0;         // neighbouring fours may be loaded at once
+  // Offsets of a result's first element, and of the result.
+  StridedIndex<2> kept;
+  u64 n = 0;           // elements of a result
+  u64 block = 0;       // elements of each block but the last
+  u32 blocks = 1;      // blocks of a result
+  u32 width_log = 0;   // log2 of the threads of a chunk, or of a block without chunks
+  u32 chunks_log = 0;  // log2 of the chunks of a block
+  u32 packs = 0;       // not 0: four neighbouring elements may be loaded at once
 
   WICK_FN u64 total() const { return u64{kept.elems} * blocks; }
-  /// Which result and block a number below `total` means. Gives the result.
+  /// Splits a number below total() into a result, which is returned, and a block.
   WICK_FN u32 split(u64 index, u32& which) const {
     which = 0;
     if (blocks == 1) return static_cast<u32>(index);
@@ -88,95 +91,96 @@ struct Rows {
     which = static_cast<u32>(index) - result * blocks;
     return result;
   }
-  /// Elements from `start` on, `most` at most.
+  /// Number of elements from `start` on, at most `most`.
   WICK_FN u32 count(u64 start, u64 most) const {
     const u64 left = n > start ? n - start : 0;
     return static_cast<u32>(left < most ? left : most);
   }
 };
 
-/// Lanes of the order that a thread has of a row of at most 128 elements; and the threads that such
-/// a row of 2^width_log lanes takes.
+/// Lanes of the reduction order that a thread has of a row of at most 128 elements.
 inline constexpr u32 kShortLanes = 4;
+/// log2 of the threads of such a row, which has 2^width_log lanes.
 WICK_FN constexpr u32 short_width_log(u32 width_log) { return width_log > 2 ? width_log - 2 : 0; }
 
-/// Rows that become rows: norms and softmax.
+/// Rows that are mapped to rows: norms and softmax.
 struct NormRows {
-  StridedIndex<2> kept;  // where rows start in the input, and in the output
+  StridedIndex<2> kept;  // offsets of rows in the input and in the output
   i64 in_step = 1, out_step = 1;
-  u64 n = 0;           // elements of a row
-  u32 width_log = 0;   // threads for a chunk
-  u32 chunks_log = 0;  // chunks side by side; a row of more is taken so many at a time
-  // Whether fours of elements may be loaded, and stored, at once.
+  u64 n = 0;          // elements of a row
+  u32 width_log = 0;  // log2 of the threads of a chunk
+  // log2 of the chunks that are taken at once. A row of more chunks is taken in several rounds.
+  u32 chunks_log = 0;
+  // Whether four neighbouring elements may be loaded, and stored, at once.
   u32 in_packs = 0, out_packs = 0;
 
-  /// Elements of the chunk that begins with element `start`.
+  /// Number of elements in the chunk that begins with element `start`.
   WICK_FN u32 count(u64 start) const {
     const u64 left = n > start ? n - start : 0;
     return static_cast<u32>(left < 4096 ? left : 4096);
   }
 };
 
-/// Results whose elements lie across: neighbouring threads take neighbouring results.
+/// Results whose reduced dim isn't the innermost one. Neighbouring threads take neighbouring
+/// results.
 struct Columns {
-  StridedIndex<2>
-      outer;        // kept dims but the innermost: where columns start, where their results go
-  u32 columns = 1;  // of each of them
-  i64 in_step = 1, out_step = 1;  // from a column to the next
+  // Kept dims except the innermost: offsets of columns and of their results.
+  StridedIndex<2> outer;
+  u32 columns = 1;                // columns of each index of `outer`
+  i64 in_step = 1, out_step = 1;  // from one column to the next
   u64 n = 0;                      // elements of a column
-  u32 blocks = 1;                 // of a column
-  u64 block = 0;                  // elements of each but the last
-  u32 strips = 1;                 // thread blocks side by side
-  u32 lanes_log = 0;              // threads that share a column
-  u32 across_log = 0;             // threads side by side
+  u32 blocks = 1;                 // blocks of a column
+  u64 block = 0;                  // elements of each block but the last
+  u32 strips = 1;                 // thread blocks along a row of columns
+  u32 lanes_log = 0;              // log2 of the threads that share a column
+  u32 across_log = 0;             // log2 of the threads along the columns
 };
 
-/// Partial results, [outer][blocks][columns], on their way to one of each result.
+/// Partial results [outer][blocks][columns] that are combined to one for each result.
 struct Partials {
   StridedIndex<2> kept;  // the results, row-major: outer dims, then columns
   u32 columns = 1;
   u32 blocks = 1;
-  u32 blocks_out = 1;  // 1: results
-  u32 width_log = 0;   // threads for each
+  u32 blocks_out = 1;  // 1: the results are final
+  u32 width_log = 0;   // log2 of the threads of each result
 };
 
-/// Types whose numbers hardware may compare by twos.
+/// Types whose numbers are compared in pairs, where hardware can.
 enum class TwoOf : u32 { none, f16, bf16 };
 
-/// How the bits of a number become a key by which numbers are compared, as unsigned integers: the
-/// largest key is the best. NaN have keys from `nan` on.
+/// How the bits of a number become a key, an unsigned integer, of which the largest wins. NaN have
+/// keys from `nan` on.
 template <class K>
 struct KeyRule {
-  K fold = 0;  // of floats: the magnitude's bits
+  K fold = 0;  // of floats: the bits of the magnitude
   K mul = 1, add = 0;
   K nan = ~K(0);
   TwoOf two = TwoOf::none;
-  u32 flip = 0;  // of two numbers the bits that make the best the largest
+  u32 flip = 0;  // XORed to a pair of numbers, so that the best is the largest
 };
 
-/// Where the best goes: the number, of `bytes`, or its index in u32.
+/// Where a result goes: the number, of `bytes` bytes, or its index as u32 if `index` isn't 0.
 struct MinMaxTarget {
   void* out;
   u32 index, bytes;
 };
-/// Partial results of the best: keys, and where they were.
+/// Partial results of min/max: keys, and the indices of their elements.
 template <class K>
 struct MinMaxPartials {
   K* keys;
   u32* at;
 };
 
-/// Neighbouring elements of a thread that holds some packs of a row, by how many packs and by the
-/// bytes of an element.
+/// Elements of a vector of a thread that holds `steps` vectors of a row, for elements of `bytes`.
 WICK_FN constexpr u32 held_each(u32 steps, u32 bytes) {
   return steps == 32 ? (bytes < 4 ? 4 / bytes : 1) : steps == 16 && bytes == 4 ? 2 : 4;
 }
-/// The same where rows begin anywhere.
+/// Elements of a vector if rows may begin at any address.
 WICK_FN constexpr u32 held_each_anywhere(u32 steps, u32 bytes) {
   return steps == 32 ? held_each(steps, bytes) : 2;
 }
-/// Threads of a thread block that holds rows of softmax; chunks of each of the thread blocks that
-/// share one, and how many may.
+/// Softmax with rows held in registers: threads of a thread block; chunks of each block of a
+/// cluster; blocks of a cluster at most.
 inline constexpr u32 kHeldThreads = 512, kClusterChunks = 4, kMostClusterBlocks = 8;
 
 }  // namespace wick::gpu

@@ -1,10 +1,11 @@
 #pragma once
 
-// The order of row sums (docs/design/numerics/reduce.md) on a GPU.
+// The reduction order of row sums (docs/design/numerics/reduce.md) on a GPU.
 //
 // A thread holds kEach neighbouring accumulators, so 128 / kEach threads share a chunk of 4096
-// elements and read 128 neighbouring ones at a time. Rows of few elements take fewer threads, since
-// accumulators without elements add nothing; rows of several chunks take as many times the threads.
+// elements and read 128 neighbouring elements at a time. Short rows take fewer threads, since
+// accumulators without elements add nothing. A row of several chunks takes that many threads for
+// each chunk.
 
 #include "wick/backend/gpu/kernels/device/device.h"
 #include "wick/backend/gpu/kernels/device/element.h"
@@ -15,15 +16,15 @@ namespace wick::gpu {
 
 inline constexpr u32 kMostChunks = 8;
 
-/// Which row and which elements of it a thread has. A row takes 2^width_log threads for each of
-/// 2^chunks_log chunks; only rows of at most kEach << width_log elements take less than 128 /
-/// kEach.
+/// A thread's row, and its elements in that row. A row takes 2^width_log threads for each of
+/// 2^chunks_log chunks. Only rows of at most kEach << width_log elements take fewer than 128 /
+/// kEach threads.
 template <u32 kEach>
 struct RowPlace {
   u64 row;
   u32 width, chunks;
-  u32 chunk;  // the thread's
-  u32 first;  // the first of the thread's neighbouring elements in a chunk
+  u32 chunk;  // the thread's chunk
+  u32 first;  // the thread's first element in the chunk
 
   WICK_DEVICE RowPlace(u32 width_log, u32 chunks_log)
       : width(1u << width_log), chunks(1u << chunks_log) {
@@ -33,15 +34,15 @@ struct RowPlace {
     first = (thread_index() & (width - 1)) * kEach;
   }
 
-  /// Elements of the thread's chunk, of a row of n.
+  /// Number of elements in the thread's chunk of a row of n.
   WICK_DEVICE u32 count(u32 n) const {
     const u32 start = chunk * kChunk;
     return n <= start ? 0 : n - start < kChunk ? n - start : kChunk;
   }
 };
 
-/// The sum of a row's accumulators, or what another reducer makes of them, in all of its threads.
-/// Every thread of the thread block has to come here. `shared` has room for each thread.
+/// Combines a row's accumulators with the reducer R; all threads of the row get the result. All
+/// threads of the thread block must call it. `shared` has room for one value of each thread.
 template <class R = math::Sum, u32 kEach, class A>
 WICK_DEVICE A row_sum(const A (&acc)[kEach], const RowPlace<kEach>& place, A* shared) {
   const auto combine = [](A a, A b) WICK_INLINE { return R::combine(a, b); };
@@ -55,7 +56,8 @@ WICK_DEVICE A row_sum(const A (&acc)[kEach], const RowPlace<kEach>& place, A* sh
     s = combine(acc[0], shuffle_xor<1>(acc[0]));
     s = combine(s, shuffle_xor<2>(s));
   }
-  // Four accumulators are one lane of the order; from here on its distances 16, 8, 4, 2, 1.
+  // Four accumulators are one lane of the order. The steps below combine lanes at the order's
+  // distances 16, 8, 4, 2, 1.
   constexpr u32 kLane = 4 / kEach;
   if (kEach < 4 && place.width > kWarp) {
     shared[thread_index()] = s;
@@ -76,7 +78,7 @@ WICK_DEVICE A row_sum(const A (&acc)[kEach], const RowPlace<kEach>& place, A* sh
   if (place.width > kLane) s = combine(s, shuffle_xor<kLane>(s));
   if (place.chunks == 1) return s;
 
-  // The same of the chunks' results, of which there are at most 8.
+  // The results of at most 8 chunks are combined in the same way.
   sync();
   if (place.first == 0) shared[thread_index() / place.width] = s;
   sync();
@@ -89,8 +91,8 @@ WICK_DEVICE A row_sum(const A (&acc)[kEach], const RowPlace<kEach>& place, A* sh
                  combine(combine(t[4], t[5]), combine(t[6], t[7])));
 }
 
-/// Four lanes of a row of at most 128 elements, of each thread: lane k · width past the thread's
-/// first. Their sums, and all threads', as row_sum has it.
+/// Combines a row of at most 128 elements with row_sum's order. acc[k] is the lane k · width behind
+/// the thread's first lane.
 template <class R = math::Sum, class A>
 WICK_DEVICE A short_row_sum(const A (&acc)[kShortLanes][4], u32 width) {
   const auto combine = [](A a, A b) WICK_INLINE { return R::combine(a, b); };
@@ -106,17 +108,17 @@ WICK_DEVICE A short_row_sum(const A (&acc)[kShortLanes][4], u32 width) {
   return s;
 }
 
-/// Neighbouring elements of a thread of HeldRows.
+/// Elements of a vector in HeldRows.
 template <u32 kSteps, class T>
 inline constexpr u32 kHeldEach = held_each(kSteps, sizeof(T));
-/// Rows that a thread holds: several of few elements.
+/// Rows that a thread holds: several if they are short.
 template <u32 kSteps>
 inline constexpr u32 kHeldRowsOf = kSteps == 1 ? 2 : 1;
 
-/// Several rows of each thread, which holds some packs of each of them. Pack s starts s · 128
-/// elements after the thread's first; but in rows of at most 128 elements, where kSteps is 1, a
-/// thread has four lanes of the order, those that its first two distances bring together. Dense
-/// rows, packs aligned to their size.
+/// Rows held in registers: a thread holds kPacks vectors of each of kRows rows. Vector s begins s ·
+/// 128 elements behind the thread's first element. In rows of at most 128 elements (kSteps = 1) a
+/// thread has the four lanes of the order which the first two distances combine. Rows are dense,
+/// and vectors are aligned.
 template <u32 kSteps, u32 kEach, u32 kRows>
 struct HeldRows {
   static constexpr bool kShort = kSteps == 1;
@@ -125,13 +127,13 @@ struct HeldRows {
   const NormRows& rows;
   RowPlace<kEach> place;
   u32 row_threads, step;
-  u32 distance;   // elements from a pack to the next
+  u32 distance;   // elements from one vector to the next
   u32 start;      // the thread's first element
-  u32 left;       // those from there on, in its chunk
-  u64 first_row;  // rows are `step` apart
+  u32 left;       // elements from `start` on in the thread's chunk
+  u64 first_row;  // the thread's rows are `step` apart
 
   WICK_DEVICE explicit HeldRows(const NormRows& all) : HeldRows(all, all.n) {}
-  /// n: elements that the thread block has of a row.
+  /// `n` is the number of a row's elements that the thread block has.
   WICK_DEVICE HeldRows(const NormRows& all, u64 n)
       : rows(all),
         place(all.width_log, all.chunks_log),
@@ -144,15 +146,15 @@ struct HeldRows {
     first_row = place.row + u64{block_index()} * (kRows - 1) * step;
   }
 
-  /// Goes to the rows that are as many further as the grid takes at once; whether the thread block
-  /// has any there.
+  /// Advances by the rows that the grid takes at once. Returns whether the thread block has a row
+  /// there.
   WICK_DEVICE bool advance() {
     first_row += u64{grid_blocks()} * kRows * step;
     return first_row - (thread_index() >> (rows.width_log + rows.chunks_log)) < rows.kept.elems;
   }
 
-  /// Where the thread's elements of its row j start in the input (0) and in the output (1); and how
-  /// many are left there.
+  /// Offsets of the thread's first element of its row j in the input (at[0]) and in the output
+  /// (at[1]). Returns the number of elements from there on.
   WICK_DEVICE u32 locate(u32 j, i64 (&at)[2]) const {
     const u64 row = first_row + j * step;
     at[0] = at[1] = 0;
@@ -163,7 +165,7 @@ struct HeldRows {
     return left;
   }
 
-  /// Whether the thread has pack s of rows; and its element i.
+  /// Whether the thread has vector s of a row, and whether it has element i of that vector.
   WICK_DEVICE bool has(u32 s) const { return s * distance < left; }
   WICK_DEVICE static bool has(u32, u32) { return true; }
   template <class T>
@@ -177,7 +179,7 @@ struct HeldRows {
     const auto pack = Vec<T, kEach>::of(v);
     if (s * distance < left_of_row) store_vec(y + s * distance, pack);
   }
-  /// Row j's packs, s as get(s, v) says.
+  /// Stores row j; get(s, v) fills in vector s.
   template <class T, class Get>
   WICK_DEVICE void store_row(T* out, u32 j, const Get& get) const {
     i64 at[2];
@@ -189,7 +191,7 @@ struct HeldRows {
       store(out + at[1], s, n, v);
     }
   }
-  /// As row_sum.
+  /// Combines the sums of the row's threads, as row_sum does.
   template <class Sums, class A>
   WICK_DEVICE A sum(const Sums& sums, A* shared) const {
     if constexpr (kShort) {
@@ -211,7 +213,7 @@ struct HeldRows {
   }
 };
 
-/// The accumulators of rows that are held. The sum of them: Held::sum.
+/// The accumulators of held rows. Held::sum combines them.
 template <class Held, u32 kEach, class A>
 struct HeldSum {
   A acc[Held::kShort ? kShortLanes : 1][kEach] = {};
@@ -222,10 +224,10 @@ struct HeldSum {
   }
 };
 
-/// Calls f(c, x, left) for four elements x at a time, those from c = first on and those at
-/// multiples of 128 further, below n: `left` are there from c on. They lie a step apart; packs:
-/// side by side, four of them aligned to their size, and n a multiple of four. Some are loaded at
-/// once.
+/// Calls f(c, x, left) for four elements x at a time: those from c = first on, and those at
+/// multiples of 128 from there, below n. `left` elements exist from c on. Elements are `step`
+/// apart; with `packs` they are contiguous, aligned to four, and n is a multiple of four. kAtOnce
+/// loads are in flight.
 template <class T, class F>
 WICK_DEVICE void for_fours(const T* x, i64 step, bool packs, u32 first, u32 n, const F& f) {
   constexpr u32 kAtOnce = 2, kFour = 4;
@@ -261,7 +263,7 @@ WICK_DEVICE void for_fours(const T* x, i64 step, bool packs, u32 first, u32 n, c
   }
 }
 
-/// Puts four elements, of which `left` are there, a step apart; packs: as above.
+/// Stores four elements, of which `left` exist, `step` apart; with `packs` by one aligned store.
 template <class T>
 WICK_DEVICE void store_four(T* y, i64 step, bool packs, const Compute<T> (&v)[4], u32 left) {
   if (packs) {
@@ -274,7 +276,7 @@ WICK_DEVICE void store_four(T* y, i64 step, bool packs, const Compute<T> (&v)[4]
   }
 }
 
-/// Sums of a row's blocks of 2^k chunks, which join by twos as they come.
+/// Sums of a row's blocks of 2^k chunks, which are combined by twos in order of arrival.
 template <class A>
 class CombinedSums {
  public:
@@ -292,7 +294,7 @@ class CombinedSums {
     }
     ++count_;
   }
-  /// Of at least one.
+  /// The sum; at least one block must have been added.
   WICK_DEVICE A total() const {
     A sum = A(0);  // changes nothing: no sum is −0
 #pragma unroll
@@ -308,8 +310,8 @@ class CombinedSums {
   u32 count_ = 0;
 };
 
-/// The largest of what a row's threads have, in all of them, as larger(a, b) says. Every thread of
-/// the thread block has to come here. `shared` has room for each thread.
+/// The largest value of a row's threads, as larger(a, b) defines it; all threads of the row get it.
+/// All threads of the thread block must call it. `shared` has room for one value of each thread.
 template <class A, class F>
 WICK_DEVICE A row_max(A x, u32 row_threads, A* shared, const F& larger) {
   if (row_threads > 1) x = larger(x, shuffle_xor<1>(x));

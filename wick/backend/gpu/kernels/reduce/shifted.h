@@ -1,18 +1,18 @@
 #pragma once
 
-// Rows of elements side by side that begin anywhere, by the aligned packs that they lie in.
+// Contiguous rows that begin at any address, read by aligned vectors.
 //
-// A thread's pack has not the elements of its own accumulators but those `past` before them, where
-// `past` is how far behind an aligned place the row begins: so all packs but a row's first and last
-// are loaded at once, and once. Which accumulators are whose is put right at the end: rotate().
+// A row begins `past` elements behind an aligned address. A thread's vector then holds the elements
+// `past` before those of its own accumulators. This way all vectors but a row's first and last one
+// are read by one load, and only once. rotate() moves the accumulators to their threads at the end.
 
 #include "wick/backend/gpu/kernels/reduce/rows.h"
 
 namespace wick::gpu {
 
-/// The thread's own of a chunk's accumulators, of which every thread has those `past` before its
-/// own: the last `past` of a thread's own are the first of the next. All of the threads of the
-/// thread block, kEach to a thread; `shared` has room for each.
+/// Shifts a chunk's accumulators by `past`: each thread holds those `past` before its own, so the
+/// last `past` of its own are the first of the next thread. All threads of the thread block must
+/// call it, with kEach accumulators each. `shared` has room for one value of each thread.
 template <u32 kEach, class A>
 WICK_DEVICE void rotate(A (&acc)[kEach], u32 past, A* shared) {
   constexpr u32 kThreads = kAccumulators / kEach;
@@ -42,8 +42,8 @@ WICK_DEVICE void rotate(A (&acc)[kEach], u32 past, A* shared) {
   for (u32 i = 0; i < kEach; ++i) acc[i] = all[i];
 }
 
-/// An element by a store of its own: of two neighbours compilers would make one that lies across
-/// words.
+/// Stores an element by a store of its own. Compilers would merge two neighbouring stores into a
+/// misaligned one.
 template <class T>
 WICK_DEVICE void store_alone(T* to, T x) {
   if constexpr (sizeof(T) == 2) {
@@ -53,8 +53,8 @@ WICK_DEVICE void store_alone(T* to, T x) {
   }
 }
 
-/// A row of each thread, which holds kSteps packs of it, as HeldRows has them but shifted, and
-/// perhaps the row's last elements, fewer than a pack.
+/// One row for each thread, held as in HeldRows but shifted: kSteps vectors, and possibly the last
+/// elements of the row, which are fewer than a vector.
 template <u32 kSteps, u32 kEach, class T>
 struct ShiftedRow {
   static constexpr bool kShort = false;
@@ -63,10 +63,11 @@ struct ShiftedRow {
   RowPlace<kEach> place;
   u32 row_threads;
   u32 past;
-  bool alike;          // the output's packs are where the input's are
-  u32 left = 0;        // elements from the thread's first pack's place on
-  u32 head, tail = 0;  // elements that its first pack doesn't have; and those of the last few
-  i64 from, to;        // the thread's first pack
+  bool alike;    // the output's vectors are aligned like the input's
+  u32 left = 0;  // elements from the thread's first vector on
+  // The elements that the thread's first vector lacks; the number of last elements.
+  u32 head, tail = 0;
+  i64 from, to;  // offsets of the thread's first vector in the input and in the output
 
   WICK_DEVICE ShiftedRow(const NormRows& rows, T* out, const T* in)
       : place(rows.width_log, rows.chunks_log),
@@ -87,7 +88,7 @@ struct ShiftedRow {
     to = at[1] + first;
   }
 
-  /// Whether the thread has pack s; and its element i.
+  /// Whether the thread has vector s, and whether it has element i of that vector.
   WICK_DEVICE bool has(u32 s) const {
     return s == kSteps ? tail != 0 : s * kAccumulators + kEach <= left;
   }
@@ -95,7 +96,7 @@ struct ShiftedRow {
     if (s == kSteps) return i < tail && i >= tail_head();
     return s > 0 || i >= head;
   }
-  /// Elements that it hasn't are as some that it has.
+  /// Elements that don't exist get the value of one that does.
   WICK_DEVICE void load(Vec<T, kEach> (&held)[kPacks], const T* in) const {
     const T* x = in + from;
 #pragma unroll
@@ -144,7 +145,7 @@ struct ShiftedRow {
 
  private:
   WICK_DEVICE bool is_whole(u32 s) const { return s > 0 ? s < kSteps : head == 0; }
-  /// Elements that the last few haven't, being the first.
+  /// Elements of the tail that lie before the row; there are some if the tail is the first vector.
   WICK_DEVICE u32 tail_head() const { return left < kAccumulators ? head : 0; }
 };
 

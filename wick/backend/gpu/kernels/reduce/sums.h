@@ -1,7 +1,7 @@
 #pragma once
 
-// How elements of each dtype are reduced: floats in the type that they compute in, integers modulo
-// 2^32 or 2^64 by the unsigned type of their width.
+// The type in which elements of each dtype are reduced. Floats use their compute type; integers use
+// the unsigned type of their width, modulo 2^32 or 2^64.
 
 #include "wick/backend/gpu/kernels/device/element.h"
 #include "wick/backend/gpu/kernels/reduce/reduction.h"
@@ -29,7 +29,7 @@ template <>
 struct SumOf<u64, true> {
   using Type = u64;
 };
-/// What elements of T are added up in.
+/// The type in which elements of T are accumulated.
 template <class T>
 using Sum = typename SumOf<T>::Type;
 
@@ -42,7 +42,7 @@ WICK_DEVICE Sum<T> to_sum(T x) {
   }
 }
 
-/// The float type whose packs are as large.
+/// The float type of the same size, whose Vec carries the elements.
 template <class T>
 struct AsLarge {
   using Type = T;
@@ -66,7 +66,7 @@ struct AsLarge<u64> {
 template <class T, u32 N>
 using Raw = Vec<typename AsLarge<T>::Type, N>;
 
-/// Element i of a pack.
+/// Element i of a vector.
 template <class T, u32 N>
 WICK_DEVICE Sum<T> to_sum(const Raw<T, N>& p, u32 i) {
   if constexpr (kSame<T, u8>) {
@@ -82,24 +82,24 @@ WICK_DEVICE Sum<T> to_sum(const Raw<T, N>& p, u32 i) {
   }
 }
 
-/// Element i of a pack as a reducer takes it; the identity where it isn't there.
+/// Element i of a vector mapped by the reducer; the identity if the element doesn't exist.
 template <class R, class A>
 WICK_DEVICE A mapped(A x, bool is_there) {
   if constexpr (R::kSkipsZeros) {
-    return R::map(x);  // it was read as 0
+    return R::map(x);  // a missing element was read as 0
   } else {
     return is_there ? R::map(x) : R::template identity<A>();
   }
 }
 
-/// Accumulators of no elements.
+/// Sets accumulators to the reducer's identity.
 template <class R, class A, u32 N>
 WICK_DEVICE void clear(A (&acc)[N]) {
 #pragma unroll
   for (A& a : acc) a = R::template identity<A>();
 }
 
-/// A result, or the mean where the divisor isn't 1, as it is stored.
+/// The finished result; divided by the divisor if that isn't 1 (mean).
 template <class R, class T>
 WICK_DEVICE Sum<T> finished(Sum<T> acc, double divisor) {
   const Sum<T> result = R::finish(acc);
@@ -110,7 +110,7 @@ WICK_DEVICE Sum<T> finished(Sum<T> acc, double divisor) {
   }
 }
 
-/// The same as an element.
+/// Stores the finished result as an element.
 template <class R, class T>
 WICK_DEVICE void store_sum(T* to, Sum<T> acc, double divisor) {
   const Sum<T> result = finished<R, T>(acc, divisor);
