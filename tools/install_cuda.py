@@ -13,6 +13,7 @@ import argparse
 import ctypes
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -53,14 +54,35 @@ def install():
     return True
 
 
-def has_driver():
+def driver():
     for name in DRIVERS:
         try:
-            ctypes.CDLL(name)
-            return True
+            return ctypes.CDLL(name)
         except OSError:
             pass
-    return False
+    return None
+
+
+def cards():
+    """The compute capabilities of NVIDIA's cards here, in rising order: "80 90"."""
+    cuda = driver()
+    try:
+        count = ctypes.c_int()
+        if cuda is None or cuda.cuInit(0) != 0 or cuda.cuDeviceGetCount(ctypes.byref(count)) != 0:
+            return ""
+        found = set()
+        for card in range(count.value):
+            number = []
+            for attribute in (75, 76):  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR
+                value = ctypes.c_int()
+                if cuda.cuDeviceGetAttribute(ctypes.byref(value), attribute, card) != 0:
+                    break
+                number.append(value.value)
+            if len(number) == 2:
+                found.add(10 * number[0] + number[1])
+    except AttributeError:  # a library without the functions is no driver
+        return ""
+    return " ".join(map(str, sorted(found)))
 
 
 def has_nvcc():
@@ -68,7 +90,7 @@ def has_nvcc():
 
 
 def for_build(build):
-    if not has_nvcc() and has_driver():
+    if not has_nvcc() and driver() is not None:
         later = "python3 tools/install_cuda.py, then make, adds them"
         if os.environ.get("WICK_CUDA_FETCH") == "off":
             print(f"wick: no nvcc, WICK_CUDA_FETCH=off: building without kernels for NVIDIA ({later})", file=sys.stderr)
@@ -79,14 +101,21 @@ def for_build(build):
             print(f"wick: building without kernels for NVIDIA ({later})", file=sys.stderr)
             return
     configured = build / "CMakeCache.txt"
-    if has_nvcc() and configured.exists() and "WICK_NVCC-NOTFOUND" in configured.read_text(encoding="utf-8"):
-        subprocess.run(["cmake", str(build)], check=True, stdout=subprocess.DEVNULL)
+    if has_nvcc() and configured.exists():
+        settings = configured.read_text(encoding="utf-8")
+        known = re.search(r"^WICK_NVIDIA_CARDS:INTERNAL=(.*)$", settings, re.MULTILINE)
+        if "WICK_NVCC-NOTFOUND" in settings or (known and known[1] != cards()):
+            subprocess.run(["cmake", str(build)], check=True, stdout=subprocess.DEVNULL)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--for-build", type=pathlib.Path, metavar="BUILD")
+    parser.add_argument("--cards", action="store_true")
     options = parser.parse_args()
+    if options.cards:
+        print(cards())
+        return 0
     if options.for_build is not None:
         for_build(options.for_build)
         return 0

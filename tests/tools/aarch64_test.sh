@@ -1,7 +1,7 @@
 #!/bin/sh
 # aarch64_test.sh SOURCE BUILD: compiles wick's library for aarch64, without tests and command, to
 # check that it doesn't depend on x86. Nothing is linked or optimized, so this machine's packages
-# suffice: only their headers are read, which are the same on all architectures.
+# suffice: only their headers are read, which are the same on all architectures. See aarch64_compile.sh.
 set -eu
 command -v aarch64-linux-gnu-g++ >/dev/null || {
   echo "skipped: no aarch64-linux-gnu-g++ here"
@@ -9,6 +9,6 @@ command -v aarch64-linux-gnu-g++ >/dev/null || {
 }
 cmake -S "$1" -B "$2" -G Ninja -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
   -DCMAKE_CXX_COMPILER=aarch64-linux-gnu-g++ -DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY \
-  -DWICK_PCH=OFF -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG= -Dfmt_DIR="/usr/lib/$(g++ -dumpmachine)/cmake/fmt" \
+  -DCMAKE_CXX_COMPILER_LAUNCHER="$1/tests/tools/aarch64_compile.sh" -DWICK_PCH=OFF -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG= -Dfmt_DIR="/usr/lib/$(g++ -dumpmachine)/cmake/fmt" \
   -DWICK_BUILD_TESTS=OFF -DWICK_BUILD_APPS=OFF -DWICK_BUILD_BENCH=OFF >/dev/null
 ninja -C "$2" -k 0 wick_objects wick_kernels

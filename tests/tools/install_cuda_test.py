@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""install_cuda_test.py SOURCE: tests how `make` installs NVIDIA's compilers on machines with and without a driver. The
-driver is an empty library, pip is a module that writes the files or fails, and cmake is a script that reports its run."""
+"""install_cuda_test.py SOURCE: tests how `make` installs NVIDIA's compilers on machines with and without a driver. The driver
+is an empty library or one with cards, pip is a module that writes the files or fails, and cmake is a script that reports its run."""
 import os
 import pathlib
 import subprocess
@@ -20,6 +20,16 @@ else:
     sys.exit("no network")
 """
 
+# A driver with two cards of one kind.
+DRIVER = """
+int cuInit(unsigned flags) { return flags; }
+int cuDeviceGetCount(int* count) { *count = 2; return 0; }
+int cuDeviceGetAttribute(int* value, int attribute, int card) {
+  *value = attribute == 75 ? 8 : 6;
+  return card < 0 || card > 1;
+}
+"""
+
 
 class ForBuild(unittest.TestCase):
     def setUp(self):
@@ -34,11 +44,12 @@ class ForBuild(unittest.TestCase):
         cmake.chmod(0o755)
         (self.root / "build" / "CMakeCache.txt").write_text("WICK_NVCC:FILEPATH=WICK_NVCC-NOTFOUND\n")
 
-    def run_it(self, driver=True, pip_works=True, **environment):
+    def run_it(self, driver=True, pip_works=True, driver_source="", **environment):
         """Runs it and returns its output. The exit status must always be 0."""
         (self.root / "modules" / "pip" / "__main__.py").write_text(PIP.format(works=pip_works))
         if driver:
-            subprocess.run(["cc", "-shared", "-x", "c", "/dev/null", "-o", self.root / "lib" / "libcuda.so.1"], check=True)
+            subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", self.root / "lib" / "libcuda.so.1"],
+                           input=driver_source, text=True, check=True)
         # Hides a toolkit or a driver of this machine.
         names = '["libcuda.so.1"]' if driver else '["libwick-no-such-driver.so"]'
         code = (f"import sys, pathlib; sys.path.insert(0, '{SOURCE}/tools'); import install_cuda; "
@@ -80,10 +91,23 @@ class ForBuild(unittest.TestCase):
         self.assertEqual(self.run_it(driver=False), [])
         self.assertFalse((self.root / ".cache").exists() or self.configured())
 
-    def test_a_toolkit_is_enough(self):
+    def add_nvcc(self):
         nvcc = self.root / "bin" / "nvcc"
         nvcc.write_text("")
         nvcc.chmod(0o755)
+
+    def test_cards_that_come_and_go_configure_again(self):
+        self.add_nvcc()
+        cache = self.root / "build" / "CMakeCache.txt"
+        for known, driver_source, again in [("", DRIVER, True), ("86", DRIVER, False), ("86", "", True), ("", "", False)]:
+            with self.subTest(known=known, driver=bool(driver_source)):
+                (self.root / "configured").unlink(missing_ok=True)
+                cache.write_text(f"WICK_NVCC:FILEPATH=/bin/nvcc\nWICK_NVIDIA_CARDS:INTERNAL={known}\n")
+                self.assertEqual(self.run_it(driver_source=driver_source), [])
+                self.assertEqual(self.configured(), again)
+
+    def test_a_toolkit_is_enough(self):
+        self.add_nvcc()
         self.assertEqual(self.run_it(pip_works=False), [])
         self.assertTrue(self.configured())
 
