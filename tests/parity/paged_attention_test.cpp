@@ -276,16 +276,28 @@ void check_batches() {
   }
 }
 
+/// Heads by fours with sizes that NVIDIA's GPUs have a kernel for, and as many as keep 132
+/// multiprocessors busy: by twos, which share a sequence's chunks, or one by one. All heads share a
+/// key head, which keeps caches small.
+void check_steps() {
+  Random random(94);
+  const AttentionParams plain{.scale = 0.2f};
+  const std::vector<int64_t> some = {767, 0, 255, 600}, more = {767, 0, 255, 256, 257, 511, 512, 3};
+  check_cached({64, 1, 64, 64, 24, 256, 3, DType::f16, plain}, 1, some, random);
+  check_cached({64, 1, 64, 64, 32, 256, 3, DType::f16, plain}, 1, more, random, true);
+  check_cached({64, 1, 128, 128, 64, 256, 3, DType::f16, plain}, 1, some, random, true);
+  check_cached({64, 1, 128, 128, 40, 256, 3, DType::f16, plain}, 1, more, random);
+}
+
 /// Nothing is stored where a position or a page isn't there, and the error says so.
-void check_outside() {
+void check_outside(const Case& c) {
   Random random(92);
-  const Case c{4, 2, 16, 16, 8, 256, 2, DType::f16, {.scale = 0.2f}};
   for (const bool bad_page : {false, true}) {
     for (const int64_t each : {1, 3, 20}) {
       Pool pool(c, 2, random);
-      TestTensor qkv(DType::f32, Place::contiguous, {2 * each, 6 * 16 + 2 * 16}, 10),
+      TestTensor qkv(DType::f32, Place::contiguous, {2 * each, (c.h + 2 * c.g) * c.d}, 10),
           positions(DType::u32, Place::contiguous, {2 * each}, 11),
-          out(DType::f32, Place::contiguous, {2 * each, 64}, 12, true);
+          out(DType::f32, Place::contiguous, {2 * each, c.h * c.e}, 12, true);
       qkv.fill(Values::normal, random);
       const int64_t start = bad_page ? 300 : 513 - each;  // of the second sequence
       positions.fill_bits(
@@ -344,7 +356,11 @@ const bool added = [] {
     add(fmt::format("paged_attention.{}_cache", name(cache)), [=] { check_all(cache); });
   }
   add("paged_attention.batches", check_batches);
-  add("paged_attention.outside", check_outside);
+  add("paged_attention.steps", check_steps);
+  add("paged_attention.outside", [] {
+    check_outside({4, 2, 16, 16, 8, 256, 2, DType::f16, {.scale = 0.2f}});
+    check_outside({120, 1, 64, 64, 8, 256, 2, DType::f16, {.scale = 0.2f}});
+  });
   return true;
 }();
 
