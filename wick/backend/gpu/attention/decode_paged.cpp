@@ -8,7 +8,7 @@
 #include "wick/backend/gpu/attention/attention.h"
 #include "wick/backend/gpu/attention/attention_access.h"
 #include "wick/backend/gpu/kernels/attention/decode_paged_call.h"
-#include "wick/backend/gpu/layout/space.h"
+#include "wick/backend/gpu/layout/collapsed_dims.h"
 
 namespace wick::gpu {
 namespace {
@@ -21,11 +21,11 @@ bool fits_u32(std::initializer_list<int64_t> strides) {
 bool takes(const Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DType dtype,
            const Blocks& blocks) {
   const bool to_blocks = blocks.q != nullptr;
-  return gpu.has(Feature::parts) && attention_staging == AttentionStaging::where_copies_run_alone &&
-         dtype == DType::f16 && cache.qkv != nullptr && c.queries == 1 && c.window == 0 &&
-         c.soft_cap <= 0 && c.pages.tables != nullptr && c.pages.keys == kAttentionChunk &&
-         c.pages.table_step == 1 && c.d == c.e && (c.d == 64 || c.d == 128) &&
-         c.group % kPagedHeads == 0 &&
+  return gpu.has(Feature::cluster) &&
+         attention_staging == AttentionStaging::where_copies_run_alone && dtype == DType::f16 &&
+         cache.qkv != nullptr && c.queries == 1 && c.window == 0 && c.soft_cap <= 0 &&
+         c.pages.tables != nullptr && c.pages.keys == kAttentionChunk && c.pages.table_step == 1 &&
+         c.d == c.e && (c.d == 64 || c.d == 128) && c.group % kPagedHeads == 0 &&
          (to_blocks ? blocks.shared == 1 : c.dtype == kAttentionF32) &&
          takes_staged_layout(c, dtype) && cache.qkv_step == 1 && cache.cos_step == 1 &&
          cache.sin_step == 1 && cache.qkv_row % 2 == 0 &&
@@ -41,14 +41,15 @@ struct PagedPlan {
   int64_t shared;
 
   PagedPlan(const Gpu& gpu, const AttentionCall& c) {
-    const int64_t sets = int64_t{c.batch} * c.heads / kPagedHeads, processors = gpu.info.processors;
+    const int64_t sets = int64_t{c.batch} * c.heads / kPagedHeads,
+                  multiprocessors = gpu.info.multiprocessors;
     const int64_t chunks = divide_up(c.keys, kAttentionChunk);
-    log_splits = 2 * sets <= processors && chunks <= int64_t{kMostSharedChunks} ? 1 : 0;
+    log_splits = 2 * sets <= multiprocessors && chunks <= int64_t{kMostSharedChunks} ? 1 : 0;
     // Measured on an H100: a block needs some 10 us for a chunk, as long as all blocks of
-    // decode_parts or decode_stream together where there are few. A last round that is mostly empty
-    // costs as much as a full one.
-    const int64_t blocks = sets << log_splits, rounds = divide_up(blocks, processors);
-    pays = chunks > 1 && 8 * blocks >= 7 * rounds * processors;
+    // decode_cluster or decode_stream together where there are few. A last round that is mostly
+    // empty costs as much as a full one.
+    const int64_t blocks = sets << log_splits, rounds = divide_up(blocks, multiprocessors);
+    pays = chunks > 1 && 8 * blocks >= 7 * rounds * multiprocessors;
     const int64_t kept = log_splits == 0 ? 0 : divide_up(chunks, int64_t{1} << log_splits);
     shared = c.d == 64 ? bytes<64>(kept) : bytes<128>(kept);
   }
@@ -87,12 +88,12 @@ bool launch_decode_paged(Gpu& gpu, const AttentionCall& c, const CacheCall& cach
   call.out_row = c.out_batch, call.out_head = c.out_head, call.out_step = c.out_step;
   call.blocks = blocks;
   call.faults = c.pages.faults, call.note = c.pages.note, call.length_note = c.pages.length_note;
-  const unsigned parts = 1u << plan.log_splits;
+  const unsigned partials = 1u << plan.log_splits;
   gpu.launch("decode_paged", fmt::format("decode_paged_{}", c.d),
-             Grid{.groups = {c.heads / kPagedHeads * parts, c.batch, 1},
+             Grid{.blocks = {c.heads / kPagedHeads * partials, c.batch, 1},
                   .shared_bytes = static_cast<unsigned>(plan.shared),
-                  .early = true,
-                  .parts = parts},
+                  .pdl = true,
+                  .cluster = partials},
              call);
   return true;
 }
