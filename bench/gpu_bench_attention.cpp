@@ -321,8 +321,9 @@ void steps(Bench& bench) {
 
 void sequences(Bench& bench) {
   for (const int64_t count : {1, 2, 4, 8, 16, 32}) bench.sequences(count, 512, 32, 8, 128);
-  bench.sequences(8, 4096, 32, 8, 128);
-  bench.sequences(8, 512, 32, 8, 64);
+  for (const int64_t count : {1, 8}) bench.sequences(count, 4096, 32, 8, 128);
+  for (const int64_t size : {64, 128}) bench.sequences(1, 128, 32, 8, size);
+  for (const int64_t count : {1, 8, 32}) bench.sequences(count, 512, 32, 8, 64);
 }
 
 void prompts(Bench& bench) {

@@ -275,16 +275,27 @@ void check_batches() {
   }
 }
 
+/// Heads by fours with the sizes of decode_paged.gpu, and as many of them as keep 132 multiprocessors
+/// busy, one block per sequence or two. All heads share a key head, which keeps the caches small.
+void check_steps() {
+  Random random(94);
+  const AttentionParams plain{.scale = 0.2f};
+  const std::vector<int64_t> some = {767, 0, 255, 600}, more = {767, 0, 255, 256, 257, 511, 512, 3};
+  check_cached({64, 1, 64, 64, 24, 256, 3, DType::f16, plain}, 1, some, random);
+  check_cached({64, 1, 64, 64, 32, 256, 3, DType::f16, plain}, 1, more, random, true);
+  check_cached({64, 1, 128, 128, 64, 256, 3, DType::f16, plain}, 1, some, random, true);
+  check_cached({64, 1, 128, 128, 40, 256, 3, DType::f16, plain}, 1, more, random);
+}
+
 /// A row whose position or page is out of range isn't stored, and the error names it.
-void check_outside() {
+void check_outside(const Case& c) {
   Random random(92);
-  const Case c{4, 2, 16, 16, 8, 256, 2, DType::f16, {.scale = 0.2f}};
   for (const bool bad_page : {false, true}) {
     for (const int64_t each : {1, 3, 20}) {
       Pool pool(c, 2, random);
-      TestTensor qkv(DType::f32, Place::contiguous, {2 * each, 6 * 16 + 2 * 16}, 10),
+      TestTensor qkv(DType::f32, Place::contiguous, {2 * each, (c.h + 2 * c.g) * c.d}, 10),
           positions(DType::u32, Place::contiguous, {2 * each}, 11),
-          out(DType::f32, Place::contiguous, {2 * each, 64}, 12, true);
+          out(DType::f32, Place::contiguous, {2 * each, c.h * c.e}, 12, true);
       qkv.fill(Values::normal, random);
       const int64_t start = bad_page ? 300 : 513 - each;  // start of the second sequence
       positions.fill_bits(
@@ -343,7 +354,11 @@ const bool added = [] {
     add(fmt::format("paged_attention.{}_cache", name(cache)), [=] { check_all(cache); });
   }
   add("paged_attention.batches", check_batches);
-  add("paged_attention.outside", check_outside);
+  add("paged_attention.steps", check_steps);
+  add("paged_attention.outside", [] {
+    check_outside({4, 2, 16, 16, 8, 256, 2, DType::f16, {.scale = 0.2f}});
+    check_outside({120, 1, 64, 64, 8, 256, 2, DType::f16, {.scale = 0.2f}});
+  });
   return true;
 }();
 

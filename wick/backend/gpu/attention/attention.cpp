@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "wick/backend/gpu/attention/attention_access.h"
+#include "wick/backend/gpu/attention/decode_paged.h"
 #include "wick/backend/gpu/gpu_backend.h"
 #include "wick/backend/gpu/kernels/attention/attention_call.h"
 #include "wick/backend/gpu/layout/collapsed_dims.h"
@@ -228,6 +229,7 @@ struct DecodeShape {
 /// false if it doesn't take the call. The result goes to `blocks` if blocks.q isn't null.
 bool launch_decode(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DType dtype,
                    const Blocks& blocks) {
+  if (launch_decode_paged(gpu, c, cache, dtype, blocks)) return true;
   const int64_t sets = int64_t{c.batch} * c.queries * (c.heads / c.group);
   if (c.queries > kMostDecodeQueries || !holds_chunks(c.pages, kAttentionChunk) ||
       !takes_decode_layout(c, dtype)) {
