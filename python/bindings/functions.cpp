@@ -86,10 +86,6 @@ void bind_reductions(OpBinder& ops) {
   ops.made_as<true>(
       "median", [](const Tensor& x, int dim, bool keepdim) { return middle(x, dim, keepdim); }, "",
       "x"_a, "dim"_a, "keepdim"_a = false);
-  ops.made("cumprod", &cumprod,
-           "Products of the elements up to each along a dim; integers wrap, bool gives int64.\n\n"
-           "Any shape, kept. Floats multiply in float64.",
-           "x"_a, "dim"_a = -1);
 }
 
 void bind_products(OpBinder& ops) {

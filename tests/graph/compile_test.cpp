@@ -97,6 +97,7 @@ std::vector<Case> cases(Device device) {
                  gather(a[1], order.indices, 2),
                  argsort(a[1], 0),
                  cumsum(a[0], 1),
+                 cumprod(a[0], 1),
                  index_add(a[0], ids, a[1], 0),
                  scatter_add(a[0], order.indices, a[1], 2),
                  one_hot(ids, 5)};

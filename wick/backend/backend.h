@@ -213,7 +213,7 @@ class WICK_API Backend {
   /// than the input: the first so many.
   virtual void sort(const View& values, const View& indices, const ConstView& in, int dim,
                     bool descending) = 0;
-  /// cumsum: out[.., i, ..] is the sum of in[.., 0 to i, ..] along `dim`.
+  /// cumsum, cumprod: out[.., i, ..] is the sum or product of in[.., 0 to i, ..] along `dim`.
   virtual void scan(Op op, const View& out, const ConstView& in, int dim) = 0;
   /// uniform in [a, b), or normal of mean a and deviation b: element i, row-major, is a function of
   /// the seed, i and the counter `first` alone; see docs/design/numerics/random.md.

@@ -168,23 +168,6 @@ Tensor median(const Tensor& x) {
   return median(x.reshape({x.elems()}), 0).values;
 }
 
-/// Multiplies each element by the one 1, 2, 4, … places before it: after step k it holds the
-/// product of the 2^k elements up to it.
-Tensor cumprod(const Tensor& x, int dim) {
-  check_operand(Op::cumsum, x, "cumprod");
-  const int d = resolve_dim("cumprod", dim, x.rank());
-  const DType dtype = x.dtype() == DType::boolean ? DType::i64 : x.dtype();
-  // Products of neighbours may be out of range where the whole product isn't.
-  Tensor y = x.to(is_float(dtype) ? DType::f64 : dtype);
-  const int64_t n = x.size(d);
-  for (int64_t step = 1; step < n; step *= 2) {
-    const Tensor parts[] = {y.narrow(d, 0, step),
-                            y.narrow(d, step, n - step) * y.narrow(d, 0, n - step)};
-    y = cat(parts, d);
-  }
-  return y.to(dtype);
-}
-
 Tensor mm(const Tensor& a, const Tensor& b) {
   check_rank("mm", a, 2);
   check_rank("mm", b, 2);

@@ -57,11 +57,6 @@ WICK_API Tensor norm(const Tensor& x, double p = 2, std::span<const int> dims = 
 WICK_API Sorted median(const Tensor& x, int dim, bool keepdim = false);
 /// The middle of all elements: []. Errors: no elements.
 WICK_API Tensor median(const Tensor& x);
-/// Products of the elements along a dim up to each. Any shape, kept. Real dtypes, kept, and bool,
-/// which gives i64; integers wrap, floats multiply in f64, rounded once. Products are taken in
-/// pairs: where one of neighbours leaves f64's range, a product with it is inf, 0 or NaN, whatever
-/// stands in front of them. Class tree. Errors: the dim is out of range.
-WICK_API Tensor cumprod(const Tensor& x, int dim);
 
 // Products.
 /// a [m, k] @ b [k, n]. Errors: other ranks.
