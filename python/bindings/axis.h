@@ -1,8 +1,8 @@
 #pragma once
 
-// NumPy's name of an argument `dim`: every function with a `dim` takes `axis` in its place, as
-// PyTorch's do. That is a second signature of the function; argument_errors.cpp leaves it out of
-// errors unless the call names `axis`.
+// NumPy's names of arguments: every function with a `dim` takes `axis` in its place, and every
+// function with a `keepdim` takes `keepdims`, as PyTorch's do. These are further signatures of the
+// function; argument_errors.cpp leaves them out of errors unless the call uses their names.
 
 #include <string_view>
 
@@ -10,40 +10,54 @@
 
 namespace wick::python {
 
-inline constexpr const char* kDim = "dim";
-inline constexpr const char* kAxis = "axis";
+struct Alias {
+  const char* name;
+  const char* other;
+};
+inline constexpr Alias kAliases[] = {{"dim", "axis"}, {"keepdim", "keepdims"}};
+inline constexpr unsigned kAliasCount = 2;
 
+/// The aliases that there are for an argument's name: bit i for kAliases[i].
 template <uint32_t kFlags, bool kLocked>
-bool is_dim(const nb::arg_t<kFlags, kLocked>& argument) {
-  return argument.name_ != nullptr && std::string_view(argument.name_) == kDim;
+unsigned aliases_of(const nb::arg_t<kFlags, kLocked>& argument) {
+  unsigned found = 0;
+  for (unsigned i = 0; i < kAliasCount; ++i) {
+    const bool is_one =
+        argument.name_ != nullptr && std::string_view(argument.name_) == kAliases[i].name;
+    found |= is_one ? 1u << i : 0u;
+  }
+  return found;
 }
 template <class Other>
-bool is_dim(const Other&) {
-  return false;
+unsigned aliases_of(const Other&) {
+  return 0;
 }
 template <uint32_t kFlags, bool kLocked>
-bool is_dim(const nb::arg_v_t<kFlags, kLocked>& argument) {
-  return is_dim(static_cast<const nb::arg_t<kFlags, kLocked>&>(argument));
+unsigned aliases_of(const nb::arg_v_t<kFlags, kLocked>& argument) {
+  return aliases_of(static_cast<const nb::arg_t<kFlags, kLocked>&>(argument));
 }
 
-/// An annotation of a function with `axis` for `dim`.
+/// An annotation of a function with the aliases `which` for the names.
 template <class Annotation>
-decltype(auto) with_axis(const Annotation& annotation) {
+decltype(auto) with_aliases(const Annotation& annotation, unsigned which) {
   if constexpr (nb::detail::arg_traits<Annotation>::is_arg) {
     Annotation renamed = annotation;
-    if (is_dim(annotation)) renamed.name_ = kAxis;
+    for (unsigned i = 0; i < kAliasCount; ++i) {
+      if ((aliases_of(annotation) & which & 1u << i) != 0) renamed.name_ = kAliases[i].other;
+    }
     return renamed;
   } else {
     return (annotation);
   }
 }
 
-/// owner.def(name, f, annotations...), and with `axis` for `dim`. `owner`: a module or a class.
+/// owner.def(name, f, annotations...), and with the aliases of its arguments. `owner`: a module or
+/// a class.
 template <class Owner, class F, class... Annotations>
 void define(Owner& owner, const char* name, const F& f, const Annotations&... annotations) {
-  owner.def(name, f, annotations...);
-  if ((is_dim(annotations) || ...)) {
-    owner.def(name, f, with_axis(annotations)...);
+  const unsigned all = (aliases_of(annotations) | ... | 0u);
+  for (unsigned which = 0; which < 1u << kAliasCount; ++which) {
+    if ((which & ~all) == 0) owner.def(name, f, with_aliases(annotations, which)...);
   }
 }
 

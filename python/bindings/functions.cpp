@@ -2,8 +2,10 @@
 #include "wick/tensor/functions.h"
 
 #include <fmt/format.h>
+#include <nanobind/stl/variant.h>
 
 #include <optional>
+#include <variant>
 
 #include "python/bindings/operators.h"
 #include "python/bindings/ops.h"
@@ -71,7 +73,7 @@ void bind_reductions(OpBinder& ops) {
   ops.made("std", &deviation,
            "The square root of var.\n\nShapes and dtypes of var. correction: 1 for a sample, 0 for "
            "all there is, as unbiased=True and unbiased=False say.",
-           "x"_a, "dim"_a = nb::none(), "keepdim"_a = false, "correction"_a = 1,
+           "x"_a, "dim"_a = nb::none(), nb::kw_only(), "keepdim"_a = false, "correction"_a = 1,
            "unbiased"_a = nb::none());
   ops.made("norm", &norm,
            "(sum of |x|^p)^(1/p) over dims, all where none is named.\n\nFloats, kept. p: infinity "
@@ -112,9 +114,28 @@ std::vector<Tensor> grids(const nb::args& vectors, const std::string& indexing) 
 void bind_shapes(OpBinder& ops, nb::module_& m) {
   ops.made("unbind", &unbind, "Views without a dim, one for each place of it.\n\nAny shape but [].",
            "x"_a, "dim"_a = 0);
-  ops.made("repeat_interleave", &repeat_interleave,
-           "Each slice along a dim `count` times.\n\nErrors: a negative count.", "x"_a, "count"_a,
-           "dim"_a);
+  constexpr auto kRepeat = [](const Tensor& x, int64_t count, std::optional<int> dim) {
+    const auto run = [&] {
+      return dim ? repeat_interleave(x, count, *dim) : repeat_interleave(x.flatten(), count, 0);
+    };
+    return unlocked(run, x);
+  };
+  ops.made_as<true>("repeat_interleave", kRepeat,
+                    "Each slice along a dim several times.\n\nrepeats (or count): a number, or a "
+                    "tensor of integers, one for each slice. Without a dim x is flattened. Errors: "
+                    "a negative number, a tensor of another shape.",
+                    "x"_a, "repeats"_a, "dim"_a = nb::none());
+  ops.made_as<true>("repeat_interleave", kRepeat, "", "x"_a, "count"_a, "dim"_a = nb::none());
+  ops.made_as<true>(
+      "repeat_interleave",
+      [](const Tensor& x, const Tensor& repeats, std::optional<int> dim) {
+        const auto run = [&] {
+          return dim ? repeat_interleave(x, repeats, *dim)
+                     : repeat_interleave(x.flatten(), repeats, 0);
+        };
+        return unlocked(run, x);
+      },
+      "", "x"_a, "repeats"_a, "dim"_a = nb::none());
   m.def(
       "meshgrid", &grids, "vectors"_a, nb::kw_only(), "indexing"_a = "ij",
       nb::sig("def meshgrid(*vectors: Tensor | collections.abc.Sequence[Tensor], indexing: str = "
@@ -177,8 +198,11 @@ void bind_moves(OpBinder& ops) {
       "slice_scatter",
       [](const Tensor& x, const Tensor& source, int dim, std::optional<int64_t> start,
          std::optional<int64_t> end, int64_t step) {
-        return unlocked([&] { return slice_scatter(x, source, dim, Slice{start, end, step}); }, x,
-                        source);
+        return unlocked(
+            [&] {
+              return slice_scatter(x, source, dim, Slice{start, end, step});
+            },
+            x, source);
       },
       "x with the elements start, start + step, … before end of a dim replaced by "
       "source.\n\nsource "
@@ -206,6 +230,17 @@ void bind_moves(OpBinder& ops) {
            "x"_a, "downscale_factor"_a);
 }
 
+/// unique's values, or a tuple of them and of what else is asked for.
+using Tensors = nb::typed<nb::tuple, Tensor, nb::ellipsis>;
+std::variant<Tensor, Tensors> unique_parts(const Tensor& x, bool return_inverse,
+                                           bool return_counts) {
+  if (!return_inverse && !return_counts) return unlocked([&] { return unique(x); }, x);
+  const Unique all = unlocked([&] { return unique_all(x); }, x);
+  if (!return_counts) return Tensors(nb::make_tuple(all.values, all.inverse));
+  if (!return_inverse) return Tensors(nb::make_tuple(all.values, all.counts));
+  return Tensors(nb::make_tuple(all.values, all.inverse, all.counts));
+}
+
 /// Those that wait for the device.
 void bind_questions(OpBinder& ops) {
   ops.made("equal", &equal,
@@ -219,7 +254,17 @@ void bind_questions(OpBinder& ops) {
   ops.made("masked_select", &masked_select,
            "The elements where a mask, which broadcasts to x's shape, isn't 0: [n].", "x"_a,
            "mask"_a);
-  ops.made("unique", &unique, "The different elements in ascending order: [n].", "x"_a);
+  ops.made("unique", &unique,
+           "The different elements in ascending order: [n].\n\nreturn_inverse: a tuple with int64 "
+           "places of x's elements among them as well. return_counts: a tuple with int64 numbers "
+           "of elements as well. sorted=False sorts, too.",
+           "x"_a);
+  ops.made_as<true>(
+      "unique",
+      [](const Tensor& x, bool, bool return_inverse, bool return_counts) {
+        return unique_parts(x, return_inverse, return_counts);
+      },
+      "", "x"_a, "sorted"_a = true, "return_inverse"_a = false, "return_counts"_a = false);
 }
 
 /// rand(2, 3) and randn((2, 3)).
@@ -275,6 +320,17 @@ void bind_random(nb::module_& m) {
               ", dtype: DType | str | None = None, device: Device | str = 'cpu') -> Tensor"),
       "Whole numbers in [low, high) at random. int64 unless dtype says otherwise.\nErrors: high <= "
       "low, more than 2^32 numbers to choose from.");
+  m.def(
+      "randint",
+      [](int64_t high, ShapeArg size, DTypeArg dtype, DeviceArg device) {
+        const Shape shape = size.get("randint");
+        const DType type = dtype.get_or(DType::i64);
+        const Device place = device.get();
+        return unlocked([&] { return randint(0, high, shape, type, place); }, shape);
+      },
+      "high"_a, "size"_a, "dtype"_a = nb::none(), "device"_a = "cpu",
+      nb::sig("def randint(high: int, size: " WICK_INTS
+              ", dtype: DType | str | None = None, device: Device | str = 'cpu') -> Tensor"));
   m.def(
       "randperm", [](int64_t n, DeviceArg device) { return randperm(n, device.get()); }, "n"_a,
       "device"_a = "cpu", "0 to n - 1 in random order: int64 [n].\nErrors: a negative n.");

@@ -209,6 +209,29 @@ Tensor repeat_interleave(const Tensor& x, int64_t count, int dim) {
   const Tensor split = x.unsqueeze(d + 1);
   return split.broadcast_to(split.shape().with(d + 1, count)).flatten(d, d + 1);
 }
+Tensor repeat_interleave(const Tensor& x, const Tensor& counts, int dim) {
+  const char* const op = "repeat_interleave";
+  if (!x.defined() || !counts.defined()) throw Error(op, "undefined tensor");
+  const int d = resolve_dim(op, dim, x.rank());
+  if (!is_integer(counts.dtype())) {
+    throw Error(ErrorKind::type, op, "counts of another dtype", counts.str(), "need integers");
+  }
+  if (counts.elems() != 1 && counts.shape() != Shape{x.size(d)}) {
+    throw Error(op, "counts of another shape", fmt::format("{}, counts {}", x.str(), counts.str()),
+                fmt::format("need [{}] or one number", x.size(d)));
+  }
+  const std::vector<int64_t> times = counts.to(DType::i64).to_vector<int64_t>();
+  for (const int64_t count : times) {
+    if (count < 0) throw Error(op, "a negative count", fmt::format("{}", count));
+  }
+  if (times.size() == 1) return repeat_interleave(x, times[0], d);
+  std::vector<int64_t> ids;
+  for (size_t i = 0; i < times.size(); ++i) {
+    ids.insert(ids.end(), static_cast<size_t>(times[i]), static_cast<int64_t>(i));
+  }
+  const Shape all{static_cast<int64_t>(ids.size())};
+  return index_select(x, Tensor::from(ids, all, x.device()), d);
+}
 std::vector<Tensor> meshgrid(std::span<const Tensor> vectors, bool xy) {
   std::vector<int64_t> sizes;
   for (const Tensor& v : vectors) {
@@ -277,14 +300,37 @@ Tensor masked_select(const Tensor& x, const Tensor& mask) {
                       Tensor::from(places, count, x.device()), 0);
 }
 
+namespace {
+
+/// Which of sorted elements differ from the one before them: bool [n]; the first one does.
+Tensor begins_run(const Tensor& ordered) {
+  const int64_t n = ordered.elems();
+  const Tensor first = Tensor::ones({std::min<int64_t>(n, 1)}, DType::boolean, ordered.device());
+  if (n < 2) return first;
+  const Tensor parts[] = {first, ne(ordered.narrow(0, 1, n - 1), ordered.narrow(0, 0, n - 1))};
+  return cat(parts, 0);
+}
+
+}  // namespace
+
 Tensor unique(const Tensor& x) {
   check_operand(Op::sort, x, "unique");
   const Tensor ordered = sort(x.reshape({x.elems()}), 0).values;
-  const int64_t n = ordered.elems();
-  if (n < 2) return ordered;
-  const Tensor first = Tensor::ones({1}, DType::boolean, x.device());
-  const Tensor parts[] = {first, ne(ordered.narrow(0, 1, n - 1), ordered.narrow(0, 0, n - 1))};
-  return masked_select(ordered, cat(parts, 0));
+  return ordered.elems() < 2 ? ordered : masked_select(ordered, begins_run(ordered));
+}
+
+Unique unique_all(const Tensor& x) {
+  check_operand(Op::sort, x, "unique_all");
+  const Sorted order = sort(x.reshape({x.elems()}), 0);
+  const Tensor begins = begins_run(order.values);
+  const Tensor values = masked_select(order.values, begins);
+  const Tensor run = affine(cumsum(begins, 0), 1, -1);  // which value each sorted element is
+  const Tensor none = Tensor::zeros({x.elems()}, DType::i64, x.device());
+  const Tensor inverse = scatter(none, order.indices, run, 0).reshape(x.shape());
+  const Tensor ones = Tensor::ones({x.elems()}, DType::i64, x.device());
+  const Tensor counts =
+      index_add(Tensor::zeros({values.elems()}, DType::i64, x.device()), run, ones, 0);
+  return {values, inverse, counts};
 }
 
 Tensor linspace(double start, double end, int64_t count, DType dtype, Device device) {

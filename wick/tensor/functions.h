@@ -75,6 +75,10 @@ WICK_API Tensor outer(const Tensor& a, const Tensor& b);
 WICK_API std::vector<Tensor> unbind(const Tensor& x, int dim = 0);
 /// Each slice along a dim `count` times. Errors: a negative count.
 WICK_API Tensor repeat_interleave(const Tensor& x, int64_t count, int dim);
+/// Slice i along a dim counts[i] times. counts: integers [n] for n slices, or one number. Waits for
+/// the device, where the result's size lies. Errors: another shape or dtype of counts, a negative
+/// count.
+WICK_API Tensor repeat_interleave(const Tensor& x, const Tensor& counts, int dim);
 /// Grids of vectors [n₀], [n₁], … → [n₀, n₁, …] each; `xy` exchanges the first two dims. Views.
 /// Errors: a rank above 1.
 WICK_API std::vector<Tensor> meshgrid(std::span<const Tensor> vectors, bool xy = false);
@@ -125,6 +129,14 @@ WICK_API Tensor adaptive_avg_pool2d(const Tensor& x, std::array<int64_t, 2> size
 /// several. Real dtypes, kept. Class exact. Shapes and errors of adaptive_avg_pool1d.
 WICK_API Tensor adaptive_max_pool1d(const Tensor& x, int64_t size);
 WICK_API Tensor adaptive_max_pool2d(const Tensor& x, std::array<int64_t, 2> size);
+/// Max pools with the place of each result: u32, counted row-major in its image [h, w] or line [l].
+/// The place is that of the first largest element; NaN wins. The values are those of the pool of
+/// the same name, with its gradient. Takes up to a kernel's number of elements times x's size.
+/// Shapes, dtypes and errors of the pool, and an image of 2^32 elements or more.
+WICK_API Sorted max_pool1d_with_indices(const Tensor& x, const PoolParams1d& params);
+WICK_API Sorted max_pool2d_with_indices(const Tensor& x, const PoolParams& params);
+WICK_API Sorted adaptive_max_pool1d_with_indices(const Tensor& x, int64_t size);
+WICK_API Sorted adaptive_max_pool2d_with_indices(const Tensor& x, std::array<int64_t, 2> size);
 
 // What waits for the device and reads values.
 /// Whether shapes, dtypes and all elements are equal; NaN equals nothing.
@@ -139,6 +151,13 @@ WICK_API Tensor nonzero(const Tensor& x);
 WICK_API Tensor masked_select(const Tensor& x, const Tensor& mask);
 /// The different elements in ascending order: [n].
 WICK_API Tensor unique(const Tensor& x);
+struct Unique {
+  Tensor values;   ///< unique(x): [n]
+  Tensor inverse;  ///< where each element of x is among the values: i64, of x's shape
+  Tensor counts;   ///< how many elements of x each value is: i64 [n]
+};
+/// unique with where its values came from. Each NaN is a value of its own.
+WICK_API Unique unique_all(const Tensor& x);
 
 // Making tensors.
 /// `count` numbers from start to end, both included. Floats. Errors: a negative count.
