@@ -80,11 +80,23 @@ EventPtr find_event(hipEvent_t handle);
 
 /// Waits for the stream and throws its error.
 void finish(Stream& stream);
-/// Throws where a graph is being captured and the call isn't allowed meanwhile.
+// Calls that aren't allowed while a graph is being captured. Each function spoils the captures that
+// forbid the call and throws hipErrorStreamCaptureUnsupported, or the error that it names.
+
+/// A call about a stream that is being captured.
 void refuse_in_capture(Stream& stream);
-void refuse_in_any_capture();
-/// As above, for calls like hipMalloc that only the strictest mode refuses.
+/// A call that waits for a whole device, or copies while the caller waits: forbidden in any mode,
+/// whoever captures.
+void refuse_in_any_capture(hipError_t error = hipErrorStreamCaptureUnsupported);
+/// An unsafe call, such as hipMalloc, hipFree or a wait for other work. The mode of this thread and
+/// those of the captures decide: a relaxed thread may do all of it; captures of this thread forbid
+/// it unless they are relaxed; those of other threads if both are global.
 void refuse_unsafe_in_capture();
+/// Work in the null stream, which would wait for streams that are being captured. Throws
+/// hipErrorStreamCaptureImplicit.
+void refuse_implicit(const Stream& null_stream);
+/// A wait for a stream, or a question about its work.
+void refuse_wait_in_capture(Stream& stream);
 
 /// Queues the operation, or captures it. Null where it was captured.
 SignalPtr submit(Stream& stream, Operation operation);

@@ -48,9 +48,16 @@ bool finish_other(const void* pointer, const Stream& stream) {
   return true;
 }
 
+/// A copy that the caller waits for, as those without a stream are.
+void refuse_synchronous(Stream& stream) {
+  if (stream.null_stream) refuse_in_any_capture(hipErrorStreamCaptureImplicit);
+  refuse_wait_in_capture(stream);
+}
+
 /// Queues the copy. An asynchronous one waits for its end all the same where ordinary host memory
 /// takes part; a synchronous one between memories of one device doesn't.
 void copy(const CopyOp& op, hipStream_t handle, bool async) {
+  if (!async) refuse_synchronous(*find_stream(handle));
   if (op.width == 0 || op.height == 0 || op.depth == 0) return;
   const StreamPtr stream = find_stream(handle);
   const bool devices = on_device(op.to) && on_device(op.from);
@@ -59,7 +66,6 @@ void copy(const CopyOp& op, hipStream_t handle, bool async) {
   {
     std::lock_guard lock(graph_mutex());
     if (stream->capture != nullptr) {
-      if (!async) refuse_in_capture(*stream);
       submit(*stream, op);
       return;
     }
@@ -77,9 +83,9 @@ void copy(const CopyOp& op, hipStream_t handle, bool async) {
 }
 
 void fill(const FillOp& op, hipStream_t handle, bool async) {
+  if (!async) refuse_synchronous(*find_stream(handle));
   if (op.width == 0 || op.height == 0 || op.depth == 0) return;
   const StreamPtr stream = find_stream(handle);
-  if (!async) refuse_in_capture(*stream);
   const bool elsewhere = !async && finish_other(op.to, *stream);
   const SignalPtr signal = submit(*stream, op);
   // The host goes on, as the documentation allows, unless the memory is its own or another
