@@ -29,6 +29,13 @@ struct Recording {
 };
 thread_local Recording recording;
 
+/// Shared by all recordings that are being made; held alone during waits for a whole device. Never
+/// destroyed: memory goes back to other libraries also at the process's end.
+std::shared_mutex& recordings() {
+  static auto* const mutex = new std::shared_mutex;
+  return *mutex;
+}
+
 }  // namespace
 
 Gpu::Gpu(Device which)
@@ -127,8 +134,13 @@ void Gpu::synchronize() {
 
 void Gpu::quiesce() const noexcept {
   if (!driver.try_enter(device.index)) return;
-  // While a thread makes a recording drivers may refuse to wait for all.
-  if (driver.api.device_synchronize() != 0) driver.api.stream_synchronize(stream_);
+  // A wait for the whole device spoils recordings that are being made, whichever thread makes them.
+  const bool records_itself = recording.gpu != nullptr;
+  std::unique_lock alone(recordings(), std::defer_lock);
+  const bool may_wait_for_all = !records_itself && alone.try_lock();
+  if (!may_wait_for_all || driver.api.device_synchronize() != 0) {
+    driver.api.stream_synchronize(stream_);
+  }
 }
 
 // ---- Faults ----
@@ -237,6 +249,7 @@ Gpu::Recorder::Recorder(Gpu& gpu) : gpu_(gpu), arena_(gpu.pool.make_arena()) {
   }
   constexpr unsigned kNonBlocking = 1;
   constexpr int kRelaxed = 2;  // other threads go on as they like
+  open_recordings_ = std::shared_lock(recordings());
   gpu_.enter();
   gpu_.check(gpu_.driver.api.stream_create(&stream_, kNonBlocking), "creating a stream");
   if (const int code = gpu_.driver.api.capture_begin(stream_, kRelaxed)) {

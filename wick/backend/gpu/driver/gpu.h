@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <shared_mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -120,6 +121,7 @@ class Gpu {
     void* stream_ = nullptr;
     std::shared_ptr<Pool::Arena> arena_;
     std::vector<uint32_t> notes_;
+    std::shared_lock<std::shared_mutex> open_recordings_;  ///< against waits for a whole device
     bool open_ = false;
   };
   /// Notes of a recording that won't be replayed any more.
