@@ -278,7 +278,7 @@ nb::object to_numpy(nb::handle self) {
   if (x.device().kind != DeviceKind::cpu) {
     throw nb::type_error((x.str() + ": not on the CPU: use .cpu()").c_str());
   }
-  (void)x.storage()->data();  // the error of a traced tensor: NumPy would go on after get_buffer's
+  x.require_values("numpy");  // NumPy would go on after get_buffer's error
   if (is_block(x.dtype())) {
     throw nb::type_error((x.str() + ": NumPy has no blocks: use wick.dequantize").c_str());
   }

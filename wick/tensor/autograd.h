@@ -36,8 +36,10 @@ WICK_API void backward(const Tensor& y, const Tensor& gradient = {}, bool create
 /// The gradients of `y` with respect to `inputs`, which may be leaves or intermediate results;
 /// those that y doesn't depend on are undefined. Leaves' grad() stays unchanged. Shapes, dtypes and
 /// errors of backward.
-WICK_API std::vector<Tensor> gradients(const Tensor& y, std::span<const Tensor> inputs,
-                                       const Tensor& gradient = {}, bool create_graph = false);
+[[nodiscard]] WICK_API std::vector<Tensor> gradients(const Tensor& y,
+                                                     std::span<const Tensor> inputs,
+                                                     const Tensor& gradient = {},
+                                                     bool create_graph = false);
 
 /// Replaces a leaf's grad(). gradient: of the leaf's shape, dtype and device. Errors: not a leaf, a
 /// gradient that doesn't fit.

@@ -211,7 +211,8 @@ Tensor repeat_interleave(const Tensor& x, int64_t count, int dim) {
 }
 Tensor repeat_interleave(const Tensor& x, const Tensor& counts, int dim) {
   const char* const op = "repeat_interleave";
-  if (!x.defined() || !counts.defined()) throw Error(op, "undefined tensor");
+  if (!x.defined()) throw Error(op, "undefined tensor");
+  counts.require_values(op);
   const int d = resolve_dim(op, dim, x.rank());
   if (!is_integer(counts.dtype())) {
     throw Error(ErrorKind::type, op, "counts of another dtype", counts.str(), "need integers");
@@ -253,11 +254,15 @@ std::vector<Tensor> meshgrid(std::span<const Tensor> vectors, bool xy) {
 
 bool equal(const Tensor& a, const Tensor& b) {
   check_device("equal", a, b);
+  a.require_values("equal");
+  b.require_values("equal");
   return a.shape() == b.shape() && a.dtype() == b.dtype() && all(eq(a, b)).item<bool>();
 }
 
 bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool equal_nan) {
   check_same(Op::sub, a, b, "allclose");
+  a.require_values("allclose");
+  b.require_values("allclose");
   const bool as_they_are = is_float(a.dtype()) && a.dtype() != DType::f64;
   const DType dtype = as_they_are ? DType::f32 : DType::f64;
   const Tensor x = a.to(dtype), y = b.to(dtype);
@@ -269,7 +274,7 @@ bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool e
 }
 
 Tensor nonzero(const Tensor& x) {
-  if (!x.defined()) throw Error("nonzero", "undefined tensor");
+  x.require_values("nonzero");
   const std::vector<uint8_t> set = x.to(DType::boolean).to_vector<uint8_t>();
   std::vector<int64_t> places;
   for (size_t i = 0; i < set.size(); ++i) {
@@ -289,6 +294,7 @@ Tensor nonzero(const Tensor& x) {
 
 Tensor masked_select(const Tensor& x, const Tensor& mask) {
   check_device("masked_select", x, mask);
+  mask.require_values("masked_select");
   const Shape shape = broadcast_shapes("masked_select", x.shape(), mask.shape());
   const std::vector<uint8_t> set = mask.broadcast_to(shape).to(DType::boolean).to_vector<uint8_t>();
   std::vector<int64_t> places;
@@ -315,12 +321,14 @@ Tensor begins_run(const Tensor& ordered) {
 
 Tensor unique(const Tensor& x) {
   check_operand(Op::sort, x, "unique");
+  x.require_values("unique");
   const Tensor ordered = sort(x.reshape({x.elems()}), 0).values;
   return ordered.elems() < 2 ? ordered : masked_select(ordered, begins_run(ordered));
 }
 
 Unique unique_all(const Tensor& x) {
   check_operand(Op::sort, x, "unique_all");
+  x.require_values("unique_all");
   const Sorted order = sort(x.reshape({x.elems()}), 0);
   const Tensor begins = begins_run(order.values);
   const Tensor values = masked_select(order.values, begins);

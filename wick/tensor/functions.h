@@ -72,7 +72,7 @@ WICK_API Tensor outer(const Tensor& a, const Tensor& b);
 
 // Shapes. Real dtypes and bool, kept. Class exact.
 /// Views of x without a dim, one for each place of it.
-WICK_API std::vector<Tensor> unbind(const Tensor& x, int dim = 0);
+[[nodiscard]] WICK_API std::vector<Tensor> unbind(const Tensor& x, int dim = 0);
 /// Each slice along a dim `count` times. Errors: a negative count.
 WICK_API Tensor repeat_interleave(const Tensor& x, int64_t count, int dim);
 /// Slice i along a dim counts[i] times. counts: integers [n] for n slices, or one number. Waits for
@@ -81,7 +81,8 @@ WICK_API Tensor repeat_interleave(const Tensor& x, int64_t count, int dim);
 WICK_API Tensor repeat_interleave(const Tensor& x, const Tensor& counts, int dim);
 /// Grids of vectors [n₀], [n₁], … → [n₀, n₁, …] each; `xy` exchanges the first two dims. Views.
 /// Errors: a rank above 1.
-WICK_API std::vector<Tensor> meshgrid(std::span<const Tensor> vectors, bool xy = false);
+[[nodiscard]] WICK_API std::vector<Tensor> meshgrid(std::span<const Tensor> vectors,
+                                                    bool xy = false);
 
 /// x repeated along new dims in front: `shape`, then x's sizes. A view. Errors: more than 8 dims.
 WICK_API Tensor broadcast_left(const Tensor& x, const Shape& shape);
@@ -140,18 +141,18 @@ WICK_API Sorted adaptive_max_pool2d_with_indices(const Tensor& x, std::array<int
 
 // What waits for the device and reads values.
 /// Whether shapes, dtypes and all elements are equal; NaN equals nothing.
-WICK_API bool equal(const Tensor& a, const Tensor& b);
+[[nodiscard]] WICK_API bool equal(const Tensor& a, const Tensor& b);
 /// Whether |a - b| <= atol + rtol · |b| everywhere; infinities equal themselves, NaN nothing unless
 /// equal_nan.
-WICK_API bool allclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8,
-                       bool equal_nan = false);
+[[nodiscard]] WICK_API bool allclose(const Tensor& a, const Tensor& b, double rtol = 1e-5,
+                                     double atol = 1e-8, bool equal_nan = false);
 /// The places of elements that aren't 0, in row-major order: i64 [n, rank].
 WICK_API Tensor nonzero(const Tensor& x);
 /// The elements where a mask, which broadcasts to x's shape, isn't 0: [n].
 WICK_API Tensor masked_select(const Tensor& x, const Tensor& mask);
 /// The different elements in ascending order: [n].
 WICK_API Tensor unique(const Tensor& x);
-struct Unique {
+struct [[nodiscard]] Unique {
   Tensor values;   ///< unique(x): [n]
   Tensor inverse;  ///< where each element of x is among the values: i64, of x's shape
   Tensor counts;   ///< how many elements of x each value is: i64 [n]

@@ -38,29 +38,29 @@ WICK_API Tensor index_add(const Tensor& x, const Tensor& ids, const Tensor& sour
 WICK_API Tensor one_hot(const Tensor& ids, int64_t depth, DType dtype = DType::f32);
 
 /// Elements along a dim in order, and where they were.
-struct Sorted {
+struct [[nodiscard]] Sorted {
   Tensor values;   ///< of x's dtype
   Tensor indices;  ///< u32
 };
 /// Sorts along a dim, ascending or descending. Stable: equal elements keep their order; NaN comes
 /// last either way, -0 before +0 when ascending. Any shape, kept. All ten real dtypes. Class exact.
 /// Errors: the dim is out of range, or longer than u32 counts.
-WICK_API Sorted sort(const Tensor& x, int dim, bool descending = false);
+WICK_API Sorted sort(const Tensor& x, int dim = -1, bool descending = false);
 /// The indices of sort alone. Shapes, dtypes, class and errors of sort.
-WICK_API Tensor argsort(const Tensor& x, int dim, bool descending = false);
+WICK_API Tensor argsort(const Tensor& x, int dim = -1, bool descending = false);
 /// The k largest (or smallest) along a dim, in order: the first k of sort, descending for the
 /// largest. [.., n, ..] → [.., k, ..]. Dtypes and class of sort. Errors: those of sort, k above n.
-WICK_API Sorted topk(const Tensor& x, int64_t k, int dim, bool largest = true);
+WICK_API Sorted topk(const Tensor& x, int64_t k, int dim = -1, bool largest = true);
 
 /// Sums of the elements along a dim up to each. Any shape, kept. All ten real dtypes, kept;
 /// integers wrap, narrow floats are summed in f32 and rounded at the store. Class tree. Errors: the
 /// dim is out of range.
-WICK_API Tensor cumsum(const Tensor& x, int dim);
+WICK_API Tensor cumsum(const Tensor& x, int dim = -1);
 /// Products of the elements along a dim up to each. Any shape, kept. Real dtypes, kept, and bool,
 /// which gives i64. Integers wrap. Floats are multiplied in f64 with an unbounded exponent and
 /// rounded once more at the store: a product that is too large or too small for the dtype changes
 /// no later one, so [1e30, 1e30, 1e-30] gives [1e30, inf, 1e30] and nothing behind a 0 is NaN
 /// unless an element is infinite or NaN. Class tree. Errors: the dim is out of range.
-WICK_API Tensor cumprod(const Tensor& x, int dim);
+WICK_API Tensor cumprod(const Tensor& x, int dim = -1);
 
 }  // namespace wick

@@ -91,13 +91,17 @@ inline Tensor& operator+=(Tensor& x, const Tensor& y) { return x = x + y; }
 inline Tensor& operator-=(Tensor& x, const Tensor& y) { return x = x - y; }
 inline Tensor& operator*=(Tensor& x, const Tensor& y) { return x = x * y; }
 inline Tensor& operator/=(Tensor& x, const Tensor& y) { return x = x / y; }
+inline Tensor& operator+=(Tensor& x, Scalar number) { return x = x + number; }
+inline Tensor& operator-=(Tensor& x, Scalar number) { return x = x - number; }
+inline Tensor& operator*=(Tensor& x, Scalar number) { return x = x * number; }
+inline Tensor& operator/=(Tensor& x, Scalar number) { return x = x / number; }
 
 /// The elements converted. Any shape, kept. Any real dtype to any other; float to integer saturates
 /// and makes 0 of NaN. Class exact. Errors: a block dtype.
 WICK_API Tensor cast(const Tensor& x, DType dtype);
 /// x * mul + add, each step rounded. Any shape, kept. All ten real dtypes, kept; integers compute
 /// in the dtype. Class exact.
-WICK_API Tensor affine(const Tensor& x, Scalar mul, Scalar add);
+WICK_API Tensor affine(const Tensor& x, Scalar mul, Scalar add = 0);
 /// min(max(x, low), high). Any shape, kept. All ten real dtypes, kept; NaN passes; of integers the
 /// bounds may lie outside the dtype, or between two numbers. Class exact. Errors: a NaN bound for
 /// integers.
@@ -118,10 +122,10 @@ WICK_API Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b)
 WICK_API Tensor masked_fill(const Tensor& x, const Tensor& mask, Scalar value);
 /// Tensors joined along an existing dim; all other sizes are equal. All ten real dtypes and bool,
 /// kept. Class exact. Errors: no tensors, other sizes differ, the dim is out of range.
-WICK_API Tensor cat(std::span<const Tensor> tensors, int dim);
+WICK_API Tensor cat(std::span<const Tensor> tensors, int dim = 0);
 /// Tensors of one shape joined along a new dim. All ten real dtypes, kept. Class exact. Errors: no
 /// tensors, shapes differ, the dim is out of range, rank 8.
-WICK_API Tensor stack(std::span<const Tensor> tensors, int dim);
+WICK_API Tensor stack(std::span<const Tensor> tensors, int dim = 0);
 /// Writes `source` over target[.., start : start + size, ..] along `dim`, the way a KV cache grows;
 /// all other sizes are equal. Real dtypes; source is converted to target's. Class exact. Errors:
 /// sizes that don't fit, target is mapped, or its storage is shared and it is no leaf; a gradient
@@ -135,7 +139,8 @@ WICK_API void slice_set(Tensor& target, const Tensor& source, const Layout& wher
 /// an unsigned id type gives zeros. ids u8 u32 i32 i64; x of a real dtype, kept, or of a block
 /// dtype (rank 2, dim 0), whose rows come out as `dtype`. Class exact. Errors: any other id out of
 /// range, the dim is out of range.
-WICK_API Tensor index_select(const Tensor& x, const Tensor& ids, int dim, DType dtype = DType::f32);
+WICK_API Tensor index_select(const Tensor& x, const Tensor& ids, int dim = 0,
+                             DType dtype = DType::f32);
 
 /// The matrix product. a [.., m, k] @ b [.., k, n] → [.., m, n]; batch dims broadcast. All ten real
 /// dtypes, kept; narrow floats accumulate in f32. Class bound; integers are exact and wrap. Errors:
@@ -280,13 +285,13 @@ WICK_API Tensor upsample_bilinear2d_grad(const Tensor& x, const Tensor& grad,
 
 /// exp(x - max) / sum along a dim. Any shape, kept. Floats, kept. Class tree. Errors: the dim is
 /// out of range.
-WICK_API Tensor softmax(const Tensor& x, int dim);
+WICK_API Tensor softmax(const Tensor& x, int dim = -1);
 /// log(softmax(x)), computed without forming it. Shapes, dtypes, class and errors of softmax.
-WICK_API Tensor log_softmax(const Tensor& x, int dim);
+WICK_API Tensor log_softmax(const Tensor& x, int dim = -1);
 /// x / sqrt(mean(x²) + eps) · weight over the last dim. x [.., d], kept; weight [d]. Floats, kept;
 /// weight of x's dtype or f32. Class tree. Errors: the weight has another size.
 /// Source: Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019.
-WICK_API Tensor rms_norm(const Tensor& x, const Tensor& weight, float eps);
+WICK_API Tensor rms_norm(const Tensor& x, const Tensor& weight, float eps = 1e-5f);
 /// (x − mean) / sqrt(variance + eps) · weight + bias over the last dim. x [.., d], kept; weight and
 /// bias [d], or undefined: 1 and 0. Floats, kept; weight and bias of x's dtype or f32. Class tree.
 /// Errors: a weight or bias of another size. Source: Ba et al., "Layer Normalization", 2016.
@@ -306,7 +311,7 @@ WICK_API Tensor batch_norm(const Tensor& x, const Tensor& mean, const Tensor& va
                            const Tensor& weight = {}, const Tensor& bias = {}, float eps = 1e-5f);
 /// The same with mean and variance (without correction) of the batch itself, which come along:
 /// rounded to x's dtype, where y is made of what they were before.
-struct BatchNorm {
+struct [[nodiscard]] BatchNorm {
   Tensor y, mean, variance;
 };
 WICK_API BatchNorm batch_norm_of_batch(const Tensor& x, const Tensor& weight = {},

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -40,8 +41,9 @@ template <> struct DTypeOf<double> { static constexpr DType value = DType::f64; 
 // clang-format on
 
 /// A value handle to elements in a storage: {storage, layout, dtype}. Copies share the storage;
-/// views never copy. Immutable, but for slice_set, const_set and store_in_pages.
-class WICK_API Tensor {
+/// views never copy. Immutable, but for slice_set, const_set and store_in_pages: a function's
+/// result is all that it does, so ignoring one is a warning.
+class WICK_API_VALUE Tensor {
  public:
   /// Undefined: all but defined(), str(), storage() and assignment is an error.
   Tensor() = default;
@@ -77,7 +79,7 @@ class WICK_API Tensor {
     }
   }
 
-  bool defined() const { return storage_ != nullptr; }
+  [[nodiscard]] bool defined() const { return storage_ != nullptr; }
   DType dtype() const {
     require_defined();
     return dtype_;
@@ -97,7 +99,7 @@ class WICK_API Tensor {
   }
   const std::shared_ptr<Storage>& storage() const { return storage_; }
   /// "f16[2,8,64]@cpu", as in error messages.
-  std::string str() const;
+  [[nodiscard]] std::string str() const;
 
   // Views: no element moves. Dims count from either end. Of a block dtype, the last dimension stays
   // whole.
@@ -110,37 +112,37 @@ class WICK_API Tensor {
   Tensor operator[](std::initializer_list<Index> items) const;
   Tensor narrow(int dim, int64_t start, int64_t length) const;
   Tensor slice(int dim, int64_t start, int64_t stop, int64_t step = 1) const;
-  [[nodiscard]] Tensor transpose(int dim_a, int dim_b) const;
+  Tensor transpose(int dim_a, int dim_b) const;
   /// The last two dimensions swapped.
   Tensor t() const { return transpose(-2, -1); }
   Tensor permute(std::span<const int> order) const;
   Tensor permute(std::initializer_list<int> order) const {
     return permute(std::span(order.begin(), order.size()));
   }
-  [[nodiscard]] Tensor broadcast_to(const Shape& shape) const;
-  [[nodiscard]] Tensor squeeze(int dim) const;
-  [[nodiscard]] Tensor unsqueeze(int dim) const;
-  std::vector<Tensor> split(std::span<const int64_t> sizes, int dim) const;
+  Tensor broadcast_to(const Shape& shape) const;
+  Tensor squeeze(int dim) const;
+  Tensor unsqueeze(int dim) const;
+  [[nodiscard]] std::vector<Tensor> split(std::span<const int64_t> sizes, int dim) const;
   /// `count` pieces of equal size, the last one smaller if need be.
-  std::vector<Tensor> chunk(int64_t count, int dim) const;
+  [[nodiscard]] std::vector<Tensor> chunk(int64_t count, int dim) const;
 
   // Views where strides allow, else a copy.
-  [[nodiscard]] Tensor reshape(const Shape& shape) const;
+  Tensor reshape(const Shape& shape) const;
   Tensor flatten(int first_dim = 0, int last_dim = -1) const;
-  [[nodiscard]] Tensor contiguous() const;
+  Tensor contiguous() const;
 
   /// A dense copy of its own storage.
-  [[nodiscard]] Tensor clone() const;
+  Tensor clone() const;
   /// Converted to another dtype (see the op `cast`); itself if it has it already.
-  [[nodiscard]] Tensor to(DType dtype) const;
+  Tensor to(DType dtype) const;
   /// On another device, dense; itself if it lies there already. Of any dtype. Behind the work of
   /// both devices so far; the host waits for it where it copies to the CPU, or by way of it.
-  [[nodiscard]] Tensor to(Device device) const;
+  Tensor to(Device device) const;
 
   /// The elements on the host in row-major order; those of bool as bool or uint8_t, those of floats
   /// of 16 and 8 bits as float. Errors: another T than the dtype's type; out of memory.
   template <class T>
-  std::vector<T> to_vector() const {
+  [[nodiscard]] std::vector<T> to_vector() const {
     if constexpr (std::is_same_v<T, float>) {
       if (is_narrow_float()) return to(DType::f32).to_vector<float>();
     }
@@ -156,7 +158,7 @@ class WICK_API Tensor {
   }
   /// The one element of a tensor of one element.
   template <class T>
-  T item() const {
+  [[nodiscard]] T item() const {
     require_one_element();
     return to_vector<T>()[0];
   }
@@ -168,17 +170,21 @@ class WICK_API Tensor {
     return {storage_->data(), stored(dtype_), layout_};
   }
 
+  /// Errors, which begin with `op`, the function that reads: the tensor is undefined, or it is the
+  /// result of a call that is traced, so that it has no values.
+  void require_values(std::string_view op) const;
+
   // Gradients: see wick/tensor/autograd.h.
 
   /// This tensor as a leaf, whose gradient backward() computes; or not. Errors: not a float.
-  [[nodiscard]] Tensor requires_grad(bool wanted = true) const;
+  Tensor requires_grad(bool wanted = true) const;
   /// Whether it is a leaf or depends on one.
-  bool needs_grad() const { return node_ != nullptr; }
+  [[nodiscard]] bool needs_grad() const { return node_ != nullptr; }
   /// What backward() has added up for a leaf; undefined: nothing yet. Errors: not a leaf.
   Tensor grad() const;
   void zero_grad() const;
   /// The same elements, without a memory of how they were made.
-  [[nodiscard]] Tensor detach() const;
+  Tensor detach() const;
 
   /// How it was made, for functions over tensors.
   const std::shared_ptr<tape::Node>& node() const { return node_; }
@@ -208,7 +214,7 @@ class WICK_API Tensor {
 };
 
 /// The elements in nested brackets and Tensor::str(): of more than 1000 elements each dim's ends.
-WICK_API std::string to_string(const Tensor& x);
+[[nodiscard]] WICK_API std::string to_string(const Tensor& x);
 WICK_API std::ostream& operator<<(std::ostream& out, const Tensor& x);
 
 /// Rows of activations of a layer that the device's caches hold at once; 0: slices gain nothing.
